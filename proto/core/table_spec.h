@@ -1,0 +1,93 @@
+// The shape of a job's tables: what a row holds, how it is born and how it is updated. Pure values,
+// the same on every server and worker of a job; derived from the job by model_tables.h.
+#ifndef STRATA_PROTO_CORE_TABLE_SPEC_H_
+#define STRATA_PROTO_CORE_TABLE_SPEC_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/core/ids.h"
+#include "proto/core/position.h"
+
+namespace strata {
+
+enum class OptimizerType : uint8_t { kSgd = 0, kAdagrad = 1, kAdam = 2 };
+
+// Parameters of ALGORITHMS section 1; those of other types are ignored.
+struct OptimizerSpec {
+  OptimizerType type = OptimizerType::kSgd;
+  float learning_rate = 0.01f;
+  float epsilon = 1e-10f;
+  float initial_accumulator = 0.0f;  // adagrad
+  float beta1 = 0.9f;                // adam
+  float beta2 = 0.999f;              // adam
+  friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
+};
+
+enum class InitializerType : uint8_t {
+  kZero = 0,
+  kUniform = 1,  // uniform in [-scale, scale)
+  kNormal = 2,   // mean 0, standard deviation `scale`
+};
+
+struct InitializerSpec {
+  InitializerType type = InitializerType::kZero;
+  float scale = 0.0f;
+  friend bool operator==(const InitializerSpec&, const InitializerSpec&) = default;
+};
+
+// A run of a row's weights with its own birth and update. A row's weights are its segments in
+// order.
+struct SegmentSpec {
+  std::string name;
+  uint32_t dim = 0;  // floats, >= 1
+  InitializerSpec initializer;
+  OptimizerSpec optimizer;
+  friend bool operator==(const SegmentSpec&, const SegmentSpec&) = default;
+};
+
+// A dense tensor cut into fixed-size rows of a dense table. Rows are consecutive positions starting
+// at `first`, all inside one partition; the tail of the last row is padding, kept at zero.
+struct TensorSpec {
+  std::string name;
+  uint64_t elements = 0;
+  Position first;
+  InitializerSpec initializer;
+
+  uint64_t Rows(uint32_t row_dim) const { return (elements + row_dim - 1) / row_dim; }
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+enum class TableKind : uint8_t {
+  kHashed = 0,  // keys are feature ids; position = mix64(key ^ salt)
+  kDense = 1,   // keys are positions; rows belong to tensors
+};
+
+struct TableSpec {
+  TableId id;
+  std::string name;
+  TableKind kind = TableKind::kHashed;
+  // Hashed: one or more. Dense: exactly one; its initializer is unused (each tensor has its own).
+  std::vector<SegmentSpec> segments;
+  // Dense tables only: ascending by `first`, never overlapping.
+  std::vector<TensorSpec> tensors;
+
+  // Floats of weights in a row: what a pull returns and a push carries, per key.
+  uint32_t dim() const {
+    uint32_t d = 0;
+    for (const SegmentSpec& s : segments) d += s.dim;
+    return d;
+  }
+  Position PositionOfKey(Key key) const {
+    return kind == TableKind::kDense ? Position(key.value) : PositionOf(key, TableSalt(id));
+  }
+  Key KeyAtPosition(Position p) const {
+    return kind == TableKind::kDense ? Key(p.value) : KeyOf(p, TableSalt(id));
+  }
+  friend bool operator==(const TableSpec&, const TableSpec&) = default;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_CORE_TABLE_SPEC_H_

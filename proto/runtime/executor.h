@@ -1,0 +1,43 @@
+// Where work runs: a pool of threads, and serial queues on top of it.
+#ifndef STRATA_PROTO_RUNTIME_EXECUTOR_H_
+#define STRATA_PROTO_RUNTIME_EXECUTOR_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace strata {
+
+// Runs closures. Thread-safe. A closure may post more.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual void Post(std::function<void()> work) = 0;
+};
+
+// `threads` threads named `name`; the destructor runs what was posted, then joins.
+std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name);
+
+// Closures posted to one Serial run one at a time, in order, on `base` (which must outlive it; the
+// destructor waits until nothing of this queue runs or waits). A shard's single writer.
+std::unique_ptr<Executor> MakeSerial(Executor* base);
+
+// Runs nothing by itself: tests call RunOne / RunAll from their own thread.
+class ManualExecutor : public Executor {
+ public:
+  ManualExecutor();
+  ~ManualExecutor() override;
+  void Post(std::function<void()> work) override;
+  bool RunOne();    // false when nothing waits
+  size_t RunAll();  // until nothing waits; returns how many ran
+  size_t waiting() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_EXECUTOR_H_

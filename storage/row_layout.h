@@ -1,0 +1,58 @@
+// How a row lies in memory, in every tier and in every file:
+//   float weights[dim] | float state[state_floats] | uint32 last_step | uint32 updates
+// all little-endian; row_bytes is their sum, a multiple of 4. State is that of the segments in
+// order.
+#ifndef STRATA_STORAGE_ROW_LAYOUT_H_
+#define STRATA_STORAGE_ROW_LAYOUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ops/initializer.h"
+#include "ops/optimizer.h"
+#include "proto/core/table_spec.h"
+
+namespace strata::storage {
+
+// A segment of a row with its places resolved.
+struct SegmentLayout {
+  uint32_t dim = 0;
+  uint32_t weight_offset = 0;  // floats from the row's start
+  uint32_t state_offset = 0;   // floats from the row's start
+  uint32_t state_floats = 0;
+  ops::InitializerConfig initializer;
+  ops::OptimizerConfig optimizer;
+};
+
+// Immutable; built once per table.
+struct RowLayout {
+  uint32_t dim = 0;           // weights, floats
+  uint32_t state_floats = 0;  // optimizer state, floats
+  std::vector<SegmentLayout> segments;
+
+  static RowLayout For(const TableSpec& spec);
+
+  size_t row_bytes() const { return (size_t{dim} + state_floats) * 4 + 8; }
+  size_t meta_offset() const { return (size_t{dim} + state_floats) * 4; }
+};
+
+// A row's life-cycle metadata, at meta_offset().
+struct RowMeta {
+  uint32_t last_step = 0;  // low 32 bits of the step (bsp) or applied-record number (async)
+  uint32_t updates = 0;    // commits that touched the row, saturating
+};
+static_assert(sizeof(RowMeta) == 8);
+
+// Writes the row that `key` has before anything touched it: initial weights, initial state, zero
+// meta. `row` has layout.row_bytes() bytes, 4-byte aligned.
+void InitialRow(const TableSpec& spec, const RowLayout& layout, uint64_t seed, Key key,
+                uint8_t* row);
+
+// Only the weights: out is (layout.dim).
+void InitialWeights(const TableSpec& spec, const RowLayout& layout, uint64_t seed, Key key,
+                    float* out);
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_ROW_LAYOUT_H_

@@ -1,0 +1,70 @@
+// The interface of a table's tiers, alone (DRAM) or stacked (tiered): rows by position.
+// One writer: all calls of one table come from one executor at a time; tables need no locks.
+#ifndef STRATA_STORAGE_ROW_TABLE_H_
+#define STRATA_STORAGE_ROW_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "proto/core/ids.h"
+
+namespace strata::storage {
+
+enum class Access : uint8_t {
+  kRead,    // absent rows come back as null; creates nothing
+  kUpdate,  // absent rows are made, bytes uninitialised, and marked created; present rows turn
+            // dirty
+};
+
+struct RowRef {
+  uint8_t* row = nullptr;  // row_bytes, 4-byte aligned; valid until Release
+  bool created = false;    // kUpdate: the caller must fill all of it
+};
+
+struct TableCounters {
+  uint64_t rows = 0;  // that exist, in any tier
+  uint64_t dram_rows = 0;
+  uint64_t dram_bytes = 0;  // rows and index: what the limit bounds
+  uint64_t hits = 0;        // found in DRAM
+  uint64_t ssd_reads = 0;   // found below
+  uint64_t absent = 0;
+  uint64_t evicted = 0;
+  uint64_t written_back = 0;
+};
+
+class RowTable {
+ public:
+  virtual ~RowTable() = default;
+
+  // Most positions that one Resolve may name: such a batch always fits the DRAM limit.
+  virtual size_t max_batch() const = 0;
+
+  // Finds the rows of `positions` (strictly ascending, at most max_batch) and pins them: refs[i]
+  // answers positions[i] and stays valid until Release. At most one Resolve is open at a time.
+  // On error nothing is pinned and nothing was created. RESOURCE_EXHAUSTED names requested and free
+  // bytes; DATA_LOSS / UNAVAILABLE come from the tier below, named.
+  virtual absl::Status Resolve(std::span<const Position> positions, Access access,
+                               std::span<RowRef> refs) = 0;
+  virtual void Release() = 0;
+
+  // Removes rows (those that exist); nothing may be pinned.
+  virtual absl::Status Erase(std::span<const Position> positions) = 0;
+
+  // Calls `visit` for every row of every tier with first <= position <= last, ascending by
+  // position. The row bytes are valid during the call. Stops at the first error, and returns it.
+  // Promotes nothing.
+  using Visitor = std::function<absl::Status(Position, std::span<const uint8_t> row)>;
+  virtual absl::Status Scan(Position first, Position last, const Visitor& visit) = 0;
+
+  // Writes dirty rows to the tier below, if there is one; they stay.
+  virtual absl::Status Flush() = 0;
+
+  virtual TableCounters counters() const = 0;
+};
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_ROW_TABLE_H_

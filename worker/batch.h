@@ -1,0 +1,45 @@
+// Parsed examples.
+#ifndef STRATA_WORKER_BATCH_H_
+#define STRATA_WORKER_BATCH_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace strata {
+
+// A minibatch of one lane. Features of an example stand in field order; for formats with named
+// fields (criteo, csv) the ordinal of a feature within its example is its field.
+struct Batch {
+  uint32_t size = 0;              // examples
+  uint32_t numeric = 0;           // numeric inputs of each example
+  std::vector<float> labels;      // (size), 0 or 1
+  std::vector<float> dense;       // (size, numeric)
+  std::vector<uint32_t> offsets;  // (size + 1): example i has features offsets[i] .. offsets[i+1]-1
+  std::vector<uint64_t> keys;     // (offsets[size])
+  std::vector<float> values;      // (offsets[size]), or empty when every value is 1
+  uint64_t bad_lines = 0;         // lines of this batch that were skipped
+
+  void Clear() {
+    size = numeric = 0;
+    bad_lines = 0;
+    labels.clear();
+    dense.clear();
+    offsets.assign(1, 0);
+    keys.clear();
+    values.clear();
+  }
+};
+
+// The distinct keys of one or more batches, ready to pull and to push.
+struct RoutedKeys {
+  std::vector<uint64_t> keys;       // (unique), ascending by position
+  std::vector<uint64_t> positions;  // (unique)
+  std::vector<uint32_t> unique_of;  // (features of the batch): index into keys
+  // Where each unique key occurs, in batch order: occurrences[first[u] .. first[u+1]-1].
+  std::vector<uint32_t> first;        // (unique + 1)
+  std::vector<uint32_t> occurrences;  // (features): feature index
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_BATCH_H_

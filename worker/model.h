@@ -1,0 +1,52 @@
+// A model turns pulled rows and a batch into predictions, a loss and gradient sums. Models are
+// built from ops; they know nothing of servers, steps or lanes.
+#ifndef STRATA_WORKER_MODEL_H_
+#define STRATA_WORKER_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ops/parallel.h"
+#include "proto/core/model_tables.h"
+#include "worker/batch.h"
+
+namespace strata {
+
+// Weights that one batch needs. The arrays belong to the caller.
+struct ModelInputs {
+  const Batch* batch = nullptr;
+  const RoutedKeys* routed = nullptr;
+  const float* rows = nullptr;            // (unique, row dim): table 0 of the job
+  std::span<const float* const> tensors;  // by tensor number of ModelTables; (elements) each
+};
+
+// Where gradient sums over the batch's examples go (not means). Arrays belong to the caller and
+// need not be cleared before.
+struct ModelGradients {
+  float* rows = nullptr;            // (unique, row dim)
+  std::span<float* const> tensors;  // (elements) each
+};
+
+// One batch at a time; a Model owns its scratch memory and is used by one thread at a time (it
+// spreads its own work over `parallel`). Results do not depend on the number of threads.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // predictions: (batch size), probabilities. Returns the sum over examples of the logloss.
+  virtual double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
+                           ops::Parallel* parallel) = 0;
+  virtual void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) = 0;
+};
+
+// The model of a job. `tables` is what MakeModelTables gave for the same spec and shape.
+// INVALID_ARGUMENT for an unknown type.
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_MODEL_H_

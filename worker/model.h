@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "ops/parallel.h"
 #include "proto/core/model_tables.h"
 #include "worker/batch.h"
@@ -42,10 +41,6 @@ class Model {
                            ops::Parallel* parallel) = 0;
   virtual void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) = 0;
 };
-
-// The model of a job. `tables` is what MakeModelTables gave for the same spec and shape.
-// INVALID_ARGUMENT for an unknown type.
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables);
 
 }  // namespace strata
 

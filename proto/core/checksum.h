@@ -1,0 +1,23 @@
+// CRC32C (Castagnoli polynomial, reflected, as in iSCSI, RFC 3720): the checksum of the wire, the
+// update log, images and checkpoints.
+#ifndef STRATA_PROTO_CORE_CHECKSUM_H_
+#define STRATA_PROTO_CORE_CHECKSUM_H_
+
+#include <cstdint>
+#include <span>
+
+namespace strata {
+
+// Checksum of A + B from the checksum of A: Crc32cExtend(Crc32c(A), B) == Crc32c(A + B).
+// Uses the processor's CRC instruction, three streams at a time. Any thread.
+uint32_t Crc32cExtend(uint32_t crc, std::span<const uint8_t> bytes);
+
+// 0 for no bytes.
+inline uint32_t Crc32c(std::span<const uint8_t> bytes) { return Crc32cExtend(0, bytes); }
+
+// The same by table, one byte at a time: what tests hold the fast one against.
+uint32_t Crc32cExtendPortable(uint32_t crc, std::span<const uint8_t> bytes);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_CORE_CHECKSUM_H_

@@ -13,7 +13,9 @@ namespace strata {
 
 // Fills every absent field with the default that its comment in job.proto states, and checks every
 // value. INVALID_ARGUMENT names the field by its path in the file ("spec.training.batchSize"), the
-// value, the limit, and what to do. Idempotent.
+// value, the limit, and what to do. Idempotent. Two fields stay absent, because their defaults are
+// those of the machine that uses them: spec.training.threads and spec.storage.shardsPerServer.
+// spec.data.columns.delimiter becomes the character itself.
 absl::Status ResolveJob(TrainingJob& job);
 
 // "4MiB", "1.5GiB", "1048576", "2GB" (powers of 1000 without the i). INVALID_ARGUMENT otherwise.

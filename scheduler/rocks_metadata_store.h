@@ -1,0 +1,20 @@
+// MetadataStore in an embedded RocksDB, every batch synced to disk (survives power loss).
+#ifndef STRATA_SCHEDULER_ROCKS_METADATA_STORE_H_
+#define STRATA_SCHEDULER_ROCKS_METADATA_STORE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "scheduler/metadata_store.h"
+
+namespace strata::scheduler {
+
+// Opens or makes the store in `directory` (made where missing). FAILED_PRECONDITION: another
+// process has it open. PERMISSION_DENIED, RESOURCE_EXHAUSTED, DATA_LOSS, INTERNAL: name the
+// directory.
+absl::StatusOr<std::unique_ptr<MetadataStore>> OpenRocksMetadataStore(const std::string& directory);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_ROCKS_METADATA_STORE_H_

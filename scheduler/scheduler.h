@@ -1,0 +1,63 @@
+// The scheduler as an object: ClusterState with a clock, a store and file IO around it. The
+// embedded runner calls it directly; scheduler_service.h puts gRPC before it.
+#ifndef STRATA_SCHEDULER_SCHEDULER_H_
+#define STRATA_SCHEDULER_SCHEDULER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/runtime/clock.h"
+#include "proto/runtime/scheduler_client.h"
+#include "scheduler/metadata_store.h"
+
+namespace strata::scheduler {
+
+struct SchedulerOptions {
+  // Required.
+  std::unique_ptr<MetadataStore> store;
+  // Must outlive the scheduler. Leases are judged by it; how long a long poll is held is real time.
+  const Clock* clock = Clock::Real();
+  // How long a node may be silent. At least 10 ms.
+  absl::Duration lease = absl::Seconds(10);
+  // A thread calls Tick this often; zero: nobody does but the caller (tests).
+  absl::Duration tick_interval = absl::Milliseconds(100);
+  std::string version = "strata";
+};
+
+// What a scrape shows.
+struct SchedulerCounters {
+  uint64_t syncs = 0;
+  uint64_t fenced = 0;  // calls answered UNAUTHENTICATED
+  uint64_t appends = 0;
+  uint64_t append_failures = 0;
+  uint64_t live_servers = 0;
+  uint64_t live_workers = 0;
+  uint64_t jobs_pending = 0;
+  uint64_t jobs_running = 0;
+  uint64_t jobs_succeeded = 0;
+  uint64_t jobs_failed = 0;
+  uint64_t jobs_cancelled = 0;
+  uint64_t rollbacks = 0;
+};
+
+// Thread-safe. The destructor stops: calls that wait are answered UNAVAILABLE; no call may begin
+// after it has begun.
+class Scheduler : public SchedulerClient {
+ public:
+  // Reads the store; jobs, sessions and generations go on where they were, and no session lapses
+  // for one full lease. DATA_LOSS: a record cannot be read. INVALID_ARGUMENT: options.
+  static absl::StatusOr<std::unique_ptr<Scheduler>> Start(SchedulerOptions options);
+
+  // Answers calls that wait with UNAVAILABLE, and all later ones. Idempotent.
+  virtual void Stop() = 0;
+  // Lets time act: leases, deadlines. Then does the file work that is due.
+  virtual void Tick() = 0;
+  virtual SchedulerCounters Counters() const = 0;
+};
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_SCHEDULER_H_

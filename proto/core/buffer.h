@@ -39,8 +39,11 @@ class Buffer {
 class BufferBuilder {
  public:
   // Uninitialised memory of exactly `size` bytes, from the process's pool. The pool keeps freed
-  // blocks of 4 KiB .. 64 MiB in power-of-two classes, at most kMaxPooledBytes in all.
+  // blocks of 4 KiB .. 64 MiB in power-of-two classes, at most kMaxPooledBytes in all; requests of
+  // at most 2 KiB and of more than 64 MiB go past it.
   explicit BufferBuilder(size_t size);
+  BufferBuilder(BufferBuilder&&) = default;
+  BufferBuilder& operator=(BufferBuilder&&) = default;
 
   static constexpr size_t kMaxPooledBytes = size_t{1} << 30;
 
@@ -57,6 +60,14 @@ class BufferBuilder {
   uint8_t* data_ = nullptr;
   size_t size_ = 0;
 };
+
+// What the process's pool holds and has done. Any thread.
+struct BufferPoolCounters {
+  size_t pooled_bytes = 0;  // free, kept for reuse; <= BufferBuilder::kMaxPooledBytes
+  uint64_t reused = 0;      // requests served from the pool
+  uint64_t allocated = 0;   // requests of pooled sizes that needed new memory
+};
+BufferPoolCounters GetBufferPoolCounters();
 
 }  // namespace strata
 

@@ -1,0 +1,116 @@
+#include "proto/core/checksum.h"
+
+#include <nmmintrin.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+namespace strata {
+namespace {
+
+// The Castagnoli polynomial with its bits reversed: bit 31 is the coefficient of x^0.
+constexpr uint32_t kPolynomial = 0x82f63b78u;
+
+// Product of two polynomials of degree < 32 modulo the polynomial, bits reversed.
+constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
+    if (a & bit) product ^= b;
+    b = (b & 1) ? (b >> 1) ^ kPolynomial : b >> 1;
+  }
+  return product;
+}
+
+// x^(8 * bytes): multiplying a checksum by it appends that many zero bytes.
+constexpr uint32_t PowerOfBytes(size_t bytes) {
+  uint32_t result = 1u << 31;  // x^0
+  uint32_t square = 1u << 23;  // x^8
+  for (size_t n = bytes; n != 0; n >>= 1) {
+    if (n & 1) result = Multiply(result, square);
+    square = Multiply(square, square);
+  }
+  return result;
+}
+
+using ShiftTable = std::array<std::array<uint32_t, 256>, 4>;
+
+// The multiplication by x^(8 * bytes), one table per byte of the checksum.
+constexpr ShiftTable MakeShiftTable(size_t bytes) {
+  ShiftTable table{};
+  const uint32_t power = PowerOfBytes(bytes);
+  for (uint32_t k = 0; k < 4; ++k) {
+    for (uint32_t n = 0; n < 256; ++n) table[k][n] = Multiply(n << (8 * k), power);
+  }
+  return table;
+}
+
+constexpr std::array<uint32_t, 256> MakeByteTable() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t n = 0; n < 256; ++n) {
+    uint32_t c = n;
+    for (int i = 0; i < 8; ++i) c = (c & 1) ? (c >> 1) ^ kPolynomial : c >> 1;
+    table[n] = c;
+  }
+  return table;
+}
+
+// Bytes of each of the three streams: the instruction takes 3 cycles and starts every cycle, so
+// three independent chains keep it busy; joining them costs two table shifts, which the long stream
+// hides and the short one makes worthwhile for messages of a kilobyte.
+constexpr size_t kLong = 8192;
+constexpr size_t kShort = 256;
+constexpr ShiftTable kLongShift = MakeShiftTable(kLong);
+constexpr ShiftTable kShortShift = MakeShiftTable(kShort);
+constexpr std::array<uint32_t, 256> kByteTable = MakeByteTable();
+
+inline uint64_t Shift(const ShiftTable& table, uint64_t crc) {
+  return table[0][crc & 0xff] ^ table[1][(crc >> 8) & 0xff] ^ table[2][(crc >> 16) & 0xff] ^
+         table[3][(crc >> 24) & 0xff];
+}
+
+inline uint64_t Load64(const uint8_t* p) {
+  uint64_t v;
+  std::memcpy(&v, p, 8);
+  return v;
+}
+
+// Consumes whole runs of 3 * kStream bytes; returns the new state.
+template <size_t kStream>
+uint64_t ThreeStreams(uint64_t crc, const uint8_t*& p, size_t& n, const ShiftTable& shift) {
+  while (n >= 3 * kStream) {
+    uint64_t crc1 = 0;
+    uint64_t crc2 = 0;
+    for (const uint8_t* end = p + kStream; p != end; p += 8) {
+      crc = _mm_crc32_u64(crc, Load64(p));
+      crc1 = _mm_crc32_u64(crc1, Load64(p + kStream));
+      crc2 = _mm_crc32_u64(crc2, Load64(p + 2 * kStream));
+    }
+    crc = Shift(shift, crc) ^ crc1;
+    crc = Shift(shift, crc) ^ crc2;
+    p += 2 * kStream;
+    n -= 3 * kStream;
+  }
+  return crc;
+}
+
+}  // namespace
+
+uint32_t Crc32cExtend(uint32_t crc, std::span<const uint8_t> bytes) {
+  const uint8_t* p = bytes.data();
+  size_t n = bytes.size();
+  uint64_t state = crc ^ 0xffffffffu;
+  state = ThreeStreams<kLong>(state, p, n, kLongShift);
+  state = ThreeStreams<kShort>(state, p, n, kShortShift);
+  for (; n >= 8; n -= 8, p += 8) state = _mm_crc32_u64(state, Load64(p));
+  for (; n > 0; --n, ++p) state = _mm_crc32_u8(static_cast<uint32_t>(state), *p);
+  return static_cast<uint32_t>(state) ^ 0xffffffffu;
+}
+
+uint32_t Crc32cExtendPortable(uint32_t crc, std::span<const uint8_t> bytes) {
+  uint32_t state = ~crc;
+  for (const uint8_t byte : bytes) state = kByteTable[(state ^ byte) & 0xff] ^ (state >> 8);
+  return ~state;
+}
+
+}  // namespace strata

@@ -1,0 +1,126 @@
+#include "proto/core/buffer.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace strata {
+namespace {
+
+TEST_CASE("a builder's memory is aligned, exact and shared by its buffer", "[buffer]") {
+  for (size_t size : {size_t{1}, size_t{63}, size_t{2048}, size_t{2049}, size_t{4096}, size_t{5000},
+                      (size_t{1} << 20) + 1, size_t{64} << 20, (size_t{64} << 20) + 1}) {
+    BufferBuilder builder(size);
+    REQUIRE(builder.size() == size);
+    REQUIRE(reinterpret_cast<uintptr_t>(builder.data()) % 64 == 0);
+    builder.data()[0] = 1;
+    builder.data()[size - 1] = 2;
+    const uint8_t* place = builder.data();
+    const Buffer buffer = builder.Finish();
+    CHECK(buffer.data() == place);
+    CHECK(buffer.size() == size);
+    CHECK(buffer.span().back() == 2);
+    CHECK(builder.size() == 0);
+  }
+}
+
+TEST_CASE("Finish may use less than was asked for", "[buffer]") {
+  BufferBuilder builder(100);
+  builder.data()[9] = 7;
+  const Buffer buffer = builder.Finish(10);
+  CHECK(buffer.size() == 10);
+  CHECK(buffer.span()[9] == 7);
+}
+
+TEST_CASE("empty buffers need no memory", "[buffer]") {
+  CHECK(Buffer().size() == 0);
+  CHECK(Buffer::CopyOf({}).size() == 0);
+  BufferBuilder builder(0);
+  CHECK(builder.Finish().span().empty());
+}
+
+TEST_CASE("a slice keeps the whole alive", "[buffer]") {
+  std::vector<uint8_t> bytes(10'000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 7);
+  Buffer slice;
+  {
+    const Buffer whole = Buffer::CopyOf(bytes);
+    slice = whole.Slice(5000, 100);
+  }
+  // Were the block free, this one would take its place.
+  BufferBuilder other(10'000);
+  std::memset(other.data(), 0xee, other.size());
+  CHECK(std::memcmp(slice.data(), bytes.data() + 5000, 100) == 0);
+}
+
+TEST_CASE("Wrap keeps its owner until the last buffer dies", "[buffer]") {
+  auto owner = std::make_shared<std::vector<uint8_t>>(100, uint8_t{5});
+  const std::weak_ptr<std::vector<uint8_t>> watch = owner;
+  Buffer buffer = Buffer::Wrap(owner, {owner->data(), owner->size()});
+  owner.reset();
+  Buffer slice = buffer.Slice(10, 10);
+  buffer = Buffer();
+  CHECK(!watch.expired());
+  CHECK(slice.span()[9] == 5);
+  slice = Buffer();
+  CHECK(watch.expired());
+}
+
+TEST_CASE("freed blocks of a class are used again", "[buffer]") {
+  const uint8_t* place = nullptr;
+  {
+    BufferBuilder builder(3'000'000);
+    place = builder.data();
+  }
+  const BufferPoolCounters before = GetBufferPoolCounters();
+  BufferBuilder again(2'500'000);  // the same class: 4 MiB
+  CHECK(again.data() == place);
+  const BufferPoolCounters after = GetBufferPoolCounters();
+  CHECK(after.reused == before.reused + 1);
+  CHECK(after.allocated == before.allocated);
+  CHECK(after.pooled_bytes + (size_t{4} << 20) == before.pooled_bytes);
+}
+
+TEST_CASE("the pool never keeps more than its bound", "[buffer]") {
+  constexpr size_t kBlock = size_t{64} << 20;
+  constexpr size_t kBlocks = BufferBuilder::kMaxPooledBytes / kBlock + 4;
+  std::vector<BufferBuilder> builders;
+  for (size_t i = 0; i < kBlocks; ++i) builders.emplace_back(kBlock);  // never touched: no memory
+  builders.clear();
+  CHECK(GetBufferPoolCounters().pooled_bytes <= BufferBuilder::kMaxPooledBytes);
+  CHECK(GetBufferPoolCounters().pooled_bytes >= BufferBuilder::kMaxPooledBytes - kBlock);
+}
+
+TEST_CASE("buffers cross threads", "[buffer]") {
+  // Every thread frees what another one allocated; each block is marked by its owner and checked.
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 2000;
+  std::vector<std::vector<Buffer>> made(kThreads);
+  const auto fill = [&made](int t) {
+    for (int i = 0; i < kRounds; ++i) {
+      BufferBuilder builder(3000 + 1000 * static_cast<size_t>(i % 20));
+      std::memset(builder.data(), t + i, builder.size());
+      made[t].push_back(builder.Finish());
+      if (made[t].size() > 8) made[t].erase(made[t].begin());
+    }
+  };
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) threads.emplace_back(fill, t);
+    for (std::thread& t : threads) t.join();
+    for (int t = 0; t < kThreads; ++t) {
+      for (const Buffer& b : made[t]) {
+        const std::vector<uint8_t> expected(b.size(), b.span()[0]);
+        REQUIRE(std::memcmp(b.data(), expected.data(), b.size()) == 0);
+      }
+    }
+    std::swap(made[0], made[3]);
+    std::swap(made[1], made[2]);
+  }
+}
+
+}  // namespace
+}  // namespace strata

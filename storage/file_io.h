@@ -1,0 +1,60 @@
+// The few file operations that the log and the shard files need, with errors that name the path.
+#ifndef STRATA_STORAGE_FILE_IO_H_
+#define STRATA_STORAGE_FILE_IO_H_
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace strata::storage {
+
+// "cannot <action> <path>: <reason>; <what to do>". ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM:
+// RESOURCE_EXHAUSTED; ENOENT: NOT_FOUND; EACCES, EPERM, EROFS: PERMISSION_DENIED; others:
+// UNAVAILABLE.
+absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view path);
+
+// "<path>, offset <offset>: <what>", DATA_LOSS.
+absl::Status DamagedFile(absl::string_view path, uint64_t offset, absl::string_view what);
+
+// An open file descriptor, closed on destruction. Moves, does not copy.
+class File {
+ public:
+  File() = default;
+  File(File&& other) noexcept { *this = std::move(other); }
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  // `flags` as for open(2); O_CLOEXEC is added. New files get mode 0644.
+  static absl::StatusOr<File> Open(const std::string& path, int flags);
+
+  int fd() const { return fd_; }
+  const std::string& path() const { return path_; }
+
+  absl::StatusOr<uint64_t> Size() const;
+  // Reads exactly bytes.size() bytes. DATA_LOSS if the file ends before.
+  absl::Status ReadAt(uint64_t offset, std::span<uint8_t> bytes) const;
+  // Writes all parts from `offset` on. `parts` is used up.
+  absl::Status WriteAt(uint64_t offset, std::span<iovec> parts) const;
+  absl::Status Truncate(uint64_t size) const;
+  absl::Status Sync() const;
+
+ private:
+  int fd_ = -1;
+  std::string path_;
+};
+
+// Creates the folder and its parents if missing.
+absl::Status MakeFolder(const std::string& path);
+// Makes names created or removed in the folder durable.
+absl::Status SyncFolder(const std::string& path);
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_FILE_IO_H_

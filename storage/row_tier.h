@@ -1,0 +1,70 @@
+// The interface of what lies below the DRAM tier: rows of all tables of one job on one server, on
+// SSD.
+#ifndef STRATA_STORAGE_ROW_TIER_H_
+#define STRATA_STORAGE_ROW_TIER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "proto/core/ids.h"
+
+namespace strata::storage {
+
+// Rows of one table of the tier in order of position, as they were when it was made.
+class TierCursor {
+ public:
+  virtual ~TierCursor() = default;
+  // False at the end and on an error.
+  virtual bool Valid() const = 0;
+  virtual Position position() const = 0;
+  // Valid until Next.
+  virtual std::span<const uint8_t> row() const = 0;
+  virtual void Next() = 0;
+  // OK at a regular end.
+  virtual absl::Status status() const = 0;
+};
+
+// Thread-safe; shared by the shards of a job. Errors name the folder and what to do:
+// RESOURCE_EXHAUSTED (disk, file handles or memory), DATA_LOSS (a file is damaged), UNAVAILABLE
+// (the disk failed to answer; try again).
+class RowTier {
+ public:
+  virtual ~RowTier() = default;
+
+  // Batched read of `positions` (strictly ascending): calls found(i, row) for each position i that
+  // has a row, ascending by i; nothing for the others. At most kReadChunk rows are held in memory
+  // at a time. DATA_LOSS if a row is not of row_bytes.
+  static constexpr size_t kReadChunk = 1024;
+  using Found = std::function<void(size_t i, const uint8_t* row)>;
+  virtual absl::Status Read(TableId table, std::span<const Position> positions, size_t row_bytes,
+                            const Found& found) = 0;
+
+  // Writes rows[i] (row_bytes each) at positions[i] (strictly ascending), all or nothing per
+  // kWriteChunkBytes of rows: after an error, rows may have been written or not; the same call may
+  // be repeated.
+  static constexpr size_t kWriteChunkBytes = size_t{4} << 20;
+  virtual absl::Status Write(TableId table, std::span<const Position> positions,
+                             std::span<const uint8_t* const> rows, size_t row_bytes) = 0;
+
+  // Removes the rows that exist.
+  virtual absl::Status Delete(TableId table, std::span<const Position> positions) = 0;
+
+  // Rows with first <= position <= last. The cursor must not outlive the tier.
+  virtual std::unique_ptr<TierCursor> NewCursor(TableId table, Position first, Position last,
+                                                size_t row_bytes) = 0;
+
+  // Removes every row of every table in whole partitions first .. last.
+  virtual absl::Status DeletePartitions(PartitionId first, PartitionId last) = 0;
+
+  // Brings everything written so far into files (fsynced): a later open with OpenMode::kKeep finds
+  // it. Writes alone do not: there is no write-ahead log, since recovery does not trust this tier.
+  virtual absl::Status Sync() = 0;
+};
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_ROW_TIER_H_

@@ -1,0 +1,262 @@
+#include "tools/cli/job_file.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+namespace {
+
+constexpr char kJob[] = R"(apiVersion: strata/v1
+kind: TrainingJob
+metadata:
+  name: clicks
+spec:
+  data:
+    format: criteo
+    train: [train.tsv, ../more/day1.tsv]
+    eval: [/data/test.tsv]
+  model:
+    type: deepfm
+    hidden: [64, 32]
+  training:
+    lanes: 4
+    batchSize: 128
+)";
+
+absl::StatusOr<TrainingJob> Parse(const std::string& text,
+                                  const std::vector<std::string>& overrides = {}) {
+  return ParseJobText(text, "job.yaml", "/jobs", overrides);
+}
+
+// The message for kJob with `from` (which must be there) replaced by `to`; "OK" when it is right.
+std::string Problem(const std::string& from, const std::string& to) {
+  REQUIRE(std::string(kJob).find(from) != std::string::npos);
+  absl::StatusOr<TrainingJob> job = Parse(absl::StrReplaceAll(kJob, {{from, to}}));
+  if (job.ok()) return "OK";
+  CHECK(absl::IsInvalidArgument(job.status()));
+  return std::string(job.status().message());
+}
+
+std::string SetProblem(const std::string& override_text) {
+  absl::StatusOr<TrainingJob> job = Parse(kJob, {override_text});
+  if (job.ok()) return "OK";
+  CHECK(absl::IsInvalidArgument(job.status()));
+  return std::string(job.status().message());
+}
+
+TEST_CASE("a job file is read, with paths made absolute and defaults filled", "[job_file]") {
+  absl::StatusOr<TrainingJob> job = Parse(kJob);
+  REQUIRE(job.ok());
+  CHECK(job->metadata().name() == "clicks");
+  REQUIRE(job->spec().data().train().size() == 2);
+  CHECK(job->spec().data().train(0) == "/jobs/train.tsv");
+  CHECK(job->spec().data().train(1) == "/more/day1.tsv");
+  CHECK(job->spec().data().eval(0) == "/data/test.tsv");
+  REQUIRE(job->spec().model().hidden().size() == 2);
+  CHECK(job->spec().model().hidden(1) == 32);
+  CHECK(job->spec().training().lanes() == 4);
+  CHECK(job->spec().training().epochs() == 1);
+  CHECK(job->spec().storage().directory().empty());
+}
+
+TEST_CASE("every path that says where data lie is relative to the job file", "[job_file]") {
+  absl::StatusOr<TrainingJob> job =
+      Parse(kJob, {"spec.model.initFrom=old/ckpt", "spec.storage.directory=state",
+                   "spec.checkpoint.directory=./ckpt", "spec.output.predictions=out/p.csv",
+                   "spec.output.metrics=/tmp/m.jsonl"});
+  REQUIRE(job.ok());
+  CHECK(job->spec().model().init_from() == "/jobs/old/ckpt");
+  CHECK(job->spec().storage().directory() == "/jobs/state");
+  CHECK(job->spec().checkpoint().directory() == "/jobs/ckpt");
+  CHECK(job->spec().output().predictions() == "/jobs/out/p.csv");
+  CHECK(job->spec().output().metrics() == "/tmp/m.jsonl");
+}
+
+TEST_CASE("JSON is read, indented by tabs too", "[job_file]") {
+  const std::string json =
+      "{\n\t\"apiVersion\": \"strata/v1\",\n\t\"kind\": \"TrainingJob\",\n"
+      "\t\"metadata\": {\"name\": \"j\"},\n\t\"spec\": {\n"
+      "\t\t\"data\": {\"format\": \"csv\", \"train\": [\"a.csv\"],\n"
+      "\t\t\t\"columns\": {\"label\": \"y\", \"categorical\": [\"c\"], \"delimiter\": \"\\t\"},\n"
+      "\t\t\t\"shuffle\": {\"enabled\": false}},\n\t\t\"model\": {\"type\": \"lr\"},\n"
+      "\t\t\"optimizer\": {\"sparse\": {\"learningRate\": 1e-1}}}}\n";
+  absl::StatusOr<TrainingJob> job = Parse(json);
+  REQUIRE(job.ok());
+  CHECK(job->spec().data().columns().delimiter() == "\t");
+  CHECK_FALSE(job->spec().data().shuffle().enabled());
+  CHECK(job->spec().optimizer().sparse().learning_rate() == 0.1f);
+  CHECK(Parse("{\n\t\"kind\": 1,\n\t\"knd\": 2}").status().message() ==
+        "job.yaml:3:2: unknown field 'knd'; did you mean 'kind'?");
+}
+
+TEST_CASE("an unknown field is named with its place and the nearest name", "[job_file]") {
+  CHECK(Problem("batchSize: 128", "batchsize: 128") ==
+        "job.yaml:15:5: spec.training: unknown field 'batchsize'; did you mean 'batchSize'?");
+  CHECK(Problem("batchSize: 128", "batch_size: 128") ==
+        "job.yaml:15:5: spec.training: unknown field 'batch_size'; did you mean 'batchSize'?");
+  CHECK(Problem("metadata:", "metdata:") ==
+        "job.yaml:3:1: unknown field 'metdata'; did you mean 'metadata'?");
+  CHECK(Problem("  model:\n", "  batchSize: 3\n  model:\n") ==
+        "job.yaml:10:3: spec: unknown field 'batchSize'; did you mean 'spec.training.batchSize'?");
+  CHECK(Problem("batchSize: 128", "gpuCount: 1") ==
+        "job.yaml:15:5: spec.training: unknown field 'gpuCount'; the fields are: mode, lanes, "
+        "batchSize, epochs, seed, pipelineDepth, threads");
+}
+
+TEST_CASE("everything wrong is told at once", "[job_file]") {
+  CHECK(Problem("lanes: 4\n    batchSize: 128", "lane: 4\n    batchSize: x") ==
+        "job.yaml:14:5: spec.training: unknown field 'lane'; did you mean 'lanes'?\n"
+        "job.yaml:15:16: spec.training.batchSize: 'x' is not a whole number (0, 1, 2, ...)");
+}
+
+TEST_CASE("wrong types are named", "[job_file]") {
+  const std::string at = "job.yaml:15:16: spec.training.batchSize: ";
+  CHECK(Problem("batchSize: 128", "batchSize: -1") ==
+        at + "'-1' is not a whole number (0, 1, 2, ...)");
+  CHECK(Problem("batchSize: 128", "batchSize: 1.5") ==
+        at + "'1.5' is not a whole number (0, 1, 2, ...)");
+  CHECK(Problem("batchSize: 128", "batchSize: 4294967296") ==
+        at + "4294967296 is too large; the largest is 4294967295");
+  CHECK(Problem("batchSize: 128", "batchSize: 99999999999999999999") ==
+        at + "99999999999999999999 is too large; the largest is 4294967295");
+  CHECK(Problem("batchSize: 128", "batchSize: \"128\"") ==
+        at + "expects a whole number, but \"128\" is text; write it without quotes");
+  CHECK(Problem("batchSize: 128", "batchSize: [1]") == at + "expects a whole number, found a list");
+  CHECK(Problem("batchSize: 128", "batchSize: {a: 1}") ==
+        at + "expects a whole number, found a mapping");
+  CHECK(Problem("type: deepfm", "type: [deepfm]") ==
+        "job.yaml:11:11: spec.model.type: expects text, found a list");
+  CHECK(Problem("[64, 32]", "64") ==
+        "job.yaml:12:13: spec.model.hidden: expects a list, found '64'; write [64]");
+  CHECK(Problem("[64, 32]", "[64, big]") ==
+        "job.yaml:12:18: spec.model.hidden[1]: 'big' is not a whole number (0, 1, 2, ...)");
+  CHECK(
+      Problem("    format: criteo", "    shuffle: yes\n    format: criteo") ==
+      "job.yaml:7:14: spec.data.shuffle: expects a mapping of: enabled, bufferLines; found 'yes'");
+  CHECK(Problem("    format: criteo", "    shuffle: {enabled: yes}\n    format: criteo") ==
+        "job.yaml:7:24: spec.data.shuffle.enabled: expects true or false, not 'yes'");
+  CHECK(Problem("  training:", "  optimizer: {sparse: {learningRate: fast}}\n  training:") ==
+        "job.yaml:13:38: spec.optimizer.sparse.learningRate: 'fast' is not a finite number");
+  CHECK(Problem("  training:", "  optimizer: {sparse: {learningRate: nan}}\n  training:") ==
+        "job.yaml:13:38: spec.optimizer.sparse.learningRate: 'nan' is not a finite number");
+  CHECK(
+      Problem("  training:", "  optimizer: {sparse: {learningRate: 1e39}}\n  training:") ==
+      "job.yaml:13:38: spec.optimizer.sparse.learningRate: 1e39 is too large for a 32-bit number");
+}
+
+TEST_CASE("a field without a value is named", "[job_file]") {
+  CHECK(Problem("batchSize: 128", "batchSize:") ==
+        "job.yaml:15:5: spec.training.batchSize: has no value; give a whole number, or remove it");
+}
+
+TEST_CASE("a field given twice is refused", "[job_file]") {
+  CHECK(Problem("batchSize: 128", "lanes: 8") ==
+        "job.yaml:15:5: spec.training: field 'lanes' is given twice");
+}
+
+TEST_CASE("malformed YAML is told with line and column", "[job_file]") {
+  CHECK(Problem("train: [train.tsv,", "train: [train.tsv\n   :") ==
+        "job.yaml:9:4: end of sequence flow not found");
+  CHECK(Problem("  name: clicks", "\tname: clicks") ==
+        "job.yaml:4:6: illegal map value (line 4 is indented with a tab; YAML wants spaces)");
+  CHECK(Problem("[64, 32]", "[64, 32") == "job.yaml:13:11: end of sequence flow not found");
+}
+
+TEST_CASE("a value that cannot be is told with its place", "[job_file]") {
+  CHECK(Problem("lanes: 4", "lanes: 0") ==
+        "job.yaml:14:12: spec.training.lanes: 0 is outside the limits; give a number from 1 to "
+        "4096");
+  CHECK(Problem("[64, 32]", "[64, 0]") ==
+        "job.yaml:12:18: spec.model.hidden[1]: 0 is outside the limits; give a number from 1 to "
+        "16384");
+  CHECK(Problem("    format: criteo\n", "") ==
+        "job.yaml: spec.data.format: is missing; give one of: criteo, libfm, libsvm, csv");
+}
+
+TEST_CASE("files that are no job are refused", "[job_file]") {
+  CHECK(Parse("").status().message() == "job.yaml: is empty");
+  CHECK(Parse("# nothing\n").status().message() == "job.yaml: is empty");
+  CHECK(Parse("[1, 2]").status().message() ==
+        "job.yaml:1:1: expects a mapping of: apiVersion, kind, metadata, spec; found a list");
+  CHECK(Parse("hello").status().message() ==
+        "job.yaml:1:1: expects a mapping of: apiVersion, kind, metadata, spec; found 'hello'");
+  CHECK(Parse(absl::StrCat(kJob, "---\n", kJob)).status().message() ==
+        "job.yaml: holds 2 documents; a job file holds one");
+  CHECK(Parse(std::string("a\0b", 3)).status().message() ==
+        "job.yaml: holds a zero byte; is it text?");
+  CHECK(Parse(std::string(100000, '[')).status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(Parse("? [a]\n: 1\n").status().message() ==
+        "job.yaml:1:3: expects a field's name; found a list");
+}
+
+TEST_CASE("overrides change values", "[job_file]") {
+  absl::StatusOr<TrainingJob> job =
+      Parse(kJob, {"spec.training.batchSize=4096", "spec.model.hidden=[8]", "spec.data.train=x.tsv",
+                   "metadata.name=a.b", "spec.data.eval=", "spec.data.shuffle.enabled=false",
+                   "spec.training.batchSize=4097", "spec.optimizer={dense: {type: sgd}}"});
+  INFO(job.status().message());
+  REQUIRE(job.ok());
+  CHECK(job->spec().training().batch_size() == 4097);
+  REQUIRE(job->spec().model().hidden().size() == 1);
+  CHECK(job->spec().model().hidden(0) == 8);
+  REQUIRE(job->spec().data().train().size() == 1);
+  CHECK(job->spec().data().train(0) == "/jobs/x.tsv");
+  CHECK(job->spec().data().eval().empty());
+  CHECK_FALSE(job->spec().data().shuffle().enabled());
+  CHECK(job->metadata().name() == "a.b");
+  CHECK(job->spec().optimizer().dense().type() == "sgd");
+}
+
+TEST_CASE("wrong overrides are told", "[job_file]") {
+  CHECK(SetProblem("batchSize") ==
+        "--set batchSize: expects path=value, as in --set spec.training.batchSize=4096");
+  CHECK(SetProblem("spec.training.batchsize=1") ==
+        "--set spec.training.batchsize=1: spec.training: unknown field 'batchsize'; did you mean "
+        "'batchSize'?");
+  CHECK(SetProblem("batchSize=1") ==
+        "--set batchSize=1: unknown field 'batchSize'; did you mean 'spec.training.batchSize'?");
+  CHECK(SetProblem("spec.training.batchSize=big") ==
+        "--set spec.training.batchSize=big: spec.training.batchSize: 'big' is not a whole number "
+        "(0, 1, 2, ...)");
+  CHECK(SetProblem("spec.training.batchSize=0") ==
+        "--set spec.training.batchSize=0: spec.training.batchSize: 0 is outside the limits; give a "
+        "number from 1 to 1048576");
+  CHECK(SetProblem("spec.training.batchSize.x=0") ==
+        "--set spec.training.batchSize.x=0: spec.training.batchSize has no fields");
+  CHECK(SetProblem("spec.model.hidden=[1,") ==
+        "--set spec.model.hidden=[1,: end of sequence flow not found");
+  CHECK(SetProblem("spec.training=4") ==
+        "--set spec.training=4: spec.training: expects a mapping of: mode, lanes, batchSize, "
+        "epochs, seed, pipelineDepth, threads; found '4'");
+}
+
+TEST_CASE("files are read from disk", "[job_file]") {
+  std::string folder = absl::StrCat(std::getenv("TEST_TMPDIR"), "/job_file_XXXXXX");
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const std::string path = folder + "/job.yaml";
+  absl::StatusOr<TrainingJob> job = LoadJobFile(path, {});
+  CHECK(absl::IsNotFound(job.status()));
+  CHECK(job.status().message() == path + ": No such file or directory");
+  CHECK(LoadJobFile(folder, {}).status().message() == folder + ": is a folder; name the job file");
+  std::ofstream(path) << kJob;
+  job = LoadJobFile(path, {});
+  REQUIRE(job.ok());
+  CHECK(job->spec().data().train(0) == folder + "/train.tsv");
+  std::ofstream(path) << std::string(kMaxJobFileBytes + 1, ' ');
+  CHECK(LoadJobFile(path, {}).status().message() ==
+        path + ": is longer than 1048576 bytes; is it a job file?");
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,36 @@
+// Criteo lines: label, 13 integers, 26 categories, parted by tabs.
+#ifndef STRATA_WORKER_DATA_CRITEO_PARSER_H_
+#define STRATA_WORKER_DATA_CRITEO_PARSER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "worker/data/line_parser.h"
+
+namespace strata {
+
+inline constexpr uint32_t kCriteoIntegers = 13;
+inline constexpr uint32_t kCriteoCategories = 26;
+
+enum class IntegerFeatures : uint8_t {
+  kDense,   // ln(1 + max(x, 0)) as a number; missing is 0. fields = 26, numeric = 13
+  kBucket,  // one more category each; fields = 39, numeric = 0
+};
+
+// Features stand in the order C1..C26 (fields 0..25), then with kBucket I1..I13 (fields 26..38).
+// Keys: feature_hash.h over the category's bytes; a missing category is the empty string. Integers
+// may be negative.
+std::unique_ptr<LineParser> MakeCriteoParser(IntegerFeatures integers, uint64_t hash_seed);
+
+// ln(1 + max(x, 0)), rounded to float.
+float CriteoDense(int64_t x);
+
+// The text that is hashed for an integer in bucket mode, as in the winning entry of Criteo's 2014
+// contest (Juan et al.): x > 2: floor(ln(x)^2) in decimal, else "SP" and x in decimal. A missing
+// integer is the empty string.
+std::string CriteoBucket(int64_t x);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_CRITEO_PARSER_H_

@@ -1,0 +1,28 @@
+// csv lines with named or numbered columns.
+#ifndef STRATA_WORKER_DATA_CSV_PARSER_H_
+#define STRATA_WORKER_DATA_CSV_PARSER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/strata/job.pb.h"
+#include "worker/data/line_parser.h"
+
+namespace strata {
+
+// Fields may be quoted with '"', a quote within them doubled; a quoted field ends on its line.
+// Numbers may have spaces around them; missing is 0. A category is its bytes, hashed by
+// feature_hash.h with field = its index in columns.categorical; missing is the empty string.
+// Every line must have as many columns as `first_line` (without newline): the header, or with
+// columns.header false the first line of data.
+// INVALID_ARGUMENT names the column and the field of the job file: a column that is not in the
+// file, in two lists, or in none (unless columns.ignored is ["*"]).
+absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& columns,
+                                                          absl::string_view first_line,
+                                                          uint64_t hash_seed);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_CSV_PARSER_H_

@@ -1,0 +1,31 @@
+// The parser that a job's data need.
+#ifndef STRATA_WORKER_DATA_PARSER_FACTORY_H_
+#define STRATA_WORKER_DATA_PARSER_FACTORY_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "worker/data/line_parser.h"
+
+namespace strata {
+
+// `first_line`: csv only, the first physical line of the first file. `shape` is that of the train
+// files, for evaluation too. INVALID_ARGUMENT names the field of the job file.
+absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const DataSpec& data,
+                                                           const DataShape& shape,
+                                                           absl::string_view first_line,
+                                                           uint64_t hash_seed);
+
+// criteo: dense unless spec.data.integerFeatures says bucket.
+bool HasBuckets(const DataSpec& data);
+
+// True when the first line of every file is not data (csv with a header).
+bool HasHeader(const DataSpec& data);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_PARSER_FACTORY_H_

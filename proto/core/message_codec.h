@@ -78,6 +78,8 @@ class GroupWriter {
   };
 
   explicit GroupWriter(size_t bytes) : out_(bytes) {}
+  void AddGroup(uint8_t*& at, uint32_t field, TableId table, ShardId shard,
+                std::span<const Key> keys, size_t value_bytes);
   void SealAll();
 
   BufferBuilder out_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ops/exact_math.h"
+#include "ops/inline.h"
 
 namespace strata::ops {
 

@@ -12,11 +12,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define STRATA_HD __host__ __device__ static __forceinline__
-#else
-#define STRATA_HD static inline __attribute__((always_inline, unused))
-#endif
+#include "ops/inline.h"
 
 namespace strata::ops::exact {
 

@@ -6,7 +6,7 @@
 // not exist yet are the common miss); index and filter blocks inside the block cache, so that the
 // cache's bound covers them; leveled compaction.
 // Memory: at most kMaxMemtables * memtable_bytes + block_cache_bytes
-//         + readers * RowTier::kReadChunk * (row_bytes + block_bytes)
+//         + readers * ReadRowsAtOnce * (row_bytes + block_bytes)
 //         + writers * RowTier::kWriteChunkBytes * 2.
 #ifndef STRATA_STORAGE_ROCKS_TIER_H_
 #define STRATA_STORAGE_ROCKS_TIER_H_

@@ -3,6 +3,7 @@
 #ifndef STRATA_STORAGE_ROW_TIER_H_
 #define STRATA_STORAGE_ROW_TIER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,12 +37,15 @@ class RowTier {
   virtual ~RowTier() = default;
 
   // Batched read of `positions` (strictly ascending): calls found(i, row) for each position i that
-  // has a row, ascending by i; nothing for the others. At most kReadChunk rows are held in memory
-  // at a time. DATA_LOSS if a row is not of row_bytes.
-  static constexpr size_t kReadChunk = 1024;
+  // has a row, ascending by i; nothing for the others. At most ReadRowsAtOnce rows are held in
+  // memory at a time. DATA_LOSS if a row is not of row_bytes. `found` must not call the tier.
   using Found = std::function<void(size_t i, const uint8_t* row)>;
   virtual absl::Status Read(TableId table, std::span<const Position> positions, size_t row_bytes,
                             const Found& found) = 0;
+  // 256 KiB of rows, 16 .. 1024 of them.
+  static constexpr size_t ReadRowsAtOnce(size_t row_bytes) {
+    return std::clamp<size_t>((size_t{256} << 10) / row_bytes, 16, 1024);
+  }
 
   // Writes rows[i] (row_bytes each) at positions[i] (strictly ascending), all or nothing per
   // kWriteChunkBytes of rows: after an error, rows may have been written or not; the same call may

@@ -1,0 +1,131 @@
+#include "storage/file_io.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace strata::storage {
+
+absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view path) {
+  const std::string text = absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error));
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return absl::ResourceExhaustedError(absl::StrCat(text, "; free disk space"));
+    case EMFILE:
+    case ENFILE:
+      return absl::ResourceExhaustedError(absl::StrCat(text, "; raise the limit of open files"));
+    case ENOMEM:
+      return absl::ResourceExhaustedError(text);
+    case ENOENT:
+      return absl::NotFoundError(text);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(
+          absl::StrCat(text, "; give this user the right to write there"));
+    default:
+      return absl::UnavailableError(text);
+  }
+}
+
+absl::Status DamagedFile(absl::string_view path, uint64_t offset, absl::string_view what) {
+  return absl::DataLossError(absl::StrCat(path, ", offset ", offset, ": ", what));
+}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+File::~File() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::StatusOr<File> File::Open(const std::string& path, int flags) {
+  File file;
+  file.path_ = path;
+  do {
+    file.fd_ = open(path.c_str(), flags | O_CLOEXEC, 0644);
+  } while (file.fd_ < 0 && errno == EINTR);
+  if (file.fd_ < 0) return ErrnoStatus(errno, "open", path);
+  return file;
+}
+
+absl::StatusOr<uint64_t> File::Size() const {
+  struct stat info;
+  if (fstat(fd_, &info) != 0) return ErrnoStatus(errno, "look up the size of", path_);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+absl::Status File::ReadAt(uint64_t offset, std::span<uint8_t> bytes) const {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n =
+        pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "read", path_);
+    if (n == 0) return DamagedFile(path_, offset + done, "the file ends too early");
+    done += static_cast<size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status File::WriteAt(uint64_t offset, std::span<iovec> parts) const {
+  while (!parts.empty()) {
+    if (parts.front().iov_len == 0) {
+      parts = parts.subspan(1);
+      continue;
+    }
+    const int count = static_cast<int>(std::min<size_t>(parts.size(), IOV_MAX));
+    const ssize_t n = pwritev(fd_, parts.data(), count, static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "write", path_);
+    offset += static_cast<uint64_t>(n);
+    for (auto left = static_cast<size_t>(n); left > 0;) {
+      iovec& part = parts.front();
+      const size_t take = std::min(left, part.iov_len);
+      part.iov_base = static_cast<uint8_t*>(part.iov_base) + take;
+      part.iov_len -= take;
+      left -= take;
+      if (part.iov_len == 0) parts = parts.subspan(1);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status File::Truncate(uint64_t size) const {
+  if (ftruncate(fd_, static_cast<off_t>(size)) != 0) return ErrnoStatus(errno, "truncate", path_);
+  return absl::OkStatus();
+}
+
+absl::Status File::Sync() const {
+  if (fsync(fd_) != 0) return ErrnoStatus(errno, "sync", path_);
+  return absl::OkStatus();
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return ErrnoStatus(error.value(), "make folder", path);
+  return absl::OkStatus();
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  absl::StatusOr<File> folder = File::Open(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+  return folder.ok() ? folder->Sync() : folder.status();
+}
+
+}  // namespace strata::storage

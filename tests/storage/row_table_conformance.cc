@@ -1,0 +1,219 @@
+#include "tests/storage/row_table_conformance.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace strata::storage {
+namespace {
+
+// The bytes of the version-th value of a row: a pure function, so that the oracle keeps a number.
+void FillRow(Position position, uint64_t version, std::span<uint8_t> row) {
+  uint64_t x = position.value * 0x9e3779b97f4a7c15ull + version * 0xd1342543de82ef95ull + 1;
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (i % 8 == 0) x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9ull + i;
+    row[i] = static_cast<uint8_t>(x >> (8 * (i % 8)));
+  }
+}
+
+class Player {
+ public:
+  explicit Player(const ConformanceCase& c)
+      : c_(c), rng_(c.seed), table_(c.make()), expected_row_(c.row_bytes) {
+    MakePool();
+  }
+
+  void Play() {
+    while (done_ < c_.operations) {
+      const uint64_t dice = rng_() % 100;
+      if (dice < 45) {
+        Update();
+      } else if (dice < 85) {
+        Read();
+      } else if (dice < 97) {
+        Erase();
+      } else if (dice < 99) {
+        Scan();
+      } else {
+        const absl::Status s = table_->Flush();
+        if (!s.ok()) FAIL(s.ToString());
+      }
+      CheckCounters();
+    }
+    ScanRange(Position(0), Position(~0ull));
+    ScanRange(c_.first, c_.last);
+  }
+
+ private:
+  // Ends of the range, runs of neighbours, and positions spread over it.
+  void MakePool() {
+    const uint64_t span = c_.last.value - c_.first.value;
+    std::set<uint64_t> pool = {c_.first.value, c_.last.value};
+    const auto at = [&](uint64_t x) {
+      return c_.first.value + (span == ~0ull ? x : x % (span + 1));
+    };
+    const size_t want =
+        static_cast<size_t>(std::min<uint64_t>(c_.positions, span == ~0ull ? ~0ull : span + 1));
+    while (pool.size() < want) {
+      const uint64_t start = rng_();
+      const uint64_t run = rng_() % 4 == 0 ? 1 + rng_() % 20 : 1;
+      for (uint64_t i = 0; i < run && pool.size() < want; ++i) pool.insert(at(start + i));
+    }
+    for (uint64_t p : pool) pool_.push_back(Position(p));
+  }
+
+  // Strictly ascending; dense runs at times, so that batches hit and miss.
+  std::vector<Position> Batch() {
+    const size_t most = std::min<size_t>({table_->max_batch(), pool_.size(), 300});
+    const size_t n = rng_() % (most + 1);
+    std::vector<Position> out;
+    if (rng_() % 3 == 0) {
+      const size_t begin = rng_() % (pool_.size() - n + 1);
+      out.assign(pool_.begin() + begin, pool_.begin() + begin + n);
+    } else {
+      std::sample(pool_.begin(), pool_.end(), std::back_inserter(out), n, rng_);
+    }
+    done_ += std::max<size_t>(1, n);
+    return out;
+  }
+
+  bool RowIs(Position position, uint64_t version, const uint8_t* row) {
+    FillRow(position, version, expected_row_);
+    return std::memcmp(row, expected_row_.data(), c_.row_bytes) == 0;
+  }
+
+  void Update() {
+    const std::vector<Position> batch = Batch();
+    std::vector<RowRef> refs(batch.size());
+    const absl::Status s = table_->Resolve(batch, Access::kUpdate, refs);
+    if (!s.ok()) FAIL(s.ToString());
+    bool right = true;
+    std::set<const uint8_t*> rows;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      auto it = model_.find(batch[i].value);
+      right &= refs[i].row != nullptr && reinterpret_cast<uintptr_t>(refs[i].row) % 4 == 0;
+      right &= refs[i].created == (it == model_.end());
+      right &= it == model_.end() || RowIs(batch[i], it->second, refs[i].row);
+      rows.insert(refs[i].row);
+    }
+    REQUIRE(right);
+    REQUIRE(rows.size() == batch.size());
+    for (size_t i = 0; i < batch.size(); ++i) {
+      model_[batch[i].value] = ++version_;
+      FillRow(batch[i], version_, {refs[i].row, c_.row_bytes});
+    }
+    // All are pinned at once: writing one changed no other.
+    for (size_t i = 0; i < batch.size(); ++i) {
+      right &= RowIs(batch[i], model_[batch[i].value], refs[i].row);
+    }
+    REQUIRE(right);
+    CheckCounters();
+    table_->Release();
+  }
+
+  void Read() {
+    const std::vector<Position> batch = Batch();
+    std::vector<RowRef> refs(batch.size());
+    const absl::Status s = table_->Resolve(batch, Access::kRead, refs);
+    if (!s.ok()) FAIL(s.ToString());
+    bool right = true;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      auto it = model_.find(batch[i].value);
+      right &= !refs[i].created && (refs[i].row == nullptr) == (it == model_.end());
+      right &= it == model_.end() || (refs[i].row && RowIs(batch[i], it->second, refs[i].row));
+    }
+    REQUIRE(right);
+    table_->Release();
+  }
+
+  void Erase() {
+    const std::vector<Position> batch = Batch();
+    const absl::Status s = table_->Erase(batch);
+    if (!s.ok()) FAIL(s.ToString());
+    for (Position p : batch) model_.erase(p.value);
+  }
+
+  void Scan() {
+    Position a = pool_[rng_() % pool_.size()];
+    Position b = pool_[rng_() % pool_.size()];
+    if (b < a) std::swap(a, b);
+    ScanRange(a, b);
+  }
+
+  void ScanRange(Position first, Position last) {
+    auto it = model_.lower_bound(first.value);
+    bool right = true;
+    const absl::Status s =
+        table_->Scan(first, last, [&](Position position, std::span<const uint8_t> row) {
+          right &= it != model_.end() && it->first == position.value &&
+                   row.size() == c_.row_bytes && RowIs(position, it->second, row.data());
+          if (it != model_.end()) ++it;
+          return absl::OkStatus();
+        });
+    if (!s.ok()) FAIL(s.ToString());
+    REQUIRE(right);
+    REQUIRE(it == model_.upper_bound(last.value));
+    // The visitor's error stops the scan and comes back.
+    size_t visits = 0;
+    const absl::Status stopped = table_->Scan(first, last, [&](Position, std::span<const uint8_t>) {
+      ++visits;
+      return absl::CancelledError("enough");
+    });
+    const bool any = model_.lower_bound(first.value) != model_.upper_bound(last.value);
+    REQUIRE(visits == (any ? 1 : 0));
+    REQUIRE(stopped.ok() == !any);
+  }
+
+  void CheckCounters() {
+    const TableCounters counters = table_->counters();
+    if (counters.rows != model_.size()) CHECK(counters.rows == model_.size());
+    REQUIRE(counters.dram_rows <= counters.rows);
+    if (c_.limit_bytes != 0) REQUIRE(counters.dram_bytes <= c_.limit_bytes);
+  }
+
+  const ConformanceCase& c_;
+  std::mt19937_64 rng_;
+  std::unique_ptr<RowTable> table_;
+  std::vector<uint8_t> expected_row_;
+  std::vector<Position> pool_;
+  std::map<uint64_t, uint64_t> model_;  // position to version
+  uint64_t version_ = 0;
+  uint64_t done_ = 0;
+};
+
+}  // namespace
+
+void CheckRandomOperations(const ConformanceCase& c) { Player(c).Play(); }
+
+void CheckRefusals(const ConformanceCase& c) {
+  auto table = c.make();
+  const auto refused = [&](std::vector<Position> batch) {
+    std::vector<RowRef> refs(batch.size());
+    CHECK(table->Resolve(batch, Access::kUpdate, refs).code() ==
+          absl::StatusCode::kInvalidArgument);
+    CHECK(table->Resolve(batch, Access::kRead, refs).code() == absl::StatusCode::kInvalidArgument);
+    CHECK(table->Erase(batch).code() == absl::StatusCode::kInvalidArgument);
+    CHECK(table->counters().rows == 0);
+  };
+  const Position a = c.first;
+  const Position b = a.Next();
+  refused({b, a});
+  refused({a, a});
+  if (c.first.value > 0) refused({Position(c.first.value - 1), a});
+  if (c.last.value < ~0ull) refused({a, c.last.Next()});
+  if (table->max_batch() < 1'000'000) {
+    std::vector<Position> many;
+    for (size_t i = 0; i <= table->max_batch(); ++i) many.push_back(Position(c.first.value + i));
+    refused(many);
+  }
+}
+
+}  // namespace strata::storage

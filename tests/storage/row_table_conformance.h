@@ -1,0 +1,36 @@
+// What every RowTable must do, held against a std::map.
+#ifndef STRATA_TESTS_STORAGE_ROW_TABLE_CONFORMANCE_H_
+#define STRATA_TESTS_STORAGE_ROW_TABLE_CONFORMANCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "proto/core/ids.h"
+#include "storage/row_table.h"
+
+namespace strata::storage {
+
+struct ConformanceCase {
+  size_t row_bytes = 0;
+  Position first{0};
+  Position last{~0ull};
+  // An empty table with that shape; called once or more.
+  std::function<std::unique_ptr<RowTable>()> make;
+  uint64_t limit_bytes = 0;         // dram_bytes must never exceed it; 0 = none
+  size_t positions = 4000;          // distinct ones in play
+  uint64_t operations = 1'000'000;  // positions named in Resolve and Erase, at least
+  uint64_t seed = 1;
+};
+
+// Random batches of updates, reads, removals, scans and flushes; checks bytes, order, pins,
+// counters and limits after each.
+void CheckRandomOperations(const ConformanceCase& c);
+
+// Wrong calls are refused by INVALID_ARGUMENT and change nothing.
+void CheckRefusals(const ConformanceCase& c);
+
+}  // namespace strata::storage
+
+#endif  // STRATA_TESTS_STORAGE_ROW_TABLE_CONFORMANCE_H_

@@ -1,0 +1,58 @@
+// Asynchronous training: each lane takes tasks, and every window of a task is pull, compute, push.
+#ifndef STRATA_WORKER_ASYNC_TRAINER_H_
+#define STRATA_WORKER_ASYNC_TRAINER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ops/parallel.h"
+#include "proto/core/ids.h"
+#include "proto/strata/control.pb.h"
+#include "worker/data/batch_source.h"
+#include "worker/exchange.h"
+#include "worker/model.h"
+#include "worker/parameter_client.h"
+#include "worker/training_plan.h"
+#include "worker/training_stats.h"
+
+namespace strata {
+
+struct AsyncTrainerOptions {
+  // All outlive the trainer.
+  const TrainingPlan* plan = nullptr;
+  const Exchange* exchange = nullptr;
+  ServerLinks* links = nullptr;
+  BatchSource* source = nullptr;
+  TrainingStats* stats = nullptr;
+  SessionId session;
+  // Threads of each lane's computation.
+  uint32_t threads = 1;
+  // Windows of a task, from its lines.
+  std::function<uint64_t(TaskId)> windows_of;
+  // How many lanes compute at a time; the others wait.
+  uint32_t concurrent_lanes = 2;
+};
+
+// One thread per lane that has work. Run blocks; the other calls are thread-safe.
+class AsyncTrainer {
+ public:
+  static std::unique_ptr<AsyncTrainer> Make(const AsyncTrainerOptions& options);
+  virtual ~AsyncTrainer() = default;
+
+  // Works on tasks until SetAllDone (OK), Stop (CANCELLED), or an error that no retry mends.
+  virtual absl::Status Run() = 0;
+
+  // Everything this worker is to do now, as the scheduler tells; tasks already done are ignored.
+  virtual void SetTasks(const std::vector<TaskAssignment>& tasks) = 0;
+  // The newest cut that every hosted lane must mark, and the lanes hosted.
+  virtual void SetCut(uint64_t cut, const std::vector<uint32_t>& lanes) = 0;
+  virtual void SetAllDone() = 0;
+  virtual void Stop() = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_ASYNC_TRAINER_H_

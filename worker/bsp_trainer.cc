@@ -1,0 +1,424 @@
+#include "worker/bsp_trainer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "proto/core/lane_tree.h"
+#include "worker/gradient.h"
+#include "worker/lane_driver.h"
+#include "worker/mailbox.h"
+#include "worker/retry_policy.h"
+#include "worker/router.h"
+
+namespace strata {
+namespace {
+
+constexpr absl::Duration kCallTimeout = absl::Seconds(20);
+constexpr uint32_t kWaitMs = 5000;
+
+// The batches of lanes that are at one step, and what was pulled for them.
+struct CohortData {
+  Step step;
+  std::vector<uint32_t> lanes;
+  std::vector<std::shared_ptr<const PreparedLane>> prepared;  // as lanes
+  UnionKeys all;
+  ParameterBlock weights;
+
+  KeyList keys() const { return {all.keys, all.positions}; }
+};
+
+class Trainer : public BspTrainer {
+ public:
+  explicit Trainer(const BspTrainerOptions& options)
+      : o_(options),
+        mailbox_(std::make_shared<Mailbox>()),
+        driver_(o_.links->servers(), o_.plan->last_step),
+        servers_(o_.links->servers()) {}
+
+  absl::Status Run() override {
+    while (!stop_.load(std::memory_order_relaxed)) {
+      HostWhenOpen();
+      for (LaneDriver::Action& action : driver_.Next()) {
+        if (absl::Status s = Execute(std::move(action)); !s.ok()) return s;
+      }
+      if (!failure_.ok()) return failure_;
+      if (finished_) return absl::OkStatus();
+      if (progressed_) {
+        progressed_ = false;
+        continue;
+      }
+      mailbox_->WaitAndRun(RunDeferred());
+      if (!failure_.ok()) return failure_;
+    }
+    return absl::CancelledError("training was stopped");
+  }
+
+  void SetLanes(const std::vector<uint32_t>& lanes) override {
+    mailbox_->Post([this, lanes] { Adopt(lanes); });
+  }
+
+  void Stop() override {
+    stop_.store(true, std::memory_order_relaxed);
+    mailbox_->Post([] {});
+  }
+
+ private:
+  using Action = LaneDriver::Action;
+  using Kind = LaneDriver::Kind;
+
+  struct Server {
+    bool open = false;  // knows our session, in its present incarnation as far as we know
+    bool opening = false;
+    Step clock;  // from the last OpenSession
+    RetryPolicy retry;
+    absl::Time not_before = absl::InfinitePast();
+    std::vector<Action> deferred;
+  };
+
+  wire::Header header() const {
+    return {o_.plan->job, o_.session, o_.plan->generation, o_.plan->shards.epoch()};
+  }
+
+  void Adopt(const std::vector<uint32_t>& lanes) {
+    const std::vector<uint32_t> now = driver_.lanes();
+    for (uint32_t lane : now) {
+      if (std::find(lanes.begin(), lanes.end(), lane) != lanes.end()) continue;
+      driver_.Unhost(lane);
+      o_.preparer->Forget(lane);
+    }
+    to_host_.clear();
+    for (uint32_t lane : lanes) {
+      if (std::find(now.begin(), now.end(), lane) == now.end()) to_host_.insert(lane);
+    }
+    // The clocks must be read after the lanes were given to us: ask every server anew.
+    if (!to_host_.empty()) {
+      for (Server& s : servers_) s.open = false;
+    }
+  }
+
+  void HostWhenOpen() {
+    if (to_host_.empty()) return;
+    bool all_open = true;
+    for (uint32_t s = 0; s < servers_.size(); ++s) {
+      if (servers_[s].open) continue;
+      all_open = false;
+      Open(s);
+    }
+    if (!all_open) return;
+    Step least = servers_[0].clock;
+    for (const Server& s : servers_) least = std::min(least, s.clock);
+    for (uint32_t lane : to_host_) driver_.Host(lane, least.Next());
+    to_host_.clear();
+  }
+
+  void Open(uint32_t index) {
+    Server& server = servers_[index];
+    if (server.opening || absl::Now() < server.not_before) return;
+    std::shared_ptr<DataChannel> channel = o_.links->Channel(index);
+    if (channel == nullptr) {
+      Fail(index);
+      return;
+    }
+    server.opening = true;
+    Send(channel, DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({header()}),
+         [this, index](absl::StatusOr<Buffer> reply) {
+           servers_[index].opening = false;
+           if (reply.ok()) {
+             auto parsed = wire::ParseOpenSessionReply(reply->span());
+             if (parsed.ok()) {
+               servers_[index].open = true;
+               servers_[index].clock = parsed->state.clock;
+               servers_[index].retry.OnSuccess();
+               return;
+             }
+             reply = parsed.status();
+           }
+           OnError(index, reply.status());
+         });
+  }
+
+  // Sends, and runs `done` on the trainer's thread. The mailbox outlives the trainer if the call
+  // does.
+  void Send(const std::shared_ptr<DataChannel>& channel, DataMethod method, Buffer request,
+            std::function<void(absl::StatusOr<Buffer>)> done) {
+    auto mailbox = mailbox_;
+    channel->Call(method, std::move(request), kCallTimeout,
+                  [mailbox, done = std::move(done)](absl::StatusOr<Buffer> reply) mutable {
+                    mailbox->Post([done = std::move(done), reply = std::move(reply)]() mutable {
+                      done(std::move(reply));
+                    });
+                  });
+  }
+
+  void Fail(uint32_t index) {
+    servers_[index].not_before = absl::Now() + servers_[index].retry.OnFailure();
+  }
+
+  void OnError(uint32_t index, const absl::Status& status) {
+    switch (Classify(status)) {
+      case ErrorClass::kFatal:
+        failure_ =
+            absl::Status(status.code(), absl::StrCat("server ", index, ": ", status.message()));
+        return;
+      case ErrorClass::kReopen:
+        servers_[index].open = false;
+        break;
+      case ErrorClass::kRetry:
+        break;
+    }
+    Fail(index);
+  }
+
+  // Executes what waited for its server; returns how long until the next is due.
+  absl::Duration RunDeferred() {
+    absl::Duration wait = absl::Milliseconds(200);
+    for (uint32_t i = 0; i < servers_.size(); ++i) {
+      Server& server = servers_[i];
+      if (server.deferred.empty()) continue;
+      const absl::Duration left = server.not_before - absl::Now();
+      if (left > absl::ZeroDuration()) {
+        wait = std::min(wait, left);
+        continue;
+      }
+      if (!server.open) {
+        Open(i);
+        continue;
+      }
+      std::vector<Action> now = std::move(server.deferred);
+      server.deferred.clear();
+      for (Action& action : now) {
+        if (absl::Status s = Execute(std::move(action)); !s.ok()) failure_ = s;
+      }
+      wait = absl::ZeroDuration();
+    }
+    return wait;
+  }
+
+  absl::Status Execute(Action action) {
+    switch (action.kind) {
+      case Kind::kPull:
+      case Kind::kPush: {
+        Server& server = servers_[action.server];
+        std::shared_ptr<DataChannel> channel = o_.links->Channel(action.server);
+        if (!server.open || channel == nullptr || absl::Now() < server.not_before) {
+          if (channel == nullptr && absl::Now() >= server.not_before) Fail(action.server);
+          if (!server.open && channel != nullptr) Open(action.server);
+          server.deferred.push_back(std::move(action));
+          return absl::OkStatus();
+        }
+        return action.kind == Kind::kPull ? Pull(channel, action) : Push(channel, action);
+      }
+      case Kind::kCompute:
+        progressed_ = true;
+        return Compute(action);
+      case Kind::kDrop:
+        gradients_.erase(action.step);
+        sums_.erase(action.step);
+        cohorts_.erase(cohorts_.begin(), cohorts_.lower_bound(driver_.step()));
+        return absl::OkStatus();
+      case Kind::kDone: {
+        finished_ = true;
+        if (hosts_lane_0()) return o_.boundary->OnBoundary(o_.plan->last_step, true).status();
+        return absl::OkStatus();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool hosts_lane_0() const {
+    const std::vector<uint32_t> lanes = driver_.lanes();
+    return !lanes.empty() && lanes.front() == 0;
+  }
+
+  absl::StatusOr<std::shared_ptr<CohortData>> Cohort(Step step,
+                                                     const std::vector<uint32_t>& lanes) {
+    auto it = cohorts_.find(step);
+    if (it != cohorts_.end() && it->second->lanes == lanes) return it->second;
+    auto data = std::make_shared<CohortData>();
+    data->step = step;
+    data->lanes = lanes;
+    std::vector<const RoutedKeys*> routed;
+    for (uint32_t lane : lanes) {
+      auto prepared = o_.preparer->Get(step, lane);
+      if (!prepared.ok()) return prepared.status();
+      data->prepared.push_back(*std::move(prepared));
+      routed.push_back(&data->prepared.back()->routed);
+    }
+    MergeLanes(routed, &data->all);
+    if (!lanes.empty()) o_.exchange->Prepare(data->keys(), &data->weights);
+    cohorts_[step] = data;
+    return data;
+  }
+
+  absl::Status Pull(const std::shared_ptr<DataChannel>& channel, const Action& action) {
+    auto data = Cohort(action.step, action.lanes);
+    if (!data.ok()) return data.status();
+    const bool weights = !action.lanes.empty();
+    auto request = o_.exchange->EncodePull(action.server, header(), action.step, kWaitMs,
+                                           (*data)->keys(), weights);
+    if (!request.ok()) return request.status();
+    Send(channel, DataMethod::kPull, *std::move(request),
+         [this, action, data = *data, weights](absl::StatusOr<Buffer> reply) {
+           if (!reply.ok()) {
+             driver_.OnBroken(action.ticket);
+             OnError(action.server, reply.status());
+             return;
+           }
+           OnPulled(action, *data, weights, *reply);
+         });
+    return absl::OkStatus();
+  }
+
+  void OnPulled(const Action& action, CohortData& data, bool weights, const Buffer& reply) {
+    auto answer =
+        o_.exchange->DecodePull(action.server, reply.span(), data.keys(), weights, &data.weights);
+    if (!answer.ok()) {
+      driver_.OnBroken(action.ticket);
+      OnError(action.server, answer.status());
+      return;
+    }
+    servers_[action.server].retry.OnSuccess();
+    const ServerIdentity identity{answer->state.incarnation, answer->state.map_epoch.value};
+    switch (answer->outcome) {
+      case wire::PullOutcome::kServed:
+        return driver_.OnServed(action.ticket, identity);
+      case wire::PullOutcome::kNotYet:
+        return driver_.OnNotYet(action.ticket, identity);
+      case wire::PullOutcome::kTooOld:
+        return driver_.OnTooOld(action.ticket, identity, answer->state.clock);
+      default:
+        driver_.OnBroken(action.ticket);
+        OnError(action.server, absl::DataLossError("unknown outcome of a pull"));
+    }
+  }
+
+  absl::Status Push(const std::shared_ptr<DataChannel>& channel, const Action& action) {
+    std::vector<Exchange::Contribution> contributions;
+    for (LaneNode node : CoverNodes(action.lanes, o_.plan->lanes)) {
+      contributions.emplace_back(node, NodeSum(action.step, node));
+    }
+    wire::PushFields fields;
+    fields.header = header();
+    fields.sequence = Sequence(++sequence_);
+    fields.step = action.step;
+    auto parts = o_.exchange->EncodePush(action.server, fields, contributions);
+    if (!parts.ok()) return parts.status();
+    // Accepted when every part is; one that breaks breaks the whole.
+    auto missing = std::make_shared<size_t>(parts->size());
+    for (Buffer& part : *parts) {
+      Send(channel, DataMethod::kPush, std::move(part),
+           [this, action, missing](absl::StatusOr<Buffer> reply) {
+             auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
+             if (!parsed.ok()) {
+               driver_.OnBroken(action.ticket);
+               OnError(action.server, parsed.status());
+               return;
+             }
+             servers_[action.server].retry.OnSuccess();
+             if (--*missing > 0) return;
+             driver_.OnAccepted(action.ticket,
+                                {parsed->state.incarnation, parsed->state.map_epoch.value});
+           });
+    }
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<const Gradient> NodeSum(Step step, LaneNode node) {
+    auto& cached = sums_[step];
+    auto it = cached.find(node);
+    if (it != cached.end()) return it->second;
+    auto sum = SumNode(o_.plan->tables.tables[0], node,
+                       [&](uint32_t lane) { return gradients_.at(step).at(lane); });
+    cached[node] = sum;
+    return sum;
+  }
+
+  absl::Status Compute(const Action& action) {
+    const Step completed(action.step.value - 1);
+    if (action.lanes.front() == 0 && completed > boundary_done_) {
+      auto verdict = o_.boundary->OnBoundary(completed, false);
+      if (!verdict.ok()) return verdict.status();
+      boundary_done_ = completed;
+      if (*verdict == StepBoundary::Verdict::kStop) {
+        finished_ = true;
+        return absl::OkStatus();
+      }
+    }
+    auto data = Cohort(action.step, action.lanes);
+    if (!data.ok()) return data.status();
+    for (size_t i = 0; i < action.lanes.size(); ++i) {
+      gradients_[action.step][action.lanes[i]] = ComputeLane(**data, i);
+    }
+    sums_.erase(action.step);
+    cohorts_.erase(action.step);
+    o_.stats->OnStep(action.step.value, absl::Now());
+    driver_.OnComputed(action.step, action.lanes);
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<const Gradient> ComputeLane(const CohortData& data, size_t i) {
+    const PreparedLane& lane = *data.prepared[i];
+    auto gradient = std::make_shared<Gradient>();
+    gradient->examples = lane.batch.size;
+    if (lane.batch.size == 0) {
+      o_.stats->OnBatch({}, {}, 0, lane.batch.bad_lines);
+      return gradient;
+    }
+    const size_t dim = o_.exchange->row_dim();
+    const size_t n = lane.routed.keys.size();
+    const float* rows = data.weights.rows.data();
+    if (data.lanes.size() > 1) {
+      lane_rows_.resize(n * dim);
+      for (size_t u = 0; u < n; ++u) {
+        std::memcpy(&lane_rows_[u * dim], rows + data.all.place[i][u] * dim, dim * sizeof(float));
+      }
+      rows = lane_rows_.data();
+    }
+    gradient->keys = lane.routed.keys;
+    gradient->positions = lane.routed.positions;
+    gradient->rows.resize(n * dim);
+    gradient->dense.assign(o_.exchange->dense_rows() * ModelTables::kDenseRowDim, 0.0f);
+    const std::vector<const float*> tensors = o_.exchange->TensorsIn(data.weights.dense.data());
+    const std::vector<float*> dense = o_.exchange->TensorsIn(gradient->dense.data());
+    predictions_.resize(lane.batch.size);
+    const double loss =
+        o_.model->TrainStep({&lane.batch, &lane.routed, rows, tensors},
+                            {gradient->rows.data(), dense}, predictions_.data(), o_.parallel);
+    o_.stats->OnBatch(lane.batch.labels, predictions_, loss, lane.batch.bad_lines);
+    return gradient;
+  }
+
+  const BspTrainerOptions o_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  std::atomic<bool> stop_{false};
+
+  // Touched only on Run's thread.
+  LaneDriver driver_;
+  std::vector<Server> servers_;
+  std::set<uint32_t> to_host_;
+  std::map<Step, std::shared_ptr<CohortData>> cohorts_;
+  std::map<Step, std::map<uint32_t, std::shared_ptr<const Gradient>>> gradients_;
+  std::map<Step, std::map<LaneNode, std::shared_ptr<const Gradient>>> sums_;
+  uint64_t sequence_ = 0;
+  Step boundary_done_;
+  bool progressed_ = false;
+  bool finished_ = false;
+  absl::Status failure_;
+  std::vector<float> lane_rows_;
+  std::vector<float> predictions_;
+};
+
+}  // namespace
+
+std::unique_ptr<BspTrainer> BspTrainer::Make(const BspTrainerOptions& options) {
+  return std::make_unique<Trainer>(options);
+}
+
+}  // namespace strata

@@ -1,0 +1,136 @@
+#include "worker/evaluation_boundary.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace strata {
+namespace {
+
+class Boundary : public EvaluationBoundary {
+ public:
+  explicit Boundary(const EvaluationBoundaryOptions& options) : o_(options) {}
+  ~Boundary() override {
+    if (metrics_ != nullptr) std::fclose(metrics_);
+  }
+
+  absl::Status OpenMetrics() {
+    const std::string& path = o_.spec.output().metrics();
+    if (path.empty()) return absl::OkStatus();
+    metrics_ = std::fopen(path.c_str(), "a");
+    if (metrics_ == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("spec.output.metrics: cannot write ", path, ": ", std::strerror(errno)));
+    }
+    return absl::OkStatus();
+  }
+
+  void SetCheckpoints(std::vector<uint64_t> steps) override {
+    absl::MutexLock lock(&mu_);
+    checkpoints_ = std::move(steps);
+  }
+
+  absl::StatusOr<Verdict> OnBoundary(Step completed, bool last) override {
+    const uint64_t every = o_.spec.evaluation().every_steps();
+    const bool due = last || (every > 0 && completed.value % every == 0);
+    if (!due || o_.evaluator == nullptr) {
+      WriteMetrics(completed, nullptr, last);
+      return Verdict::kGoOn;
+    }
+    const uint32_t patience = o_.spec.evaluation().patience();
+    // Where the best counts, predictions of a worse one must not replace the best one's.
+    const std::string& path = o_.spec.output().predictions();
+    const std::string fresh = path.empty() ? "" : path + ".next";
+    auto result = o_.evaluator->Run(completed.Next(), fresh);
+    if (!result.ok()) return result.status();
+    const bool better = !best_ || result->auc() > best_->auc();
+    if (better) best_ = *result;
+    if (!path.empty() && (better || patience == 0)) {
+      if (std::rename(fresh.c_str(), path.c_str()) != 0) {
+        return absl::UnavailableError(absl::StrCat("cannot rename ", fresh, " to ", path));
+      }
+      o_.stats->SetPredictions(path);
+    } else if (!path.empty()) {
+      std::remove(fresh.c_str());
+    }
+    o_.stats->OnEvaluation(*result);
+    WriteMetrics(completed, &*result, true);
+    if (patience == 0) return Verdict::kGoOn;
+    return Judge(completed, better, last, patience);
+  }
+
+ private:
+  absl::StatusOr<Verdict> Judge(Step completed, bool better, bool last, uint32_t patience) {
+    worse_in_a_row_ = better ? 0 : worse_in_a_row_ + 1;
+    if (better && !last && !o_.spec.checkpoint().directory().empty()) {
+      if (!AwaitCheckpoint(completed.value)) return absl::CancelledError("training was stopped");
+    }
+    const bool stop = !last && worse_in_a_row_ >= patience;
+    if (stop || last) o_.stats->OnStopDecision(completed.value, best_->step());
+    return stop ? Verdict::kStop : Verdict::kGoOn;
+  }
+
+  // Holds the step open until its checkpoint is complete. False when training is stopped meanwhile.
+  bool AwaitCheckpoint(uint64_t step) {
+    o_.stats->WantCut(step);
+    while (!o_.cancelled->load(std::memory_order_relaxed)) {
+      absl::MutexLock lock(&mu_);
+      const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        return std::find(checkpoints_.begin(), checkpoints_.end(), step) != checkpoints_.end();
+      };
+      if (mu_.AwaitWithTimeout(absl::Condition(&there), absl::Milliseconds(100))) {
+        o_.stats->WantCut(0);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // One line per second of training and one per evaluation.
+  void WriteMetrics(Step completed, const EvaluationResult* result, bool always) {
+    const absl::Time now = absl::Now();
+    if (metrics_ == nullptr || (!always && now - last_metrics_ < absl::Seconds(1))) return;
+    last_metrics_ = now;
+    WorkerJobReport report;
+    o_.stats->Report(now, &report);
+    std::string line =
+        absl::StrFormat("{\"step\": %d, \"loss\": %.6f, \"auc\": %.6f, \"examplesPerSecond\": %.1f",
+                        completed.value, report.training_loss(), report.training_auc(),
+                        report.examples_per_second());
+    if (result != nullptr) {
+      absl::StrAppendFormat(&line, ", \"evalAuc\": %.6f, \"evalLogloss\": %.6f", result->auc(),
+                            result->logloss());
+    }
+    std::fprintf(metrics_, "%s}\n", line.c_str());
+    std::fflush(metrics_);
+  }
+
+  const EvaluationBoundaryOptions o_;
+  std::FILE* metrics_ = nullptr;
+  absl::Time last_metrics_ = absl::InfinitePast();
+  std::optional<EvaluationResult> best_;
+  uint32_t worse_in_a_row_ = 0;
+  absl::Mutex mu_;
+  std::vector<uint64_t> checkpoints_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EvaluationBoundary>> EvaluationBoundary::Make(
+    const EvaluationBoundaryOptions& options) {
+  auto boundary = std::make_unique<Boundary>(options);
+  if (absl::Status s = boundary->OpenMetrics(); !s.ok()) return s;
+  return std::unique_ptr<EvaluationBoundary>(std::move(boundary));
+}
+
+}  // namespace strata

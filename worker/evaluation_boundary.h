@@ -1,0 +1,42 @@
+// The boundary between steps on the host of lane 0: evaluates when the job says so, stops early
+// when quality no longer rises, and writes the metrics file.
+#ifndef STRATA_WORKER_EVALUATION_BOUNDARY_H_
+#define STRATA_WORKER_EVALUATION_BOUNDARY_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "proto/strata/job.pb.h"
+#include "worker/boundary.h"
+#include "worker/evaluator.h"
+#include "worker/training_stats.h"
+
+namespace strata {
+
+struct EvaluationBoundaryOptions {
+  JobSpec spec;
+  Evaluator* evaluator = nullptr;  // null: the job has no eval files
+  TrainingStats* stats = nullptr;
+  // Checked while waiting for a checkpoint of the best step.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+// OnBoundary comes from the trainer's thread; SetCheckpoints from any.
+class EvaluationBoundary : public StepBoundary {
+ public:
+  // Error: the metrics file cannot be opened.
+  static absl::StatusOr<std::unique_ptr<EvaluationBoundary>> Make(
+      const EvaluationBoundaryOptions& options);
+
+  // Steps of complete checkpoints, as the scheduler tells.
+  virtual void SetCheckpoints(std::vector<uint64_t> steps) = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_EVALUATION_BOUNDARY_H_

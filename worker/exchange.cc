@@ -1,0 +1,166 @@
+#include "worker/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "proto/core/message_limits.h"
+#include "worker/router.h"
+
+namespace strata {
+namespace {
+
+std::span<const Key> AsKeys(std::span<const uint64_t> keys) {
+  static_assert(sizeof(Key) == sizeof(uint64_t));
+  return {reinterpret_cast<const Key*>(keys.data()), keys.size()};
+}
+
+constexpr uint32_t kFeatures = 0;
+constexpr uint32_t kDense = 1;
+
+}  // namespace
+
+Exchange::Exchange(const ModelTables& tables, const ShardMap& shards)
+    : tables_(tables), shards_(shards), row_dim_(tables.row_dim()) {
+  tensor_row_.resize(tables_.tensor_count());
+  std::vector<size_t> first_row;
+  for (const TensorSpec& t : tables_.tables[kDense].tensors) {
+    first_row.push_back(dense_keys_.size());
+    for (uint64_t r = 0; r < t.Rows(ModelTables::kDenseRowDim); ++r) {
+      dense_keys_.push_back(t.first.value + r);
+    }
+  }
+  for (size_t k = 0; k < tensor_row_.size(); ++k) {
+    tensor_row_[k] = first_row[tables_.tensor_order[k]];
+  }
+  for (uint32_t s = 0; s < shards_.servers(); ++s) own_.push_back(shards_.ShardsOf(s));
+  dense_runs_.resize(shards_.servers());
+  for (const ShardRun& run : SplitByShard(shards_, dense_keys_)) {
+    dense_runs_[run.server].push_back({kDense, run.shard, run.begin, run.end});
+  }
+}
+
+std::vector<const float*> Exchange::TensorsIn(const float* dense) const {
+  std::vector<const float*> out;
+  for (size_t row : tensor_row_) out.push_back(dense + row * ModelTables::kDenseRowDim);
+  return out;
+}
+
+std::vector<float*> Exchange::TensorsIn(float* dense) const {
+  std::vector<float*> out;
+  for (size_t row : tensor_row_) out.push_back(dense + row * ModelTables::kDenseRowDim);
+  return out;
+}
+
+void Exchange::Prepare(const KeyList& keys, ParameterBlock* out) const {
+  out->rows.resize(keys.keys.size() * row_dim_);
+  out->dense.resize(dense_keys_.size() * ModelTables::kDenseRowDim);
+}
+
+std::vector<Exchange::Run> Exchange::RunsOf(uint32_t server, std::span<const uint64_t> positions,
+                                            bool dense) const {
+  std::vector<Run> runs;
+  for (const ShardRun& run : SplitByShard(shards_, positions)) {
+    if (run.server == server) runs.push_back({kFeatures, run.shard, run.begin, run.end});
+  }
+  if (dense) runs.insert(runs.end(), dense_runs_[server].begin(), dense_runs_[server].end());
+  return runs;
+}
+
+absl::StatusOr<Buffer> Exchange::EncodePull(uint32_t server, const wire::Header& header, Step step,
+                                            uint32_t wait_ms, const KeyList& keys,
+                                            bool dense) const {
+  std::vector<wire::KeyGroup> groups;
+  for (const Run& run : RunsOf(server, keys.positions, dense)) {
+    const std::span<const uint64_t> all =
+        run.table == kDense ? std::span<const uint64_t>(dense_keys_) : keys.keys;
+    groups.push_back(
+        {TableId(run.table), run.shard, AsKeys(all.subspan(run.begin, run.end - run.begin))});
+  }
+  return wire::EncodePullRequest(header, step, wait_ms, own_[server], groups);
+}
+
+absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(uint32_t server,
+                                                          std::span<const uint8_t> reply,
+                                                          const KeyList& keys, bool dense,
+                                                          ParameterBlock* out) const {
+  auto view = wire::ParsePullReply(reply);
+  if (!view.ok()) return view.status();
+  const PullAnswer answer{view->state, view->outcome};
+  if (view->outcome != wire::PullOutcome::kServed) return answer;
+  const std::vector<Run> runs = RunsOf(server, keys.positions, dense);
+  if (runs.size() != view->groups.size()) {
+    return absl::InternalError(absl::StrCat("server ", server, " answered ", view->groups.size(),
+                                            " groups to a pull of ", runs.size()));
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Run& run = runs[i];
+    const uint32_t dim = run.table == kDense ? ModelTables::kDenseRowDim : row_dim_;
+    if (absl::Status s = wire::CheckReplyGroup(view->groups[i], TableId(run.table), run.shard,
+                                               run.end - run.begin, dim);
+        !s.ok()) {
+      return s;
+    }
+    std::vector<float>& to = run.table == kDense ? out->dense : out->rows;
+    std::memcpy(to.data() + run.begin * dim, view->groups[i].value_bytes.data(),
+                view->groups[i].value_bytes.size());
+  }
+  return answer;
+}
+
+absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
+                                                const wire::PushFields& fields,
+                                                std::span<const Contribution> contributions) const {
+  const uint32_t server = shards_.shards()[shards.front().value].server;
+  std::vector<wire::PushContribution> parts;
+  std::vector<const float*> sources;
+  for (const auto& [node, gradient] : contributions) {
+    wire::PushContribution part;
+    part.node = node;
+    part.examples = gradient->examples;
+    for (const Run& run : RunsOf(server, gradient->positions, !gradient->dense.empty())) {
+      if (std::find(shards.begin(), shards.end(), run.shard) == shards.end()) continue;
+      const bool is_dense = run.table == kDense;
+      const uint32_t dim = is_dense ? ModelTables::kDenseRowDim : row_dim_;
+      const std::span<const uint64_t> all = is_dense ? std::span<const uint64_t>(dense_keys_)
+                                                     : std::span<const uint64_t>(gradient->keys);
+      part.groups.push_back({TableId(run.table), run.shard,
+                             AsKeys(all.subspan(run.begin, run.end - run.begin)), dim});
+      sources.push_back((is_dense ? gradient->dense : gradient->rows).data() + run.begin * dim);
+    }
+    parts.push_back(std::move(part));
+  }
+  auto encoder = wire::PushRequestEncoder::Make(shards, parts);
+  if (!encoder.ok()) return encoder.status();
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::span<float> place = encoder->values(i);
+    std::memcpy(place.data(), sources[i], place.size() * sizeof(float));
+    encoder->Seal(i);
+  }
+  return encoder->Finish(fields);
+}
+
+absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
+    uint32_t server, const wire::PushFields& fields,
+    std::span<const Contribution> contributions) const {
+  std::vector<Buffer> out;
+  // Halve the shards until every part fits; almost always the first try does.
+  std::vector<std::span<const ShardId>> todo = {own_[server]};
+  while (!todo.empty()) {
+    const std::span<const ShardId> shards = todo.back();
+    todo.pop_back();
+    auto part = EncodePushPart(shards, fields, contributions);
+    if (part.ok()) {
+      out.push_back(*std::move(part));
+    } else if (absl::IsResourceExhausted(part.status()) && shards.size() > 1) {
+      todo.push_back(shards.subspan(shards.size() / 2));
+      todo.push_back(shards.first(shards.size() / 2));
+    } else {
+      return part.status();
+    }
+  }
+  return out;
+}
+
+}  // namespace strata

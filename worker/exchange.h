@@ -1,0 +1,91 @@
+// Between a worker's arrays and the wire: pure functions of a job's tables and shard map.
+#ifndef STRATA_WORKER_EXCHANGE_H_
+#define STRATA_WORKER_EXCHANGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/core/buffer.h"
+#include "proto/core/message_codec.h"
+#include "proto/core/model_tables.h"
+#include "proto/core/shard_map.h"
+#include "worker/gradient.h"
+
+namespace strata {
+
+// Distinct keys of table 0, ascending by position; the arrays belong to the caller.
+struct KeyList {
+  std::span<const uint64_t> keys;
+  std::span<const uint64_t> positions;
+};
+
+// Weights that were pulled: of the asked keys, and of the whole dense table.
+struct ParameterBlock {
+  std::vector<float> rows;   // (keys, row dim)
+  std::vector<float> dense;  // (dense rows, dense row dim), in position order
+};
+
+// Immutable after construction; any thread.
+class Exchange {
+ public:
+  Exchange(const ModelTables& tables, const ShardMap& shards);
+
+  size_t dense_rows() const { return dense_keys_.size(); }
+  uint32_t row_dim() const { return row_dim_; }
+  // Pointers to the tensors inside a dense array of (dense_rows, dense row dim), by tensor number.
+  std::vector<const float*> TensorsIn(const float* dense) const;
+  std::vector<float*> TensorsIn(float* dense) const;
+
+  // Sizes `out` for `keys`. Contents are unspecified until every server's reply was decoded.
+  void Prepare(const KeyList& keys, ParameterBlock* out) const;
+
+  // The request of one server: its share of `keys` and, with `dense`, of the dense table. Every
+  // shard of the server is spoken of, with keys or without.
+  absl::StatusOr<Buffer> EncodePull(uint32_t server, const wire::Header& header, Step step,
+                                    uint32_t wait_ms, const KeyList& keys, bool dense) const;
+
+  struct PullAnswer {
+    wire::ServerState state;
+    wire::PullOutcome outcome = wire::PullOutcome::kUnspecified;
+  };
+  // Checks a reply to EncodePull's request and, where it was served, writes the values to their
+  // places. DATA_LOSS or INTERNAL when the reply does not answer the request.
+  absl::StatusOr<PullAnswer> DecodePull(uint32_t server, std::span<const uint8_t> reply,
+                                        const KeyList& keys, bool dense, ParameterBlock* out) const;
+
+  using Contribution = std::pair<LaneNode, std::shared_ptr<const Gradient>>;
+  // The requests that carry one server's share of the contributions: one, or several split by
+  // shards where one would pass the message limit. RESOURCE_EXHAUSTED when one shard's share alone
+  // does.
+  absl::StatusOr<std::vector<Buffer>> EncodePush(uint32_t server, const wire::PushFields& fields,
+                                                 std::span<const Contribution> contributions) const;
+
+ private:
+  // Indices begin .. end - 1 of a table's key list that lie in one shard of one server.
+  struct Run {
+    uint32_t table;
+    ShardId shard;
+    size_t begin;
+    size_t end;
+  };
+  std::vector<Run> RunsOf(uint32_t server, std::span<const uint64_t> positions, bool dense) const;
+  absl::StatusOr<Buffer> EncodePushPart(std::span<const ShardId> shards,
+                                        const wire::PushFields& fields,
+                                        std::span<const Contribution> contributions) const;
+
+  const ModelTables tables_;
+  const ShardMap shards_;
+  const uint32_t row_dim_;
+  std::vector<uint64_t> dense_keys_;          // (dense rows): key = position
+  std::vector<size_t> tensor_row_;            // by tensor number: first row in the dense array
+  std::vector<std::vector<ShardId>> own_;     // by server: its shards
+  std::vector<std::vector<Run>> dense_runs_;  // by server
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_EXCHANGE_H_

@@ -1,0 +1,45 @@
+#include "worker/gradient.h"
+
+#include <utility>
+
+#include "ops/row_sum.h"
+#include "ops/sparse_rows.h"
+
+namespace strata {
+
+Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gradient& right) {
+  const uint32_t dim = features.dim();
+  Gradient sum;
+  sum.examples = left.examples + right.examples;
+  const size_t most = left.positions.size() + right.positions.size();
+  sum.positions.resize(most);
+  sum.rows.resize(most * dim);
+  const size_t n =
+      ops::MergeRowSums({left.positions.data(), left.rows.data(), left.positions.size()},
+                        {right.positions.data(), right.rows.data(), right.positions.size()}, dim,
+                        sum.positions.data(), sum.rows.data());
+  sum.positions.resize(n);
+  sum.rows.resize(n * dim);
+  sum.keys.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    sum.keys[i] = features.KeyAtPosition(Position(sum.positions[i])).value;
+  }
+  if (left.dense.empty() || right.dense.empty()) {
+    sum.dense = left.dense.empty() ? right.dense : left.dense;
+  } else {
+    sum.dense.resize(left.dense.size());
+    ops::AddFloats(left.dense.data(), right.dense.data(), left.dense.size(), sum.dense.data());
+  }
+  return sum;
+}
+
+std::shared_ptr<const Gradient> SumNode(
+    const TableSpec& features, LaneNode node,
+    const std::function<std::shared_ptr<const Gradient>(uint32_t lane)>& leaf) {
+  if (node.IsLeaf()) return leaf(node.first);
+  const auto left = SumNode(features, node.Left(), leaf);
+  const auto right = SumNode(features, node.Right(), leaf);
+  return std::make_shared<Gradient>(AddGradients(features, *left, *right));
+}
+
+}  // namespace strata

@@ -1,0 +1,36 @@
+// Gradient sums of one node of the lane tree: what a push carries.
+#ifndef STRATA_WORKER_GRADIENT_H_
+#define STRATA_WORKER_GRADIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "proto/core/lane_tree.h"
+#include "proto/core/table_spec.h"
+
+namespace strata {
+
+// Sums over the examples of the node's lanes. Immutable once shared.
+struct Gradient {
+  uint64_t examples = 0;
+  std::vector<uint64_t> keys;       // (n), ascending by position
+  std::vector<uint64_t> positions;  // (n)
+  std::vector<float> rows;          // (n, row dim)
+  std::vector<float> dense;         // (dense rows, dense row dim), or empty: no contribution at all
+};
+
+// left + right: the union of the keys, added where both have one; a side without dense part passes
+// the other's through unchanged. `features` is the table of the rows.
+Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gradient& right);
+
+// The sum of a node's lanes along the tree. `leaf(lane)` must give every lane's gradient. A single
+// lane is returned as it is, without a copy.
+std::shared_ptr<const Gradient> SumNode(
+    const TableSpec& features, LaneNode node,
+    const std::function<std::shared_ptr<const Gradient>(uint32_t lane)>& leaf);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_GRADIENT_H_

@@ -1,0 +1,156 @@
+#include "worker/job_runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "worker/training_session.h"
+
+namespace strata {
+namespace {
+
+class Runner : public JobRunner {
+ public:
+  explicit Runner(const JobRunnerOptions& options) : o_(options), thread_([this] { Loop(); }) {}
+
+  ~Runner() override {
+    {
+      absl::MutexLock lock(&mu_);
+      stop_ = true;
+      if (session_ != nullptr) session_->Stop();
+    }
+    thread_.join();
+  }
+
+  void Update(const WorkerJobDirective& directive, SessionId session) override {
+    absl::MutexLock lock(&mu_);
+    latest_ = directive;
+    member_ = session;
+    if (session_ == nullptr) return;
+    if (directive.generation() == running_generation_) {
+      session_->Update(directive);
+    } else {
+      session_->Stop();
+    }
+  }
+
+  WorkerJobReport Report() const override {
+    absl::MutexLock lock(&mu_);
+    WorkerJobReport report = indexes_;
+    report.set_job(o_.job.value);
+    report.set_generation(running_generation_);
+    if (stats_ != nullptr) stats_->Report(absl::Now(), &report);
+    if (!fatal_.empty()) report.set_fatal(fatal_);
+    return report;
+  }
+
+ private:
+  bool WantsIndex() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return latest_.make_index() && !indexed_ && fatal_.empty();
+  }
+  bool WantsTraining() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return latest_.has_train_index() && latest_.shards_size() > 0 &&
+           latest_.server_addresses_size() > 0 && latest_.generation() > running_generation_ &&
+           (latest_.lanes_size() > 0 || latest_.spec().spec().training().mode() == "async") &&
+           fatal_.empty();
+  }
+
+  void Loop() {
+    while (true) {
+      bool index = false;
+      WorkerJobDirective directive;
+      SessionId member;
+      {
+        absl::MutexLock lock(&mu_);
+        const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+          return stop_ || WantsIndex() || WantsTraining();
+        };
+        mu_.Await(absl::Condition(&some));
+        if (stop_) return;
+        index = WantsIndex();
+        directive = latest_;
+        member = member_;
+      }
+      if (index) {
+        MakeIndex(directive);
+      } else {
+        Train(directive, member);
+      }
+    }
+  }
+
+  void MakeIndex(const WorkerJobDirective& directive) {
+    const DataSpec& data = directive.spec().spec().data();
+    const auto build = [this, &data](const auto& files) {
+      return o_.data->BuildIndex(data, {files.begin(), files.end()});
+    };
+    auto train = build(data.train());
+    auto eval = data.eval_size() > 0 && train.ok() ? build(data.eval())
+                                                   : absl::StatusOr<InputIndex>(InputIndex());
+    absl::MutexLock lock(&mu_);
+    indexed_ = true;
+    if (!train.ok() || !eval.ok()) {
+      fatal_ = std::string((train.ok() ? eval.status() : train.status()).message());
+      return;
+    }
+    *indexes_.mutable_train_index() = *std::move(train);
+    if (data.eval_size() > 0) *indexes_.mutable_eval_index() = *std::move(eval);
+  }
+
+  void Train(const WorkerJobDirective& directive, SessionId member) {
+    auto stats = std::make_unique<TrainingStats>();
+    auto session =
+        TrainingSession::Make({directive, member, o_.transport, o_.data, o_.threads, stats.get()});
+    {
+      absl::MutexLock lock(&mu_);
+      running_generation_ = directive.generation();
+      if (!session.ok()) {
+        fatal_ = std::string(session.status().message());
+        return;
+      }
+      stats_ = std::move(stats);
+      session_ = session->get();
+      session_->Update(latest_);  // what came in meanwhile
+      if (stop_ || latest_.generation() != running_generation_) session_->Stop();
+    }
+    const absl::Status status = (*session)->Run();
+    absl::MutexLock lock(&mu_);
+    session_ = nullptr;
+    if (status.ok()) {
+      stats_->OnFinished();
+    } else if (!absl::IsCancelled(status)) {
+      stats_->OnFatal(status);
+      if (o_.log) {
+        o_.log(absl::StrCat("job_failed job=", o_.job.value, " reason=\"", status.message(), "\""));
+      }
+    }
+  }
+
+  const JobRunnerOptions o_;
+  mutable absl::Mutex mu_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  WorkerJobDirective latest_ ABSL_GUARDED_BY(mu_);
+  SessionId member_ ABSL_GUARDED_BY(mu_);
+  bool indexed_ ABSL_GUARDED_BY(mu_) = false;
+  WorkerJobReport indexes_ ABSL_GUARDED_BY(mu_);
+  std::string fatal_ ABSL_GUARDED_BY(mu_);
+  uint64_t running_generation_ ABSL_GUARDED_BY(mu_) = 0;
+  TrainingSession* session_ ABSL_GUARDED_BY(mu_) = nullptr;  // while it runs
+  std::unique_ptr<TrainingStats> stats_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<JobRunner> JobRunner::Make(const JobRunnerOptions& options) {
+  return std::make_unique<Runner>(options);
+}
+
+}  // namespace strata

@@ -1,0 +1,39 @@
+// One job on one worker: the index pass, then training generation after generation.
+#ifndef STRATA_WORKER_JOB_RUNNER_H_
+#define STRATA_WORKER_JOB_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "proto/core/ids.h"
+#include "proto/runtime/transport.h"
+#include "proto/strata/control.pb.h"
+#include "worker/data_access.h"
+
+namespace strata {
+
+struct JobRunnerOptions {
+  JobId job;
+  DataTransport* transport = nullptr;  // outlives the runner
+  DataAccess* data = nullptr;          // outlives the runner
+  uint32_t threads = 1;                // when the job does not say
+  std::function<void(const std::string& line)> log;
+};
+
+// Thread-safe. The destructor stops the job and waits for its thread.
+class JobRunner {
+ public:
+  static std::unique_ptr<JobRunner> Make(const JobRunnerOptions& options);
+  virtual ~JobRunner() = default;
+
+  // What should be, from the scheduler. `session` is the worker's present one.
+  virtual void Update(const WorkerJobDirective& directive, SessionId session) = 0;
+  // What is.
+  virtual WorkerJobReport Report() const = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_JOB_RUNNER_H_

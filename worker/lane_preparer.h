@@ -1,0 +1,47 @@
+// Reads, hashes and routes the lanes' batches ahead of the step that needs them.
+#ifndef STRATA_WORKER_LANE_PREPARER_H_
+#define STRATA_WORKER_LANE_PREPARER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "proto/core/table_spec.h"
+#include "worker/batch.h"
+#include "worker/data/batch_source.h"
+
+namespace strata {
+
+// One lane's batch of one step, ready to pull.
+struct PreparedLane {
+  Batch batch;
+  RoutedKeys routed;
+};
+
+// Get may be called from one thread; the preparing runs on threads of its own. What Get returns
+// depends on (step, lane) alone, whatever the depth.
+class LanePreparer {
+ public:
+  struct Options {
+    BatchSource* source = nullptr;  // outlives the preparer
+    TableSpec features;
+    Step last_step;
+    // Steps prepared ahead per lane, >= 1. Memory: (depth + 1) x lanes x the bytes of a batch.
+    uint32_t depth = 4;
+    uint32_t threads = 1;
+  };
+  static std::unique_ptr<LanePreparer> Make(const Options& options);
+  virtual ~LanePreparer() = default;
+
+  // The lane's batch at `step` (1 .. last_step), waiting until it is ready. Errors are the
+  // source's.
+  virtual absl::StatusOr<std::shared_ptr<const PreparedLane>> Get(Step step, uint32_t lane) = 0;
+  // Forgets what was prepared for a lane that is no longer hosted.
+  virtual void Forget(uint32_t lane) = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_LANE_PREPARER_H_

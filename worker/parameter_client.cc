@@ -1,0 +1,169 @@
+#include "worker/parameter_client.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "worker/retry_policy.h"
+
+namespace strata {
+namespace {
+
+constexpr uint32_t kWaitMs = 5000;
+
+// Replies of one round of calls; outlives the calls that a caller no longer waits for.
+struct Round {
+  explicit Round(size_t n) : replies(n), missing(n) {}
+  absl::Mutex mu;
+  std::vector<std::optional<absl::StatusOr<Buffer>>> replies ABSL_GUARDED_BY(mu);
+  size_t missing ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace
+
+ParameterClient::ParameterClient(const ParameterClientOptions& options)
+    : options_(options), open_(options.links->servers(), false) {}
+
+absl::Status ParameterClient::Open(uint32_t server) {
+  std::shared_ptr<DataChannel> channel = options_.links->Channel(server);
+  if (channel == nullptr) {
+    return absl::UnavailableError(absl::StrCat("server ", server, " has no address now"));
+  }
+  auto reply = channel->CallAndWait(DataMethod::kOpenSession,
+                                    wire::EncodeOpenSessionRequest({options_.header}),
+                                    options_.call_timeout);
+  if (!reply.ok()) return reply.status();
+  open_[server] = true;
+  return absl::OkStatus();
+}
+
+absl::Status ParameterClient::CallAll(std::vector<Request> requests, const Accept& accept) {
+  RetryPolicy retry;
+  absl::Time last_success = absl::Now();
+  std::vector<size_t> todo(requests.size());
+  for (size_t i = 0; i < todo.size(); ++i) todo[i] = i;
+  absl::Status last = absl::OkStatus();
+  while (!todo.empty()) {
+    if (Cancelled()) return absl::CancelledError("stopped");
+    auto round = std::make_shared<Round>(todo.size());
+    for (size_t k = 0; k < todo.size(); ++k) {
+      const Request& request = requests[todo[k]];
+      std::shared_ptr<DataChannel> channel;
+      absl::Status ready = open_[request.server] ? absl::OkStatus() : Open(request.server);
+      if (ready.ok()) channel = options_.links->Channel(request.server);
+      if (ready.ok() && channel == nullptr) {
+        ready = absl::UnavailableError(absl::StrCat("server ", request.server, " has no address"));
+      }
+      auto done = [round, k](absl::StatusOr<Buffer> reply) {
+        absl::MutexLock lock(&round->mu);
+        round->replies[k] = std::move(reply);
+        --round->missing;
+      };
+      if (!ready.ok()) {
+        done(ready);
+      } else {
+        channel->Call(request.method, request.bytes, options_.call_timeout, done);
+      }
+    }
+    std::vector<std::optional<absl::StatusOr<Buffer>>> replies;
+    {
+      absl::MutexLock lock(&round->mu);
+      const auto all = [&round]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(round->mu) { return round->missing == 0; };
+      round->mu.Await(absl::Condition(&all));
+      replies = std::move(round->replies);
+    }
+    std::vector<size_t> again;
+    bool waiting_only = true;
+    for (size_t k = 0; k < todo.size(); ++k) {
+      absl::Status s = replies[k]->status();
+      if (s.ok()) {
+        s = accept(todo[k], **replies[k]);
+        if (s.ok()) {
+          last_success = absl::Now();
+          continue;
+        }
+      } else {
+        waiting_only = false;
+      }
+      switch (Classify(s)) {
+        case ErrorClass::kFatal:
+          return s;
+        case ErrorClass::kReopen:
+          if (replies[k]->ok()) return s;  // the reply itself says that it is no use
+          open_[requests[todo[k]].server] = false;
+          break;
+        case ErrorClass::kRetry:
+          break;
+      }
+      last = s;
+      again.push_back(todo[k]);
+    }
+    todo = std::move(again);
+    if (todo.empty() || waiting_only) continue;
+    if (absl::Now() - last_success > options_.give_up_after) return last;
+    absl::SleepFor(retry.OnFailure());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParameterClient::Pull(Step step, const KeyList& keys, ParameterBlock* out) {
+  options_.exchange->Prepare(keys, out);
+  std::vector<Request> requests;
+  for (uint32_t s = 0; s < options_.links->servers(); ++s) {
+    auto bytes = options_.exchange->EncodePull(s, options_.header, step, kWaitMs, keys, true);
+    if (!bytes.ok()) return bytes.status();
+    requests.push_back({s, DataMethod::kPull, *std::move(bytes)});
+  }
+  return CallAll(std::move(requests), [&](size_t i, const Buffer& reply) -> absl::Status {
+    auto answer =
+        options_.exchange->DecodePull(static_cast<uint32_t>(i), reply.span(), keys, true, out);
+    if (!answer.ok()) return answer.status();
+    switch (answer->outcome) {
+      case wire::PullOutcome::kServed:
+        return absl::OkStatus();
+      case wire::PullOutcome::kNotYet:
+        return absl::UnavailableError(
+            absl::StrCat("server ", i, " has not committed step ", step.value - 1, " yet"));
+      case wire::PullOutcome::kTooOld:
+        return absl::FailedPreconditionError(absl::StrCat(
+            "step ", step.value, " is older than clock ", answer->state.clock.value, " keeps"));
+      default:
+        return absl::InternalError(absl::StrCat("server ", i, " answered an unknown outcome"));
+    }
+  });
+}
+
+absl::Status ParameterClient::Push(wire::PushFields fields,
+                                   std::shared_ptr<const Gradient> gradient) {
+  fields.header = options_.header;
+  const Exchange::Contribution contribution{{fields.lane.value, fields.lane.value + 1},
+                                            std::move(gradient)};
+  std::vector<Request> requests;
+  for (uint32_t s = 0; s < options_.links->servers(); ++s) {
+    fields.sequence = Sequence(++sequence_);
+    auto parts = options_.exchange->EncodePush(s, fields, {&contribution, 1});
+    if (!parts.ok()) return parts.status();
+    for (Buffer& part : *parts) requests.push_back({s, DataMethod::kPush, std::move(part)});
+  }
+  return CallAll(std::move(requests), [](size_t, const Buffer& reply) {
+    return wire::ParsePushReply(reply.span()).status();
+  });
+}
+
+absl::Status ParameterClient::Mark(LaneId lane, uint64_t cut, TaskId task, uint64_t window) {
+  std::vector<Request> requests;
+  for (uint32_t s = 0; s < options_.links->servers(); ++s) {
+    wire::MarkRequest mark{options_.header, Sequence(++sequence_), lane, cut, task, window};
+    requests.push_back({s, DataMethod::kMark, wire::EncodeMarkRequest(mark)});
+  }
+  return CallAll(std::move(requests), [](size_t, const Buffer& reply) {
+    return wire::ParseMarkReply(reply.span()).status();
+  });
+}
+
+}  // namespace strata

@@ -1,0 +1,68 @@
+// Blocking access to a job's parameters: pulls and pushes that go to every server, wait, and retry.
+#ifndef STRATA_WORKER_PARAMETER_CLIENT_H_
+#define STRATA_WORKER_PARAMETER_CLIENT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/core/message.h"
+#include "worker/exchange.h"
+#include "worker/server_links.h"
+
+namespace strata {
+
+struct ParameterClientOptions {
+  const Exchange* exchange = nullptr;  // outlives the client
+  ServerLinks* links = nullptr;        // outlives the client
+  wire::Header header;
+  // How long one try may take; a try that fails is repeated with backoff.
+  absl::Duration call_timeout = absl::Seconds(20);
+  // Give up after so long without any success; infinite for training.
+  absl::Duration give_up_after = absl::InfiniteDuration();
+  // Checked between tries; when it turns true, calls return CANCELLED.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+// One thread at a time; several clients may share links and exchange.
+class ParameterClient {
+ public:
+  explicit ParameterClient(const ParameterClientOptions& options);
+
+  // Weights of `keys` and of the dense table: after commit step - 1 (waits for it), or, with step
+  // 0, whatever is committed now. FAILED_PRECONDITION when the step is older than what is kept.
+  absl::Status Pull(Step step, const KeyList& keys, ParameterBlock* out);
+
+  // Async: one window's gradient to every server; returns when all have applied it (or had before).
+  // `fields` without header and sequence, which this fills.
+  absl::Status Push(wire::PushFields fields, std::shared_ptr<const Gradient> gradient);
+
+  // Async: the lane's marker of a cut, to every server.
+  absl::Status Mark(LaneId lane, uint64_t cut, TaskId task, uint64_t window);
+
+ private:
+  // One request per entry, retried until each was answered OK and `accept` returned true for it.
+  struct Request {
+    uint32_t server;
+    DataMethod method;
+    Buffer bytes;
+  };
+  // OK: answered; UNAVAILABLE: try again; else final.
+  using Accept = std::function<absl::Status(size_t request, const Buffer& reply)>;
+  absl::Status CallAll(std::vector<Request> requests, const Accept& accept);
+  absl::Status Open(uint32_t server);
+  bool Cancelled() const {
+    return options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed);
+  }
+
+  const ParameterClientOptions options_;
+  std::vector<bool> open_;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_PARAMETER_CLIENT_H_

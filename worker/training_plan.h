@@ -1,0 +1,41 @@
+// What a worker must know of a job to train it: derived once per generation from the scheduler's
+// directive, immutable afterwards.
+#ifndef STRATA_WORKER_TRAINING_PLAN_H_
+#define STRATA_WORKER_TRAINING_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "proto/core/model_tables.h"
+#include "proto/core/shard_map.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+
+struct TrainingPlan {
+  JobId job;
+  Generation generation;
+  JobSpec spec;  // defaults resolved
+  ModelTables tables;
+  ShardMap shards;
+  uint32_t lanes = 1;
+  uint32_t batch_size = 1;
+  uint64_t steps_per_epoch = 0;  // bsp
+  Step last_step;                // bsp: epochs * steps_per_epoch
+  Step start_step;               // the generation starts after it
+
+  bool bsp() const { return spec.training().mode() == "bsp"; }
+};
+
+// INVALID_ARGUMENT when the directive contradicts itself (shards with gaps, no input...).
+absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directive);
+
+// ceil(ceil(lines / lanes) / batch): steps of one pass over the input.
+uint64_t StepsPerEpoch(uint64_t lines, uint32_t lanes, uint32_t batch_size);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_TRAINING_PLAN_H_

@@ -1,0 +1,210 @@
+#include "worker/training_session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "ops/parallel.h"
+#include "worker/async_trainer.h"
+#include "worker/bsp_trainer.h"
+#include "worker/data/job_epoch_plan.h"
+#include "worker/evaluation_boundary.h"
+#include "worker/evaluator.h"
+#include "worker/exchange.h"
+#include "worker/lane_preparer.h"
+#include "worker/models/models.h"
+#include "worker/parameter_client.h"
+#include "worker/server_links.h"
+#include "worker/training_plan.h"
+
+namespace strata {
+namespace {
+
+// Held together in the order of need; torn down in the reverse one.
+class Session : public TrainingSession {
+ public:
+  Session(const TrainingSessionOptions& options, TrainingPlan plan, EpochPlan epochs)
+      : o_(options),
+        plan_(std::move(plan)),
+        epochs_(std::move(epochs)),
+        exchange_(plan_.tables, plan_.shards),
+        links_(o_.transport, plan_.shards.servers()),
+        threads_(plan_.spec.training().threads() > 0 ? plan_.spec.training().threads()
+                                                     : o_.threads),
+        parallel_(ops::MakeParallel(threads_)) {}
+
+  absl::Status Open() {
+    const WorkerJobDirective& d = o_.directive;
+    auto source = o_.data->Open(plan_.spec, d.train_index(), d.train_index().shape());
+    if (!source.ok()) return source.status();
+    source_ = *std::move(source);
+    auto model = MakeModel(plan_.tables);
+    if (!model.ok()) return model.status();
+    model_ = *std::move(model);
+    if (d.has_eval_index() && d.eval_index().lines() > 0) {
+      if (absl::Status s = OpenEvaluation(d); !s.ok()) return s;
+    }
+    auto boundary = EvaluationBoundary::Make({plan_.spec, evaluator_.get(), o_.stats, &cancelled_});
+    if (!boundary.ok()) return boundary.status();
+    boundary_ = *std::move(boundary);
+    if (plan_.bsp()) {
+      MakeBsp();
+    } else {
+      MakeAsync();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Run() override {
+    if (bsp_ != nullptr) {
+      const absl::Status s = bsp_->Run();
+      return stopped_early_ && absl::IsCancelled(s) ? absl::OkStatus() : s;
+    }
+    if (absl::Status s = async_->Run(); !s.ok()) return s;
+    if (!HostsLaneZero()) return absl::OkStatus();
+    return boundary_->OnBoundary(Step(0), true).status();
+  }
+
+  void Update(const WorkerJobDirective& directive) override {
+    links_.SetAddresses({directive.server_addresses().begin(), directive.server_addresses().end()});
+    boundary_->SetCheckpoints(
+        {directive.checkpoint_steps().begin(), directive.checkpoint_steps().end()});
+    const std::vector<uint32_t> lanes(directive.lanes().begin(), directive.lanes().end());
+    bool changed = false;
+    {
+      absl::MutexLock lock(&mu_);
+      changed = lanes != lanes_;
+      lanes_ = lanes;
+    }
+    if (bsp_ != nullptr) {
+      if (changed) bsp_->SetLanes(lanes);
+      if (directive.stop_at_step() > 0) {
+        stopped_early_ = true;
+        bsp_->Stop();
+      }
+      return;
+    }
+    async_->SetCut(directive.cut(), lanes);
+    async_->SetTasks({directive.tasks().begin(), directive.tasks().end()});
+    if (directive.all_tasks_done()) async_->SetAllDone();
+  }
+
+  void Stop() override {
+    cancelled_ = true;
+    if (bsp_ != nullptr) bsp_->Stop();
+    if (async_ != nullptr) async_->Stop();
+  }
+
+ private:
+  bool HostsLaneZero() const {
+    absl::MutexLock lock(&mu_);
+    return std::find(lanes_.begin(), lanes_.end(), 0u) != lanes_.end();
+  }
+
+  absl::Status OpenEvaluation(const WorkerJobDirective& d) {
+    auto source = o_.data->Open(plan_.spec, d.eval_index(), d.train_index().shape());
+    if (!source.ok()) return source.status();
+    eval_source_ = *std::move(source);
+    auto model = MakeModel(plan_.tables);
+    if (!model.ok()) return model.status();
+    eval_model_ = *std::move(model);
+    ParameterClientOptions client;
+    client.exchange = &exchange_;
+    client.links = &links_;
+    client.header = {plan_.job, o_.member, plan_.generation, plan_.shards.epoch()};
+    client.cancelled = &cancelled_;
+    client_ = std::make_unique<ParameterClient>(client);
+    EvaluatorOptions evaluator;
+    evaluator.client = client_.get();
+    evaluator.source = eval_source_.get();
+    evaluator.lines = d.eval_index().lines();
+    evaluator.tables = &plan_.tables;
+    evaluator.exchange = &exchange_;
+    evaluator.model = eval_model_.get();
+    evaluator.parallel = parallel_.get();
+    evaluator.cancelled = &cancelled_;
+    evaluator_ = std::make_unique<Evaluator>(evaluator);
+    return absl::OkStatus();
+  }
+
+  void MakeBsp() {
+    LanePreparer::Options preparer;
+    preparer.source = source_.get();
+    preparer.features = plan_.tables.tables[0];
+    preparer.last_step = plan_.last_step;
+    preparer.depth = std::max(1u, plan_.spec.training().pipeline_depth());
+    preparer_ = LanePreparer::Make(preparer);
+    BspTrainerOptions trainer;
+    trainer.plan = &plan_;
+    trainer.exchange = &exchange_;
+    trainer.links = &links_;
+    trainer.preparer = preparer_.get();
+    trainer.model = model_.get();
+    trainer.parallel = parallel_.get();
+    trainer.stats = o_.stats;
+    trainer.boundary = boundary_.get();
+    trainer.session = o_.member;
+    bsp_ = BspTrainer::Make(trainer);
+  }
+
+  void MakeAsync() {
+    AsyncTrainerOptions trainer;
+    trainer.plan = &plan_;
+    trainer.exchange = &exchange_;
+    trainer.links = &links_;
+    trainer.source = source_.get();
+    trainer.stats = o_.stats;
+    trainer.session = o_.member;
+    trainer.threads = 1;
+    trainer.concurrent_lanes = threads_;
+    trainer.windows_of = [this](TaskId task) { return WindowsOf(task); };
+    async_ = AsyncTrainer::Make(trainer);
+  }
+
+  uint64_t WindowsOf(TaskId task) const {
+    const EpochPlan::TaskPlace place = epochs_.PlaceOf(task);
+    const uint32_t in_file_order = epochs_.TaskOrder(place.epoch)[place.index];
+    return epochs_.Windows(epochs_.task_lines(in_file_order));
+  }
+
+  const TrainingSessionOptions o_;
+  const TrainingPlan plan_;
+  const EpochPlan epochs_;
+  const Exchange exchange_;
+  ServerLinks links_;
+  const uint32_t threads_;
+  std::unique_ptr<ops::Parallel> parallel_;
+  std::unique_ptr<BatchSource> source_;
+  std::unique_ptr<BatchSource> eval_source_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Model> eval_model_;
+  std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<EvaluationBoundary> boundary_;
+  std::unique_ptr<LanePreparer> preparer_;
+  std::unique_ptr<BspTrainer> bsp_;
+  std::unique_ptr<AsyncTrainer> async_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> stopped_early_{false};
+  mutable absl::Mutex mu_;
+  std::vector<uint32_t> lanes_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TrainingSession>> TrainingSession::Make(
+    const TrainingSessionOptions& options) {
+  auto plan = MakeTrainingPlan(options.directive);
+  if (!plan.ok()) return plan.status();
+  auto epochs = MakeEpochPlan(options.directive.spec().spec(), options.directive.train_index());
+  if (!epochs.ok()) return epochs.status();
+  auto session = std::make_unique<Session>(options, *std::move(plan), *std::move(epochs));
+  if (absl::Status s = session->Open(); !s.ok()) return s;
+  return std::unique_ptr<TrainingSession>(std::move(session));
+}
+
+}  // namespace strata

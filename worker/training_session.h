@@ -1,0 +1,44 @@
+// One generation of a job on a worker, assembled: data, model, connections and the mode's trainer.
+#ifndef STRATA_WORKER_TRAINING_SESSION_H_
+#define STRATA_WORKER_TRAINING_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "proto/runtime/transport.h"
+#include "proto/strata/control.pb.h"
+#include "worker/data_access.h"
+#include "worker/training_stats.h"
+
+namespace strata {
+
+struct TrainingSessionOptions {
+  WorkerJobDirective directive;
+  SessionId member;
+  DataTransport* transport = nullptr;  // outlives the session
+  DataAccess* data = nullptr;          // outlives the session
+  uint32_t threads = 1;                // when the job does not say
+  TrainingStats* stats = nullptr;      // outlives the session
+};
+
+class TrainingSession {
+ public:
+  // Errors: the directive contradicts itself, or the input files are not what was indexed.
+  static absl::StatusOr<std::unique_ptr<TrainingSession>> Make(
+      const TrainingSessionOptions& options);
+  virtual ~TrainingSession() = default;
+
+  // Trains to the end (OK), Stop (CANCELLED), or an error that ends the job. Blocks.
+  virtual absl::Status Run() = 0;
+  // A newer directive of the same generation: addresses, lanes, tasks, checkpoints. Any thread.
+  virtual void Update(const WorkerJobDirective& directive) = 0;
+  // Any thread.
+  virtual void Stop() = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_TRAINING_SESSION_H_

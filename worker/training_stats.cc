@@ -1,0 +1,124 @@
+#include "worker/training_stats.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+
+namespace strata {
+
+void TrainingStats::OnBatch(std::span<const float> labels, std::span<const float> predictions,
+                            double loss_sum, uint64_t bad_lines) {
+  absl::MutexLock lock(&mu_);
+  examples_ += labels.size();
+  rate_examples_ += labels.size();
+  bad_lines_ += bad_lines;
+  Recent& half = half_[0];
+  half.examples += labels.size();
+  half.loss += loss_sum;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const float p = std::clamp(predictions[i], 0.0f, 1.0f);
+    const size_t bin = std::min(kBins - 1, static_cast<size_t>(p * kBins));
+    ++(labels[i] > 0.5f ? half.positive : half.negative)[bin];
+  }
+}
+
+void TrainingStats::OnStep(uint64_t step, absl::Time now) {
+  absl::MutexLock lock(&mu_);
+  step_ = std::max(step_, step);
+  if (++steps_in_half_ >= kRecentSteps) {
+    steps_in_half_ = 0;
+    half_[1] = std::move(half_[0]);
+    half_[0] = Recent();
+  }
+  if (rate_from_ == absl::InfinitePast()) {
+    rate_from_ = now;
+    rate_examples_ = 0;
+  } else if (now - rate_from_ >= absl::Seconds(1)) {
+    rate_ = static_cast<double>(rate_examples_) / absl::ToDoubleSeconds(now - rate_from_);
+    rate_from_ = now;
+    rate_examples_ = 0;
+  }
+}
+
+void TrainingStats::OnEvaluation(const EvaluationResult& result) {
+  absl::MutexLock lock(&mu_);
+  evaluations_.push_back(result);
+}
+
+void TrainingStats::OnFinished() {
+  absl::MutexLock lock(&mu_);
+  finished_ = true;
+}
+
+void TrainingStats::OnFatal(const absl::Status& status) {
+  absl::MutexLock lock(&mu_);
+  if (fatal_.empty()) fatal_ = std::string(status.message());
+}
+
+void TrainingStats::OnDoneTask(uint64_t task) {
+  absl::MutexLock lock(&mu_);
+  done_tasks_.push_back(task);
+}
+
+void TrainingStats::OnStopDecision(uint64_t stop_at_step, uint64_t best_step) {
+  absl::MutexLock lock(&mu_);
+  stop_at_step_ = stop_at_step;
+  best_step_ = best_step;
+}
+
+void TrainingStats::WantCut(uint64_t step) {
+  absl::MutexLock lock(&mu_);
+  wants_cut_at_ = step;
+}
+
+void TrainingStats::SetPredictions(const std::string& path) {
+  absl::MutexLock lock(&mu_);
+  predictions_ = path;
+}
+
+void TrainingStats::SetMarkedCut(uint64_t cut) {
+  absl::MutexLock lock(&mu_);
+  marked_cut_ = std::max(marked_cut_, cut);
+}
+
+uint64_t TrainingStats::bad_lines() const {
+  absl::MutexLock lock(&mu_);
+  return bad_lines_;
+}
+
+double TrainingStats::RecentAuc() const {
+  double positives = 0, negatives = 0, pairs = 0;
+  for (size_t b = 0; b < kBins; ++b) {
+    const double p = static_cast<double>(half_[0].positive[b] + half_[1].positive[b]);
+    const double n = static_cast<double>(half_[0].negative[b] + half_[1].negative[b]);
+    pairs += p * (negatives + n / 2);
+    positives += p;
+    negatives += n;
+  }
+  return positives > 0 && negatives > 0 ? pairs / (positives * negatives) : 0;
+}
+
+void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
+  absl::MutexLock lock(&mu_);
+  out->set_examples(examples_);
+  out->set_bad_lines(bad_lines_);
+  out->set_step(step_);
+  // A worker that has stood still for long does not go on reporting its last rate.
+  out->set_examples_per_second(now - rate_from_ > absl::Seconds(10) ? 0 : rate_);
+  const uint64_t recent = half_[0].examples + half_[1].examples;
+  if (recent > 0) {
+    out->set_training_loss((half_[0].loss + half_[1].loss) / static_cast<double>(recent));
+    out->set_training_auc(RecentAuc());
+  }
+  for (const EvaluationResult& e : evaluations_) *out->add_evaluations() = e;
+  out->set_finished(finished_);
+  out->set_fatal(fatal_);
+  for (uint64_t task : done_tasks_) out->add_done_tasks(task);
+  out->set_stop_at_step(stop_at_step_);
+  out->set_best_step(best_step_);
+  out->set_wants_cut_at(wants_cut_at_);
+  out->set_marked_cut(marked_cut_);
+  out->set_predictions(predictions_);
+}
+
+}  // namespace strata

@@ -1,0 +1,74 @@
+// What a trainer tells about its work while it runs.
+#ifndef STRATA_WORKER_TRAINING_STATS_H_
+#define STRATA_WORKER_TRAINING_STATS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+
+namespace strata {
+
+// Filled by the trainer's thread, read by the reporting thread. Thread-safe.
+class TrainingStats {
+ public:
+  // Steps over which loss and AUC are reported.
+  static constexpr size_t kRecentSteps = 64;
+
+  // One lane's batch is computed: labels and predictions of its examples, and their summed logloss.
+  void OnBatch(std::span<const float> labels, std::span<const float> predictions, double loss_sum,
+               uint64_t bad_lines);
+  void OnStep(uint64_t step, absl::Time now);
+  void OnEvaluation(const EvaluationResult& result);
+  void OnFinished();
+  void OnFatal(const absl::Status& status);
+  void OnDoneTask(uint64_t task);
+  void OnStopDecision(uint64_t stop_at_step, uint64_t best_step);
+  void WantCut(uint64_t step);
+  void SetPredictions(const std::string& path);
+  void SetMarkedCut(uint64_t cut);
+
+  // Adds the counters to a report; loss and AUC are of the recent steps.
+  void Report(absl::Time now, WorkerJobReport* out) const;
+
+  uint64_t bad_lines() const;
+
+ private:
+  static constexpr size_t kBins = 4096;
+  struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated
+    uint64_t examples = 0;
+    double loss = 0;
+    std::vector<uint64_t> positive = std::vector<uint64_t>(kBins);
+    std::vector<uint64_t> negative = std::vector<uint64_t>(kBins);
+  };
+  double RecentAuc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable absl::Mutex mu_;
+  uint64_t examples_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t bad_lines_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t step_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t steps_in_half_ ABSL_GUARDED_BY(mu_) = 0;
+  Recent half_[2] ABSL_GUARDED_BY(mu_);
+  absl::Time rate_from_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  uint64_t rate_examples_ ABSL_GUARDED_BY(mu_) = 0;
+  double rate_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<EvaluationResult> evaluations_ ABSL_GUARDED_BY(mu_);
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  std::string fatal_ ABSL_GUARDED_BY(mu_);
+  std::vector<uint64_t> done_tasks_ ABSL_GUARDED_BY(mu_);
+  uint64_t stop_at_step_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t best_step_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t wants_cut_at_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t marked_cut_ ABSL_GUARDED_BY(mu_) = 0;
+  std::string predictions_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_TRAINING_STATS_H_

@@ -1,0 +1,181 @@
+#include "worker/worker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "worker/job_runner.h"
+#include "worker/retry_policy.h"
+
+namespace strata {
+namespace {
+
+uint64_t DrawIncarnation() {
+  std::random_device device;
+  const uint64_t high = device();
+  return (high << 32 | device()) | 1;
+}
+
+class WorkerImpl : public Worker {
+ public:
+  explicit WorkerImpl(const WorkerOptions& options)
+      : o_(options),
+        threads_(o_.threads > 0 ? o_.threads : std::max(1u, std::thread::hardware_concurrency())),
+        incarnation_(DrawIncarnation()),
+        thread_([this] { Loop(); }) {}
+
+  ~WorkerImpl() override {
+    {
+      absl::MutexLock lock(&mu_);
+      stop_ = true;
+    }
+    thread_.join();
+  }
+
+  WorkerCounters Counters() const override {
+    absl::MutexLock lock(&mu_);
+    WorkerCounters c = past_;
+    c.registered = session_.value != 0;
+    for (const auto& [job, runner] : runners_) {
+      const WorkerJobReport r = runner->Report();
+      c.examples += r.examples();
+      c.bad_lines += r.bad_lines();
+      c.examples_per_second += r.examples_per_second();
+      c.training_loss = r.training_loss();
+      ++c.jobs;
+    }
+    return c;
+  }
+
+ private:
+  void Log(const std::string& line) {
+    if (o_.log) o_.log(line);
+  }
+
+  bool stopping() const {
+    absl::MutexLock lock(&mu_);
+    return stop_;
+  }
+
+  // Waits, unless the worker is being stopped.
+  void Pause(absl::Duration d) {
+    absl::MutexLock lock(&mu_);
+    mu_.AwaitWithTimeout(absl::Condition(&stop_), d);
+  }
+
+  NodeReport MakeReport() const {
+    NodeReport report;
+    report.set_name(o_.name);
+    report.set_role(WORKER);
+    report.set_incarnation(incarnation_);
+    report.set_metrics_address(o_.metrics_address);
+    report.set_cores(std::thread::hardware_concurrency());
+    report.set_memory_bytes(static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE)));
+    // Matrix products are our own and every machine computes the same bits (ops/nn/gemm.h).
+    report.set_numerics_id("strata-cpu-1");
+    report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(o_.sync_wait)));
+    report.set_pid(getpid());
+    absl::MutexLock lock(&mu_);
+    report.set_session(session_.value);
+    report.set_seen_version(seen_version_);
+    for (const auto& [job, runner] : runners_) *report.add_worker_jobs() = runner->Report();
+    return report;
+  }
+
+  void Loop() {
+    RetryPolicy retry;
+    while (!stopping()) {
+      auto reply = o_.scheduler->Sync(MakeReport(), o_.sync_wait + absl::Seconds(5));
+      if (!reply.ok()) {
+        if (absl::IsUnauthenticated(reply.status())) {
+          Log(absl::StrCat("fenced worker=", o_.name, " reason=\"", reply.status().message(),
+                           "\""));
+          Fenced();
+        } else if (retry.failures() == 0) {
+          Log(absl::StrCat("scheduler_lost worker=", o_.name, " reason=\"",
+                           reply.status().message(), "\""));
+        }
+        Pause(retry.OnFailure());
+        continue;
+      }
+      retry.OnSuccess();
+      Apply(*reply);
+    }
+    absl::MutexLock lock(&mu_);
+    stopped_runners_.swap(runners_);
+  }
+
+  // The session is void: nothing of it may go on.
+  void Fenced() {
+    std::map<uint64_t, std::unique_ptr<JobRunner>> old;
+    {
+      absl::MutexLock lock(&mu_);
+      session_ = SessionId(0);
+      seen_version_ = 0;
+      old.swap(runners_);
+    }
+    old.clear();  // joins the training threads, which may take a step: not under the lock
+  }
+
+  void Apply(const NodeDirective& directive) {
+    std::vector<std::unique_ptr<JobRunner>> closed;
+    {
+      absl::MutexLock lock(&mu_);
+      session_ = SessionId(directive.session());
+      seen_version_ = directive.version();
+      std::map<uint64_t, const WorkerJobDirective*> wanted;
+      for (const WorkerJobDirective& job : directive.worker_jobs()) {
+        if (!job.close()) wanted[job.job()] = &job;
+      }
+      for (auto it = runners_.begin(); it != runners_.end();) {
+        if (wanted.contains(it->first)) {
+          ++it;
+          continue;
+        }
+        const WorkerJobReport last = it->second->Report();
+        past_.examples += last.examples();
+        past_.bad_lines += last.bad_lines();
+        closed.push_back(std::move(it->second));
+        it = runners_.erase(it);
+      }
+      for (const auto& [id, job] : wanted) {
+        auto& runner = runners_[id];
+        if (runner == nullptr) {
+          runner = JobRunner::Make({JobId(id), o_.transport, o_.data, threads_, o_.log});
+        }
+        runner->Update(*job, session_);
+      }
+    }
+    closed.clear();
+  }
+
+  const WorkerOptions o_;
+  const uint32_t threads_;
+  const uint64_t incarnation_;
+  mutable absl::Mutex mu_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  SessionId session_ ABSL_GUARDED_BY(mu_);
+  uint64_t seen_version_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, std::unique_ptr<JobRunner>> runners_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, std::unique_ptr<JobRunner>> stopped_runners_;  // destroyed with the worker
+  WorkerCounters past_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;  // last: starts when everything else is there
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerOptions& options) {
+  if (options.name.empty()) return absl::InvalidArgumentError("a worker needs a name");
+  return std::unique_ptr<Worker>(std::make_unique<WorkerImpl>(options));
+}
+
+}  // namespace strata

@@ -1,0 +1,54 @@
+// A process (or an object of the embedded runner) that trains: keeps its membership with the
+// scheduler and runs the jobs it is given.
+#ifndef STRATA_WORKER_WORKER_H_
+#define STRATA_WORKER_WORKER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/runtime/scheduler_client.h"
+#include "proto/runtime/transport.h"
+#include "worker/data_access.h"
+
+namespace strata {
+
+struct WorkerOptions {
+  std::string name;                      // stable over restarts, unique in the cluster
+  SchedulerClient* scheduler = nullptr;  // outlives the worker
+  DataTransport* transport = nullptr;    // outlives the worker
+  DataAccess* data = DataAccess::Files();
+  // Threads that compute when the job does not say; 0: the machine's cores.
+  uint32_t threads = 0;
+  // How long the scheduler may hold a Sync; also how late a report can be.
+  absl::Duration sync_wait = absl::Milliseconds(200);
+  std::string metrics_address;
+  // Where messages for the log go; may be empty. Called from any thread.
+  std::function<void(const std::string& line)> log;
+};
+
+// What a scrape shows, summed over jobs since the process began.
+struct WorkerCounters {
+  uint64_t examples = 0;
+  uint64_t bad_lines = 0;
+  uint64_t jobs = 0;  // running now
+  double examples_per_second = 0;
+  double training_loss = 0;
+  bool registered = false;
+};
+
+// Thread-safe.
+class Worker {
+ public:
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(const WorkerOptions& options);
+  // Stops training and waits for its threads; tells nobody (the lease lapses).
+  virtual ~Worker() = default;
+  virtual WorkerCounters Counters() const = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_WORKER_H_

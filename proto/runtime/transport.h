@@ -3,7 +3,6 @@
 #ifndef STRATA_PROTO_RUNTIME_TRANSPORT_H_
 #define STRATA_PROTO_RUNTIME_TRANSPORT_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,15 +11,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/core/buffer.h"
+#include "proto/core/message_limits.h"  // kMaxMessageBytes, the limit of every transport
 
 namespace strata {
 
 // The data plane's methods (proto/strata/data.proto, service DataPlane).
 enum class DataMethod : uint8_t { kOpenSession = 0, kPull = 1, kPush = 2, kMark = 3 };
 inline constexpr int kDataMethods = 4;
-
-// Largest message either way; set on both ends of every transport.
-inline constexpr size_t kMaxMessageBytes = size_t{64} << 20;
 
 using DataReply = std::function<void(absl::StatusOr<Buffer>)>;
 
@@ -47,7 +44,8 @@ class DataChannel {
 };
 
 // Something that accepts calls at an address until destroyed; the destructor answers calls in
-// flight with UNAVAILABLE or waits for their replies, and returns when no handler call runs.
+// flight with UNAVAILABLE, and returns when no handler call runs. A reply that comes later goes
+// nowhere. Not to be destroyed from inside a handler call.
 class DataListener {
  public:
   virtual ~DataListener() = default;
@@ -55,6 +53,7 @@ class DataListener {
   virtual std::string address() const = 0;
 };
 
+// Thread-safe. May be destroyed before its listeners and channels, which go on.
 class DataTransport {
  public:
   virtual ~DataTransport() = default;

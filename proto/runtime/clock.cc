@@ -1,0 +1,30 @@
+#include "proto/runtime/clock.h"
+
+#include <chrono>
+
+#include "absl/time/clock.h"
+
+namespace strata {
+namespace {
+
+// The wall clock at the start plus what the monotonic clock counted since: setting the machine's
+// clock moves no lease and no deadline.
+class RealClock : public Clock {
+ public:
+  absl::Time Now() const override {
+    return wall_ + absl::FromChrono(std::chrono::steady_clock::now() - steady_);
+  }
+
+ private:
+  const absl::Time wall_ = absl::Now();
+  const std::chrono::steady_clock::time_point steady_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Clock* Clock::Real() {
+  static RealClock& clock = *new RealClock;
+  return &clock;
+}
+
+}  // namespace strata

@@ -35,8 +35,8 @@ constexpr std::array<double, kIntegers> kIntegerMedian = {1, 3,  6, 4, 2800, 32,
 
 // Standard deviations of the logit's parts.
 constexpr double kFirstOrder = 0.9;
-constexpr double kPairwise = 1.5;
-constexpr double kNonlinear = 0.5;
+constexpr double kPairwise = 1.8;
+constexpr double kNonlinear = 0.3;
 constexpr double kPositiveRate = 0.25;
 
 uint64_t Hash(std::initializer_list<uint64_t> parts) {
@@ -151,7 +151,7 @@ Parts Generator::TeacherParts(const Row& row) const {
   double squares = 0;
   for (uint32_t f = 0; f < kCategories; ++f) {
     const uint64_t id = static_cast<uint64_t>(row.ranks[f] + 1);  // 0: missing
-    const double shrink = 1.0 / std::sqrt(1.0 + static_cast<double>(id) / 32.0);
+    const double shrink = 1.0 / (1.0 + static_cast<double>(id) / 16.0);
     const uint64_t w = Mix64(weight_seed_[f] + id * 0x9e3779b97f4a7c15ull);
     parts.first_order += shrink * Centered(w & 0xffff);
     const uint64_t v = Mix64(factor_seed_[f] + id * 0x9e3779b97f4a7c15ull);

@@ -4,10 +4,11 @@
 namespace strata::ops::STRATA_ISA {
 namespace {
 
-constexpr uint32_t kBlock = 128;          // floats worked on at once
-constexpr uint32_t kRowsOfOne = 32;       // rows worked on at once when dim is 1
-constexpr size_t kPrefetchRows = 8;       // covers one DRAM latency at the rate of Apply
-constexpr uint32_t kPrefetchFloats = 64;  // of a row; the hardware follows longer ones by itself
+constexpr uint32_t kBlock = 256;           // floats of a row worked on before any is stored
+constexpr uint32_t kVector = 16;           // floats of the widest vector
+constexpr uint32_t kRowsOfOne = 32;        // rows worked on at once when dim is 1
+constexpr size_t kPrefetchRows = 8;        // covers one DRAM latency at the rate of Apply
+constexpr uint32_t kPrefetchFloats = 128;  // of a row; the hardware follows longer ones by itself
 constexpr uint32_t kFirstNonFinite = 0x7f800000u;
 
 // The absolute value's bits: at least kFirstNonFinite for infinities and NaN only.
@@ -50,17 +51,6 @@ struct Adam {
   }
 };
 
-// gradient = sum / examples. When examples is a power of two its inverse is exact, and the product
-// rounds the same real number as the quotient does: same bits, without the division.
-struct Divide {
-  float examples;
-  float operator()(float sum) const { return sum / examples; }
-};
-struct Scale {
-  float inverse;
-  float operator()(float sum) const { return sum * inverse; }
-};
-
 // Updated copies of one block, until it is known that all are finite.
 struct Block {
   float weights[kBlock];
@@ -68,58 +58,76 @@ struct Block {
   float second[kBlock];
 };
 
-// kWidth: floats of the block if known at compile time, else 0 and `width` counts. Returns the
-// largest magnitude of gradients and results.
-template <uint32_t kWidth, typename Rule, typename Mean>
-inline uint32_t Compute(const Rule& rule, const Mean& mean, uint32_t width, const float* sums,
-                        const float* weights, const float* first, const float* second, Block& out) {
-  const uint32_t n = kWidth != 0 ? kWidth : width;
+// Computes kWidth elements; results go to out (kWidth) arrays. Returns the largest magnitude of
+// gradients and results.
+template <uint32_t kWidth, typename Rule>
+inline uint32_t Compute(const Rule& rule, float examples, const float* sums, const float* weights,
+                        const float* first, const float* second, float* out_weights,
+                        float* out_first, float* out_second) {
   uint32_t worst = 0;
-  for (uint32_t d = 0; d < n; ++d) {
-    const float g = mean(sums[d]);
+#pragma GCC unroll 1  // g++ would unroll short bodies before it vectorises, and stay scalar
+  for (uint32_t d = 0; d < kWidth; ++d) {
+    const float g = sums[d] / examples;
     float w = weights[d];
     float s0 = Rule::kStates >= 1 ? first[d] : 0.0f;
     float s1 = Rule::kStates >= 2 ? second[d] : 0.0f;
     rule.Update(g, w, s0, s1);
-    out.weights[d] = w;
-    if (Rule::kStates >= 1) out.first[d] = s0;
-    if (Rule::kStates >= 2) out.second[d] = s1;
+    out_weights[d] = w;
+    if (Rule::kStates >= 1) out_first[d] = s0;
+    if (Rule::kStates >= 2) out_second[d] = s1;
     worst = Max(worst, Max(Max(Magnitude(g), Magnitude(w)), Max(Magnitude(s0), Magnitude(s1))));
   }
   return worst;
 }
 
-template <uint32_t kWidth, typename Rule>
-inline void Store(uint32_t width, const Block& block, float* weights, float* first, float* second) {
-  const uint32_t n = kWidth != 0 ? kWidth : width;
-  for (uint32_t d = 0; d < n; ++d) weights[d] = block.weights[d];
-  if (Rule::kStates >= 1) {
-    for (uint32_t d = 0; d < n; ++d) first[d] = block.first[d];
-  }
-  if (Rule::kStates >= 2) {
-    for (uint32_t d = 0; d < n; ++d) second[d] = block.second[d];
-  }
+template <uint32_t kWidth>
+inline void Copy(const float* from, float* to) {
+  for (uint32_t d = 0; d < kWidth; ++d) to[d] = from[d];
 }
 
-// One row of any length; false when refused. Rows of several blocks are computed twice: first to
-// see that every element is finite, then to store.
-template <typename Rule, typename Mean>
-bool ApplyLong(const Rule& rule, const Mean& mean, uint32_t dim, const float* sums, float* weights,
-               float* state) {
+// `dim` elements, kWidth <= dim <= kBlock, in whole vectors: the last one ends at dim and may
+// overlap the one before, which is harmless because nothing is stored before all is computed (and
+// in `block` vectors do not overlap, so that each is loaded as it was written). False when some
+// element is not finite; nothing is stored then, nor when `store` is false.
+template <uint32_t kWidth, typename Rule>
+inline bool ApplyBlock(const Rule& rule, float examples, uint32_t dim, const float* sums,
+                       float* weights, float* first, float* second, bool store) {
+  static_assert(kBlock % kWidth == 0);
   Block block;
+  uint32_t worst = 0;
+  const uint32_t last = dim - kWidth;
+  for (uint32_t to = 0; to < dim; to += kWidth) {
+    const uint32_t at = to < last ? to : last;
+    worst =
+        Max(worst, Compute<kWidth>(rule, examples, sums + at, weights + at, first + at, second + at,
+                                   block.weights + to, block.first + to, block.second + to));
+  }
+  if (worst >= kFirstNonFinite) return false;
+  if (!store) return true;
+  for (uint32_t from = 0; from < dim; from += kWidth) {
+    const uint32_t at = from < last ? from : last;
+    Copy<kWidth>(block.weights + from, weights + at);
+    if (Rule::kStates >= 1) Copy<kWidth>(block.first + from, first + at);
+    if (Rule::kStates >= 2) Copy<kWidth>(block.second + from, second + at);
+  }
+  return true;
+}
+
+// Rows longer than a block: a first pass sees that every element is finite, a second one stores.
+// Parts are of equal size but for the last, and none is shorter than a vector.
+template <typename Rule>
+bool ApplyLong(const Rule& rule, float examples, uint32_t dim, const float* sums, float* weights,
+               float* first, float* second) {
+  constexpr uint32_t kPart = kBlock / 2;
   for (int pass = 0; pass < 2; ++pass) {
-    for (uint32_t at = 0; at < dim; at += kBlock) {
-      const uint32_t width = dim - at < kBlock ? dim - at : kBlock;
-      float* first = Rule::kStates >= 1 ? state + at : nullptr;
-      float* second = Rule::kStates >= 2 ? state + dim + at : nullptr;
-      const uint32_t worst =
-          Compute<0>(rule, mean, width, sums + at, weights + at, first, second, block);
-      if (worst >= kFirstNonFinite) return false;  // only in pass 0
-      if (pass == 1 || dim <= kBlock) {
-        Store<0, Rule>(width, block, weights + at, first, second);
+    for (uint32_t at = 0; at < dim;) {
+      const uint32_t size = dim - at <= kBlock ? dim - at : kPart;
+      if (!ApplyBlock<kVector>(rule, examples, size, sums + at, weights + at, first + at,
+                               second + at, pass == 1)) {
+        return false;
       }
+      at += size;
     }
-    if (dim <= kBlock) break;
   }
   return true;
 }
@@ -130,8 +138,9 @@ inline void PrefetchFloats(const float* p, uint32_t n) {
   __builtin_prefetch(p + n - 1, 1, 3);
 }
 
-template <uint32_t kDim, typename Rule, typename Mean>
-size_t ApplyEach(const ApplyArguments& a, const Rule& rule, const Mean& mean) {
+// kWidth <= a.dim. kDim: a.dim if known at compile time, else 0.
+template <uint32_t kWidth, uint32_t kDim, typename Rule>
+size_t ApplyEach(const ApplyArguments& a, const Rule& rule) {
   const uint32_t dim = kDim != 0 ? kDim : a.dim;
   size_t refused = 0;
   for (size_t i = 0; i < a.n; ++i) {
@@ -140,17 +149,13 @@ size_t ApplyEach(const ApplyArguments& a, const Rule& rule, const Mean& mean) {
       if (Rule::kStates != 0) PrefetchFloats(a.states[i + kPrefetchRows], dim * Rule::kStates);
     }
     const float* sums = a.gradient_sums + i * a.gradient_stride;
-    float* state = Rule::kStates != 0 ? a.states[i] : nullptr;
-    bool ok;
-    if (kDim != 0) {
-      Block block;
-      float* second = Rule::kStates >= 2 ? state + kDim : nullptr;
-      ok = Compute<kDim>(rule, mean, kDim, sums, a.weights[i], state, second, block) <
-           kFirstNonFinite;
-      if (ok) Store<kDim, Rule>(kDim, block, a.weights[i], state, second);
-    } else {
-      ok = ApplyLong(rule, mean, dim, sums, a.weights[i], state);
-    }
+    float* weights = a.weights[i];
+    // A pointer that a rule has no use for is the weights', never read.
+    float* first = Rule::kStates >= 1 ? a.states[i] : weights;
+    float* second = Rule::kStates >= 2 ? a.states[i] + dim : weights;
+    const bool ok = dim <= kBlock ? ApplyBlock<kWidth>(rule, a.examples, dim, sums, weights, first,
+                                                       second, true)
+                                  : ApplyLong(rule, a.examples, dim, sums, weights, first, second);
     refused += ok ? 0 : 1;
     if (a.refused != nullptr) a.refused[i] = ok ? 0 : 1;
   }
@@ -158,8 +163,8 @@ size_t ApplyEach(const ApplyArguments& a, const Rule& rule, const Mean& mean) {
 }
 
 // dim = 1: rows side by side fill the vector instead of a row's elements.
-template <typename Rule, typename Mean>
-size_t ApplyScalars(const ApplyArguments& a, const Rule& rule, const Mean& mean) {
+template <typename Rule>
+size_t ApplyScalars(const ApplyArguments& a, const Rule& rule) {
   size_t refused = 0;
   for (size_t at = 0; at < a.n; at += kRowsOfOne) {
     const uint32_t n = a.n - at < kRowsOfOne ? static_cast<uint32_t>(a.n - at) : kRowsOfOne;
@@ -178,7 +183,7 @@ size_t ApplyScalars(const ApplyArguments& a, const Rule& rule, const Mean& mean)
       if (Rule::kStates >= 2) second[j] = a.states[at + j][1];
     }
     for (uint32_t j = 0; j < kRowsOfOne; ++j) {
-      const float g = mean(sums[j]);
+      const float g = sums[j] / a.examples;
       rule.Update(g, weights[j], first[j], second[j]);
       worst[j] = Max(Max(Magnitude(g), Magnitude(weights[j])),
                      Max(Magnitude(first[j]), Magnitude(second[j])));
@@ -196,33 +201,19 @@ size_t ApplyScalars(const ApplyArguments& a, const Rule& rule, const Mean& mean)
   return refused;
 }
 
-template <typename Rule, typename Mean>
-size_t ApplyMean(const ApplyArguments& a, const Mean& mean) {
-  const Rule rule(a);
-  switch (a.dim) {
-    case 0:
-      for (size_t i = 0; a.refused != nullptr && i < a.n; ++i) a.refused[i] = 0;
-      return 0;
-    case 1:
-      return ApplyScalars(a, rule, mean);
-    case 8:
-      return ApplyEach<8>(a, rule, mean);
-    case 16:
-      return ApplyEach<16>(a, rule, mean);
-    case 32:
-      return ApplyEach<32>(a, rule, mean);
-    default:
-      return ApplyEach<0>(a, rule, mean);
-  }
-}
-
 template <typename Rule>
 size_t Apply(const ApplyArguments& a) {
-  const uint32_t bits = __builtin_bit_cast(uint32_t, a.examples);
-  const uint32_t exponent = bits >> 23;  // the sign is 0
-  const bool power_of_two = (bits & 0x7fffffu) == 0 && exponent >= 1 && exponent <= 253;
-  if (power_of_two) return ApplyMean<Rule>(a, Scale{1.0f / a.examples});
-  return ApplyMean<Rule>(a, Divide{a.examples});
+  const Rule rule(a);
+  if (a.dim == 0) {
+    for (size_t i = 0; a.refused != nullptr && i < a.n; ++i) a.refused[i] = 0;
+    return 0;
+  }
+  if (a.dim == 1) return ApplyScalars(a, rule);
+  if (a.dim < 4) return ApplyEach<2, 0>(a, rule);
+  if (a.dim < 8) return ApplyEach<4, 0>(a, rule);
+  if (a.dim < 16) return ApplyEach<8, 0>(a, rule);
+  if (a.dim == 16) return ApplyEach<16, 16>(a, rule);
+  return ApplyEach<kVector, 0>(a, rule);
 }
 
 }  // namespace

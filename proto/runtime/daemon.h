@@ -1,0 +1,58 @@
+// What the three daemons have in common around their own work: a folder that is theirs alone, a
+// log, metrics for Prometheus, an address for whoever started them, and an orderly end.
+#ifndef STRATA_PROTO_RUNTIME_DAEMON_H_
+#define STRATA_PROTO_RUNTIME_DAEMON_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace strata {
+
+struct DaemonOptions {
+  std::string program;         // argv[0], names the log
+  std::string directory;       // made where missing; locked while the process lives
+  std::string metrics_listen;  // host:port; empty: no metrics
+  bool insecure = false;       // binding beyond loopback was asked for
+};
+
+// A number as a scrape shows it. Counters only grow.
+struct Metric {
+  std::string name;  // strata_..., base units; counters end in _total
+  std::string help;
+  double value = 0;
+  bool counter = false;
+};
+
+// Made first in main, on the main thread, before any other thread: signals are blocked in all of
+// them.
+class Daemon {
+ public:
+  // Errors (exit code 1): the folder cannot be made or written, or another process holds it; the
+  // metrics address is taken or is not loopback without `insecure`. The text says what to do.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options);
+  virtual ~Daemon() = default;
+
+  // Called at every scrape, from a thread of the exposer, until StopMetrics or destruction.
+  virtual void SetMetrics(std::function<std::vector<Metric>()> collect) = 0;
+  virtual void StopMetrics() = 0;
+  // Where a scrape goes, with the real port; empty without metrics.
+  virtual std::string metrics_address() const = 0;
+
+  // Writes one line, by a temporary file and a rename, so that a reader never sees half of it.
+  virtual absl::Status WriteAddressFile(const std::string& path, const std::string& address) = 0;
+
+  // One line of the form "event key=value ..." in the log. Any thread.
+  virtual void Log(const std::string& line) = 0;
+
+  // Blocks until SIGTERM or SIGINT; returns its number.
+  virtual int WaitForSignal() = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_DAEMON_H_

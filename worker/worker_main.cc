@@ -1,0 +1,97 @@
+// strata-worker: trains what the scheduler gives it.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "proto/runtime/allocator.h"
+#include "proto/runtime/daemon.h"
+#include "proto/runtime/grpc_scheduler_client.h"
+#include "proto/runtime/grpc_transport.h"
+#include "worker/worker.h"
+
+namespace strata {
+namespace {
+
+struct Flags {
+  std::string scheduler = "127.0.0.1:7070";
+  std::string name;
+  std::string directory;
+  std::string metrics_listen;
+  std::string address_file;
+  uint32_t threads = 0;
+  bool insecure = false;
+};
+
+std::vector<Metric> Collect(const Worker& worker) {
+  const WorkerCounters c = worker.Counters();
+  return {
+      {"strata_worker_examples_total", "Examples trained on.", static_cast<double>(c.examples),
+       true},
+      {"strata_worker_bad_lines_total", "Lines skipped as bad.", static_cast<double>(c.bad_lines),
+       true},
+      {"strata_worker_jobs", "Jobs held now.", static_cast<double>(c.jobs), false},
+      {"strata_worker_examples_per_second", "Recent rate.", c.examples_per_second, false},
+      {"strata_worker_training_loss", "Mean logloss over recent steps.", c.training_loss, false},
+      {"strata_worker_registered", "1 while the scheduler knows this worker.",
+       c.registered ? 1.0 : 0.0, false},
+  };
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "strata-worker: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+int Run(const Flags& flags, const char* program) {
+  TuneAllocator();
+  auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure});
+  if (!daemon.ok()) return Fail(daemon.status());
+  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler);
+  auto transport = MakeGrpcTransport({});
+  WorkerOptions options;
+  options.name = flags.name;
+  options.scheduler = scheduler.get();
+  options.transport = transport.get();
+  options.threads = flags.threads;
+  options.metrics_address = (*daemon)->metrics_address();
+  options.log = [&daemon](const std::string& line) { (*daemon)->Log(line); };
+  auto worker = Worker::Start(options);
+  if (!worker.ok()) return Fail(worker.status());
+  (*daemon)->SetMetrics([&worker] { return Collect(**worker); });
+  if (absl::Status s =
+          (*daemon)->WriteAddressFile(flags.address_file, (*daemon)->metrics_address());
+      !s.ok()) {
+    return Fail(s);
+  }
+  (*daemon)->Log("started worker=" + flags.name + " scheduler=" + flags.scheduler);
+  const int signal = (*daemon)->WaitForSignal();
+  (*daemon)->Log("stopping signal=" + std::to_string(signal));
+  (*daemon)->StopMetrics();
+  worker->reset();
+  return 0;
+}
+
+}  // namespace
+}  // namespace strata
+
+int main(int argc, char** argv) {
+  strata::Flags flags;
+  flags.name = "worker-" + std::to_string(getpid());
+  CLI::App app{"Strata worker: reads data, pulls weights, computes and pushes gradients."};
+  app.add_option("--scheduler", flags.scheduler, "Address of strata-scheduler")
+      ->capture_default_str();
+  app.add_option("--name", flags.name, "Stable name, unique in the cluster");
+  app.add_option("--dir", flags.directory, "Folder of this process: its log and lock")->required();
+  app.add_option("--metrics-listen", flags.metrics_listen, "host:port for Prometheus; port 0: any");
+  app.add_option("--address-file", flags.address_file, "Written when ready: the metrics address");
+  app.add_option("--threads", flags.threads, "Threads that compute; 0: all cores");
+  app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  return strata::Run(flags, argv[0]);
+}

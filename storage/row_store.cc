@@ -116,7 +116,8 @@ void RowStore::SetScale() {
 
 uint32_t RowStore::FindFrom(uint64_t bucket, uint8_t tag, Position position) const {
   const Bucket* all = buckets();
-  for (;;) {
+  // In a small index rows may have passed every bucket: one round is enough.
+  for (uint64_t left = bucket_count_; left > 0; --left) {
     const Bucket& b = all[bucket];
     for (uint32_t match = MatchTags(b.tags, tag); match != 0; match &= match - 1) {
       const uint32_t slot = b.slots[std::countr_zero(match)];
@@ -125,6 +126,7 @@ uint32_t RowStore::FindFrom(uint64_t bucket, uint8_t tag, Position position) con
     if (b.passed == 0) return kNoSlot;
     if (++bucket == bucket_count_) bucket = 0;
   }
+  return kNoSlot;
 }
 
 void RowStore::Find(std::span<const Position> positions, std::span<uint32_t> slots) const {

@@ -54,6 +54,13 @@ TEST_CASE("a DRAM table does what the oracle says", "[storage][dram]") {
     c = CaseOf(options);
     c.operations = 200'000;
     CheckRandomOperations(c);
+    // An index of three buckets, in which rows pass every bucket.
+    options = {.row_bytes = 8, .spread = spread};
+    options.limit_bytes = RowStore::BytesFor({.row_bytes = 8}, 20) + RowStore::kPageSlack;
+    c = CaseOf(options);
+    c.positions = 20;
+    c.operations = 200'000;
+    CheckRandomOperations(c);
     // A limit that everything just fits.
     options = {.row_bytes = 72, .spread = spread};
     options.limit_bytes = RowStore::BytesFor({.row_bytes = 72}, 4000) + RowStore::kPageSlack;

@@ -1,0 +1,309 @@
+#include "storage/tiered_table.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "storage/eviction_policy.h"
+#include "storage/rocks_tier.h"
+#include "tests/storage/row_table_conformance.h"
+#include "tests/storage/temp_folder.h"
+
+namespace strata::storage {
+namespace {
+
+std::unique_ptr<RowTier> OpenTier(const std::string& directory, OpenMode mode) {
+  auto tier = OpenRocksTier(
+      {.directory = directory, .partitions = 256, .mode = mode, .memtable_bytes = 256 << 10});
+  if (!tier.ok()) FAIL(tier.status().ToString());
+  return *std::move(tier);
+}
+
+std::unique_ptr<RowTable> MakeTable(const TieredOptions& options) {
+  auto table = MakeTieredTable(options);
+  if (!table.ok()) FAIL(table.status().ToString());
+  return *std::move(table);
+}
+
+// A real tier whose calls fail on demand.
+class FailingTier final : public RowTier {
+ public:
+  explicit FailingTier(RowTier* real) : real_(real) {}
+
+  absl::Status Read(TableId table, std::span<const Position> positions, size_t row_bytes,
+                    const Found& found) override {
+    if (reads_fail) return absl::UnavailableError("read failed");
+    return real_->Read(table, positions, row_bytes, found);
+  }
+  absl::Status Write(TableId table, std::span<const Position> positions,
+                     std::span<const uint8_t* const> rows, size_t row_bytes) override {
+    for (size_t i = 1; i < positions.size(); ++i) sorted &= positions[i - 1] < positions[i];
+    if (writes_fail) {
+      // What a full disk does at worst: a part is written.
+      const size_t half = positions.size() / 2;
+      (void)real_->Write(table, positions.first(half), rows.first(half), row_bytes);
+      return absl::ResourceExhaustedError("disk full");
+    }
+    return real_->Write(table, positions, rows, row_bytes);
+  }
+  absl::Status Delete(TableId table, std::span<const Position> positions) override {
+    if (writes_fail) return absl::ResourceExhaustedError("disk full");
+    return real_->Delete(table, positions);
+  }
+  std::unique_ptr<TierCursor> NewCursor(TableId table, Position first, Position last,
+                                        size_t row_bytes) override {
+    return real_->NewCursor(table, first, last, row_bytes);
+  }
+  absl::Status DeletePartitions(PartitionId first, PartitionId last) override {
+    return real_->DeletePartitions(first, last);
+  }
+  absl::Status Sync() override { return real_->Sync(); }
+
+  bool writes_fail = false;
+  bool reads_fail = false;
+  bool sorted = true;
+
+ private:
+  RowTier* const real_;
+};
+
+// Puts `value` into every byte of the rows.
+absl::Status Put(RowTable& table, std::span<const Position> positions, uint8_t value,
+                 size_t row_bytes) {
+  std::vector<RowRef> refs(positions.size());
+  absl::Status s = table.Resolve(positions, Access::kUpdate, refs);
+  if (!s.ok()) return s;
+  for (const RowRef& ref : refs) std::memset(ref.row, value, row_bytes);
+  table.Release();
+  return absl::OkStatus();
+}
+
+std::vector<Position> Spaced(uint64_t first, uint64_t count) {
+  std::vector<Position> out;
+  for (uint64_t i = 0; i < count; ++i) out.push_back(Position((first + i) << 50));
+  return out;
+}
+
+TEST_CASE("a tiered table does what the oracle says, at every limit", "[storage][tiered]") {
+  TempFolder folder;
+  auto tier = OpenTier(folder.path() + "/ssd", OpenMode::kFresh);
+  struct Shape {
+    size_t row_bytes;
+    uint64_t limit;
+    uint64_t operations;
+  };
+  uint32_t table = 0;  // 10^6 operations at a middling limit, fewer at the slower ends
+  for (Spread spread : {Spread::kUniform, Spread::kClustered}) {
+    for (const Shape& shape :
+         {Shape{72, MinimumDramBytes(72), 200'000},
+          Shape{72, 100'000, spread == Spread::kUniform ? 1'000'000u : 300'000u},
+          Shape{3080, uint64_t{1} << 20, 150'000}, Shape{8, uint64_t{1} << 20, 150'000}}) {
+      TieredOptions options{.table = TableId(table++),
+                            .row_bytes = shape.row_bytes,
+                            .spread = spread,
+                            .dram_limit_bytes = shape.limit,
+                            .below = tier.get()};
+      ConformanceCase c;
+      c.row_bytes = shape.row_bytes;
+      c.make = [options] { return MakeTable(options); };
+      c.limit_bytes = shape.limit;
+      c.operations = shape.operations;
+      c.seed = 100 + table;
+      CheckRefusals(c);
+      CheckRandomOperations(c);
+    }
+  }
+}
+
+TEST_CASE("shards share a tier and do not see each other's rows", "[storage][tiered]") {
+  TempFolder folder;
+  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  // Two shards of one table, cut inside the range that the conformance positions use.
+  const Position cut((uint64_t{100} << 56) - 1);
+  for (int shard = 0; shard < 2; ++shard) {
+    TieredOptions options{.row_bytes = 40, .dram_limit_bytes = 20'000, .below = tier.get()};
+    (shard == 0 ? options.last : options.first) = shard == 0 ? cut : cut.Next();
+    ConformanceCase c{.row_bytes = 40, .first = options.first, .last = options.last};
+    c.make = [options] { return MakeTable(options); };
+    c.limit_bytes = options.dram_limit_bytes;
+    c.operations = 150'000;
+    CheckRandomOperations(c);
+  }
+}
+
+TEST_CASE("without a limit a tiered table is a DRAM table", "[storage][tiered]") {
+  ConformanceCase c;
+  c.row_bytes = 24;
+  c.make = [] { return MakeTable({.row_bytes = 24}); };
+  c.operations = 100'000;
+  CheckRandomOperations(c);
+}
+
+TEST_CASE("limits below the minimum and missing parts are refused", "[storage][tiered]") {
+  TempFolder folder;
+  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  const auto code = [](const TieredOptions& o) { return MakeTieredTable(o).status().code(); };
+  TieredOptions options{.row_bytes = 72, .dram_limit_bytes = MinimumDramBytes(72) - 1};
+  options.below = tier.get();
+  CHECK(code(options) == absl::StatusCode::kInvalidArgument);
+  options.dram_limit_bytes += 1;
+  CHECK(code(options) == absl::StatusCode::kOk);
+  CHECK(MakeTable(options)->max_batch() == kMinimumRows / 2);
+  options.below = nullptr;
+  CHECK(code(options) == absl::StatusCode::kInvalidArgument);
+  options.below = tier.get();
+  options.row_bytes = 70;
+  CHECK(code(options) == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("a failed write below loses nothing and can be repeated", "[storage][tiered]") {
+  TempFolder folder;
+  auto real = OpenTier(folder.path(), OpenMode::kFresh);
+  FailingTier tier(real.get());
+  TieredOptions options{.row_bytes = 40, .dram_limit_bytes = 20'000, .below = &tier};
+  auto table = MakeTable(options);
+  const size_t batch = table->max_batch();
+  REQUIRE(Put(*table, Spaced(0, batch), 1, 40).ok());
+  REQUIRE(Put(*table, Spaced(batch, batch), 2, 40).ok());
+  tier.writes_fail = true;
+  const auto next = Spaced(2 * batch, batch);
+  const TableCounters before = table->counters();
+  CHECK(Put(*table, next, 3, 40).code() == absl::StatusCode::kResourceExhausted);
+  CHECK(table->Flush().code() == absl::StatusCode::kResourceExhausted);
+  CHECK(table->counters().rows == before.rows);
+  CHECK(table->counters().dram_rows == before.dram_rows);
+  CHECK(table->counters().evicted == before.evicted);
+  // Rows in DRAM still answer, and can still change.
+  REQUIRE(Put(*table, Spaced(0, batch), 4, 40).ok());
+  tier.writes_fail = false;
+  REQUIRE(Put(*table, next, 3, 40).ok());
+  CHECK(tier.sorted);
+  uint64_t rows = 0;
+  bool right = true;
+  REQUIRE(table
+              ->Scan(Position(0), Position(~0ull),
+                     [&](Position p, std::span<const uint8_t> row) {
+                       const uint64_t group = (p.value >> 50) / batch;
+                       right &= row[0] == (group == 0 ? 4 : group + 1) && row[39] == row[0];
+                       ++rows;
+                       return absl::OkStatus();
+                     })
+              .ok());
+  CHECK(right);
+  CHECK(rows == 3 * batch);
+}
+
+TEST_CASE("a failed read or delete below changes nothing", "[storage][tiered]") {
+  TempFolder folder;
+  auto real = OpenTier(folder.path(), OpenMode::kFresh);
+  FailingTier tier(real.get());
+  TieredOptions options{.row_bytes = 40, .dram_limit_bytes = 20'000, .below = &tier};
+  auto table = MakeTable(options);
+  const size_t batch = table->max_batch();
+  for (uint64_t i = 0; i < 4; ++i) REQUIRE(Put(*table, Spaced(i * batch, batch), 1, 40).ok());
+  const uint64_t rows = table->counters().rows;
+  tier.reads_fail = true;
+  std::vector<Position> all = Spaced(0, batch / 2);
+  const auto absent = Spaced(9 * batch, 4);
+  all.insert(all.end(), absent.begin(), absent.end());
+  CHECK(Put(*table, all, 2, 40).code() == absl::StatusCode::kUnavailable);
+  CHECK(table->counters().rows == rows);
+  tier.reads_fail = false;
+  tier.writes_fail = true;
+  CHECK(table->Erase(Spaced(0, batch)).code() == absl::StatusCode::kResourceExhausted);
+  CHECK(table->counters().rows == rows);
+  tier.writes_fail = false;
+  CHECK(table->Erase(Spaced(0, batch)).ok());
+  CHECK(table->counters().rows == rows - batch);
+}
+
+TEST_CASE("flushed rows are there after a reopen, unless it is fresh", "[storage][tiered]") {
+  TempFolder folder;
+  TieredOptions options{.table = TableId(3), .row_bytes = 40, .dram_limit_bytes = 20'000};
+  uint64_t rows = 0;
+  {
+    auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+    options.below = tier.get();
+    auto table = MakeTable(options);
+    const size_t batch = table->max_batch();
+    for (uint64_t i = 0; i < 5; ++i) REQUIRE(Put(*table, Spaced(i * batch, batch), 7, 40).ok());
+    rows = table->counters().rows;
+    REQUIRE(table->Flush().ok());
+    REQUIRE(tier->Sync().ok());
+    CHECK(table->counters().rows == rows);
+    CHECK(table->counters().written_back >= rows);
+    const uint64_t written = table->counters().written_back;
+    REQUIRE(table->Flush().ok());  // nothing is dirty any more
+    CHECK(table->counters().written_back == written);
+  }
+  {
+    auto tier = OpenTier(folder.path(), OpenMode::kKeep);
+    options.below = tier.get();
+    options.below_content = BelowContent::kAdopt;
+    auto table = MakeTable(options);
+    CHECK(table->counters().rows == rows);
+    CHECK(table->counters().dram_rows == 0);
+    std::vector<Position> first = {Position(0), Position(1)};
+    std::vector<RowRef> refs(2);
+    REQUIRE(table->Resolve(first, Access::kRead, refs).ok());
+    REQUIRE(refs[0].row != nullptr);
+    CHECK(refs[0].row[39] == 7);
+    CHECK(refs[1].row == nullptr);
+    CHECK(table->counters().ssd_reads == 1);
+    table->Release();
+  }
+  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  options.below = tier.get();
+  CHECK(MakeTable(options)->counters().rows == 0);
+}
+
+TEST_CASE("counters tell hits, reads, absences, evictions and write-backs", "[storage][tiered]") {
+  TempFolder folder;
+  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  auto table = MakeTable({.row_bytes = 40, .dram_limit_bytes = 20'000, .below = tier.get()});
+  const size_t batch = table->max_batch();
+  REQUIRE(Put(*table, Spaced(0, batch), 1, 40).ok());
+  CHECK(table->counters().absent == batch);
+  REQUIRE(Put(*table, Spaced(0, batch), 1, 40).ok());
+  CHECK(table->counters().hits == batch);
+  REQUIRE(Put(*table, Spaced(batch, batch), 1, 40).ok());
+  CHECK(table->counters().evicted <= 1);
+  REQUIRE(Put(*table, Spaced(2 * batch, batch), 1, 40).ok());
+  const TableCounters full = table->counters();
+  CHECK(full.rows == 3 * batch);
+  CHECK(full.evicted >= batch - 1);
+  CHECK(full.written_back == full.evicted);  // all were dirty
+  CHECK(full.dram_rows == full.rows - full.evicted);
+  // The oldest batch left; reading it moves it up, and then only clean rows may have to leave.
+  std::vector<RowRef> refs(batch);
+  REQUIRE(table->Resolve(Spaced(0, batch), Access::kRead, refs).ok());
+  table->Release();
+  CHECK(table->counters().ssd_reads > 0);
+  CHECK(table->counters().hits + table->counters().ssd_reads == 2 * batch);
+}
+
+TEST_CASE("the clock lets what is used stay", "[storage][tiered]") {
+  auto policy = MakeEvictionPolicy(EvictionKind::kClock, 8);
+  for (uint32_t slot = 0; slot < 8; ++slot) policy->OnInsert(slot);
+  std::vector<uint32_t> victims;
+  const auto any = [](uint32_t) { return true; };
+  policy->Choose(2, any, victims);
+  CHECK(victims == std::vector<uint32_t>{0, 1});
+  for (uint32_t slot : victims) policy->OnRemove(slot);
+  policy->OnHit(2);
+  victims.clear();
+  policy->Choose(2, any, victims);
+  CHECK(victims == std::vector<uint32_t>{3, 4});  // 2 was used, 0 and 1 are empty
+  victims.clear();
+  policy->Choose(
+      100, [](uint32_t slot) { return slot != 5; }, victims);
+  CHECK(victims.size() == 5);  // 2 3 4 6 7
+}
+
+}  // namespace
+}  // namespace strata::storage

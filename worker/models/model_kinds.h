@@ -1,0 +1,18 @@
+// The models behind models.h, one file each.
+#ifndef STRATA_WORKER_MODELS_MODEL_KINDS_H_
+#define STRATA_WORKER_MODELS_MODEL_KINDS_H_
+
+#include <memory>
+
+#include "proto/core/model_tables.h"
+#include "worker/model.h"
+
+namespace strata {
+
+std::unique_ptr<Model> MakeLr(const ModelTables& tables);
+std::unique_ptr<Model> MakeFm(const ModelTables& tables);
+std::unique_ptr<Model> MakeDeepFm(const ModelTables& tables);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_MODELS_MODEL_KINDS_H_

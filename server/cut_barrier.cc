@@ -8,6 +8,10 @@ bool CutBarrier::Push(CutNumber cut, HeldPush held) {
   return false;
 }
 
+void CutBarrier::Forget(HeldPush held) {
+  std::erase_if(held_, [&](const Held& h) { return h.push == held; });
+}
+
 void CutBarrier::Mark(uint32_t lane, CutNumber cut, LaneMark mark) {
   if (lane >= lanes_ || cut <= done_ || cut < pending_) return;
   if (cut > pending_) {

@@ -37,6 +37,9 @@ class CutBarrier {
   // True: apply it now. False: it was held back under `held`.
   bool Push(CutNumber cut, HeldPush held);
 
+  // A push that was held back is not to be released after all.
+  void Forget(HeldPush held);
+
   // A lane's marker. A cut above the pending one aborts it: pushes that only waited for the aborted
   // one come out of Release. Markers of cuts taken or aborted, and of lanes that do not exist,
   // change nothing.
@@ -63,7 +66,7 @@ class CutBarrier {
     CutNumber cut;
     HeldPush push;
   };
-  const uint32_t lanes_;
+  uint32_t lanes_;
   CutNumber done_;
   CutNumber pending_;  // == done_: none
   std::map<uint32_t, LaneMark> marks_;

@@ -89,6 +89,14 @@ std::vector<ContributionHandle> StepGate::Committed() {
   return handles;
 }
 
+void StepGate::Reset(Step clock, bool preimages) {
+  clock_ = clock;
+  preimages_ = preimages;
+  committing_ = false;
+  complete_ = false;
+  held_.clear();
+}
+
 PullVerdict StepGate::Pull(Step step) const {
   if (step < ResumeStep()) return PullVerdict::kTooOld;
   if (committing_ || step > clock_.Next()) return PullVerdict::kWait;

@@ -90,6 +90,8 @@ class StepGate {
 
   // REQUIRES: step >= 1.
   PullVerdict Pull(Step step) const;
+  // After recovery: as if just made with these.
+  void Reset(Step clock, bool preimages);
   // The oldest step that is served: where a lane that asked for an older one continues.
   Step ResumeStep() const { return preimages_ ? clock_ : clock_.Next(); }
 

@@ -1,0 +1,82 @@
+#include "server/job_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "proto/core/job_spec.h"
+#include "proto/core/model_tables.h"
+
+namespace strata::server {
+namespace {
+
+absl::StatusOr<std::vector<ShardPlan>> MyShards(const ServerJobDirective& directive,
+                                                Partitioning partitioning) {
+  std::vector<ShardPlan> mine;
+  for (const ShardAssignment& a : directive.shards()) {
+    if (a.server() != directive.server_index()) continue;
+    if (a.first_partition() > a.last_partition() || a.last_partition() >= partitioning.count()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shard ", a.shard(), ": partitions ", a.first_partition(), " to ",
+                       a.last_partition(), " are not within 0 to ", partitioning.count() - 1));
+    }
+    mine.push_back({ShardId(a.shard()),
+                    {PartitionId(a.first_partition()), PartitionId(a.last_partition())},
+                    {}});
+  }
+  std::sort(mine.begin(), mine.end(),
+            [](const ShardPlan& a, const ShardPlan& b) { return a.id < b.id; });
+  return mine;
+}
+
+}  // namespace
+
+absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
+  TrainingJob job = directive.spec();
+  if (absl::Status s = ResolveJob(job); !s.ok()) return s;
+  const JobSpec& spec = job.spec();
+  JobPlan plan;
+  plan.job = JobId(directive.job());
+  plan.generation = Generation(directive.generation());
+  plan.map_epoch = MapEpoch(directive.map_epoch());
+  plan.name = job.metadata().name();
+  auto model = MakeModelTables(spec, directive.shape().fields(), directive.shape().numeric());
+  if (!model.ok()) return model.status();
+  plan.tables = std::move(model->tables);
+  if (!Partitioning::IsValid(spec.storage().partitions())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec.storage.partitions: ", spec.storage().partitions(),
+                     " is not a power of two up to ", Partitioning::kMaxPartitions));
+  }
+  plan.partitioning = Partitioning(spec.storage().partitions());
+  plan.seed = spec.training().seed();
+  plan.lanes = spec.training().lanes();
+  plan.synchronous = spec.training().mode() == "bsp";
+  plan.logged = spec.storage().durability() != "memory";
+  plan.directory = spec.storage().directory();
+  plan.restore_from = directive.restore_from();
+  plan.start_step = Step(directive.start_step());
+  plan.was_open = directive.was_open();
+  auto log_bytes = ParseBytes(spec.storage().log_bytes_per_server());
+  if (!log_bytes.ok()) return log_bytes.status();
+  plan.log_bytes = *log_bytes;
+  auto dram_bytes = ParseBytes(spec.storage().dram_bytes_per_server());
+  if (!dram_bytes.ok()) return dram_bytes.status();
+  auto shards = MyShards(directive, plan.partitioning);
+  if (!shards.ok()) return shards.status();
+  plan.shards = *std::move(shards);
+  const auto here = static_cast<uint32_t>(plan.shards.size());
+  for (ShardPlan& shard : plan.shards) {
+    // A limit below one byte a shard is a limit nevertheless: 0 would mean none.
+    const uint64_t bytes = *dram_bytes == 0 ? 0 : std::max<uint64_t>(*dram_bytes / here, 1);
+    auto memory = DivideMemory(plan.tables, plan.partitioning.First(shard.range.first),
+                               plan.partitioning.Last(shard.range.last), bytes, here);
+    if (!memory.ok()) return memory.status();
+    shard.memory = *std::move(memory);
+    for (const uint64_t limit : shard.memory.limits) plan.needs_tier |= limit > 0;
+  }
+  return plan;
+}
+
+}  // namespace strata::server

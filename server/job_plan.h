@@ -1,0 +1,51 @@
+// What a server is to hold of a job: the scheduler's directive, checked and resolved.
+#ifndef STRATA_SERVER_JOB_PLAN_H_
+#define STRATA_SERVER_JOB_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
+#include "proto/core/table_spec.h"
+#include "proto/strata/control.pb.h"
+#include "server/table_memory.h"
+
+namespace strata::server {
+
+// A shard that is to be held here.
+struct ShardPlan {
+  ShardId id;
+  PartitionRange range;
+  TableMemory memory;
+};
+
+struct JobPlan {
+  JobId job;
+  Generation generation;
+  MapEpoch map_epoch;
+  std::string name;
+  std::vector<TableSpec> tables;
+  Partitioning partitioning{Partitioning::kDefaultPartitions};
+  std::vector<ShardPlan> shards;  // ascending
+  uint64_t seed = 0;
+  uint32_t lanes = 1;
+  bool synchronous = true;
+  bool logged = true;        // false: level memory
+  uint64_t log_bytes = 0;    // of log after which images are taken
+  std::string directory;     // spec.storage.directory; empty: the server's own
+  bool needs_tier = false;   // some table has a DRAM limit
+  std::string restore_from;  // folder of a complete checkpoint, or empty
+  Step start_step;
+  bool was_open = false;
+};
+
+// INVALID_ARGUMENT / FAILED_PRECONDITION name the field, its value and its limit: the job can never
+// be opened here. Pure.
+absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive);
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_JOB_PLAN_H_

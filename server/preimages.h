@@ -1,0 +1,56 @@
+// The weights that rows had before a shard's last commit, so that the step before it can still be
+// pulled (DESIGN.md section 6, "Bsp, to the bit", point 4).
+#ifndef STRATA_SERVER_PREIMAGES_H_
+#define STRATA_SERVER_PREIMAGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "proto/core/ids.h"
+
+namespace strata::server {
+
+// One table's. A row that the commit created is here with its initial weights: what an absent key
+// reads as. Memory: (8 + 4 dim) bytes per row of one step, reused from step to step.
+class PreImages {
+ public:
+  explicit PreImages(uint32_t dim) : dim_(dim) {}
+
+  void Clear() {
+    positions_.clear();
+    weights_.clear();
+  }
+  // Place for the weights (n, dim) of the next rows. REQUIRES: positions strictly ascend, above
+  // those that are here.
+  float* Extend(std::span<const Position> positions) {
+    positions_.insert(positions_.end(), positions.begin(), positions.end());
+    weights_.resize(positions_.size() * dim_);
+    return weights_.data() + (positions_.size() - positions.size()) * dim_;
+  }
+
+  std::span<const Position> positions() const { return positions_; }
+  std::span<const float> all_weights() const { return weights_; }  // (rows, dim)
+  const float* weights(size_t i) const { return weights_.data() + i * dim_; }
+
+  // Finds ascending positions by a merge: call with ascending positions only. Null: not here.
+  class Cursor {
+   public:
+    explicit Cursor(const PreImages& images) : images_(images) {}
+    const float* Find(Position position);
+
+   private:
+    const PreImages& images_;
+    size_t at_ = 0;
+  };
+
+ private:
+  uint32_t dim_;
+  std::vector<Position> positions_;
+  std::vector<float> weights_;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_PREIMAGES_H_

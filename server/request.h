@@ -1,0 +1,143 @@
+// A pull or a push being worked on by the shards that it speaks of, and the reply that the last of
+// them sends.
+#ifndef STRATA_SERVER_REQUEST_H_
+#define STRATA_SERVER_REQUEST_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/core/buffer.h"
+#include "proto/core/ids.h"
+#include "proto/core/lane_tree.h"
+#include "proto/core/message_codec.h"
+#include "proto/runtime/transport.h"
+#include "server/shard.h"
+
+namespace strata::server {
+
+// Bytes of requests (and of the replies being filled) that a server holds in memory.
+class RequestMemory {
+ public:
+  explicit RequestMemory(uint64_t limit) : limit_(limit) {}
+  // Counts `bytes` until the returned token is gone. RESOURCE_EXHAUSTED over the limit.
+  absl::StatusOr<std::shared_ptr<void>> Take(uint64_t bytes);
+  uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  uint64_t limit() const { return limit_; }
+
+ private:
+  const uint64_t limit_;
+  std::atomic<uint64_t> used_{0};
+};
+
+// What every call has: who answers, and how many shards still have to say something. Each shard's
+// part ends with exactly one call of a method that says so, from any thread; the last one replies.
+class Call {
+ public:
+  Call(wire::ServerState identity, size_t parts, DataReply reply);
+  virtual ~Call() = default;
+
+  // The part broke; the first status given is the reply.
+  void Fail(absl::Status status);
+
+ protected:
+  // Ends a part at a shard of that clock.
+  void End(Step clock);
+  // Called once, when all parts have ended well.
+  virtual void Finish(const wire::ServerState& state) = 0;
+  void Reply(absl::StatusOr<Buffer> reply) { reply_(std::move(reply)); }
+
+ private:
+  const wire::ServerState identity_;
+  DataReply reply_;
+  std::atomic<size_t> parts_;
+  absl::Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::optional<Step> clock_ ABSL_GUARDED_BY(mu_);  // smallest
+};
+
+// The keys that a pull asks of one shard.
+struct PullPart {
+  struct Group {
+    size_t index = 0;  // in request and reply
+    TableId table;
+    std::span<const Position> positions;
+  };
+  std::vector<Group> groups;
+};
+
+class PullCall : public Call {
+ public:
+  PullCall(wire::ServerState identity, Step step, absl::Time deadline,
+           wire::PullReplyEncoder encoder, std::vector<std::vector<Position>> positions,
+           std::vector<PullPart> parts, std::shared_ptr<void> memory, DataReply reply);
+
+  Step step() const { return step_; }  // 0: whatever is committed
+  absl::Time deadline() const { return deadline_; }
+  const PullPart& part(size_t i) const { return parts_[i]; }
+  // Where group `index` is written; different groups by different threads.
+  float* out(size_t index) { return encoder_.values(index).data(); }
+  void Seal(size_t index) { encoder_.Seal(index); }
+
+  void Served(Step clock) { End(clock); }
+  void NotYet(Step clock);
+  void TooOld(Step clock, Step resume);
+
+ private:
+  void Finish(const wire::ServerState& state) override;
+
+  const Step step_;
+  const absl::Time deadline_;
+  wire::PullReplyEncoder encoder_;
+  const std::vector<std::vector<Position>> positions_;
+  const std::vector<PullPart> parts_;
+  const std::shared_ptr<void> memory_;
+  std::atomic<bool> not_yet_{false};
+  std::atomic<uint64_t> resume_{0};  // largest of the shards for which the step is too old
+};
+
+// What a push says to one shard.
+struct PushPart {
+  std::vector<LaneNode> nodes;       // by contribution
+  std::vector<ShardUpdate> updates;  // by contribution
+};
+
+class PushCall : public Call {
+ public:
+  PushCall(wire::ServerState identity, const wire::PushFields& fields, size_t parts,
+           DataReply reply)
+      : Call(identity, parts, std::move(reply)), fields_(fields) {}
+
+  const wire::PushFields& fields() const { return fields_; }
+  void Accepted(Step clock, bool repeated) {
+    if (repeated) repeated_.store(true, std::memory_order_relaxed);
+    End(clock);
+  }
+
+ private:
+  void Finish(const wire::ServerState& state) override;
+
+  const wire::PushFields fields_;
+  std::atomic<bool> repeated_{false};
+};
+
+class MarkCall : public Call {
+ public:
+  using Call::Call;
+  void Marked(Step clock) { End(clock); }
+
+ private:
+  void Finish(const wire::ServerState& state) override;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_REQUEST_H_

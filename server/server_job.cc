@@ -1,0 +1,197 @@
+#include "server/server_job.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/image_files.h"
+
+namespace strata::server {
+
+ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
+    : plan_(std::move(plan)),
+      options_(options),
+      folder_(std::move(opened.folder)),
+      tier_(std::move(opened.tier)),
+      log_(std::move(opened.log)),
+      map_epoch_(plan_.map_epoch.value) {
+  {
+    absl::MutexLock lock(&mu_);
+    images_.start_above = plan_.log_bytes;
+  }
+  for (std::unique_ptr<Shard>& shard : opened.shards) {
+    const ShardId id = shard->options().id;
+    ShardRunner::Options runner;
+    runner.timer = options_.timer;
+    runner.committed = [this] { OnCommitted(); };
+    runner.cut_done = [this, id](CutNumber cut, const ShardCut& result) { OnCut(id, cut, result); };
+    runners_.push_back(std::make_unique<ShardRunner>(std::move(shard), std::move(runner)));
+    executors_.push_back(MakeSerial(options_.pool));
+    runners_.back()->SetExecutor(executors_.back().get());
+  }
+}
+
+ServerJob::~ServerJob() {
+  {
+    absl::MutexLock lock(&posting_);
+    closed_ = true;
+  }
+  for (const auto& runner : runners_) {
+    runner->Close(absl::NotFoundError(absl::StrCat("job ", plan_.job.value, " is closed here")));
+    runner->SetExecutor(nullptr);
+  }
+  executors_.clear();  // waits
+}
+
+void ServerJob::Follow(const ServerJobDirective& directive) {
+  map_epoch_ = directive.map_epoch();
+  std::vector<CutOrder> orders;
+  for (const CutDirective& cut : directive.cuts()) {
+    orders.push_back({cut.cut(), Step(cut.step()), cut.directory()});
+  }
+  bool changed = false;
+  {
+    absl::MutexLock lock(&mu_);
+    std::map<CutNumber, Cut> cuts;
+    for (const CutOrder& order : orders) {
+      auto node = cuts_.extract(order.cut);
+      changed |= node.empty();
+      cuts[order.cut] = node.empty() ? Cut{order, {}} : std::move(node.mapped());
+    }
+    changed |= !cuts_.empty();
+    cuts_ = std::move(cuts);
+  }
+  for (const auto& runner : runners_) {
+    if (changed) runner->SetCuts(orders);
+    if (!plan_.synchronous) runner->CloseBelow(TaskId(directive.closed_below()));
+  }
+}
+
+void ServerJob::OnCut(ShardId shard, CutNumber cut, const ShardCut& result) {
+  absl::MutexLock lock(&mu_);
+  const auto it = cuts_.find(cut);
+  if (it != cuts_.end()) it->second.shards[shard] = result;
+}
+
+CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shards) {
+  CutReport report;
+  report.set_cut(cut.order.cut);
+  bool refused = false, failed = false;
+  for (const auto& [id, shard] : cut.shards) {
+    report.set_step(std::max(report.step(), shard.step.value));
+    if (shard.outcome != ShardCut::Outcome::kDone) {
+      refused |= shard.outcome == ShardCut::Outcome::kRefused;
+      failed |= shard.outcome == ShardCut::Outcome::kFailed;
+      report.set_message(shard.message);
+      continue;
+    }
+    const auto plan_of = std::find_if(plan.shards.begin(), plan.shards.end(),
+                                      [id = id](const ShardPlan& p) { return p.id == id; });
+    CheckpointFile* file = report.add_files();
+    file->set_name(shard.file);
+    file->set_bytes(shard.summary.bytes);
+    file->set_crc32c(shard.summary.crc32c);
+    file->set_first_partition(plan_of->range.first.value);
+    file->set_last_partition(plan_of->range.last.value);
+    file->set_rows(shard.summary.rows);
+    file->set_hash_low(shard.summary.hash.low);
+    file->set_hash_high(shard.summary.hash.high);
+  }
+  if (failed) {
+    report.set_state(CutReport::FAILED);
+  } else if (refused) {
+    report.set_state(CutReport::REFUSED);
+  } else if (cut.shards.size() == shards) {
+    report.set_state(CutReport::DONE);
+    for (const auto& [lane, mark] : cut.shards.begin()->second.marks) {
+      LanePosition* position = report.add_lanes();
+      position->set_lane(lane);
+      position->set_task(mark.task.value);
+      position->set_next_window(mark.next_window);
+    }
+  }
+  return report;
+}
+
+ServerJobReport ServerJob::Report() const {
+  ServerJobReport report;
+  report.set_job(plan_.job.value);
+  report.set_generation(plan_.generation.value);
+  report.set_state(ServerJobReport::OPEN);
+  uint64_t least = runners_.empty() ? 0 : ~uint64_t{0}, most = 0, sum = 0, refused = 0;
+  uint64_t rows = 0, dram_bytes = 0;
+  for (const auto& runner : runners_) {
+    const ShardView& view = runner->view();
+    const uint64_t clock = view.clock;
+    least = std::min(least, clock);
+    most = std::max(most, clock);
+    sum += clock;
+    refused += view.refused_rows;
+    rows += view.rows;
+    dram_bytes += view.dram_bytes;
+  }
+  report.set_min_clock(least);
+  report.set_max_clock(most);
+  report.set_refused_rows(refused);
+  report.set_rows(rows);
+  report.set_dram_bytes(dram_bytes);
+  if (!plan_.synchronous) report.set_windows(sum);
+  absl::MutexLock lock(&mu_);
+  for (const auto& [number, cut] : cuts_) {
+    CutReport done = ReportCut(plan_, cut, runners_.size());
+    if (done.state() != CutReport::STATE_UNSPECIFIED) *report.add_cuts() = std::move(done);
+  }
+  return report;
+}
+
+// 1 a new segment begins; 2 every shard writes its image (on its executor); 3 when the last one is
+// there, the log before the boundary and the older images go (OnImage).
+void ServerJob::OnCommitted() {
+  if (log_ == nullptr) return;
+  const uint64_t bytes = log_->stats().bytes;
+  {
+    absl::MutexLock lock(&mu_);
+    if (images_.running || bytes <= images_.start_above) return;
+    auto boundary = log_->Rotate();
+    if (!boundary.ok()) {
+      images_.start_above = bytes + plan_.log_bytes / 4;
+      LOG(ERROR) << "image_round_failed job=" << plan_.job.value << " error=\"" << boundary.status()
+                 << '"';
+      return;
+    }
+    images_.running = true;
+    images_.boundary = *boundary;
+    images_.missing = runners_.size();
+    images_.status = absl::OkStatus();
+  }
+  for (const auto& runner : runners_) {
+    uint64_t boundary;
+    {
+      absl::MutexLock lock(&mu_);
+      boundary = images_.boundary;
+    }
+    runner->WriteImage(folder_, boundary, [this](absl::Status s) { OnImage(std::move(s)); });
+  }
+}
+
+void ServerJob::OnImage(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  if (status.ok()) ++images_written_;
+  if (images_.status.ok()) images_.status = std::move(status);
+  if (--images_.missing > 0) return;
+  images_.running = false;
+  absl::Status done = images_.status;
+  if (done.ok()) done = log_->Trim(images_.boundary);
+  if (done.ok()) {
+    images_.start_above = plan_.log_bytes;
+    RemoveOldImages(folder_);
+    return;
+  }
+  images_.start_above = log_->stats().bytes + plan_.log_bytes / 4;
+  LOG(ERROR) << "image_round_failed job=" << plan_.job.value
+             << " again_at_log_bytes=" << images_.start_above << " error=\"" << done << '"';
+}
+
+}  // namespace strata::server

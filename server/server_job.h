@@ -1,0 +1,126 @@
+// A job on this server: its shards on their executors, the log they share, its sessions, cuts and
+// base images.
+#ifndef STRATA_SERVER_SERVER_JOB_H_
+#define STRATA_SERVER_SERVER_JOB_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/core/buffer.h"
+#include "proto/core/ids.h"
+#include "proto/core/message.h"
+#include "proto/runtime/executor.h"
+#include "proto/runtime/transport.h"
+#include "proto/strata/control.pb.h"
+#include "server/deadline_timer.h"
+#include "server/job_opening.h"
+#include "server/job_plan.h"
+#include "server/request.h"
+#include "server/session_table.h"
+#include "server/shard_runner.h"
+
+namespace strata::server {
+
+// Thread-safe. Every request is answered exactly once, from whichever thread had the last word.
+//
+// Base images: when the log passes plan.log_bytes, a new log segment begins, every shard writes an
+// image between two commits, and when all are written the segments before go. Log on disk is thus
+// at most plan.log_bytes + what is committed while images are written.
+class ServerJob {
+ public:
+  struct Options {
+    Executor* pool = nullptr;  // all three outlive the job
+    DeadlineTimer* timer = nullptr;
+    RequestMemory* memory = nullptr;
+    uint64_t incarnation = 0;  // of this process
+  };
+  // A pull waits at most this long, whatever it asks.
+  static constexpr uint32_t kMaxWaitMs = 60000;
+
+  ServerJob(JobPlan plan, OpenedJob opened, const Options& options);
+  // Answers what waits with NOT_FOUND, waits for what runs.
+  ~ServerJob();
+
+  // The views point into `bytes`. Errors: FAILED_PRECONDITION (generation, map epoch or session is
+  // not the one here: the text has both), INVALID_ARGUMENT, DATA_LOSS, RESOURCE_EXHAUSTED; nothing
+  // was changed then.
+  void OpenSession(const wire::OpenSessionRequest& request, DataReply reply);
+  void Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply);
+  void Push(Buffer bytes, const wire::PushRequestView& request, DataReply reply);
+  void Mark(const wire::MarkRequest& request, DataReply reply);
+
+  // Follows the scheduler: cuts, closed tasks, map epoch. REQUIRES: same job and generation.
+  void Follow(const ServerJobDirective& directive);
+  // State is OPEN.
+  ServerJobReport Report() const;
+
+  const JobPlan& plan() const { return plan_; }
+  // For metrics; any thread.
+  const std::vector<std::unique_ptr<ShardRunner>>& shards() const { return runners_; }
+  uint64_t log_bytes() const { return log_ == nullptr ? 0 : log_->stats().bytes; }
+  uint64_t images_written() const { return images_written_; }
+
+ private:
+  struct Cut {
+    CutOrder order;
+    std::map<ShardId, ShardCut> shards;
+  };
+  // One image of every shard.
+  struct ImageRound {
+    bool running = false;
+    uint64_t boundary = 0;     // first log segment that the images do not hold
+    size_t missing = 0;        // shards
+    absl::Status status;       // first error
+    uint64_t start_above = 0;  // log bytes at which the next round begins
+  };
+
+  absl::Status CheckHeader(const wire::Header& header, bool session_known) const;
+  wire::ServerState Identity() const;
+  // Index into runners_ of every shard named: strictly once each, all of them held here.
+  absl::StatusOr<std::vector<size_t>> Named(const std::vector<ShardId>& shards) const;
+  absl::StatusOr<std::vector<Position>> CheckGroup(const wire::GroupView& group,
+                                                   wire::GroupValues values) const;
+  absl::Status CheckPush(const wire::PushRequestView& request) const;
+  absl::StatusOr<std::vector<PushPart>> PushParts(const Buffer& bytes,
+                                                  const wire::PushRequestView& request) const;
+  absl::StatusOr<std::shared_ptr<PullCall>> MakePull(const wire::PullRequestView& request,
+                                                     const Buffer& bytes, DataReply& reply) const;
+  // Posts to runners unless the job is being closed.
+  template <typename Post>
+  void Dispatch(Call& call, const std::vector<size_t>& named, const Post& post);
+
+  void OnCommitted();
+  void OnImage(absl::Status status);
+  void OnCut(ShardId shard, CutNumber cut, const ShardCut& result);
+  static CutReport ReportCut(const JobPlan& plan, const Cut& cut, size_t shards);
+
+  const JobPlan plan_;
+  const Options options_;
+  const std::string folder_;
+  const std::unique_ptr<storage::RowTier> tier_;
+  const std::unique_ptr<storage::UpdateLog> log_;
+  std::vector<std::unique_ptr<ShardRunner>> runners_;  // fixed after construction
+  std::vector<std::unique_ptr<Executor>> executors_;   // destroyed before runners_
+  std::atomic<uint64_t> map_epoch_;
+  std::atomic<uint64_t> images_written_{0};
+
+  mutable absl::Mutex mu_;
+  SessionTable sessions_ ABSL_GUARDED_BY(mu_);
+  std::map<CutNumber, Cut> cuts_ ABSL_GUARDED_BY(mu_);
+  ImageRound images_ ABSL_GUARDED_BY(mu_);
+  absl::Mutex posting_;  // held shared while posting to runners
+  bool closed_ ABSL_GUARDED_BY(posting_) = false;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_SERVER_JOB_H_

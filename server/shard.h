@@ -1,0 +1,151 @@
+// A run of partitions of a job on this server: its tables, clock, gate, log records, images and
+// checkpoint files. Decides with the pure machines (step_gate.h, window_ledger.h, cut_barrier.h)
+// and does what they say; knows no requests, threads or waiting (shard_runner.h does).
+#ifndef STRATA_SERVER_SHARD_H_
+#define STRATA_SERVER_SHARD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
+#include "proto/core/table_spec.h"
+#include "server/cut_barrier.h"
+#include "server/shard_table.h"
+#include "server/step_gate.h"
+#include "server/table_sums.h"
+#include "server/update_record.h"
+#include "server/window_ledger.h"
+#include "storage/log_record.h"
+#include "storage/row_hash.h"
+#include "storage/row_table.h"
+#include "storage/shard_file.h"
+#include "storage/update_log.h"
+
+namespace strata::server {
+
+struct ShardOptions {
+  JobId job;
+  Generation generation;
+  MapEpoch map_epoch;
+  ShardId id;
+  Partitioning partitioning{Partitioning::kDefaultPartitions};
+  PartitionRange range;
+  std::vector<TableSpec> tables;
+  uint64_t seed = 0;
+  uint32_t lanes = 1;
+  bool synchronous = true;            // bsp; false: asynchronous
+  storage::UpdateLog* log = nullptr;  // outlives the shard; null: level `memory`
+};
+
+// Everything a contribution or window says about one shard.
+struct ShardUpdate {
+  uint64_t examples = 0;
+  uint64_t fingerprint = 0;       // of what was sent; compared when it is sent again
+  std::vector<TableSums> tables;  // by table; all of them, empty ones too
+};
+
+// All calls from one executor at a time.
+//
+// Errors of the disk (log, tier) leave the shard as it was, or with an update that is durable and
+// partly applied: then nothing else is served until a later call has finished it.
+class Shard {
+ public:
+  // `rows[t]` holds the rows of table t, empty. Starts at clock 0; see Load, Restore.
+  Shard(ShardOptions options, std::vector<std::unique_ptr<storage::RowTable>> rows);
+
+  const ShardOptions& options() const { return options_; }
+  Position first_position() const { return options_.partitioning.First(options_.range.first); }
+  Position last_position() const { return options_.partitioning.Last(options_.range.last); }
+  // Bsp: the last committed step. Async: the number of applied windows.
+  Step clock() const { return gate_.clock(); }
+  uint64_t refused_rows() const;
+  storage::TableCounters counters() const;  // summed over tables
+
+  // --- bsp (REQUIRES: synchronous)
+  GateAnswer Contribute(Step step, LaneNode node, ShardUpdate update);
+  // Commits the next step if it is complete: append to the log, apply, advance the clock. True: the
+  // clock moved. On error call again later; nothing is lost.
+  absl::StatusOr<bool> TryCommit();
+  bool WantsCommit() const { return pending_.has_value() || gate_.Complete(); }
+  PullVerdict CheckPull(Step step) const { return gate_.Pull(step); }
+  Step ResumeStep() const { return gate_.ResumeStep(); }
+
+  // --- async (REQUIRES: not synchronous)
+  enum class WindowResult : uint8_t { kApplied, kRepeated };
+  // FAILED_PRECONDITION: the task is closed. RESOURCE_EXHAUSTED: too many windows ahead, or disk
+  // full. OK: durable (at `logged`) and applied.
+  absl::StatusOr<WindowResult> ApplyWindow(TaskId task, uint64_t window, LaneId lane,
+                                           ShardUpdate update);
+  void CloseBelow(TaskId task) { ledger_.CloseBelow(task); }
+  CutBarrier& barrier() { return barrier_; }
+  // Notes durably that the barrier's pending cut is taken. REQUIRES: barrier().Ready().
+  absl::Status CutTaken();
+
+  // --- both
+  // out: (n, dim). REQUIRES: positions strictly ascend, within the shard.
+  absl::Status Read(TableId table, std::span<const Position> positions, float* out);
+  // The same as of the step before the clock's. REQUIRES: CheckPull said kServePreimage.
+  absl::Status ReadPreimages(TableId table, std::span<const Position> positions, float* out);
+
+  // Writes a base image; `log_segment`: the log holds every record after the clock from there on.
+  absl::Status WriteImage(const std::string& path, uint64_t log_segment);
+  absl::StatusOr<storage::ShardFileSummary> WriteCheckpoint(const std::string& path, Step cut);
+  // Rows and hash as a checkpoint taken now would have them.
+  absl::StatusOr<storage::ShardFileSummary> Summarize();
+
+  // --- before the first of the above
+  // Takes over a base image of this very shard. DATA_LOSS, FAILED_PRECONDITION (another one's).
+  absl::Status LoadImage(const storage::ShardFileReader& image);
+  // Takes over what a checkpoint's file holds of this shard's partitions; call for every file. The
+  // clock becomes `start_step` (bsp).
+  absl::Status Restore(const storage::ShardFileReader& segment, Step start_step);
+  // Applies a log record after the image's, in log order; skips other shards' and older ones.
+  absl::Status Replay(const storage::LogRecordView& record);
+
+ private:
+  // An update that is durable, being applied.
+  struct Pending {
+    UpdateStep step;
+    std::vector<TableSums> tables;
+    size_t table = 0;  // progress: tables before are applied,
+    size_t done = 0;   // and so many rows of this one
+  };
+  absl::Status Append(const storage::LogHeader& header, std::span<const TableSums> tables);
+  storage::LogHeader RecordHeader(RecordKind kind) const;
+  void Begin(UpdateStep step, std::vector<TableSums> tables);
+  // Applies what is pending and moves the clock.
+  absl::Status Finish();
+  std::vector<TableSums> RootSums() const;
+  storage::ShardFileHeader FileHeader(storage::ShardFileKind kind, Step clock) const;
+  absl::Status WriteRows(storage::ShardFileWriter& writer);
+  absl::Status AddState(storage::ShardFileWriter& writer);
+  absl::Status AddPreimages(storage::ShardFileWriter& writer);
+  absl::Status CheckShapes(const storage::ShardFileHeader& header) const;
+  absl::Status ReadRows(const storage::ShardFileReader& file);
+  absl::Status ReadState(const storage::ShardFileReader& file);
+  absl::Status ReadPreimageBlocks(const storage::ShardFileReader& image);
+  void SetClock(Step clock, bool preimages);
+
+  const ShardOptions options_;
+  std::vector<uint32_t> dims_;
+  std::vector<ShardTable> tables_;
+  StepGate gate_;
+  std::map<ContributionHandle, ShardUpdate> held_;
+  ContributionHandle next_handle_ = 1;
+  WindowLedger ledger_;
+  CutBarrier barrier_;
+  std::optional<Pending> pending_;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_SHARD_H_

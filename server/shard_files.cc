@@ -1,0 +1,251 @@
+// How a shard is written to and read from base images, checkpoint files and the log.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/runtime/failpoints.h"
+#include "server/shard.h"
+
+namespace strata::server {
+namespace {
+
+// Section types of shard files.
+constexpr uint32_t kLedgerSection = 1;    // WindowLedger::Serialize
+constexpr uint32_t kCountersSection = 2;  // u64 applied windows, u64 newest cut taken (async)
+constexpr uint32_t kServedSection = 3;    // u64 oldest step that is served (bsp images)
+
+constexpr uint32_t kRowsPerPut = 1024;
+
+}  // namespace
+
+storage::ShardFileHeader Shard::FileHeader(storage::ShardFileKind kind, Step clock) const {
+  storage::ShardFileHeader header;
+  header.kind = kind;
+  header.job = options_.job;
+  header.generation = options_.generation;
+  header.shard = options_.id;
+  header.partitioning = options_.partitioning;
+  header.partitions = options_.range;
+  header.clock = clock;
+  for (const ShardTable& t : tables_) header.tables.push_back(t.shape());
+  return header;
+}
+
+absl::Status Shard::WriteRows(storage::ShardFileWriter& writer) {
+  for (ShardTable& t : tables_) {
+    const TableId id = t.spec().id;
+    absl::Status s = t.rows().Scan(first_position(), last_position(),
+                                   [&](Position position, std::span<const uint8_t> row) {
+                                     return writer.AddRow(id, position, row);
+                                   });
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::AddState(storage::ShardFileWriter& writer) {
+  if (options_.synchronous) return absl::OkStatus();
+  const std::string ledger = ledger_.Serialize();
+  const uint64_t counters[2] = {clock().value, barrier_.done()};
+  uint8_t bytes[sizeof counters];
+  std::memcpy(bytes, counters, sizeof counters);
+  const auto* data = reinterpret_cast<const uint8_t*>(ledger.data());
+  absl::Status s = writer.AddSection({kLedgerSection, options_.range, {data, ledger.size()}});
+  if (!s.ok()) return s;
+  return writer.AddSection({kCountersSection, options_.range, bytes});
+}
+
+absl::Status Shard::AddPreimages(storage::ShardFileWriter& writer) {
+  if (!options_.synchronous) return absl::OkStatus();
+  uint8_t served[8];
+  const uint64_t resume = ResumeStep().value;
+  std::memcpy(served, &resume, sizeof served);
+  absl::Status s = writer.AddSection({kServedSection, options_.range, served});
+  if (!s.ok() || ResumeStep() != clock()) return s;
+  for (ShardTable& t : tables_) {
+    const PreImages& images = t.preimages();
+    if (images.positions().empty()) continue;
+    s = writer.AddPreImages({t.spec().id, images.positions(), images.all_weights()});
+    if (!s.ok()) return s;
+  }
+  return s;
+}
+
+absl::Status Shard::WriteImage(const std::string& path, uint64_t log_segment) {
+  if (absl::Status s = Failpoint("server.image"); !s.ok()) return s;
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  storage::ShardFileHeader header = FileHeader(storage::ShardFileKind::kBaseImage, clock());
+  header.log_segment = log_segment;
+  auto writer = storage::ShardFileWriter::Create(path, header);
+  if (!writer.ok()) return writer.status();
+  if (absl::Status s = WriteRows(**writer); !s.ok()) return s;
+  if (absl::Status s = AddState(**writer); !s.ok()) return s;
+  if (absl::Status s = AddPreimages(**writer); !s.ok()) return s;
+  return (*writer)->Finish().status();
+}
+
+absl::StatusOr<storage::ShardFileSummary> Shard::WriteCheckpoint(const std::string& path,
+                                                                 Step cut) {
+  if (absl::Status s = Failpoint("server.checkpoint"); !s.ok()) return s;
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  auto writer =
+      storage::ShardFileWriter::Create(path, FileHeader(storage::ShardFileKind::kCheckpoint, cut));
+  if (!writer.ok()) return writer.status();
+  if (absl::Status s = WriteRows(**writer); !s.ok()) return s;
+  if (absl::Status s = AddState(**writer); !s.ok()) return s;
+  return (*writer)->Finish();
+}
+
+absl::StatusOr<storage::ShardFileSummary> Shard::Summarize() {
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  storage::ShardFileSummary summary;
+  for (ShardTable& t : tables_) {
+    absl::Status s = t.rows().Scan(
+        first_position(), last_position(), [&](Position position, std::span<const uint8_t> row) {
+          ++summary.rows;
+          summary.hash += storage::HashRow(t.spec().id, t.spec().KeyAtPosition(position), row);
+          return absl::OkStatus();
+        });
+    if (!s.ok()) return s;
+  }
+  return summary;
+}
+
+absl::Status Shard::CheckShapes(const storage::ShardFileHeader& header) const {
+  std::vector<storage::TableShape> shapes;
+  for (const ShardTable& t : tables_) shapes.push_back(t.shape());
+  if (header.tables != shapes) {
+    return absl::FailedPreconditionError(
+        "the file's tables have other shapes (dimension, optimizer or kind) than the job's");
+  }
+  if (!(header.partitioning == options_.partitioning)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the file has ", header.partitioning.count(), " partitions, the job ",
+                     options_.partitioning.count(), ": set spec.storage.partitions to that"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::ReadRows(const storage::ShardFileReader& file) {
+  for (ShardTable& t : tables_) {
+    absl::Status s = file.ReadRows(
+        t.spec().id, options_.range,
+        [&](std::span<const Position> positions, const uint8_t* rows) -> absl::Status {
+          for (size_t at = 0; at < positions.size(); at += kRowsPerPut) {
+            const size_t n = std::min<size_t>(kRowsPerPut, positions.size() - at);
+            absl::Status put = t.Put(positions.subspan(at, n), rows + at * t.layout().row_bytes());
+            if (!put.ok()) return put;
+          }
+          return absl::OkStatus();
+        });
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::ReadState(const storage::ShardFileReader& file) {
+  if (options_.synchronous) return absl::OkStatus();
+  return file.ReadSections(options_.range, [&](const storage::Section& section) -> absl::Status {
+    if (section.type == kLedgerSection) {
+      auto ledger = WindowLedger::Parse(absl::string_view(
+          reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()));
+      if (!ledger.ok()) return ledger.status();
+      ledger_.Merge(*ledger);
+    } else if (section.type == kCountersSection) {
+      uint64_t counters[2];
+      if (section.bytes.size() != sizeof counters) {
+        return absl::DataLossError("shard counters: damaged bytes");
+      }
+      std::memcpy(counters, section.bytes.data(), sizeof counters);
+      SetClock(Step(std::max(clock().value, counters[0])), false);
+      barrier_ = CutBarrier(options_.lanes, std::max(barrier_.done(), counters[1]));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Shard::ReadPreimageBlocks(const storage::ShardFileReader& image) {
+  for (ShardTable& t : tables_) {
+    const uint32_t dim = t.layout().dim;
+    absl::Status s = image.ReadPreImages(
+        t.spec().id, options_.range, [&](const storage::PreImages& block) -> absl::Status {
+          if (block.weights.size() != block.positions.size() * dim) {
+            return absl::DataLossError("pre-images: wrong number of weights");
+          }
+          float* out = t.preimages().Extend(block.positions);
+          std::memcpy(out, block.weights.data(), block.weights.size() * 4);
+          return absl::OkStatus();
+        });
+    if (!s.ok()) return s;
+  }
+  uint64_t resume = image.header().clock.value + 1;
+  absl::Status s = image.ReadSections(options_.range, [&](const storage::Section& section) {
+    if (section.type == kServedSection && section.bytes.size() == 8) {
+      std::memcpy(&resume, section.bytes.data(), 8);
+    }
+    return absl::OkStatus();
+  });
+  if (!s.ok()) return s;
+  SetClock(image.header().clock, resume == image.header().clock.value);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
+  const storage::ShardFileHeader& header = image.header();
+  if (header.kind != storage::ShardFileKind::kBaseImage || header.job != options_.job ||
+      header.generation != options_.generation || header.shard != options_.id ||
+      !(header.partitions == options_.range)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the image is not of job ", options_.job.value, ", generation ",
+                     options_.generation.value, ", shard ", options_.id.value));
+  }
+  if (absl::Status s = CheckShapes(header); !s.ok()) return s;
+  if (absl::Status s = ReadRows(image); !s.ok()) return s;
+  if (options_.synchronous) return ReadPreimageBlocks(image);
+  return ReadState(image);
+}
+
+absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_step) {
+  if (absl::Status s = CheckShapes(segment.header()); !s.ok()) return s;
+  if (absl::Status s = ReadRows(segment); !s.ok()) return s;
+  if (absl::Status s = ReadState(segment); !s.ok()) return s;
+  if (options_.synchronous) SetClock(start_step, false);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::Replay(const storage::LogRecordView& record) {
+  const storage::LogHeader& header = record.header;
+  if (header.job != options_.job || header.generation != options_.generation ||
+      header.shard != options_.id) {
+    return absl::OkStatus();
+  }
+  const auto kind = static_cast<RecordKind>(header.kind);
+  if (kind == RecordKind::kCut) {
+    if (header.window > barrier_.done()) barrier_ = CutBarrier(options_.lanes, header.window);
+    return absl::OkStatus();
+  }
+  const auto expected = options_.synchronous ? RecordKind::kStep : RecordKind::kWindow;
+  if (kind != expected) {
+    return absl::DataLossError(absl::StrCat("log segment ", record.at.segment, ", offset ",
+                                            record.at.offset, ": unexpected kind ", header.kind));
+  }
+  if (header.step <= clock()) return absl::OkStatus();
+  if (header.step != clock().Next()) {
+    return absl::DataLossError(absl::StrCat(
+        "log segment ", record.at.segment, ", offset ", record.at.offset, ": step ",
+        header.step.value, " of shard ", options_.id.value, " follows ", clock().value));
+  }
+  auto tables = ParseTables(record.payload, dims_);
+  if (!tables.ok()) return tables.status();
+  if (!options_.synchronous) ledger_.Record(header.task, header.window);
+  Begin({header.step.value, header.examples}, *std::move(tables));
+  return Finish();
+}
+
+}  // namespace strata::server

@@ -1,0 +1,336 @@
+#include "server/shard_runner.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/image_files.h"
+
+namespace strata::server {
+namespace {
+
+absl::Status Refuse(GateVerdict verdict, Step step, const Shard& shard, LaneNode node) {
+  if (verdict == GateVerdict::kTooNew) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "push.step ", step.value, ": shard ", shard.options().id.value, " is at clock ",
+        shard.clock().value, " and takes step ", shard.clock().value + 1, " next"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("contribution [", node.first, ", ", node.end,
+                                                 ") is not a node of the tree over ",
+                                                 shard.options().lanes, " lanes"));
+}
+
+}  // namespace
+
+ShardRunner::ShardRunner(std::unique_ptr<Shard> shard, Options options)
+    : id_(shard->options().id), options_(std::move(options)), shard_(std::move(shard)) {
+  Publish();
+}
+
+ShardRunner::~ShardRunner() { options_.timer->Cancel(this); }
+
+void ShardRunner::SetExecutor(Executor* executor) {
+  absl::MutexLock lock(&mu_);
+  executor_ = executor;
+}
+
+void ShardRunner::Post(std::function<void()> work) {
+  absl::ReaderMutexLock lock(&mu_);
+  if (executor_ != nullptr) executor_->Post(std::move(work));
+}
+
+void ShardRunner::Pull(std::shared_ptr<PullCall> call, size_t part) {
+  Post([this, call = std::move(call), part] { RunPull(call, part); });
+}
+
+void ShardRunner::RunPull(const std::shared_ptr<PullCall>& call, size_t part) {
+  if (!closed_.ok()) return call->Fail(closed_);
+  if (call->step().value == 0) return ServePull(*call, part, false);
+  switch (shard_->CheckPull(call->step())) {
+    case PullVerdict::kServeCurrent:
+      return ServePull(*call, part, false);
+    case PullVerdict::kServePreimage:
+      return ServePull(*call, part, true);
+    case PullVerdict::kTooOld:
+      return call->TooOld(shard_->clock(), shard_->ResumeStep());
+    case PullVerdict::kWait:
+      break;
+  }
+  if (options_.timer->Now() >= call->deadline()) return call->NotYet(shard_->clock());
+  waiting_.push_back({call, part});
+  options_.timer->At(call->deadline(), this, [this] { Post([this] { Expire(); }); });
+}
+
+void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
+  for (const PullPart::Group& g : call.part(part).groups) {
+    absl::Status s = preimages ? shard_->ReadPreimages(g.table, g.positions, call.out(g.index))
+                               : shard_->Read(g.table, g.positions, call.out(g.index));
+    if (!s.ok()) {
+      ++view_.disk_errors;
+      return call.Fail(std::move(s));
+    }
+    call.Seal(g.index);
+  }
+  call.Served(shard_->clock());
+}
+
+void ShardRunner::Expire() {
+  const absl::Time now = options_.timer->Now();
+  std::vector<WaitingPull> over;
+  std::erase_if(waiting_, [&](WaitingPull& w) {
+    if (w.call->deadline() > now) return false;
+    over.push_back(std::move(w));
+    return true;
+  });
+  for (const WaitingPull& w : over) w.call->NotYet(shard_->clock());
+}
+
+void ShardRunner::Push(std::shared_ptr<PushCall> call, PushPart part) {
+  auto shared = std::make_shared<PushPart>(std::move(part));
+  Post([this, call = std::move(call), shared] {
+    if (!closed_.ok()) return call->Fail(closed_);
+    if (shard_->options().synchronous) {
+      RunContributions(*call, *shared);
+    } else {
+      RunWindow(call, std::move(*shared));
+    }
+  });
+}
+
+void ShardRunner::RunContributions(PushCall& call, PushPart& part) {
+  bool repeated = false;
+  absl::Status refused;
+  for (size_t i = 0; i < part.nodes.size(); ++i) {
+    const GateAnswer answer =
+        shard_->Contribute(call.fields().step, part.nodes[i], std::move(part.updates[i]));
+    if (answer.mismatch) {
+      ++view_.lane_mismatches;
+      LOG(WARNING) << "contribution_differs job=" << shard_->options().job.value
+                   << " shard=" << id_.value << " step=" << call.fields().step.value
+                   << " first_lane=" << part.nodes[i].first << " end_lane=" << part.nodes[i].end
+                   << " kept=first";
+    }
+    repeated |= answer.verdict == GateVerdict::kCovered || answer.verdict == GateVerdict::kOld;
+    if (answer.verdict == GateVerdict::kTooNew || answer.verdict == GateVerdict::kInvalidNode) {
+      refused = Refuse(answer.verdict, call.fields().step, *shard_, part.nodes[i]);
+    }
+  }
+  if (refused.ok()) {
+    call.Accepted(shard_->clock(), repeated);  // received; the commit is seen through the clock
+  } else {
+    call.Fail(std::move(refused));
+  }
+  Advance();
+}
+
+// Takes cuts that are due, commits what is complete, and answers the pulls that waited for it.
+void ShardRunner::Advance() {
+  const Step before = shard_->clock();
+  for (;;) {
+    TakeCuts();
+    if (!shard_->options().synchronous || !shard_->WantsCommit()) break;
+    auto committed = shard_->TryCommit();
+    if (!committed.ok()) {
+      ++view_.disk_errors;
+      LOG(ERROR) << "commit_waits job=" << shard_->options().job.value << " shard=" << id_.value
+                 << " clock=" << shard_->clock().value
+                 << " retry_ms=" << absl::ToInt64Milliseconds(kRetryAfter) << " error=\""
+                 << committed.status() << '"';
+      RetryLater();
+      break;
+    }
+    if (!*committed) break;
+  }
+  if (shard_->clock() == before) return;
+  Publish();
+  std::vector<WaitingPull> waiting;
+  waiting.swap(waiting_);
+  for (const WaitingPull& w : waiting) RunPull(w.call, w.part);
+  options_.committed();
+}
+
+void ShardRunner::RetryLater() {
+  if (retry_queued_) return;
+  retry_queued_ = true;
+  options_.timer->At(options_.timer->Now() + kRetryAfter, this, [this] {
+    Post([this] {
+      retry_queued_ = false;
+      if (closed_.ok()) Advance();
+    });
+  });
+}
+
+void ShardRunner::RunWindow(const std::shared_ptr<PushCall>& call, PushPart part) {
+  const wire::PushFields& f = call->fields();
+  if (!shard_->barrier().Push(f.cut, next_held_)) {
+    // A retry takes the place of what it repeats, so that retries do not pile up.
+    for (auto& [id, held] : held_) {
+      const wire::PushFields& h = held.call->fields();
+      if (h.task != f.task || h.window != f.window || h.cut != f.cut) continue;
+      held.call->Fail(absl::UnavailableError("this push was sent again while it was held back"));
+      held.call = call;
+      shard_->barrier().Forget(next_held_++);
+      return;
+    }
+    held_.emplace(next_held_++, HeldWindow{call, std::move(part)});
+    return;
+  }
+  ApplyWindow(*call, part);
+}
+
+void ShardRunner::ApplyWindow(PushCall& call, PushPart& part) {
+  const wire::PushFields& f = call.fields();
+  const Step before = shard_->clock();
+  auto result = shard_->ApplyWindow(f.task, f.window, f.lane, std::move(part.updates[0]));
+  if (!result.ok()) {
+    if (!absl::IsFailedPrecondition(result.status())) ++view_.disk_errors;
+    call.Fail(result.status());
+  } else {
+    call.Accepted(shard_->clock(), *result == Shard::WindowResult::kRepeated);
+  }
+  if (shard_->clock() == before) return;
+  Publish();
+  options_.committed();
+}
+
+void ShardRunner::ApplyReleased() {
+  for (const HeldPush id : shard_->barrier().Release()) {
+    auto node = held_.extract(id);
+    if (!node.empty()) ApplyWindow(*node.mapped().call, node.mapped().part);
+  }
+}
+
+void ShardRunner::Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber cut,
+                       LaneMark mark) {
+  Post([this, call = std::move(call), lane, cut, mark] {
+    if (!closed_.ok()) return call->Fail(closed_);
+    shard_->barrier().Mark(lane, cut, mark);
+    call->Marked(shard_->clock());
+    TakeCuts();
+    ApplyReleased();
+  });
+}
+
+void ShardRunner::SetCuts(std::vector<CutOrder> orders) {
+  Post([this, orders = std::move(orders)] {
+    std::map<CutNumber, bool> still;
+    orders_.clear();
+    for (const CutOrder& order : orders) {
+      const bool answered = answered_.contains(order.cut);
+      if (answered) {
+        still[order.cut] = true;
+      } else {
+        orders_.push_back(order);
+      }
+    }
+    answered_ = std::move(still);
+    if (!closed_.ok()) return;
+    TakeCuts();
+    if (!shard_->options().synchronous) ApplyReleased();
+  });
+}
+
+bool ShardRunner::TakeCuts() {
+  const size_t before = orders_.size();
+  std::erase_if(orders_, [&](const CutOrder& order) { return TakeCut(order); });
+  return orders_.size() != before;
+}
+
+// True when the cut is answered.
+bool ShardRunner::TakeCut(const CutOrder& order) {
+  if (shard_->options().synchronous) {
+    if (shard_->clock() < order.step) return false;
+    if (shard_->clock() == order.step) {
+      AnswerCut(order, WriteCut(order));
+      return true;
+    }
+  } else {
+    CutBarrier& barrier = shard_->barrier();
+    if (order.cut > barrier.pending()) return false;
+    if (order.cut == barrier.pending() && order.cut > barrier.done()) {
+      if (!barrier.Ready()) return false;
+      ShardCut cut = WriteCut(order);
+      if (absl::Status s = shard_->CutTaken(); !s.ok() && cut.outcome == ShardCut::Outcome::kDone) {
+        cut.outcome = ShardCut::Outcome::kFailed;
+        cut.message = std::string(s.message());
+      }
+      AnswerCut(order, std::move(cut));
+      return true;
+    }
+  }
+  ShardCut cut;
+  cut.outcome = ShardCut::Outcome::kRefused;
+  cut.message = shard_->options().synchronous
+                    ? absl::StrCat("shard ", id_.value, " is already at clock ",
+                                   shard_->clock().value, ", past step ", order.step.value)
+                    : absl::StrCat("cut ", order.cut, " was taken or given up: shard ", id_.value,
+                                   " has cut ", shard_->barrier().pending());
+  cut.step = shard_->clock();
+  AnswerCut(order, std::move(cut));
+  return true;
+}
+
+ShardCut ShardRunner::WriteCut(const CutOrder& order) {
+  ShardCut cut;
+  cut.step = shard_->clock();
+  if (!shard_->options().synchronous) cut.marks = shard_->barrier().marks();
+  absl::StatusOr<storage::ShardFileSummary> summary;
+  if (order.directory.empty()) {
+    summary = shard_->Summarize();
+  } else {
+    cut.file = absl::StrFormat("shard-%05d.strata", id_.value);
+    const Step at = shard_->options().synchronous ? shard_->clock() : Step(order.cut);
+    summary = shard_->WriteCheckpoint(absl::StrCat(order.directory, "/", cut.file), at);
+  }
+  if (summary.ok()) {
+    cut.summary = *summary;
+  } else {
+    ++view_.disk_errors;
+    cut.outcome = ShardCut::Outcome::kFailed;
+    cut.message = std::string(summary.status().message());
+  }
+  return cut;
+}
+
+void ShardRunner::AnswerCut(const CutOrder& order, ShardCut cut) {
+  answered_[order.cut] = true;
+  Publish();
+  options_.cut_done(order.cut, cut);
+}
+
+void ShardRunner::CloseBelow(TaskId task) {
+  Post([this, task] { shard_->CloseBelow(task); });
+}
+
+void ShardRunner::WriteImage(std::string folder, uint64_t log_segment,
+                             std::function<void(absl::Status)> done) {
+  Post([this, folder = std::move(folder), log_segment, done = std::move(done)] {
+    const ImageName name = {id_, shard_->clock()};
+    done(shard_->WriteImage(absl::StrCat(folder, "/", ImageFileName(name)), log_segment));
+  });
+}
+
+void ShardRunner::Close(absl::Status status) {
+  Post([this, status = std::move(status)] {
+    closed_ = status;
+    for (const WaitingPull& w : waiting_) w.call->Fail(status);
+    for (const auto& [id, held] : held_) held.call->Fail(status);
+    waiting_.clear();
+    held_.clear();
+    orders_.clear();
+  });
+}
+
+void ShardRunner::Publish() {
+  const storage::TableCounters c = shard_->counters();
+  view_.clock = shard_->clock().value;
+  view_.refused_rows = shard_->refused_rows();
+  view_.rows = c.rows;
+  view_.dram_bytes = c.dram_bytes;
+  view_.ssd_reads = c.ssd_reads;
+}
+
+}  // namespace strata::server

@@ -1,0 +1,142 @@
+// A shard on its executor: takes parts of requests, keeps what must wait, commits when a step is
+// complete, and takes cuts and images between commits.
+#ifndef STRATA_SERVER_SHARD_RUNNER_H_
+#define STRATA_SERVER_SHARD_RUNNER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/core/ids.h"
+#include "proto/runtime/executor.h"
+#include "server/cut_barrier.h"
+#include "server/deadline_timer.h"
+#include "server/request.h"
+#include "server/shard.h"
+#include "storage/shard_file.h"
+
+namespace strata::server {
+
+// A cut as the scheduler orders it.
+struct CutOrder {
+  CutNumber cut = 0;
+  Step step;              // bsp: exactly here; async: 0
+  std::string directory;  // empty: hash only
+  friend bool operator==(const CutOrder&, const CutOrder&) = default;
+};
+
+// What a shard has to say of a cut.
+struct ShardCut {
+  enum class Outcome : uint8_t { kDone, kRefused, kFailed };
+  Outcome outcome = Outcome::kDone;
+  std::string message;  // refused, failed
+  std::string file;     // name in the folder; empty without one
+  storage::ShardFileSummary summary;
+  Step step;
+  std::map<uint32_t, LaneMark> marks;  // async
+};
+
+// What others may read of a shard at any time.
+struct ShardView {
+  std::atomic<uint64_t> clock{0};
+  std::atomic<uint64_t> refused_rows{0};
+  std::atomic<uint64_t> rows{0};
+  std::atomic<uint64_t> dram_bytes{0};
+  std::atomic<uint64_t> ssd_reads{0};
+  std::atomic<uint64_t> lane_mismatches{0};  // repeated contributions that differ from the first
+  std::atomic<uint64_t> disk_errors{0};
+};
+
+// Methods without a note may be called from any thread: they post to the executor. Owned by the
+// server's job, which destroys the executor (waiting for it) before the runner.
+class ShardRunner {
+ public:
+  struct Options {
+    DeadlineTimer* timer = nullptr;
+    // Called on the executor after the clock moved by a commit or an applied window.
+    std::function<void()> committed;
+    // Called on the executor, once for every cut that is ordered and not taken back.
+    std::function<void(CutNumber, const ShardCut&)> cut_done;
+  };
+  // How long after a disk error a commit is tried again.
+  static constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+
+  ShardRunner(std::unique_ptr<Shard> shard, Options options);
+  ~ShardRunner();
+
+  // Where the shard lives; REQUIRES: before anything else is called. Null: what comes later is
+  // dropped, and the executor may go (after it ran what it has).
+  void SetExecutor(Executor* executor);
+
+  // Does part `part` of the call.
+  void Pull(std::shared_ptr<PullCall> call, size_t part);
+  void Push(std::shared_ptr<PushCall> call, PushPart part);
+  void Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber cut, LaneMark mark);
+
+  // All cuts that are ordered now; each is answered once, those that vanish are forgotten.
+  void SetCuts(std::vector<CutOrder> orders);
+  void CloseBelow(TaskId task);
+  // Writes a base image into `folder` (image_files.h names it) and calls `done` on the executor.
+  void WriteImage(std::string folder, uint64_t log_segment, std::function<void(absl::Status)> done);
+  // Answers everything that waits with `status`. What comes later is answered the same.
+  void Close(absl::Status status);
+
+  const ShardView& view() const { return view_; }
+  ShardId id() const { return id_; }
+
+ private:
+  struct WaitingPull {
+    std::shared_ptr<PullCall> call;
+    size_t part;
+  };
+  struct HeldWindow {
+    std::shared_ptr<PushCall> call;
+    PushPart part;
+  };
+
+  void Post(std::function<void()> work);
+  // On the executor:
+  void RunPull(const std::shared_ptr<PullCall>& call, size_t part);
+  void ServePull(PullCall& call, size_t part, bool preimages);
+  void RunContributions(PushCall& call, PushPart& part);
+  void RunWindow(const std::shared_ptr<PushCall>& call, PushPart part);
+  void ApplyWindow(PushCall& call, PushPart& part);
+  void ApplyReleased();
+  void Advance();
+  bool TakeCuts();
+  bool TakeCut(const CutOrder& order);
+  ShardCut WriteCut(const CutOrder& order);
+  void AnswerCut(const CutOrder& order, ShardCut cut);
+  void Expire();
+  void RetryLater();
+  void Publish();
+
+  const ShardId id_;
+  const Options options_;
+  ShardView view_;
+  absl::Mutex mu_;
+  Executor* executor_ ABSL_GUARDED_BY(mu_) = nullptr;
+
+  // Touched on the executor only.
+  std::unique_ptr<Shard> shard_;
+  std::vector<WaitingPull> waiting_;
+  std::map<HeldPush, HeldWindow> held_;
+  HeldPush next_held_ = 1;
+  std::vector<CutOrder> orders_;        // not answered yet
+  std::map<CutNumber, bool> answered_;  // of those ordered now
+  bool retry_queued_ = false;
+  absl::Status closed_;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_SHARD_RUNNER_H_

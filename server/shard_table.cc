@@ -1,0 +1,151 @@
+#include "server/shard_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace strata::server {
+namespace {
+
+constexpr size_t kAhead = 8;  // rows fetched into the cache before they are read
+
+constexpr uint8_t kApplied = 1;  // some segment took its gradient
+constexpr uint8_t kRefused = 2;  // some segment refused it
+
+}  // namespace
+
+ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
+                       std::unique_ptr<storage::RowTable> rows)
+    : spec_(spec),
+      layout_(storage::RowLayout::For(spec)),
+      seed_(seed),
+      rows_(std::move(rows)),
+      preimages_(layout_.dim) {
+  for (const storage::SegmentLayout& s : layout_.segments) {
+    powers_.emplace_back(s.optimizer.beta1, s.optimizer.beta2);
+  }
+}
+
+absl::Status ShardTable::Read(std::span<const Position> positions, float* out) {
+  const size_t chunk = std::min(kChunkRows, rows_->max_batch());
+  const size_t row_bytes = size_t{layout_.dim} * 4;
+  refs_.resize(std::min(chunk, positions.size()));
+  for (size_t at = 0; at < positions.size(); at += chunk) {
+    const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));
+    const std::span<storage::RowRef> refs(refs_.data(), part.size());
+    if (absl::Status s = rows_->Resolve(part, storage::Access::kRead, refs); !s.ok()) return s;
+    for (size_t i = 0; i < part.size(); ++i, out += layout_.dim) {
+      if (i + kAhead < part.size()) __builtin_prefetch(refs[i + kAhead].row);
+      if (refs[i].row != nullptr) {
+        std::memcpy(out, refs[i].row, row_bytes);
+      } else {
+        storage::InitialWeights(spec_, layout_, seed_, spec_.KeyAtPosition(part[i]), out);
+      }
+    }
+    rows_->Release();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardTable::ReadPreimages(std::span<const Position> positions, float* out) {
+  if (absl::Status s = Read(positions, out); !s.ok()) return s;
+  PreImages::Cursor cursor(preimages_);
+  for (const Position p : positions) {
+    if (const float* before = cursor.Find(p)) {
+      std::memcpy(out, before, size_t{layout_.dim} * 4);
+    }
+    out += layout_.dim;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep_preimages,
+                               size_t& done) {
+  const size_t chunk = std::min(kChunkRows, rows_->max_batch());
+  while (done < sums.size()) {
+    if (absl::Status s = EraseUnborn(); !s.ok()) return s;
+    const size_t n = std::min(chunk, sums.size() - done);
+    if (absl::Status s = ApplyChunk(sums, done, n, step, keep_preimages); !s.ok()) return s;
+    done += n;
+  }
+  return EraseUnborn();
+}
+
+absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
+                                    bool keep_preimages) {
+  const auto positions = sums.positions.subspan(first, n);
+  refs_.resize(n);
+  weights_.resize(n);
+  states_.resize(n);
+  refused_.resize(n);
+  outcome_.assign(n, 0);
+  if (absl::Status s = rows_->Resolve(positions, storage::Access::kUpdate, refs_); !s.ok()) {
+    return s;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    if (!refs_[i].created) continue;
+    storage::InitialRow(spec_, layout_, seed_, spec_.KeyAtPosition(positions[i]), refs_[i].row);
+  }
+  if (keep_preimages) {
+    float* out = preimages_.Extend(positions);
+    for (size_t i = 0; i < n; ++i, out += layout_.dim) {
+      if (i + kAhead < n) __builtin_prefetch(refs_[i + kAhead].row);
+      std::memcpy(out, refs_[i].row, size_t{layout_.dim} * 4);
+    }
+  }
+  const float* gradients = sums.values + first * layout_.dim;
+  for (size_t k = 0; k < layout_.segments.size(); ++k) {
+    const storage::SegmentLayout& segment = layout_.segments[k];
+    for (size_t i = 0; i < n; ++i) {
+      float* row = reinterpret_cast<float*>(refs_[i].row);
+      weights_[i] = row + segment.weight_offset;
+      states_[i] = row + segment.state_offset;
+    }
+    ops::StepScalars scalars;
+    scalars.examples = static_cast<float>(step.examples);
+    scalars.learning_rate = segment.optimizer.learning_rate;
+    if (segment.optimizer.kind == ops::OptimizerKind::kAdam) {
+      scalars.adam_correction = powers_[k].Correction(step.number);
+    }
+    ops::ApplyRows(segment.optimizer, scalars, segment.dim, n, weights_.data(), states_.data(),
+                   gradients + segment.weight_offset, layout_.dim, refused_.data());
+    for (size_t i = 0; i < n; ++i) outcome_[i] |= refused_[i] ? kRefused : kApplied;
+  }
+  for (size_t i = 0; i < n; ++i) {
+    refused_rows_ += (outcome_[i] & kRefused) != 0;
+    if (outcome_[i] & kApplied) {
+      storage::RowMeta meta;
+      std::memcpy(&meta, refs_[i].row + layout_.meta_offset(), sizeof meta);
+      meta.last_step = static_cast<uint32_t>(step.number);
+      meta.updates += meta.updates != ~uint32_t{0};
+      std::memcpy(refs_[i].row + layout_.meta_offset(), &meta, sizeof meta);
+    } else if (refs_[i].created) {
+      unborn_.push_back(positions[i]);
+    }
+  }
+  rows_->Release();
+  return absl::OkStatus();
+}
+
+absl::Status ShardTable::EraseUnborn() {
+  if (unborn_.empty()) return absl::OkStatus();
+  absl::Status s = rows_->Erase(unborn_);
+  if (s.ok()) unborn_.clear();
+  return s;
+}
+
+absl::Status ShardTable::Put(std::span<const Position> positions, const uint8_t* rows) {
+  const size_t chunk = std::min(kChunkRows, rows_->max_batch());
+  for (size_t at = 0; at < positions.size(); at += chunk) {
+    const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));
+    refs_.resize(part.size());
+    if (absl::Status s = rows_->Resolve(part, storage::Access::kUpdate, refs_); !s.ok()) return s;
+    for (size_t i = 0; i < part.size(); ++i, rows += layout_.row_bytes()) {
+      std::memcpy(refs_[i].row, rows, layout_.row_bytes());
+    }
+    rows_->Release();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace strata::server

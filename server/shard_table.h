@@ -1,0 +1,91 @@
+// One table within one shard: rows read and updated by position, and the pre-images of the last
+// step.
+#ifndef STRATA_SERVER_SHARD_TABLE_H_
+#define STRATA_SERVER_SHARD_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ops/optimizer.h"
+#include "proto/core/ids.h"
+#include "proto/core/table_spec.h"
+#include "server/preimages.h"
+#include "server/table_sums.h"
+#include "storage/row_layout.h"
+#include "storage/row_table.h"
+#include "storage/shard_file.h"
+
+namespace strata::server {
+
+// Which update is being applied; the same for all tables of a shard's record.
+struct UpdateStep {
+  uint64_t number = 0;    // committed step, or applied-record number: Adam's t
+  uint64_t examples = 0;  // the sums are divided by it
+};
+
+// Touched by the shard's executor only. Work goes in chunks of at most kChunkRows rows and never
+// pins more.
+class ShardTable {
+ public:
+  static constexpr size_t kChunkRows = 2048;
+
+  // REQUIRES: `rows` holds rows of RowLayout::For(spec).
+  ShardTable(const TableSpec& spec, uint64_t seed, std::unique_ptr<storage::RowTable> rows);
+
+  const TableSpec& spec() const { return spec_; }
+  const storage::RowLayout& layout() const { return layout_; }
+  storage::TableShape shape() const {
+    return {spec_.id, spec_.kind, layout_.dim, layout_.state_floats};
+  }
+  storage::RowTable& rows() { return *rows_; }
+  storage::TableCounters counters() const { return rows_->counters(); }
+  PreImages& preimages() { return preimages_; }
+
+  // out: (n, dim) weights of strictly ascending positions; an absent row reads as its initial
+  // weights, and nothing is created.
+  absl::Status Read(std::span<const Position> positions, float* out);
+  // The same before the last step: where there is a pre-image, that.
+  absl::Status ReadPreimages(std::span<const Position> positions, float* out);
+
+  // Applies the sums' rows from number `done` on, and advances `done` chunk by chunk: after an
+  // error (of the tier below) the same call goes on where it stopped, and no row is updated twice.
+  // A row is born only by an update that is applied to at least one of its segments: one whose
+  // every gradient is refused (NaN, infinite, or a result that would be) leaves nothing behind.
+  // With `keep_preimages` what rows weighed before is added to preimages().
+  absl::Status Apply(const TableSums& sums, UpdateStep step, bool keep_preimages, size_t& done);
+
+  // Puts a row as it is (recovery and restore). REQUIRES: positions strictly ascend; `rows` (n,
+  // row_bytes).
+  absl::Status Put(std::span<const Position> positions, const uint8_t* rows);
+
+  // Rows refused by Apply, in at least one segment.
+  uint64_t refused_rows() const { return refused_rows_; }
+
+ private:
+  absl::Status ApplyChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
+                          bool keep_preimages);
+  absl::Status EraseUnborn();
+
+  const TableSpec spec_;
+  const storage::RowLayout layout_;
+  const uint64_t seed_;
+  std::unique_ptr<storage::RowTable> rows_;
+  std::vector<ops::AdamPowers> powers_;  // by segment
+  PreImages preimages_;
+  uint64_t refused_rows_ = 0;
+  std::vector<Position> unborn_;  // created by the current chunk, all gradients refused
+  // Scratch of one chunk.
+  std::vector<storage::RowRef> refs_;
+  std::vector<float*> weights_;
+  std::vector<float*> states_;
+  std::vector<uint8_t> refused_;
+  std::vector<uint8_t> outcome_;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_SHARD_TABLE_H_

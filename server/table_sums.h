@@ -1,0 +1,36 @@
+// Gradient sums of one table within one shard, and their addition along the lane tree.
+#ifndef STRATA_SERVER_TABLE_SUMS_H_
+#define STRATA_SERVER_TABLE_SUMS_H_
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "proto/core/ids.h"
+#include "server/step_gate.h"
+
+namespace strata::server {
+
+// Sums by ascending position. Holds on to the memory it points into (a received message, a replayed
+// record, or a merge), so passing one on copies no row. Immutable.
+struct TableSums {
+  std::span<const Position> positions;  // (n), strictly ascending
+  const float* values = nullptr;        // (n, dim)
+  std::shared_ptr<const void> owner;
+
+  size_t size() const { return positions.size(); }
+};
+
+// left + right, element by element, for rows that both have; rows of one side pass through
+// unchanged. A side without rows gives the other side itself, uncopied.
+TableSums AddSums(const TableSums& left, const TableSums& right, uint32_t dim);
+
+// Evaluates a root plan (StepGate::RootPlan) for one table. `by_handle` may lack handles: no rows.
+TableSums EvaluateRoot(const std::vector<SumInstruction>& plan,
+                       const std::map<ContributionHandle, TableSums>& by_handle, uint32_t dim);
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_TABLE_SUMS_H_

@@ -42,6 +42,7 @@ class Boundary : public EvaluationBoundary {
 
   absl::StatusOr<Verdict> OnBoundary(Step completed, bool last) override {
     const uint64_t every = o_.spec.evaluation().every_steps();
+    CountHistory(completed);
     const bool due = last || (every > 0 && completed.value % every == 0);
     if (!due || o_.evaluator == nullptr) {
       WriteMetrics(completed, nullptr, last);
@@ -53,8 +54,7 @@ class Boundary : public EvaluationBoundary {
     const std::string fresh = path.empty() ? "" : path + ".next";
     auto result = o_.evaluator->Run(completed.Next(), fresh);
     if (!result.ok()) return result.status();
-    const bool better = !best_ || result->auc() > best_->auc();
-    if (better) best_ = *result;
+    const bool better = Count(*result);
     if (!path.empty() && (better || patience == 0)) {
       if (std::rename(fresh.c_str(), path.c_str()) != 0) {
         return absl::UnavailableError(absl::StrCat("cannot rename ", fresh, " to ", path));
@@ -70,8 +70,24 @@ class Boundary : public EvaluationBoundary {
   }
 
  private:
-  absl::StatusOr<Verdict> Judge(Step completed, bool better, bool last, uint32_t patience) {
+  // What earlier hosts of lane 0 found before this step; what they found later is to be found
+  // again.
+  void CountHistory(Step completed) {
+    if (std::exchange(history_counted_, true)) return;
+    for (const EvaluationResult& e : o_.history) {
+      if (e.step() < completed.value) Count(e);
+    }
+  }
+
+  // True when it is the best so far.
+  bool Count(const EvaluationResult& result) {
+    const bool better = !best_ || result.auc() > best_->auc();
+    if (better) best_ = result;
     worse_in_a_row_ = better ? 0 : worse_in_a_row_ + 1;
+    return better;
+  }
+
+  absl::StatusOr<Verdict> Judge(Step completed, bool better, bool last, uint32_t patience) {
     if (better && !last && !o_.spec.checkpoint().directory().empty()) {
       if (!AwaitCheckpoint(completed.value)) return absl::CancelledError("training was stopped");
     }
@@ -118,6 +134,7 @@ class Boundary : public EvaluationBoundary {
   const EvaluationBoundaryOptions o_;
   std::FILE* metrics_ = nullptr;
   absl::Time last_metrics_ = absl::InfinitePast();
+  bool history_counted_ = false;
   std::optional<EvaluationResult> best_;
   uint32_t worse_in_a_row_ = 0;
   absl::Mutex mu_;

@@ -22,6 +22,9 @@ struct EvaluationBoundaryOptions {
   JobSpec spec;
   Evaluator* evaluator = nullptr;  // null: the job has no eval files
   TrainingStats* stats = nullptr;
+  // Evaluations of this job so far, ascending by step: a new host of lane 0 goes on counting
+  // patience from them.
+  std::vector<EvaluationResult> history;
   // Checked while waiting for a checkpoint of the best step.
   const std::atomic<bool>* cancelled = nullptr;
 };

@@ -48,7 +48,8 @@ class Session : public TrainingSession {
     if (d.has_eval_index() && d.eval_index().lines() > 0) {
       if (absl::Status s = OpenEvaluation(d); !s.ok()) return s;
     }
-    auto boundary = EvaluationBoundary::Make({plan_.spec, evaluator_.get(), o_.stats, &cancelled_});
+    auto boundary =
+        EvaluationBoundary::Make({plan_.spec, evaluator_.get(), o_.stats, History(d), &cancelled_});
     if (!boundary.ok()) return boundary.status();
     boundary_ = *std::move(boundary);
     if (plan_.bsp()) {
@@ -100,6 +101,12 @@ class Session : public TrainingSession {
   }
 
  private:
+  // Evaluations up to where the generation starts; later ones belong to a time that was rolled
+  // back.
+  static std::vector<EvaluationResult> History(const WorkerJobDirective& d) {
+    return {d.evaluations().begin(), d.evaluations().end()};
+  }
+
   bool HostsLaneZero() const {
     absl::MutexLock lock(&mu_);
     return std::find(lanes_.begin(), lanes_.end(), 0u) != lanes_.end();

@@ -1,0 +1,73 @@
+#include "tools/cluster/embedded.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/core/job_spec.h"
+#include "tools/cluster/embedded_cluster.h"
+#include "tools/cluster/scratch_folder.h"
+
+namespace strata {
+namespace {
+
+constexpr absl::Duration kPoll = absl::Milliseconds(50);
+constexpr absl::Duration kCall = absl::Seconds(30);
+
+bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
+
+// Ctrl-C: what was trained so far is kept, if the job has a place for it.
+void CheckpointBeforeEnd(SchedulerClient& scheduler, const TrainingJob& job, const JobRef& ref) {
+  if (job.spec().checkpoint().directory().empty()) return;
+  CreateCheckpointRequest request;
+  *request.mutable_job() = ref;
+  request.set_wait_ms(60000);
+  // A job that is just ending refuses; its own last checkpoint is then on its way.
+  scheduler.CreateCheckpoint(request, absl::Seconds(65)).status().IgnoreError();
+}
+
+}  // namespace
+
+absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
+  TrainingJob job = options.job;
+  if (absl::Status s = ResolveJob(job); !s.ok()) return s;
+  auto scratch = ScratchFolder::Make("strata-train");
+  if (!scratch.ok()) return scratch.status();
+  EmbeddedClusterOptions cluster_options;
+  cluster_options.servers = job.spec().replicas().servers();
+  cluster_options.workers = job.spec().replicas().workers();
+  cluster_options.directory = scratch->path();
+  auto cluster = EmbeddedCluster::Start(cluster_options);
+  if (!cluster.ok()) return cluster.status();
+  SchedulerClient& scheduler = (*cluster)->scheduler();
+
+  SubmitRequest submit;
+  *submit.mutable_job() = job;
+  submit.set_request_id("embedded");
+  submit.set_resume(options.resume);
+  submit.set_overwrite(options.overwrite);
+  auto submitted = scheduler.Submit(submit, kCall);
+  if (!submitted.ok()) return submitted.status();
+  JobRef ref;
+  ref.set_job(submitted->job());
+
+  bool cancelled = false;
+  while (true) {
+    auto status = scheduler.GetJob(ref, kCall);
+    if (!status.ok()) return status.status();
+    if (options.on_progress) options.on_progress(*status);
+    if (IsFinal(status->state())) return *status;
+    if (options.stop != nullptr && options.stop->load() && !cancelled) {
+      cancelled = true;
+      CheckpointBeforeEnd(scheduler, job, ref);
+      if (auto s = scheduler.CancelJob(ref, kCall); !s.ok()) return s.status();
+    }
+    absl::SleepFor(kPoll);
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,47 @@
+// Scheduler, servers and workers as objects of one process.
+#ifndef STRATA_TOOLS_CLUSTER_EMBEDDED_CLUSTER_H_
+#define STRATA_TOOLS_CLUSTER_EMBEDDED_CLUSTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/runtime/scheduler_client.h"
+#include "worker/data_access.h"
+#include "worker/worker.h"
+
+namespace strata {
+
+struct EmbeddedClusterOptions {
+  uint32_t servers = 1;
+  uint32_t workers = 1;
+  // Folder for the servers; made where missing.
+  std::string directory;
+  DataAccess* data = DataAccess::Files();
+  absl::Duration lease = absl::Seconds(10);
+};
+
+// One thread at a time. A process's end can be played: Stop and Start of a server or worker lose
+// everything that it held in memory, as kill -9 would.
+class EmbeddedCluster {
+ public:
+  static absl::StatusOr<std::unique_ptr<EmbeddedCluster>> Start(
+      const EmbeddedClusterOptions& options);
+  virtual ~EmbeddedCluster() = default;
+
+  virtual SchedulerClient& scheduler() = 0;
+  // Null while stopped.
+  virtual const Worker* worker(uint32_t index) const = 0;
+
+  virtual void StopServer(uint32_t index) = 0;
+  virtual absl::Status StartServer(uint32_t index) = 0;
+  virtual void StopWorker(uint32_t index) = 0;
+  virtual absl::Status StartWorker(uint32_t index) = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLUSTER_EMBEDDED_CLUSTER_H_

@@ -1,0 +1,34 @@
+// Predictions of a checkpoint's model, without a cluster.
+#ifndef STRATA_TOOLS_CLUSTER_PREDICT_H_
+#define STRATA_TOOLS_CLUSTER_PREDICT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace strata {
+
+struct PredictOptions {
+  std::string checkpoint_dir;       // one checkpoint's folder, or a folder of them: the newest
+  std::vector<std::string> inputs;  // files, in order
+  std::string format_override;      // spec.data.format of the job when empty
+  std::string output;               // file of "label,score" per line; "-": standard output
+};
+
+struct PredictSummary {
+  uint64_t lines = 0;
+  double auc = 0;
+  double logloss = 0;
+  uint64_t step = 0;
+  std::string checkpoint;  // the folder that was used
+};
+
+// Loads every row into memory. Errors: NOT_FOUND (no complete checkpoint there), DATA_LOSS
+// (damaged, names the file), INVALID_ARGUMENT (bad input, "file:line:column: reason").
+absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLUSTER_PREDICT_H_

@@ -1,0 +1,28 @@
+// Checks a checkpoint to its last byte.
+#ifndef STRATA_TOOLS_CLUSTER_VERIFY_H_
+#define STRATA_TOOLS_CLUSTER_VERIFY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace strata {
+
+struct CheckpointSummary {
+  std::string directory;
+  uint64_t step = 0;
+  std::string model_hash;  // computed from the rows, 32 hexadecimal digits
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+  uint32_t files = 0;
+};
+
+// `directory`: one checkpoint's folder, or a folder of them: the newest. Reads every file, checks
+// every checksum and computes the model hash anew. DATA_LOSS names the file and what is wrong;
+// NOT_FOUND.
+absl::StatusOr<CheckpointSummary> VerifyCheckpoint(const std::string& directory);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLUSTER_VERIFY_H_

@@ -1,0 +1,22 @@
+// Making, listing and verifying checkpoints.
+#ifndef STRATA_TOOLS_CLI_CHECKPOINT_COMMANDS_H_
+#define STRATA_TOOLS_CLI_CHECKPOINT_COMMANDS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/options.h"
+
+namespace strata {
+
+ExitCode RunCheckpointCreate(const CheckpointCreateOptions& options);
+ExitCode RunCheckpointList(const CheckpointListOptions& options);
+ExitCode RunCheckpointVerify(const CheckpointVerifyOptions& options);
+
+// The newest checkpoint of a job (number or name), asked of the scheduler.
+absl::StatusOr<std::string> CheckpointOfJob(const std::string& scheduler, const std::string& job);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_CHECKPOINT_COMMANDS_H_

@@ -1,0 +1,52 @@
+// The command line `strata`: see command_line.cc for what can be typed.
+#include <cstdio>
+#include <string>
+#include <variant>
+
+#include "tools/cli/checkpoint_commands.h"
+#include "tools/cli/cluster_commands.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/data_commands.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/job_commands.h"
+#include "tools/cli/options.h"
+#include "tools/cli/train_command.h"
+#include "tools/cli/validate_command.h"
+#include "tools/cli/version.h"
+
+namespace strata {
+namespace {
+
+ExitCode RunVersion(const VersionOptions& options) {
+  std::printf(options.json ? "{\"version\":\"%s\"}\n" : "strata %s\n", kVersion);
+  return kExitOk;
+}
+
+struct Runner {
+  ExitCode operator()(const VersionOptions& o) const { return RunVersion(o); }
+  ExitCode operator()(const TrainOptions& o) const { return RunTrain(o); }
+  ExitCode operator()(const ValidateOptions& o) const { return RunValidate(o); }
+  ExitCode operator()(const UpOptions& o) const { return RunUp(o); }
+  ExitCode operator()(const DownOptions& o) const { return RunDown(o); }
+  ExitCode operator()(const SubmitOptions& o) const { return RunSubmit(o); }
+  ExitCode operator()(const ListOptions& o) const { return RunList(o); }
+  ExitCode operator()(const StatusOptions& o) const { return RunStatus(o); }
+  ExitCode operator()(const LogsOptions& o) const { return RunLogs(o); }
+  ExitCode operator()(const CancelOptions& o) const { return RunCancel(o); }
+  ExitCode operator()(const CheckpointCreateOptions& o) const { return RunCheckpointCreate(o); }
+  ExitCode operator()(const CheckpointListOptions& o) const { return RunCheckpointList(o); }
+  ExitCode operator()(const CheckpointVerifyOptions& o) const { return RunCheckpointVerify(o); }
+  ExitCode operator()(const PredictCommandOptions& o) const { return RunPredictCommand(o); }
+  ExitCode operator()(const GenerateCriteoOptions& o) const { return RunGenerateCriteo(o); }
+  ExitCode operator()(const SuperviseOptions& o) const { return RunSupervise(o); }
+};
+
+}  // namespace
+}  // namespace strata
+
+int main(int argc, char** argv) {
+  const strata::ParsedCommandLine parsed = strata::ParseCommandLine(argc, argv);
+  if (parsed.command.has_value()) return std::visit(strata::Runner{}, *parsed.command);
+  std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
+  return parsed.exit_code;
+}

@@ -1,0 +1,43 @@
+// The ends of log files, as they grow.
+#ifndef STRATA_TOOLS_CLI_TAIL_H_
+#define STRATA_TOOLS_CLI_TAIL_H_
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace strata {
+
+// NAME of every NAME.log in the folder, sorted.
+absl::StatusOr<std::vector<std::string>> LogNames(const std::string& folder);
+
+std::string JoinNames(const std::vector<std::string>& names);
+
+// The last `lines` lines of a file (of its last 64 KiB); "" when it cannot be read.
+std::string LastLines(const std::string& path, uint32_t lines);
+
+// Prints lines of several logs, each after its name. One thread.
+class Tail {
+ public:
+  // Begins `lines` lines before the present end of each.
+  Tail(const std::string& folder, const std::vector<std::string>& names, uint32_t lines);
+
+  // Whole lines that are new since the last call.
+  void Print(std::FILE* out);
+
+ private:
+  struct Log {
+    std::string name;
+    std::string path;
+    uint64_t offset = 0;
+  };
+  std::vector<Log> logs_;
+  size_t width_ = 0;  // of the longest name
+};
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_TAIL_H_

@@ -1,0 +1,64 @@
+// Our buffers as gRPC's and back, and the paths of the data plane's methods.
+#ifndef STRATA_PROTO_RUNTIME_GRPC_BUFFERS_H_
+#define STRATA_PROTO_RUNTIME_GRPC_BUFFERS_H_
+
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "proto/core/buffer.h"
+#include "proto/runtime/transport.h"
+
+namespace strata::grpc_internal {
+
+// By DataMethod.
+inline constexpr const char* kMethodPaths[kDataMethods] = {
+    "/strata.DataPlane/OpenSession",
+    "/strata.DataPlane/Pull",
+    "/strata.DataPlane/Push",
+    "/strata.DataPlane/Mark",
+};
+
+// Trailing metadata of a CANCELLED that a handler gave. A closing gRPC server gives CANCELLED of
+// its own to calls that no handler has seen yet; without the mark it means UNAVAILABLE.
+inline constexpr const char* kHandlerMark = "strata-handler";
+
+// Shares the bytes.
+inline grpc::ByteBuffer ToByteBuffer(Buffer buffer) {
+  if (buffer.size() == 0) {
+    const grpc::Slice empty;
+    return grpc::ByteBuffer(&empty, 1);
+  }
+  auto* const bytes = const_cast<uint8_t*>(buffer.data());  // gRPC only reads them
+  const size_t size = buffer.size();
+  auto owner = std::make_unique<Buffer>(std::move(buffer));
+  const grpc::Slice slice(
+      bytes, size, [](void* user) { delete static_cast<Buffer*>(user); }, owner.release());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// Copies, because what arrives lies in pieces at any alignment, each of which would keep a whole
+// read chunk alive.
+inline absl::StatusOr<Buffer> FromByteBuffer(const grpc::ByteBuffer& bytes) {
+  if (!bytes.Valid()) return Buffer();
+  std::vector<grpc::Slice> slices;
+  const grpc::Status status = bytes.Dump(&slices);
+  if (!status.ok())
+    return absl::InvalidArgumentError("message cannot be read: " + status.error_message());
+  BufferBuilder builder(bytes.Length());
+  size_t at = 0;
+  for (const grpc::Slice& s : slices) {
+    if (s.size() != 0) std::memcpy(builder.data() + at, s.begin(), s.size());
+    at += s.size();
+  }
+  return builder.Finish();
+}
+
+}  // namespace strata::grpc_internal
+
+#endif  // STRATA_PROTO_RUNTIME_GRPC_BUFFERS_H_

@@ -122,7 +122,7 @@ void ServerJob::Dispatch(Call& call, const std::vector<size_t>& named, const Pos
   for (size_t r = 0; r < named.size(); ++r) {
     if (named[r] == kNotNamed) continue;
     if (closed_) {
-      call.Fail(absl::NotFoundError(absl::StrCat("job ", plan_.job.value, " is closed here")));
+      call.Fail(Closed());
     } else {
       post(*runners_[r], named[r]);
     }
@@ -225,9 +225,8 @@ absl::Status ServerJob::CheckPush(const wire::PushRequestView& request) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<PushPart>> ServerJob::PushParts(const Buffer& bytes,
-                                                           const wire::PushRequestView& request,
-                                                           const std::vector<size_t>& named) const {
+absl::StatusOr<std::vector<PushPart>> ServerJob::PushParts(
+    const Buffer& bytes, const wire::PushRequestView& request) const {
   auto data = std::make_shared<PushData>();
   data->bytes = bytes;
   auto memory = options_.memory->Take(bytes.size());

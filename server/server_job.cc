@@ -33,13 +33,19 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
   }
 }
 
+absl::Status ServerJob::Closed() const {
+  return absl::UnavailableError(absl::StrCat("job ", plan_.job.value, ", generation ",
+                                             plan_.generation.value,
+                                             " is being closed on this server"));
+}
+
 ServerJob::~ServerJob() {
   {
     absl::MutexLock lock(&posting_);
     closed_ = true;
   }
   for (const auto& runner : runners_) {
-    runner->Close(absl::NotFoundError(absl::StrCat("job ", plan_.job.value, " is closed here")));
+    runner->Close(Closed());
     runner->SetExecutor(nullptr);
   }
   executors_.clear();  // waits

@@ -47,7 +47,7 @@ class ServerJob {
   static constexpr uint32_t kMaxWaitMs = 60000;
 
   ServerJob(JobPlan plan, OpenedJob opened, const Options& options);
-  // Answers what waits with NOT_FOUND, waits for what runs.
+  // Answers what waits with UNAVAILABLE, waits for what runs.
   ~ServerJob();
 
   // The views point into `bytes`. Errors: FAILED_PRECONDITION (generation, map epoch or session is
@@ -84,6 +84,7 @@ class ServerJob {
   };
 
   absl::Status CheckHeader(const wire::Header& header, bool session_known) const;
+  absl::Status Closed() const;
   wire::ServerState Identity() const;
   // Index into runners_ of every shard named: strictly once each, all of them held here.
   absl::StatusOr<std::vector<size_t>> Named(const std::vector<ShardId>& shards) const;

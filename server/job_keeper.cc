@@ -1,0 +1,216 @@
+#include "server/job_keeper.h"
+
+#include <glog/logging.h>
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/job_opening.h"
+#include "server/job_plan.h"
+
+namespace strata::server {
+namespace {
+
+// Errors that no later try can mend.
+bool IsFinal(const absl::Status& s) {
+  return absl::IsInvalidArgument(s) || absl::IsFailedPrecondition(s) || absl::IsNotFound(s) ||
+         absl::IsUnimplemented(s);
+}
+
+// Waits until nobody but the caller uses the job: handlers that found it before it was removed from
+// the service hand on their request and let go; none of them waits for anything.
+void DestroyWhenUnused(std::shared_ptr<ServerJob> job) {
+  while (job != nullptr && job.use_count() > 1) std::this_thread::yield();
+  job.reset();
+}
+
+}  // namespace
+
+JobKeeper::JobKeeper(Options options) : options_(std::move(options)) {}
+
+JobKeeper::~JobKeeper() { CloseAll(); }
+
+void JobKeeper::CloseAll() {
+  std::vector<JobId> ids;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [id, entry] : entries_) ids.push_back(id);
+  }
+  for (const JobId id : ids) Drop(id);
+}
+
+std::string JobKeeper::RootFor(const ServerJobDirective& directive) const {
+  const std::string& own = directive.spec().spec().storage().directory();
+  return own.empty() ? options_.root : absl::StrCat(own, "/", options_.name);
+}
+
+void JobKeeper::Follow(const NodeDirective& directive) {
+  for (const ServerJobDirective& job : directive.server_jobs()) FollowOne(job);
+}
+
+void JobKeeper::FollowOne(const ServerJobDirective& directive) {
+  const JobId id(directive.job());
+  if (directive.close()) {
+    Drop(id);
+    absl::Status s = RemoveJob(RootFor(directive), id);
+    if (!s.ok()) LOG(ERROR) << "job_files_stay job=" << id.value << " error=\"" << s << '"';
+    return;
+  }
+  const Generation generation(directive.generation());
+  std::shared_ptr<ServerJob> open;
+  bool start = false;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto it = entries_.find(id);
+    if (it == entries_.end() || it->second->generation < generation) {
+      start = true;
+    } else if (it->second->generation == generation) {
+      it->second->directive = directive;
+      open = it->second->job;
+    }
+  }
+  if (start) {
+    Drop(id);
+    StartOpening(directive);
+  } else if (open != nullptr) {
+    open->Follow(directive);
+    if (options_.service->Find(id) == nullptr) options_.service->Add(std::move(open));
+  }
+}
+
+void JobKeeper::StartOpening(const ServerJobDirective& directive) {
+  const JobId id(directive.job());
+  LOG(INFO) << "job_opening job=" << id.value << " generation=" << directive.generation()
+            << " was_open=" << directive.was_open() << " restore_from=\""
+            << directive.restore_from() << '"';
+  absl::MutexLock lock(&mu_);
+  auto entry = std::make_unique<Entry>();
+  entry->generation = Generation(directive.generation());
+  entry->root = RootFor(directive);
+  entry->directive = directive;
+  entry->opener = std::thread([this, id, directive] { Open(id, directive); });
+  entries_[id] = std::move(entry);
+}
+
+void JobKeeper::Open(JobId id, ServerJobDirective directive) {
+  const Generation generation(directive.generation());
+  while (!OpenOnce(id, directive)) {
+    absl::MutexLock lock(&mu_);
+    auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      const auto it = entries_.find(id);
+      return it == entries_.end() || it->second->generation != generation || it->second->cancelled;
+    };
+    mu_.AwaitWithTimeout(absl::Condition(&gone), kReopenAfter);
+    if (gone()) return;
+  }
+}
+
+bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive) {
+  const Generation generation(directive.generation());
+  auto plan = PlanJob(directive);
+  if (!plan.ok()) {
+    return Settle(id, generation, ServerJobReport::FAILED, std::string(plan.status().message()),
+                  nullptr);
+  }
+  const absl::Time begin = absl::Now();
+  auto opened = OpenJob(*plan, RootFor(directive));
+  if (!opened.ok()) {
+    const absl::Status& s = opened.status();
+    LOG(ERROR) << "job_not_opened job=" << id.value << " error=\"" << s << '"';
+    ServerJobReport::State state = ServerJobReport::OPENING;
+    if (IsFinal(s)) state = ServerJobReport::FAILED;
+    if (absl::IsDataLoss(s)) state = ServerJobReport::LOST;
+    return Settle(id, generation, state, std::string(s.message()), nullptr);
+  }
+  LOG(INFO) << "job_open job=" << id.value << " generation=" << generation.value
+            << " shards=" << opened->shards.size() << " recovered=" << opened->recovered
+            << " replayed_records=" << opened->replayed_records
+            << " milliseconds=" << absl::ToInt64Milliseconds(absl::Now() - begin);
+  auto job = std::make_shared<ServerJob>(*std::move(plan), *std::move(opened), options_.job);
+  return Settle(id, generation, ServerJobReport::OPEN, "", std::move(job));
+}
+
+bool JobKeeper::Settle(JobId id, Generation generation, ServerJobReport::State state,
+                       std::string message, std::shared_ptr<ServerJob> job) {
+  absl::MutexLock lock(&mu_);
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || it->second->generation != generation || it->second->cancelled) {
+    return true;  // `job`, if any, ends here: nobody has seen it
+  }
+  Entry& entry = *it->second;
+  entry.state = state;
+  entry.message = std::move(message);
+  if (job != nullptr) {
+    job->Follow(entry.directive);
+    options_.service->Add(job);
+    entry.job = std::move(job);
+  }
+  return state != ServerJobReport::OPENING;
+}
+
+void JobKeeper::Drop(JobId id) {
+  std::thread opener;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto it = entries_.find(id);
+    if (it == entries_.end()) return;
+    it->second->cancelled = true;
+    opener = std::move(it->second->opener);
+  }
+  if (opener.joinable()) opener.join();
+  options_.service->Remove(id);
+  std::shared_ptr<ServerJob> job;
+  {
+    absl::MutexLock lock(&mu_);
+    job = std::move(entries_[id]->job);
+    entries_.erase(id);
+  }
+  DestroyWhenUnused(std::move(job));
+}
+
+void JobKeeper::Fence() {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [id, entry] : entries_) options_.service->Remove(id);
+}
+
+std::vector<ServerJobReport> JobKeeper::Reports() const {
+  absl::MutexLock lock(&mu_);
+  std::vector<ServerJobReport> reports;
+  for (const auto& [id, entry] : entries_) {
+    if (entry->job != nullptr) {
+      reports.push_back(entry->job->Report());
+      continue;
+    }
+    ServerJobReport report;
+    report.set_job(id.value);
+    report.set_generation(entry->generation.value);
+    report.set_state(entry->state);
+    report.set_message(entry->message);
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+bool JobKeeper::Busy() const {
+  absl::MutexLock lock(&mu_);
+  for (const auto& [id, entry] : entries_) {
+    if (entry->state == ServerJobReport::OPENING) return true;
+    if (entry->job != nullptr && entry->job->Report().cuts_size() < entry->directive.cuts_size()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::shared_ptr<ServerJob>> JobKeeper::Jobs() const {
+  absl::MutexLock lock(&mu_);
+  std::vector<std::shared_ptr<ServerJob>> jobs;
+  for (const auto& [id, entry] : entries_) {
+    if (entry->job != nullptr) jobs.push_back(entry->job);
+  }
+  return jobs;
+}
+
+}  // namespace strata::server

@@ -1,0 +1,79 @@
+// The jobs of a server over their lives: opening (on a thread of its own), open, replaced by a new
+// generation, closed.
+#ifndef STRATA_SERVER_JOB_KEEPER_H_
+#define STRATA_SERVER_JOB_KEEPER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/core/ids.h"
+#include "proto/strata/control.pb.h"
+#include "server/data_service.h"
+#include "server/server_job.h"
+
+namespace strata::server {
+
+// Follow, Fence and destruction come from one thread; the rest from any.
+class JobKeeper {
+ public:
+  struct Options {
+    std::string root;  // of jobs that name no directory
+    std::string name;  // of the server: its folder below a directory that a job names
+    ServerJob::Options job;
+    DataService* service = nullptr;
+  };
+  // How long after an opening that failed for now (disk full, checkpoint unreachable) the next try.
+  static constexpr absl::Duration kReopenAfter = absl::Seconds(2);
+
+  explicit JobKeeper(Options options);
+  // Closes all jobs; what they have on disk stays.
+  ~JobKeeper();
+
+  void Follow(const NodeDirective& directive);
+  // As the destructor; Follow must not be called any more.
+  void CloseAll();
+  // The session was fenced: nothing is served until a directive of a new session names it.
+  void Fence();
+
+  std::vector<ServerJobReport> Reports() const;
+  // Something is being opened, or a cut is ordered and not answered: report soon.
+  bool Busy() const;
+  std::vector<std::shared_ptr<ServerJob>> Jobs() const;
+
+ private:
+  struct Entry {
+    Generation generation;
+    std::string root;
+    ServerJobReport::State state = ServerJobReport::OPENING;
+    std::string message;
+    ServerJobDirective directive;  // the newest
+    std::shared_ptr<ServerJob> job;
+    std::thread opener;
+    bool cancelled = false;
+  };
+
+  void FollowOne(const ServerJobDirective& directive);
+  void StartOpening(const ServerJobDirective& directive);
+  void Open(JobId id, ServerJobDirective directive);
+  // True when the entry is settled; false: try again.
+  bool OpenOnce(JobId id, const ServerJobDirective& directive);
+  bool Settle(JobId id, Generation generation, ServerJobReport::State state, std::string message,
+              std::shared_ptr<ServerJob> job);
+  void Drop(JobId id);
+  std::string RootFor(const ServerJobDirective& directive) const;
+
+  const Options options_;
+  mutable absl::Mutex mu_;
+  std::map<JobId, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_JOB_KEEPER_H_

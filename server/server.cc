@@ -1,0 +1,275 @@
+#include "server/server.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/runtime/executor.h"
+#include "server/data_service.h"
+#include "server/deadline_timer.h"
+#include "server/job_keeper.h"
+#include "server/request.h"
+
+namespace strata::server {
+namespace {
+
+constexpr absl::Duration kPollWhenBusy = absl::Milliseconds(20);
+constexpr absl::Duration kPollWhenIdle = absl::Milliseconds(500);
+constexpr absl::Duration kCallSlack = absl::Seconds(5);  // beyond the wait asked for
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
+constexpr absl::Duration kLastBackoff = absl::Seconds(2);
+
+// An exclusive lock on a folder, for as long as it lives.
+class FolderLock {
+ public:
+  static absl::StatusOr<FolderLock> Take(const std::string& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) {
+      return absl::PermissionDeniedError(absl::StrCat("cannot make folder ", folder, ": ",
+                                                      error.message(), "; give another --dir"));
+    }
+    const std::string path = absl::StrCat(folder, "/server.lock");
+    FolderLock lock;
+    lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (lock.fd_ < 0) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("cannot write ", path, ": ", std::strerror(errno), "; give another --dir"));
+    }
+    if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(folder, " is in use by another server; stop it, or give another --dir"));
+    }
+    return lock;
+  }
+  FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FolderLock& operator=(FolderLock&&) = delete;
+  ~FolderLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  FolderLock() = default;
+  int fd_ = -1;
+};
+
+class ServerImpl : public Server {
+ public:
+  ServerImpl(const ServerOptions& options, FolderLock lock)
+      : options_(options),
+        lock_(std::move(lock)),
+        threads_(options.threads > 0 ? options.threads : CoreCount()),
+        incarnation_(DrawIncarnation()),
+        memory_(options.request_bytes),
+        pool_(MakeThreadPool(threads_, "shards")),
+        timer_(MakeDeadlineTimer()),
+        keeper_(KeeperOptions()) {}
+
+  absl::Status Listen() {
+    auto listener = options_.transport->Listen(options_.listen_address, &service_);
+    if (!listener.ok()) return listener.status();
+    listener_ = *std::move(listener);
+    sync_ = std::thread([this] { SyncLoop(); });
+    return absl::OkStatus();
+  }
+
+  ~ServerImpl() override {
+    {
+      absl::MutexLock lock(&mu_);
+      stopping_ = true;
+    }
+    if (sync_.joinable()) sync_.join();
+    keeper_.CloseAll();  // answers what waits, so that the listener need not wait for it
+    listener_.reset();
+  }
+
+  std::string address() const override { return listener_->address(); }
+  std::vector<ServerMetric> Metrics() const override;
+
+ private:
+  static size_t CoreCount() { return std::max(1u, std::thread::hardware_concurrency()); }
+  static uint64_t DrawIncarnation() {
+    std::random_device random;
+    uint64_t drawn = 0;
+    while (drawn == 0) drawn = (uint64_t{random()} << 32) | random();
+    return drawn;
+  }
+  JobKeeper::Options KeeperOptions() {
+    JobKeeper::Options keeper;
+    keeper.root = options_.directory;
+    keeper.name = options_.name;
+    keeper.job = {pool_.get(), timer_.get(), &memory_, incarnation_};
+    keeper.service = &service_;
+    return keeper;
+  }
+
+  NodeReport MakeReport(uint64_t session, uint64_t seen, absl::Duration wait) const;
+  void SyncLoop();
+  void Sleep(absl::Duration duration) {
+    absl::MutexLock lock(&mu_);
+    mu_.AwaitWithTimeout(absl::Condition(&stopping_), duration);
+  }
+  bool stopping() {
+    absl::MutexLock lock(&mu_);
+    return stopping_;
+  }
+
+  const ServerOptions options_;
+  const FolderLock lock_;
+  const size_t threads_;
+  const uint64_t incarnation_;
+  RequestMemory memory_;
+  const std::unique_ptr<Executor> pool_;
+  const std::unique_ptr<DeadlineTimer> timer_;
+  DataService service_;
+  JobKeeper keeper_;  // its jobs use what stands above
+  std::unique_ptr<DataListener> listener_;
+  std::thread sync_;
+  std::atomic<uint64_t> sync_failures_{0};
+  absl::Mutex mu_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duration wait) const {
+  NodeReport report;
+  report.set_session(session);
+  report.set_name(options_.name);
+  report.set_role(NodeRole::SERVER);
+  report.set_incarnation(incarnation_);
+  report.set_data_address(listener_->address());
+  report.set_metrics_address(options_.metrics_address);
+  report.set_cores(static_cast<uint32_t>(threads_));
+  report.set_memory_bytes(static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE)));
+  report.set_seen_version(seen);
+  report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+  report.set_pid(::getpid());
+  for (ServerJobReport& job : keeper_.Reports()) *report.add_server_jobs() = std::move(job);
+  return report;
+}
+
+// Reports what is, follows what should be. Losing or repeating an answer does no harm.
+void ServerImpl::SyncLoop() {
+  uint64_t session = 0, seen = 0;
+  absl::Duration lease = absl::Seconds(10);
+  absl::Duration backoff = kFirstBackoff;
+  bool reachable = true;
+  while (!stopping()) {
+    const absl::Duration wait = std::min(keeper_.Busy() ? kPollWhenBusy : kPollWhenIdle, lease / 4);
+    auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);
+    if (absl::IsUnauthenticated(directive.status())) {
+      LOG(WARNING) << "session_fenced session=" << session << " next=register";
+      keeper_.Fence();
+      session = seen = 0;
+      Sleep(kFirstBackoff);
+      continue;
+    }
+    if (!directive.ok()) {
+      ++sync_failures_;
+      if (reachable) {
+        LOG(WARNING) << "scheduler_unreachable error=\"" << directive.status()
+                     << "\" next=retry jobs=go_on";
+      }
+      reachable = false;
+      Sleep(backoff);
+      backoff = std::min(backoff * 2, kLastBackoff);
+      continue;
+    }
+    if (!reachable) LOG(INFO) << "scheduler_reached_again";
+    reachable = true;
+    backoff = kFirstBackoff;
+    if (directive->session() != session) {
+      LOG(INFO) << "registered name=" << options_.name << " session=" << directive->session();
+    }
+    session = directive->session();
+    seen = directive->version();
+    if (directive->lease_ms() > 0) lease = absl::Milliseconds(directive->lease_ms());
+    keeper_.Follow(*directive);
+  }
+}
+
+std::vector<ServerMetric> ServerImpl::Metrics() const {
+  std::vector<ServerMetric> out;
+  const auto counter = [&](std::string name, std::string help, double value) {
+    out.push_back({absl::StrCat("strata_server_", name, "_total"), std::move(help), value, true});
+  };
+  const auto gauge = [&](std::string name, std::string help, double value) {
+    out.push_back({absl::StrCat("strata_server_", name), std::move(help), value, false});
+  };
+  static constexpr const char* kMethods[kDataMethods] = {"open_session", "pull", "push", "mark"};
+  for (int m = 0; m < kDataMethods; ++m) {
+    const DataService::Counters& c = service_.counters()[static_cast<size_t>(m)];
+    counter(absl::StrCat(kMethods[m], "_requests"), "Requests received.", c.requests);
+    counter(absl::StrCat(kMethods[m], "_errors"), "Requests answered with an error.", c.errors);
+    counter(absl::StrCat(kMethods[m], "_request_bytes"), "Bytes received.", c.request_bytes);
+    counter(absl::StrCat(kMethods[m], "_reply_bytes"), "Bytes sent.", c.reply_bytes);
+  }
+  double rows = 0, dram = 0, refused = 0, commits = 0, ssd = 0, mismatches = 0, disk = 0;
+  double log_bytes = 0, images = 0, shards = 0;
+  const auto jobs = keeper_.Jobs();
+  for (const auto& job : jobs) {
+    log_bytes += static_cast<double>(job->log_bytes());
+    images += static_cast<double>(job->images_written());
+    for (const auto& shard : job->shards()) {
+      const ShardView& v = shard->view();
+      ++shards;
+      rows += static_cast<double>(v.rows);
+      dram += static_cast<double>(v.dram_bytes);
+      refused += static_cast<double>(v.refused_rows);
+      commits += static_cast<double>(v.clock);
+      ssd += static_cast<double>(v.ssd_reads);
+      mismatches += static_cast<double>(v.lane_mismatches);
+      disk += static_cast<double>(v.disk_errors);
+    }
+  }
+  gauge("jobs", "Jobs that are open here.", static_cast<double>(jobs.size()));
+  gauge("shards", "Shards that are open here.", shards);
+  gauge("rows", "Rows that exist, in any tier.", rows);
+  gauge("dram_bytes", "Bytes of rows and index in DRAM.", dram);
+  gauge("log_bytes", "Bytes of update log on disk.", log_bytes);
+  gauge("request_bytes", "Bytes of requests held.", static_cast<double>(memory_.used()));
+  gauge("request_limit_bytes", "Bytes of requests that may be held.",
+        static_cast<double>(memory_.limit()));
+  gauge("clock_steps", "Clocks of all shards (bsp: steps, async: windows), summed.", commits);
+  gauge("refused_rows", "Rows of open jobs whose gradient was not finite.", refused);
+  gauge("ssd_reads", "Rows of open jobs that were read from the SSD tier.", ssd);
+  gauge("images", "Base images written by open jobs.", images);
+  gauge("differing_contributions", "Repeated contributions that differ from the first.",
+        mismatches);
+  gauge("disk_errors", "Commits, cuts and reads that met an error of the disk.", disk);
+  counter("sync_failures", "Calls to the scheduler that failed.",
+          static_cast<double>(sync_failures_.load()));
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  if (options.name.empty() || options.directory.empty()) {
+    return absl::InvalidArgumentError("a server needs a name and a directory");
+  }
+  auto lock = FolderLock::Take(options.directory);
+  if (!lock.ok()) return lock.status();
+  auto server = std::make_unique<ServerImpl>(options, *std::move(lock));
+  if (absl::Status s = server->Listen(); !s.ok()) return s;
+  return server;
+}
+
+}  // namespace strata::server

@@ -1,0 +1,58 @@
+// A server as an object: registers with the scheduler, opens and closes jobs as it is told, and
+// serves the data plane. strata-server runs one; the embedded cluster runs several in one process.
+#ifndef STRATA_SERVER_SERVER_H_
+#define STRATA_SERVER_SERVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/runtime/scheduler_client.h"
+#include "proto/runtime/transport.h"
+
+namespace strata::server {
+
+struct ServerOptions {
+  std::string name;                      // stable over restarts, unique in the cluster
+  SchedulerClient* scheduler = nullptr;  // both outlive the server
+  DataTransport* transport = nullptr;
+  std::string listen_address = "127.0.0.1:0";
+  std::string metrics_address;  // told to the scheduler
+  // Everything that is kept lies under it (unless a job names spec.storage.directory: then under
+  // that folder / `name`). Locked exclusively.
+  std::string directory;
+  size_t threads = 0;  // that run shards; 0: one per core
+  // Bytes of requests, and of replies being filled, held at once; beyond it RESOURCE_EXHAUSTED. A
+  // job's gates hold up to lanes x (bytes of a lane's push to this server): the limit must be above
+  // that for the jobs that run here at once.
+  uint64_t request_bytes = uint64_t{4} << 30;
+};
+
+// A number for metrics.
+struct ServerMetric {
+  std::string name;  // strata_server_...; counters end in _total
+  std::string help;
+  double value = 0;
+  bool counter = false;
+};
+
+class Server {
+ public:
+  // Errors: FAILED_PRECONDITION (another process holds the folder), PERMISSION_DENIED (it cannot be
+  // written), INVALID_ARGUMENT, and those of transport->Listen. A scheduler that cannot be reached
+  // is none: it is tried again, with a log line.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  // Stops serving; what is on disk stays. Calls in flight are answered.
+  virtual ~Server() = default;
+
+  // Where the data plane listens.
+  virtual std::string address() const = 0;
+  virtual std::vector<ServerMetric> Metrics() const = 0;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_SERVER_H_

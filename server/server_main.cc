@@ -1,0 +1,109 @@
+// strata-server: holds shards of the jobs that the scheduler gives it.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "proto/runtime/allocator.h"
+#include "proto/runtime/bind_policy.h"
+#include "proto/runtime/daemon.h"
+#include "proto/runtime/failpoints.h"
+#include "proto/runtime/grpc_scheduler_client.h"
+#include "proto/runtime/grpc_transport.h"
+#include "server/server.h"
+
+namespace strata {
+namespace {
+
+struct Flags {
+  std::string scheduler = "127.0.0.1:7070";
+  std::string name;
+  std::string directory;
+  std::string listen = "127.0.0.1:0";
+  std::string metrics_listen;
+  std::string address_file;
+  std::string failpoints;
+  uint32_t threads = 0;
+  uint64_t request_bytes = server::ServerOptions{}.request_bytes;
+  bool insecure = false;
+};
+
+std::vector<Metric> Collect(const server::Server& server) {
+  std::vector<Metric> out;
+  for (server::ServerMetric& m : server.Metrics()) {
+    out.push_back({std::move(m.name), std::move(m.help), m.value, m.counter});
+  }
+  return out;
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "strata-server: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+int Run(const Flags& flags, const char* program) {
+  TuneAllocator();
+  if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
+  auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure});
+  if (!daemon.ok()) return Fail(daemon.status());
+  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler);
+  GrpcTransportOptions transport_options;
+  transport_options.scope =
+      flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
+  auto transport = MakeGrpcTransport(transport_options);
+  server::ServerOptions options;
+  options.name = flags.name;
+  options.scheduler = scheduler.get();
+  options.transport = transport.get();
+  options.listen_address = flags.listen;
+  options.metrics_address = (*daemon)->metrics_address();
+  options.directory = flags.directory;
+  options.threads = flags.threads;
+  options.request_bytes = flags.request_bytes;
+  auto server = server::Server::Start(options);
+  if (!server.ok()) return Fail(server.status());
+  (*daemon)->SetMetrics([&server] { return Collect(**server); });
+  const std::string address = (*server)->address();
+  if (absl::Status s = (*daemon)->WriteAddressFile(flags.address_file, address); !s.ok()) {
+    return Fail(s);
+  }
+  (*daemon)->Log("started server=" + flags.name + " address=" + address +
+                 " scheduler=" + flags.scheduler);
+  const int signal = (*daemon)->WaitForSignal();
+  (*daemon)->Log("stopping signal=" + std::to_string(signal));
+  (*daemon)->StopMetrics();
+  server->reset();
+  return 0;
+}
+
+}  // namespace
+}  // namespace strata
+
+int main(int argc, char** argv) {
+  strata::Flags flags;
+  flags.name = "server-" + std::to_string(getpid());
+  CLI::App app{"Strata server: owns shards of the parameters."};
+  app.add_option("--scheduler", flags.scheduler, "Address of strata-scheduler")
+      ->capture_default_str();
+  app.add_option("--name", flags.name, "Stable name, unique in the cluster");
+  app.add_option("--dir", flags.directory, "Folder of this process: its jobs, log and lock")
+      ->required();
+  app.add_option("--listen", flags.listen, "host:port of the data plane; port 0: any")
+      ->capture_default_str();
+  app.add_option("--metrics-listen", flags.metrics_listen, "host:port for Prometheus; port 0: any");
+  app.add_option("--address-file", flags.address_file, "Written when ready: the data address");
+  app.add_option("--threads", flags.threads, "Threads that run shards; 0: all cores");
+  app.add_option("--request-bytes", flags.request_bytes, "Bytes of requests held at once")
+      ->capture_default_str();
+  app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
+  app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  return strata::Run(flags, argv[0]);
+}

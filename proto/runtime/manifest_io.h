@@ -25,8 +25,8 @@ inline constexpr uint32_t kManifestFormat = 1;
 // "step-000000000042".
 std::string CheckpointFolderName(uint64_t step);
 
-// The model hash of a checkpoint taken at `step`: the files' 128-bit sums plus the step, mod 2^128, as
-// 32 hexadecimal digits.
+// The model hash of a checkpoint taken at `step`: the files' 128-bit sums plus the step, mod 2^128,
+// as 32 hexadecimal digits.
 std::string ModelHashText(const std::vector<CheckpointFile>& files, uint64_t step);
 
 // Writes `folder`/MANIFEST.json: temporary file, fsync, rename, fsync of the folder. Makes the

@@ -1,0 +1,224 @@
+#include "scheduler/cluster_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr char kClusterKey[] = "cluster";
+
+std::string JobKey(uint64_t job, absl::string_view part) {
+  return absl::StrFormat("job/%020d/%s", job, part);
+}
+
+template <typename Record>
+absl::Status Parse(const std::map<std::string, std::string>& records, const std::string& key,
+                   Record& record) {
+  auto it = records.find(key);
+  if (it == records.end()) return absl::DataLossError(absl::StrCat("no record ", key));
+  if (!record.ParseFromString(it->second)) {
+    return absl::DataLossError(
+        absl::StrCat("record ", key, " (", it->second.size(), " bytes) cannot be read"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ClusterState::Restore(const std::map<std::string, std::string>& records,
+                                   absl::Time now) {
+  if (records.count(kClusterKey) > 0) {
+    if (absl::Status s = Parse(records, kClusterKey, numbers_); !s.ok()) return s;
+  }
+  for (const auto& [key, value] : records) {
+    if (!absl::StartsWith(key, "node/")) continue;
+    NodeRecord node;
+    if (absl::Status s = Parse(records, key, node); !s.ok()) return s;
+    members_.Restore(node, now);
+  }
+  if (absl::Status s = RestoreJobs(records, now); !s.ok()) return s;
+  stored_ = records;
+  return absl::OkStatus();
+}
+
+absl::Status ClusterState::RestoreJobs(const std::map<std::string, std::string>& records,
+                                       absl::Time now) {
+  for (const auto& [key, value] : records) {
+    if (!absl::StartsWith(key, "job/") || !absl::EndsWith(key, "/spec")) continue;
+    JobSpecRecord spec;
+    if (absl::Status s = Parse(records, key, spec); !s.ok()) return s;
+    JobStateRecord state;
+    const uint64_t id = spec.job();
+    if (absl::Status s = Parse(records, JobKey(id, "state"), state); !s.ok()) return s;
+    std::optional<JobIndexRecord> index;
+    if (records.count(JobKey(id, "index")) > 0) {
+      if (absl::Status s = Parse(records, JobKey(id, "index"), index.emplace()); !s.ok()) return s;
+    }
+    std::optional<LedgerRecord> ledger;
+    if (records.count(JobKey(id, "tasks")) > 0) {
+      if (absl::Status s = Parse(records, JobKey(id, "tasks"), ledger.emplace()); !s.ok()) return s;
+    }
+    jobs_[id] = std::make_unique<JobMachine>(std::move(spec), std::move(state), std::move(index),
+                                             std::move(ledger), now);
+  }
+  return absl::OkStatus();
+}
+
+void ClusterState::AdvanceJobs(absl::Time now) {
+  std::map<std::string, uint32_t> load;
+  const auto count = [&load](const JobMachine& job, uint32_t by) {
+    if (job.over()) return;
+    for (const ServerSlot& slot : job.state().servers()) load[slot.name()] += by;
+    for (const WorkerSlot& slot : job.state().workers()) load[slot.name()] += by;
+  };
+  for (const auto& [id, job] : jobs_) count(*job, 1);
+  for (const auto& [id, job] : jobs_) {
+    if (job->over()) continue;
+    // Others' jobs are what counts for a job; its own come back with what it has then.
+    count(*job, static_cast<uint32_t>(-1));
+    job->Advance({.members = &members_, .jobs_of_node = &load}, now);
+    count(*job, 1);
+  }
+}
+
+void ClusterState::ConfirmClosed(const NodeReport& report, Told& told) {
+  told.reported.clear();
+  for (const ServerJobReport& j : report.server_jobs()) told.reported.push_back(j.job());
+  for (const WorkerJobReport& j : report.worker_jobs()) told.reported.push_back(j.job());
+  for (auto it = told.closed.begin(); it != told.closed.end();) {
+    const bool still = std::count(told.reported.begin(), told.reported.end(), it->first) > 0;
+    if (still || report.seen_version() < it->second) {
+      ++it;
+      continue;
+    }
+    if (auto job = jobs_.find(it->first); job != jobs_.end() && job->second->over()) {
+      job->second->ConfirmClosed(report.name());
+    }
+    it = told.closed.erase(it);
+  }
+}
+
+absl::StatusOr<uint64_t> ClusterState::Report(const NodeReport& report, absl::Time now) {
+  uint64_t next_session = std::max<uint64_t>(1, numbers_.next_session());
+  auto admission = members_.Report(report, now, next_session);
+  if (!admission.ok()) return admission.status();
+  numbers_.set_next_session(next_session);
+  const Node& node = *members_.Find(report.name());
+  Told& told = told_[report.name()];
+  if (told.session != admission->session) told = Told{.session = admission->session};
+  // After a restart of the scheduler versions go on above what the node saw.
+  told.version = std::max(told.version, report.seen_version());
+  if (admission->registered) AdvanceJobs(now);  // others hear of it before it speaks
+  ConfirmClosed(report, told);
+  for (const ServerJobReport& j : report.server_jobs()) {
+    if (auto job = jobs_.find(j.job()); job != jobs_.end()) {
+      job->second->OnServerReport(node, j, now);
+    }
+  }
+  for (const WorkerJobReport& j : report.worker_jobs()) {
+    auto job = jobs_.find(j.job());
+    if (job == jobs_.end()) continue;
+    const auto all_done = told.all_done.find(j.job());
+    const bool seen = all_done != told.all_done.end() && report.seen_version() >= all_done->second;
+    job->second->OnWorkerReport(node, j, seen, now);
+  }
+  AdvanceJobs(now);
+  return admission->session;
+}
+
+absl::StatusOr<std::optional<uint64_t>> ClusterState::CheckSubmit(const std::string& request_id,
+                                                                  const TrainingJob& job) const {
+  for (const auto& [id, other] : jobs_) {
+    if (!request_id.empty() && other->spec().request_id() == request_id) {
+      return std::optional<uint64_t>(id);
+    }
+  }
+  for (const auto& [id, other] : jobs_) {
+    if (!other->over() && other->spec().spec().metadata().name() == job.metadata().name()) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("job ", job.metadata().name(),
+                       " is not finished; cancel it first or give metadata.name another value"));
+    }
+  }
+  return std::optional<uint64_t>();
+}
+
+absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time now) {
+  auto known = CheckSubmit(submission.request_id, submission.job);
+  if (!known.ok()) return known.status();
+  if (known->has_value()) return **known;
+  const uint64_t id = std::max<uint64_t>(1, numbers_.next_job());
+  numbers_.set_next_job(id + 1);
+  JobSpecRecord spec;
+  spec.set_job(id);
+  spec.set_request_id(submission.request_id);
+  *spec.mutable_spec() = std::move(submission.job);
+  spec.set_submitted_unix_ms(absl::ToUnixMillis(now));
+  spec.set_resume(submission.resume);
+  jobs_[id] = std::make_unique<JobMachine>(std::move(spec), std::move(submission.complete), now);
+  AdvanceJobs(now);
+  DropOldJobs();
+  return id;
+}
+
+void ClusterState::DropOldJobs() {
+  size_t finished = 0;
+  for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) finished += it->second->over();
+  for (auto it = jobs_.begin(); it != jobs_.end() && finished > kMaxFinishedJobs;) {
+    if (!it->second->over()) {
+      ++it;
+      continue;
+    }
+    it = jobs_.erase(it);
+    --finished;
+  }
+}
+
+absl::Status ClusterState::Cancel(uint64_t job, absl::Time now) {
+  auto it = jobs_.find(job);
+  if (it == jobs_.end()) return absl::NotFoundError(absl::StrCat("no job ", job));
+  it->second->Cancel(now);
+  AdvanceJobs(now);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> ClusterState::WantCheckpoint(uint64_t job, absl::Time now) {
+  auto it = jobs_.find(job);
+  if (it == jobs_.end()) return absl::NotFoundError(absl::StrCat("no job ", job));
+  const uint64_t ticket = next_ticket_++;
+  if (absl::Status s = it->second->WantCheckpoint(ticket); !s.ok()) return s;
+  AdvanceJobs(now);
+  return ticket;
+}
+
+void ClusterState::ManifestWritten(uint64_t job, uint64_t cut, const absl::Status& status,
+                                   absl::Time now) {
+  auto it = jobs_.find(job);
+  if (it == jobs_.end()) return;
+  it->second->OnManifestWritten(cut, status, now);
+  AdvanceJobs(now);
+}
+
+void ClusterState::Tick(absl::Time now) {
+  members_.Expire(now);
+  std::vector<std::string> forgotten;
+  for (const auto& [name, node] : members_.nodes()) {
+    if (node.alive || now - node.last_seen < kForgetAfter) continue;
+    bool hosts = false;
+    for (const auto& [id, job] : jobs_) hosts |= !job->over() && job->Hosts(name);
+    if (!hosts) forgotten.push_back(name);
+  }
+  for (const std::string& name : forgotten) {
+    members_.Forget(name);
+    told_.erase(name);
+    for (const auto& [id, job] : jobs_) job->ConfirmClosed(name);
+  }
+  AdvanceJobs(now);
+}
+
+}  // namespace strata::scheduler

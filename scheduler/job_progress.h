@@ -1,0 +1,27 @@
+// How much a job has to do, and how far it is: arithmetic on the job and its index. Pure functions.
+#ifndef STRATA_SCHEDULER_JOB_PROGRESS_H_
+#define STRATA_SCHEDULER_JOB_PROGRESS_H_
+
+#include <cstdint>
+
+#include "proto/strata/control.pb.h"
+
+namespace strata::scheduler {
+
+// Bsp: steps of one epoch, ceil(ceil(lines / lanes) / batch).
+uint64_t StepsPerEpoch(uint64_t lines, uint32_t lanes, uint32_t batch);
+
+// Bsp: epochs * StepsPerEpoch. Async: windows of all epochs' tasks, ceil(lines / batch) each.
+uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train);
+
+// Bsp: lines (bad ones included) that the first `step` steps of the job took. Lanes' shares of an
+// epoch differ by at most one line, and a lane takes a batch a step until its share is used up.
+uint64_t LinesAtStep(const JobSpec& spec, uint64_t lines, uint64_t step);
+
+// Evaluations of one step are the same result: the list stays ascending by step, later ones win.
+void AddEvaluation(const EvaluationResult& result,
+                   google::protobuf::RepeatedPtrField<EvaluationResult>& list);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_JOB_PROGRESS_H_

@@ -1,0 +1,133 @@
+#include "scheduler/placement.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
+#include "proto/core/shard_map.h"
+
+namespace strata::scheduler {
+namespace {
+
+// The even run of `total` things that belongs to part `i` of `parts`.
+std::pair<uint32_t, uint32_t> EvenRun(uint32_t total, uint32_t parts, uint32_t i) {
+  const uint64_t first = static_cast<uint64_t>(total) * i / parts;
+  const uint64_t end = static_cast<uint64_t>(total) * (i + 1) / parts;
+  return {static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
+}
+
+}  // namespace
+
+absl::Status CheckReplicas(const JobSpec& spec) {
+  const uint32_t workers = spec.replicas().workers();
+  const uint32_t lanes = spec.training().lanes();
+  if (workers > lanes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec.replicas.workers is ", workers, " but spec.training.lanes is ", lanes,
+                     "; a worker without a lane has nothing to do: use at most ", lanes,
+                     " workers or raise the lanes"));
+  }
+  if (spec.replicas().servers() > spec.storage().partitions()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.replicas.servers is ", spec.replicas().servers(), " but spec.storage.partitions is ",
+        spec.storage().partitions(), "; every server needs a partition"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live,
+                                                       uint32_t count) {
+  if (live.size() < count) {
+    return absl::UnavailableError(
+        absl::StrCat("waiting for servers: ", count, " wanted, ", live.size(), " there"));
+  }
+  std::sort(live.begin(), live.end(), [](const Candidate& a, const Candidate& b) {
+    return a.jobs != b.jobs ? a.jobs < b.jobs : a.name < b.name;
+  });
+  std::vector<std::string> names;
+  for (uint32_t i = 0; i < count; ++i) names.push_back(live[i].name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> live, uint32_t count,
+                                                       bool same_numerics,
+                                                       const std::string& wanted) {
+  std::sort(live.begin(), live.end(),
+            [](const Candidate& a, const Candidate& b) { return a.name < b.name; });
+  std::vector<std::string> order;  // numerics ids, by their first worker's name
+  std::map<std::string, std::vector<std::string>> free;
+  size_t busy = 0;
+  for (const Candidate& c : live) {
+    if (c.jobs > 0) {
+      ++busy;
+      continue;
+    }
+    const std::string id = same_numerics ? c.numerics_id : std::string();
+    if (same_numerics && !wanted.empty() && id != wanted) continue;
+    if (free.find(id) == free.end()) order.push_back(id);
+    free[id].push_back(c.name);
+  }
+  for (const std::string& id : order) {
+    std::vector<std::string>& names = free[id];
+    if (names.size() < count) continue;
+    names.resize(count);
+    return names;
+  }
+  std::string text = absl::StrCat("waiting for workers: ", count, " wanted, ", live.size(),
+                                  " there, ", busy, " of them with another job");
+  if (same_numerics && !wanted.empty()) {
+    absl::StrAppend(&text, "; a bsp job needs the numerics id it began with: ", wanted);
+  } else if (order.size() > 1) {
+    absl::StrAppend(&text, "; a bsp job needs workers of one numerics id:");
+    for (const std::string& id : order) absl::StrAppend(&text, " ", free[id].size(), " x ", id);
+  }
+  return absl::UnavailableError(text);
+}
+
+std::vector<ShardAssignment> PlaceShards(const JobSpec& spec, uint32_t servers, uint32_t cores) {
+  const uint32_t partitions = spec.storage().partitions();
+  uint32_t per_server = spec.storage().shards_per_server();
+  if (per_server == 0) per_server = std::max<uint32_t>(4, cores);
+  per_server = std::clamp<uint32_t>(per_server, 1, partitions / servers);
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(partitions), servers, per_server);
+  std::vector<ShardAssignment> shards;
+  for (const ShardPlace& place : map.shards()) {
+    ShardAssignment& s = shards.emplace_back();
+    s.set_shard(place.id.value);
+    s.set_first_partition(place.range.first.value);
+    s.set_last_partition(place.range.last.value);
+    s.set_server(place.server);
+  }
+  return shards;
+}
+
+std::vector<std::vector<uint32_t>> AssignLanes(uint32_t lanes, const std::vector<bool>& occupied) {
+  const uint32_t slots = static_cast<uint32_t>(occupied.size());
+  std::vector<std::vector<uint32_t>> result(slots);
+  std::vector<uint32_t> hosts;
+  for (uint32_t i = 0; i < slots; ++i) {
+    if (occupied[i]) hosts.push_back(i);
+  }
+  if (hosts.empty()) return result;
+  uint32_t turn = 0;  // a vacant slot with one lane gives it to the next host each time
+  for (uint32_t i = 0; i < slots; ++i) {
+    const auto [first, end] = EvenRun(lanes, slots, i);
+    if (occupied[i]) {
+      for (uint32_t lane = first; lane < end; ++lane) result[i].push_back(lane);
+      continue;
+    }
+    const uint32_t parts = std::min<uint32_t>(static_cast<uint32_t>(hosts.size()), end - first);
+    for (uint32_t part = 0; part < parts; ++part) {
+      const auto [from, to] = EvenRun(end - first, parts, part);
+      std::vector<uint32_t>& host = result[hosts[turn++ % hosts.size()]];
+      for (uint32_t lane = first + from; lane < first + to; ++lane) host.push_back(lane);
+    }
+  }
+  for (std::vector<uint32_t>& held : result) std::sort(held.begin(), held.end());
+  return result;
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,49 @@
+// Which nodes a job gets, and what of it each has. Pure functions.
+#ifndef STRATA_SCHEDULER_PLACEMENT_H_
+#define STRATA_SCHEDULER_PLACEMENT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/strata/control.pb.h"
+
+namespace strata::scheduler {
+
+// A live node that could be taken.
+struct Candidate {
+  std::string name;
+  uint32_t jobs = 0;  // unfinished jobs that it has already
+  uint32_t cores = 0;
+  std::string numerics_id;
+};
+
+// INVALID_ARGUMENT: more workers than lanes, or more servers than partitions; names both.
+absl::Status CheckReplicas(const JobSpec& spec);
+
+// The `count` servers with the fewest jobs, then by name; ordered by name. UNAVAILABLE says how
+// many there are.
+absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live, uint32_t count);
+
+// `count` workers without a job, by name. Where `same_numerics`, all have one numerics id: `wanted`
+// if it is not empty, else the first (by name) of which there are enough. UNAVAILABLE says how many
+// there are, and of which ids.
+absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> live, uint32_t count,
+                                                       bool same_numerics,
+                                                       const std::string& wanted);
+
+// Partitions in even shards over the servers (ShardMap::Even). `cores`: the most that one of the
+// servers has; shards per server = spec.storage.shardsPerServer, else max(4, cores), at most
+// partitions / servers.
+std::vector<ShardAssignment> PlaceShards(const JobSpec& spec, uint32_t servers, uint32_t cores);
+
+// Lanes of each worker slot. Slot i's home is the i-th even run of lanes; the lanes of a vacant
+// slot are dealt in runs to the occupied ones, so that nobody else's lanes move. Each ascending.
+// All empty when no slot is occupied. REQUIRES: 1 <= occupied.size() <= lanes.
+std::vector<std::vector<uint32_t>> AssignLanes(uint32_t lanes, const std::vector<bool>& occupied);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_PLACEMENT_H_

@@ -1,0 +1,347 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/core/job_spec.h"
+#include "proto/runtime/manifest_io.h"
+#include "scheduler/cluster_state.h"
+#include "scheduler/placement.h"
+#include "scheduler/submission.h"
+
+namespace strata::scheduler {
+namespace {
+
+class SchedulerImpl : public Scheduler {
+ public:
+  explicit SchedulerImpl(SchedulerOptions options)
+      : clock_(options.clock),
+        lease_(options.lease),
+        tick_interval_(options.tick_interval),
+        version_(std::move(options.version)),
+        store_(std::move(options.store)),
+        state_(options.lease) {}
+
+  ~SchedulerImpl() override {
+    Stop();
+    if (timer_.joinable()) timer_.join();
+    // Calls that were waiting are on their way out.
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(
+        +[](int* calls) { return *calls == 0; }, &calls_));
+  }
+
+  absl::Status Open() {
+    {
+      absl::MutexLock lock(&mu_);
+      auto records = store_->Read();
+      if (!records.ok()) return records.status();
+      if (absl::Status s = state_.Restore(*records, clock_->Now()); !s.ok()) return s;
+      state_.Tick(clock_->Now());
+      if (absl::Status s = Save(); !s.ok()) return s;
+    }
+    DoFileWork();
+    if (tick_interval_ > absl::ZeroDuration()) timer_ = std::thread([this] { RunTimer(); });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override {
+    const Call call(this);
+    // A node must be heard of three times per lease, so that no poll is held for longer.
+    const absl::Time deadline =
+        absl::Now() + std::min({absl::Milliseconds(report.wait_ms()), timeout, lease_ / 3});
+    uint64_t session = 0;
+    {
+      absl::MutexLock lock(&mu_);
+      ++counters_.syncs;
+      if (absl::Status s = Ready(); !s.ok()) return s;
+      auto reported = state_.Report(report, clock_->Now());
+      if (absl::Status s = Save(); !s.ok()) return s;
+      if (!reported.ok()) {
+        counters_.fenced += absl::IsUnauthenticated(reported.status());
+        return reported.status();
+      }
+      session = *reported;
+    }
+    DoFileWork();
+    absl::MutexLock lock(&mu_);
+    while (true) {
+      if (absl::Status s = Ready(); !s.ok()) return s;
+      auto version = state_.Directive(report.name(), session, /*version_only=*/true);
+      if (!version.ok()) {
+        ++counters_.fenced;
+        return version.status();
+      }
+      const bool news = report.session() == 0 || version->version() > report.seen_version();
+      if (news || absl::Now() >= deadline) break;
+      changed_.WaitWithDeadline(&mu_, deadline);
+    }
+    return state_.Directive(report.name(), session, /*version_only=*/false);
+  }
+
+  absl::StatusOr<SubmitReply> Submit(const SubmitRequest& request, absl::Duration) override {
+    const Call call(this);
+    SubmitRequest resolved = request;
+    if (absl::Status s = ResolveJob(*resolved.mutable_job()); !s.ok()) return s;
+    if (absl::Status s = CheckReplicas(resolved.job().spec()); !s.ok()) return s;
+    // One at a time, so that nobody takes the name while the directory is looked at.
+    absl::MutexLock one(&submit_mu_);
+    {
+      absl::MutexLock lock(&mu_);
+      if (absl::Status s = Ready(); !s.ok()) return s;
+      auto known = state_.CheckSubmit(resolved.request_id(), resolved.job());
+      if (!known.ok()) return known.status();
+      if (known->has_value()) return Reply(**known);
+    }
+    auto complete = PrepareCheckpoints(resolved);
+    if (!complete.ok()) return complete.status();
+    absl::MutexLock lock(&mu_);
+    if (absl::Status s = Ready(); !s.ok()) return s;
+    auto job = state_.Submit({.request_id = resolved.request_id(),
+                              .job = resolved.job(),
+                              .resume = resolved.resume(),
+                              .complete = *std::move(complete)},
+                             clock_->Now());
+    if (absl::Status s = Save(); !s.ok()) return s;
+    if (!job.ok()) return job.status();
+    return Reply(*job);
+  }
+
+  absl::StatusOr<JobStatus> GetJob(const JobRef& ref, absl::Duration) override {
+    absl::MutexLock lock(&mu_);
+    if (absl::Status s = Ready(); !s.ok()) return s;
+    auto job = state_.FindJob(ref);
+    if (!job.ok()) return job.status();
+    return state_.Status(*job, clock_->Now());
+  }
+
+  absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override {
+    absl::MutexLock lock(&mu_);
+    if (absl::Status s = Ready(); !s.ok()) return s;
+    return state_.Jobs(clock_->Now());
+  }
+
+  absl::StatusOr<JobStatus> CancelJob(const JobRef& ref, absl::Duration) override {
+    const Call call(this);
+    JobStatus status;
+    {
+      absl::MutexLock lock(&mu_);
+      if (absl::Status s = Ready(); !s.ok()) return s;
+      auto job = state_.FindJob(ref);
+      if (!job.ok()) return job.status();
+      if (absl::Status s = state_.Cancel(*job, clock_->Now()); !s.ok()) return s;
+      if (absl::Status s = Save(); !s.ok()) return s;
+      status = state_.Status(*job, clock_->Now());
+    }
+    DoFileWork();
+    return status;
+  }
+
+  absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest& request,
+                                                         absl::Duration timeout) override {
+    const Call call(this);
+    const absl::Time deadline =
+        absl::Now() + std::min(absl::Milliseconds(request.wait_ms()), timeout);
+    absl::MutexLock lock(&mu_);
+    if (absl::Status s = Ready(); !s.ok()) return s;
+    auto job = state_.FindJob(request.job());
+    if (!job.ok()) return job.status();
+    auto ticket = state_.WantCheckpoint(*job, clock_->Now());
+    if (!ticket.ok()) return ticket.status();
+    if (absl::Status s = Save(); !s.ok()) return s;
+    while (true) {
+      if (auto result = state_.CheckpointResult(*job, *ticket)) {
+        if (!result->ok()) return result->status();
+        CreateCheckpointReply reply;
+        reply.set_directory((*result)->folder());
+        reply.set_step((*result)->step());
+        reply.set_model_hash((*result)->model_hash());
+        return reply;
+      }
+      if (absl::Status s = Ready(); !s.ok()) return s;
+      if (absl::Now() >= deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("the checkpoint is not complete after ", request.wait_ms(),
+                         " ms; it goes on, and appears in spec.checkpoint.directory when it is"));
+      }
+      changed_.WaitWithDeadline(&mu_, deadline);
+    }
+  }
+
+  absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override {
+    absl::MutexLock lock(&mu_);
+    if (absl::Status s = Ready(); !s.ok()) return s;
+    ClusterStatus status = state_.Cluster();
+    status.set_scheduler_version(version_);
+    return status;
+  }
+
+  void Stop() override {
+    absl::MutexLock lock(&mu_);
+    stopped_ = true;
+    changed_.SignalAll();
+  }
+
+  void Tick() override {
+    const Call call(this);
+    {
+      absl::MutexLock lock(&mu_);
+      if (stopped_) return;
+      state_.Tick(clock_->Now());
+      if (!Save().ok()) return;
+    }
+    DoFileWork();
+  }
+
+  SchedulerCounters Counters() const override {
+    absl::MutexLock lock(&mu_);
+    SchedulerCounters c = counters_;
+    for (const auto& [name, node] : state_.members().nodes()) {
+      if (!node.alive) continue;
+      ++(node.record.role() == SERVER ? c.live_servers : c.live_workers);
+    }
+    for (const auto& [id, job] : state_.jobs()) {
+      c.rollbacks += job->state().rollbacks();
+      switch (job->state().state()) {
+        case PENDING:
+          ++c.jobs_pending;
+          break;
+        case SUCCEEDED:
+          ++c.jobs_succeeded;
+          break;
+        case FAILED:
+          ++c.jobs_failed;
+          break;
+        case CANCELLED:
+          ++c.jobs_cancelled;
+          break;
+        default:
+          ++c.jobs_running;
+      }
+    }
+    return c;
+  }
+
+ private:
+  // Counts a call, so that the object outlives it.
+  class Call {
+   public:
+    explicit Call(SchedulerImpl* s) : s_(s) {
+      absl::MutexLock lock(&s_->mu_);
+      ++s_->calls_;
+    }
+    ~Call() {
+      absl::MutexLock lock(&s_->mu_);
+      --s_->calls_;
+    }
+
+   private:
+    SchedulerImpl* const s_;
+  };
+
+  static SubmitReply Reply(uint64_t job) {
+    SubmitReply reply;
+    reply.set_job(job);
+    return reply;
+  }
+
+  // Nothing is shown while something of it is not in the store.
+  absl::Status Ready() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (stopped_) return absl::UnavailableError("the scheduler is stopping");
+    return unsaved_.empty() ? absl::OkStatus() : Save();
+  }
+
+  // Appends what has changed; wakes those who wait. UNAVAILABLE: the store did not take it; the
+  // next event tries again.
+  absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (MetadataChange& change : state_.TakeChanges()) unsaved_.push_back(std::move(change));
+    if (!unsaved_.empty()) {
+      ++counters_.appends;
+      if (absl::Status s = store_->Append(unsaved_); !s.ok()) {
+        ++counters_.append_failures;
+        return absl::UnavailableError(
+            absl::StrCat("the scheduler cannot record its state: ", s.message()));
+      }
+      unsaved_.clear();
+    }
+    for (FileWork& work : state_.TakeFileWork()) work_.push_back(std::move(work));
+    changed_.SignalAll();
+    return absl::OkStatus();
+  }
+
+  void DoFileWork() {
+    absl::MutexLock one(&file_mu_);
+    while (true) {
+      std::vector<FileWork> work;
+      {
+        absl::MutexLock lock(&mu_);
+        work = std::exchange(work_, {});
+      }
+      if (work.empty()) return;
+      for (const FileWork& w : work) std::visit([this](const auto& v) { Do(v); }, w);
+    }
+  }
+
+  void Do(const WriteManifestWork& work) {
+    const absl::Status status = WriteManifest(work.folder, work.manifest);
+    absl::MutexLock lock(&mu_);
+    state_.ManifestWritten(work.job, work.cut, status, clock_->Now());
+    Save().IgnoreError();  // Ready tries again before anything is shown
+  }
+  // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
+  void Do(const RemoveCheckpointWork& work) { RemoveCheckpoint(work.folder).IgnoreError(); }
+  void Do(const RemoveIncompleteWork& work) {
+    RemoveIncomplete(work.folder, work.names).IgnoreError();
+  }
+
+  void RunTimer() {
+    while (true) {
+      {
+        absl::MutexLock lock(&mu_);
+        if (mu_.AwaitWithTimeout(absl::Condition(&stopped_), tick_interval_)) return;
+      }
+      Tick();
+    }
+  }
+
+  const Clock* const clock_;
+  const absl::Duration lease_;
+  const absl::Duration tick_interval_;
+  const std::string version_;
+  std::thread timer_;
+
+  absl::Mutex submit_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while a submission looks at files
+  absl::Mutex file_mu_ ABSL_ACQUIRED_BEFORE(mu_);    // held while files are written
+
+  mutable absl::Mutex mu_;
+  absl::CondVar changed_;
+  std::unique_ptr<MetadataStore> store_ ABSL_GUARDED_BY(mu_);
+  ClusterState state_ ABSL_GUARDED_BY(mu_);
+  std::vector<MetadataChange> unsaved_ ABSL_GUARDED_BY(mu_);
+  std::vector<FileWork> work_ ABSL_GUARDED_BY(mu_);
+  SchedulerCounters counters_ ABSL_GUARDED_BY(mu_);
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Start(SchedulerOptions options) {
+  if (options.store == nullptr) return absl::InvalidArgumentError("options.store is missing");
+  if (options.lease < absl::Milliseconds(10)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the lease is ", absl::FormatDuration(options.lease), "; it must be at least 10ms"));
+  }
+  auto scheduler = std::make_unique<SchedulerImpl>(std::move(options));
+  if (absl::Status s = scheduler->Open(); !s.ok()) return s;
+  return std::unique_ptr<Scheduler>(std::move(scheduler));
+}
+
+}  // namespace strata::scheduler

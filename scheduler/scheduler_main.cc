@@ -1,0 +1,126 @@
+// strata-scheduler: membership, jobs and recovery of a cluster. Numbered steps of its life:
+//   1 flags, 2 folder, log and metrics (Daemon), 3 metadata, 4 gRPC, 5 wait for SIGTERM or SIGINT,
+//   6 stop: calls that wait are answered, then everything closes. Nodes go on without it.
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/runtime/bind_policy.h"
+#include "proto/runtime/daemon.h"
+#include "scheduler/rocks_metadata_store.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/scheduler_service.h"
+
+namespace strata::scheduler {
+namespace {
+
+struct Flags {
+  std::string listen = "127.0.0.1:7070";
+  std::string directory = "./strata-scheduler";
+  std::string address_file;
+  std::string metrics_listen;
+  int lease_ms = 10000;
+  bool insecure = false;
+};
+
+std::vector<Metric> Metrics(const Scheduler& scheduler) {
+  const SchedulerCounters c = scheduler.Counters();
+  const auto number = [](uint64_t v) { return static_cast<double>(v); };
+  return {
+      {"strata_scheduler_syncs_total", "Reports of nodes.", number(c.syncs), true},
+      {"strata_scheduler_fenced_total", "Reports refused because a newer process has the name.",
+       number(c.fenced), true},
+      {"strata_scheduler_metadata_appends_total", "Batches given to the metadata store.",
+       number(c.appends), true},
+      {"strata_scheduler_metadata_append_failures_total", "Batches that it did not take.",
+       number(c.append_failures), true},
+      {"strata_scheduler_live_servers", "Servers heard of within a lease.", number(c.live_servers),
+       false},
+      {"strata_scheduler_live_workers", "Workers heard of within a lease.", number(c.live_workers),
+       false},
+      {"strata_scheduler_jobs_pending", "Jobs that wait.", number(c.jobs_pending), false},
+      {"strata_scheduler_jobs_running", "Jobs that train.", number(c.jobs_running), false},
+      {"strata_scheduler_jobs_succeeded", "Jobs known that succeeded.", number(c.jobs_succeeded),
+       false},
+      {"strata_scheduler_jobs_failed", "Jobs known that failed.", number(c.jobs_failed), false},
+      {"strata_scheduler_jobs_cancelled", "Jobs known that were cancelled.",
+       number(c.jobs_cancelled), false},
+      {"strata_scheduler_rollbacks", "Roll-backs of all jobs known.", number(c.rollbacks), false},
+  };
+}
+
+absl::Status Serve(const Flags& flags, const std::string& program) {
+  const BindScope scope = flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
+  // Before anything is made on disk.
+  if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
+    return absl::Status(s.code(), absl::StrCat("--listen: ", s.message()));
+  }
+  auto daemon = Daemon::Start({.program = program,
+                               .directory = flags.directory,
+                               .metrics_listen = flags.metrics_listen,
+                               .insecure = flags.insecure});
+  if (!daemon.ok()) return daemon.status();
+  auto store = OpenRocksMetadataStore(absl::StrCat(flags.directory, "/metadata"));
+  if (!store.ok()) return store.status();
+  auto scheduler =
+      Scheduler::Start({.store = *std::move(store), .lease = absl::Milliseconds(flags.lease_ms)});
+  if (!scheduler.ok()) return scheduler.status();
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  auto service = SchedulerService::Start(
+      {.scheduler = scheduler->get(), .address = flags.listen, .scope = scope});
+  if (!service.ok()) return service.status();
+  (*daemon)->SetMetrics([s = scheduler->get()] { return Metrics(*s); });
+  if (absl::Status s = (*daemon)->WriteAddressFile(flags.address_file, (*service)->address());
+      !s.ok()) {
+    return s;
+  }
+  std::printf("strata-scheduler listens on %s\n", (*service)->address().c_str());
+  std::fflush(stdout);
+  (*daemon)->Log(absl::StrCat("started address=", (*service)->address(), " metrics=",
+                              (*daemon)->metrics_address(), " lease_ms=", flags.lease_ms));
+  const int signal = (*daemon)->WaitForSignal();
+  (*daemon)->Log(absl::StrCat("stopping signal=", signal));
+  (*daemon)->StopMetrics();
+  (*scheduler)->Stop();
+  service->reset();
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("strata-scheduler: membership, jobs and recovery of a Strata cluster");
+  app.add_option("--listen", flags.listen, "host:port for nodes and clients; port 0: any")
+      ->capture_default_str();
+  app.add_option("--dir", flags.directory, "folder for metadata and logs")->capture_default_str();
+  app.add_option("--address-file", flags.address_file,
+                 "file that gets the address, with the real port");
+  app.add_option("--metrics-listen", flags.metrics_listen,
+                 "host:port for Prometheus; default: no metrics");
+  app.add_option("--lease-ms", flags.lease_ms, "how long a node may be silent")
+      ->check(CLI::Range(10, 3600000))
+      ->capture_default_str();
+  app.add_flag("--insecure", flags.insecure, "allow addresses beyond loopback, without TLS");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  const absl::Status status = Serve(flags, argv[0]);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "strata-scheduler: %s\n", std::string(status.message()).c_str());
+  // What the command line asks for is refused (2), or the machine did not let us (1).
+  return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ? 2 : 1;
+}
+
+}  // namespace
+}  // namespace strata::scheduler
+
+int main(int argc, char** argv) { return strata::scheduler::Main(argc, argv); }

@@ -1,0 +1,113 @@
+#include "scheduler/scheduler_service.h"
+
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/server_context.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/runtime/grpc_server.h"
+#include "proto/runtime/grpc_status.h"
+#include "proto/strata/control.grpc.pb.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr absl::Duration kDrain = absl::Seconds(2);
+
+// What is left of the caller's deadline.
+absl::Duration Left(const grpc::ServerContext* context) {
+  const absl::Time deadline = absl::FromChrono(context->deadline());
+  return std::max(absl::ZeroDuration(), deadline - absl::Now());
+}
+
+template <typename Reply>
+grpc::Status Answer(absl::StatusOr<Reply> result, Reply* reply) {
+  if (!result.ok()) return ToGrpc(result.status());
+  *reply = *std::move(result);
+  return grpc::Status::OK;
+}
+
+class Handlers final : public strata::Scheduler::Service {
+ public:
+  explicit Handlers(SchedulerClient* scheduler) : scheduler_(scheduler) {}
+
+  grpc::Status Sync(grpc::ServerContext* context, const NodeReport* request,
+                    NodeDirective* reply) override {
+    return Answer(scheduler_->Sync(*request, Left(context)), reply);
+  }
+  grpc::Status Submit(grpc::ServerContext* context, const SubmitRequest* request,
+                      SubmitReply* reply) override {
+    return Answer(scheduler_->Submit(*request, Left(context)), reply);
+  }
+  grpc::Status GetJob(grpc::ServerContext* context, const JobRef* request,
+                      JobStatus* reply) override {
+    return Answer(scheduler_->GetJob(*request, Left(context)), reply);
+  }
+  grpc::Status ListJobs(grpc::ServerContext* context, const ListJobsRequest*,
+                        ListJobsReply* reply) override {
+    return Answer(scheduler_->ListJobs(Left(context)), reply);
+  }
+  grpc::Status CancelJob(grpc::ServerContext* context, const JobRef* request,
+                         JobStatus* reply) override {
+    return Answer(scheduler_->CancelJob(*request, Left(context)), reply);
+  }
+  grpc::Status CreateCheckpoint(grpc::ServerContext* context,
+                                const CreateCheckpointRequest* request,
+                                CreateCheckpointReply* reply) override {
+    return Answer(scheduler_->CreateCheckpoint(*request, Left(context)), reply);
+  }
+  grpc::Status GetCluster(grpc::ServerContext* context, const GetClusterRequest*,
+                          ClusterStatus* reply) override {
+    return Answer(scheduler_->GetCluster(Left(context)), reply);
+  }
+
+ private:
+  SchedulerClient* const scheduler_;
+};
+
+class SchedulerServiceImpl : public SchedulerService {
+ public:
+  explicit SchedulerServiceImpl(SchedulerClient* scheduler) : handlers_(scheduler) {}
+
+  ~SchedulerServiceImpl() override {
+    if (started_.server == nullptr) return;
+    started_.server->Shutdown(absl::ToChronoTime(absl::Now() + kDrain));
+    started_.server->Wait();
+  }
+
+  absl::Status Open(const SchedulerServiceOptions& options) {
+    grpc::ServerBuilder builder;
+    grpc::ResourceQuota quota("scheduler");
+    quota.SetMaxThreads(options.max_threads);
+    builder.SetResourceQuota(quota);
+    builder.RegisterService(&handlers_);
+    auto started = StartGrpcServer(builder, options.address, options.scope);
+    if (!started.ok()) return started.status();
+    started_ = *std::move(started);
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return started_.address; }
+
+ private:
+  Handlers handlers_;
+  StartedServer started_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SchedulerService>> SchedulerService::Start(
+    SchedulerServiceOptions options) {
+  if (options.scheduler == nullptr) return absl::InvalidArgumentError("no scheduler given");
+  auto service = std::make_unique<SchedulerServiceImpl>(options.scheduler);
+  if (absl::Status s = service->Open(options); !s.ok()) return s;
+  return std::unique_ptr<SchedulerService>(std::move(service));
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,38 @@
+// The scheduler behind gRPC.
+#ifndef STRATA_SCHEDULER_SCHEDULER_SERVICE_H_
+#define STRATA_SCHEDULER_SCHEDULER_SERVICE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/runtime/bind_policy.h"
+#include "proto/runtime/scheduler_client.h"
+
+namespace strata::scheduler {
+
+struct SchedulerServiceOptions {
+  // Must outlive the service.
+  SchedulerClient* scheduler = nullptr;
+  // "host:port"; port 0 takes a free one.
+  std::string address = "127.0.0.1:0";
+  BindScope scope = BindScope::kLoopbackOnly;
+  // Calls at once; a long poll holds a thread, so this is nodes + clients + a few. Further calls
+  // are answered RESOURCE_EXHAUSTED.
+  int max_threads = 1024;
+};
+
+// Thread-safe. The destructor takes no new calls, waits for those in flight for at most two seconds
+// (Stop the scheduler first: that ends long polls), and ends the rest.
+class SchedulerService {
+ public:
+  // ALREADY_EXISTS (port taken), INVALID_ARGUMENT, PERMISSION_DENIED (bind policy).
+  static absl::StatusOr<std::unique_ptr<SchedulerService>> Start(SchedulerServiceOptions options);
+  virtual ~SchedulerService() = default;
+  // With the real port.
+  virtual const std::string& address() const = 0;
+};
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_SCHEDULER_SERVICE_H_

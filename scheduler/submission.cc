@@ -1,0 +1,125 @@
+#include "scheduler/submission.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/runtime/manifest_io.h"
+
+namespace strata::scheduler {
+namespace {
+
+CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
+  CheckpointRecord record;
+  record.set_step(manifest.step());
+  record.set_folder(folder);
+  record.set_generation(manifest.generation());
+  record.set_model_hash(manifest.model_hash());
+  record.set_examples(manifest.examples());
+  record.set_bad_lines(manifest.bad_lines());
+  *record.mutable_closed_tasks() = manifest.closed_tasks();
+  *record.mutable_lanes() = manifest.lanes();
+  return record;
+}
+
+absl::Status MakeDirectory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    return absl::PermissionDeniedError(absl::StrCat("spec.checkpoint.directory ", directory,
+                                                    " cannot be made: ", error.message()));
+  }
+  if (access(directory.c_str(), W_OK | X_OK) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("spec.checkpoint.directory ", directory, " is not writable"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Overwrite(const CheckpointList& list) {
+  for (const CheckpointEntry& entry : list.complete) {
+    if (absl::Status s = RemoveCheckpoint(entry.folder); !s.ok()) return s;
+  }
+  // Of one with a whole manifest but damaged files the manifest still says what to remove.
+  for (const DamagedCheckpoint& damaged : list.damaged) {
+    absl::Status s = RemoveCheckpoint(damaged.folder);
+    if (!s.ok() && !absl::IsDataLoss(s) && !absl::IsUnimplemented(s)) return s;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
+  const JobSpec& now = job.spec();
+  const JobSpec& then = saved.job().spec();
+  absl::Status status;
+  const auto same = [&status](absl::string_view field, const auto& a, const auto& b) {
+    if (!status.ok() || a == b) return;
+    status = absl::FailedPreconditionError(
+        absl::StrCat(field, " is ", a, " but the checkpoint to resume from was made with ", b,
+                     "; resume with the same value, or start anew with --overwrite"));
+  };
+  const auto text = [](const auto& list) {
+    return absl::StrCat("[", absl::StrJoin(list, ", "), "]");
+  };
+  same("spec.data.format", now.data().format(), then.data().format());
+  same("spec.model.type", now.model().type(), then.model().type());
+  same("spec.model.embeddingDim", now.model().embedding_dim(), then.model().embedding_dim());
+  same("spec.model.hidden", text(now.model().hidden()), text(then.model().hidden()));
+  same("spec.model.hashSeed", now.model().hash_seed(), then.model().hash_seed());
+  same("spec.optimizer.sparse.type", now.optimizer().sparse().type(),
+       then.optimizer().sparse().type());
+  same("spec.optimizer.dense.type", now.optimizer().dense().type(),
+       then.optimizer().dense().type());
+  same("spec.storage.partitions", now.storage().partitions(), then.storage().partitions());
+  same("spec.training.mode", now.training().mode(), then.training().mode());
+  same("spec.training.lanes", now.training().lanes(), then.training().lanes());
+  same("spec.training.batchSize", now.training().batch_size(), then.training().batch_size());
+  same("spec.training.seed", now.training().seed(), then.training().seed());
+  return status;
+}
+
+absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitRequest& request) {
+  const std::string& directory = request.job().spec().checkpoint().directory();
+  std::vector<CheckpointRecord> complete;
+  if (request.resume() && request.overwrite()) {
+    return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
+  }
+  if (directory.empty()) {
+    if (request.resume()) {
+      return absl::InvalidArgumentError(
+          "there is nothing to resume from: spec.checkpoint.directory is not set");
+    }
+    return complete;
+  }
+  auto list = ListCheckpoints(directory);
+  if (!list.ok()) return list.status();
+  if (!list->empty_directory && !request.resume() && !request.overwrite()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.checkpoint.directory ", directory, " is not empty (",
+        list->complete.empty()
+            ? std::string("no complete checkpoint")
+            : absl::StrCat("newest checkpoint: step ", list->complete.back().step),
+        "); --resume goes on from its newest checkpoint, --overwrite removes its checkpoints"));
+  }
+  if (absl::Status s = MakeDirectory(directory); !s.ok()) return s;
+  if (request.overwrite()) {
+    if (absl::Status s = Overwrite(*list); !s.ok()) return s;
+    return complete;
+  }
+  for (const CheckpointEntry& entry : list->complete) {
+    auto manifest = ReadManifest(entry.folder);
+    if (!manifest.ok()) continue;  // was whole a moment ago; the others still are
+    if (absl::Status s = CheckResumable(request.job(), *manifest); !s.ok()) return s;
+    complete.push_back(ToRecord(entry.folder, *manifest));
+  }
+  return complete;
+}
+
+}  // namespace strata::scheduler

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
+#include "proto/core/position.h"
 #include "proto/core/table_spec.h"
 #include "storage/row_hash.h"
 

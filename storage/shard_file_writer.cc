@@ -1,0 +1,269 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/core/checksum.h"
+#include "storage/file_io.h"
+#include "storage/shard_file.h"
+#include "storage/shard_format.h"
+
+namespace strata::storage {
+namespace {
+
+using shard_format::BlockHeader;
+using shard_format::BlockType;
+
+template <typename T>
+std::span<const uint8_t> BytesOf(std::span<const T> values) {
+  return {reinterpret_cast<const uint8_t*>(values.data()), values.size_bytes()};
+}
+
+class Writer final : public ShardFileWriter {
+ public:
+  Writer(std::string path, ShardFileHeader header, File file)
+      : path_(std::move(path)), header_(std::move(header)), file_(std::move(file)) {
+    tables_.resize(header_.tables.size());
+    footer_.table_rows.resize(header_.tables.size());
+  }
+  ~Writer() override {
+    if (!finished_) unlink(file_.path().c_str());
+  }
+
+  absl::Status Start() {
+    const std::vector<uint8_t> bytes = shard_format::EncodeHeader(header_);
+    footer_.header_crc = shard_format::HeaderCrc(bytes);
+    return Write({{bytes}});
+  }
+
+  absl::Status AddRow(TableId table, Position position, std::span<const uint8_t> row) override;
+  absl::Status AddSection(const Section& section) override;
+  absl::Status AddPreImages(const PreImages& images) override;
+  absl::StatusOr<ShardFileSummary> Finish() override;
+
+ private:
+  struct TableState {
+    std::vector<Position> positions;  // of the block being filled
+    std::vector<uint8_t> rows;
+    std::optional<Position> last_row;
+    std::optional<Position> last_image;
+  };
+
+  absl::StatusOr<size_t> PlaceOf(TableId table) const;
+  absl::Status CheckPosition(Position position, const std::optional<Position>& before) const;
+  absl::Status FlushRows(size_t place);
+  absl::Status WriteBlock(BlockHeader header, std::span<const Position> positions,
+                          std::span<const uint8_t> rest);
+  absl::Status Write(std::vector<std::span<const uint8_t>> parts);
+  // Keeps the first error, and removes the file.
+  absl::Status Fail(absl::Status status) {
+    if (status_.ok()) {
+      status_ = std::move(status);
+      unlink(file_.path().c_str());
+    }
+    return status_;
+  }
+  PartitionRange Partitions(Position first, Position last) const {
+    return {header_.partitioning.Of(first), header_.partitioning.Of(last)};
+  }
+
+  const std::string path_;
+  const ShardFileHeader header_;
+  const File file_;
+  absl::Status status_;
+  bool finished_ = false;
+  std::vector<TableState> tables_;  // by place in header_.tables
+  shard_format::Footer footer_;
+  uint64_t offset_ = 0;
+  uint32_t crc_ = 0;  // of everything written
+};
+
+absl::StatusOr<size_t> Writer::PlaceOf(TableId table) const {
+  for (size_t i = 0; i < header_.tables.size(); ++i) {
+    if (header_.tables[i].id == table) return i;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(path_, ": no table ", table.value));
+}
+
+absl::Status Writer::CheckPosition(Position position, const std::optional<Position>& before) const {
+  if (!header_.partitions.Contains(header_.partitioning.Of(position))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ": position ", position.value, " is outside the file's partitions"));
+  }
+  if (before && position <= *before) {
+    return absl::InvalidArgumentError(absl::StrCat(path_, ": position ", position.value, " after ",
+                                                   before->value, "; they must strictly ascend"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Writer::AddRow(TableId table, Position position, std::span<const uint8_t> row) {
+  if (!status_.ok()) return status_;
+  const absl::StatusOr<size_t> place = PlaceOf(table);
+  if (!place.ok()) return Fail(place.status());
+  TableState& state = tables_[*place];
+  const TableShape& shape = header_.tables[*place];
+  if (absl::Status s = CheckPosition(position, state.last_row); !s.ok()) return Fail(s);
+  if (row.size() != shape.row_bytes()) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat(path_, ": a row of ", row.size(),
+                                                        " bytes for table ", table.value,
+                                                        ", whose rows have ", shape.row_bytes())));
+  }
+  state.last_row = position;
+  state.positions.push_back(position);
+  state.rows.insert(state.rows.end(), row.begin(), row.end());
+  footer_.hash += HashRow(table, shape.KeyAt(position), row);
+  ++footer_.table_rows[*place];
+  return state.rows.size() < kBlockBytes ? absl::OkStatus() : FlushRows(*place);
+}
+
+absl::Status Writer::FlushRows(size_t place) {
+  TableState& state = tables_[place];
+  if (state.positions.empty()) return absl::OkStatus();
+  BlockHeader block;
+  block.type = BlockType::kRows;
+  block.number = header_.tables[place].id.value;
+  block.count = state.positions.size();
+  block.partitions = Partitions(state.positions.front(), state.positions.back());
+  absl::Status s = WriteBlock(block, state.positions, state.rows);
+  state.positions.clear();
+  state.rows.clear();
+  return s;
+}
+
+absl::Status Writer::AddSection(const Section& section) {
+  if (!status_.ok()) return status_;
+  if (section.partitions.last < section.partitions.first ||
+      !header_.partitions.Contains(section.partitions.first) ||
+      !header_.partitions.Contains(section.partitions.last)) {
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat(path_, ": a section's partitions are outside the file's")));
+  }
+  BlockHeader block;
+  block.type = BlockType::kSection;
+  block.number = section.type;
+  block.partitions = section.partitions;
+  block.count = 1;
+  return WriteBlock(block, {}, section.bytes);
+}
+
+absl::Status Writer::AddPreImages(const PreImages& images) {
+  if (!status_.ok()) return status_;
+  const absl::StatusOr<size_t> place = PlaceOf(images.table);
+  if (!place.ok()) return Fail(place.status());
+  const size_t dim = header_.tables[*place].dim;
+  if (images.weights.size() != images.positions.size() * dim) {
+    return Fail(
+        absl::InvalidArgumentError(absl::StrCat(path_, ": ", images.weights.size(), " weights for ",
+                                                images.positions.size(), " pre-images of ", dim)));
+  }
+  std::optional<Position>& last = tables_[*place].last_image;
+  for (Position position : images.positions) {
+    if (absl::Status s = CheckPosition(position, last); !s.ok()) return Fail(s);
+    last = position;
+  }
+  const size_t at_once = std::max<size_t>(1, kBlockBytes / (8 + 4 * dim));
+  for (size_t begin = 0; begin < images.positions.size(); begin += at_once) {
+    const size_t n = std::min(at_once, images.positions.size() - begin);
+    const std::span<const Position> positions = images.positions.subspan(begin, n);
+    BlockHeader block;
+    block.type = BlockType::kPreImages;
+    block.number = images.table.value;
+    block.count = n;
+    block.partitions = Partitions(positions.front(), positions.back());
+    absl::Status s =
+        WriteBlock(block, positions, BytesOf(images.weights.subspan(begin * dim, n * dim)));
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Writer::WriteBlock(BlockHeader block, std::span<const Position> positions,
+                                std::span<const uint8_t> rest) {
+  static constexpr std::array<uint8_t, 8> kZeros{};
+  block.offset = offset_;
+  block.payload_bytes = positions.size_bytes() + rest.size();
+  const std::span<const uint8_t> padding(
+      kZeros.data(), shard_format::Padded(block.payload_bytes) - block.payload_bytes);
+  std::array<uint8_t, shard_format::kBlockHeaderBytes> header;
+  shard_format::EncodeBlockHeader(block, header.data());
+  block.crc = Crc32c({header.data(), header.size() - 4});
+  for (std::span<const uint8_t> part : {BytesOf(positions), rest, padding}) {
+    block.crc = Crc32cExtend(block.crc, part);
+  }
+  shard_format::SetBlockCrc(block.crc, header.data());
+  if (block.type != BlockType::kFooter) {
+    shard_format::IndexEntry entry{.block = block};
+    if (!positions.empty()) {
+      entry.first = positions.front();
+      entry.last = positions.back();
+    }
+    footer_.blocks.push_back(entry);
+  }
+  return Write({{header}, BytesOf(positions), rest, padding});
+}
+
+absl::Status Writer::Write(std::vector<std::span<const uint8_t>> parts) {
+  std::vector<iovec> vectors;
+  uint64_t bytes = 0;
+  for (std::span<const uint8_t> part : parts) {
+    vectors.push_back({const_cast<uint8_t*>(part.data()), part.size()});
+    crc_ = Crc32cExtend(crc_, part);
+    bytes += part.size();
+  }
+  if (absl::Status s = file_.WriteAt(offset_, vectors); !s.ok()) return Fail(s);
+  offset_ += bytes;
+  return absl::OkStatus();
+}
+
+// 1. the blocks being filled  2. footer  3. trailer  4. fsync  5. rename  6. fsync of the folder.
+absl::StatusOr<ShardFileSummary> Writer::Finish() {
+  for (size_t place = 0; place < tables_.size() && status_.ok(); ++place) {
+    (void)FlushRows(place);
+  }
+  if (!status_.ok()) return status_;
+  shard_format::Trailer trailer{.footer_offset = offset_};
+  BlockHeader block;
+  block.type = BlockType::kFooter;
+  block.partitions = header_.partitions;
+  block.count = footer_.blocks.size();
+  const std::vector<uint8_t> footer = shard_format::EncodeFooter(footer_);
+  if (absl::Status s = WriteBlock(block, {}, footer); !s.ok()) return s;
+  trailer.file_bytes = offset_ + shard_format::kTrailerBytes;
+  std::array<uint8_t, shard_format::kTrailerBytes> end;
+  shard_format::EncodeTrailer(trailer, end.data());
+  if (absl::Status s = Write({{end}}); !s.ok()) return s;
+  if (absl::Status s = file_.Sync(); !s.ok()) return Fail(s);
+  if (std::rename(file_.path().c_str(), path_.c_str()) != 0) {
+    return Fail(ErrnoStatus(errno, "rename to", path_));
+  }
+  finished_ = true;
+  status_ = absl::FailedPreconditionError(absl::StrCat(path_, " is finished"));
+  const size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  if (absl::Status s = SyncFolder(folder); !s.ok()) return s;
+  ShardFileSummary summary{.bytes = offset_, .crc32c = crc_, .hash = footer_.hash};
+  for (uint64_t rows : footer_.table_rows) summary.rows += rows;
+  return summary;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ShardFileWriter>> ShardFileWriter::Create(
+    const std::string& path, const ShardFileHeader& header) {
+  if (absl::Status s = shard_format::CheckHeader(header); !s.ok()) return s;
+  absl::StatusOr<File> file = File::Open(path + ".tmp", O_WRONLY | O_CREAT | O_TRUNC);
+  if (!file.ok()) return file.status();
+  auto writer = std::make_unique<Writer>(path, header, *std::move(file));
+  if (absl::Status s = writer->Start(); !s.ok()) return s;
+  return writer;
+}
+
+}  // namespace strata::storage

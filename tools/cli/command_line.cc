@@ -251,7 +251,8 @@ std::string Suggest(const CLI::App& root, int argc, const char* const* argv) {
     if (!sub->get_group().empty()) names.push_back(sub->get_name());
   }
   for (int i = 1; i < argc; ++i) {
-    const std::string argument(argv[i], std::string(argv[i]).find('='));
+    const std::string word = argv[i];
+    const std::string argument = word.substr(0, word.find('='));
     const bool is_option = absl::StartsWith(argument, "--");
     const std::vector<std::string>& known = is_option ? options : names;
     if (argument == app->get_name() || std::count(known.begin(), known.end(), argument)) continue;

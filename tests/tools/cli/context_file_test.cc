@@ -1,0 +1,72 @@
+#include "tools/cli/context_file.h"
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/cli/text_file.h"
+
+namespace strata {
+namespace {
+
+// A configuration folder of the test's own.
+std::string UseFreshConfig() {
+  std::string folder = std::string(std::getenv("TEST_TMPDIR")) + "/config_XXXXXX";
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  setenv("XDG_CONFIG_HOME", folder.c_str(), 1);
+  return folder;
+}
+
+TEST_CASE("what up writes is read back, and removed by its own down only", "[context]") {
+  const std::string folder = UseFreshConfig();
+  CHECK(ContextPath() == folder + "/strata/context.json");
+  REQUIRE(WriteContext({"127.0.0.1:7400", "/clusters/a"}).ok());
+  absl::StatusOr<Context> context = ReadContext();
+  REQUIRE(context.ok());
+  CHECK(context->scheduler == "127.0.0.1:7400");
+  CHECK(context->dir == "/clusters/a");
+  CHECK(*SchedulerAddress("") == "127.0.0.1:7400");
+  CHECK(*SchedulerAddress("other:1") == "other:1");
+  REQUIRE(RemoveContext("/clusters/b").ok());
+  CHECK(ReadContext().ok());
+  REQUIRE(RemoveContext("/clusters/a").ok());
+  CHECK(absl::IsNotFound(ReadContext().status()));
+  CHECK(RemoveContext("/clusters/a").ok());
+}
+
+TEST_CASE("without a context the message says what to do", "[context]") {
+  UseFreshConfig();
+  CHECK(SchedulerAddress("").status().message() ==
+        "no cluster is known here; start one with 'strata up', or name one with --scheduler "
+        "HOST:PORT");
+  CHECK(SchedulerAddress("localhost").status().message() ==
+        "--scheduler localhost: expects HOST:PORT, as in 127.0.0.1:7400");
+}
+
+TEST_CASE("a damaged context is named", "[context]") {
+  UseFreshConfig();
+  for (const char* text :
+       {"", "{", "[]", "{\"scheduler\": 1, \"dir\": \"x\"}", "{\"dir\": \"x\"}"}) {
+    REQUIRE(WriteTextFile(ContextPath(), text).ok());
+    CHECK(ReadContext().status().message() ==
+          ContextPath() + ": is damaged; remove it, or name the cluster with --scheduler");
+  }
+}
+
+TEST_CASE("files that cannot be written are named", "[text_file]") {
+  const std::string folder = UseFreshConfig();
+  REQUIRE(WriteTextFile(folder + "/file", "x").ok());
+  const absl::Status below_file = WriteTextFile(folder + "/file/below", "x");
+  CHECK(absl::IsNotFound(below_file));
+  CHECK(below_file.message() == folder + "/file: Not a directory");
+  REQUIRE(mkdir((folder + "/taken").c_str(), 0755) == 0);
+  CHECK(WriteTextFile(folder + "/taken", "x").message() == folder + "/taken: Is a directory");
+  CHECK(absl::IsNotFound(ReadTextFile(folder + "/gone").status()));
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,45 @@
+// A file system of a few pages, to run out of space on.
+#ifndef STRATA_TESTS_STORAGE_SMALL_DISK_H_
+#define STRATA_TESTS_STORAGE_SMALL_DISK_H_
+
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace strata::storage {
+
+// A tmpfs mounted at `path` while this lives. Needs the right to mount; else mounted() is false and
+// reason() says why.
+class SmallDisk {
+ public:
+  SmallDisk(std::string path, size_t bytes) : path_(std::move(path)) {
+    std::error_code ignored;
+    std::filesystem::create_directories(path_, ignored);
+    const std::string options = "size=" + std::to_string(bytes);
+    mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, options.c_str()) == 0;
+    if (!mounted_) reason_ = std::string("cannot mount a tmpfs: ") + std::strerror(errno);
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  const std::string& reason() const { return reason_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::string reason_;
+  bool mounted_ = false;
+};
+
+}  // namespace strata::storage
+
+#endif  // STRATA_TESTS_STORAGE_SMALL_DISK_H_

@@ -13,7 +13,7 @@ enum class OptimizerKind : uint8_t { kSgd = 0, kAdagrad = 1, kAdam = 2 };
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::kSgd;
   float learning_rate = 0.01f;
-  float epsilon = 1e-10f;
+  float epsilon = 1e-10f;  // > 0: with 0, a zero gradient on a zero accumulator is 0/0, so refused
   float initial_accumulator = 0.0f;  // adagrad
   float beta1 = 0.9f;                // adam
   float beta2 = 0.999f;              // adam
@@ -37,7 +37,8 @@ struct StepScalars {
 class AdamPowers {
  public:
   AdamPowers(float beta1, float beta2) : beta1_(beta1), beta2_(beta2) {}
-  // Multiplies up to step t >= the last asked; starts again from 1 when t is smaller.
+  // REQUIRES: t >= 1, the number of this step. Multiplies up to step t >= the last asked; starts
+  // again from 1 when t is smaller.
   float Correction(uint64_t t);
 
  private:

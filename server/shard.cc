@@ -76,7 +76,6 @@ absl::StatusOr<bool> Shard::TryCommit() {
       return s;
     }
     Begin({header.step.value, examples}, std::move(roots));
-    if (absl::Status s = Failpoint("server.commit.appended"); !s.ok()) return s;
   }
   if (absl::Status s = Finish(); !s.ok()) return s;
   return true;
@@ -149,6 +148,7 @@ void Shard::Begin(UpdateStep step, std::vector<TableSums> tables) {
 
 absl::Status Shard::Finish() {
   if (!pending_.has_value()) return absl::OkStatus();
+  if (absl::Status s = Failpoint("server.commit.appended"); !s.ok()) return s;
   for (; pending_->table < tables_.size(); ++pending_->table, pending_->done = 0) {
     absl::Status s = tables_[pending_->table].Apply(
         pending_->tables[pending_->table], pending_->step, options_.synchronous, pending_->done);

@@ -1,0 +1,226 @@
+#include "tests/server/shard_fixture.h"
+
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "ops/optimizer.h"
+
+namespace strata::server {
+namespace {
+
+std::vector<float> AddRows(const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<float> out(a.size());
+  for (size_t i = 0; i < a.size(); ++i) out[i] = a[i] + b[i];
+  return out;
+}
+
+struct Owned {
+  std::vector<Position> positions;
+  std::vector<float> values;
+};
+
+}  // namespace
+
+std::vector<TableSpec> TestTables() {
+  TableSpec features;
+  features.id = TableId(0);
+  features.name = "features";
+  features.segments = {
+      {"embedding", 4, {InitializerType::kNormal, 0.1f}, {OptimizerType::kAdagrad, 0.05f}},
+      {"weight", 1, {InitializerType::kZero, 0.0f}, {OptimizerType::kSgd, 0.1f}}};
+  TableSpec dense;
+  dense.id = TableId(1);
+  dense.name = "dense";
+  dense.kind = TableKind::kDense;
+  dense.segments = {{"dense", 4, {}, {OptimizerType::kAdam, 0.001f, 1e-8f}}};
+  const Partitioning partitioning(kPartitions);
+  dense.tensors = {{"w", 10, partitioning.First(PartitionId(3)), {InitializerType::kUniform, 0.5f}},
+                   {"b", 3, partitioning.First(PartitionId(11)), {InitializerType::kZero, 0.0f}}};
+  return {features, dense};
+}
+
+LaneWork WorkOf(uint64_t seed, uint64_t step, uint32_t lane) {
+  std::mt19937_64 random(seed * 1000003 + step * 101 + lane);
+  const std::vector<TableSpec> tables = TestTables();
+  LaneWork work;
+  work.examples = 1 + random() % 5;
+  const auto row = [&](uint32_t dim) {
+    std::vector<float> out(dim);
+    for (float& f : out) f = static_cast<float>(static_cast<int64_t>(random() % 2001) - 1000) / 500;
+    return out;
+  };
+  for (size_t i = 0; i < 30; ++i) {
+    const Position p = tables[0].PositionOfKey(Key(random() % 300));
+    work.sums[0][p] = row(5);
+  }
+  for (const TensorSpec& t : tables[1].tensors) {
+    for (uint64_t r = 0; r < t.Rows(4); ++r) work.sums[1][Position(t.first.value + r)] = row(4);
+  }
+  return work;
+}
+
+LaneWork NodeWork(uint64_t seed, uint64_t step, LaneNode node) {
+  if (node.IsLeaf()) return WorkOf(seed, step, node.first);
+  LaneWork left = NodeWork(seed, step, node.Left());
+  const LaneWork right = NodeWork(seed, step, node.Right());
+  left.examples += right.examples;
+  for (const auto& [table, rows] : right.sums) {
+    for (const auto& [position, row] : rows) {
+      auto [it, fresh] = left.sums[table].try_emplace(position, row);
+      if (!fresh) it->second = AddRows(it->second, row);
+    }
+  }
+  return left;
+}
+
+ShardUpdate UpdateFor(const LaneWork& work, Position first, Position last) {
+  ShardUpdate update;
+  update.examples = work.examples;
+  update.tables.resize(TestTables().size());
+  for (const auto& [table, rows] : work.sums) {
+    auto owned = std::make_shared<Owned>();
+    for (const auto& [position, row] : rows) {
+      if (position < first || last < position) continue;
+      owned->positions.push_back(position);
+      owned->values.insert(owned->values.end(), row.begin(), row.end());
+    }
+    update.tables[table] = {owned->positions, owned->values.data(), owned};
+  }
+  return update;
+}
+
+Reference::Reference() : tables_(TestTables()) {
+  for (const TableSpec& t : tables_) layouts_.push_back(storage::RowLayout::For(t));
+}
+
+void Reference::Apply(const LaneWork& root, uint64_t number) {
+  for (const auto& [table, rows] : root.sums) {
+    const storage::RowLayout& layout = layouts_[table];
+    for (const auto& [position, sums] : rows) {
+      const auto known = rows_[table].find(position);
+      // In floats, so that rows are aligned.
+      std::vector<float> row(layout.row_bytes() / 4);
+      if (known != rows_[table].end()) {
+        std::memcpy(row.data(), known->second.data(), layout.row_bytes());
+      } else {
+        storage::InitialRow(tables_[table], layout, kSeed, tables_[table].KeyAtPosition(position),
+                            reinterpret_cast<uint8_t*>(row.data()));
+      }
+      bool applied = false;
+      for (const storage::SegmentLayout& s : layout.segments) {
+        ops::AdamPowers powers(s.optimizer.beta1, s.optimizer.beta2);
+        const ops::StepScalars scalars = {static_cast<float>(root.examples),
+                                          s.optimizer.learning_rate, powers.Correction(number)};
+        float* weights = row.data() + s.weight_offset;
+        float* state = row.data() + s.state_offset;
+        uint8_t refused = 0;
+        ops::ApplyRows(s.optimizer, scalars, s.dim, 1, &weights, &state,
+                       sums.data() + s.weight_offset, layout.dim, &refused);
+        applied |= refused == 0;
+      }
+      if (!applied) continue;
+      uint8_t* bytes = reinterpret_cast<uint8_t*>(row.data());
+      storage::RowMeta meta;
+      std::memcpy(&meta, bytes + layout.meta_offset(), sizeof meta);
+      meta = {static_cast<uint32_t>(number), meta.updates + 1};
+      std::memcpy(bytes + layout.meta_offset(), &meta, sizeof meta);
+      rows_[table][position].assign(bytes, bytes + layout.row_bytes());
+    }
+  }
+}
+
+std::vector<float> Reference::Weights(uint32_t table, Position position) const {
+  std::vector<float> out(layouts_[table].dim);
+  const auto rows = rows_.find(table);
+  if (rows != rows_.end() && rows->second.contains(position)) {
+    std::memcpy(out.data(), rows->second.at(position).data(), out.size() * 4);
+  } else {
+    storage::InitialWeights(tables_[table], layouts_[table], kSeed,
+                            tables_[table].KeyAtPosition(position), out.data());
+  }
+  return out;
+}
+
+storage::HashSum Reference::Hash() const { return Hash(Position(0), Position(~0ull)); }
+
+storage::HashSum Reference::Hash(Position first, Position last) const {
+  storage::HashSum sum;
+  for (const auto& [table, rows] : rows_) {
+    for (const auto& [position, row] : rows) {
+      if (position < first || last < position) continue;
+      sum += storage::HashRow(TableId(table), tables_[table].KeyAtPosition(position), row);
+    }
+  }
+  return sum;
+}
+
+size_t Reference::rows() const {
+  size_t n = 0;
+  for (const auto& [table, rows] : rows_) n += rows.size();
+  return n;
+}
+
+std::vector<Reference> References(uint64_t seed, uint32_t lanes, uint64_t steps) {
+  std::vector<Reference> all(1);
+  for (uint64_t step = 1; step <= steps; ++step) {
+    all.push_back(all.back());
+    all.back().Apply(NodeWork(seed, step, {0, lanes}), step);
+  }
+  return all;
+}
+
+std::unique_ptr<Shard> MakeShard(const ShardSetup& setup) {
+  ShardOptions options;
+  options.job = JobId(1);
+  options.generation = Generation(1);
+  options.map_epoch = MapEpoch(1);
+  options.id = ShardId(setup.id);
+  options.partitioning = Partitioning(kPartitions);
+  options.range = setup.range;
+  options.tables = TestTables();
+  options.seed = kSeed;
+  options.lanes = setup.lanes;
+  options.synchronous = setup.synchronous;
+  options.log = setup.log;
+  const Position first = options.partitioning.First(setup.range.first);
+  const Position last = options.partitioning.Last(setup.range.last);
+  auto memory = DivideMemory(options.tables, first, last, setup.dram_bytes, 1);
+  REQUIRE(memory.ok());
+  auto rows = MakeTables(options.tables, first, last, *memory, setup.tier);
+  REQUIRE(rows.ok());
+  return std::make_unique<Shard>(std::move(options), *std::move(rows));
+}
+
+std::vector<PartitionRange> Ranges(uint32_t shards) {
+  std::vector<PartitionRange> out;
+  for (uint32_t i = 0; i < shards; ++i) {
+    out.push_back(
+        {PartitionId(i * kPartitions / shards), PartitionId((i + 1) * kPartitions / shards - 1)});
+  }
+  return out;
+}
+
+TempFolder::TempFolder() {
+  const char* base = ::getenv("TEST_TMPDIR");
+  std::string name = std::string(base != nullptr ? base : "/tmp") + "/strata-XXXXXX";
+  REQUIRE(::mkdtemp(name.data()) != nullptr);
+  path_ = name;
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::unique_ptr<storage::UpdateLog> OpenLog(const std::string& folder) {
+  auto log = storage::UpdateLog::Open({.directory = folder});
+  INFO(log.status());
+  REQUIRE(log.ok());
+  return *std::move(log);
+}
+
+}  // namespace strata::server

@@ -1,0 +1,96 @@
+// A small job for the server's tests, and an independent serial account of what it must become: one
+// row at a time in an ordered map, gradients summed by recursion over the lane tree.
+#ifndef STRATA_TESTS_SERVER_SHARD_FIXTURE_H_
+#define STRATA_TESTS_SERVER_SHARD_FIXTURE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "proto/core/lane_tree.h"
+#include "proto/core/partition.h"
+#include "proto/core/table_spec.h"
+#include "server/shard.h"
+#include "server/table_memory.h"
+#include "storage/row_hash.h"
+#include "storage/row_layout.h"
+#include "storage/row_tier.h"
+#include "storage/update_log.h"
+
+namespace strata::server {
+
+inline constexpr uint64_t kSeed = 77;
+inline constexpr uint32_t kPartitions = 16;
+
+// Table 0: hashed, embedding(4) adagrad + weight(1) sgd. Table 1: dense, rows of 4, adam; tensors
+// of 10 and 3 elements.
+std::vector<TableSpec> TestTables();
+
+// Gradient sums of one lane: table -> position -> floats.
+using Sums = std::map<uint32_t, std::map<Position, std::vector<float>>>;
+struct LaneWork {
+  uint64_t examples = 0;
+  Sums sums;
+};
+
+// What lane `lane` computes at `step`: a function of the two and of `seed` alone.
+LaneWork WorkOf(uint64_t seed, uint64_t step, uint32_t lane);
+// The sums of a node of the tree over `lanes` lanes, by the definition.
+LaneWork NodeWork(uint64_t seed, uint64_t step, LaneNode node);
+// As a shard takes it.
+ShardUpdate UpdateFor(const LaneWork& work, Position first, Position last);
+
+// The serial account.
+class Reference {
+ public:
+  Reference();
+  void Apply(const LaneWork& root, uint64_t number);
+  std::vector<float> Weights(uint32_t table, Position position) const;
+  storage::HashSum Hash() const;
+  // Rows within a range only.
+  storage::HashSum Hash(Position first, Position last) const;
+  size_t rows() const;
+
+ private:
+  std::vector<TableSpec> tables_;
+  std::vector<storage::RowLayout> layouts_;
+  std::map<uint32_t, std::map<Position, std::vector<uint8_t>>> rows_;
+};
+
+// References after steps 0 .. steps.
+std::vector<Reference> References(uint64_t seed, uint32_t lanes, uint64_t steps);
+
+struct ShardSetup {
+  PartitionRange range{PartitionId(0), PartitionId(kPartitions - 1)};
+  uint32_t id = 0;
+  uint32_t lanes = 3;
+  bool synchronous = true;
+  storage::UpdateLog* log = nullptr;
+  uint64_t dram_bytes = 0;
+  storage::RowTier* tier = nullptr;
+};
+std::unique_ptr<Shard> MakeShard(const ShardSetup& setup);
+
+// Cuts 0 .. kPartitions-1 into `shards` runs.
+std::vector<PartitionRange> Ranges(uint32_t shards);
+
+// A folder that goes when it goes.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::unique_ptr<storage::UpdateLog> OpenLog(const std::string& folder);
+
+}  // namespace strata::server
+
+#endif  // STRATA_TESTS_SERVER_SHARD_FIXTURE_H_

@@ -70,7 +70,14 @@ class CriteoParser : public LineParser {
  public:
   CriteoParser(IntegerFeatures integers, uint64_t hash_seed) : integers_(integers) {
     for (uint32_t f = 0; f < field_seeds_.size(); ++f) field_seeds_[f] = FieldSeed(hash_seed, f);
-    for (uint32_t x = 0; x < dense_.size(); ++x) dense_[x] = CriteoDense(x);
+    for (uint32_t x = 0; x < kSmall; ++x) dense_[x] = CriteoDense(x);
+    for (uint32_t i = 0; i < kCriteoIntegers; ++i) {
+      for (uint32_t x = 0; x < kSmall; ++x) {
+        const BucketText text = FormatBucket(x);
+        bucket_keys_[i][x] =
+            FeatureKey(field_seeds_[kCriteoCategories + i], {text.bytes.data(), text.size});
+      }
+    }
   }
 
   uint32_t numeric() const override {
@@ -86,7 +93,10 @@ class CriteoParser : public LineParser {
 
   const IntegerFeatures integers_;
   std::array<uint64_t, kCriteoCategories + kCriteoIntegers> field_seeds_;
-  std::array<float, 256> dense_;  // CriteoDense of small integers, which are most
+  // What integers 0 .. kSmall-1 become, for they are most.
+  static constexpr int64_t kSmall = 256;
+  std::array<float, kSmall> dense_;
+  std::array<std::array<uint64_t, kSmall>, kCriteoIntegers> bucket_keys_;
 };
 
 bool CriteoParser::TakeInteger(uint32_t i, absl::string_view text, float* dense,
@@ -94,12 +104,14 @@ bool CriteoParser::TakeInteger(uint32_t i, absl::string_view text, float* dense,
   int64_t x = 0;
   if (!text.empty() && ParseInteger(text, &x) != NumberError::kNone) return false;
   if (integers_ == IntegerFeatures::kDense) {
-    dense[i] = x <= 0 ? 0.0f : x < 256 ? dense_[static_cast<size_t>(x)] : CriteoDense(x);
+    dense[i] = x <= 0 ? 0.0f : x < kSmall ? dense_[static_cast<size_t>(x)] : CriteoDense(x);
     return true;
   }
   const uint64_t seed = field_seeds_[kCriteoCategories + i];
   if (text.empty()) {
     keys[kCriteoCategories + i] = FeatureKey(seed, "");
+  } else if (x >= 0 && x < kSmall) {
+    keys[kCriteoCategories + i] = bucket_keys_[i][static_cast<size_t>(x)];
   } else {
     const BucketText bucket = FormatBucket(x);
     keys[kCriteoCategories + i] = FeatureKey(seed, {bucket.bytes.data(), bucket.size});

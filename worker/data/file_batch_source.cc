@@ -64,6 +64,8 @@ class FileBatchSource : public BatchSource {
   absl::Status ReadTaskWindow(TaskId task, uint64_t window, Block* block, Batch* out);
   std::unique_ptr<Block> TakeTaskBlock(TaskId task) ABSL_LOCKS_EXCLUDED(idle_mu_);
   void ReturnTaskBlock(std::unique_ptr<Block> block) ABSL_LOCKS_EXCLUDED(idle_mu_);
+  // The block's line that comes i-th in the permuted order.
+  absl::Status ParseNext(const Block& block, uint64_t i, Batch* out);
   absl::Status ParseLine(const RawLines& raw, size_t i, Batch* out) ABSL_LOCKS_EXCLUDED(bad_mu_);
 
   const InputTasks input_;
@@ -117,6 +119,14 @@ absl::Status FileBatchSource::ParseLine(const RawLines& raw, size_t i, Batch* ou
   if (max_bad_lines_ > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(text, " (mend the line, or set spec.data.maxBadLines to skip such lines)"));
+}
+
+absl::Status FileBatchSource::ParseNext(const Block& block, uint64_t i, Batch* out) {
+  constexpr uint64_t kTextAhead = 4;
+  constexpr uint64_t kPlaceAhead = 12;
+  if (i + kPlaceAhead < block.order.size()) block.raw.PrefetchPlace(block.order[i + kPlaceAhead]);
+  if (i + kTextAhead < block.order.size()) block.raw.PrefetchText(block.order[i + kTextAhead]);
+  return ParseLine(block.raw, block.order[i], out);
 }
 
 std::shared_ptr<const EpochStream> FileBatchSource::StreamOf(uint64_t epoch) {
@@ -181,7 +191,7 @@ absl::Status FileBatchSource::Read(Step step, LaneId lane, Batch* out) {
       absl::Status s = LoadLaneBlock(place.epoch, lane, number, &block);
       if (!s.ok()) return s;
     }
-    absl::Status s = ParseLine(block.raw, block.order[p % buffer], out);
+    absl::Status s = ParseNext(block, p % buffer, out);
     if (!s.ok()) return s;
   }
   LineParser::Finish(out);
@@ -241,7 +251,7 @@ absl::Status FileBatchSource::ReadTaskWindow(TaskId task, uint64_t window, Block
       absl::Status s = LoadTaskBlock(task, input_task, number, block);
       if (!s.ok()) return s;
     }
-    absl::Status s = ParseLine(block->raw, block->order[p % buffer], out);
+    absl::Status s = ParseNext(*block, p % buffer, out);
     if (!s.ok()) return s;
   }
   LineParser::Finish(out);

@@ -11,6 +11,7 @@ namespace {
 // Rows of k per block: a panel's block (kBlockK x 32 floats) and the rows of A that meet it stay in
 // the first level cache.
 constexpr size_t kBlockK = 256;
+constexpr size_t kLineFloats = 16;  // of a cache line
 // Tiles of rows that one task of Gemm takes.
 constexpr size_t kTaskTiles = 8;
 
@@ -111,6 +112,11 @@ void GemmRows(size_t m, const float* a, size_t lda, const PackedMatrix& b, GemmS
     for (size_t j = 0; j < n; j += width) {
       t.b = b.panel(j / width) + k0 * width;
       t.cols = std::min(width, n - j);
+      // The panel after this one, a piece with each tile: weights of all layers together exceed the
+      // second level cache.
+      const size_t next = j + width < n ? j / width + 1 : 0;
+      const size_t next_k = j + width < n ? k0 : k0 + t.k;
+      t.prefetch = next_k < k ? b.panel(next) + next_k * width : nullptr;
       t.bias = last && epilogue.bias != nullptr ? epilogue.bias + j : nullptr;
       for (size_t i = 0; i < m; i += kernel.tile_rows) {
         t.a = a + i * lda + k0;
@@ -121,6 +127,7 @@ void GemmRows(size_t m, const float* a, size_t lda, const PackedMatrix& b, GemmS
           t.ld_mask = epilogue.ld_mask;
         }
         kernel.strided(t);
+        if (t.prefetch != nullptr) t.prefetch += t.k / 4 * kLineFloats;
       }
     }
   }

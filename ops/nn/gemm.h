@@ -102,7 +102,7 @@ struct TransposedProduct {
 // threads x kBlockRows x (m / threads + kColumns) floats. One call at a time.
 class TransposedGemm {
  public:
-  static constexpr size_t kBlockRows = 256;  // rows packed at a time
+  static constexpr size_t kBlockRows = 192;  // rows packed at a time
   static constexpr size_t kColumns = 512;    // columns of C that one task works on
 
   explicit TransposedGemm(const GemmKernel& kernel) : kernel_(&kernel) {}

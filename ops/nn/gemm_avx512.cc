@@ -87,14 +87,14 @@ inline void Finish(const GemmTile& t, int row, const __m512* acc, const __mmask1
           i("17", "832") i("18", "896") i("19", "960") i("20", "1024") i("21", "1088")            \
               i("22", "1152") i("23", "1216") i("24", "1280") i("25", "1344") i("26", "1408")     \
                   i("27", "1472") i("28", "1536") i("29", "1600") i("30", "1664") i("31", "1728")
-#define STRATA_CHAIN(four_steps, one_step, advance4, advance1) \
-  STRATA_ALL(STRATA_LOAD)                                      \
-  "sub $4, %[k]\n jb 2f\n .p2align 5\n"                        \
-  "1:\n" four_steps advance4                                   \
-  "add $512, %[b]\n sub $4, %[k]\n jae 1b\n"                   \
-  "2: add $4, %[k]\n jz 4f\n"                                  \
-  "3:\n" one_step advance1                                     \
-  "add $128, %[b]\n dec %[k]\n jnz 3b\n"                       \
+#define STRATA_CHAIN(four_steps, one_step, advance4, advance1)         \
+  STRATA_ALL(STRATA_LOAD)                                              \
+  "sub $4, %[k]\n jb 2f\n .p2align 5\n"                                \
+  "1: prefetcht1 (%[ahead])\n add $64, %[ahead]\n" four_steps advance4 \
+  "add $512, %[b]\n sub $4, %[k]\n jae 1b\n"                           \
+  "2: add $4, %[k]\n jz 4f\n"                                          \
+  "3:\n" one_step advance1                                             \
+  "add $128, %[b]\n dec %[k]\n jnz 3b\n"                               \
   "4:\n" STRATA_ALL(STRATA_STORE)
 #define STRATA_CLOBBERS                                                                           \
   "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", \
@@ -102,7 +102,8 @@ inline void Finish(const GemmTile& t, int row, const __m512* acc, const __mmask1
       "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29",   \
       "xmm30", "xmm31"
 
-void StridedChain(const float* a0, size_t stride, const float* b, size_t k, float* acc) {
+void StridedChain(const float* a0, size_t stride, const float* b, size_t k, const float* ahead,
+                  float* acc) {
   const float *a1 = a0 + 3 * stride, *a2 = a0 + 6 * stride, *a3 = a0 + 9 * stride,
               *a4 = a0 + 12 * stride;
   asm volatile(STRATA_CHAIN(STRATA_STRIDED_STEP("0", "64", "0") STRATA_STRIDED_STEP(
@@ -114,18 +115,18 @@ void StridedChain(const float* a0, size_t stride, const float* b, size_t k, floa
                             "add $4, %[a0]\n add $4, %[a1]\n add $4, %[a2]\n"
                             "add $4, %[a3]\n add $4, %[a4]\n")
                : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [a4] "+r"(a4),
-                 [b] "+r"(b), [k] "+r"(k)
+                 [b] "+r"(b), [k] "+r"(k), [ahead] "+r"(ahead)
                : [s] "r"(stride * sizeof(float)), [acc] "r"(acc)
                : STRATA_CLOBBERS);
 }
 
-void PackedChain(const float* a0, const float* b, size_t k, float* acc) {
+void PackedChain(const float* a0, const float* b, size_t k, const float* ahead, float* acc) {
   asm volatile(
       STRATA_CHAIN(STRATA_PACKED_STEP("0", "64", "0") STRATA_PACKED_STEP("128", "192", "56")
                        STRATA_PACKED_STEP("256", "320", "112")
                            STRATA_PACKED_STEP("384", "448", "168"),
                    STRATA_PACKED_STEP("0", "64", "0"), "add $224, %[a0]\n", "add $56, %[a0]\n")
-      : [a0] "+r"(a0), [b] "+r"(b), [k] "+r"(k)
+      : [a0] "+r"(a0), [b] "+r"(b), [k] "+r"(k), [ahead] "+r"(ahead)
       : [acc] "r"(acc)
       : STRATA_CLOBBERS);
 }
@@ -147,10 +148,11 @@ void FullTile(const GemmTile& t) {
       _mm_prefetch(reinterpret_cast<const char*>(c + kLanes), _MM_HINT_T0);
     }
   }
+  const float* const ahead = t.prefetch != nullptr ? t.prefetch : t.b;
   if (kPacked) {
-    PackedChain(t.a, t.b, t.k, acc);
+    PackedChain(t.a, t.b, t.k, ahead, acc);
   } else {
-    StridedChain(t.a, t.a_stride, t.b, t.k, acc);
+    StridedChain(t.a, t.a_stride, t.b, t.k, ahead, acc);
   }
   for (int r = 0; r < kRows; ++r) {
     const __m512 x[2] = {_mm512_load_ps(acc + r * kPanel),

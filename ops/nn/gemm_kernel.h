@@ -26,6 +26,9 @@ struct GemmTile {
   const float* bias;  // (cols) or null
   const float* mask;  // (rows, cols) or null
   size_t ld_mask;
+  // A hint: k / 4 cache lines from here on will be needed soon, by later tiles. Any address, or
+  // null.
+  const float* prefetch;
 };
 
 struct GemmKernel {

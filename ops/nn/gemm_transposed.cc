@@ -9,21 +9,57 @@ namespace {
 
 size_t CeilDiv(size_t a, size_t b) { return (a + b - 1) / b; }
 
-// Cuts `cols` columns of a block (k rows) into strips of `width`: strip s holds its columns of row
+// Cuts `cols` columns of a block (k rows) into strips of kWidth: strip s holds its columns of row
 // 0, then of row 1... The last strip is filled up with zeros.
-void PackStrips(const float* in, size_t ld, size_t k, size_t cols, size_t width, float* out) {
-  const size_t full = cols / width, rest = cols % width;
+template <size_t kWidth>
+void PackStripsOf(const float* in, size_t ld, size_t k, size_t cols, float* out) {
+  const size_t full = cols / kWidth, rest = cols % kWidth;
   for (size_t r = 0; r < k; ++r, in += ld) {
-    float* to = out + r * width;
-    for (size_t s = 0; s < full; ++s, to += k * width) {
-      std::memcpy(to, in + s * width, width * sizeof(float));
+    float* to = out + r * kWidth;
+    for (size_t s = 0; s < full; ++s, to += k * kWidth) {
+      std::memcpy(to, in + s * kWidth, kWidth * sizeof(float));
     }
-    if (rest > 0) {
-      std::memcpy(to, in + full * width, rest * sizeof(float));
-      std::memset(to + rest, 0, (width - rest) * sizeof(float));
-    }
+    if (rest == 0) continue;
+    for (size_t j = 0; j < rest; ++j) to[j] = in[full * kWidth + j];
+    for (size_t j = rest; j < kWidth; ++j) to[j] = 0.0f;
   }
 }
+
+void PackStrips(const float* in, size_t ld, size_t k, size_t cols, size_t width, float* out) {
+  switch (width) {  // tile_rows and panel of the kernels
+    case 6:
+      return PackStripsOf<6>(in, ld, k, cols, out);
+    case 14:
+      return PackStripsOf<14>(in, ld, k, cols, out);
+    case 16:
+      return PackStripsOf<16>(in, ld, k, cols, out);
+    default:
+      return PackStripsOf<32>(in, ld, k, cols, out);
+  }
+}
+
+// Fetches the next block's rows of two matrices, a few cache lines with each tile. Whole rows, also
+// where a task needs a part: other threads need the rest.
+class Prefetcher {
+ public:
+  Prefetcher(const float* b, size_t b_floats, const float* a, size_t a_floats)
+      : b_(b), b_floats_(b_floats), a_(a), a_floats_(a_floats) {}
+  // Where the next `lines` lines begin; null at the end.
+  const float* Next(size_t lines) {
+    const size_t at = at_;
+    at_ += lines * kLineFloats;
+    if (at < b_floats_) return b_ + at;
+    return at - b_floats_ < a_floats_ ? a_ + (at - b_floats_) : nullptr;
+  }
+
+ private:
+  static constexpr size_t kLineFloats = 16;
+  const float* const b_;
+  const size_t b_floats_;
+  const float* const a_;
+  const size_t a_floats_;
+  size_t at_ = 0;
+};
 
 // sums[j] += each row of a packed strip, ascending.
 void AddColumns(const float* strip, size_t k, size_t width, size_t cols, float* sums) {
@@ -106,6 +142,9 @@ void TransposedGemm::RunTask(const Task& task, float* scratch) const {
     t.load_c = r > 0;
     PackStrips(p.b + r * p.ldb + task.first_column, p.ldb, t.k, task.columns, width, packed_b);
     PackStrips(p.a + r * p.lda + task.first_row, p.lda, t.k, task.rows, height, packed_a);
+    const size_t next = r + t.k;
+    const size_t next_rows = std::min(kBlockRows, p.rows - next);
+    Prefetcher ahead(p.b + next * p.ldb, next_rows * p.ldb, p.a + next * p.lda, next_rows * p.lda);
     for (size_t j = 0; j < task.columns; j += width) {
       t.b = packed_b + j * t.k;
       t.cols = std::min(width, task.columns - j);
@@ -114,6 +153,7 @@ void TransposedGemm::RunTask(const Task& task, float* scratch) const {
         t.a = packed_a + i * t.k;
         t.c = c + i * p.ldc + j;
         t.rows = std::min(height, task.rows - i);
+        t.prefetch = ahead.Next(t.k / 4);
         kernel_->packed(t);
       }
     }

@@ -17,8 +17,9 @@ struct CpuidWords {
   uint32_t xcr0 = 0;  // what registers the operating system saves; 0 without OSXSAVE
 };
 
-// The name of the first missing feature, or null when none is.
-constexpr const char* MissingCpuFeature(const CpuidWords& w) {
+// The name of the first missing feature, or null when none is. Static: a copy of each file's own,
+// so that the linker cannot give cpu_check.cc one that was compiled for x86-64-v3.
+[[maybe_unused]] static constexpr const char* MissingCpuFeature(const CpuidWords& w) {
   struct Feature {
     uint32_t word;
     int bit;

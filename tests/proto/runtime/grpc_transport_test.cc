@@ -21,6 +21,7 @@
 #include "proto/core/message_codec.h"
 #include "proto/runtime/grpc_server.h"
 #include "proto/runtime/grpc_status.h"
+#include "proto/strata/control.grpc.pb.h"
 #include "proto/strata/data.pb.h"
 #include "tests/proto/runtime/transport_conformance.h"
 
@@ -174,6 +175,32 @@ TEST_CASE("the methods are those of data.proto, in its order", "[grpc]") {
   CHECK(service->method(static_cast<int>(DataMethod::kMark))->name() == "Mark");
 }
 
+TEST_CASE("typed services share the data plane's port", "[grpc]") {
+  struct Typed : public Scheduler::Service {
+    grpc::Status GetJob(grpc::ServerContext*, const JobRef* request, JobStatus* reply) override {
+      reply->set_job(request->job() + 1);
+      return ToGrpc(request->job() == 0 ? absl::NotFoundError("no job 0") : absl::OkStatus());
+    }
+  } typed;
+  EchoHandler handler;
+  const auto transport = MakeGrpcTransport({.services = {&typed}});
+  const auto listener = transport->Listen("127.0.0.1:0", &handler);
+  REQUIRE(listener.ok());
+  const std::string address = (*listener)->address();
+  CHECK(transport->Connect(address)->CallAndWait(DataMethod::kPull, Buffer(), kLong).ok());
+  const auto stub = Scheduler::NewStub(grpc::CreateCustomChannel(
+      address, grpc::InsecureChannelCredentials(), GrpcChannelArguments()));
+  JobRef ref;
+  ref.set_job(6);
+  JobStatus reply;
+  grpc::ClientContext context;
+  REQUIRE(stub->GetJob(&context, ref, &reply).ok());
+  CHECK(reply.job() == 7);
+  ref.set_job(0);
+  grpc::ClientContext second;
+  CHECK(FromGrpc(stub->GetJob(&second, ref, &reply)) == absl::NotFoundError("no job 0"));
+}
+
 // Reads the address that the child printed.
 std::string ReadLine(int fd) {
   std::string line;
@@ -194,7 +221,6 @@ TEST_CASE("calls to a process that is killed end with UNAVAILABLE", "[grpc][proc
   }
   close(out[1]);
   const std::string address = ReadLine(out[0]);
-  const std::string hello = address;
   REQUIRE(!address.empty());
   const auto transport = MakeGrpcTransport();
   const auto channel = transport->Connect(address);

@@ -1,0 +1,71 @@
+#include "tests/sim/bsp_sim.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+
+namespace strata::sim {
+namespace {
+
+// More seeds: STRATA_SIM_SEEDS=100000.
+uint64_t Seeds(uint64_t usual) {
+  const char* text = std::getenv("STRATA_SIM_SEEDS");
+  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
+}
+
+BspResult MustHold(const BspOptions& o) {
+  const BspResult r = RunBsp(o);
+  INFO("seed=" << o.seed << " servers=" << o.servers << " workers=" << o.workers
+               << " lanes=" << o.lanes << " kill_at=" << o.kill_at << " victim=" << o.victim
+               << " in_commit=" << o.in_commit << " events=" << r.events << " kills=" << r.kills);
+  REQUIRE(r.error == "");
+  return r;
+}
+
+TEST_CASE("one process dies at every event of a run", "[sim]") {
+  uint64_t preimages = 0;
+  for (const uint32_t servers : {2u, 3u}) {
+    for (uint64_t seed = 0; seed < 2; ++seed) {
+      BspOptions o;
+      o.seed = seed;
+      o.servers = servers;
+      const uint64_t events = MustHold(o).events;
+      for (o.kill_at = 1; o.kill_at <= events; ++o.kill_at) {
+        for (o.victim = 0; o.victim < o.servers + o.workers; ++o.victim) {
+          for (const bool in_commit : {false, true}) {
+            o.in_commit = in_commit;
+            preimages += MustHold(o).served_preimages;
+          }
+        }
+      }
+    }
+  }
+  REQUIRE(preimages > 0);  // a lost lane was recomputed from what the step before had
+}
+
+TEST_CASE("random faults, many seeds", "[sim]") {
+  uint64_t kills = 0, too_old = 0, preimages = 0;
+  for (uint64_t seed = 0; seed < Seeds(1500); ++seed) {
+    BspOptions o;
+    o.seed = seed;
+    o.servers = 2 + seed % 2;
+    o.workers = 1 + seed % 3;
+    o.lanes = 2 + seed % 3;
+    o.steps = 3 + seed % 3;
+    o.drop = seed % 5 * 30;
+    o.duplicate = seed % 4 * 60;
+    o.kill_server = 15;
+    o.kill_worker = 15;
+    o.max_kills = 6;
+    const BspResult r = MustHold(o);
+    kills += r.kills;
+    too_old += r.too_old;
+    preimages += r.served_preimages;
+  }
+  REQUIRE(kills > Seeds(1500));
+  REQUIRE(preimages > 0);
+  REQUIRE(too_old > 0);
+}
+
+}  // namespace
+}  // namespace strata::sim

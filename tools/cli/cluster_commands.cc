@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -227,6 +228,8 @@ ExitCode RunLogs(const LogsOptions& options) {
 }
 
 ExitCode RunSupervise(const SuperviseOptions& options) {
+  // glog's own setting, inherited by the daemons: what they log also goes to logs/NAME.log.
+  setenv("GLOG_alsologtostderr", "1", 1);
   const absl::Status status =
       Supervise(ClusterDir(options.dir), SupervisorOptions{}, CatchInterrupts());
   return status.ok() ? kExitOk : ReportError(status);

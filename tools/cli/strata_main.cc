@@ -1,4 +1,6 @@
 // The command line `strata`: see command_line.cc for what can be typed.
+#include <glog/logging.h>
+
 #include <cstdio>
 #include <string>
 #include <variant>
@@ -45,6 +47,10 @@ struct Runner {
 }  // namespace strata
 
 int main(int argc, char** argv) {
+  // Libraries of ours log what they do; here only what went wrong is shown.
+  FLAGS_logtostderr = true;
+  FLAGS_minloglevel = google::GLOG_WARNING;
+  google::InitGoogleLogging("strata");
   const strata::ParsedCommandLine parsed = strata::ParseCommandLine(argc, argv);
   if (parsed.command.has_value()) return std::visit(strata::Runner{}, *parsed.command);
   std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);

@@ -26,14 +26,17 @@ std::string ResumeCommand(const TrainOptions& options) {
   return command + " --resume";
 }
 
-ExitCode PrintInterrupted(const TrainOptions& options, const JobStatus* status) {
+ExitCode PrintInterrupted(const TrainOptions& options, const CheckpointSpec& checkpoints,
+                          const JobStatus* status) {
   if (status != nullptr && !status->checkpoint().empty()) {
     std::fprintf(stderr, "Interrupted at step %s; checkpoint %s.\nGo on with: %s\n",
                  WithCommas(status->step()).c_str(), status->checkpoint().c_str(),
                  ResumeCommand(options).c_str());
-  } else {
+  } else if (checkpoints.directory().empty()) {
     std::fprintf(stderr,
                  "Interrupted; the job has no spec.checkpoint.directory, so nothing was kept.\n");
+  } else {
+    std::fprintf(stderr, "Interrupted before there was anything to keep.\n");
   }
   return kExitInterrupted;
 }
@@ -55,7 +58,7 @@ ExitCode RunTrain(const TrainOptions& options) {
   progress.Finish();
   if (interrupted.load() && (!end.ok() || end->state() != SUCCEEDED)) {
     if (!end.ok() && !absl::IsCancelled(end.status())) ReportError(end.status());
-    return PrintInterrupted(options, end.ok() ? &*end : nullptr);
+    return PrintInterrupted(options, job->spec().checkpoint(), end.ok() ? &*end : nullptr);
   }
   if (!end.ok()) return ReportError(end.status());
   std::printf("%s%s", options.json ? JobJson(*end).c_str() : JobSummary(*end).c_str(),

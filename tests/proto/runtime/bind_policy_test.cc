@@ -17,8 +17,9 @@ TEST_CASE("loopback may always be listened on", "[bind]") {
 
 TEST_CASE("beyond loopback needs --insecure, and the refusal says why", "[bind]") {
   for (const char* address :
-       {"0.0.0.0:7000", "[::]:7000", "10.1.2.3:0", "[fe80::1]:1", "128.0.0.1:1", "node7:7000",
-        "127.0.0.1.example.org:80", "localhost.example.org:80", "[::ffff:10.0.0.1]:1"}) {
+       {"0.0.0.0:7000", "[::]:7000", "10.1.2.3:0", "[fe80::1]:1", "126.255.255.255:1",
+        "128.0.0.1:1", "node7:7000", "127.0.0.1.example.org:80", "localhost.example.org:80",
+        "[::ffff:10.0.0.1]:1"}) {
     const absl::Status s = CheckBindAddress(address, BindScope::kLoopbackOnly);
     INFO(address << ": " << s.ToString());
     CHECK(s.code() == absl::StatusCode::kPermissionDenied);

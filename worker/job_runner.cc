@@ -45,7 +45,8 @@ class Runner : public JobRunner {
     absl::MutexLock lock(&mu_);
     WorkerJobReport report = indexes_;
     report.set_job(o_.job.value);
-    report.set_generation(running_generation_);
+    // Before anything was trained there is only the index to report, of the generation that asked.
+    report.set_generation(stats_ != nullptr ? running_generation_ : latest_.generation());
     if (stats_ != nullptr) stats_->Report(absl::Now(), &report);
     if (!fatal_.empty()) report.set_fatal(fatal_);
     return report;

@@ -57,9 +57,8 @@ class Cluster : public EmbeddedCluster {
     options.name = absl::StrCat("server-", index);
     options.scheduler = scheduler_.get();
     options.transport = transport_.get();
-    options.listen = options.name;
+    options.listen_address = options.name;
     options.directory = absl::StrCat(o_.directory, "/", options.name);
-    options.sync_wait = kSyncWait;
     auto server = server::Server::Start(options);
     if (!server.ok()) return server.status();
     servers_[index] = *std::move(server);

@@ -137,9 +137,8 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   server_options.name = kServer;
   server_options.scheduler = &scheduler;
   server_options.transport = transport.get();
-  server_options.listen = kServer;
+  server_options.listen_address = kServer;
   server_options.directory = scratch->path();
-  server_options.sync_wait = absl::Milliseconds(10);
   auto server = server::Server::Start(server_options);
   if (!server.ok()) return server.status();
   if (absl::Status s = scheduler.AwaitOpen(); !s.ok()) return s;

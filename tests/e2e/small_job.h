@@ -1,0 +1,23 @@
+// A small job with data of its own, for end-to-end tests.
+#ifndef STRATA_TESTS_E2E_SMALL_JOB_H_
+#define STRATA_TESTS_E2E_SMALL_JOB_H_
+
+#include <cstdint>
+#include <string>
+
+#include "proto/strata/job.pb.h"
+
+namespace strata::testing {
+
+// Writes `lines` lines "label id:1 ..." with `fields` features each, ids of field f in
+// [f * 1000, f * 1000 + ids), labels from a planted model with pairwise interactions.
+// A pure function of its arguments.
+void WriteLibfm(const std::string& path, uint64_t seed, int lines, int fields, int ids);
+
+// DeepFM with a small perceptron on data written to `folder`, two passes, 4 lanes x 16.
+// 600 training lines and 200 eval lines: 20 steps.
+TrainingJob SmallJob(const std::string& folder);
+
+}  // namespace strata::testing
+
+#endif  // STRATA_TESTS_E2E_SMALL_JOB_H_

@@ -1,0 +1,88 @@
+// strata-bench: runs benchmarks by name. tools/bench/run builds and calls it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "proto/runtime/allocator.h"
+#include "tools/bench/figure.h"
+#include "tools/bench/parse_bench.h"
+#include "tools/bench/train_bench.h"
+#include "tools/bench/wire_bench.h"
+#include "tools/cluster/scratch_folder.h"
+
+namespace strata::bench {
+namespace {
+
+std::vector<NamedBenchmark> All() {
+  std::vector<NamedBenchmark> all = WireBenchmarks();
+  for (auto& b : TrainBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : ParseBenchmarks()) all.push_back(std::move(b));
+  return all;
+}
+
+int List() {
+  for (const NamedBenchmark& b : All()) std::printf("%-14s %s\n", b.name.c_str(), b.about.c_str());
+  return 0;
+}
+
+int RunNamed(const std::vector<std::string>& names, BenchOptions options, bool json) {
+  auto scratch = ScratchFolder::Make("strata-bench");
+  if (!scratch.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(scratch.status().message()).c_str());
+    return 1;
+  }
+  options.directory = scratch->path();
+  if (!json) std::printf("%s", TableHead().c_str());
+  const std::vector<NamedBenchmark> all = All();
+  for (const std::string& name : names) {
+    const NamedBenchmark* found = nullptr;
+    for (const NamedBenchmark& b : all) {
+      if (b.name == name) found = &b;
+    }
+    if (found == nullptr) {
+      std::fprintf(stderr, "no benchmark is named %s; --list shows them\n", name.c_str());
+      return 2;
+    }
+    const absl::Status status = found->run(options, [json](const Figure& f) {
+      std::printf("%s%s", (json ? ToJson(f) : ToRow(f)).c_str(), json ? "\n" : "");
+      std::fflush(stdout);
+    });
+    if (!status.ok()) {
+      std::fprintf(stderr, "%s: %s\n", name.c_str(), std::string(status.message()).c_str());
+      return 1;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace strata::bench
+
+int main(int argc, char** argv) {
+  strata::TuneAllocator();
+  CLI::App app{
+      "Benchmarks of Strata. Every figure stands beside a limit measured in the same run."};
+  std::vector<std::string> names;
+  bool list = false, json = false;
+  strata::bench::BenchOptions options;
+  app.add_option("names", names, "Benchmarks to run; all by default");
+  app.add_flag("--list", list, "Name the benchmarks");
+  app.add_flag("--json", json, "One JSON line per figure");
+  app.add_option("--seconds", options.seconds, "Length of a measured window")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--rounds", options.rounds, "Windows; the median counts")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--baselines", options.baselines, "Folder of peer programs, run in turn with ours")
+      ->check(CLI::ExistingDirectory);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  if (list) return strata::bench::List();
+  if (names.empty()) {
+    for (const auto& b : strata::bench::All()) names.push_back(b.name);
+  }
+  return strata::bench::RunNamed(names, options, json);
+}

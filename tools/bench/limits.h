@@ -1,0 +1,21 @@
+// Physical limits of the machine, measured where a benchmark runs.
+#ifndef STRATA_TOOLS_BENCH_LIMITS_H_
+#define STRATA_TOOLS_BENCH_LIMITS_H_
+
+#include <cstddef>
+
+namespace strata::bench {
+
+// GFLOP/s of fused multiply-adds in registers, all `threads` together, over about `seconds`.
+double FmaPeak(size_t threads, double seconds);
+
+// GB/s (read + written counted once, as bytes copied) of memcpy over 256 MiB.
+double CopyRate(size_t threads, double seconds);
+
+// Million rows of 64 bytes per second gathered at random from `rows` rows, with prefetch: what any
+// table of that size can reach.
+double GatherRate(size_t threads, size_t rows, double seconds);
+
+}  // namespace strata::bench
+
+#endif  // STRATA_TOOLS_BENCH_LIMITS_H_

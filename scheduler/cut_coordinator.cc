@@ -8,6 +8,13 @@
 #include "proto/runtime/manifest_io.h"
 
 namespace strata::scheduler {
+namespace {
+
+// Async: CutBook.last.
+constexpr uint64_t kAsked = 1;
+constexpr uint64_t kTaken = 2;
+
+}  // namespace
 
 CutCoordinator::CutCoordinator(CutConfig config, CutBook book)
     : config_(std::move(config)), book_(std::move(book)) {
@@ -60,7 +67,7 @@ void CutCoordinator::WantAt(uint64_t step) {
 }
 
 void CutCoordinator::WantLast(uint64_t step) {
-  book_.set_last(config_.bsp ? step : 1);
+  book_.set_last(config_.bsp ? step : kAsked);
   book_.set_wanted(0);
   if (!config_.bsp) return;
   for (int i = book_.pending_size() - 1; i >= 0; --i) {
@@ -115,7 +122,7 @@ void CutCoordinator::PlanAsync(uint64_t generation, uint64_t windows, bool may_r
   }
   const bool periodic = every > 0 && !config_.directory.empty() && book_.last() == 0 &&
                         windows >= book_.periodic_at() + every;
-  const bool last = book_.last() != 0 && may_retry;
+  const bool last = book_.last() == kAsked && may_retry;
   if (!periodic && !last && !book_.manual()) return;
   CutRecord* cut = Ask(generation, 0);
   cut->set_periodic(periodic);
@@ -222,6 +229,7 @@ void CutCoordinator::Complete(uint64_t cut, CheckpointRecord checkpoint) {
   if (const CutRecord* found = Find(cut); found != nullptr) {
     if (found->wanted() || found->last()) book_.set_failures(0);
     if (found->wanted() && book_.wanted() == found->step()) book_.set_wanted(0);
+    if (found->last() && !config_.bsp) book_.set_last(kTaken);
   }
   Erase(cut);
   auto& complete = *book_.mutable_complete();

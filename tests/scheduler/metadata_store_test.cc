@@ -1,0 +1,101 @@
+// What every MetadataStore promises; each implementation registers a line in Stores().
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "scheduler/memory_metadata_store.h"
+#include "scheduler/rocks_metadata_store.h"
+
+namespace strata::scheduler {
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    const char* base = std::getenv("TEST_TMPDIR");
+    std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/store-XXXXXX";
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+struct Kind {
+  const char* name;
+  std::function<std::unique_ptr<MetadataStore>(const std::string&)> open;
+  bool lasts;
+};
+
+std::vector<Kind> Stores() {
+  return {{"memory", [](const std::string&) { return MakeMemoryMetadataStore(); }, false},
+          {"rocksdb",
+           [](const std::string& dir) {
+             auto store = OpenRocksMetadataStore(dir);
+             INFO(store.status());
+             REQUIRE(store.ok());
+             return *std::move(store);
+           },
+           true}};
+}
+
+using Records = std::map<std::string, std::string>;
+
+TEST_CASE("batches are applied in order and whole", "[scheduler][store]") {
+  for (const Kind& kind : Stores()) {
+    INFO(kind.name);
+    Folder folder;
+    auto store = kind.open(folder.path);
+    REQUIRE(store->Read()->empty());
+    const std::string bytes("\0\xff\n", 3);
+    REQUIRE(store->Append({{"a", "1"}, {bytes, bytes}, {"c", ""}}).ok());
+    REQUIRE(*store->Read() == Records{{"a", "1"}, {bytes, bytes}, {"c", ""}});
+    REQUIRE(store->Append({{"a", "2"}, {"a", std::nullopt}, {"c", std::nullopt}, {"c", "3"}}).ok());
+    REQUIRE(*store->Read() == Records{{bytes, bytes}, {"c", "3"}});
+    REQUIRE(store->Append({}).ok());
+    REQUIRE(store->Append({{"not there", std::nullopt}}).ok());
+    REQUIRE(store->Read()->size() == 2);
+  }
+}
+
+TEST_CASE("what was appended is there after a restart", "[scheduler][store]") {
+  for (const Kind& kind : Stores()) {
+    if (!kind.lasts) continue;
+    INFO(kind.name);
+    Folder folder;
+    Records expected;
+    for (int round = 0; round < 5; ++round) {
+      auto store = kind.open(folder.path);
+      REQUIRE(*store->Read() == expected);
+      for (int i = 0; i < 20; ++i) {
+        const std::string key = std::to_string(i % 7), value(1000, static_cast<char>('a' + round));
+        REQUIRE(store->Append({{key, value}}).ok());
+        expected[key] = value;
+      }
+    }
+  }
+}
+
+TEST_CASE("a store that another has open is refused", "[scheduler][store]") {
+  Folder folder;
+  auto first = OpenRocksMetadataStore(folder.path);
+  REQUIRE(first.ok());
+  auto second = OpenRocksMetadataStore(folder.path);
+  REQUIRE(absl::IsFailedPrecondition(second.status()));
+  REQUIRE(std::string(second.status().message()).find(folder.path) != std::string::npos);
+}
+
+TEST_CASE("a path that cannot be a folder is an error that names it", "[scheduler][store]") {
+  Folder folder;
+  std::FILE* file = std::fopen((folder.path + "/file").c_str(), "w");
+  std::fclose(file);
+  auto store = OpenRocksMetadataStore(folder.path + "/file");
+  REQUIRE_FALSE(store.ok());
+  REQUIRE(std::string(store.status().message()).find(folder.path) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace strata::scheduler

@@ -1,0 +1,95 @@
+#include "scheduler/placement.h"
+
+#include <catch2/catch.hpp>
+
+namespace strata::scheduler {
+namespace {
+
+TEST_CASE("every lane has exactly one host, whatever slots are vacant", "[scheduler]") {
+  for (uint32_t lanes = 1; lanes <= 12; ++lanes) {
+    for (uint32_t slots = 1; slots <= std::min<uint32_t>(lanes, 6); ++slots) {
+      const auto home = AssignLanes(lanes, std::vector<bool>(slots, true));
+      for (uint32_t mask = 1; mask < (1u << slots); ++mask) {
+        std::vector<bool> occupied(slots);
+        for (uint32_t i = 0; i < slots; ++i) occupied[i] = (mask >> i) & 1;
+        const auto result = AssignLanes(lanes, occupied);
+        std::vector<int> hosts(lanes);
+        for (uint32_t i = 0; i < slots; ++i) {
+          if (!occupied[i]) REQUIRE(result[i].empty());
+          for (uint32_t lane : result[i]) ++hosts[lane];
+          // Nobody loses what it had.
+          for (uint32_t lane : home[i]) {
+            if (occupied[i]) REQUIRE(std::count(result[i].begin(), result[i].end(), lane) == 1);
+          }
+        }
+        for (int n : hosts) REQUIRE(n == 1);
+      }
+      // Contiguous runs, in order.
+      uint32_t next = 0;
+      for (const auto& run : home) {
+        for (uint32_t lane : run) REQUIRE(lane == next++);
+      }
+    }
+  }
+  REQUIRE(AssignLanes(4, {false, false}) == std::vector<std::vector<uint32_t>>(2));
+}
+
+TEST_CASE("more workers than lanes is an error that names both", "[scheduler]") {
+  JobSpec spec;
+  spec.mutable_training()->set_lanes(4);
+  spec.mutable_storage()->set_partitions(16);
+  spec.mutable_replicas()->set_workers(5);
+  spec.mutable_replicas()->set_servers(1);
+  const absl::Status status = CheckReplicas(spec);
+  REQUIRE(absl::IsInvalidArgument(status));
+  const std::string text(status.message());
+  REQUIRE(text.find("spec.replicas.workers is 5") != std::string::npos);
+  REQUIRE(text.find("spec.training.lanes is 4") != std::string::npos);
+  spec.mutable_replicas()->set_workers(4);
+  REQUIRE(CheckReplicas(spec).ok());
+  spec.mutable_replicas()->set_servers(17);
+  REQUIRE(absl::IsInvalidArgument(CheckReplicas(spec)));
+}
+
+TEST_CASE("servers with the least to do are taken", "[scheduler]") {
+  const std::vector<Candidate> live = {{"a", 2}, {"b", 0}, {"c", 1}, {"d", 0}};
+  REQUIRE(*ChooseServers(live, 3) == std::vector<std::string>{"b", "c", "d"});
+  REQUIRE(absl::IsUnavailable(ChooseServers(live, 5).status()));
+}
+
+TEST_CASE("workers of a bsp job have one numerics id", "[scheduler]") {
+  const std::vector<Candidate> live = {
+      {"a", 0, 1, "x"}, {"b", 0, 1, "y"}, {"c", 1, 1, "x"}, {"d", 0, 1, "y"}};
+  REQUIRE(*ChooseWorkers(live, 2, true, "") == std::vector<std::string>{"b", "d"});
+  REQUIRE(*ChooseWorkers(live, 2, false, "") == std::vector<std::string>{"a", "b"});
+  REQUIRE(*ChooseWorkers(live, 1, true, "y") == std::vector<std::string>{"b"});
+  const absl::Status none = ChooseWorkers(live, 1, true, "z").status();
+  REQUIRE(absl::IsUnavailable(none));
+  REQUIRE(std::string(none.message()).find("z") != std::string::npos);
+  // One with another job is not taken.
+  REQUIRE(absl::IsUnavailable(ChooseWorkers(live, 2, true, "x").status()));
+}
+
+TEST_CASE("shards cover all partitions once, evenly over servers", "[scheduler]") {
+  JobSpec spec;
+  spec.mutable_storage()->set_partitions(64);
+  for (uint32_t servers : {1u, 2u, 3u, 64u}) {
+    for (uint32_t cores : {1u, 8u, 100u}) {
+      const auto shards = PlaceShards(spec, servers, cores);
+      uint32_t next = 0;
+      std::vector<uint32_t> held(servers);
+      for (const ShardAssignment& s : shards) {
+        REQUIRE(s.first_partition() == next);
+        REQUIRE(s.last_partition() >= s.first_partition());
+        next = s.last_partition() + 1;
+        ++held.at(s.server());
+      }
+      REQUIRE(next == 64);
+      for (uint32_t n : held) REQUIRE(n == held[0]);
+      REQUIRE(held[0] == std::min(std::max(4u, cores), 64 / servers));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata::scheduler

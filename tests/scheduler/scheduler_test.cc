@@ -1,0 +1,356 @@
+// The Scheduler object and its gRPC service: the same day of a job through both.
+#include "scheduler/scheduler.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "proto/runtime/grpc_scheduler_client.h"
+#include "proto/runtime/manifest_io.h"
+#include "proto/runtime/manual_clock.h"
+#include "scheduler/memory_metadata_store.h"
+#include "scheduler/rocks_metadata_store.h"
+#include "scheduler/scheduler_service.h"
+#include "tests/scheduler/sim_nodes.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Seconds(20);
+
+class Folder {
+ public:
+  Folder() {
+    const char* base = std::getenv("TEST_TMPDIR");
+    std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/sched-XXXXXX";
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+std::unique_ptr<Scheduler> Start(std::unique_ptr<MetadataStore> store, const Clock* clock) {
+  auto scheduler = Scheduler::Start({.store = std::move(store),
+                                     .clock = clock,
+                                     .tick_interval = absl::ZeroDuration(),
+                                     .version = "test"});
+  INFO(scheduler.status());
+  REQUIRE(scheduler.ok());
+  return *std::move(scheduler);
+}
+
+SubmitRequest Job(const std::string& name, const std::string& directory) {
+  SubmitRequest request;
+  request.set_request_id(name + "-1");
+  TrainingJob& job = *request.mutable_job();
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name(name);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("libfm");
+  spec.mutable_data()->add_train("/data/train.libfm");
+  spec.mutable_model()->set_type("lr");
+  spec.mutable_training()->set_lanes(2);
+  spec.mutable_training()->set_batch_size(1);
+  spec.mutable_storage()->set_partitions(16);
+  spec.mutable_checkpoint()->set_directory(directory);
+  return request;
+}
+
+// One server and one worker that talk to `client` until `done`. 32 lines, 2 lanes: 16 steps.
+struct Nodes {
+  SimDisk disk;
+  SimJob job{.lanes = 2, .steps = 16};
+  std::map<std::string, SimServer> servers;
+  SimWorker worker{"w0", job, &servers};
+  bool works = true;
+
+  Nodes() {
+    servers.emplace("s0", SimServer("s0", job, &disk));
+    servers.at("s0").Start(1);
+    worker.Start(2);
+  }
+  void Round(SchedulerClient& client) {
+    auto to_server = client.Sync(servers.at("s0").Report(), kTimeout);
+    INFO(to_server.status());
+    REQUIRE(to_server.ok());
+    servers.at("s0").Act(*to_server);
+    auto to_worker = client.Sync(worker.Report(), kTimeout);
+    REQUIRE(to_worker.ok());
+    worker.Act(*to_worker);
+    if (works) worker.Work();
+  }
+  void Until(SchedulerClient& client, const std::function<bool()>& done) {
+    for (int i = 0; i < 500 && !done(); ++i) Round(client);
+    REQUIRE(done());
+  }
+};
+
+JobStatus Get(SchedulerClient& client, const std::string& name) {
+  JobRef ref;
+  ref.set_name(name);
+  auto status = client.GetJob(ref, kTimeout);
+  INFO(status.status());
+  REQUIRE(status.ok());
+  return *status;
+}
+
+// A server's files really exist where a manifest is verified; the simulated one writes none.
+void DayOfAJob(SchedulerClient& client, const std::string& directory) {
+  Nodes nodes;
+  auto reply = client.Submit(Job("day", directory), kTimeout);
+  INFO(reply.status());
+  REQUIRE(reply.ok());
+  REQUIRE(client.Submit(Job("day", directory), kTimeout)->job() == reply->job());  // same request
+  SubmitRequest other = Job("day", directory);
+  other.set_request_id("another");
+  REQUIRE(client.Submit(other, kTimeout).status().code() == absl::StatusCode::kAlreadyExists);
+  REQUIRE(Get(client, "day").state() == PENDING);
+  REQUIRE(Get(client, "day").conditions().rbegin()->reason() == "WaitingForServers");
+
+  nodes.Until(client, [&] { return Get(client, "day").state() != PENDING; });
+  REQUIRE(Get(client, "day").state() == RUNNING);
+  REQUIRE(Get(client, "day").total_steps() == 16);
+  nodes.Until(client, [&] { return Get(client, "day").state() != RUNNING; });
+  const JobStatus status = Get(client, "day");
+  INFO(status.DebugString());
+  REQUIRE(status.state() == SUCCEEDED);
+  REQUIRE(status.step() == 16);
+  REQUIRE(status.examples() == 32);
+  REQUIRE(status.model_hash().size() == 32);
+  REQUIRE(status.checkpoint() == directory + "/step-000000000016");
+  auto manifest = ReadManifest(status.checkpoint());
+  REQUIRE(manifest.ok());
+  REQUIRE(manifest->step() == 16);
+  REQUIRE(manifest->model_hash() == status.model_hash());
+  REQUIRE(manifest->job().metadata().name() == "day");
+  auto cluster = client.GetCluster(kTimeout);
+  REQUIRE(cluster->nodes_size() == 2);
+  REQUIRE(cluster->nodes(0).alive());
+  REQUIRE(cluster->scheduler_version() == "test");
+  REQUIRE(client.ListJobs(kTimeout)->jobs_size() == 1);
+}
+
+TEST_CASE("a job's day, called directly", "[scheduler]") {
+  Folder folder;
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  DayOfAJob(*scheduler, folder.path + "/c");
+}
+
+TEST_CASE("a job's day over gRPC, and errors that arrive as they were", "[scheduler]") {
+  Folder folder;
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  auto service = SchedulerService::Start({.scheduler = scheduler.get()});
+  INFO(service.status());
+  REQUIRE(service.ok());
+  auto client = MakeGrpcSchedulerClient((*service)->address());
+  DayOfAJob(*client, folder.path + "/c");
+
+  REQUIRE(absl::IsNotFound(client->GetJob({}, kTimeout).status()));
+  NodeReport stranger;
+  stranger.set_name("x");
+  stranger.set_role(WORKER);
+  stranger.set_incarnation(1);
+  stranger.set_session(99);
+  REQUIRE(absl::IsUnauthenticated(client->Sync(stranger, kTimeout).status()));
+  // The port is taken.
+  REQUIRE(SchedulerService::Start({.scheduler = scheduler.get(), .address = (*service)->address()})
+              .status()
+              .code() == absl::StatusCode::kAlreadyExists);
+  REQUIRE(absl::IsPermissionDenied(
+      SchedulerService::Start({.scheduler = scheduler.get(), .address = "0.0.0.0:0"}).status()));
+  // Gone: the error names who does not answer.
+  const std::string address = (*service)->address();
+  scheduler->Stop();
+  service->reset();
+  const absl::Status gone = client->ListJobs(absl::Milliseconds(200)).status();
+  REQUIRE(absl::IsUnavailable(gone));
+  REQUIRE(std::string(gone.message()).find(address) != std::string::npos);
+}
+
+TEST_CASE("killing the scheduler stops nothing: jobs, sessions and generations are there again",
+          "[scheduler]") {
+  Folder folder;
+  ManualClock clock;
+  Nodes nodes;
+  const auto open = [&] {
+    auto store = OpenRocksMetadataStore(folder.path + "/metadata");
+    REQUIRE(store.ok());
+    return Start(*std::move(store), &clock);
+  };
+  auto scheduler = open();
+  REQUIRE(scheduler->Submit(Job("day", folder.path + "/c"), kTimeout).ok());
+  for (int i = 0; i < 400 && Get(*scheduler, "day").state() != SUCCEEDED; ++i) {
+    const uint64_t server = nodes.servers.at("s0").session();
+    const uint64_t worker = nodes.worker.session();
+    nodes.Round(*scheduler);
+    if (server != 0) REQUIRE(nodes.servers.at("s0").session() == server);
+    if (worker != 0) REQUIRE(nodes.worker.session() == worker);
+    const JobStatus before = Get(*scheduler, "day");
+    scheduler.reset();
+    clock.Advance(absl::Hours(1));  // however long it was away
+    scheduler = open();
+    scheduler->Tick();
+    const JobStatus after = Get(*scheduler, "day");
+    REQUIRE(after.state() == before.state());
+    REQUIRE(after.conditions_size() == before.conditions_size());
+    REQUIRE(after.generation() == 1);
+  }
+  REQUIRE(Get(*scheduler, "day").state() == SUCCEEDED);
+  REQUIRE(Get(*scheduler, "day").rollbacks() == 0);
+  REQUIRE(scheduler->Submit(Job("day", folder.path + "/c"), kTimeout)->job() == 1);
+}
+
+TEST_CASE("a checkpoint folder that is not empty is taken only if one says how", "[scheduler]") {
+  Folder folder;
+  const std::string directory = folder.path + "/c";
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  Manifest manifest;
+  SubmitRequest first = Job("a", directory);
+  *manifest.mutable_job() = first.job();
+  manifest.set_step(5);
+  REQUIRE(WriteManifest(directory + "/step-000000000005", manifest).ok());
+  const absl::Status refused = scheduler->Submit(first, kTimeout).status();
+  REQUIRE(absl::IsFailedPrecondition(refused));
+  REQUIRE(std::string(refused.message()).find("--resume") != std::string::npos);
+  REQUIRE(std::string(refused.message()).find("--overwrite") != std::string::npos);
+
+  // Of another kind of job: refused, with the field.
+  SubmitRequest resume = Job("a", directory);
+  resume.set_resume(true);
+  const absl::Status other = scheduler->Submit(resume, kTimeout).status();
+  REQUIRE(absl::IsFailedPrecondition(other));
+  REQUIRE(std::string(other.message()).find("spec.") != std::string::npos);
+
+  SubmitRequest both = resume;
+  both.set_overwrite(true);
+  REQUIRE(absl::IsInvalidArgument(scheduler->Submit(both, kTimeout).status()));
+
+  std::FILE* mine = std::fopen((directory + "/mine.txt").c_str(), "w");
+  std::fclose(mine);
+  SubmitRequest overwrite = Job("a", directory);
+  overwrite.set_overwrite(true);
+  REQUIRE(scheduler->Submit(overwrite, kTimeout).ok());
+  REQUIRE(ListCheckpoints(directory)->complete.empty());
+  REQUIRE(std::filesystem::exists(directory + "/mine.txt"));  // no manifest names it
+}
+
+TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {
+  Folder folder;
+  const std::string directory = folder.path + "/c";
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  Nodes nodes;
+  SubmitRequest request = Job("a", directory);
+  REQUIRE(scheduler->Submit(request, kTimeout).ok());
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").step() >= 4; });
+  // A manual checkpoint, asked for by another thread while the nodes go on.
+  absl::StatusOr<CreateCheckpointReply> made = absl::UnknownError("");
+  std::thread user([&] {
+    CreateCheckpointRequest create;
+    create.mutable_job()->set_name("a");
+    create.set_wait_ms(20000);
+    made = scheduler->CreateCheckpoint(create, kTimeout);
+  });
+  nodes.Until(*scheduler, [&] { return !Get(*scheduler, "a").checkpoint().empty(); });
+  user.join();
+  INFO(made.status());
+  REQUIRE(made.ok());
+  REQUIRE(made->step() >= 4);
+  // The simulated server writes no file of its own: put there what the manifest names.
+  std::filesystem::create_directories(made->directory());
+  std::fclose(std::fopen((made->directory() + "/s0").c_str(), "w"));
+  for (auto& [name, sim] : nodes.disk) sim.complete = true;
+  JobRef ref;
+  ref.set_name("a");
+  REQUIRE(scheduler->CancelJob(ref, kTimeout)->state() == CANCELLED);
+  CreateCheckpointRequest late;
+  late.mutable_job()->set_name("a");
+  REQUIRE(absl::IsFailedPrecondition(scheduler->CreateCheckpoint(late, kTimeout).status()));
+
+  request.set_request_id("a-2");
+  request.set_resume(true);
+  REQUIRE(scheduler->Submit(request, kTimeout).ok());
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
+  const JobStatus status = Get(*scheduler, "a");
+  REQUIRE(status.job() == 2);
+  REQUIRE(status.step() == 16);
+  bool loaded = false;
+  for (const JobCondition& c : status.conditions()) {
+    loaded |= c.message().find(made->directory()) != std::string::npos;
+  }
+  REQUIRE(loaded);
+}
+
+// A store that fails when told to.
+class FailingStore : public MetadataStore {
+ public:
+  explicit FailingStore(bool* fails) : fails_(fails), inner_(MakeMemoryMetadataStore()) {}
+  absl::Status Append(const std::vector<MetadataChange>& batch) override {
+    return *fails_ ? absl::ResourceExhaustedError("disk full") : inner_->Append(batch);
+  }
+  absl::StatusOr<std::map<std::string, std::string>> Read() const override {
+    return inner_->Read();
+  }
+
+ private:
+  bool* const fails_;
+  std::unique_ptr<MetadataStore> inner_;
+};
+
+TEST_CASE("nothing is shown that is not recorded, and work goes on when the disk is back",
+          "[scheduler]") {
+  bool fails = false;
+  ManualClock clock;
+  auto scheduler = Start(std::make_unique<FailingStore>(&fails), &clock);
+  fails = true;
+  const absl::Status refused = scheduler->Submit(Job("a", ""), kTimeout).status();
+  REQUIRE(absl::IsUnavailable(refused));
+  REQUIRE(std::string(refused.message()).find("disk full") != std::string::npos);
+  REQUIRE(absl::IsUnavailable(scheduler->ListJobs(kTimeout).status()));
+  fails = false;
+  REQUIRE(scheduler->Submit(Job("a", ""), kTimeout)->job() == 1);  // the same request
+  REQUIRE(scheduler->ListJobs(kTimeout)->jobs_size() == 1);
+  REQUIRE(scheduler->Counters().append_failures >= 1);
+}
+
+TEST_CASE("a long poll ends with news, with its time, or with the scheduler", "[scheduler]") {
+  Folder folder;
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  Nodes nodes;
+  nodes.Round(*scheduler);
+  NodeReport idle = nodes.worker.Report();
+  idle.set_wait_ms(1);
+  REQUIRE(scheduler->Sync(idle, kTimeout)->worker_jobs_size() == 0);  // its time
+  idle.set_wait_ms(60000);
+  std::thread user([&] { REQUIRE(scheduler->Submit(Job("a", ""), kTimeout).ok()); });
+  auto news = scheduler->Sync(idle, kTimeout);
+  user.join();
+  if (news->worker_jobs_size() == 0) news = scheduler->Sync(idle, kTimeout);
+  REQUIRE(news->worker_jobs_size() == 1);
+  REQUIRE(news->worker_jobs(0).make_index());
+  idle.set_seen_version(news->version());
+  std::thread stopper([&] { scheduler->Stop(); });
+  REQUIRE(absl::IsUnavailable(scheduler->Sync(idle, kTimeout).status()));
+  stopper.join();
+}
+
+TEST_CASE("a record that cannot be read stops the start", "[scheduler]") {
+  auto store = MakeMemoryMetadataStore();
+  REQUIRE(store->Append({{"node/x", "\xff\xff\xff"}}).ok());
+  auto scheduler = Scheduler::Start({.store = std::move(store)});
+  REQUIRE(absl::IsDataLoss(scheduler.status()));
+  REQUIRE(std::string(scheduler.status().message()).find("node/x") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace strata::scheduler

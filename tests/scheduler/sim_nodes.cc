@@ -1,0 +1,312 @@
+#include "tests/scheduler/sim_nodes.h"
+
+#include <algorithm>
+
+namespace strata::scheduler {
+
+void SimServer::Start(uint64_t incarnation) {
+  alive_ = true;
+  incarnation_ = incarnation;
+  session_ = seen_ = 0;
+  open_.clear();
+}
+
+void SimServer::Kill() {
+  alive_ = false;
+  open_.clear();
+}
+
+NodeReport SimServer::Report() const {
+  NodeReport report;
+  report.set_session(session_);
+  report.set_name(name_);
+  report.set_role(SERVER);
+  report.set_incarnation(incarnation_);
+  report.set_data_address(name_);
+  report.set_cores(1);
+  report.set_seen_version(seen_);
+  for (const auto& [id, open] : open_) {
+    ServerJobReport* j = report.add_server_jobs();
+    j->set_job(id);
+    j->set_generation(open.shard.generation);
+    j->set_state(open.state);
+    j->set_min_clock(open.shard.clock);
+    j->set_max_clock(open.shard.clock);
+    j->set_windows(open.shard.applied.size());
+    for (const auto& [number, cut] : open.cuts) *j->add_cuts() = cut;
+  }
+  return report;
+}
+
+void SimServer::Keep(uint64_t job, const Open& open) {
+  if (!job_.memory) logged_[job] = open.shard;
+}
+
+void SimServer::OpenShard(const ServerJobDirective& d) {
+  Open& open = open_[d.job()];
+  open = {};
+  open.shard.generation = d.generation();
+  const auto kept = logged_.find(d.job());
+  if (kept != logged_.end() && kept->second.generation == d.generation()) {
+    open.shard = kept->second;
+    open.state = ServerJobReport::OPEN;
+    return;
+  }
+  if (d.was_open()) {
+    open.state = ServerJobReport::LOST;
+    return;
+  }
+  if (!d.restore_from().empty()) {
+    const auto folder = disk_->find(d.restore_from());
+    const bool whole = folder != disk_->end() && folder->second.complete &&
+                       !folder->second.damaged && !folder->second.files.empty();
+    if (!whole) {
+      open.state = ServerJobReport::LOST;
+      return;
+    }
+    // Every server's file says the same here: all apply everything.
+    open.shard = folder->second.files.begin()->second;
+    open.shard.generation = d.generation();
+  }
+  open.state = ServerJobReport::OPEN;
+  Keep(d.job(), open);
+}
+
+void SimServer::Act(const NodeDirective& directive) {
+  session_ = directive.session();
+  seen_ = directive.version();
+  for (const ServerJobDirective& d : directive.server_jobs()) {
+    if (d.close()) {
+      open_.erase(d.job());
+      logged_.erase(d.job());
+      continue;
+    }
+    auto it = open_.find(d.job());
+    if (it == open_.end() || it->second.shard.generation < d.generation()) OpenShard(d);
+    Open& open = open_[d.job()];
+    if (open.shard.generation != d.generation()) continue;
+    open.told = d;
+    std::set<uint64_t> listed;
+    for (const CutDirective& cut : d.cuts()) listed.insert(cut.cut());
+    for (auto c = open.cuts.begin(); c != open.cuts.end();) {
+      c = listed.count(c->first) > 0 ? std::next(c) : open.cuts.erase(c);
+    }
+    TakeCuts(open);
+  }
+}
+
+void SimServer::Finish(Open& open, const CutDirective& cut) {
+  CutReport& report = open.cuts[cut.cut()];
+  report.set_cut(cut.cut());
+  report.set_state(CutReport::DONE);
+  report.set_step(open.shard.clock);
+  CheckpointFile* file = report.add_files();
+  file->set_name(name_);
+  file->set_first_partition(0);
+  file->set_last_partition(15);
+  file->set_hash_low(1000 + open.shard.clock);
+  for (const auto& [lane, position] : open.marks[cut.cut()]) *report.add_lanes() = position;
+  if (!cut.directory().empty()) (*disk_)[cut.directory()].files[name_] = open.shard;
+}
+
+void SimServer::TakeCuts(Open& open) {
+  if (open.state != ServerJobReport::OPEN) return;
+  for (const CutDirective& cut : open.told.cuts()) {
+    if (open.cuts.count(cut.cut()) > 0) continue;
+    if (job_.windows_per_task > 0) {
+      if (open.marks[cut.cut()].size() == job_.lanes) Finish(open, cut);
+    } else if (open.shard.clock == cut.step()) {
+      Finish(open, cut);
+    } else if (open.shard.clock > cut.step()) {
+      open.cuts[cut.cut()].set_cut(cut.cut());
+      open.cuts[cut.cut()].set_state(CutReport::REFUSED);
+    }
+  }
+}
+
+const SimShard* SimServer::Find(uint64_t job, uint64_t generation) const {
+  auto it = open_.find(job);
+  const bool open = alive_ && it != open_.end() && it->second.state == ServerJobReport::OPEN &&
+                    it->second.shard.generation == generation;
+  return open ? &it->second.shard : nullptr;
+}
+
+bool SimServer::Push(uint64_t job, uint64_t generation, uint64_t step, uint32_t lane) {
+  if (Find(job, generation) == nullptr) return false;
+  Open& open = open_[job];
+  if (step <= open.shard.clock) return true;
+  if (step > open.shard.clock + 1) return false;
+  open.pushed.insert(lane);
+  if (open.pushed.size() < job_.lanes) return true;
+  open.pushed.clear();
+  ++open.shard.clock;
+  Keep(job, open);
+  TakeCuts(open);
+  return true;
+}
+
+bool SimServer::Apply(uint64_t job, uint64_t generation, Window window, uint64_t cut) {
+  if (Find(job, generation) == nullptr) return false;
+  Open& open = open_[job];
+  if (window.first < open.told.closed_below()) return true;  // refused: done by somebody else
+  for (const CutDirective& pending : open.told.cuts()) {
+    // A push after its lane's mark waits until all have marked.
+    if (pending.cut() <= cut && open.cuts.count(pending.cut()) == 0) return false;
+  }
+  open.shard.applied.insert(window);
+  Keep(job, open);
+  return true;
+}
+
+bool SimServer::Mark(uint64_t job, uint64_t generation, uint64_t cut, LanePosition position) {
+  if (Find(job, generation) == nullptr) return false;
+  Open& open = open_[job];
+  bool listed = false;
+  for (const CutDirective& pending : open.told.cuts()) listed |= pending.cut() == cut;
+  if (!listed) return false;
+  open.marks[cut][position.lane()] = position;
+  TakeCuts(open);
+  return true;
+}
+
+void SimWorker::Start(uint64_t incarnation) {
+  alive_ = true;
+  incarnation_ = incarnation;
+  session_ = seen_ = 0;
+  jobs_.clear();
+}
+
+InputIndex SimWorker::Index(uint64_t tasks, uint32_t lines) {
+  InputIndex index;
+  index.add_files()->set_path("train");
+  for (uint64_t i = 0; i < tasks; ++i) index.add_tasks()->set_lines(lines);
+  index.set_lines(tasks * lines);
+  index.mutable_shape()->set_fields(3);
+  return index;
+}
+
+NodeReport SimWorker::Report() const {
+  NodeReport report;
+  report.set_session(session_);
+  report.set_name(name_);
+  report.set_role(WORKER);
+  report.set_incarnation(incarnation_);
+  report.set_seen_version(seen_);
+  for (const auto& [id, held] : jobs_) *report.add_worker_jobs() = held.report;
+  return report;
+}
+
+void SimWorker::Act(const NodeDirective& directive) {
+  session_ = directive.session();
+  seen_ = directive.version();
+  std::set<uint64_t> listed;
+  for (const WorkerJobDirective& d : directive.worker_jobs()) {
+    if (d.close()) continue;
+    listed.insert(d.job());
+    Held& held = jobs_[d.job()];
+    if (held.report.generation() != d.generation()) held = {};
+    held.told = d;
+    held.report.set_job(d.job());
+    held.report.set_generation(d.generation());
+    if (d.make_index()) *held.report.mutable_train_index() = Index(index_tasks, index_lines);
+    std::set<uint64_t> tasks;
+    for (const TaskAssignment& t : d.tasks()) tasks.insert(t.task());
+    auto& done = *held.report.mutable_done_tasks();
+    done.erase(
+        std::remove_if(done.begin(), done.end(), [&](uint64_t t) { return tasks.count(t) == 0; }),
+        done.end());
+    for (auto& [id, lane] : held.lanes) {
+      if (lane.busy && tasks.count(lane.task) == 0) lane = {.marked = lane.marked};
+    }
+    // What is reported as finished is so under this directive only.
+    if (!d.all_tasks_done() && job_.windows_per_task > 0) held.report.set_finished(false);
+  }
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    it = listed.count(it->first) > 0 ? std::next(it) : jobs_.erase(it);
+  }
+}
+
+std::vector<SimServer*> SimWorker::Servers(const Held& held) const {
+  std::vector<SimServer*> servers;
+  for (const std::string& address : held.told.server_addresses()) {
+    auto it = servers_->find(address);
+    if (it == servers_->end()) return {};
+    servers.push_back(&it->second);
+  }
+  return servers;
+}
+
+void SimWorker::Work() {
+  ++turn_;
+  for (auto& [id, held] : jobs_) {
+    if (job_.windows_per_task == 0) {
+      WorkBsp(held);
+    } else if (held.told.all_tasks_done() && held.told.cut() == 0) {
+      held.report.set_finished(true);
+    } else if (held.told.lanes_size() > 0) {
+      const int lane = static_cast<int>(turn_ % held.told.lanes_size());
+      WorkAsync(held, held.told.lanes(lane));
+    }
+  }
+}
+
+void SimWorker::WorkBsp(Held& held) {
+  const std::vector<SimServer*> servers = Servers(held);
+  if (servers.empty() || held.told.lanes_size() == 0) return;
+  const uint64_t job = held.told.job(), generation = held.told.generation();
+  uint64_t clock = ~uint64_t{0};
+  for (SimServer* server : servers) {
+    const SimShard* shard = server->Find(job, generation);
+    if (shard == nullptr) return;
+    clock = std::min(clock, shard->clock);
+  }
+  if (clock == job_.steps) {
+    held.report.set_finished(true);
+    return;
+  }
+  for (uint32_t lane : held.told.lanes()) {
+    for (SimServer* server : servers) server->Push(job, generation, clock + 1, lane);
+  }
+}
+
+void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {
+  const std::vector<SimServer*> servers = Servers(held);
+  if (servers.empty()) return;
+  const uint64_t job = held.told.job(), generation = held.told.generation();
+  Lane& lane = held.lanes[lane_id];
+  const auto& done = held.report.done_tasks();
+  if (!lane.busy) {
+    for (const TaskAssignment& t : held.told.tasks()) {
+      if (t.lane() != lane_id || std::find(done.begin(), done.end(), t.task()) != done.end()) {
+        continue;
+      }
+      lane.task = t.task();
+      lane.next_window = t.first_window();
+      lane.busy = true;
+      break;
+    }
+  }
+  if (held.told.cut() > lane.marked) {
+    LanePosition position;
+    position.set_lane(lane_id);
+    position.set_task(lane.task);
+    position.set_next_window(lane.next_window);
+    for (SimServer* server : servers) {
+      if (!server->Mark(job, generation, held.told.cut(), position)) return;
+    }
+    lane.marked = held.told.cut();
+  }
+  if (!lane.busy) return;
+  if (lane.next_window < job_.windows_per_task) {
+    for (SimServer* server : servers) {
+      if (!server->Apply(job, generation, {lane.task, lane.next_window}, lane.marked)) return;
+    }
+    ++lane.next_window;
+  }
+  if (lane.next_window >= job_.windows_per_task) {
+    held.report.add_done_tasks(lane.task);
+    lane.busy = false;
+  }
+}
+
+}  // namespace strata::scheduler

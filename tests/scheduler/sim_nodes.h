@@ -1,0 +1,137 @@
+// Servers and workers as a ClusterState sees them, simulated in one thread: they report, act on
+// their directives, lose messages, die and come back. What they "train" is only who did what:
+// enough to see a task lost, a step skipped or a checkpoint that does not hold what its manifest
+// says.
+#ifndef STRATA_TESTS_SCHEDULER_SIM_NODES_H_
+#define STRATA_TESTS_SCHEDULER_SIM_NODES_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proto/strata/control.pb.h"
+
+namespace strata::scheduler {
+
+using Window = std::pair<uint64_t, uint64_t>;  // task, window
+
+// What a server holds of a job: bsp a clock, async the windows that took effect.
+struct SimShard {
+  uint64_t generation = 0;
+  uint64_t clock = 0;
+  std::set<Window> applied;
+};
+
+// Checkpoint folders: what each server put there. A folder is a checkpoint when `manifest` says so.
+struct SimFolder {
+  std::map<std::string, SimShard> files;  // by server
+  bool complete = false;
+  bool damaged = false;
+};
+using SimDisk = std::map<std::string, SimFolder>;
+
+struct SimJob {
+  uint32_t lanes = 1;
+  uint64_t steps = 0;             // bsp
+  uint64_t windows_per_task = 0;  // async; 0: bsp
+  bool memory = false;            // durability
+};
+
+class SimServer {
+ public:
+  SimServer(std::string name, SimJob job, SimDisk* disk)
+      : name_(std::move(name)), job_(job), disk_(disk) {}
+
+  bool alive() const { return alive_; }
+  void Start(uint64_t incarnation);
+  void Kill();
+  // The machine is lost: what is on its disk, too.
+  void Wipe() { logged_.clear(); }
+
+  NodeReport Report() const;
+  void Act(const NodeDirective& directive);
+  void Fenced() { session_ = 0; }
+
+  // Data plane; false: refused or not committed, ask again later.
+  bool Push(uint64_t job, uint64_t generation, uint64_t step, uint32_t lane);
+  bool Apply(uint64_t job, uint64_t generation, Window window, uint64_t cut);
+  bool Mark(uint64_t job, uint64_t generation, uint64_t cut, LanePosition position);
+  const SimShard* Find(uint64_t job, uint64_t generation) const;
+  const std::string& name() const { return name_; }
+  uint64_t session() const { return session_; }
+
+ private:
+  struct Open {
+    SimShard shard;
+    std::set<uint32_t> pushed;  // lanes, of step clock + 1
+    ServerJobDirective told;
+    ServerJobReport::State state = ServerJobReport::OPENING;
+    std::map<uint64_t, CutReport> cuts;
+    std::map<uint64_t, std::map<uint32_t, LanePosition>> marks;  // by cut, by lane
+  };
+  void OpenShard(const ServerJobDirective& d);
+  void TakeCuts(Open& open);
+  void Finish(Open& open, const CutDirective& cut);
+  void Keep(uint64_t job, const Open& open);
+
+  std::string name_;
+  SimJob job_;
+  SimDisk* disk_;
+  bool alive_ = false;
+  uint64_t incarnation_ = 0, session_ = 0, seen_ = 0;
+  std::map<uint64_t, Open> open_;
+  std::map<uint64_t, SimShard> logged_;  // survives a kill
+};
+
+class SimWorker {
+ public:
+  SimWorker(std::string name, SimJob job, std::map<std::string, SimServer>* servers)
+      : name_(std::move(name)), job_(job), servers_(servers) {}
+
+  bool alive() const { return alive_; }
+  void Start(uint64_t incarnation);
+  void Kill() { alive_ = false; }
+
+  NodeReport Report() const;
+  void Act(const NodeDirective& directive);
+  void Fenced() { session_ = 0; }
+  // One piece of work.
+  void Work();
+  const std::string& name() const { return name_; }
+  uint64_t session() const { return session_; }
+  static InputIndex Index(uint64_t tasks, uint32_t lines);
+
+  // The input of every job here.
+  uint64_t index_tasks = 4;
+  uint32_t index_lines = 8;
+
+ private:
+  struct Lane {
+    uint64_t task = 0;
+    uint64_t next_window = 0;
+    bool busy = false;
+    uint64_t marked = 0;
+  };
+  struct Held {
+    WorkerJobDirective told;
+    WorkerJobReport report;
+    std::map<uint32_t, Lane> lanes;
+  };
+  void WorkBsp(Held& held);
+  void WorkAsync(Held& held, uint32_t lane_id);
+  std::vector<SimServer*> Servers(const Held& held) const;
+
+  std::string name_;
+  SimJob job_;
+  std::map<std::string, SimServer>* servers_;
+  bool alive_ = false;
+  uint64_t incarnation_ = 0, session_ = 0, seen_ = 0, turn_ = 0;
+  std::map<uint64_t, Held> jobs_;
+};
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_TESTS_SCHEDULER_SIM_NODES_H_

@@ -53,6 +53,30 @@ TEST_CASE("more than one thread takes part", "[ops]") {
   REQUIRE(arrived.load() == 2);
 }
 
+TEST_CASE("a loop ends only when its last body has ended", "[ops]") {
+  const auto team = MakeParallel(2);
+  const auto caller = std::this_thread::get_id();
+  for (int loop = 0; loop < 20; ++loop) {
+    std::atomic<bool> helper_began{false}, caller_ended{false};
+    bool helper_ended = false;
+    team->For(2, [&](size_t) {
+      if (std::this_thread::get_id() == caller) {
+        while (!helper_began.load()) std::this_thread::yield();
+        caller_ended.store(true);
+        return;
+      }
+      helper_began.store(true);
+      while (!caller_ended.load()) std::this_thread::yield();
+      // Long enough for a caller that does not wait to be back in the test.
+      std::atomic<uint64_t> work{0};
+      while (work.fetch_add(1, std::memory_order_relaxed) < 300000) {
+      }
+      helper_ended = true;
+    });
+    REQUIRE(helper_ended);
+  }
+}
+
 TEST_CASE("teams start and end in any state", "[ops]") {
   for (int i = 0; i < 50; ++i) {
     const auto team = MakeParallel(4);

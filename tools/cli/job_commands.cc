@@ -27,7 +27,7 @@ namespace strata {
 namespace {
 
 // How long a question to the scheduler may take.
-constexpr absl::Duration kCallTimeout = absl::Seconds(10);
+constexpr absl::Duration kCallTimeout = absl::Seconds(5);
 
 absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectTo(const std::string& given) {
   absl::StatusOr<std::string> address = SchedulerAddress(given);

@@ -103,7 +103,9 @@ void Store(Message* message, const FieldDescriptor* field, T value,
 
 std::string StoreScalar(const YAML::Node& node, const FieldDescriptor* field, Message* message) {
   const std::string& text = node.Scalar();
-  const bool number = field->cpp_type() != FieldDescriptor::CPPTYPE_STRING;
+  // Protobuf's own JSON writes 64-bit numbers in quotes, so there they are right.
+  const bool number = field->cpp_type() != FieldDescriptor::CPPTYPE_STRING &&
+                      field->cpp_type() != FieldDescriptor::CPPTYPE_UINT64;
   if (number && IsQuoted(node)) {
     return absl::StrCat("expects ", ExpectedOne(field), ", but \"", text,
                         "\" is text; write it without quotes");

@@ -1,0 +1,127 @@
+// The program `strata` itself: exit codes, and which stream says what.
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace {
+
+std::string Folder() {
+  static const std::string folder = [] {
+    std::string name = std::string(std::getenv("TEST_TMPDIR")) + "/strata_XXXXXX";
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    return name;
+  }();
+  return folder;
+}
+
+std::string Read(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Result {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+// Runs strata with arguments as a shell splits them, in a folder of its own.
+Result Run(const std::string& arguments, const std::string& input = "/dev/null") {
+  const std::string program = std::string(std::getenv("TEST_SRCDIR")) + "/strata/tools/cli/strata";
+  const std::string command = "cd '" + Folder() + "' && XDG_CONFIG_HOME='" + Folder() +
+                              "/config' '" + program + "' " + arguments + " >out 2>err <" + input;
+  Result result;
+  const int status = std::system(command.c_str());
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000;
+  result.out = Read(Folder() + "/out");
+  result.err = Read(Folder() + "/err");
+  return result;
+}
+
+void Write(const std::string& name, const std::string& text) {
+  std::ofstream(Folder() + "/" + name) << text;
+}
+
+constexpr char kJob[] =
+    "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\n"
+    "spec: {data: {format: criteo, train: [gone.tsv]}, model: {type: lr}}\n";
+
+TEST_CASE("data are on stdout, messages on stderr", "[strata]") {
+  const Result version = Run("version");
+  CHECK(version.exit_code == 0);
+  CHECK(version.out.find("strata ") == 0);
+  CHECK(version.err.empty());
+  CHECK(Run("version --json").out.find("{\"version\":\"") == 0);
+  const Result wrong = Run("trian");
+  CHECK(wrong.exit_code == 2);
+  CHECK(wrong.out.empty());
+  CHECK(wrong.err.find("did you mean 'train'?") != std::string::npos);
+  CHECK(Run("").exit_code == 2);
+  CHECK(Run("--help").exit_code == 0);
+}
+
+TEST_CASE("a bad job file is exit code 2 in every command that reads one", "[strata]") {
+  Write("bad.yaml", "apiVersion: strata/v1\nspec:\n  trainning: {}\n");
+  for (const char* command : {"train", "validate", "submit"}) {
+    const Result r = Run(std::string(command) + " -f bad.yaml");
+    CHECK(r.exit_code == 2);
+    CHECK(r.out.empty());
+    CHECK(r.err ==
+          "strata: bad.yaml:3:3: spec: unknown field 'trainning'; did you mean 'training'?\n");
+  }
+  CHECK(Run("train -f none.yaml").err == "strata: none.yaml: No such file or directory\n");
+}
+
+TEST_CASE("validate names data files that cannot be used", "[strata]") {
+  Write("job.yaml", kJob);
+  const Result r = Run("validate -f job.yaml");
+  CHECK(r.exit_code == 2);
+  CHECK(r.err ==
+        "strata: spec.data.train[0]: " + Folder() + "/gone.tsv: No such file or directory\n");
+  Write("gone.tsv", "");
+  CHECK(Run("validate -f job.yaml").err ==
+        "strata: spec.data.train[0]: " + Folder() + "/gone.tsv: is empty\n");
+  Write("gone.tsv", "1\n");
+  const Result right = Run("validate -f job.yaml --json");
+  CHECK(right.exit_code == 0);
+  CHECK(right.err == "job.yaml is right\n");
+  // What it prints is a job file again.
+  Write("again.json", right.out);
+  CHECK(Run("validate -f again.json --json").out == right.out);
+  CHECK(Run("validate -f - --json", "again.json").out == right.out);
+}
+
+TEST_CASE("without a cluster commands say so; a silent address is exit code 3", "[strata]") {
+  Write("gone.tsv", "1\n");
+  Write("job.yaml", kJob);
+  const std::string none =
+      "strata: no cluster is known here; start one with 'strata up', or name one with --scheduler "
+      "HOST:PORT\n";
+  for (const char* command : {"list", "status", "status j", "cancel j", "submit -f job.yaml",
+                              "checkpoint create j", "predict --job j x.tsv"}) {
+    const Result r = Run(command);
+    CHECK(r.exit_code == 2);
+    CHECK(r.err == none);
+  }
+  // Nothing listens on port 1 of loopback.
+  const Result silent = Run("list --scheduler 127.0.0.1:1");
+  CHECK(silent.exit_code == 3);
+  CHECK(silent.err.find("127.0.0.1:1") != std::string::npos);
+  CHECK(Run("down").exit_code == 2);
+  CHECK(Run("logs").exit_code == 2);
+}
+
+TEST_CASE("predict and checkpoint name what they do not find", "[strata]") {
+  CHECK(Run("predict x.tsv").err ==
+        "strata: predict: give --checkpoint DIR or --job JOB (one of them)\n");
+  CHECK(Run("checkpoint list nowhere").err == "strata: nowhere: no such folder\n");
+  const Result verify = Run("checkpoint verify nowhere");
+  CHECK(verify.exit_code == 2);
+  CHECK(verify.err.find("nowhere") != std::string::npos);
+}
+
+}  // namespace

@@ -1,0 +1,231 @@
+#include "server/server.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/core/message_codec.h"
+#include "proto/runtime/inproc_transport.h"
+#include "tests/server/shard_fixture.h"
+
+namespace strata::server {
+namespace {
+
+// A scheduler that says what the test wants, and tells it what servers report.
+class ScriptedScheduler : public SchedulerClient {
+ public:
+  absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration) override {
+    absl::MutexLock lock(&mu_);
+    ++calls_;
+    last_ = report;
+    if (fence_) {
+      fence_ = false;
+      return absl::UnauthenticatedError("fenced");
+    }
+    if (!reachable_) return absl::UnavailableError("no scheduler");
+    NodeDirective d = directive_;
+    if (report.session() == 0) ++session_;
+    d.set_session(session_);
+    d.set_lease_ms(1000);
+    return d;
+  }
+  absl::StatusOr<SubmitReply> Submit(const SubmitRequest&, absl::Duration) override { return No(); }
+  absl::StatusOr<JobStatus> GetJob(const JobRef&, absl::Duration) override { return No(); }
+  absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override { return No(); }
+  absl::StatusOr<JobStatus> CancelJob(const JobRef&, absl::Duration) override { return No(); }
+  absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest&,
+                                                         absl::Duration) override {
+    return No();
+  }
+  absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override { return No(); }
+
+  void Say(NodeDirective directive) {
+    absl::MutexLock lock(&mu_);
+    directive_ = std::move(directive);
+  }
+  void Fence() {
+    absl::MutexLock lock(&mu_);
+    fence_ = true;
+  }
+  void SetReachable(bool reachable) {
+    absl::MutexLock lock(&mu_);
+    reachable_ = reachable;
+  }
+  // Waits for a report that `want` likes; fails the test after a minute.
+  NodeReport Await(const std::function<bool(const NodeReport&)>& want) {
+    absl::MutexLock lock(&mu_);
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return want(last_); };
+    REQUIRE(mu_.AwaitWithTimeout(absl::Condition(&there), absl::Minutes(1)));
+    return last_;
+  }
+  void AwaitCalls(uint64_t more) {
+    absl::MutexLock lock(&mu_);
+    const uint64_t target = calls_ + more;
+    const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return calls_ >= target; };
+    REQUIRE(mu_.AwaitWithTimeout(absl::Condition(&there), absl::Minutes(1)));
+  }
+
+ private:
+  static absl::Status No() { return absl::UnimplementedError("not in this test"); }
+  absl::Mutex mu_;
+  NodeReport last_ ABSL_GUARDED_BY(mu_);
+  NodeDirective directive_ ABSL_GUARDED_BY(mu_);
+  uint64_t session_ ABSL_GUARDED_BY(mu_) = 10;
+  uint64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool fence_ ABSL_GUARDED_BY(mu_) = false;
+  bool reachable_ ABSL_GUARDED_BY(mu_) = true;
+};
+
+ServerJobDirective* AddJob(NodeDirective& directive, const std::string& durability) {
+  ServerJobDirective* job = directive.add_server_jobs();
+  job->set_job(1);
+  job->set_generation(1);
+  job->set_map_epoch(3);
+  job->mutable_shape()->set_fields(5);
+  ShardAssignment* shard = job->add_shards();
+  shard->set_last_partition(15);
+  TrainingJob& spec = *job->mutable_spec();
+  spec.set_api_version("strata/v1");
+  spec.set_kind("TrainingJob");
+  spec.mutable_metadata()->set_name("job");
+  spec.mutable_spec()->mutable_data()->set_format("libfm");
+  spec.mutable_spec()->mutable_data()->add_train("x");
+  spec.mutable_spec()->mutable_model()->set_type("lr");
+  spec.mutable_spec()->mutable_training()->set_lanes(1);
+  spec.mutable_spec()->mutable_storage()->set_partitions(16);
+  spec.mutable_spec()->mutable_storage()->set_durability(durability);
+  return job;
+}
+
+bool HasState(const NodeReport& r, ServerJobReport::State state) {
+  return r.server_jobs_size() == 1 && r.server_jobs(0).state() == state;
+}
+
+absl::Status OpenSession(DataTransport& transport, const std::string& address) {
+  wire::OpenSessionRequest request;
+  request.header = {JobId(1), SessionId(5), Generation(1), MapEpoch(3)};
+  return transport.Connect(address)
+      ->CallAndWait(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest(request),
+                    absl::Seconds(30))
+      .status();
+}
+
+struct Cluster {
+  TempFolder folder;
+  ScriptedScheduler scheduler;
+  std::unique_ptr<DataTransport> transport = MakeInProcTransport();
+  ServerOptions Options() {
+    ServerOptions o;
+    o.name = "s";
+    o.scheduler = &scheduler;
+    o.transport = transport.get();
+    o.listen_address = "s";
+    o.directory = folder.path() + "/s";
+    o.threads = 2;
+    return o;
+  }
+};
+
+TEST_CASE("registers, opens a job, serves it, survives fencing, closes it", "[server]") {
+  Cluster c;
+  auto server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  const std::string address = (*server)->address();
+  REQUIRE(absl::IsNotFound(OpenSession(*c.transport, address)));
+  NodeDirective directive;
+  AddJob(directive, "logged");
+  c.scheduler.Say(directive);
+  const NodeReport open =
+      c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+  REQUIRE(open.role() == NodeRole::SERVER);
+  REQUIRE(open.data_address() == address);
+  REQUIRE(OpenSession(*c.transport, address).ok());
+  REQUIRE(std::filesystem::exists(c.folder.path() + "/s/job-1/generation-1/OPEN"));
+
+  c.scheduler.Say({});
+  c.scheduler.Fence();
+  c.scheduler.Await([&](const NodeReport& r) { return r.session() > open.session(); });
+  REQUIRE(absl::IsNotFound(OpenSession(*c.transport, address)));  // not before it is named again
+  c.scheduler.Say(directive);
+  c.scheduler.AwaitCalls(3);
+  REQUIRE(OpenSession(*c.transport, address).ok());
+
+  c.scheduler.SetReachable(false);
+  c.scheduler.AwaitCalls(2);
+  REQUIRE(OpenSession(*c.transport, address).ok());  // a running job needs no scheduler
+  c.scheduler.SetReachable(true);
+
+  directive.mutable_server_jobs(0)->set_close(true);
+  c.scheduler.Say(directive);
+  c.scheduler.Await([](const NodeReport& r) { return r.server_jobs_size() == 0; });
+  REQUIRE_FALSE(std::filesystem::exists(c.folder.path() + "/s/job-1"));
+  REQUIRE(absl::IsNotFound(OpenSession(*c.transport, address)));
+}
+
+TEST_CASE("after a restart: logged is open again, memory is lost", "[server]") {
+  Cluster c;
+  const std::string durability = GENERATE("logged", "memory");
+  NodeDirective directive;
+  ServerJobDirective* job = AddJob(directive, durability);
+  c.scheduler.Say(directive);
+  auto server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  const NodeReport first =
+      c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+  server->reset();
+  job->set_was_open(true);
+  c.scheduler.Say(directive);
+  server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  const auto want = durability == "logged" ? ServerJobReport::OPEN : ServerJobReport::LOST;
+  // The first server's last report is still there until the second one's: tell them apart.
+  const NodeReport report = c.scheduler.Await([&](const NodeReport& r) {
+    return r.incarnation() != first.incarnation() && r.server_jobs_size() == 1 &&
+           r.server_jobs(0).state() != ServerJobReport::OPENING;
+  });
+  REQUIRE(HasState(report, want));
+}
+
+TEST_CASE("a new generation replaces the old one; what can never open fails", "[server]") {
+  Cluster c;
+  NodeDirective directive;
+  ServerJobDirective* job = AddJob(directive, "logged");
+  c.scheduler.Say(directive);
+  auto server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+  job->set_generation(2);
+  c.scheduler.Say(directive);
+  c.scheduler.Await([](const NodeReport& r) {
+    return HasState(r, ServerJobReport::OPEN) && r.server_jobs(0).generation() == 2;
+  });
+  REQUIRE_FALSE(std::filesystem::exists(c.folder.path() + "/s/job-1/generation-1"));
+  REQUIRE(absl::IsFailedPrecondition(OpenSession(*c.transport, (*server)->address())));
+  job->set_generation(3);
+  job->mutable_spec()->mutable_spec()->mutable_storage()->set_dram_bytes_per_server("100");
+  c.scheduler.Say(directive);
+  const NodeReport failed =
+      c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::FAILED); });
+  REQUIRE(failed.server_jobs(0).message().find("dramBytesPerServer") != std::string::npos);
+}
+
+TEST_CASE("a folder in use, a name taken and a folder that cannot be are told", "[server]") {
+  Cluster c;
+  auto server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  REQUIRE(absl::IsFailedPrecondition(Server::Start(c.Options()).status()));
+  ServerOptions taken = c.Options();
+  taken.directory += "2";
+  REQUIRE(absl::IsAlreadyExists(Server::Start(taken).status()));
+  ServerOptions bad = c.Options();
+  bad.directory = "/dev/null/x";
+  REQUIRE(absl::IsPermissionDenied(Server::Start(bad).status()));
+}
+
+}  // namespace
+}  // namespace strata::server

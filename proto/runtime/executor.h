@@ -9,7 +9,8 @@
 
 namespace strata {
 
-// Runs closures. Thread-safe. A closure may post more.
+// Runs closures. Thread-safe. A closure may post more. Queues have no bound of their own: who posts
+// bounds what he posts (calls in flight, batches of a pipeline).
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -20,7 +21,8 @@ class Executor {
 std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name);
 
 // Closures posted to one Serial run one at a time, in order, on `base` (which must outlive it; the
-// destructor waits until nothing of this queue runs or waits). A shard's single writer.
+// destructor waits until nothing of this queue runs or waits, so it is not to be called from one of
+// its own closures, nor where a ManualExecutor still has to run some). A shard's single writer.
 std::unique_ptr<Executor> MakeSerial(Executor* base);
 
 // Runs nothing by itself: tests call RunOne / RunAll from their own thread.

@@ -25,13 +25,21 @@ Json EvaluationJson(const EvaluationResult& e) {
               {"calibration", Finite(e.calibration())}};
 }
 
+// Over the whole training once it has ended, over the last moments before.
+double ExamplesPerSecond(const JobStatus& s) {
+  if (IsFinal(s.state()) && s.train_seconds() > 0) {
+    return static_cast<double>(s.examples()) / s.train_seconds();
+  }
+  return s.examples_per_second();
+}
+
 Json ToJson(const JobStatus& s) {
   const bool evaluated = s.has_result() && s.result().examples() > 0;
   Json json{{"job", s.job()}, {"name", s.name()}, {"state", StateName(s.state())}};
   json["auc"] = evaluated ? Finite(s.result().auc()) : Json(nullptr);
   json["logloss"] = evaluated ? Finite(s.result().logloss()) : Json(nullptr);
   json["examples"] = s.examples();
-  json["examplesPerSecond"] = Finite(s.examples_per_second());
+  json["examplesPerSecond"] = Finite(ExamplesPerSecond(s));
   json["trainSeconds"] = Finite(s.train_seconds());
   json["modelHash"] = TextOrNull(s.model_hash());
   json["step"] = s.step();
@@ -139,8 +147,7 @@ std::string JobSummary(const JobStatus& s) {
   if (s.train_seconds() > 0) {
     absl::StrAppend(&text, "  trained on ", WithCommas(s.examples()), " examples in ",
                     Duration(s.train_seconds()), ", ",
-                    WithCommas(std::llround(std::max(0.0, s.examples_per_second()))),
-                    " examples/s\n");
+                    WithCommas(std::llround(std::max(0.0, ExamplesPerSecond(s)))), " examples/s\n");
   }
   if (s.bad_lines() > 0) {
     absl::StrAppend(&text, "  ", WithCommas(s.bad_lines()), " bad lines were skipped\n");
@@ -181,7 +188,7 @@ std::string JobTable(const ListJobsReply& jobs) {
   for (const JobStatus& s : jobs.jobs()) {
     rows.push_back({absl::StrCat(s.job()), s.name(), StateName(s.state()),
                     Share(s.step(), s.total_steps()), WithCommas(s.examples()),
-                    WithCommas(std::llround(std::max(0.0, s.examples_per_second()))), Quality(s)});
+                    WithCommas(std::llround(std::max(0.0, ExamplesPerSecond(s)))), Quality(s)});
   }
   return Table(rows);
 }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "storage/table_batch.h"
 
 namespace strata::storage {

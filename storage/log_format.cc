@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "proto/core/checksum.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
 #include "storage/byte_codec.h"
 
 namespace strata::storage::log_format {

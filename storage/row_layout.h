@@ -11,6 +11,7 @@
 
 #include "ops/initializer.h"
 #include "ops/optimizer.h"
+#include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
 
 namespace strata::storage {

@@ -100,9 +100,9 @@ TEST_CASE("a tiered table does what the oracle says, at every limit", "[storage]
   uint32_t table = 0;  // 10^6 operations at a middling limit, fewer at the slower ends
   for (Spread spread : {Spread::kUniform, Spread::kClustered}) {
     for (const Shape& shape :
-         {Shape{72, MinimumDramBytes(72), 200'000},
-          Shape{72, 100'000, spread == Spread::kUniform ? 1'000'000u : 300'000u},
-          Shape{3080, uint64_t{1} << 20, 150'000}, Shape{8, uint64_t{1} << 20, 150'000}}) {
+         {Shape{72, MinimumDramBytes(72), 50'000},
+          Shape{72, 100'000, spread == Spread::kUniform ? 1'000'000u : 200'000u},
+          Shape{3080, uint64_t{1} << 20, 150'000}, Shape{8, uint64_t{1} << 20, 80'000}}) {
       TieredOptions options{.table = TableId(table++),
                             .row_bytes = shape.row_bytes,
                             .spread = spread,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "google/protobuf/repeated_field.h"
 #include "proto/strata/control.pb.h"
 
 namespace strata::scheduler {

@@ -4,6 +4,7 @@
 #define STRATA_SCHEDULER_SCHEDULER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,9 @@ struct SchedulerOptions {
   // A thread calls Tick this often; zero: nobody does but the caller (tests).
   absl::Duration tick_interval = absl::Milliseconds(100);
   std::string version = "strata";
+  // Gets lines of the form "event key=value ...": what happens to jobs and nodes. May be empty; is
+  // called under a lock and must not block or call back.
+  std::function<void(const std::string&)> log;
 };
 
 // What a scrape shows.

@@ -71,7 +71,9 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
   auto store = OpenRocksMetadataStore(absl::StrCat(flags.directory, "/metadata"));
   if (!store.ok()) return store.status();
   auto scheduler =
-      Scheduler::Start({.store = *std::move(store), .lease = absl::Milliseconds(flags.lease_ms)});
+      Scheduler::Start({.store = *std::move(store),
+                        .lease = absl::Milliseconds(flags.lease_ms),
+                        .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   auto service = SchedulerService::Start(

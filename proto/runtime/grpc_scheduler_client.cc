@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/runtime/grpc_server.h"

@@ -6,6 +6,8 @@
 #include <memory>
 #include <random>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "scheduler/cluster_state.h"
 #include "tests/scheduler/sim_nodes.h"
 
@@ -347,7 +349,7 @@ void SurviveFaults(uint64_t first_seed, uint64_t seeds) {
 }
 
 TEST_CASE("a job survives kills, lost messages and restarts of the scheduler", "[scheduler][sim]") {
-  SurviveFaults(0, 1000);
+  SurviveFaults(0, 600);
 }
 
 TEST_CASE("the same for many more seeds", "[.][long][scheduler][sim]") {

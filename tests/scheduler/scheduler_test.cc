@@ -260,6 +260,15 @@ TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {
     create.set_wait_ms(20000);
     made = scheduler->CreateCheckpoint(create, kTimeout);
   });
+  // The server hears of the cut by a poll that waits; only then does training go on.
+  for (int cuts = 0; cuts == 0;) {
+    NodeReport poll = nodes.servers.at("s0").Report();
+    poll.set_wait_ms(20000);
+    auto told = scheduler->Sync(poll, kTimeout);
+    REQUIRE(told.ok());
+    nodes.servers.at("s0").Act(*told);
+    cuts = told->server_jobs(0).cuts_size();
+  }
   nodes.Until(*scheduler, [&] { return !Get(*scheduler, "a").checkpoint().empty(); });
   user.join();
   INFO(made.status());

@@ -13,9 +13,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
 #include "proto/runtime/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/image_files.h"
+#include "server/table_memory.h"
 #include "storage/rocks_tier.h"
 #include "storage/shard_file.h"
 

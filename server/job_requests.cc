@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/message_codec.h"
 #include "proto/core/position.h"

@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "proto/core/ids.h"
@@ -46,9 +49,23 @@ class PreImages {
   };
 
  private:
+  // resize() leaves new floats as they are: the caller of Extend writes them.
+  struct Uninitialised : std::allocator<float> {
+    template <typename U>
+    struct rebind {
+      using other = Uninitialised;
+    };
+    template <typename U>
+    void construct(U*) noexcept {}
+    template <typename U, typename V>
+    void construct(U* at, V&& value) {
+      ::new (static_cast<void*>(at)) U(std::forward<V>(value));
+    }
+  };
+
   uint32_t dim_;
   std::vector<Position> positions_;
-  std::vector<float> weights_;
+  std::vector<float, Uninitialised> weights_;
 };
 
 }  // namespace strata::server

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/core/ids.h"
 #include "server/table_sums.h"
 
 namespace strata::server {

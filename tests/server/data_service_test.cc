@@ -1,5 +1,6 @@
 #include "server/data_service.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
@@ -9,8 +10,11 @@
 #include <utility>
 
 #include "proto/core/message_codec.h"
+#include "proto/runtime/executor.h"
 #include "proto/runtime/failpoints.h"
+#include "server/deadline_timer.h"
 #include "server/job_opening.h"
+#include "server/server_job.h"
 #include "tests/server/shard_fixture.h"
 
 namespace strata::server {

@@ -3,6 +3,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/options.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
@@ -73,6 +74,16 @@ absl::Status Translate(const rocksdb::Status& s, absl::string_view action,
   return absl::UnavailableError(text);
 }
 
+// RocksDB's own recovery from a full disk looks every few seconds and turns Resume away meanwhile;
+// ours is the next write.
+class ManualRecovery final : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
+};
+
 rocksdb::Options MakeOptions(const RocksTierOptions& options) {
   rocksdb::Options out;
   out.create_if_missing = true;
@@ -85,6 +96,7 @@ rocksdb::Options MakeOptions(const RocksTierOptions& options) {
   out.keep_log_file_num = 2;
   out.max_log_file_size = size_t{1} << 20;
   out.avoid_flush_during_shutdown = true;  // what Sync did not save need not be saved
+  out.listeners.push_back(std::make_shared<ManualRecovery>());
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
   table.block_size = options.block_bytes;

@@ -1,0 +1,101 @@
+#include "storage/rocks_tier.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/storage/small_disk.h"
+#include "tests/storage/temp_folder.h"
+
+namespace strata::storage {
+namespace {
+
+constexpr size_t kRowBytes = 1000;
+
+absl::Status WriteRows(RowTier& tier, uint64_t first, uint64_t count, uint8_t value) {
+  const std::vector<uint8_t> row(kRowBytes, value);
+  std::vector<Position> positions;
+  for (uint64_t i = 0; i < count; ++i) positions.push_back(Position((first + i) << 40));
+  const std::vector<const uint8_t*> rows(count, row.data());
+  return tier.Write(TableId(1), positions, rows, kRowBytes);
+}
+
+uint64_t CountRows(RowTier& tier) {
+  uint64_t rows = 0;
+  auto cursor = tier.NewCursor(TableId(1), Position(0), Position(~0ull), kRowBytes);
+  for (; cursor->Valid(); cursor->Next()) ++rows;
+  CHECK(cursor->status().ok());
+  return rows;
+}
+
+TEST_CASE("a full disk is named, loses no accepted row, and passes", "[storage][rocks]") {
+  TempFolder folder;
+  SmallDisk disk(folder.path() + "/disk", 24 << 20);
+  if (!disk.mounted()) {
+    WARN("skipped: " << disk.reason());
+    return;
+  }
+  const std::string ballast = disk.path() + "/ballast";
+  std::ofstream(ballast) << std::string(16 << 20, 'x');
+  auto tier = OpenRocksTier(
+      {.directory = disk.path() + "/ssd", .partitions = 4, .memtable_bytes = 256 << 10});
+  REQUIRE(tier.ok());
+  absl::Status s;
+  uint64_t accepted = 0;
+  while (s.ok() && accepted < 40'000) {
+    s = WriteRows(**tier, accepted, 100, 1);
+    if (s.ok()) accepted += 100;
+  }
+  REQUIRE(s.code() == absl::StatusCode::kResourceExhausted);
+  CHECK(std::string(s.message()).find(disk.path()) != std::string::npos);
+  CHECK(CountRows(**tier) >= accepted);
+  std::filesystem::remove(ballast);
+  for (uint64_t more = 0; more < 2000; more += 100) {
+    s = WriteRows(**tier, accepted + more, 100, 2);
+    if (!s.ok()) FAIL(s.ToString());
+  }
+  CHECK(CountRows(**tier) == accepted + 2000);
+}
+
+TEST_CASE("partitions are deleted whole, of all tables", "[storage][rocks]") {
+  TempFolder folder;
+  auto tier = OpenRocksTier({.directory = folder.path(), .partitions = 4});
+  REQUIRE(tier.ok());
+  std::vector<uint8_t> row(8, 3);
+  const std::vector<const uint8_t*> rows(4, row.data());
+  std::vector<Position> positions;
+  for (uint64_t p = 0; p < 4; ++p) positions.push_back(Position((p + 1) * (1ull << 62) - 1));
+  for (uint32_t table : {0u, 5u}) {
+    REQUIRE((*tier)->Write(TableId(table), positions, rows, 8).ok());
+  }
+  REQUIRE((*tier)->DeletePartitions(PartitionId(1), PartitionId(2)).ok());
+  for (uint32_t table : {0u, 5u}) {
+    std::vector<size_t> found;
+    REQUIRE((*tier)
+                ->Read(TableId(table), positions, 8,
+                       [&](size_t i, const uint8_t*) { found.push_back(i); })
+                .ok());
+    CHECK(found == std::vector<size_t>{0, 3});
+  }
+  CHECK((*tier)->Read(TableId(0), positions, 12, [](size_t, const uint8_t*) {}).code() ==
+        absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("a folder in use and wrong options are refused", "[storage][rocks]") {
+  TempFolder folder;
+  auto tier = OpenRocksTier({.directory = folder.path(), .partitions = 4});
+  REQUIRE(tier.ok());
+  CHECK(OpenRocksTier({.directory = folder.path(), .partitions = 4, .mode = OpenMode::kKeep})
+            .status()
+            .code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(OpenRocksTier({.directory = folder.path(), .partitions = 3}).status().code() ==
+        absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace strata::storage

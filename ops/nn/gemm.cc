@@ -1,5 +1,7 @@
 #include "ops/nn/gemm.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +13,8 @@ namespace {
 // Rows of k per block: a panel's block (kBlockK x 32 floats) and the rows of A that meet it stay in
 // the first level cache.
 constexpr size_t kBlockK = 256;
-constexpr size_t kLineFloats = 16;  // of a cache line
+constexpr size_t kHugePage = size_t{2} << 20;  // bytes
+constexpr size_t kLineFloats = 16;             // of a cache line
 // Tiles of rows that one task of Gemm takes.
 constexpr size_t kTaskTiles = 8;
 
@@ -43,10 +46,13 @@ void AlignedFloats::Free::operator()(float* p) const { std::free(p); }
 
 float* AlignedFloats::Reserve(size_t n) {
   if (n > capacity_ || data_ == nullptr) {
-    const size_t bytes = (std::max<size_t>(n, 16) * sizeof(float) + 63) / 64 * 64;
+    // Large memory on huge pages: tiles walk many rows at once, each on a page of its own.
+    const size_t align = n * sizeof(float) >= kHugePage ? kHugePage : 64;
+    const size_t bytes = (std::max<size_t>(n, 16) * sizeof(float) + align - 1) / align * align;
     data_.reset();
-    data_.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
+    data_.reset(static_cast<float*>(std::aligned_alloc(align, bytes)));
     if (data_ == nullptr) throw std::bad_alloc();
+    if (align == kHugePage) madvise(data_.get(), bytes, MADV_HUGEPAGE);  // a hint: may be refused
     capacity_ = bytes / sizeof(float);
   }
   return data_.get();

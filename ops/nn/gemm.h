@@ -22,7 +22,8 @@ namespace strata::ops {
 // The kernel of an instruction set; ActiveIsaLevel() names the one to use.
 const GemmKernel& GemmKernelOf(IsaLevel level);
 
-// Memory on a cache line that grows and is reused. Contents are lost when it grows.
+// Memory on a cache line (large: on huge pages) that grows and is reused. Contents are lost when it
+// grows.
 class AlignedFloats {
  public:
   // At least n floats. Any thread, one at a time.

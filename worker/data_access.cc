@@ -14,6 +14,7 @@ class FileAccess : public DataAccess {
   }
   absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec& spec, const InputIndex& index,
                                                     const DataShape& shape) override {
+    if (absl::Status s = CheckFingerprints(index); !s.ok()) return s;
     return OpenFileBatchSource(spec, index, shape);
   }
 };

@@ -21,7 +21,8 @@ class DataAccess {
   // The index pass (worker/data/index.h).
   virtual absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data,
                                                 const std::vector<std::string>& files) = 0;
-  // `shape` is that of the training input, also for the eval files.
+  // `shape` is that of the training input, also for the eval files. FAILED_PRECONDITION: a file is
+  // not what was indexed.
   virtual absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec& spec,
                                                             const InputIndex& index,
                                                             const DataShape& shape) = 0;

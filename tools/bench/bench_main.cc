@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "proto/runtime/allocator.h"
+#include "tools/bench/echo_server.h"
 #include "tools/bench/figure.h"
 #include "tools/bench/parse_bench.h"
 #include "tools/bench/train_bench.h"
@@ -75,11 +76,17 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--baselines", options.baselines, "Folder of peer programs, run in turn with ours")
       ->check(CLI::ExistingDirectory);
+  std::string echo;
+  size_t echo_reply = 0;
+  app.add_option("--echo", echo)
+      ->group("");  // hidden: the transport's limit runs this program again
+  app.add_option("--echo-reply", echo_reply)->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
+  if (!echo.empty()) return strata::bench::RunEchoServer(echo, echo_reply);
   if (list) return strata::bench::List();
   if (names.empty()) {
     for (const auto& b : strata::bench::All()) names.push_back(b.name);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tools/generate/criteo_generator.h"
 #include "worker/data/parse_throughput.h"
@@ -46,7 +47,10 @@ absl::Status RunParse(const BenchOptions& o, const Report& report) {
     DataSpec data;
     data.set_format("criteo");
     data.set_integer_features(features);
-    auto parser = MakeLineParser(data, "", 0);
+    DataShape shape;
+    shape.set_fields(HasBuckets(data) ? 39 : 26);
+    shape.set_numeric(HasBuckets(data) ? 0 : 13);
+    auto parser = MakeLineParser(data, shape, "", 0);
     if (!parser.ok()) return parser.status();
     std::vector<double> ours, limits;
     for (int round = 0; round < o.rounds; ++round) {

@@ -9,8 +9,8 @@
 namespace strata::bench {
 
 // 10 million rows of 16 floats in DRAM, 100,000 distinct keys a request, 4 requests in flight.
-// The limit is the same messages over the same transport with nothing done to them. The peer's figures
-// are those of ps-lite on another machine (constants, stated in RESULTS.md).
+// The limit is the same messages over the same transport with nothing done to them. The peer's
+// figures are those of ps-lite on another machine (constants, stated in RESULTS.md).
 std::vector<NamedBenchmark> WireBenchmarks();
 
 }  // namespace strata::bench

@@ -1,0 +1,219 @@
+#include "tools/bench/wire_cluster.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/core/job_spec.h"
+#include "proto/runtime/grpc_transport.h"
+#include "proto/strata/control.pb.h"
+#include "scheduler/memory_metadata_store.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/scheduler_service.h"
+
+extern char** environ;
+
+namespace strata::bench {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+std::string ServerBinary() {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  return (self.parent_path().parent_path().parent_path() / "server" / "strata-server").string();
+}
+
+TrainingJob MakeJob(const std::string& durability, uint32_t dim) {
+  TrainingJob job;
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("bench-wire");
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("libfm");
+  spec.mutable_data()->add_train("memory");
+  spec.mutable_model()->set_type("fm");
+  spec.mutable_model()->set_embedding_dim(dim - 1);  // and one weight
+  spec.mutable_optimizer()->mutable_sparse()->set_type("sgd");
+  spec.mutable_training()->set_mode("async");
+  spec.mutable_training()->set_lanes(1);
+  spec.mutable_storage()->set_durability(durability);
+  spec.mutable_storage()->set_log_bytes_per_server("4GiB");
+  return job;
+}
+
+class Cluster : public WireCluster {
+ public:
+  Cluster(std::string directory, uint32_t dim)
+      : directory_(std::move(directory)), dim_(dim), transport_(MakeGrpcTransport({})) {}
+
+  absl::Status Open(const std::string& durability) {
+    scheduler::SchedulerOptions options;
+    options.store = scheduler::MakeMemoryMetadataStore();
+    auto scheduler = scheduler::Scheduler::Start(std::move(options));
+    if (!scheduler.ok()) return scheduler.status();
+    scheduler_ = *std::move(scheduler);
+    scheduler::SchedulerServiceOptions service;
+    service.scheduler = scheduler_.get();
+    auto started = scheduler::SchedulerService::Start(service);
+    if (!started.ok()) return started.status();
+    service_ = *std::move(started);
+    auto server = ChildProcess::Start({ServerBinary(), "--scheduler", service_->address(), "--name",
+                                       "server-0", "--dir", directory_ + "/server"});
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+    return Submit(durability);
+  }
+
+  DataChannel& channel() override { return *channel_; }
+  const ModelTables& tables() const override { return *tables_; }
+  const ShardMap& shards() const override { return *map_; }
+  wire::Header header() const override { return header_; }
+  double ServerCpuSeconds() const override { return server_->CpuSeconds(); }
+
+ private:
+  absl::Status Submit(const std::string& durability) {
+    SubmitRequest submit;
+    *submit.mutable_job() = MakeJob(durability, dim_);
+    if (absl::Status s = ResolveJob(*submit.mutable_job()); !s.ok()) return s;
+    submit.set_request_id("bench");
+    if (auto s = scheduler_->Submit(submit, kPatience); !s.ok()) return s.status();
+    NodeReport report;
+    report.set_name("worker-0");
+    report.set_role(WORKER);
+    report.set_incarnation(1);
+    report.set_wait_ms(50);
+    const absl::Time give_up = absl::Now() + kPatience;
+    while (absl::Now() < give_up) {
+      auto directive = scheduler_->Sync(report, kPatience);
+      if (!directive.ok()) return directive.status();
+      report.set_session(directive->session());
+      report.set_seen_version(directive->version());
+      report.clear_worker_jobs();
+      for (const WorkerJobDirective& job : directive->worker_jobs()) {
+        if (job.make_index()) AnswerIndex(job, report.add_worker_jobs());
+        if (job.shards_size() > 0 && job.server_addresses_size() == 1 &&
+            !job.server_addresses(0).empty()) {
+          return Connect(job, directive->session());
+        }
+      }
+    }
+    return absl::DeadlineExceededError("the server did not open the job");
+  }
+
+  static void AnswerIndex(const WorkerJobDirective& job, WorkerJobReport* report) {
+    report->set_job(job.job());
+    report->set_generation(job.generation());
+    InputIndex& index = *report->mutable_train_index();
+    index.set_lines(1u << 30);
+    index.add_files()->set_path("memory");
+    index.add_tasks()->set_lines(1u << 30);
+    index.mutable_shape()->set_fields(1);
+  }
+
+  absl::Status Connect(const WorkerJobDirective& job, uint64_t session) {
+    auto tables = MakeModelTables(job.spec().spec(), 1, 0);
+    if (!tables.ok()) return tables.status();
+    tables_ = std::make_unique<ModelTables>(*std::move(tables));
+    std::vector<ShardPlace> places;
+    for (const ShardAssignment& s : job.shards()) {
+      places.push_back({ShardId(s.shard()),
+                        {PartitionId(s.first_partition()), PartitionId(s.last_partition())},
+                        s.server()});
+    }
+    auto map = ShardMap::Make(MapEpoch(job.map_epoch()),
+                              Partitioning(job.spec().spec().storage().partitions()), 1,
+                              std::move(places));
+    if (!map.ok()) return map.status();
+    map_ = std::make_unique<ShardMap>(*std::move(map));
+    header_ = {JobId(job.job()), SessionId(session), Generation(job.generation()), map_->epoch()};
+    channel_ = transport_->Connect(job.server_addresses(0));
+    return absl::OkStatus();
+  }
+
+  const std::string directory_;
+  const uint32_t dim_;
+  std::unique_ptr<DataTransport> transport_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<scheduler::SchedulerService> service_;
+  std::unique_ptr<ChildProcess> server_;
+  std::unique_ptr<ModelTables> tables_;
+  std::unique_ptr<ShardMap> map_;
+  wire::Header header_;
+  std::shared_ptr<DataChannel> channel_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
+    const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& a : command) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, argv[0], nullptr, nullptr, argv.data(), environ);
+  if (error != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot start ", command[0], ": ", std::strerror(error)));
+  }
+  return std::unique_ptr<ChildProcess>(new ChildProcess(pid));
+}
+
+ChildProcess::~ChildProcess() {
+  kill(pid_, SIGTERM);
+  int status = 0;
+  waitpid(pid_, &status, 0);
+}
+
+double ChildProcess::CpuSeconds() const {
+  std::ifstream file(absl::StrCat("/proc/", pid_, "/stat"));
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  // Fields are counted after the name, which stands in brackets and may hold anything.
+  const size_t at = text.rfind(')');
+  unsigned long user = 0, system = 0;
+  if (at == std::string::npos ||
+      std::sscanf(text.c_str() + at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+                  &user, &system) != 2) {
+    return 0;
+  }
+  return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double OwnCpuSeconds() {
+  rusage u;
+  getrusage(RUSAGE_SELF, &u);
+  return static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+         static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+absl::StatusOr<std::string> ReadAddressFile(const std::string& path) {
+  const absl::Time give_up = absl::Now() + absl::Seconds(10);
+  while (absl::Now() < give_up) {
+    std::string address;
+    if (std::ifstream(path) >> address) return address;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return absl::DeadlineExceededError(absl::StrCat("nothing was written to ", path));
+}
+
+absl::StatusOr<std::unique_ptr<WireCluster>> WireCluster::Start(const std::string& directory,
+                                                                const std::string& durability,
+                                                                uint32_t dim) {
+  std::filesystem::create_directories(directory);
+  auto cluster = std::make_unique<Cluster>(directory, dim);
+  if (absl::Status s = cluster->Open(durability); !s.ok()) return s;
+  return std::unique_ptr<WireCluster>(std::move(cluster));
+}
+
+}  // namespace strata::bench

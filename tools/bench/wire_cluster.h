@@ -1,0 +1,56 @@
+// A scheduler in this process, a strata-server process, and this process as the only worker: the
+// real path up to a server's rows, without training.
+#ifndef STRATA_TOOLS_BENCH_WIRE_CLUSTER_H_
+#define STRATA_TOOLS_BENCH_WIRE_CLUSTER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/core/message.h"
+#include "proto/core/model_tables.h"
+#include "proto/core/shard_map.h"
+#include "proto/runtime/transport.h"
+
+namespace strata::bench {
+
+// A child process; killed by its id at the end.
+class ChildProcess {
+ public:
+  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
+      const std::vector<std::string>& command);
+  ~ChildProcess();
+  // User and system seconds so far.
+  double CpuSeconds() const;
+
+ private:
+  explicit ChildProcess(int pid) : pid_(pid) {}
+  const int pid_;
+};
+
+// User and system seconds of this process.
+double OwnCpuSeconds();
+
+// Waits for a daemon to write its address there. DEADLINE_EXCEEDED after ten seconds.
+absl::StatusOr<std::string> ReadAddressFile(const std::string& path);
+
+class WireCluster {
+ public:
+  // A job with one hashed table of `dim` floats a row, SGD, async.
+  static absl::StatusOr<std::unique_ptr<WireCluster>> Start(const std::string& directory,
+                                                            const std::string& durability,
+                                                            uint32_t dim);
+  virtual ~WireCluster() = default;
+
+  virtual DataChannel& channel() = 0;
+  virtual const ModelTables& tables() const = 0;
+  virtual const ShardMap& shards() const = 0;
+  virtual wire::Header header() const = 0;
+  virtual double ServerCpuSeconds() const = 0;
+};
+
+}  // namespace strata::bench
+
+#endif  // STRATA_TOOLS_BENCH_WIRE_CLUSTER_H_

@@ -32,7 +32,7 @@ namespace {
 
 constexpr absl::Duration kPollWhenBusy = absl::Milliseconds(20);
 constexpr absl::Duration kPollWhenIdle = absl::Milliseconds(500);
-constexpr absl::Duration kCallSlack = absl::Seconds(5);  // beyond the wait asked for
+constexpr absl::Duration kCallSlack = absl::Seconds(2);  // beyond the wait asked for
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLastBackoff = absl::Seconds(2);
 

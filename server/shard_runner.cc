@@ -3,11 +3,14 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/image_files.h"
+#include "storage/file_io.h"
 
 namespace strata::server {
 namespace {
@@ -283,7 +286,11 @@ ShardCut ShardRunner::WriteCut(const CutOrder& order) {
   } else {
     cut.file = absl::StrFormat("shard-%05d.strata", id_.value);
     const Step at = shard_->options().synchronous ? shard_->clock() : Step(order.cut);
-    summary = shard_->WriteCheckpoint(absl::StrCat(order.directory, "/", cut.file), at);
+    // All servers write into one folder; whoever comes first makes it.
+    const absl::Status folder = storage::MakeFolder(order.directory);
+    summary = folder.ok()
+                  ? shard_->WriteCheckpoint(absl::StrCat(order.directory, "/", cut.file), at)
+                  : absl::StatusOr<storage::ShardFileSummary>(folder);
   }
   if (summary.ok()) {
     cut.summary = *summary;

@@ -434,18 +434,19 @@ TEST_CASE("cuts: exactly at the step, refused when past, failed with the disk", 
   REQUIRE(report.cuts(0).state() == CutReport::REFUSED);
   cut->set_cut(3);
   cut->set_step(3);
-  cut->set_directory(bench.folder_.path() + "/missing");
+  cut->set_directory("/dev/null/step");
   job->Follow(d);
   bench.pool_.RunAll();
   REQUIRE(job->Report().cuts(0).state() == CutReport::FAILED);
   cut->set_cut(4);
-  cut->set_directory(bench.folder_.path());
+  const std::string folder = bench.folder_.path() + "/checkpoints/step-3";  // made on demand
+  cut->set_directory(folder);
   job->Follow(d);
   bench.pool_.RunAll();
   report = job->Report();
   REQUIRE(report.cuts(0).state() == CutReport::DONE);
   for (const CheckpointFile& f : report.cuts(0).files()) {
-    REQUIRE(std::filesystem::file_size(bench.folder_.path() + "/" + f.name()) == f.bytes());
+    REQUIRE(std::filesystem::file_size(folder + "/" + f.name()) == f.bytes());
   }
   job.reset();
 }

@@ -12,6 +12,8 @@
 #include "proto/core/message_codec.h"
 #include "proto/runtime/executor.h"
 #include "proto/runtime/failpoints.h"
+#include "proto/runtime/manifest_io.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "server/deadline_timer.h"
 #include "server/job_opening.h"
 #include "server/server_job.h"
@@ -449,6 +451,62 @@ TEST_CASE("cuts: exactly at the step, refused when past, failed with the disk", 
     REQUIRE(std::filesystem::file_size(folder + "/" + f.name()) == f.bytes());
   }
   job.reset();
+}
+
+TEST_CASE("a checkpoint restores under a new generation, and is not needed after",
+          "[service][cut]") {
+  const auto references = References(1, 1, 4);
+  TempFolder checkpoint;
+  Bench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  for (uint64_t step = 1; step <= 2; ++step) REQUIRE(bench.PushStep(1, step, {{0, 1}}).ok());
+  ServerJobDirective d;
+  d.set_map_epoch(5);
+  CutDirective* cut = d.add_cuts();
+  cut->set_cut(1);
+  cut->set_step(2);
+  const std::string folder = checkpoint.path() + "/c";
+  cut->set_directory(folder);
+  auto job = bench.service_.Find(JobId(1));
+  job->Follow(d);
+  bench.pool_.RunAll();
+  Manifest manifest;
+  const ServerJobReport report = job->Report();
+  for (const CheckpointFile& f : report.cuts(0).files()) *manifest.add_files() = f;
+  REQUIRE(manifest.files_size() == 3);
+  REQUIRE(WriteManifest(folder, manifest).ok());
+  job.reset();
+  REQUIRE(bench.PushStep(1, 3, {{0, 1}}).ok());
+  bench.Stop();
+
+  JobPlan plan = bench.plan();
+  plan.generation = Generation(2);
+  plan.restore_from = folder;
+  plan.start_step = Step(2);
+  plan.shards.clear();
+  const auto memory = DivideMemory(plan.tables, Position(0), Position(~0ull), 0, 2);
+  for (uint32_t i = 0; i < 2; ++i) plan.shards.push_back({ShardId(i), Ranges(2)[i], *memory});
+  for (const bool again : {false, true}) {
+    plan.was_open = again;
+    auto opened = OpenJob(plan, bench.folder_.path());
+    INFO(opened.status());
+    REQUIRE(opened.ok());
+    REQUIRE(opened->recovered == again);
+    storage::HashSum sum;
+    for (const auto& shard : opened->shards) {
+      REQUIRE(shard->clock() == Step(2));
+      REQUIRE(shard->CheckPull(Step(2)) == PullVerdict::kTooOld);
+      sum += shard->Summarize()->hash;
+    }
+    REQUIRE(sum == references[2].Hash());
+    std::filesystem::remove_all(folder);
+  }
+  REQUIRE_FALSE(
+      std::filesystem::exists(GenerationFolder(bench.folder_.path(), JobId(1), Generation(1))));
+  plan.generation = Generation(3);
+  plan.was_open = false;
+  REQUIRE(absl::IsNotFound(OpenJob(plan, bench.folder_.path()).status()));
 }
 
 TEST_CASE("asynchronous: applied on arrival, once; an aligned cut", "[service][async]") {

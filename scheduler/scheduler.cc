@@ -82,8 +82,13 @@ class SchedulerImpl : public Scheduler {
         ++counters_.fenced;
         return version.status();
       }
-      const bool news = report.session() == 0 || version->version() > report.seen_version();
-      if (news || absl::Now() >= deadline) break;
+      if (report.session() == 0 || version->version() > report.seen_version()) break;
+      if (absl::Now() >= deadline) {
+        version->set_session(session);
+        version->set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease_)));
+        version->set_unchanged(true);
+        return version;
+      }
       changed_.WaitWithDeadline(&mu_, deadline);
     }
     return state_.Directive(report.name(), session, /*version_only=*/false);

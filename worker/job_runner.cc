@@ -32,6 +32,10 @@ class Runner : public JobRunner {
   void Update(const WorkerJobDirective& directive, SessionId session) override {
     absl::MutexLock lock(&mu_);
     latest_ = directive;
+    if (directive.has_train_index()) {  // the scheduler has it: no need to report it again
+      indexes_.clear_train_index();
+      indexes_.clear_eval_index();
+    }
     member_ = session;
     if (session_ == nullptr) return;
     if (directive.generation() == running_generation_) {

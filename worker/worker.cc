@@ -132,6 +132,7 @@ class WorkerImpl : public Worker {
       absl::MutexLock lock(&mu_);
       session_ = SessionId(directive.session());
       seen_version_ = directive.version();
+      if (directive.unchanged()) return;
       std::map<uint64_t, const WorkerJobDirective*> wanted;
       for (const WorkerJobDirective& job : directive.worker_jobs()) {
         if (!job.close()) wanted[job.job()] = &job;

@@ -199,6 +199,7 @@ NodeReport SimWorker::Report() const {
 void SimWorker::Act(const NodeDirective& directive) {
   session_ = directive.session();
   seen_ = directive.version();
+  if (directive.unchanged()) return;
   std::set<uint64_t> listed;
   for (const WorkerJobDirective& d : directive.worker_jobs()) {
     if (d.close()) continue;

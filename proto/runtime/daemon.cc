@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <glog/logging.h>
+#include <prometheus/client_metric.h>
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/metric_type.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,0 +1,121 @@
+// The real programs as processes on loopback, in a folder of their own, for tests that end them at
+// bad moments. Not thread-safe; every failure of the set-up itself throws.
+#ifndef STRATA_TESTS_E2E_PROCESS_CLUSTER_H_
+#define STRATA_TESTS_E2E_PROCESS_CLUSTER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/runtime/scheduler_client.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata::testing {
+
+// Path of a program that the test has as data, for example "server/strata-server".
+std::string Program(const std::string& name);
+
+struct CommandResult {
+  int exit_code = -1;  // 128 + signal when a signal ended it
+  std::string out;
+  std::string err;
+};
+
+// A program that runs; ended by SIGKILL with its owner, or when this process ends.
+class ChildProcess {
+ public:
+  // stdout and stderr are appended to `log` and `log` + ".err".
+  ChildProcess(const std::vector<std::string>& argv, const std::string& log,
+               const std::string& home);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void Signal(int number);
+  // Whether it has ended; reaps it.
+  bool Ended();
+  // Waits for its end, at most `limit`, and throws then. Exit code, or 128 + signal.
+  int Wait(absl::Duration limit = absl::Seconds(60));
+  // SIGKILL and wait.
+  void Kill();
+  // Processor time that it has used so far.
+  absl::Duration CpuTime() const;
+
+ private:
+  pid_t pid_ = 0;
+  int code_ = -1;
+};
+
+struct ProcessClusterOptions {
+  int servers = 2;
+  int workers = 2;
+  std::string folder;  // scratch; made where missing
+  int lease_ms = 2000;
+};
+
+class ProcessCluster {
+ public:
+  // Starts scheduler, servers and workers; returns when all have registered.
+  explicit ProcessCluster(const ProcessClusterOptions& options);
+  ~ProcessCluster();
+
+  // Named "scheduler", "server-0", ..., "worker-0", ...; a restart keeps name, folder and, for the
+  // scheduler, the port. `failpoints` as in proto/runtime/failpoints.h.
+  void Start(const std::string& name, const std::string& failpoints = "");
+  // kill -9; does nothing where it has ended already.
+  void Kill(const std::string& name);
+  ChildProcess& process(const std::string& name) { return *processes_.at(name); }
+  bool Running(const std::string& name);
+  // Waits until the scheduler sees all nodes that run, with the process numbers they have now.
+  void AwaitRegistered();
+  // Waits until it has ended by itself (a failpoint).
+  void AwaitEnd(const std::string& name) { process(name).Wait(); }
+
+  SchedulerClient& scheduler() { return *client_; }
+  const std::string& address() const { return address_; }
+  const std::string& folder() const { return o_.folder; }
+  std::string ServerAddress(const std::string& name) const;
+
+  // Number of the job. Throws where it is refused.
+  uint64_t Submit(const TrainingJob& job, bool resume = false, bool overwrite = false);
+  // Status of the job; tries for 10 s while the scheduler does not answer.
+  JobStatus Status(uint64_t job);
+  // Polls until `done`; throws after `limit` with the conditions of the job.
+  JobStatus Await(uint64_t job, const std::function<bool(const JobStatus&)>& done,
+                  absl::Duration limit = absl::Seconds(60));
+  JobStatus AwaitEnd(uint64_t job, absl::Duration limit = absl::Seconds(60));
+  JobStatus AwaitStep(uint64_t job, uint64_t step);
+
+  // `strata ARGUMENTS...`, waited for; HOME is the scratch folder.
+  CommandResult Strata(const std::vector<std::string>& arguments);
+
+ private:
+  const ProcessClusterOptions o_;
+  std::string address_;
+  std::unique_ptr<SchedulerClient> client_;
+  std::map<std::string, std::unique_ptr<ChildProcess>> processes_;
+  int requests_ = 0;
+};
+
+// `strata ARGUMENTS...` without a cluster; HOME and the working folder are `folder`.
+CommandResult RunStrata(const std::string& folder, const std::vector<std::string>& arguments);
+
+// All conditions as text, for messages of tests.
+std::string Conditions(const JobStatus& status);
+bool HasCondition(const JobStatus& status, const std::string& reason);
+std::string ReadFile(const std::string& path);
+// Waits until `done`, polling; throws after `limit` naming `what`.
+void AwaitThat(const std::string& what, const std::function<bool()>& done,
+               absl::Duration limit = absl::Seconds(30));
+
+}  // namespace strata::testing
+
+#endif  // STRATA_TESTS_E2E_PROCESS_CLUSTER_H_

@@ -168,5 +168,43 @@ TEST_CASE("a lane given away is not pushed any more", "[lane_driver]") {
   CHECK(driver.lanes() == std::vector<uint32_t>{0});
 }
 
+TEST_CASE("a push that was put off is not made once its step is committed", "[worker][bsp]") {
+  LaneDriver driver(1, Step(10));
+  driver.Host(0, Step(1));
+  ServeAll(driver, driver.Next());
+  driver.Next();
+  driver.OnComputed(Step(1), {0});
+  const auto actions = driver.Next();
+  const auto pushes = Of(actions, Kind::kPush);
+  REQUIRE(pushes.size() == 1);
+  CHECK(driver.StillWanted(pushes[0].ticket));
+  // Another worker's push of the same lane came first: the answer to Pull(2) proves the commit.
+  driver.OnServed(Of(actions, Kind::kPull)[0].ticket, {1, 1});
+  REQUIRE(Of(driver.Next(), Kind::kDrop).size() == 1);
+  CHECK_FALSE(driver.StillWanted(pushes[0].ticket));
+  CHECK_FALSE(driver.StillWanted(pushes[0].ticket));
+  // Its place is free for the next push.
+  driver.OnComputed(Step(2), {0});
+  CHECK(Of(driver.Next(), Kind::kPush).size() == 1);
+}
+
+TEST_CASE("when a lane leaves, the others ask again before they compute", "[worker][bsp]") {
+  LaneDriver driver(2, Step(10));
+  driver.Host(0, Step(1));
+  driver.Host(1, Step(1));
+  const auto first = driver.Next();
+  const auto pulls = Of(first, Kind::kPull);
+  REQUIRE(pulls.size() == 2);
+  driver.OnServed(pulls[0].ticket, {1, 1});
+  driver.Unhost(1);
+  CHECK_FALSE(driver.StillWanted(pulls[1].ticket));
+  driver.OnServed(pulls[1].ticket, {1, 1});  // for the keys of both lanes
+  const auto again = driver.Next();
+  CHECK(Of(again, Kind::kCompute).empty());
+  REQUIRE(Of(again, Kind::kPull).size() == 2);
+  CHECK(Of(again, Kind::kPull)[0].lanes == std::vector<uint32_t>{0});
+  CHECK(driver.StillWanted(Of(again, Kind::kPull)[0].ticket));
+}
+
 }  // namespace
 }  // namespace strata

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "proto/runtime/allocator.h"
 #include "tools/cli/checkpoint_commands.h"
 #include "tools/cli/cluster_commands.h"
 #include "tools/cli/command_line.h"
@@ -47,6 +48,7 @@ struct Runner {
 }  // namespace strata
 
 int main(int argc, char** argv) {
+  strata::TuneAllocator();
   // Libraries of ours log what they do; here only what went wrong is shown.
   FLAGS_logtostderr = true;
   FLAGS_minloglevel = google::GLOG_WARNING;

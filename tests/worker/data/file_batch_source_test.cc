@@ -22,7 +22,6 @@
 #include "worker/data/epoch_plan.h"
 #include "worker/data/index.h"
 #include "worker/data/job_epoch_plan.h"
-#include "worker/data/prefetch_source.h"
 
 namespace strata {
 namespace {
@@ -269,54 +268,6 @@ TEST_CASE("an index that contradicts itself is refused", "[data][source]") {
         absl::StatusCode::kInvalidArgument);
   CHECK(OpenFileBatchSource(spec, InputIndex(), DataShape()).status().code() ==
         absl::StatusCode::kInvalidArgument);
-}
-
-TEST_CASE("prefetching changes no batch", "[data][prefetch]") {
-  const Input input;
-  const JobSpec spec = Spec(4, 300, 1000);
-  const InputIndex index = Index(spec, input.files);
-  const uint64_t last = 2 * MakeEpochPlan(spec, index)->StepsPerEpoch();
-  const auto plain = Open(spec, index);
-  const auto [depth, count] = GENERATE(table<size_t, size_t>({{1, 1}, {4, 1}, {4, 3}}));
-  PrefetchOptions options;
-  options.lanes = {LaneId(1), LaneId(2)};
-  options.last = Step(last);
-  options.depth = depth;
-  options.threads = count;
-  const auto ahead = MakePrefetchSource(Open(spec, index), options);
-  for (uint64_t s = 1; s <= last; ++s) {
-    for (const uint32_t l : {1u, 2u}) REQUIRE(Keys(*ahead, s, l) == Keys(*plain, s, l));
-  }
-  CHECK(Keys(*ahead, 3, 0) == Keys(*plain, 3, 0));  // not hosted
-  for (uint64_t i = 0; i < 50; ++i) {               // an adopted lane may step back
-    const uint64_t s = 1 + Mix64(i) % last;
-    REQUIRE(Keys(*ahead, s, 2) == Keys(*plain, s, 2));
-    if (s < last) REQUIRE(Keys(*ahead, s + 1, 2) == Keys(*plain, s + 1, 2));
-  }
-  Batch batch;
-  CHECK(ahead->ReadLines(0, 5, &batch).ok());
-  CHECK(ahead->ReadWindow(TaskId(0), 0, &batch).ok());
-}
-
-TEST_CASE("prefetching gives an error at its step and stops at any time", "[data][prefetch]") {
-  const ScratchFolder folder;
-  const std::string path = folder.Write("a", "1 1:1\n0 2:1\nx\n1 3:1\n1 4:1\n");
-  JobSpec spec = Spec(1, 1, 1);
-  spec.mutable_data()->mutable_shuffle()->set_enabled(false);
-  const InputIndex index = Index(spec, {path});
-  PrefetchOptions options;
-  options.lanes = {LaneId(0)};
-  options.last = Step(5);
-  const auto source = MakePrefetchSource(Open(spec, index), options);
-  CHECK(Keys(*source, 1, 0) == std::vector<uint64_t>{1});
-  CHECK(Keys(*source, 2, 0) == std::vector<uint64_t>{2});
-  Batch batch;
-  for (int i = 0; i < 2; ++i) {
-    const absl::Status s = source->Read(Step(3), LaneId(0), &batch);
-    CHECK(std::string(s.message()).substr(0, path.size() + 5) == path + ":3:1:");
-  }
-  CHECK(Keys(*source, 4, 0) == std::vector<uint64_t>{3});
-  for (int i = 0; i < 20; ++i) MakePrefetchSource(Open(spec, index), options);
 }
 
 }  // namespace strata

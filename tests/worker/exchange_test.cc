@@ -1,0 +1,188 @@
+#include "worker/exchange.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "proto/core/job_spec.h"
+#include "proto/core/position.h"
+#include "worker/router.h"
+
+namespace strata {
+namespace {
+
+ModelTables Tables() {
+  TrainingJob job;
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("t");
+  job.mutable_spec()->mutable_data()->set_format("libfm");
+  job.mutable_spec()->mutable_data()->add_train(std::string("x"));
+  job.mutable_spec()->mutable_model()->set_type("deepfm");
+  job.mutable_spec()->mutable_model()->set_embedding_dim(3);
+  job.mutable_spec()->mutable_model()->add_hidden(100);
+  job.mutable_spec()->mutable_storage()->set_partitions(64);
+  REQUIRE(ResolveJob(job).ok());
+  auto tables = MakeModelTables(job.spec(), 5, 2);
+  REQUIRE(tables.ok());
+  return *std::move(tables);
+}
+
+RoutedKeys SomeKeys(const ModelTables& tables, size_t n) {
+  std::vector<uint64_t> keys;
+  for (uint64_t i = 0; i < n; ++i) keys.push_back(i * i);
+  Router router;
+  RoutedKeys routed;
+  router.Route(tables.tables[0], keys, &routed);
+  return routed;
+}
+
+// What a server would answer: float j of key k of table t is a function of (t, k, j).
+float ValueOf(uint32_t table, uint64_t key, size_t j) {
+  return static_cast<float>(Mix64(key + table * 77) % 1000) + static_cast<float>(j) / 1024;
+}
+
+Buffer Answer(const ModelTables& tables, const Buffer& request) {
+  auto view = wire::ParsePullRequest(request.span());
+  REQUIRE(view.ok());
+  std::vector<wire::ValueGroup> groups;
+  for (const wire::GroupView& g : view->groups) {
+    groups.push_back({g.table, g.shard, g.keys(), tables.tables[g.table.value].dim()});
+  }
+  auto reply = wire::PullReplyEncoder::Make(groups);
+  REQUIRE(reply.ok());
+  for (size_t g = 0; g < view->groups.size(); ++g) {
+    const std::span<float> values = reply->values(g);
+    const size_t dim = groups[g].dim;
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = ValueOf(groups[g].table.value, view->groups[g].key(i / dim).value, i % dim);
+    }
+  }
+  return reply->Finish({9, Generation(1), MapEpoch(1), Step(4)}, wire::PullOutcome::kServed);
+}
+
+TEST_CASE("a pull from several servers puts every value in its place", "[exchange]") {
+  const ModelTables tables = Tables();
+  for (uint32_t servers : {1, 3}) {
+    const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), servers, 4);
+    const Exchange exchange(tables, map);
+    const RoutedKeys routed = SomeKeys(tables, 300);
+    const KeyList keys{routed.keys, routed.positions};
+    ParameterBlock block;
+    exchange.Prepare(keys, &block);
+    for (uint32_t s = 0; s < servers; ++s) {
+      auto request = exchange.EncodePull(s, {}, Step(5), 10, keys, true);
+      REQUIRE(request.ok());
+      CHECK(wire::ParsePullRequest(request->span())->shards == map.ShardsOf(s));
+      auto answer = exchange.DecodePull(s, Answer(tables, *request).span(), keys, true, &block);
+      REQUIRE(answer.ok());
+      CHECK(answer->state.incarnation == 9);
+    }
+    for (size_t k = 0; k < routed.keys.size(); ++k) {
+      for (size_t j = 0; j < 4; ++j) {
+        REQUIRE(block.rows[k * 4 + j] == ValueOf(0, routed.keys[k], j));
+      }
+    }
+    const auto tensors = exchange.TensorsIn(static_cast<const float*>(block.dense.data()));
+    REQUIRE(tensors.size() == tables.tensor_count());
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      const TensorSpec& spec = tables.tensor(t);
+      for (uint64_t e = 0; e < spec.elements; ++e) {
+        REQUIRE(tensors[t][e] == ValueOf(1, spec.first.value + e / 256, e % 256));
+      }
+    }
+  }
+}
+
+TEST_CASE("an answer to something else is refused", "[exchange]") {
+  const ModelTables tables = Tables();
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 4);
+  const Exchange exchange(tables, map);
+  const RoutedKeys routed = SomeKeys(tables, 50), fewer = SomeKeys(tables, 49);
+  ParameterBlock block;
+  const KeyList keys{routed.keys, routed.positions};
+  exchange.Prepare(keys, &block);
+  const KeyList other{fewer.keys, fewer.positions};
+  auto request = exchange.EncodePull(0, {}, Step(1), 10, other, true);
+  const Buffer reply = Answer(tables, *request);
+  CHECK_FALSE(exchange.DecodePull(0, reply.span(), keys, true, &block).ok());
+  // A flipped bit in a value.
+  std::vector<uint8_t> bytes(reply.span().begin(), reply.span().end());
+  bytes[bytes.size() / 2] ^= 4;
+  CHECK(exchange.DecodePull(0, bytes, other, true, &block).status().code() ==
+        absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("pushes carry every gradient once, to the server that has it", "[exchange]") {
+  const ModelTables tables = Tables();
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 3, 2);
+  const Exchange exchange(tables, map);
+  const RoutedKeys routed = SomeKeys(tables, 200);
+  auto gradient = std::make_shared<Gradient>();
+  gradient->examples = 12;
+  gradient->keys = routed.keys;
+  gradient->positions = routed.positions;
+  for (size_t i = 0; i < routed.keys.size() * 4; ++i) {
+    gradient->rows.push_back(static_cast<float>(i));
+  }
+  auto empty = std::make_shared<Gradient>();
+  const std::vector<Exchange::Contribution> contributions = {{{0, 2}, gradient}, {{2, 3}, empty}};
+  std::map<uint64_t, float> seen;
+  for (uint32_t s = 0; s < 3; ++s) {
+    wire::PushFields fields;
+    fields.step = Step(8);
+    auto parts = exchange.EncodePush(s, fields, contributions);
+    REQUIRE(parts.ok());
+    REQUIRE(parts->size() == 1);
+    auto view = wire::ParsePushRequest(parts->front().span());
+    REQUIRE(view.ok());
+    CHECK(view->shards == map.ShardsOf(s));
+    REQUIRE(view->contributions.size() == 2);
+    CHECK(view->contributions[0].node == LaneNode{0, 2});
+    CHECK(view->contributions[0].examples == 12);
+    CHECK(view->contributions[1].group_count == 0);  // an explicit empty one
+    for (const wire::GroupView& g : view->GroupsOf(view->contributions[0])) {
+      CHECK(g.table == TableId(0));  // no dense part was given
+      CHECK(map.shards()[g.shard.value].server == s);
+      for (size_t i = 0; i < g.keys(); ++i) {
+        CHECK(seen.emplace(g.key(i).value, g.value(i * 4)).second);
+      }
+    }
+  }
+  REQUIRE(seen.size() == routed.keys.size());
+  for (size_t k = 0; k < routed.keys.size(); ++k) {
+    CHECK(seen.at(routed.keys[k]) == gradient->rows[k * 4]);
+  }
+}
+
+TEST_CASE("lanes are summed along the tree, and a lane without examples adds nothing",
+          "[exchange]") {
+  const ModelTables tables = Tables();
+  std::vector<std::shared_ptr<const Gradient>> lanes;
+  for (uint32_t l = 0; l < 3; ++l) {
+    auto g = std::make_shared<Gradient>();
+    if (l != 1) {
+      g->examples = 1;
+      const RoutedKeys routed = SomeKeys(tables, 2 + l);
+      g->keys = routed.keys;
+      g->positions = routed.positions;
+      g->rows.assign(routed.keys.size() * 4, l == 0 ? -0.0f : 1.5f);
+      g->dense.assign(256, -0.0f);
+    }
+    lanes.push_back(g);
+  }
+  const auto leaf = [&](uint32_t lane) { return lanes[lane]; };
+  const auto sum = SumNode(tables.tables[0], {0, 3}, leaf);
+  CHECK(sum->examples == 2);
+  CHECK(sum->keys.size() == 4);
+  CHECK(SumNode(tables.tables[0], {2, 3}, leaf) == lanes[2]);
+  const auto left = SumNode(tables.tables[0], {0, 2}, leaf);
+  REQUIRE(left->rows.size() == 8);
+  CHECK(std::signbit(left->rows[0]));  // -0 went through unchanged: nothing was added to it
+  CHECK(std::signbit(left->dense[0]));
+}
+
+}  // namespace
+}  // namespace strata

@@ -19,10 +19,15 @@
 namespace strata {
 namespace {
 
+// Where an idle lane stands at a cut: at no task, so that none counts as done before it.
+constexpr uint64_t kNoTask = ~uint64_t{0};
+
 class Trainer : public AsyncTrainer {
  public:
   explicit Trainer(const AsyncTrainerOptions& options)
-      : o_(options), slots_(std::max(1u, options.concurrent_lanes)) {}
+      : o_(options),
+        slots_(std::max(1u, options.concurrent_lanes)),
+        windows_(options.first_window) {}
 
   ~Trainer() override {
     Stop();
@@ -30,13 +35,19 @@ class Trainer : public AsyncTrainer {
   }
 
   absl::Status Run() override {
-    {
-      absl::MutexLock lock(&mu_);
-      const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-        return stop_ || all_done_ || !failure_.ok();
-      };
-      mu_.Await(absl::Condition(&over));
-      if (failure_.ok() && all_done_ && !stop_) return absl::OkStatus();
+    bool ended = false;
+    while (true) {
+      {
+        absl::MutexLock lock(&mu_);
+        const auto some = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+          return stop_ || !failure_.ok() || (!ended && all_done_ && hosted_.contains(0));
+        };
+        mu_.Await(absl::Condition(&some));
+        if (stop_ || !failure_.ok()) break;
+      }
+      // The lanes go on marking cuts: the last one is taken after the end.
+      ended = true;
+      if (absl::Status s = End(); !s.ok()) Fail(s);
     }
     Stop();
     JoinAll();
@@ -46,24 +57,33 @@ class Trainer : public AsyncTrainer {
 
   void SetTasks(const std::vector<TaskAssignment>& tasks) override {
     absl::MutexLock lock(&mu_);
-    std::set<uint64_t> assigned;
-    for (const TaskAssignment& t : tasks) assigned.insert(t.task());
+    std::map<uint64_t, uint32_t> assigned;  // task -> lane
+    for (const TaskAssignment& t : tasks) assigned[t.task()] = t.lane();
+    const auto given = [&](uint64_t task, uint32_t lane) {
+      const auto it = assigned.find(task);
+      return it != assigned.end() && it->second == lane;
+    };
     for (auto& [number, lane] : lanes_) {
       std::erase_if(lane->waiting,
-                    [&](const TaskAssignment& t) { return !assigned.contains(t.task()); });
-      // Given to somebody else meanwhile: its windows are deduplicated, but going on is waste.
-      if (lane->running && !assigned.contains(lane->current)) lane->cancelled = true;
+                    [&, n = number](const TaskAssignment& t) { return !given(t.task(), n); });
+      // Given to another lane meanwhile, which answers for it at cuts. What was applied of it is
+      // dropped there as a repetition.
+      if (lane->running && !given(lane->current, number)) lane->cancelled = true;
     }
     for (const TaskAssignment& t : tasks) {
-      if (!seen_.insert(t.task()).second) continue;
+      const auto [it, fresh] = seen_.try_emplace(t.task(), t.lane());
+      if (!fresh && it->second == t.lane()) continue;
+      it->second = t.lane();
       LaneOf(t.lane()).waiting.push_back(t);
     }
-    std::erase_if(seen_, [&](uint64_t t) { return !assigned.contains(t); });
+    std::erase_if(seen_, [&](const auto& seen) { return !assigned.contains(seen.first); });
+    o_.stats->KeepDoneTasks([&](uint64_t task) { return assigned.contains(task); });
   }
 
   void SetCut(uint64_t cut, const std::vector<uint32_t>& lanes) override {
     absl::MutexLock lock(&mu_);
     cut_ = std::max(cut_, cut);
+    hosted_ = {lanes.begin(), lanes.end()};
     for (uint32_t lane : lanes) LaneOf(lane);  // idle lanes mark too
   }
 
@@ -111,6 +131,11 @@ class Trainer : public AsyncTrainer {
     return *lane;
   }
 
+  // Whether the lane has a cut to mark. One that moved to another worker is marked there.
+  bool MustMark(const Lane& lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return lane.marked < cut_ && hosted_.contains(lane.number);
+  }
+
   void JoinAll() {
     std::vector<std::thread> threads;
     {
@@ -137,24 +162,26 @@ class Trainer : public AsyncTrainer {
     bench.parallel = ops::MakeParallel(std::max(1u, o_.threads));
     while (true) {
       TaskAssignment task;
+      task.set_task(kNoTask);
       bool marks = false;
       {
         absl::MutexLock lock(&mu_);
         const auto some = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-          return stop_ || lane.marked < cut_ || !lane.waiting.empty();
+          return stop_ || MustMark(lane) || !lane.waiting.empty();
         };
         mu_.Await(absl::Condition(&some));
         if (stop_) return;
-        marks = lane.marked < cut_;
+        marks = MustMark(lane);
+        if (!lane.waiting.empty()) task = lane.waiting.front();
         if (!marks) {
-          task = lane.waiting.front();
           lane.waiting.pop_front();
           lane.running = true;
           lane.current = task.task();
           lane.cancelled = false;
         }
       }
-      absl::Status s = marks ? MarkCut(lane, client, 0, 0) : RunTask(lane, client, bench, task);
+      absl::Status s = marks ? MarkCut(lane, client, task.task(), task.first_window())
+                             : RunTask(lane, client, bench, task);
       absl::MutexLock lock(&mu_);
       lane.running = false;
       if (absl::IsCancelled(s)) {
@@ -176,6 +203,8 @@ class Trainer : public AsyncTrainer {
     for (uint64_t w = task.first_window(); w < windows; ++w) {
       if (absl::Status s = MarkCut(lane, client, task.task(), w); !s.ok()) return s;
       if (absl::Status s = RunWindow(lane, client, bench, task.task(), w); !s.ok()) return s;
+      if (lane.number != 0) continue;
+      if (absl::Status s = Boundary(); !s.ok()) return s;
     }
     o_.stats->OnDoneTask(task.task());
     return absl::OkStatus();
@@ -185,7 +214,7 @@ class Trainer : public AsyncTrainer {
     uint64_t cut;
     {
       absl::MutexLock lock(&mu_);
-      if (lane.marked >= cut_) return absl::OkStatus();
+      if (!MustMark(lane)) return absl::OkStatus();
       cut = cut_;
     }
     if (absl::Status s = client.Mark(LaneId(lane.number), cut, TaskId(task), window); !s.ok()) {
@@ -194,8 +223,24 @@ class Trainer : public AsyncTrainer {
     absl::MutexLock lock(&mu_);
     lane.marked = std::max(lane.marked, cut);
     uint64_t all = cut;
-    for (const auto& [number, other] : lanes_) all = std::min(all, other->marked);
+    for (uint32_t hosted : hosted_) all = std::min(all, LaneOf(hosted).marked);
     o_.stats->SetMarkedCut(all);
+    return absl::OkStatus();
+  }
+
+  // Lanes work at their own pace: lane 0's windows, times the lanes, stand for the job's.
+  absl::Status Boundary() {
+    absl::MutexLock lock(&boundary_mu_);
+    windows_ = std::min(windows_ + o_.plan->lanes, o_.total_windows - 1);
+    return o_.boundary->OnBoundary(Step(windows_), false).status();
+  }
+
+  absl::Status End() {
+    absl::MutexLock lock(&boundary_mu_);
+    if (absl::Status s = o_.boundary->OnBoundary(Step(o_.total_windows), true).status(); !s.ok()) {
+      return s;
+    }
+    o_.stats->OnFinished();
     return absl::OkStatus();
   }
 
@@ -259,7 +304,8 @@ class Trainer : public AsyncTrainer {
   const AsyncTrainerOptions o_;
   absl::Mutex mu_;
   std::map<uint32_t, std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mu_);
-  std::set<uint64_t> seen_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, uint32_t> seen_ ABSL_GUARDED_BY(mu_);  // assigned task -> its lane
+  std::set<uint32_t> hosted_ ABSL_GUARDED_BY(mu_);
   uint64_t cut_ ABSL_GUARDED_BY(mu_) = 0;
   bool all_done_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
@@ -267,6 +313,8 @@ class Trainer : public AsyncTrainer {
   absl::Mutex compute_mu_;
   uint32_t slots_ ABSL_GUARDED_BY(compute_mu_);
   std::atomic<uint64_t> pushed_{0};
+  absl::Mutex boundary_mu_;
+  uint64_t windows_ ABSL_GUARDED_BY(boundary_mu_);
 };
 
 }  // namespace

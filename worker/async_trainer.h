@@ -11,6 +11,7 @@
 #include "ops/parallel.h"
 #include "proto/core/ids.h"
 #include "proto/strata/control.pb.h"
+#include "worker/boundary.h"
 #include "worker/data/batch_source.h"
 #include "worker/exchange.h"
 #include "worker/model.h"
@@ -32,6 +33,11 @@ struct AsyncTrainerOptions {
   uint32_t threads = 1;
   // Windows of a task, from its lines.
   std::function<uint64_t(TaskId)> windows_of;
+  // Called after windows of lane 0, and once at the end, where this worker hosts lane 0.
+  StepBoundary* boundary = nullptr;
+  // Windows of all epochs, at least 1; and those behind the last evaluation before this generation.
+  uint64_t total_windows = 1;
+  uint64_t first_window = 0;
   // How many lanes compute at a time; the others wait.
   uint32_t concurrent_lanes = 2;
 };
@@ -42,7 +48,8 @@ class AsyncTrainer {
   static std::unique_ptr<AsyncTrainer> Make(const AsyncTrainerOptions& options);
   virtual ~AsyncTrainer() = default;
 
-  // Works on tasks until SetAllDone (OK), Stop (CANCELLED), or an error that no retry mends.
+  // Works on tasks and marks cuts until Stop (CANCELLED) or an error that no retry mends. Once all
+  // tasks are done the host of lane 0 evaluates and says in its stats that it has finished.
   virtual absl::Status Run() = 0;
 
   // Everything this worker is to do now, as the scheduler tells; tasks already done are ignored.

@@ -19,7 +19,12 @@ namespace {
 
 class Boundary : public EvaluationBoundary {
  public:
-  explicit Boundary(const EvaluationBoundaryOptions& options) : o_(options) {}
+  explicit Boundary(const EvaluationBoundaryOptions& options)
+      : o_(options), bsp_(options.spec.training().mode() == "bsp") {
+    const uint64_t every = o_.spec.evaluation().every_steps();
+    if (every == 0) return;
+    for (const EvaluationResult& e : o_.history) passed_ = std::max(passed_, e.step() / every);
+  }
   ~Boundary() override {
     if (metrics_ != nullptr) std::fclose(metrics_);
   }
@@ -43,7 +48,7 @@ class Boundary : public EvaluationBoundary {
   absl::StatusOr<Verdict> OnBoundary(Step completed, bool last) override {
     const uint64_t every = o_.spec.evaluation().every_steps();
     CountHistory(completed);
-    const bool due = last || (every > 0 && completed.value % every == 0);
+    const bool due = last || Due(completed, every);
     if (!due || o_.evaluator == nullptr) {
       WriteMetrics(completed, nullptr, last);
       return Verdict::kGoOn;
@@ -52,8 +57,9 @@ class Boundary : public EvaluationBoundary {
     // Where the best counts, predictions of a worse one must not replace the best one's.
     const std::string& path = o_.spec.output().predictions();
     const std::string fresh = path.empty() ? "" : path + ".next";
-    auto result = o_.evaluator->Run(completed.Next(), fresh);
+    auto result = o_.evaluator->Run(bsp_ ? completed.Next() : Step(0), fresh);
     if (!result.ok()) return result.status();
+    result->set_step(completed.value);
     const bool better = Count(*result);
     if (!path.empty() && (better || patience == 0)) {
       if (std::rename(fresh.c_str(), path.c_str()) != 0) {
@@ -70,6 +76,14 @@ class Boundary : public EvaluationBoundary {
   }
 
  private:
+  // Bsp: at each multiple. Async: when the count of windows has passed one since the last call.
+  bool Due(Step completed, uint64_t every) {
+    if (every == 0) return false;
+    if (bsp_) return completed.value % every == 0;
+    const uint64_t before = std::exchange(passed_, completed.value / every);
+    return completed.value / every > before;
+  }
+
   // What earlier hosts of lane 0 found before this step; what they found later is to be found
   // again.
   void CountHistory(Step completed) {
@@ -132,6 +146,8 @@ class Boundary : public EvaluationBoundary {
   }
 
   const EvaluationBoundaryOptions o_;
+  const bool bsp_;
+  uint64_t passed_ = 0;  // async: multiples of everySteps passed
   std::FILE* metrics_ = nullptr;
   absl::Time last_metrics_ = absl::InfinitePast();
   bool history_counted_ = false;

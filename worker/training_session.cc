@@ -65,9 +65,7 @@ class Session : public TrainingSession {
       const absl::Status s = bsp_->Run();
       return stopped_early_ && absl::IsCancelled(s) ? absl::OkStatus() : s;
     }
-    if (absl::Status s = async_->Run(); !s.ok()) return s;
-    if (!HostsLaneZero()) return absl::OkStatus();
-    return boundary_->OnBoundary(Step(0), true).status();
+    return async_->Run();
   }
 
   void Update(const WorkerJobDirective& directive) override {
@@ -105,11 +103,6 @@ class Session : public TrainingSession {
   // back.
   static std::vector<EvaluationResult> History(const WorkerJobDirective& d) {
     return {d.evaluations().begin(), d.evaluations().end()};
-  }
-
-  bool HostsLaneZero() const {
-    absl::MutexLock lock(&mu_);
-    return std::find(lanes_.begin(), lanes_.end(), 0u) != lanes_.end();
   }
 
   absl::Status OpenEvaluation(const WorkerJobDirective& d) {
@@ -168,6 +161,15 @@ class Session : public TrainingSession {
     trainer.session = o_.member;
     trainer.threads = 1;
     trainer.concurrent_lanes = threads_;
+    trainer.boundary = boundary_.get();
+    trainer.total_windows = 0;
+    for (uint64_t task = 0; task < epochs_.tasks(); ++task) {
+      trainer.total_windows += epochs_.Windows(epochs_.task_lines(task));
+    }
+    trainer.total_windows *= std::max(1u, plan_.spec.training().epochs());
+    for (const EvaluationResult& e : o_.directive.evaluations()) {
+      trainer.first_window = std::max(trainer.first_window, e.step());
+    }
     trainer.windows_of = [this](TaskId task) { return WindowsOf(task); };
     async_ = AsyncTrainer::Make(trainer);
   }

@@ -60,6 +60,11 @@ void TrainingStats::OnDoneTask(uint64_t task) {
   done_tasks_.push_back(task);
 }
 
+void TrainingStats::KeepDoneTasks(const std::function<bool(uint64_t)>& keep) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(done_tasks_, [&](uint64_t task) { return !keep(task); });
+}
+
 void TrainingStats::OnStopDecision(uint64_t stop_at_step, uint64_t best_step) {
   absl::MutexLock lock(&mu_);
   stop_at_step_ = stop_at_step;

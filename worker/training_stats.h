@@ -3,6 +3,7 @@
 #define STRATA_WORKER_TRAINING_STATS_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ class TrainingStats {
   void OnFinished();
   void OnFatal(const absl::Status& status);
   void OnDoneTask(uint64_t task);
+  // Forgets done tasks that the scheduler no longer asks for: it has heard of them.
+  void KeepDoneTasks(const std::function<bool(uint64_t)>& keep);
   void OnStopDecision(uint64_t stop_at_step, uint64_t best_step);
   void WantCut(uint64_t step);
   void SetPredictions(const std::string& path);

@@ -228,7 +228,8 @@ absl::Status ResolveTraining(TrainingSpec& t) {
   return absl::OkStatus();
 }
 
-absl::Status ResolveEvaluation(const DataSpec& data, EvaluationSpec& e) {
+absl::Status ResolveEvaluation(const DataSpec& data, const TrainingSpec& training,
+                               EvaluationSpec& e) {
   if (!e.has_every_steps()) e.set_every_steps(0);
   if (!e.has_patience()) e.set_patience(0);
   if (e.every_steps() > 0 && data.eval().empty()) {
@@ -238,6 +239,11 @@ absl::Status ResolveEvaluation(const DataSpec& data, EvaluationSpec& e) {
   if (e.patience() > 0 && e.every_steps() == 0) {
     return Bad("spec.evaluation.patience",
                absl::StrCat(e.patience(), " counts evaluations; set spec.evaluation.everySteps"));
+  }
+  if (e.patience() > 0 && training.mode() != "bsp") {
+    return Bad("spec.evaluation.patience",
+               absl::StrCat(e.patience(), " needs spec.training.mode bsp: in ", training.mode(),
+                            " no evaluation belongs to one state of the model that could be kept"));
   }
   return absl::OkStatus();
 }
@@ -317,7 +323,7 @@ absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(
       ResolveOptimizer("spec.optimizer.dense", "adam", *optimizer.mutable_dense()));
   STRATA_RETURN_IF_BAD(ResolveTraining(*spec.mutable_training()));
-  STRATA_RETURN_IF_BAD(ResolveEvaluation(spec.data(), *spec.mutable_evaluation()));
+  STRATA_RETURN_IF_BAD(ResolveEvaluation(spec.data(), spec.training(), *spec.mutable_evaluation()));
   STRATA_RETURN_IF_BAD(ResolveReplicas(spec.training(), *spec.mutable_replicas()));
   STRATA_RETURN_IF_BAD(ResolveStorage(spec.replicas(), *spec.mutable_storage()));
   return ResolveFiles(spec.data(), *spec.mutable_checkpoint(), *spec.mutable_output());

@@ -12,12 +12,15 @@ void CutBarrier::Forget(HeldPush held) {
   std::erase_if(held_, [&](const Held& h) { return h.push == held; });
 }
 
+void CutBarrier::Begin(CutNumber cut) {
+  if (cut <= pending_) return;
+  pending_ = cut;
+  marks_.clear();
+}
+
 void CutBarrier::Mark(uint32_t lane, CutNumber cut, LaneMark mark) {
   if (lane >= lanes_ || cut <= done_ || cut < pending_) return;
-  if (cut > pending_) {
-    pending_ = cut;
-    marks_.clear();
-  }
+  Begin(cut);
   marks_[lane] = mark;
 }
 

@@ -45,6 +45,10 @@ class CutBarrier {
   // change nothing.
   void Mark(uint32_t lane, CutNumber cut, LaneMark mark);
 
+  // The job wants this cut: an older one that is pending is given up, as by Mark. Without it lanes
+  // whose pushes wait for a cut that never comes could not mark the one that replaces it.
+  void Begin(CutNumber cut);
+
   // Every lane has marked the pending cut: take it now, then call Taken.
   bool Ready() const { return pending_ > done_ && marks_.size() == lanes_; }
   // REQUIRES: Ready().

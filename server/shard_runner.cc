@@ -231,6 +231,9 @@ void ShardRunner::SetCuts(std::vector<CutOrder> orders) {
     }
     answered_ = std::move(still);
     if (!closed_.ok()) return;
+    if (!shard_->options().synchronous) {
+      for (const CutOrder& order : orders_) shard_->barrier().Begin(order.cut);
+    }
     TakeCuts();
     if (!shard_->options().synchronous) ApplyReleased();
   });

@@ -51,6 +51,22 @@ TEST_CASE("a later cut aborts the pending one", "[cut]") {
   REQUIRE(barrier.Release() == std::vector<HeldPush>{8});
 }
 
+TEST_CASE("a cut that is wanted gives up the pending one before any lane marks it", "[cut]") {
+  CutBarrier barrier(2, 0);
+  barrier.Mark(0, 1, {});
+  REQUIRE_FALSE(barrier.Push(1, 7));  // lane 0 waits, so it could not mark cut 2
+  barrier.Begin(2);
+  REQUIRE(barrier.Release() == std::vector<HeldPush>{7});
+  barrier.Mark(1, 1, {});  // of the one given up
+  barrier.Begin(1);
+  REQUIRE(barrier.pending() == 2);
+  barrier.Mark(0, 2, {});
+  REQUIRE_FALSE(barrier.Ready());
+  barrier.Begin(2);  // told again: markers stay
+  barrier.Mark(1, 2, {});
+  REQUIRE(barrier.Ready());
+}
+
 TEST_CASE("a lane that does not exist does not complete a cut", "[cut]") {
   CutBarrier barrier(1, 3);
   barrier.Mark(1, 4, {});

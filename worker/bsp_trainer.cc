@@ -194,6 +194,7 @@ class Trainer : public BspTrainer {
       std::vector<Action> now = std::move(server.deferred);
       server.deferred.clear();
       for (Action& action : now) {
+        if (!driver_.StillWanted(action.ticket)) continue;
         if (absl::Status s = Execute(std::move(action)); !s.ok()) failure_ = s;
       }
       wait = absl::ZeroDuration();

@@ -29,7 +29,12 @@ void LaneDriver::Host(uint32_t lane, Step step) {
 
 void LaneDriver::Unhost(uint32_t lane) {
   for (auto it = cohorts_.begin(); it != cohorts_.end();) {
-    it->second.lanes.erase(lane);
+    const bool left = it->second.lanes.erase(lane) > 0;
+    if (left && !it->second.lanes.empty()) {
+      // Answers so far were for the keys of that lane too; the caller keeps them by their lanes.
+      it->second.served.assign(servers_, false);
+      it->second.in_flight.assign(servers_, std::nullopt);
+    }
     it = it->second.lanes.empty() ? cohorts_.erase(it) : std::next(it);
   }
   for (auto it = kept_.begin(); it != kept_.end();) {
@@ -160,6 +165,22 @@ void LaneDriver::OnBroken(uint64_t ticket) {
   for (auto& [step, by_lane] : kept_) {
     for (auto& [lane, kept] : by_lane) kept.accepted[server] = std::nullopt;
   }
+}
+
+bool LaneDriver::StillWanted(uint64_t ticket) {
+  auto call = calls_.find(ticket);
+  if (call == calls_.end()) return false;
+  const auto& [kind, server, step, lanes] = call->second;
+  bool wanted = false;
+  if (kind == Kind::kPull) {
+    auto cohort = cohorts_.find(step);
+    wanted = cohort != cohorts_.end() && cohort->second.in_flight[server] == ticket;
+  } else if (auto kept = kept_.find(step); kept != kept_.end()) {
+    wanted = std::all_of(lanes.begin(), lanes.end(),
+                         [&](uint32_t lane) { return kept->second.contains(lane); });
+  }
+  if (!wanted) Take(ticket, kind);
+  return wanted;
 }
 
 void LaneDriver::OnComputed(Step step, const std::vector<uint32_t>& lanes) {

@@ -68,6 +68,9 @@ class LaneDriver {
   // A pull or push that broke, timed out or was refused as stale: nothing is known of it. The
   // caller decides when to call Next again (backoff).
   void OnBroken(uint64_t ticket);
+  // For a call that was put off: whether its answer is still of use. If not it is forgotten, and
+  // must not be made: what it would send or ask for may be gone.
+  bool StillWanted(uint64_t ticket);
   // The lanes of a kCompute action are computed, and their contributions are kept by the caller.
   void OnComputed(Step step, const std::vector<uint32_t>& lanes);
 

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "worker/batch_step.h"
 #include "worker/gradient.h"
 #include "worker/models/models.h"
 #include "worker/parameter_client.h"
@@ -118,7 +119,7 @@ class Trainer : public AsyncTrainer {
     Batch batch;
     RoutedKeys routed;
     ParameterBlock weights;
-    std::vector<float> predictions;
+    std::unique_ptr<BatchStep> step;
   };
 
   Lane& LaneOf(uint32_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -160,6 +161,8 @@ class Trainer : public AsyncTrainer {
     if (!model.ok()) return Fail(model.status());
     bench.model = *std::move(model);
     bench.parallel = ops::MakeParallel(std::max(1u, o_.threads));
+    bench.step =
+        std::make_unique<BatchStep>(o_.exchange, bench.model.get(), bench.parallel.get(), o_.stats);
     while (true) {
       TaskAssignment task;
       task.set_task(kNoTask);
@@ -251,14 +254,10 @@ class Trainer : public AsyncTrainer {
     }
     bench.router.Route(o_.plan->tables.tables[0], bench.batch.keys, &bench.routed);
     const KeyList keys{bench.routed.keys, bench.routed.positions};
-    auto gradient = std::make_shared<Gradient>();
-    gradient->examples = bench.batch.size;
     if (bench.batch.size > 0) {
       if (absl::Status s = client.Pull(Step(0), keys, &bench.weights); !s.ok()) return s;
-      Compute(bench, gradient.get());
-    } else {
-      o_.stats->OnBatch({}, {}, 0, bench.batch.bad_lines);
     }
+    std::shared_ptr<const Gradient> gradient = Compute(bench);
     wire::PushFields fields;
     fields.task = TaskId(task);
     fields.window = window;
@@ -267,38 +266,24 @@ class Trainer : public AsyncTrainer {
       absl::MutexLock lock(&mu_);
       fields.cut = lane.marked;
     }
-    if (absl::Status s = client.Push(fields, gradient); !s.ok()) return s;
+    if (absl::Status s = client.Push(fields, std::move(gradient)); !s.ok()) return s;
     o_.stats->OnStep(pushed_.fetch_add(1) + 1, absl::Now());
     return absl::OkStatus();
   }
 
   // At most `concurrent_lanes` lanes compute at a time: more would only share the cores.
-  void Compute(Bench& bench, Gradient* gradient) {
+  std::shared_ptr<const Gradient> Compute(Bench& bench) {
     {
       absl::MutexLock lock(&compute_mu_);
       const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(compute_mu_) { return slots_ > 0; };
       compute_mu_.Await(absl::Condition(&free));
       --slots_;
     }
-    ComputeNow(bench, gradient);
+    auto gradient = bench.step->Run(bench.batch, bench.routed, bench.weights.rows.data(),
+                                    bench.weights.dense.data());
     absl::MutexLock lock(&compute_mu_);
     ++slots_;
-  }
-
-  void ComputeNow(Bench& bench, Gradient* gradient) {
-    const size_t dim = o_.exchange->row_dim();
-    gradient->keys = bench.routed.keys;
-    gradient->positions = bench.routed.positions;
-    gradient->rows.resize(bench.routed.keys.size() * dim);
-    gradient->dense.assign(o_.exchange->dense_rows() * ModelTables::kDenseRowDim, 0.0f);
-    const std::vector<const float*> tensors =
-        o_.exchange->TensorsIn(static_cast<const float*>(bench.weights.dense.data()));
-    const std::vector<float*> dense = o_.exchange->TensorsIn(gradient->dense.data());
-    bench.predictions.resize(bench.batch.size);
-    const double loss = bench.model->TrainStep(
-        {&bench.batch, &bench.routed, bench.weights.rows.data(), tensors},
-        {gradient->rows.data(), dense}, bench.predictions.data(), bench.parallel.get());
-    o_.stats->OnBatch(bench.batch.labels, bench.predictions, loss, bench.batch.bad_lines);
+    return gradient;
   }
 
   const AsyncTrainerOptions o_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,11 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/core/lane_tree.h"
+#include "worker/batch_step.h"
+#include "worker/cohort.h"
 #include "worker/gradient.h"
 #include "worker/lane_driver.h"
 #include "worker/mailbox.h"
 #include "worker/retry_policy.h"
-#include "worker/router.h"
 
 namespace strata {
 namespace {
@@ -23,24 +23,14 @@ namespace {
 constexpr absl::Duration kCallTimeout = absl::Seconds(20);
 constexpr uint32_t kWaitMs = 5000;
 
-// The batches of lanes that are at one step, and what was pulled for them.
-struct CohortData {
-  Step step;
-  std::vector<uint32_t> lanes;
-  std::vector<std::shared_ptr<const PreparedLane>> prepared;  // as lanes
-  UnionKeys all;
-  ParameterBlock weights;
-
-  KeyList keys() const { return {all.keys, all.positions}; }
-};
-
 class Trainer : public BspTrainer {
  public:
   explicit Trainer(const BspTrainerOptions& options)
       : o_(options),
         mailbox_(std::make_shared<Mailbox>()),
         driver_(o_.links->servers(), o_.plan->last_step),
-        servers_(o_.links->servers()) {}
+        servers_(o_.links->servers()),
+        batch_step_(o_.exchange, o_.model, o_.parallel, o_.stats) {}
 
   absl::Status Run() override {
     while (!stop_.load(std::memory_order_relaxed)) {
@@ -242,19 +232,8 @@ class Trainer : public BspTrainer {
                                                      const std::vector<uint32_t>& lanes) {
     auto it = cohorts_.find(step);
     if (it != cohorts_.end() && it->second->lanes == lanes) return it->second;
-    auto data = std::make_shared<CohortData>();
-    data->step = step;
-    data->lanes = lanes;
-    std::vector<const RoutedKeys*> routed;
-    for (uint32_t lane : lanes) {
-      auto prepared = o_.preparer->Get(step, lane);
-      if (!prepared.ok()) return prepared.status();
-      data->prepared.push_back(*std::move(prepared));
-      routed.push_back(&data->prepared.back()->routed);
-    }
-    MergeLanes(routed, &data->all);
-    if (!lanes.empty()) o_.exchange->Prepare(data->keys(), &data->weights);
-    cohorts_[step] = data;
+    auto data = PrepareCohort(o_.preparer, o_.exchange, step, lanes);
+    if (data.ok()) cohorts_[step] = *data;
     return data;
   }
 
@@ -366,34 +345,8 @@ class Trainer : public BspTrainer {
 
   std::shared_ptr<const Gradient> ComputeLane(const CohortData& data, size_t i) {
     const PreparedLane& lane = *data.prepared[i];
-    auto gradient = std::make_shared<Gradient>();
-    gradient->examples = lane.batch.size;
-    if (lane.batch.size == 0) {
-      o_.stats->OnBatch({}, {}, 0, lane.batch.bad_lines);
-      return gradient;
-    }
-    const size_t dim = o_.exchange->row_dim();
-    const size_t n = lane.routed.keys.size();
-    const float* rows = data.weights.rows.data();
-    if (data.lanes.size() > 1) {
-      lane_rows_.resize(n * dim);
-      for (size_t u = 0; u < n; ++u) {
-        std::memcpy(&lane_rows_[u * dim], rows + data.all.place[i][u] * dim, dim * sizeof(float));
-      }
-      rows = lane_rows_.data();
-    }
-    gradient->keys = lane.routed.keys;
-    gradient->positions = lane.routed.positions;
-    gradient->rows.resize(n * dim);
-    gradient->dense.assign(o_.exchange->dense_rows() * ModelTables::kDenseRowDim, 0.0f);
-    const std::vector<const float*> tensors = o_.exchange->TensorsIn(data.weights.dense.data());
-    const std::vector<float*> dense = o_.exchange->TensorsIn(gradient->dense.data());
-    predictions_.resize(lane.batch.size);
-    const double loss =
-        o_.model->TrainStep({&lane.batch, &lane.routed, rows, tensors},
-                            {gradient->rows.data(), dense}, predictions_.data(), o_.parallel);
-    o_.stats->OnBatch(lane.batch.labels, predictions_, loss, lane.batch.bad_lines);
-    return gradient;
+    const float* rows = data.LaneRows(i, o_.exchange->row_dim(), &lane_rows_);
+    return batch_step_.Run(lane.batch, lane.routed, rows, data.weights.dense.data());
   }
 
   const BspTrainerOptions o_;
@@ -413,7 +366,7 @@ class Trainer : public BspTrainer {
   bool finished_ = false;
   absl::Status failure_;
   std::vector<float> lane_rows_;
-  std::vector<float> predictions_;
+  BatchStep batch_step_;
 };
 
 }  // namespace

@@ -1,0 +1,38 @@
+// One batch forward and backward: from pulled weights to the gradient that a push carries.
+#ifndef STRATA_WORKER_BATCH_STEP_H_
+#define STRATA_WORKER_BATCH_STEP_H_
+
+#include <memory>
+#include <vector>
+
+#include "ops/parallel.h"
+#include "worker/batch.h"
+#include "worker/exchange.h"
+#include "worker/gradient.h"
+#include "worker/model.h"
+#include "worker/training_stats.h"
+
+namespace strata {
+
+// What a batch is computed with. All outlive it; one thread at a time.
+class BatchStep {
+ public:
+  BatchStep(const Exchange* exchange, Model* model, ops::Parallel* parallel, TrainingStats* stats)
+      : exchange_(exchange), model_(model), parallel_(parallel), stats_(stats) {}
+
+  // rows: (distinct keys, row dim), dense: (dense rows, dense row dim). Counts examples, loss and
+  // bad lines. A batch without examples gives a gradient without rows: it adds nothing to any sum.
+  std::shared_ptr<const Gradient> Run(const Batch& batch, const RoutedKeys& routed,
+                                      const float* rows, const float* dense);
+
+ private:
+  const Exchange* const exchange_;
+  Model* const model_;
+  ops::Parallel* const parallel_;
+  TrainingStats* const stats_;
+  std::vector<float> predictions_;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_BATCH_STEP_H_

@@ -1,0 +1,37 @@
+#include "worker/cohort.h"
+
+#include <cstring>
+#include <utility>
+
+namespace strata {
+
+const float* CohortData::LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const {
+  const float* rows = weights.rows.data();
+  if (lanes.size() == 1) return rows;
+  const std::vector<uint32_t>& place = all.place[i];
+  scratch->resize(place.size() * dim);
+  for (size_t u = 0; u < place.size(); ++u) {
+    std::memcpy(scratch->data() + u * dim, rows + place[u] * dim, dim * sizeof(float));
+  }
+  return scratch->data();
+}
+
+absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer,
+                                                          const Exchange* exchange, Step step,
+                                                          const std::vector<uint32_t>& lanes) {
+  auto data = std::make_shared<CohortData>();
+  data->step = step;
+  data->lanes = lanes;
+  std::vector<const RoutedKeys*> routed;
+  for (uint32_t lane : lanes) {
+    auto prepared = preparer->Get(step, lane);
+    if (!prepared.ok()) return prepared.status();
+    data->prepared.push_back(*std::move(prepared));
+    routed.push_back(&data->prepared.back()->routed);
+  }
+  MergeLanes(routed, &data->all);
+  if (!lanes.empty()) exchange->Prepare(data->keys(), &data->weights);
+  return data;
+}
+
+}  // namespace strata

@@ -135,8 +135,8 @@ TEST_CASE("a server killed between push and commit of any shard", "[e2e][p3]") {
   const TrainingJob job = Job(folder.path(), 2, 2, 2);
   const JobStatus reference = Embedded(job);
   ProcessCluster cluster({.folder = folder.path() + "/cluster"});
-  // 4 shards a server and 20 steps: hits 1 to 80. Eight in a row cover every shard of two steps.
-  std::vector<int> hits = {1, 2, 3, 4, 5, 38, 39, 40, 41, 80};
+  // 4 shards a server and 20 steps: hits 1 to 80. STRATA_LONG takes them all.
+  std::vector<int> hits = {1, 2, 3, 40, 41, 80};
   if (LongRun()) {
     hits.clear();
     for (int hit = 1; hit <= 80; ++hit) hits.push_back(hit);

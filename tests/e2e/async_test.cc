@@ -1,0 +1,175 @@
+// Asynchronous jobs inside one process: every window takes effect exactly once, whatever dies.
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/strata/job.pb.h"
+#include "tests/e2e/small_job.h"
+#include "tools/cluster/embedded.h"
+#include "tools/cluster/embedded_cluster.h"
+#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/verify.h"
+
+namespace strata {
+namespace {
+
+// 600 lines in windows of 16: 38 windows a pass.
+constexpr uint64_t kWindows = 38;
+
+ScratchFolder Folder() {
+  auto folder = ScratchFolder::Make("strata-test");
+  REQUIRE(folder.ok());
+  return *std::move(folder);
+}
+
+TrainingJob AsyncJob(const std::string& folder, uint32_t epochs) {
+  TrainingJob job = testing::SmallJob(folder);
+  job.mutable_spec()->mutable_training()->set_mode("async");
+  job.mutable_spec()->mutable_training()->set_epochs(epochs);
+  return job;
+}
+
+void CheckComplete(const JobStatus& status, uint32_t epochs) {
+  for (const JobCondition& c : status.conditions())
+    UNSCOPED_INFO(c.reason() << ": " << c.message());
+  REQUIRE(status.state() == SUCCEEDED);
+  CHECK(status.step() == epochs * kWindows);
+  CHECK(status.total_steps() == epochs * kWindows);
+  CHECK(status.examples() == epochs * 600);
+  CHECK(status.result().examples() == 200);
+  CHECK(status.result().step() == epochs * kWindows);
+  CHECK(status.result().auc() > 0.55);
+  CHECK(status.model_hash().size() == 32);
+}
+
+JobStatus Train(const TrainingJob& job, bool resume = false) {
+  EmbeddedOptions options;
+  options.job = job;
+  options.resume = resume;
+  auto status = RunEmbedded(options);
+  REQUIRE(status.ok());
+  return *status;
+}
+
+TEST_CASE("async trains each window once, evaluates and keeps a checkpoint", "[e2e][async]") {
+  const ScratchFolder folder = Folder();
+  for (uint32_t workers : {1u, 2u}) {
+    INFO(workers << " workers");
+    TrainingJob job = AsyncJob(folder.path(), 3);
+    JobSpec& spec = *job.mutable_spec();
+    spec.mutable_replicas()->set_workers(workers);
+    spec.mutable_replicas()->set_servers(workers);
+    spec.mutable_checkpoint()->set_directory(folder.path() + "/ck-" + std::to_string(workers));
+    spec.mutable_checkpoint()->set_every_steps(10);
+    spec.mutable_evaluation()->set_every_steps(20);
+    const JobStatus status = Train(job);
+    CheckComplete(status, 3);
+    CHECK(status.evaluations_size() >= 2);
+    const auto verified = VerifyCheckpoint(status.checkpoint());
+    REQUIRE(verified.ok());
+    CHECK(verified->model_hash == status.model_hash());
+
+    // Resumed, there is nothing left to train, and the model is the same one.
+    const JobStatus again = Train(job, true);
+    REQUIRE(again.state() == SUCCEEDED);
+    CHECK(again.result().auc() == status.result().auc());
+  }
+}
+
+// Runs the job on 2 servers and 2 workers; `disturb` is called once `at` windows are applied.
+JobStatus TrainDisturbed(const TrainingJob& job, const std::string& folder, uint64_t at,
+                         const std::function<void(EmbeddedCluster&, const JobRef&)>& disturb) {
+  EmbeddedClusterOptions options;
+  options.servers = 2;
+  options.workers = 2;
+  options.directory = folder;
+  options.lease = absl::Milliseconds(500);
+  auto cluster = EmbeddedCluster::Start(options);
+  REQUIRE(cluster.ok());
+  SubmitRequest submit;
+  *submit.mutable_job() = job;
+  submit.set_request_id("test");
+  SchedulerClient& scheduler = (*cluster)->scheduler();
+  auto id = scheduler.Submit(submit, absl::Seconds(10));
+  REQUIRE(id.ok());
+  JobRef ref;
+  ref.set_job(id->job());
+  bool disturbed = false;
+  while (true) {
+    auto status = scheduler.GetJob(ref, absl::Seconds(10));
+    REQUIRE(status.ok());
+    if (!disturbed && status->step() >= at) {
+      disturbed = true;
+      disturb(**cluster, ref);
+    }
+    const JobState state = status->state();
+    if (state == SUCCEEDED || state == FAILED || state == CANCELLED) {
+      CHECK(disturbed);
+      return *status;
+    }
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
+TEST_CASE("an async job outlives its servers and workers", "[e2e][async]") {
+  const ScratchFolder folder = Folder();
+  constexpr uint32_t kEpochs = 20;
+  TrainingJob job = AsyncJob(folder.path(), kEpochs);
+  job.mutable_spec()->mutable_replicas()->set_servers(2);
+  job.mutable_spec()->mutable_replicas()->set_workers(2);
+  job.mutable_spec()->mutable_checkpoint()->set_every_steps(25);
+  int round = 0;
+  const auto finishes = [&](const std::string& what,
+                            const std::function<void(EmbeddedCluster&)>& disturb) {
+    INFO(what);
+    for (uint64_t at : {3, 101, 400}) {
+      const std::string run = folder.path() + "/run-" + std::to_string(round++);
+      job.mutable_spec()->mutable_checkpoint()->set_directory(run + "-ck");
+      const JobStatus status =
+          TrainDisturbed(job, run, at, [&](EmbeddedCluster& c, const JobRef&) { disturb(c); });
+      CheckComplete(status, kEpochs);
+      const auto verified = VerifyCheckpoint(status.checkpoint());
+      REQUIRE(verified.ok());
+      CHECK(verified->model_hash == status.model_hash());
+    }
+  };
+  finishes("the worker of lane 0", [](EmbeddedCluster& c) {
+    c.StopWorker(0);
+    REQUIRE(c.StartWorker(0).ok());
+  });
+  finishes("a worker that never comes back", [](EmbeddedCluster& c) { c.StopWorker(1); });
+  finishes("the worker of lane 0, for good", [](EmbeddedCluster& c) { c.StopWorker(0); });
+  finishes("a server", [](EmbeddedCluster& c) {
+    c.StopServer(1);
+    REQUIRE(c.StartServer(1).ok());
+  });
+  finishes("a server and a worker", [](EmbeddedCluster& c) {
+    c.StopWorker(1);
+    c.StopServer(0);
+    REQUIRE(c.StartServer(0).ok());
+    REQUIRE(c.StartWorker(1).ok());
+  });
+}
+
+TEST_CASE("an async job that was cancelled goes on from its checkpoint", "[e2e][async]") {
+  const ScratchFolder folder = Folder();
+  constexpr uint32_t kEpochs = 20;
+  TrainingJob job = AsyncJob(folder.path(), kEpochs);
+  job.mutable_spec()->mutable_checkpoint()->set_directory(folder.path() + "/ck");
+  job.mutable_spec()->mutable_checkpoint()->set_every_steps(25);
+  job.mutable_spec()->mutable_replicas()->set_servers(2);
+  job.mutable_spec()->mutable_replicas()->set_workers(2);
+  const auto cancel = [](EmbeddedCluster& c, const JobRef& ref) {
+    REQUIRE(c.scheduler().CancelJob(ref, absl::Seconds(10)).ok());
+  };
+  const JobStatus cut = TrainDisturbed(job, folder.path() + "/run", 200, cancel);
+  REQUIRE(cut.state() == CANCELLED);
+  REQUIRE_FALSE(cut.checkpoint().empty());
+  job.mutable_spec()->mutable_replicas()->set_servers(1);  // on another number of servers
+  CheckComplete(Train(job, true), kEpochs);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,233 @@
+// Checkpoints with real processes: promise P5, and what the command line does with them.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/small_job.h"
+#include "tools/cluster/embedded.h"
+#include "tools/cluster/scratch_folder.h"
+
+namespace strata::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+ScratchFolder Folder() {
+  auto folder = ScratchFolder::Make("strata-e2e");
+  REQUIRE(folder.ok());
+  return *std::move(folder);
+}
+
+JobStatus Embedded(const TrainingJob& job) {
+  EmbeddedOptions options;
+  options.job = job;
+  auto status = RunEmbedded(options);
+  REQUIRE(status.ok());
+  REQUIRE(status->state() == SUCCEEDED);
+  return *status;
+}
+
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::vector<std::string> Steps(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (fs::exists(entry.path() / "MANIFEST.json")) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The value of a text field in one line of JSON.
+std::string Field(const std::string& json, const std::string& name) {
+  const std::string key = "\"" + name + "\":\"";
+  const size_t at = json.find(key);
+  if (at == std::string::npos) return "";
+  return json.substr(at + key.size(), json.find('"', at + key.size()) - at - key.size());
+}
+
+// Flips a bit in the middle of the largest segment of a checkpoint; its path.
+std::string FlipBit(const std::string& folder) {
+  std::string largest;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() == "MANIFEST.json") continue;
+    if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
+  }
+  REQUIRE_FALSE(largest.empty());
+  std::fstream file(largest, std::ios::in | std::ios::out | std::ios::binary);
+  const auto middle = static_cast<std::streamoff>(fs::file_size(largest) / 2);
+  file.seekg(middle);
+  const char byte = static_cast<char>(file.get() ^ 0x10);
+  file.seekp(middle);
+  file.put(byte);
+  return largest;
+}
+
+TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damaged",
+          "[e2e][checkpoint]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = SmallJob(folder.path());
+  job.mutable_spec()->mutable_training()->set_epochs(4);
+  const JobStatus reference = Embedded(job);
+  REQUIRE(reference.step() == 40);
+
+  const std::string directory = folder.path() + "/checkpoints";
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_replicas()->set_servers(2);
+  spec.mutable_replicas()->set_workers(2);
+  spec.mutable_checkpoint()->set_directory(directory);
+  spec.mutable_checkpoint()->set_every_steps(7);
+  spec.mutable_checkpoint()->set_keep(3);
+  spec.mutable_output()->set_predictions(folder.path() + "/predictions.csv");
+  ProcessCluster cluster({.servers = 3, .workers = 3, .folder = folder.path() + "/cluster"});
+  const JobStatus end = cluster.AwaitEnd(cluster.Submit(job));
+  INFO(Conditions(end));
+  REQUIRE(end.state() == SUCCEEDED);
+  CHECK(end.model_hash() == reference.model_hash());
+  CHECK(Steps(directory) ==
+        std::vector<std::string>{"step-000000000028", "step-000000000035", "step-000000000040"});
+  CHECK(end.checkpoint() == directory + "/step-000000000040");
+
+  const CommandResult verify = cluster.Strata({"checkpoint", "verify", directory, "--json"});
+  INFO(verify.err);
+  CHECK(verify.exit_code == 0);
+  CHECK(Field(verify.out, "modelHash") == end.model_hash());
+  const CommandResult list = cluster.Strata({"checkpoint", "list", directory});
+  CHECK(list.exit_code == 0);
+  CHECK(Contains(list.out, "step-000000000028"));
+  const std::string scores = folder.path() + "/scores.csv";
+  const CommandResult predict = cluster.Strata(
+      {"predict", "--checkpoint", directory, folder.path() + "/eval.libfm", "--output", scores});
+  INFO(predict.err);
+  CHECK(predict.exit_code == 0);
+  REQUIRE_FALSE(ReadFile(scores).empty());
+  CHECK(ReadFile(scores) == ReadFile(spec.output().predictions()));
+
+  // On another number of servers and workers, from the middle.
+  const auto resume = [&](uint32_t servers, uint32_t workers) {
+    spec.mutable_replicas()->set_servers(servers);
+    spec.mutable_replicas()->set_workers(workers);
+    return cluster.AwaitEnd(cluster.Submit(job, /*resume=*/true));
+  };
+  fs::remove_all(directory + "/step-000000000040");
+  JobStatus resumed = resume(3, 1);
+  INFO(Conditions(resumed));
+  CHECK(resumed.state() == SUCCEEDED);
+  CHECK(resumed.model_hash() == reference.model_hash());
+  CHECK(resumed.result().auc() == reference.result().auc());
+  CHECK(Contains(Conditions(resumed), "step-000000000035"));
+
+  // A flipped bit in the newest: named, and the one before is used.
+  const std::string damaged = FlipBit(directory + "/step-000000000040");
+  const CommandResult bad = cluster.Strata({"checkpoint", "verify", directory});
+  CHECK(bad.exit_code == 1);
+  CHECK(Contains(bad.err, damaged));
+  CHECK(cluster.Strata({"predict", "--checkpoint", directory, folder.path() + "/eval.libfm"})
+            .exit_code == 1);
+  resumed = resume(1, 3);
+  INFO(Conditions(resumed));
+  CHECK(resumed.state() == SUCCEEDED);
+  CHECK(resumed.model_hash() == reference.model_hash());
+  CHECK(HasCondition(resumed, "CheckpointDamaged"));
+  CHECK(Contains(Conditions(resumed), fs::path(damaged).filename()));
+  CHECK(Field(cluster.Strata({"checkpoint", "verify", directory, "--json"}).out, "modelHash") ==
+        reference.model_hash());
+
+  // A damaged manifest is no checkpoint.
+  std::ofstream(directory + "/step-000000000040/MANIFEST.json", std::ios::app) << "x";
+  resumed = resume(2, 2);
+  INFO(Conditions(resumed));
+  CHECK(resumed.state() == SUCCEEDED);
+  CHECK(resumed.model_hash() == reference.model_hash());
+}
+
+TEST_CASE("a non-empty checkpoint folder is refused; --overwrite and --resume are named",
+          "[e2e][checkpoint]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = SmallJob(folder.path());
+  const std::string directory = folder.path() + "/checkpoints";
+  job.mutable_spec()->mutable_checkpoint()->set_directory(directory);
+  ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder.path() + "/cluster"});
+  const JobStatus first = cluster.AwaitEnd(cluster.Submit(job));
+  REQUIRE(first.state() == SUCCEEDED);
+  CHECK_THROWS_WITH(cluster.Submit(job), Catch::Contains("--resume") &&
+                                             Catch::Contains("--overwrite") &&
+                                             Catch::Contains(directory));
+  std::ofstream(directory + "/of-the-user") << "stays";
+  const JobStatus again = cluster.AwaitEnd(cluster.Submit(job, false, /*overwrite=*/true));
+  CHECK(again.state() == SUCCEEDED);
+  CHECK(again.model_hash() == first.model_hash());
+  CHECK(ReadFile(directory + "/of-the-user") == "stays");
+}
+
+TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = SmallJob(folder.path());
+  job.mutable_spec()->mutable_training()->set_epochs(4);
+  const JobStatus reference = Embedded(job);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_replicas()->set_servers(2);
+  spec.mutable_replicas()->set_workers(2);
+  spec.mutable_checkpoint()->set_every_steps(6);
+  spec.mutable_checkpoint()->set_keep(100);
+  ProcessCluster cluster({.folder = folder.path() + "/cluster"});
+  int round = 0;
+  for (const char* point :
+       {"server.checkpoint=kill@1", "server.checkpoint=kill@3", "server.checkpoint=kill@10"}) {
+    INFO(point);
+    const std::string directory = folder.path() + "/checkpoints-" + std::to_string(round++);
+    spec.mutable_checkpoint()->set_directory(directory);
+    cluster.Kill("server-1");
+    cluster.Start("server-1", point);
+    cluster.AwaitRegistered();
+    const uint64_t id = cluster.Submit(job);
+    REQUIRE(cluster.process("server-1").Wait() == 128 + 9);
+    cluster.Start("server-1");
+    const JobStatus end = cluster.AwaitEnd(id);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.model_hash() == reference.model_hash());
+    // Whatever is visible is whole.
+    for (const std::string& name : Steps(directory)) {
+      const CommandResult verify =
+          cluster.Strata({"checkpoint", "verify", directory + "/" + name, "--json"});
+      INFO(name << verify.err);
+      CHECK(verify.exit_code == 0);
+    }
+    CHECK(Steps(directory).back() == "step-000000000040");
+  }
+}
+
+TEST_CASE("checkpoint create while it trains, cancel, resume", "[e2e][checkpoint]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = SmallJob(folder.path());
+  job.mutable_spec()->mutable_training()->set_epochs(200);
+  const JobStatus reference = Embedded(job);
+  job.mutable_spec()->mutable_checkpoint()->set_directory(folder.path() + "/checkpoints");
+  ProcessCluster cluster({.servers = 2, .workers = 1, .folder = folder.path() + "/cluster"});
+  const uint64_t id = cluster.Submit(job);
+  cluster.AwaitStep(id, 30);
+  const CommandResult made =
+      cluster.Strata({"checkpoint", "create", "small", "--scheduler", cluster.address(), "--json"});
+  INFO(made.err);
+  REQUIRE(made.exit_code == 0);
+  CHECK(cluster.Strata({"cancel", "small", "--scheduler", cluster.address()}).exit_code == 0);
+  CHECK(cluster.AwaitEnd(id).state() == CANCELLED);
+  const CommandResult verify =
+      cluster.Strata({"checkpoint", "verify", Field(made.out, "directory"), "--json"});
+  CHECK(Field(verify.out, "modelHash") == Field(made.out, "modelHash"));
+  job.mutable_spec()->mutable_replicas()->set_servers(2);
+  const JobStatus end = cluster.AwaitEnd(cluster.Submit(job, /*resume=*/true));
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  CHECK(end.model_hash() == reference.model_hash());
+}
+
+}  // namespace
+}  // namespace strata::testing

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "ops/cpu_features.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/embedded_cluster.h"
@@ -62,6 +63,9 @@ TEST_CASE("the model does not depend on the cluster", "[e2e][p3]") {
   same("no log", [](JobSpec& s) { s.mutable_storage()->set_durability("memory"); });
   same("a base image after every few steps",
        [](JobSpec& s) { s.mutable_storage()->set_log_bytes_per_server("64KiB"); });
+  const ops::IsaLevel before = ops::SetActiveIsaLevel(ops::IsaLevel::kV3);
+  same("AVX2 kernels", [](JobSpec&) {});
+  ops::SetActiveIsaLevel(before);
   same("one shard per server", [](JobSpec& s) { s.mutable_storage()->set_shards_per_server(1); });
 
   TrainingJob other = job;

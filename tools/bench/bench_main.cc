@@ -1,4 +1,6 @@
 // strata-bench: runs benchmarks by name. tools/bench/run builds and calls it.
+#include <glog/logging.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
@@ -62,6 +64,9 @@ int RunNamed(const std::vector<std::string>& names, BenchOptions options, bool j
 
 int main(int argc, char** argv) {
   strata::TuneAllocator();
+  FLAGS_logtostderr = true;
+  FLAGS_minloglevel = google::GLOG_WARNING;
+  google::InitGoogleLogging(argv[0]);
   CLI::App app{
       "Benchmarks of Strata. Every figure stands beside a limit measured in the same run."};
   std::vector<std::string> names;

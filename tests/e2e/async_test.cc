@@ -40,7 +40,6 @@ void CheckComplete(const JobStatus& status, uint32_t epochs) {
   CHECK(status.examples() == epochs * 600);
   CHECK(status.result().examples() == 200);
   CHECK(status.result().step() == epochs * kWindows);
-  CHECK(status.result().auc() > 0.55);
   CHECK(status.model_hash().size() == 32);
 }
 
@@ -66,6 +65,7 @@ TEST_CASE("async trains each window once, evaluates and keeps a checkpoint", "[e
     spec.mutable_evaluation()->set_every_steps(20);
     const JobStatus status = Train(job);
     CheckComplete(status, 3);
+    CHECK(status.result().auc() > 0.55);
     CHECK(status.evaluations_size() >= 2);
     const auto verified = VerifyCheckpoint(status.checkpoint());
     REQUIRE(verified.ok());
@@ -155,13 +155,17 @@ TEST_CASE("an async job outlives its servers and workers", "[e2e][async]") {
 
 TEST_CASE("an async job that was cancelled goes on from its checkpoint", "[e2e][async]") {
   const ScratchFolder folder = Folder();
-  constexpr uint32_t kEpochs = 20;
+  constexpr uint32_t kEpochs = 60;
   TrainingJob job = AsyncJob(folder.path(), kEpochs);
   job.mutable_spec()->mutable_checkpoint()->set_directory(folder.path() + "/ck");
   job.mutable_spec()->mutable_checkpoint()->set_every_steps(25);
   job.mutable_spec()->mutable_replicas()->set_servers(2);
   job.mutable_spec()->mutable_replicas()->set_workers(2);
   const auto cancel = [](EmbeddedCluster& c, const JobRef& ref) {
+    CreateCheckpointRequest checkpoint;
+    *checkpoint.mutable_job() = ref;
+    checkpoint.set_wait_ms(10000);
+    REQUIRE(c.scheduler().CreateCheckpoint(checkpoint, absl::Seconds(15)).ok());
     REQUIRE(c.scheduler().CancelJob(ref, absl::Seconds(10)).ok());
   };
   const JobStatus cut = TrainDisturbed(job, folder.path() + "/run", 200, cancel);

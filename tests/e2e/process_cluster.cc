@@ -1,8 +1,12 @@
 #include "tests/e2e/process_cluster.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <google/protobuf/util/json_util.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +29,26 @@ constexpr absl::Duration kPoll = absl::Milliseconds(2);
 constexpr absl::Duration kCall = absl::Seconds(10);
 
 [[noreturn]] void Throw(const std::string& text) { throw std::runtime_error(text); }
+
+// What an HTTP server at 127.0.0.1:PORT answers to GET /metrics; empty: nothing.
+std::string Scrape(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string text;
+  const std::string request = "GET /metrics HTTP/1.0\r\nHost: x\r\n\r\n";
+  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0 &&
+      send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
+    char bytes[4096];
+    for (ssize_t n; (n = recv(fd, bytes, sizeof bytes, 0)) > 0;) {
+      text.append(bytes, static_cast<size_t>(n));
+    }
+  }
+  close(fd);
+  return text;
+}
 
 bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
 
@@ -151,6 +175,8 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
     const bool server = name.rfind("server-", 0) == 0;
     argv = {Program(server ? "server/strata-server" : "worker/strata-worker"), "--name=" + name,
             "--scheduler=" + address_, "--threads=1"};
+    // The worker's address file then holds its metrics address.
+    if (!server) argv.push_back("--metrics-listen=127.0.0.1:0");
     if (!failpoints.empty()) argv.push_back("--failpoints=" + failpoints);
   }
   argv.push_back("--dir=" + base);
@@ -186,6 +212,16 @@ std::string ProcessCluster::ServerAddress(const std::string& name) const {
   std::string address;
   std::ifstream(o_.folder + "/" + name + ".address") >> address;
   return address;
+}
+
+double ProcessCluster::ExamplesOf(const std::string& worker) const {
+  const std::string address = ServerAddress(worker);
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return -1;
+  const std::string text = Scrape(std::atoi(address.c_str() + colon + 1));
+  const std::string name = "\nstrata_worker_examples_total ";
+  const size_t at = text.find(name);
+  return at == std::string::npos ? -1 : std::atof(text.c_str() + at + name.size());
 }
 
 uint64_t ProcessCluster::Submit(const TrainingJob& job, bool resume, bool overwrite) {
@@ -249,6 +285,12 @@ CommandResult RunStrata(const std::string& folder, const std::vector<std::string
   result.out = ReadFile(log);
   result.err = ReadFile(log + ".err");
   return result;
+}
+
+void WriteJobFile(const std::string& path, const TrainingJob& job) {
+  std::string text;
+  if (!google::protobuf::util::MessageToJsonString(job, &text).ok()) Throw("cannot write JSON");
+  std::ofstream(path) << text;
 }
 
 std::string Conditions(const JobStatus& status) {

@@ -84,6 +84,9 @@ class ProcessCluster {
   const std::string& folder() const { return o_.folder; }
   std::string ServerAddress(const std::string& name) const;
 
+  // strata_worker_examples_total as a scrape of the worker shows it; -1 when nothing answers.
+  double ExamplesOf(const std::string& worker) const;
+
   // Number of the job. Throws where it is refused.
   uint64_t Submit(const TrainingJob& job, bool resume = false, bool overwrite = false);
   // Status of the job; tries for 10 s while the scheduler does not answer.
@@ -107,6 +110,9 @@ class ProcessCluster {
 
 // `strata ARGUMENTS...` without a cluster; HOME and the working folder are `folder`.
 CommandResult RunStrata(const std::string& folder, const std::vector<std::string>& arguments);
+
+// A job file for `strata`.
+void WriteJobFile(const std::string& path, const TrainingJob& job);
 
 // All conditions as text, for messages of tests.
 std::string Conditions(const JobStatus& status);

@@ -1,0 +1,223 @@
+// What a job file promises beside training: early stopping, metrics, predictions, bad lines, the
+// formats, and starting from a checkpoint.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "ops/nn/auc.h"
+#include "proto/strata/job.pb.h"
+#include "tests/e2e/small_job.h"
+#include "tools/cluster/embedded.h"
+#include "tools/cluster/predict.h"
+#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/verify.h"
+#include "tools/generate/criteo_generator.h"
+
+namespace strata {
+namespace {
+
+ScratchFolder Folder() {
+  auto folder = ScratchFolder::Make("strata-test");
+  REQUIRE(folder.ok());
+  return *std::move(folder);
+}
+
+JobStatus Train(const TrainingJob& job) {
+  EmbeddedOptions options;
+  options.job = job;
+  auto status = RunEmbedded(options);
+  REQUIRE(status.ok());
+  return *status;
+}
+
+std::string Last(const JobStatus& status) {
+  return status.conditions_size() == 0 ? ""
+                                       : status.conditions(status.conditions_size() - 1).message();
+}
+
+JobStatus Succeed(const TrainingJob& job) {
+  JobStatus status = Train(job);
+  INFO(Last(status));
+  REQUIRE(status.state() == SUCCEEDED);
+  return status;
+}
+
+std::vector<std::string> Lines(const std::string& path) {
+  std::ifstream in(path);
+  REQUIRE(in.good());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+double AucOfFile(const std::string& path) {
+  std::vector<float> scores, labels;
+  for (const std::string& line : Lines(path)) {
+    labels.push_back(line[0] == '1' ? 1.0f : 0.0f);
+    scores.push_back(std::strtof(line.c_str() + 2, nullptr));
+  }
+  return ops::Auc(scores, labels);
+}
+
+TEST_CASE("with patience the best evaluation is kept and reported", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_training()->set_epochs(30);  // far past where 600 lines are known by heart
+  spec.mutable_evaluation()->set_every_steps(5);
+  spec.mutable_evaluation()->set_patience(4);
+  spec.mutable_checkpoint()->set_directory(folder.path() + "/ck");
+  spec.mutable_checkpoint()->set_every_steps(7);
+  spec.mutable_checkpoint()->set_keep(2);
+  spec.mutable_output()->set_predictions(folder.path() + "/predictions.csv");
+  spec.mutable_output()->set_metrics(folder.path() + "/metrics.jsonl");
+  const JobStatus status = Succeed(job);
+
+  REQUIRE(status.evaluations_size() >= 5);
+  double best = 0;
+  for (const EvaluationResult& e : status.evaluations()) best = std::max(best, e.auc());
+  CHECK(status.result().auc() == best);
+  const EvaluationResult& last = status.evaluations(status.evaluations_size() - 1);
+  CHECK(last.step() < status.total_steps());  // it did stop early
+  CHECK(last.step() == status.result().step() + 4 * 5);
+  CHECK(status.step() == status.result().step());
+
+  const auto verified = VerifyCheckpoint(folder.path() + "/ck");
+  REQUIRE(verified.ok());
+  CHECK(verified->step == status.result().step());
+  CHECK(verified->model_hash == status.model_hash());
+  CHECK(AucOfFile(status.predictions()) == Approx(best).epsilon(1e-6));
+
+  PredictOptions predict;
+  predict.checkpoint_dir = status.checkpoint();
+  predict.inputs = {folder.path() + "/eval.libfm"};
+  predict.output = folder.path() + "/again.csv";
+  REQUIRE(RunPredict(predict).ok());
+  CHECK(Lines(predict.output) == Lines(status.predictions()));
+
+  size_t evaluated = 0;
+  for (const std::string& line : Lines(folder.path() + "/metrics.jsonl")) {
+    CHECK(line.find("{\"step\": ") == 0);
+    CHECK(line.find("\"loss\": ") != std::string::npos);
+    CHECK(line.find("\"examplesPerSecond\": ") != std::string::npos);
+    CHECK(line.back() == '}');
+    evaluated += line.find("\"evalAuc\": ") != std::string::npos;
+  }
+  CHECK(evaluated == static_cast<size_t>(status.evaluations_size()));
+}
+
+TEST_CASE("bad lines are counted, and one too many fails the job", "[e2e]") {
+  for (const std::string mode : {"bsp", "async"}) {
+    INFO(mode);
+    const ScratchFolder folder = Folder();
+    TrainingJob job = testing::SmallJob(folder.path());
+    JobSpec& spec = *job.mutable_spec();
+    spec.mutable_training()->set_mode(mode);
+    spec.mutable_training()->set_epochs(1);
+    std::ofstream(folder.path() + "/train.libfm", std::ios::app) << "1 x:1\n7 5:1\n0 5:nan\n";
+
+    spec.mutable_data()->set_max_bad_lines(3);
+    const JobStatus skipped = Succeed(job);
+    CHECK(skipped.bad_lines() == 3);
+    CHECK(skipped.examples() == 600);
+
+    spec.mutable_data()->set_max_bad_lines(2);
+    const JobStatus failed = Train(job);
+    CHECK(failed.state() == FAILED);
+    CHECK(Last(failed).find("maxBadLines is 2") != std::string::npos);
+
+    spec.mutable_data()->set_max_bad_lines(0);
+    const JobStatus stopped = Train(job);
+    CHECK(stopped.state() == FAILED);
+    INFO(Last(stopped));
+    CHECK(Last(stopped).find("train.libfm:60") != std::string::npos);
+  }
+}
+
+TEST_CASE("one set of examples trains alike as libfm, libsvm and csv", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  job.mutable_spec()->mutable_training()->set_epochs(4);
+  const double libfm = Succeed(job).result().auc();
+  CHECK(libfm > 0.6);
+
+  job.mutable_spec()->mutable_data()->set_format("libsvm");
+  CHECK(Succeed(job).result().auc() == Approx(libfm).margin(0.05));
+
+  for (const std::string name : {"train", "eval"}) {
+    std::ofstream out(folder.path() + "/" + name + ".csv");
+    out << "clicked,a,b,c,d,e,f,unused\n";
+    for (const std::string& line : Lines(folder.path() + "/" + name + ".libfm")) {
+      std::istringstream in(line);
+      std::string word;
+      in >> word;
+      out << (word == "1" ? '1' : '0');
+      while (in >> word) out << ",id" << word.substr(0, word.find(':'));
+      out << ",x\n";
+    }
+  }
+  DataSpec& data = *job.mutable_spec()->mutable_data();
+  data.set_format("csv");
+  data.set_train(0, folder.path() + "/train.csv");
+  data.set_eval(0, folder.path() + "/eval.csv");
+  data.mutable_columns()->set_label("clicked");
+  for (const char* column : {"a", "b", "c", "d", "e", "f"}) {
+    data.mutable_columns()->add_categorical(column);
+  }
+  data.mutable_columns()->add_ignored("*");
+  const JobStatus csv = Succeed(job);
+  CHECK(csv.result().auc() == Approx(libfm).margin(0.05));
+  CHECK(csv.result().examples() == 200);
+}
+
+TEST_CASE("criteo's integers train as numbers and as buckets", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  CriteoGeneratorOptions lines;
+  lines.rows = 20'000;
+  lines.vocabulary = 1000;
+  REQUIRE(GenerateCriteo(lines, folder.path() + "/train.tsv").ok());
+  lines.first_row = 20'000;
+  lines.rows = 5'000;
+  REQUIRE(GenerateCriteo(lines, folder.path() + "/eval.tsv").ok());
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("criteo");
+  spec.mutable_data()->set_train(0, folder.path() + "/train.tsv");
+  spec.mutable_data()->set_eval(0, folder.path() + "/eval.tsv");
+  spec.mutable_training()->set_epochs(1);
+  spec.mutable_optimizer()->mutable_sparse()->set_learning_rate(0.02f);
+  std::string hash;
+  for (const std::string integers : {"dense", "bucket"}) {
+    INFO(integers);
+    spec.mutable_data()->set_integer_features(integers);
+    const JobStatus status = Succeed(job);
+    CHECK(status.result().auc() > 0.72);
+    CHECK(status.model_hash() != hash);
+    hash = status.model_hash();
+  }
+}
+
+TEST_CASE("a job starts from the weights of another's checkpoint", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  job.mutable_spec()->mutable_training()->set_epochs(4);
+  job.mutable_spec()->mutable_checkpoint()->set_directory(folder.path() + "/first");
+  const JobStatus first = Succeed(job);
+
+  job.mutable_spec()->mutable_model()->set_init_from(first.checkpoint());
+  job.mutable_spec()->mutable_checkpoint()->set_directory(folder.path() + "/second");
+  job.mutable_spec()->mutable_training()->set_epochs(1);
+  job.mutable_spec()->mutable_optimizer()->mutable_sparse()->set_learning_rate(1e-6f);
+  job.mutable_spec()->mutable_optimizer()->mutable_dense()->set_learning_rate(1e-9f);
+  const JobStatus second = Succeed(job);
+  CHECK(second.step() == 10);  // its own steps, from 1
+  CHECK(second.result().auc() == Approx(first.result().auc()).margin(1e-3));
+  CHECK(second.model_hash() != first.model_hash());
+}
+
+}  // namespace
+}  // namespace strata

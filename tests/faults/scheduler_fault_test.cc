@@ -1,0 +1,102 @@
+// Promise P6: killing the scheduler stops nothing that runs.
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/small_job.h"
+#include "tools/cluster/embedded.h"
+#include "tools/cluster/scratch_folder.h"
+
+namespace strata::testing {
+namespace {
+
+ScratchFolder Folder() {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  return *std::move(folder);
+}
+
+TrainingJob LongJob(const std::string& folder) {
+  TrainingJob job = SmallJob(folder);
+  job.mutable_spec()->mutable_training()->set_epochs(300);
+  job.mutable_spec()->mutable_replicas()->set_servers(2);
+  job.mutable_spec()->mutable_replicas()->set_workers(2);
+  return job;
+}
+
+double Examples(const ProcessCluster& cluster) {
+  return cluster.ExamplesOf("worker-0") + cluster.ExamplesOf("worker-1");
+}
+
+TEST_CASE("a scheduler that is killed and comes back: training goes on, nobody is evicted",
+          "[faults][p6]") {
+  const ScratchFolder folder = Folder();
+  const TrainingJob job = LongJob(folder.path());
+  EmbeddedOptions embedded;
+  embedded.job = job;
+  auto reference = RunEmbedded(embedded);
+  REQUIRE(reference.ok());
+  ProcessCluster cluster({.folder = folder.path() + "/cluster", .lease_ms = 1000});
+  const uint64_t id = cluster.Submit(job);
+  for (int round = 1; round <= 3; ++round) {
+    INFO("round " << round);
+    cluster.AwaitStep(id, static_cast<uint64_t>(400 * round));
+    cluster.Kill("scheduler");
+    const double before = Examples(cluster);
+    // 64 examples a step: two hundred steps without a scheduler.
+    AwaitThat("training goes on", [&] { return Examples(cluster) > before + 200 * 64; });
+    cluster.Start("scheduler");
+  }
+  const JobStatus end = cluster.AwaitEnd(id);
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  CHECK(end.model_hash() == reference->model_hash());
+  CHECK(end.generation() == 1);
+  CHECK(end.rollbacks() == 0);
+  for (const char* reason : {"WorkerLost", "WorkerRestarted", "WorkerJoined", "ServerLost"}) {
+    CHECK_FALSE(HasCondition(end, reason));
+  }
+  for (const char* name : {"server-0", "server-1", "worker-0", "worker-1"}) {
+    CHECK(cluster.Running(name));
+  }
+}
+
+TEST_CASE("a scheduler that is gone for good: submit --wait says so, and nothing spins",
+          "[faults][p6]") {
+  const ScratchFolder folder = Folder();
+  const TrainingJob job = LongJob(folder.path());
+  ProcessCluster cluster({.folder = folder.path() + "/cluster"});
+  const std::string file = folder.path() + "/job.json";
+  WriteJobFile(file, job);
+  const std::string log = folder.path() + "/submit";
+  ChildProcess submit({Program("tools/cli/strata"), "submit", "-f", file, "--wait", "--scheduler",
+                       cluster.address()},
+                      log, folder.path());
+  AwaitThat("training", [&] { return Examples(cluster) > 1000; });
+  cluster.Kill("scheduler");
+  // All that can be done without it is done: then the processes wait.
+  AwaitThat("training to its end", [&] { return Examples(cluster) >= 600 * 300; });
+  AwaitThat("submit to see it",
+            [&] { return ReadFile(log + ".err").find("does not answer") != std::string::npos; });
+  const char* names[] = {"server-0", "server-1", "worker-0", "worker-1"};
+  absl::Duration used;
+  for (const char* name : names) used -= cluster.process(name).CpuTime();
+  const absl::Time start = absl::Now();
+  CHECK(submit.Wait(absl::Seconds(100)) == 3);
+  const absl::Duration passed = absl::Now() - start;
+  for (const char* name : names) {
+    CHECK(cluster.Running(name));
+    used += cluster.process(name).CpuTime();
+  }
+  INFO(ReadFile(log + ".err"));
+  CHECK(ReadFile(log + ".err").find("the scheduler was gone for") != std::string::npos);
+  CHECK(ReadFile(log + ".err").find("The job goes on.") != std::string::npos);
+  // Four processes that only ask now and then; one that spins would use all of its time.
+  INFO(absl::FormatDuration(used) << " of " << absl::FormatDuration(passed));
+  CHECK(used < passed * 0.2);
+}
+
+}  // namespace
+}  // namespace strata::testing

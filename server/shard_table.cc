@@ -9,6 +9,25 @@ namespace {
 
 constexpr size_t kAhead = 8;  // rows fetched into the cache before they are read
 
+// Called row by row with sizes known only at run time, where a call of memcpy would cost more than
+// the copy: 32 bytes at a time, the last ones overlapping.
+inline void CopyFloats(const void* from, size_t bytes, void* to) {
+  constexpr size_t kBlock = 32;
+  const auto* in = static_cast<const uint8_t*>(from);
+  auto* out = static_cast<uint8_t*>(to);
+  if (bytes < kBlock) {
+    std::memcpy(out, in, bytes);
+    return;
+  }
+  for (size_t at = 0; at + kBlock < bytes; at += kBlock) std::memcpy(out + at, in + at, kBlock);
+  std::memcpy(out + bytes - kBlock, in + bytes - kBlock, kBlock);
+}
+
+inline void Fetch(const storage::RowRef& ref, size_t bytes) {
+  __builtin_prefetch(ref.row);
+  __builtin_prefetch(ref.row + bytes - 1);
+}
+
 constexpr uint8_t kApplied = 1;  // some segment took its gradient
 constexpr uint8_t kRefused = 2;  // some segment refused it
 
@@ -35,9 +54,9 @@ absl::Status ShardTable::Read(std::span<const Position> positions, float* out) {
     const std::span<storage::RowRef> refs(refs_.data(), part.size());
     if (absl::Status s = rows_->Resolve(part, storage::Access::kRead, refs); !s.ok()) return s;
     for (size_t i = 0; i < part.size(); ++i, out += layout_.dim) {
-      if (i + kAhead < part.size()) __builtin_prefetch(refs[i + kAhead].row);
+      if (i + kAhead < part.size()) Fetch(refs[i + kAhead], row_bytes);
       if (refs[i].row != nullptr) {
-        std::memcpy(out, refs[i].row, row_bytes);
+        CopyFloats(refs[i].row, row_bytes, out);
       } else {
         storage::InitialWeights(spec_, layout_, seed_, spec_.KeyAtPosition(part[i]), out);
       }
@@ -89,8 +108,8 @@ absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t 
   if (keep_preimages) {
     float* out = preimages_.Extend(positions);
     for (size_t i = 0; i < n; ++i, out += layout_.dim) {
-      if (i + kAhead < n) __builtin_prefetch(refs_[i + kAhead].row);
-      std::memcpy(out, refs_[i].row, size_t{layout_.dim} * 4);
+      if (i + kAhead < n) Fetch(refs_[i + kAhead], size_t{layout_.dim} * 4);
+      CopyFloats(refs_[i].row, size_t{layout_.dim} * 4, out);
     }
   }
   const float* gradients = sums.values + first * layout_.dim;

@@ -1,6 +1,5 @@
 #include "storage/dram_table.h"
 
-#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -28,19 +27,18 @@ class DramTable final : public RowTable {
                        std::span<RowRef> refs) override {
     if (absl::Status s = Locate(positions); !s.ok()) return s;
     const size_t n = positions.size();
-    const size_t absent =
-        static_cast<size_t>(std::count(slots_.begin(), slots_.begin() + n, RowStore::kNoSlot));
+    size_t absent = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const bool here = slots_[i] != RowStore::kNoSlot;
+      absent += !here;
+      refs[i] = {here ? rows_.RowAt(slots_[i]) : nullptr, false};
+    }
     if (absent > 0 && access == Access::kUpdate) {
       if (absl::Status s = rows_.Reserve(absent); !s.ok()) return s;
-    }
-    for (size_t i = 0; i < n; ++i) {
-      refs[i] = RowRef{};
-      if (slots_[i] == RowStore::kNoSlot) {
-        if (access == Access::kRead) continue;
-        slots_[i] = rows_.Insert(positions[i]);
-        refs[i].created = true;
+      for (size_t i = 0; i < n; ++i) {
+        if (slots_[i] == RowStore::kNoSlot)
+          refs[i] = {rows_.RowAt(rows_.Insert(positions[i])), true};
       }
-      refs[i].row = rows_.RowAt(slots_[i]);
     }
     counters_.hits += n - absent;
     counters_.absent += absent;

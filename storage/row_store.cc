@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/core/position.h"
 
 namespace strata::storage {
 namespace {
@@ -19,10 +18,6 @@ constexpr uint64_t kSlabBytes = uint64_t{32} << 20;
 constexpr uint64_t kGrowthNumerator = 3;  // x 1.5
 constexpr uint64_t kGrowthDenominator = 2;
 constexpr size_t kPage = 4096;
-
-uint64_t MulHigh(uint64_t a, uint64_t b) {
-  return static_cast<uint64_t>((static_cast<unsigned __int128>(a) * b) >> 64);
-}
 
 uint64_t RowsForBuckets(uint64_t buckets) {
   return buckets == 0
@@ -86,17 +81,6 @@ uint64_t RowStore::bytes() const {
   return size_ * (stride_ + options_.extra_bytes) + bucket_count_ * sizeof(Bucket);
 }
 
-uint64_t RowStore::HashOf(Position position) const {
-  return spread_ == Spread::kUniform ? position.value : Mix64(position.value);
-}
-
-uint64_t RowStore::HomeOf(Position position) const {
-  const uint64_t place = spread_ == Spread::kUniform
-                             ? (position.value - options_.first.value) << range_shift_
-                             : Mix64(position.value);
-  return MulHigh(place, scale_);
-}
-
 void RowStore::SetScale() {
   if (spread_ == Spread::kClustered) {
     scale_ = bucket_count_;
@@ -129,37 +113,50 @@ uint32_t RowStore::FindFrom(uint64_t bucket, uint8_t tag, Position position) con
   return kNoSlot;
 }
 
+// The first slot on the way from `bucket` whose tag fits, among the first kGuessBuckets; kNoSlot if
+// none does. Nearly always the position's own, or none at all, so only index lines are read here.
+uint32_t RowStore::GuessFrom(uint64_t bucket, uint8_t tag) const {
+  constexpr int kGuessBuckets = 3;  // at load .8 one row in ten lies behind its home
+  const Bucket* all = buckets();
+  for (int left = kGuessBuckets; left > 0; --left) {
+    const Bucket& b = all[bucket];
+    const uint32_t match = MatchTags(b.tags, tag);
+    if (match != 0) return b.slots[std::countr_zero(match)];
+    if (b.passed == 0) return kNoSlot;
+    if (++bucket == bucket_count_) bucket = 0;
+  }
+  return kNoSlot;
+}
+
 void RowStore::Find(std::span<const Position> positions, std::span<uint32_t> slots) const {
   if (size_ == 0) {
     std::fill_n(slots.begin(), positions.size(), kNoSlot);
     return;
   }
   // Three passes per block, so that the cache misses of a block overlap: index lines, then row
-  // lines, then the comparison.
+  // lines, then the comparison. Rows are fetched into the second-level cache: a chunk of them fits
+  // only there anyway.
   constexpr size_t kBlock = 64;
   uint64_t homes[kBlock];
-  uint32_t guesses[kBlock];
   const size_t row_lines = std::min<size_t>((stride_ + 63) / 64, 4);
   const Bucket* all = buckets();
   for (size_t begin = 0; begin < positions.size(); begin += kBlock) {
     const size_t n = std::min(kBlock, positions.size() - begin);
+    const Position* const at = &positions[begin];
+    uint32_t* const out = &slots[begin];
     for (size_t i = 0; i < n; ++i) {
-      homes[i] = HomeOf(positions[begin + i]);
+      homes[i] = HomeOf(at[i]);
       __builtin_prefetch(&all[homes[i]]);
     }
     for (size_t i = 0; i < n; ++i) {
-      const Bucket& b = all[homes[i]];
-      const uint32_t match = MatchTags(b.tags, TagOf(HashOf(positions[begin + i])));
-      guesses[i] = match == 0 ? kNoSlot : b.slots[std::countr_zero(match)];
-      if (guesses[i] == kNoSlot) continue;
-      const uint8_t* row = SlotAt(guesses[i]);
-      for (size_t line = 0; line < row_lines; ++line) __builtin_prefetch(row + 64 * line);
+      out[i] = GuessFrom(homes[i], TagOf(HashOf(at[i])));
+      if (out[i] == kNoSlot) continue;
+      const uint8_t* row = SlotAt(out[i]);
+      for (size_t line = 0; line < row_lines; ++line) __builtin_prefetch(row + 64 * line, 0, 2);
     }
     for (size_t i = 0; i < n; ++i) {
-      const Position position = positions[begin + i];
-      slots[begin + i] = guesses[i] != kNoSlot && PositionAt(guesses[i]) == position
-                             ? guesses[i]
-                             : FindFrom(homes[i], TagOf(HashOf(position)), position);
+      if (out[i] != kNoSlot && PositionAt(out[i]) == at[i]) continue;
+      out[i] = FindFrom(homes[i], TagOf(HashOf(at[i])), at[i]);
     }
   }
 }

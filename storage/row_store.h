@@ -27,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "proto/core/ids.h"
+#include "proto/core/position.h"
 #include "storage/huge_memory.h"
 
 namespace strata::storage {
@@ -130,8 +131,16 @@ class RowStore {
   uint8_t* SlotAt(uint32_t slot) const {
     return slabs_[uint64_t{slot} >> slab_shift_].data() + (slot & slab_mask_) * stride_;
   }
-  uint64_t HashOf(Position position) const;
-  uint64_t HomeOf(Position position) const;
+  uint64_t HashOf(Position position) const {
+    return spread_ == Spread::kUniform ? position.value : Mix64(position.value);
+  }
+  uint64_t HomeOf(Position position) const {
+    const uint64_t place = spread_ == Spread::kUniform
+                               ? (position.value - options_.first.value) << range_shift_
+                               : Mix64(position.value);
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(place) * scale_) >> 64);
+  }
+  uint32_t GuessFrom(uint64_t bucket, uint8_t tag) const;
   uint32_t FindFrom(uint64_t bucket, uint8_t tag, Position position) const;
   // Buckets from home to where the entry went.
   size_t Place(Position position, uint32_t slot);

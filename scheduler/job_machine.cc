@@ -323,6 +323,11 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   const uint64_t step = state == SUCCEEDED ? state_.final_step() : Progress();
   state_.set_final_step(step);
   state_.set_final_examples(bsp() ? ExamplesAt(step, counted.bad_lines()) : counted.examples());
+  if (!bsp() && state == SUCCEEDED) {
+    // Workers counted anew what they repeated for others that died; the servers dropped it.
+    const uint64_t lines = index_->train().lines() * job().training().epochs();
+    state_.set_final_examples(lines - std::min(lines, counted.bad_lines()));
+  }
   state_.set_final_bad_lines(counted.bad_lines());
   if (state_.trained_unix_ms() == 0) state_.set_trained_unix_ms(absl::ToUnixMillis(now));
   if (cuts_) {

@@ -157,6 +157,9 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
       return RollBack(absl::StrCat("lost shards on ", what), now);
     case ServerJobReport::OPEN:
       break;
+    case ServerJobReport::OPENING:  // with a message: it tries again, and this is why
+      if (!report.message().empty()) SayAgain("ServerWaits", what, now);
+      return;
     default:
       return;
   }

@@ -31,14 +31,34 @@ absl::Status MakeDirectory(const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) {
-    return absl::PermissionDeniedError(absl::StrCat("spec.checkpoint.directory ", directory,
-                                                    " cannot be made: ", error.message()));
+    const std::string text =
+        absl::StrCat("spec.checkpoint.directory ", directory, " cannot be made: ", error.message());
+    // A file where a folder should be is a wrong name, not a matter of rights.
+    if (error == std::errc::not_a_directory || error == std::errc::file_exists) {
+      return absl::InvalidArgumentError(text);
+    }
+    return absl::PermissionDeniedError(text);
   }
   if (access(directory.c_str(), W_OK | X_OK) != 0) {
     return absl::PermissionDeniedError(
         absl::StrCat("spec.checkpoint.directory ", directory, " is not writable"));
   }
   return absl::OkStatus();
+}
+
+// spec.model.initFrom is one checkpoint. Its files are read, and checked, by the servers.
+absl::Status CheckInitFrom(const std::string& folder) {
+  if (folder.empty()) return absl::OkStatus();
+  const auto manifest = ReadManifest(folder);
+  if (manifest.ok()) return absl::OkStatus();
+  const auto newest = NewestCheckpoint(folder);
+  const std::string hint =
+      newest.ok() && newest->has_value()
+          ? absl::StrCat("; it holds checkpoints: name one of them, as in ", (*newest)->folder)
+          : std::string("; name the folder of one checkpoint");
+  return absl::FailedPreconditionError(
+      absl::StrCat("spec.model.initFrom ", folder,
+                   " is no whole checkpoint: ", manifest.status().message(), hint));
 }
 
 absl::Status Overwrite(const CheckpointList& list) {
@@ -91,6 +111,7 @@ absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitReq
   if (request.resume() && request.overwrite()) {
     return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
   }
+  if (absl::Status s = CheckInitFrom(request.job().spec().model().init_from()); !s.ok()) return s;
   if (directory.empty()) {
     if (request.resume()) {
       return absl::InvalidArgumentError(
@@ -98,6 +119,7 @@ absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitReq
     }
     return complete;
   }
+  if (absl::Status s = MakeDirectory(directory); !s.ok()) return s;
   auto list = ListCheckpoints(directory);
   if (!list.ok()) return list.status();
   if (!list->empty_directory && !request.resume() && !request.overwrite()) {
@@ -108,7 +130,14 @@ absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitReq
             : absl::StrCat("newest checkpoint: step ", list->complete.back().step),
         "); --resume goes on from its newest checkpoint, --overwrite removes its checkpoints"));
   }
-  if (absl::Status s = MakeDirectory(directory); !s.ok()) return s;
+  if (request.resume() && list->complete.empty() && !list->damaged.empty()) {
+    // Starting anew would look like going on.
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.checkpoint.directory ", directory,
+        " has no checkpoint to resume from: ", list->damaged.size(), " damaged, the newest ",
+        list->damaged.back().folder, " (", list->damaged.back().error.message(),
+        "); put back a whole copy, or start anew with --overwrite"));
+  }
   if (request.overwrite()) {
     if (absl::Status s = Overwrite(*list); !s.ok()) return s;
     return complete;

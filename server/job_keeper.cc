@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/job_opening.h"
@@ -13,10 +14,18 @@
 namespace strata::server {
 namespace {
 
-// Errors that no later try can mend.
-bool IsFinal(const absl::Status& s) {
+// Errors that no later try can mend. A place that may not be written is one for a job that begins,
+// whose user waits and can name another; a job that was open here is not given up for it.
+bool IsFinal(const absl::Status& s, bool was_open) {
   return absl::IsInvalidArgument(s) || absl::IsFailedPrecondition(s) || absl::IsNotFound(s) ||
-         absl::IsUnimplemented(s);
+         absl::IsUnimplemented(s) || (absl::IsPermissionDenied(s) && !was_open);
+}
+
+// What the user has to change, where the place is the job's own choice.
+std::string OpeningError(const absl::Status& s, const ServerJobDirective& directive) {
+  const std::string& own = directive.spec().spec().storage().directory();
+  if (own.empty() || !absl::StrContains(s.message(), own)) return std::string(s.message());
+  return absl::StrCat("spec.storage.directory: ", s.message());
 }
 
 // Waits until nobody but the caller uses the job: handlers that found it before it was removed from
@@ -118,11 +127,15 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive) {
   auto opened = OpenJob(*plan, RootFor(directive));
   if (!opened.ok()) {
     const absl::Status& s = opened.status();
-    LOG(ERROR) << "job_not_opened job=" << id.value << " error=\"" << s << '"';
     ServerJobReport::State state = ServerJobReport::OPENING;
-    if (IsFinal(s)) state = ServerJobReport::FAILED;
+    if (IsFinal(s, directive.was_open())) state = ServerJobReport::FAILED;
     if (absl::IsDataLoss(s)) state = ServerJobReport::LOST;
-    return Settle(id, generation, state, std::string(s.message()), nullptr);
+    // What ends or rolls back the job is told to its user by the job itself.
+    LOG_IF(ERROR, state == ServerJobReport::OPENING)
+        << "job_not_opened job=" << id.value << " next=retry error=\"" << s << '"';
+    LOG_IF(INFO, state != ServerJobReport::OPENING)
+        << "job_not_opened job=" << id.value << " error=\"" << s << '"';
+    return Settle(id, generation, state, OpeningError(s, directive), nullptr);
   }
   LOG(INFO) << "job_open job=" << id.value << " generation=" << generation.value
             << " shards=" << opened->shards.size() << " recovered=" << opened->recovered

@@ -31,6 +31,8 @@ absl::Status Failed(absl::string_view what, const std::string& path, int error) 
   const std::string text = absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error));
   if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
   if (error == EACCES || error == EROFS || error == EPERM) return absl::PermissionDeniedError(text);
+  if (error == ENOENT || error == ENOTDIR || error == EEXIST)
+    return absl::FailedPreconditionError(text);  // waiting does not make the place another one
   return absl::UnavailableError(text);
 }
 

@@ -183,7 +183,9 @@ void ServerImpl::SyncLoop() {
     }
     if (!directive.ok()) {
       ++sync_failures_;
-      if (reachable) {
+      if (absl::IsFailedPrecondition(directive.status()) && options_.on_replaced) {
+        options_.on_replaced(directive.status());
+      } else if (reachable) {
         LOG(WARNING) << "scheduler_unreachable error=\"" << directive.status()
                      << "\" next=retry jobs=go_on";
       }

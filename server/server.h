@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/runtime/scheduler_client.h"
 #include "proto/runtime/transport.h"
@@ -29,6 +31,9 @@ struct ServerOptions {
   // job's gates hold up to lanes x (bytes of a lane's push to this server): the limit must be above
   // that for the jobs that run here at once.
   uint64_t request_bytes = uint64_t{4} << 30;
+  // Called, from a thread of its own, when a newer process has registered under this name: this one
+  // is never let in again, and should end. May be empty; may be called again while it has not.
+  std::function<void(const absl::Status& why)> on_replaced;
 };
 
 // A number for metrics.

@@ -62,6 +62,7 @@ int Run(const Flags& flags, const char* program) {
   options.metrics_address = (*daemon)->metrics_address();
   options.directory = flags.directory;
   options.threads = flags.threads;
+  options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.request_bytes = flags.request_bytes;
   auto server = server::Server::Start(options);
   if (!server.ok()) return Fail(server.status());
@@ -73,10 +74,11 @@ int Run(const Flags& flags, const char* program) {
   (*daemon)->Log("started server=" + flags.name + " address=" + address +
                  " scheduler=" + flags.scheduler);
   const int signal = (*daemon)->WaitForSignal();
+  const absl::Status failure = (*daemon)->failure();
   (*daemon)->Log("stopping signal=" + std::to_string(signal));
   (*daemon)->StopMetrics();
   server->reset();
-  return 0;
+  return failure.ok() ? 0 : Fail(failure);
 }
 
 }  // namespace

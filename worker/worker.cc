@@ -100,6 +100,8 @@ class WorkerImpl : public Worker {
           Log(absl::StrCat("fenced worker=", o_.name, " reason=\"", reply.status().message(),
                            "\""));
           Fenced();
+        } else if (absl::IsFailedPrecondition(reply.status()) && o_.on_replaced) {
+          o_.on_replaced(reply.status());
         } else if (retry.failures() == 0) {
           Log(absl::StrCat("scheduler_lost worker=", o_.name, " reason=\"",
                            reply.status().message(), "\""));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/scheduler_client.h"
@@ -28,6 +29,9 @@ struct WorkerOptions {
   std::string metrics_address;
   // Where messages for the log go; may be empty. Called from any thread.
   std::function<void(const std::string& line)> log;
+  // Called, from a thread of its own, when a newer process has registered under this name: this one
+  // is never let in again, and should end. May be empty; may be called again while it has not.
+  std::function<void(const absl::Status& why)> on_replaced;
 };
 
 // What a scrape shows, summed over jobs since the process began.

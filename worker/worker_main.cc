@@ -56,6 +56,7 @@ int Run(const Flags& flags, const char* program) {
   options.transport = transport.get();
   options.threads = flags.threads;
   options.metrics_address = (*daemon)->metrics_address();
+  options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.log = [&daemon](const std::string& line) { (*daemon)->Log(line); };
   auto worker = Worker::Start(options);
   if (!worker.ok()) return Fail(worker.status());
@@ -67,10 +68,11 @@ int Run(const Flags& flags, const char* program) {
   }
   (*daemon)->Log("started worker=" + flags.name + " scheduler=" + flags.scheduler);
   const int signal = (*daemon)->WaitForSignal();
+  const absl::Status failure = (*daemon)->failure();
   (*daemon)->Log("stopping signal=" + std::to_string(signal));
   (*daemon)->StopMetrics();
   worker->reset();
-  return 0;
+  return failure.ok() ? 0 : Fail(failure);
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ class DaemonImpl : public Daemon {
   void OpenLog() {
     FLAGS_log_dir = o_.directory + "/log";
     FLAGS_logbufsecs = 0;
-    FLAGS_max_log_size = 100;  // MiB
-    FLAGS_stderrthreshold = google::GLOG_ERROR;
+    FLAGS_max_log_size = 100;                      // MiB
+    FLAGS_stderrthreshold = google::GLOG_WARNING;  // an unreachable scheduler too
     google::InitGoogleLogging(o_.program.c_str());
     logging_ = true;
   }
@@ -121,8 +121,8 @@ class DaemonImpl : public Daemon {
       exposer_->RegisterCollectable(collector_);
     } catch (const std::exception& e) {
       return absl::AlreadyExistsError(absl::StrCat("--metrics-listen ", o_.metrics_listen,
-                                                   " cannot be listened on: ", e.what(),
-                                                   "; choose another port, or 0 for any"));
+                                                   " cannot be listened on (", e.what(),
+                                                   "); choose another port, or 0 for any"));
     }
     auto address = ParseHostPort(o_.metrics_listen);
     metrics_address_ = absl::StrCat(address->host, ":", exposer_->GetListeningPorts().front());
@@ -156,6 +156,17 @@ class DaemonImpl : public Daemon {
     return number;
   }
 
+  void Fail(const absl::Status& why) override {
+    absl::MutexLock lock(&mu_);
+    if (!failure_.ok()) return;
+    failure_ = why;
+    kill(getpid(), SIGTERM);
+  }
+  absl::Status failure() const override {
+    absl::MutexLock lock(&mu_);
+    return failure_;
+  }
+
  private:
   const DaemonOptions o_;
   const std::shared_ptr<Collector> collector_;
@@ -164,6 +175,8 @@ class DaemonImpl : public Daemon {
   sigset_t signals_;
   int lock_ = -1;
   bool logging_ = false;
+  mutable absl::Mutex mu_;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

@@ -51,6 +51,11 @@ class Daemon {
 
   // Blocks until SIGTERM or SIGINT; returns its number.
   virtual int WaitForSignal() = 0;
+
+  // This process cannot go on: it ends as after a SIGTERM. Any thread; the first `why` counts.
+  virtual void Fail(const absl::Status& why) = 0;
+  // The `why` of Fail, or OK.
+  virtual absl::Status failure() const = 0;
 };
 
 }  // namespace strata

@@ -4,6 +4,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -16,6 +17,8 @@
 
 namespace strata {
 namespace {
+
+constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 
 class GrpcSchedulerClient : public SchedulerClient {
  public:
@@ -57,7 +60,11 @@ class GrpcSchedulerClient : public SchedulerClient {
     const absl::Time deadline = absl::Now() + timeout;
     // Without a connection the call would fail at once, or wait on while the scheduler restarts and
     // then say DEADLINE_EXCEEDED: whoever asks must be able to tell "not there" from "slow".
-    if (!channel_->WaitForConnected(absl::ToChronoTime(deadline))) return NotThere(timeout, "");
+    // A call may take long (a checkpoint), being there does not.
+    const absl::Duration patience = std::min(timeout, kConnectTimeout);
+    if (!channel_->WaitForConnected(absl::ToChronoTime(absl::Now() + patience))) {
+      return NotThere(patience, "");
+    }
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(deadline));
     Reply reply;

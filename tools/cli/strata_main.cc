@@ -1,7 +1,9 @@
 // The command line `strata`: see command_line.cc for what can be typed.
 #include <glog/logging.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <variant>
 
@@ -44,6 +46,17 @@ struct Runner {
   ExitCode operator()(const SuperviseOptions& o) const { return RunSupervise(o); }
 };
 
+// What was printed has arrived, or the command has not done what it was asked to. A reader that
+// left early (`| head -1`) has ended this process by SIGPIPE before.
+int Finish(int exit_code) {
+  const bool flushed = std::fflush(stdout) == 0;
+  const int error = errno;
+  if (flushed && !std::ferror(stdout)) return exit_code;
+  std::fprintf(stderr, "strata: cannot write to standard output: %s\n",
+               std::strerror(flushed || error == 0 ? EIO : error));
+  return exit_code == kExitOk ? kExitFailed : exit_code;
+}
+
 }  // namespace
 }  // namespace strata
 
@@ -54,7 +67,9 @@ int main(int argc, char** argv) {
   FLAGS_minloglevel = google::GLOG_WARNING;
   google::InitGoogleLogging("strata");
   const strata::ParsedCommandLine parsed = strata::ParseCommandLine(argc, argv);
-  if (parsed.command.has_value()) return std::visit(strata::Runner{}, *parsed.command);
+  if (parsed.command.has_value()) {
+    return strata::Finish(std::visit(strata::Runner{}, *parsed.command));
+  }
   std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
-  return parsed.exit_code;
+  return strata::Finish(parsed.exit_code);
 }

@@ -1,12 +1,14 @@
 #include "tools/cluster/predict.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
-#include <iostream>
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -107,6 +109,20 @@ ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& ma
   return d;
 }
 
+absl::Status CopyToStdout(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> block(1 << 16);
+  size_t put = 0, got = 0;
+  do {
+    in.read(block.data(), static_cast<std::streamsize>(block.size()));
+    got = static_cast<size_t>(in.gcount());
+    put = std::fwrite(block.data(), 1, got, stdout);
+  } while (got > 0 && put == got);
+  if (put == got && std::fflush(stdout) == 0) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("cannot write to standard output: ", std::strerror(errno)));
+}
+
 }  // namespace
 
 absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
@@ -166,7 +182,9 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   const std::string path = to_stdout ? scratch->path() + "/predictions" : options.output;
   auto result = evaluator.Run(Step(0), path);
   if (!result.ok()) return result.status();
-  if (to_stdout) std::cout << std::ifstream(path).rdbuf() << std::flush;
+  if (to_stdout) {
+    if (absl::Status s = CopyToStdout(path); !s.ok()) return s;
+  }
   return PredictSummary{result->examples(), result->auc(), result->logloss(),
                         found->manifest.step(), found->folder};
 }

@@ -152,6 +152,22 @@ TEST_CASE("a server killed between push and commit of any shard", "[e2e][p3]") {
   }
 }
 
+TEST_CASE("a server killed that keeps rows on SSD and takes base images", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = Job(folder.path(), 2, 2, 10);
+  const JobStatus reference = Embedded(job);
+  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
+  job.mutable_spec()->mutable_storage()->set_log_bytes_per_server("64KiB");
+  ProcessCluster cluster({.folder = folder.path() + "/cluster"});
+  bool worker = false;
+  for (const char* point :
+       {"server.image=kill@1", "server.image=kill@6", "server.commit.append=kill@150",
+        "server.commit.appended=kill@251", "server.commit.applied=kill@390"}) {
+    KillAt(cluster, job, reference, worker ? "server-0" : "server-1", point, worker);
+    worker = !worker;
+  }
+}
+
 TEST_CASE("both servers killed together, on different shards", "[e2e][p3]") {
   const ScratchFolder folder = Folder();
   const TrainingJob job = Job(folder.path(), 2, 2, 2);

@@ -88,11 +88,11 @@ absl::StatusOr<Shard::WindowResult> Shard::ApplyWindow(TaskId task, uint64_t win
     case WindowVerdict::kNew:
       break;
     case WindowVerdict::kRepeated:
-      return WindowResult::kRepeated;
+    // A task is closed once all its windows are applied, so this is one of them. It is no error: a
+    // checkpoint's cut may be older than what its shards were told is closed, and a job that
+    // resumes from it hands such a task out again.
     case WindowVerdict::kClosed:
-      return absl::FailedPreconditionError(
-          absl::StrCat("task ", task.value, " is closed: tasks below ",
-                       ledger_.closed_below().value, " take no more pushes"));
+      return WindowResult::kRepeated;
     case WindowVerdict::kTooFar:
       return absl::ResourceExhaustedError(absl::StrCat("window ", window, " of task ", task.value,
                                                        ": more than ", WindowLedger::kMaxAhead,

@@ -81,7 +81,7 @@ class Shard {
 
   // --- async (REQUIRES: not synchronous)
   enum class WindowResult : uint8_t { kApplied, kRepeated };
-  // FAILED_PRECONDITION: the task is closed. RESOURCE_EXHAUSTED: too many windows ahead, or disk
+  // A window of a closed task is a repetition. RESOURCE_EXHAUSTED: too many windows ahead, or disk
   // full. OK: durable (at `logged`) and applied.
   absl::StatusOr<WindowResult> ApplyWindow(TaskId task, uint64_t window, LaneId lane,
                                            ShardUpdate update);

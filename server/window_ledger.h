@@ -19,7 +19,7 @@ namespace strata::server {
 enum class WindowVerdict : uint8_t {
   kNew,       // apply it, then Record it
   kRepeated,  // applied before: acknowledge, apply nothing
-  kClosed,    // its task is closed: refuse it
+  kClosed,    // its task is closed, so it was applied before: as kRepeated
   kTooFar,    // more than kMaxAhead windows beyond the first missing one: refuse it
 };
 

@@ -168,6 +168,26 @@ TEST_CASE("a server killed that keeps rows on SSD and takes base images", "[e2e]
   }
 }
 
+TEST_CASE("commits that fail for a while, at each of their places", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  const TrainingJob job = Job(folder.path(), 2, 2, 2);
+  const JobStatus reference = Embedded(job);
+  ProcessCluster cluster({.folder = folder.path() + "/cluster"});
+  for (const char* points :
+       {"server.commit.append=error(RESOURCE_EXHAUSTED)@5*3",
+        "server.commit.appended=error(RESOURCE_EXHAUSTED)@21*2",
+        "server.commit.append=error(UNAVAILABLE)@9*1;server.commit.applied=error(UNAVAILABLE)@33*"
+        "2"}) {
+    INFO(points);
+    cluster.Kill("server-0");
+    cluster.Start("server-0", points);
+    cluster.AwaitRegistered();
+    const JobStatus end = cluster.AwaitEnd(cluster.Submit(job));
+    CheckEnd(end, reference);
+    CHECK(end.rollbacks() == 0);
+  }
+}
+
 TEST_CASE("both servers killed together, on different shards", "[e2e][p3]") {
   const ScratchFolder folder = Folder();
   const TrainingJob job = Job(folder.path(), 2, 2, 2);

@@ -1,7 +1,9 @@
 #include "tools/bench/limits.h"
 
+#include <fcntl.h>
 #include <immintrin.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -141,6 +143,24 @@ double GatherRate(size_t threads, size_t rows, double seconds) {
     }
     return static_cast<double>(n) / Since(start) / 1e6;
   });
+}
+
+double AppendRate(const std::string& path, size_t chunk, double seconds) {
+  constexpr uint64_t kMost = uint64_t{2} << 30;
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (fd < 0) return 0;
+  const std::vector<char> bytes(chunk, 7);
+  const auto start = Clock::now();
+  uint64_t written = 0;
+  while (Since(start) < seconds && written < kMost) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n <= 0) break;
+    written += static_cast<uint64_t>(n);
+  }
+  const double elapsed = Since(start);
+  close(fd);
+  unlink(path.c_str());
+  return static_cast<double>(written) / elapsed / 1e9;
 }
 
 }  // namespace strata::bench

@@ -3,6 +3,7 @@
 #define STRATA_TOOLS_BENCH_LIMITS_H_
 
 #include <cstddef>
+#include <string>
 
 namespace strata::bench {
 
@@ -15,6 +16,11 @@ double CopyRate(size_t threads, double seconds);
 // Million rows of 64 bytes per second gathered at random from `rows` rows, with prefetch: what any
 // table of that size can reach.
 double GatherRate(size_t threads, size_t rows, double seconds);
+
+// GB/s of write(2) appending `chunk` bytes at a time to a new file, which is removed: what any log
+// can reach whose records only have to be in the operating system's hands. 0: the file cannot be
+// written. At most 2 GiB are written.
+double AppendRate(const std::string& path, size_t chunk, double seconds);
 
 }  // namespace strata::bench
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +17,7 @@
 #include "proto/core/message_codec.h"
 #include "proto/core/position.h"
 #include "proto/runtime/grpc_transport.h"
+#include "tools/bench/limits.h"
 #include "tools/bench/wire_cluster.h"
 #include "worker/router.h"
 
@@ -200,6 +202,7 @@ class Bench {
   }
 
   double ServerCpuSeconds() const { return cluster_->ServerCpuSeconds(); }
+  size_t shard_count() const { return Shards().size(); }
 
  private:
   static absl::Status CheckPush(uint64_t, const Buffer& reply) {
@@ -290,7 +293,8 @@ absl::Status RunCase(const WireCase& c, bool push, const BenchOptions& o, const 
   auto bench = Bench::Open(o, c.durability);
   if (!bench.ok()) return bench.status();
   constexpr size_t kKeyBytes = kKeys * 8, kValueBytes = kKeys * kDim * 4;
-  std::vector<double> ours, limits, server_cpu, client_cpu;
+  const bool logged = push && std::string_view(c.durability) == "logged";
+  std::vector<double> ours, limits, appends, server_cpu, client_cpu;
   for (int round = 0; round < o.rounds; ++round) {
     const double server_before = (*bench)->ServerCpuSeconds(), own_before = OwnCpuSeconds();
     const absl::Time from = absl::Now();
@@ -304,10 +308,19 @@ absl::Status RunCase(const WireCase& c, bool push, const BenchOptions& o, const 
                       : TransportLimit(o, kKeyBytes, kValueBytes);
     if (!limit.ok()) return limit.status();
     limits.push_back(*limit * kKeys / 1e6);
+    if (logged) {  // a shard's record at a time; a key's bytes are the record's share
+      const size_t record = (kKeyBytes + kValueBytes) / (*bench)->shard_count();
+      const double rate = AppendRate(o.directory + "/append", record, o.seconds / 2);
+      appends.push_back(rate * 1e9 * kKeys / (kKeyBytes + kValueBytes) / 1e6);
+    }
   }
   const std::string what = absl::StrCat(push ? "push, SGD, " : "pull, ", c.durability);
   report({c.bench, what, Median(ours), "Mkeys/s", Median(limits), "transport alone", c.ps_lite,
           absl::StrCat("ps-lite (constant), wanted ", c.bar, " Mkeys/s")});
+  if (logged) {
+    report(
+        {c.bench, what, Median(ours), "Mkeys/s", Median(appends), "append to a new file", {}, ""});
+  }
   report({c.bench, what + ", server CPU", Median(server_cpu), "s/Mkeys", {}, "", {}, ""});
   report({c.bench, what + ", client CPU", Median(client_cpu), "s/Mkeys", {}, "", {}, ""});
   return absl::OkStatus();

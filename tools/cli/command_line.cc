@@ -1,11 +1,13 @@
 #include "tools/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tools/cli/nearest.h"
 #include "tools/cli/version.h"
@@ -37,6 +39,23 @@ struct Slots {
   GenerateCriteoOptions generate;
   SuperviseOptions supervise;
 };
+
+// CLI11's own message tells the largest double in 309 digits.
+CLI::Validator NumberThat(const char* what, bool (*fits)(double)) {
+  return CLI::Validator(
+      [what, fits](std::string& text) {
+        double number = 0;
+        const bool good = absl::SimpleAtod(text, &number) && std::isfinite(number) && fits(number);
+        return good ? std::string() : absl::StrCat("'", text, "' is not a number ", what);
+      },
+      "", what);
+}
+CLI::Validator NotNegative() {
+  return NumberThat("from 0 on", [](double x) { return x >= 0; });
+}
+CLI::Validator Positive() {
+  return NumberThat("above 0", [](double x) { return x > 0; });
+}
 
 class Parser {
  public:
@@ -90,9 +109,7 @@ class Parser {
         ->excludes(r);
   }
   static void Timeout(CLI::App* sub, double& seconds, const char* help) {
-    sub->add_option("--timeout", seconds, help)
-        ->type_name("SECONDS")
-        ->check(CLI::NonNegativeNumber);
+    sub->add_option("--timeout", seconds, help)->type_name("SECONDS")->check(NotNegative());
   }
 
   void AddLocal() {
@@ -209,15 +226,13 @@ class Parser {
     GenerateCriteoOptions& g = s_.generate;
     CLI::App* criteo =
         Add(*generate, "criteo", "Criteo-shaped lines whose labels a DeepFM-like teacher drew", g);
-    criteo->add_option("--rows", g.rows, "lines")
-        ->capture_default_str()
-        ->check(CLI::PositiveNumber);
+    criteo->add_option("--rows", g.rows, "lines")->capture_default_str()->check(Positive());
     criteo->add_option("--vocab", g.vocab, "ids over all 26 fields")
         ->capture_default_str()
-        ->check(CLI::PositiveNumber);
+        ->check(Positive());
     criteo->add_option("--zipf", g.zipf, "exponent of how often ids occur")
         ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
+        ->check(NotNegative());
     criteo->add_option("--seed", g.seed, "the same seed makes the same lines")
         ->capture_default_str();
     criteo

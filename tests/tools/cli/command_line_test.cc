@@ -86,8 +86,11 @@ TEST_CASE("wrong usage is exit code 2 and says what was meant", "[command_line]"
   CHECK(problem({"train", "-f", "x", "--resume", "--overwrite"}).find("excludes") !=
         std::string::npos);
   CHECK(problem({"cancel"}).find("job is required") != std::string::npos);
-  CHECK(problem({"generate", "criteo", "--rows", "-5", "--output", "x"}).find("--rows") !=
-        std::string::npos);
+  CHECK(problem({"generate", "criteo", "--rows", "-5", "--output", "x"})
+            .find("--rows: '-5' is not a number above 0") != std::string::npos);
+  CHECK(
+      problem({"down", "--timeout", "soon"}).find("--timeout: 'soon' is not a number from 0 on") !=
+      std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+// Checkpoints that are damaged, missing or of something else, as a user meets them.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/bad_input/user.h"
+
+namespace strata {
+namespace {
+
+void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says) {
+  INFO(r.out << r.err);
+  CHECK(r.exit_code == exit_code);
+  CHECK(WhatIsWrongWith(r.out + r.err, says) == "");
+}
+
+// A job that has left checkpoints of steps 1 to 3 in c.
+void Train(const User& user) {
+  user.Write("train.libfm", GoodLines(96));
+  user.WriteJob("  checkpoint: {directory: c, everySteps: 1, keep: 3}\n");
+  REQUIRE(user.Strata("train -f job.yaml").exit_code == 0);
+}
+
+std::string Step(int step) { return "c/step-00000000000" + std::to_string(step); }
+
+void FlipBit(const User& user, const std::string& name) {
+  std::string bytes = user.Read(name);
+  REQUIRE(!bytes.empty());
+  bytes[bytes.size() / 2] ^= 4;
+  user.Write(name, bytes);
+}
+
+std::string ModelHash(const ProgramResult& r) {
+  const size_t at = r.out.find("model hash");
+  return at == std::string::npos ? r.err : r.out.substr(at, 43);
+}
+
+TEST_CASE("a flipped bit in a checkpoint is told by file, and training goes on from the one before",
+          "[bad_input]") {
+  User user;
+  Train(user);
+  const std::string right =
+      ModelHash(user.Strata("train -f job.yaml --resume --set spec.training.epochs=2"));
+  std::filesystem::remove_all(user.Path("c"));
+  Train(user);
+  const std::string shard = Step(3) + "/shard-00000.strata";
+  FlipBit(user, shard);
+  CheckSays(user.Strata("checkpoint verify c"), 1, {shard, "CRC32C", "the manifest says"});
+  CheckSays(user.Strata("checkpoint verify " + Step(3)), 1, {shard});
+  CheckSays(user.Strata("predict --checkpoint c train.libfm"), 1,
+            {shard, "does not match its checksum"});
+  CheckSays(user.Strata("checkpoint verify " + Step(2)), 0, {"is whole"});
+  const ProgramResult r = user.Strata("train -f job.yaml --resume --set spec.training.epochs=2");
+  CheckSays(r, 0, {"CheckpointDamaged", user.Path(shard), "rolled back to a checkpoint 1 times"});
+  CHECK(ModelHash(r) == right);
+}
+
+TEST_CASE("with no whole checkpoint left, resuming is refused instead of starting anew",
+          "[bad_input]") {
+  User user;
+  Train(user);
+  for (int step = 1; step <= 3; ++step) FlipBit(user, Step(step) + "/MANIFEST.json");
+  CheckSays(user.Strata("checkpoint list c"), 0, {Step(3) + " is damaged", "checksum"});
+  CheckSays(user.Strata("checkpoint verify " + Step(3)), 1, {Step(3) + "/MANIFEST.json"});
+  CheckSays(user.Strata("predict --checkpoint c train.libfm"), 2, {"no complete checkpoint in c"});
+  CheckSays(user.Strata("train -f job.yaml"), 2, {"is not empty", "--overwrite"});
+  CheckSays(user.Strata("train -f job.yaml --resume"), 2,
+            {"has no checkpoint to resume from: 3 damaged", user.Path(Step(3)), "--overwrite"});
+}
+
+TEST_CASE("a checkpoint of another model is refused with both values", "[bad_input]") {
+  User user;
+  Train(user);
+  CheckSays(user.Strata("train -f job.yaml --resume --set spec.training.lanes=2"), 2,
+            {"spec.training.lanes is 2 but the checkpoint to resume from was made with 4"});
+  const std::string job =
+      "train -f job.yaml --set spec.checkpoint.directory=d --set "
+      "spec.model.initFrom=";
+  CheckSays(user.Strata(job + "none"), 2,
+            {"spec.model.initFrom " + user.Path("none") + " is no whole checkpoint"});
+  CheckSays(user.Strata(job + "c"), 2,
+            {"spec.model.initFrom", "name one of them, as in", user.Path(Step(3))});
+  CHECK(user.Strata(job + Step(3)).exit_code == 0);
+}
+
+}  // namespace
+}  // namespace strata

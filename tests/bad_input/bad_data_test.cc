@@ -1,0 +1,171 @@
+// Bad data as a user meets it: the same file given to `train` and to `submit --wait` on a cluster.
+// Each error names the file, the line and column where there is one, the value, and what to do.
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/bad_input/user.h"
+
+namespace strata {
+namespace {
+
+// One file that cannot be trained on.
+struct BadFile {
+  const char* name;
+  std::string format;
+  std::string text;
+  std::vector<std::string> says;  // beside the file's path
+};
+
+// A line of criteo with this label.
+std::string Criteo(const std::string& label) {
+  std::string line = label;
+  for (int i = 0; i < 13; ++i) line += "\t" + std::to_string(i);
+  for (int i = 0; i < 26; ++i) line += "\tc" + std::to_string(i);
+  return line + "\n";
+}
+
+std::vector<BadFile> BadFiles() {
+  const std::string good = GoodLines(20);
+  const std::string skip = "set spec.data.maxBadLines to skip such lines";
+  return {
+      {"empty", "libfm", "", {" is empty", "write data to it"}},
+      {"nan label",
+       "libfm",
+       good + "nan 1:1\n",
+       {":21:1: label \"nan\" is none of 0, 1, -1", skip}},
+      {"infinite label", "libfm", good + "inf 1:1\n", {":21:1: label \"inf\"", skip}},
+      {"label 2", "libfm", good + "2 1:1\n", {":21:1: label \"2\" is none of 0, 1, -1", skip}},
+      {"label .5", "libsvm", good + "0.5 1:1\n", {":21:1: label \"0.5\"", skip}},
+      {"no label", "libfm", good + "1:1 2:1\n", {":21:1: label \"1:1\"", skip}},
+      {"nan label of criteo", "criteo", Criteo("1") + Criteo("nan"), {":2:1: label \"nan\"", skip}},
+      {"negative id", "libfm", good + "1 3:1 -5:1\n", {":21:7: feature index \"-5\" is negative"}},
+      {"overflowing id",
+       "libfm",
+       good + "1 18446744073709551616:1\n",
+       {":21:3: feature index \"18446744073709551616\" is over 18446744073709551615"}},
+      {"nan value",
+       "libfm",
+       good + "1 3:nan\n",
+       {":21:3: feature value \"nan\" is not a finite number", skip}},
+      {"another format", "criteo", good, {":1: found 1 columns", "criteo has 40", skip}},
+      {"another format still",
+       "libfm",
+       Criteo("1"),
+       {"no line has a label and a feature in libfm form", "is spec.data.format right?"}},
+      {"zero bytes", "libfm", good + std::string("1 3\0:1\n", 7), {":21:4: a NUL byte", skip}},
+      {"noise", "libfm", good + "\xff\xfe\x00\x01\n", {":21:1: ", skip}},
+  };
+}
+
+// The error's line in what the command said, of the form "job job failed: ...".
+std::string FailureOf(const ProgramResult& result) {
+  const std::string start = "job job failed: ";
+  const size_t at = result.out.find(start);
+  if (at == std::string::npos) return "";
+  return result.out.substr(at, result.out.find('\n', at) - at);
+}
+
+void CheckRefused(const User& user, const std::string& command, std::vector<std::string> says) {
+  const ProgramResult r = user.Strata(command);
+  INFO(command << "\n" << r.out << r.err);
+  CHECK(r.exit_code == 1);
+  CHECK(WhatIsWrongWith(FailureOf(r), says) == "");
+  CHECK(WhatIsWrongWith(r.err, {}) == "");
+}
+
+TEST_CASE("bad data is told by file, line, column and value, embedded and on a cluster",
+          "[bad_input]") {
+  User user;
+  user.Up();
+  user.WriteJob();
+  for (const BadFile& bad : BadFiles()) {
+    INFO(bad.name);
+    user.Write("bad.data", bad.text);
+    std::vector<std::string> says = bad.says;
+    says.push_back(user.Path("bad.data"));
+    const std::string job =
+        " -f job.yaml --set spec.data.train=[bad.data] --set spec.data.format=" + bad.format;
+    CheckRefused(user, "train" + job, says);
+    CheckRefused(user, "submit --wait" + job, says);
+  }
+  // The cluster that saw all this still trains.
+  user.Write("train.libfm", GoodLines(100));
+  CHECK(user.Strata("submit --wait -f job.yaml").exit_code == 0);
+}
+
+TEST_CASE("what is no readable file is told by name", "[bad_input]") {
+  User user;
+  user.Up();
+  user.WriteJob();
+  REQUIRE(std::system(("mkfifo '" + user.Path("pipe") + "'").c_str()) == 0);
+  const struct {
+    const char* path;
+    const char* says;
+  } kPlaces[] = {
+      {"none.libfm", "none.libfm does not exist; check spec.data"},
+      {"job.yaml/x", "job.yaml/x"},
+      {"pipe", "pipe is not a regular file; write the data to one"},
+      {"/tmp", "/tmp is a directory; name the files in it"},
+      {"/dev/zero", "/dev/zero is not a regular file"},
+      {"/proc/self/mem", "/proc/self/mem is empty"},  // cannot be read, but has no size either
+  };
+  for (const auto& place : kPlaces) {
+    for (const char* command : {"train", "submit --wait"}) {
+      CheckRefused(user,
+                   std::string(command) + " -f job.yaml --set spec.data.train=[" + place.path + "]",
+                   {place.says});
+    }
+  }
+}
+
+TEST_CASE("a line of 100 MB is refused with its number and the limit", "[bad_input]") {
+  User user;
+  user.Up();
+  user.WriteJob();
+  {
+    std::ofstream out(user.Path("long.libfm"), std::ios::binary);
+    out << GoodLines(20) << "1 ";
+    const std::string million(1000000, '7');
+    for (int i = 0; i < 100; ++i) out << million;
+    out << ":1\n";
+  }
+  for (const char* command : {"train", "submit --wait"}) {
+    CheckRefused(user, std::string(command) + " -f job.yaml --set spec.data.train=[long.libfm]",
+                 {user.Path("long.libfm") + ":21: the line is longer than the limit of 16777216"});
+  }
+}
+
+TEST_CASE("bad lines within maxBadLines are skipped and counted", "[bad_input]") {
+  User user;
+  user.WriteJob();
+  user.Write("train.libfm", GoodLines(50) + "2 1:1\nnan 1:1\n1 -1:1\n");
+  const ProgramResult r = user.Strata("train -f job.yaml --json --set spec.data.maxBadLines=3");
+  INFO(r.out << r.err);
+  CHECK(r.exit_code == 0);
+  CHECK(r.out.find("\"examples\":50,") != std::string::npos);
+  CHECK(r.out.find("\"badLines\":3,") != std::string::npos);
+  CHECK(user.Strata("train -f job.yaml --set spec.data.maxBadLines=2").exit_code == 1);
+}
+
+TEST_CASE("CRLF line ends and a missing last line end change nothing", "[bad_input]") {
+  User user;
+  user.WriteJob();
+  std::string lines = GoodLines(50), crlf;
+  user.Write("train.libfm", lines);
+  lines.pop_back();
+  for (const char c : lines) crlf += c == '\n' ? "\r\n" : std::string(1, c);
+  user.Write("crlf.libfm", crlf);
+  const auto hash = [](const ProgramResult& r) {
+    const size_t at = r.out.find("model hash");
+    return at == std::string::npos ? r.err : r.out.substr(at);
+  };
+  const ProgramResult unix_ends = user.Strata("train -f job.yaml");
+  CHECK(unix_ends.exit_code == 0);
+  CHECK(hash(user.Strata("train -f job.yaml --set spec.data.train=[crlf.libfm]")) ==
+        hash(unix_ends));
+}
+
+}  // namespace
+}  // namespace strata

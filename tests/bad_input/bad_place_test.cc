@@ -1,0 +1,253 @@
+// Ports, folders, disks and peers that cannot be used, as a user meets them.
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/bad_input/user.h"
+#include "tests/skip.h"
+
+namespace strata {
+namespace {
+
+// A disk of so many KiB in the user's folder; not mounted where that is not allowed.
+class SmallDisk {
+ public:
+  SmallDisk(const User& user, int kibibytes) : path_(user.Path("disk")) {
+    std::filesystem::create_directory(path_);
+    const std::string size = "size=" + std::to_string(kibibytes) + "k";
+    mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, size.c_str()) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool mounted() const { return mounted_; }
+  void MakeReadOnly() const {
+    REQUIRE(mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0);
+  }
+
+ private:
+  std::string path_;
+  bool mounted_ = false;
+};
+
+constexpr char kNoMount[] = "mounting a small disk needs root";
+
+void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says) {
+  INFO(r.out << r.err);
+  CHECK(r.exit_code == exit_code);
+  CHECK(WhatIsWrongWith(r.out + r.err, says) == "");
+}
+
+TEST_CASE("a port that is taken is told, and what to do", "[bad_input]") {
+  User user;
+  user.Up("--servers 1 --workers 1");
+  const std::string address = user.Scheduler();
+  const std::vector<std::string> says = {"\"" + address + "\": Address already in use",
+                                         "choose another one or port 0"};
+  CheckSays(user.Daemon("scheduler", "--dir s --listen " + address), 1, says);
+  CheckSays(user.Daemon("server", "--dir t --scheduler " + address + " --listen " + address), 1,
+            says);
+  const std::string metrics = " --metrics-listen " + address;
+  CheckSays(user.Daemon("worker", "--dir u --scheduler " + address + metrics), 1,
+            {"--metrics-listen " + address + " cannot be listened on",
+             "choose another port, or 0 for any"});
+}
+
+TEST_CASE("a process whose name another takes ends and says so, and gets it back from up",
+          "[bad_input]") {
+  User user;
+  user.Up("--servers 1 --workers 1");
+  // The intruder replaces worker-0, which ends; `up` starts it again, and that replaces the
+  // intruder.
+  CheckSays(user.Daemon("worker", "--dir w --name worker-0 --scheduler " + user.Scheduler()), 1,
+            {"name worker-0 is held by a newer process", "give it another name"});
+  // A server also logs warnings there; what it says of its end is the last line.
+  ProgramResult server =
+      user.Daemon("server", "--dir s --name server-0 --scheduler " + user.Scheduler());
+  server.err.erase(0, server.err.rfind("strata-server: "));
+  CheckSays(server, 1, {"name server-0 is held by a newer process", "give it another name"});
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  CHECK(user.Strata("submit -f job.yaml --wait").exit_code == 0);
+}
+
+TEST_CASE("a folder that cannot be written is told by the field or option that names it",
+          "[bad_input]") {
+  User user;
+  user.Up("--servers 1 --workers 1");
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  const std::string file = user.Path("job.yaml");
+  for (const char* command : {"train", "submit --wait"}) {
+    const std::string job = std::string(command) + " -f job.yaml --set ";
+    CheckSays(user.Strata(job + "spec.checkpoint.directory=job.yaml/c"), 2,
+              {"spec.checkpoint.directory " + file + "/c", "Not a directory"});
+    CheckSays(user.Strata(job + "spec.checkpoint.directory=job.yaml"), 2,
+              {"spec.checkpoint.directory " + file, "Not a directory"});
+    CheckSays(user.Strata(job + "spec.checkpoint.directory=/proc/c"), 4,
+              {"spec.checkpoint.directory /proc/c cannot be made"});
+    CheckSays(user.Strata(job + "spec.storage.directory=job.yaml/s"), 1,
+              {"job job failed: ", "spec.storage.directory", file + "/s", "Not a directory"});
+    CheckSays(user.Strata(job + "spec.output.metrics=/proc/m"), 1,
+              {"job job failed: ", "spec.output.metrics: cannot write /proc/m"});
+  }
+  CheckSays(user.Strata("up --dir job.yaml --bin-dir bin"), 2, {file + ": Not a directory"});
+  for (const char* role : {"scheduler", "server", "worker"}) {
+    CheckSays(user.Daemon(role, "--dir /proc/s"), 1,
+              {"--dir /proc/s cannot be written", "name a folder that this user may write to"});
+  }
+}
+
+TEST_CASE("a read-only disk is told and denied", "[bad_input]") {
+  User user;
+  SmallDisk disk(user, 256);
+  if (!disk.mounted()) STRATA_SKIP(kNoMount);
+  disk.MakeReadOnly();
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  CheckSays(user.Strata("train -f job.yaml --set spec.checkpoint.directory=disk/c"), 4,
+            {"spec.checkpoint.directory " + user.Path("disk/c"), "Read-only file system"});
+  CheckSays(user.Strata("train -f job.yaml --set spec.storage.directory=disk/s"), 1,
+            {"job job failed: ", user.Path("disk/s"), "Read-only file system"});
+  CheckSays(user.Strata("up --dir disk/run --bin-dir bin"), 2, {"no program"});
+}
+
+TEST_CASE("a disk that is full at a checkpoint fails the job, says so and keeps what was whole",
+          "[bad_input]") {
+  User user;
+  SmallDisk disk(user, 96);
+  if (!disk.mounted()) STRATA_SKIP(kNoMount);
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob("  checkpoint: {directory: disk/c}\n");
+  REQUIRE(user.Strata("train -f job.yaml").exit_code == 0);
+  const std::string before = user.Strata("checkpoint verify disk/c").out;
+  std::string filler(96 << 10, 'x');
+  user.Write("disk/filler", filler);  // as much as fits
+  CheckSays(user.Strata("train -f job.yaml --resume --set spec.training.epochs=2"), 1,
+            {"job job failed: ", user.Path("disk/c/step-"), "No space left on device",
+             "free disk space"});
+  CHECK(user.Strata("checkpoint verify disk/c").out == before);
+  // With room again the same command goes on from there.
+  std::filesystem::remove(user.Path("disk/filler"));
+  CHECK(user.Strata("train -f job.yaml --resume --set spec.training.epochs=2").exit_code == 0);
+  CHECK(user.Strata("checkpoint verify disk/c").out != before);
+}
+
+TEST_CASE("output that cannot be written is an error, not a success", "[bad_input]") {
+  User user;
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  // The redirection comes after the one to the file `out`: the last one counts.
+  const auto to_full = [&](const std::string& command) {
+    const std::string line = "cd '" + user.folder() + "' && HOME='" + user.folder() + "' '" +
+                             ProgramPath("tools/cli/strata") + "' " + command +
+                             " >/dev/full 2>err </dev/null";
+    const int status = std::system(line.c_str());
+    return ProgramResult{WEXITSTATUS(status), "", user.Read("err")};
+  };
+  for (const char* command :
+       {"version", "validate -f job.yaml --json", "train -f job.yaml --json"}) {
+    CheckSays(to_full(command), 1, {"standard output", "No space left on device"});
+  }
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  CheckSays(to_full("predict --checkpoint c train.libfm"), 1,
+            {"standard output", "No space left on device"});
+}
+
+TEST_CASE("a scheduler that nobody reaches is exit code 3", "[bad_input]") {
+  User user;
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  // Nothing listens on port 1 of loopback.
+  for (const char* command : {"submit --wait -f job.yaml", "checkpoint create job"}) {
+    CheckSays(user.Strata(std::string(command) + " --scheduler 127.0.0.1:1"), 3,
+              {"no scheduler answers at 127.0.0.1:1"});
+  }
+}
+
+TEST_CASE("what is asked of a cluster and is not there is told", "[bad_input]") {
+  User user;
+  user.Up();
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  for (const char* command : {"status none", "cancel none", "checkpoint create none",
+                              "checkpoint list --job none", "predict --job none train.libfm"}) {
+    CheckSays(user.Strata(command), 2, {"no job named \"none\""});
+  }
+  CheckSays(user.Strata("logs none"), 2, {"no process 'none'", "there are: scheduler"});
+  CheckSays(user.Strata("up --dir run --bin-dir bin"), 2,
+            {"a cluster is running in " + user.Path("run"), "strata down --dir"});
+  // More servers than there are: it waits, and says why; its name is taken while it does.
+  CHECK(user.Strata("submit -f job.yaml --set spec.replicas.servers=3").exit_code == 0);
+  CheckSays(user.Strata("submit -f job.yaml --wait --timeout 0.2"), 2,
+            {"job job is not finished; cancel it first or give metadata.name another value"});
+  CheckSays(user.Strata("status job"), 0, {"pending", "waiting for servers: 3 wanted, 1 there"});
+  CheckSays(user.Strata("cancel job"), 0, {"job job cancelled"});
+  CheckSays(user.Strata("cancel job"), 0, {"job job cancelled"});
+  CheckSays(
+      user.Strata("submit -f job.yaml --wait --timeout 0.2 --set spec.replicas.workers=3"), 5,
+      {"waiting for workers: 3 wanted, 2 there", "not at its end after", "strata cancel job"});
+  CheckSays(user.Strata("down --dir run"), 0, {"is down"});
+  CheckSays(user.Strata("down --dir run"), 2, {"no cluster is running in"});
+}
+
+TEST_CASE("a disk that is full where a server keeps its files is waited for, and the job says why",
+          "[bad_input]") {
+  User user;
+  SmallDisk disk(user, 8192);
+  if (!disk.mounted()) STRATA_SKIP(kNoMount);
+  user.Up("--servers 1 --workers 1");
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  const std::string filler(8192 << 10, 'x');
+  user.Write("disk/filler", filler);  // as much as fits
+  CheckSays(user.Interrupted(
+                "submit --wait -f job.yaml --set spec.storage.directory=disk/s", "ServerWaits: ",
+                [](const User& u, pid_t) { std::filesystem::remove(u.Path("disk/filler")); }),
+            0, {"server-0: ", user.Path("disk/s"), "No space left on device", "job job succeeded"});
+}
+
+TEST_CASE("a scheduler that goes mid-run stops nothing, and its watcher waits", "[bad_input]") {
+  User user;
+  user.Up();
+  user.Write("train.libfm", GoodLines(20000));
+  user.WriteJob();
+  const std::string job = " -f job.yaml --set spec.training.epochs=3";
+  const ProgramResult alone = user.Strata("train --json" + job);
+  const ProgramResult r = user.Interrupted(
+      "submit --wait --json" + job,
+      "Training: ", [](const User& u, pid_t) { kill(u.PidOf("scheduler"), SIGKILL); });
+  CheckSays(r, 0, {"the scheduler does not answer", "the job goes on", "answers again"});
+  const auto hash = [](const std::string& json) {
+    const size_t at = json.find("\"modelHash\"");
+    return at == std::string::npos ? json : json.substr(at, 46);
+  };
+  CHECK(hash(r.out) == hash(alone.out));
+}
+
+TEST_CASE("Ctrl-C keeps what was trained, or detaches from it", "[bad_input]") {
+  User user;
+  user.Up();
+  user.Write("train.libfm", GoodLines(20000));
+  user.WriteJob("  checkpoint: {directory: c}\n");
+  const std::string job = " -f job.yaml --set spec.training.epochs=50";
+  const auto interrupt = [](const User&, pid_t pid) { kill(pid, SIGINT); };
+  CheckSays(user.Interrupted("train" + job, "Training: ", interrupt), 130,
+            {"Interrupted at step", "checkpoint " + user.Path("c/step-"),
+             "Go on with: strata train -f job.yaml --set 'spec.training.epochs=50' --resume"});
+  CheckSays(user.Interrupted("submit --wait --resume" + job, "Training: ", interrupt), 130,
+            {"Detached. The job goes on.", "strata status job --watch", "strata cancel job"});
+  CheckSays(user.Strata("status job"), 0, {"job job running"});
+  CheckSays(user.Strata("cancel job"), 0, {"job job cancelled"});
+}
+
+}  // namespace
+}  // namespace strata

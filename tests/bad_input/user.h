@@ -1,0 +1,69 @@
+// What a user has: the program `strata`, a folder, small data files and job files. Each object has
+// a folder of its own; nothing is shared, and nothing listens on a fixed port.
+#ifndef STRATA_TESTS_BAD_INPUT_USER_H_
+#define STRATA_TESTS_BAD_INPUT_USER_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace strata {
+
+struct ProgramResult {
+  int exit_code = -1;  // 124: it hung and was ended; 1000: a signal ended it
+  std::string out, err;
+};
+
+// One user's folder. One thread.
+class User {
+ public:
+  User();
+  ~User();  // ends the cluster, if one was started, and removes the folder
+  User(const User&) = delete;
+  User& operator=(const User&) = delete;
+
+  const std::string& folder() const { return folder_; }
+  // Absolute path of a name in the folder.
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  void Write(const std::string& name, const std::string& text) const;
+  std::string Read(const std::string& name) const;
+
+  // Runs `strata ARGUMENTS`, as a shell splits them, in the folder. It has 60 seconds.
+  ProgramResult Strata(const std::string& arguments) const;
+  // The same with one of the daemons: "scheduler", "server" or "worker".
+  ProgramResult Daemon(const std::string& role, const std::string& arguments) const;
+  // Starts `strata ARGUMENTS`, waits until its stderr has held `marker`, runs `then`, and waits for
+  // the end.
+  ProgramResult Interrupted(const std::string& arguments, const std::string& marker,
+                            void (*then)(const User&, pid_t)) const;
+
+  // `strata up` in the folder: one server, two workers, unless told otherwise.
+  void Up(const std::string& arguments = "--servers 1 --workers 2");
+  // Process id of a process of `up`, as in "scheduler".
+  pid_t PidOf(const std::string& name) const;
+  // host:port of the scheduler.
+  std::string Scheduler() const;
+
+  // job.yaml: an lr over train.libfm without held-out files, four lanes of 8, with
+  // `more` appended to spec (lines indented by two).
+  void WriteJob(const std::string& more = "") const;
+
+ private:
+  std::string folder_;
+  bool up_ = false;
+};
+
+// `lines` good lines of libfm.
+std::string GoodLines(int lines);
+
+// Path of a program of ours: "tools/cli/strata".
+std::string ProgramPath(const std::string& target);
+
+// An error for people: it says what is asked for, nothing of our source, no status code, no
+// stack trace. The text of what is wrong, or "".
+std::string WhatIsWrongWith(const std::string& message, const std::vector<std::string>& must_say);
+
+}  // namespace strata
+
+#endif  // STRATA_TESTS_BAD_INPUT_USER_H_

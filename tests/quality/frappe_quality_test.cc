@@ -84,8 +84,12 @@ TEST_CASE("models reach their quality on generated data", "[quality]") {
   testing::WriteLibfm(data.eval, 2, 10000, 10, 50);
   std::fprintf(stderr, "data: generated\n");
   CheckBar(data, {"lr", 0.1f, 3, 0.654});
+  // Its order of scores is learned long before their size: what a wrong rate spoils is the logloss.
+  TrainingJob lr = QualityJob("libfm", data.train, data.eval, "lr", 0.1f, 3);
+  SetTraining(lr, "bsp", 1, 256, 1);
+  CHECK(TrainAndEvaluate(lr, data.train_lines).logloss() < 0.645);
   CheckBar(data, {"fm", 0.05f, 5, 0.936});
-  CheckBar(data, {"deepfm", 0.05f, 1, 0.908});
+  CheckBar(data, {"deepfm", 0.05f, 1, 0.9});
 }
 
 }  // namespace

@@ -64,15 +64,13 @@ class TensorList {
   // Layers of the perceptron: hidden.., then the output of width 1.
   absl::Status AddLayers(uint64_t inputs, const std::vector<uint32_t>& hidden) {
     for (size_t i = 0; i <= hidden.size(); ++i) {
-      const bool output = i == hidden.size();
-      const uint64_t width = output ? 1 : hidden[i];
+      const uint64_t width = i == hidden.size() ? 1 : hidden[i];
       if (width == 0 || inputs == 0 || width > kMaxTensorElements / inputs) {
         return absl::InvalidArgumentError(absl::StrCat(
             "spec.model.hidden[", i, "]: a layer of ", inputs, " inputs and ", width,
             " outputs; it must have at least 1 and at most ", kMaxTensorElements, " weights"));
       }
-      const auto scale =
-          static_cast<float>(std::sqrt((output ? 1.0 : 6.0) / static_cast<double>(inputs)));
+      const auto scale = static_cast<float>(std::sqrt(1.0 / static_cast<double>(inputs)));
       Add(absl::StrCat("layer_", i, "_weight"), inputs * width, {InitializerType::kUniform, scale});
       Add(absl::StrCat("layer_", i, "_bias"), width);
       inputs = width;

@@ -57,7 +57,7 @@ TEST_CASE("tensors of each model", "[core]") {
   REQUIRE(Elements(*deep) ==
           std::vector<uint64_t>{1, 13, 429 * 400, 400, 400 * 300, 300, 300 * 200, 200, 200, 1});
   REQUIRE(deep->tensor(2).initializer.type == InitializerType::kUniform);
-  REQUIRE(deep->tensor(2).initializer.scale == Approx(std::sqrt(6.0 / 429)));
+  REQUIRE(deep->tensor(2).initializer.scale == Approx(std::sqrt(1.0 / 429)));
   REQUIRE(deep->tensor(8).initializer.scale == Approx(std::sqrt(1.0 / 200)));
   REQUIRE(deep->tensor(9).initializer.type == InitializerType::kZero);
   REQUIRE(deep->tables[0].segments[0].optimizer.type == OptimizerType::kAdagrad);

@@ -102,11 +102,13 @@ class Boundary : public EvaluationBoundary {
   }
 
   absl::StatusOr<Verdict> Judge(Step completed, bool better, bool last, uint32_t patience) {
+    // Told with the wish for its checkpoint: from then on no younger one may push it out.
+    if (better) o_.stats->OnBest(completed.value);
     if (better && !last && !o_.spec.checkpoint().directory().empty()) {
       if (!AwaitCheckpoint(completed.value)) return absl::CancelledError("training was stopped");
     }
     const bool stop = !last && worse_in_a_row_ >= patience;
-    if (stop || last) o_.stats->OnStopDecision(completed.value, best_->step());
+    if (stop || last) o_.stats->OnStopDecision(completed.value);
     return stop ? Verdict::kStop : Verdict::kGoOn;
   }
 

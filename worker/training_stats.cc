@@ -65,10 +65,14 @@ void TrainingStats::KeepDoneTasks(const std::function<bool(uint64_t)>& keep) {
   std::erase_if(done_tasks_, [&](uint64_t task) { return !keep(task); });
 }
 
-void TrainingStats::OnStopDecision(uint64_t stop_at_step, uint64_t best_step) {
+void TrainingStats::OnBest(uint64_t step) {
+  absl::MutexLock lock(&mu_);
+  best_step_ = step;
+}
+
+void TrainingStats::OnStopDecision(uint64_t stop_at_step) {
   absl::MutexLock lock(&mu_);
   stop_at_step_ = stop_at_step;
-  best_step_ = best_step;
 }
 
 void TrainingStats::WantCut(uint64_t step) {

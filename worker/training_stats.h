@@ -32,7 +32,9 @@ class TrainingStats {
   void OnDoneTask(uint64_t task);
   // Forgets done tasks that the scheduler no longer asks for: it has heard of them.
   void KeepDoneTasks(const std::function<bool(uint64_t)>& keep);
-  void OnStopDecision(uint64_t stop_at_step, uint64_t best_step);
+  // Patience: the evaluation after this step is the best so far; its checkpoint must stay.
+  void OnBest(uint64_t step);
+  void OnStopDecision(uint64_t stop_at_step);
   void WantCut(uint64_t step);
   void SetPredictions(const std::string& path);
   void SetMarkedCut(uint64_t cut);

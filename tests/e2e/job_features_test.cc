@@ -71,8 +71,8 @@ TEST_CASE("with patience the best evaluation is kept and reported", "[e2e]") {
   spec.mutable_evaluation()->set_every_steps(5);
   spec.mutable_evaluation()->set_patience(4);
   spec.mutable_checkpoint()->set_directory(folder.path() + "/ck");
-  spec.mutable_checkpoint()->set_every_steps(7);
-  spec.mutable_checkpoint()->set_keep(2);
+  spec.mutable_checkpoint()->set_every_steps(3);  // many younger ones before the end
+  spec.mutable_checkpoint()->set_keep(1);
   spec.mutable_output()->set_predictions(folder.path() + "/predictions.csv");
   spec.mutable_output()->set_metrics(folder.path() + "/metrics.jsonl");
   const JobStatus status = Succeed(job);
@@ -143,7 +143,7 @@ TEST_CASE("one set of examples trains alike as libfm, libsvm and csv", "[e2e]") 
   TrainingJob job = testing::SmallJob(folder.path());
   job.mutable_spec()->mutable_training()->set_epochs(4);
   const double libfm = Succeed(job).result().auc();
-  CHECK(libfm > 0.6);
+  CHECK(libfm > 0.55);
 
   job.mutable_spec()->mutable_data()->set_format("libsvm");
   CHECK(Succeed(job).result().auc() == Approx(libfm).margin(0.05));

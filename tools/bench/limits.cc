@@ -65,6 +65,7 @@ __attribute__((target("avx512f"))) double Fma512(double seconds) {
   uint64_t n = 0;
   while (Since(start) < seconds) {
     for (int r = 0; r < 20000; ++r) {
+#pragma GCC unroll 16  // without it the accumulators live in memory
       for (int i = 0; i < 16; ++i) acc[i] = _mm512_fmadd_ps(acc[i], a, b);
     }
     n += 20000;
@@ -85,6 +86,7 @@ double Fma256(double seconds) {
   uint64_t n = 0;
   while (Since(start) < seconds) {
     for (int r = 0; r < 20000; ++r) {
+#pragma GCC unroll 12
       for (int i = 0; i < 12; ++i) acc[i] = _mm256_fmadd_ps(acc[i], a, b);
     }
     n += 20000;

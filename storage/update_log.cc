@@ -20,6 +20,7 @@
 #include "proto/core/checksum.h"
 #include "storage/file_io.h"
 #include "storage/log_format.h"
+#include "storage/segment_writer.h"
 
 namespace strata::storage {
 namespace {
@@ -95,6 +96,7 @@ class FileLog final : public UpdateLog {
   FileLog(const UpdateLogOptions& options, File lock)
       : directory_(options.directory),
         segment_bytes_(options.segment_bytes),
+        direct_from_bytes_(options.direct_from_bytes),
         lock_(std::move(lock)) {}
 
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mu_);
@@ -111,7 +113,7 @@ class FileLog final : public UpdateLog {
   absl::Status CheckChain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status RecoverLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Create(uint64_t segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status WriteSegmentHeader(const File& file, uint64_t segment)
+  absl::Status AppendSegmentHeader(SegmentWriter& writer, uint64_t segment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Prepare() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t current() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return sizes_.rbegin()->first; }
@@ -119,12 +121,13 @@ class FileLog final : public UpdateLog {
 
   const std::string directory_;
   const uint64_t segment_bytes_;
+  const uint64_t direct_from_bytes_;
   const File lock_;  // held for this object's life
 
   mutable absl::Mutex mu_;
   std::map<uint64_t, uint64_t> sizes_ ABSL_GUARDED_BY(mu_);  // segment to its good bytes
-  File file_ ABSL_GUARDED_BY(mu_);                           // the current segment
-  bool torn_ ABSL_GUARDED_BY(mu_) = false;  // bytes of a failed write may lie behind end()
+  SegmentWriter writer_ ABSL_GUARDED_BY(mu_);                // of the current segment
+  uint64_t appends_ ABSL_GUARDED_BY(mu_) = 0;                // to the current segment
   uint64_t records_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t truncated_ ABSL_GUARDED_BY(mu_) = 0;
 };
@@ -180,6 +183,7 @@ absl::Status FileLog::RecoverLast() {
   const std::string path = PathOf(segment);
   uint64_t good = 0;
   uint64_t size = 0;
+  uint64_t torn = 0;  // what is cut off, unless it is the padding of direct writes
   {
     absl::StatusOr<MappedFile> mapped = MappedFile::Open(path);
     if (!mapped.ok()) return mapped.status();
@@ -195,6 +199,10 @@ absl::Status FileLog::RecoverLast() {
       }
     }
     if (good < size) {
+      const auto behind = bytes.subspan(good);
+      const bool padding =
+          std::all_of(behind.begin(), behind.end(), [](uint8_t b) { return b == 0; });
+      torn = padding ? 0 : behind.size();
       const uint64_t from = std::max<uint64_t>(good, kSegmentHeaderBytes);
       if (const auto intact = NextIntactRecord(segment, from, bytes)) {
         return DamagedFile(path, good,
@@ -203,50 +211,52 @@ absl::Status FileLog::RecoverLast() {
       }
     }
   }
-  absl::StatusOr<File> file = File::Open(path, O_RDWR);
-  if (!file.ok()) return file.status();
+  absl::StatusOr<SegmentWriter> writer = SegmentWriter::Open(path, good);
+  if (!writer.ok()) return writer.status();
   if (good < size) {
-    if (absl::Status s = file->Truncate(good); !s.ok()) return s;
-    truncated_ = size - good;
+    if (absl::Status s = writer->Trim(); !s.ok()) return s;
+    truncated_ = torn;
   }
   if (good == 0) {
-    if (absl::Status s = WriteSegmentHeader(*file, segment); !s.ok()) return s;
-    good = kSegmentHeaderBytes;
+    if (absl::Status s = AppendSegmentHeader(*writer, segment); !s.ok()) return s;
   }
-  end() = good;
-  file_ = *std::move(file);
+  writer_ = *std::move(writer);
+  end() = writer_.end();
   return absl::OkStatus();
 }
 
-absl::Status FileLog::WriteSegmentHeader(const File& file, uint64_t segment) {
+absl::Status FileLog::AppendSegmentHeader(SegmentWriter& writer, uint64_t segment) {
   const auto before = sizes_.find(segment - 1);
   std::array<uint8_t, kSegmentHeaderBytes> header;
   log_format::EncodeSegmentHeader(
       {.segment = segment, .previous_bytes = before == sizes_.end() ? 0 : before->second},
       header.data());
   iovec part = {header.data(), header.size()};
-  return file.WriteAt(0, {&part, 1});
+  return writer.Append({&part, 1});
 }
 
 absl::Status FileLog::Create(uint64_t segment) {
+  // The next segment's header says how long this one is: its padding goes first.
+  if (!sizes_.empty()) {
+    if (absl::Status s = writer_.Trim(); !s.ok()) return s;
+  }
+  const uint64_t mean = appends_ == 0 ? 0 : end() / appends_;
   const std::string path = PathOf(segment);
-  absl::StatusOr<File> file = File::Open(path, O_RDWR | O_CREAT | O_EXCL);
-  if (!file.ok()) return file.status();
-  if (absl::Status s = WriteSegmentHeader(*file, segment); !s.ok()) {
+  absl::StatusOr<SegmentWriter> writer = SegmentWriter::Create(
+      path, mean >= direct_from_bytes_ ? WriteMode::kDirect : WriteMode::kBuffered);
+  if (!writer.ok()) return writer.status();
+  if (absl::Status s = AppendSegmentHeader(*writer, segment); !s.ok()) {
     unlink(path.c_str());
     return s;
   }
-  file_ = *std::move(file);
-  sizes_[segment] = kSegmentHeaderBytes;
+  writer_ = *std::move(writer);
+  appends_ = 0;
+  sizes_[segment] = writer_.end();
   return absl::OkStatus();
 }
 
 // Makes the current segment one that a record can be appended to.
 absl::Status FileLog::Prepare() {
-  if (torn_) {
-    if (absl::Status s = file_.Truncate(end()); !s.ok()) return s;
-    torn_ = false;
-  }
   return end() < segment_bytes_ ? absl::OkStatus() : Create(current() + 1);
 }
 
@@ -286,11 +296,9 @@ absl::StatusOr<LogPosition> FileLog::Append(std::span<const LogEntry> entries) {
                                    sums[i].header.data());
     at.offset += log_format::RecordBytes(sums[i].payload);
   }
-  if (absl::Status s = file_.WriteAt(first.offset, parts); !s.ok()) {
-    torn_ = !file_.Truncate(first.offset).ok();
-    return s;
-  }
-  end() = at.offset;
+  if (absl::Status s = writer_.Append(parts); !s.ok()) return s;
+  end() = writer_.end();
+  ++appends_;
   records_ += entries.size();
   return first;
 }

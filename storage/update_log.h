@@ -27,6 +27,9 @@ struct UpdateLogOptions {
   std::string directory;  // of this log alone; made if missing
   // A segment takes no further record at this size; a single record may be larger.
   uint64_t segment_bytes = uint64_t{64} << 20;
+  // A segment is written around the page cache where the appends to the one before were at least
+  // this long on average (segment_writer.h); 0: always.
+  uint64_t direct_from_bytes = uint64_t{256} << 10;
 };
 
 struct LogStats {

@@ -24,7 +24,7 @@ void WriteLibfm(const std::string& path, uint64_t seed, int lines, int fields, i
     for (int f = 0; f < fields; ++f) {
       const int id = static_cast<int>(random() % static_cast<uint64_t>(ids));
       const size_t at = static_cast<size_t>(f * ids + id);
-      logit += linear[at] * 0.5;
+      logit += linear[at] * 1.2;
       for (int k = 0; k < kRank; ++k) {
         logit += 0.4 * sum[k] * latent[at * kRank + k];
         sum[k] += latent[at * kRank + k];

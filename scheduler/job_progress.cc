@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-namespace strata::scheduler {
+#include "proto/core/job_plan.h"
 
-uint64_t StepsPerEpoch(uint64_t lines, uint32_t lanes, uint32_t batch) {
-  const uint64_t share = (lines + lanes - 1) / lanes;
-  return (share + batch - 1) / batch;
-}
+namespace strata::scheduler {
 
 uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train) {
   const TrainingSpec& t = spec.training();
@@ -24,7 +21,8 @@ uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train) {
 uint64_t LinesAtStep(const JobSpec& spec, uint64_t lines, uint64_t step) {
   const uint64_t lanes = spec.training().lanes();
   const uint64_t batch = spec.training().batch_size();
-  const uint64_t per_epoch = StepsPerEpoch(lines, spec.training().lanes(), batch);
+  const uint64_t per_epoch =
+      StepsPerEpoch(lines, spec.training().lanes(), spec.training().batch_size());
   if (per_epoch == 0) return 0;
   const uint64_t taken = (step % per_epoch) * batch;
   const uint64_t long_lanes = lines % lanes, share = lines / lanes;

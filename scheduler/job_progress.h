@@ -9,9 +9,6 @@
 
 namespace strata::scheduler {
 
-// Bsp: steps of one epoch, ceil(ceil(lines / lanes) / batch).
-uint64_t StepsPerEpoch(uint64_t lines, uint32_t lanes, uint32_t batch);
-
 // Bsp: epochs * StepsPerEpoch. Async: windows of all epochs' tasks, ceil(lines / batch) each.
 uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train);
 

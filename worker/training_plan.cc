@@ -3,14 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/job_plan.h"
 #include "proto/core/partition.h"
 
 namespace strata {
-
-uint64_t StepsPerEpoch(uint64_t lines, uint32_t lanes, uint32_t batch_size) {
-  const uint64_t per_lane = (lines + lanes - 1) / lanes;
-  return (per_lane + batch_size - 1) / batch_size;
-}
 
 absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directive) {
   const JobSpec& spec = directive.spec().spec();

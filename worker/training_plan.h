@@ -33,9 +33,6 @@ struct TrainingPlan {
 // INVALID_ARGUMENT when the directive contradicts itself (shards with gaps, no input...).
 absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directive);
 
-// ceil(ceil(lines / lanes) / batch): steps of one pass over the input.
-uint64_t StepsPerEpoch(uint64_t lines, uint32_t lanes, uint32_t batch_size);
-
 }  // namespace strata
 
 #endif  // STRATA_WORKER_TRAINING_PLAN_H_

@@ -3,9 +3,9 @@
 #include <functional>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/strata/job.pb.h"
+#include "tests/e2e/disturbed_run.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/embedded_cluster.h"
@@ -78,41 +78,6 @@ TEST_CASE("async trains each window once, evaluates and keeps a checkpoint", "[e
   }
 }
 
-// Runs the job on 2 servers and 2 workers; `disturb` is called once `at` windows are applied.
-JobStatus TrainDisturbed(const TrainingJob& job, const std::string& folder, uint64_t at,
-                         const std::function<void(EmbeddedCluster&, const JobRef&)>& disturb) {
-  EmbeddedClusterOptions options;
-  options.servers = 2;
-  options.workers = 2;
-  options.directory = folder;
-  options.lease = absl::Milliseconds(500);
-  auto cluster = EmbeddedCluster::Start(options);
-  REQUIRE(cluster.ok());
-  SubmitRequest submit;
-  *submit.mutable_job() = job;
-  submit.set_request_id("test");
-  SchedulerClient& scheduler = (*cluster)->scheduler();
-  auto id = scheduler.Submit(submit, absl::Seconds(10));
-  REQUIRE(id.ok());
-  JobRef ref;
-  ref.set_job(id->job());
-  bool disturbed = false;
-  while (true) {
-    auto status = scheduler.GetJob(ref, absl::Seconds(10));
-    REQUIRE(status.ok());
-    if (!disturbed && status->step() >= at) {
-      disturbed = true;
-      disturb(**cluster, ref);
-    }
-    const JobState state = status->state();
-    if (state == SUCCEEDED || state == FAILED || state == CANCELLED) {
-      CHECK(disturbed);
-      return *status;
-    }
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-}
-
 TEST_CASE("an async job outlives its servers and workers", "[e2e][async]") {
   const ScratchFolder folder = Folder();
   constexpr uint32_t kEpochs = 20;
@@ -127,8 +92,8 @@ TEST_CASE("an async job outlives its servers and workers", "[e2e][async]") {
     for (uint64_t at : {3, 101, 400}) {
       const std::string run = folder.path() + "/run-" + std::to_string(round++);
       job.mutable_spec()->mutable_checkpoint()->set_directory(run + "-ck");
-      const JobStatus status =
-          TrainDisturbed(job, run, at, [&](EmbeddedCluster& c, const JobRef&) { disturb(c); });
+      const JobStatus status = testing::RunDisturbed(
+          job, run, at, [&](EmbeddedCluster& c, const JobRef&) { disturb(c); });
       CheckComplete(status, kEpochs);
       const auto verified = VerifyCheckpoint(status.checkpoint());
       REQUIRE(verified.ok());
@@ -168,7 +133,7 @@ TEST_CASE("an async job that was cancelled goes on from its checkpoint", "[e2e][
     REQUIRE(c.scheduler().CreateCheckpoint(checkpoint, absl::Seconds(15)).ok());
     REQUIRE(c.scheduler().CancelJob(ref, absl::Seconds(10)).ok());
   };
-  const JobStatus cut = TrainDisturbed(job, folder.path() + "/run", 200, cancel);
+  const JobStatus cut = testing::RunDisturbed(job, folder.path() + "/run", 200, cancel);
   REQUIRE(cut.state() == CANCELLED);
   REQUIRE_FALSE(cut.checkpoint().empty());
   job.mutable_spec()->mutable_replicas()->set_servers(1);  // on another number of servers

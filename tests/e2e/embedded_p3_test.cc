@@ -1,12 +1,10 @@
 // Promise P3 inside one process: one model hash whatever the cluster looks like and whatever dies.
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
-#include <thread>
 
-#include "absl/time/clock.h"
 #include "ops/cpu_features.h"
+#include "tests/e2e/disturbed_run.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/embedded_cluster.h"
@@ -76,43 +74,16 @@ TEST_CASE("the model does not depend on the cluster", "[e2e][p3]") {
   CHECK(Train(other).model_hash() != reference.model_hash());
 }
 
-// Runs the job on a cluster of 2 servers and 2 workers; `disturb` is called with the cluster when
-// the clock has passed `at`.
+// The final status of a job that must succeed although it was disturbed.
 JobStatus TrainDisturbed(const TrainingJob& job, const std::string& folder, uint64_t at,
                          const std::function<void(EmbeddedCluster&)>& disturb) {
-  EmbeddedClusterOptions options;
-  options.servers = 2;
-  options.workers = 2;
-  options.directory = folder;
-  options.lease = absl::Milliseconds(500);
-  auto cluster = EmbeddedCluster::Start(options);
-  REQUIRE(cluster.ok());
-  SubmitRequest submit;
-  *submit.mutable_job() = job;
-  submit.set_request_id("test");
-  SchedulerClient& scheduler = (*cluster)->scheduler();
-  auto id = scheduler.Submit(submit, absl::Seconds(10));
-  REQUIRE(id.ok());
-  JobRef ref;
-  ref.set_job(id->job());
-  bool disturbed = false;
-  while (true) {
-    auto status = scheduler.GetJob(ref, absl::Seconds(10));
-    REQUIRE(status.ok());
-    if (!disturbed && status->step() >= at) {
-      disturbed = true;
-      disturb(**cluster);
-    }
-    if (status->state() == SUCCEEDED || status->state() == FAILED) {
-      for (const JobCondition& c : status->conditions()) {
-        UNSCOPED_INFO(c.reason() << ": " << c.message());
-      }
-      REQUIRE(status->state() == SUCCEEDED);
-      CHECK(disturbed);
-      return *status;
-    }
-    absl::SleepFor(absl::Milliseconds(1));
+  const JobStatus status = testing::RunDisturbed(
+      job, folder, at, [&](EmbeddedCluster& cluster, const JobRef&) { disturb(cluster); });
+  for (const JobCondition& c : status.conditions()) {
+    UNSCOPED_INFO(c.reason() << ": " << c.message());
   }
+  REQUIRE(status.state() == SUCCEEDED);
+  return status;
 }
 
 TEST_CASE("servers and workers that lose their memory do not change the model", "[e2e][p3]") {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "proto/core/job_plan.h"
 #include "proto/core/position.h"
 
 namespace strata {
@@ -54,7 +55,7 @@ EpochPlan::EpochPlan(std::vector<uint32_t> task_lines, const Options& options)
 }
 
 uint64_t EpochPlan::StepsPerEpoch() const {
-  return CeilDiv(CeilDiv(lines_, options_.lanes), options_.batch_size);
+  return strata::StepsPerEpoch(lines_, options_.lanes, options_.batch_size);
 }
 
 EpochPlan::StepPlace EpochPlan::PlaceOf(Step step) const {

@@ -22,6 +22,7 @@
 #include "scheduler/memory_metadata_store.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
+#include "worker/training_plan.h"
 
 extern char** environ;
 
@@ -77,8 +78,8 @@ class Cluster : public WireCluster {
   }
 
   DataChannel& channel() override { return *channel_; }
-  const ModelTables& tables() const override { return *tables_; }
-  const ShardMap& shards() const override { return *map_; }
+  const ModelTables& tables() const override { return plan_->tables; }
+  const ShardMap& shards() const override { return plan_->shards; }
   wire::Header header() const override { return header_; }
   double ServerCpuSeconds() const override { return server_->CpuSeconds(); }
 
@@ -123,21 +124,10 @@ class Cluster : public WireCluster {
   }
 
   absl::Status Connect(const WorkerJobDirective& job, uint64_t session) {
-    auto tables = MakeModelTables(job.spec().spec(), 1, 0);
-    if (!tables.ok()) return tables.status();
-    tables_ = std::make_unique<ModelTables>(*std::move(tables));
-    std::vector<ShardPlace> places;
-    for (const ShardAssignment& s : job.shards()) {
-      places.push_back({ShardId(s.shard()),
-                        {PartitionId(s.first_partition()), PartitionId(s.last_partition())},
-                        s.server()});
-    }
-    auto map = ShardMap::Make(MapEpoch(job.map_epoch()),
-                              Partitioning(job.spec().spec().storage().partitions()), 1,
-                              std::move(places));
-    if (!map.ok()) return map.status();
-    map_ = std::make_unique<ShardMap>(*std::move(map));
-    header_ = {JobId(job.job()), SessionId(session), Generation(job.generation()), map_->epoch()};
+    auto plan = MakeTrainingPlan(job);
+    if (!plan.ok()) return plan.status();
+    plan_ = std::make_unique<TrainingPlan>(*std::move(plan));
+    header_ = {plan_->job, SessionId(session), plan_->generation, plan_->shards.epoch()};
     channel_ = transport_->Connect(job.server_addresses(0));
     return absl::OkStatus();
   }
@@ -148,8 +138,7 @@ class Cluster : public WireCluster {
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<scheduler::SchedulerService> service_;
   std::unique_ptr<ChildProcess> server_;
-  std::unique_ptr<ModelTables> tables_;
-  std::unique_ptr<ShardMap> map_;
+  std::unique_ptr<TrainingPlan> plan_;
   wire::Header header_;
   std::shared_ptr<DataChannel> channel_;
 };

@@ -1,6 +1,8 @@
 // Built once per instruction set: no inline std or Abseil code here (isa.bzl).
 #include "ops/optimizer_kernels.h"
 
+#include "ops/row_norm.h"
+
 namespace strata::ops::STRATA_ISA {
 namespace {
 
@@ -22,6 +24,17 @@ struct Sgd {
   float rate;
   explicit Sgd(const ApplyArguments& a) : rate(a.rate) {}
   void Update(float g, float& w, float&, float&) const { w = __builtin_fmaf(-rate, g, w); }
+};
+
+template <bool kNesterov>
+struct Momentum {
+  static constexpr uint32_t kStates = 1;
+  float rate, momentum;
+  explicit Momentum(const ApplyArguments& a) : rate(a.rate), momentum(a.momentum) {}
+  void Update(float g, float& w, float& v, float&) const {
+    v = __builtin_fmaf(momentum, v, g);
+    w = __builtin_fmaf(-rate, kNesterov ? __builtin_fmaf(momentum, v, g) : v, w);
+  }
 };
 
 struct Adagrad {
@@ -48,6 +61,26 @@ struct Adam {
     m = __builtin_fmaf(beta1, m, rest1 * g);
     v = __builtin_fmaf(beta2, v, (rest2 * g) * g);
     w = w - (rate * m) / (__builtin_sqrtf(v) + epsilon);
+  }
+};
+
+// With y = -z and d = 1/eta + l2: w = (y - sgn(y) l1) / d, or 0 where |y| <= l1. Where w is not 0,
+// y was w d + sgn(w) l1 (optimizer.h); the two l1 cancel on paper, so they are never added to each
+// other: a small w beside a large l1 keeps its precision.
+struct Ftrl {
+  static constexpr uint32_t kStates = 2;  // z, n
+  float rate, beta, l1, l2;
+  explicit Ftrl(const ApplyArguments& a) : rate(a.rate), beta(a.beta), l1(a.l1), l2(a.l2) {}
+  void Update(float g, float& w, float& z, float& n) const {
+    n = __builtin_fmaf(g, g, n);
+    const float d = (beta + __builtin_sqrtf(n)) / rate + l2;
+    const bool live = w != 0.0f;
+    const float rest = live ? __builtin_fmaf(w, d, -g) : -(z + g);
+    const float pull = live ? (w < 0.0f ? -l1 : l1) : 0.0f;  // y = rest + pull
+    const float above = rest + (pull - l1);
+    const float below = rest + (pull + l1);
+    w = (above > 0.0f ? above : (below < 0.0f ? below : 0.0f)) / d;
+    z = -(rest + pull);
   }
 };
 
@@ -162,6 +195,31 @@ size_t ApplyEach(const ApplyArguments& a, const Rule& rule) {
   return refused;
 }
 
+// One accumulator a row: its update settles the row's rate, and the rest is sgd at that rate.
+template <uint32_t kWidth>
+size_t ApplyRowwise(const ApplyArguments& a) {
+  const auto count = static_cast<float>(a.dim);
+  Sgd rule(a);
+  size_t refused = 0;
+  for (size_t i = 0; i < a.n; ++i) {
+    if (i + kPrefetchRows < a.n) {
+      PrefetchFloats(a.weights[i + kPrefetchRows], a.dim);
+      __builtin_prefetch(a.states[i + kPrefetchRows], 1, 3);
+    }
+    const float* sums = a.gradient_sums + i * a.gradient_stride;
+    float* w = a.weights[i];
+    const float total = a.states[i][0] + SumOfSquares(sums, a.examples, 1.0f, a.dim) / count;
+    rule.rate = a.rate / (__builtin_sqrtf(total) + a.epsilon);
+    bool ok = Magnitude(total) < kFirstNonFinite;
+    ok = ok && (a.dim <= kBlock ? ApplyBlock<kWidth>(rule, a.examples, a.dim, sums, w, w, w, true)
+                                : ApplyLong(rule, a.examples, a.dim, sums, w, w, w));
+    if (ok) a.states[i][0] = total;
+    refused += ok ? 0 : 1;
+    if (a.refused != nullptr) a.refused[i] = ok ? 0 : 1;
+  }
+  return refused;
+}
+
 // dim = 1: rows side by side fill the vector instead of a row's elements.
 template <typename Rule>
 size_t ApplyScalars(const ApplyArguments& a, const Rule& rule) {
@@ -219,7 +277,17 @@ size_t Apply(const ApplyArguments& a) {
 }  // namespace
 
 size_t ApplySgd(const ApplyArguments& a) { return Apply<Sgd>(a); }
+size_t ApplyMomentum(const ApplyArguments& a) { return Apply<Momentum<false>>(a); }
+size_t ApplyNesterov(const ApplyArguments& a) { return Apply<Momentum<true>>(a); }
 size_t ApplyAdagrad(const ApplyArguments& a) { return Apply<Adagrad>(a); }
 size_t ApplyAdam(const ApplyArguments& a) { return Apply<Adam>(a); }
+size_t ApplyFtrl(const ApplyArguments& a) { return Apply<Ftrl>(a); }
+
+size_t ApplyRowwiseAdagrad(const ApplyArguments& a) {
+  if (a.dim < 4) return ApplyRowwise<2>(a);
+  if (a.dim < 8) return ApplyRowwise<4>(a);
+  if (a.dim < 16) return ApplyRowwise<8>(a);
+  return ApplyRowwise<kVector>(a);
+}
 
 }  // namespace strata::ops::STRATA_ISA

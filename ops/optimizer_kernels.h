@@ -17,21 +17,32 @@ struct ApplyArguments {
   size_t gradient_stride = 0;            // floats
   uint8_t* refused = nullptr;            // (n) or null
   float examples = 1.0f;                 // > 0
-  float rate = 0.0f;                     // sgd, adagrad: learning rate; adam: rate x correction
-  float epsilon = 0.0f;                  // adagrad, adam
+  float rate = 0.0f;                     // learning rate; adam: x correction; ftrl: alpha
+  float epsilon = 0.0f;                  // adagrad, rowwise_adagrad, adam
   float beta1 = 0.0f, beta2 = 0.0f;      // adam
+  float momentum = 0.0f;                 // momentum, nesterov
+  float beta = 0.0f;                     // ftrl
+  float l1 = 0.0f, l2 = 0.0f;            // ftrl
 };
 
 namespace v3 {
 size_t ApplySgd(const ApplyArguments& a);
+size_t ApplyMomentum(const ApplyArguments& a);
+size_t ApplyNesterov(const ApplyArguments& a);
 size_t ApplyAdagrad(const ApplyArguments& a);
+size_t ApplyRowwiseAdagrad(const ApplyArguments& a);  // REQUIRES: dim >= 2
 size_t ApplyAdam(const ApplyArguments& a);
+size_t ApplyFtrl(const ApplyArguments& a);
 }  // namespace v3
 
 namespace v4 {
 size_t ApplySgd(const ApplyArguments& a);
+size_t ApplyMomentum(const ApplyArguments& a);
+size_t ApplyNesterov(const ApplyArguments& a);
 size_t ApplyAdagrad(const ApplyArguments& a);
+size_t ApplyRowwiseAdagrad(const ApplyArguments& a);  // REQUIRES: dim >= 2
 size_t ApplyAdam(const ApplyArguments& a);
+size_t ApplyFtrl(const ApplyArguments& a);
 }  // namespace v4
 
 }  // namespace strata::ops

@@ -42,7 +42,10 @@ absl::Status ClusterState::Restore(const std::map<std::string, std::string>& rec
     members_.Restore(node, now);
   }
   if (absl::Status s = RestoreJobs(records, now); !s.ok()) return s;
-  stored_ = records;
+  if (absl::Status s = events_.Restore(records); !s.ok()) return s;
+  for (const auto& record : records) {
+    if (!EventLog::IsRecord(record.first)) stored_.insert(record);
+  }
   return absl::OkStatus();
 }
 
@@ -84,6 +87,26 @@ void ClusterState::AdvanceJobs(absl::Time now) {
     job->Advance({.members = &members_, .jobs_of_node = &load}, now);
     count(*job, 1);
   }
+  for (const auto& [id, job] : jobs_) {
+    for (const JobEvent& e : job->TakeEvents()) events_.Add(now, e.reason, e.node, id, e.message);
+  }
+}
+
+void ClusterState::NoteAdmission(const Node& node, const Membership::Admission& admission,
+                                 absl::Time now) {
+  const NodeRecord& r = node.record;
+  if (admission.replaced) {
+    events_.Add(now, "NodeFenced", r.name(), 0,
+                absl::StrCat("a newer process has the name ", r.name(), "; the one before is out"));
+  }
+  if (admission.registered) {
+    events_.Add(now, "NodeRegistered", r.name(), 0,
+                absl::StrCat(r.role() == SERVER ? "server " : "worker ", r.name(), ", session ",
+                             r.session(), ", pid ", r.pid(), ", ", r.cores(), " cores",
+                             r.data_address().empty() ? "" : ", ", r.data_address()));
+  } else if (admission.revived) {
+    events_.Add(now, "NodeReturned", r.name(), 0, absl::StrCat(r.name(), " is heard of again"));
+  }
 }
 
 void ClusterState::ConfirmClosed(const NodeReport& report, Told& told) {
@@ -113,6 +136,7 @@ absl::StatusOr<uint64_t> ClusterState::Report(const NodeReport& report, absl::Ti
   if (told.session != admission->session) told = Told{.session = admission->session};
   // After a restart of the scheduler versions go on above what the node saw.
   told.version = std::max(told.version, report.seen_version());
+  NoteAdmission(node, *admission, now);
   if (admission->registered) AdvanceJobs(now);  // others hear of it before it speaks
   ConfirmClosed(report, told);
   for (const ServerJobReport& j : report.server_jobs()) {
@@ -160,6 +184,8 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   *spec.mutable_spec() = std::move(submission.job);
   spec.set_submitted_unix_ms(absl::ToUnixMillis(now));
   spec.set_resume(submission.resume);
+  events_.Add(now, "JobSubmitted", "", id,
+              absl::StrCat("job ", spec.spec().metadata().name(), " was submitted"));
   jobs_[id] = std::make_unique<JobMachine>(std::move(spec), std::move(submission.complete), now);
   AdvanceJobs(now);
   DropOldJobs();
@@ -204,8 +230,22 @@ void ClusterState::ManifestWritten(uint64_t job, uint64_t cut, const absl::Statu
   AdvanceJobs(now);
 }
 
+void ClusterState::Started(absl::Time now) {
+  events_.Add(now, "SchedulerStarted", "", 0,
+              absl::StrCat("the scheduler knows ", members_.nodes().size(), " nodes and ",
+                           jobs_.size(), " jobs"));
+}
+
+void ClusterState::CheckpointRemoved(uint64_t job, const std::string& folder) {
+  auto it = jobs_.find(job);
+  if (it != jobs_.end()) it->second->OnCheckpointRemoved(folder);
+}
+
 void ClusterState::Tick(absl::Time now) {
-  members_.Expire(now);
+  for (const std::string& name : members_.Expire(now)) {
+    events_.Add(now, "NodeLapsed", name, 0,
+                absl::StrCat(name, " was silent for ", absl::FormatDuration(members_.lease())));
+  }
   std::vector<std::string> forgotten;
   for (const auto& [name, node] : members_.nodes()) {
     if (node.alive || now - node.last_seen < kForgetAfter) continue;
@@ -215,6 +255,8 @@ void ClusterState::Tick(absl::Time now) {
   }
   for (const std::string& name : forgotten) {
     members_.Forget(name);
+    events_.Add(now, "NodeForgotten", name, 0,
+                absl::StrCat(name, " was silent for ", absl::FormatDuration(kForgetAfter)));
     told_.erase(name);
     for (const auto& [id, job] : jobs_) job->ConfirmClosed(name);
   }

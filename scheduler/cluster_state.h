@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
+#include "scheduler/event_log.h"
 #include "scheduler/job_machine.h"
 #include "scheduler/membership.h"
 #include "scheduler/metadata_store.h"
@@ -59,7 +60,11 @@ class ClusterState {
   // Returns a ticket for CheckpointResult. NOT_FOUND, FAILED_PRECONDITION.
   absl::StatusOr<uint64_t> WantCheckpoint(uint64_t job, absl::Time now);
   void ManifestWritten(uint64_t job, uint64_t cut, const absl::Status& status, absl::Time now);
+  // Or given up on.
+  void CheckpointRemoved(uint64_t job, const std::string& folder);
   void Tick(absl::Time now);
+  // The scheduler began to serve: worth an event.
+  void Started(absl::Time now);
 
   // Outcomes.
   // Records that differ from those last taken.
@@ -76,6 +81,11 @@ class ClusterState {
   JobStatus Status(uint64_t job, absl::Time now) const;
   ListJobsReply Jobs(absl::Time now) const;
   ClusterStatus Cluster() const;
+  JobShards Shards(uint64_t job) const;
+  // `job` 0: all.
+  GetEventsReply Events(uint64_t after_sequence, uint64_t job, int64_t since_unix_ms) const {
+    return events_.Since(after_sequence, job, since_unix_ms);
+  }
   // Once: the ticket's outcome, when there is one.
   std::optional<absl::StatusOr<CheckpointRecord>> CheckpointResult(uint64_t job, uint64_t ticket);
 
@@ -94,6 +104,7 @@ class ClusterState {
   };
 
   void AdvanceJobs(absl::Time now);
+  void NoteAdmission(const Node& node, const Membership::Admission& admission, absl::Time now);
   void ConfirmClosed(const NodeReport& report, Told& told);
   NodeDirective Build(const Node& node, const Told& told, bool bulk) const;
   void Refresh(const Node& node, Told& told);
@@ -103,6 +114,7 @@ class ClusterState {
 
   Membership members_;
   ClusterRecord numbers_;
+  EventLog events_;
   std::map<uint64_t, std::unique_ptr<JobMachine>> jobs_;
   std::map<std::string, Told, std::less<>> told_;  // by node
   std::map<std::string, std::string> stored_;      // records as last taken

@@ -49,8 +49,10 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     }
     Put(prefix + "state", Bytes(job->StateRecord()), changes);
     if (job->ledger() != nullptr) Put(prefix + "tasks", Bytes(*job->ledger()), changes);
-    if (job->over() && job->state().closing().empty()) settled_.insert(id);
+    const JobStateRecord& state = job->state();
+    if (job->over() && state.closing().empty() && state.removing().empty()) settled_.insert(id);
   }
+  events_.TakeChanges(changes);
   for (auto it = stored_.begin(); it != stored_.end();) {
     bool gone = false;
     if (it->first.rfind("node/", 0) == 0) gone = members_.Find(it->first.substr(5)) == nullptr;
@@ -173,8 +175,20 @@ ClusterStatus ClusterState::Cluster() const {
     out->set_cores(node.record.cores());
     out->set_pid(node.record.pid());
     out->set_last_seen_unix_ms(absl::ToUnixMillis(node.last_seen));
+    out->set_incarnation(node.record.incarnation());
+    out->set_session(node.record.session());
+    out->set_memory_bytes(node.record.memory_bytes());
+    out->set_numerics_id(node.record.numerics_id());
+    for (const auto& [id, job] : jobs_) {
+      if (!job->over() && job->Hosts(name)) out->add_jobs(id);
+    }
   }
   return status;
+}
+
+JobShards ClusterState::Shards(uint64_t job) const {
+  auto it = jobs_.find(job);
+  return it == jobs_.end() ? JobShards() : it->second->Shards(members_);
 }
 
 std::optional<absl::StatusOr<CheckpointRecord>> ClusterState::CheckpointResult(uint64_t job,

@@ -48,6 +48,17 @@ void JobMachine::AbortCuts() {
   if (ledger_) ledger_->EndCut();
 }
 
+void JobMachine::Remove(std::string folder) {
+  state_.add_removing(folder);
+  work_.push_back(RemoveCheckpointWork{id(), std::move(folder)});
+}
+
+void JobMachine::OnCheckpointRemoved(const std::string& folder) {
+  auto& removing = *state_.mutable_removing();
+  const auto it = std::find(removing.begin(), removing.end(), folder);
+  if (it != removing.end()) removing.erase(it);
+}
+
 void JobMachine::TakeCuts(absl::Time now) {
   const int64_t now_ms = absl::ToUnixMillis(now);
   const int64_t retry_ms = 1000;
@@ -68,7 +79,7 @@ void JobMachine::TakeCuts(absl::Time now) {
     }
   }
   for (std::string& folder : cuts_->TakeExcess(state_.best_step())) {
-    work_.push_back(RemoveCheckpointWork{std::move(folder)});
+    Remove(std::move(folder));
   }
 }
 

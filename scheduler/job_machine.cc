@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "scheduler/job_progress.h"
 #include "scheduler/placement.h"
+#include "scheduler/troubles.h"
 
 namespace strata::scheduler {
 
@@ -31,12 +32,20 @@ JobMachine::JobMachine(JobSpecRecord spec, JobStateRecord state,
                        absl::Time now)
     : spec_(std::move(spec)), state_(std::move(state)), index_(std::move(index)) {
   if (ledger) ledger_.emplace(*std::move(ledger));
-  servers_.resize(state_.servers_size());
+  events_.Begin(state_);
+  // A server that is another process now than the one that opened the shards lost what it was told
+  // of cuts, also where nobody looked while it was replaced.
+  for (const ServerSlot& slot : state_.servers()) {
+    servers_.push_back({.session = slot.opened_session(), .last = {}});
+  }
   workers_.resize(state_.workers_size());
   recovery_.Begin(static_cast<uint32_t>(state_.servers_size()), state_.start_step());
   rate_since_ = now;
   if (ledger_) rate_closed_ = ledger_->closed_count();
   if (index_) MakeParts();
+  for (const std::string& folder : state_.removing()) {
+    work_.push_back(RemoveCheckpointWork{id(), folder});
+  }
   if (!cuts_ || over()) return;
   for (const CutRecord& cut : cuts_->book().pending()) {
     if (!cut.has_manifest()) continue;
@@ -64,6 +73,10 @@ JobStateRecord JobMachine::StateRecord() const {
 
 std::vector<FileWork> JobMachine::TakeFileWork() { return std::exchange(work_, {}); }
 
+std::vector<JobEvent> JobMachine::TakeEvents() {
+  return events_.Take(state_, cuts_ ? cuts_->book() : state_.cuts());
+}
+
 void JobMachine::Say(absl::string_view reason, absl::string_view message, absl::Time now) {
   while (state_.conditions_size() >= kMaxConditions) {
     state_.mutable_conditions()->erase(state_.conditions().begin());
@@ -72,6 +85,7 @@ void JobMachine::Say(absl::string_view reason, absl::string_view message, absl::
   condition->set_reason(std::string(reason));
   condition->set_message(std::string(message));
   condition->set_time_unix_ms(absl::ToUnixMillis(now));
+  events_.Condition(reason, message);
 }
 
 void JobMachine::SayAgain(absl::string_view reason, absl::string_view message, absl::Time now) {
@@ -145,25 +159,18 @@ void JobMachine::PlaceOnServers(const ClusterView& cluster, absl::Time now) {
 }
 
 void JobMachine::LeaveWorker(int slot) {
+  ForgetTroubles(state_.workers(slot).name(), *state_.mutable_troubles());
   const WorkerJobReport& last = workers_[slot].last;
   state_.mutable_gone()->set_examples(state_.gone().examples() + last.examples());
   state_.mutable_gone()->set_bad_lines(state_.gone().bad_lines() + last.bad_lines());
+  state_.mutable_gone()->set_refused_rows(state_.gone().refused_rows() + last.refused_rows());
+  state_.mutable_gone()->set_clipped_rows(state_.gone().clipped_rows() + last.clipped_rows());
   workers_[slot] = {};
   state_.mutable_workers(slot)->Clear();
 }
 
 void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
-  const auto hosts = [this] {
-    std::vector<uint64_t> sessions(lanes());
-    const auto held = LanesOfSlots();
-    for (size_t slot = 0; slot < held.size(); ++slot) {
-      for (uint32_t lane : held[slot]) {
-        sessions[lane] = state_.workers(static_cast<int>(slot)).session();
-      }
-    }
-    return sessions;
-  };
-  const std::vector<uint64_t> before = hosts();
+  const std::vector<uint64_t> before = HostsOfLanes();
   for (int i = 0; i < state_.workers_size(); ++i) {
     const std::string name = state_.workers(i).name();
     if (name.empty()) continue;
@@ -190,28 +197,7 @@ void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
         cluster.members->Find(chosen->front())->record.session());
     Say("WorkerJoined", absl::StrCat("worker ", chosen->front(), " takes part"), now);
   }
-  if (!ledger_) return;
-  const std::vector<uint64_t> after = hosts();
-  if (before == after) return;
-  for (uint32_t lane = 0; lane < lanes(); ++lane) {
-    if (before[lane] != after[lane]) ledger_->Requeue(lane);
-  }
-  AbortCuts();
-}
-
-void JobMachine::HandOutTasks(absl::Time now) {
-  if (!ledger_) return;
-  std::vector<bool> hosted(lanes(), false);
-  for (const auto& held : LanesOfSlots()) {
-    for (uint32_t lane : held) hosted[lane] = true;
-  }
-  // Tasks that one lane does in kAhead, from what all lanes did since the generation began.
-  const double seconds = absl::ToDoubleSeconds(now - rate_since_);
-  const double done = static_cast<double>(ledger_->closed_count() - rate_closed_);
-  const double ahead = seconds > 0 ? done / seconds / lanes() * absl::ToDoubleSeconds(kAhead) : 0;
-  ledger_->Dispatch(hosted, static_cast<uint64_t>(std::clamp(
-                                ahead, 2.0, static_cast<double>(TaskLedger::kMaxAhead))));
-  state_.set_all_tasks_done(ledger_->AllClosed());
+  if (ledger_) LanesMoved(before, HostsOfLanes());
 }
 
 bool JobMachine::TrainingFinished() const {
@@ -293,6 +279,7 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
   if (state_.phase() != TRAINING && state_.phase() != CUTTING) return;
   WorkerView& view = workers_[slot];
   view.last = report;
+  SayTroubles(node.record.name(), report.troubles(), now);
   view.finished = report.finished() && (bsp() || (state_.all_tasks_done() && seen_all_done));
   for (const EvaluationResult& e : report.evaluations()) {
     AddEvaluation(e, *state_.mutable_evaluations());
@@ -329,6 +316,8 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
     state_.set_final_examples(lines - std::min(lines, counted.bad_lines()));
   }
   state_.set_final_bad_lines(counted.bad_lines());
+  state_.set_refused_rows(state_.refused_rows() + counted.refused_rows());
+  state_.set_clipped_rows(state_.clipped_rows() + counted.clipped_rows());
   if (state_.trained_unix_ms() == 0) state_.set_trained_unix_ms(absl::ToUnixMillis(now));
   if (cuts_) {
     for (const CutCoordinator::Result& dropped : cuts_->Abort()) DropCut(dropped, "", now);
@@ -357,12 +346,16 @@ void JobMachine::Succeed(absl::Time now) {
   if (bsp()) {
     // With patience the best is what is kept: later ones would be taken for the job's result.
     for (std::string& folder : cuts_->TakeAfter(state_.final_step())) {
-      work_.push_back(RemoveCheckpointWork{std::move(folder)});
+      Remove(std::move(folder));
     }
   } else {
     state_.set_final_step(state_.total_steps());
   }
   if (!final_cut.folder().empty()) AnswerManual(final_cut);
+  // A node that is slow to say so has no trouble any more: everything was written.
+  for (const TroubleNews& news : EndTroubles(absl::ToUnixMillis(now), *state_.mutable_troubles())) {
+    Say(news.reason, news.message, now);
+  }
   End(SUCCEEDED, "Succeeded", absl::StrCat("trained to step ", state_.final_step()), now);
 }
 

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/cut_coordinator.h"
+#include "scheduler/job_events.h"
 #include "scheduler/membership.h"
 #include "scheduler/placement.h"
 #include "scheduler/recovery_coordinator.h"
@@ -30,6 +31,7 @@ struct WriteManifestWork {
   Manifest manifest;
 };
 struct RemoveCheckpointWork {
+  uint64_t job = 0;
   std::string folder;
 };
 struct RemoveIncompleteWork {
@@ -64,6 +66,8 @@ class JobMachine {
   void OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now);
   void OnWorkerReport(const Node& node, const WorkerJobReport& report, bool seen_all_done,
                       absl::Time now);
+  // Removed, or given up on: not to be tried again.
+  void OnCheckpointRemoved(const std::string& folder);
   void OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now);
   void Cancel(absl::Time now);
   // The result is taken with TakeCheckpointResult(ticket). FAILED_PRECONDITION: not training, or no
@@ -77,6 +81,9 @@ class JobMachine {
   void AddWorkerDirective(const Membership& members, const Node& node, bool bulk,
                           NodeDirective& out) const;
   JobStatus Status(absl::Time now) const;
+  JobShards Shards(const Membership& members) const;
+  // What happened since the last call.
+  std::vector<JobEvent> TakeEvents();
 
   bool over() const { return state_.phase() == OVER; }
   bool AllTasksDone() const { return state_.all_tasks_done(); }
@@ -110,7 +117,6 @@ class JobMachine {
   void PlaceOnServers(const ClusterView& cluster, absl::Time now);
   void FillWorkers(const ClusterView& cluster, absl::Time now);
   void LeaveWorker(int slot);
-  void HandOutTasks(absl::Time now);
   bool TrainingFinished() const;
   void Run(const ClusterView& cluster, absl::Time now);
   void Succeed(absl::Time now);
@@ -119,8 +125,17 @@ class JobMachine {
   void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
   std::vector<Candidate> Candidates(const ClusterView& cluster, NodeRole role) const;
 
+  // job_lanes.cc
+  std::vector<uint64_t> HostsOfLanes() const;
+  void LanesMoved(const std::vector<uint64_t>& before, const std::vector<uint64_t>& after);
+  uint64_t MostLocalSteps() const;
+  bool Warm();
+  void HandOutTasks(absl::Time now);
+
   // job_recovery.cc
   bool WatchServers(const ClusterView& cluster, absl::Time now);
+  void SayTroubles(absl::string_view node,
+                   const google::protobuf::RepeatedPtrField<Trouble>& reported, absl::Time now);
   void ReplaceServer(const ClusterView& cluster, int slot, absl::Time now);
   void RollBack(absl::string_view why, absl::Time now);
   void StartGeneration(const CheckpointRecord* from);
@@ -131,6 +146,7 @@ class JobMachine {
   void FinishCut(const CutCoordinator::Result& result, absl::Time now);
   void DropCut(const CutCoordinator::Result& result, absl::string_view why, absl::Time now);
   void AbortCuts();
+  void Remove(std::string folder);
   void CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Time now);
   void AnswerManual(const absl::StatusOr<CheckpointRecord>& result);
 
@@ -138,6 +154,8 @@ class JobMachine {
   std::vector<std::vector<uint32_t>> LanesOfSlots() const;
   WorkerCounters Counted() const;
   uint64_t Progress() const;
+  // Where the server serves this generation; empty: it does not.
+  std::string OpenAddress(const Membership& members, const ServerSlot& slot) const;
   uint64_t ExamplesAt(uint64_t step, uint64_t bad_lines) const;
   void FillRates(JobStatus& out) const;
 
@@ -149,6 +167,7 @@ class JobMachine {
   RecoveryCoordinator recovery_;
   std::vector<ServerView> servers_;
   std::vector<WorkerView> workers_;
+  JobEvents events_;
   std::vector<FileWork> work_;
   std::vector<uint64_t> tickets_;
   std::map<uint64_t, absl::StatusOr<CheckpointRecord>> ticket_results_;

@@ -13,7 +13,7 @@ uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train) {
   }
   uint64_t windows = 0;
   for (const InputTask& task : train.tasks()) {
-    windows += (task.lines() + t.batch_size() - 1) / t.batch_size();
+    windows += WindowsOfTask(t, (task.lines() + t.batch_size() - 1) / t.batch_size());
   }
   return t.epochs() * windows;
 }

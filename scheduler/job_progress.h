@@ -9,7 +9,8 @@
 
 namespace strata::scheduler {
 
-// Bsp: epochs * StepsPerEpoch. Async: windows of all epochs' tasks, ceil(lines / batch) each.
+// Bsp: epochs * StepsPerEpoch. Else windows of all epochs' tasks
+// (proto/core/job_plan.h).
 uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train);
 
 // Bsp: lines (bad ones included) that the first `step` steps of the job took. Lanes' shares of an

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "scheduler/job_machine.h"
 #include "scheduler/placement.h"
+#include "scheduler/troubles.h"
 
 namespace strata::scheduler {
 
@@ -69,6 +70,7 @@ void JobMachine::ReplaceServer(const ClusterView& cluster, int slot, absl::Time 
   auto chosen = ChooseServers(Candidates(cluster, SERVER), 1);
   if (!chosen.ok()) return;
   const std::string old = state_.servers(slot).name();
+  ForgetTroubles(old, *state_.mutable_troubles());
   state_.mutable_servers(slot)->Clear();
   state_.mutable_servers(slot)->set_name(chosen->front());
   state_.set_map_epoch(state_.map_epoch() + 1);
@@ -116,6 +118,7 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   state_.set_best_step(0);
   state_.set_final_step(0);
   state_.set_all_tasks_done(false);
+  state_.set_warm(false);
   while (bsp() && state_.evaluations_size() > 0 &&
          state_.evaluations(state_.evaluations_size() - 1).step() > start.step()) {
     state_.mutable_evaluations()->RemoveLast();
@@ -129,6 +132,15 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   ledger_ = from == nullptr ? TaskLedger::Begin(tasks, lanes())
                             : TaskLedger::Resume(tasks, lanes(), start);
   rate_closed_ = ledger_->closed_count();
+}
+
+void JobMachine::SayTroubles(absl::string_view node,
+                             const google::protobuf::RepeatedPtrField<Trouble>& reported,
+                             absl::Time now) {
+  for (const TroubleNews& n :
+       FollowTroubles(node, reported, absl::ToUnixMillis(now), *state_.mutable_troubles())) {
+    Say(n.reason, n.message, now);
+  }
 }
 
 void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now) {
@@ -165,10 +177,15 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
   }
   record.set_opened_generation(state_.generation());
   record.set_opened_session(node.record.session());
-  uint64_t refused = 0;
+  uint64_t refused = 0, clipped = 0;
   servers_[slot].last = report;
-  for (const ServerView& view : servers_) refused += view.last.refused_rows();
+  SayTroubles(node.record.name(), report.troubles(), now);
+  for (const ServerView& view : servers_) {
+    refused += view.last.refused_rows();
+    clipped += view.last.clipped_rows();
+  }
   state_.set_refused_rows(std::max(state_.refused_rows(), refused));
+  state_.set_clipped_rows(std::max(state_.clipped_rows(), clipped));
   for (const CutReport& cut : report.cuts()) cuts_->Report(static_cast<uint32_t>(slot), cut);
   if (!bsp()) return;
   if (!recovery_.Clocks(static_cast<uint32_t>(slot), report.min_clock(), report.max_clock())) {

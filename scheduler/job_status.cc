@@ -1,5 +1,7 @@
 // JobMachine: what nodes are told, and what users see.
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "scheduler/job_machine.h"
 #include "scheduler/job_progress.h"
@@ -17,12 +19,18 @@ WorkerCounters JobMachine::Counted() const {
   WorkerCounters sum;
   uint64_t examples = state_.base().examples() + state_.gone().examples();
   uint64_t bad_lines = state_.base().bad_lines() + state_.gone().bad_lines();
+  uint64_t refused_rows = state_.gone().refused_rows();
+  uint64_t clipped_rows = state_.gone().clipped_rows();
   for (const WorkerView& view : workers_) {
     examples += view.last.examples();
     bad_lines += view.last.bad_lines();
+    refused_rows += view.last.refused_rows();
+    clipped_rows += view.last.clipped_rows();
   }
   sum.set_examples(examples);
   sum.set_bad_lines(bad_lines);
+  sum.set_refused_rows(refused_rows);
+  sum.set_clipped_rows(clipped_rows);
   return sum;
 }
 
@@ -54,6 +62,13 @@ void JobMachine::FillRates(JobStatus& out) const {
   if (weight == 0) return;
   out.set_training_loss(loss / weight);
   out.set_training_auc(auc / weight);
+}
+
+std::string JobMachine::OpenAddress(const Membership& members, const ServerSlot& slot) const {
+  const Node* server = members.Find(slot.name());
+  const bool open = server != nullptr && slot.opened_generation() == state_.generation() &&
+                    slot.opened_session() == server->record.session();
+  return open ? server->record.data_address() : "";
 }
 
 JobStatus JobMachine::Status(absl::Time now) const {
@@ -93,12 +108,42 @@ JobStatus JobMachine::Status(absl::Time now) const {
         state_.trained_unix_ms() != 0 ? state_.trained_unix_ms() : absl::ToUnixMillis(now);
     out.set_train_seconds(static_cast<double>(end - state_.started_unix_ms()) / 1000);
   }
-  out.set_refused_rows(state_.refused_rows());
+  // What servers refused, and (easgd) lanes in their own copies.
+  out.set_refused_rows(state_.refused_rows() + (over() ? 0 : counted.refused_rows()));
+  out.set_clipped_rows(state_.clipped_rows() + (over() ? 0 : counted.clipped_rows()));
+  out.set_lost_local_steps(state_.lost_local_steps());
   out.set_predictions(state_.predictions());
   out.set_servers(static_cast<uint32_t>(state_.servers_size()));
   out.set_workers(static_cast<uint32_t>(state_.workers_size()));
   out.set_rollbacks(state_.rollbacks());
   out.set_submitted_unix_ms(spec_.submitted_unix_ms());
+  return out;
+}
+
+JobShards JobMachine::Shards(const Membership& members) const {
+  JobShards out;
+  out.set_job(id());
+  out.set_name(spec_.spec().metadata().name());
+  out.set_state(state_.state());
+  out.set_generation(state_.generation());
+  out.set_map_epoch(state_.map_epoch());
+  *out.mutable_spec() = spec_.spec();
+  if (index_) *out.mutable_shape() = index_->train().shape();
+  if (over()) return out;
+  std::map<uint32_t, const ShardReport*> reports;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    const ServerSlot& slot = state_.servers(static_cast<int>(i));
+    ShardServer* server = out.add_servers();
+    server->set_name(slot.name());
+    server->set_data_address(OpenAddress(members, slot));
+    for (const ShardReport& r : servers_[i].last.shards()) reports[r.shard()] = &r;
+  }
+  for (const ShardAssignment& place : state_.shards()) {
+    ShardStatus* shard = out.add_shards();
+    *shard->mutable_place() = place;
+    const auto report = reports.find(place.shard());
+    if (report != reports.end()) *shard->mutable_report() = *report->second;
+  }
   return out;
 }
 
@@ -169,10 +214,7 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
   d->set_map_epoch(state_.map_epoch());
   d->set_start_step(state_.start_step());
   for (const ServerSlot& slot : state_.servers()) {
-    const Node* server = members.Find(slot.name());
-    const bool open = server != nullptr && slot.opened_generation() == state_.generation() &&
-                      slot.opened_session() == server->record.session();
-    d->add_server_addresses(open ? server->record.data_address() : "");
+    d->add_server_addresses(OpenAddress(members, slot));
   }
   for (const CheckpointRecord& c : cuts_->book().complete()) d->add_checkpoint_steps(c.step());
   *d->mutable_evaluations() = state_.evaluations();

@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/core/dram_limit.h"
 #include "proto/core/job_spec.h"
 #include "proto/runtime/manifest_io.h"
 #include "scheduler/cluster_state.h"
@@ -20,6 +21,8 @@
 
 namespace strata::scheduler {
 namespace {
+
+constexpr absl::Duration kMaxEventsWait = absl::Seconds(10);
 
 class SchedulerImpl : public Scheduler {
  public:
@@ -47,6 +50,7 @@ class SchedulerImpl : public Scheduler {
       auto records = store_->Read();
       if (!records.ok()) return records.status();
       if (absl::Status s = state_.Restore(*records, clock_->Now()); !s.ok()) return s;
+      state_.Started(clock_->Now());
       state_.Tick(clock_->Now());
       if (absl::Status s = Save(); !s.ok()) return s;
     }
@@ -99,6 +103,7 @@ class SchedulerImpl : public Scheduler {
     SubmitRequest resolved = request;
     if (absl::Status s = ResolveJob(*resolved.mutable_job()); !s.ok()) return s;
     if (absl::Status s = CheckReplicas(resolved.job().spec()); !s.ok()) return s;
+    if (absl::Status s = CheckDramLimit(resolved.job().spec()); !s.ok()) return s;
     // One at a time, so that nobody takes the name while the directory is looked at.
     absl::MutexLock one(&submit_mu_);
     {
@@ -191,6 +196,35 @@ class SchedulerImpl : public Scheduler {
     return status;
   }
 
+  absl::StatusOr<JobShards> GetShards(const JobRef& ref, absl::Duration) override {
+    absl::MutexLock lock(&mu_);
+    if (absl::Status s = Ready(); !s.ok()) return s;
+    auto job = state_.FindJob(ref);
+    if (!job.ok()) return job.status();
+    return state_.Shards(*job);
+  }
+
+  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest& request,
+                                           absl::Duration timeout) override {
+    const Call call(this);
+    const absl::Time deadline =
+        absl::Now() + std::min({absl::Milliseconds(request.wait_ms()), kMaxEventsWait, timeout});
+    absl::MutexLock lock(&mu_);
+    if (absl::Status s = Ready(); !s.ok()) return s;
+    uint64_t job = 0;
+    if (request.has_job()) {
+      auto found = state_.FindJob(request.job());
+      if (!found.ok()) return found.status();
+      job = *found;
+    }
+    while (true) {
+      if (absl::Status s = Ready(); !s.ok()) return s;
+      GetEventsReply reply = state_.Events(request.after_sequence(), job, request.since_unix_ms());
+      if (reply.events_size() > 0 || absl::Now() >= deadline) return reply;
+      changed_.WaitWithDeadline(&mu_, deadline);
+    }
+  }
+
   void Stop() override {
     absl::MutexLock lock(&mu_);
     stopped_ = true;
@@ -217,22 +251,12 @@ class SchedulerImpl : public Scheduler {
     }
     for (const auto& [id, job] : state_.jobs()) {
       c.rollbacks += job->state().rollbacks();
-      switch (job->state().state()) {
-        case PENDING:
-          ++c.jobs_pending;
-          break;
-        case SUCCEEDED:
-          ++c.jobs_succeeded;
-          break;
-        case FAILED:
-          ++c.jobs_failed;
-          break;
-        case CANCELLED:
-          ++c.jobs_cancelled;
-          break;
-        default:
-          ++c.jobs_running;
-      }
+      const JobState s = job->state().state();
+      ++(s == PENDING     ? c.jobs_pending
+         : s == SUCCEEDED ? c.jobs_succeeded
+         : s == FAILED    ? c.jobs_failed
+         : s == CANCELLED ? c.jobs_cancelled
+                          : c.jobs_running);
     }
     return c;
   }
@@ -322,7 +346,12 @@ class SchedulerImpl : public Scheduler {
     Save().IgnoreError();  // Ready tries again before anything is shown
   }
   // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
-  void Do(const RemoveCheckpointWork& work) { RemoveCheckpoint(work.folder).IgnoreError(); }
+  void Do(const RemoveCheckpointWork& work) {
+    RemoveCheckpoint(work.folder).IgnoreError();
+    absl::MutexLock lock(&mu_);
+    state_.CheckpointRemoved(work.job, work.folder);
+    Save().IgnoreError();
+  }
   void Do(const RemoveIncompleteWork& work) {
     RemoveIncomplete(work.folder, work.names).IgnoreError();
   }

@@ -66,6 +66,14 @@ class Handlers final : public strata::Scheduler::Service {
                           ClusterStatus* reply) override {
     return Answer(scheduler_->GetCluster(Left(context)), reply);
   }
+  grpc::Status GetShards(grpc::ServerContext* context, const JobRef* request,
+                         JobShards* reply) override {
+    return Answer(scheduler_->GetShards(*request, Left(context)), reply);
+  }
+  grpc::Status GetEvents(grpc::ServerContext* context, const GetEventsRequest* request,
+                         GetEventsReply* reply) override {
+    return Answer(scheduler_->GetEvents(*request, Left(context)), reply);
+  }
 
  private:
   SchedulerClient* const scheduler_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -46,11 +47,48 @@ absl::Status MakeDirectory(const std::string& directory) {
   return absl::OkStatus();
 }
 
+// The optimizers of a resolved job by their fields. Optimizer state is read as its own optimizer
+// wrote it: adagrad's sums and momentum's velocities have one size, and nothing else in common.
+std::vector<std::pair<std::string, std::string>> OptimizerTypes(const OptimizersSpec& o) {
+  return {{"spec.optimizer.sparse.type", o.sparse().type()},
+          {"spec.optimizer.linear.type", o.has_linear() ? o.linear().type() : o.sparse().type()},
+          {"spec.optimizer.dense.type", o.dense().type()}};
+}
+
+absl::Status CheckInitOptimizers(const std::string& folder, const JobSpec& now,
+                                 const JobSpec& then) {
+  const auto types = OptimizerTypes(now.optimizer());
+  const auto saved = OptimizerTypes(then.optimizer());
+  // Easgd's optimizers step in the lanes; its rows have no state, as those of sgd.
+  const bool elastic = now.training().mode() == "easgd";
+  const bool was_elastic = then.training().mode() == "easgd";
+  if (elastic && was_elastic) return absl::OkStatus();
+  for (size_t i = 0; elastic != was_elastic && i < types.size(); ++i) {
+    const auto& [field, type] = elastic ? saved[i] : types[i];
+    if (type == "sgd") continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("spec.training.mode is ", now.training().mode(), " but spec.model.initFrom ",
+                     folder, " was made in mode ", then.training().mode(),
+                     ": rows of easgd have no optimizer state, and ", field, " of the other is ",
+                     type, "; start from a checkpoint of the same mode, or of sgd"));
+  }
+  if (elastic != was_elastic) return absl::OkStatus();
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i].second == saved[i].second) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(types[i].first, " is ", types[i].second, " but the optimizer state in ",
+                     "spec.model.initFrom ", folder, " is of ", saved[i].second, "; set ",
+                     types[i].first, " to that"));
+  }
+  return absl::OkStatus();
+}
+
 // spec.model.initFrom is one checkpoint. Its files are read, and checked, by the servers.
-absl::Status CheckInitFrom(const std::string& folder) {
+absl::Status CheckInitFrom(const JobSpec& spec) {
+  const std::string& folder = spec.model().init_from();
   if (folder.empty()) return absl::OkStatus();
   const auto manifest = ReadManifest(folder);
-  if (manifest.ok()) return absl::OkStatus();
+  if (manifest.ok()) return CheckInitOptimizers(folder, spec, manifest->job().spec());
   const auto newest = NewestCheckpoint(folder);
   const std::string hint =
       newest.ok() && newest->has_value()
@@ -92,14 +130,21 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   same("spec.model.type", now.model().type(), then.model().type());
   same("spec.model.embeddingDim", now.model().embedding_dim(), then.model().embedding_dim());
   same("spec.model.hidden", text(now.model().hidden()), text(then.model().hidden()));
+  same("spec.model.bottomHidden", text(now.model().bottom_hidden()),
+       text(then.model().bottom_hidden()));
+  same("spec.model.crossLayers", now.model().cross_layers(), then.model().cross_layers());
+  same("spec.model.crossRank", now.model().cross_rank(), then.model().cross_rank());
   same("spec.model.hashSeed", now.model().hash_seed(), then.model().hash_seed());
-  same("spec.optimizer.sparse.type", now.optimizer().sparse().type(),
-       then.optimizer().sparse().type());
-  same("spec.optimizer.dense.type", now.optimizer().dense().type(),
-       then.optimizer().dense().type());
+  const auto types = OptimizerTypes(now.optimizer());
+  const auto saved_types = OptimizerTypes(then.optimizer());
+  for (size_t i = 0; i < types.size(); ++i) {
+    same(types[i].first, types[i].second, saved_types[i].second);
+  }
   same("spec.storage.partitions", now.storage().partitions(), then.storage().partitions());
   same("spec.training.mode", now.training().mode(), then.training().mode());
   same("spec.training.lanes", now.training().lanes(), then.training().lanes());
+  same("spec.training.nPush", now.training().n_push(), then.training().n_push());
+  same("spec.training.tau", now.training().tau(), then.training().tau());
   same("spec.training.batchSize", now.training().batch_size(), then.training().batch_size());
   same("spec.training.seed", now.training().seed(), then.training().seed());
   return status;
@@ -111,7 +156,7 @@ absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitReq
   if (request.resume() && request.overwrite()) {
     return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
   }
-  if (absl::Status s = CheckInitFrom(request.job().spec().model().init_from()); !s.ok()) return s;
+  if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;
   if (directory.empty()) {
     if (request.resume()) {
       return absl::InvalidArgumentError(

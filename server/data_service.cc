@@ -16,12 +16,14 @@ void DataService::Handle(DataMethod method, Buffer request, DataReply reply) {
   Counters& counters = counters_[index];
   ++counters.requests;
   counters.request_bytes += request.size();
+  ++counters.in_flight;
   DataReply counted = [&counters, reply = std::move(reply)](absl::StatusOr<Buffer> answer) {
     if (answer.ok()) {
       counters.reply_bytes += answer->size();
     } else {
       ++counters.errors;
     }
+    --counters.in_flight;
     reply(std::move(answer));
   };
   switch (method) {
@@ -33,6 +35,8 @@ void DataService::Handle(DataMethod method, Buffer request, DataReply reply) {
       return Push(std::move(request), std::move(counted));
     case DataMethod::kMark:
       return Mark(std::move(request), std::move(counted));
+    case DataMethod::kPrefetch:
+      return Prefetch(std::move(request), std::move(counted));
   }
 }
 
@@ -81,6 +85,14 @@ void DataService::Push(Buffer request, DataReply reply) {
   auto job = JobOf(message->fields.header);
   if (!job.ok()) return reply(job.status());
   (*job)->Push(std::move(request), *message, std::move(reply));
+}
+
+void DataService::Prefetch(Buffer request, DataReply reply) {
+  auto message = wire::ParsePrefetchRequest(request.span());
+  if (!message.ok()) return reply(message.status());
+  auto job = JobOf(message->header);
+  if (!job.ok()) return reply(job.status());
+  (*job)->Prefetch(std::move(request), *message, std::move(reply));
 }
 
 void DataService::Mark(Buffer request, DataReply reply) {

@@ -35,6 +35,7 @@ class DataService : public DataHandler {
     std::atomic<uint64_t> errors{0};
     std::atomic<uint64_t> request_bytes{0};
     std::atomic<uint64_t> reply_bytes{0};
+    std::atomic<uint64_t> in_flight{0};  // not answered yet
   };
   const std::array<Counters, kDataMethods>& counters() const { return counters_; }
 
@@ -42,6 +43,7 @@ class DataService : public DataHandler {
   absl::StatusOr<std::shared_ptr<ServerJob>> JobOf(const wire::Header& header) const;
   void Pull(Buffer request, DataReply reply);
   void Push(Buffer request, DataReply reply);
+  void Prefetch(Buffer request, DataReply reply);
   void Mark(Buffer request, DataReply reply);
   void OpenSession(Buffer request, DataReply reply);
 

@@ -123,6 +123,7 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive) {
     return Settle(id, generation, ServerJobReport::FAILED, std::string(plan.status().message()),
                   nullptr);
   }
+  plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   const absl::Time begin = absl::Now();
   auto opened = OpenJob(*plan, RootFor(directive));
   if (!opened.ok()) {

@@ -17,6 +17,7 @@
 #include "proto/strata/control.pb.h"
 #include "server/data_service.h"
 #include "server/server_job.h"
+#include "storage/update_log.h"
 
 namespace strata::server {
 
@@ -26,6 +27,7 @@ class JobKeeper {
   struct Options {
     std::string root;  // of jobs that name no directory
     std::string name;  // of the server: its folder below a directory that a job names
+    uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
     ServerJob::Options job;
     DataService* service = nullptr;
   };

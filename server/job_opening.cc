@@ -193,6 +193,7 @@ absl::Status OpenParts(const JobPlan& plan, OpenedJob& opened) {
   if (!plan.logged) return absl::OkStatus();
   storage::UpdateLogOptions options;
   options.directory = absl::StrCat(opened.folder, "/log");
+  options.direct_from_bytes = plan.log_direct_from_bytes;
   auto log = storage::UpdateLog::Open(options);
   if (!log.ok()) return log.status();
   opened.log = *std::move(log);

@@ -12,6 +12,7 @@
 #include "proto/core/table_spec.h"
 #include "proto/strata/control.pb.h"
 #include "server/table_memory.h"
+#include "storage/update_log.h"
 
 namespace strata::server {
 
@@ -33,8 +34,9 @@ struct JobPlan {
   uint64_t seed = 0;
   uint32_t lanes = 1;
   bool synchronous = true;
-  bool logged = true;        // false: level memory
-  uint64_t log_bytes = 0;    // of log after which images are taken
+  bool logged = true;      // false: level memory
+  uint64_t log_bytes = 0;  // of log after which images are taken
+  uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
   std::string directory;     // spec.storage.directory; empty: the server's own
   bool needs_tier = false;   // some table has a DRAM limit
   std::string restore_from;  // folder of a complete checkpoint, or empty

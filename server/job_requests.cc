@@ -15,16 +15,9 @@ namespace {
 
 constexpr size_t kNotNamed = ~size_t{0};
 
-// What the sums of one push point into.
-struct PushData {
-  Buffer bytes;
-  std::shared_ptr<void> memory;
-  std::vector<std::vector<Position>> positions;  // by group
-  std::vector<std::vector<float>> scratch;       // by group, where values are not aligned
-};
-
-uint64_t Fingerprint(uint64_t seed, const wire::GroupView& group) {
-  return Mix64(seed ^ Mix64((uint64_t{group.crc32c} << 32) + group.table.value) ^ group.keys());
+// The same with keys and by a ticket: the checksum covers the keys that a ticket names.
+uint64_t Fingerprint(uint64_t seed, const wire::GroupView& group, size_t keys) {
+  return Mix64(seed ^ Mix64((uint64_t{group.crc32c} << 32) + group.table.value) ^ keys);
 }
 
 // Keys of a dense table are rows of its tensors.
@@ -45,6 +38,15 @@ absl::Status CheckDense(const TableSpec& table, std::span<const Position> positi
 }
 
 }  // namespace
+
+// What the sums of one push point into.
+struct ServerJob::PushData {
+  Buffer bytes;
+  std::shared_ptr<void> memory;
+  std::vector<std::vector<Position>> positions;       // by group
+  std::vector<std::vector<float>> scratch;            // by group, where values are not aligned
+  std::vector<std::shared_ptr<RequestKeys>> tickets;  // that name keys
+};
 
 absl::Status ServerJob::CheckHeader(const wire::Header& header, bool session_known) const {
   if (header.generation != plan_.generation) {
@@ -117,7 +119,6 @@ absl::StatusOr<std::vector<Position>> ServerJob::CheckGroup(const wire::GroupVie
   return positions;
 }
 
-template <typename Post>
 void ServerJob::Dispatch(Call& call, const std::vector<size_t>& named, const Post& post) {
   absl::ReaderMutexLock lock(&posting_);
   for (size_t r = 0; r < named.size(); ++r) {
@@ -137,54 +138,61 @@ void ServerJob::OpenSession(const wire::OpenSessionRequest& request, DataReply r
   uint64_t clock = ~uint64_t{0};
   for (const auto& runner : runners_) clock = std::min<uint64_t>(clock, runner->view().clock);
   answer.state.clock = Step(runners_.empty() ? 0 : clock);
+  std::vector<TicketBook::KeysPtr> ended;
   {
     absl::MutexLock lock(&mu_);
-    sessions_.Open(request.header.session);
+    if (const auto forgotten = sessions_.Open(request.header.session)) {
+      ended = tickets_.Close(*forgotten);
+    }
   }
+  Drop(ended);
   reply(wire::EncodeOpenSessionReply(answer));
 }
 
 absl::StatusOr<std::shared_ptr<PullCall>> ServerJob::MakePull(const wire::PullRequestView& request,
                                                               const Buffer& bytes,
-                                                              DataReply& reply) const {
-  uint64_t reply_bytes = 0;
+                                                              DataReply& reply) {
+  auto keys = request.ticket ? TicketKeys(request)
+                             : CheckKeys(request.shards, request.groups, request.want_ticket);
+  if (!keys.ok()) return keys.status();
+  uint64_t reply_bytes = 0, pulled = 0;
   std::vector<wire::ValueGroup> value_groups;
-  std::vector<std::vector<Position>> positions;
-  std::vector<PullPart> parts(request.shards.size());
-  std::map<ShardId, size_t> part_of;
-  for (size_t i = 0; i < request.shards.size(); ++i) part_of[request.shards[i]] = i;
-  for (size_t g = 0; g < request.groups.size(); ++g) {
-    const wire::GroupView& group = request.groups[g];
-    const auto part = part_of.find(group.shard);
-    if (part == part_of.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("group.shard ", group.shard.value, " is not in shards"));
-    }
-    auto checked = CheckGroup(group, wire::GroupValues::kNone);
-    if (!checked.ok()) return checked.status();
-    positions.push_back(*std::move(checked));
-    const uint32_t dim = plan_.tables[group.table.value].dim();
-    value_groups.push_back({group.table, group.shard, group.keys(), dim});
-    reply_bytes += uint64_t{group.keys()} * (8 + uint64_t{dim} * 4);
-    parts[part->second].groups.push_back({g, group.table, positions.back()});
+  for (const RequestKeys::Group& g : keys->keys->groups) {
+    const TableSpec& table = plan_.tables[g.table.value];
+    const wire::ValueCodec codec =
+        table.kind == TableKind::kDense ? wire::ValueCodec::kFloat32 : request.codec;
+    value_groups.push_back({g.table, g.shard, g.positions.size(), table.dim(), codec});
+    pulled += g.positions.size();
+    reply_bytes += uint64_t{g.positions.size()} * (8 + wire::ValueBytes(codec, table.dim()));
   }
   auto memory = options_.memory->Take(bytes.size() + reply_bytes);
   if (!memory.ok()) return memory.status();
   auto encoder = wire::PullReplyEncoder::Make(value_groups);
   if (!encoder.ok()) return encoder.status();
+  if (request.want_ticket) GiveTicket(request.header, request.step, *keys);
+  if (options_.keys != nullptr) options_.keys->pulled += pulled;
   const absl::Time deadline =
       options_.timer->Now() + absl::Milliseconds(std::min(request.wait_ms, kMaxWaitMs));
   return std::make_shared<PullCall>(Identity(), request.step, deadline, *std::move(encoder),
-                                    std::move(positions), std::move(parts), *std::move(memory),
-                                    std::move(reply));
+                                    static_cast<ops::RowCodec>(request.codec), *std::move(keys),
+                                    *std::move(memory), std::move(reply));
 }
 
 void ServerJob::Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply) {
-  // Reading needs no session: whoever may connect may evaluate and predict.
-  if (absl::Status s = CheckHeader(request.header, false); !s.ok()) return reply(std::move(s));
+  // Reading needs no session: whoever may connect may evaluate and predict. A ticket is a
+  // session's.
+  const bool with_session = request.want_ticket || request.ticket;
+  if (absl::Status s = CheckHeader(request.header, with_session); !s.ok()) {
+    return reply(std::move(s));
+  }
   if (request.step.value != 0 && !plan_.synchronous) {
     return reply(absl::InvalidArgumentError(absl::StrCat(
         "pull.step ", request.step.value, ": the job is asynchronous, its pulls name step 0")));
+  }
+  if (request.codec < wire::ValueCodec::kFloat32 || request.codec > wire::ValueCodec::kInt8) {
+    return reply(
+        absl::InvalidArgumentError(absl::StrCat("pull.codec ", static_cast<int32_t>(request.codec),
+                                                ": it is 0 (float32), 1 (bf16) or 2 (int8)")));
   }
   auto named = Named(request.shards);
   if (!named.ok()) return reply(named.status());
@@ -226,6 +234,35 @@ absl::Status ServerJob::CheckPush(const wire::PushRequestView& request) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<TableSums> ServerJob::PushGroup(const wire::PushRequestView& request, size_t g,
+                                               const std::shared_ptr<RequestKeys>& ticket,
+                                               const std::shared_ptr<PushData>& data) const {
+  const wire::GroupView& group = request.groups[g];
+  TableSums sums;
+  if (ticket == nullptr) {
+    auto positions = CheckGroup(group, wire::GroupValues::kPerKey);
+    if (!positions.ok()) return positions.status();
+    data->positions[g] = *std::move(positions);
+    sums.positions = data->positions[g];
+  } else {
+    const auto it = ticket->index.find({group.table, group.shard});
+    if (it == ticket->index.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("group of table ", group.table.value,
+                                                     ", shard ", group.shard.value,
+                                                     " is not among those of the ticket"));
+    }
+    RequestKeys::Group& known = ticket->groups[it->second];
+    absl::Status s = wire::CheckTicketGroup(group, known.positions.size(), known.keys_crc32c,
+                                            plan_.tables[group.table.value].dim());
+    if (!s.ok()) return s;
+    sums.positions = known.positions;
+    sums.kept = &known.rows;
+  }
+  sums.values = wire::AlignedValues(group, data->scratch[g]);
+  sums.owner = data;
+  return sums;
+}
+
 absl::StatusOr<std::vector<PushPart>> ServerJob::PushParts(
     const Buffer& bytes, const wire::PushRequestView& request) const {
   auto data = std::make_shared<PushData>();
@@ -236,8 +273,7 @@ absl::StatusOr<std::vector<PushPart>> ServerJob::PushParts(
   data->positions.resize(request.groups.size());
   data->scratch.resize(request.groups.size());
   const size_t contributions = std::max<size_t>(request.contributions.size(), 1);
-  std::map<ShardId, size_t> part_of;
-  for (size_t i = 0; i < request.shards.size(); ++i) part_of[request.shards[i]] = i;
+  const std::map<ShardId, size_t> part_of = PartsOf(request.shards);
   std::vector<PushPart> parts(request.shards.size());
   for (PushPart& part : parts) {
     part.nodes.resize(contributions);
@@ -251,28 +287,30 @@ absl::StatusOr<std::vector<PushPart>> ServerJob::PushParts(
       part.updates[c].examples = contribution.examples;
       part.updates[c].fingerprint = Mix64(contribution.examples);
     }
+    std::shared_ptr<RequestKeys> ticket;
+    if (contribution.ticket) {
+      absl::MutexLock lock(&mu_);
+      auto keys = FindTicket(request.fields.header.session, contribution.ticket);
+      if (!keys.ok()) return keys.status();
+      ticket = *std::move(keys);
+      data->tickets.push_back(ticket);
+    }
     for (size_t i = 0; i < contribution.group_count; ++i) {
       const size_t g = contribution.first_group + i;
       const wire::GroupView& group = request.groups[g];
-      const auto part = part_of.find(group.shard);
-      if (part == part_of.end()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("group.shard ", group.shard.value, " is not in shards"));
-      }
-      auto positions = CheckGroup(group, wire::GroupValues::kPerKey);
-      if (!positions.ok()) return positions.status();
-      data->positions[g] = *std::move(positions);
-      ShardUpdate& update = parts[part->second].updates[c];
-      TableSums& sums = update.tables[group.table.value];
-      if (sums.owner != nullptr) {
+      const auto part = PartOf(part_of, group.shard);
+      if (!part.ok()) return part.status();
+      auto sums = PushGroup(request, g, ticket, data);
+      if (!sums.ok()) return sums.status();
+      ShardUpdate& update = parts[*part].updates[c];
+      if (update.tables[group.table.value].owner != nullptr) {
         return absl::InvalidArgumentError(absl::StrCat("table ", group.table.value, ", shard ",
                                                        group.shard.value,
                                                        ": two groups in one contribution"));
       }
-      sums.positions = data->positions[g];
-      sums.values = wire::AlignedValues(group, data->scratch[g]);
-      sums.owner = data;
-      update.fingerprint = Fingerprint(update.fingerprint, group);
+      update.fingerprint = Fingerprint(update.fingerprint, group, sums->size());
+      if (options_.keys != nullptr) options_.keys->pushed += sums->size();
+      update.tables[group.table.value] = *std::move(sums);
     }
   }
   return parts;

@@ -57,14 +57,14 @@ void Call::End(Step clock) {
 }
 
 PullCall::PullCall(wire::ServerState identity, Step step, absl::Time deadline,
-                   wire::PullReplyEncoder encoder, std::vector<std::vector<Position>> positions,
-                   std::vector<PullPart> parts, std::shared_ptr<void> memory, DataReply reply)
-    : Call(identity, parts.size(), std::move(reply)),
+                   wire::PullReplyEncoder encoder, ops::RowCodec codec, RequestedKeys keys,
+                   std::shared_ptr<void> memory, DataReply reply)
+    : Call(identity, keys.parts.size(), std::move(reply)),
       step_(step),
       deadline_(deadline),
       encoder_(std::move(encoder)),
-      positions_(std::move(positions)),
-      parts_(std::move(parts)),
+      codec_(codec),
+      keys_(std::move(keys)),
       memory_(std::move(memory)) {}
 
 void PullCall::NotYet(Step clock) {
@@ -85,7 +85,7 @@ void PullCall::Finish(const wire::ServerState& state) {
   const uint64_t resume = resume_.load(std::memory_order_relaxed);
   const bool not_yet = not_yet_.load(std::memory_order_relaxed);
   if (resume == 0 && !not_yet) {
-    Reply(encoder_.Finish(state, wire::PullOutcome::kServed));
+    Reply(encoder_.Finish(state, wire::PullOutcome::kServed, keys_.ticket));
     return;
   }
   auto empty = wire::PullReplyEncoder::Make({});
@@ -95,8 +95,12 @@ void PullCall::Finish(const wire::ServerState& state) {
   }
   wire::ServerState answer = state;
   if (resume != 0) answer.clock = Step(resume);
-  Reply(
-      empty->Finish(answer, resume != 0 ? wire::PullOutcome::kTooOld : wire::PullOutcome::kNotYet));
+  const auto outcome = resume != 0 ? wire::PullOutcome::kTooOld : wire::PullOutcome::kNotYet;
+  Reply(empty->Finish(answer, outcome, keys_.ticket));
+}
+
+void PrefetchCall::Finish(const wire::ServerState& state) {
+  Reply(wire::EncodePrefetchReply({state, keys_.ticket}));
 }
 
 void PushCall::Finish(const wire::ServerState& state) {

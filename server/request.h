@@ -15,11 +15,14 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "ops/codec.h"
 #include "proto/core/buffer.h"
 #include "proto/core/ids.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/message_codec.h"
 #include "proto/runtime/transport.h"
+#include "server/kept_rows.h"
+#include "server/request_keys.h"
 #include "server/shard.h"
 
 namespace strata::server {
@@ -36,6 +39,12 @@ class RequestMemory {
  private:
   const uint64_t limit_;
   std::atomic<uint64_t> used_{0};
+};
+
+// Keys of requests since the server began, those of tickets too.
+struct KeyCounters {
+  std::atomic<uint64_t> pulled{0};
+  std::atomic<uint64_t> pushed{0};
 };
 
 // What every call has: who answers, and how many shards still have to say something. Each shard's
@@ -64,27 +73,34 @@ class Call {
   std::optional<Step> clock_ ABSL_GUARDED_BY(mu_);  // smallest
 };
 
-// The keys that a pull asks of one shard.
-struct PullPart {
-  struct Group {
-    size_t index = 0;  // in request and reply
-    TableId table;
-    std::span<const Position> positions;
-  };
-  std::vector<Group> groups;
+// The groups of a pull or prefetch that lie in one shard.
+using KeysPart = std::vector<size_t>;  // indices into RequestKeys::groups, and of the reply's
+
+// What a pull or prefetch asks for.
+struct RequestedKeys {
+  std::shared_ptr<RequestKeys> keys;
+  std::vector<KeysPart> parts;  // by shard named
+  wire::Ticket ticket;          // that keeps the keys; none without
+
+  // What the ticket remembers of a group's rows, on the shard's executor. Null without a ticket, or
+  // when it has ended.
+  KeptRows* Kept(size_t group) const {
+    return ticket && !keys->dropped ? &keys->groups[group].rows : nullptr;
+  }
 };
 
 class PullCall : public Call {
  public:
   PullCall(wire::ServerState identity, Step step, absl::Time deadline,
-           wire::PullReplyEncoder encoder, std::vector<std::vector<Position>> positions,
-           std::vector<PullPart> parts, std::shared_ptr<void> memory, DataReply reply);
+           wire::PullReplyEncoder encoder, ops::RowCodec codec, RequestedKeys keys,
+           std::shared_ptr<void> memory, DataReply reply);
 
   Step step() const { return step_; }  // 0: whatever is committed
   absl::Time deadline() const { return deadline_; }
-  const PullPart& part(size_t i) const { return parts_[i]; }
+  const RequestedKeys& keys() const { return keys_; }
+  ops::RowCodec codec() const { return codec_; }  // of hashed tables
   // Where group `index` is written; different groups by different threads.
-  float* out(size_t index) { return encoder_.values(index).data(); }
+  uint8_t* out(size_t index) { return encoder_.bytes(index).data(); }
   void Seal(size_t index) { encoder_.Seal(index); }
 
   void Served(Step clock) { End(clock); }
@@ -97,8 +113,8 @@ class PullCall : public Call {
   const Step step_;
   const absl::Time deadline_;
   wire::PullReplyEncoder encoder_;
-  const std::vector<std::vector<Position>> positions_;
-  const std::vector<PullPart> parts_;
+  const ops::RowCodec codec_;
+  const RequestedKeys keys_;
   const std::shared_ptr<void> memory_;
   std::atomic<bool> not_yet_{false};
   std::atomic<uint64_t> resume_{0};  // largest of the shards for which the step is too old
@@ -127,6 +143,20 @@ class PushCall : public Call {
 
   const wire::PushFields fields_;
   std::atomic<bool> repeated_{false};
+};
+
+class PrefetchCall : public Call {
+ public:
+  PrefetchCall(wire::ServerState identity, RequestedKeys keys, DataReply reply)
+      : Call(identity, keys.parts.size(), std::move(reply)), keys_(std::move(keys)) {}
+
+  const RequestedKeys& keys() const { return keys_; }
+  void Warmed(Step clock) { End(clock); }
+
+ private:
+  void Finish(const wire::ServerState& state) override;
+
+  const RequestedKeys keys_;
 };
 
 class MarkCall : public Call {

@@ -115,7 +115,8 @@ class ServerImpl : public Server {
     JobKeeper::Options keeper;
     keeper.root = options_.directory;
     keeper.name = options_.name;
-    keeper.job = {pool_.get(), timer_.get(), &memory_, incarnation_};
+    keeper.log_direct_from_bytes = options_.log_direct_from_bytes;
+    keeper.job = {pool_.get(), timer_.get(), &memory_, incarnation_, &keys_};
     keeper.service = &service_;
     return keeper;
   }
@@ -136,6 +137,7 @@ class ServerImpl : public Server {
   const size_t threads_;
   const uint64_t incarnation_;
   RequestMemory memory_;
+  KeyCounters keys_;
   const std::unique_ptr<Executor> pool_;
   const std::unique_ptr<DeadlineTimer> timer_;
   DataService service_;
@@ -215,16 +217,22 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   const auto gauge = [&](std::string name, std::string help, double value) {
     out.push_back({absl::StrCat("strata_server_", name), std::move(help), value, false});
   };
-  static constexpr const char* kMethods[kDataMethods] = {"open_session", "pull", "push", "mark"};
+  static constexpr const char* kMethods[kDataMethods] = {"open_session", "pull", "push", "mark",
+                                                         "prefetch"};
   for (int m = 0; m < kDataMethods; ++m) {
     const DataService::Counters& c = service_.counters()[static_cast<size_t>(m)];
     counter(absl::StrCat(kMethods[m], "_requests"), "Requests received.", c.requests);
     counter(absl::StrCat(kMethods[m], "_errors"), "Requests answered with an error.", c.errors);
     counter(absl::StrCat(kMethods[m], "_request_bytes"), "Bytes received.", c.request_bytes);
     counter(absl::StrCat(kMethods[m], "_reply_bytes"), "Bytes sent.", c.reply_bytes);
+    gauge(absl::StrCat(kMethods[m], "_in_flight"), "Requests that are not answered yet.",
+          c.in_flight);
   }
+  counter("pulled_keys", "Keys of pulls.", static_cast<double>(keys_.pulled));
+  counter("pushed_keys", "Keys of pushes.", static_cast<double>(keys_.pushed));
   double rows = 0, dram = 0, refused = 0, commits = 0, ssd = 0, mismatches = 0, disk = 0;
-  double log_bytes = 0, images = 0, shards = 0;
+  double hits = 0, absent = 0;
+  double log_bytes = 0, images = 0, shards = 0, clipped = 0;
   const auto jobs = keeper_.Jobs();
   for (const auto& job : jobs) {
     log_bytes += static_cast<double>(job->log_bytes());
@@ -235,8 +243,11 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
       rows += static_cast<double>(v.rows);
       dram += static_cast<double>(v.dram_bytes);
       refused += static_cast<double>(v.refused_rows);
+      clipped += static_cast<double>(v.clipped_rows);
       commits += static_cast<double>(v.clock);
+      hits += static_cast<double>(v.dram_hits);
       ssd += static_cast<double>(v.ssd_reads);
+      absent += static_cast<double>(v.absent_reads);
       mismatches += static_cast<double>(v.lane_mismatches);
       disk += static_cast<double>(v.disk_errors);
     }
@@ -251,7 +262,10 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
         static_cast<double>(memory_.limit()));
   gauge("clock_steps", "Clocks of all shards (bsp: steps, async: windows), summed.", commits);
   gauge("refused_rows", "Rows of open jobs whose gradient was not finite.", refused);
+  gauge("clipped_rows", "Rows of open jobs whose gradient was clipped.", clipped);
+  gauge("dram_hits", "Rows of open jobs that were looked for and found in memory.", hits);
   gauge("ssd_reads", "Rows of open jobs that were read from the SSD tier.", ssd);
+  gauge("absent_reads", "Rows of open jobs that were looked for and do not exist.", absent);
   gauge("images", "Base images written by open jobs.", images);
   gauge("differing_contributions", "Repeated contributions that differ from the first.",
         mismatches);

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "proto/runtime/scheduler_client.h"
 #include "proto/runtime/transport.h"
+#include "storage/update_log.h"
 
 namespace strata::server {
 
@@ -31,6 +32,9 @@ struct ServerOptions {
   // job's gates hold up to lanes x (bytes of a lane's push to this server): the limit must be above
   // that for the jobs that run here at once.
   uint64_t request_bytes = uint64_t{4} << 30;
+  // Update logs go around the page cache where appends are at least this long on average
+  // (storage/segment_writer.h); 0: always.
+  uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
   // Called, from a thread of its own, when a newer process has registered under this name: this one
   // is never let in again, and should end. May be empty; may be called again while it has not.
   std::function<void(const absl::Status& why)> on_replaced;

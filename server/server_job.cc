@@ -3,9 +3,12 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "server/commit_stall.h"
 #include "server/image_files.h"
 
 namespace strata::server {
@@ -16,7 +19,9 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
       folder_(std::move(opened.folder)),
       tier_(std::move(opened.tier)),
       log_(std::move(opened.log)),
-      map_epoch_(plan_.map_epoch.value) {
+      map_epoch_(plan_.map_epoch.value),
+      tickets_(options.incarnation, plan_.generation,
+               {TicketBook::PerSession(plan_.lanes), options.memory->limit() / 8}) {
   {
     absl::MutexLock lock(&mu_);
     images_.start_above = plan_.log_bytes;
@@ -52,7 +57,14 @@ ServerJob::~ServerJob() {
 }
 
 void ServerJob::Follow(const ServerJobDirective& directive) {
-  map_epoch_ = directive.map_epoch();
+  if (map_epoch_.exchange(directive.map_epoch()) != directive.map_epoch()) {
+    std::vector<TicketBook::KeysPtr> ended;
+    {
+      absl::MutexLock lock(&mu_);
+      ended = tickets_.Clear();
+    }
+    Drop(ended);
+  }
   std::vector<CutOrder> orders;
   for (const CutDirective& cut : directive.cuts()) {
     orders.push_back({cut.cut(), Step(cut.step()), cut.directory()});
@@ -121,13 +133,32 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
   return report;
 }
 
+// One trouble for all shards: they share the disk.
+void ServerJob::ReportStalls(ServerJobReport& report) const {
+  const absl::Time now = options_.timer->Now();
+  std::optional<CommitStall::Info> first;
+  size_t stalled = 0;
+  for (const auto& runner : runners_) {
+    auto info = runner->stall().info(now);
+    if (!info) continue;
+    ++stalled;
+    if (!first || info->since < first->since) first = std::move(info);
+  }
+  if (!first) return;
+  Trouble* trouble = report.add_troubles();
+  trouble->set_reason(absl::IsResourceExhausted(first->why) ? "DiskFull" : "DiskFailing");
+  trouble->set_message(absl::StrCat("commits of ", stalled, " of ", runners_.size(),
+                                    " shards wait and are tried again: ", first->why.message()));
+  trouble->set_since_unix_ms(absl::ToUnixMillis(first->since));
+}
+
 ServerJobReport ServerJob::Report() const {
   ServerJobReport report;
   report.set_job(plan_.job.value);
   report.set_generation(plan_.generation.value);
   report.set_state(ServerJobReport::OPEN);
   uint64_t least = runners_.empty() ? 0 : ~uint64_t{0}, most = 0, sum = 0, refused = 0;
-  uint64_t rows = 0, dram_bytes = 0;
+  uint64_t clipped = 0, rows = 0, dram_bytes = 0;
   for (const auto& runner : runners_) {
     const ShardView& view = runner->view();
     const uint64_t clock = view.clock;
@@ -135,15 +166,24 @@ ServerJobReport ServerJob::Report() const {
     most = std::max(most, clock);
     sum += clock;
     refused += view.refused_rows;
+    clipped += view.clipped_rows;
     rows += view.rows;
     dram_bytes += view.dram_bytes;
+    ShardReport* shard = report.add_shards();
+    shard->set_shard(runner->id().value);
+    shard->set_clock(clock);
+    shard->set_rows(view.rows);
+    shard->set_dram_bytes(view.dram_bytes);
+    shard->set_ssd_reads(view.ssd_reads);
   }
   report.set_min_clock(least);
   report.set_max_clock(most);
   report.set_refused_rows(refused);
+  report.set_clipped_rows(clipped);
   report.set_rows(rows);
   report.set_dram_bytes(dram_bytes);
   if (!plan_.synchronous) report.set_windows(sum);
+  ReportStalls(report);
   absl::MutexLock lock(&mu_);
   for (const auto& [number, cut] : cuts_) {
     CutReport done = ReportCut(plan_, cut, runners_.size());
@@ -155,6 +195,7 @@ ServerJobReport ServerJob::Report() const {
 // 1 a new segment begins; 2 every shard writes its image (on its executor); 3 when the last one is
 // there, the log before the boundary and the older images go (OnImage).
 void ServerJob::OnCommitted() {
+  if (plan_.synchronous) EndTickets();
   if (log_ == nullptr) return;
   const uint64_t bytes = log_->stats().bytes;
   {

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@
 #include "server/request.h"
 #include "server/session_table.h"
 #include "server/shard_runner.h"
+#include "server/ticket_book.h"
 
 namespace strata::server {
 
@@ -41,7 +44,8 @@ class ServerJob {
     Executor* pool = nullptr;  // all three outlive the job
     DeadlineTimer* timer = nullptr;
     RequestMemory* memory = nullptr;
-    uint64_t incarnation = 0;  // of this process
+    uint64_t incarnation = 0;     // of this process
+    KeyCounters* keys = nullptr;  // may be null; outlives the job
   };
   // A pull waits at most this long, whatever it asks.
   static constexpr uint32_t kMaxWaitMs = 60000;
@@ -55,6 +59,7 @@ class ServerJob {
   // was changed then.
   void OpenSession(const wire::OpenSessionRequest& request, DataReply reply);
   void Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply);
+  void Prefetch(Buffer bytes, const wire::PrefetchRequestView& request, DataReply reply);
   void Push(Buffer bytes, const wire::PushRequestView& request, DataReply reply);
   void Mark(const wire::MarkRequest& request, DataReply reply);
 
@@ -70,6 +75,7 @@ class ServerJob {
   uint64_t images_written() const { return images_written_; }
 
  private:
+  struct PushData;
   struct Cut {
     CutOrder order;
     std::map<ShardId, ShardCut> shards;
@@ -90,17 +96,38 @@ class ServerJob {
   absl::StatusOr<std::vector<size_t>> Named(const std::vector<ShardId>& shards) const;
   absl::StatusOr<std::vector<Position>> CheckGroup(const wire::GroupView& group,
                                                    wire::GroupValues values) const;
+  // Index into a request's shards by shard, and of a group's; INVALID_ARGUMENT: not among them.
+  static std::map<ShardId, size_t> PartsOf(std::span<const ShardId> shards);
+  static absl::StatusOr<size_t> PartOf(const std::map<ShardId, size_t>& parts, ShardId shard);
+  // The groups' keys, checked. With `for_ticket`: ready to be kept, and no table and shard twice.
+  absl::StatusOr<RequestedKeys> CheckKeys(std::span<const ShardId> shards,
+                                          std::span<const wire::GroupView> groups,
+                                          bool for_ticket) const;
+  // The keys of a pull's ticket. FAILED_PRECONDITION: it is stale.
+  absl::StatusOr<RequestedKeys> TicketKeys(const wire::PullRequestView& request) const;
+  absl::StatusOr<TicketBook::KeysPtr> FindTicket(SessionId session,
+                                                 const wire::Ticket& ticket) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives keys.ticket for keys that were checked for one; none where memory is short.
+  void GiveTicket(const wire::Header& header, Step step, RequestedKeys& keys);
+  void Drop(const std::vector<TicketBook::KeysPtr>& tickets);
   absl::Status CheckPush(const wire::PushRequestView& request) const;
   absl::StatusOr<std::vector<PushPart>> PushParts(const Buffer& bytes,
                                                   const wire::PushRequestView& request) const;
+  // Keys and values of group g of a push, in `data`.
+  absl::StatusOr<TableSums> PushGroup(const wire::PushRequestView& request, size_t g,
+                                      const std::shared_ptr<RequestKeys>& ticket,
+                                      const std::shared_ptr<PushData>& data) const;
   absl::StatusOr<std::shared_ptr<PullCall>> MakePull(const wire::PullRequestView& request,
-                                                     const Buffer& bytes, DataReply& reply) const;
+                                                     const Buffer& bytes, DataReply& reply);
   // Posts to runners unless the job is being closed.
-  template <typename Post>
+  using Post = std::function<void(ShardRunner& runner, size_t part)>;
   void Dispatch(Call& call, const std::vector<size_t>& named, const Post& post);
 
   void OnCommitted();
+  void EndTickets();
   void OnImage(absl::Status status);
+  void ReportStalls(ServerJobReport& report) const;
   void OnCut(ShardId shard, CutNumber cut, const ShardCut& result);
   static CutReport ReportCut(const JobPlan& plan, const Cut& cut, size_t shards);
 
@@ -116,6 +143,8 @@ class ServerJob {
 
   mutable absl::Mutex mu_;
   SessionTable sessions_ ABSL_GUARDED_BY(mu_);
+  TicketBook tickets_ ABSL_GUARDED_BY(mu_);
+  std::atomic<uint64_t> tickets_until_{0};  // tickets of steps up to here have ended
   std::map<CutNumber, Cut> cuts_ ABSL_GUARDED_BY(mu_);
   ImageRound images_ ABSL_GUARDED_BY(mu_);
   absl::Mutex posting_;  // held shared while posting to runners

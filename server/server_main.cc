@@ -28,6 +28,7 @@ struct Flags {
   std::string failpoints;
   uint32_t threads = 0;
   uint64_t request_bytes = server::ServerOptions{}.request_bytes;
+  uint64_t log_direct_from_bytes = server::ServerOptions{}.log_direct_from_bytes;
   bool insecure = false;
 };
 
@@ -64,6 +65,7 @@ int Run(const Flags& flags, const char* program) {
   options.threads = flags.threads;
   options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.request_bytes = flags.request_bytes;
+  options.log_direct_from_bytes = flags.log_direct_from_bytes;
   auto server = server::Server::Start(options);
   if (!server.ok()) return Fail(server.status());
   (*daemon)->SetMetrics([&server] { return Collect(**server); });
@@ -99,6 +101,10 @@ int main(int argc, char** argv) {
   app.add_option("--address-file", flags.address_file, "Written when ready: the data address");
   app.add_option("--threads", flags.threads, "Threads that run shards; 0: all cores");
   app.add_option("--request-bytes", flags.request_bytes, "Bytes of requests held at once")
+      ->capture_default_str();
+  app.add_option("--log-direct-from-bytes", flags.log_direct_from_bytes,
+                 "Update logs go around the page cache where appends are at least this long on "
+                 "average; 0: always")
       ->capture_default_str();
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");

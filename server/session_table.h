@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <set>
 
 #include "proto/core/ids.h"
@@ -16,13 +17,15 @@ class SessionTable {
  public:
   static constexpr size_t kMaxSessions = 4096;
 
-  void Open(SessionId session) {
-    if (!known_.insert(session).second) return;
+  // Returns the session that is forgotten for it.
+  std::optional<SessionId> Open(SessionId session) {
+    if (!known_.insert(session).second) return std::nullopt;
     order_.push_back(session);
-    if (order_.size() > kMaxSessions) {
-      known_.erase(order_.front());
-      order_.pop_front();
-    }
+    if (order_.size() <= kMaxSessions) return std::nullopt;
+    const SessionId forgotten = order_.front();
+    known_.erase(forgotten);
+    order_.pop_front();
+    return forgotten;
   }
   bool Known(SessionId session) const { return known_.contains(session); }
   size_t size() const { return known_.size(); }

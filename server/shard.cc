@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/executor.h"
 #include "proto/runtime/failpoints.h"
 
 namespace strata::server {
@@ -24,6 +25,12 @@ uint64_t Shard::refused_rows() const {
   return rows;
 }
 
+uint64_t Shard::clipped_rows() const {
+  uint64_t rows = 0;
+  for (const ShardTable& t : tables_) rows += t.clipped_rows();
+  return rows;
+}
+
 storage::TableCounters Shard::counters() const {
   storage::TableCounters sum;
   for (const ShardTable& t : tables_) {
@@ -36,6 +43,7 @@ storage::TableCounters Shard::counters() const {
     sum.absent += c.absent;
     sum.evicted += c.evicted;
     sum.written_back += c.written_back;
+    sum.pinned += c.pinned;
   }
   return sum;
 }
@@ -94,9 +102,7 @@ absl::StatusOr<Shard::WindowResult> Shard::ApplyWindow(TaskId task, uint64_t win
     case WindowVerdict::kClosed:
       return WindowResult::kRepeated;
     case WindowVerdict::kTooFar:
-      return absl::ResourceExhaustedError(absl::StrCat("window ", window, " of task ", task.value,
-                                                       ": more than ", WindowLedger::kMaxAhead,
-                                                       " windows after the first that is missing"));
+      return WindowResult::kTooFar;
   }
   storage::LogHeader header = RecordHeader(RecordKind::kWindow);
   header.examples = update.examples;
@@ -136,6 +142,7 @@ absl::Status Shard::Append(const storage::LogHeader& header, std::span<const Tab
   if (options_.log == nullptr) return absl::OkStatus();
   std::string heads;
   const std::vector<std::span<const uint8_t>> parts = EncodeTables(tables, dims_, heads);
+  const BlockingSection disk;
   return options_.log->Append(storage::LogEntry{header, parts}).status();
 }
 
@@ -171,13 +178,23 @@ void Shard::SetClock(Step clock, bool preimages) {
   held_.clear();
 }
 
-absl::Status Shard::Read(TableId table, std::span<const Position> positions, float* out) {
+absl::Status Shard::Read(TableId table, std::span<const Position> positions, void* out,
+                         const ReadAs& as) {
   if (absl::Status s = Finish(); !s.ok()) return s;
-  return tables_[table.value].Read(positions, out);
+  return tables_[table.value].Read(positions, out, as);
 }
 
-absl::Status Shard::ReadPreimages(TableId table, std::span<const Position> positions, float* out) {
-  return tables_[table.value].ReadPreimages(positions, out);
+absl::Status Shard::ReadPreimages(TableId table, std::span<const Position> positions, void* out,
+                                  const ReadAs& as) {
+  return tables_[table.value].ReadPreimages(positions, out, as);
+}
+
+absl::Status Shard::Warm(TableId table, std::span<const Position> positions, KeptRows& kept) {
+  return tables_[table.value].Warm(positions, kept);
+}
+
+void Shard::Unpin(TableId table, std::span<const Position> positions, KeptRows& kept) {
+  tables_[table.value].Unpin(positions, kept);
 }
 
 }  // namespace strata::server

@@ -68,6 +68,7 @@ class Shard {
   // Bsp: the last committed step. Async: the number of applied windows.
   Step clock() const { return gate_.clock(); }
   uint64_t refused_rows() const;
+  uint64_t clipped_rows() const;
   storage::TableCounters counters() const;  // summed over tables
 
   // --- bsp (REQUIRES: synchronous)
@@ -80,9 +81,10 @@ class Shard {
   Step ResumeStep() const { return gate_.ResumeStep(); }
 
   // --- async (REQUIRES: not synchronous)
-  enum class WindowResult : uint8_t { kApplied, kRepeated };
-  // A window of a closed task is a repetition. RESOURCE_EXHAUSTED: too many windows ahead, or disk
-  // full. OK: durable (at `logged`) and applied.
+  enum class WindowResult : uint8_t { kApplied, kRepeated, kTooFar };
+  // A window of a closed task is a repetition; one more than WindowLedger::kMaxAhead beyond the
+  // first that is missing is too far. kApplied: durable (at `logged`). Errors are those of the
+  // disk; nothing is lost.
   absl::StatusOr<WindowResult> ApplyWindow(TaskId task, uint64_t window, LaneId lane,
                                            ShardUpdate update);
   void CloseBelow(TaskId task) { ledger_.CloseBelow(task); }
@@ -91,10 +93,15 @@ class Shard {
   absl::Status CutTaken();
 
   // --- both
-  // out: (n, dim). REQUIRES: positions strictly ascend, within the shard.
-  absl::Status Read(TableId table, std::span<const Position> positions, float* out);
+  // out: (n) rows, by default of floats. REQUIRES: positions strictly ascend, within the shard.
+  absl::Status Read(TableId table, std::span<const Position> positions, void* out,
+                    const ReadAs& as = {});
   // The same as of the step before the clock's. REQUIRES: CheckPull said kServePreimage.
-  absl::Status ReadPreimages(TableId table, std::span<const Position> positions, float* out);
+  absl::Status ReadPreimages(TableId table, std::span<const Position> positions, void* out,
+                             const ReadAs& as = {});
+  // See ShardTable.
+  absl::Status Warm(TableId table, std::span<const Position> positions, KeptRows& kept);
+  void Unpin(TableId table, std::span<const Position> positions, KeptRows& kept);
 
   // Writes a base image; `log_segment`: the log holds every record after the clock from there on.
   absl::Status WriteImage(const std::string& path, uint64_t log_segment);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/image_files.h"
+#include "server/window_ledger.h"
 #include "storage/file_io.h"
 
 namespace strata::server {
@@ -66,16 +67,45 @@ void ShardRunner::RunPull(const std::shared_ptr<PullCall>& call, size_t part) {
 }
 
 void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
-  for (const PullPart::Group& g : call.part(part).groups) {
-    absl::Status s = preimages ? shard_->ReadPreimages(g.table, g.positions, call.out(g.index))
-                               : shard_->Read(g.table, g.positions, call.out(g.index));
+  for (const size_t i : call.keys().parts[part]) {
+    const RequestKeys::Group& g = call.keys().keys->groups[i];
+    ReadAs as;
+    if (shard_->options().tables[g.table.value].kind == TableKind::kHashed) as.codec = call.codec();
+    as.kept = call.keys().Kept(i);
+    absl::Status s = preimages ? shard_->ReadPreimages(g.table, g.positions, call.out(i), as)
+                               : shard_->Read(g.table, g.positions, call.out(i), as);
     if (!s.ok()) {
       ++view_.disk_errors;
       return call.Fail(std::move(s));
     }
-    call.Seal(g.index);
+    call.Seal(i);
   }
   call.Served(shard_->clock());
+}
+
+// A tier that cannot be read now leaves the rows where they are: the pull will say what is wrong.
+void ShardRunner::Prefetch(std::shared_ptr<PrefetchCall> call, size_t part) {
+  Post([this, call = std::move(call), part] {
+    if (!closed_.ok()) return call->Fail(closed_);
+    for (const size_t i : call->keys().parts[part]) {
+      const RequestKeys::Group& g = call->keys().keys->groups[i];
+      KeptRows* const kept = call->keys().Kept(i);
+      if (kept == nullptr) continue;
+      if (absl::Status s = shard_->Warm(g.table, g.positions, *kept); !s.ok()) {
+        ++view_.disk_errors;
+        break;
+      }
+    }
+    call->Warmed(shard_->clock());
+  });
+}
+
+void ShardRunner::Unpin(std::shared_ptr<RequestKeys> keys) {
+  Post([this, keys = std::move(keys)] {
+    for (RequestKeys::Group& g : keys->groups) {
+      if (g.shard == id_) shard_->Unpin(g.table, g.positions, g.rows);
+    }
+  });
 }
 
 void ShardRunner::Expire() {
@@ -135,15 +165,12 @@ void ShardRunner::Advance() {
     if (!shard_->options().synchronous || !shard_->WantsCommit()) break;
     auto committed = shard_->TryCommit();
     if (!committed.ok()) {
-      ++view_.disk_errors;
-      LOG(ERROR) << "commit_waits job=" << shard_->options().job.value << " shard=" << id_.value
-                 << " clock=" << shard_->clock().value
-                 << " retry_ms=" << absl::ToInt64Milliseconds(kRetryAfter) << " error=\""
-                 << committed.status() << '"';
+      CommitFailed(committed.status());
       RetryLater();
       break;
     }
     if (!*committed) break;
+    CommitWentThrough();
   }
   if (shard_->clock() == before) return;
   Publish();
@@ -151,6 +178,22 @@ void ShardRunner::Advance() {
   waiting.swap(waiting_);
   for (const WaitingPull& w : waiting) RunPull(w.call, w.part);
   options_.committed();
+}
+
+void ShardRunner::CommitFailed(const absl::Status& why) {
+  ++view_.disk_errors;
+  const uint64_t times = stall_.Failed(why, options_.timer->Now());
+  if (times == 0) return;
+  LOG(ERROR) << "commit_waits job=" << shard_->options().job.value << " shard=" << id_.value
+             << " clock=" << shard_->clock().value << " failures=" << times
+             << " retry_ms=" << absl::ToInt64Milliseconds(kRetryAfter) << " error=\"" << why << '"';
+}
+
+void ShardRunner::CommitWentThrough() {
+  const auto lasted = stall_.Succeeded(options_.timer->Now());
+  if (!lasted) return;
+  LOG(WARNING) << "commits_go_on job=" << shard_->options().job.value << " shard=" << id_.value
+               << " waited_ms=" << absl::ToInt64Milliseconds(*lasted);
 }
 
 void ShardRunner::RetryLater() {
@@ -187,9 +230,14 @@ void ShardRunner::ApplyWindow(PushCall& call, PushPart& part) {
   const Step before = shard_->clock();
   auto result = shard_->ApplyWindow(f.task, f.window, f.lane, std::move(part.updates[0]));
   if (!result.ok()) {
-    if (!absl::IsFailedPrecondition(result.status())) ++view_.disk_errors;
+    CommitFailed(result.status());
     call.Fail(result.status());
+  } else if (*result == Shard::WindowResult::kTooFar) {
+    call.Fail(absl::ResourceExhaustedError(
+        absl::StrCat("push.window ", f.window, " of task ", f.task.value, ": more than ",
+                     WindowLedger::kMaxAhead, " windows after the first that is missing")));
   } else {
+    if (*result == Shard::WindowResult::kApplied) CommitWentThrough();
     call.Accepted(shard_->clock(), *result == Shard::WindowResult::kRepeated);
   }
   if (shard_->clock() == before) return;
@@ -336,9 +384,12 @@ void ShardRunner::Publish() {
   const storage::TableCounters c = shard_->counters();
   view_.clock = shard_->clock().value;
   view_.refused_rows = shard_->refused_rows();
+  view_.clipped_rows = shard_->clipped_rows();
   view_.rows = c.rows;
   view_.dram_bytes = c.dram_bytes;
+  view_.dram_hits = c.hits;
   view_.ssd_reads = c.ssd_reads;
+  view_.absent_reads = c.absent;
 }
 
 }  // namespace strata::server

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/executor.h"
+#include "server/commit_stall.h"
 #include "server/cut_barrier.h"
 #include "server/deadline_timer.h"
 #include "server/request.h"
@@ -49,9 +50,12 @@ struct ShardCut {
 struct ShardView {
   std::atomic<uint64_t> clock{0};
   std::atomic<uint64_t> refused_rows{0};
+  std::atomic<uint64_t> clipped_rows{0};
   std::atomic<uint64_t> rows{0};
   std::atomic<uint64_t> dram_bytes{0};
+  std::atomic<uint64_t> dram_hits{0};
   std::atomic<uint64_t> ssd_reads{0};
+  std::atomic<uint64_t> absent_reads{0};
   std::atomic<uint64_t> lane_mismatches{0};  // repeated contributions that differ from the first
   std::atomic<uint64_t> disk_errors{0};
 };
@@ -79,18 +83,22 @@ class ShardRunner {
 
   // Does part `part` of the call.
   void Pull(std::shared_ptr<PullCall> call, size_t part);
+  void Prefetch(std::shared_ptr<PrefetchCall> call, size_t part);
   void Push(std::shared_ptr<PushCall> call, PushPart part);
   void Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber cut, LaneMark mark);
 
   // All cuts that are ordered now; each is answered once, those that vanish are forgotten.
   void SetCuts(std::vector<CutOrder> orders);
   void CloseBelow(TaskId task);
+  // Ends the pins of a ticket that was dropped.
+  void Unpin(std::shared_ptr<RequestKeys> keys);
   // Writes a base image into `folder` (image_files.h names it) and calls `done` on the executor.
   void WriteImage(std::string folder, uint64_t log_segment, std::function<void(absl::Status)> done);
   // Answers everything that waits with `status`. What comes later is answered the same.
   void Close(absl::Status status);
 
   const ShardView& view() const { return view_; }
+  const CommitStall& stall() const { return stall_; }
   ShardId id() const { return id_; }
 
  private:
@@ -118,11 +126,14 @@ class ShardRunner {
   void AnswerCut(const CutOrder& order, ShardCut cut);
   void Expire();
   void RetryLater();
+  void CommitFailed(const absl::Status& why);
+  void CommitWentThrough();
   void Publish();
 
   const ShardId id_;
   const Options options_;
   ShardView view_;
+  CommitStall stall_;
   absl::Mutex mu_;
   Executor* executor_ ABSL_GUARDED_BY(mu_) = nullptr;
 

@@ -30,6 +30,13 @@ inline void Fetch(const storage::RowRef& ref, size_t bytes) {
 
 constexpr uint8_t kApplied = 1;  // some segment took its gradient
 constexpr uint8_t kRefused = 2;  // some segment refused it
+constexpr uint8_t kClipped = 4;  // some segment took less than it
+
+// A segment's outcome (optimizer.h) as a row's.
+inline uint8_t RowOutcome(uint8_t of_segment) {
+  static_assert(ops::kRowRefused == 1 && ops::kRowClipped == 2);
+  return static_cast<uint8_t>(((of_segment & 1) ^ 1) | of_segment << 1);
+}
 
 }  // namespace
 
@@ -40,25 +47,71 @@ ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
       seed_(seed),
       rows_(std::move(rows)),
       preimages_(layout_.dim) {
-  for (const storage::SegmentLayout& s : layout_.segments) {
-    powers_.emplace_back(s.optimizer.beta1, s.optimizer.beta2);
+  for (const storage::SegmentLayout& s : layout_.runs) {
+    scalars_.emplace_back(s.optimizer);
   }
 }
 
-absl::Status ShardTable::Read(std::span<const Position> positions, float* out) {
+std::span<storage::RowSlot> ShardTable::Slots(KeptRows* kept, size_t first, size_t n) {
+  if (kept == nullptr) return {};
+  return std::span(kept->slots).subspan(first, n);
+}
+
+void ShardTable::PinMore(KeptRows& kept, size_t first, size_t n) {
+  if (kept.pinned < first || kept.pinned >= first + n) return;
+  kept.pinned += rows_->Pin(Slots(&kept, kept.pinned, first + n - kept.pinned));
+}
+
+void ShardTable::Unpin(std::span<const Position> positions, KeptRows& kept) {
+  if (kept.pinned == 0) return;
+  rows_->Unpin(positions.first(kept.pinned), Slots(&kept, 0, kept.pinned));
+  kept.pinned = 0;
+}
+
+absl::Status ShardTable::Warm(std::span<const Position> positions, KeptRows& kept) {
+  if (positions.size() > rows_->max_batch() / 2) return absl::OkStatus();
+  const size_t chunk = std::min(kChunkRows, rows_->max_batch());
+  refs_.resize(std::min(chunk, positions.size()));
+  for (size_t at = 0; at < positions.size() && kept.pinned == at; at += chunk) {
+    const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));
+    absl::Status s =
+        rows_->Resolve(part, storage::Access::kRead, std::span(refs_).first(part.size()),
+                       Slots(&kept, at, part.size()));
+    if (!s.ok()) return s;
+    PinMore(kept, at, part.size());
+    rows_->Release();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardTable::Read(std::span<const Position> positions, void* to, const ReadAs& as) {
+  auto* out = static_cast<uint8_t*>(to);
+  const size_t out_bytes = ops::EncodedRowBytes(as.codec, layout_.dim);
   const size_t chunk = std::min(kChunkRows, rows_->max_batch());
   const size_t row_bytes = size_t{layout_.dim} * 4;
   refs_.resize(std::min(chunk, positions.size()));
   for (size_t at = 0; at < positions.size(); at += chunk) {
     const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));
     const std::span<storage::RowRef> refs(refs_.data(), part.size());
-    if (absl::Status s = rows_->Resolve(part, storage::Access::kRead, refs); !s.ok()) return s;
-    for (size_t i = 0; i < part.size(); ++i, out += layout_.dim) {
+    if (absl::Status s =
+            rows_->Resolve(part, storage::Access::kRead, refs, Slots(as.kept, at, part.size()));
+        !s.ok()) {
+      return s;
+    }
+    if (as.kept != nullptr) PinMore(*as.kept, at, part.size());
+    for (size_t i = 0; i < part.size(); ++i, out += out_bytes) {
       if (i + kAhead < part.size()) Fetch(refs[i + kAhead], row_bytes);
-      if (refs[i].row != nullptr) {
-        CopyFloats(refs[i].row, row_bytes, out);
+      const uint8_t* row = refs[i].row;
+      if (row == nullptr) {
+        initial_.resize(layout_.dim);
+        storage::InitialWeights(spec_, layout_, seed_, spec_.KeyAtPosition(part[i]),
+                                initial_.data());
+        row = reinterpret_cast<const uint8_t*>(initial_.data());
+      }
+      if (as.codec == ops::RowCodec::kFloat32) {
+        CopyFloats(row, row_bytes, out);
       } else {
-        storage::InitialWeights(spec_, layout_, seed_, spec_.KeyAtPosition(part[i]), out);
+        ops::EncodeRow(as.codec, reinterpret_cast<const float*>(row), layout_.dim, out);
       }
     }
     rows_->Release();
@@ -66,14 +119,16 @@ absl::Status ShardTable::Read(std::span<const Position> positions, float* out) {
   return absl::OkStatus();
 }
 
-absl::Status ShardTable::ReadPreimages(std::span<const Position> positions, float* out) {
-  if (absl::Status s = Read(positions, out); !s.ok()) return s;
+absl::Status ShardTable::ReadPreimages(std::span<const Position> positions, void* to,
+                                       const ReadAs& as) {
+  if (absl::Status s = Read(positions, to, as); !s.ok()) return s;
+  auto* out = static_cast<uint8_t*>(to);
   PreImages::Cursor cursor(preimages_);
   for (const Position p : positions) {
     if (const float* before = cursor.Find(p)) {
-      std::memcpy(out, before, size_t{layout_.dim} * 4);
+      ops::EncodeRow(as.codec, before, layout_.dim, out);
     }
-    out += layout_.dim;
+    out += ops::EncodedRowBytes(as.codec, layout_.dim);
   }
   return absl::OkStatus();
 }
@@ -87,6 +142,7 @@ absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep
     if (absl::Status s = ApplyChunk(sums, done, n, step, keep_preimages); !s.ok()) return s;
     done += n;
   }
+  if (sums.kept != nullptr) Unpin(sums.positions, *sums.kept);
   return EraseUnborn();
 }
 
@@ -96,9 +152,11 @@ absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t 
   refs_.resize(n);
   weights_.resize(n);
   states_.resize(n);
-  refused_.resize(n);
+  segment_outcome_.resize(n);
   outcome_.assign(n, 0);
-  if (absl::Status s = rows_->Resolve(positions, storage::Access::kUpdate, refs_); !s.ok()) {
+  if (absl::Status s =
+          rows_->Resolve(positions, storage::Access::kUpdate, refs_, Slots(sums.kept, first, n));
+      !s.ok()) {
     return s;
   }
   for (size_t i = 0; i < n; ++i) {
@@ -113,25 +171,21 @@ absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t 
     }
   }
   const float* gradients = sums.values + first * layout_.dim;
-  for (size_t k = 0; k < layout_.segments.size(); ++k) {
-    const storage::SegmentLayout& segment = layout_.segments[k];
+  for (size_t k = 0; k < layout_.runs.size(); ++k) {
+    const storage::SegmentLayout& segment = layout_.runs[k];
     for (size_t i = 0; i < n; ++i) {
       float* row = reinterpret_cast<float*>(refs_[i].row);
       weights_[i] = row + segment.weight_offset;
       states_[i] = row + segment.state_offset;
     }
-    ops::StepScalars scalars;
-    scalars.examples = static_cast<float>(step.examples);
-    scalars.learning_rate = segment.optimizer.learning_rate;
-    if (segment.optimizer.kind == ops::OptimizerKind::kAdam) {
-      scalars.adam_correction = powers_[k].Correction(step.number);
-    }
+    const ops::StepScalars scalars = scalars_[k].At(step.number, step.examples);
     ops::ApplyRows(segment.optimizer, scalars, segment.dim, n, weights_.data(), states_.data(),
-                   gradients + segment.weight_offset, layout_.dim, refused_.data());
-    for (size_t i = 0; i < n; ++i) outcome_[i] |= refused_[i] ? kRefused : kApplied;
+                   gradients + segment.weight_offset, layout_.dim, segment_outcome_.data());
+    for (size_t i = 0; i < n; ++i) outcome_[i] |= RowOutcome(segment_outcome_[i]);
   }
   for (size_t i = 0; i < n; ++i) {
     refused_rows_ += (outcome_[i] & kRefused) != 0;
+    clipped_rows_ += (outcome_[i] & kClipped) != 0;
     if (outcome_[i] & kApplied) {
       storage::RowMeta meta;
       std::memcpy(&meta, refs_[i].row + layout_.meta_offset(), sizeof meta);

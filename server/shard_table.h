@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "ops/codec.h"
 #include "ops/optimizer.h"
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
+#include "server/kept_rows.h"
 #include "server/preimages.h"
 #include "server/table_sums.h"
 #include "storage/row_layout.h"
@@ -23,8 +25,14 @@ namespace strata::server {
 
 // Which update is being applied; the same for all tables of a shard's record.
 struct UpdateStep {
-  uint64_t number = 0;    // committed step, or applied-record number: Adam's t
+  uint64_t number = 0;    // committed step, or applied-record number, from 1
   uint64_t examples = 0;  // the sums are divided by it
+};
+
+// How rows are written for a reader.
+struct ReadAs {
+  ops::RowCodec codec = ops::RowCodec::kFloat32;
+  KeptRows* kept = nullptr;  // notes where the rows lie, and pins them
 };
 
 // Touched by the shard's executor only. Work goes in chunks of at most kChunkRows rows and never
@@ -45,17 +53,24 @@ class ShardTable {
   storage::TableCounters counters() const { return rows_->counters(); }
   PreImages& preimages() { return preimages_; }
 
-  // out: (n, dim) weights of strictly ascending positions; an absent row reads as its initial
-  // weights, and nothing is created.
-  absl::Status Read(std::span<const Position> positions, float* out);
+  // out: (n) rows of weights, encoded as `as` says, of strictly ascending positions; an absent row
+  // reads as its initial weights, and nothing is created.
+  absl::Status Read(std::span<const Position> positions, void* out, const ReadAs& as = {});
   // The same before the last step: where there is a pre-image, that.
-  absl::Status ReadPreimages(std::span<const Position> positions, float* out);
+  absl::Status ReadPreimages(std::span<const Position> positions, void* out, const ReadAs& as = {});
+  // Moves rows up from below and pins them, from the first on, until half of the tier is pinned;
+  // more than a quarter of the tier's rows are left where they are: the step in progress needs the
+  // room. Nothing is created. A later Read or Apply with the same `kept` finds them at once.
+  absl::Status Warm(std::span<const Position> positions, KeptRows& kept);
+  // Ends the pins. `positions` are those that `kept` was filled for.
+  void Unpin(std::span<const Position> positions, KeptRows& kept);
 
   // Applies the sums' rows from number `done` on, and advances `done` chunk by chunk: after an
   // error (of the tier below) the same call goes on where it stopped, and no row is updated twice.
   // A row is born only by an update that is applied to at least one of its segments: one whose
   // every gradient is refused (NaN, infinite, or a result that would be) leaves nothing behind.
-  // With `keep_preimages` what rows weighed before is added to preimages().
+  // Ends the pins of sums.kept. With `keep_preimages` what rows weighed before is added to
+  // preimages().
   absl::Status Apply(const TableSums& sums, UpdateStep step, bool keep_preimages, size_t& done);
 
   // Puts a row as it is (recovery and restore). REQUIRES: positions strictly ascend; `rows` (n,
@@ -64,25 +79,33 @@ class ShardTable {
 
   // Rows refused by Apply, in at least one segment.
   uint64_t refused_rows() const { return refused_rows_; }
+  // Rows that Apply updated by less than their gradient (clipping), in at least one segment.
+  uint64_t clipped_rows() const { return clipped_rows_; }
 
  private:
   absl::Status ApplyChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
                           bool keep_preimages);
   absl::Status EraseUnborn();
+  // The part of kept->slots for `n` rows from `first` on; empty without one.
+  static std::span<storage::RowSlot> Slots(KeptRows* kept, size_t first, size_t n);
+  // Pins what Resolve just found of rows first .. first + n - 1, if all before are pinned.
+  void PinMore(KeptRows& kept, size_t first, size_t n);
 
   const TableSpec spec_;
   const storage::RowLayout layout_;
   const uint64_t seed_;
   std::unique_ptr<storage::RowTable> rows_;
-  std::vector<ops::AdamPowers> powers_;  // by segment
+  std::vector<ops::ScalarSource> scalars_;  // by segment
   PreImages preimages_;
   uint64_t refused_rows_ = 0;
+  uint64_t clipped_rows_ = 0;
   std::vector<Position> unborn_;  // created by the current chunk, all gradients refused
   // Scratch of one chunk.
   std::vector<storage::RowRef> refs_;
+  std::vector<float> initial_;
   std::vector<float*> weights_;
   std::vector<float*> states_;
-  std::vector<uint8_t> refused_;
+  std::vector<uint8_t> segment_outcome_;
   std::vector<uint8_t> outcome_;
 };
 

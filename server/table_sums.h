@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proto/core/ids.h"
+#include "server/kept_rows.h"
 #include "server/step_gate.h"
 
 namespace strata::server {
@@ -19,6 +20,7 @@ struct TableSums {
   std::span<const Position> positions;  // (n), strictly ascending
   const float* values = nullptr;        // (n, dim)
   std::shared_ptr<const void> owner;
+  KeptRows* kept = nullptr;  // where the rows lie, if a ticket knows; lives as long as owner
 
   size_t size() const { return positions.size(); }
 };

@@ -1,5 +1,6 @@
 #include "storage/dram_table.h"
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -23,9 +24,9 @@ class DramTable final : public RowTable {
 
   size_t max_batch() const override { return std::numeric_limits<uint32_t>::max(); }
 
-  absl::Status Resolve(std::span<const Position> positions, Access access,
-                       std::span<RowRef> refs) override {
-    if (absl::Status s = Locate(positions); !s.ok()) return s;
+  absl::Status Resolve(std::span<const Position> positions, Access access, std::span<RowRef> refs,
+                       std::span<RowSlot> slots) override {
+    if (absl::Status s = Locate(positions, slots); !s.ok()) return s;
     const size_t n = positions.size();
     size_t absent = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -36,10 +37,13 @@ class DramTable final : public RowTable {
     if (absent > 0 && access == Access::kUpdate) {
       if (absl::Status s = rows_.Reserve(absent); !s.ok()) return s;
       for (size_t i = 0; i < n; ++i) {
-        if (slots_[i] == RowStore::kNoSlot)
-          refs[i] = {rows_.RowAt(rows_.Insert(positions[i])), true};
+        if (slots_[i] != RowStore::kNoSlot) continue;
+        slots_[i] = rows_.Insert(positions[i]);
+        if (slots_[i] < removed_.size()) removed_[slots_[i]] = false;
+        refs[i] = {rows_.RowAt(slots_[i]), true};
       }
     }
+    std::copy_n(slots_.begin(), slots.size(), slots.begin());
     counters_.hits += n - absent;
     counters_.absent += absent;
     return absl::OkStatus();
@@ -47,10 +51,17 @@ class DramTable final : public RowTable {
 
   void Release() override {}
 
+  // Rows never leave DRAM.
+  size_t Pin(std::span<const RowSlot> slots) override { return slots.size(); }
+  void Unpin(std::span<const Position>, std::span<const RowSlot>) override {}
+
   absl::Status Erase(std::span<const Position> positions) override {
-    if (absl::Status s = Locate(positions); !s.ok()) return s;
+    if (absl::Status s = Locate(positions, {}); !s.ok()) return s;
     for (size_t i = 0; i < positions.size(); ++i) {
-      if (slots_[i] != RowStore::kNoSlot) rows_.Remove(slots_[i]);
+      if (slots_[i] == RowStore::kNoSlot) continue;
+      rows_.Remove(slots_[i]);
+      if (removed_.size() <= slots_[i]) removed_.resize(rows_.slot_bound());
+      removed_[slots_[i]] = true;
     }
     return absl::OkStatus();
   }
@@ -73,10 +84,16 @@ class DramTable final : public RowTable {
   }
 
  private:
-  absl::Status Locate(std::span<const Position> positions) {
+  absl::Status Locate(std::span<const Position> positions, std::span<const RowSlot> hints) {
     if (absl::Status s = CheckBatch(positions, first_, last_, max_batch()); !s.ok()) return s;
     if (slots_.size() < positions.size()) slots_.resize(positions.size());
-    rows_.Find(positions, slots_);
+    if (hints.empty()) {
+      rows_.Find(positions, slots_);
+      return absl::OkStatus();
+    }
+    std::copy(hints.begin(), hints.end(), slots_.begin());
+    rows_.Find(positions, slots_,
+               [this](uint32_t slot) { return slot >= removed_.size() || !removed_[slot]; });
     return absl::OkStatus();
   }
 
@@ -84,6 +101,9 @@ class DramTable final : public RowTable {
   const size_t row_bytes_;
   RowStore rows_;
   std::vector<uint32_t> slots_;  // of the batch at hand
+  // Freed slots that hold no row again, by slot; empty until a row is erased. One bit a slot,
+  // beside the limit.
+  std::vector<bool> removed_;
   TableCounters counters_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/optimizer_of.h"
+
 namespace strata::storage {
 namespace {
 
@@ -23,27 +25,6 @@ ops::InitializerConfig Config(const InitializerSpec& spec) {
   return config;
 }
 
-ops::OptimizerConfig Config(const OptimizerSpec& spec) {
-  ops::OptimizerConfig config;
-  switch (spec.type) {
-    case OptimizerType::kSgd:
-      config.kind = ops::OptimizerKind::kSgd;
-      break;
-    case OptimizerType::kAdagrad:
-      config.kind = ops::OptimizerKind::kAdagrad;
-      break;
-    case OptimizerType::kAdam:
-      config.kind = ops::OptimizerKind::kAdam;
-      break;
-  }
-  config.learning_rate = spec.learning_rate;
-  config.epsilon = spec.epsilon;
-  config.initial_accumulator = spec.initial_accumulator;
-  config.beta1 = spec.beta1;
-  config.beta2 = spec.beta2;
-  return config;
-}
-
 // The tensor's own initializer; its elements are numbered from the tensor's start, under the key of
 // its first row. Padding, and positions of no tensor, are zero.
 void DenseWeights(const TableSpec& spec, uint32_t dim, uint64_t seed, Position position,
@@ -61,6 +42,23 @@ void DenseWeights(const TableSpec& spec, uint32_t dim, uint64_t seed, Position p
                   static_cast<uint32_t>(start), count, out);
 }
 
+// Whether updating a and b, neighbours in this order, is the same as updating each.
+bool OneRun(const SegmentSpec& a, const SegmentSpec& b) {
+  if (!(a.optimizer == b.optimizer) || a.optimizer.clip_norm != 0) return false;
+  switch (a.optimizer.type) {
+    case OptimizerType::kSgd:
+    case OptimizerType::kMomentum:
+    case OptimizerType::kAdagrad:
+    case OptimizerType::kAdd:
+      return true;
+    case OptimizerType::kAdam:  // two arrays a segment
+    case OptimizerType::kFtrl:
+    case OptimizerType::kRowwiseAdagrad:  // one number a segment
+      return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 RowLayout RowLayout::For(const TableSpec& spec) {
@@ -73,10 +71,16 @@ RowLayout RowLayout::For(const TableSpec& spec) {
     place.weight_offset = weight;
     place.state_offset = layout.dim + layout.state_floats;
     place.initializer = Config(segment.initializer);
-    place.optimizer = Config(segment.optimizer);
+    place.optimizer = ops::OptimizerOf(segment.optimizer);
     place.state_floats = ops::StateFloats(place.optimizer.kind, segment.dim);
     weight += place.dim;
     layout.state_floats += place.state_floats;
+    if (!layout.runs.empty() && OneRun((&segment)[-1], segment)) {
+      layout.runs.back().dim += place.dim;
+      layout.runs.back().state_floats += place.state_floats;
+    } else {
+      layout.runs.push_back(place);
+    }
     layout.segments.push_back(place);
   }
   return layout;

@@ -31,6 +31,10 @@ struct RowLayout {
   uint32_t dim = 0;           // weights, floats
   uint32_t state_floats = 0;  // optimizer state, floats
   std::vector<SegmentLayout> segments;
+  // What is updated, and refused, as one: neighbours with the same optimizer become one run where
+  // that changes no bit of a finite update (element-wise rules whose state lies element by
+  // element).
+  std::vector<SegmentLayout> runs;
 
   static RowLayout For(const TableSpec& spec);
 

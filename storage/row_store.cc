@@ -13,7 +13,6 @@ namespace {
 
 constexpr uint64_t kLoadNumerator = 4;  // load .8 = 9.6 of 12 entries
 constexpr uint64_t kLoadDenominator = 5;
-constexpr uint64_t kMaxSlots = ~0u - 1;
 constexpr uint64_t kSlabBytes = uint64_t{32} << 20;
 constexpr uint64_t kGrowthNumerator = 3;  // x 1.5
 constexpr uint64_t kGrowthDenominator = 2;
@@ -29,6 +28,10 @@ uint8_t TagOf(uint64_t hash) {
   const uint8_t tag = static_cast<uint8_t>(hash);
   return tag == 0 ? 1 : tag;  // 0 says "free"
 }
+
+// Four more bits of the hash, in the high bits of an entry's slot number: an entry whose tag and
+// mark fit is another position's once in 400 lookups, and each such row costs a cache miss.
+uint32_t MarkOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 8) << RowStore::kSlotBits; }
 
 // Bit i: tags[i] == tag, for the 12 entries of a bucket. Reads the 4 bytes behind the tags too.
 uint32_t MatchTags(const uint8_t* tags, uint8_t tag) {
@@ -81,6 +84,29 @@ uint64_t RowStore::bytes() const {
   return size_ * (stride_ + options_.extra_bytes) + bucket_count_ * sizeof(Bucket);
 }
 
+template <Spread kSpread>
+uint64_t RowStore::HashIn(Position position) {
+  return kSpread == Spread::kUniform ? position.value : Mix64(position.value);
+}
+
+template <Spread kSpread>
+uint64_t RowStore::HomeIn(Position position) const {
+  const uint64_t place = kSpread == Spread::kUniform
+                             ? (position.value - options_.first.value) << range_shift_
+                             : Mix64(position.value);
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(place) * scale_) >> 64);
+}
+
+uint64_t RowStore::HashOf(Position position) const {
+  return spread_ == Spread::kUniform ? HashIn<Spread::kUniform>(position)
+                                     : HashIn<Spread::kClustered>(position);
+}
+
+uint64_t RowStore::HomeOf(Position position) const {
+  return spread_ == Spread::kUniform ? HomeIn<Spread::kUniform>(position)
+                                     : HomeIn<Spread::kClustered>(position);
+}
+
 void RowStore::SetScale() {
   if (spread_ == Spread::kClustered) {
     scale_ = bucket_count_;
@@ -98,14 +124,16 @@ void RowStore::SetScale() {
       static_cast<uint64_t>((static_cast<unsigned __int128>(bucket_count_) << 64) / (one + top));
 }
 
-uint32_t RowStore::FindFrom(uint64_t bucket, uint8_t tag, Position position) const {
+uint32_t RowStore::FindFrom(uint64_t bucket, uint64_t hash, Position position) const {
   const Bucket* all = buckets();
+  const uint8_t tag = TagOf(hash);
+  const uint32_t mark = MarkOf(hash);
   // In a small index rows may have passed every bucket: one round is enough.
   for (uint64_t left = bucket_count_; left > 0; --left) {
     const Bucket& b = all[bucket];
     for (uint32_t match = MatchTags(b.tags, tag); match != 0; match &= match - 1) {
-      const uint32_t slot = b.slots[std::countr_zero(match)];
-      if (PositionAt(slot) == position) return slot;
+      const uint32_t slot = b.entries[std::countr_zero(match)] ^ mark;
+      if (slot <= kMaxSlots && PositionAt(slot) == position) return slot;
     }
     if (b.passed == 0) return kNoSlot;
     if (++bucket == bucket_count_) bucket = 0;
@@ -113,15 +141,20 @@ uint32_t RowStore::FindFrom(uint64_t bucket, uint8_t tag, Position position) con
   return kNoSlot;
 }
 
-// The first slot on the way from `bucket` whose tag fits, among the first kGuessBuckets; kNoSlot if
-// none does. Nearly always the position's own, or none at all, so only index lines are read here.
-uint32_t RowStore::GuessFrom(uint64_t bucket, uint8_t tag) const {
+// The first slot on the way from `bucket` whose tag and mark fit, among the first kGuessBuckets;
+// kNoSlot if none does. Nearly always the position's own, or none at all, so only index lines are
+// read here.
+inline uint32_t RowStore::GuessFrom(uint64_t bucket, uint64_t hash) const {
   constexpr int kGuessBuckets = 3;  // at load .8 one row in ten lies behind its home
   const Bucket* all = buckets();
+  const uint8_t tag = TagOf(hash);
+  const uint32_t mark = MarkOf(hash);
   for (int left = kGuessBuckets; left > 0; --left) {
     const Bucket& b = all[bucket];
-    const uint32_t match = MatchTags(b.tags, tag);
-    if (match != 0) return b.slots[std::countr_zero(match)];
+    for (uint32_t match = MatchTags(b.tags, tag); match != 0; match &= match - 1) {
+      const uint32_t slot = b.entries[std::countr_zero(match)] ^ mark;
+      if (slot <= kMaxSlots) return slot;
+    }
     if (b.passed == 0) return kNoSlot;
     if (++bucket == bucket_count_) bucket = 0;
   }
@@ -131,13 +164,21 @@ uint32_t RowStore::GuessFrom(uint64_t bucket, uint8_t tag) const {
 void RowStore::Find(std::span<const Position> positions, std::span<uint32_t> slots) const {
   if (size_ == 0) {
     std::fill_n(slots.begin(), positions.size(), kNoSlot);
-    return;
+  } else if (spread_ == Spread::kUniform) {
+    FindIn<Spread::kUniform>(positions, slots.data());
+  } else {
+    FindIn<Spread::kClustered>(positions, slots.data());
   }
+}
+
+template <Spread kSpread>
+void RowStore::FindIn(std::span<const Position> positions, uint32_t* slots) const {
   // Three passes per block, so that the cache misses of a block overlap: index lines, then row
   // lines, then the comparison. Rows are fetched into the second-level cache: a chunk of them fits
   // only there anyway.
   constexpr size_t kBlock = 64;
   uint64_t homes[kBlock];
+  const uint8_t* rows[kBlock];
   const size_t row_lines = std::min<size_t>((stride_ + 63) / 64, 4);
   const Bucket* all = buckets();
   for (size_t begin = 0; begin < positions.size(); begin += kBlock) {
@@ -145,18 +186,18 @@ void RowStore::Find(std::span<const Position> positions, std::span<uint32_t> slo
     const Position* const at = &positions[begin];
     uint32_t* const out = &slots[begin];
     for (size_t i = 0; i < n; ++i) {
-      homes[i] = HomeOf(at[i]);
+      homes[i] = HomeIn<kSpread>(at[i]);
       __builtin_prefetch(&all[homes[i]]);
     }
     for (size_t i = 0; i < n; ++i) {
-      out[i] = GuessFrom(homes[i], TagOf(HashOf(at[i])));
+      out[i] = GuessFrom(homes[i], HashIn<kSpread>(at[i]));
       if (out[i] == kNoSlot) continue;
-      const uint8_t* row = SlotAt(out[i]);
+      const uint8_t* row = rows[i] = SlotAt(out[i]);
       for (size_t line = 0; line < row_lines; ++line) __builtin_prefetch(row + 64 * line, 0, 2);
     }
     for (size_t i = 0; i < n; ++i) {
-      if (out[i] != kNoSlot && PositionAt(out[i]) == at[i]) continue;
-      out[i] = FindFrom(homes[i], TagOf(HashOf(at[i])), at[i]);
+      if (out[i] != kNoSlot && std::memcmp(rows[i], &at[i], sizeof(Position)) == 0) continue;
+      out[i] = FindFrom(homes[i], HashIn<kSpread>(at[i]), at[i]);
     }
   }
 }
@@ -164,13 +205,14 @@ void RowStore::Find(std::span<const Position> positions, std::span<uint32_t> slo
 size_t RowStore::Place(Position position, uint32_t slot) {
   Bucket* all = buckets();
   uint64_t bucket = HomeOf(position);
+  const uint64_t hash = HashOf(position);
   for (size_t probes = 0;; ++probes) {
     Bucket& b = all[bucket];
     const uint32_t free = MatchTags(b.tags, 0);
     if (free != 0) {
       const int entry = std::countr_zero(free);
-      b.tags[entry] = TagOf(HashOf(position));
-      b.slots[entry] = slot;
+      b.tags[entry] = TagOf(hash);
+      b.entries[entry] = slot | MarkOf(hash);
       return probes;
     }
     ++b.passed;
@@ -194,12 +236,13 @@ uint32_t RowStore::Insert(Position position) {
 void RowStore::Remove(uint32_t slot) {
   Bucket* all = buckets();
   const Position position = PositionAt(slot);
-  const uint8_t tag = TagOf(HashOf(position));
+  const uint64_t hash = HashOf(position);
+  const uint32_t entry = slot | MarkOf(hash);
   uint64_t bucket = HomeOf(position);
   for (;;) {
     Bucket& b = all[bucket];
-    uint32_t match = MatchTags(b.tags, tag);
-    while (match != 0 && b.slots[std::countr_zero(match)] != slot) match &= match - 1;
+    uint32_t match = MatchTags(b.tags, TagOf(hash));
+    while (match != 0 && b.entries[std::countr_zero(match)] != entry) match &= match - 1;
     if (match != 0) {
       b.tags[std::countr_zero(match)] = 0;
       break;
@@ -259,12 +302,13 @@ absl::Status RowStore::GrowIndex(uint64_t rows) {
     if (b + kAhead < old_count) {
       const Bucket& ahead = from[b + kAhead];
       for (size_t i = 0; i < kBucketEntries; ++i) {
-        if (ahead.tags[i] != 0) __builtin_prefetch(SlotAt(ahead.slots[i]));
+        if (ahead.tags[i] != 0) __builtin_prefetch(SlotAt(ahead.SlotOf(i)));
       }
     }
     for (size_t i = 0; i < kBucketEntries; ++i) {
       if (from[b].tags[i] == 0) continue;
-      longest = std::max(longest, Place(PositionAt(from[b].slots[i]), from[b].slots[i]));
+      const uint32_t slot = from[b].SlotOf(i);
+      longest = std::max(longest, Place(PositionAt(slot), slot));
     }
   }
   if (longest > kMaxProbeBuckets && spread_ == Spread::kUniform) RebuildClustered();

@@ -1,11 +1,11 @@
 // Rows of one size in memory, found by position: an open-addressing index over rows in slabs. The
 // common ground of the DRAM table and of the DRAM tier of the tiered table.
 //
-// Index: buckets of one cache line with 12 entries each (a control byte and a 4-byte slot number),
-// probed linearly from a home bucket. No position is reserved: the control byte says whether an
-// entry is taken. Spread::kUniform: the home bucket rises with the position, so a request that
-// ascends by position sweeps the index in order. Spread::kClustered: it is a hash of the position.
-// A uniform index whose positions turn out to be clustered (a probe of more than
+// Index: buckets of one cache line with 12 entries each (a control byte, 28 bits of slot number and
+// 4 more control bits), probed linearly from a home bucket. No position is reserved: the control
+// byte says whether an entry is taken. Spread::kUniform: the home bucket rises with the position,
+// so a request that ascends by position sweeps the index in order. Spread::kClustered: it is a hash
+// of the position. A uniform index whose positions turn out to be clustered (a probe of more than
 // kMaxProbeBuckets) is rebuilt as a clustered one, once.
 //
 // Bytes, for n rows at load kLoad (9.6 of 12 entries):
@@ -54,6 +54,8 @@ class RowStore {
   static constexpr size_t kBucketEntries = 12;
   static constexpr size_t kMaxProbeBuckets = 64;
   static constexpr uint64_t kPageSlack = 2 * 4096;
+  static constexpr int kSlotBits = 28;
+  static constexpr uint32_t kMaxSlots = (1u << kSlotBits) - 1;  // and slot numbers are below it
 
   static uint64_t BucketsFor(uint64_t rows);
   static uint64_t BytesFor(const RowStoreOptions& options, uint64_t rows);
@@ -72,6 +74,12 @@ class RowStore {
 
   // slots[i] = slot of positions[i], or kNoSlot. Positions strictly ascend.
   void Find(std::span<const Position> positions, std::span<uint32_t> slots) const;
+
+  // The same where slots[i] holds a guess, any number: one that is right is kept without a search.
+  // `in_use(slot)` tells a row's slot from one that was removed; it is asked about slots below
+  // slot_bound().
+  template <typename InUse>
+  void Find(std::span<const Position> positions, std::span<uint32_t> slots, InUse in_use) const;
 
   // Makes room for `rows` more: that many Insert calls cannot fail. RESOURCE_EXHAUSTED names
   // requested and free bytes.
@@ -120,28 +128,29 @@ class RowStore {
 
  private:
   // One cache line. tags[i] == 0: entry i is free. passed: rows that lie further on although their
-  // way from home came through here; 0 ends a search.
+  // way from home came through here; 0 ends a search. entries[i]: kSlotBits of slot number below
+  // four bits of the position's hash.
   struct alignas(64) Bucket {
     uint8_t tags[kBucketEntries];
     uint32_t passed;
-    uint32_t slots[kBucketEntries];
+    uint32_t entries[kBucketEntries];
+    uint32_t SlotOf(size_t i) const { return entries[i] & kMaxSlots; }
   };
   static_assert(sizeof(Bucket) == 64);
 
   uint8_t* SlotAt(uint32_t slot) const {
     return slabs_[uint64_t{slot} >> slab_shift_].data() + (slot & slab_mask_) * stride_;
   }
-  uint64_t HashOf(Position position) const {
-    return spread_ == Spread::kUniform ? position.value : Mix64(position.value);
-  }
-  uint64_t HomeOf(Position position) const {
-    const uint64_t place = spread_ == Spread::kUniform
-                               ? (position.value - options_.first.value) << range_shift_
-                               : Mix64(position.value);
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(place) * scale_) >> 64);
-  }
-  uint32_t GuessFrom(uint64_t bucket, uint8_t tag) const;
-  uint32_t FindFrom(uint64_t bucket, uint8_t tag, Position position) const;
+  uint64_t HashOf(Position position) const;
+  uint64_t HomeOf(Position position) const;
+  template <Spread kSpread>
+  static uint64_t HashIn(Position position);
+  template <Spread kSpread>
+  uint64_t HomeIn(Position position) const;
+  template <Spread kSpread>
+  void FindIn(std::span<const Position> positions, uint32_t* slots) const;
+  uint32_t GuessFrom(uint64_t bucket, uint64_t hash) const;
+  uint32_t FindFrom(uint64_t bucket, uint64_t hash, Position position) const;
   // Buckets from home to where the entry went.
   size_t Place(Position position, uint32_t slot);
   absl::Status GrowIndex(uint64_t rows);
@@ -168,6 +177,31 @@ class RowStore {
   uint32_t free_slot_ = kNoSlot;  // chained through the freed slots' position fields
   size_t size_ = 0;
 };
+
+template <typename InUse>
+void RowStore::Find(std::span<const Position> positions, std::span<uint32_t> slots,
+                    InUse in_use) const {
+  constexpr size_t kAhead = 12;
+  const size_t n = positions.size();
+  std::vector<uint32_t> wrong;  // indices
+  for (size_t i = 0; i < n; ++i) {
+    if (i + kAhead < n && slots[i + kAhead] < next_slot_) {
+      const uint8_t* row = SlotAt(slots[i + kAhead]);
+      __builtin_prefetch(row);
+      __builtin_prefetch(row + stride_ - 1);
+    }
+    const uint32_t slot = slots[i];
+    if (slot >= next_slot_ || !in_use(slot) || PositionAt(slot) != positions[i]) {
+      wrong.push_back(static_cast<uint32_t>(i));
+    }
+  }
+  if (wrong.empty()) return;
+  std::vector<Position> missing(wrong.size());
+  std::vector<uint32_t> found(wrong.size());
+  for (size_t k = 0; k < wrong.size(); ++k) missing[k] = positions[wrong[k]];
+  Find(missing, found);
+  for (size_t k = 0; k < wrong.size(); ++k) slots[wrong[k]] = found[k];
+}
 
 }  // namespace strata::storage
 

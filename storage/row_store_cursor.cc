@@ -44,10 +44,10 @@ void RowStore::Cursor::FillUniform() {
     if (begin + i >= end && all[(at + count - 1) % count].passed == 0) break;
     for (size_t e = 0; e < kBucketEntries; ++e) {
       if (all[at].tags[e] == 0) continue;
-      const Position position = store_.PositionAt(all[at].slots[e]);
+      const Position position = store_.PositionAt(all[at].SlotOf(e));
       if (position < first_ || last_ < position) continue;
       const uint64_t home = store_.HomeOf(position);
-      if (begin <= home && home < end) window_.push_back({position, all[at].slots[e]});
+      if (begin <= home && home < end) window_.push_back({position, all[at].SlotOf(e)});
     }
   }
   next_bucket_ = end;
@@ -61,9 +61,9 @@ void RowStore::Cursor::FillClustered() {
   for (uint64_t b = 0; b < store_.bucket_count_; ++b) {
     for (size_t e = 0; e < kBucketEntries; ++e) {
       if (all[b].tags[e] == 0) continue;
-      const Position position = store_.PositionAt(all[b].slots[e]);
+      const Position position = store_.PositionAt(all[b].SlotOf(e));
       if (position < first_ || last_ < position) continue;
-      window_.push_back({position, all[b].slots[e]});
+      window_.push_back({position, all[b].SlotOf(e)});
       if (window_.size() < 2 * kWindow) continue;
       std::nth_element(window_.begin(), window_.begin() + kWindow, window_.end());
       window_.resize(kWindow);

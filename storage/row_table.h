@@ -24,6 +24,11 @@ struct RowRef {
   bool created = false;    // kUpdate: the caller must fill all of it
 };
 
+// Where a row may lie: a hint that outlives Release, checked wherever it is used, so that any
+// number is harmless.
+using RowSlot = uint32_t;
+inline constexpr RowSlot kNoRow = ~RowSlot{0};
+
 struct TableCounters {
   uint64_t rows = 0;  // that exist, in any tier
   uint64_t dram_rows = 0;
@@ -33,6 +38,7 @@ struct TableCounters {
   uint64_t absent = 0;
   uint64_t evicted = 0;
   uint64_t written_back = 0;
+  uint64_t pinned = 0;  // rows held by Pin
 };
 
 class RowTable {
@@ -46,9 +52,22 @@ class RowTable {
   // answers positions[i] and stays valid until Release. At most one Resolve is open at a time.
   // On error nothing is pinned and nothing was created. RESOURCE_EXHAUSTED names requested and free
   // bytes; DATA_LOSS / UNAVAILABLE come from the tier below, named.
+  // `slots` is empty, or as positions: hints, of which the right ones save a search; on success it
+  // says where the rows are (kNoRow: absent).
   virtual absl::Status Resolve(std::span<const Position> positions, Access access,
-                               std::span<RowRef> refs) = 0;
+                               std::span<RowRef> refs, std::span<RowSlot> slots) = 0;
+  absl::Status Resolve(std::span<const Position> positions, Access access, std::span<RowRef> refs) {
+    return Resolve(positions, access, refs, {});
+  }
   virtual void Release() = 0;
+
+  // Holds rows in DRAM beyond Release, until as many calls of Unpin: those of `slots`, as the open
+  // Resolve gave them, from the first on. Pins hold at most half of a tier's rows: when they do,
+  // the rest is not pinned. Returns how many of `slots` were gone through. A pinned row can still
+  // be erased, which ends its pins.
+  virtual size_t Pin(std::span<const RowSlot> slots) = 0;
+  // Ends one pin of each row that still lies where it did. REQUIRES: they went through Pin.
+  virtual void Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) = 0;
 
   // Removes rows (those that exist); nothing may be pinned.
   virtual absl::Status Erase(std::span<const Position> positions) = 0;

@@ -27,7 +27,9 @@ enum : uint8_t {
   kDirty = 1,   // differs from below, or is not there
   kBelow = 2,   // the tier below holds a version of it
   kPinned = 4,  // of the open Resolve
+  kOnePin = 8,  // the bits from here on count the pins of Pin
 };
+constexpr uint8_t kPins = 0xff & ~(kOnePin - 1);
 
 constexpr size_t kFlushRows = 1 << 16;
 
@@ -46,22 +48,24 @@ class TieredTable final : public RowTable {
   }
 
   size_t max_batch() const override { return rows_.capacity() / 2; }
-  absl::Status Resolve(std::span<const Position> positions, Access access,
-                       std::span<RowRef> refs) override;
+  absl::Status Resolve(std::span<const Position> positions, Access access, std::span<RowRef> refs,
+                       std::span<RowSlot> slots) override;
   void Release() override;
+  size_t Pin(std::span<const RowSlot> slots) override;
+  void Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) override;
   absl::Status Erase(std::span<const Position> positions) override;
   absl::Status Scan(Position first, Position last, const Visitor& visit) override;
   absl::Status Flush() override;
   TableCounters counters() const override;
 
  private:
-  absl::Status Locate(std::span<const Position> positions);
+  absl::Status Locate(std::span<const Position> positions, std::span<const RowSlot> hints);
   absl::Status Promote(std::span<const Position> positions);
   absl::Status Create(std::span<const Position> positions, std::span<RowRef> refs);
   absl::Status MakeRoom(size_t rows);
   absl::Status WriteBack(std::vector<uint32_t>& slots);
   void Drop(uint32_t slot);
-  void Pin(uint32_t slot);
+  void Hold(uint32_t slot);
   std::unique_ptr<TierCursor> NewCursor(Position first, Position last) const {
     return options_.below->NewCursor(options_.table, first, last, options_.row_bytes);
   }
@@ -72,22 +76,29 @@ class TieredTable final : public RowTable {
   std::unique_ptr<EvictionPolicy> policy_;
   uint64_t below_rows_ = 0;  // rows with a version below
   uint64_t only_dram_ = 0;   // rows without
-  // Of the call at hand: slots of the batch; slots pinned.
+  // Of the call at hand: slots of the batch; slots held until Release.
   std::vector<uint32_t> slots_;
   std::vector<uint32_t> pinned_;
+  uint64_t pinned_rows_ = 0;  // with pins of Pin; <= capacity / 2
   TableCounters counters_;
 };
 
-absl::Status TieredTable::Locate(std::span<const Position> positions) {
+absl::Status TieredTable::Locate(std::span<const Position> positions,
+                                 std::span<const RowSlot> hints) {
   if (absl::Status s = CheckBatch(positions, options_.first, options_.last, max_batch()); !s.ok()) {
     return s;
   }
   slots_.resize(positions.size());
-  rows_.Find(positions, slots_);
+  if (hints.empty()) {
+    rows_.Find(positions, slots_);
+  } else {
+    std::copy(hints.begin(), hints.end(), slots_.begin());
+    rows_.Find(positions, slots_, [this](uint32_t slot) { return flags_[slot] != 0; });
+  }
   return absl::OkStatus();
 }
 
-void TieredTable::Pin(uint32_t slot) {
+void TieredTable::Hold(uint32_t slot) {
   flags_[slot] |= kPinned;
   pinned_.push_back(slot);
 }
@@ -97,14 +108,38 @@ void TieredTable::Release() {
   pinned_.clear();
 }
 
-// 1. pin what is in DRAM  2. move up what is below (Promote)  3. create what is nowhere (Create),
+// At most half of the rows, so that a batch of the other half always finds room.
+size_t TieredTable::Pin(std::span<const RowSlot> slots) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i] == kNoRow) continue;
+    uint8_t& flags = flags_[slots[i]];
+    const bool first = (flags & kPins) == 0;
+    if ((first && pinned_rows_ >= rows_.capacity() / 2) || (flags & kPins) == kPins) return i;
+    flags = static_cast<uint8_t>(flags + kOnePin);
+    pinned_rows_ += first;
+  }
+  return slots.size();
+}
+
+void TieredTable::Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    // A row that was erased and made again elsewhere, or here, has no pin of before.
+    if (slots[i] >= rows_.slot_bound() || (flags_[slots[i]] & kPins) == 0) continue;
+    if (rows_.PositionAt(slots[i]) != positions[i]) continue;
+    uint8_t& flags = flags_[slots[i]];
+    flags = static_cast<uint8_t>(flags - kOnePin);
+    pinned_rows_ -= (flags & kPins) == 0;
+  }
+}
+
+// 1. hold what is in DRAM  2. move up what is below (Promote)  3. create what is nowhere (Create),
 // last, since only then nothing can fail any more  4. answer.
 absl::Status TieredTable::Resolve(std::span<const Position> positions, Access access,
-                                  std::span<RowRef> refs) {
-  if (absl::Status s = Locate(positions); !s.ok()) return s;
+                                  std::span<RowRef> refs, std::span<RowSlot> slots) {
+  if (absl::Status s = Locate(positions, slots); !s.ok()) return s;
   for (uint32_t slot : slots_) {
     if (slot == RowStore::kNoSlot) continue;
-    Pin(slot);
+    Hold(slot);
     policy_->OnHit(slot);
   }
   counters_.hits += pinned_.size();
@@ -123,6 +158,7 @@ absl::Status TieredTable::Resolve(std::span<const Position> positions, Access ac
     refs[i].row = rows_.RowAt(slots_[i]);
     if (access == Access::kUpdate) flags_[slots_[i]] |= kDirty;
   }
+  std::copy_n(slots_.begin(), slots.size(), slots.begin());
   return absl::OkStatus();
 }
 
@@ -158,7 +194,7 @@ absl::Status TieredTable::Promote(std::span<const Position> positions) {
       std::memcpy(rows_.RowAt(slot), bytes.data() + offset, options_.row_bytes);
       flags_[slot] = kBelow;
       policy_->OnInsert(slot);
-      Pin(slot);
+      Hold(slot);
       slots_[at] = slot;
     }
     counters_.ssd_reads += found.size();
@@ -175,7 +211,7 @@ absl::Status TieredTable::Create(std::span<const Position> positions, std::span<
     slots_[i] = rows_.Insert(positions[i]);
     flags_[slots_[i]] = kDirty;
     policy_->OnInsert(slots_[i]);
-    Pin(slots_[i]);
+    Hold(slots_[i]);
     refs[i].created = true;
   }
   only_dram_ += absent;
@@ -192,7 +228,7 @@ absl::Status TieredTable::MakeRoom(size_t rows) {
     const size_t want = std::max<size_t>(must, rows_.capacity() / 16);
     std::vector<uint32_t> victims;
     policy_->Choose(
-        want, [this](uint32_t slot) { return (flags_[slot] & kPinned) == 0; }, victims);
+        want, [this](uint32_t slot) { return (flags_[slot] & (kPinned | kPins)) == 0; }, victims);
     std::vector<uint32_t> dirty;
     for (uint32_t slot : victims) {
       if (flags_[slot] & kDirty) dirty.push_back(slot);
@@ -232,13 +268,14 @@ absl::Status TieredTable::WriteBack(std::vector<uint32_t>& slots) {
 
 void TieredTable::Drop(uint32_t slot) {
   policy_->OnRemove(slot);
+  pinned_rows_ -= (flags_[slot] & kPins) != 0;
   flags_[slot] = 0;
   rows_.Remove(slot);
 }
 
 // The tier below first: if that fails, every row is still there.
 absl::Status TieredTable::Erase(std::span<const Position> positions) {
-  if (absl::Status s = Locate(positions); !s.ok()) return s;
+  if (absl::Status s = Locate(positions, {}); !s.ok()) return s;
   std::vector<Position> below, unknown;
   for (size_t i = 0; i < positions.size(); ++i) {
     if (slots_[i] == RowStore::kNoSlot) {
@@ -303,6 +340,7 @@ TableCounters TieredTable::counters() const {
   counters.rows = below_rows_ + only_dram_;
   counters.dram_rows = rows_.size();
   counters.dram_bytes = rows_.bytes();
+  counters.pinned = pinned_rows_;
   return counters;
 }
 

@@ -7,10 +7,11 @@
 // the call may be repeated.
 //
 // Bytes: CapacityFor(limit) rows fit (row_store.h's formula, extra_bytes = 1 +
-// EvictionBytesPerSlot). max_batch() = capacity / 2, so that a batch and the rows that leave for it
-// never compete. Least limit admitted: MinimumDramBytes, which is that of kMinimumRows rows.
-// Beside the limit a call needs lists of at most max(capacity / 2, 65536) * 28 bytes, 256 KiB (or
-// 16 rows) of rows just read, and the tier's own buffers (rocks_tier.h).
+// EvictionBytesPerSlot). max_batch() = capacity / 2 and Pin holds at most capacity / 2 rows (each
+// 31 times at most), so that there is always room for a batch. Least limit admitted:
+// MinimumDramBytes, which is that of kMinimumRows rows. Beside the limit a call needs lists of at
+// most max(capacity / 2, 65536) * 28 bytes, 256 KiB (or 16 rows) of rows just read, and the tier's
+// own buffers (rocks_tier.h).
 #ifndef STRATA_STORAGE_TIERED_TABLE_H_
 #define STRATA_STORAGE_TIERED_TABLE_H_
 

@@ -11,11 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "worker/batch_step.h"
-#include "worker/gradient.h"
-#include "worker/models/models.h"
-#include "worker/parameter_client.h"
-#include "worker/router.h"
+#include "proto/core/job_plan.h"
+#include "worker/lane_work.h"
 
 namespace strata {
 namespace {
@@ -111,17 +108,6 @@ class Trainer : public AsyncTrainer {
     std::thread thread;
   };
 
-  // What a lane's thread computes with; owned by that thread.
-  struct Bench {
-    std::unique_ptr<Model> model;
-    std::unique_ptr<ops::Parallel> parallel;
-    Router router;
-    Batch batch;
-    RoutedKeys routed;
-    ParameterBlock weights;
-    std::unique_ptr<BatchStep> step;
-  };
-
   Lane& LaneOf(uint32_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     auto& lane = lanes_[number];
     if (lane == nullptr) {
@@ -149,20 +135,20 @@ class Trainer : public AsyncTrainer {
   }
 
   void LaneLoop(Lane& lane) {
-    ParameterClientOptions client_options;
-    client_options.exchange = o_.exchange;
-    client_options.links = o_.links;
-    client_options.header = {o_.plan->job, o_.session, o_.plan->generation,
-                             o_.plan->shards.epoch()};
-    client_options.cancelled = &lane.cancelled;
-    ParameterClient client(client_options);
-    Bench bench;
-    auto model = MakeModel(o_.plan->tables);
-    if (!model.ok()) return Fail(model.status());
-    bench.model = *std::move(model);
-    bench.parallel = ops::MakeParallel(std::max(1u, o_.threads));
-    bench.step =
-        std::make_unique<BatchStep>(o_.exchange, bench.model.get(), bench.parallel.get(), o_.stats);
+    LaneWorkOptions options;
+    options.plan = o_.plan;
+    options.exchange = o_.exchange;
+    options.links = o_.links;
+    options.source = o_.source;
+    options.stats = o_.stats;
+    options.slots = &slots_;
+    options.cancelled = &lane.cancelled;
+    options.session = o_.session;
+    options.lane = LaneId(lane.number);
+    options.threads = o_.threads;
+    auto made = LaneWork::Make(options);
+    if (!made.ok()) return Fail(made.status());
+    LaneWork& work = **made;
     while (true) {
       TaskAssignment task;
       task.set_task(kNoTask);
@@ -183,8 +169,8 @@ class Trainer : public AsyncTrainer {
           lane.cancelled = false;
         }
       }
-      absl::Status s = marks ? MarkCut(lane, client, task.task(), task.first_window())
-                             : RunTask(lane, client, bench, task);
+      absl::Status s =
+          marks ? MarkCut(lane, work, task.task(), task.first_window()) : RunTask(lane, work, task);
       absl::MutexLock lock(&mu_);
       lane.running = false;
       if (absl::IsCancelled(s)) {
@@ -200,29 +186,40 @@ class Trainer : public AsyncTrainer {
     if (failure_.ok()) failure_ = status;
   }
 
-  absl::Status RunTask(Lane& lane, ParameterClient& client, Bench& bench,
-                       const TaskAssignment& task) {
-    const uint64_t windows = o_.windows_of(TaskId(task.task()));
-    for (uint64_t w = task.first_window(); w < windows; ++w) {
-      if (absl::Status s = MarkCut(lane, client, task.task(), w); !s.ok()) return s;
-      if (absl::Status s = RunWindow(lane, client, bench, task.task(), w); !s.ok()) return s;
-      if (lane.number != 0) continue;
-      if (absl::Status s = Boundary(); !s.ok()) return s;
+  absl::Status RunTask(Lane& lane, LaneWork& work, const TaskAssignment& task) {
+    const uint64_t batches = o_.batches_of(TaskId(task.task()));
+    const uint64_t windows = WindowsOfTask(o_.plan->spec.training(), batches);
+    if (task.first_window() < windows) {
+      if (absl::Status s = MarkCut(lane, work, task.task(), task.first_window()); !s.ok()) return s;
     }
+    LaneWork::Task todo;
+    todo.id = TaskId(task.task());
+    todo.batches = batches;
+    todo.first_window = task.first_window();
+    todo.cut = [this, &lane] {
+      absl::MutexLock lock(&mu_);
+      return lane.marked;
+    };
+    todo.window_done = [&](uint64_t next) -> absl::Status {
+      o_.stats->OnStep(pushed_.fetch_add(1) + 1, absl::Now());
+      if (lane.number == 0) {
+        if (absl::Status s = Boundary(); !s.ok()) return s;
+      }
+      return next < windows ? MarkCut(lane, work, task.task(), next) : absl::OkStatus();
+    };
+    if (absl::Status s = work.Run(todo); !s.ok()) return s;
     o_.stats->OnDoneTask(task.task());
     return absl::OkStatus();
   }
 
-  absl::Status MarkCut(Lane& lane, ParameterClient& client, uint64_t task, uint64_t window) {
+  absl::Status MarkCut(Lane& lane, LaneWork& work, uint64_t task, uint64_t window) {
     uint64_t cut;
     {
       absl::MutexLock lock(&mu_);
       if (!MustMark(lane)) return absl::OkStatus();
       cut = cut_;
     }
-    if (absl::Status s = client.Mark(LaneId(lane.number), cut, TaskId(task), window); !s.ok()) {
-      return s;
-    }
+    if (absl::Status s = work.Mark(cut, TaskId(task), window); !s.ok()) return s;
     absl::MutexLock lock(&mu_);
     lane.marked = std::max(lane.marked, cut);
     uint64_t all = cut;
@@ -247,46 +244,8 @@ class Trainer : public AsyncTrainer {
     return absl::OkStatus();
   }
 
-  absl::Status RunWindow(Lane& lane, ParameterClient& client, Bench& bench, uint64_t task,
-                         uint64_t window) {
-    if (absl::Status s = o_.source->ReadWindow(TaskId(task), window, &bench.batch); !s.ok()) {
-      return s;
-    }
-    bench.router.Route(o_.plan->tables.tables[0], bench.batch.keys, &bench.routed);
-    const KeyList keys{bench.routed.keys, bench.routed.positions};
-    if (bench.batch.size > 0) {
-      if (absl::Status s = client.Pull(Step(0), keys, &bench.weights); !s.ok()) return s;
-    }
-    std::shared_ptr<const Gradient> gradient = Compute(bench);
-    wire::PushFields fields;
-    fields.task = TaskId(task);
-    fields.window = window;
-    fields.lane = LaneId(lane.number);
-    {
-      absl::MutexLock lock(&mu_);
-      fields.cut = lane.marked;
-    }
-    if (absl::Status s = client.Push(fields, std::move(gradient)); !s.ok()) return s;
-    o_.stats->OnStep(pushed_.fetch_add(1) + 1, absl::Now());
-    return absl::OkStatus();
-  }
-
-  // At most `concurrent_lanes` lanes compute at a time: more would only share the cores.
-  std::shared_ptr<const Gradient> Compute(Bench& bench) {
-    {
-      absl::MutexLock lock(&compute_mu_);
-      const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(compute_mu_) { return slots_ > 0; };
-      compute_mu_.Await(absl::Condition(&free));
-      --slots_;
-    }
-    auto gradient = bench.step->Run(bench.batch, bench.routed, bench.weights.rows.data(),
-                                    bench.weights.dense.data());
-    absl::MutexLock lock(&compute_mu_);
-    ++slots_;
-    return gradient;
-  }
-
   const AsyncTrainerOptions o_;
+  ComputeSlots slots_;
   absl::Mutex mu_;
   std::map<uint32_t, std::unique_ptr<Lane>> lanes_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, uint32_t> seen_ ABSL_GUARDED_BY(mu_);  // assigned task -> its lane
@@ -295,8 +254,6 @@ class Trainer : public AsyncTrainer {
   bool all_done_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
-  absl::Mutex compute_mu_;
-  uint32_t slots_ ABSL_GUARDED_BY(compute_mu_);
   std::atomic<uint64_t> pushed_{0};
   absl::Mutex boundary_mu_;
   uint64_t windows_ ABSL_GUARDED_BY(boundary_mu_);

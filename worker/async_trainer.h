@@ -1,4 +1,5 @@
-// Asynchronous training: each lane takes tasks, and every window of a task is pull, compute, push.
+// Asynchronous training (async, downpour, easgd): lanes take tasks and work on them at their own
+// pace.
 #ifndef STRATA_WORKER_ASYNC_TRAINER_H_
 #define STRATA_WORKER_ASYNC_TRAINER_H_
 
@@ -8,14 +9,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/parallel.h"
 #include "proto/core/ids.h"
 #include "proto/strata/control.pb.h"
 #include "worker/boundary.h"
 #include "worker/data/batch_source.h"
 #include "worker/exchange.h"
-#include "worker/model.h"
-#include "worker/parameter_client.h"
+#include "worker/server_links.h"
 #include "worker/training_plan.h"
 #include "worker/training_stats.h"
 
@@ -31,8 +30,8 @@ struct AsyncTrainerOptions {
   SessionId session;
   // Threads of each lane's computation.
   uint32_t threads = 1;
-  // Windows of a task, from its lines.
-  std::function<uint64_t(TaskId)> windows_of;
+  // Batches of a task, from its lines.
+  std::function<uint64_t(TaskId)> batches_of;
   // Called after windows of lane 0, and once at the end, where this worker hosts lane 0.
   StepBoundary* boundary = nullptr;
   // Windows of all epochs, at least 1; and those behind the last evaluation before this generation.

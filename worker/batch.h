@@ -7,8 +7,7 @@
 
 namespace strata {
 
-// A minibatch of one lane. Features of an example stand in field order; for formats with named
-// fields (criteo, csv) the ordinal of a feature within its example is its field.
+// A minibatch of one lane. Features of an example stand in field order.
 struct Batch {
   uint32_t size = 0;              // examples
   uint32_t numeric = 0;           // numeric inputs of each example
@@ -17,7 +16,12 @@ struct Batch {
   std::vector<uint32_t> offsets;  // (size + 1): example i has features offsets[i] .. offsets[i+1]-1
   std::vector<uint64_t> keys;     // (offsets[size])
   std::vector<float> values;      // (offsets[size]), or empty when every value is 1
-  uint64_t bad_lines = 0;         // lines of this batch that were skipped
+  // (offsets[size]): field of each feature, ascending within an example, below the index's count of
+  // fields; or empty when the ordinal of a feature within its example is its field. The features of
+  // one field are pooled to one embedding, the sum of value times row (mean pooling comes as values
+  // of 1 / count), before a model looks at it.
+  std::vector<uint32_t> fields;
+  uint64_t bad_lines = 0;  // lines of this batch that were skipped
 
   void Clear() {
     size = numeric = 0;
@@ -27,6 +31,7 @@ struct Batch {
     offsets.assign(1, 0);
     keys.clear();
     values.clear();
+    fields.clear();
   }
 };
 

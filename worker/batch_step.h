@@ -10,6 +10,7 @@
 #include "worker/exchange.h"
 #include "worker/gradient.h"
 #include "worker/model.h"
+#include "worker/stage_times.h"
 #include "worker/training_stats.h"
 
 namespace strata {
@@ -22,8 +23,9 @@ class BatchStep {
 
   // rows: (distinct keys, row dim), dense: (dense rows, dense row dim). Counts examples, loss and
   // bad lines. A batch without examples gives a gradient without rows: it adds nothing to any sum.
+  // `clock` is that of the calling thread: the time goes to the passes.
   std::shared_ptr<const Gradient> Run(const Batch& batch, const RoutedKeys& routed,
-                                      const float* rows, const float* dense);
+                                      const float* rows, const float* dense, StageClock* clock);
 
  private:
   const Exchange* const exchange_;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -14,8 +12,11 @@
 #include "worker/cohort.h"
 #include "worker/gradient.h"
 #include "worker/lane_driver.h"
+#include "worker/lane_sums.h"
 #include "worker/mailbox.h"
 #include "worker/retry_policy.h"
+#include "worker/stage_times.h"
+#include "worker/ticket_ledger.h"
 
 namespace strata {
 namespace {
@@ -30,6 +31,7 @@ class Trainer : public BspTrainer {
         mailbox_(std::make_shared<Mailbox>()),
         driver_(o_.links->servers(), o_.plan->last_step),
         servers_(o_.links->servers()),
+        gradients_(&o_.plan->tables.tables[0]),
         batch_step_(o_.exchange, o_.model, o_.parallel, o_.stats) {}
 
   absl::Status Run() override {
@@ -42,8 +44,11 @@ class Trainer : public BspTrainer {
       if (finished_) return absl::OkStatus();
       if (progressed_) {
         progressed_ = false;
+        mailbox_->WaitAndRun(absl::ZeroDuration());  // the tickets of what was announced
+        if (!failure_.ok()) return failure_;
         continue;
       }
+      const InStage pull(&clock_, Stage::kPull);  // nearly always its reply is what is waited for
       mailbox_->WaitAndRun(RunDeferred());
       if (!failure_.ok()) return failure_;
     }
@@ -71,7 +76,6 @@ class Trainer : public BspTrainer {
     absl::Time not_before = absl::InfinitePast();
     std::vector<Action> deferred;
   };
-
   wire::Header header() const {
     return {o_.plan->job, o_.session, o_.plan->generation, o_.plan->shards.epoch()};
   }
@@ -166,6 +170,13 @@ class Trainer : public BspTrainer {
     Fail(index);
   }
 
+  // A pull or push failed; it goes again with keys. One whose ticket was stale goes at once.
+  void OnBroken(const Action& action, const absl::Status& status) {
+    driver_.OnBroken(action.ticket);
+    tickets_.Broken(action.server);
+    if (!wire::IsTicketError(status)) OnError(action.server, status);
+  }
+
   // Executes what waited for its server; returns how long until the next is due.
   absl::Duration RunDeferred() {
     absl::Duration wait = absl::Milliseconds(200);
@@ -210,15 +221,14 @@ class Trainer : public BspTrainer {
         progressed_ = true;
         return Compute(action);
       case Kind::kDrop:
-        gradients_.erase(action.step);
-        sums_.erase(action.step);
-        cohorts_.erase(cohorts_.begin(), cohorts_.lower_bound(driver_.step()));
+        gradients_.Drop(action.step);
+        cohorts_.DropBelow(driver_.step());
+        tickets_.DropBelow(action.step.Next());
         return absl::OkStatus();
-      case Kind::kDone: {
+      case Kind::kDone:
         finished_ = true;
         if (hosts_lane_0()) return o_.boundary->OnBoundary(o_.plan->last_step, true).status();
-        return absl::OkStatus();
-      }
+        break;
     }
     return absl::OkStatus();
   }
@@ -228,42 +238,32 @@ class Trainer : public BspTrainer {
     return !lanes.empty() && lanes.front() == 0;
   }
 
-  absl::StatusOr<std::shared_ptr<CohortData>> Cohort(Step step,
-                                                     const std::vector<uint32_t>& lanes) {
-    auto it = cohorts_.find(step);
-    if (it != cohorts_.end() && it->second->lanes == lanes) return it->second;
-    auto data = PrepareCohort(o_.preparer, o_.exchange, step, lanes);
-    if (data.ok()) cohorts_[step] = *data;
-    return data;
-  }
-
   absl::Status Pull(const std::shared_ptr<DataChannel>& channel, const Action& action) {
-    auto data = Cohort(action.step, action.lanes);
+    auto data = cohorts_.Get(action.step, action.lanes);
     if (!data.ok()) return data.status();
+    const InStage pull(&clock_, Stage::kPull);
     const bool weights = !action.lanes.empty();
+    wire::PullExtras extras;
+    extras.codec = o_.plan->pull_codec;
+    extras.ticket = tickets_.ForPull(action.step, action.server, action.lanes);
+    // A ticket is for what is pushed as one node: its keys are those of the pull.
+    extras.want_ticket = !extras.ticket && CoverNodes(action.lanes, o_.plan->lanes).size() == 1;
     auto request = o_.exchange->EncodePull(action.server, header(), action.step, kWaitMs,
-                                           (*data)->keys(), weights);
+                                           (*data)->keys(), weights, extras);
     if (!request.ok()) return request.status();
     Send(channel, DataMethod::kPull, *std::move(request),
          [this, action, data = *data, weights](absl::StatusOr<Buffer> reply) {
-           if (!reply.ok()) {
-             driver_.OnBroken(action.ticket);
-             OnError(action.server, reply.status());
-             return;
-           }
+           if (!reply.ok()) return OnBroken(action, reply.status());
            OnPulled(action, *data, weights, *reply);
          });
     return absl::OkStatus();
   }
 
   void OnPulled(const Action& action, CohortData& data, bool weights, const Buffer& reply) {
-    auto answer =
-        o_.exchange->DecodePull(action.server, reply.span(), data.keys(), weights, &data.weights);
-    if (!answer.ok()) {
-      driver_.OnBroken(action.ticket);
-      OnError(action.server, answer.status());
-      return;
-    }
+    auto answer = o_.exchange->DecodePull(action.server, reply.span(), data.keys(), weights,
+                                          &data.weights, o_.plan->pull_codec);
+    if (!answer.ok()) return OnBroken(action, answer.status());
+    tickets_.Learn(action.step, action.server, action.lanes, answer->ticket);
     servers_[action.server].retry.OnSuccess();
     const ServerIdentity identity{answer->state.incarnation, answer->state.map_epoch.value};
     switch (answer->outcome) {
@@ -274,21 +274,23 @@ class Trainer : public BspTrainer {
       case wire::PullOutcome::kTooOld:
         return driver_.OnTooOld(action.ticket, identity, answer->state.clock);
       default:
-        driver_.OnBroken(action.ticket);
-        OnError(action.server, absl::DataLossError("unknown outcome of a pull"));
+        OnBroken(action, absl::DataLossError("unknown outcome of a pull"));
     }
   }
 
   absl::Status Push(const std::shared_ptr<DataChannel>& channel, const Action& action) {
+    const InStage push(&clock_, Stage::kPush);
     std::vector<Exchange::Contribution> contributions;
     for (LaneNode node : CoverNodes(action.lanes, o_.plan->lanes)) {
-      contributions.emplace_back(node, NodeSum(action.step, node));
+      contributions.emplace_back(node, gradients_.Sum(action.step, node));
     }
     wire::PushFields fields;
     fields.header = header();
     fields.sequence = Sequence(++sequence_);
     fields.step = action.step;
-    auto parts = o_.exchange->EncodePush(action.server, fields, contributions);
+    auto parts =
+        o_.exchange->EncodePush(action.server, fields, contributions,
+                                tickets_.TakeForPush(action.step, action.server, action.lanes));
     if (!parts.ok()) return parts.status();
     // Accepted when every part is; one that breaks breaks the whole.
     auto missing = std::make_shared<size_t>(parts->size());
@@ -296,11 +298,7 @@ class Trainer : public BspTrainer {
       Send(channel, DataMethod::kPush, std::move(part),
            [this, action, missing](absl::StatusOr<Buffer> reply) {
              auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
-             if (!parsed.ok()) {
-               driver_.OnBroken(action.ticket);
-               OnError(action.server, parsed.status());
-               return;
-             }
+             if (!parsed.ok()) return OnBroken(action, parsed.status());
              servers_[action.server].retry.OnSuccess();
              if (--*missing > 0) return;
              driver_.OnAccepted(action.ticket,
@@ -308,16 +306,6 @@ class Trainer : public BspTrainer {
            });
     }
     return absl::OkStatus();
-  }
-
-  std::shared_ptr<const Gradient> NodeSum(Step step, LaneNode node) {
-    auto& cached = sums_[step];
-    auto it = cached.find(node);
-    if (it != cached.end()) return it->second;
-    auto sum = SumNode(o_.plan->tables.tables[0], node,
-                       [&](uint32_t lane) { return gradients_.at(step).at(lane); });
-    cached[node] = sum;
-    return sum;
   }
 
   absl::Status Compute(const Action& action) {
@@ -331,22 +319,52 @@ class Trainer : public BspTrainer {
         return absl::OkStatus();
       }
     }
-    auto data = Cohort(action.step, action.lanes);
+    auto data = cohorts_.Get(action.step, action.lanes);
     if (!data.ok()) return data.status();
+    Prefetch(action.step.Next(), action.lanes);
     for (size_t i = 0; i < action.lanes.size(); ++i) {
-      gradients_[action.step][action.lanes[i]] = ComputeLane(**data, i);
+      gradients_.Put(action.step, action.lanes[i], ComputeLane(**data, i));
     }
-    sums_.erase(action.step);
-    cohorts_.erase(action.step);
+    const InStage push(&clock_, Stage::kPush);
+    const std::vector<LaneNode> nodes = CoverNodes(action.lanes, o_.plan->lanes);
+    if (nodes.size() == 1 &&
+        gradients_.Sum(action.step, nodes[0])->positions == (*data)->all.positions) {
+      tickets_.SameKeys(action.step, action.lanes);
+    }
+    cohorts_.Drop(action.step);
     o_.stats->OnStep(action.step.value, absl::Now());
     driver_.OnComputed(action.step, action.lanes);
     return absl::OkStatus();
   }
 
+  // Announces the keys of the next step while this one is computed, if its batches are there. What
+  // goes wrong is left to the pull.
+  void Prefetch(Step step, const std::vector<uint32_t>& lanes) {
+    if (!o_.plan->prefetch || step > o_.plan->last_step) return;
+    for (uint32_t lane : lanes) {
+      if (!o_.preparer->Ready(step, lane)) return;
+    }
+    auto data = cohorts_.Get(step, lanes);
+    if (!data.ok()) return;
+    const InStage prefetch(&clock_, Stage::kPrefetch);
+    for (uint32_t s = 0; s < servers_.size(); ++s) {
+      std::shared_ptr<DataChannel> channel = o_.links->Channel(s);
+      if (!servers_[s].open || channel == nullptr) continue;
+      auto request = o_.exchange->EncodePrefetch(s, header(), step, (*data)->keys(), true);
+      if (!request.ok()) continue;
+      Send(channel, DataMethod::kPrefetch, *std::move(request),
+           [this, s, step, lanes, data = *data](absl::StatusOr<Buffer> reply) {
+             if (!reply.ok()) return;
+             auto ticket = o_.exchange->DecodePrefetch(s, reply->span(), data->keys(), true);
+             if (ticket.ok() && step >= driver_.step()) tickets_.Learn(step, s, lanes, *ticket);
+           });
+    }
+  }
+
   std::shared_ptr<const Gradient> ComputeLane(const CohortData& data, size_t i) {
     const PreparedLane& lane = *data.prepared[i];
     const float* rows = data.LaneRows(i, o_.exchange->row_dim(), &lane_rows_);
-    return batch_step_.Run(lane.batch, lane.routed, rows, data.weights.dense.data());
+    return batch_step_.Run(lane.batch, lane.routed, rows, data.weights.dense.data(), &clock_);
   }
 
   const BspTrainerOptions o_;
@@ -357,9 +375,8 @@ class Trainer : public BspTrainer {
   LaneDriver driver_;
   std::vector<Server> servers_;
   std::set<uint32_t> to_host_;
-  std::map<Step, std::shared_ptr<CohortData>> cohorts_;
-  std::map<Step, std::map<uint32_t, std::shared_ptr<const Gradient>>> gradients_;
-  std::map<Step, std::map<LaneNode, std::shared_ptr<const Gradient>>> sums_;
+  LaneSums gradients_;
+  TicketLedger tickets_;
   uint64_t sequence_ = 0;
   Step boundary_done_;
   bool progressed_ = false;
@@ -367,6 +384,8 @@ class Trainer : public BspTrainer {
   absl::Status failure_;
   std::vector<float> lane_rows_;
   BatchStep batch_step_;
+  StageClock clock_{&o_.stats->stages()};
+  Cohorts cohorts_{o_.preparer, o_.exchange, &clock_};
 };
 
 }  // namespace

@@ -18,7 +18,9 @@ const float* CohortData::LaneRows(size_t i, size_t dim, std::vector<float>* scra
 
 absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer,
                                                           const Exchange* exchange, Step step,
-                                                          const std::vector<uint32_t>& lanes) {
+                                                          const std::vector<uint32_t>& lanes,
+                                                          StageClock* clock) {
+  const InStage read(clock, Stage::kRead);
   auto data = std::make_shared<CohortData>();
   data->step = step;
   data->lanes = lanes;
@@ -29,8 +31,18 @@ absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer
     data->prepared.push_back(*std::move(prepared));
     routed.push_back(&data->prepared.back()->routed);
   }
+  const InStage route(clock, Stage::kRoute);
   MergeLanes(routed, &data->all);
   if (!lanes.empty()) exchange->Prepare(data->keys(), &data->weights);
+  return data;
+}
+
+absl::StatusOr<std::shared_ptr<CohortData>> Cohorts::Get(Step step,
+                                                         const std::vector<uint32_t>& lanes) {
+  const auto it = by_step_.find(step);
+  if (it != by_step_.end() && it->second->lanes == lanes) return it->second;
+  auto data = PrepareCohort(preparer_, exchange_, step, lanes, clock_);
+  if (data.ok()) by_step_[step] = *data;
   return data;
 }
 

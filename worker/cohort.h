@@ -3,6 +3,7 @@
 #define STRATA_WORKER_COHORT_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "worker/exchange.h"
 #include "worker/lane_preparer.h"
 #include "worker/router.h"
+#include "worker/stage_times.h"
 
 namespace strata {
 
@@ -28,11 +30,30 @@ struct CohortData {
   const float* LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const;
 };
 
-// Waits for the lanes' batches. Errors are the source's. No lanes: only the step (to await its
-// clock).
+// Waits for the lanes' batches; `clock` is that of the calling thread. Errors are the source's. No
+// lanes: only the step (to await its clock).
 absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer,
                                                           const Exchange* exchange, Step step,
-                                                          const std::vector<uint32_t>& lanes);
+                                                          const std::vector<uint32_t>& lanes,
+                                                          StageClock* clock);
+
+// The cohorts that a trainer is at, by step. One thread, whose clock is given.
+class Cohorts {
+ public:
+  Cohorts(LanePreparer* preparer, const Exchange* exchange, StageClock* clock)
+      : preparer_(preparer), exchange_(exchange), clock_(clock) {}
+
+  // That of exactly these lanes, prepared if it is not here.
+  absl::StatusOr<std::shared_ptr<CohortData>> Get(Step step, const std::vector<uint32_t>& lanes);
+  void Drop(Step step) { by_step_.erase(step); }
+  void DropBelow(Step step) { by_step_.erase(by_step_.begin(), by_step_.lower_bound(step)); }
+
+ private:
+  LanePreparer* const preparer_;
+  const Exchange* const exchange_;
+  StageClock* const clock_;
+  std::map<Step, std::shared_ptr<CohortData>> by_step_;
+};
 
 }  // namespace strata
 

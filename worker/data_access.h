@@ -11,6 +11,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/batch_source.h"
+#include "worker/data/text_files.h"
 
 namespace strata {
 
@@ -27,8 +28,10 @@ class DataAccess {
                                                             const InputIndex& index,
                                                             const DataShape& shape) = 0;
 
-  // Files; lives for the whole process.
+  // Files; lives for the whole process. A name of "-" is an error there.
   static DataAccess* Files();
+  // Files, with a place for decompressed copies and a file that "-" stands for.
+  static std::unique_ptr<DataAccess> MakeFiles(TextFiles::Options options);
 };
 
 }  // namespace strata

@@ -1,9 +1,7 @@
 #include "worker/evaluation_boundary.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "worker/line_file.h"
 
 namespace strata {
 namespace {
@@ -25,19 +24,13 @@ class Boundary : public EvaluationBoundary {
     if (every == 0) return;
     for (const EvaluationResult& e : o_.history) passed_ = std::max(passed_, e.step() / every);
   }
-  ~Boundary() override {
-    if (metrics_ != nullptr) std::fclose(metrics_);
-  }
-
   absl::Status OpenMetrics() {
     const std::string& path = o_.spec.output().metrics();
     if (path.empty()) return absl::OkStatus();
-    metrics_ = std::fopen(path.c_str(), "a");
-    if (metrics_ == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("spec.output.metrics: cannot write ", path, ": ", std::strerror(errno)));
-    }
-    return absl::OkStatus();
+    metrics_.emplace(path);
+    absl::Status s = metrics_->Open();
+    if (s.ok() || absl::IsResourceExhausted(s)) return absl::OkStatus();  // lines can wait
+    return absl::Status(s.code(), absl::StrCat("spec.output.metrics: ", s.message()));
   }
 
   void SetCheckpoints(std::vector<uint64_t> steps) override {
@@ -50,7 +43,7 @@ class Boundary : public EvaluationBoundary {
     CountHistory(completed);
     const bool due = last || Due(completed, every);
     if (!due || o_.evaluator == nullptr) {
-      WriteMetrics(completed, nullptr, last);
+      WriteMetrics(completed, nullptr, last, last);
       return Verdict::kGoOn;
     }
     const uint32_t patience = o_.spec.evaluation().patience();
@@ -70,7 +63,7 @@ class Boundary : public EvaluationBoundary {
       std::remove(fresh.c_str());
     }
     o_.stats->OnEvaluation(*result);
-    WriteMetrics(completed, &*result, true);
+    WriteMetrics(completed, &*result, true, last);
     if (patience == 0) return Verdict::kGoOn;
     return Judge(completed, better, last, patience);
   }
@@ -129,9 +122,9 @@ class Boundary : public EvaluationBoundary {
   }
 
   // One line per second of training and one per evaluation.
-  void WriteMetrics(Step completed, const EvaluationResult* result, bool always) {
+  void WriteMetrics(Step completed, const EvaluationResult* result, bool always, bool last) {
     const absl::Time now = absl::Now();
-    if (metrics_ == nullptr || (!always && now - last_metrics_ < absl::Seconds(1))) return;
+    if (!metrics_ || (!always && now - last_metrics_ < absl::Seconds(1))) return;
     last_metrics_ = now;
     WorkerJobReport report;
     o_.stats->Report(now, &report);
@@ -143,14 +136,33 @@ class Boundary : public EvaluationBoundary {
       absl::StrAppendFormat(&line, ", \"evalAuc\": %.6f, \"evalLogloss\": %.6f", result->auc(),
                             result->logloss());
     }
-    std::fprintf(metrics_, "%s}\n", line.c_str());
-    std::fflush(metrics_);
+    ReportMetrics(metrics_->Append(line + "}"), now, last);
+  }
+
+  // Training goes on without its metrics; users are told, and what waits is written later.
+  void ReportMetrics(const absl::Status& written, absl::Time now, bool last) {
+    if (written.ok() && metrics_->lost_lines() == 0) {
+      metrics_trouble_.reset();
+      return o_.stats->EndTrouble();
+    }
+    if (!metrics_trouble_) metrics_trouble_ = now;
+    const uint64_t waiting = metrics_->waiting_lines();
+    const uint64_t lost = metrics_->lost_lines() + (last ? waiting : 0);
+    Trouble trouble;
+    trouble.set_reason(lost == 0 ? "MetricsNotWritten" : "MetricsLost");
+    trouble.set_message(absl::StrCat(
+        "spec.output.metrics: ", written.ok() ? metrics_->path() : written.message(), "; ",
+        lost > 0 ? absl::StrCat(lost, " lines are lost")
+                 : absl::StrCat(waiting, " lines wait and are tried again")));
+    trouble.set_since_unix_ms(absl::ToUnixMillis(*metrics_trouble_));
+    o_.stats->SetTrouble(trouble);
   }
 
   const EvaluationBoundaryOptions o_;
   const bool bsp_;
   uint64_t passed_ = 0;  // async: multiples of everySteps passed
-  std::FILE* metrics_ = nullptr;
+  std::optional<LineFile> metrics_;
+  std::optional<absl::Time> metrics_trouble_;  // since when
   absl::Time last_metrics_ = absl::InfinitePast();
   bool history_counted_ = false;
   std::optional<EvaluationResult> best_;

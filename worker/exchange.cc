@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ops/codec.h"
 #include "proto/core/message_limits.h"
 #include "worker/router.h"
 
@@ -68,28 +69,59 @@ std::vector<Exchange::Run> Exchange::RunsOf(uint32_t server, std::span<const uin
   return runs;
 }
 
-absl::StatusOr<Buffer> Exchange::EncodePull(uint32_t server, const wire::Header& header, Step step,
-                                            uint32_t wait_ms, const KeyList& keys,
-                                            bool dense) const {
+std::vector<wire::KeyGroup> Exchange::KeyGroups(std::span<const Run> runs,
+                                                const KeyList& keys) const {
   std::vector<wire::KeyGroup> groups;
-  for (const Run& run : RunsOf(server, keys.positions, dense)) {
+  for (const Run& run : runs) {
     const std::span<const uint64_t> all =
         run.table == kDense ? std::span<const uint64_t>(dense_keys_) : keys.keys;
     groups.push_back(
         {TableId(run.table), run.shard, AsKeys(all.subspan(run.begin, run.end - run.begin))});
   }
-  return wire::EncodePullRequest(header, step, wait_ms, own_[server], groups);
+  return groups;
+}
+
+wire::Ticket Exchange::Verified(std::span<const Run> runs, const KeyList& keys,
+                                const wire::Ticket& ticket) const {
+  if (!ticket) return {};
+  uint64_t count = 0;
+  for (const Run& run : runs) count += run.end - run.begin;
+  if (count != ticket.keys) return {};
+  return wire::FingerprintOf(KeyGroups(runs, keys)) == ticket.fingerprint ? ticket : wire::Ticket();
+}
+
+absl::StatusOr<Buffer> Exchange::EncodePull(uint32_t server, const wire::Header& header, Step step,
+                                            uint32_t wait_ms, const KeyList& keys, bool dense,
+                                            const wire::PullExtras& extras) const {
+  std::vector<wire::KeyGroup> groups;
+  if (!extras.ticket) groups = KeyGroups(RunsOf(server, keys.positions, dense), keys);
+  return wire::EncodePullRequest(header, step, wait_ms, own_[server], groups, extras);
+}
+
+absl::StatusOr<Buffer> Exchange::EncodePrefetch(uint32_t server, const wire::Header& header,
+                                                Step step, const KeyList& keys, bool dense) const {
+  return wire::EncodePrefetchRequest(header, step, own_[server],
+                                     KeyGroups(RunsOf(server, keys.positions, dense), keys));
+}
+
+absl::StatusOr<wire::Ticket> Exchange::DecodePrefetch(uint32_t server,
+                                                      std::span<const uint8_t> reply,
+                                                      const KeyList& keys, bool dense) const {
+  auto parsed = wire::ParsePrefetchReply(reply);
+  if (!parsed.ok()) return parsed.status();
+  return Verified(RunsOf(server, keys.positions, dense), keys, parsed->ticket);
 }
 
 absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(uint32_t server,
                                                           std::span<const uint8_t> reply,
                                                           const KeyList& keys, bool dense,
-                                                          ParameterBlock* out) const {
+                                                          ParameterBlock* out,
+                                                          wire::ValueCodec codec) const {
   auto view = wire::ParsePullReply(reply);
   if (!view.ok()) return view.status();
-  const PullAnswer answer{view->state, view->outcome};
-  if (view->outcome != wire::PullOutcome::kServed) return answer;
   const std::vector<Run> runs = RunsOf(server, keys.positions, dense);
+  const PullAnswer answer{view->state, view->outcome, Verified(runs, keys, view->ticket)};
+  if (view->outcome != wire::PullOutcome::kServed) return answer;
   if (runs.size() != view->groups.size()) {
     return absl::InternalError(absl::StrCat("server ", server, " answered ", view->groups.size(),
                                             " groups to a pull of ", runs.size()));
@@ -97,21 +129,23 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(uint32_t server,
   for (size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
     const uint32_t dim = run.table == kDense ? ModelTables::kDenseRowDim : row_dim_;
+    const wire::ValueCodec as = run.table == kDense ? wire::ValueCodec::kFloat32 : codec;
     if (absl::Status s = wire::CheckReplyGroup(view->groups[i], TableId(run.table), run.shard,
-                                               run.end - run.begin, dim);
+                                               run.end - run.begin, dim, as);
         !s.ok()) {
       return s;
     }
     std::vector<float>& to = run.table == kDense ? out->dense : out->rows;
-    std::memcpy(to.data() + run.begin * dim, view->groups[i].value_bytes.data(),
-                view->groups[i].value_bytes.size());
+    ops::DecodeRows(static_cast<ops::RowCodec>(as), view->groups[i].value_bytes.data(),
+                    run.end - run.begin, dim, to.data() + run.begin * dim);
   }
   return answer;
 }
 
 absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
                                                 const wire::PushFields& fields,
-                                                std::span<const Contribution> contributions) const {
+                                                std::span<const Contribution> contributions,
+                                                const wire::Ticket& ticket) const {
   const uint32_t server = shards_.shards()[shards.front().value].server;
   std::vector<wire::PushContribution> parts;
   std::vector<const float*> sources;
@@ -119,6 +153,7 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
     wire::PushContribution part;
     part.node = node;
     part.examples = gradient->examples;
+    part.ticket = ticket;
     for (const Run& run : RunsOf(server, gradient->positions, !gradient->dense.empty())) {
       if (std::find(shards.begin(), shards.end(), run.shard) == shards.end()) continue;
       const bool is_dense = run.table == kDense;
@@ -142,15 +177,15 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
 }
 
 absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
-    uint32_t server, const wire::PushFields& fields,
-    std::span<const Contribution> contributions) const {
+    uint32_t server, const wire::PushFields& fields, std::span<const Contribution> contributions,
+    const wire::Ticket& ticket) const {
   std::vector<Buffer> out;
   // Halve the shards until every part fits; almost always the first try does.
   std::vector<std::span<const ShardId>> todo = {own_[server]};
   while (!todo.empty()) {
     const std::span<const ShardId> shards = todo.back();
     todo.pop_back();
-    auto part = EncodePushPart(shards, fields, contributions);
+    auto part = EncodePushPart(shards, fields, contributions, ticket);
     if (part.ok()) {
       out.push_back(*std::move(part));
     } else if (absl::IsResourceExhausted(part.status()) && shards.size() > 1) {

@@ -45,24 +45,35 @@ class Exchange {
 
   // The request of one server: its share of `keys` and, with `dense`, of the dense table. Every
   // shard of the server is spoken of, with keys or without.
+  // With extras.ticket, made for these very keys, none is sent.
   absl::StatusOr<Buffer> EncodePull(uint32_t server, const wire::Header& header, Step step,
-                                    uint32_t wait_ms, const KeyList& keys, bool dense) const;
+                                    uint32_t wait_ms, const KeyList& keys, bool dense,
+                                    const wire::PullExtras& extras = {}) const;
+  // Announces a pull's keys.
+  absl::StatusOr<Buffer> EncodePrefetch(uint32_t server, const wire::Header& header, Step step,
+                                        const KeyList& keys, bool dense) const;
 
   struct PullAnswer {
     wire::ServerState state;
     wire::PullOutcome outcome = wire::PullOutcome::kUnspecified;
+    wire::Ticket ticket;  // for these keys
   };
   // Checks a reply to EncodePull's request and, where it was served, writes the values to their
   // places. DATA_LOSS or INTERNAL when the reply does not answer the request.
   absl::StatusOr<PullAnswer> DecodePull(uint32_t server, std::span<const uint8_t> reply,
-                                        const KeyList& keys, bool dense, ParameterBlock* out) const;
+                                        const KeyList& keys, bool dense, ParameterBlock* out,
+                                        wire::ValueCodec codec = wire::ValueCodec::kFloat32) const;
+  // The ticket of a prefetch's reply, if it has one for these keys.
+  absl::StatusOr<wire::Ticket> DecodePrefetch(uint32_t server, std::span<const uint8_t> reply,
+                                              const KeyList& keys, bool dense) const;
 
   using Contribution = std::pair<LaneNode, std::shared_ptr<const Gradient>>;
   // The requests that carry one server's share of the contributions: one, or several split by
   // shards where one would pass the message limit. RESOURCE_EXHAUSTED when one shard's share alone
-  // does.
+  // does. With a ticket, which must be of the keys of the only contribution, keys are not sent.
   absl::StatusOr<std::vector<Buffer>> EncodePush(uint32_t server, const wire::PushFields& fields,
-                                                 std::span<const Contribution> contributions) const;
+                                                 std::span<const Contribution> contributions,
+                                                 const wire::Ticket& ticket = {}) const;
 
  private:
   // Indices begin .. end - 1 of a table's key list that lie in one shard of one server.
@@ -75,7 +86,12 @@ class Exchange {
   std::vector<Run> RunsOf(uint32_t server, std::span<const uint64_t> positions, bool dense) const;
   absl::StatusOr<Buffer> EncodePushPart(std::span<const ShardId> shards,
                                         const wire::PushFields& fields,
-                                        std::span<const Contribution> contributions) const;
+                                        std::span<const Contribution> contributions,
+                                        const wire::Ticket& ticket) const;
+  std::vector<wire::KeyGroup> KeyGroups(std::span<const Run> runs, const KeyList& keys) const;
+  // `ticket` if it is for these keys, else none: a server's mistake costs only the ticket.
+  wire::Ticket Verified(std::span<const Run> runs, const KeyList& keys,
+                        const wire::Ticket& ticket) const;
 
   const ModelTables tables_;
   const ShardMap shards_;

@@ -33,6 +33,25 @@ Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gra
   return sum;
 }
 
+namespace {
+
+Gradient Mean(const Gradient& sums) {
+  Gradient mean = sums;
+  const auto examples = static_cast<float>(sums.examples);
+  for (float& g : mean.rows) g /= examples;
+  for (float& g : mean.dense) g /= examples;
+  mean.examples = 1;
+  return mean;
+}
+
+}  // namespace
+
+Gradient AddMeans(const TableSpec& features, const Gradient& left, const Gradient& right) {
+  Gradient sum = AddGradients(features, Mean(left), Mean(right));
+  sum.examples = 1;
+  return sum;
+}
+
 std::shared_ptr<const Gradient> SumNode(
     const TableSpec& features, LaneNode node,
     const std::function<std::shared_ptr<const Gradient>(uint32_t lane)>& leaf) {

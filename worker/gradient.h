@@ -25,6 +25,11 @@ struct Gradient {
 // the other's through unchanged. `features` is the table of the rows.
 Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gradient& right);
 
+// The sum of two gradients' means, as one that stands for one example, so that dividing by its
+// examples changes nothing: what downpour accumulates. Both have examples; a mean that was made by
+// this is its own mean.
+Gradient AddMeans(const TableSpec& features, const Gradient& left, const Gradient& right);
+
 // The sum of a node's lanes along the tree. `leaf(lane)` must give every lane's gradient. A single
 // lane is returned as it is, without a copy.
 std::shared_ptr<const Gradient> SumNode(

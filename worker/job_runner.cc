@@ -56,6 +56,11 @@ class Runner : public JobRunner {
     return report;
   }
 
+  StageSeconds Stages() const override {
+    absl::MutexLock lock(&mu_);
+    return stats_ != nullptr ? stats_->stages().Seconds() : StageSeconds();
+  }
+
  private:
   bool WantsIndex() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return latest_.make_index() && !indexed_ && fatal_.empty();
@@ -63,7 +68,7 @@ class Runner : public JobRunner {
   bool WantsTraining() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return latest_.has_train_index() && latest_.shards_size() > 0 &&
            latest_.server_addresses_size() > 0 && latest_.generation() > running_generation_ &&
-           (latest_.lanes_size() > 0 || latest_.spec().spec().training().mode() == "async") &&
+           (latest_.lanes_size() > 0 || latest_.spec().spec().training().mode() != "bsp") &&
            fatal_.empty();
   }
 

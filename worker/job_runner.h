@@ -11,6 +11,7 @@
 #include "proto/runtime/transport.h"
 #include "proto/strata/control.pb.h"
 #include "worker/data_access.h"
+#include "worker/stage_times.h"
 
 namespace strata {
 
@@ -32,6 +33,8 @@ class JobRunner {
   virtual void Update(const WorkerJobDirective& directive, SessionId session) = 0;
   // What is.
   virtual WorkerJobReport Report() const = 0;
+  // Where the time of the training at hand went.
+  virtual StageSeconds Stages() const = 0;
 };
 
 }  // namespace strata

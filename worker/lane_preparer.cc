@@ -47,6 +47,14 @@ class ThreadedPreparer : public LanePreparer {
     return *l.entries.at(step).result;
   }
 
+  bool Ready(Step step, uint32_t lane) override {
+    absl::MutexLock lock(&mu_);
+    const auto it = lanes_.find(lane);
+    if (it == lanes_.end()) return false;
+    const auto entry = it->second.entries.find(step);
+    return entry != it->second.entries.end() && entry->second.result.has_value();
+  }
+
   void Forget(uint32_t lane) override {
     absl::MutexLock lock(&mu_);
     auto it = lanes_.find(lane);
@@ -105,10 +113,16 @@ class ThreadedPreparer : public LanePreparer {
 
   Result Prepare(Router& router, Step step, uint32_t lane) {
     auto prepared = std::make_shared<PreparedLane>();
+    const auto from = StageTimes::Clock::now();
     if (absl::Status s = options_.source->Read(step, LaneId(lane), &prepared->batch); !s.ok()) {
       return s;
     }
+    const auto between = StageTimes::Clock::now();
     router.Route(options_.features, prepared->batch.keys, &prepared->routed);
+    if (options_.times != nullptr) {
+      options_.times->AddAhead(Stage::kRead, between - from);
+      options_.times->AddAhead(Stage::kRoute, StageTimes::Clock::now() - between);
+    }
     return std::shared_ptr<const PreparedLane>(std::move(prepared));
   }
 

@@ -11,6 +11,7 @@
 #include "proto/core/table_spec.h"
 #include "worker/batch.h"
 #include "worker/data/batch_source.h"
+#include "worker/stage_times.h"
 
 namespace strata {
 
@@ -31,6 +32,7 @@ class LanePreparer {
     // Steps prepared ahead per lane, >= 1. Memory: (depth + 1) x lanes x the bytes of a batch.
     uint32_t depth = 4;
     uint32_t threads = 1;
+    StageTimes* times = nullptr;  // outlives the preparer; its reading and routing, unless null
   };
   static std::unique_ptr<LanePreparer> Make(const Options& options);
   virtual ~LanePreparer() = default;
@@ -38,6 +40,8 @@ class LanePreparer {
   // The lane's batch at `step` (1 .. last_step), waiting until it is ready. Errors are the
   // source's.
   virtual absl::StatusOr<std::shared_ptr<const PreparedLane>> Get(Step step, uint32_t lane) = 0;
+  // Whether Get would not wait. Starts nothing.
+  virtual bool Ready(Step step, uint32_t lane) = 0;
   // Forgets what was prepared for a lane that is no longer hosted.
   virtual void Forget(uint32_t lane) = 0;
 };

@@ -3,6 +3,8 @@
 #ifndef STRATA_WORKER_MODEL_H_
 #define STRATA_WORKER_MODEL_H_
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,12 +17,21 @@
 
 namespace strata {
 
+// How long the passes of a TrainStep took. What comes after the blocks belongs to the backward
+// pass.
+struct PassTimes {
+  std::atomic<int64_t> forward_ns{0};   // of blocks, summed over threads
+  std::atomic<int64_t> backward_ns{0};  // of blocks, summed over threads
+  std::chrono::steady_clock::time_point blocks_done;
+};
+
 // Weights that one batch needs. The arrays belong to the caller.
 struct ModelInputs {
   const Batch* batch = nullptr;
   const RoutedKeys* routed = nullptr;
   const float* rows = nullptr;            // (unique, row dim): table 0 of the job
   std::span<const float* const> tensors;  // by tensor number of ModelTables; (elements) each
+  PassTimes* passes = nullptr;            // filled by TrainStep, unless null
 };
 
 // Where gradient sums over the batch's examples go (not means). Arrays belong to the caller and

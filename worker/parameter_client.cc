@@ -1,5 +1,6 @@
 #include "worker/parameter_client.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,7 +27,9 @@ struct Round {
 }  // namespace
 
 ParameterClient::ParameterClient(const ParameterClientOptions& options)
-    : options_(options), open_(options.links->servers(), false) {}
+    : options_(options),
+      tickets_(options.links->servers()),
+      open_(options.links->servers(), false) {}
 
 absl::Status ParameterClient::Open(uint32_t server) {
   std::shared_ptr<DataChannel> channel = options_.links->Channel(server);
@@ -42,6 +45,7 @@ absl::Status ParameterClient::Open(uint32_t server) {
 }
 
 absl::Status ParameterClient::CallAll(std::vector<Request> requests, const Accept& accept) {
+  tried_again_ = false;
   RetryPolicy retry;
   absl::Time last_success = absl::Now();
   std::vector<size_t> todo(requests.size());
@@ -88,7 +92,12 @@ absl::Status ParameterClient::CallAll(std::vector<Request> requests, const Accep
           continue;
         }
       } else {
-        waiting_only = false;
+        waiting_only = waiting_only && wire::IsTicketError(s);
+      }
+      if (absl::Status keys = SendKeys(todo[k], requests, again); !keys.ok()) return keys;
+      if (wire::IsTicketError(s)) {
+        again.push_back(todo[k]);
+        continue;
       }
       switch (Classify(s)) {
         case ErrorClass::kFatal:
@@ -100,6 +109,7 @@ absl::Status ParameterClient::CallAll(std::vector<Request> requests, const Accep
         case ErrorClass::kRetry:
           break;
       }
+      tried_again_ = true;
       last = s;
       again.push_back(todo[k]);
     }
@@ -111,18 +121,45 @@ absl::Status ParameterClient::CallAll(std::vector<Request> requests, const Accep
   return absl::OkStatus();
 }
 
+// Whatever is sent again goes with keys, in as many parts as that takes.
+absl::Status ParameterClient::SendKeys(size_t index, std::vector<Request>& requests,
+                                       std::vector<size_t>& again) {
+  if (requests[index].with_keys == nullptr) return absl::OkStatus();
+  auto parts = std::exchange(requests[index].with_keys, nullptr)();
+  if (!parts.ok()) return parts.status();
+  const Request all = requests[index];
+  requests[index].bytes = std::move(parts->front());
+  for (size_t i = 1; i < parts->size(); ++i) {
+    again.push_back(requests.size());
+    requests.push_back({all.server, all.method, std::move((*parts)[i])});
+  }
+  return absl::OkStatus();
+}
+
+std::vector<wire::Ticket> ParameterClient::TakeTickets(std::span<const uint64_t> positions) {
+  std::vector<wire::Ticket> tickets(options_.links->servers());
+  if (std::equal(positions.begin(), positions.end(), pulled_.begin(), pulled_.end())) {
+    tickets = std::exchange(tickets_, tickets);
+  }
+  return tickets;
+}
+
 absl::Status ParameterClient::Pull(Step step, const KeyList& keys, ParameterBlock* out) {
   options_.exchange->Prepare(keys, out);
+  tickets_.assign(options_.links->servers(), {});
+  if (options_.tickets) pulled_.assign(keys.positions.begin(), keys.positions.end());
   std::vector<Request> requests;
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
-    auto bytes = options_.exchange->EncodePull(s, options_.header, step, kWaitMs, keys, true);
+    auto bytes = options_.exchange->EncodePull(s, options_.header, step, kWaitMs, keys, true,
+                                               {options_.tickets, options_.codec, {}});
     if (!bytes.ok()) return bytes.status();
     requests.push_back({s, DataMethod::kPull, *std::move(bytes)});
   }
   return CallAll(std::move(requests), [&](size_t i, const Buffer& reply) -> absl::Status {
-    auto answer =
-        options_.exchange->DecodePull(static_cast<uint32_t>(i), reply.span(), keys, true, out);
+    auto answer = options_.exchange->DecodePull(static_cast<uint32_t>(i), reply.span(), keys, true,
+                                                out, options_.codec);
     if (!answer.ok()) return answer.status();
+    tickets_[i] = answer->ticket;
     switch (answer->outcome) {
       case wire::PullOutcome::kServed:
         return absl::OkStatus();
@@ -139,20 +176,32 @@ absl::Status ParameterClient::Pull(Step step, const KeyList& keys, ParameterBloc
 }
 
 absl::Status ParameterClient::Push(wire::PushFields fields,
-                                   std::shared_ptr<const Gradient> gradient) {
+                                   std::shared_ptr<const Gradient> gradient, bool* theirs) {
   fields.header = options_.header;
   const Exchange::Contribution contribution{{fields.lane.value, fields.lane.value + 1},
                                             std::move(gradient)};
   std::vector<Request> requests;
+  const std::vector<wire::Ticket> tickets = TakeTickets(contribution.second->positions);
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
     fields.sequence = Sequence(++sequence_);
-    auto parts = options_.exchange->EncodePush(s, fields, {&contribution, 1});
+    auto encode = [this, s, fields, contribution](const wire::Ticket& ticket) {
+      return options_.exchange->EncodePush(s, fields, {&contribution, 1}, ticket);
+    };
+    auto parts = encode(tickets[s]);
+    const bool named = parts.ok() && tickets[s] && parts->size() == 1;
+    if (tickets[s] && !named) parts = encode({});
     if (!parts.ok()) return parts.status();
     for (Buffer& part : *parts) requests.push_back({s, DataMethod::kPush, std::move(part)});
+    if (named) requests.back().with_keys = [encode] { return encode({}); };
   }
-  return CallAll(std::move(requests), [](size_t, const Buffer& reply) {
-    return wire::ParsePushReply(reply.span()).status();
+  bool repeated = false;
+  absl::Status s = CallAll(std::move(requests), [&repeated](size_t, const Buffer& reply) {
+    const auto answer = wire::ParsePushReply(reply.span());
+    repeated |= answer.ok() && answer->repeated;
+    return answer.status();
   });
+  if (theirs != nullptr) *theirs = s.ok() && repeated && !tried_again_;
+  return s;
 }
 
 absl::Status ParameterClient::Mark(LaneId lane, uint64_t cut, TaskId task, uint64_t window) {

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,6 +25,10 @@ struct ParameterClientOptions {
   absl::Duration call_timeout = absl::Seconds(20);
   // Give up after so long without any success; infinite for training.
   absl::Duration give_up_after = absl::InfiniteDuration();
+  // How rows are written in replies to Pull.
+  wire::ValueCodec codec = wire::ValueCodec::kFloat32;
+  // Pulls ask for tickets, and a push of the keys of the last pull names them. Needs a session.
+  bool tickets = false;
   // Checked between tries; when it turns true, calls return CANCELLED.
   const std::atomic<bool>* cancelled = nullptr;
 };
@@ -37,8 +43,11 @@ class ParameterClient {
   absl::Status Pull(Step step, const KeyList& keys, ParameterBlock* out);
 
   // Async: one window's gradient to every server; returns when all have applied it (or had before).
-  // `fields` without header and sequence, which this fills.
-  absl::Status Push(wire::PushFields fields, std::shared_ptr<const Gradient> gradient);
+  // `fields` without header and sequence, which this fills. `theirs`, if not null, receives whether
+  // a server had the window from somebody else: all calls were answered at once, and one by "I have
+  // it". After a try that failed that cannot be told, and is taken for our own.
+  absl::Status Push(wire::PushFields fields, std::shared_ptr<const Gradient> gradient,
+                    bool* theirs = nullptr);
 
   // Async: the lane's marker of a cut, to every server.
   absl::Status Mark(LaneId lane, uint64_t cut, TaskId task, uint64_t window);
@@ -49,18 +58,27 @@ class ParameterClient {
     uint32_t server;
     DataMethod method;
     Buffer bytes;
+    // What is sent instead once `bytes`, which name a ticket, have failed: the same with keys.
+    std::function<absl::StatusOr<std::vector<Buffer>>()> with_keys = nullptr;
   };
   // OK: answered; UNAVAILABLE: try again; else final.
   using Accept = std::function<absl::Status(size_t request, const Buffer& reply)>;
   absl::Status CallAll(std::vector<Request> requests, const Accept& accept);
+  absl::Status SendKeys(size_t index, std::vector<Request>& requests, std::vector<size_t>& again);
   absl::Status Open(uint32_t server);
   bool Cancelled() const {
     return options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed);
   }
 
+  // Tickets of the last pull, where its positions are those of `positions`; they are used up.
+  std::vector<wire::Ticket> TakeTickets(std::span<const uint64_t> positions);
+
   const ParameterClientOptions options_;
+  std::vector<uint64_t> pulled_;       // positions of the last pull
+  std::vector<wire::Ticket> tickets_;  // by server; of that pull
   std::vector<bool> open_;
   uint64_t sequence_ = 0;
+  bool tried_again_ = false;  // in the last CallAll a call failed that may have been received
 };
 
 }  // namespace strata

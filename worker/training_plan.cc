@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/job_plan.h"
+#include "proto/core/job_spec.h"
 #include "proto/core/partition.h"
 
 namespace strata {
@@ -34,6 +35,11 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
   }
   const uint64_t per_epoch =
       StepsPerEpoch(directive.train_index().lines(), training.lanes(), training.batch_size());
+  const auto dram = ParseBytes(spec.storage().dram_bytes_per_server());
+  if (!dram.ok()) return dram.status();
+  auto codec = wire::ValueCodec::kFloat32;
+  if (training.pull_codec() == "bf16") codec = wire::ValueCodec::kBf16;
+  if (training.pull_codec() == "int8") codec = wire::ValueCodec::kInt8;
   return TrainingPlan{JobId(directive.job()),
                       Generation(directive.generation()),
                       spec,
@@ -43,7 +49,9 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
                       training.batch_size(),
                       per_epoch,
                       Step(per_epoch * training.epochs()),
-                      Step(directive.start_step())};
+                      Step(directive.start_step()),
+                      codec,
+                      /*prefetch=*/*dram > 0};
 }
 
 }  // namespace strata

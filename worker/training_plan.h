@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
+#include "proto/core/message.h"
 #include "proto/core/model_tables.h"
 #include "proto/core/shard_map.h"
 #include "proto/strata/control.pb.h"
@@ -26,6 +27,9 @@ struct TrainingPlan {
   uint64_t steps_per_epoch = 0;  // bsp
   Step last_step;                // bsp: epochs * steps_per_epoch
   Step start_step;               // the generation starts after it
+  wire::ValueCodec pull_codec = wire::ValueCodec::kFloat32;
+  // Servers keep rows below DRAM too: keys are announced a step ahead (bsp).
+  bool prefetch = false;
 
   bool bsp() const { return spec.training().mode() == "bsp"; }
 };

@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "ops/parallel.h"
+#include "proto/core/job_plan.h"
 #include "worker/async_trainer.h"
 #include "worker/bsp_trainer.h"
 #include "worker/data/job_epoch_plan.h"
@@ -137,6 +138,7 @@ class Session : public TrainingSession {
     preparer.features = plan_.tables.tables[0];
     preparer.last_step = plan_.last_step;
     preparer.depth = std::max(1u, plan_.spec.training().pipeline_depth());
+    preparer.times = &o_.stats->stages();
     preparer_ = LanePreparer::Make(preparer);
     BspTrainerOptions trainer;
     trainer.plan = &plan_;
@@ -164,17 +166,18 @@ class Session : public TrainingSession {
     trainer.boundary = boundary_.get();
     trainer.total_windows = 0;
     for (uint64_t task = 0; task < epochs_.tasks(); ++task) {
-      trainer.total_windows += epochs_.Windows(epochs_.task_lines(task));
+      trainer.total_windows +=
+          WindowsOfTask(plan_.spec.training(), epochs_.Windows(epochs_.task_lines(task)));
     }
     trainer.total_windows *= std::max(1u, plan_.spec.training().epochs());
     for (const EvaluationResult& e : o_.directive.evaluations()) {
       trainer.first_window = std::max(trainer.first_window, e.step());
     }
-    trainer.windows_of = [this](TaskId task) { return WindowsOf(task); };
+    trainer.batches_of = [this](TaskId task) { return BatchesOf(task); };
     async_ = AsyncTrainer::Make(trainer);
   }
 
-  uint64_t WindowsOf(TaskId task) const {
+  uint64_t BatchesOf(TaskId task) const {
     const EpochPlan::TaskPlace place = epochs_.PlaceOf(task);
     const uint32_t in_file_order = epochs_.TaskOrder(place.epoch)[place.index];
     return epochs_.Windows(epochs_.task_lines(in_file_order));

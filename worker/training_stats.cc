@@ -40,6 +40,12 @@ void TrainingStats::OnStep(uint64_t step, absl::Time now) {
   }
 }
 
+void TrainingStats::OnLocalRows(uint64_t refused, uint64_t clipped) {
+  absl::MutexLock lock(&mu_);
+  refused_rows_ += refused;
+  clipped_rows_ += clipped;
+}
+
 void TrainingStats::OnEvaluation(const EvaluationResult& result) {
   absl::MutexLock lock(&mu_);
   evaluations_.push_back(result);
@@ -90,6 +96,16 @@ void TrainingStats::SetMarkedCut(uint64_t cut) {
   marked_cut_ = std::max(marked_cut_, cut);
 }
 
+void TrainingStats::SetTrouble(const Trouble& trouble) {
+  absl::MutexLock lock(&mu_);
+  trouble_ = trouble;
+}
+
+void TrainingStats::EndTrouble() {
+  absl::MutexLock lock(&mu_);
+  trouble_.reset();
+}
+
 uint64_t TrainingStats::bad_lines() const {
   absl::MutexLock lock(&mu_);
   return bad_lines_;
@@ -112,6 +128,8 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_examples(examples_);
   out->set_bad_lines(bad_lines_);
   out->set_step(step_);
+  out->set_refused_rows(refused_rows_);
+  out->set_clipped_rows(clipped_rows_);
   // A worker that has stood still for long does not go on reporting its last rate.
   out->set_examples_per_second(now - rate_from_ > absl::Seconds(10) ? 0 : rate_);
   const uint64_t recent = half_[0].examples + half_[1].examples;
@@ -128,6 +146,7 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_wants_cut_at(wants_cut_at_);
   out->set_marked_cut(marked_cut_);
   out->set_predictions(predictions_);
+  if (trouble_) *out->add_troubles() = *trouble_;
 }
 
 }  // namespace strata

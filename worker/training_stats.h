@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
+#include "worker/stage_times.h"
 
 namespace strata {
 
@@ -26,6 +28,8 @@ class TrainingStats {
   void OnBatch(std::span<const float> labels, std::span<const float> predictions, double loss_sum,
                uint64_t bad_lines);
   void OnStep(uint64_t step, absl::Time now);
+  // Rows of a lane's own copy that refused, or cut, their gradient.
+  void OnLocalRows(uint64_t refused, uint64_t clipped);
   void OnEvaluation(const EvaluationResult& result);
   void OnFinished();
   void OnFatal(const absl::Status& status);
@@ -38,6 +42,13 @@ class TrainingStats {
   void WantCut(uint64_t step);
   void SetPredictions(const std::string& path);
   void SetMarkedCut(uint64_t cut);
+  // What is told of troubles from now on: this one; none.
+  void SetTrouble(const Trouble& trouble);
+  void EndTrouble();
+
+  // Where the time of this training goes; used without this object's lock.
+  StageTimes& stages() { return stages_; }
+  const StageTimes& stages() const { return stages_; }
 
   // Adds the counters to a report; loss and AUC are of the recent steps.
   void Report(absl::Time now, WorkerJobReport* out) const;
@@ -45,6 +56,8 @@ class TrainingStats {
   uint64_t bad_lines() const;
 
  private:
+  StageTimes stages_;
+
   static constexpr size_t kBins = 4096;
   struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated
     uint64_t examples = 0;
@@ -58,6 +71,8 @@ class TrainingStats {
   uint64_t examples_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bad_lines_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t step_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t refused_rows_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t clipped_rows_ ABSL_GUARDED_BY(mu_) = 0;
   size_t steps_in_half_ ABSL_GUARDED_BY(mu_) = 0;
   Recent half_[2] ABSL_GUARDED_BY(mu_);
   absl::Time rate_from_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
@@ -72,6 +87,7 @@ class TrainingStats {
   uint64_t wants_cut_at_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t marked_cut_ ABSL_GUARDED_BY(mu_) = 0;
   std::string predictions_ ABSL_GUARDED_BY(mu_);
+  std::optional<Trouble> trouble_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace strata

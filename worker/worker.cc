@@ -50,6 +50,8 @@ class WorkerImpl : public Worker {
       c.bad_lines += r.bad_lines();
       c.examples_per_second += r.examples_per_second();
       c.training_loss = r.training_loss();
+      if (r.step() != 0) c.step = c.step == 0 ? r.step() : std::min<uint64_t>(c.step, r.step());
+      c.stages += runner->Stages();
       ++c.jobs;
     }
     return c;
@@ -147,6 +149,7 @@ class WorkerImpl : public Worker {
         const WorkerJobReport last = it->second->Report();
         past_.examples += last.examples();
         past_.bad_lines += last.bad_lines();
+        past_.stages += it->second->Stages();
         closed.push_back(std::move(it->second));
         it = runners_.erase(it);
       }

@@ -14,6 +14,7 @@
 #include "proto/runtime/scheduler_client.h"
 #include "proto/runtime/transport.h"
 #include "worker/data_access.h"
+#include "worker/stage_times.h"
 
 namespace strata {
 
@@ -41,6 +42,9 @@ struct WorkerCounters {
   uint64_t jobs = 0;  // running now
   double examples_per_second = 0;
   double training_loss = 0;
+  // Smallest step that a lane of a synchronous job is computing; 0: none.
+  uint64_t step = 0;
+  StageSeconds stages;  // of training; summed over the threads that drive steps
   bool registered = false;
 };
 

@@ -26,7 +26,7 @@ struct Flags {
 
 std::vector<Metric> Collect(const Worker& worker) {
   const WorkerCounters c = worker.Counters();
-  return {
+  std::vector<Metric> metrics = {
       {"strata_worker_examples_total", "Examples trained on.", static_cast<double>(c.examples),
        true},
       {"strata_worker_bad_lines_total", "Lines skipped as bad.", static_cast<double>(c.bad_lines),
@@ -34,9 +34,25 @@ std::vector<Metric> Collect(const Worker& worker) {
       {"strata_worker_jobs", "Jobs held now.", static_cast<double>(c.jobs), false},
       {"strata_worker_examples_per_second", "Recent rate.", c.examples_per_second, false},
       {"strata_worker_training_loss", "Mean logloss over recent steps.", c.training_loss, false},
+      {"strata_worker_step", "Smallest step that a lane of a synchronous job is computing.",
+       static_cast<double>(c.step), false},
       {"strata_worker_registered", "1 while the scheduler knows this worker.",
        c.registered ? 1.0 : 0.0, false},
   };
+  for (size_t i = 0; i < kStages; ++i) {
+    const std::string stage = kStageNames[i];
+    metrics.push_back({"strata_worker_step_" + stage + "_seconds_total",
+                       "Time of the threads that drive steps spent in stage " + stage + ".",
+                       c.stages.path[i], true});
+  }
+  for (const Stage stage : {Stage::kRead, Stage::kRoute}) {
+    const auto i = static_cast<size_t>(stage);
+    const std::string name = kStageNames[i];
+    metrics.push_back({"strata_worker_ahead_" + name + "_seconds_total",
+                       "Time of the threads that prepare later steps spent in stage " + name + ".",
+                       c.stages.ahead[i], true});
+  }
+  return metrics;
 }
 
 int Fail(const absl::Status& status) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace strata::ops {
@@ -16,7 +17,11 @@ struct Scored {
 
 double Auc(std::span<const float> scores, std::span<const float> labels) {
   std::vector<Scored> all(scores.size());
-  for (size_t i = 0; i < all.size(); ++i) all[i] = {scores[i], labels[i] > 0.5f};
+  // Neither the sort nor the search for ties would end well with numbers that equal nothing.
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i] = {std::isnan(scores[i]) ? kLowest : scores[i], labels[i] > 0.5f};
+  }
   std::sort(all.begin(), all.end(),
             [](const Scored& a, const Scored& b) { return a.score < b.score; });
   // Twice the number of ordered pairs: an integer, so that nothing is rounded before the end.
@@ -41,7 +46,7 @@ double MeanLogloss(std::span<const float> probabilities, std::span<const float> 
   double sum = 0;
   for (size_t i = 0; i < probabilities.size(); ++i) {
     const double p = std::clamp(static_cast<double>(probabilities[i]), 0x1p-24, 1 - 0x1p-24);
-    sum -= std::log(labels[i] > 0.5f ? p : 1 - p);
+    sum -= std::log(std::isnan(p) ? 0x1p-24 : labels[i] > 0.5f ? p : 1 - p);
   }
   return sum / static_cast<double>(probabilities.size());
 }
@@ -49,7 +54,7 @@ double MeanLogloss(std::span<const float> probabilities, std::span<const float> 
 double Calibration(std::span<const float> probabilities, std::span<const float> labels) {
   double predicted = 0, actual = 0;
   for (size_t i = 0; i < probabilities.size(); ++i) {
-    predicted += probabilities[i];
+    predicted += std::isnan(probabilities[i]) ? 0 : probabilities[i];
     actual += labels[i] > 0.5f ? 1 : 0;
   }
   return actual == 0 ? 0 : predicted / actual;

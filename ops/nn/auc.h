@@ -1,4 +1,5 @@
-// Quality of binary predictions.
+// Quality of binary predictions. A model that has diverged may predict what is no number: that is
+// the lowest of scores, wrong with certainty, and 0 in a mean of predictions.
 #ifndef STRATA_OPS_NN_AUC_H_
 #define STRATA_OPS_NN_AUC_H_
 

@@ -6,10 +6,11 @@
 
 namespace strata::ops {
 
-void LinearForward(const SparseExamples& x, float bias, const float* numeric_weight, uint32_t begin,
-                   uint32_t end, float* logits, uint32_t* example) {
+void LinearForward(const SparseExamples& x, uint32_t column, float bias,
+                   const float* numeric_weight, uint32_t begin, uint32_t end, float* logits,
+                   uint32_t* example) {
   const auto kernel = ActiveIsaLevel() == IsaLevel::kV4 ? v4::LinearForward : v3::LinearForward;
-  kernel(x, bias, numeric_weight, begin, end, logits, example);
+  kernel(x, column, bias, numeric_weight, begin, end, logits, example);
 }
 
 void FmForward(const SparseExamples& x, uint32_t dim, float bias, const float* numeric_weight,

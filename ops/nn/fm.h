@@ -13,12 +13,15 @@
 
 namespace strata::ops {
 
-// First order terms only, rows of one float: logit = bias + sum w x + sum numeric_weight x, one
-// chain of fma. example (features) as in FmOutputs.
-void LinearForward(const SparseExamples& x, float bias, const float* numeric_weight, uint32_t begin,
-                   uint32_t end, float* logits, uint32_t* example);
+// First order terms only: logit = bias + sum w x + sum numeric_weight x, one chain; w stands at
+// `column` of a row. A link is a fma; where x.fields is given, features' links are a product and a
+// sum, each rounded, so that a feature gives the same bits as a field into which it alone was
+// pooled. example (features) as in FmOutputs.
+void LinearForward(const SparseExamples& x, uint32_t column, float bias,
+                   const float* numeric_weight, uint32_t begin, uint32_t end, float* logits,
+                   uint32_t* example);
 
-// logit = (bias + sum w x + sum numeric_weight x) + 1/2 sum_d ((sum v x)^2 - sum (v x)^2).
+// logit = (LinearForward's) + 1/2 sum_d ((sum v x)^2 - sum (v x)^2).
 // numeric_embedding: (numeric_count, dim), or null when numbers take no part in the second order.
 void FmForward(const SparseExamples& x, uint32_t dim, float bias, const float* numeric_weight,
                const float* numeric_embedding, uint32_t begin, uint32_t end, const FmOutputs& out);

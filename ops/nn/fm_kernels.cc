@@ -18,13 +18,18 @@ STRATA_HD float ValueOf(const SparseExamples& x, uint32_t feature) {
   return x.values != nullptr ? x.values[feature] : 1.0f;
 }
 
+STRATA_HD uint32_t FieldOf(const SparseExamples& x, uint32_t feature, uint32_t example) {
+  return x.fields != nullptr ? x.fields[feature] : feature - x.offsets[example];
+}
+
 // bias + sum w x + sum numeric_weight x, the weight at `column` of a row.
 STRATA_HD float Linear(const SparseExamples& x, uint32_t i, uint32_t column, float bias,
                        const float* numeric_weight) {
   float logit = bias;
   const float* weight = x.rows + column;
   for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) {
-    logit = Fma(weight[x.row[f] * x.stride], ValueOf(x, f), logit);
+    const float w = weight[x.row[f] * x.stride];
+    logit = x.fields == nullptr ? Fma(w, ValueOf(x, f), logit) : logit + w * ValueOf(x, f);
   }
   const float* numeric = x.numeric + static_cast<size_t>(i) * x.numeric_count;
   for (uint32_t j = 0; j < x.numeric_count; ++j) logit = Fma(numeric_weight[j], numeric[j], logit);
@@ -43,6 +48,14 @@ STRATA_HD void AddTerm(const float* v, float value, float* sum, float* square, f
   }
 }
 
+template <uint32_t kWidth>
+STRATA_HD void ClearSlots(uint32_t begin, uint32_t end, uint32_t dim, float* store) {
+  for (uint32_t slot = begin; slot < end; ++slot) {
+    float* to = store + static_cast<size_t>(slot) * dim;
+    for (uint32_t d = 0; d < kWidth; ++d) to[d] = 0.0f;
+  }
+}
+
 // Columns column .. column + kWidth - 1 of example i; adds (sum v x)^2 - sum (v x)^2 to `lanes`,
 // element by element (EXACT.md rule 5).
 template <uint32_t kWidth>
@@ -52,15 +65,16 @@ STRATA_HD void Columns(const SparseExamples& x, uint32_t i, uint32_t dim, uint32
   float* store = out.embeddings == nullptr
                      ? nullptr
                      : out.embeddings + static_cast<size_t>(i) * out.embeddings_stride + column;
-  uint32_t slot = 0;
-  for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f, ++slot) {
+  const uint32_t slots = store != nullptr ? out.fields : 0;
+  uint32_t next = 0;  // slots before are written
+  for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) {
+    const uint32_t slot = FieldOf(x, f, i);
+    ClearSlots<kWidth>(next, slot < slots ? slot : slots, dim, store);
     AddTerm<kWidth>(x.rows + x.row[f] * x.stride + column, ValueOf(x, f), sum, square,
-                    slot < out.fields ? store : nullptr);
-    if (store != nullptr) store += dim;
+                    slot < slots ? store + static_cast<size_t>(slot) * dim : nullptr);
+    next = slot + 1;
   }
-  for (; slot < out.fields && store != nullptr; ++slot, store += dim) {
-    for (uint32_t d = 0; d < kWidth; ++d) store[d] = 0.0f;
-  }
+  ClearSlots<kWidth>(next, slots, dim, store);
   if (numeric_embedding != nullptr) {
     const float* numeric = x.numeric + static_cast<size_t>(i) * x.numeric_count;
     for (uint32_t j = 0; j < x.numeric_count; ++j) {
@@ -108,7 +122,7 @@ struct GradientRows {
     const uint32_t i = in.example[f];
     const float* embedding = nullptr;
     if (kEmbeddings) {
-      const uint32_t slot = f - x.offsets[i];
+      const uint32_t slot = FieldOf(x, f, i);
       embedding = slot < in.fields
                       ? in.embeddings + i * in.embeddings_stride + static_cast<size_t>(slot) * dim
                       : zeros;
@@ -120,13 +134,14 @@ struct GradientRows {
 
 }  // namespace
 
-void LinearForward(const SparseExamples& x, float bias, const float* numeric_weight, uint32_t begin,
-                   uint32_t end, float* logits, uint32_t* example) {
+void LinearForward(const SparseExamples& x, uint32_t column, float bias,
+                   const float* numeric_weight, uint32_t begin, uint32_t end, float* logits,
+                   uint32_t* example) {
   for (uint32_t i = begin; i < end; ++i) {
     if (example != nullptr) {
       for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) example[f] = i;
     }
-    logits[i] = Linear(x, i, 0, bias, numeric_weight);
+    logits[i] = Linear(x, i, column, bias, numeric_weight);
   }
 }
 
@@ -164,7 +179,7 @@ void FmEmbeddingGradients(const SparseExamples& x, uint32_t dim, const FmGradien
   const auto prefetch = [&](uint32_t f) {
     const uint32_t i = in.example[f];
     __builtin_prefetch(in.embeddings + i * in.embeddings_stride +
-                       static_cast<size_t>(f - x.offsets[i]) * dim);
+                       static_cast<size_t>(FieldOf(x, f, i)) * dim);
   };
   CoalesceSum(keys, dim, GradientRows<true>{x, in, dim, zeros}, prefetch, out, x.stride);
 }

@@ -12,8 +12,9 @@
 namespace strata::ops {
 
 #define STRATA_FM_KERNELS                                                                        \
-  void LinearForward(const SparseExamples& x, float bias, const float* numeric_weight,           \
-                     uint32_t begin, uint32_t end, float* logits, uint32_t* example);            \
+  void LinearForward(const SparseExamples& x, uint32_t column, float bias,                       \
+                     const float* numeric_weight, uint32_t begin, uint32_t end, float* logits,   \
+                     uint32_t* example);                                                         \
   void FmForward(const SparseExamples& x, uint32_t dim, float bias, const float* numeric_weight, \
                  const float* numeric_embedding, uint32_t begin, uint32_t end,                   \
                  const FmOutputs& out);                                                          \

@@ -12,8 +12,8 @@ struct FmOutputs {
   float* logits = nullptr;      // (examples)
   float* sums = nullptr;        // (examples, dim): sum of v x, needed by the gradients
   uint32_t* example = nullptr;  // (features): the example each belongs to
-  // Where not null: v x of feature f of an example, f < fields, at f * dim of the example's row;
-  // zeros for fields that the example lacks.
+  // Where not null: v x of the feature of each field f < fields of an example at f * dim of the
+  // example's row; zeros for fields that the example lacks.
   float* embeddings = nullptr;
   size_t embeddings_stride = 0;  // floats
   uint32_t fields = 0;

@@ -9,17 +9,11 @@ namespace {
 
 constexpr size_t kBlockRows = 112;
 
-// Whole cache lines, and not a multiple of a page: rows one page apart share cache sets.
-size_t Stride(size_t width) {
-  if (width == 1) return 1;
-  const size_t stride = (width + 15) / 16 * 16;
-  return stride % 1024 == 0 ? stride + 16 : stride;
-}
-
 }  // namespace
 
-Mlp::Mlp(const GemmKernel& kernel, std::vector<size_t> widths) : widths_(std::move(widths)) {
-  for (size_t w : widths_) stride_.push_back(Stride(w));
+Mlp::Mlp(const GemmKernel& kernel, std::vector<size_t> widths, Output output)
+    : widths_(std::move(widths)), output_(output) {
+  for (size_t w : widths_) stride_.push_back(RowStride(w));
   value_.resize(widths_.size());
   gradient_.resize(widths_.size());
   bias_.resize(layers());
@@ -56,13 +50,22 @@ void Mlp::Forward(size_t first, size_t rows) {
   for (size_t i = 0; i < layers(); ++i) {
     GemmEpilogue e;
     e.bias = bias_[i].data();
-    e.relu = i + 1 < layers();
+    e.relu = i + 1 < layers() || output_ == Output::kRelu;
     GemmRows(rows, value_[i].data() + first * stride_[i], stride_[i], forward_[i], GemmStart::kZero,
              value_[i + 1].data() + first * stride_[i + 1], stride_[i + 1], e);
   }
 }
 
 void Mlp::Backward(size_t first, size_t rows) {
+  if (output_ == Output::kRelu) {
+    for (size_t r = first; r < first + rows; ++r) {
+      const float* const value = output(r);
+      float* const gradient = output_gradient(r);
+      for (size_t j = 0; j < widths_.back(); ++j) {
+        gradient[j] = value[j] > 0.0f ? gradient[j] : 0.0f;
+      }
+    }
+  }
   for (size_t i = layers(); i-- > 0;) {
     GemmEpilogue e;
     if (i > 0) {

@@ -1,16 +1,18 @@
-// A multi-layer perceptron with ReLU between its layers and one linear output layer, forward and
+// A multi-layer perceptron with ReLU between its layers and a linear or ReLU output, forward and
 // backward over a batch. Every sum is one chain in a fixed order (gemm.h): results do not depend on
 // the number of threads, the instruction set, or how the batch is cut into blocks.
 #ifndef STRATA_OPS_NN_MLP_H_
 #define STRATA_OPS_NN_MLP_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "ops/nn/gemm.h"
 #include "ops/nn/gemm_kernel.h"
+#include "ops/nn/layer_memory.h"
 #include "ops/parallel.h"
 
 namespace strata::ops {
@@ -31,15 +33,16 @@ struct MlpLayerGradient {
 // Owns its activations: 2 x batch x (inputs + hidden + outputs) floats, reused from step to step.
 class Mlp {
  public:
+  enum class Output : uint8_t { kLinear, kRelu };
   // widths: inputs, hidden layers.., outputs; at least two, all positive.
-  Mlp(const GemmKernel& kernel, std::vector<size_t> widths);
+  Mlp(const GemmKernel& kernel, std::vector<size_t> widths, Output output);
 
   size_t layers() const { return widths_.size() - 1; }
   // Rows of a block that use whole register tiles; about what fits the second level cache.
   size_t block_rows() const;
 
   // Packs the weights (which are not needed afterwards); `for_backward`: those of Backward, too.
-  enum class Passes { kForward, kForwardAndBackward };
+  using Passes = ops::Passes;
   void SetWeights(std::span<const MlpLayer> layers, Passes passes, Parallel* parallel);
   // Makes room for a batch. Contents are lost.
   void Resize(size_t batch, Passes passes);
@@ -50,13 +53,15 @@ class Mlp {
   const float* output(size_t row) const { return value_.back().data() + row * stride_.back(); }
   size_t output_stride() const { return stride_.back(); }
   float* output_gradient(size_t row) { return gradient_.back().data() + row * stride_.back(); }
-  const float* input_gradient(size_t row) const { return gradient_[0].data() + row * stride_[0]; }
+  // Backward overwrites it; what is added afterwards is the caller's.
+  float* input_gradient(size_t row) { return gradient_[0].data() + row * stride_[0]; }
 
   // Rows first .. first + rows - 1. Any thread; blocks must not overlap.
   // h = max(x W + b, 0) per hidden layer (chain over inputs, then + b, then ReLU); the last
-  // without.
+  // without where the output is linear.
   void Forward(size_t first, size_t rows);
-  // gradient of x = (gradient of h) W^T, zero where the layer below did not pass.
+  // gradient of x = (gradient of h) W^T, zero where the layer below did not pass. A ReLU output's
+  // gradient is zeroed likewise, in place.
   void Backward(size_t first, size_t rows);
 
   // Appends the products that give the weights' gradients over rows 0 .. batch - 1.
@@ -65,6 +70,7 @@ class Mlp {
 
  private:
   std::vector<size_t> widths_;
+  const Output output_;
   std::vector<size_t> stride_;           // by level: floats between rows
   std::vector<AlignedFloats> value_;     // by level: (batch, width), level 0 is the input
   std::vector<AlignedFloats> gradient_;  // the same

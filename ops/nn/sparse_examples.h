@@ -16,6 +16,9 @@ struct SparseExamples {
   size_t stride = 0;                  // floats
   const float* numeric = nullptr;     // (examples, numeric_count)
   uint32_t numeric_count = 0;
+  // (features): field of each, strictly ascending within an example, or null when it is the
+  // feature's ordinal in its example.
+  const uint32_t* fields = nullptr;
 };
 
 }  // namespace strata::ops

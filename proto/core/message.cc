@@ -1,5 +1,6 @@
 #include "proto/core/message.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/checksum.h"
 
@@ -12,16 +13,17 @@ absl::Status Invalid(const GroupView& group, const Parts&... parts) {
                                                  group.shard.value, ": ", parts...));
 }
 
-absl::Status CheckSize(const GroupView& group, size_t keys, uint64_t dim) {
-  // Neither factor passes 2^32: keys because they were received, so the product fits.
-  const uint64_t expected = static_cast<uint64_t>(keys) * dim * 4;
+absl::Status CheckSize(const GroupView& group, size_t keys, uint64_t key_bytes) {
+  // Neither factor passes 2^34: keys because they were received, so the product fits.
+  const uint64_t expected = static_cast<uint64_t>(keys) * key_bytes;
   if (group.value_bytes.size() == expected) return absl::OkStatus();
   return Invalid(group, "values have ", group.value_bytes.size(), " bytes, expected ", expected,
-                 " (", keys, " keys of ", dim, " floats)");
+                 " (", keys, " keys of ", key_bytes, " bytes)");
 }
 
-absl::Status CheckCrc(const GroupView& group) {
-  const uint32_t crc = Crc32cExtend(Crc32c(group.key_bytes), group.value_bytes);
+// `keys_crc32c`: of the keys, wherever they are.
+absl::Status CheckCrc(const GroupView& group, uint32_t keys_crc32c) {
+  const uint32_t crc = Crc32cExtend(keys_crc32c, group.value_bytes);
   if (crc == group.crc32c) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
       "group of table ", group.table.value, ", shard ", group.shard.value, ": CRC32C of ",
@@ -30,6 +32,16 @@ absl::Status CheckCrc(const GroupView& group) {
 }
 
 }  // namespace
+
+uint32_t ExtendFingerprint(uint32_t so_far, TableId table, ShardId shard, size_t keys,
+                           uint32_t crc32c) {
+  const uint32_t numbers[4] = {table.value, shard.value, static_cast<uint32_t>(keys), crc32c};
+  return Crc32cExtend(so_far, {reinterpret_cast<const uint8_t*>(numbers), sizeof numbers});
+}
+
+bool IsTicketError(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) && absl::StartsWith(status.message(), kTicketError);
+}
 
 const float* AlignedValues(const GroupView& group, std::vector<float>& scratch) {
   const uint8_t* at = group.value_bytes.data();
@@ -47,8 +59,9 @@ absl::Status CheckRequestGroup(const GroupView& group, const TableSpec& table, G
     return Invalid(group, "keys have ", group.key_bytes.size(), " bytes, expected a multiple of 8");
   }
   const size_t n = group.keys();
-  absl::Status status = CheckSize(group, n, values == GroupValues::kNone ? 0 : table.dim());
-  if (status.ok()) status = CheckCrc(group);
+  absl::Status status =
+      CheckSize(group, n, values == GroupValues::kNone ? 0 : uint64_t{table.dim()} * 4);
+  if (status.ok()) status = CheckCrc(group, Crc32c(group.key_bytes));
   if (!status.ok() || n == 0) return status;
 
   if (table.kind == TableKind::kDense) {
@@ -75,15 +88,25 @@ absl::Status CheckRequestGroup(const GroupView& group, const TableSpec& table, G
 }
 
 absl::Status CheckReplyGroup(const GroupView& group, TableId table, ShardId shard, size_t keys,
-                             uint32_t dim) {
+                             uint32_t dim, ValueCodec codec) {
   if (group.table != table || group.shard != shard) {
     return Invalid(group, "expected table ", table.value, ", shard ", shard.value);
   }
   if (!group.key_bytes.empty()) {
     return Invalid(group, "a reply repeats no keys, but has ", group.key_bytes.size(), " bytes");
   }
-  const absl::Status status = CheckSize(group, keys, dim);
-  return status.ok() ? CheckCrc(group) : status;
+  const absl::Status status = CheckSize(group, keys, ValueBytes(codec, dim));
+  return status.ok() ? CheckCrc(group, 0) : status;
+}
+
+absl::Status CheckTicketGroup(const GroupView& group, size_t keys, uint32_t keys_crc32c,
+                              uint32_t dim) {
+  if (!group.key_bytes.empty()) {
+    return Invalid(group, "a ticket names the keys, but there are ", group.key_bytes.size(),
+                   " bytes of them");
+  }
+  const absl::Status status = CheckSize(group, keys, uint64_t{dim} * 4);
+  return status.ok() ? CheckCrc(group, keys_crc32c) : status;
 }
 
 }  // namespace strata::wire

@@ -33,13 +33,37 @@ struct ServerState {
   friend bool operator==(const ServerState&, const ServerState&) = default;
 };
 
+// The server's handle for the keys of a pull (data.proto).
+struct Ticket {
+  uint64_t incarnation = 0;
+  uint64_t number = 0;  // 0: none
+  uint64_t keys = 0;
+  uint32_t fingerprint = 0;
+  explicit operator bool() const { return number != 0; }
+  friend bool operator==(const Ticket&, const Ticket&) = default;
+};
+// Ticket::fingerprint of the groups so far (none: 0) and one more; `crc32c` is that of its keys.
+uint32_t ExtendFingerprint(uint32_t so_far, TableId table, ShardId shard, size_t keys,
+                           uint32_t crc32c);
+// What the text of a stale ticket's FAILED_PRECONDITION begins with, and no other text.
+inline constexpr char kTicketError[] = "ticket ";
+bool IsTicketError(const absl::Status& status);
+
+// Open, as PullOutcome below is.
+enum class ValueCodec : int32_t { kFloat32 = 0, kBf16 = 1, kInt8 = 2 };
+// Bytes of a key's values. REQUIRES: one of the three.
+constexpr size_t ValueBytes(ValueCodec codec, uint32_t dim) {
+  if (codec == ValueCodec::kBf16) return size_t{dim} * 2;
+  return codec == ValueCodec::kInt8 ? size_t{dim} + 4 : size_t{dim} * 4;
+}
+
 // A received group. Points into the message, which must outlive it. No alignment is promised:
 // other clients may place keys and values anywhere.
 struct GroupView {
   TableId table;
   ShardId shard;
   std::span<const uint8_t> key_bytes;    // (keys, 8)
-  std::span<const uint8_t> value_bytes;  // (keys, dim, 4); pull reply: keys are the request's
+  std::span<const uint8_t> value_bytes;  // (keys, dim, 4), or as the codec of a pull says
   uint32_t crc32c = 0;
 
   size_t keys() const { return key_bytes.size() / 8; }
@@ -79,15 +103,17 @@ enum class GroupValues : uint8_t {
 absl::Status CheckRequestGroup(const GroupView& group, const TableSpec& table, GroupValues values,
                                Position first, Position last, std::span<Position> positions);
 
-// Checks group i of a pull's reply: that it speaks of `table` and `shard`, holds no keys and
-// keys * dim floats (INVALID_ARGUMENT), and its checksum (DATA_LOSS).
+// Checks group i of a pull's reply: that it speaks of `table` and `shard`, repeats no keys and has
+// the values of `keys` keys (INVALID_ARGUMENT), and its checksum (DATA_LOSS).
 absl::Status CheckReplyGroup(const GroupView& group, TableId table, ShardId shard, size_t keys,
-                             uint32_t dim);
+                             uint32_t dim, ValueCodec codec = ValueCodec::kFloat32);
+// The same of a push's group whose keys, of that CRC32C, are a ticket's.
+absl::Status CheckTicketGroup(const GroupView& group, size_t keys, uint32_t keys_crc32c,
+                              uint32_t dim);
 
 struct OpenSessionRequest {
   Header header;
 };
-
 struct OpenSessionReply {
   ServerState state;
 };
@@ -98,6 +124,20 @@ struct PullRequestView {
   uint32_t wait_ms = 0;
   std::vector<ShardId> shards;
   std::vector<GroupView> groups;
+  bool want_ticket = false;
+  ValueCodec codec = ValueCodec::kFloat32;
+  Ticket ticket;
+};
+
+struct PrefetchRequestView {
+  Header header;
+  Step step;
+  std::vector<ShardId> shards;
+  std::vector<GroupView> groups;
+};
+struct PrefetchReply {
+  ServerState state;
+  Ticket ticket;
 };
 
 // Open, as protobuf's enums are: an unknown number is kept as it came, and is nothing that a caller
@@ -108,6 +148,7 @@ struct PullReplyView {
   ServerState state;
   PullOutcome outcome = PullOutcome::kUnspecified;
   std::vector<GroupView> groups;
+  Ticket ticket;
 };
 
 // Groups first_group .. first_group + group_count - 1 of the message's list.
@@ -116,6 +157,7 @@ struct ContributionView {
   uint64_t examples = 0;
   size_t first_group = 0;
   size_t group_count = 0;
+  Ticket ticket;
 };
 
 // A push's fields beside its contributions.

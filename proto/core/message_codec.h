@@ -27,6 +27,8 @@ absl::StatusOr<OpenSessionRequest> ParseOpenSessionRequest(std::span<const uint8
 absl::StatusOr<OpenSessionReply> ParseOpenSessionReply(std::span<const uint8_t> bytes);
 absl::StatusOr<PullRequestView> ParsePullRequest(std::span<const uint8_t> bytes);
 absl::StatusOr<PullReplyView> ParsePullReply(std::span<const uint8_t> bytes);
+absl::StatusOr<PrefetchRequestView> ParsePrefetchRequest(std::span<const uint8_t> bytes);
+absl::StatusOr<PrefetchReply> ParsePrefetchReply(std::span<const uint8_t> bytes);
 absl::StatusOr<PushRequestView> ParsePushRequest(std::span<const uint8_t> bytes);
 absl::StatusOr<PushReply> ParsePushReply(std::span<const uint8_t> bytes);
 absl::StatusOr<MarkRequest> ParseMarkRequest(std::span<const uint8_t> bytes);
@@ -34,6 +36,7 @@ absl::StatusOr<MarkReply> ParseMarkReply(std::span<const uint8_t> bytes);
 
 Buffer EncodeOpenSessionRequest(const OpenSessionRequest& message);
 Buffer EncodeOpenSessionReply(const OpenSessionReply& message);
+Buffer EncodePrefetchReply(const PrefetchReply& message);
 Buffer EncodePushReply(const PushReply& message);
 Buffer EncodeMarkRequest(const MarkRequest& message);
 Buffer EncodeMarkReply(const MarkReply& message);
@@ -49,17 +52,32 @@ struct KeyGroup {
   std::span<const Key> keys;  // strictly ascending by position
 };
 
+// A pull's fields that are rarely set.
+struct PullExtras {
+  bool want_ticket = false;
+  ValueCodec codec = ValueCodec::kFloat32;
+  Ticket ticket;  // with one: no groups
+};
+
 // Copies the keys and computes the checksums. RESOURCE_EXHAUSTED over kMaxMessageBytes.
 absl::StatusOr<Buffer> EncodePullRequest(const Header& header, Step step, uint32_t wait_ms,
                                          std::span<const ShardId> shards,
-                                         std::span<const KeyGroup> groups);
+                                         std::span<const KeyGroup> groups,
+                                         const PullExtras& extras = {});
+absl::StatusOr<Buffer> EncodePrefetchRequest(const Header& header, Step step,
+                                             std::span<const ShardId> shards,
+                                             std::span<const KeyGroup> groups);
+// Ticket::fingerprint of these groups.
+uint32_t FingerprintOf(std::span<const KeyGroup> groups);
 
 // Groups being written in place, shared by the two encoders below.
 class GroupWriter {
  public:
   size_t groups() const { return places_.size(); }
 
-  // The place of group i's values: keys * dim floats, uninitialised, aligned for float and for
+  // All bytes of group i's values.
+  std::span<uint8_t> bytes(size_t i);
+  // The same where they are floats: keys * dim, uninitialised, aligned for float and for
   // nothing more. Different groups may be written by different threads at once.
   std::span<float> values(size_t i);
 
@@ -69,9 +87,8 @@ class GroupWriter {
 
  protected:
   struct Place {
-    size_t keys_at = 0;  // offsets in the message
-    size_t key_bytes = 0;
-    size_t values_at = 0;
+    uint32_t keys_crc = 0;
+    size_t values_at = 0;  // offsets in the message
     size_t value_bytes = 0;
     size_t crc_at = 0;
     bool sealed = false;
@@ -79,7 +96,7 @@ class GroupWriter {
 
   explicit GroupWriter(size_t bytes) : out_(bytes) {}
   void AddGroup(uint8_t*& at, uint32_t field, TableId table, ShardId shard,
-                std::span<const Key> keys, size_t value_bytes);
+                std::span<const Key> keys, size_t value_bytes, uint32_t keys_crc);
   void SealAll();
 
   BufferBuilder out_;
@@ -92,6 +109,7 @@ struct ValueGroup {
   ShardId shard;
   size_t keys = 0;
   uint32_t dim = 0;  // floats per key
+  ValueCodec codec = ValueCodec::kFloat32;
 };
 
 // A reply of Pull:
@@ -105,7 +123,7 @@ class PullReplyEncoder : public GroupWriter {
   static absl::StatusOr<PullReplyEncoder> Make(std::span<const ValueGroup> groups);
 
   // Call once, after all writers are done. The encoder is empty afterwards.
-  Buffer Finish(const ServerState& state, PullOutcome outcome);
+  Buffer Finish(const ServerState& state, PullOutcome outcome, const Ticket& ticket = {});
 
  private:
   using GroupWriter::GroupWriter;
@@ -122,6 +140,7 @@ struct PushContribution {
   LaneNode node;
   uint64_t examples = 0;
   std::vector<PushGroup> groups;  // may be empty
+  Ticket ticket;                  // names the groups' keys: they are not sent, only checksummed
 };
 
 // A request of Push. Groups are numbered over all contributions, in order.

@@ -35,6 +35,19 @@ uint8_t* WriteState(uint8_t* at, const ServerState& s) {
   return at;
 }
 
+// Nothing for no ticket.
+uint8_t* WriteTicket(uint8_t* at, uint32_t field, const Ticket& t) {
+  if (t == Ticket()) return at;
+  at = WriteTag(at, field, kLength);
+  uint8_t* const length = at++;
+  at = WriteFixed(at, 1, t.incarnation);
+  at = WriteNumber(at, 2, t.number);
+  at = WriteNumber(at, 3, t.keys);
+  at = WriteFixed(at, 4, t.fingerprint);
+  *length = static_cast<uint8_t>(at - length - 1);  // <= 36
+  return at;
+}
+
 uint8_t* WriteShards(uint8_t* at, uint32_t field, std::span<const ShardId> shards) {
   if (shards.empty()) return at;
   size_t bytes = 0;
@@ -62,7 +75,6 @@ class Embedded {
 };
 
 struct GroupPlace {
-  uint8_t* keys;
   uint8_t* values;
   uint8_t* crc;
 };
@@ -72,13 +84,12 @@ struct GroupPlace {
 GroupPlace WriteGroup(const uint8_t* base, uint8_t*& at, uint32_t field, TableId table,
                       ShardId shard, std::span<const Key> keys, size_t value_bytes) {
   GroupPlace place{};
-  Embedded group(at, field, MaxGroupBytes(keys.size(), value_bytes / 4));
+  Embedded group(at, field, MaxGroupBytes(keys.size(), (value_bytes + 3) / 4));
   at = WriteNumber(at, 1, table.value);
   if (!keys.empty()) {
     at = WriteTag(at, 3, kLength);
     at = WriteVarint(at, keys.size_bytes(), VarintBytes(keys.size_bytes()));
     std::memcpy(at, keys.data(), keys.size_bytes());
-    place.keys = at;
     at += keys.size_bytes();
   }
   at = WriteTag(at, 2, kVarint);
@@ -107,10 +118,11 @@ absl::Status TooLarge(const char* name, size_t bytes) {
 }
 
 // Adds what a group takes at most to `total`; false when that passes the limit of a message.
-bool AddGroupBytes(size_t keys, size_t key_bytes, uint64_t dim, size_t& total) {
+// `value_bytes`: of one key.
+bool AddGroupBytes(size_t keys, size_t key_bytes, uint64_t value_bytes, size_t& total) {
   // Checked before they are multiplied: neither product below can overflow then.
-  if (keys > kMaxMessageBytes || dim > kMaxMessageBytes) return false;
-  total += MaxGroupBytes(0, 0) + key_bytes + keys * dim * 4;
+  if (keys > kMaxMessageBytes || value_bytes > 4 * kMaxMessageBytes) return false;
+  total += MaxGroupBytes(0, 0) + key_bytes + keys * value_bytes;
   return total <= kMaxMessageBytes;
 }
 
@@ -133,6 +145,13 @@ Buffer EncodeOpenSessionRequest(const OpenSessionRequest& message) {
 Buffer EncodeOpenSessionReply(const OpenSessionReply& message) {
   BufferBuilder out(kMaxFixedBytes);
   return out.Finish(static_cast<size_t>(WriteState(out.data(), message.state) - out.data()));
+}
+
+Buffer EncodePrefetchReply(const PrefetchReply& message) {
+  BufferBuilder out(kMaxFixedBytes);
+  uint8_t* at = WriteState(out.data(), message.state);
+  at = WriteTicket(at, 2, message.ticket);
+  return out.Finish(static_cast<size_t>(at - out.data()));
 }
 
 Buffer EncodePushReply(const PushReply& message) {
@@ -167,29 +186,81 @@ absl::StatusOr<Buffer> WithHeader(const Buffer& request, const Header& header) {
   return out.Finish(used);
 }
 
-absl::StatusOr<Buffer> EncodePullRequest(const Header& header, Step step, uint32_t wait_ms,
-                                         std::span<const ShardId> shards,
-                                         std::span<const KeyGroup> groups) {
-  absl::Status counts = CheckCount("PullRequest", "shards", shards.size(), kMaxShards);
-  counts.Update(CheckCount("PullRequest", "groups", groups.size(), kMaxGroups));
+namespace {
+
+uint32_t CrcOf(std::span<const Key> keys) {
+  return Crc32c({reinterpret_cast<const uint8_t*>(keys.data()), keys.size_bytes()});
+}
+
+// An upper bound of a request's bytes. Errors as EncodePullRequest's.
+absl::StatusOr<size_t> KeyRequestBytes(const char* name, std::span<const ShardId> shards,
+                                       std::span<const KeyGroup> groups) {
+  absl::Status counts = CheckCount(name, "shards", shards.size(), kMaxShards);
+  counts.Update(CheckCount(name, "groups", groups.size(), kMaxGroups));
   if (!counts.ok()) return counts;
   size_t bytes = kMaxFixedBytes + ShardsBytes(shards.size());
   for (const KeyGroup& g : groups) {
-    if (!AddGroupBytes(g.keys.size(), g.keys.size_bytes(), 0, bytes)) {
-      return TooLarge("PullRequest", bytes);
-    }
+    if (!AddGroupBytes(g.keys.size(), g.keys.size_bytes(), 0, bytes)) return TooLarge(name, bytes);
   }
-  BufferBuilder out(bytes);
+  return bytes;
+}
+
+uint8_t* WriteKeyGroups(const uint8_t* base, uint8_t* at, uint32_t field,
+                        std::span<const KeyGroup> groups) {
+  for (const KeyGroup& g : groups) {
+    const GroupPlace place = WriteGroup(base, at, field, g.table, g.shard, g.keys, 0);
+    const uint32_t crc = CrcOf(g.keys);
+    std::memcpy(place.crc, &crc, 4);
+  }
+  return at;
+}
+
+}  // namespace
+
+absl::StatusOr<Buffer> EncodePullRequest(const Header& header, Step step, uint32_t wait_ms,
+                                         std::span<const ShardId> shards,
+                                         std::span<const KeyGroup> groups,
+                                         const PullExtras& extras) {
+  const absl::StatusOr<size_t> bytes = KeyRequestBytes("PullRequest", shards, groups);
+  if (!bytes.ok()) return bytes.status();
+  BufferBuilder out(*bytes);
   uint8_t* at = WriteHeader(out.data(), header);
   at = WriteNumber(at, 2, step.value);
   at = WriteNumber(at, 3, wait_ms);
   at = WriteShards(at, 4, shards);
-  for (const KeyGroup& g : groups) {
-    const GroupPlace place = WriteGroup(out.data(), at, 5, g.table, g.shard, g.keys, 0);
-    const uint32_t crc = Crc32c({place.keys, g.keys.size_bytes()});
-    std::memcpy(place.crc, &crc, 4);
+  at = WriteKeyGroups(out.data(), at, 5, groups);
+  if (extras.want_ticket) at = WriteNumber(at, 6, 1);
+  if (extras.codec != ValueCodec::kFloat32) {
+    at = WriteNumber(at, 7, static_cast<uint64_t>(static_cast<int64_t>(extras.codec)));
   }
+  at = WriteTicket(at, 8, extras.ticket);
   return out.Finish(static_cast<size_t>(at - out.data()));
+}
+
+absl::StatusOr<Buffer> EncodePrefetchRequest(const Header& header, Step step,
+                                             std::span<const ShardId> shards,
+                                             std::span<const KeyGroup> groups) {
+  const absl::StatusOr<size_t> bytes = KeyRequestBytes("PrefetchRequest", shards, groups);
+  if (!bytes.ok()) return bytes.status();
+  BufferBuilder out(*bytes);
+  uint8_t* at = WriteHeader(out.data(), header);
+  at = WriteNumber(at, 2, step.value);
+  at = WriteShards(at, 3, shards);
+  at = WriteKeyGroups(out.data(), at, 4, groups);
+  return out.Finish(static_cast<size_t>(at - out.data()));
+}
+
+uint32_t FingerprintOf(std::span<const KeyGroup> groups) {
+  uint32_t fingerprint = 0;
+  for (const KeyGroup& g : groups) {
+    fingerprint = ExtendFingerprint(fingerprint, g.table, g.shard, g.keys.size(), CrcOf(g.keys));
+  }
+  return fingerprint;
+}
+
+std::span<uint8_t> GroupWriter::bytes(size_t i) {
+  const Place& place = places_[i];
+  return {out_.data() + place.values_at, place.value_bytes};
 }
 
 std::span<float> GroupWriter::values(size_t i) {
@@ -199,9 +270,8 @@ std::span<float> GroupWriter::values(size_t i) {
 
 void GroupWriter::Seal(size_t i) {
   Place& place = places_[i];
-  const uint8_t* const base = out_.data();
-  const uint32_t crc = Crc32cExtend(Crc32c({base + place.keys_at, place.key_bytes}),
-                                    {base + place.values_at, place.value_bytes});
+  const uint32_t crc =
+      Crc32cExtend(place.keys_crc, {out_.data() + place.values_at, place.value_bytes});
   std::memcpy(out_.data() + place.crc_at, &crc, 4);
   place.sealed = true;
 }
@@ -213,12 +283,11 @@ void GroupWriter::SealAll() {
 }
 
 void GroupWriter::AddGroup(uint8_t*& at, uint32_t field, TableId table, ShardId shard,
-                           std::span<const Key> keys, size_t value_bytes) {
+                           std::span<const Key> keys, size_t value_bytes, uint32_t keys_crc) {
   const uint8_t* const base = out_.data();
   const GroupPlace p = WriteGroup(base, at, field, table, shard, keys, value_bytes);
   Place& place = places_.emplace_back();
-  place.keys_at = p.keys == nullptr ? 0 : static_cast<size_t>(p.keys - base);
-  place.key_bytes = keys.size_bytes();
+  place.keys_crc = keys_crc;
   place.values_at = p.values == nullptr ? 0 : static_cast<size_t>(p.values - base);
   place.value_bytes = value_bytes;
   place.crc_at = static_cast<size_t>(p.crc - base);
@@ -229,23 +298,27 @@ absl::StatusOr<PullReplyEncoder> PullReplyEncoder::Make(std::span<const ValueGro
   if (!counts.ok()) return counts;
   size_t bytes = kMaxFixedBytes;
   for (const ValueGroup& g : groups) {
-    if (!AddGroupBytes(g.keys, 0, g.dim, bytes)) return TooLarge("PullReply", bytes);
+    if (!AddGroupBytes(g.keys, 0, ValueBytes(g.codec, g.dim), bytes)) {
+      return TooLarge("PullReply", bytes);
+    }
   }
   PullReplyEncoder encoder(bytes);
   encoder.places_.reserve(groups.size());
   uint8_t* at = encoder.out_.data();
   for (const ValueGroup& g : groups) {
-    encoder.AddGroup(at, 3, g.table, g.shard, {}, g.keys * g.dim * 4);
+    encoder.AddGroup(at, 3, g.table, g.shard, {}, g.keys * ValueBytes(g.codec, g.dim), 0);
   }
   encoder.used_ = static_cast<size_t>(at - encoder.out_.data());
   return encoder;
 }
 
-Buffer PullReplyEncoder::Finish(const ServerState& state, PullOutcome outcome) {
+Buffer PullReplyEncoder::Finish(const ServerState& state, PullOutcome outcome,
+                                const Ticket& ticket) {
   SealAll();
   uint8_t* at = WriteState(out_.data() + used_, state);
   // Enums are sign-extended to 64 bits.
   at = WriteNumber(at, 2, static_cast<uint64_t>(static_cast<int64_t>(outcome)));
+  at = WriteTicket(at, 4, ticket);
   places_.clear();
   return out_.Finish(static_cast<size_t>(at - out_.data()));
 }
@@ -257,7 +330,7 @@ absl::StatusOr<PushRequestEncoder> PushRequestEncoder::Make(
   for (const PushContribution& c : contributions) {
     bytes += kMaxContributionBytes;
     for (const PushGroup& g : c.groups) {
-      if (!AddGroupBytes(g.keys.size(), g.keys.size_bytes(), g.dim, bytes)) {
+      if (!AddGroupBytes(g.keys.size(), g.keys.size_bytes(), uint64_t{g.dim} * 4, bytes)) {
         return TooLarge("PushRequest", bytes);
       }
     }
@@ -281,8 +354,10 @@ absl::StatusOr<PushRequestEncoder> PushRequestEncoder::Make(
     at = WriteNumber(at, 2, c.node.end);
     at = WriteNumber(at, 3, c.examples);
     for (const PushGroup& g : c.groups) {
-      encoder.AddGroup(at, 4, g.table, g.shard, g.keys, g.keys.size() * g.dim * 4);
+      encoder.AddGroup(at, 4, g.table, g.shard, c.ticket ? std::span<const Key>() : g.keys,
+                       g.keys.size() * g.dim * 4, CrcOf(g.keys));
     }
+    at = WriteTicket(at, 5, c.ticket);
     contribution.Close();
   }
   encoder.used_ = static_cast<size_t>(at - encoder.out_.data());

@@ -32,9 +32,10 @@ constexpr size_t MaxGroupBytes(size_t keys, size_t floats) {
 }
 // Bytes of a contribution beside its groups, of a shard's number, and of all scalar fields of any
 // message, at most.
-inline constexpr size_t kMaxContributionBytes = 6 + 6 + 6 + 11;
+inline constexpr size_t kMaxTicketBytes = 38;
+inline constexpr size_t kMaxContributionBytes = 6 + 6 + 6 + 11 + kMaxTicketBytes;
 inline constexpr size_t kMaxShardNumberBytes = 5;
-inline constexpr size_t kMaxFixedBytes = 160;
+inline constexpr size_t kMaxFixedBytes = 200;
 
 }  // namespace strata::wire
 

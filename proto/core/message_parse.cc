@@ -52,6 +52,27 @@ void Read(FieldReader& r, ServerState& out) {
   }
 }
 
+void Read(FieldReader& r, Ticket& out) {
+  while (r.Next()) {
+    switch (r.field()) {
+      case 1:
+        r.Fixed64(out.incarnation);
+        break;
+      case 2:
+        r.Varint(out.number);
+        break;
+      case 3:
+        r.Varint(out.keys);
+        break;
+      case 4:
+        r.Fixed32(out.fingerprint);
+        break;
+      default:
+        r.Skip();
+    }
+  }
+}
+
 void Read(FieldReader& r, GroupView& out) {
   while (r.Next()) {
     switch (r.field()) {
@@ -79,6 +100,14 @@ void Read(FieldReader& r, GroupView& out) {
 template <typename T>
 void ReadEmbedded(FieldReader& r, const char* name, T& out) {
   r.Message(name, [&out](FieldReader& sub) { Read(sub, out); });
+}
+
+// Open: its number is kept as it came.
+template <typename Enum>
+void ReadEnum(FieldReader& r, Enum& out) {
+  auto number = static_cast<int32_t>(out);
+  r.Varint(number);
+  out = static_cast<Enum>(number);
 }
 
 bool Full(FieldReader& r, size_t size, size_t limit) {
@@ -141,8 +170,50 @@ void Read(FieldReader& r, PullRequestView& out) {
       case 5:
         AddGroup(r, out.groups);
         break;
+      case 6:
+        r.Varint(out.want_ticket);
+        break;
+      case 7:
+        ReadEnum(r, out.codec);
+        break;
+      case 8:
+        ReadEmbedded(r, "Ticket", out.ticket);
+        break;
       default:
         r.Skip();
+    }
+  }
+}
+
+void Read(FieldReader& r, PrefetchRequestView& out) {
+  while (r.Next()) {
+    switch (r.field()) {
+      case 1:
+        ReadEmbedded(r, "Header", out.header);
+        break;
+      case 2:
+        r.Varint(out.step.value);
+        break;
+      case 3:
+        AddShards(r, out.shards);
+        break;
+      case 4:
+        AddGroup(r, out.groups);
+        break;
+      default:
+        r.Skip();
+    }
+  }
+}
+
+void Read(FieldReader& r, PrefetchReply& out) {
+  while (r.Next()) {
+    if (r.field() == 1) {
+      ReadEmbedded(r, "ServerState", out.state);
+    } else if (r.field() == 2) {
+      ReadEmbedded(r, "Ticket", out.ticket);
+    } else {
+      r.Skip();
     }
   }
 }
@@ -153,14 +224,14 @@ void Read(FieldReader& r, PullReplyView& out) {
       case 1:
         ReadEmbedded(r, "ServerState", out.state);
         break;
-      case 2: {
-        auto outcome = static_cast<int32_t>(out.outcome);
-        r.Varint(outcome);
-        out.outcome = static_cast<PullOutcome>(outcome);
+      case 2:
+        ReadEnum(r, out.outcome);
         break;
-      }
       case 3:
         AddGroup(r, out.groups);
+        break;
+      case 4:
+        ReadEmbedded(r, "Ticket", out.ticket);
         break;
       default:
         r.Skip();
@@ -183,6 +254,9 @@ void ReadContribution(FieldReader& r, ContributionView& out, std::vector<GroupVi
         break;
       case 4:
         AddGroup(r, groups);
+        break;
+      case 5:
+        ReadEmbedded(r, "Ticket", out.ticket);
         break;
       default:
         r.Skip();
@@ -237,15 +311,12 @@ void Read(FieldReader& r, PushRequestView& out) {
 
 void Read(FieldReader& r, PushReply& out) {
   while (r.Next()) {
-    switch (r.field()) {
-      case 1:
-        ReadEmbedded(r, "ServerState", out.state);
-        break;
-      case 2:
-        r.Varint(out.repeated);
-        break;
-      default:
-        r.Skip();
+    if (r.field() == 1) {
+      ReadEmbedded(r, "ServerState", out.state);
+    } else if (r.field() == 2) {
+      r.Varint(out.repeated);
+    } else {
+      r.Skip();
     }
   }
 }
@@ -304,6 +375,12 @@ absl::StatusOr<PullRequestView> ParsePullRequest(std::span<const uint8_t> bytes)
 }
 absl::StatusOr<PullReplyView> ParsePullReply(std::span<const uint8_t> bytes) {
   return Parse<PullReplyView>("PullReply", bytes);
+}
+absl::StatusOr<PrefetchRequestView> ParsePrefetchRequest(std::span<const uint8_t> bytes) {
+  return Parse<PrefetchRequestView>("PrefetchRequest", bytes);
+}
+absl::StatusOr<PrefetchReply> ParsePrefetchReply(std::span<const uint8_t> bytes) {
+  return Parse<PrefetchReply>("PrefetchReply", bytes);
 }
 absl::StatusOr<PushRequestView> ParsePushRequest(std::span<const uint8_t> bytes) {
   return Parse<PushRequestView>("PushRequest", bytes);

@@ -12,16 +12,48 @@
 
 namespace strata {
 
-enum class OptimizerType : uint8_t { kSgd = 0, kAdagrad = 1, kAdam = 2 };
+enum class OptimizerType : uint8_t {
+  kSgd = 0,
+  kAdagrad = 1,
+  kAdam = 2,
+  kMomentum = 3,
+  kRowwiseAdagrad = 4,
+  kFtrl = 5,
+  // row += sum, and nothing else: no division by examples, rate, clipping or decay. For sums that
+  // are differences of weights already (easgd's exchange); no job file names it.
+  kAdd = 6,
+};
+
+enum class ScheduleType : uint8_t { kConstant = 0, kStep = 1, kCosine = 2, kPoly = 3 };
+
+// The learning rate's factor by step; equations at ScheduleSpec of job.proto.
+struct RateSchedule {
+  ScheduleType type = ScheduleType::kConstant;
+  uint64_t warmup_steps = 0;
+  uint64_t decay_steps = 1;   // step, cosine, poly; >= 1
+  float gamma = 0.1f;         // step
+  float power = 1.0f;         // poly
+  float final_factor = 0.0f;  // cosine, poly
+  friend bool operator==(const RateSchedule&, const RateSchedule&) = default;
+};
 
 // Parameters of ALGORITHMS section 1; those of other types are ignored.
 struct OptimizerSpec {
   OptimizerType type = OptimizerType::kSgd;
   float learning_rate = 0.01f;
   float epsilon = 1e-10f;
-  float initial_accumulator = 0.0f;  // adagrad
+  float initial_accumulator = 0.0f;  // adagrad, rowwise_adagrad
   float beta1 = 0.9f;                // adam
   float beta2 = 0.999f;              // adam
+  float momentum = 0.9f;             // momentum
+  bool nesterov = false;             // momentum
+  float beta = 1.0f;                 // ftrl; > 0
+  float l1 = 1.0f;                   // ftrl
+  float l2 = 1.0f;                   // ftrl
+  float weight_decay = 0.0f;         // all but ftrl
+  float clip_value = 0.0f;           // 0: no limit
+  float clip_norm = 0.0f;            // 0: no limit
+  RateSchedule schedule;
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
 };
 

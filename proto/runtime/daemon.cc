@@ -8,6 +8,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/metric_type.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,27 @@
 namespace strata {
 namespace {
 
+// What the operating system says of this process.
+void AddProcessMetrics(std::vector<Metric>& out) {
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) == 0) {
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    out.push_back({"strata_process_cpu_seconds_total", "Processor time used, user and system.",
+                   seconds(usage.ru_utime) + seconds(usage.ru_stime), true});
+  }
+  unsigned long long total = 0, resident = 0;
+  std::FILE* statm = std::fopen("/proc/self/statm", "re");
+  if (statm == nullptr) return;
+  if (std::fscanf(statm, "%llu %llu", &total, &resident) == 2) {
+    out.push_back({"strata_process_resident_bytes", "Memory of this process that is not paged out.",
+                   static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)),
+                   false});
+  }
+  std::fclose(statm);
+}
+
 // Bridges our plain numbers to the library's families.
 class Collector : public prometheus::Collectable {
  public:
@@ -39,7 +61,9 @@ class Collector : public prometheus::Collectable {
     absl::MutexLock lock(&mu_);
     std::vector<prometheus::MetricFamily> families;
     if (!collect_) return families;
-    for (const Metric& m : collect_()) {
+    std::vector<Metric> metrics = collect_();
+    AddProcessMetrics(metrics);
+    for (const Metric& m : metrics) {
       prometheus::ClientMetric value;
       if (m.counter) {
         value.counter.value = m.value;

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -17,8 +18,9 @@ using Work = std::function<void()>;
 
 class ThreadPool : public Executor {
  public:
-  ThreadPool(size_t threads, const std::string& name) {
-    for (size_t i = 0; i < threads; ++i) {
+  // Twice the threads: each that is in a blocking section has one to take its place.
+  ThreadPool(size_t threads, const std::string& name) : free_(threads) {
+    for (size_t i = 0; i < 2 * threads; ++i) {
       threads_.emplace_back([this] { Run(); });
       // Linux keeps 15 characters.
       pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());
@@ -38,18 +40,38 @@ class ThreadPool : public Executor {
     queue_.push_back(std::move(work));
   }
 
+  // The calling thread's place: given up, and taken again.
+  void Leave() {
+    absl::MutexLock lock(&mu_);
+    ++free_;
+  }
+  void Return() {
+    absl::MutexLock lock(&mu_);
+    --free_;
+  }
+  // The pool that the calling thread belongs to, or null.
+  static ThreadPool*& OfThisThread() {
+    thread_local ThreadPool* pool = nullptr;
+    return pool;
+  }
+
  private:
-  bool Ready() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !queue_.empty() || closing_; }
+  bool Ready() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return queue_.empty() ? closing_ : free_ > 0;
+  }
 
   void Run() {
-    for (;;) {
+    OfThisThread() = this;
+    for (bool ran = false;; ran = true) {
       Work work;
       {
         absl::MutexLock lock(&mu_);
+        if (ran) ++free_;
         mu_.Await(absl::Condition(this, &ThreadPool::Ready));
         if (queue_.empty()) return;
         work = std::move(queue_.front());
         queue_.pop_front();
+        --free_;
       }
       work();
     }
@@ -57,6 +79,8 @@ class ThreadPool : public Executor {
 
   absl::Mutex mu_;
   std::deque<Work> queue_ ABSL_GUARDED_BY(mu_);
+  // Places to run in; below 0 for moments after a blocking section.
+  ptrdiff_t free_ ABSL_GUARDED_BY(mu_);
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::thread> threads_;
 };
@@ -110,6 +134,13 @@ class Serial : public Executor {
 };
 
 }  // namespace
+
+BlockingSection::BlockingSection() {
+  if (ThreadPool* pool = ThreadPool::OfThisThread()) pool->Leave();
+}
+BlockingSection::~BlockingSection() {
+  if (ThreadPool* pool = ThreadPool::OfThisThread()) pool->Return();
+}
 
 std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name) {
   return std::make_unique<ThreadPool>(threads, name);

@@ -17,8 +17,20 @@ class Executor {
   virtual void Post(std::function<void()> work) = 0;
 };
 
-// `threads` threads named `name`; the destructor runs what was posted, then joins.
+// Threads named `name`, of which `threads` run closures at a time; the destructor runs what was
+// posted, then joins.
 std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name);
+
+// While it lives the calling thread waits for something outside (a disk): if it belongs to a pool,
+// another thread of the pool may run closures in its place. For moments more than `threads` may run
+// afterwards. Elsewhere it does nothing. Not to be nested.
+class BlockingSection {
+ public:
+  BlockingSection();
+  ~BlockingSection();
+  BlockingSection(const BlockingSection&) = delete;
+  BlockingSection& operator=(const BlockingSection&) = delete;
+};
 
 // Closures posted to one Serial run one at a time, in order, on `base` (which must outlive it; the
 // destructor waits until nothing of this queue runs or waits, so it is not to be called from one of

@@ -51,6 +51,13 @@ class GrpcSchedulerClient : public SchedulerClient {
   absl::StatusOr<ClusterStatus> GetCluster(absl::Duration timeout) override {
     return Call(&Scheduler::Stub::GetCluster, GetClusterRequest(), timeout);
   }
+  absl::StatusOr<JobShards> GetShards(const JobRef& ref, absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::GetShards, ref, timeout);
+  }
+  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest& request,
+                                           absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::GetEvents, request, timeout);
+  }
 
  private:
   template <typename Request, typename Reply>

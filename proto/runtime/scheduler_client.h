@@ -31,6 +31,9 @@ class SchedulerClient {
   virtual absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(
       const CreateCheckpointRequest& request, absl::Duration timeout) = 0;
   virtual absl::StatusOr<ClusterStatus> GetCluster(absl::Duration timeout) = 0;
+  virtual absl::StatusOr<JobShards> GetShards(const JobRef& ref, absl::Duration timeout) = 0;
+  virtual absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest& request,
+                                                   absl::Duration timeout) = 0;
 };
 
 }  // namespace strata

@@ -16,8 +16,14 @@
 namespace strata {
 
 // The data plane's methods (proto/strata/data.proto, service DataPlane).
-enum class DataMethod : uint8_t { kOpenSession = 0, kPull = 1, kPush = 2, kMark = 3 };
-inline constexpr int kDataMethods = 4;
+enum class DataMethod : uint8_t {
+  kOpenSession = 0,
+  kPull = 1,
+  kPush = 2,
+  kMark = 3,
+  kPrefetch = 4
+};
+inline constexpr int kDataMethods = 5;
 
 using DataReply = std::function<void(absl::StatusOr<Buffer>)>;
 

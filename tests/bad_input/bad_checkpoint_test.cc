@@ -46,14 +46,34 @@ TEST_CASE("a flipped bit in a checkpoint is told by file, and training goes on f
   Train(user);
   const std::string shard = Step(3) + "/shard-00000.strata";
   FlipBit(user, shard);
-  CheckSays(user.Strata("checkpoint verify c"), 1, {shard, "CRC32C", "the manifest says"});
-  CheckSays(user.Strata("checkpoint verify " + Step(3)), 1, {shard});
+  const std::string whole = "the newest whole one is " + Step(2);
+  CheckSays(user.Strata("checkpoint verify c"), 1, {shard, "CRC32C", "the manifest says", whole});
+  CheckSays(user.Strata("checkpoint verify " + Step(3)), 1, {shard, whole});
+  CheckSays(user.Strata("checkpoint verify " + Step(3) + "/"), 1, {shard, whole});
   CheckSays(user.Strata("predict --checkpoint c train.libfm"), 1,
-            {shard, "does not match its checksum"});
+            {shard, "does not match its checksum", whole, "--checkpoint " + Step(2)});
+  CHECK(user.Strata("predict --checkpoint " + Step(2) + " train.libfm").exit_code == 0);
   CheckSays(user.Strata("checkpoint verify " + Step(2)), 0, {"is whole"});
   const ProgramResult r = user.Strata("train -f job.yaml --resume --set spec.training.epochs=2");
   CheckSays(r, 0, {"CheckpointDamaged", user.Path(shard), "rolled back to a checkpoint 1 times"});
   CHECK(ModelHash(r) == right);
+}
+
+TEST_CASE("an older checkpoint never stands in for a damaged newer one without a word",
+          "[bad_input]") {
+  User user;
+  Train(user);
+  FlipBit(user, Step(3) + "/MANIFEST.json");
+  const std::vector<std::string> one = {Step(3) + "/MANIFEST.json",
+                                        "the newest whole one is " + Step(2)};
+  CheckSays(user.Strata("checkpoint verify c"), 1, one);
+  CheckSays(user.Strata("predict --checkpoint c train.libfm"), 1, one);
+  // Nor one that is damaged in another way.
+  FlipBit(user, Step(2) + "/shard-00000.strata");
+  CheckSays(user.Strata("checkpoint verify c"), 1, {"the newest whole one is " + Step(1)});
+  FlipBit(user, Step(1) + "/shard-00000.strata");
+  CheckSays(user.Strata("predict --checkpoint c train.libfm"), 1,
+            {Step(3) + "/MANIFEST.json", "there is no other whole checkpoint in c"});
 }
 
 TEST_CASE("with no whole checkpoint left, resuming is refused instead of starting anew",

@@ -1,11 +1,13 @@
 // Bad data as a user meets it: the same file given to `train` and to `submit --wait` on a cluster.
 // Each error names the file, the line and column where there is one, the value, and what to do.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/bad_input/user.h"
+#include "tests/worker/data/compressed.h"
 
 namespace strata {
 namespace {
@@ -54,6 +56,40 @@ std::vector<BadFile> BadFiles() {
        "libfm",
        Criteo("1"),
        {"no line has a label and a feature in libfm form", "is spec.data.format right?"}},
+      {"negative field",
+       "libffm",
+       "1 0:1:1\n1 0:1:1 -1:2:1\n",
+       {":2:9: field \"-1\" is negative", skip}},
+      {"overflowing field",
+       "libffm",
+       "1 0:1:1\n1 4294967296:2:1\n",
+       {":2:3: field 4294967296 is over 0, the highest of the train files", skip}},
+      {"libfm as libffm",
+       "libffm",
+       good,
+       {"no line has a label and a feature in libffm form", "is spec.data.format right?"}},
+      {"criteo_csv without a header",
+       "criteo_csv",
+       "0,1,2\n",
+       {"the header of criteo_csv: column 1, \"0\", is unknown", "Label, I1 to I13, C1 to C26"}},
+      {"bad line in gzip",
+       "libfm",
+       Gzip(good + "1 3:1 -5:1\n"),
+       {":21:7: feature index \"-5\" is negative", skip}},
+      {"bad line in zstd", "libfm", Zstd(good + "nan 1:1\n"), {":21:1: label \"nan\"", skip}},
+      {"gzip cut off",
+       "libfm",
+       Gzip(good).substr(0, 40),
+       {" is cut off: it ends at byte 40 within a gzip member", "fetch or compress it again"}},
+      {"zstd cut off",
+       "libfm",
+       Zstd(good).substr(0, 40),
+       {" is cut off: it ends at byte 40 within a zstd frame", "fetch or compress it again"}},
+      {"gzip of nothing", "libfm", Gzip(""), {" is empty", "write data to it"}},
+      {"gzip and noise",
+       "libfm",
+       Gzip(good) + "noise",
+       {" is damaged at byte ", "incorrect header check (gzip)"}},
       {"zero bytes", "libfm", good + std::string("1 3\0:1\n", 7), {":21:4: a NUL byte", skip}},
       {"noise", "libfm", good + "\xff\xfe\x00\x01\n", {":21:1: ", skip}},
   };
@@ -93,6 +129,36 @@ TEST_CASE("bad data is told by file, line, column and value, embedded and on a c
   // The cluster that saw all this still trains.
   user.Write("train.libfm", GoodLines(100));
   CHECK(user.Strata("submit --wait -f job.yaml").exit_code == 0);
+}
+
+TEST_CASE("standard input is read by train and predict, and refused by submit", "[bad_input]") {
+  User user;
+  user.Up();
+  user.WriteJob();
+  user.Write("good", GoodLines(50));
+  user.Write("train.libfm", GoodLines(50));
+  const std::string from_stdin = " --set spec.data.train=- < good";
+  const std::string checkpoint = " --set spec.checkpoint.directory=checkpoints";
+  const ProgramResult piped = user.Strata("train -f job.yaml" + checkpoint + from_stdin);
+  INFO(piped.out << piped.err);
+  CHECK(piped.exit_code == 0);
+  const ProgramResult file = user.Strata("train -f job.yaml");
+  const auto hash = [](const ProgramResult& r) { return r.out.substr(r.out.find("model hash")); };
+  REQUIRE(file.out.find("model hash") != std::string::npos);
+  CHECK(hash(piped) == hash(file));
+  const ProgramResult scored = user.Strata("predict --checkpoint checkpoints - < good");
+  CHECK(scored.exit_code == 0);
+  CHECK(std::count(scored.out.begin(), scored.out.end(), '\n') >= 50);
+  const ProgramResult refused = user.Strata("submit -f job.yaml" + from_stdin);
+  CHECK(refused.exit_code == 2);
+  CHECK(WhatIsWrongWith(refused.err, {"'-' is standard input", "`strata train`"}) == "");
+  const ProgramResult both = user.Strata("train -f - --set spec.data.train=- < job.yaml");
+  CHECK(both.exit_code == 2);
+  CHECK(WhatIsWrongWith(both.err, {"standard input, which already holds the job file"}) == "");
+  user.Write("good", GoodLines(20) + "2 1:1\n");
+  const ProgramResult bad = user.Strata("train -f job.yaml" + from_stdin);
+  CHECK(bad.exit_code == 1);
+  CHECK(WhatIsWrongWith(FailureOf(bad), {"standard input:21:1: label \"2\""}) == "");
 }
 
 TEST_CASE("what is no readable file is told by name", "[bad_input]") {

@@ -35,16 +35,8 @@ std::string GoodLines(int lines) {
   return text;
 }
 
-User::User() {
-  std::string name = std::string(std::getenv("TEST_TMPDIR")) + "/user_XXXXXX";
-  REQUIRE(mkdtemp(name.data()) != nullptr);
-  folder_ = name;
-}
-
 User::~User() {
   if (up_) Strata("down --dir run --timeout 30");
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 void User::Write(const std::string& name, const std::string& text) const {
@@ -58,8 +50,8 @@ namespace {
 ProgramResult RunIn(const std::string& folder, const std::string& program,
                     const std::string& arguments) {
   const std::string command = "cd '" + folder + "' && HOME='" + folder +
-                              "' XDG_CONFIG_HOME= timeout -k 5 60 '" + program + "' " + arguments +
-                              " >out 2>err </dev/null";
+                              "' XDG_CONFIG_HOME= timeout -k 5 60 '" + program + "' </dev/null " +
+                              arguments + " >out 2>err";
   ProgramResult result;
   result.exit_code = ExitCodeOf(std::system(command.c_str()));
   result.out = ReadAll(folder + "/out");
@@ -70,18 +62,18 @@ ProgramResult RunIn(const std::string& folder, const std::string& program,
 }  // namespace
 
 ProgramResult User::Strata(const std::string& arguments) const {
-  return RunIn(folder_, ProgramPath("tools/cli/strata"), arguments);
+  return RunIn(folder(), ProgramPath("tools/cli/strata"), arguments);
 }
 
 ProgramResult User::Daemon(const std::string& role, const std::string& arguments) const {
-  return RunIn(folder_, ProgramPath(role + "/strata-" + role), arguments);
+  return RunIn(folder(), ProgramPath(role + "/strata-" + role), arguments);
 }
 
 ProgramResult User::Interrupted(const std::string& arguments, const std::string& marker,
                                 void (*then)(const User&, pid_t)) const {
   int ends[2];
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-  const std::string command = "cd '" + folder_ + "' && HOME='" + folder_ +
+  const std::string command = "cd '" + folder() + "' && HOME='" + folder() +
                               "' XDG_CONFIG_HOME= exec '" + ProgramPath("tools/cli/strata") + "' " +
                               arguments + " >out </dev/null";
   const pid_t pid = fork();

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/temp_folder.h"
+
 namespace strata {
 
 struct ProgramResult {
@@ -18,14 +20,14 @@ struct ProgramResult {
 // One user's folder. One thread.
 class User {
  public:
-  User();
+  User() = default;
   ~User();  // ends the cluster, if one was started, and removes the folder
   User(const User&) = delete;
   User& operator=(const User&) = delete;
 
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_.path(); }
   // Absolute path of a name in the folder.
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) const { return folder() + "/" + name; }
   void Write(const std::string& name, const std::string& text) const;
   std::string Read(const std::string& name) const;
 
@@ -50,7 +52,7 @@ class User {
   void WriteJob(const std::string& more = "") const;
 
  private:
-  std::string folder_;
+  const TempFolder folder_;
   bool up_ = false;
 };
 

@@ -1,9 +1,11 @@
-// Asynchronous training with real processes: each window takes effect once per partition (promise
+// Asynchronous modes with real processes: each window takes effect once per partition (promise
 // P7), whoever is killed.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,13 +25,14 @@ ScratchFolder Folder() {
   return *std::move(folder);
 }
 
-TrainingJob AsyncJob(const std::string& folder) {
+// One task an epoch.
+TrainingJob AsyncJob(const std::string& folder, uint32_t epochs) {
   TrainingJob job = SmallJob(folder);
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_training()->set_mode("async");
   WriteLibfm(folder + "/train.libfm", 1, 3000, 6, 40);
   WriteLibfm(folder + "/eval.libfm", 2, 1000, 6, 40);
-  spec.mutable_training()->set_epochs(5);
+  spec.mutable_training()->set_epochs(epochs);
   spec.mutable_checkpoint()->set_directory(folder + "/checkpoints");
   spec.mutable_replicas()->set_servers(2);
   spec.mutable_replicas()->set_workers(2);
@@ -64,15 +67,18 @@ std::vector<uint32_t> DenseUpdates(const std::string& folder) {
   return updates;
 }
 
-TEST_CASE("async: every example once, with whatever is killed", "[e2e][async]") {
-  const ScratchFolder folder = Folder();
-  const TrainingJob job = AsyncJob(folder.path());
+// Runs the job calmly, then with processes killed: each window takes effect once per partition.
+// `lost` judges the local steps that went with the processes that were killed.
+void KillEach(const ScratchFolder& folder, const TrainingJob& job,
+              const std::function<void(bool worker_killed, const JobStatus&)>& lost) {
   ProcessCluster cluster({.folder = folder.path() + "/cluster"});
   const JobStatus calm = cluster.AwaitEnd(cluster.Submit(job));
   INFO(Conditions(calm));
   REQUIRE(calm.state() == SUCCEEDED);
   CHECK(calm.result().auc() > 0.55);
-  CHECK(calm.examples() == 3000 * 5);
+  CHECK(calm.examples() == calm.total_examples());
+  CHECK(calm.examples() == 3000 * job.spec().training().epochs());
+  lost(false, calm);
   const std::vector<uint32_t> once = DenseUpdates(calm.checkpoint());
   REQUIRE(once.size() > 5);
   const uint64_t windows = calm.step();
@@ -94,7 +100,44 @@ TEST_CASE("async: every example once, with whatever is killed", "[e2e][async]") 
     CHECK(updates.size() == once.size());
     for (uint32_t count : updates) CHECK(count == windows);
     CHECK(end.result().auc() > 0.55);
+    lost(std::any_of(who.begin(), who.end(),
+                     [](const std::string& name) { return name.find("worker") == 0; }),
+         end);
   }
+}
+
+TEST_CASE("async: every example once, with whatever is killed", "[e2e][async]") {
+  const ScratchFolder folder = Folder();
+  KillEach(folder, AsyncJob(folder.path(), 5),
+           [](bool, const JobStatus& s) { CHECK(s.lost_local_steps() == 0); });
+}
+
+// A worker hosts 2 of the 4 lanes; each is at most 4 batches ahead of what it pushed or exchanged.
+void CheckLost(bool worker_killed, const JobStatus& status) {
+  CHECK(status.lost_local_steps() <= (worker_killed ? 2 * 4 : 0));
+  if (worker_killed) CHECK(status.lost_local_steps() > 0);
+}
+
+TEST_CASE("downpour: every window once; a killed worker loses at most nPush batches a lane",
+          "[e2e][downpour]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = AsyncJob(folder.path(), 20);
+  TrainingSpec& training = *job.mutable_spec()->mutable_training();
+  training.set_mode("downpour");
+  training.set_n_fetch(4);
+  training.set_n_push(4);
+  KillEach(folder, job, CheckLost);
+}
+
+TEST_CASE("easgd: every window once; a killed worker loses at most tau batches a lane",
+          "[e2e][easgd]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = AsyncJob(folder.path(), 20);
+  TrainingSpec& training = *job.mutable_spec()->mutable_training();
+  training.set_mode("easgd");
+  training.set_tau(4);
+  training.set_alpha(0.5f);
+  KillEach(folder, job, CheckLost);
 }
 
 }  // namespace

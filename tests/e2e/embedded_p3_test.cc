@@ -1,6 +1,9 @@
 // Promise P3 inside one process: one model hash whatever the cluster looks like and whatever dies.
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <fstream>
 #include <functional>
+#include <random>
 #include <string>
 
 #include "ops/cpu_features.h"
@@ -74,6 +77,67 @@ TEST_CASE("the model does not depend on the cluster", "[e2e][p3]") {
   CHECK(Train(other).model_hash() != reference.model_hash());
 }
 
+// "label,age,price,user,tags" lines; tags hold none to three values.
+void WriteCsv(const std::string& path, uint64_t seed, int lines) {
+  std::mt19937_64 random(seed);
+  std::ofstream out(path);
+  out << "label,age,price,user,tags\n";
+  for (int l = 0; l < lines; ++l) {
+    const uint64_t user = random() % 30, age = random() % 7;
+    out << (user + age) % 2 << ',' << age << ',' << random() % 100 * 0.01 << ",u" << user << ',';
+    for (uint64_t tags = random() % 4, t = 0; t < tags; ++t) {
+      out << (t > 0 ? "|" : "") << 't' << random() % 12;
+    }
+    out << '\n';
+  }
+}
+
+TEST_CASE("no model depends on the cluster, nor fields of several values", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  WriteCsv(folder.path() + "/train.csv", 1, 500);
+  WriteCsv(folder.path() + "/eval.csv", 2, 100);
+  TrainingJob job = testing::SmallJob(folder.path());
+  DataSpec& data = *job.mutable_spec()->mutable_data();
+  data.set_format("csv");
+  data.set_train(0, folder.path() + "/train.csv");
+  data.set_eval(0, folder.path() + "/eval.csv");
+  ColumnsSpec& columns = *data.mutable_columns();
+  columns.set_label("label");
+  columns.add_numeric("age");
+  columns.add_numeric("price");
+  columns.add_categorical("user");
+  columns.add_multi_valued()->set_column("tags");
+  struct Case {
+    const char* type;
+    const char* pooling;
+    uint32_t cross_rank = 0;
+  };
+  for (const Case& c :
+       {Case{"lr", "sum"}, Case{"fm", "sum"}, Case{"wide_deep", "sum"}, Case{"deepfm", "mean"},
+        Case{"dcn_v2", "sum"}, Case{"dcn_v2", "mean", 5}, Case{"dlrm", "sum"}}) {
+    INFO(c.type << ", pooling " << c.pooling);
+    columns.mutable_multi_valued(0)->set_pooling(c.pooling);
+    ModelSpec& model = *job.mutable_spec()->mutable_model();
+    model.set_type(c.type);
+    model.clear_bottom_hidden();
+    model.clear_cross_rank();
+    if (model.type() == "dlrm") model.add_bottom_hidden(12);
+    if (model.type() == "dcn_v2") model.set_cross_rank(c.cross_rank);
+    const JobStatus reference = Train(job);
+    CHECK(reference.refused_rows() == 0);
+    TrainingJob spread = job;
+    spread.mutable_spec()->mutable_replicas()->set_servers(2);
+    spread.mutable_spec()->mutable_replicas()->set_workers(3);
+    spread.mutable_spec()->mutable_training()->set_threads(2);
+    CHECK(Train(spread).model_hash() == reference.model_hash());
+    const ops::IsaLevel before = ops::SetActiveIsaLevel(ops::IsaLevel::kV3);
+    const JobStatus avx2 = Train(job);
+    ops::SetActiveIsaLevel(before);
+    CHECK(avx2.model_hash() == reference.model_hash());
+    CHECK(avx2.result().logloss() == reference.result().logloss());
+  }
+}
+
 // The final status of a job that must succeed although it was disturbed.
 JobStatus TrainDisturbed(const TrainingJob& job, const std::string& folder, uint64_t at,
                          const std::function<void(EmbeddedCluster&)>& disturb) {
@@ -123,6 +187,93 @@ TEST_CASE("servers and workers that lose their memory do not change the model", 
     REQUIRE(c.StartServer(0).ok());
     REQUIRE(c.StartWorker(1).ok());
   });
+}
+
+// Everything whose update depends on the step's number or on a row's state, at once: four
+// optimizers, three schedules, decay, both clips.
+void UseManyOptimizers(JobSpec& spec) {
+  OptimizersSpec& o = *spec.mutable_optimizer();
+  o.Clear();
+  o.mutable_sparse()->set_type("rowwise_adagrad");
+  o.mutable_sparse()->set_clip_norm(0.002f);
+  o.mutable_sparse()->set_weight_decay(1e-3f);
+  ScheduleSpec& sparse = *o.mutable_sparse()->mutable_schedule();
+  sparse.set_type("cosine");
+  sparse.set_warmup_steps(5);
+  sparse.set_decay_steps(100);
+  sparse.set_final_factor(0.1f);
+  o.mutable_linear()->set_type("ftrl");
+  o.mutable_linear()->set_learning_rate(0.5f);
+  o.mutable_linear()->set_l1(0.01f);
+  o.mutable_linear()->set_l2(0.01f);
+  ScheduleSpec& linear = *o.mutable_linear()->mutable_schedule();
+  linear.set_type("poly");
+  linear.set_decay_steps(150);
+  linear.set_power(0.7f);
+  linear.set_final_factor(0.2f);
+  o.mutable_dense()->set_type("momentum");
+  o.mutable_dense()->set_nesterov(true);
+  o.mutable_dense()->set_clip_value(0.05f);
+  o.mutable_dense()->set_weight_decay(1e-4f);
+  ScheduleSpec& dense = *o.mutable_dense()->mutable_schedule();
+  dense.set_type("step");
+  dense.set_decay_steps(30);
+  dense.set_gamma(0.7f);
+}
+
+TEST_CASE("schedules, ftrl, momentum, decay and clipping do not depend on the cluster",
+          "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  UseManyOptimizers(*job.mutable_spec());
+  job.mutable_spec()->mutable_training()->set_epochs(16);
+  const JobStatus reference = Train(job);
+  CHECK(reference.result().auc() > 0.6);
+  CHECK(reference.clipped_rows() > 0);
+  CHECK(reference.refused_rows() == 0);
+
+  const ops::IsaLevel before = ops::SetActiveIsaLevel(ops::IsaLevel::kV3);
+  CHECK(Train(job).model_hash() == reference.model_hash());
+  ops::SetActiveIsaLevel(before);
+  TrainingJob other = job;
+  other.mutable_spec()->mutable_replicas()->set_servers(3);
+  other.mutable_spec()->mutable_replicas()->set_workers(3);
+  other.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
+  const JobStatus spread = Train(other);
+  CHECK(spread.model_hash() == reference.model_hash());
+  CHECK(spread.clipped_rows() == reference.clipped_rows());
+  // Memory is lost in the middle of every schedule: base images are replayed from.
+  other = job;
+  other.mutable_spec()->mutable_replicas()->set_servers(2);
+  other.mutable_spec()->mutable_replicas()->set_workers(2);
+  other.mutable_spec()->mutable_storage()->set_log_bytes_per_server("64KiB");
+  for (uint64_t at : {3, 57, 130}) {
+    const std::string dir = folder.path() + "/run-" + std::to_string(at);
+    const JobStatus status = TrainDisturbed(other, dir, at, [](EmbeddedCluster& c) {
+      c.StopServer(0);
+      c.StopServer(1);
+      c.StopWorker(0);
+      REQUIRE(c.StartServer(1).ok());
+      REQUIRE(c.StartServer(0).ok());
+      REQUIRE(c.StartWorker(0).ok());
+    });
+    CHECK(status.model_hash() == reference.model_hash());
+  }
+  // Each of them has an effect.
+  const auto differs = [&](const std::string& what,
+                           const std::function<void(OptimizersSpec&)>& change) {
+    TrainingJob changed = job;
+    change(*changed.mutable_spec()->mutable_optimizer());
+    INFO(what);
+    CHECK(Train(changed).model_hash() != reference.model_hash());
+  };
+  differs("sparse schedule", [](auto& o) { o.mutable_sparse()->clear_schedule(); });
+  differs("sparse decay", [](auto& o) { o.mutable_sparse()->clear_weight_decay(); });
+  differs("sparse clipping", [](auto& o) { o.mutable_sparse()->clear_clip_norm(); });
+  differs("linear schedule", [](auto& o) { o.mutable_linear()->clear_schedule(); });
+  differs("linear l1", [](auto& o) { o.mutable_linear()->set_l1(0); });
+  differs("dense schedule", [](auto& o) { o.mutable_dense()->clear_schedule(); });
+  differs("nesterov", [](auto& o) { o.mutable_dense()->set_nesterov(false); });
 }
 
 }  // namespace

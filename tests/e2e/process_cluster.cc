@@ -147,6 +147,23 @@ absl::Duration ChildProcess::CpuTime() const {
   return absl::Seconds((user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
+bool ChildProcess::WritesDirectly(const std::string& part) const {
+  const std::string process = absl::StrCat("/proc/", pid_);
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(process + "/fd", error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(it->path(), gone).string();
+    if (gone || target.find(part) == std::string::npos) continue;
+    const std::string info =
+        ReadFile(absl::StrCat(process, "/fdinfo/", it->path().filename().string()));
+    const size_t at = info.find("flags:");
+    if (at == std::string::npos) continue;
+    if ((std::strtoul(info.c_str() + at + 6, nullptr, 8) & O_DIRECT) != 0) return true;
+  }
+  return false;
+}
+
 ProcessCluster::ProcessCluster(const ProcessClusterOptions& options) : o_(options) {
   std::filesystem::create_directories(o_.folder);
   Start("scheduler");
@@ -177,6 +194,7 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
             "--scheduler=" + address_, "--threads=1"};
     // The worker's address file then holds its metrics address.
     if (!server) argv.push_back("--metrics-listen=127.0.0.1:0");
+    if (server) argv.insert(argv.end(), o_.server_flags.begin(), o_.server_flags.end());
     if (!failpoints.empty()) argv.push_back("--failpoints=" + failpoints);
   }
   argv.push_back("--dir=" + base);

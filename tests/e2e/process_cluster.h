@@ -40,6 +40,8 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
   void Signal(int number);
+  // Whether it has a file open for direct writes whose path contains `part`.
+  bool WritesDirectly(const std::string& part) const;
   // Whether it has ended; reaps it.
   bool Ended();
   // Waits for its end, at most `limit`, and throws then. Exit code, or 128 + signal.
@@ -59,6 +61,7 @@ struct ProcessClusterOptions {
   int workers = 2;
   std::string folder;  // scratch; made where missing
   int lease_ms = 2000;
+  std::vector<std::string> server_flags;  // of every server, at every start
 };
 
 class ProcessCluster {

@@ -1,62 +1,30 @@
 // Promise P9 for disks: a full one stops training with a text that says why, corrupts nothing, and
 // training goes on when there is space again.
-#include <sys/mount.h>
-#include <sys/stat.h>
-
 #include <catch2/catch.hpp>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <sstream>
 #include <string>
-#include <vector>
 
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
+#include "tests/small_disk.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/scratch_folder.h"
 
 namespace strata::testing {
 namespace {
 
-// A file system of a few MiB, unmounted with its owner.
-class SmallDisk {
- public:
-  SmallDisk(std::string path, const char* size) : path_(std::move(path)) {
-    mkdir(path_.c_str(), 0755);
-    const std::string options = std::string("size=") + size;
-    mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, options.c_str()) == 0;
-    if (!mounted_) error_ = std::strerror(errno);
-  }
-  ~SmallDisk() {
-    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  bool mounted() const { return mounted_; }
-  const std::string& error() const { return error_; }
-  const std::string& path() const { return path_; }
-  void Fill() {
-    std::ofstream out(path_ + "/filler", std::ios::binary);
-    const std::vector<char> block(4096, 'x');
-    while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-    }
-  }
-  void Free() { std::remove((path_ + "/filler").c_str()); }
-
- private:
-  const std::string path_;
-  bool mounted_ = false;
-  std::string error_;
-};
+size_t Count(const std::string& text, const std::string& word) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size()) ++n;
+  return n;
+}
 
 TEST_CASE("a full disk under the update log", "[faults][p9]") {
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  SmallDisk disk(folder->path() + "/disk", "64m");
-  if (!disk.mounted()) STRATA_SKIP("cannot mount a tmpfs: " + disk.error());
+  SmallDisk disk(folder->path() + "/disk", 64 << 20);
+  if (!disk.mounted()) STRATA_SKIP(disk.reason());
   TrainingJob job = SmallJob(folder->path());
   job.mutable_spec()->mutable_training()->set_epochs(200);
   job.mutable_spec()->mutable_replicas()->set_servers(2);
@@ -77,10 +45,21 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
              ReadFile(cluster.folder() + "/server-0/log/strata-server.WARNING") +
              ReadFile(cluster.folder() + "/server-1/log/strata-server.WARNING");
     };
-    AwaitThat("a server says that the disk is full",
-              [&] { return log().find("No space left on device") != std::string::npos; });
+    // Users see it where they look, with server, path and errno.
+    const JobStatus stalled =
+        cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "DiskFull"); });
+    CHECK(Conditions(stalled).find("No space left on device") != std::string::npos);
+    CHECK(Conditions(stalled).find("server-") != std::string::npos);
+    CHECK(Conditions(stalled).find(disk.path()) != std::string::npos);
+    CHECK(stalled.state() == RUNNING);
+    const CommandResult shown =
+        cluster.Strata({"status", "--scheduler", cluster.address(), std::to_string(id)});
+    INFO(shown.out << shown.err);
+    CHECK(shown.out.find("DiskFull: server-") != std::string::npos);
     // Killed there and then: what is on disk is still enough.
     cluster.Kill("server-1");
+    // Ten tries a second, but not ten lines a second. (Of each shard the first, in two files.)
+    CHECK(Count(log(), "commit_waits") <= 2 * 2 * 8);
     disk.Free();
     cluster.Start("server-1");
     const JobStatus end = cluster.AwaitEnd(id);
@@ -88,6 +67,7 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
     CHECK(end.state() == SUCCEEDED);
     CHECK(end.model_hash() == reference->model_hash());
     CHECK(end.rollbacks() == 0);
+    CHECK(HasCondition(end, "Recovered"));
     CHECK(cluster.Running("server-0"));
   }
 }
@@ -95,8 +75,8 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
 TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  SmallDisk disk(folder->path() + "/disk", "1m");
-  if (!disk.mounted()) STRATA_SKIP("cannot mount a tmpfs: " + disk.error());
+  SmallDisk disk(folder->path() + "/disk", 1 << 20);
+  if (!disk.mounted()) STRATA_SKIP(disk.reason());
   TrainingJob job = SmallJob(folder->path());
   job.mutable_spec()->mutable_training()->set_epochs(100);
   EmbeddedOptions embedded;
@@ -121,6 +101,47 @@ TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {
       cluster.Strata({"checkpoint", "verify", job.spec().checkpoint().directory()});
   INFO(verify.err);
   CHECK(verify.exit_code == 0);
+}
+
+TEST_CASE("a full disk under the metrics file", "[faults][p9]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  SmallDisk disk(folder->path() + "/disk", 1 << 20);
+  if (!disk.mounted()) STRATA_SKIP(disk.reason());
+  TrainingJob job = SmallJob(folder->path());
+  job.mutable_spec()->mutable_training()->set_epochs(300);
+  job.mutable_spec()->mutable_evaluation()->set_every_steps(5);
+  EmbeddedOptions embedded;
+  embedded.job = job;
+  auto reference = RunEmbedded(embedded);
+  REQUIRE(reference.ok());
+  const std::string path = disk.path() + "/metrics.jsonl";
+  job.mutable_spec()->mutable_output()->set_metrics(path);
+  ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder->path() + "/cluster"});
+  disk.Fill();
+  const uint64_t id = cluster.Submit(job);
+  const JobStatus told =
+      cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "MetricsNotWritten"); });
+  CHECK(Conditions(told).find(path + ": No space left on device") != std::string::npos);
+  cluster.AwaitStep(id, told.step() + 10);  // goes on without them
+  disk.Free();
+  const JobStatus end = cluster.AwaitEnd(id);
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  CHECK(end.model_hash() == reference->model_hash());
+  CHECK(HasCondition(end, "Recovered"));
+  CHECK(!HasCondition(end, "MetricsLost"));
+  // None is lost: of every evaluation there is one line, in order.
+  std::istringstream lines(ReadFile(path));
+  uint64_t expected = 0;
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    REQUIRE(line.back() == '}');
+    if (line.find("evalAuc") == std::string::npos) continue;
+    expected += 5;
+    CHECK(line.rfind("{\"step\": " + std::to_string(expected) + ",", 0) == 0);
+  }
+  CHECK(expected + 5 > end.total_steps());
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <random>
+#include <set>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -75,7 +77,14 @@ class Sim {
         store_.erase(c.key);
       }
     }
-    for (FileWork& w : state_->TakeFileWork()) Do(w);
+    const uint64_t restarts = restarts_;
+    for (FileWork& w : state_->TakeFileWork()) {
+      // Killed with its state recorded and the files not done: a restart does them.
+      if (faults_ && Roll(20) == 0) RestartScheduler();
+      if (restarts_ != restarts) return;
+      Do(w);
+      if (restarts_ != restarts) return;
+    }
   }
 
   void Do(const FileWork& work) {
@@ -95,6 +104,8 @@ class Sim {
       Save();
     } else if (const auto* remove = std::get_if<RemoveCheckpointWork>(&work)) {
       disk_.erase(remove->folder);
+      state_->CheckpointRemoved(remove->job, remove->folder);
+      Save();
     } else if (const auto* part = std::get_if<RemoveIncompleteWork>(&work)) {
       SimFolder& folder = disk_[part->folder];
       if (folder.complete) return;
@@ -125,8 +136,10 @@ class Sim {
   void Sync(NodeT& node) {
     if (!node.alive()) return;
     if (faults_ && Roll(8) == 0) return;  // request lost
+    const uint64_t restarts = restarts_;
     auto session = state_->Report(node.Report(), now_);
     Save();
+    if (restarts_ != restarts) return;  // its answer died with it
     Check();
     if (!session.ok()) {
       REQUIRE(absl::IsUnauthenticated(session.status()));
@@ -152,11 +165,30 @@ class Sim {
   }
 
   void RestartScheduler() {
+    ++restarts_;
     const std::string before = Told();
+    const std::string events = state_->Events(0, 0, 0).SerializeAsString();
     state_ = std::make_unique<ClusterState>(kLease);
     REQUIRE(state_->Restore(store_, now_).ok());
     REQUIRE(Told() == before);
+    REQUIRE(state_->Events(0, 0, 0).SerializeAsString() == events);
     Save();
+    if (++event_checks_ % 4 == 0) CheckEvents();
+  }
+
+  // Nothing is told twice, and the job's states follow each other, whatever restarts.
+  void CheckEvents() {
+    std::set<std::string> cuts;
+    std::string state = "PENDING";
+    const GetEventsReply all = state_->Events(0, 1, 0);
+    for (const Event& e : all.events()) {
+      if (e.reason() == "CutStarted") REQUIRE(cuts.insert(e.message()).second);
+      if (e.reason() != "JobState") continue;
+      const size_t arrow = e.message().find(" -> ");
+      REQUIRE(e.message().substr(0, arrow) == state);
+      state = e.message().substr(arrow + 4);
+    }
+    REQUIRE(state == JobState_Name(state_->jobs().at(1)->state().state()));
   }
 
   void Check() {
@@ -269,6 +301,9 @@ class Sim {
     }
     REQUIRE(disk_.count(folder) == 1);
     REQUIRE(disk_[folder].complete);
+    int kept = 0;
+    for (const auto& [name, other] : disk_) kept += other.complete && !other.damaged;
+    REQUIRE(kept <= 2);  // spec.checkpoint.keep
     for (const auto& [name, shard] : disk_[folder].files) {
       if (setup_.bsp) {
         REQUIRE(shard.clock == 8 * kEpochs);
@@ -302,6 +337,8 @@ class Sim {
   absl::Time now_ = absl::FromUnixSeconds(1767225600);
   uint64_t incarnation_ = 0;
   uint64_t generation_ = 0;
+  int event_checks_ = 0;
+  uint64_t restarts_ = 0;
   bool faults_ = false;
 };
 

@@ -8,21 +8,10 @@
 
 #include "scheduler/memory_metadata_store.h"
 #include "scheduler/rocks_metadata_store.h"
+#include "tests/temp_folder.h"
 
 namespace strata::scheduler {
 namespace {
-
-class Folder {
- public:
-  Folder() {
-    const char* base = std::getenv("TEST_TMPDIR");
-    std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/store-XXXXXX";
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
 
 struct Kind {
   const char* name;
@@ -47,8 +36,8 @@ using Records = std::map<std::string, std::string>;
 TEST_CASE("batches are applied in order and whole", "[scheduler][store]") {
   for (const Kind& kind : Stores()) {
     INFO(kind.name);
-    Folder folder;
-    auto store = kind.open(folder.path);
+    TempFolder folder;
+    auto store = kind.open(folder.path());
     REQUIRE(store->Read()->empty());
     const std::string bytes("\0\xff\n", 3);
     REQUIRE(store->Append({{"a", "1"}, {bytes, bytes}, {"c", ""}}).ok());
@@ -65,10 +54,10 @@ TEST_CASE("what was appended is there after a restart", "[scheduler][store]") {
   for (const Kind& kind : Stores()) {
     if (!kind.lasts) continue;
     INFO(kind.name);
-    Folder folder;
+    TempFolder folder;
     Records expected;
     for (int round = 0; round < 5; ++round) {
-      auto store = kind.open(folder.path);
+      auto store = kind.open(folder.path());
       REQUIRE(*store->Read() == expected);
       for (int i = 0; i < 20; ++i) {
         const std::string key = std::to_string(i % 7), value(1000, static_cast<char>('a' + round));
@@ -80,21 +69,21 @@ TEST_CASE("what was appended is there after a restart", "[scheduler][store]") {
 }
 
 TEST_CASE("a store that another has open is refused", "[scheduler][store]") {
-  Folder folder;
-  auto first = OpenRocksMetadataStore(folder.path);
+  TempFolder folder;
+  auto first = OpenRocksMetadataStore(folder.path());
   REQUIRE(first.ok());
-  auto second = OpenRocksMetadataStore(folder.path);
+  auto second = OpenRocksMetadataStore(folder.path());
   REQUIRE(absl::IsFailedPrecondition(second.status()));
-  REQUIRE(std::string(second.status().message()).find(folder.path) != std::string::npos);
+  REQUIRE(std::string(second.status().message()).find(folder.path()) != std::string::npos);
 }
 
 TEST_CASE("a path that cannot be a folder is an error that names it", "[scheduler][store]") {
-  Folder folder;
-  std::FILE* file = std::fopen((folder.path + "/file").c_str(), "w");
+  TempFolder folder;
+  std::FILE* file = std::fopen((folder.path() + "/file").c_str(), "w");
   std::fclose(file);
-  auto store = OpenRocksMetadataStore(folder.path + "/file");
+  auto store = OpenRocksMetadataStore(folder.path() + "/file");
   REQUIRE_FALSE(store.ok());
-  REQUIRE(std::string(store.status().message()).find(folder.path) != std::string::npos);
+  REQUIRE(std::string(store.status().message()).find(folder.path()) != std::string::npos);
 }
 
 }  // namespace

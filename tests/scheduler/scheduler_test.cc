@@ -16,23 +16,12 @@
 #include "scheduler/rocks_metadata_store.h"
 #include "scheduler/scheduler_service.h"
 #include "tests/scheduler/sim_nodes.h"
+#include "tests/temp_folder.h"
 
 namespace strata::scheduler {
 namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(20);
-
-class Folder {
- public:
-  Folder() {
-    const char* base = std::getenv("TEST_TMPDIR");
-    std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/sched-XXXXXX";
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
 
 std::unique_ptr<Scheduler> Start(std::unique_ptr<MetadataStore> store, const Clock* clock) {
   auto scheduler = Scheduler::Start({.store = std::move(store),
@@ -137,21 +126,21 @@ void DayOfAJob(SchedulerClient& client, const std::string& directory) {
 }
 
 TEST_CASE("a job's day, called directly", "[scheduler]") {
-  Folder folder;
+  TempFolder folder;
   ManualClock clock;
   auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
-  DayOfAJob(*scheduler, folder.path + "/c");
+  DayOfAJob(*scheduler, folder.path() + "/c");
 }
 
 TEST_CASE("a job's day over gRPC, and errors that arrive as they were", "[scheduler]") {
-  Folder folder;
+  TempFolder folder;
   ManualClock clock;
   auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
   auto service = SchedulerService::Start({.scheduler = scheduler.get()});
   INFO(service.status());
   REQUIRE(service.ok());
   auto client = MakeGrpcSchedulerClient((*service)->address());
-  DayOfAJob(*client, folder.path + "/c");
+  DayOfAJob(*client, folder.path() + "/c");
 
   REQUIRE(absl::IsNotFound(client->GetJob({}, kTimeout).status()));
   NodeReport stranger;
@@ -177,16 +166,16 @@ TEST_CASE("a job's day over gRPC, and errors that arrive as they were", "[schedu
 
 TEST_CASE("killing the scheduler stops nothing: jobs, sessions and generations are there again",
           "[scheduler]") {
-  Folder folder;
+  TempFolder folder;
   ManualClock clock;
   Nodes nodes;
   const auto open = [&] {
-    auto store = OpenRocksMetadataStore(folder.path + "/metadata");
+    auto store = OpenRocksMetadataStore(folder.path() + "/metadata");
     REQUIRE(store.ok());
     return Start(*std::move(store), &clock);
   };
   auto scheduler = open();
-  REQUIRE(scheduler->Submit(Job("day", folder.path + "/c"), kTimeout).ok());
+  REQUIRE(scheduler->Submit(Job("day", folder.path() + "/c"), kTimeout).ok());
   for (int i = 0; i < 400 && Get(*scheduler, "day").state() != SUCCEEDED; ++i) {
     const uint64_t server = nodes.servers.at("s0").session();
     const uint64_t worker = nodes.worker.session();
@@ -205,12 +194,12 @@ TEST_CASE("killing the scheduler stops nothing: jobs, sessions and generations a
   }
   REQUIRE(Get(*scheduler, "day").state() == SUCCEEDED);
   REQUIRE(Get(*scheduler, "day").rollbacks() == 0);
-  REQUIRE(scheduler->Submit(Job("day", folder.path + "/c"), kTimeout)->job() == 1);
+  REQUIRE(scheduler->Submit(Job("day", folder.path() + "/c"), kTimeout)->job() == 1);
 }
 
 TEST_CASE("a checkpoint folder that is not empty is taken only if one says how", "[scheduler]") {
-  Folder folder;
-  const std::string directory = folder.path + "/c";
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c";
   ManualClock clock;
   auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
   Manifest manifest;
@@ -244,8 +233,8 @@ TEST_CASE("a checkpoint folder that is not empty is taken only if one says how",
 }
 
 TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {
-  Folder folder;
-  const std::string directory = folder.path + "/c";
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c";
   ManualClock clock;
   auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
   Nodes nodes;
@@ -332,7 +321,7 @@ TEST_CASE("nothing is shown that is not recorded, and work goes on when the disk
 }
 
 TEST_CASE("a long poll ends with news, with its time, or with the scheduler", "[scheduler]") {
-  Folder folder;
+  TempFolder folder;
   ManualClock clock;
   auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
   Nodes nodes;

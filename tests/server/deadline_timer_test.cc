@@ -44,5 +44,23 @@ TEST_CASE("after Cancel nothing of the owner runs, others do", "[timer]") {
   REQUIRE_FALSE(late);
 }
 
+TEST_CASE("Cancel waits for the callback that runs", "[timer]") {
+  auto timer = MakeDeadlineTimer();
+  const int owner = 0;
+  absl::Notification begun, returned;
+  std::atomic<bool> late{false};
+  timer->At(timer->Now(), &owner, [&] {
+    begun.Notify();
+    // Long enough for a Cancel that does not wait to come back while this runs.
+    late = returned.WaitForNotificationWithTimeout(absl::Milliseconds(200));
+  });
+  begun.WaitForNotification();
+  timer->Cancel(&owner);
+  returned.Notify();
+  REQUIRE_FALSE(late);
+  timer.reset();  // waits for it in any case
+  REQUIRE_FALSE(late);
+}
+
 }  // namespace
 }  // namespace strata::server

@@ -43,6 +43,10 @@ class ScriptedScheduler : public SchedulerClient {
     return No();
   }
   absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override { return No(); }
+  absl::StatusOr<JobShards> GetShards(const JobRef&, absl::Duration) override { return No(); }
+  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
+    return No();
+  }
 
   void Say(NodeDirective directive) {
     absl::MutexLock lock(&mu_);

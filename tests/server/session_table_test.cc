@@ -15,6 +15,11 @@ TEST_CASE("sessions are known once opened, and bounded", "[session]") {
   REQUIRE(table.size() == SessionTable::kMaxSessions);
   REQUIRE_FALSE(table.Known(SessionId(1)));
   REQUIRE(table.Known(SessionId(2)));
+  // And so on, in the order of opening.
+  table.Open(SessionId(~1ull));
+  REQUIRE(table.size() == SessionTable::kMaxSessions);
+  REQUIRE_FALSE(table.Known(SessionId(2)));
+  REQUIRE(table.Known(SessionId(3)));
 }
 
 }  // namespace

@@ -25,18 +25,28 @@ struct Owned {
 
 }  // namespace
 
+// Updates depend on the step's number (schedules, adam) and on all that came before (state), so a
+// step that is lost, repeated or misnumbered shows. The weight is for counting updates.
 std::vector<TableSpec> TestTables() {
+  OptimizerSpec ftrl = {OptimizerType::kFtrl, 0.1f};
+  ftrl.l1 = 0.1f;
+  ftrl.clip_norm = 0.5f;
+  ftrl.schedule = {.type = ScheduleType::kStep, .warmup_steps = 3, .decay_steps = 2};
+  ftrl.schedule.gamma = 0.9f;
+  const OptimizerSpec sgd = {OptimizerType::kSgd, 0.1f};
+  OptimizerSpec adam = {OptimizerType::kAdam, 0.001f, 1e-8f};
+  adam.weight_decay = 0.01f;
+  adam.schedule = {.type = ScheduleType::kCosine, .decay_steps = 500};
   TableSpec features;
   features.id = TableId(0);
   features.name = "features";
-  features.segments = {
-      {"embedding", 4, {InitializerType::kNormal, 0.1f}, {OptimizerType::kAdagrad, 0.05f}},
-      {"weight", 1, {InitializerType::kZero, 0.0f}, {OptimizerType::kSgd, 0.1f}}};
+  features.segments = {{"embedding", 4, {InitializerType::kNormal, 0.1f}, ftrl},
+                       {"weight", 1, {InitializerType::kZero, 0.0f}, sgd}};
   TableSpec dense;
   dense.id = TableId(1);
   dense.name = "dense";
   dense.kind = TableKind::kDense;
-  dense.segments = {{"dense", 4, {}, {OptimizerType::kAdam, 0.001f, 1e-8f}}};
+  dense.segments = {{"dense", 4, {}, adam}};
   const Partitioning partitioning(kPartitions);
   dense.tensors = {{"w", 10, partitioning.First(PartitionId(3)), {InitializerType::kUniform, 0.5f}},
                    {"b", 3, partitioning.First(PartitionId(11)), {InitializerType::kZero, 0.0f}}};
@@ -112,15 +122,13 @@ void Reference::Apply(const LaneWork& root, uint64_t number) {
       }
       bool applied = false;
       for (const storage::SegmentLayout& s : layout.segments) {
-        ops::AdamPowers powers(s.optimizer.beta1, s.optimizer.beta2);
-        const ops::StepScalars scalars = {static_cast<float>(root.examples),
-                                          s.optimizer.learning_rate, powers.Correction(number)};
+        const ops::StepScalars scalars = ops::ScalarSource(s.optimizer).At(number, root.examples);
         float* weights = row.data() + s.weight_offset;
         float* state = row.data() + s.state_offset;
-        uint8_t refused = 0;
+        uint8_t outcome = 0;
         ops::ApplyRows(s.optimizer, scalars, s.dim, 1, &weights, &state,
-                       sums.data() + s.weight_offset, layout.dim, &refused);
-        applied |= refused == 0;
+                       sums.data() + s.weight_offset, layout.dim, &outcome);
+        applied |= outcome != ops::kRowRefused;
       }
       if (!applied) continue;
       uint8_t* bytes = reinterpret_cast<uint8_t*>(row.data());
@@ -202,18 +210,6 @@ std::vector<PartitionRange> Ranges(uint32_t shards) {
         {PartitionId(i * kPartitions / shards), PartitionId((i + 1) * kPartitions / shards - 1)});
   }
   return out;
-}
-
-TempFolder::TempFolder() {
-  const char* base = ::getenv("TEST_TMPDIR");
-  std::string name = std::string(base != nullptr ? base : "/tmp") + "/strata-XXXXXX";
-  REQUIRE(::mkdtemp(name.data()) != nullptr);
-  path_ = name;
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::unique_ptr<storage::UpdateLog> OpenLog(const std::string& folder) {

@@ -20,14 +20,15 @@
 #include "storage/row_layout.h"
 #include "storage/row_tier.h"
 #include "storage/update_log.h"
+#include "tests/temp_folder.h"
 
 namespace strata::server {
 
 inline constexpr uint64_t kSeed = 77;
 inline constexpr uint32_t kPartitions = 16;
 
-// Table 0: hashed, embedding(4) adagrad + weight(1) sgd. Table 1: dense, rows of 4, adam; tensors
-// of 10 and 3 elements.
+// Table 0: hashed, embedding(4) ftrl + weight(1) plain sgd of rate 0.1. Table 1: dense, rows of 4,
+// adam; tensors of 10 and 3 elements. With clipping, decay and schedules.
 std::vector<TableSpec> TestTables();
 
 // Gradient sums of one lane: table -> position -> floats.
@@ -77,17 +78,6 @@ std::unique_ptr<Shard> MakeShard(const ShardSetup& setup);
 
 // Cuts 0 .. kPartitions-1 into `shards` runs.
 std::vector<PartitionRange> Ranges(uint32_t shards);
-
-// A folder that goes when it goes.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 std::unique_ptr<storage::UpdateLog> OpenLog(const std::string& folder);
 

@@ -34,6 +34,9 @@ TEST_CASE("closed tasks are refused and cost nothing", "[dedup]") {
   ledger.Record(TaskId(1), 0);
   ledger.Record(TaskId(5), 0);
   ledger.CloseBelow(TaskId(5));
+  WindowLedger open;
+  open.Record(TaskId(5), 0);
+  REQUIRE(ledger.Serialize().size() == open.Serialize().size());
   REQUIRE(ledger.Check(TaskId(1), 0) == WindowVerdict::kClosed);
   REQUIRE(ledger.Check(TaskId(4), 9) == WindowVerdict::kClosed);
   REQUIRE(ledger.Check(TaskId(5), 0) == WindowVerdict::kRepeated);

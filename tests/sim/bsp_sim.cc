@@ -10,11 +10,15 @@
 #include <vector>
 
 #include "proto/core/lane_tree.h"
+#include "proto/core/message.h"
 #include "proto/runtime/failpoints.h"
+#include "server/request_keys.h"
 #include "server/shard.h"
+#include "server/ticket_book.h"
 #include "tests/server/shard_fixture.h"
 #include "tests/sim/memory_log.h"
 #include "worker/lane_driver.h"
+#include "worker/ticket_ledger.h"
 
 namespace strata::sim {
 namespace {
@@ -51,23 +55,38 @@ struct Server {
   std::unique_ptr<Shard> shard;  // null: dead
   uint64_t incarnation = 0;
   uint64_t seen_clock = 0;  // largest that a worker was told
+  std::unique_ptr<server::TicketBook> tickets;
 };
 
 struct Worker {
   std::unique_ptr<LaneDriver> driver;
+  TicketLedger tickets;
   bool alive = true;  // false: gone, or a zombie that nobody counts on
   bool runs = true;
 };
 
 struct Message {
-  enum Kind { kPull, kPush, kServed, kNotYet, kTooOld, kAccepted, kBroken } kind;
+  enum Kind {
+    kPull,
+    kPush,
+    kPrefetch,
+    kServed,
+    kNotYet,
+    kTooOld,
+    kAccepted,
+    kPrefetched,
+    kBroken
+  } kind;
   size_t worker;
   uint32_t server;
   uint64_t ticket;
   Step step;                    // request; kTooOld: where to go on
   std::vector<LaneNode> nodes;  // kPush
   ServerIdentity identity;      // replies
-  bool request() const { return kind == kPull || kind == kPush; }
+  std::vector<uint32_t> lanes;  // whose keys are meant
+  wire::Ticket named;           // request: instead of keys
+  wire::Ticket given;           // reply
+  bool request() const { return kind == kPull || kind == kPush || kind == kPrefetch; }
 };
 
 class Sim {
@@ -132,6 +151,9 @@ class Sim {
     setup.log = &server.log;
     server.shard = server::MakeShard(setup);
     ++server.incarnation;
+    server.tickets = std::make_unique<server::TicketBook>(
+        server.incarnation, Generation(1),
+        server::TicketBook::Limits{server::TicketBook::PerSession(o_.lanes), 1 << 20});
     const absl::Status replayed =
         server.log.Replay(0, [&](const auto& r) { return server.shard->Replay(r); });
     if (!replayed.ok()) Error("replay: " + std::string(replayed.message()));
@@ -221,24 +243,72 @@ class Sim {
 
   void Act(size_t w) {
     for (const LaneDriver::Action& a : workers_[w].driver->Next()) {
-      Message m{Message::kPull, w, a.server, a.ticket, a.step, {}, {}};
+      Message m{Message::kPull, w, a.server, a.ticket, a.step, {}, {}, a.lanes, {}, {}};
+      TicketLedger& tickets = workers_[w].tickets;
       switch (a.kind) {
         case LaneDriver::Kind::kPull:
+          m.named = tickets.ForPull(a.step, a.server, a.lanes);
           network_.push_back(std::move(m));
           break;
         case LaneDriver::Kind::kPush:
           m.kind = Message::kPush;
-          m.nodes = Grouping(a.lanes);
+          m.named = tickets.TakeForPush(a.step, a.server, a.lanes);
+          m.nodes = m.named ? CoverNodes(a.lanes, o_.lanes) : Grouping(a.lanes);
           network_.push_back(std::move(m));
           break;
         case LaneDriver::Kind::kCompute:
+          Prefetch(w, a);
+          if (CoverNodes(a.lanes, o_.lanes).size() == 1) tickets.SameKeys(a.step, a.lanes);
           workers_[w].driver->OnComputed(a.step, a.lanes);
           break;
         case LaneDriver::Kind::kDrop:
+          tickets.DropBelow(a.step.Next());
+          break;
         case LaneDriver::Kind::kDone:
           break;
       }
     }
+  }
+
+  // At times, the keys of the step that follows.
+  void Prefetch(size_t w, const LaneDriver::Action& a) {
+    if (a.step.value == o_.steps) return;
+    for (uint32_t s = 0; s < o_.servers; ++s) {
+      if (random_() % 2 == 0) continue;
+      network_.push_back({Message::kPrefetch, w, s, 0, a.step.Next(), {}, {}, a.lanes, {}, {}});
+    }
+  }
+
+  // Keys of table 0 that the lanes have at a step, in a shard.
+  std::vector<Position> KeysOf(const Message& m) {
+    std::vector<Position> keys;
+    const Shard& shard = *servers_[m.server].shard;
+    const auto update =
+        server::UpdateFor(load_.Node(m.step.value, CoverNodes(m.lanes, o_.lanes)[0]),
+                          shard.first_position(), shard.last_position());
+    const auto positions = update.tables[0].positions;
+    return {positions.begin(), positions.end()};
+  }
+
+  // A ticket for what is pushed as one node; of any other keys there is none to give.
+  wire::Ticket Give(const Message& m) {
+    if (m.lanes.empty() || CoverNodes(m.lanes, o_.lanes).size() != 1) return {};
+    auto keys = std::make_shared<server::RequestKeys>();
+    keys->groups.emplace_back().positions = KeysOf(m);
+    std::vector<server::TicketBook::KeysPtr> dropped;
+    return servers_[m.server].tickets->Add(SessionId(m.worker + 1), m.step, 0, keys, dropped);
+  }
+
+  // Whether the named ticket stands for keys here. It must be those that would have been sent.
+  bool Known(const Message& m) {
+    auto keys = servers_[m.server].tickets->Find(SessionId(m.worker + 1), m.named);
+    if (!keys.ok()) {
+      ++result_.stale_tickets;
+      return false;
+    }
+    ++result_.named_tickets;
+    if ((*keys)->groups[0].positions != KeysOf(m)) Error("a ticket stands for other keys");
+    return true;
   }
 
   // Some way to push these lanes: any node may be split.
@@ -263,10 +333,15 @@ class Sim {
     Server& server = servers_[m.server];
     reply.kind = Message::kBroken;
     if (server.shard != nullptr) {
-      if (m.kind == Message::kPull) {
+      if (m.named && !Known(m)) {
+        // refused: kBroken
+      } else if (m.kind == Message::kPull) {
         ServePull(m, reply);
-      } else {
+      } else if (m.kind == Message::kPush) {
         ServePush(m, reply);
+      } else {
+        reply.kind = Message::kPrefetched;
+        reply.given = Give(m);
       }
       reply.identity = {server.incarnation, 1};
     }
@@ -278,6 +353,7 @@ class Sim {
     Shard& shard = *server.shard;
     const PullVerdict verdict = shard.CheckPull(m.step);
     server.seen_clock = std::max(server.seen_clock, shard.clock().value);
+    reply.given = m.named ? m.named : Give(m);
     switch (verdict) {
       case PullVerdict::kWait:
         reply.kind = Message::kNotYet;
@@ -340,6 +416,7 @@ class Sim {
     }
     auto committed = shard.TryCommit();
     if (!committed.ok() || !*committed) Error("commit failed");
+    servers_[m.server].tickets->Committed(shard.clock());
     for (const Server& other : servers_) {
       if (other.shard != nullptr && shard.clock().value > other.shard->clock().value + 1) {
         Error("shards differ by more than one step");
@@ -349,7 +426,16 @@ class Sim {
 
   void Answer(const Message& m) {
     LaneDriver& driver = *workers_[m.worker].driver;
+    TicketLedger& tickets = workers_[m.worker].tickets;
+    if (m.kind == Message::kBroken) tickets.Broken(m.server);
+    if ((m.kind == Message::kServed || m.kind == Message::kNotYet ||
+         m.kind == Message::kPrefetched) &&
+        m.step >= driver.step()) {
+      tickets.Learn(m.step, m.server, m.lanes, m.given);
+    }
     switch (m.kind) {
+      case Message::kPrefetched:
+        return;
       case Message::kServed:
         return driver.OnServed(m.ticket, m.identity);
       case Message::kNotYet:

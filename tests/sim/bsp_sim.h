@@ -34,11 +34,14 @@ struct BspResult {
   uint64_t kills = 0;
   uint64_t served_preimages = 0;
   uint64_t too_old = 0;
+  uint64_t named_tickets = 0;  // that stood for keys
+  uint64_t stale_tickets = 0;  // that were refused
 };
 
-// Promises checked: every lane computes from the weights after the step before, a commit that a
-// worker has seen is never lost, shards' clocks differ by at most one, the job ends, and what it
-// ends with is the serial account's model, bit for bit.
+// Tickets are given, named, lost with servers and messages, as in the processes. Promises checked:
+// a ticket stands for the keys that would have been sent, every lane computes from the weights
+// after the step before, a commit that a worker has seen is never lost, shards' clocks differ by at
+// most one, the job ends, and what it ends with is the serial account's model, bit for bit.
 BspResult RunBsp(const BspOptions& options);
 
 }  // namespace strata::sim

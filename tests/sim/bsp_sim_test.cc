@@ -44,7 +44,7 @@ TEST_CASE("one process dies at every event of a run", "[sim]") {
 }
 
 TEST_CASE("random faults, many seeds", "[sim]") {
-  uint64_t kills = 0, too_old = 0, preimages = 0;
+  uint64_t kills = 0, too_old = 0, preimages = 0, named = 0, stale = 0;
   for (uint64_t seed = 0; seed < Seeds(1500); ++seed) {
     BspOptions o;
     o.seed = seed;
@@ -61,7 +61,11 @@ TEST_CASE("random faults, many seeds", "[sim]") {
     kills += r.kills;
     too_old += r.too_old;
     preimages += r.served_preimages;
+    named += r.named_tickets;
+    stale += r.stale_tickets;
   }
+  REQUIRE(named > Seeds(1500));
+  REQUIRE(stale > 0);
   REQUIRE(kills > Seeds(1500));
   REQUIRE(preimages > 0);
   REQUIRE(too_old > 0);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tests/storage/small_disk.h"
-#include "tests/storage/temp_folder.h"
+#include "tests/small_disk.h"
+#include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {

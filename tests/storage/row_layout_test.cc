@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "ops/initializer.h"
+#include "ops/optimizer.h"
+#include "ops/schedule.h"
 
 namespace strata::storage {
 namespace {
@@ -54,6 +56,55 @@ TEST_CASE("segments lie one after the other, weights first, then state", "[stora
   CHECK(layout.segments[1].state_offset == 15);
   CHECK(layout.segments[2].weight_offset == 6);
   CHECK(layout.segments[2].state_floats == 0);
+}
+
+TEST_CASE("a row's size by optimizer", "[storage][layout]") {
+  const auto bytes_of = [](OptimizerType sparse, OptimizerType linear) {
+    TableSpec spec;
+    spec.segments = {{.name = "embedding", .dim = 16, .optimizer = {.type = sparse}},
+                     {.name = "weight", .dim = 1, .optimizer = {.type = linear}}};
+    return RowLayout::For(spec).row_bytes() - (17 * 4 + 8);  // of state
+  };
+  CHECK(bytes_of(OptimizerType::kSgd, OptimizerType::kAdd) == 0);
+  CHECK(bytes_of(OptimizerType::kMomentum, OptimizerType::kMomentum) == 17 * 4);
+  CHECK(bytes_of(OptimizerType::kRowwiseAdagrad, OptimizerType::kSgd) == 4);
+  CHECK(bytes_of(OptimizerType::kRowwiseAdagrad, OptimizerType::kRowwiseAdagrad) == 8);
+  CHECK(bytes_of(OptimizerType::kRowwiseAdagrad, OptimizerType::kFtrl) == 4 + 8);
+  CHECK(bytes_of(OptimizerType::kFtrl, OptimizerType::kFtrl) == 17 * 8);
+}
+
+TEST_CASE("every parameter of an optimizer reaches its segment", "[storage][layout]") {
+  TableSpec spec;
+  OptimizerSpec o = {OptimizerType::kFtrl, 0.5f, 0.25f};
+  o.momentum = 1;
+  o.nesterov = true;
+  o.beta = 2;
+  o.l1 = 3;
+  o.l2 = 4;
+  o.weight_decay = 5;
+  o.clip_value = 6;
+  o.clip_norm = 7;
+  o.schedule = {ScheduleType::kPoly, 8, 9, 10, 11, 12};
+  spec.segments = {{.name = "embedding", .dim = 16, .optimizer = o}};
+  const RowLayout layout = RowLayout::For(spec);
+  const ops::OptimizerConfig& c = layout.segments[0].optimizer;
+  CHECK(c.kind == ops::OptimizerKind::kFtrl);
+  CHECK(c.learning_rate == 0.5f);
+  CHECK(c.epsilon == 0.25f);
+  CHECK(c.momentum == 1);
+  CHECK(c.nesterov);
+  CHECK(c.beta == 2);
+  CHECK(c.l1 == 3);
+  CHECK(c.l2 == 4);
+  CHECK(c.weight_decay == 5);
+  CHECK(c.clip_value == 6);
+  CHECK(c.clip_norm == 7);
+  CHECK(c.schedule.kind == ops::ScheduleKind::kPoly);
+  CHECK(c.schedule.warmup_steps == 8);
+  CHECK(c.schedule.decay_steps == 9);
+  CHECK(c.schedule.gamma == 10);
+  CHECK(c.schedule.power == 11);
+  CHECK(c.schedule.final_factor == 12);
 }
 
 TEST_CASE("a hashed row is born by its segments' initializers", "[storage][layout]") {

@@ -34,10 +34,14 @@ class Player {
   void Play() {
     while (done_ < c_.operations) {
       const uint64_t dice = rng_() % 100;
-      if (dice < 45) {
+      if (dice < 35) {
         Update();
-      } else if (dice < 85) {
+      } else if (dice < 70) {
         Read();
+      } else if (dice < 78) {
+        Remember();
+      } else if (dice < 85) {
+        UseMemory();
       } else if (dice < 97) {
         Erase();
       } else if (dice < 99) {
@@ -50,9 +54,19 @@ class Player {
     }
     ScanRange(Position(0), Position(~0ull));
     ScanRange(c_.first, c_.last);
+    for (Memory& m : memories_) Forget(m);
+    REQUIRE(table_->counters().pinned == 0);
   }
 
  private:
+  // What Resolve said of a batch, some operations ago.
+  struct Memory {
+    std::vector<Position> positions;
+    std::vector<RowSlot> slots;
+    size_t pinned = 0;         // of them, from the first on
+    std::set<uint64_t> whole;  // pinned and not erased since
+  };
+
   // Ends of the range, runs of neighbours, and positions spread over it.
   void MakePool() {
     const uint64_t span = c_.last.value - c_.first.value;
@@ -92,8 +106,12 @@ class Player {
 
   void Update() {
     const std::vector<Position> batch = Batch();
+    UpdateAt(batch, {});
+  }
+
+  void UpdateAt(const std::vector<Position>& batch, std::span<RowSlot> slots) {
     std::vector<RowRef> refs(batch.size());
-    const absl::Status s = table_->Resolve(batch, Access::kUpdate, refs);
+    const absl::Status s = table_->Resolve(batch, Access::kUpdate, refs, slots);
     if (!s.ok()) FAIL(s.ToString());
     bool right = true;
     std::set<const uint8_t*> rows;
@@ -120,9 +138,14 @@ class Player {
   }
 
   void Read() {
-    const std::vector<Position> batch = Batch();
+    ReadAt(Batch(), {});
+    table_->Release();
+  }
+
+  // Leaves the rows held.
+  void ReadAt(const std::vector<Position>& batch, std::span<RowSlot> slots) {
     std::vector<RowRef> refs(batch.size());
-    const absl::Status s = table_->Resolve(batch, Access::kRead, refs);
+    const absl::Status s = table_->Resolve(batch, Access::kRead, refs, slots);
     if (!s.ok()) FAIL(s.ToString());
     bool right = true;
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -130,15 +153,75 @@ class Player {
       right &= !refs[i].created && (refs[i].row == nullptr) == (it == model_.end());
       right &= it == model_.end() || (refs[i].row && RowIs(batch[i], it->second, refs[i].row));
     }
+    for (size_t i = 0; i < slots.size(); ++i) {
+      right &= (slots[i] == kNoRow) == (model_.find(batch[i].value) == model_.end());
+    }
     REQUIRE(right);
+  }
+
+  // Keeps where rows are, some of them pinned, for later calls; the oldest memory goes.
+  void Remember() {
+    Memory m;
+    m.positions = Batch();
+    m.slots.assign(m.positions.size(), kNoRow);
+    ReadAt(m.positions, m.slots);
+    if (rng_() % 4 != 0) {
+      m.pinned = table_->Pin(m.slots);
+      REQUIRE(m.pinned <= m.slots.size());
+      for (size_t i = 0; i < m.pinned; ++i) {
+        if (m.slots[i] != kNoRow) m.whole.insert(m.positions[i].value);
+      }
+    }
     table_->Release();
+    memories_.push_back(std::move(m));
+    if (memories_.size() < 6) return;
+    Forget(memories_.front());
+    memories_.erase(memories_.begin());
+  }
+
+  void Forget(Memory& m) {
+    table_->Unpin(std::span(m.positions).first(m.pinned), std::span(m.slots).first(m.pinned));
+    m.pinned = 0;
+    m.whole.clear();
+  }
+
+  // Old hints, at times damaged ones, read or update as none would. What is pinned still is in
+  // DRAM.
+  void UseMemory() {
+    if (memories_.empty()) return;
+    Memory& m = memories_[rng_() % memories_.size()];
+    const uint64_t below = table_->counters().ssd_reads;
+    std::vector<Position> held;
+    for (const uint64_t p : m.whole) held.push_back(Position(p));
+    std::vector<RowRef> refs(held.size());
+    if (held.size() <= table_->max_batch()) {
+      const absl::Status s = table_->Resolve(held, Access::kRead, refs);
+      if (!s.ok()) FAIL(s.ToString());
+      table_->Release();
+      REQUIRE(table_->counters().ssd_reads == below);
+    }
+    std::vector<RowSlot> slots = m.slots;
+    for (RowSlot& s : slots) {
+      if (rng_() % 8 != 0) continue;
+      s = rng_() % 2 == 0 ? static_cast<RowSlot>(rng_()) : static_cast<RowSlot>(rng_() % 4000);
+    }
+    done_ += std::max<size_t>(1, slots.size());
+    if (rng_() % 2 == 0) {
+      UpdateAt(m.positions, slots);
+    } else {
+      ReadAt(m.positions, slots);
+      table_->Release();
+    }
   }
 
   void Erase() {
     const std::vector<Position> batch = Batch();
     const absl::Status s = table_->Erase(batch);
     if (!s.ok()) FAIL(s.ToString());
-    for (Position p : batch) model_.erase(p.value);
+    for (Position p : batch) {
+      model_.erase(p.value);
+      for (Memory& m : memories_) m.whole.erase(p.value);
+    }
   }
 
   void Scan() {
@@ -177,9 +260,11 @@ class Player {
     if (counters.rows != model_.size()) CHECK(counters.rows == model_.size());
     REQUIRE(counters.dram_rows <= counters.rows);
     if (c_.limit_bytes != 0) REQUIRE(counters.dram_bytes <= c_.limit_bytes);
+    REQUIRE(counters.pinned * 2 <= std::max<uint64_t>(counters.dram_rows, 2 * table_->max_batch()));
   }
 
   const ConformanceCase& c_;
+  std::vector<Memory> memories_;
   std::mt19937_64 rng_;
   std::unique_ptr<RowTable> table_;
   std::vector<uint8_t> expected_row_;

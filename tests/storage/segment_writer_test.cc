@@ -14,7 +14,7 @@
 #include "proto/core/ids.h"
 #include "storage/log_record.h"
 #include "storage/update_log.h"
-#include "tests/storage/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {

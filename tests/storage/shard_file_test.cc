@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "proto/core/checksum.h"
-#include "tests/storage/small_disk.h"
-#include "tests/storage/temp_folder.h"
+#include "tests/small_disk.h"
+#include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {

@@ -12,7 +12,7 @@
 #include "storage/eviction_policy.h"
 #include "storage/rocks_tier.h"
 #include "tests/storage/row_table_conformance.h"
-#include "tests/storage/temp_folder.h"
+#include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {

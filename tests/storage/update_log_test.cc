@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "storage/log_format.h"
-#include "tests/storage/small_disk.h"
-#include "tests/storage/temp_folder.h"
+#include "tests/small_disk.h"
+#include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {

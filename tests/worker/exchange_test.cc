@@ -157,6 +157,85 @@ TEST_CASE("pushes carry every gradient once, to the server that has it", "[excha
   }
 }
 
+TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exchange][ticket]") {
+  const ModelTables tables = Tables();
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 2);
+  const Exchange exchange(tables, map);
+  const RoutedKeys routed = SomeKeys(tables, 100), fewer = SomeKeys(tables, 50);
+  const KeyList keys{routed.keys, routed.positions}, other{fewer.keys, fewer.positions};
+  const Buffer prefetch = *exchange.EncodePrefetch(1, {}, Step(3), keys, true);
+  const auto announced = wire::ParsePrefetchRequest(prefetch.span());
+  REQUIRE(announced.ok());
+  wire::Ticket ticket{9, 4, 0, 0};
+  for (const wire::GroupView& g : announced->groups) {
+    ticket.keys += g.keys();
+    ticket.fingerprint =
+        wire::ExtendFingerprint(ticket.fingerprint, g.table, g.shard, g.keys(), g.crc32c);
+  }
+  const Buffer reply = wire::EncodePrefetchReply({{}, ticket});
+  CHECK(*exchange.DecodePrefetch(1, reply.span(), keys, true) == ticket);
+  // For other keys, or another server's share, it is none.
+  CHECK_FALSE(*exchange.DecodePrefetch(1, reply.span(), other, true));
+  CHECK_FALSE(*exchange.DecodePrefetch(0, reply.span(), keys, true));
+  CHECK_FALSE(*exchange.DecodePrefetch(1, reply.span(), keys, false));
+
+  const Buffer pull = *exchange.EncodePull(1, {}, Step(3), 10, keys, true, {.ticket = ticket});
+  const auto view = wire::ParsePullRequest(pull.span());
+  CHECK(view->groups.empty());
+  CHECK(view->ticket == ticket);
+  CHECK(view->shards == map.ShardsOf(1));
+
+  auto gradient = std::make_shared<Gradient>();
+  gradient->examples = 1;
+  gradient->keys = routed.keys;
+  gradient->positions = routed.positions;
+  gradient->rows.assign(routed.keys.size() * 4, 0.5f);
+  const Exchange::Contribution contribution = {{0, 1}, gradient};
+  const auto parts = exchange.EncodePush(1, {}, {&contribution, 1}, ticket);
+  REQUIRE(parts->size() == 1);
+  const auto push = wire::ParsePushRequest(parts->front().span());
+  REQUIRE(push->contributions.size() == 1);
+  CHECK(push->contributions[0].ticket == ticket);
+  REQUIRE(!push->groups.empty());
+  for (const wire::GroupView& g : push->groups) CHECK(g.keys() == 0);
+}
+
+TEST_CASE("pulled rows are decoded, the dense part is not", "[exchange][codec]") {
+  const ModelTables tables = Tables();
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 2);
+  const Exchange exchange(tables, map);
+  const RoutedKeys routed = SomeKeys(tables, 40);
+  const KeyList keys{routed.keys, routed.positions};
+  const Buffer request =
+      *exchange.EncodePull(0, {}, Step(1), 0, keys, true, {.codec = wire::ValueCodec::kBf16});
+  const auto view = wire::ParsePullRequest(request.span());
+  CHECK(view->codec == wire::ValueCodec::kBf16);
+  std::vector<wire::ValueGroup> groups;
+  for (const wire::GroupView& g : view->groups) {
+    const bool dense = g.table == TableId(1);
+    groups.push_back({g.table, g.shard, g.keys(), dense ? 256u : 4u,
+                      dense ? wire::ValueCodec::kFloat32 : wire::ValueCodec::kBf16});
+  }
+  auto reply = wire::PullReplyEncoder::Make(groups);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].codec == wire::ValueCodec::kFloat32) {
+      for (float& f : reply->values(g)) f = 0.1f;
+    } else {
+      for (size_t i = 0; i < reply->bytes(g).size(); i += 2) {
+        reply->bytes(g)[i] = 0xc0;  // 1.5
+        reply->bytes(g)[i + 1] = 0x3f;
+      }
+    }
+  }
+  const Buffer bytes = reply->Finish({}, wire::PullOutcome::kServed);
+  ParameterBlock block;
+  exchange.Prepare(keys, &block);
+  REQUIRE(exchange.DecodePull(0, bytes.span(), keys, true, &block, wire::ValueCodec::kBf16).ok());
+  for (const float f : block.rows) REQUIRE(f == 1.5f);
+  for (const float f : block.dense) REQUIRE(f == 0.1f);
+  CHECK_FALSE(exchange.DecodePull(0, bytes.span(), keys, true, &block).ok());
+}
+
 TEST_CASE("lanes are summed along the tree, and a lane without examples adds nothing",
           "[exchange]") {
   const ModelTables tables = Tables();

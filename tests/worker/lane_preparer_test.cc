@@ -68,9 +68,13 @@ TEST_CASE("a lane may jump ahead, step back, be asked twice and be forgotten", "
   const auto preparer = MakePreparer(&source, 3, 2);
   for (uint64_t step : {1, 15, 4, 4, 20, 2, 3}) {
     const auto got = preparer->Get(Step(step), 1);
+    CHECK(preparer->Ready(Step(step), 1));
+    CHECK_FALSE(preparer->Ready(Step(step), 99));
     REQUIRE(got.ok());
     CHECK((*got)->batch.keys == Expected(step, 1));
-    if (step == 4) preparer->Forget(1);
+    if (step != 4) continue;
+    preparer->Forget(1);
+    CHECK_FALSE(preparer->Ready(Step(step), 1));
   }
 }
 

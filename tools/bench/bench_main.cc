@@ -9,8 +9,10 @@
 #include "proto/runtime/allocator.h"
 #include "tools/bench/echo_server.h"
 #include "tools/bench/figure.h"
+#include "tools/bench/file_bench.h"
 #include "tools/bench/parse_bench.h"
 #include "tools/bench/train_bench.h"
+#include "tools/bench/train_cluster_bench.h"
 #include "tools/bench/wire_bench.h"
 #include "tools/cluster/scratch_folder.h"
 
@@ -20,6 +22,8 @@ namespace {
 std::vector<NamedBenchmark> All() {
   std::vector<NamedBenchmark> all = WireBenchmarks();
   for (auto& b : TrainBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : TrainClusterBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : FileBenchmarks()) all.push_back(std::move(b));
   for (auto& b : ParseBenchmarks()) all.push_back(std::move(b));
   return all;
 }

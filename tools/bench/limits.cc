@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -142,6 +143,64 @@ double GatherRate(size_t threads, size_t rows, double seconds) {
         std::memcpy(out.data() + i * 64, base + size_t{batch[i]} * 64, 64);
       }
       n += kBatch;
+    }
+    return static_cast<double>(n) / Since(start) / 1e6;
+  });
+}
+
+struct BareTable::Memory {
+  Memory(size_t rows, int shift)
+      : shift(shift),
+        mask((size_t{1} << (64 - shift)) - 1),
+        keys((mask + 1) * 8),
+        values((mask + 1) * kLine) {
+    std::memset(keys.data(), 0, (mask + 1) * 8);
+    auto* k = reinterpret_cast<uint64_t*>(keys.data());
+    for (size_t i = 0; i < rows; ++i) {
+      size_t at = Home(KeyOf(i));
+      while (k[at] != 0) at = (at + 1) & mask;
+      k[at] = KeyOf(i);
+    }
+  }
+  static constexpr size_t kLine = 64;
+  static uint64_t KeyOf(uint64_t i) { return (i + 1) * 0xbf58476d1ce4e5b9ull | 1; }
+  size_t Home(uint64_t key) const { return (key * 0x9e3779b97f4a7c15ull) >> shift; }
+
+  const int shift;
+  const size_t mask;
+  Pages keys, values;
+};
+
+BareTable::BareTable(size_t rows)
+    : memory_(std::make_shared<Memory>(rows, 64 - std::bit_width(rows * 3 / 2))), rows_(rows) {}
+
+double BareTable::ReadRate(size_t threads, double seconds) const {
+  constexpr size_t kBatch = 100'000, kSets = 16, kAhead = 32;
+  Memory& m = *memory_;
+  return Together(threads, [&](size_t thread) {
+    std::vector<std::vector<uint64_t>> sets(kSets, std::vector<uint64_t>(kBatch + kAhead, 1));
+    uint64_t x = 88172645463325252ull + thread;
+    for (auto& set : sets) {
+      for (size_t i = 0; i < kBatch; ++i) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        set[i] = Memory::KeyOf(x % rows_);
+      }
+    }
+    Pages out(kBatch * Memory::kLine);
+    const auto* keys = reinterpret_cast<const uint64_t*>(m.keys.data());
+    uint64_t n = 0;
+    const auto start = Clock::now();
+    for (; Since(start) < seconds; n += kBatch) {
+      const std::vector<uint64_t>& set = sets[n / kBatch % kSets];
+      for (size_t i = 0; i < kBatch; ++i) {
+        const size_t ahead = m.Home(set[i + kAhead]);
+        __builtin_prefetch(&keys[ahead]);
+        __builtin_prefetch(m.values.data() + ahead * Memory::kLine);
+        size_t at = m.Home(set[i]);
+        while (keys[at] != set[i]) at = (at + 1) & m.mask;
+        std::memcpy(out.data() + i * Memory::kLine, m.values.data() + at * Memory::kLine,
+                    Memory::kLine);
+      }
     }
     return static_cast<double>(n) / Since(start) / 1e6;
   });

@@ -3,6 +3,7 @@
 #define STRATA_TOOLS_BENCH_LIMITS_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 namespace strata::bench {
@@ -16,6 +17,20 @@ double CopyRate(size_t threads, double seconds);
 // Million rows of 64 bytes per second gathered at random from `rows` rows, with prefetch: what any
 // table of that size can reach.
 double GatherRate(size_t threads, size_t rows, double seconds);
+
+// A bare table in memory: open addressing, nothing but hash, probe and copy of rows of 64 bytes,
+// with prefetch; no growth, no removal, no limits. What a server's table could reach at best.
+class BareTable {
+ public:
+  explicit BareTable(size_t rows);
+  // Million rows per second copied out for keys drawn at random, all `threads` together.
+  double ReadRate(size_t threads, double seconds) const;
+
+ private:
+  struct Memory;
+  std::shared_ptr<Memory> memory_;
+  size_t rows_;
+};
 
 // GB/s of write(2) appending `chunk` bytes at a time to a new file, which is removed: what any log
 // can reach whose records only have to be in the operating system's hands. 0: the file cannot be

@@ -1,4 +1,5 @@
-// train_lr, train_fm, train_deepfm: examples per second of a whole embedded job, input in memory.
+// train_lr, train_fm, train_deepfm, train_dlrm, train_wide_deep: examples per second of a whole
+// embedded job, input in memory.
 #ifndef STRATA_TOOLS_BENCH_TRAIN_BENCH_H_
 #define STRATA_TOOLS_BENCH_TRAIN_BENCH_H_
 

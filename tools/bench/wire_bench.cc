@@ -1,148 +1,25 @@
 #include "tools/bench/wire_bench.h"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <memory>
-#include <random>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/core/message_codec.h"
-#include "proto/core/position.h"
 #include "proto/runtime/grpc_transport.h"
 #include "tools/bench/limits.h"
 #include "tools/bench/wire_cluster.h"
+#include "tools/bench/wire_load.h"
 #include "worker/router.h"
 
 namespace strata::bench {
 namespace {
-
-constexpr size_t kRows = 10'000'000;
-constexpr size_t kKeys = 100'000;  // of a request
-constexpr size_t kBatches = kRows / kKeys;
-constexpr uint32_t kDim = 16;
-constexpr size_t kSets = 16;  // distinct requests, taken in turn
-constexpr int kInFlight = 4;
-constexpr absl::Duration kTimeout = absl::Seconds(60);
-
-// Keeps kInFlight calls going; request i comes from make(i), replies go through check.
-class Pump {
- public:
-  using Make = std::function<absl::StatusOr<Buffer>(uint64_t index)>;
-  using Check = std::function<absl::Status(uint64_t index, const Buffer& reply)>;
-
-  Pump(DataChannel* channel, DataMethod method, Make make, Check check)
-      : channel_(channel), method_(method), make_(std::move(make)), check_(std::move(check)) {}
-
-  // Until `seconds` have passed and `calls` are done. Returns calls per second.
-  absl::StatusOr<double> Run(double seconds, uint64_t calls) {
-    const absl::Time from = absl::Now();
-    const absl::Time until = from + absl::Seconds(seconds);
-    uint64_t sent = 0, done = 0;
-    while (true) {
-      const bool more = sent < calls || absl::Now() < until;
-      while (more && sent - done < kInFlight) {
-        auto request = make_(next_);
-        if (!request.ok()) return request.status();
-        Send(next_++, *std::move(request));
-        ++sent;
-      }
-      if (sent == done) break;
-      for (auto& [index, reply] : TakeReplies()) {
-        ++done;
-        if (!reply.ok()) return reply.status();
-        if (absl::Status s = check_(index, *reply); !s.ok()) return s;
-      }
-    }
-    return static_cast<double>(done) / absl::ToDoubleSeconds(absl::Now() - from);
-  }
-
- private:
-  struct State {
-    absl::Mutex mu;
-    std::vector<std::pair<uint64_t, absl::StatusOr<Buffer>>> replies ABSL_GUARDED_BY(mu);
-  };
-
-  void Send(uint64_t index, Buffer request) {
-    auto state = state_;
-    channel_->Call(method_, std::move(request), kTimeout,
-                   [state, index](absl::StatusOr<Buffer> reply) {
-                     absl::MutexLock lock(&state->mu);
-                     state->replies.emplace_back(index, std::move(reply));
-                   });
-  }
-
-  std::vector<std::pair<uint64_t, absl::StatusOr<Buffer>>> TakeReplies() {
-    State& s = *state_;
-    absl::MutexLock lock(&s.mu);
-    const auto some = [&s]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(s.mu) { return !s.replies.empty(); };
-    s.mu.Await(absl::Condition(&some));
-    return std::exchange(s.replies, {});
-  }
-
-  DataChannel* const channel_;
-  const DataMethod method_;
-  const Make make_;
-  const Check check_;
-  uint64_t next_ = 0;
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
-};
-
-// kRows keys by position, and how to take requests from them.
-class Keys {
- public:
-  explicit Keys(const TableSpec& table) {
-    std::vector<std::pair<uint64_t, uint64_t>> all(kRows);
-    for (size_t i = 0; i < kRows; ++i) {
-      const Key key(Mix64(i * 0x9e3779b97f4a7c15ull + 1));
-      all[i] = {table.PositionOfKey(key).value, key.value};
-    }
-    std::sort(all.begin(), all.end());
-    for (const auto& [position, key] : all) {
-      positions_.push_back(position);
-      keys_.emplace_back(key);
-    }
-    std::mt19937_64 random(3);
-    for (auto& set : sets_) {
-      for (size_t k = 0; k < kKeys; ++k) {
-        set.push_back(static_cast<uint32_t>(k * kBatches + random() % kBatches));
-      }
-    }
-  }
-
-  struct Request {
-    std::vector<Key> keys;
-    std::vector<uint64_t> positions;
-  };
-  // Every kBatches-th key: all batches together are all rows.
-  Request Batch(size_t b) const {
-    Request r;
-    for (size_t i = b; i < kRows; i += kBatches) Add(i, r);
-    return r;
-  }
-  // Set s of random keys, ascending.
-  Request Random(size_t s) const {
-    Request r;
-    for (uint32_t i : sets_[s]) Add(i, r);
-    return r;
-  }
-
- private:
-  void Add(size_t i, Request& r) const {
-    r.keys.push_back(keys_[i]);
-    r.positions.push_back(positions_[i]);
-  }
-  std::vector<uint64_t> positions_;
-  std::vector<Key> keys_;
-  std::vector<uint32_t> sets_[kSets];
-};
 
 // The job's server filled with kRows rows, and requests ready to send.
 class Bench {
@@ -167,10 +44,8 @@ class Bench {
   absl::StatusOr<double> Pulls(double seconds) {
     std::vector<Buffer> requests;
     for (const Keys::Request& set : sets_) {
-      auto groups = Groups<wire::KeyGroup>(set, [](const ShardRun& run, std::span<const Key> k) {
-        return wire::KeyGroup{TableId(0), run.shard, k};
-      });
-      auto request = wire::EncodePullRequest(cluster_->header(), Step(0), 1000, Shards(), groups);
+      auto request =
+          wire::EncodePullRequest(cluster_->header(), Step(0), 1000, Shards(), KeyGroups(set));
       if (!request.ok()) return request.status();
       requests.push_back(*std::move(request));
     }
@@ -179,17 +54,7 @@ class Bench {
         [](uint64_t, const Buffer& reply) -> absl::Status {
           auto view = wire::ParsePullReply(reply.span());
           if (!view.ok()) return view.status();
-          size_t floats = 0;
-          for (const wire::GroupView& g : view->groups) {
-            if (absl::Status s =
-                    wire::CheckReplyGroup(g, g.table, g.shard, g.floats() / kDim, kDim);
-                !s.ok()) {
-              return s;
-            }
-            floats += g.floats();
-          }
-          if (floats != kKeys * kDim) return absl::InternalError("rows are missing");
-          return absl::OkStatus();
+          return CheckRows(*view, wire::ValueCodec::kFloat32);
         });
     return pump.Run(seconds, 1);
   }
@@ -201,10 +66,52 @@ class Bench {
     return pump.Run(seconds, 1);
   }
 
+  // Pairs a second of a pull and the push of its keys, and bytes of a key's four messages.
+  struct Pairs {
+    double per_second = 0;
+    double key_bytes = 0;
+  };
+  absl::StatusOr<Pairs> PullsAndPushes(double seconds, bool tickets, wire::ValueCodec codec) {
+    std::vector<Buffer> requests;
+    for (const Keys::Request& set : sets_) {
+      auto request =
+          wire::EncodePullRequest(cluster_->header(), Step(0), 1000, Shards(), KeyGroups(set),
+                                  {.want_ticket = tickets, .codec = codec, .ticket = {}});
+      if (!request.ok()) return request.status();
+      requests.push_back(*std::move(request));
+    }
+    Pump pump(
+        &cluster_->channel(), [&](uint64_t i) { return requests[i % kSets]; },
+        [&](uint64_t i, const Buffer& reply) -> absl::StatusOr<Buffer> {
+          auto view = wire::ParsePullReply(reply.span());
+          if (!view.ok()) return view.status();
+          if (absl::Status s = CheckRows(*view, codec); !s.ok()) return s;
+          if (tickets && !view->ticket) return absl::InternalError("no ticket was given");
+          return EncodePush(sets_[i % kSets], view->ticket);
+        },
+        CheckPush);
+    auto rate = pump.Run(seconds, 1);
+    if (!rate.ok()) return rate.status();
+    return Pairs{*rate, pump.BytesPerExchange() / kKeys};
+  }
+
   double ServerCpuSeconds() const { return cluster_->ServerCpuSeconds(); }
   size_t shard_count() const { return Shards().size(); }
 
  private:
+  static absl::Status CheckRows(const wire::PullReplyView& view, wire::ValueCodec codec) {
+    const size_t row = wire::ValueBytes(codec, kDim);
+    size_t rows = 0;
+    for (const wire::GroupView& g : view.groups) {
+      const size_t n = g.value_bytes.size() / row;
+      if (absl::Status s = wire::CheckReplyGroup(g, g.table, g.shard, n, kDim, codec); !s.ok()) {
+        return s;
+      }
+      rows += n;
+    }
+    return rows == kKeys ? absl::OkStatus() : absl::InternalError("rows are missing");
+  }
+
   static absl::Status CheckPush(uint64_t, const Buffer& reply) {
     return wire::ParsePushReply(reply.span()).status();
   }
@@ -220,8 +127,15 @@ class Bench {
     return groups;
   }
 
-  absl::StatusOr<Buffer> EncodePush(const Keys::Request& r) {
+  std::vector<wire::KeyGroup> KeyGroups(const Keys::Request& r) const {
+    return Groups<wire::KeyGroup>(r, [](const ShardRun& run, std::span<const Key> k) {
+      return wire::KeyGroup{TableId(0), run.shard, k};
+    });
+  }
+
+  absl::StatusOr<Buffer> EncodePush(const Keys::Request& r, const wire::Ticket& ticket = {}) {
     wire::PushContribution c;
+    c.ticket = ticket;
     c.node = {0, 1};
     c.examples = 1;
     c.groups = Groups<wire::PushGroup>(r, [](const ShardRun& run, std::span<const Key> k) {
@@ -294,7 +208,8 @@ absl::Status RunCase(const WireCase& c, bool push, const BenchOptions& o, const 
   if (!bench.ok()) return bench.status();
   constexpr size_t kKeyBytes = kKeys * 8, kValueBytes = kKeys * kDim * 4;
   const bool logged = push && std::string_view(c.durability) == "logged";
-  std::vector<double> ours, limits, appends, server_cpu, client_cpu;
+  const BareTable bare(kRows);
+  std::vector<double> ours, limits, tables, appends, server_cpu, client_cpu;
   for (int round = 0; round < o.rounds; ++round) {
     const double server_before = (*bench)->ServerCpuSeconds(), own_before = OwnCpuSeconds();
     const absl::Time from = absl::Now();
@@ -308,6 +223,8 @@ absl::Status RunCase(const WireCase& c, bool push, const BenchOptions& o, const 
                       : TransportLimit(o, kKeyBytes, kValueBytes);
     if (!limit.ok()) return limit.status();
     limits.push_back(*limit * kKeys / 1e6);
+    const double table = bare.ReadRate(2, o.seconds / 4);
+    tables.push_back(1 / (1 / limits.back() + 1 / table));
     if (logged) {  // a shard's record at a time; a key's bytes are the record's share
       const size_t record = (kKeyBytes + kValueBytes) / (*bench)->shard_count();
       const double rate = AppendRate(o.directory + "/append", record, o.seconds / 2);
@@ -317,6 +234,14 @@ absl::Status RunCase(const WireCase& c, bool push, const BenchOptions& o, const 
   const std::string what = absl::StrCat(push ? "push, SGD, " : "pull, ", c.durability);
   report({c.bench, what, Median(ours), "Mkeys/s", Median(limits), "transport alone", c.ps_lite,
           absl::StrCat("ps-lite (constant), wanted ", c.bar, " Mkeys/s")});
+  report({c.bench,
+          what,
+          Median(ours),
+          "Mkeys/s",
+          Median(tables),
+          "transport, then a bare table",
+          {},
+          ""});
   if (logged) {
     report(
         {c.bench, what, Median(ours), "Mkeys/s", Median(appends), "append to a new file", {}, ""});
@@ -326,10 +251,75 @@ absl::Status RunCase(const WireCase& c, bool push, const BenchOptions& o, const 
   return absl::OkStatus();
 }
 
+// A worker's exchange: a pull, then the push of the same keys; with tickets, and sending them
+// twice.
+absl::Status RunPairs(const BenchOptions& o, const Report& report) {
+  struct Case {
+    const char* what;
+    bool tickets;
+    wire::ValueCodec codec;
+    std::vector<double> rate, server_cpu, client_cpu;
+    double key_bytes = 0;
+  };
+  auto bench = Bench::Open(o, "memory");
+  if (!bench.ok()) return bench.status();
+  Case cases[] = {{"pull + push by ticket", true, wire::ValueCodec::kFloat32, {}, {}, {}},
+                  {"pull + push with keys", false, wire::ValueCodec::kFloat32, {}, {}, {}},
+                  {"bf16 pull + push by ticket", true, wire::ValueCodec::kBf16, {}, {}, {}},
+                  {"int8 pull + push by ticket", true, wire::ValueCodec::kInt8, {}, {}, {}}};
+  constexpr size_t kKeyBytes = kKeys * 8, kValueBytes = kKeys * kDim * 4;
+  std::vector<double> limits;
+  for (int round = 0; round < o.rounds; ++round) {
+    for (Case& c : cases) {
+      const double server_before = (*bench)->ServerCpuSeconds(), own_before = OwnCpuSeconds();
+      const absl::Time from = absl::Now();
+      auto pairs = (*bench)->PullsAndPushes(o.seconds, c.tickets, c.codec);
+      if (!pairs.ok()) return pairs.status();
+      const double keys = pairs->per_second * absl::ToDoubleSeconds(absl::Now() - from) * kKeys;
+      c.rate.push_back(pairs->per_second * kKeys / 1e6);
+      c.server_cpu.push_back(((*bench)->ServerCpuSeconds() - server_before) / keys * 1e6);
+      c.client_cpu.push_back((OwnCpuSeconds() - own_before) / keys * 1e6);
+      c.key_bytes = pairs->key_bytes;
+    }
+    auto pull = TransportLimit(o, kKeyBytes, kValueBytes);
+    if (!pull.ok()) return pull.status();
+    auto push = TransportLimit(o, kValueBytes, 64);
+    if (!push.ok()) return push.status();
+    limits.push_back(kKeys / 1e6 / (1 / *pull + 1 / *push));
+  }
+  for (const Case& c : cases) {
+    const bool first = &c == cases;
+    report({"wire_ticket", c.what, Median(c.rate), "Mkeys/s", Median(limits), "transport alone",
+            first ? std::optional<double>(2.4) : std::nullopt,
+            first ? "ps-lite (constant), wanted 8 Mkeys/s" : ""});
+    report(
+        {"wire_ticket", absl::StrCat(c.what, ", bytes a key"), c.key_bytes, "B", {}, "", {}, ""});
+    report({"wire_ticket",
+            absl::StrCat(c.what, ", server CPU"),
+            Median(c.server_cpu),
+            "s/Mkeys",
+            {},
+            "",
+            {},
+            ""});
+    report({"wire_ticket",
+            absl::StrCat(c.what, ", client CPU"),
+            Median(c.client_cpu),
+            "s/Mkeys",
+            {},
+            "",
+            {},
+            ""});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<NamedBenchmark> WireBenchmarks() {
   return {
+      {"wire_ticket", "pairs of a pull and the push of its keys, by ticket and with keys",
+       RunPairs},
       {"wire_pull", "pull over gRPC, 10 M rows of 16 floats, 100,000 keys a request",
        [](const BenchOptions& o, const Report& r) {
          return RunCase({"wire_pull", "memory", 20, 5.74}, false, o, r);

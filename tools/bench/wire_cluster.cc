@@ -31,11 +31,6 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-std::string ServerBinary() {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  return (self.parent_path().parent_path().parent_path() / "server" / "strata-server").string();
-}
-
 TrainingJob MakeJob(const std::string& durability, uint32_t dim) {
   TrainingJob job;
   job.set_api_version("strata/v1");
@@ -70,8 +65,9 @@ class Cluster : public WireCluster {
     auto started = scheduler::SchedulerService::Start(service);
     if (!started.ok()) return started.status();
     service_ = *std::move(started);
-    auto server = ChildProcess::Start({ServerBinary(), "--scheduler", service_->address(), "--name",
-                                       "server-0", "--dir", directory_ + "/server"});
+    auto server = ChildProcess::Start({BinaryBeside("server/strata-server"), "--scheduler",
+                                       service_->address(), "--name", "server-0", "--dir",
+                                       directory_ + "/server"});
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
     return Submit(durability);
@@ -177,6 +173,11 @@ double ChildProcess::CpuSeconds() const {
     return 0;
   }
   return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+std::string BinaryBeside(const std::string& path) {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  return (self.parent_path().parent_path().parent_path() / path).string();
 }
 
 double OwnCpuSeconds() {

@@ -30,6 +30,9 @@ class ChildProcess {
   const int pid_;
 };
 
+// A binary of this build, by its path from the root of the build's output.
+std::string BinaryBeside(const std::string& path);
+
 // User and system seconds of this process.
 double OwnCpuSeconds();
 

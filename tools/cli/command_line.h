@@ -1,24 +1,13 @@
-// Reads the command line (CLI11 is slow to compile, so only command_line.cc sees it).
+// Reads the command line (what can be typed: argument_groups.h).
 #ifndef STRATA_TOOLS_CLI_COMMAND_LINE_H_
 #define STRATA_TOOLS_CLI_COMMAND_LINE_H_
 
 #include <optional>
 #include <string>
-#include <variant>
 
 #include "tools/cli/options.h"
 
 namespace strata {
-
-struct VersionOptions {
-  bool json = false;
-};
-
-using Command =
-    std::variant<VersionOptions, TrainOptions, ValidateOptions, UpOptions, DownOptions,
-                 SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
-                 CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
-                 PredictCommandOptions, GenerateCriteoOptions, SuperviseOptions>;
 
 // Either a command, or text to print and the exit code: 0 for help, 2 for wrong usage (the text
 // then names the argument and, where one is near, what was probably meant).

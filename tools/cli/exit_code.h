@@ -16,6 +16,21 @@ enum ExitCode : int {
   kExitInterrupted = 130,  // Ctrl-C, as shells have it
 };
 
+// As help and manual tell them.
+struct ExitMeaning {
+  ExitCode code;
+  const char* meaning;
+};
+inline constexpr ExitMeaning kExitMeanings[] = {
+    {kExitOk, "ok"},
+    {kExitFailed, "the job failed"},
+    {kExitUsage, "wrong usage"},
+    {kExitUnreachable, "no scheduler answers"},
+    {kExitDenied, "denied"},
+    {kExitTimeout, "timeout"},
+    {kExitInterrupted, "interrupted"},
+};
+
 // The exit code for an error; kExitOk for OK.
 ExitCode ExitCodeFor(const absl::Status& status);
 

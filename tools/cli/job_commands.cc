@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "proto/core/data_spec.h"
 #include "proto/runtime/clock.h"
 #include "proto/runtime/grpc_scheduler_client.h"
 #include "proto/runtime/scheduler_client.h"
@@ -75,6 +76,11 @@ ExitCode Watch(SchedulerClient& client, const JobRef& ref, const std::string& na
 ExitCode RunSubmit(const SubmitOptions& options) {
   absl::StatusOr<TrainingJob> job = LoadJobFile(options.source.file, options.source.overrides);
   if (!job.ok()) return ReportError(job.status());
+  if (spec::ReadsStandardInput(job->spec().data())) {
+    return ReportError(absl::InvalidArgumentError(
+        "spec.data: '-' is standard input, which the workers of a cluster cannot read; write the "
+        "data to a file that they can, or use `strata train`"));
+  }
   absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
   if (!client.ok()) return ReportError(client.status());
   SubmitRequest request;

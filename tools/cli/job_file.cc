@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <utility>
@@ -18,7 +20,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "proto/core/data_spec.h"
 #include "proto/core/job_spec.h"
+#include "tools/cli/textproto_message.h"
 #include "tools/cli/yaml_message.h"
 
 namespace strata {
@@ -175,8 +179,16 @@ absl::Status ApplyOverride(const std::string& text, TrainingJob& job) {
   return absl::InvalidArgumentError(absl::StrCat("--set ", text, ": ", reader.problems()[0]));
 }
 
+// A user's home at the start of a path: no shell puts it into a file, nor behind --set NAME=.
+void ExpandHome(std::string* path) {
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return;
+  if (*path == "~" || absl::StartsWith(*path, "~/")) path->replace(0, 1, home);
+}
+
 void MakeAbsolute(const fs::path& folder, std::string* path) {
-  if (path->empty()) return;
+  if (path->empty() || *path == "-") return;  // "-": standard input
+  ExpandHome(path);
   *path = (folder / *path).lexically_normal().string();
 }
 
@@ -204,7 +216,8 @@ bool Sets(absl::string_view override_text, absl::string_view path) {
 
 // Gives its place to a message of ResolveJob, which begins with the field's path: the last override
 // that set it, else the line of the file.
-absl::Status AddPlace(const absl::Status& status, const YamlReader& reader,
+absl::Status AddPlace(const absl::Status& status,
+                      const std::function<std::string(const std::string&)>& where,
                       const std::vector<std::string>& overrides) {
   const std::string message(status.message());
   const std::string path = message.substr(0, message.find_first_of(": "));
@@ -213,22 +226,18 @@ absl::Status AddPlace(const absl::Status& status, const YamlReader& reader,
       return absl::Status(status.code(), absl::StrCat("--set ", *it, ": ", message));
     }
   }
-  return absl::Status(status.code(), absl::StrCat(reader.Where(path), message));
+  return absl::Status(status.code(), absl::StrCat(where(path), message));
 }
 
-}  // namespace
+bool IsTextproto(absl::string_view name) {
+  return absl::EndsWith(name, ".textproto") || absl::EndsWith(name, ".pbtxt") ||
+         absl::EndsWith(name, ".txtpb");
+}
 
-absl::StatusOr<TrainingJob> ParseJobText(absl::string_view text, const std::string& name,
-                                         const std::string& folder,
-                                         const std::vector<std::string>& overrides) {
-  absl::StatusOr<YAML::Node> document = ParseYaml(text, name);
-  if (!document.ok()) return document.status();
-  TrainingJob job;
-  YamlReader reader(name, TrainingJob::descriptor());
-  reader.Read(*document, "", &job);
-  if (!reader.problems().empty()) {
-    return absl::InvalidArgumentError(absl::StrJoin(reader.problems(), "\n"));
-  }
+// Everything after reading: the same for every language. `where` tells where a field stands.
+absl::StatusOr<TrainingJob> Complete(TrainingJob job, const std::string& folder,
+                                     const std::vector<std::string>& overrides,
+                                     const std::function<std::string(const std::string&)>& where) {
   for (const std::string& override_text : overrides) {
     absl::Status status = ApplyOverride(override_text, job);
     if (!status.ok()) return status;
@@ -238,8 +247,34 @@ absl::StatusOr<TrainingJob> ParseJobText(absl::string_view text, const std::stri
   if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
   if (job.has_spec()) MakePathsAbsolute(base, *job.mutable_spec());
   absl::Status status = ResolveJob(job);
-  if (!status.ok()) return AddPlace(status, reader, overrides);
+  if (!status.ok()) return AddPlace(status, where, overrides);
   return job;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingJob> ParseJobText(absl::string_view text, const std::string& name,
+                                         const std::string& folder,
+                                         const std::vector<std::string>& overrides) {
+  TrainingJob job;
+  if (IsTextproto(name)) {
+    TextprotoReader reader(name);
+    reader.Read(text, &job);
+    if (!reader.problems().empty()) {
+      return absl::InvalidArgumentError(absl::StrJoin(reader.problems(), "\n"));
+    }
+    return Complete(std::move(job), folder, overrides,
+                    [&](const std::string& path) { return reader.Where(path); });
+  }
+  absl::StatusOr<YAML::Node> document = ParseYaml(text, name);
+  if (!document.ok()) return document.status();
+  YamlReader reader(name, TrainingJob::descriptor());
+  reader.Read(*document, "", &job);
+  if (!reader.problems().empty()) {
+    return absl::InvalidArgumentError(absl::StrJoin(reader.problems(), "\n"));
+  }
+  return Complete(std::move(job), folder, overrides,
+                  [&](const std::string& path) { return reader.Where(path); });
 }
 
 absl::StatusOr<TrainingJob> LoadJobFile(const std::string& path,
@@ -247,7 +282,14 @@ absl::StatusOr<TrainingJob> LoadJobFile(const std::string& path,
   if (path == "-") {
     absl::StatusOr<std::string> text = ReadAll(std::cin, "standard input");
     if (!text.ok()) return text.status();
-    return ParseJobText(*text, "standard input", ".", overrides);
+    absl::StatusOr<TrainingJob> job = ParseJobText(*text, "standard input", ".", overrides);
+    if (job.ok() && spec::ReadsStandardInput(job->spec().data())) {
+      return absl::InvalidArgumentError(
+          "spec.data: '-' is standard input, which already holds the job file; write one of them "
+          "to "
+          "a file");
+    }
+    return job;
   }
   absl::StatusOr<std::string> text = ReadFile(path);
   if (!text.ok()) return text.status();

@@ -1,4 +1,5 @@
-// Job files: YAML or JSON of one TrainingJob (proto/strata/job.proto), with camelCase names.
+// Job files: one TrainingJob (proto/strata/job.proto) as YAML or JSON with camelCase names, or in
+// protobuf's text format with the names of the .proto file.
 #ifndef STRATA_TOOLS_CLI_JOB_FILE_H_
 #define STRATA_TOOLS_CLI_JOB_FILE_H_
 
@@ -15,6 +16,8 @@ namespace strata {
 // Files above this size are refused: a job file is written by hand.
 inline constexpr size_t kMaxJobFileBytes = size_t{1} << 20;
 
+// Files named .textproto, .pbtxt or .txtpb are in the text format, all others YAML or JSON.
+//
 // Reads the job file at `path` ("-": standard input), applies `overrides`, makes paths absolute,
 // fills defaults and checks values (ResolveJob).
 //
@@ -23,7 +26,8 @@ inline constexpr size_t kMaxJobFileBytes = size_t{1} << 20;
 // field's default.
 //
 // These relative paths are relative to the folder of the job file (standard input: to the current
-// folder), also when an override gave them: spec.data.train, spec.data.eval, spec.model.initFrom,
+// folder), also when an override gave them: spec.data.train, spec.data.eval ("-", standard input,
+// stays), spec.model.initFrom,
 // spec.storage.directory, spec.checkpoint.directory, spec.output.predictions, spec.output.metrics.
 //
 // Errors: NOT_FOUND, PERMISSION_DENIED (the file), INVALID_ARGUMENT (what it says): one line for
@@ -32,7 +36,8 @@ inline constexpr size_t kMaxJobFileBytes = size_t{1} << 20;
 absl::StatusOr<TrainingJob> LoadJobFile(const std::string& path,
                                         const std::vector<std::string>& overrides);
 
-// The same for text. `name` stands in messages; `folder` is what relative paths are relative to.
+// The same for text. `name` stands in messages, and its end tells the language; `folder` is what
+// relative paths are relative to.
 absl::StatusOr<TrainingJob> ParseJobText(absl::string_view text, const std::string& name,
                                          const std::string& folder,
                                          const std::vector<std::string>& overrides);

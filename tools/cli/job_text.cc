@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tools/cli/text_table.h"
 
 namespace strata {
 namespace {
@@ -51,6 +52,8 @@ Json ToJson(const JobStatus& s) {
   json["evaluatedExamples"] = evaluated ? Json(s.result().examples()) : Json(nullptr);
   json["badLines"] = s.bad_lines();
   json["refusedRows"] = s.refused_rows();
+  json["clippedRows"] = s.clipped_rows();
+  json["lostLocalSteps"] = s.lost_local_steps();
   json["checkpoint"] = TextOrNull(s.checkpoint());
   json["predictions"] = TextOrNull(s.predictions());
   json["servers"] = s.servers();
@@ -75,26 +78,6 @@ Json ToJson(const JobStatus& s) {
 // Bytes that are not UTF-8 (a path may hold any) are replaced, not fatal.
 std::string Line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell, two spaces apart.
-std::string Table(const std::vector<Row>& rows) {
-  std::vector<size_t> widths(rows[0].size());
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      absl::StrAppend(&line, row[i], std::string(widths[i] - row[i].size() + 2, ' '));
-    }
-    absl::StripTrailingAsciiWhitespace(&line);
-    absl::StrAppend(&text, line, "\n");
-  }
-  return text;
 }
 
 std::string Share(uint64_t part, uint64_t whole) {
@@ -156,6 +139,13 @@ std::string JobSummary(const JobStatus& s) {
     absl::StrAppend(&text, "  ", WithCommas(s.refused_rows()),
                     " row updates were not finite and not applied\n");
   }
+  if (s.lost_local_steps() > 0) {
+    absl::StrAppend(&text, "  at most ", WithCommas(s.lost_local_steps()),
+                    " local steps were lost with workers, and done again\n");
+  }
+  if (s.clipped_rows() > 0) {
+    absl::StrAppend(&text, "  ", WithCommas(s.clipped_rows()), " row updates were clipped\n");
+  }
   if (s.rollbacks() > 0) {
     absl::StrAppend(&text, "  rolled back to a checkpoint ", s.rollbacks(), " times\n");
   }
@@ -184,13 +174,13 @@ std::string JobDetails(const JobStatus& s) {
 
 std::string JobTable(const ListJobsReply& jobs) {
   if (jobs.jobs().empty()) return "no jobs\n";
-  std::vector<Row> rows = {{"JOB", "NAME", "STATE", "DONE", "EXAMPLES", "EXAMPLES/S", "AUC"}};
+  std::vector<TextRow> rows = {{"JOB", "NAME", "STATE", "DONE", "EXAMPLES", "EXAMPLES/S", "AUC"}};
   for (const JobStatus& s : jobs.jobs()) {
     rows.push_back({absl::StrCat(s.job()), s.name(), StateName(s.state()),
                     Share(s.step(), s.total_steps()), WithCommas(s.examples()),
                     WithCommas(std::llround(std::max(0.0, ExamplesPerSecond(s)))), Quality(s)});
   }
-  return Table(rows);
+  return TextTable(rows);
 }
 
 std::string JobListJson(const ListJobsReply& jobs) {
@@ -201,13 +191,13 @@ std::string JobListJson(const ListJobsReply& jobs) {
 
 std::string ClusterTable(const ClusterStatus& cluster) {
   if (cluster.nodes().empty()) return "no servers or workers\n";
-  std::vector<Row> rows = {{"NODE", "ROLE", "STATE", "PID", "DATA", "METRICS"}};
+  std::vector<TextRow> rows = {{"NODE", "ROLE", "STATE", "PID", "DATA", "METRICS"}};
   for (const NodeStatus& n : cluster.nodes()) {
     rows.push_back({n.name(), n.role() == SERVER ? "server" : "worker", n.alive() ? "up" : "lost",
                     absl::StrCat(n.pid()), n.data_address().empty() ? "-" : n.data_address(),
                     n.metrics_address().empty() ? "-" : n.metrics_address()});
   }
-  return Table(rows);
+  return TextTable(rows);
 }
 
 std::string ClusterJson(const ClusterStatus& cluster) {

@@ -1,9 +1,10 @@
-// What was typed, as plain values: filled by command_line.cc, used by the commands.
+// What was typed, as plain values: filled by command_line.h, used by the commands.
 #ifndef STRATA_TOOLS_CLI_OPTIONS_H_
 #define STRATA_TOOLS_CLI_OPTIONS_H_
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace strata {
@@ -12,6 +13,10 @@ namespace strata {
 struct JobSource {
   std::string file;                    // -f; "-": standard input
   std::vector<std::string> overrides;  // --set
+};
+
+struct VersionOptions {
+  bool json = false;
 };
 
 struct TrainOptions {
@@ -115,9 +120,90 @@ struct GenerateCriteoOptions {
   bool json = false;
 };
 
+// Of `checkpoint`, or of the newest checkpoint of `job`.
+struct ExportCommandOptions {
+  std::string scheduler;
+  std::string checkpoint;
+  std::string job;
+  std::string output;
+  std::string format = "npy";
+  std::string table;  // "": all
+  bool with_state = false;
+  std::string shard_bytes;  // as in "4GiB"; "": the default
+  bool overwrite = false;
+  bool json = false;
+};
+
+// Of `checkpoint`, or of `job` as its servers have it; by key, by field and value, or by position.
+struct GetRowOptions {
+  std::string scheduler;
+  std::string checkpoint;
+  std::string job;
+  std::string table = "features";
+  std::string key;
+  std::string field;
+  std::vector<std::string> value;  // one, possibly "", or none
+  std::string position;
+  bool json = false;
+};
+
+struct NodesOptions {
+  std::string scheduler;
+  bool json = false;
+};
+
+struct ShardsOptions {
+  std::string scheduler;
+  std::string job;
+  bool json = false;
+};
+
+struct EventsOptions {
+  std::string scheduler;
+  std::string job;    // number or name; "": all
+  std::string since;  // as inspect_text.h reads it; "": all that are kept
+  bool follow = false;
+  bool json = false;
+};
+
+struct TopOptions {
+  std::string scheduler;
+  double interval_seconds = 1;
+  bool once = false;
+  bool json = false;
+};
+
+struct ExplainOptions {
+  std::string path;  // "": the top
+  bool recursive = false;
+  bool json = false;
+};
+
+struct EstimateOptions {
+  JobSource source;
+  uint64_t rows = 0;  // features that get a row; 0: the distinct keys of the training data
+  bool json = false;
+};
+
+struct CompletionOptions {
+  std::string shell;  // bash, zsh or fish
+};
+
+struct ManOptions {
+  std::string output;  // a folder
+};
+
 struct SuperviseOptions {
   std::string dir;
 };
+
+using Command =
+    std::variant<VersionOptions, TrainOptions, ValidateOptions, UpOptions, DownOptions,
+                 SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
+                 CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
+                 PredictCommandOptions, GenerateCriteoOptions, ExportCommandOptions, GetRowOptions,
+                 NodesOptions, ShardsOptions, EventsOptions, TopOptions, ExplainOptions,
+                 EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
 
 }  // namespace strata
 

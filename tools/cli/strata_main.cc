@@ -12,9 +12,16 @@
 #include "tools/cli/cluster_commands.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/data_commands.h"
+#include "tools/cli/estimate_command.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/explain_command.h"
+#include "tools/cli/export_command.h"
+#include "tools/cli/get_row_command.h"
+#include "tools/cli/help_commands.h"
+#include "tools/cli/inspect_commands.h"
 #include "tools/cli/job_commands.h"
 #include "tools/cli/options.h"
+#include "tools/cli/top_command.h"
 #include "tools/cli/train_command.h"
 #include "tools/cli/validate_command.h"
 #include "tools/cli/version.h"
@@ -43,6 +50,16 @@ struct Runner {
   ExitCode operator()(const CheckpointVerifyOptions& o) const { return RunCheckpointVerify(o); }
   ExitCode operator()(const PredictCommandOptions& o) const { return RunPredictCommand(o); }
   ExitCode operator()(const GenerateCriteoOptions& o) const { return RunGenerateCriteo(o); }
+  ExitCode operator()(const ExportCommandOptions& o) const { return RunExport(o); }
+  ExitCode operator()(const GetRowOptions& o) const { return RunGetRow(o); }
+  ExitCode operator()(const NodesOptions& o) const { return RunNodes(o); }
+  ExitCode operator()(const ShardsOptions& o) const { return RunShards(o); }
+  ExitCode operator()(const EventsOptions& o) const { return RunEvents(o); }
+  ExitCode operator()(const TopOptions& o) const { return RunTop(o); }
+  ExitCode operator()(const ExplainOptions& o) const { return RunExplain(o); }
+  ExitCode operator()(const EstimateOptions& o) const { return RunEstimate(o); }
+  ExitCode operator()(const CompletionOptions& o) const { return RunCompletion(o); }
+  ExitCode operator()(const ManOptions& o) const { return RunMan(o); }
   ExitCode operator()(const SuperviseOptions& o) const { return RunSupervise(o); }
 };
 

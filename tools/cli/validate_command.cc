@@ -20,6 +20,7 @@ namespace {
 
 // "" or what is wrong with the file.
 std::string FileProblem(const std::string& path) {
+  if (path == "-") return "";  // standard input
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return std::strerror(errno);
   if (S_ISDIR(info.st_mode)) return "is a folder";

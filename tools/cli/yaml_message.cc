@@ -19,21 +19,27 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-std::vector<std::string> FieldNames(const Descriptor* type) {
+const std::string& NameOf(const FieldDescriptor* field, FieldNaming naming) {
+  return naming == FieldNaming::kJson ? field->json_name() : field->name();
+}
+
+std::vector<std::string> FieldNames(const Descriptor* type,
+                                    FieldNaming naming = FieldNaming::kJson) {
   std::vector<std::string> names;
-  for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->json_name());
+  for (int i = 0; i < type->field_count(); ++i) names.push_back(NameOf(type->field(i), naming));
   return names;
 }
 
 // The path of the first field named `name` below `type`; "" when there is none. Job files nest four
 // deep and never recur.
-std::string FindPath(absl::string_view name, const Descriptor* type, const std::string& path) {
+std::string FindPath(absl::string_view name, const Descriptor* type, FieldNaming naming,
+                     const std::string& path) {
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
-    const std::string here = absl::StrCat(path, path.empty() ? "" : ".", field->json_name());
-    if (field->json_name() == name) return here;
+    const std::string here = absl::StrCat(path, path.empty() ? "" : ".", NameOf(field, naming));
+    if (NameOf(field, naming) == name) return here;
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    std::string below = FindPath(name, field->message_type(), here);
+    std::string below = FindPath(name, field->message_type(), naming, here);
     if (!below.empty()) return below;
   }
   return "";
@@ -149,12 +155,13 @@ std::string StoreScalar(const YAML::Node& node, const FieldDescriptor* field, Me
 
 }  // namespace
 
-std::string UnknownField(absl::string_view name, const Descriptor* type, const Descriptor* root) {
-  const std::vector<std::string> names = FieldNames(type);
+std::string UnknownField(absl::string_view name, const Descriptor* type, const Descriptor* root,
+                         FieldNaming naming) {
+  const std::vector<std::string> names = FieldNames(type, naming);
   const std::string said = absl::StrCat("unknown field '", name, "'");
   const std::string nearest = Nearest(name, names);
   if (!nearest.empty()) return absl::StrCat(said, "; did you mean '", nearest, "'?");
-  const std::string elsewhere = FindPath(name, root, "");
+  const std::string elsewhere = FindPath(name, root, naming, "");
   if (!elsewhere.empty()) return absl::StrCat(said, "; did you mean '", elsewhere, "'?");
   return absl::StrCat(said, "; the fields are: ", absl::StrJoin(names, ", "));
 }

@@ -6,6 +6,7 @@
 #include <google/protobuf/message.h>
 #include <yaml-cpp/yaml.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -53,10 +54,14 @@ class YamlReader {
   std::map<std::string, YAML::Mark> marks_;  // where each field's value stands
 };
 
+// camelCase as in YAML and JSON, or as in the .proto file.
+enum class FieldNaming : uint8_t { kJson, kProto };
+
 // What to say of a field that `type` does not have: suggests the nearest name, or where in `root`
 // a field of exactly this name lies, or lists the fields.
 std::string UnknownField(absl::string_view name, const google::protobuf::Descriptor* type,
-                         const google::protobuf::Descriptor* root);
+                         const google::protobuf::Descriptor* root,
+                         FieldNaming naming = FieldNaming::kJson);
 
 }  // namespace strata
 

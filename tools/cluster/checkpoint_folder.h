@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/strata/checkpoint.pb.h"
 
@@ -14,9 +15,14 @@ struct FoundCheckpoint {
   Manifest manifest;
 };
 
-// `directory` itself where it holds a manifest, else the newest complete checkpoint in it.
-// NOT_FOUND says what was looked for; DATA_LOSS names a damaged manifest.
+// `directory` itself where it holds a manifest, else the newest checkpoint in it. NOT_FOUND says
+// what was looked for; DATA_LOSS names a damaged manifest: an older checkpoint never stands in for
+// a newer one without a word.
 absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& directory);
+
+// `damage` of the checkpoint `folder`, with what to use instead: the newest other checkpoint in the
+// same directory whose files all check (they are read to the end), or that there is none.
+absl::Status WithWholeOne(const absl::Status& damage, const std::string& folder);
 
 }  // namespace strata
 

@@ -8,9 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/core/data_spec.h"
 #include "proto/core/job_spec.h"
 #include "tools/cluster/embedded_cluster.h"
 #include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/standard_input.h"
+#include "worker/data_access.h"
 
 namespace strata {
 namespace {
@@ -37,7 +40,14 @@ absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
   if (absl::Status s = ResolveJob(job); !s.ok()) return s;
   auto scratch = ScratchFolder::Make("strata-train");
   if (!scratch.ok()) return scratch.status();
+  std::unique_ptr<DataAccess> standard_input;  // outlives the cluster
+  if (spec::ReadsStandardInput(job.spec().data())) {
+    auto spooled = SpoolStandardInput(scratch->path(), options.stop);
+    if (!spooled.ok()) return spooled.status();
+    standard_input = *std::move(spooled);
+  }
   EmbeddedClusterOptions cluster_options;
+  if (standard_input != nullptr) cluster_options.data = standard_input.get();
   cluster_options.servers = job.spec().replicas().servers();
   cluster_options.workers = job.spec().replicas().workers();
   cluster_options.directory = scratch->path();

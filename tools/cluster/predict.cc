@@ -17,10 +17,12 @@
 #include "proto/core/model_tables.h"
 #include "proto/core/shard_map.h"
 #include "proto/runtime/inproc_transport.h"
+#include "proto/runtime/manifest_io.h"
 #include "proto/runtime/scheduler_client.h"
 #include "server/server.h"
 #include "tools/cluster/checkpoint_folder.h"
 #include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/standard_input.h"
 #include "worker/data_access.h"
 #include "worker/evaluator.h"
 #include "worker/exchange.h"
@@ -76,6 +78,10 @@ class FixedDirective : public SchedulerClient {
     return None();
   }
   absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override { return None(); }
+  absl::StatusOr<JobShards> GetShards(const JobRef&, absl::Duration) override { return None(); }
+  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
+    return None();
+  }
 
  private:
   static absl::Status None() { return absl::UnimplementedError("there is no scheduler here"); }
@@ -130,19 +136,32 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (!found.ok()) return found.status();
   JobSpec spec = found->manifest.job().spec();
   if (!options.format_override.empty()) spec.mutable_data()->set_format(options.format_override);
-  auto index = DataAccess::Files()->BuildIndex(spec.data(), options.inputs);
+  auto scratch = ScratchFolder::Make("strata-predict");
+  if (!scratch.ok()) return scratch.status();
+  DataAccess* data = DataAccess::Files();
+  std::unique_ptr<DataAccess> standard_input;
+  const auto dashes = std::count(options.inputs.begin(), options.inputs.end(), "-");
+  if (dashes > 1) {
+    return absl::InvalidArgumentError(
+        "'-', standard input, is named more than once; it can be read once");
+  }
+  if (dashes == 1) {
+    auto spooled = SpoolStandardInput(scratch->path(), nullptr);
+    if (!spooled.ok()) return spooled.status();
+    standard_input = *std::move(spooled);
+    data = standard_input.get();
+  }
+  auto index = data->BuildIndex(spec.data(), options.inputs);
   if (!index.ok()) return index.status();
   DataShape shape;
   shape.set_fields(found->manifest.fields());
   shape.set_numeric(found->manifest.numeric());
-  auto source = DataAccess::Files()->Open(spec, *index, shape);
+  auto source = data->Open(spec, *index, shape);
   if (!source.ok()) return source.status();
   auto tables = MakeModelTables(spec, shape.fields(), shape.numeric());
   if (!tables.ok()) return tables.status();
   auto model = MakeModel(*tables);
   if (!model.ok()) return model.status();
-  auto scratch = ScratchFolder::Make("strata-predict");
-  if (!scratch.ok()) return scratch.status();
 
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(found->manifest.partitions()), 1,
@@ -157,7 +176,10 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   server_options.directory = scratch->path();
   auto server = server::Server::Start(server_options);
   if (!server.ok()) return server.status();
-  if (absl::Status s = scheduler.AwaitOpen(); !s.ok()) return s;
+  if (absl::Status s = scheduler.AwaitOpen(); !s.ok()) {
+    const bool whole = VerifyCheckpointFiles(found->folder, found->manifest).ok();
+    return whole ? s : WithWholeOne(s, found->folder);
+  }
 
   const Exchange exchange(*tables, map);
   ServerLinks links(transport.get(), 1);

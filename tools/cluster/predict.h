@@ -12,7 +12,7 @@ namespace strata {
 
 struct PredictOptions {
   std::string checkpoint_dir;       // one checkpoint's folder, or a folder of them: the newest
-  std::vector<std::string> inputs;  // files, in order
+  std::vector<std::string> inputs;  // files, in order; one may be "-", standard input
   std::string format_override;      // spec.data.format of the job when empty
   std::string output;               // file of "label,score" per line; "-": standard output
 };
@@ -26,7 +26,9 @@ struct PredictSummary {
 };
 
 // Loads every row into memory. Errors: NOT_FOUND (no complete checkpoint there), DATA_LOSS
-// (damaged, names the file), INVALID_ARGUMENT (bad input, "file:line:column: reason").
+// (damaged: names the file and the newest whole checkpoint beside it; never falls back to that by
+// itself, whose scores would pass for the newer model's), INVALID_ARGUMENT (bad input,
+// "file:line:column: reason").
 absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options);
 
 }  // namespace strata

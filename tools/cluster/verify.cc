@@ -6,10 +6,9 @@
 #include "tools/cluster/checkpoint_folder.h"
 
 namespace strata {
+namespace {
 
-absl::StatusOr<CheckpointSummary> VerifyCheckpoint(const std::string& directory) {
-  auto found = FindCheckpoint(directory);
-  if (!found.ok()) return found.status();
+absl::StatusOr<CheckpointSummary> VerifyFound(FoundCheckpoint* found) {
   if (absl::Status s = VerifyCheckpointFiles(found->folder, found->manifest); !s.ok()) return s;
   CheckpointSummary summary;
   summary.directory = found->folder;
@@ -38,6 +37,16 @@ absl::StatusOr<CheckpointSummary> VerifyCheckpoint(const std::string& directory)
                                             found->manifest.model_hash()));
   }
   return summary;
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointSummary> VerifyCheckpoint(const std::string& directory) {
+  auto found = FindCheckpoint(directory);
+  if (!found.ok()) return found.status();
+  auto summary = VerifyFound(&*found);
+  if (!absl::IsDataLoss(summary.status())) return summary;
+  return WithWholeOne(summary.status(), found->folder);
 }
 
 }  // namespace strata

@@ -19,8 +19,8 @@ struct CheckpointSummary {
 };
 
 // `directory`: one checkpoint's folder, or a folder of them: the newest. Reads every file, checks
-// every checksum and computes the model hash anew. DATA_LOSS names the file and what is wrong;
-// NOT_FOUND.
+// every checksum and computes the model hash anew. DATA_LOSS names the file, what is wrong, and the
+// newest checkpoint beside it that is whole; NOT_FOUND.
 absl::StatusOr<CheckpointSummary> VerifyCheckpoint(const std::string& directory);
 
 }  // namespace strata

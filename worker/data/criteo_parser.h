@@ -1,4 +1,4 @@
-// Criteo lines: label, 13 integers, 26 categories, parted by tabs.
+// Criteo lines: label, 13 integers, 26 categories; parted by tabs, or by commas below a header.
 #ifndef STRATA_WORKER_DATA_CRITEO_PARSER_H_
 #define STRATA_WORKER_DATA_CRITEO_PARSER_H_
 
@@ -6,12 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "worker/data/line_parser.h"
 
 namespace strata {
-
-inline constexpr uint32_t kCriteoIntegers = 13;
-inline constexpr uint32_t kCriteoCategories = 26;
 
 enum class IntegerFeatures : uint8_t {
   kDense,   // ln(1 + max(x, 0)) as a number; missing is 0. fields = 26, numeric = 13
@@ -22,6 +21,13 @@ enum class IntegerFeatures : uint8_t {
 // Keys: feature_hash.h over the category's bytes; a missing category is the empty string. Integers
 // may be negative.
 std::unique_ptr<LineParser> MakeCriteoParser(IntegerFeatures integers, uint64_t hash_seed);
+
+// The same columns, comma-separated, in the order of `header` (criteo_header.h); fields may be
+// quoted, and integers may end in ".0". A row gives the same features as its line in the
+// tab-separated form. INVALID_ARGUMENT names the column of the header.
+absl::StatusOr<std::unique_ptr<LineParser>> MakeCriteoCsvParser(absl::string_view header,
+                                                                IntegerFeatures integers,
+                                                                uint64_t hash_seed);
 
 // ln(1 + max(x, 0)), rounded to float.
 float CriteoDense(int64_t x);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,92 +9,44 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "worker/data/csv_cursor.h"
 #include "worker/data/feature_hash.h"
 #include "worker/data/number_text.h"
 
 namespace strata {
 namespace {
 
-// Walks the fields of one line.
-class FieldCursor {
- public:
-  FieldCursor(absl::string_view line, char delimiter) : line_(line), delimiter_(delimiter) {}
-
-  // The next field; it lies in the line or in `scratch`. False at the end of the line or at an
-  // error (then `error` says which).
-  bool Next(absl::string_view* field, std::string* scratch);
-
-  const char* error() const { return error_; }  // nullptr: none
-  size_t column() const { return begin_ + 1; }  // of the field that Next gave, from 1
-
- private:
-  bool NextQuoted(absl::string_view* field, std::string* scratch);
-
-  const absl::string_view line_;
-  const char delimiter_;
-  size_t at_ = 0;
-  size_t begin_ = 0;
-  bool done_ = false;
-  const char* error_ = nullptr;
-};
-
-bool FieldCursor::Next(absl::string_view* field, std::string* scratch) {
-  if (done_) return false;
-  begin_ = at_;
-  if (at_ < line_.size() && line_[at_] == '"') return NextQuoted(field, scratch);
-  const size_t end = std::min(line_.find(delimiter_, at_), line_.size());
-  *field = line_.substr(at_, end - at_);
-  done_ = end == line_.size();
-  at_ = end + 1;
-  return true;
-}
-
-bool FieldCursor::NextQuoted(absl::string_view* field, std::string* scratch) {
-  scratch->clear();
-  size_t at = at_ + 1;
-  while (true) {
-    const size_t quote = line_.find('"', at);
-    if (quote == absl::string_view::npos) {
-      error_ = "a quoted field does not end on its line";
-      done_ = true;
-      return false;
-    }
-    scratch->append(line_.data() + at, quote - at);
-    at = quote + 1;
-    if (at == line_.size() || line_[at] != '"') break;
-    scratch->push_back('"');
-    ++at;
-  }
-  if (at < line_.size() && line_[at] != delimiter_) {
-    error_ = "text after the closing quote of a field";
-    done_ = true;
-    return false;
-  }
-  done_ = at == line_.size();
-  at_ = at + 1;
-  *field = *scratch;
-  return true;
-}
-
-enum class Role : uint8_t { kUnset, kIgnored, kLabel, kNumeric, kCategorical };
+enum class Role : uint8_t { kUnset, kIgnored, kLabel, kNumeric, kCategorical, kMultiValued };
 
 struct Column {
   Role role = Role::kUnset;
-  uint32_t index = 0;  // in columns.numeric or columns.categorical
+  uint32_t index = 0;  // in columns.numeric, columns.categorical or columns.multi_valued
   std::string name;
+};
+
+struct MultiValued {
+  char separator = '|';
+  bool mean = false;
 };
 
 struct Layout {
   std::vector<Column> columns;
   uint32_t numeric = 0;
   uint32_t categorical = 0;
+  std::vector<MultiValued> multi_valued;
   char delimiter = ',';
+};
+
+// Texts of the multi-valued columns of one line, until all its columns are known.
+struct MultiTexts {
+  std::vector<absl::string_view> text;  // by index; in the line or in `unquoted`
+  std::vector<std::string> unquoted;    // by index
 };
 
 class CsvParser : public LineParser {
  public:
   CsvParser(Layout layout, uint64_t hash_seed) : layout_(std::move(layout)) {
-    for (uint32_t f = 0; f < layout_.categorical; ++f) {
+    for (uint32_t f = 0; f < layout_.categorical + layout_.multi_valued.size(); ++f) {
       field_seeds_.push_back(FieldSeed(hash_seed, f));
     }
   }
@@ -106,6 +57,8 @@ class CsvParser : public LineParser {
   LineOutcome ParseExample(absl::string_view line, Batch* batch, LineError* error) const override;
   LineOutcome ParseFields(absl::string_view line, Batch* batch, float* label,
                           LineError* error) const;
+  // The values of multi-valued column `i` as further features of the example.
+  void AppendValues(size_t i, absl::string_view text, Batch* batch) const;
   // One field into its place; empty on success, else the reason.
   std::string TakeField(const Column& column, absl::string_view text, float* label, float* dense,
                         uint64_t* keys) const;
@@ -132,11 +85,27 @@ std::string CsvParser::TakeField(const Column& column, absl::string_view text, f
     case Role::kCategorical:
       keys[column.index] = FeatureKey(field_seeds_[column.index], text);
       return "";
+    case Role::kMultiValued:  // comes when all columns are known
     case Role::kUnset:
     case Role::kIgnored:
       return "";
   }
   return "";
+}
+
+void CsvParser::AppendValues(size_t i, absl::string_view text, Batch* batch) const {
+  const uint32_t field = layout_.categorical + static_cast<uint32_t>(i);
+  const MultiValued& spec = layout_.multi_valued[i];
+  const size_t first = batch->keys.size();
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(spec.separator), text.size());
+    if (end > 0) batch->keys.push_back(FeatureKey(field_seeds_[field], text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (batch->keys.size() == first) batch->keys.push_back(FeatureKey(field_seeds_[field], ""));
+  const size_t count = batch->keys.size() - first;
+  batch->values.resize(batch->keys.size(), spec.mean ? 1.0f / static_cast<float>(count) : 1.0f);
+  batch->fields.resize(batch->keys.size(), field);
 }
 
 LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, float* label,
@@ -145,15 +114,23 @@ LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, float* 
   const size_t first_dense = batch->dense.size();
   batch->keys.resize(first_key + layout_.categorical);
   batch->dense.resize(first_dense + layout_.numeric);
-  FieldCursor cursor(line, layout_.delimiter);
+  const size_t multi_count = layout_.multi_valued.size();
+  MultiTexts multi{std::vector<absl::string_view>(multi_count),
+                   std::vector<std::string>(multi_count)};
+  CsvCursor cursor(line, layout_.delimiter);
   absl::string_view field;
   std::string scratch;
   size_t columns = 0;
   while (cursor.Next(&field, &scratch)) {
     if (columns < layout_.columns.size()) {
-      std::string reason =
-          TakeField(layout_.columns[columns], field, label, batch->dense.data() + first_dense,
-                    batch->keys.data() + first_key);
+      const Column& column = layout_.columns[columns];
+      std::string reason = TakeField(column, field, label, batch->dense.data() + first_dense,
+                                     batch->keys.data() + first_key);
+      if (column.role == Role::kMultiValued) {
+        const bool unquoted = field.data() == scratch.data();
+        if (unquoted) multi.unquoted[column.index] = scratch;
+        multi.text[column.index] = unquoted ? multi.unquoted[column.index] : field;
+      }
       if (!reason.empty()) return BadLine(cursor.column(), std::move(reason), error);
     }
     ++columns;
@@ -163,6 +140,10 @@ LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, float* 
     return BadLine(
         1, absl::StrCat("found ", columns, " columns, expected ", layout_.columns.size()), error);
   }
+  if (multi_count == 0) return LineOutcome::kExample;
+  batch->values.resize(batch->keys.size(), 1.0f);
+  for (uint32_t f = 0; f < layout_.categorical; ++f) batch->fields.push_back(f);
+  for (size_t i = 0; i < multi_count; ++i) AppendValues(i, multi.text[i], batch);
   return LineOutcome::kExample;
 }
 
@@ -178,14 +159,28 @@ LineOutcome CsvParser::ParseExample(absl::string_view line, Batch* batch, LineEr
   return outcome;
 }
 
-absl::StatusOr<char> Delimiter(const ColumnsSpec& spec) {
-  const std::string& text = spec.delimiter();
-  if (text.empty()) return ',';
+// The character that `text` of the job file means.
+absl::StatusOr<char> Separator(absl::string_view text, char fallback, absl::string_view where) {
+  if (text.empty()) return fallback;
   if (text == "\\t") return '\t';
   if (text.size() == 1 && text[0] != '"' && text[0] != '\n' && text[0] != '\r') return text[0];
-  return absl::InvalidArgumentError(
-      absl::StrCat("spec.data.columns.delimiter: ", Quoted(text),
-                   " must be one character (no quote, no line end), or \"\\t\""));
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": ", Quoted(text), " must be one character (no quote, no line end), or \"\\t\""));
+}
+
+absl::Status ReadMultiValued(const ColumnsSpec& spec, Layout* layout) {
+  for (int i = 0; i < spec.multi_valued_size(); ++i) {
+    const MultiValuedColumn& column = spec.multi_valued(i);
+    const std::string where = absl::StrCat("spec.data.columns.multiValued[", i, "].");
+    absl::StatusOr<char> separator = Separator(column.separator(), '|', where + "separator");
+    if (!separator.ok()) return separator.status();
+    if (!column.pooling().empty() && column.pooling() != "sum" && column.pooling() != "mean") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, "pooling: ", Quoted(column.pooling()), " is neither sum nor mean"));
+    }
+    layout->multi_valued.push_back({*separator, column.pooling() == "mean"});
+  }
+  return absl::OkStatus();
 }
 
 // The column that a name of the job file means.
@@ -241,6 +236,10 @@ absl::Status AssignAll(const ColumnsSpec& spec, bool header, std::vector<Column>
     s = Assign(spec.categorical(i), absl::StrCat(base, "categorical[", i, "]"), header,
                {Role::kCategorical, static_cast<uint32_t>(i), ""}, columns);
   }
+  for (int i = 0; s.ok() && i < spec.multi_valued_size(); ++i) {
+    s = Assign(spec.multi_valued(i).column(), absl::StrCat(base, "multiValued[", i, "].column"),
+               header, {Role::kMultiValued, static_cast<uint32_t>(i), ""}, columns);
+  }
   const bool rest_ignored = spec.ignored_size() == 1 && spec.ignored(0) == "*";
   for (int i = 0; s.ok() && !rest_ignored && i < spec.ignored_size(); ++i) {
     s = Assign(spec.ignored(i), absl::StrCat(base, "ignored[", i, "]"), header,
@@ -251,7 +250,8 @@ absl::Status AssignAll(const ColumnsSpec& spec, bool header, std::vector<Column>
     if ((*columns)[i].role != Role::kUnset) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "spec.data.columns: column ", header ? Quoted((*columns)[i].name) : absl::StrCat(i),
-        " is in no list; add it to numeric, categorical or ignored, or set ignored: [\"*\"]"));
+        " is in no list; add it to numeric, categorical, multiValued or "
+        "ignored, or set ignored: [\"*\"]"));
   }
   return absl::OkStatus();
 }
@@ -264,10 +264,12 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& col
   if (!first_line.empty() && first_line.back() == '\r') first_line.remove_suffix(1);
   const bool header = !columns.has_header() || columns.header();
   Layout layout;
-  absl::StatusOr<char> delimiter = Delimiter(columns);
+  absl::StatusOr<char> delimiter =
+      Separator(columns.delimiter(), ',', "spec.data.columns.delimiter");
   if (!delimiter.ok()) return delimiter.status();
   layout.delimiter = *delimiter;
-  FieldCursor cursor(first_line, layout.delimiter);
+  if (absl::Status s = ReadMultiValued(columns, &layout); !s.ok()) return s;
+  CsvCursor cursor(first_line, layout.delimiter);
   absl::string_view field;
   std::string scratch;
   while (cursor.Next(&field, &scratch)) {

@@ -12,13 +12,15 @@
 
 namespace strata {
 
-// Fields may be quoted with '"', a quote within them doubled; a quoted field ends on its line.
-// Numbers may have spaces around them; missing is 0. A category is its bytes, hashed by
-// feature_hash.h with field = its index in columns.categorical; missing is the empty string.
-// Every line must have as many columns as `first_line` (without newline): the header, or with
-// columns.header false the first line of data.
-// INVALID_ARGUMENT names the column and the field of the job file: a column that is not in the
-// file, in two lists, or in none (unless columns.ignored is ["*"]).
+// Fields may be quoted (csv_cursor.h). Numbers may have spaces around them; missing is 0. A
+// category is its bytes, hashed by feature_hash.h with field = its index in columns.categorical;
+// missing is the empty string. A multi-valued column is split at its separator, empty parts are
+// left out, and each value is hashed as a category of field categorical + its index in
+// columns.multi_valued; without any value it is missing. With mean pooling its features have the
+// value 1 / count, else 1; Batch.fields tells which features belong together. Every line must have
+// as many columns as `first_line` (without newline): the header, or with columns.header false the
+// first line of data. INVALID_ARGUMENT names the column and the field of the job file: a column
+// that is not in the file, in two lists, or in none (unless columns.ignored is ["*"]).
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& columns,
                                                           absl::string_view first_line,
                                                           uint64_t hash_seed);

@@ -36,23 +36,35 @@ absl::Status OpenError(const std::string& path, int error) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataFile>> DataFile::Open(const std::string& path) {
+  return Open(path, path);
+}
+
+std::unique_ptr<DataFile> DataFile::Adopt(int fd, std::string name, uint64_t size) {
+  return std::unique_ptr<DataFile>(new DataFile(std::move(name), fd, size, {}));
+}
+
+absl::StatusOr<std::unique_ptr<DataFile>> DataFile::Open(const std::string& path,
+                                                         const std::string& name) {
   // Non-blocking, so that opening a pipe nobody writes to does not hang; no effect on files.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return OpenError(path, errno);
+  if (fd < 0) return OpenError(name, errno);
   struct stat info;
   if (fstat(fd, &info) != 0) {
     const int error = errno;
     close(fd);
-    return OpenError(path, error);
+    return OpenError(name, error);
   }
   if (!S_ISREG(info.st_mode)) {
     close(fd);
     return absl::InvalidArgumentError(
         S_ISDIR(info.st_mode)
-            ? absl::StrCat("input file ", path, " is a directory; name the files in it")
-            : absl::StrCat("input file ", path, " is not a regular file; write the data to one"));
+            ? absl::StrCat("input file ", name, " is a directory; name the files in it")
+            : absl::StrCat("input file ", name, " is not a regular file; write the data to one"));
   }
-  return std::unique_ptr<DataFile>(new DataFile(path, fd, static_cast<uint64_t>(info.st_size)));
+  const auto size = static_cast<uint64_t>(info.st_size);
+  const int64_t changed = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return std::unique_ptr<DataFile>(
+      new DataFile(name, fd, size, {info.st_dev, info.st_ino, size, changed}));
 }
 
 DataFile::~DataFile() { close(fd_); }

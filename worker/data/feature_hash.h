@@ -28,8 +28,10 @@ namespace strata {
 //       seed = mix64((hash_seed * 0x9e3779b97f4a7c15 + field + 1) % 2**64)
 //       return xxhash.xxh3_64_intdigest(value, seed=seed)
 //
-// Fields: criteo: C1..C26 are 0..25; with integerFeatures "bucket", I1..I13 are 26..38 and their
-// value is the text that criteo_parser.h states. csv: the index in columns.categorical.
+// Fields: criteo and criteo_csv: C1..C26 are 0..25; with integerFeatures "bucket", I1..I13
+// are 26..38 and their value is the text that criteo_parser.h states. csv: the index in
+// columns.categorical; then, of each value of a multi-valued column, the number of those + the
+// index in columns.multi_valued.
 constexpr uint64_t FieldSeed(uint64_t hash_seed, uint32_t field) {
   return Mix64(hash_seed * 0x9e3779b97f4a7c15ull + field + 1);
 }

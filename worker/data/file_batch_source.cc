@@ -16,6 +16,7 @@
 #include "worker/data/line_parser.h"
 #include "worker/data/parser_factory.h"
 #include "worker/data/raw_lines.h"
+#include "worker/data/text_files.h"
 
 namespace strata {
 namespace {
@@ -29,7 +30,7 @@ struct EpochStream {
 
 // Lines of one shuffle block and their permuted order.
 struct Block {
-  explicit Block(const InputTasks* input) : reader(input) {}
+  Block(const InputTasks* input, TextFiles* files) : reader(input, files) {}
 
   TaskReader reader;
   RawLines raw;
@@ -40,16 +41,22 @@ struct Block {
 };
 
 struct LaneState {
-  explicit LaneState(const InputTasks* input) : block(input) {}
+  LaneState(const InputTasks* input, TextFiles* files) : block(input, files) {}
 
   absl::Mutex mu;
   Block block ABSL_GUARDED_BY(mu);
 };
 
+// The way to the files, and the decompressed ones, which stay while the source lives.
+struct OpenTexts {
+  std::shared_ptr<TextFiles> files;
+  std::vector<std::shared_ptr<const DataFile>> decompressed;
+};
+
 class FileBatchSource : public BatchSource {
  public:
   FileBatchSource(InputTasks input, EpochPlan plan, std::unique_ptr<LineParser> parser,
-                  uint64_t max_bad_lines);
+                  uint64_t max_bad_lines, OpenTexts texts);
 
   absl::Status Read(Step step, LaneId lane, Batch* out) override;
   absl::Status ReadWindow(TaskId task, uint64_t window, Batch* out) override;
@@ -72,6 +79,7 @@ class FileBatchSource : public BatchSource {
   const EpochPlan plan_;
   const std::unique_ptr<LineParser> parser_;
   const uint64_t max_bad_lines_;
+  const OpenTexts texts_;
   std::vector<std::unique_ptr<LaneState>> lanes_;  // by lane
 
   absl::Mutex streams_mu_;
@@ -92,14 +100,16 @@ class FileBatchSource : public BatchSource {
 };
 
 FileBatchSource::FileBatchSource(InputTasks input, EpochPlan plan,
-                                 std::unique_ptr<LineParser> parser, uint64_t max_bad_lines)
+                                 std::unique_ptr<LineParser> parser, uint64_t max_bad_lines,
+                                 OpenTexts texts)
     : input_(std::move(input)),
       plan_(std::move(plan)),
       parser_(std::move(parser)),
       max_bad_lines_(max_bad_lines),
-      sequential_(&input_) {
+      texts_(std::move(texts)),
+      sequential_(&input_, texts_.files.get()) {
   for (uint32_t l = 0; l < plan_.options().lanes; ++l) {
-    lanes_.push_back(std::make_unique<LaneState>(&input_));
+    lanes_.push_back(std::make_unique<LaneState>(&input_, texts_.files.get()));
   }
 }
 
@@ -203,7 +213,7 @@ std::unique_ptr<Block> FileBatchSource::TakeTaskBlock(TaskId task) {
   auto found = std::find_if(idle_.begin(), idle_.end(),
                             [&](const auto& b) { return b->loaded && b->owner == task.value; });
   if (found == idle_.end()) {
-    if (idle_.size() < lanes_.size()) return std::make_unique<Block>(&input_);
+    if (idle_.size() < lanes_.size()) return std::make_unique<Block>(&input_, texts_.files.get());
     found = idle_.begin();
   }
   std::unique_ptr<Block> block = std::move(*found);
@@ -289,8 +299,8 @@ absl::Status FileBatchSource::ReadLines(uint64_t first, uint64_t count, Batch* o
 }
 
 // The first physical line of a file, without newline and byte order mark.
-absl::StatusOr<std::string> FirstLine(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<DataFile>> file = DataFile::Open(path);
+absl::StatusOr<std::string> FirstLine(TextFiles* files, const std::string& path) {
+  absl::StatusOr<std::shared_ptr<const DataFile>> file = files->Open(path);
   if (!file.ok()) return file.status();
   std::string text;
   size_t newline = std::string::npos;
@@ -302,8 +312,8 @@ absl::StatusOr<std::string> FirstLine(const std::string& path) {
     if (!s.ok()) return s;
     newline = text.find('\n', had);
     if (newline == std::string::npos && text.size() > kMaxLineBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ":1: the line is longer than the limit of ", kMaxLineBytes, " bytes"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          (*file)->path(), ":1: the line is longer than the limit of ", kMaxLineBytes, " bytes"));
     }
   }
   if (newline != std::string::npos) text.resize(newline);
@@ -312,24 +322,31 @@ absl::StatusOr<std::string> FirstLine(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(const JobSpec& spec,
-                                                                 const InputIndex& index,
-                                                                 const DataShape& shape) {
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(
+    const JobSpec& spec, const InputIndex& index, const DataShape& shape,
+    std::shared_ptr<TextFiles> text_files) {
   absl::StatusOr<InputTasks> input = InputTasks::From(index);
   if (!input.ok()) return input.status();
   absl::StatusOr<EpochPlan> plan = MakeEpochPlan(spec, index);
   if (!plan.ok()) return plan.status();
+  OpenTexts texts{std::move(text_files), {}};
+  for (const std::string& path : input->files) {
+    absl::StatusOr<std::shared_ptr<const DataFile>> text = texts.files->Open(path);
+    if (!text.ok()) return text.status();
+    if ((*text)->is_copy()) texts.decompressed.push_back(*std::move(text));
+  }
   std::string first_line;
-  if (spec.data().format() == "csv") {
-    absl::StatusOr<std::string> line = FirstLine(input->files[0]);
+  if (NeedsFirstLine(spec.data())) {
+    absl::StatusOr<std::string> line = FirstLine(texts.files.get(), input->files[0]);
     if (!line.ok()) return line.status();
     first_line = *std::move(line);
   }
   absl::StatusOr<std::unique_ptr<LineParser>> parser =
       MakeLineParser(spec.data(), shape, first_line, spec.model().hash_seed());
   if (!parser.ok()) return parser.status();
-  return std::unique_ptr<BatchSource>(std::make_unique<FileBatchSource>(
-      *std::move(input), *std::move(plan), *std::move(parser), spec.data().max_bad_lines()));
+  return std::unique_ptr<BatchSource>(
+      std::make_unique<FileBatchSource>(*std::move(input), *std::move(plan), *std::move(parser),
+                                        spec.data().max_bad_lines(), std::move(texts)));
 }
 
 }  // namespace strata

@@ -8,6 +8,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/batch_source.h"
+#include "worker/data/text_files.h"
 
 namespace strata {
 
@@ -17,9 +18,10 @@ namespace strata {
 // Memory: each lane that is read holds the raw bytes of one shuffle block, at most
 // min(bufferLines x the longest line, kMaxRawBytes) plus 16 bytes a line; ReadWindow holds as much
 // for at most `lanes` tasks; ReadLines the lines of one call. Only the lines of a batch are parsed.
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(const JobSpec& spec,
-                                                                 const InputIndex& index,
-                                                                 const DataShape& shape);
+// Compressed files are decompressed here, and stay so while the source lives (text_files.h).
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(
+    const JobSpec& spec, const InputIndex& index, const DataShape& shape,
+    std::shared_ptr<TextFiles> text_files);
 
 }  // namespace strata
 

@@ -9,8 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "worker/batch.h"
-#include "worker/data/criteo_parser.h"
+#include "worker/data/criteo_header.h"
 #include "worker/data/data_file.h"
+#include "worker/data/libffm_parser.h"
 #include "worker/data/libsvm_parser.h"
 #include "worker/data/line_parser.h"
 #include "worker/data/parser_factory.h"
@@ -20,24 +21,33 @@ namespace {
 
 constexpr size_t kReadBytes = size_t{4} << 20;
 
-// Finds the most features on a good line. Only a line with more colons than any before is parsed.
+// Finds the most features on a good line (libfm, libsvm: only a line with more colons than any
+// before is parsed), or the highest field of libffm and one.
 class FeatureCounter {
  public:
-  FeatureCounter() : parser_(MakeLibsvmParser(std::numeric_limits<uint32_t>::max())) {}
+  explicit FeatureCounter(const DataSpec& data)
+      : parser_(data.format() == "libffm" ? MakeLibffmParser(kMaxLibffmFields)
+                                          : MakeLibsvmParser(std::numeric_limits<uint32_t>::max())),
+        libffm_(data.format() == "libffm") {}
 
   void Add(absl::string_view line) {
-    const auto colons = std::count(line.begin(), line.end(), ':');
-    if (static_cast<uint64_t>(colons) <= most_) return;
+    if (!libffm_) {
+      const auto colons = std::count(line.begin(), line.end(), ':');
+      if (static_cast<uint64_t>(colons) <= most_) return;
+    }
     parser_->Start(&batch_);
     LineError error;
     if (parser_->Parse(line, &batch_, &error) != LineOutcome::kExample) return;
-    most_ = std::max<uint64_t>(most_, batch_.keys.size());
+    const bool none = batch_.keys.empty();
+    const uint64_t fields = none ? 0 : libffm_ ? batch_.fields.back() + 1 : batch_.keys.size();
+    most_ = std::max(most_, fields);
   }
 
   uint64_t most() const { return most_; }
 
  private:
   const std::unique_ptr<LineParser> parser_;
+  const bool libffm_;
   Batch batch_;
   uint64_t most_ = 0;
 };
@@ -69,43 +79,38 @@ class TaskCutter {
 
 class Indexer {
  public:
-  Indexer(const DataSpec& data, InputIndex* index) : data_(data), index_(index) {}
+  Indexer(const DataSpec& data, TextFiles* files, InputIndex* index)
+      : data_(data), files_(files), index_(index), features_(data) {}
 
   absl::Status AddFile(const std::string& path);
   absl::Status SetShape();
 
  private:
-  // Bytes of a byte order mark; refuses compressed files.
-  absl::StatusOr<uint64_t> CheckStart(const DataFile& file) const;
+  // Bytes of a byte order mark.
+  static absl::StatusOr<uint64_t> FirstByte(const DataFile& file);
   absl::Status AddLines(const DataFile& file, uint64_t offset, TaskCutter* tasks);
   absl::Status AddLine(const DataFile& file, absl::string_view line, uint64_t number);
 
-  bool counts_features() const { return data_.format() == "libfm" || data_.format() == "libsvm"; }
+  bool counts_features() const { return !IsCriteo(data_) && data_.format() != "csv"; }
 
   const DataSpec& data_;
+  TextFiles* const files_;
   InputIndex* const index_;
   FeatureCounter features_;
   bool have_first_line_ = false;
-  std::string first_line_;  // csv: of the first file
+  std::string first_line_;  // of the first file, where NeedsFirstLine
 };
 
-absl::StatusOr<uint64_t> Indexer::CheckStart(const DataFile& file) const {
-  unsigned char start[4] = {};
+absl::StatusOr<uint64_t> Indexer::FirstByte(const DataFile& file) {
+  char start[3] = {};
   const size_t size = static_cast<size_t>(std::min<uint64_t>(sizeof(start), file.size()));
-  if (absl::Status s = file.Read(0, size, reinterpret_cast<char*>(start)); !s.ok()) return s;
-  const bool gzip = size >= 2 && start[0] == 0x1f && start[1] == 0x8b;
-  const bool zstd = size >= 4 && std::memcmp(start, "\x28\xb5\x2f\xfd", 4) == 0;
-  if (gzip || zstd) {
-    return absl::InvalidArgumentError(absl::StrCat("input file ", file.path(), " is compressed (",
-                                                   gzip ? "gzip" : "zstd",
-                                                   "); decompress it first"));
-  }
-  return size >= 3 && std::memcmp(start, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+  if (absl::Status s = file.Read(0, size, start); !s.ok()) return s;
+  return absl::string_view(start, size) == "\xef\xbb\xbf" ? 3 : 0;
 }
 
 absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint64_t number) {
   if (counts_features()) features_.Add(line);
-  if (number != 1 || data_.format() != "csv") return absl::OkStatus();
+  if (number != 1 || !NeedsFirstLine(data_)) return absl::OkStatus();
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (!have_first_line_) {
     have_first_line_ = true;
@@ -117,7 +122,8 @@ absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint
   }
   if (HasHeader(data_) && line != first_line_) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.path(), ":1: the header differs from that of ", index_->files(0).path(),
+        absl::StrCat(file.path(), ":1: the header differs from that of ",
+                     NameForMessages(index_->files(0).path()),
                      "; all files must name the same columns in the same order"));
   }
   return absl::OkStatus();
@@ -163,23 +169,25 @@ absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter
 }
 
 absl::Status Indexer::AddFile(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<DataFile>> file = DataFile::Open(path);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<uint64_t> fingerprint = (*file)->Fingerprint();
+  absl::StatusOr<std::unique_ptr<DataFile>> raw = files_->OpenRaw(path);
+  if (!raw.ok()) return raw.status();
+  absl::StatusOr<uint64_t> fingerprint = (*raw)->Fingerprint();
   if (!fingerprint.ok()) return fingerprint.status();
-  absl::StatusOr<uint64_t> start = CheckStart(**file);
+  absl::StatusOr<std::shared_ptr<const DataFile>> text = files_->Open(path);
+  if (!text.ok()) return text.status();
+  const DataFile& f = **text;
+  absl::StatusOr<uint64_t> start = FirstByte(f);
   if (!start.ok()) return start.status();
-  const DataFile& f = **file;
   const uint32_t number = static_cast<uint32_t>(index_->files_size());
   InputFile* entry = index_->add_files();
   entry->set_path(path);
-  entry->set_bytes(f.size());
+  entry->set_bytes((*raw)->size());
   entry->set_fingerprint(*fingerprint);
   TaskCutter tasks(number, index_);
   if (absl::Status s = AddLines(f, *start, &tasks); !s.ok()) return s;
   if (tasks.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("input file ", path, f.size() == 0 ? " is empty" : " has no line of data",
+        absl::StrCat("input file ", f.path(), f.size() == 0 ? " is empty" : " has no line of data",
                      "; remove it from spec.data, or write data to it"));
   }
   return absl::OkStatus();
@@ -187,18 +195,22 @@ absl::Status Indexer::AddFile(const std::string& path) {
 
 absl::Status Indexer::SetShape() {
   DataShape* shape = index_->mutable_shape();
-  if (data_.format() == "criteo") {
+  if (IsCriteo(data_)) {
     const bool buckets = HasBuckets(data_);
     shape->set_fields(buckets ? kCriteoCategories + kCriteoIntegers : kCriteoCategories);
     shape->set_numeric(buckets ? 0 : kCriteoIntegers);
   } else if (data_.format() == "csv") {
-    shape->set_fields(static_cast<uint32_t>(data_.columns().categorical_size()));
+    shape->set_fields(static_cast<uint32_t>(data_.columns().categorical_size() +
+                                            data_.columns().multi_valued_size()));
     shape->set_numeric(static_cast<uint32_t>(data_.columns().numeric_size()));
   } else {
     if (features_.most() == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input file ", index_->files(0).path(), ": no line has a label and a feature in ",
-          data_.format(), " form (\"label index:value ...\"); is spec.data.format right?"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input file ", NameForMessages(index_->files(0).path()),
+                       ": no line has a label and a feature in ", data_.format(),
+                       data_.format() == "libffm" ? " form (\"label field:index:value ...\")"
+                                                  : " form (\"label index:value ...\")",
+                       "; is spec.data.format right?"));
     }
     shape->set_fields(static_cast<uint32_t>(features_.most()));
   }
@@ -207,10 +219,11 @@ absl::Status Indexer::SetShape() {
 
 }  // namespace
 
-absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files) {
+absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+                                      TextFiles* text_files) {
   if (files.empty()) return absl::InvalidArgumentError("no input files; set spec.data.train");
   InputIndex index;
-  Indexer indexer(data, &index);
+  Indexer indexer(data, text_files, &index);
   for (const std::string& path : files) {
     if (absl::Status s = indexer.AddFile(path); !s.ok()) return s;
   }
@@ -218,15 +231,15 @@ absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<st
   return index;
 }
 
-absl::Status CheckFingerprints(const InputIndex& index) {
+absl::Status CheckFingerprints(const InputIndex& index, const TextFiles& files) {
   for (const InputFile& entry : index.files()) {
-    absl::StatusOr<std::unique_ptr<DataFile>> file = DataFile::Open(entry.path());
+    absl::StatusOr<std::unique_ptr<DataFile>> file = files.OpenRaw(entry.path());
     if (!file.ok()) return file.status();
     absl::StatusOr<uint64_t> fingerprint = (*file)->Fingerprint();
     if (!fingerprint.ok()) return fingerprint.status();
     if ((*file)->size() != entry.bytes() || *fingerprint != entry.fingerprint()) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "input file ", entry.path(), " has changed since the job began (", entry.bytes(),
+          "input file ", (*file)->path(), " has changed since the job began (", entry.bytes(),
           " bytes then, ", (*file)->size(), " now); restore it, or submit a new job"));
     }
   }

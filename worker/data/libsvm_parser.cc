@@ -1,26 +1,14 @@
 #include "worker/data/libsvm_parser.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "worker/data/number_text.h"
+#include "worker/data/token_line.h"
 
 namespace strata {
 namespace {
-
-bool IsSpace(char c) { return c == ' ' || c == '\t'; }
-
-std::string BadIndex(NumberError error, absl::string_view text) {
-  if (error == NumberError::kOutOfRange) {
-    return absl::StrCat("feature index ", Quoted(text), " is over 18446744073709551615 (2^64 - 1)");
-  }
-  if (!text.empty() && text[0] == '-') {
-    return absl::StrCat("feature index ", Quoted(text), " is negative");
-  }
-  return absl::StrCat("feature index ", Quoted(text), " is not a whole number");
-}
 
 class LibsvmParser : public LineParser {
  public:
@@ -44,7 +32,7 @@ std::string LibsvmParser::ParseFeature(absl::string_view token, Batch* batch) {
   uint64_t key = 0;
   const absl::string_view index = token.substr(0, colon);
   if (const NumberError e = ParseUnsigned(index, &key); e != NumberError::kNone) {
-    return BadIndex(e, index);
+    return BadFeatureNumber("feature index", e, index);
   }
   float value = 0;
   const absl::string_view text = token.substr(colon + 1);
@@ -59,38 +47,22 @@ std::string LibsvmParser::ParseFeature(absl::string_view token, Batch* batch) {
 LineOutcome LibsvmParser::ParseExample(absl::string_view line, Batch* batch,
                                        LineError* error) const {
   const BatchMark mark(*batch);
-  line = line.substr(0, line.find('#'));
   float label = 0;
   uint64_t features = 0;
-  bool have_label = false;
-  size_t at = 0;
-  while (true) {
-    while (at < line.size() && IsSpace(line[at])) ++at;
-    if (at == line.size()) break;
-    size_t end = at + 1;
-    while (end < line.size() && !IsSpace(line[end])) ++end;
-    const absl::string_view token = line.substr(at, end - at);
-    std::string reason;
-    if (!have_label) {
-      have_label = true;
-      if (!ParseLabel(token, &label)) {
-        reason = absl::StrCat("label ", Quoted(token), " is none of 0, 1, -1");
-      }
-    } else if (++features > max_features_) {
-      reason = absl::StrCat("more than ", max_features_,
-                            " features, the most on a line of the train files");
-    } else {
-      reason = ParseFeature(token, batch);
-    }
-    if (!reason.empty()) {
-      mark.Restore(batch);
-      return BadLine(at + 1, std::move(reason), error);
-    }
-    at = end;
+  const LineOutcome outcome =
+      ParseTokenLine(line, &label, error, [&](absl::string_view token) -> std::string {
+        if (++features > max_features_) {
+          return absl::StrCat("more than ", max_features_,
+                              " features, the most on a line of the train files");
+        }
+        return ParseFeature(token, batch);
+      });
+  if (outcome == LineOutcome::kExample) {
+    AppendExample(label, batch);
+  } else {
+    mark.Restore(batch);
   }
-  if (!have_label) return LineOutcome::kBlank;
-  AppendExample(label, batch);
-  return LineOutcome::kExample;
+  return outcome;
 }
 
 }  // namespace

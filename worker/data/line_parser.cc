@@ -5,6 +5,19 @@
 #include <utility>
 
 namespace strata {
+namespace {
+
+bool FieldsAreOrdinals(const Batch& batch) {
+  if (batch.fields.empty()) return false;
+  for (uint32_t e = 0; e < batch.size; ++e) {
+    for (uint32_t f = batch.offsets[e]; f < batch.offsets[e + 1]; ++f) {
+      if (batch.fields[f] != f - batch.offsets[e]) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
 
 void LineParser::Start(Batch* batch) const {
   batch->Clear();
@@ -25,6 +38,7 @@ void LineParser::Finish(Batch* batch) {
   if (std::all_of(batch->values.begin(), batch->values.end(), [](float v) { return v == 1.0f; })) {
     batch->values.clear();
   }
+  if (FieldsAreOrdinals(*batch)) batch->fields.clear();
 }
 
 LineOutcome BadLine(size_t column, std::string reason, LineError* error) {

@@ -36,7 +36,8 @@ class LineParser {
   // `line` has no newline; one carriage return at its end is taken off. REQUIRES: Start(batch).
   LineOutcome Parse(absl::string_view line, Batch* batch, LineError* error) const;
 
-  // Ends a batch: values that are all 1 are dropped, as Batch says.
+  // Ends a batch: values that are all 1, and fields that are all the ordinal of their feature, are
+  // dropped, as Batch says.
   static void Finish(Batch* batch);
 
   // Numeric inputs of every example.
@@ -52,18 +53,23 @@ class LineParser {
 class BatchMark {
  public:
   explicit BatchMark(const Batch& batch)
-      : dense_(batch.dense.size()), keys_(batch.keys.size()), values_(batch.values.size()) {}
+      : dense_(batch.dense.size()),
+        keys_(batch.keys.size()),
+        values_(batch.values.size()),
+        fields_(batch.fields.size()) {}
 
   void Restore(Batch* batch) const {
     batch->dense.resize(dense_);
     batch->keys.resize(keys_);
     batch->values.resize(values_);
+    batch->fields.resize(fields_);
   }
 
  private:
   size_t dense_;
   size_t keys_;
   size_t values_;
+  size_t fields_;
 };
 
 // Fills `error`; always kBad, so that a parser can return it.

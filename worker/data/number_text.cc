@@ -13,6 +13,16 @@ namespace strata {
 NumberError ParseUnsigned(absl::string_view text, uint64_t* out) {
   if (text.empty()) return NumberError::kNotANumber;
   uint64_t value = 0;
+  constexpr size_t kSafeDigits = 19;  // 10^19 - 1 < 2^64
+  if (text.size() <= kSafeDigits) {
+    for (const char c : text) {
+      const unsigned digit = static_cast<unsigned char>(c) - '0';
+      if (digit > 9) return NumberError::kNotANumber;
+      value = value * 10 + digit;
+    }
+    *out = value;
+    return NumberError::kNone;
+  }
   bool overflow = false;
   for (const char c : text) {
     const unsigned digit = static_cast<unsigned char>(c) - '0';

@@ -13,17 +13,23 @@
 
 namespace strata {
 
-// `first_line`: csv only, the first physical line of the first file. `shape` is that of the train
-// files, for evaluation too. INVALID_ARGUMENT names the field of the job file.
+// `first_line`: where NeedsFirstLine, the first physical line of the first file. `shape` is that of
+// the train files, for evaluation too. INVALID_ARGUMENT names the field of the job file.
 absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const DataSpec& data,
                                                            const DataShape& shape,
                                                            absl::string_view first_line,
                                                            uint64_t hash_seed);
 
-// criteo: dense unless spec.data.integerFeatures says bucket.
+// criteo or criteo_csv.
+bool IsCriteo(const DataSpec& data);
+
+// True when a parser needs to see the first line of a file (csv, criteo_csv).
+bool NeedsFirstLine(const DataSpec& data);
+
+// criteo, criteo_csv: dense unless spec.data.integerFeatures says bucket.
 bool HasBuckets(const DataSpec& data);
 
-// True when the first line of every file is not data (csv with a header).
+// True when the first line of every file is not data (criteo_csv, csv with a header).
 bool HasHeader(const DataSpec& data);
 
 }  // namespace strata

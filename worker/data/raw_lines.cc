@@ -46,12 +46,13 @@ std::string RawLines::Where(size_t i, const InputTasks& input) const {
                                       [](size_t at, const Run& run) { return at < run.first; });
   const Run& run = *(after - 1);
   const InputTasks::Task& task = input.tasks[run.task];
-  return absl::StrCat(input.files[task.file], ":", task.first_line + run.line + (i - run.first));
+  return absl::StrCat(NameForMessages(input.files[task.file]), ":",
+                      task.first_line + run.line + (i - run.first));
 }
 
 absl::Status TaskReader::OpenFile(uint32_t file) {
   if (file_ != nullptr && file_number_ == file) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<DataFile>> opened = DataFile::Open(input_->files[file]);
+  absl::StatusOr<std::shared_ptr<const DataFile>> opened = files_->Open(input_->files[file]);
   if (!opened.ok()) return opened.status();
   file_ = *std::move(opened);
   file_number_ = file;

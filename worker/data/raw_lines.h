@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/strata/control.pb.h"
 #include "worker/data/data_file.h"
+#include "worker/data/text_files.h"
 
 namespace strata {
 
@@ -79,7 +80,7 @@ class RawLines {
 // time; keeps one file open.
 class TaskReader {
  public:
-  explicit TaskReader(const InputTasks* input) : input_(input) {}
+  TaskReader(const InputTasks* input, TextFiles* files) : input_(input), files_(files) {}
 
   // Appends lines from .. from + count - 1 of the task. FAILED_PRECONDITION: the file is not what
   // was indexed. INVALID_ARGUMENT: a line over kMaxLineBytes. RESOURCE_EXHAUSTED: `out` would pass
@@ -97,7 +98,8 @@ class TaskReader {
   absl::Status Changed() const;
 
   const InputTasks* const input_;
-  std::unique_ptr<DataFile> file_;
+  TextFiles* const files_;
+  std::shared_ptr<const DataFile> file_;
   uint32_t file_number_ = 0;
   // The next line to read and its place in the task.
   uint32_t task_ = 0;

@@ -1,4 +1,3 @@
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -6,23 +5,16 @@
 #include "ops/nn/fm.h"
 #include "ops/nn/fm_types.h"
 #include "ops/nn/gemm.h"
+#include "ops/nn/layer_memory.h"
 #include "ops/nn/logistic.h"
-#include "ops/nn/mlp.h"
 #include "worker/models/model_kinds.h"
 #include "worker/models/model_parts.h"
+#include "worker/models/perceptron.h"
 
 namespace strata {
 namespace {
 
-using Passes = ops::Mlp::Passes;
-
-std::vector<size_t> Widths(const ModelTables& tables) {
-  std::vector<size_t> widths = {static_cast<size_t>(tables.fields) * tables.embedding_dim +
-                                tables.numeric};
-  widths.insert(widths.end(), tables.hidden.begin(), tables.hidden.end());
-  widths.push_back(1);
-  return widths;
-}
+using ops::Passes;
 
 // Tensors: bias; numeric_weight; then weight and bias of each layer.
 //
@@ -35,8 +27,8 @@ class DeepFm : public Model {
       : fields_(tables.fields),
         numeric_(tables.numeric),
         dim_(tables.embedding_dim),
-        first_layer_(numeric_ > 0 ? 2 : 1),
-        mlp_(ops::GemmKernelOf(ops::ActiveIsaLevel()), Widths(tables)),
+        mlp_(LayerWidths(tables.example_width(), tables.hidden, 1), ops::Mlp::Output::kLinear,
+             numeric_ > 0 ? 2 : 1),
         gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {}
 
   double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
@@ -44,13 +36,19 @@ class DeepFm : public Model {
     const Batch& batch = *in.batch;
     const ops::SparseExamples x = ExamplesOf(in, dim_ + 1);
     Prepare(in, Passes::kForwardAndBackward, parallel);
-    ForBlocks(batch.size, mlp_.block_rows(), parallel, [&](size_t begin, size_t end) {
-      Forward(in, x, begin, end, scratch_.example.data());
-      LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
-      for (size_t i = begin; i < end; ++i) *mlp_.output_gradient(i) = scratch_.gradients[i];
-      mlp_.Backward(begin, end - begin);
-    });
-    DenseGradients(batch, out, parallel);
+    TrainBlocks(
+        batch.size, mlp_.block_rows(), parallel, in.passes,
+        [&](size_t begin, size_t end) {
+          Forward(in, x, begin, end, scratch_.example.data());
+          LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
+        },
+        [&](size_t begin, size_t end) {
+          for (size_t i = begin; i < end; ++i) *mlp_.output_gradient(i) = scratch_.gradients[i];
+          mlp_.Backward(begin, end - begin);
+        });
+    products_.assign(1, LinearGradients(batch, scratch_, out));
+    mlp_.AppendGradients(in, out, &products_);
+    gemm_.Run(products_, parallel);
     ops::FmGradientInputs g;
     g.gradient = scratch_.gradients.data();
     g.sums = sums_.data();
@@ -76,12 +74,7 @@ class DeepFm : public Model {
   void Prepare(const ModelInputs& in, Passes passes, ops::Parallel* parallel) {
     scratch_.Resize(*in.batch);
     sums_.resize(static_cast<size_t>(in.batch->size) * dim_);
-    mlp_.Resize(in.batch->size, passes);
-    layers_.clear();
-    for (size_t i = 0; i < mlp_.layers(); ++i) {
-      layers_.push_back({in.tensors[first_layer_ + 2 * i], in.tensors[first_layer_ + 2 * i + 1]});
-    }
-    mlp_.SetWeights(layers_, passes, parallel);
+    mlp_.Prepare(in, passes, parallel);
   }
 
   void Forward(const ModelInputs& in, const ops::SparseExamples& x, size_t begin, size_t end,
@@ -95,46 +88,17 @@ class DeepFm : public Model {
     f.fields = fields_;
     ops::FmForward(x, dim_, in.tensors[0][0], numeric_ > 0 ? in.tensors[1] : nullptr, nullptr,
                    static_cast<uint32_t>(begin), static_cast<uint32_t>(end), f);
-    const size_t width = static_cast<size_t>(fields_) * dim_;
-    for (size_t i = begin; i < end && numeric_ > 0; ++i) {
-      std::memcpy(mlp_.input(i) + width, in.batch->dense.data() + i * numeric_,
-                  numeric_ * sizeof(float));
-    }
+    CopyNumbers(*in.batch, begin, end, mlp_.input(0) + static_cast<size_t>(fields_) * dim_,
+                mlp_.input_stride());
     mlp_.Forward(begin, end - begin);
     for (size_t i = begin; i < end; ++i) scratch_.logits[i] += *mlp_.output(i);
   }
 
-  void DenseGradients(const Batch& batch, const ModelGradients& out, ops::Parallel* parallel) {
-    products_.clear();
-    layer_gradients_.clear();
-    for (size_t i = 0; i < mlp_.layers(); ++i) {
-      layer_gradients_.push_back(
-          {out.tensors[first_layer_ + 2 * i], out.tensors[first_layer_ + 2 * i + 1]});
-    }
-    mlp_.AppendWeightGradients(batch.size, layer_gradients_, &products_);
-    ops::TransposedProduct p;  // numeric inputs times gradients; their sum is the bias's
-    p.rows = batch.size;
-    p.m = numeric_;
-    p.n = 1;
-    p.a = batch.dense.data();
-    p.lda = numeric_;
-    p.b = scratch_.gradients.data();
-    p.ldb = 1;
-    p.c = numeric_ > 0 ? out.tensors[1] : nullptr;
-    p.ldc = 1;
-    p.column_sums = out.tensors[0];
-    products_.push_back(p);
-    gemm_.Run(products_, parallel);
-  }
-
   const uint32_t fields_, numeric_, dim_;
-  const size_t first_layer_;  // tensor number of the first layer's weight
-  ops::Mlp mlp_;
+  Perceptron mlp_;
   ops::TransposedGemm gemm_;
   ExampleScratch scratch_;
   std::vector<float> sums_;  // (examples, dim)
-  std::vector<ops::MlpLayer> layers_;
-  std::vector<ops::MlpLayerGradient> layer_gradients_;
   std::vector<ops::TransposedProduct> products_;
 };
 

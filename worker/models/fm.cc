@@ -30,11 +30,15 @@ class Fm : public Model {
     Resize(batch);
     scaled_.resize(static_cast<size_t>(batch.size) * dim_);
     squares_.resize(static_cast<size_t>(batch.size) * numeric_);
-    ForBlocks(batch.size, kBlock, parallel, [&](size_t begin, size_t end) {
-      Forward(in, x, begin, end, scratch_.example.data());
-      LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
-      if (numeric_ > 0) NumericTerms(batch, begin, end);
-    });
+    TrainBlocks(
+        batch.size, kBlock, parallel, in.passes,
+        [&](size_t begin, size_t end) {
+          Forward(in, x, begin, end, scratch_.example.data());
+          LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
+        },
+        [&](size_t begin, size_t end) {
+          if (numeric_ > 0) NumericTerms(batch, begin, end);
+        });
     ops::FmGradientInputs g;
     g.gradient = scratch_.gradients.data();
     g.sums = sums_.data();
@@ -88,16 +92,7 @@ class Fm : public Model {
     const Batch& batch = *in.batch;
     ops::TransposedProduct products[3];
     ops::TransposedProduct& weight = products[0];
-    weight.rows = batch.size;
-    weight.m = numeric_;
-    weight.n = 1;
-    weight.a = batch.dense.data();
-    weight.lda = numeric_;
-    weight.b = scratch_.gradients.data();
-    weight.ldb = 1;
-    weight.c = numeric_ > 0 ? out.tensors[1] : nullptr;
-    weight.ldc = 1;
-    weight.column_sums = out.tensors[0];
+    weight = LinearGradients(batch, scratch_, out);
     if (numeric_ == 0) {
       gemm_.Run({products, 1}, parallel);
       return;

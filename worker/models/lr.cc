@@ -23,33 +23,28 @@ class Lr : public Model {
   double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
                    ops::Parallel* parallel) override {
     const Batch& batch = *in.batch;
-    const ops::SparseExamples x = ExamplesOf(in, 1);
+    ops::SparseExamples x = ExamplesOf(in, 1);
+    x.fields = nullptr;  // of no interest to a sum over all features
     scratch_.Resize(batch);
-    ForBlocks(batch.size, kBlock, parallel, [&](size_t begin, size_t end) {
-      Forward(in, x, begin, end, scratch_.logits.data(), scratch_.example.data());
-      LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
-    });
+    TrainBlocks(
+        batch.size, kBlock, parallel, in.passes,
+        [&](size_t begin, size_t end) {
+          Forward(in, x, begin, end, scratch_.logits.data(), scratch_.example.data());
+          LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
+        },
+        [](size_t, size_t) {});
     ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {
       ops::CoalesceScaled(keys, scratch_.example.data(), scratch_.gradients.data(), x.values,
                           out.rows, 1);
     });
-    ops::TransposedProduct p;  // numeric inputs times gradients; their sum is the bias's
-    p.rows = batch.size;
-    p.m = numeric_;
-    p.n = 1;
-    p.a = batch.dense.data();
-    p.lda = numeric_;
-    p.b = scratch_.gradients.data();
-    p.ldb = 1;
-    p.c = numeric_ > 0 ? out.tensors[1] : nullptr;
-    p.ldc = 1;
-    p.column_sums = out.tensors[0];
+    const ops::TransposedProduct p = LinearGradients(batch, scratch_, out);
     gemm_.Run({&p, 1}, parallel);
     return SumLosses(scratch_, batch);
   }
 
   void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override {
-    const ops::SparseExamples x = ExamplesOf(in, 1);
+    ops::SparseExamples x = ExamplesOf(in, 1);
+    x.fields = nullptr;  // of no interest to a sum over all features
     scratch_.logits.resize(in.batch->size);
     ForBlocks(in.batch->size, kBlock, parallel, [&](size_t begin, size_t end) {
       Forward(in, x, begin, end, scratch_.logits.data(), nullptr);
@@ -60,7 +55,7 @@ class Lr : public Model {
  private:
   void Forward(const ModelInputs& in, const ops::SparseExamples& x, size_t begin, size_t end,
                float* logits, uint32_t* example) const {
-    ops::LinearForward(x, in.tensors[0][0], numeric_ > 0 ? in.tensors[1] : nullptr,
+    ops::LinearForward(x, 0, in.tensors[0][0], numeric_ > 0 ? in.tensors[1] : nullptr,
                        static_cast<uint32_t>(begin), static_cast<uint32_t>(end), logits, example);
   }
 

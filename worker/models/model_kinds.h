@@ -11,7 +11,10 @@ namespace strata {
 
 std::unique_ptr<Model> MakeLr(const ModelTables& tables);
 std::unique_ptr<Model> MakeFm(const ModelTables& tables);
+std::unique_ptr<Model> MakeWideDeep(const ModelTables& tables);
 std::unique_ptr<Model> MakeDeepFm(const ModelTables& tables);
+std::unique_ptr<Model> MakeDcnV2(const ModelTables& tables);
+std::unique_ptr<Model> MakeDlrm(const ModelTables& tables);
 
 }  // namespace strata
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/coalesce_sum.h"
+#include "ops/nn/gemm.h"
 #include "ops/nn/sparse_examples.h"
 #include "ops/parallel.h"
 #include "worker/model.h"
@@ -28,12 +29,26 @@ struct ExampleScratch {
 void LogisticBlock(const Batch& batch, size_t first, size_t n, ExampleScratch* scratch,
                    float* predictions);
 
+// Copies the numbers of examples begin .. end - 1 to out (examples, stride).
+void CopyNumbers(const Batch& batch, size_t begin, size_t end, float* out, size_t stride);
+
+// The product that gives the gradients of the bias (tensor 0) and of the numbers' weights (tensor
+// 1, where there are numbers): numbers times the logits' gradients, and their sum.
+ops::TransposedProduct LinearGradients(const Batch& batch, const ExampleScratch& scratch,
+                                       const ModelGradients& out);
+
 // Sum of the losses of a batch, ascending, in double.
 double SumLosses(const ExampleScratch& scratch, const Batch& batch);
 
 // Calls body(begin, end) for blocks of `block` examples that cover n.
 void ForBlocks(size_t n, size_t block, ops::Parallel* parallel,
                const std::function<void(size_t, size_t)>& body);
+
+// The blocks of a training step: forward(begin, end), which ends with the loss, then
+// backward(begin, end), with their times in `passes` unless that is null.
+void TrainBlocks(size_t n, size_t block, ops::Parallel* parallel, PassTimes* passes,
+                 const std::function<void(size_t, size_t)>& forward,
+                 const std::function<void(size_t, size_t)>& backward);
 
 // Calls body for runs of unique keys of about equal work.
 void ForKeys(const RoutedKeys& routed, ops::Parallel* parallel,

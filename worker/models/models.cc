@@ -1,38 +1,69 @@
 #include "worker/models/models.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "worker/models/model_kinds.h"
+#include "worker/models/pooled.h"
 
 namespace strata {
 namespace {
 
-absl::Status CheckTensors(const ModelTables& tables, size_t expected) {
-  if (tables.tables.size() == 2 && tables.tensor_count() == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the model has ", tables.tables.size(),
-                                                 " tables and ", tables.tensor_count(),
-                                                 " tensors; expected 2 and ", expected));
+// How many tensors the model takes.
+size_t TensorsOf(const ModelTables& t) {
+  const size_t linear = t.numeric > 0 ? 2 : 1;
+  switch (t.type) {
+    case ModelType::kLr:
+      return linear;
+    case ModelType::kFm:
+      return t.numeric > 0 ? 3 : 1;
+    case ModelType::kWideDeep:
+    case ModelType::kDeepFm:
+      return linear + 2 * (t.hidden.size() + 1);
+    case ModelType::kDcnV2:
+      return (t.cross_rank > 0 ? 3 : 2) * t.cross_layers + 2 * (t.hidden.size() + 1);
+    case ModelType::kDlrm:
+      return (t.numeric > 0 ? 2 * (t.bottom_hidden.size() + 1) : 0) + 2 * (t.hidden.size() + 1);
+  }
+  return 0;
+}
+
+// A model that knows at most one feature per field; null for a type that does not exist.
+std::unique_ptr<Model> MakeSingle(const ModelTables& tables) {
+  switch (tables.type) {
+    case ModelType::kLr:
+      return MakeLr(tables);
+    case ModelType::kFm:
+      return MakeFm(tables);
+    case ModelType::kWideDeep:
+      return MakeWideDeep(tables);
+    case ModelType::kDeepFm:
+      return MakeDeepFm(tables);
+    case ModelType::kDcnV2:
+      return MakeDcnV2(tables);
+    case ModelType::kDlrm:
+      return MakeDlrm(tables);
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
-  const size_t linear = tables.numeric > 0 ? 2 : 1;
-  switch (tables.type) {
-    case ModelType::kLr:
-      if (absl::Status s = CheckTensors(tables, linear); !s.ok()) return s;
-      return MakeLr(tables);
-    case ModelType::kFm:
-      if (absl::Status s = CheckTensors(tables, tables.numeric > 0 ? 3 : 1); !s.ok()) return s;
-      return MakeFm(tables);
-    case ModelType::kDeepFm:
-      if (absl::Status s = CheckTensors(tables, linear + 2 * (tables.hidden.size() + 1)); !s.ok()) {
-        return s;
-      }
-      return MakeDeepFm(tables);
+  if (tables.tables.size() != 2 || tables.tensor_count() != TensorsOf(tables)) {
+    return absl::InvalidArgumentError(absl::StrCat("the model has ", tables.tables.size(),
+                                                   " tables and ", tables.tensor_count(),
+                                                   " tensors; expected 2 and ", TensorsOf(tables)));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown model type ", static_cast<int>(tables.type)));
+  std::unique_ptr<Model> model = MakeSingle(tables);
+  if (model == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown model type ", static_cast<int>(tables.type)));
+  }
+  // A sum of weights is the same however it is grouped into fields.
+  if (tables.type == ModelType::kLr) return model;
+  return MakePooled(tables, std::move(model));
 }
 
 }  // namespace strata

@@ -11,13 +11,25 @@
 namespace strata {
 
 // Derivatives are by the sum over examples of the logarithmic loss. With x the value of a feature
-// or a numeric input, w its weight and v its embedding:
-//   lr      logit = bias + sum w x
-//   fm      + 1/2 sum_d ((sum v_d x)^2 - sum (v_d x)^2), numeric inputs among them
-//           (Rendle, ICDM 2010)
-//   deepfm  as fm, the second order over categorical features only, + perceptron([v x in field
-//           order, numeric inputs]) (Guo et al., IJCAI 2017). Features beyond `fields` of an
-//           example take part in everything but the perceptron; missing ones are zeros there.
+// or a numeric input, w its weight and v its embedding; fields are Batch.fields, and a field's
+// embedding e_f is the sum of v x over its features (pooling; without Batch.fields every feature is
+// a field of its own, by ordinal):
+//   lr         logit = bias + sum w x
+//   fm         + 1/2 sum_d ((sum e_f)_d^2 - sum e_fd^2), v x of numeric inputs among the e
+//              (Rendle, ICDM 2010)
+//   wide_deep  lr's + perceptron(inputs), inputs = [e_f in field order, numeric inputs]
+//              (Cheng et al., DLRS 2016, equation 3; its wide part is every feature's weight,
+//              without crossed features of its own: give those as columns)
+//   deepfm     fm's, the second order over fields only, + perceptron(inputs)
+//              (Guo et al., IJCAI 2017)
+//   dcn_v2     w . [cross network(inputs), hidden layers(inputs)] + bias: the parallel structure
+//              (Wang et al., WWW 2021, section 3; ops/nn/cross.h)
+//   dlrm       top([bottom(numeric inputs), dot products of every two of bottom's output and the
+//              e_f]), bottom and top perceptrons, a ReLU after bottom's last layer (Naumov et al.,
+//              arXiv 1906.00091); without numeric inputs: top(dot products of every two of the e_f)
+// Hidden layers have ReLU. Fields that an example lacks are zeros in perceptrons, cross networks
+// and dots; features of fields beyond the job's take part in weights and fm's second order only.
+// Dcn_v2 and dlrm have no linear term, as in their papers, so their rows are embeddings alone.
 // INVALID_ARGUMENT when the tables are not those that MakeModelTables gives.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables);
 

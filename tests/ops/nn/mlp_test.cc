@@ -91,7 +91,7 @@ Result Run(const GemmKernel& kernel, const std::vector<size_t>& widths, const We
            size_t batch, const std::vector<float>& input, const std::vector<float>& output_gradient,
            size_t block, Parallel* parallel) {
   const size_t layers = widths.size() - 1, in = widths.front(), out = widths.back();
-  Mlp mlp(kernel, widths);
+  Mlp mlp(kernel, widths, Mlp::Output::kLinear);
   std::vector<MlpLayer> layer(layers);
   for (size_t l = 0; l < layers; ++l) layer[l] = {w.weight[l].data(), w.bias[l].data()};
   mlp.SetWeights(layer, Mlp::Passes::kForwardAndBackward, parallel);

@@ -34,6 +34,17 @@ void Fill(const wire::GroupView& g, Group* out) {
   out->set_crc32c(g.crc32c);
 }
 
+// A ticket without content is none.
+template <typename M>
+void FillTicket(const wire::Ticket& t, M* m) {
+  if (t == wire::Ticket()) return;
+  Ticket* out = m->mutable_ticket();
+  out->set_incarnation(t.incarnation);
+  out->set_number(t.number);
+  out->set_keys(t.keys);
+  out->set_fingerprint(t.fingerprint);
+}
+
 std::vector<Key> KeysOf(const wire::GroupView& g) {
   std::vector<Key> keys(g.keys());
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = g.key(i);
@@ -43,12 +54,13 @@ std::vector<Key> KeysOf(const wire::GroupView& g) {
 Buffer Encode(const wire::OpenSessionRequest& m) { return wire::EncodeOpenSessionRequest(m); }
 Buffer Encode(const wire::OpenSessionReply& m) { return wire::EncodeOpenSessionReply(m); }
 Buffer Encode(const wire::PushReply& m) { return wire::EncodePushReply(m); }
+Buffer Encode(const wire::PrefetchReply& m) { return wire::EncodePrefetchReply(m); }
 Buffer Encode(const wire::MarkRequest& m) { return wire::EncodeMarkRequest(m); }
 Buffer Encode(const wire::MarkReply& m) { return wire::EncodeMarkReply(m); }
 
 // Our encoders make groups whose value bytes are floats and whose keys are whole; views of others
 // (and the checksums of damaged ones) cannot be encoded again. Nothing then.
-bool Encodable(const std::vector<wire::GroupView>& groups, bool keys, bool values) {
+bool Encodable(std::span<const wire::GroupView> groups, bool keys, bool values) {
   for (const wire::GroupView& g : groups) {
     const size_t n = g.keys();
     if (g.key_bytes.size() % 8 != 0 || g.value_bytes.size() % 4 != 0) return false;
@@ -59,15 +71,29 @@ bool Encodable(const std::vector<wire::GroupView>& groups, bool keys, bool value
   return true;
 }
 
+// Keys and the groups that point to them.
+struct KeyGroups {
+  explicit KeyGroups(const std::vector<wire::GroupView>& views) {
+    for (const wire::GroupView& g : views) keys.push_back(KeysOf(g));
+    for (size_t i = 0; i < keys.size(); ++i) {
+      groups.push_back({views[i].table, views[i].shard, keys[i]});
+    }
+  }
+  std::vector<std::vector<Key>> keys;
+  std::vector<wire::KeyGroup> groups;
+};
+
 Buffer Encode(const wire::PullRequestView& m) {
   if (!Encodable(m.groups, true, false)) return Buffer();
-  std::vector<std::vector<Key>> keys;
-  for (const wire::GroupView& g : m.groups) keys.push_back(KeysOf(g));
-  std::vector<wire::KeyGroup> groups;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    groups.push_back({m.groups[i].table, m.groups[i].shard, keys[i]});
-  }
-  return *wire::EncodePullRequest(m.header, m.step, m.wait_ms, m.shards, groups);
+  const KeyGroups k(m.groups);
+  return *wire::EncodePullRequest(m.header, m.step, m.wait_ms, m.shards, k.groups,
+                                  {m.want_ticket, m.codec, m.ticket});
+}
+
+Buffer Encode(const wire::PrefetchRequestView& m) {
+  if (!Encodable(m.groups, true, false)) return Buffer();
+  const KeyGroups k(m.groups);
+  return *wire::EncodePrefetchRequest(m.header, m.step, m.shards, k.groups);
 }
 
 void FillValues(const std::vector<wire::GroupView>& groups, wire::GroupWriter& writer) {
@@ -83,11 +109,10 @@ Buffer Encode(const wire::PullReplyView& m) {
   for (const wire::GroupView& g : m.groups) groups.push_back({g.table, g.shard, g.floats(), 1});
   auto encoder = wire::PullReplyEncoder::Make(groups);
   FillValues(m.groups, *encoder);
-  return encoder->Finish(m.state, m.outcome);
+  return encoder->Finish(m.state, m.outcome, m.ticket);
 }
 
 Buffer Encode(const wire::PushRequestView& m) {
-  if (!Encodable(m.groups, true, true)) return Buffer();
   std::vector<std::vector<Key>> keys;
   for (const wire::GroupView& g : m.groups) keys.push_back(KeysOf(g));
   std::vector<wire::PushContribution> contributions;
@@ -95,11 +120,20 @@ Buffer Encode(const wire::PushRequestView& m) {
     wire::PushContribution& made = contributions.emplace_back();
     made.node = c.node;
     made.examples = c.examples;
+    made.ticket = c.ticket;
+    if (!c.ticket && c.ticket != wire::Ticket()) return Buffer();  // not one of ours
     for (size_t i = c.first_group; i < c.first_group + c.group_count; ++i) {
       const wire::GroupView& g = m.groups[i];
+      // A ticket's keys are not sent: as many as there are floats, of one each.
+      if (c.ticket && keys[i].empty()) {
+        keys[i].resize(g.floats());
+      } else if (c.ticket) {
+        return Buffer();
+      }
       const size_t dim = keys[i].empty() ? 0 : g.floats() / keys[i].size();
       made.groups.push_back({g.table, g.shard, keys[i], static_cast<uint32_t>(dim)});
     }
+    if (!Encodable(m.GroupsOf(c), !c.ticket, true)) return Buffer();
   }
   auto encoder = wire::PushRequestEncoder::Make(m.shards, contributions);
   FillValues(m.groups, *encoder);
@@ -114,6 +148,9 @@ void Normalise(M*) {}
 void Normalise(PullRequest* m) {
   for (Group& g : *m->mutable_groups()) Normalise(&g);
 }
+void Normalise(PrefetchRequest* m) {
+  for (Group& g : *m->mutable_groups()) Normalise(&g);
+}
 void Normalise(PullReply* m) {
   for (Group& g : *m->mutable_groups()) Normalise(&g);
 }
@@ -123,12 +160,18 @@ void Normalise(PushRequest* m) {
   }
 }
 
-// Our encoders write embedded messages always; a parser cannot tell an absent one from an empty one
-// and need not. Make both present.
+// A parser cannot tell an absent embedded message from an empty one and need not. Our encoders
+// write headers and states always: make those present; a ticket only where there is one.
 template <typename M>
 void Present(M* m) {
   if constexpr (requires { m->mutable_header(); }) m->mutable_header();
   if constexpr (requires { m->mutable_state(); }) m->mutable_state();
+  if constexpr (requires { m->mutable_ticket(); }) {
+    if (m->ticket().ByteSizeLong() == 0) m->clear_ticket();
+  }
+  if constexpr (requires { m->mutable_contributions(); }) {
+    for (Contribution& c : *m->mutable_contributions()) Present(&c);
+  }
 }
 
 template <typename Proto, typename View>
@@ -156,6 +199,7 @@ Verdict JudgeAs(absl::StatusOr<View> view, std::span<const uint8_t> bytes) {
   if (again.size() == 0) return verdict;
   Proto reread;
   const bool read = reread.ParseFromArray(again.data(), static_cast<int>(again.size()));
+  Present(&reread);
   Normalise(&reread);
   Normalise(&theirs);
   if (!read || reread.SerializeAsString() != theirs.SerializeAsString()) {
@@ -186,6 +230,25 @@ PullRequest ToProto(const wire::PullRequestView& m) {
   out.set_wait_ms(m.wait_ms);
   for (const ShardId s : m.shards) out.add_shards(s.value);
   for (const wire::GroupView& g : m.groups) Fill(g, out.add_groups());
+  out.set_want_ticket(m.want_ticket);
+  out.set_codec(static_cast<ValueCodec>(m.codec));
+  FillTicket(m.ticket, &out);
+  return out;
+}
+
+PrefetchRequest ToProto(const wire::PrefetchRequestView& m) {
+  PrefetchRequest out;
+  Fill(m.header, out.mutable_header());
+  out.set_step(m.step.value);
+  for (const ShardId s : m.shards) out.add_shards(s.value);
+  for (const wire::GroupView& g : m.groups) Fill(g, out.add_groups());
+  return out;
+}
+
+PrefetchReply ToProto(const wire::PrefetchReply& m) {
+  PrefetchReply out;
+  Fill(m.state, out.mutable_state());
+  FillTicket(m.ticket, &out);
   return out;
 }
 
@@ -194,6 +257,7 @@ PullReply ToProto(const wire::PullReplyView& m) {
   Fill(m.state, out.mutable_state());
   out.set_outcome(static_cast<PullOutcome>(m.outcome));
   for (const wire::GroupView& g : m.groups) Fill(g, out.add_groups());
+  FillTicket(m.ticket, &out);
   return out;
 }
 
@@ -214,6 +278,7 @@ PushRequest ToProto(const wire::PushRequestView& m) {
     made->set_node_end(c.node.end);
     made->set_examples(c.examples);
     for (const wire::GroupView& g : m.GroupsOf(c)) Fill(g, made->add_groups());
+    FillTicket(c.ticket, made);
   }
   return out;
 }
@@ -260,6 +325,10 @@ Verdict Judge(MessageKind kind, std::span<const uint8_t> bytes) {
       return JudgeAs<MarkRequest>(wire::ParseMarkRequest(bytes), bytes);
     case MessageKind::kMarkReply:
       return JudgeAs<MarkReply>(wire::ParseMarkReply(bytes), bytes);
+    case MessageKind::kPrefetchRequest:
+      return JudgeAs<PrefetchRequest>(wire::ParsePrefetchRequest(bytes), bytes);
+    case MessageKind::kPrefetchReply:
+      return JudgeAs<PrefetchReply>(wire::ParsePrefetchReply(bytes), bytes);
   }
   return {};
 }

@@ -20,8 +20,10 @@ enum class MessageKind {
   kPushReply,
   kMarkRequest,
   kMarkReply,
+  kPrefetchRequest,
+  kPrefetchReply,
 };
-inline constexpr int kMessageKinds = 8;
+inline constexpr int kMessageKinds = 10;
 
 // The generated class's object with the same content.
 OpenSessionRequest ToProto(const wire::OpenSessionRequest& m);
@@ -32,6 +34,8 @@ PushRequest ToProto(const wire::PushRequestView& m);
 PushReply ToProto(const wire::PushReply& m);
 MarkRequest ToProto(const wire::MarkRequest& m);
 MarkReply ToProto(const wire::MarkReply& m);
+PrefetchRequest ToProto(const wire::PrefetchRequestView& m);
+PrefetchReply ToProto(const wire::PrefetchReply& m);
 
 struct Verdict {
   bool accepted = false;  // by our parser

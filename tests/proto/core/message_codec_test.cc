@@ -96,6 +96,78 @@ TEST_CASE("a pull request carries its keys", "[codec]") {
         ToProto(*view).SerializeAsString());
 }
 
+TEST_CASE("tickets and codecs: requests, replies, sizes", "[codec][ticket]") {
+  const TableSpec table = Table(1, 3);
+  const std::vector<Key> keys = SortedKeys(table, 5, 3);
+  const std::vector<ShardId> shards = {ShardId(4)};
+  const std::vector<KeyGroup> groups = {{TableId(1), ShardId(4), keys}};
+  const Ticket ticket{77, 9, 5, FingerprintOf(groups)};
+  const auto pull = ParsePullRequest(
+      EncodePullRequest(kHeader, Step(1), 0, shards, {}, {true, ValueCodec::kInt8, ticket})
+          ->span());
+  REQUIRE(pull.ok());
+  CHECK(pull->want_ticket);
+  CHECK(pull->codec == ValueCodec::kInt8);
+  CHECK(pull->ticket == ticket);
+  const Buffer prefetch = *EncodePrefetchRequest(kHeader, Step(6), shards, groups);
+  const auto announced = ParsePrefetchRequest(prefetch.span());
+  REQUIRE(announced.ok());
+  CHECK(announced->step == Step(6));
+  REQUIRE(announced->groups.size() == 1);
+  CHECK(announced->groups[0].key(4) == keys[4]);
+  CHECK(ParsePrefetchReply(EncodePrefetchReply({kState, ticket}).span())->ticket == ticket);
+  CHECK_FALSE(ParsePrefetchReply(EncodePrefetchReply({kState, {}}).span())->ticket);
+
+  // The fingerprint by its definition in data.proto.
+  std::string text;
+  for (const uint32_t n : {1u, 4u, 5u, announced->groups[0].crc32c}) {
+    text.append(reinterpret_cast<const char*>(&n), 4);
+  }
+  CHECK(ticket.fingerprint == Crc32c(BytesOf(text)));
+
+  for (const ValueCodec codec : {ValueCodec::kFloat32, ValueCodec::kBf16, ValueCodec::kInt8}) {
+    const ValueGroup g{TableId(1), ShardId(4), 5, 3, codec};
+    auto encoder = PullReplyEncoder::Make({&g, 1});
+    const size_t want = codec == ValueCodec::kFloat32 ? 60 : codec == ValueCodec::kBf16 ? 30 : 35;
+    REQUIRE(encoder->bytes(0).size() == want);
+    std::fill(encoder->bytes(0).begin(), encoder->bytes(0).end(), uint8_t{3});
+    const Buffer bytes = encoder->Finish(kState, PullOutcome::kServed, ticket);
+    const auto reply = ParsePullReply(bytes.span());
+    REQUIRE(reply.ok());
+    CHECK(reply->ticket == ticket);
+    CHECK(CheckReplyGroup(reply->groups[0], TableId(1), ShardId(4), 5, 3, codec).ok());
+    CHECK_FALSE(CheckReplyGroup(reply->groups[0], TableId(1), ShardId(4), 6, 3, codec).ok());
+  }
+
+  PushContribution c{{0, 1}, 2, {{TableId(1), ShardId(4), keys, 3}}, ticket};
+  auto encoder = PushRequestEncoder::Make(shards, {&c, 1});
+  REQUIRE(encoder.ok());
+  for (float& f : encoder->values(0)) f = 1.5f;
+  const Buffer bytes = encoder->Finish({});
+  const auto push = ParsePushRequest(bytes.span());
+  REQUIRE(push.ok());
+  CHECK(push->contributions[0].ticket == ticket);
+  CHECK(push->groups[0].keys() == 0);
+  // The checksum covers the keys that are not sent.
+  const uint32_t keys_crc = announced->groups[0].crc32c;
+  CHECK(CheckTicketGroup(push->groups[0], 5, keys_crc, 3).ok());
+  CHECK(absl::IsDataLoss(CheckTicketGroup(push->groups[0], 5, keys_crc + 1, 3)));
+  CHECK(absl::IsInvalidArgument(CheckTicketGroup(push->groups[0], 4, keys_crc, 3)));
+  c.ticket = {};
+  auto with_keys = PushRequestEncoder::Make(shards, {&c, 1});
+  for (float& f : with_keys->values(0)) f = 1.5f;
+  const Buffer longer = with_keys->Finish({});
+  const auto keyed = ParsePushRequest(longer.span());
+  CHECK(keyed->groups[0].crc32c == push->groups[0].crc32c);
+  CHECK(absl::IsInvalidArgument(CheckTicketGroup(keyed->groups[0], 5, keys_crc, 3)));
+}
+
+TEST_CASE("only stale tickets are told as such", "[codec][ticket]") {
+  CHECK(IsTicketError(absl::FailedPreconditionError("ticket 5: unknown")));
+  CHECK_FALSE(IsTicketError(absl::FailedPreconditionError("header.session 5")));
+  CHECK_FALSE(IsTicketError(absl::InvalidArgumentError("ticket 5")));
+}
+
 TEST_CASE("a pull's reply is written in place by several threads", "[codec]") {
   std::vector<ValueGroup> groups;
   for (uint32_t i = 0; i < 40; ++i) {
@@ -268,7 +340,7 @@ TEST_CASE("groups of requests are checked", "[codec]") {
   }
   SECTION("values missing") {
     c.group.value_bytes = c.group.value_bytes.first(1596);
-    CheckError(c.Check(), kInvalid, {"1596", "1600", "100 keys of 4 floats"});
+    CheckError(c.Check(), kInvalid, {"1596", "1600", "100 keys of 16 bytes"});
   }
   SECTION("values where none belong") {
     CheckError(c.Check(GroupValues::kNone), kInvalid, {"1600", "expected 0"});

@@ -27,19 +27,32 @@ const WireGenerator::Schema& WireGenerator::SchemaOf(MessageKind kind) {
                              {Field::kBytes, 3},
                              {Field::kBytes, 4},
                              {Field::kFixed32, 5}}};
+  static const Schema ticket{
+      {{Field::kFixed64, 1}, {Field::kNumber, 2}, {Field::kNumber, 3}, {Field::kFixed32, 4}}};
   static const Schema contribution{{{Field::kNumber, 1},
                                     {Field::kNumber, 2},
                                     {Field::kNumber, 3},
-                                    {Field::kMessage, 4, &group}}};
+                                    {Field::kMessage, 4, &group},
+                                    {Field::kMessage, 5, &ticket}}};
   static const Schema only_header{{{Field::kMessage, 1, &header}}};
   static const Schema only_state{{{Field::kMessage, 1, &state}}};
   static const Schema pull_request{{{Field::kMessage, 1, &header},
                                     {Field::kNumber, 2},
                                     {Field::kNumber, 3},
                                     {Field::kNumbers, 4},
-                                    {Field::kMessage, 5, &group}}};
-  static const Schema pull_reply{
-      {{Field::kMessage, 1, &state}, {Field::kNumber, 2}, {Field::kMessage, 3, &group}}};
+                                    {Field::kMessage, 5, &group},
+                                    {Field::kNumber, 6},
+                                    {Field::kNumber, 7},
+                                    {Field::kMessage, 8, &ticket}}};
+  static const Schema pull_reply{{{Field::kMessage, 1, &state},
+                                  {Field::kNumber, 2},
+                                  {Field::kMessage, 3, &group},
+                                  {Field::kMessage, 4, &ticket}}};
+  static const Schema prefetch_request{{{Field::kMessage, 1, &header},
+                                        {Field::kNumber, 2},
+                                        {Field::kNumbers, 3},
+                                        {Field::kMessage, 4, &group}}};
+  static const Schema prefetch_reply{{{Field::kMessage, 1, &state}, {Field::kMessage, 2, &ticket}}};
   static const Schema push_request{{{Field::kMessage, 1, &header},
                                     {Field::kNumber, 2},
                                     {Field::kNumber, 3},
@@ -69,6 +82,10 @@ const WireGenerator::Schema& WireGenerator::SchemaOf(MessageKind kind) {
       return push_reply;
     case MessageKind::kMarkRequest:
       return mark_request;
+    case MessageKind::kPrefetchRequest:
+      return prefetch_request;
+    case MessageKind::kPrefetchReply:
+      return prefetch_reply;
     case MessageKind::kOpenSessionReply:
     case MessageKind::kMarkReply:
       break;

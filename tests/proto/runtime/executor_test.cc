@@ -48,6 +48,32 @@ TEST_CASE("a pool's threads run at the same time and bear its name", "[executor]
   CHECK(names[0] == "a-rather-long-n");
 }
 
+TEST_CASE("another thread takes the place of one that waits outside", "[executor]") {
+  absl::Notification other_ran;
+  std::atomic<int> running{0}, most{0};
+  {
+    const std::unique_ptr<Executor> pool = MakeThreadPool(1, "pool");
+    pool->Post([&] {
+      const BlockingSection outside;
+      other_ran.WaitForNotification();
+    });
+    pool->Post([&] { other_ran.Notify(); });
+    for (int i = 0; i < 1000; ++i) {
+      pool->Post([&] {
+        const int now = ++running;
+        int seen = most.load();
+        while (seen < now && !most.compare_exchange_weak(seen, now)) {
+        }
+        std::this_thread::yield();
+        --running;
+      });
+    }
+  }
+  CHECK(other_ran.HasBeenNotified());
+  CHECK(most == 1);
+  const BlockingSection nothing;  // on a thread of no pool
+}
+
 TEST_CASE("a serial runs in order, one at a time, whoever posts", "[executor]") {
   const std::unique_ptr<Executor> pool = MakeThreadPool(4, "pool");
   constexpr int kThreads = 4;

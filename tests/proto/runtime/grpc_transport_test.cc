@@ -173,6 +173,7 @@ TEST_CASE("the methods are those of data.proto, in its order", "[grpc]") {
   CHECK(service->method(static_cast<int>(DataMethod::kPull))->name() == "Pull");
   CHECK(service->method(static_cast<int>(DataMethod::kPush))->name() == "Push");
   CHECK(service->method(static_cast<int>(DataMethod::kMark))->name() == "Mark");
+  CHECK(service->method(static_cast<int>(DataMethod::kPrefetch))->name() == "Prefetch");
 }
 
 TEST_CASE("typed services share the data plane's port", "[grpc]") {

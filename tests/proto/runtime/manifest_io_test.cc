@@ -9,21 +9,10 @@
 #include <iterator>
 
 #include "proto/core/checksum.h"
+#include "tests/temp_folder.h"
 
 namespace strata {
 namespace {
-
-class Folder {
- public:
-  Folder() {
-    const char* base = std::getenv("TEST_TMPDIR");
-    std::string pattern = std::string(base == nullptr ? "/tmp" : base) + "/manifest-XXXXXX";
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
 
 void Put(const std::string& path, const std::string& text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -57,9 +46,9 @@ std::string Make(const std::string& directory, uint64_t step) {
 }
 
 TEST_CASE("a manifest is read as it was written", "[manifest]") {
-  Folder f;
-  const std::string folder = Make(f.path, 42);
-  REQUIRE(folder == f.path + "/step-000000000042");
+  TempFolder f;
+  const std::string folder = Make(f.path(), 42);
+  REQUIRE(folder == f.path() + "/step-000000000042");
   auto manifest = ReadManifest(folder);
   INFO(manifest.status());
   REQUIRE(manifest.ok());
@@ -72,8 +61,8 @@ TEST_CASE("a manifest is read as it was written", "[manifest]") {
 }
 
 TEST_CASE("a flipped bit in any byte of a manifest or of its files is seen", "[manifest]") {
-  Folder f;
-  const std::string folder = Make(f.path, 1);
+  TempFolder f;
+  const std::string folder = Make(f.path(), 1);
   const std::string path = folder + "/MANIFEST.json";
   const std::string whole = Get(path);
   for (size_t i = 0; i < whole.size(); ++i) {
@@ -104,49 +93,49 @@ TEST_CASE("a flipped bit in any byte of a manifest or of its files is seen", "[m
 }
 
 TEST_CASE("a directory lists what is complete, ascending, and what is damaged", "[manifest]") {
-  Folder f;
-  REQUIRE(ListCheckpoints(f.path + "/none")->empty_directory);
-  REQUIRE_FALSE(NewestCheckpoint(f.path + "/none")->has_value());
-  REQUIRE(ListCheckpoints(f.path)->empty_directory);
-  for (uint64_t step : {9, 100, 20}) Make(f.path, step);
-  Put(f.path + "/step-000000000300/a.seg", "no manifest: given up");
-  Put(f.path + "/notes.txt", "");
-  Put(Make(f.path, 200) + "/a.seg", "truncated or longer");
-  Put(f.path + "/step-000000000400/MANIFEST.json", "{}");
-  std::filesystem::rename(Make(f.path, 500), f.path + "/step-000000000501");
-  auto list = ListCheckpoints(f.path);
+  TempFolder f;
+  REQUIRE(ListCheckpoints(f.path() + "/none")->empty_directory);
+  REQUIRE_FALSE(NewestCheckpoint(f.path() + "/none")->has_value());
+  REQUIRE(ListCheckpoints(f.path())->empty_directory);
+  for (uint64_t step : {9, 100, 20}) Make(f.path(), step);
+  Put(f.path() + "/step-000000000300/a.seg", "no manifest: given up");
+  Put(f.path() + "/notes.txt", "");
+  Put(Make(f.path(), 200) + "/a.seg", "truncated or longer");
+  Put(f.path() + "/step-000000000400/MANIFEST.json", "{}");
+  std::filesystem::rename(Make(f.path(), 500), f.path() + "/step-000000000501");
+  auto list = ListCheckpoints(f.path());
   REQUIRE(list->complete.size() == 3);
   REQUIRE(list->complete[0].step == 9);
   REQUIRE(list->complete[2].step == 100);
   REQUIRE(list->damaged.size() == 3);
-  REQUIRE(list->damaged[0].folder == f.path + "/step-000000000200");
+  REQUIRE(list->damaged[0].folder == f.path() + "/step-000000000200");
   REQUIRE_FALSE(list->empty_directory);
-  REQUIRE((*NewestCheckpoint(f.path))->step == 100);
+  REQUIRE((*NewestCheckpoint(f.path()))->step == 100);
 }
 
 TEST_CASE("removal takes what the manifest names and nothing else", "[manifest]") {
-  Folder f;
-  const std::string folder = Make(f.path, 1);
+  TempFolder f;
+  const std::string folder = Make(f.path(), 1);
   Put(folder + "/mine", "x");
   REQUIRE(RemoveCheckpoint(folder).ok());
   REQUIRE(std::filesystem::exists(folder + "/mine"));
   REQUIRE_FALSE(std::filesystem::exists(folder + "/a.seg"));
   REQUIRE_FALSE(std::filesystem::exists(folder + "/MANIFEST.json"));
   REQUIRE(RemoveCheckpoint(folder).ok());  // no manifest: nothing to do
-  REQUIRE(RemoveCheckpoint(Make(f.path, 2)).ok());
-  REQUIRE_FALSE(std::filesystem::exists(f.path + "/step-000000000002"));
-  const std::string damaged = Make(f.path, 3);
+  REQUIRE(RemoveCheckpoint(Make(f.path(), 2)).ok());
+  REQUIRE_FALSE(std::filesystem::exists(f.path() + "/step-000000000002"));
+  const std::string damaged = Make(f.path(), 3);
   Put(damaged + "/MANIFEST.json", "{}\n");
   REQUIRE(absl::IsDataLoss(RemoveCheckpoint(damaged)));
   REQUIRE(std::filesystem::exists(damaged + "/a.seg"));
 }
 
 TEST_CASE("what was given up is removed, a complete checkpoint is not", "[manifest]") {
-  Folder f;
-  const std::string whole = Make(f.path, 1);
+  TempFolder f;
+  const std::string whole = Make(f.path(), 1);
   REQUIRE(RemoveIncomplete(whole, {"a.seg"}).ok());
   REQUIRE(std::filesystem::exists(whole + "/a.seg"));
-  const std::string part = f.path + "/step-000000000002";
+  const std::string part = f.path() + "/step-000000000002";
   Put(part + "/a.seg", "x");
   REQUIRE(absl::IsInvalidArgument(RemoveIncomplete(part, {"../step-000000000001/a.seg"})));
   REQUIRE(RemoveIncomplete(part, {"a.seg", "never written"}).ok());
@@ -154,25 +143,25 @@ TEST_CASE("what was given up is removed, a complete checkpoint is not", "[manife
 }
 
 TEST_CASE("a manifest cannot name files elsewhere", "[manifest]") {
-  Folder f;
+  TempFolder f;
   for (const char* name : {"", ".", "..", "../x", "/etc/passwd", "MANIFEST.json"}) {
     Manifest manifest;
     manifest.add_files()->set_name(name);
-    REQUIRE(absl::IsInvalidArgument(WriteManifest(f.path + "/c", manifest)));
+    REQUIRE(absl::IsInvalidArgument(WriteManifest(f.path() + "/c", manifest)));
   }
 }
 
 TEST_CASE("a newer format and a path that is no folder are told apart", "[manifest]") {
-  Folder f;
-  REQUIRE(absl::IsNotFound(ReadManifest(f.path).status()));
+  TempFolder f;
+  REQUIRE(absl::IsNotFound(ReadManifest(f.path()).status()));
   const std::string json = "{\"format\":2}";
   const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(json.data()), json.size()});
   char line[32];
   std::snprintf(line, sizeof(line), "\ncrc32c %08x\n", crc);
-  Put(f.path + "/MANIFEST.json", json + line);
-  REQUIRE(absl::IsUnimplemented(ReadManifest(f.path).status()));
-  Put(f.path + "/file", "");
-  REQUIRE_FALSE(WriteManifest(f.path + "/file/step", Manifest()).ok());
+  Put(f.path() + "/MANIFEST.json", json + line);
+  REQUIRE(absl::IsUnimplemented(ReadManifest(f.path()).status()));
+  Put(f.path() + "/file", "");
+  REQUIRE_FALSE(WriteManifest(f.path() + "/file/step", Manifest()).ok());
 }
 
 TEST_CASE("the model hash is the files' sum and the step, mod 2^128", "[manifest]") {

@@ -83,6 +83,22 @@ TEST_CASE("every path that says where data lie is relative to the job file", "[j
   CHECK(job->spec().output().metrics() == "/tmp/m.jsonl");
 }
 
+TEST_CASE("a path may begin with the user's home", "[job_file]") {
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  setenv("HOME", "/users/ada", 1);
+  const absl::StatusOr<TrainingJob> job =
+      Parse(kJob, {"spec.data.train=[~/day0.tsv, ~other/x, a~/b]", "spec.storage.directory='~'",
+                   "spec.checkpoint.directory=~/ckpt"});
+  setenv("HOME", home.c_str(), 1);
+  INFO(job.status());
+  REQUIRE(job.ok());
+  CHECK(job->spec().data().train(0) == "/users/ada/day0.tsv");
+  CHECK(job->spec().data().train(1) == "/jobs/~other/x");
+  CHECK(job->spec().data().train(2) == "/jobs/a~/b");
+  CHECK(job->spec().storage().directory() == "/users/ada");
+  CHECK(job->spec().checkpoint().directory() == "/users/ada/ckpt");
+}
+
 TEST_CASE("JSON is read, indented by tabs too", "[job_file]") {
   const std::string json =
       "{\n\t\"apiVersion\": \"strata/v1\",\n\t\"kind\": \"TrainingJob\",\n"
@@ -109,9 +125,9 @@ TEST_CASE("an unknown field is named with its place and the nearest name", "[job
         "job.yaml:3:1: unknown field 'metdata'; did you mean 'metadata'?");
   CHECK(Problem("  model:\n", "  batchSize: 3\n  model:\n") ==
         "job.yaml:10:3: spec: unknown field 'batchSize'; did you mean 'spec.training.batchSize'?");
-  CHECK(Problem("batchSize: 128", "gpuCount: 1") ==
-        "job.yaml:15:5: spec.training: unknown field 'gpuCount'; the fields are: mode, lanes, "
-        "batchSize, epochs, seed, pipelineDepth, threads");
+  CHECK(Problem("batchSize: 128", "gpuCount: 1")
+            .find("job.yaml:15:5: spec.training: unknown field 'gpuCount'; the fields are: mode, "
+                  "lanes, batchSize, epochs, ") == 0);
 }
 
 TEST_CASE("everything wrong is told at once", "[job_file]") {
@@ -181,7 +197,8 @@ TEST_CASE("a value that cannot be is told with its place", "[job_file]") {
         "job.yaml:12:18: spec.model.hidden[1]: 0 is outside the limits; give a number from 1 to "
         "16384");
   CHECK(Problem("    format: criteo\n", "") ==
-        "job.yaml: spec.data.format: is missing; give one of: criteo, libfm, libsvm, csv");
+        "job.yaml: spec.data.format: is missing; give one of: criteo, criteo_csv, libfm, libsvm, "
+        "libffm, csv");
 }
 
 TEST_CASE("files that are no job are refused", "[job_file]") {
@@ -236,9 +253,9 @@ TEST_CASE("wrong overrides are told", "[job_file]") {
         "--set spec.training.batchSize.x=0: spec.training.batchSize has no fields");
   CHECK(SetProblem("spec.model.hidden=[1,") ==
         "--set spec.model.hidden=[1,: end of sequence flow not found");
-  CHECK(SetProblem("spec.training=4") ==
-        "--set spec.training=4: spec.training: expects a mapping of: mode, lanes, batchSize, "
-        "epochs, seed, pipelineDepth, threads; found '4'");
+  CHECK(SetProblem("spec.training=4")
+            .find("--set spec.training=4: spec.training: expects a mapping of: mode, lanes, "
+                  "batchSize, epochs, ") == 0);
 }
 
 TEST_CASE("files are read from disk", "[job_file]") {
@@ -256,6 +273,74 @@ TEST_CASE("files are read from disk", "[job_file]") {
   std::ofstream(path) << std::string(kMaxJobFileBytes + 1, ' ');
   CHECK(LoadJobFile(path, {}).status().message() ==
         path + ": is longer than 1048576 bytes; is it a job file?");
+}
+
+constexpr char kTextproto[] = R"(# Comments are allowed.
+api_version: "strata/v1"
+kind: "TrainingJob"
+metadata { name: "clicks" }
+spec {
+  data {
+    format: "criteo"
+    train: ["train.tsv", "../more/day1.tsv"]
+    eval: "/data/test.tsv"
+  }
+  model { type: "deepfm" hidden: 64 hidden: 32 }
+  training {
+    lanes: 4
+    batch_size: 128
+  }
+}
+)";
+
+std::string TextprotoProblem(const std::string& from, const std::string& to) {
+  REQUIRE(std::string(kTextproto).find(from) != std::string::npos);
+  const std::string text = absl::StrReplaceAll(kTextproto, {{from, to}});
+  absl::StatusOr<TrainingJob> job = ParseJobText(text, "job.textproto", "/jobs", {});
+  if (job.ok()) return "OK";
+  CHECK(absl::IsInvalidArgument(job.status()));
+  return std::string(job.status().message());
+}
+
+TEST_CASE("a job in protobuf's text format is the job of its YAML", "[job_file]") {
+  const auto yaml = Parse(kJob, {"spec.training.seed=7"});
+  REQUIRE(yaml.ok());
+  for (const char* name : {"job.textproto", "a/b.pbtxt", "job.txtpb"}) {
+    const auto job = ParseJobText(kTextproto, name, "/jobs", {"spec.training.seed=7"});
+    INFO(job.status().ToString());
+    REQUIRE(job.ok());
+    CHECK(job->SerializeAsString() == yaml->SerializeAsString());
+  }
+  CHECK(ParseJobText(std::string("\xEF\xBB\xBF") + kTextproto, "job.textproto", "/jobs", {}).ok());
+  CHECK_FALSE(ParseJobText(kTextproto, "job.yaml", "/jobs", {}).ok());
+}
+
+TEST_CASE("what is wrong in the text format is told by line", "[job_file]") {
+  CHECK(TextprotoProblem("lanes", "lane") ==
+        "job.textproto:13:9: unknown field 'lane'; did you mean 'lanes'?");
+  CHECK(TextprotoProblem("batch_size", "batchSize") ==
+        "job.textproto:14:14: unknown field 'batchSize'; did you mean 'batch_size'?");
+  CHECK(TextprotoProblem("lanes: 4", "embedding_dim: 4") ==
+        "job.textproto:13:18: unknown field 'embedding_dim'; did you mean "
+        "'spec.model.embedding_dim'?");
+  CHECK(
+      TextprotoProblem("batch_size: 128", "batch_size: 0") ==
+      "job.textproto:14:5: spec.training.batchSize: 0 is outside the limits; give a number from 1 "
+      "to 1048576");
+  CHECK(TextprotoProblem("eval: \"/data/test.tsv\"", "eval: [\"a\", \"\"]") ==
+        "job.textproto:9:5: spec.data.eval[1]: is empty; name a file");
+  CHECK(TextprotoProblem("name: \"clicks\"", "") ==
+        "job.textproto: metadata.name: is missing; name the job");
+  CHECK(TextprotoProblem("lanes: 4", "lanes: \"4\"") ==
+        "job.textproto:13:12: Expected integer, got: \"4\"");
+  CHECK(TextprotoProblem("lanes: 4", "lanes: 4 lanes: 5").find("job.textproto:13:") == 0);
+  CHECK(TextprotoProblem("lanes: 4", "lanes: -1").find("job.textproto:13:") == 0);
+  CHECK(TextprotoProblem("lanes: 4", "lanes: 4294967296").find("job.textproto:13:") == 0);
+  CHECK(TextprotoProblem("lanes: 4", "local_learning_rate: nan") ==
+        "job.textproto:13:5: spec.training.localLearningRate: nan is not a finite 32-bit number");
+  CHECK(TextprotoProblem("training {", "training {{").find("job.textproto:12:") == 0);
+  CHECK(TextprotoProblem("# Comments are allowed.", std::string("\0", 1)) ==
+        "job.textproto: holds a zero byte; is it text?");
 }
 
 }  // namespace

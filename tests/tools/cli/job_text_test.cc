@@ -66,6 +66,11 @@ TEST_CASE("people read a summary", "[job_text]") {
         "  trained on 1,234,567 examples in 25 s, 49,982 examples/s\n"
         "  checkpoint /c/step-000000000100\n"
         "  model hash 00112233445566778899aabbccddeeff\n");
+  JobStatus lost = Finished();
+  lost.set_lost_local_steps(12);
+  CHECK(
+      JobSummary(lost).find("  at most 12 local steps were lost with workers, and done again\n") !=
+      std::string::npos);
   JobStatus failed;
   failed.set_name("clicks");
   failed.set_state(FAILED);

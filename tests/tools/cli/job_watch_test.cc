@@ -36,6 +36,10 @@ class ScriptedScheduler : public SchedulerClient {
     return Not();
   }
   absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override { return Not(); }
+  absl::StatusOr<JobShards> GetShards(const JobRef&, absl::Duration) override { return Not(); }
+  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
+    return Not();
+  }
 
  private:
   static absl::Status Not() { return absl::UnimplementedError("not asked in this test"); }

@@ -8,15 +8,13 @@
 #include <iterator>
 #include <string>
 
+#include "tests/temp_folder.h"
+
 namespace {
 
-std::string Folder() {
-  static const std::string folder = [] {
-    std::string name = std::string(std::getenv("TEST_TMPDIR")) + "/strata_XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    return name;
-  }();
-  return folder;
+const std::string& Folder() {
+  static const strata::TempFolder folder;
+  return folder.path();
 }
 
 std::string Read(const std::string& path) {

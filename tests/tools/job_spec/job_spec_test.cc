@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "absl/status/status.h"
@@ -123,10 +124,12 @@ TEST_CASE("the head of the file is checked", "[job_spec]") {
 }
 
 TEST_CASE("data is checked", "[job_spec]") {
-  CHECK(SpecProblem([](JobSpec& s) { s.clear_data(); }) ==
-        "spec.data.format: is missing; give one of: criteo, libfm, libsvm, csv");
-  CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->set_format("parquet"); }) ==
-        "spec.data.format: 'parquet' is not one of: criteo, libfm, libsvm, csv");
+  CHECK(
+      SpecProblem([](JobSpec& s) { s.clear_data(); }) ==
+      "spec.data.format: is missing; give one of: criteo, criteo_csv, libfm, libsvm, libffm, csv");
+  CHECK(
+      SpecProblem([](JobSpec& s) { s.mutable_data()->set_format("parquet"); }) ==
+      "spec.data.format: 'parquet' is not one of: criteo, criteo_csv, libfm, libsvm, libffm, csv");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->clear_train(); }) ==
         "spec.data.train: is missing; name the files to train on");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->add_eval(""); }) ==
@@ -137,12 +140,23 @@ TEST_CASE("data is checked", "[job_spec]") {
           s.mutable_data()->set_format("libfm");
           s.mutable_data()->set_integer_features("dense");
         }) ==
-        "spec.data.integerFeatures: applies to format criteo only, and the format is libfm; remove "
+        "spec.data.integerFeatures: applies to formats criteo and criteo_csv only, and the format "
+        "is libfm; remove "
         "it");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->mutable_columns()->set_label("y"); }) ==
         "spec.data.columns: applies to format csv only, and the format is criteo; remove it");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->mutable_shuffle()->set_buffer_lines(0); }) ==
         "spec.data.shuffle.bufferLines: 0 is outside the limits; give a number from 1 to 16777216");
+  CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->set_train(0, "-"); }) == "OK");
+  CHECK(SpecProblem([](JobSpec& s) {
+          s.mutable_data()->set_train(0, "-");
+          s.mutable_data()->add_eval("-");
+        }) ==
+        "spec.data.eval: '-', standard input, is named more than once in spec.data; it can be read "
+        "once");
+  for (const char* format : {"criteo_csv", "libffm"}) {
+    CHECK(SpecProblem([&](JobSpec& s) { s.mutable_data()->set_format(format); }) == "OK");
+  }
 }
 
 TEST_CASE("columns of csv are checked", "[job_spec]") {
@@ -161,20 +175,40 @@ TEST_CASE("columns of csv are checked", "[job_spec]") {
   CHECK(csv([](ColumnsSpec& c) { c.add_numeric("a"); }) ==
         "spec.data.columns.categorical[0]: 'a' is named twice; a column has one use");
   CHECK(csv([](ColumnsSpec& c) { c.clear_categorical(); }) ==
-        "spec.data.columns: names no feature; fill numeric or categorical");
+        "spec.data.columns: names no feature; fill numeric, categorical or multiValued");
   CHECK(csv([](ColumnsSpec& c) { c.set_header(false); }) ==
         "spec.data.columns.label: 'y' is not a position; without a header columns are numbered "
         "from 0");
   CHECK(csv([](ColumnsSpec& c) { c.set_delimiter("::"); }) ==
         "spec.data.columns.delimiter: '::' must be one character, or \"\\t\"");
   CHECK(csv([](ColumnsSpec& c) { c.add_ignored("*"); }) == "OK");
+  const auto multi = [&](const std::function<void(MultiValuedColumn&)>& change) {
+    return csv([&](ColumnsSpec& c) {
+      c.clear_categorical();
+      MultiValuedColumn& column = *c.add_multi_valued();
+      column.set_column("m");
+      change(column);
+    });
+  };
+  CHECK(multi([](MultiValuedColumn&) {}) == "OK");
+  CHECK(multi([](MultiValuedColumn& m) { m.clear_column(); }) ==
+        "spec.data.columns.multiValued[0].column: is empty; name a column");
+  CHECK(multi([](MultiValuedColumn& m) { m.set_column("y"); }) ==
+        "spec.data.columns.multiValued[0].column: 'y' is named twice; a column has one use");
+  CHECK(multi([](MultiValuedColumn& m) { m.set_separator("||"); }) ==
+        "spec.data.columns.multiValued[0].separator: '||' must be one character, or \"\\t\"");
+  CHECK(multi([](MultiValuedColumn& m) { m.set_separator(","); }) ==
+        "spec.data.columns.multiValued[0].separator: ',' is the delimiter of columns too; take "
+        "another");
+  CHECK(multi([](MultiValuedColumn& m) { m.set_pooling("max"); }) ==
+        "spec.data.columns.multiValued[0].pooling: 'max' is not one of: sum, mean");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->set_format("csv"); }) ==
         "spec.data.columns: is missing; format csv needs label, numeric, categorical");
 }
 
 TEST_CASE("model and optimizers are checked", "[job_spec]") {
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_model()->set_type("dfm"); }) ==
-        "spec.model.type: 'dfm' is not one of: lr, fm, deepfm");
+        "spec.model.type: 'dfm' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_model()->set_embedding_dim(0); }) ==
         "spec.model.embeddingDim: 0 is outside the limits; give a number from 1 to 4096");
   CHECK(SpecProblem([](JobSpec& s) {
@@ -185,7 +219,8 @@ TEST_CASE("model and optimizers are checked", "[job_spec]") {
     return SpecProblem([&](JobSpec& s) { change(*s.mutable_optimizer()->mutable_sparse()); });
   };
   CHECK(sparse([](OptimizerConfig& o) { o.set_type("adamw"); }) ==
-        "spec.optimizer.sparse.type: 'adamw' is not one of: sgd, adagrad, adam");
+        "spec.optimizer.sparse.type: 'adamw' is not one of: sgd, momentum, adagrad, "
+        "rowwise_adagrad, adam, ftrl");
   CHECK(sparse([](OptimizerConfig& o) { o.set_learning_rate(-0.5f); }) ==
         "spec.optimizer.sparse.learningRate: -0.5 is outside the limits; give a number above 0 and "
         "below 1e+06");
@@ -202,7 +237,7 @@ TEST_CASE("model and optimizers are checked", "[job_spec]") {
 
 TEST_CASE("training, replicas and evaluation are checked together", "[job_spec]") {
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_training()->set_mode("ssp"); }) ==
-        "spec.training.mode: 'ssp' is not one of: bsp, async");
+        "spec.training.mode: 'ssp' is not one of: bsp, async, downpour, easgd");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_training()->set_batch_size(0); }) ==
         "spec.training.batchSize: 0 is outside the limits; give a number from 1 to 1048576");
   CHECK(SpecProblem([](JobSpec& s) {
@@ -217,6 +252,53 @@ TEST_CASE("training, replicas and evaluation are checked together", "[job_spec]"
           s.mutable_data()->add_eval("e");
           s.mutable_evaluation()->set_patience(2);
         }) == "spec.evaluation.patience: 2 counts evaluations; set spec.evaluation.everySteps");
+}
+
+TEST_CASE("fields of downpour and easgd", "[job_spec]") {
+  const auto resolved = [](const std::string& mode) {
+    TrainingJob job = Minimal();
+    job.mutable_spec()->mutable_training()->set_mode(mode);
+    REQUIRE(ResolveJob(job).ok());
+    return job.spec().training();
+  };
+  const TrainingSpec downpour = resolved("downpour");
+  CHECK(downpour.n_fetch() == 1);
+  CHECK(downpour.n_push() == 1);
+  CHECK(downpour.has_warm_start_steps());
+  CHECK(downpour.local_learning_rate() == 0.01f);
+  CHECK_FALSE(downpour.has_tau());
+  const TrainingSpec easgd = resolved("easgd");
+  CHECK(easgd.tau() == 10);
+  CHECK(easgd.alpha() == 0.9f / 8);
+  CHECK_FALSE(easgd.has_n_push());
+  const auto problem = [](const std::string& mode,
+                          const std::function<void(TrainingSpec&)>& change) {
+    return SpecProblem([&](JobSpec& s) {
+      s.mutable_training()->set_mode(mode);
+      change(*s.mutable_training());
+    });
+  };
+  CHECK(problem("async", [](TrainingSpec& t) { t.set_n_fetch(2); }) ==
+        "spec.training.nFetch: is used in mode downpour only, and spec.training.mode is async; "
+        "remove it");
+  CHECK(
+      problem("bsp", [](TrainingSpec& t) { t.set_alpha(0.5f); }) ==
+      "spec.training.alpha: is used in mode easgd only, and spec.training.mode is bsp; remove it");
+  CHECK(problem("easgd", [](TrainingSpec& t) { t.set_local_learning_rate(0.1f); }) ==
+        "spec.training.localLearningRate: is used in mode downpour only; in easgd a lane's step is "
+        "that of spec.optimizer: set spec.optimizer.sparse.learningRate and "
+        "spec.optimizer.dense.learningRate");
+  CHECK(problem("downpour", [](TrainingSpec& t) { t.set_n_push(0); }) ==
+        "spec.training.nPush: 0 is outside the limits; give a number from 1 to 8192");
+  CHECK(problem("downpour", [](TrainingSpec& t) { t.set_local_learning_rate(-1); }) ==
+        "spec.training.localLearningRate: -1 is outside the limits; give a number of at least 0 "
+        "and below 1e+06");
+  CHECK(problem("easgd", [](TrainingSpec& t) { t.set_tau(8193); }) ==
+        "spec.training.tau: 8193 is outside the limits; give a number from 1 to 8192");
+  for (const float alpha : {0.0f, 1.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    CHECK(problem("easgd", [&](TrainingSpec& t) { t.set_alpha(alpha); }) != "OK");
+  }
+  CHECK(problem("easgd", [](TrainingSpec& t) { t.set_alpha(1); }) == "OK");
 }
 
 TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {

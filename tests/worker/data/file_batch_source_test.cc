@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,15 +19,22 @@
 #include "proto/core/position.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/worker/data/compressed.h"
 #include "tests/worker/data/scratch_file.h"
 #include "worker/batch.h"
 #include "worker/data/batch_source.h"
 #include "worker/data/epoch_plan.h"
 #include "worker/data/index.h"
 #include "worker/data/job_epoch_plan.h"
+#include "worker/data/text_files.h"
 
 namespace strata {
 namespace {
+
+std::shared_ptr<TextFiles> TextFilesOfTest() {
+  static const auto* const files = new std::shared_ptr<TextFiles>(std::make_shared<TextFiles>());
+  return *files;
+}
 
 // Some 20,000 lines in three files; line n of all has key n (blank lines have none).
 struct Input {
@@ -61,7 +71,7 @@ JobSpec Spec(uint32_t lanes, uint32_t batch, uint32_t buffer) {
 }
 
 InputIndex Index(const JobSpec& spec, const std::vector<std::string>& files) {
-  absl::StatusOr<InputIndex> index = BuildIndex(spec.data(), files);
+  absl::StatusOr<InputIndex> index = BuildIndex(spec.data(), files, TextFilesOfTest().get());
   INFO(index.status().ToString());
   REQUIRE(index.ok());
   return *std::move(index);
@@ -69,7 +79,7 @@ InputIndex Index(const JobSpec& spec, const std::vector<std::string>& files) {
 
 std::unique_ptr<BatchSource> Open(const JobSpec& spec, const InputIndex& index) {
   absl::StatusOr<std::unique_ptr<BatchSource>> source =
-      OpenFileBatchSource(spec, index, index.shape());
+      OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest());
   INFO(source.status().ToString());
   REQUIRE(source.ok());
   return *std::move(source);
@@ -259,14 +269,53 @@ TEST_CASE("csv reads the header of its own files", "[data][source]") {
   CHECK(batch.numeric == 1);
 }
 
+TEST_CASE("compressed files give the batches of their text", "[data][source]") {
+  const Input input;
+  const JobSpec spec = Spec(3, 700, 3000);
+  const auto plain = Open(spec, Index(spec, input.files));
+  // The three files once each way, and all three in one.
+  std::vector<std::string> texts, files;
+  for (const std::string& path : input.files) {
+    std::ifstream in(path, std::ios::binary);
+    texts.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  }
+  files.push_back(
+      input.folder.Write("0.gz", Gzip(texts[0].substr(0, 5000)) + Gzip(texts[0].substr(5000))));
+  files.push_back(input.folder.Write("1.zst", Zstd(texts[1])));
+  files.push_back(input.folder.Write("2", texts[2]));
+  const InputIndex index = Index(spec, files);
+  const auto compressed = Open(spec, index);
+  const uint64_t steps = MakeEpochPlan(spec, index)->StepsPerEpoch();
+  for (uint64_t s = 1; s <= 2 * steps; ++s) {
+    for (uint32_t l = 0; l < 3; ++l) REQUIRE(Keys(*compressed, s, l) == Keys(*plain, s, l));
+  }
+  // The files may go while they are in use.
+  for (const std::string& path : {files[0], files[1]}) std::filesystem::rename(path, path + ".x");
+  Batch a, b;
+  REQUIRE(plain->ReadLines(8990, 20, &a).ok());
+  CHECK(compressed->ReadLines(8990, 20, &b).code() == absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("bad lines of compressed files are told by their line", "[data][source]") {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("a.gz", Gzip("1 1:1\n\n0 -2:1\n"));
+  const JobSpec spec = Spec(1, 10, 10);
+  const auto source = Open(spec, Index(spec, {path}));
+  Batch batch;
+  CHECK(source->ReadLines(0, 10, &batch).message() ==
+        path +
+            ":3:3: feature index \"-2\" is negative (mend the line, or set "
+            "spec.data.maxBadLines to skip such lines)");
+}
+
 TEST_CASE("an index that contradicts itself is refused", "[data][source]") {
   const Input input;
   const JobSpec spec = Spec(1, 8, 8);
   InputIndex index = Index(spec, input.files);
   index.mutable_tasks(0)->set_file(9);
-  CHECK(OpenFileBatchSource(spec, index, index.shape()).status().code() ==
+  CHECK(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).status().code() ==
         absl::StatusCode::kInvalidArgument);
-  CHECK(OpenFileBatchSource(spec, InputIndex(), DataShape()).status().code() ==
+  CHECK(OpenFileBatchSource(spec, InputIndex(), DataShape(), TextFilesOfTest()).status().code() ==
         absl::StatusCode::kInvalidArgument);
 }
 

@@ -13,10 +13,14 @@
 #include "absl/status/statusor.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/worker/data/compressed.h"
 #include "tests/worker/data/scratch_file.h"
+#include "worker/data/text_files.h"
 
 namespace strata {
 namespace {
+
+TextFiles text_files;
 
 DataSpec Format(const std::string& format) {
   DataSpec data;
@@ -25,14 +29,14 @@ DataSpec Format(const std::string& format) {
 }
 
 InputIndex Index(const DataSpec& data, const std::vector<std::string>& files) {
-  absl::StatusOr<InputIndex> index = BuildIndex(data, files);
+  absl::StatusOr<InputIndex> index = BuildIndex(data, files, &text_files);
   INFO(index.status().ToString());
   REQUIRE(index.ok());
   return *std::move(index);
 }
 
 std::string Error(const DataSpec& data, const std::vector<std::string>& files) {
-  return std::string(BuildIndex(data, files).status().message());
+  return std::string(BuildIndex(data, files, &text_files).status().message());
 }
 
 }  // namespace
@@ -121,7 +125,7 @@ TEST_CASE("files that cannot be used", "[data][index]") {
   const ScratchFolder folder;
   const DataSpec data = Format("libsvm");
   const std::string none = folder.Path("none");
-  CHECK(BuildIndex(data, {none}).status().code() == absl::StatusCode::kNotFound);
+  CHECK(BuildIndex(data, {none}, &text_files).status().code() == absl::StatusCode::kNotFound);
   CHECK(Error(data, {none}) == "input file " + none + " does not exist; check spec.data");
   CHECK(Error(data, {folder.Path("")}) ==
         "input file " + folder.Path("") + " is a directory; name the files in it");
@@ -129,7 +133,12 @@ TEST_CASE("files that cannot be used", "[data][index]") {
   CHECK(Error(data, {empty}) ==
         "input file " + empty + " is empty; remove it from spec.data, or write data to it");
   const std::string gzip = folder.Write("gzip", "\x1f\x8b\x08 and so on");
-  CHECK(Error(data, {gzip}) == "input file " + gzip + " is compressed (gzip); decompress it first");
+  CHECK(Error(data, {gzip}) ==
+        "input file " + gzip +
+            " is damaged at byte 4: unknown header flags set (gzip); fetch or compress it again");
+  const std::string nothing = folder.Write("nothing.gz", Gzip(""));
+  CHECK(Error(data, {nothing}) ==
+        "input file " + nothing + " is empty; remove it from spec.data, or write data to it");
   const std::string pipe = folder.Path("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(Error(data, {pipe}) ==
@@ -143,7 +152,45 @@ TEST_CASE("files that cannot be used", "[data][index]") {
   if (geteuid() != 0) {  // root may read everything
     const std::string closed = folder.Write("closed", "1 1:1\n");
     REQUIRE(chmod(closed.c_str(), 0) == 0);
-    CHECK(BuildIndex(data, {closed}).status().code() == absl::StatusCode::kPermissionDenied);
+    CHECK(BuildIndex(data, {closed}, &text_files).status().code() ==
+          absl::StatusCode::kPermissionDenied);
+  }
+}
+
+TEST_CASE("the fields of libffm are those of good lines", "[data][index]") {
+  const ScratchFolder folder;
+  const DataSpec data = Format("libffm");
+  const std::string path = folder.Write("a", "1 6:1:1 2:1:1\n1 9:1:x\n1 70000:1:1\n0 0:1:1\n0\n");
+  CHECK(Index(data, {path}).shape().fields() == 7);
+  CHECK(Index(data, {path}).shape().numeric() == 0);
+  const std::string wrong = folder.Write("wrong", "1 1:1\n");
+  CHECK(Error(data, {wrong}) ==
+        "input file " + wrong +
+            ": no line has a label and a feature in libffm form (\"label field:index:value ...\"); "
+            "is spec.data.format right?");
+}
+
+TEST_CASE("multi-valued columns are fields", "[data][index]") {
+  const ScratchFolder folder;
+  DataSpec data = Format("csv");
+  data.mutable_columns()->set_label("y");
+  data.mutable_columns()->add_categorical("c");
+  data.mutable_columns()->add_multi_valued()->set_column("m");
+  CHECK(Index(data, {folder.Write("a", "y,c,m\n1,x,a|b\n")}).shape().fields() == 2);
+}
+
+TEST_CASE("the index of a compressed file is that of its text", "[data][index]") {
+  const ScratchFolder folder;
+  std::string text = "\xef\xbb\xbf";
+  for (int i = 0; i < 20'000; ++i) text += "1 " + std::to_string(i) + ":1\n";
+  const InputIndex plain = Index(Format("libsvm"), {folder.Write("a", text)});
+  for (const std::string& compressed : {Gzip(text), Zstd(text)}) {
+    const std::string path = folder.Write("b", compressed);
+    InputIndex index = Index(Format("libsvm"), {path});
+    CHECK(index.files(0).bytes() == compressed.size());
+    CHECK(CheckFingerprints(index, text_files).ok());
+    *index.mutable_files() = plain.files();
+    CHECK(index.SerializeAsString() == plain.SerializeAsString());
   }
 }
 
@@ -160,15 +207,15 @@ TEST_CASE("a changed file is noticed", "[data][index]") {
   const ScratchFolder folder;
   const std::string path = folder.Write("a", "1 1:1\n0 2:1\n");
   const InputIndex index = Index(Format("libsvm"), {path});
-  CHECK(CheckFingerprints(index).ok());
+  CHECK(CheckFingerprints(index, text_files).ok());
   folder.Write("a", "1 1:1\n0 3:1\n");
-  CHECK(CheckFingerprints(index).code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(std::string(CheckFingerprints(index).message()) ==
+  CHECK(CheckFingerprints(index, text_files).code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(std::string(CheckFingerprints(index, text_files).message()) ==
         "input file " + path +
             " has changed since the job began (12 bytes then, 12 now); restore it, or submit a new "
             "job");
   folder.Write("a", "1 1:1\n0 2:1\n");
-  CHECK(CheckFingerprints(index).ok());
+  CHECK(CheckFingerprints(index, text_files).ok());
 }
 
 }  // namespace strata

@@ -278,8 +278,9 @@ TEST_CASE("csv columns that do not fit the file", "[data][csv]") {
   const std::string header = "id,y,a,b,c";
   ColumnsSpec columns = Columns();
   CHECK(CsvFault(columns, "id,y,a,b,c,d") ==
-        "spec.data.columns: column \"d\" is in no list; add it to numeric, categorical or ignored, "
-        "or set ignored: [\"*\"]");
+        "spec.data.columns: column \"d\" is in no list; add it to numeric, categorical, "
+        "multiValued or "
+        "ignored, or set ignored: [\"*\"]");
   CHECK(CsvFault(columns, "id,y,a,b") ==
         "spec.data.columns.categorical[0]: \"c\" is no column of the header");
   columns.set_label("a");

@@ -2,26 +2,18 @@
 #ifndef STRATA_TESTS_WORKER_DATA_SCRATCH_FILE_H_
 #define STRATA_TESTS_WORKER_DATA_SCRATCH_FILE_H_
 
-#include <stdlib.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "tests/temp_folder.h"
 
 namespace strata {
 
 // A folder of its own, removed at the end.
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    const char* base = getenv("TEST_TMPDIR");
-    path_ = std::string(base != nullptr ? base : "/tmp") + "/strata_data_XXXXXX";
-    REQUIRE(mkdtemp(path_.data()) != nullptr);
-  }
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-
-  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
 
   // Writes (or replaces) a file; returns its path.
   std::string Write(const std::string& name, const std::string& text) const {
@@ -33,7 +25,7 @@ class ScratchFolder {
   }
 
  private:
-  std::string path_;
+  const TempFolder folder_;
 };
 
 }  // namespace strata

@@ -68,6 +68,52 @@ TEST_CASE("tensors of each model", "[core]") {
   REQUIRE(deep->tables[1].segments[0].optimizer.beta2 == 0.995f);
 }
 
+TEST_CASE("tensors of wide_deep, dcn_v2 and dlrm", "[core]") {
+  using Names = std::vector<std::string>;
+  using Sizes = std::vector<uint64_t>;
+  const auto wide = MakeModelTables(MakeSpec("wide_deep", 4096), 26, 13);
+  const auto deep = MakeModelTables(MakeSpec("deepfm", 4096), 26, 13);
+  REQUIRE(wide.ok());
+  REQUIRE(deep.ok());
+  REQUIRE(wide->tables == deep->tables);
+
+  JobSpec spec = MakeSpec("dcn_v2", 4096);
+  spec.mutable_model()->set_cross_layers(2);
+  const auto full = MakeModelTables(spec, 10, 3);
+  REQUIRE(full.ok());
+  REQUIRE(full->row_dim() == 16);  // no weight beside the embedding
+  REQUIRE(full->tensor_names == Names{"cross_0_weight", "cross_0_bias", "cross_1_weight",
+                                      "cross_1_bias", "layer_0_weight", "layer_0_bias",
+                                      "layer_1_weight", "layer_1_bias", "layer_2_weight",
+                                      "layer_2_bias", "output_weight", "output_bias"});
+  REQUIRE(Elements(*full) == Sizes{163 * 163, 163, 163 * 163, 163, 163 * 400, 400, 400 * 300, 300,
+                                   300 * 200, 200, 363, 1});
+  spec.mutable_model()->set_cross_layers(1);
+  spec.mutable_model()->set_cross_rank(8);
+  const auto low = MakeModelTables(spec, 10, 3);
+  REQUIRE(low.ok());
+  REQUIRE(low->tensor_names[0] == "cross_0_v");
+  REQUIRE(low->tensor_names[1] == "cross_0_weight");
+  REQUIRE(low->tensor_names[2] == "cross_0_bias");
+  REQUIRE(low->tensor(0).elements == 163 * 8);
+  REQUIRE(low->tensor(1).elements == 8 * 163);
+  REQUIRE(low->tensor(1).initializer.scale == Approx(std::sqrt(1.0 / 8)));
+
+  spec = MakeSpec("dlrm", 4096);
+  for (uint32_t width : {512, 64}) spec.mutable_model()->add_bottom_hidden(width);
+  const auto dlrm = MakeModelTables(spec, 26, 13);
+  REQUIRE(dlrm.ok());
+  REQUIRE(dlrm->row_dim() == 16);
+  REQUIRE(dlrm->interaction_pairs() == 351);
+  REQUIRE(dlrm->tensor_names[4] == "bottom_2_weight");
+  REQUIRE(Elements(*dlrm) == Sizes{13 * 512, 512, 512 * 64, 64, 64 * 16, 16, 367 * 400, 400,
+                                   400 * 300, 300, 300 * 200, 200, 200, 1});
+  const auto plain = MakeModelTables(spec, 10, 0);  // no numbers: no bottom
+  REQUIRE(plain.ok());
+  REQUIRE(plain->bottom_hidden.empty());
+  REQUIRE(Elements(*plain) == Sizes{45 * 400, 400, 400 * 300, 300, 300 * 200, 200, 200, 1});
+}
+
 TEST_CASE("tensors never overlap and stay within one partition", "[core]") {
   for (uint32_t partitions : {1u, 2u, 4u, 64u, 4096u, Partitioning::kMaxPartitions}) {
     const auto m = MakeModelTables(MakeSpec("deepfm", partitions), 26, 13);
@@ -122,8 +168,14 @@ TEST_CASE("what cannot be built is refused by field", "[core]") {
   spec.mutable_model()->set_hidden(0, 4000000000u);
   REQUIRE_THAT(message(spec, 26, 13), Catch::Contains("spec.model.hidden[1]"));
   REQUIRE_THAT(message(MakeSpec("deepfm", 16), 0, 0), Catch::Contains("at least one field"));
+  REQUIRE_THAT(message(MakeSpec("wide_deep", 16), 0, 0), Catch::Contains("at least one field"));
+  REQUIRE_THAT(message(MakeSpec("dlrm", 16), 1, 0), Catch::Contains("at least two fields"));
+  REQUIRE_THAT(message(MakeSpec("dlrm", 16), 1024, 1), Catch::Contains("every pair of fields"));
+  spec = MakeSpec("dcn_v2", 16);
+  spec.mutable_model()->clear_hidden();
+  REQUIRE_THAT(message(spec, 3, 0), Catch::Contains("spec.model.hidden"));
   spec = MakeSpec("lr", 16);
-  spec.mutable_optimizer()->mutable_dense()->set_type("momentum");
+  spec.mutable_optimizer()->mutable_dense()->set_type("rmsprop");
   REQUIRE_THAT(message(spec, 1, 0), Catch::Contains("spec.optimizer.dense.type"));
 }
 

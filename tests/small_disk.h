@@ -1,17 +1,20 @@
 // A file system of a few pages, to run out of space on.
-#ifndef STRATA_TESTS_STORAGE_SMALL_DISK_H_
-#define STRATA_TESTS_STORAGE_SMALL_DISK_H_
+#ifndef STRATA_TESTS_SMALL_DISK_H_
+#define STRATA_TESTS_SMALL_DISK_H_
 
 #include <sys/mount.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
+#include <vector>
 
-namespace strata::storage {
+namespace strata {
 
 // A tmpfs mounted at `path` while this lives. Needs the right to mount; else mounted() is false and
 // reason() says why.
@@ -34,12 +37,21 @@ class SmallDisk {
   const std::string& reason() const { return reason_; }
   const std::string& path() const { return path_; }
 
+  // Takes all room that is left, until Free.
+  void Fill() {
+    std::ofstream out(path_ + "/filler", std::ios::binary);
+    const std::vector<char> block(4096, 'x');
+    while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+  }
+  void Free() { std::remove((path_ + "/filler").c_str()); }
+
  private:
   std::string path_;
   std::string reason_;
   bool mounted_ = false;
 };
 
-}  // namespace strata::storage
+}  // namespace strata
 
-#endif  // STRATA_TESTS_STORAGE_SMALL_DISK_H_
+#endif  // STRATA_TESTS_SMALL_DISK_H_

@@ -1,25 +1,26 @@
 // A folder of a test's own, removed with all it holds.
-#ifndef STRATA_TESTS_STORAGE_TEMP_FOLDER_H_
-#define STRATA_TESTS_STORAGE_TEMP_FOLDER_H_
+#ifndef STRATA_TESTS_TEMP_FOLDER_H_
+#define STRATA_TESTS_TEMP_FOLDER_H_
 
 #include <stdlib.h>
 
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <system_error>
 
-namespace strata::storage {
+namespace strata {
 
 class TempFolder {
  public:
   TempFolder() {
     const char* base = getenv("TEST_TMPDIR");
     path_ = std::string(base == nullptr ? "/tmp" : base) + "/strata-XXXXXX";
-    if (mkdtemp(path_.data()) == nullptr) path_.clear();
+    REQUIRE(mkdtemp(path_.data()) != nullptr);
   }
   ~TempFolder() {
     std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+    std::filesystem::remove_all(path_, ignored);
   }
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
@@ -30,6 +31,6 @@ class TempFolder {
   std::string path_;
 };
 
-}  // namespace strata::storage
+}  // namespace strata
 
-#endif  // STRATA_TESTS_STORAGE_TEMP_FOLDER_H_
+#endif  // STRATA_TESTS_TEMP_FOLDER_H_

@@ -1,0 +1,169 @@
+// Modes with copies of the lanes' own, inside one process (ALGORITHMS.md section 2).
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/core/job_spec.h"
+#include "proto/runtime/scheduler_client.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "tests/e2e/serial_sgd.h"
+#include "tests/e2e/small_job.h"
+#include "tools/cluster/embedded.h"
+#include "tools/cluster/embedded_cluster.h"
+#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/verify.h"
+
+namespace strata {
+namespace {
+
+ScratchFolder Folder() {
+  auto folder = ScratchFolder::Make("strata-test");
+  REQUIRE(folder.ok());
+  return *std::move(folder);
+}
+
+TrainingJob DownpourJob(const std::string& folder, uint32_t n_fetch, uint32_t n_push) {
+  TrainingJob job = testing::SmallJob(folder);
+  TrainingSpec& training = *job.mutable_spec()->mutable_training();
+  training.set_mode("downpour");
+  training.set_n_fetch(n_fetch);
+  training.set_n_push(n_push);
+  job.mutable_spec()->mutable_checkpoint()->set_directory(folder + "/checkpoints");
+  return job;
+}
+
+JobStatus Train(const TrainingJob& job, bool resume = false) {
+  EmbeddedOptions options;
+  options.job = job;
+  options.resume = resume;
+  const auto status = RunEmbedded(options);
+  INFO(status.status());
+  REQUIRE(status.ok());
+  for (const JobCondition& c : status->conditions()) {
+    UNSCOPED_INFO(c.reason() << ": " << c.message());
+  }
+  REQUIRE(status->state() == SUCCEEDED);
+  return *status;
+}
+
+TEST_CASE("downpour with one lane and n = 1 is serial SGD, bit for bit", "[e2e][downpour]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = DownpourJob(folder.path(), 1, 1);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_training()->set_lanes(1);
+  for (OptimizerConfig* o :
+       {spec.mutable_optimizer()->mutable_sparse(), spec.mutable_optimizer()->mutable_dense()}) {
+    o->set_type("sgd");
+    o->set_learning_rate(0.07f);
+  }
+  const JobStatus status = Train(job);
+  CHECK(status.step() == 76);  // 38 batches a pass, one push each
+  REQUIRE(ResolveJob(job).ok());
+  const testing::Weights expected = testing::SerialSgd(job);
+  const testing::Weights got = testing::CheckpointWeights(status.checkpoint());
+  REQUIRE(expected.size() > 100);
+  REQUIRE(got.size() == expected.size());
+  for (const auto& [place, row] : expected) {
+    INFO("table " << place.first << ", position " << place.second);
+    REQUIRE(got.contains(place));
+    REQUIRE(got.at(place) == row);
+  }
+}
+
+TEST_CASE("downpour trains every batch once with any n, and resumes", "[e2e][downpour]") {
+  for (const auto& [n_fetch, n_push] : {std::pair{1u, 1u}, {4u, 4u}, {5u, 2u}, {2u, 7u}}) {
+    INFO("nFetch " << n_fetch << ", nPush " << n_push);
+    const ScratchFolder folder = Folder();
+    TrainingJob job = DownpourJob(folder.path(), n_fetch, n_push);
+    JobSpec& spec = *job.mutable_spec();
+    spec.mutable_training()->set_epochs(3);
+    spec.mutable_replicas()->set_workers(2);
+    spec.mutable_replicas()->set_servers(2);
+    spec.mutable_checkpoint()->set_every_steps(10);
+    const JobStatus status = Train(job);
+    CHECK(status.step() == 3 * ((38 + n_push - 1) / n_push));
+    CHECK(status.total_steps() == status.step());
+    CHECK(status.examples() == 3 * 600);
+    CHECK(status.result().auc() > 0.55);
+    CHECK(status.lost_local_steps() == 0);
+    const auto verified = VerifyCheckpoint(status.checkpoint());
+    REQUIRE(verified.ok());
+    CHECK(verified->model_hash == status.model_hash());
+    CHECK(Train(job, true).result().auc() == status.result().auc());
+  }
+}
+
+TEST_CASE("easgd trains every batch once, and resumes", "[e2e][easgd]") {
+  for (const auto& [tau, optimizer] : {std::pair{1u, "sgd"}, {4u, "adagrad"}, {100u, "adam"}}) {
+    INFO("tau " << tau << ", " << optimizer);
+    const ScratchFolder folder = Folder();
+    TrainingJob job = DownpourJob(folder.path(), 1, 1);
+    JobSpec& spec = *job.mutable_spec();
+    spec.mutable_training()->set_mode("easgd");
+    spec.mutable_training()->clear_n_fetch();
+    spec.mutable_training()->clear_n_push();
+    spec.mutable_training()->set_tau(tau);
+    spec.mutable_training()->set_epochs(4);
+    spec.mutable_optimizer()->mutable_sparse()->set_type(optimizer);
+    spec.mutable_replicas()->set_workers(2);
+    spec.mutable_replicas()->set_servers(2);
+    spec.mutable_checkpoint()->set_every_steps(10);
+    const JobStatus status = Train(job);
+    CHECK(status.step() == 4 * ((38 + tau - 1) / tau));
+    CHECK(status.total_steps() == status.step());
+    CHECK(status.examples() == 4 * 600);
+    CHECK(status.lost_local_steps() == 0);
+    CHECK(status.result().auc() > 0.5);
+    const auto verified = VerifyCheckpoint(status.checkpoint());
+    REQUIRE(verified.ok());
+    CHECK(verified->model_hash == status.model_hash());
+    CHECK(Train(job, true).result().auc() == status.result().auc());
+  }
+}
+
+TEST_CASE("warm start: lane 0 works alone first", "[e2e][downpour]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = DownpourJob(folder.path(), 1, 2);
+  job.mutable_spec()->mutable_checkpoint()->clear_directory();
+  job.mutable_spec()->mutable_replicas()->set_workers(2);
+  TrainingSpec& training = *job.mutable_spec()->mutable_training();
+  training.set_epochs(40);  // a task each, of 38 batches in 19 pushes
+  constexpr uint64_t kWarm = 300;
+  training.set_warm_start_steps(kWarm);
+  EmbeddedClusterOptions options;
+  options.workers = 2;
+  options.directory = folder.path() + "/cluster";
+  const auto cluster = EmbeddedCluster::Start(options);
+  REQUIRE(cluster.ok());
+  SubmitRequest submit;
+  *submit.mutable_job() = job;
+  submit.set_request_id("test");
+  SchedulerClient& scheduler = (*cluster)->scheduler();
+  const auto id = scheduler.Submit(submit, absl::Seconds(10));
+  REQUIRE(id.ok());
+  JobRef ref;
+  ref.set_job(id->job());
+  uint64_t warm = 0;  // pushes before the worker of lanes 2 and 3 had done anything
+  while (true) {
+    const uint64_t others = (*cluster)->worker(1)->Counters().examples;
+    const auto status = scheduler.GetJob(ref, absl::Seconds(10));
+    REQUIRE(status.ok());
+    if (others == 0) warm = std::max(warm, status->step());
+    if (others > 0) REQUIRE(status->step() * 2 >= kWarm);
+    if (status->state() == SUCCEEDED) {
+      CHECK(status->step() == 40 * 19);
+      CHECK(others > 0);
+      break;
+    }
+    REQUIRE(status->state() != FAILED);
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  CHECK(warm < 40 * 19);
+}
+
+}  // namespace
+}  // namespace strata

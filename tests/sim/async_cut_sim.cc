@@ -1,0 +1,430 @@
+#include "tests/sim/async_cut_sim.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/runtime/executor.h"
+#include "server/deadline_timer.h"
+#include "server/request.h"
+#include "server/shard_runner.h"
+#include "storage/shard_file.h"
+#include "tests/server/shard_fixture.h"
+#include "tests/sim/memory_log.h"
+
+namespace strata::sim {
+namespace {
+
+using Window = std::pair<uint64_t, uint64_t>;  // task, window of it
+using server::CutNumber;
+
+constexpr uint64_t kPatience = 60000;
+constexpr uint64_t kFaultsUntil = 1500;  // events; then all behaves
+
+struct Shard {
+  MemoryLog log;
+  std::unique_ptr<ManualExecutor> executor;
+  std::unique_ptr<server::ShardRunner> runner;
+  uint64_t incarnation = 0;
+  PartitionRange range;
+  Position first, last;
+  CutNumber told = 0;
+};
+
+struct Lane {
+  uint64_t incarnation = 0;
+  uint64_t task = 0;  // ordinal, of the next window
+  uint64_t window = 0;
+  CutNumber wanted = 0;
+  CutNumber marked = 0;
+  server::LaneMark mark;
+  std::set<uint32_t> mark_missing;                                  // shards
+  std::map<Window, std::pair<CutNumber, std::set<uint32_t>>> open;  // and the shards missing
+  std::set<Window> done;                                            // acknowledged by all
+  std::set<Window> sent;                                            // by this incarnation
+  std::set<Window> of_the_dead;                                     // sent by earlier ones
+};
+
+struct Message {
+  enum Kind { kPush, kMark, kPushed, kMarked } kind;
+  uint32_t lane;
+  uint64_t lane_incarnation;
+  uint32_t shard;
+  uint64_t shard_incarnation;  // replies
+  Window window;
+  CutNumber cut;
+  server::LaneMark mark;
+};
+
+class Sim {
+ public:
+  explicit Sim(const AsyncCutOptions& options)
+      : o_(options), random_(options.seed), shards_(options.shards), lanes_(options.lanes) {
+    const auto ranges = server::Ranges(o_.shards);
+    const Partitioning partitioning(server::kPartitions);
+    for (uint32_t s = 0; s < o_.shards; ++s) {
+      shards_[s].range = ranges[s];
+      shards_[s].first = partitioning.First(ranges[s].first);
+      shards_[s].last = partitioning.Last(ranges[s].last);
+      StartShard(s);
+    }
+  }
+  ~Sim() {
+    for (Shard& shard : shards_) StopShard(shard);
+  }
+
+  AsyncCutResult Run() {
+    while (result_.error.empty() && !Done()) {
+      if (++result_.events > kPatience) {
+        Error("stuck");
+        break;
+      }
+      Faults();
+      Event();
+    }
+    return result_;
+  }
+
+ private:
+  bool Faulty() const { return result_.events < kFaultsUntil; }
+  bool Chance(uint32_t in_1000) { return Faulty() && random_() % 1000 < in_1000; }
+  void Error(std::string text) {
+    if (result_.error.empty()) result_.error = std::move(text);
+  }
+  uint64_t TaskOf(uint32_t lane, uint64_t ordinal) const { return ordinal * o_.lanes + lane; }
+  uint64_t AllWindows() const { return o_.lanes * o_.tasks_per_lane * o_.windows_per_task; }
+
+  // A row of its own on every shard, whose weight says how often the window was applied.
+  Position RowOf(const Shard& shard, const Window& w) const {
+    return Position(shard.first.value + 1 + w.first * o_.windows_per_task + w.second);
+  }
+  server::ShardUpdate UpdateOf(const Shard& shard, const Window& w) const {
+    server::LaneWork work;
+    work.examples = 1;
+    work.sums[0][RowOf(shard, w)] = {0, 0, 0, 0, 1};
+    return server::UpdateFor(work, shard.first, shard.last);
+  }
+
+  std::unique_ptr<server::Shard> Make(uint32_t s, storage::UpdateLog* log) const {
+    return server::MakeShard(
+        {.range = shards_[s].range, .id = s, .lanes = o_.lanes, .synchronous = false, .log = log});
+  }
+
+  void StartShard(uint32_t s) {
+    Shard& shard = shards_[s];
+    auto made = Make(s, &shard.log);
+    absl::Status replayed = shard.log.Replay(0, [&](const auto& r) { return made->Replay(r); });
+    if (!replayed.ok()) Error(std::string(replayed.message()));
+    ++shard.incarnation;
+    shard.told = 0;
+    shard.executor = std::make_unique<ManualExecutor>();
+    server::ShardRunner::Options options;
+    options.timer = &timer_;
+    options.committed = [] {};
+    options.cut_done = [this, s](CutNumber cut, const server::ShardCut& c) { CutDone(s, cut, c); };
+    shard.runner = std::make_unique<server::ShardRunner>(std::move(made), std::move(options));
+    shard.runner->SetExecutor(shard.executor.get());
+  }
+  static void StopShard(Shard& shard) {
+    shard.runner->SetExecutor(nullptr);
+    shard.executor.reset();
+    shard.runner.reset();
+  }
+
+  bool Done() const {
+    for (const Lane& lane : lanes_) {
+      if (lane.done.size() < o_.tasks_per_lane * o_.windows_per_task) return false;
+    }
+    // A last cut, which holds everything.
+    return complete_everything_;
+  }
+
+  // --- the coordinator: one cut at a time; a death gives it up for another
+  void Order() {
+    if (cut_ != 0) return;
+    cut_ = ++last_cut_;
+    done_.clear();
+    order_everything_ = true;
+    for (const Lane& lane : lanes_) {
+      order_everything_ &= lane.done.size() == o_.tasks_per_lane * o_.windows_per_task;
+    }
+  }
+  void Abort() {
+    if (cut_ == 0) return;
+    cut_ = 0;
+    ++result_.aborted;
+  }
+  std::string FolderOf(CutNumber cut) const {
+    return absl::StrCat(o_.folder, "/", o_.seed, "-", cut);
+  }
+
+  void CutDone(uint32_t s, CutNumber cut, const server::ShardCut& c) {
+    if (cut != cut_) return;
+    if (c.outcome != server::ShardCut::Outcome::kDone) {
+      // An aborted one's number never comes again, so nothing can refuse.
+      return Error(absl::StrCat("shard ", s, ", cut ", cut, ": ", c.message));
+    }
+    done_[s] = c;
+    if (done_.size() < o_.shards) return;
+    CheckCut();
+    ++result_.cuts;
+    complete_everything_ = order_everything_;
+    cut_ = 0;
+  }
+
+  // How often each window is in the rows that `read` visits.
+  using Counts = std::map<uint64_t, int>;  // by row's distance from the first
+  absl::Status Count(const Shard& shard, const std::string& path, Counts& counts) const {
+    auto reader = storage::ShardFileReader::Open(path);
+    if (!reader.ok()) return reader.status();
+    const size_t row_bytes = (*reader)->header().tables[0].row_bytes();
+    return (*reader)->ReadRows(
+        TableId(0), shard.range, [&](std::span<const Position> positions, const uint8_t* rows) {
+          for (size_t i = 0; i < positions.size(); ++i) {
+            float weight;
+            std::memcpy(&weight, rows + i * row_bytes + 4 * sizeof(float), sizeof weight);
+            counts[positions[i].value - shard.first.value - 1] =
+                static_cast<int>(std::lround(-weight / 0.1f));
+          }
+          return absl::OkStatus();
+        });
+  }
+
+  bool BeforeMark(const Window& w, const server::LaneMark& mark) const {
+    return w.first < mark.task.value || (w.first == mark.task.value && w.second < mark.next_window);
+  }
+
+  void CheckCut() {
+    for (uint32_t s = 0; s < o_.shards; ++s) {
+      const server::ShardCut& cut = done_[s];
+      Counts counts;
+      const std::string path = absl::StrCat(FolderOf(cut_), "/", cut.file);
+      if (absl::Status status = Count(shards_[s], path, counts); !status.ok()) {
+        return Error(std::string(status.message()));
+      }
+      for (uint32_t l = 0; l < o_.lanes; ++l) {
+        if (cut.marks != done_[0].marks) return Error("shards have other marks of one cut");
+        for (uint64_t t = 0; t < o_.tasks_per_lane; ++t) {
+          for (uint64_t w = 0; w < o_.windows_per_task; ++w) {
+            CheckWindow(s, l, {TaskOf(l, t), w}, counts);
+          }
+        }
+      }
+      Resume(s, path);
+    }
+  }
+
+  void CheckWindow(uint32_t s, uint32_t l, const Window& w, Counts& counts) {
+    const int times = counts[w.first * o_.windows_per_task + w.second];
+    const bool before = BeforeMark(w, done_[s].marks.at(l));
+    // What a lane's host sent before it died is repeated by the next one, and dropped then.
+    const bool allowed = before || lanes_[l].of_the_dead.contains(w);
+    if (times > (allowed ? 1 : 0) || times < (before ? 1 : 0)) {
+      Error(absl::StrCat("cut ", cut_, ", shard ", s, ", lane ", l, ": window ", w.second,
+                         " of task ", w.first, before ? ", before" : ", after",
+                         " the mark, is in it ", times, " times"));
+    }
+  }
+
+  // A job that goes on from the cut.
+  void Resume(uint32_t s, const std::string& path) {
+    auto shard = Make(s, nullptr);
+    auto reader = storage::ShardFileReader::Open(path);
+    if (!reader.ok() || !shard->Restore(**reader, Step(0)).ok()) return Error("not restored");
+    for (uint32_t l = 0; l < o_.lanes; ++l) {
+      for (uint64_t t = 0; t < o_.tasks_per_lane; ++t) {
+        for (uint64_t w = 0; w < o_.windows_per_task; ++w) {
+          const Window window{TaskOf(l, t), w};
+          float row[5];
+          if (!BeforeMark(window, done_[s].marks.at(l)) &&
+              !shard->ApplyWindow(TaskId(window.first), w, LaneId(l), UpdateOf(shards_[s], window))
+                   .ok()) {
+            return Error("a window after the mark is refused");
+          }
+          const std::vector<Position> at = {RowOf(shards_[s], window)};
+          if (!shard->Read(TableId(0), at, row).ok() || std::lround(-row[4] / 0.1f) != 1) {
+            return Error(absl::StrCat("resumed from cut ", cut_, ", shard ", s, " has window ", w,
+                                      " of task ", window.first, " ", -row[4] / 0.1f, " times"));
+          }
+        }
+      }
+    }
+  }
+
+  // --- faults
+  void Faults() {
+    if (result_.kills >= o_.max_kills) return;
+    if (Chance(o_.kill_shard)) {
+      const auto s = static_cast<uint32_t>(random_() % o_.shards);
+      StopShard(shards_[s]);
+      StartShard(s);
+      Abort();
+      ++result_.kills;
+    }
+    if (Chance(o_.kill_lane)) {
+      const auto l = static_cast<uint32_t>(random_() % o_.lanes);
+      Lane& lane = lanes_[l];
+      ++lane.incarnation;
+      lane.of_the_dead.insert(lane.sent.begin(), lane.sent.end());
+      lane.sent.clear();
+      lane.open.clear();
+      lane.wanted = lane.marked = 0;
+      lane.mark_missing.clear();
+      // The next host begins with the first task that is not done.
+      lane.task = 0;
+      while (lane.task < o_.tasks_per_lane && TaskDone(l, lane.task)) ++lane.task;
+      lane.window = 0;
+      std::erase_if(lane.done, [&](const Window& w) { return w.first >= TaskOf(l, lane.task); });
+      Abort();
+      ++result_.kills;
+    }
+  }
+  bool TaskDone(uint32_t l, uint64_t ordinal) const {
+    for (uint64_t w = 0; w < o_.windows_per_task; ++w) {
+      if (!lanes_[l].done.contains({TaskOf(l, ordinal), w})) return false;
+    }
+    return true;
+  }
+
+  // --- events
+  void Event() {
+    const uint64_t what = random_() % 16;
+    const auto l = static_cast<uint32_t>(random_() % o_.lanes);
+    const auto s = static_cast<uint32_t>(random_() % o_.shards);
+    if (what < 8) return Deliver();
+    if (what < 12) return Work(l);
+    if (what == 12) return Resend(l);
+    if (what == 13) {  // the lane hears of the cut
+      if (cut_ > lanes_[l].wanted) lanes_[l].wanted = cut_;
+      return;
+    }
+    if (what == 14) return TellShard(s);
+    if (random_() % 8 == 0) Order();
+  }
+
+  void TellShard(uint32_t s) {
+    Shard& shard = shards_[s];
+    if (shard.told == cut_) return;
+    shard.told = cut_;
+    std::vector<server::CutOrder> orders;
+    if (cut_ != 0) orders.push_back({cut_, Step(0), FolderOf(cut_)});
+    shard.runner->SetCuts(orders);
+    shard.executor->RunAll();
+  }
+
+  void Work(uint32_t l) {
+    Lane& lane = lanes_[l];
+    if (lane.wanted > lane.marked) {
+      if (!lane.open.empty()) return;  // first everything sent is acknowledged
+      lane.marked = lane.wanted;
+      lane.mark = {TaskId(TaskOf(l, lane.task)), lane.window};
+      for (uint32_t s = 0; s < o_.shards; ++s) lane.mark_missing.insert(s);
+      return Resend(l);
+    }
+    if (lane.task == o_.tasks_per_lane || lane.open.size() >= o_.pipeline) return;
+    const Window window{TaskOf(l, lane.task), lane.window};
+    if (++lane.window == o_.windows_per_task) {
+      lane.window = 0;
+      ++lane.task;
+    }
+    lane.sent.insert(window);
+    auto& [cut, missing] = lane.open[window];
+    cut = lane.marked;
+    for (uint32_t s = 0; s < o_.shards; ++s) {
+      missing.insert(s);
+      Send({Message::kPush, l, lane.incarnation, s, 0, window, cut, {}});
+    }
+  }
+
+  void Resend(uint32_t l) {
+    const Lane& lane = lanes_[l];
+    for (const uint32_t s : lane.mark_missing) {
+      Send({Message::kMark, l, lane.incarnation, s, 0, {}, lane.marked, lane.mark});
+    }
+    for (const auto& [window, open] : lane.open) {
+      for (const uint32_t s : open.second) {
+        Send({Message::kPush, l, lane.incarnation, s, 0, window, open.first, {}});
+      }
+    }
+  }
+
+  // --- network
+  void Send(Message m) {
+    if (network_.size() < 400) network_.push_back(std::move(m));
+  }
+  void Deliver() {
+    if (network_.empty()) return;
+    const size_t at = random_() % network_.size();
+    const Message m = network_[at];
+    if (!Chance(o_.duplicate)) network_.erase(network_.begin() + static_cast<std::ptrdiff_t>(at));
+    if (Chance(o_.drop)) return;
+    // Sessions fence the dead: nothing of an earlier host is taken, nor told to a later one.
+    if (m.lane_incarnation != lanes_[m.lane].incarnation) return;
+    if (m.kind == Message::kPush || m.kind == Message::kMark) return Request(m);
+    if (m.shard_incarnation != shards_[m.shard].incarnation && m.kind == Message::kMarked) return;
+    Lane& lane = lanes_[m.lane];
+    if (m.kind == Message::kMarked) {
+      if (m.cut == lane.marked) lane.mark_missing.erase(m.shard);
+      return;
+    }
+    const auto it = lane.open.find(m.window);
+    if (it == lane.open.end()) return;
+    it->second.second.erase(m.shard);
+    if (!it->second.second.empty()) return;
+    lane.done.insert(m.window);
+    lane.open.erase(it);
+  }
+
+  void Request(const Message& m) {
+    Shard& shard = shards_[m.shard];
+    Message answer = m;
+    answer.kind = m.kind == Message::kPush ? Message::kPushed : Message::kMarked;
+    answer.shard_incarnation = shard.incarnation;
+    const auto reply = [this, answer](const absl::StatusOr<Buffer>& reply) {
+      if (reply.ok()) Send(answer);
+    };
+    if (m.kind == Message::kMark) {
+      shard.runner->Mark(std::make_shared<server::MarkCall>(wire::ServerState{}, 1, reply), m.lane,
+                         m.cut, m.mark);
+    } else {
+      result_.ahead += cut_ != 0 && m.cut == cut_ && !done_.contains(m.shard);
+      wire::PushFields fields;
+      fields.task = TaskId(m.window.first);
+      fields.window = m.window.second;
+      fields.cut = m.cut;
+      fields.lane = LaneId(m.lane);
+      server::PushPart part;
+      part.updates.push_back(UpdateOf(shard, m.window));
+      shard.runner->Push(std::make_shared<server::PushCall>(wire::ServerState{}, fields, 1, reply),
+                         std::move(part));
+    }
+    shard.executor->RunAll();
+  }
+
+  const AsyncCutOptions o_;
+  std::mt19937_64 random_;
+  server::ManualTimer timer_;
+  std::vector<Shard> shards_;
+  std::vector<Lane> lanes_;
+  std::vector<Message> network_;
+  CutNumber cut_ = 0;  // being taken; 0: none
+  CutNumber last_cut_ = 0;
+  bool order_everything_ = false;
+  bool complete_everything_ = false;
+  std::map<uint32_t, server::ShardCut> done_;
+  AsyncCutResult result_;
+};
+
+}  // namespace
+
+AsyncCutResult RunAsyncCuts(const AsyncCutOptions& options) { return Sim(options).Run(); }
+
+}  // namespace strata::sim

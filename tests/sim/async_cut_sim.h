@@ -1,0 +1,45 @@
+// Asynchronous checkpoints in one thread: the shards' runners with their barriers, window ledgers
+// and logs as they run in servers, against lanes that push windows and mark cuts over a network
+// that drops, delays, duplicates and reorders, with shards and lanes that die. A run is a function
+// of its options.
+#ifndef STRATA_TESTS_SIM_ASYNC_CUT_SIM_H_
+#define STRATA_TESTS_SIM_ASYNC_CUT_SIM_H_
+
+#include <cstdint>
+#include <string>
+
+namespace strata::sim {
+
+struct AsyncCutOptions {
+  uint64_t seed = 0;
+  uint32_t shards = 2;
+  uint32_t lanes = 3;
+  uint64_t tasks_per_lane = 3;
+  uint64_t windows_per_task = 3;
+  uint64_t pipeline = 2;  // windows of a lane that are not acknowledged yet
+  // Chances in 1000 per event.
+  uint32_t drop = 0;
+  uint32_t duplicate = 0;
+  uint32_t kill_shard = 0;
+  uint32_t kill_lane = 0;
+  uint32_t max_kills = 0;
+  std::string folder;  // scratch, for checkpoints
+};
+
+struct AsyncCutResult {
+  std::string error;  // empty: every promise held
+  uint64_t events = 0;
+  uint64_t cuts = 0;     // complete
+  uint64_t aborted = 0;  // cuts
+  uint64_t kills = 0;
+  uint64_t ahead = 0;  // pushes of the next cut that came to a shard before its cut was complete
+};
+
+// Promises checked. Of every complete cut, on every shard: each window before its lane's mark is in
+// it exactly once, and none that the lane pushed after it. Shards restored from the cut and given
+// every window after the marks hold each window exactly once. All windows take effect in the end.
+AsyncCutResult RunAsyncCuts(const AsyncCutOptions& options);
+
+}  // namespace strata::sim
+
+#endif  // STRATA_TESTS_SIM_ASYNC_CUT_SIM_H_

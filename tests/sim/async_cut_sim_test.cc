@@ -1,0 +1,87 @@
+// Promise P5 for asynchronous jobs, and P2: a checkpoint's cut holds each window before it exactly
+// once on every shard, and nothing after it, whatever the network and the processes do.
+#include "tests/sim/async_cut_sim.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "tests/skip.h"
+#include "tests/temp_folder.h"
+
+namespace strata::sim {
+namespace {
+
+// Checkpoints are fsynced thousands of times: in memory where the machine has such a folder.
+class Scratch {
+ public:
+  Scratch() : path_("/dev/shm/strata-async-cut-" + std::to_string(getpid())) {
+    std::error_code error;
+    std::filesystem::create_directory(path_, error);
+    if (error) path_ = fallback_.path();
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  TempFolder fallback_;
+  std::string path_;
+};
+
+AsyncCutOptions Shape(uint64_t seed, const std::string& folder) {
+  AsyncCutOptions o;
+  o.seed = seed;
+  o.shards = 1 + static_cast<uint32_t>(seed % 3);
+  o.lanes = 1 + static_cast<uint32_t>(seed / 3 % 3);
+  o.pipeline = 1 + seed / 9 % 3;
+  o.folder = folder;
+  return o;
+}
+
+TEST_CASE("cuts of a network that delays and reorders", "[sim][async]") {
+  const Scratch scratch;
+  uint64_t cuts = 0, ahead = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const AsyncCutResult r = RunAsyncCuts(Shape(seed, scratch.path()));
+    INFO("seed " << seed << " after " << r.events << " events");
+    REQUIRE(r.error == "");
+    cuts += r.cuts;
+    ahead += r.ahead;
+  }
+  CHECK(cuts > 300);
+  CHECK(ahead > 300);
+}
+
+void Survive(uint64_t first, uint64_t seeds) {
+  const Scratch scratch;
+  uint64_t kills = 0, aborted = 0, cuts = 0;
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
+    AsyncCutOptions o = Shape(seed, scratch.path());
+    o.drop = 60;
+    o.duplicate = 60;
+    o.kill_shard = 8;
+    o.kill_lane = 8;
+    o.max_kills = 6;
+    const AsyncCutResult r = RunAsyncCuts(o);
+    INFO("seed " << seed << " after " << r.events << " events, " << r.kills << " kills");
+    REQUIRE(r.error == "");
+    kills += r.kills;
+    aborted += r.aborted;
+    cuts += r.cuts;
+  }
+  CHECK(kills > seeds * 3);
+  CHECK(aborted > seeds / 2);
+  CHECK(cuts > seeds);
+}
+
+TEST_CASE("cuts with messages lost and repeated, and shards and lanes killed", "[sim][async]") {
+  Survive(1000, LongRun() ? 20000 : 400);
+}
+
+}  // namespace
+}  // namespace strata::sim

@@ -1,0 +1,72 @@
+// What `strata estimate` says, against what a job that really runs takes.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/temp_folder.h"
+
+namespace {
+
+const std::string& Folder() {
+  static const strata::TempFolder folder;
+  return folder.path();
+}
+
+// Runs strata in the folder; returns the most that it had resident, in bytes.
+double Run(const std::string& arguments) {
+  const std::string program = std::string(std::getenv("TEST_SRCDIR")) + "/strata/tools/cli/strata";
+  const std::string command =
+      "cd '" + Folder() + "' && exec '" + program + "' " + arguments + " >out 2>err";
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  struct rusage usage {};
+  REQUIRE(wait4(child, &status, 0, &usage) == child);
+  INFO(arguments);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE(WEXITSTATUS(status) == 0);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+std::string Output() {
+  std::ifstream in(Folder() + "/out");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_CASE("an embedded job takes what was estimated, to 15 percent", "[estimate]") {
+  Run("generate criteo --rows 100000 --vocab 3000000 --zipf 0.6 --output t.tsv");
+  std::ofstream(Folder() + "/job.yaml")
+      << "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\nspec:\n"
+         "  data: {format: criteo, train: [t.tsv]}\n  model: {type: fm}\n"
+         "  training: {lanes: 4}\n  storage: {shardsPerServer: 4}\n";
+  for (const std::string change :
+       {"", " --set spec.training.batchSize=2048", " --set spec.replicas.servers=2"}) {
+    Run("estimate -f job.yaml --json" + change);
+    const auto estimate = nlohmann::json::parse(Output());
+    const double measured = Run("train -f job.yaml --json" + change);
+    const double told = estimate["oneProcessBytes"].get<double>();
+    INFO("job" << change << ": estimated " << told / 1048576 << " MiB, measured "
+               << measured / 1048576);
+    CHECK(told > measured * .85);
+    CHECK(told < measured * 1.15);
+  }
+}
+
+TEST_CASE("rows that are expected can be given", "[estimate]") {
+  Run("estimate -f job.yaml --json --rows 100000000");
+  const auto estimate = nlohmann::json::parse(Output());
+  CHECK(estimate["rows"] == 100000000);
+  CHECK(estimate["oneProcessBytes"].get<double>() > 1.4e10);
+}
+
+}  // namespace

@@ -1,0 +1,137 @@
+#include "tools/cli/estimate.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "proto/core/job_spec.h"
+#include "proto/core/memory_part.h"
+#include "proto/strata/job.pb.h"
+#include "tools/cli/distinct_counter.h"
+
+namespace strata {
+namespace {
+
+JobSpec Spec() {
+  TrainingJob job;
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("j");
+  job.mutable_spec()->mutable_data()->set_format("criteo");
+  job.mutable_spec()->mutable_data()->add_train("t");
+  job.mutable_spec()->mutable_model()->set_type("fm");
+  job.mutable_spec()->mutable_storage()->set_shards_per_server(4);
+  REQUIRE(ResolveJob(job).ok());
+  return job.spec();
+}
+
+DataMeasure Data() {
+  return {.lines = 1000000,
+          .line_bytes = 240,
+          .fields = 26,
+          .numeric = 13,
+          .features_per_example = 26,
+          .distinct_keys = 5000000,
+          .keys_per_batch = 9000,
+          .keys_per_push = 60000,
+          .keys_per_step = 60000};
+}
+
+ProcessEstimate Of(const JobEstimate& estimate, const std::string& role) {
+  for (const ProcessEstimate& p : estimate.processes) {
+    if (p.role == role) return p;
+  }
+  FAIL("no process " << role);
+  return estimate.processes[0];
+}
+
+JobEstimate Estimate(const JobSpec& spec, uint64_t rows = 0) {
+  auto estimate = EstimateJob(spec, Data(), rows, 8);
+  REQUIRE(estimate.ok());
+  return *estimate;
+}
+
+TEST_CASE("distinct keys are counted to two percent", "[estimate]") {
+  for (uint64_t n : {0u, 1u, 100u, 30000u, 45000u, 1000000u}) {
+    DistinctCounter counter;
+    for (uint64_t repeat = 0; repeat < 2; ++repeat) {
+      for (uint64_t key = 0; key < n; ++key) counter.Add(key * 977);
+    }
+    INFO(n);
+    CHECK(std::abs(static_cast<double>(counter.Count()) - static_cast<double>(n)) <=
+          .02 * static_cast<double>(n));
+  }
+}
+
+TEST_CASE("rows cost what a row is long, and are shared by the servers", "[estimate]") {
+  JobSpec spec = Spec();
+  const auto rows_of = [&](uint64_t rows) {
+    return Of(Estimate(spec, rows), "server").parts[0].bytes;
+  };
+  // fm: 17 weights, 17 of adagrad's state, 8 of metadata, 8 of the position, 6.67 to 10 of index.
+  const double per_row = static_cast<double>(rows_of(10000000) - rows_of(5000000)) / 5e6;
+  CHECK(per_row > 4 * 34 + 16 + 6.66);
+  CHECK(per_row < 4 * 34 + 16 + 10.01);
+  const uint64_t one = rows_of(8000000);
+  spec.mutable_replicas()->set_servers(2);
+  CHECK(std::abs(static_cast<double>(rows_of(8000000)) / static_cast<double>(one) - .5) < .01);
+}
+
+TEST_CASE("a limit bounds the rows and adds the tier's own memory", "[estimate]") {
+  JobSpec spec = Spec();
+  spec.mutable_storage()->set_dram_bytes_per_server("64MiB");
+  const ProcessEstimate limited = Of(Estimate(spec), "server");
+  CHECK(limited.parts[0].bytes == 64u << 20);
+  CHECK(limited.parts[1].name == "SSD tier: memtables");
+  CHECK(limited.parts[1].bytes == 48u << 20);
+  // Not where all rows fit.
+  const ProcessEstimate small = Of(Estimate(spec, 1000), "server");
+  CHECK_FALSE(absl::StrContains(small.parts[1].name, "SSD tier"));
+  CHECK(small.parts[0].bytes < 64u << 20);
+}
+
+TEST_CASE("lanes and depth cost a worker memory", "[estimate]") {
+  JobSpec spec = Spec();
+  const uint64_t before = TotalBytes(Of(Estimate(spec), "worker").parts);
+  spec.mutable_training()->set_pipeline_depth(16);
+  const uint64_t deep = TotalBytes(Of(Estimate(spec), "worker").parts);
+  CHECK(deep > before);
+  spec.mutable_replicas()->set_workers(4);
+  CHECK(TotalBytes(Of(Estimate(spec), "worker").parts) < deep);
+  CHECK(Of(Estimate(spec), "worker").count == 4);
+}
+
+TEST_CASE("the least limit is named, and what dominates", "[estimate]") {
+  const JobEstimate estimate = Estimate(Spec());
+  CHECK(estimate.least_dram_bytes > 0);
+  const std::string text = EstimateText(estimate);
+  CHECK(absl::StrContains(text, "Most of it: server, rows and index, table features"));
+  CHECK(absl::StrContains(text, "Least spec.storage.dramBytesPerServer: " +
+                                    std::to_string(estimate.least_dram_bytes) + "."));
+  const auto json = nlohmann::json::parse(EstimateJson(estimate));
+  CHECK(json["rows"] == 5000000);
+  CHECK(json["processes"].size() == 3);
+  CHECK(json["dominates"]["role"] == "server");
+  uint64_t sum = 0;
+  for (const auto& process : json["processes"]) {
+    uint64_t parts = 0;
+    for (const auto& part : process["parts"]) parts += part["bytes"].get<uint64_t>();
+    CHECK(parts == process["bytes"]);
+    sum += parts * process["count"].get<uint64_t>();
+  }
+  CHECK(json["clusterBytes"] == sum);
+  CHECK(json["oneProcessBytes"] < sum);
+}
+
+TEST_CASE("asynchronous servers hold no steps", "[estimate]") {
+  JobSpec spec = Spec();
+  spec.mutable_training()->set_mode("async");
+  for (const MemoryPart& part : Of(Estimate(spec), "server").parts) {
+    CHECK_FALSE(absl::StrContains(part.name, "pre-images"));
+  }
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,100 @@
+// Losses and gradients of every model. The reference in double is checked against finite
+// differences of its own loss, and the models, which compute in float, against the reference.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "ops/parallel.h"
+#include "tests/worker/models/problem.h"
+#include "tests/worker/models/reference.h"
+#include "worker/models/models.h"
+
+namespace strata {
+namespace {
+
+using testing::Fields;
+using testing::Gradients;
+using testing::Problem;
+using testing::Reference;
+using testing::RelativeError;
+using testing::Shape;
+using testing::StepResult;
+
+// Of finite differences with steps of 1e-6: about 1e-16 x loss / step, and the step squared.
+constexpr double kDifferences = 1e-6;
+// Of float sums of some hundred terms.
+constexpr double kFloat = 1e-5;
+
+std::vector<Shape> Shapes() {
+  std::vector<Shape> shapes = {
+      {"lr", 4, 3, 0, {}, 37, 11, true},
+      {"lr", 4, 0, 0, {}, 90, 30, false},
+      {"fm", 4, 3, 5, {}, 37, 11, true},
+      {"fm", 5, 0, 16, {}, 60, 9, false},
+      {"fm", 3, 2, 21, {}, 40, 12, false},
+      {"wide_deep", 4, 3, 5, {7, 6}, 37, 11, true},
+      {"wide_deep", 5, 0, 16, {9}, 60, 9, false},
+      {"deepfm", 4, 3, 5, {7, 6}, 37, 11, true},
+      {"deepfm", 5, 2, 16, {9}, 60, 9, false},
+      {"deepfm", 3, 0, 4, {}, 33, 8, true},
+      {"deepfm", 3, 1, 1, {33, 17, 2}, 29, 7, true},
+      {"dcn_v2", 4, 3, 5, {7, 6}, 37, 11, true, Fields::kOrdinal, {}, 2, 0},
+      {"dcn_v2", 5, 0, 4, {9}, 60, 9, false, Fields::kOrdinal, {}, 3, 2},
+      {"dcn_v2", 2, 1, 17, {5}, 30, 8, true, Fields::kOrdinal, {}, 1, 40},
+      {"dlrm", 4, 3, 5, {7, 6}, 37, 11, true, Fields::kOrdinal, {6, 4}},
+      {"dlrm", 5, 0, 16, {9}, 60, 9, false},
+      {"dlrm", 17, 2, 3, {}, 25, 20, true},
+      {"dlrm", 0, 3, 4, {5}, 20, 1, false, Fields::kOrdinal, {6}}};
+  const size_t ordinal = shapes.size();
+  for (size_t s = 0; s < ordinal; ++s) {
+    for (Fields named : {Fields::kSingle, Fields::kMulti}) {
+      if (shapes[s].fields == 0) continue;
+      if (s % 2 == (named == Fields::kSingle ? 0 : 1) && shapes[s].fields > 3) continue;
+      shapes.push_back(shapes[s]);
+      shapes.back().named = named;
+    }
+  }
+  return shapes;
+}
+
+TEST_CASE("the reference's gradients are those of finite differences", "[models]") {
+  const std::vector<Shape> shapes = Shapes();
+  for (size_t s = 0; s < shapes.size(); ++s) {
+    const Problem p(shapes[s], s + 1);
+    Reference reference(p);
+    const Gradients tape = reference.ByTape(), differences = reference.ByDifferences();
+    INFO(Describe(shapes[s]) << ", shape " << s);
+    CHECK(RelativeError(tape.rows, differences.rows) <= kDifferences);
+    for (size_t t = 0; t < p.tensors.size(); ++t) {
+      INFO(p.tables.tensor_names[t]);
+      CHECK(RelativeError(tape.tensors[t], differences.tensors[t]) <= kDifferences);
+    }
+  }
+}
+
+TEST_CASE("losses and gradients are those of the equations", "[models]") {
+  const auto parallel = ops::MakeParallel(2);
+  const std::vector<Shape> shapes = Shapes();
+  for (size_t s = 0; s < shapes.size(); ++s) {
+    INFO(Describe(shapes[s]) << ", shape " << s);
+    const Problem p(shapes[s], s + 1);
+    const auto model = MakeModel(p.tables);
+    REQUIRE(model.ok());
+    const StepResult got = Run(p, **model, parallel.get());
+    const Reference reference(p);
+    REQUIRE(got.loss == Approx(reference.Loss()).epsilon(1e-6));
+    for (uint32_t i = 0; i < p.batch.size; ++i) {
+      REQUIRE(got.predictions[i] == Approx(1 / (1 + std::exp(-reference.Logit(i)))).epsilon(5e-5));
+    }
+    const Gradients expected = reference.ByTape();
+    CHECK(RelativeError(got.rows, expected.rows) <= kFloat);
+    for (size_t t = 0; t < p.tensors.size(); ++t) {
+      INFO(p.tables.tensor_names[t]);
+      CHECK(RelativeError(got.tensors[t], expected.tensors[t]) <= kFloat);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace strata

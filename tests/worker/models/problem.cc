@@ -1,0 +1,143 @@
+#include "tests/worker/models/problem.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "proto/strata/job.pb.h"
+
+namespace strata::testing {
+namespace {
+
+ModelTables Tables(const Shape& shape) {
+  JobSpec spec;
+  ModelSpec& model = *spec.mutable_model();
+  model.set_type(shape.type);
+  model.set_embedding_dim(shape.dim);
+  for (uint32_t h : shape.hidden) model.add_hidden(h);
+  for (uint32_t h : shape.bottom_hidden) model.add_bottom_hidden(h);
+  model.set_cross_layers(shape.cross_layers);
+  model.set_cross_rank(shape.cross_rank);
+  spec.mutable_optimizer()->mutable_sparse()->set_type("sgd");
+  spec.mutable_optimizer()->mutable_dense()->set_type("sgd");
+  spec.mutable_storage()->set_partitions(16);
+  const auto tables = MakeModelTables(spec, shape.fields, shape.numeric);
+  REQUIRE(tables.ok());
+  return *tables;
+}
+
+// How many features example i has in field f.
+uint32_t CountOf(const Shape& shape, uint32_t i, uint32_t f, Random& random) {
+  if (i == 2) return 0;  // one example has none
+  if (shape.named == Fields::kSingle) return random.Below(4) == 0 ? 0 : 1;
+  return f == 0 && i % 6 == 1 ? 40 : random.Below(5);
+}
+
+void FillFeatures(const Shape& shape, uint32_t i, Random& random, Batch& batch) {
+  const auto add = [&] {
+    // One key in four is the same, so that it occurs in several chunks of a sum.
+    batch.keys.push_back(random.Below(4) == 0 ? 0 : random.Below(shape.unique));
+    if (shape.values) batch.values.push_back(random.Uniform(2.0f));
+  };
+  if (shape.named != Fields::kOrdinal) {
+    for (uint32_t f = 0; f < shape.fields; ++f) {
+      for (uint32_t n = CountOf(shape, i, f, random); n > 0; --n) {
+        batch.fields.push_back(f);
+        add();
+      }
+    }
+    return;
+  }
+  // Some examples lack fields, one has none, some have more than the model knows.
+  uint32_t count = shape.fields;
+  if (i % 5 == 1) count = random.Below(shape.fields + 1);
+  if (i % 7 == 3) count += 2;
+  if (i == 2) count = 0;
+  for (uint32_t f = 0; f < count; ++f) add();
+}
+
+std::vector<const float*> TensorPointers(const Problem& p) {
+  std::vector<const float*> out;
+  for (const auto& t : p.tensors) out.push_back(t.data());
+  return out;
+}
+
+}  // namespace
+
+std::string Describe(const Shape& s) {
+  return s.type + " fields " + std::to_string(s.fields) + " numeric " + std::to_string(s.numeric) +
+         " dim " + std::to_string(s.dim) + " named " + std::to_string(static_cast<int>(s.named));
+}
+
+Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)) {
+  Random random(seed);
+  batch.Clear();
+  batch.size = shape.batch;
+  batch.numeric = shape.numeric;
+  for (uint32_t i = 0; i < shape.batch; ++i) {
+    batch.labels.push_back(static_cast<float>(random.Below(2)));
+    for (uint32_t j = 0; j < shape.numeric; ++j) batch.dense.push_back(random.Uniform(1.5f));
+    FillFeatures(shape, i, random, batch);
+    batch.offsets.push_back(static_cast<uint32_t>(batch.keys.size()));
+  }
+  Route(shape.unique);
+  for (size_t i = 0; i < size_t{shape.unique} * tables.row_dim(); ++i) {
+    rows.push_back(random.Uniform(0.7f));
+  }
+  for (size_t t = 0; t < tables.tensor_count(); ++t) {
+    tensors.emplace_back();
+    for (size_t i = 0; i < tables.tensor(t).elements; ++i) {
+      tensors.back().push_back(random.Uniform(0.5f));
+    }
+  }
+}
+
+void Problem::Route(uint32_t unique) {
+  routed = {};
+  std::vector<std::vector<uint32_t>> places(unique);
+  for (uint32_t f = 0; f < batch.keys.size(); ++f) {
+    places[batch.keys[f]].push_back(f);
+    routed.unique_of.push_back(static_cast<uint32_t>(batch.keys[f]));
+  }
+  routed.first.push_back(0);
+  for (uint32_t u = 0; u < unique; ++u) {
+    routed.keys.push_back(u);
+    routed.positions.push_back(u);
+    routed.occurrences.insert(routed.occurrences.end(), places[u].begin(), places[u].end());
+    routed.first.push_back(static_cast<uint32_t>(routed.occurrences.size()));
+  }
+}
+
+StepResult Run(const Problem& p, Model& model, ops::Parallel* parallel) {
+  StepResult r;
+  r.predictions.assign(p.batch.size, NAN);
+  r.rows.assign(p.rows.size(), NAN);  // the model must not rely on cleared memory
+  std::vector<float*> out;
+  for (const auto& t : p.tensors) r.tensors.emplace_back(t.size(), NAN);
+  for (auto& t : r.tensors) out.push_back(t.data());
+  const std::vector<const float*> tensors = TensorPointers(p);
+  r.loss = model.TrainStep({&p.batch, &p.routed, p.rows.data(), tensors}, {r.rows.data(), out},
+                           r.predictions.data(), parallel);
+  return r;
+}
+
+std::vector<float> RunPredict(const Problem& p, Model& model, ops::Parallel* parallel) {
+  std::vector<float> predictions(p.batch.size, NAN);
+  const std::vector<const float*> tensors = TensorPointers(p);
+  model.Predict({&p.batch, &p.routed, p.rows.data(), tensors}, predictions.data(), parallel);
+  return predictions;
+}
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+bool SameBits(const StepResult& a, const StepResult& b) {
+  bool same = std::memcmp(&a.loss, &b.loss, sizeof(double)) == 0 &&
+              SameBits(a.predictions, b.predictions) && SameBits(a.rows, b.rows) &&
+              a.tensors.size() == b.tensors.size();
+  for (size_t t = 0; same && t < a.tensors.size(); ++t) same = SameBits(a.tensors[t], b.tensors[t]);
+  return same;
+}
+
+}  // namespace strata::testing

@@ -1,0 +1,80 @@
+// Random models and batches for them.
+#ifndef STRATA_TESTS_WORKER_MODELS_PROBLEM_H_
+#define STRATA_TESTS_WORKER_MODELS_PROBLEM_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/parallel.h"
+#include "proto/core/model_tables.h"
+#include "worker/batch.h"
+#include "worker/model.h"
+
+namespace strata::testing {
+
+// What a batch's features tell of their fields.
+enum class Fields {
+  kOrdinal,  // nothing: fields by ordinal; some examples have fewer or more features than fields
+  kSingle,   // fields named, at most one feature each, some missing
+  kMulti,    // fields named, none to four features each
+};
+
+struct Shape {
+  std::string type;
+  uint32_t fields = 0, numeric = 0, dim = 0;
+  std::vector<uint32_t> hidden;
+  uint32_t batch = 0, unique = 0;
+  bool values = false;  // random, or all 1
+  Fields named = Fields::kOrdinal;
+  std::vector<uint32_t> bottom_hidden = {};   // dlrm
+  uint32_t cross_layers = 0, cross_rank = 0;  // dcn_v2
+};
+
+std::string Describe(const Shape& shape);
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : x_(seed * 2654435761u + 1) {}
+  uint32_t Below(uint32_t n) { return static_cast<uint32_t>((Next() >> 33) % n); }
+  float Uniform(float scale) {
+    return (static_cast<float>(Next() >> 40) * 0x1p-24f * 2 - 1) * scale;
+  }
+
+ private:
+  uint64_t Next() { return x_ = x_ * 6364136223846793005ull + 1442695040888963407ull; }
+  uint64_t x_;
+};
+
+// A model, a batch for it and weights, all random.
+struct Problem {
+  Problem(const Shape& shape, uint64_t seed);
+
+  // Fills `routed` from the batch's keys, which count from 0 to below `unique`.
+  void Route(uint32_t unique);
+
+  ModelTables tables;
+  Batch batch;
+  RoutedKeys routed;
+  std::vector<float> rows;
+  std::vector<std::vector<float>> tensors;
+};
+
+// Everything that a step gives.
+struct StepResult {
+  double loss = 0;
+  std::vector<float> predictions, rows;
+  std::vector<std::vector<float>> tensors;
+};
+
+// One TrainStep of `model` on p; gradients go to memory that held NaNs.
+StepResult Run(const Problem& p, Model& model, ops::Parallel* parallel);
+// Predict's.
+std::vector<float> RunPredict(const Problem& p, Model& model, ops::Parallel* parallel);
+
+bool SameBits(const std::vector<float>& a, const std::vector<float>& b);
+bool SameBits(const StepResult& a, const StepResult& b);
+
+}  // namespace strata::testing
+
+#endif  // STRATA_TESTS_WORKER_MODELS_PROBLEM_H_

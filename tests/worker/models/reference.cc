@@ -1,0 +1,238 @@
+#include "tests/worker/models/reference.h"
+
+#include <map>
+
+#include "tests/worker/models/tape.h"
+
+namespace strata::testing {
+namespace {
+
+// Number is double or Var.
+template <typename Number>
+class Network {
+ public:
+  using Vector = std::vector<Number>;
+
+  Network(const Problem& p, const Vector& rows, const std::vector<Vector>& tensors)
+      : p_(p), t_(p.tables), rows_(rows), tensors_(tensors) {}
+
+  Number Logit(uint32_t i) {
+    Pool(i);
+    for (uint32_t j = 0; j < t_.numeric; ++j) {
+      numbers_.push_back(Number(p_.batch.dense[i * t_.numeric + j]));
+    }
+    switch (t_.type) {
+      case ModelType::kLr:
+        return Linear();
+      case ModelType::kFm:
+        return Linear() + SecondOrder(true);
+      case ModelType::kWideDeep:
+        return Linear() + Deep();
+      case ModelType::kDeepFm:
+        return Linear() + SecondOrder(false) + Deep();
+      case ModelType::kDcnV2:
+        return DcnV2();
+      case ModelType::kDlrm:
+        return Dlrm();
+    }
+    return Number(0);
+  }
+
+ private:
+  // Sums of value times row by field: vectors by field, and all weights into one.
+  void Pool(uint32_t i) {
+    const Batch& b = p_.batch;
+    const uint32_t d = t_.embedding_dim, stride = t_.row_dim();
+    for (uint32_t f = b.offsets[i]; f < b.offsets[i + 1]; ++f) {
+      const Number x(b.values.empty() ? 1.0 : b.values[f]);
+      const uint32_t field = b.fields.empty() ? f - b.offsets[i] : b.fields[f];
+      Vector& sum = pooled_[field];
+      sum.resize(d);
+      for (uint32_t e = 0; e < d; ++e) sum[e] = sum[e] + x * rows_[b.keys[f] * stride + e];
+      if (stride > d) weights_ = weights_ + x * rows_[b.keys[f] * stride + d];
+    }
+  }
+
+  Number Linear() const {
+    Number z = tensors_[0][0] + weights_;
+    for (uint32_t j = 0; j < t_.numeric; ++j) z = z + tensors_[1][j] * numbers_[j];
+    return z;
+  }
+
+  // The sum over pairs of fields (and numbers) of the dot products of their vectors.
+  Number SecondOrder(bool with_numbers) const {
+    std::vector<Vector> v;
+    for (const auto& [field, vector] : pooled_) v.push_back(vector);
+    const uint32_t d = t_.embedding_dim;
+    for (uint32_t j = 0; j < t_.numeric && with_numbers; ++j) {
+      v.emplace_back();
+      for (uint32_t e = 0; e < d; ++e) v.back().push_back(tensors_[2][j * d + e] * numbers_[j]);
+    }
+    Number z(0);
+    for (size_t a = 0; a < v.size(); ++a) {
+      for (size_t b = 0; b < a; ++b) z = z + Dot(v[a], v[b]);
+    }
+    return z;
+  }
+
+  static Number Dot(const Vector& a, const Vector& b) {
+    Number z(0);
+    for (size_t e = 0; e < a.size(); ++e) z = z + a[e] * b[e];
+    return z;
+  }
+
+  // Vectors of fields 0 .. fields - 1; zeros where the example has none.
+  std::vector<Vector> FieldVectors() const {
+    std::vector<Vector> out(t_.fields, Vector(t_.embedding_dim, Number(0)));
+    for (const auto& [field, vector] : pooled_) {
+      if (field < t_.fields) out[field] = vector;
+    }
+    return out;
+  }
+
+  // Embeddings in field order, then numbers.
+  Vector Inputs() const {
+    Vector x;
+    for (const Vector& v : FieldVectors()) x.insert(x.end(), v.begin(), v.end());
+    x.insert(x.end(), numbers_.begin(), numbers_.end());
+    return x;
+  }
+
+  // x W, of tensor `t`.
+  Vector Product(const Vector& x, size_t t) const {
+    Vector y(tensors_[t].size() / x.size(), Number(0));
+    for (size_t j = 0; j < y.size(); ++j) {
+      for (size_t k = 0; k < x.size(); ++k) y[j] = y[j] + x[k] * tensors_[t][k * y.size() + j];
+    }
+    return y;
+  }
+
+  // x W + b of the next two tensors.
+  Vector Layer(const Vector& x) {
+    Vector y = Product(x, next_);
+    for (size_t j = 0; j < y.size(); ++j) y[j] = y[j] + tensors_[next_ + 1][j];
+    next_ += 2;
+    return y;
+  }
+
+  Vector HiddenLayers(Vector x, size_t layers) {
+    for (size_t l = 0; l < layers; ++l) {
+      x = Layer(x);
+      for (Number& h : x) h = Relu(h);
+    }
+    return x;
+  }
+
+  Number Deep() {
+    next_ = t_.numeric > 0 ? 2 : 1;
+    return Layer(HiddenLayers(Inputs(), t_.hidden.size()))[0];
+  }
+
+  Number DcnV2() {
+    const Vector x0 = Inputs();
+    Vector x = x0;
+    for (uint32_t l = 0; l < t_.cross_layers; ++l) {
+      Vector in = x;
+      if (t_.cross_rank > 0) in = Product(x, next_++);
+      const Vector u = Layer(in);
+      for (size_t j = 0; j < x.size(); ++j) x[j] = x0[j] * u[j] + x[j];
+    }
+    const Vector deep = HiddenLayers(x0, t_.hidden.size());
+    x.insert(x.end(), deep.begin(), deep.end());
+    return Layer(x)[0];
+  }
+
+  Number Dlrm() {
+    std::vector<Vector> vectors = FieldVectors();
+    Vector top;
+    if (t_.numeric > 0) {
+      top = HiddenLayers(numbers_, t_.bottom_hidden.size() + 1);
+      vectors.insert(vectors.begin(), top);
+    }
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) top.push_back(Dot(vectors[i], vectors[j]));
+    }
+    return Layer(HiddenLayers(top, t_.hidden.size()))[0];
+  }
+
+  const Problem& p_;
+  const ModelTables& t_;
+  const Vector& rows_;
+  const std::vector<Vector>& tensors_;
+  std::map<uint32_t, Vector> pooled_;  // by field
+  Number weights_ = Number(0);
+  Vector numbers_;
+  size_t next_ = 0;  // tensor
+};
+
+template <typename Number>
+Number LossOf(const Number& logit, float label) {
+  return Softplus(label > 0.5f ? Number(0) - logit : logit);
+}
+
+}  // namespace
+
+Reference::Reference(const Problem& p) : p_(p) {
+  rows_.assign(p.rows.begin(), p.rows.end());
+  for (const auto& t : p.tensors) tensors_.emplace_back(t.begin(), t.end());
+}
+
+double Reference::Logit(uint32_t i) const { return Network<double>(p_, rows_, tensors_).Logit(i); }
+
+double Reference::Loss() const {
+  double loss = 0;
+  for (uint32_t i = 0; i < p_.batch.size; ++i) loss += LossOf(Logit(i), p_.batch.labels[i]);
+  return loss;
+}
+
+Gradients Reference::ByTape() const {
+  Tape& tape = Tape::Get();
+  tape.Cut(0);
+  const auto leaves = [&tape](const std::vector<double>& values) {
+    std::vector<Var> out;
+    for (double v : values) out.push_back({v, tape.Add(Tape::kNone, 0, Tape::kNone, 0)});
+    return out;
+  };
+  const std::vector<Var> rows = leaves(rows_);
+  std::vector<std::vector<Var>> tensors;
+  for (const auto& t : tensors_) tensors.push_back(leaves(t));
+  const size_t weights = tape.size();
+  std::vector<double> sum(weights, 0.0);
+  for (uint32_t i = 0; i < p_.batch.size; ++i) {
+    const Var loss = LossOf(Network<Var>(p_, rows, tensors).Logit(i), p_.batch.labels[i]);
+    const std::vector<double> by = tape.Derivatives(loss.node, weights);
+    for (size_t w = 0; w < weights; ++w) sum[w] += by[w];
+    tape.Cut(weights);
+  }
+  Gradients out;
+  auto at = sum.begin();
+  out.rows.assign(at, at + static_cast<ptrdiff_t>(rows.size()));
+  at += static_cast<ptrdiff_t>(rows.size());
+  for (const auto& t : tensors) {
+    out.tensors.emplace_back(at, at + static_cast<ptrdiff_t>(t.size()));
+    at += static_cast<ptrdiff_t>(t.size());
+  }
+  return out;
+}
+
+Gradients Reference::ByDifferences() {
+  const auto derivatives = [this](std::vector<double>& weights) {
+    constexpr double kStep = 1e-6;
+    std::vector<double> out;
+    for (double& w : weights) {
+      const double saved = w;
+      w = saved + kStep;
+      const double above = Loss();
+      w = saved - kStep;
+      out.push_back((above - Loss()) / (2 * kStep));
+      w = saved;
+    }
+    return out;
+  };
+  Gradients out;
+  out.rows = derivatives(rows_);
+  for (auto& t : tensors_) out.tensors.push_back(derivatives(t));
+  return out;
+}
+
+}  // namespace strata::testing

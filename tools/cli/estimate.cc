@@ -1,0 +1,181 @@
+#include "tools/cli/estimate.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "proto/core/job_spec.h"
+#include "proto/core/model_tables.h"
+#include "server/memory_estimate.h"
+#include "server/table_memory.h"
+#include "worker/memory_estimate.h"
+
+namespace strata {
+namespace {
+
+// Resident bytes of processes that have no job: code, libraries, gRPC, RocksDB's metadata store,
+// stacks. Measured on Debian 12.
+constexpr uint64_t kSchedulerBytes = uint64_t{29} << 20;
+constexpr uint64_t kServerBytes = uint64_t{26} << 20;
+constexpr uint64_t kWorkerBytes = uint64_t{18} << 20;
+constexpr uint64_t kTaskLines = 8192;
+constexpr uint64_t kTaskBytes = 128;  // of the index, with the copy that is sent
+
+std::string Size(uint64_t bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? absl::StrCat(bytes, " B") : absl::StrFormat("%.1f %s", value, units[unit]);
+}
+
+MemoryPart Itself(uint64_t bytes) {
+  return {"the process itself", bytes, "measured without a job"};
+}
+
+// The part that weighs most over all processes.
+struct Dominant {
+  std::string role;
+  const MemoryPart* part = nullptr;
+  uint64_t bytes = 0;
+};
+Dominant FindDominant(const JobEstimate& estimate) {
+  Dominant most;
+  for (const ProcessEstimate& process : estimate.processes) {
+    for (const MemoryPart& part : process.parts) {
+      const uint64_t bytes = part.bytes * process.count;
+      if (most.part == nullptr || bytes > most.bytes) most = {process.role, &part, bytes};
+    }
+  }
+  return most;
+}
+
+uint64_t ClusterBytes(const JobEstimate& estimate) {
+  uint64_t bytes = 0;
+  for (const ProcessEstimate& p : estimate.processes) bytes += p.count * TotalBytes(p.parts);
+  return bytes;
+}
+
+server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
+                                const ModelTables& tables, uint32_t shards) {
+  server::ServerLoad load;
+  load.tables = tables.tables;
+  load.servers = spec.replicas().servers();
+  load.shards_here = shards;
+  load.workers = spec.replicas().workers();
+  load.dram_bytes = *ParseBytes(spec.storage().dram_bytes_per_server());
+  load.synchronous = spec.training().mode() == "bsp";
+  load.keys_per_push = load.synchronous ? data.keys_per_push : data.keys_per_batch;
+  load.keys_per_step = data.keys_per_step;
+  return load;
+}
+
+WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const ModelTables& tables) {
+  const TrainingSpec& training = spec.training();
+  const uint32_t workers = spec.replicas().workers();
+  WorkerLoad load;
+  load.tables = tables;
+  load.lanes_here = (training.lanes() + workers - 1) / workers;
+  load.batch_size = training.batch_size();
+  load.pipeline_depth = training.pipeline_depth();
+  load.buffer_lines = spec.data().shuffle().enabled() ? spec.data().shuffle().buffer_lines() : 1;
+  load.lines = data.lines / workers;
+  load.line_bytes = data.line_bytes;
+  load.features_per_example = data.features_per_example;
+  load.keys_per_batch = data.keys_per_batch;
+  load.keys_per_push = data.keys_per_push;
+  return load;
+}
+
+}  // namespace
+
+absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& data, uint64_t rows,
+                                        uint32_t cores) {
+  auto tables = MakeModelTables(spec, data.fields, data.numeric);
+  if (!tables.ok()) return tables.status();
+  const uint32_t shards = spec.storage().has_shards_per_server()
+                              ? spec.storage().shards_per_server()
+                              : std::max(4u, cores);
+  JobEstimate estimate;
+  estimate.data = data;
+  estimate.rows = rows > 0 ? rows : data.distinct_keys;
+  server::ServerLoad load = ServerLoadOf(spec, data, *tables, shards);
+  load.rows = estimate.rows;
+  const uint64_t tasks = data.lines / kTaskLines + 1;
+  estimate.processes = {
+      {"scheduler", 1, {{"index of the input", tasks * kTaskBytes, "tasks of 8192 lines x 128"}}},
+      {"server", spec.replicas().servers(), server::EstimateServer(load)},
+      {"worker", spec.replicas().workers(), EstimateWorker(WorkerLoadOf(spec, data, *tables))}};
+  for (const ProcessEstimate& process : estimate.processes) {
+    for (const MemoryPart& part : process.parts) {
+      estimate.one_process_bytes += (part.reused ? 1 : process.count) * part.bytes;
+    }
+  }
+  estimate.one_process_bytes += kSchedulerBytes;
+  estimate.processes[0].parts.push_back(Itself(kSchedulerBytes));
+  estimate.processes[1].parts.push_back({"connections of the workers",
+                                         server::EstimateConnections(load),
+                                         "workers x min(12 x bytes of a push, 20 MiB)"});
+  estimate.processes[1].parts.push_back(Itself(kServerBytes));
+  estimate.processes[2].parts.push_back(Itself(kWorkerBytes));
+  estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
+  return estimate;
+}
+
+std::string EstimateText(const JobEstimate& estimate) {
+  std::string text = absl::StrFormat(
+      "%d lines, %d features get a row; a batch has %d distinct keys, a step %d\n\n",
+      estimate.data.lines, estimate.rows, estimate.data.keys_per_batch,
+      estimate.data.keys_per_step);
+  absl::StrAppendFormat(&text, "%-15s%-32s%12s  %s\n", "PROCESS", "MEMORY", "SIZE", "HOW");
+  for (const ProcessEstimate& process : estimate.processes) {
+    std::string name = absl::StrCat(process.role, " x ", process.count);
+    for (const MemoryPart& part : process.parts) {
+      absl::StrAppendFormat(&text, "%-15s%-32s%12s  %s\n", name, part.name, Size(part.bytes),
+                            part.formula);
+      name.clear();
+    }
+    absl::StrAppendFormat(&text, "%-15s%-32s%12s\n", "", "each", Size(TotalBytes(process.parts)));
+  }
+  const Dominant most = FindDominant(estimate);
+  const double share =
+      100.0 * static_cast<double>(most.bytes) / static_cast<double>(ClusterBytes(estimate));
+  absl::StrAppendFormat(&text, "\nThe cluster: %s. In one process (strata train): %s.\n",
+                        Size(ClusterBytes(estimate)), Size(estimate.one_process_bytes));
+  absl::StrAppendFormat(&text, "Most of it: %s, %s (%.0f %%).\n", most.role, most.part->name,
+                        share);
+  absl::StrAppendFormat(&text, "Least spec.storage.dramBytesPerServer: %d.\n",
+                        estimate.least_dram_bytes);
+  return text;
+}
+
+std::string EstimateJson(const JobEstimate& estimate) {
+  using Json = nlohmann::ordered_json;
+  Json json{{"lines", estimate.data.lines},
+            {"rows", estimate.rows},
+            {"keysPerBatch", estimate.data.keys_per_batch},
+            {"keysPerStep", estimate.data.keys_per_step}};
+  json["processes"] = Json::array();
+  for (const ProcessEstimate& process : estimate.processes) {
+    Json parts = Json::array();
+    for (const MemoryPart& part : process.parts) {
+      parts.push_back({{"name", part.name}, {"bytes", part.bytes}, {"formula", part.formula}});
+    }
+    json["processes"].push_back({{"role", process.role},
+                                 {"count", process.count},
+                                 {"bytes", TotalBytes(process.parts)},
+                                 {"parts", parts}});
+  }
+  const Dominant most = FindDominant(estimate);
+  json["clusterBytes"] = ClusterBytes(estimate);
+  json["oneProcessBytes"] = estimate.one_process_bytes;
+  json["dominates"] = {{"role", most.role}, {"name", most.part->name}, {"bytes", most.bytes}};
+  json["leastDramBytesPerServer"] = estimate.least_dram_bytes;
+  return json.dump();
+}
+
+}  // namespace strata

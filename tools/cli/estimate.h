@@ -1,0 +1,42 @@
+// How much memory the processes of a job take: adds up what server/memory_estimate.h and
+// worker/memory_estimate.h know.
+#ifndef STRATA_TOOLS_CLI_ESTIMATE_H_
+#define STRATA_TOOLS_CLI_ESTIMATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/core/memory_part.h"
+#include "proto/strata/job.pb.h"
+#include "tools/cli/data_measure.h"
+
+namespace strata {
+
+struct ProcessEstimate {
+  std::string role;  // scheduler, server, worker
+  uint32_t count = 0;
+  std::vector<MemoryPart> parts;  // of one process; the last is the process itself
+};
+
+struct JobEstimate {
+  DataMeasure data;
+  uint64_t rows = 0;  // features that get a row
+  std::vector<ProcessEstimate> processes;
+  uint64_t one_process_bytes = 0;  // all of them as objects of `strata train`
+  uint64_t least_dram_bytes = 0;   // least spec.storage.dramBytesPerServer that is admitted
+};
+
+// `rows`: 0: as many as `data` has distinct keys. `cores`: of a server, where the job does not say
+// its shards. Errors are those of MakeModelTables.
+absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& data, uint64_t rows,
+                                        uint32_t cores);
+
+// A table, what dominates, and the least limit.
+std::string EstimateText(const JobEstimate& estimate);
+std::string EstimateJson(const JobEstimate& estimate);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_ESTIMATE_H_

@@ -1,0 +1,18 @@
+// `strata completion` and `strata man`: texts made from the commands themselves.
+#ifndef STRATA_TOOLS_CLI_HELP_COMMANDS_H_
+#define STRATA_TOOLS_CLI_HELP_COMMANDS_H_
+
+#include "tools/cli/exit_code.h"
+#include "tools/cli/options.h"
+
+namespace strata {
+
+// Prints the script for options.shell.
+ExitCode RunCompletion(const CompletionOptions& options);
+
+// Writes every page into options.output; those of the daemons that are found beside `strata` too.
+ExitCode RunMan(const ManOptions& options);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_HELP_COMMANDS_H_

@@ -1,0 +1,33 @@
+// How nodes, shards and events are shown: JSON for programs, text for people.
+#ifndef STRATA_TOOLS_CLI_INSPECT_TEXT_H_
+#define STRATA_TOOLS_CLI_INSPECT_TEXT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+
+namespace strata {
+
+// A table with a header line; "no servers or workers" without any. `now`: for how long ago.
+std::string NodesTable(const ClusterStatus& cluster, absl::Time now);
+// One line. 64-bit identities are hexadecimal text: many readers of JSON round large numbers.
+std::string NodesJson(const ClusterStatus& cluster);
+
+// A table with a header line, or one line that says why there are no shards.
+std::string ShardsTable(const JobShards& shards);
+std::string ShardsJson(const JobShards& shards);
+
+// One line, without its end: time in `zone`, whom it is about, reason, message.
+std::string EventLine(const Event& event, absl::TimeZone zone);
+std::string EventJson(const Event& event);
+
+// "15m", "1h30m" (before `now`), or a time as in "2026-01-31T12:00:00Z", whose zone is `zone` where
+// it names none. INVALID_ARGUMENT says what is wanted.
+absl::StatusOr<absl::Time> ParseSince(absl::string_view text, absl::Time now, absl::TimeZone zone);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_INSPECT_TEXT_H_

@@ -1,0 +1,38 @@
+// A checkpoint's parameters in formats that other programs read.
+#ifndef STRATA_TOOLS_CLUSTER_EXPORT_H_
+#define STRATA_TOOLS_CLUSTER_EXPORT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tools/cluster/export_plan.h"
+
+namespace strata {
+
+struct ExportOptions {
+  std::string checkpoint_dir;  // one checkpoint's folder, or a folder of them: the newest
+  std::string output;          // folder
+  bool overwrite = false;      // replace an export that is there (export_folder.h)
+  ExportPlanOptions plan;
+};
+
+struct ExportSummary {
+  std::string checkpoint;
+  uint64_t step = 0;
+  std::string index;  // path
+  uint64_t arrays = 0;
+  uint64_t files = 0;
+  uint64_t rows = 0;   // of hashed tables
+  uint64_t bytes = 0;  // of all files but the index
+};
+
+// Streams: memory is a block of the checkpoint's files and a buffer per array. The bytes depend on
+// the checkpoint's rows alone, not on how many servers wrote it. Errors: NOT_FOUND (no complete
+// checkpoint), DATA_LOSS (damaged, names the file), RESOURCE_EXHAUSTED (disk full; nothing of the
+// export stays), INVALID_ARGUMENT, FAILED_PRECONDITION (the output folder).
+absl::StatusOr<ExportSummary> ExportCheckpoint(const ExportOptions& options);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLUSTER_EXPORT_H_

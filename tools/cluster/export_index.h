@@ -1,0 +1,23 @@
+// The index of an export: what was exported, from where, and which file holds which array.
+#ifndef STRATA_TOOLS_CLUSTER_EXPORT_INDEX_H_
+#define STRATA_TOOLS_CLUSTER_EXPORT_INDEX_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "proto/core/model_tables.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "tools/cluster/export_plan.h"
+
+namespace strata {
+
+// JSON: for npy one object, for safetensors Hugging Face's {"metadata": {"total_size", "strata":
+// that object}, "weight_map": {array: file}}. `checksums`: CRC32C by array. A pure function.
+std::string ExportIndexText(const ExportPlan& plan, const ModelTables& tables,
+                            const std::string& checkpoint, const Manifest& manifest,
+                            const std::map<std::string, uint32_t>& checksums);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLUSTER_EXPORT_INDEX_H_

@@ -1,0 +1,112 @@
+#include "worker/models/pooled.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "ops/nn/embedding.h"
+#include "ops/nn/embedding_types.h"
+#include "ops/nn/gemm.h"
+#include "worker/models/model_parts.h"
+
+namespace strata {
+namespace {
+
+constexpr size_t kBlock = 1024;  // runs of a task
+
+bool NeedsPooling(const Batch& batch) {
+  if (batch.fields.empty()) return false;
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    for (uint32_t f = batch.offsets[i] + 1; f < batch.offsets[i + 1]; ++f) {
+      if (batch.fields[f] == batch.fields[f - 1]) return true;
+    }
+  }
+  return false;
+}
+
+class Pooled : public Model {
+ public:
+  Pooled(const ModelTables& tables, std::unique_ptr<Model> model)
+      : row_dim_(tables.row_dim()), model_(std::move(model)) {}
+
+  double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
+                   ops::Parallel* parallel) override {
+    if (!NeedsPooling(*in.batch)) return model_->TrainStep(in, out, predictions, parallel);
+    const ops::SparseExamples x = ExamplesOf(in, row_dim_);
+    const ModelInputs pooled = Pool(in, x, parallel);
+    float* const gradient = gradient_.Reserve(batch_.keys.size() * row_dim_);
+    const double loss = model_->TrainStep(pooled, {gradient, out.tensors}, predictions, parallel);
+    ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {
+      ops::PooledGradients(x, {first_.data(), run_of_.data()}, gradient, keys, out.rows);
+    });
+    return loss;
+  }
+
+  void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override {
+    if (!NeedsPooling(*in.batch)) return model_->Predict(in, predictions, parallel);
+    const ops::SparseExamples x = ExamplesOf(in, row_dim_);
+    model_->Predict(Pool(in, x, parallel), predictions, parallel);
+  }
+
+ private:
+  ModelInputs Pool(const ModelInputs& in, const ops::SparseExamples& x, ops::Parallel* parallel) {
+    FindRuns(*in.batch);
+    const size_t runs = batch_.fields.size();
+    float* const rows = rows_.Reserve(runs * row_dim_);
+    ForBlocks(runs, kBlock, parallel, [&](size_t begin, size_t end) {
+      ops::PoolRows(x, {first_.data(), run_of_.data()}, static_cast<uint32_t>(begin),
+                    static_cast<uint32_t>(end), rows);
+    });
+    // Every run is a key of its own that occurs once.
+    batch_.keys.resize(runs);
+    routed_.keys.resize(runs);
+    routed_.unique_of.resize(runs);
+    routed_.occurrences.resize(runs);
+    routed_.first.resize(runs + 1);
+    std::iota(routed_.unique_of.begin(), routed_.unique_of.end(), 0u);
+    std::iota(routed_.occurrences.begin(), routed_.occurrences.end(), 0u);
+    std::iota(routed_.first.begin(), routed_.first.end(), 0u);
+    return {&batch_, &routed_, rows, in.tensors};
+  }
+
+  // Fills first_, run_of_ and the batch of runs.
+  void FindRuns(const Batch& batch) {
+    batch_.Clear();
+    batch_.size = batch.size;
+    batch_.numeric = batch.numeric;
+    batch_.labels = batch.labels;
+    batch_.dense = batch.dense;
+    first_.clear();
+    run_of_.resize(batch.keys.size());
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
+        if (f == batch.offsets[i] || batch.fields[f] != batch.fields[f - 1]) {
+          first_.push_back(f);
+          batch_.fields.push_back(batch.fields[f]);
+        }
+        run_of_[f] = static_cast<uint32_t>(first_.size() - 1);
+      }
+      batch_.offsets.push_back(static_cast<uint32_t>(first_.size()));
+    }
+    first_.push_back(static_cast<uint32_t>(batch.keys.size()));
+  }
+
+  const uint32_t row_dim_;
+  const std::unique_ptr<Model> model_;
+  // Reused from batch to batch.
+  Batch batch_;
+  RoutedKeys routed_;
+  std::vector<uint32_t> first_;         // (runs + 1): the first feature of a run
+  std::vector<uint32_t> run_of_;        // (features)
+  ops::AlignedFloats rows_, gradient_;  // (runs, row dim)
+};
+
+}  // namespace
+
+std::unique_ptr<Model> MakePooled(const ModelTables& tables, std::unique_ptr<Model> model) {
+  return std::make_unique<Pooled>(tables, std::move(model));
+}
+
+}  // namespace strata

@@ -163,6 +163,7 @@ absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t 
     if (!refs_[i].created) continue;
     storage::InitialRow(spec_, layout_, seed_, spec_.KeyAtPosition(positions[i]), refs_[i].row);
   }
+  if (!snapshots_.empty() || changes_.active()) TellWatchers(positions, refs_);
   if (keep_preimages) {
     float* out = preimages_.Extend(positions);
     for (size_t i = 0; i < n; ++i, out += layout_.dim) {
@@ -196,7 +197,65 @@ absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t 
       unborn_.push_back(positions[i]);
     }
   }
+  NoteChanges(positions, [this](size_t i) { return (outcome_[i] & kApplied) != 0; });
   rows_->Release();
+  return absl::OkStatus();
+}
+
+void ShardTable::TellWatchers(std::span<const Position> positions,
+                              std::span<const storage::RowRef> refs) {
+  for (TableSnapshot* snapshot : snapshots_) {
+    for (size_t i = 0; i < positions.size(); ++i) {
+      if (refs[i].created) {
+        snapshot->Born(positions[i]);
+      } else if (refs[i].row != nullptr) {
+        snapshot->Save(positions[i], refs[i].row);
+      }
+    }
+  }
+  first_changes_.clear();
+  if (!changes_.active()) return;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (refs[i].row == nullptr) continue;
+    if (refs[i].created) {
+      first_changes_.push_back({i, true, {}});
+      continue;
+    }
+    storage::RowMeta meta;
+    std::memcpy(&meta, refs[i].row + layout_.meta_offset(), sizeof meta);
+    if (!changes_.IsFirst(meta.last_step)) continue;
+    first_changes_.push_back({i, false,
+                              storage::HashRow(spec_.id, spec_.KeyAtPosition(positions[i]),
+                                               {refs[i].row, layout_.row_bytes()})});
+  }
+}
+
+template <typename Changed>
+void ShardTable::NoteChanges(std::span<const Position> positions, Changed changed) {
+  for (const FirstChange& first : first_changes_) {
+    if (!changed(first.row)) continue;
+    if (first.born) {
+      changes_.Born(positions[first.row]);
+    } else {
+      changes_.Changed(positions[first.row], first.before);
+    }
+  }
+  first_changes_.clear();
+}
+
+absl::Status ShardTable::Erase(std::span<const Position> positions) {
+  const size_t chunk = std::min(kChunkRows, rows_->max_batch());
+  for (size_t at = 0; at < positions.size(); at += chunk) {
+    const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));
+    if (!snapshots_.empty() || changes_.active()) {
+      refs_.resize(part.size());
+      if (absl::Status s = rows_->Resolve(part, storage::Access::kRead, refs_); !s.ok()) return s;
+      TellWatchers(part, refs_);
+      rows_->Release();
+    }
+    if (absl::Status s = rows_->Erase(part); !s.ok()) return s;
+    NoteChanges(part, [](size_t) { return true; });
+  }
   return absl::OkStatus();
 }
 
@@ -215,6 +274,9 @@ absl::Status ShardTable::Put(std::span<const Position> positions, const uint8_t*
     if (absl::Status s = rows_->Resolve(part, storage::Access::kUpdate, refs_); !s.ok()) return s;
     for (size_t i = 0; i < part.size(); ++i, rows += layout_.row_bytes()) {
       std::memcpy(refs_[i].row, rows, layout_.row_bytes());
+      storage::RowMeta meta;
+      std::memcpy(&meta, rows + layout_.meta_offset(), sizeof meta);
+      newest_put_ = std::max(newest_put_, meta.last_step);
     }
     rows_->Release();
   }

@@ -1,5 +1,5 @@
-// One table within one shard: rows read and updated by position, and the pre-images of the last
-// step.
+// One table within one shard: rows read and updated by position, the pre-images of the last step,
+// and what watches rows change: snapshots and the list of changes since a checkpoint.
 #ifndef STRATA_SERVER_SHARD_TABLE_H_
 #define STRATA_SERVER_SHARD_TABLE_H_
 
@@ -14,9 +14,12 @@
 #include "ops/optimizer.h"
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
+#include "server/change_list.h"
 #include "server/kept_rows.h"
 #include "server/preimages.h"
+#include "server/table_snapshot.h"
 #include "server/table_sums.h"
+#include "storage/row_hash.h"
 #include "storage/row_layout.h"
 #include "storage/row_table.h"
 #include "storage/shard_file.h"
@@ -40,6 +43,8 @@ struct ReadAs {
 class ShardTable {
  public:
   static constexpr size_t kChunkRows = 2048;
+  // Rows keep the low 32 bits of a step.
+  static constexpr uint64_t kStepWraps = uint64_t{1} << 32;
 
   // REQUIRES: `rows` holds rows of RowLayout::For(spec).
   ShardTable(const TableSpec& spec, uint64_t seed, std::unique_ptr<storage::RowTable> rows);
@@ -73,6 +78,18 @@ class ShardTable {
   // preimages().
   absl::Status Apply(const TableSums& sums, UpdateStep step, bool keep_preimages, size_t& done);
 
+  // Removes rows by a commit: the one way on which a row that lived leaves a table, so that
+  // snapshots and the list of changes see it. Absent ones are left out. On error (of the tier
+  // below) call again with the same. REQUIRES: positions strictly ascend.
+  absl::Status Erase(std::span<const Position> positions);
+
+  // Until Unwatch `snapshot` is told of every row before it changes. It outlives that.
+  void Watch(TableSnapshot* snapshot) { snapshots_.push_back(snapshot); }
+  void Unwatch(TableSnapshot* snapshot) { std::erase(snapshots_, snapshot); }
+  // Rows' last_step compares with `clock` as numbers (TableSnapshot::Options::steps_tell).
+  bool StepsTell(uint64_t clock) const { return clock < kStepWraps && newest_put_ <= clock; }
+  ChangeList& changes() { return changes_; }
+
   // Puts a row as it is (recovery and restore). REQUIRES: positions strictly ascend; `rows` (n,
   // row_bytes).
   absl::Status Put(std::span<const Position> positions, const uint8_t* rows);
@@ -86,6 +103,11 @@ class ShardTable {
   absl::Status ApplyChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
                           bool keep_preimages);
   absl::Status EraseUnborn();
+  // Before the resolved rows of a piece of work change or go.
+  void TellWatchers(std::span<const Position> positions, std::span<const storage::RowRef> refs);
+  // The changes that TellWatchers noted and that came about: changed(i) tells.
+  template <typename Changed>
+  void NoteChanges(std::span<const Position> positions, Changed changed);
   // The part of kept->slots for `n` rows from `first` on; empty without one.
   static std::span<storage::RowSlot> Slots(KeptRows* kept, size_t first, size_t n);
   // Pins what Resolve just found of rows first .. first + n - 1, if all before are pinned.
@@ -97,10 +119,19 @@ class ShardTable {
   std::unique_ptr<storage::RowTable> rows_;
   std::vector<ops::ScalarSource> scalars_;  // by segment
   PreImages preimages_;
+  std::vector<TableSnapshot*> snapshots_;
+  ChangeList changes_;
+  uint32_t newest_put_ = 0;  // the largest last_step that Put brought
   uint64_t refused_rows_ = 0;
   uint64_t clipped_rows_ = 0;
   std::vector<Position> unborn_;  // created by the current chunk, all gradients refused
   // Scratch of one chunk.
+  struct FirstChange {
+    size_t row;  // of the chunk
+    bool born;
+    storage::HashSum before;
+  };
+  std::vector<FirstChange> first_changes_;
   std::vector<storage::RowRef> refs_;
   std::vector<float> initial_;
   std::vector<float*> weights_;

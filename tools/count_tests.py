@@ -1,7 +1,7 @@
 """Counts test cases for tools/test: one line per failed or skipped case, last "N passed, N failed".
 
-Reads Bazel's build events (one JSON object a line), the JUnit XML and the log of each test, and the
-list of checks that tools/test ran itself. A test whose XML names no failed case although Bazel says
+Reads, for every run of Bazel, its build events (one JSON object a line) and the JUnit XML and the log
+of each test; and the list of checks that tools/test ran itself. A test whose XML names no failed case although Bazel says
 that it failed (a crash, a time-out, a build error) counts as one failed case. A case that prints a
 line "SKIPPED: case: reason" (tests/skip.h) is neither passed nor failed.
 """
@@ -66,21 +66,32 @@ def skipped_cases(log_paths):
     return sorted(lines)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--events", required=True)
-    parser.add_argument("--targets", required=True)
-    parser.add_argument("--checks", required=True)
-    parser.add_argument("--bazel-exit", type=int, required=True)
-    options = parser.parse_args()
+class Outcome:
+    """What all runs and checks together gave."""
 
-    passed, failed_lines, skipped_lines = 0, [], []
-    tests = read_events(options.events)
-    with open(options.targets, encoding="utf-8") as lines:
-        for label in lines.read().split():
-            tests.setdefault(label, new_test())
-    for label in sorted(tests):
-        test = tests[label]
+    def __init__(self):
+        self.passed = 0
+        self.failed = []
+        self.skipped = []
+
+    def add_run(self, name, events, targets, bazel_exit):
+        """One call of bazel test. `targets`: file of the labels that had to run."""
+        tests = read_events(events)
+        with open(targets, encoding="utf-8") as lines:
+            for label in lines.read().split():
+                tests.setdefault(label, new_test())
+        before = len(self.failed)
+        for label in sorted(tests):
+            self.add_test(label + (" [%s]" % name if name else ""), tests[label])
+        # Bazel also fails when something that is no test does not build.
+        command = "bazel test%s" % (" [%s]" % name if name else "")
+        if bazel_exit != 0 and len(self.failed) == before:
+            self.failed.append("%s exited with %d" % (command, bazel_exit))
+        elif bazel_exit not in BAZEL_RAN_TESTS:
+            self.failed.append("%s could not build everything (exit code %d)" %
+                               (command, bazel_exit))
+
+    def add_test(self, label, test):
         cases, failed = count_cases(test["xml"])
         skipped = skipped_cases(test["log"])
         if test["status"] == "NO_STATUS":
@@ -88,29 +99,41 @@ def main():
         elif test["status"] not in ("PASSED", "FLAKY") and not failed:
             failed = ["ended with " + test["status"]]
             cases += 1
-        passed += max(0, cases - len(failed) - len(skipped))
-        failed_lines += ["%s: %s" % (label, name) for name in failed]
-        skipped_lines += ["%s: %s" % (label, reason) for reason in skipped]
-    if os.path.exists(options.checks):
-        with open(options.checks, encoding="utf-8") as lines:
+        self.passed += max(0, cases - len(failed) - len(skipped))
+        self.failed += ["%s: %s" % (label, name) for name in failed]
+        self.skipped += ["%s: %s" % (label, reason) for reason in skipped]
+
+    def add_checks(self, path):
+        if not os.path.exists(path):
+            return
+        with open(path, encoding="utf-8") as lines:
             for line in lines:
                 state, name = line.rstrip("\n").split("\t")
                 if state == "passed":
-                    passed += 1
+                    self.passed += 1
+                elif state == "skipped":
+                    self.skipped.append(name)
                 else:
-                    failed_lines.append(name)
-    # Bazel also fails when something that is no test does not build.
-    if options.bazel_exit != 0 and not failed_lines:
-        failed_lines.append("bazel test //... exited with %d" % options.bazel_exit)
-    elif options.bazel_exit not in BAZEL_RAN_TESTS:
-        failed_lines.append("bazel could not build everything (exit code %d)" % options.bazel_exit)
+                    self.failed.append(name)
 
-    for line in skipped_lines:
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--run", nargs=4, action="append", default=[],
+                        metavar=("NAME", "EVENTS", "TARGETS", "BAZEL_EXIT"))
+    parser.add_argument("--checks", required=True)
+    options = parser.parse_args()
+
+    outcome = Outcome()
+    for name, events, targets, bazel_exit in options.run:
+        outcome.add_run(name, events, targets, int(bazel_exit))
+    outcome.add_checks(options.checks)
+    for line in outcome.skipped:
         print("SKIPPED " + line)
-    for line in failed_lines:
+    for line in outcome.failed:
         print("FAILED  " + line)
-    print("%d passed, %d failed" % (passed, len(failed_lines)))
-    return 1 if failed_lines else 0
+    print("%d passed, %d failed" % (outcome.passed, len(outcome.failed)))
+    return 1 if outcome.failed or not outcome.passed else 0
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "proto/core/mutex.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -65,7 +65,7 @@ class Pool {
   uint8_t* Take(int size_class) {
     {
       FreeList& list = lists_[size_class];
-      absl::MutexLock lock(&list.mu);
+      MutexLock lock(&list.mu);
       if (!list.blocks.empty()) {
         uint8_t* block = list.blocks.back();
         list.blocks.pop_back();
@@ -90,7 +90,7 @@ class Pool {
     }
     ASAN_POISON_MEMORY_REGION(block, bytes);
     FreeList& list = lists_[size_class];
-    absl::MutexLock lock(&list.mu);
+    MutexLock lock(&list.mu);
     list.blocks.push_back(block);
   }
 
@@ -101,7 +101,7 @@ class Pool {
 
  private:
   struct FreeList {
-    absl::Mutex mu;
+    Mutex mu;
     std::vector<uint8_t*> blocks ABSL_GUARDED_BY(mu);
   };
 

@@ -1,0 +1,61 @@
+// The lock of code that runs under ThreadSanitizer: absl::Mutex, or, in a build for TSan, a lock
+// that TSan sees. Debian's Abseil is not instrumented, so TSan takes what absl::Mutex guards for
+// races.
+#ifndef STRATA_PROTO_CORE_MUTEX_H_
+#define STRATA_PROTO_CORE_MUTEX_H_
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+#ifdef __SANITIZE_THREAD__
+#include <condition_variable>
+#include <mutex>
+#endif
+
+namespace strata {
+
+#ifndef __SANITIZE_THREAD__
+
+using Mutex = absl::Mutex;
+using MutexLock = absl::MutexLock;
+
+#else
+
+// The part of absl::Mutex that we use, on pthread's lock. Wakes every waiter at each Unlock: slow,
+// and right.
+class ABSL_LOCKABLE Mutex {
+ public:
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    mu_.unlock();
+    changed_.notify_all();
+  }
+  void Await(const absl::Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
+    std::unique_lock<std::mutex> lock(mu_, std::adopt_lock);
+    changed_.notify_all();  // the wait lets others in: what this thread changed may be awaited
+    changed_.wait(lock, [&] { return condition.Eval(); });
+    lock.release();
+  }
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+};
+
+class ABSL_SCOPED_LOCKABLE MutexLock {
+ public:
+  explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) { mu_->Lock(); }
+  ~MutexLock() ABSL_UNLOCK_FUNCTION() { mu_->Unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex* const mu_;
+};
+
+#endif
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_CORE_MUTEX_H_

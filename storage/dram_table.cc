@@ -75,6 +75,7 @@ class DramTable final : public RowTable {
   }
 
   absl::Status Flush() override { return absl::OkStatus(); }
+  absl::StatusOr<size_t> Tidy(size_t) override { return size_t{0}; }
 
   TableCounters counters() const override {
     TableCounters counters = counters_;

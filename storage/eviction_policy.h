@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <span>
 #include <vector>
+
+#include "proto/core/ids.h"
 
 namespace strata::storage {
 
@@ -17,28 +17,20 @@ class EvictionPolicy {
  public:
   virtual ~EvictionPolicy() = default;
 
-  // Of memory per slot; counted in the tier's limit.
-  virtual size_t bytes_per_slot() const = 0;
-
-  virtual void OnInsert(uint32_t slot) = 0;
+  // A row moved into `slot`, because it was referenced.
+  virtual void OnInsert(uint32_t slot, Position position) = 0;
+  // The row in `slot` was referenced.
   virtual void OnHit(uint32_t slot) = 0;
-  virtual void OnRemove(uint32_t slot) = 0;
+  // The row left: to the tier below (it may come back), or for good.
+  virtual void OnEvict(uint32_t slot, Position position) = 0;
+  virtual void OnErase(uint32_t slot) = 0;
 
-  // Appends up to `count` distinct slots that hold a row and for which may_leave(slot); fewer only
-  // if there are no more. The slots stay the policy's until OnRemove.
-  virtual void Choose(size_t count, const std::function<bool(uint32_t)>& may_leave,
-                      std::vector<uint32_t>& victims) = 0;
+  // Appends up to `count` distinct slots that hold a row and for which may_leave(slot), the first
+  // to leave first; fewer only if there are no more. The slots stay the policy's until they are
+  // evicted or erased, and may be chosen again.
+  using MayLeave = std::function<bool(uint32_t slot)>;
+  virtual void Choose(size_t count, const MayLeave& may_leave, std::vector<uint32_t>& victims) = 0;
 };
-
-enum class EvictionKind : uint8_t {
-  kClock,  // second chance: LRU to within one sweep, one byte per slot (Corbato, 1968)
-};
-
-// For slots 0 .. capacity-1.
-std::unique_ptr<EvictionPolicy> MakeEvictionPolicy(EvictionKind kind, size_t capacity);
-
-// bytes_per_slot() of that kind, before there is one.
-size_t EvictionBytesPerSlot(EvictionKind kind);
 
 }  // namespace strata::storage
 

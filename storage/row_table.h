@@ -9,6 +9,7 @@
 #include <span>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 
 namespace strata::storage {
@@ -33,12 +34,13 @@ struct TableCounters {
   uint64_t rows = 0;  // that exist, in any tier
   uint64_t dram_rows = 0;
   uint64_t dram_bytes = 0;  // rows and index: what the limit bounds
-  uint64_t hits = 0;        // found in DRAM
-  uint64_t ssd_reads = 0;   // found below
+  uint64_t hits = 0;        // referenced and found in DRAM
+  uint64_t ssd_reads = 0;   // referenced and found below
   uint64_t absent = 0;
   uint64_t evicted = 0;
   uint64_t written_back = 0;
-  uint64_t pinned = 0;  // rows held by Pin
+  uint64_t written_ahead = 0;  // of them by Tidy
+  uint64_t pinned = 0;         // rows held by Pin
 };
 
 class RowTable {
@@ -80,6 +82,10 @@ class RowTable {
 
   // Writes dirty rows to the tier below, if there is one; they stay.
   virtual absl::Status Flush() = 0;
+
+  // A slice of background work: writes at most `rows` dirty rows below that are next to leave, so
+  // that later calls find clean ones to drop. Returns how many; 0: there is nothing to do now.
+  virtual absl::StatusOr<size_t> Tidy(size_t rows) = 0;
 
   virtual TableCounters counters() const = 0;
 };

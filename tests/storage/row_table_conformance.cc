@@ -47,7 +47,8 @@ class Player {
       } else if (dice < 99) {
         Scan();
       } else {
-        const absl::Status s = table_->Flush();
+        const absl::Status s =
+            rng_() % 4 == 0 ? table_->Flush() : table_->Tidy(1 + rng_() % 200).status();
         if (!s.ok()) FAIL(s.ToString());
       }
       CheckCounters();

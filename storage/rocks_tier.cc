@@ -2,6 +2,7 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/options.h>
@@ -9,79 +10,89 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <cstdarg>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "storage/file_io.h"
+#include "storage/rocks_tier_cursor.h"
+#include "storage/rocks_tier_files.h"
+#include "storage/rocks_tier_format.h"
 
 namespace strata::storage {
 namespace {
 
-constexpr size_t kKeyBytes = 16;
-using RowKey = std::array<char, kKeyBytes>;
+using rocks_tier::MakeKey;
+using rocks_tier::RowKey;
+using rocks_tier::SliceOf;
+using rocks_tier::Translate;
 
-template <typename T>
-void PutBigEndian(T value, char* out) {
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    out[i] = static_cast<char>(value >> (8 * (sizeof(T) - 1 - i)));
-  }
-}
+// The longest that a write or Sync waits without any sign of life from flushes and compactions.
+constexpr absl::Duration kStallLimit = absl::Seconds(60);
 
-template <typename T>
-T GetBigEndian(const char* in) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) value = value << 8 | static_cast<uint8_t>(in[i]);
-  return value;
-}
-
-RowKey MakeKey(PartitionId partition, TableId table, Position position) {
-  RowKey key;
-  PutBigEndian(partition.value, key.data());
-  PutBigEndian(table.value, key.data() + 4);
-  PutBigEndian(position.value, key.data() + 8);
-  return key;
-}
-
-rocksdb::Slice SliceOf(const RowKey& key) { return {key.data(), key.size()}; }
-
-absl::Status Translate(const rocksdb::Status& s, absl::string_view action,
-                       const std::string& directory) {
-  if (s.ok()) return absl::OkStatus();
-  const std::string text =
-      absl::StrCat("SSD tier in ", directory, ": cannot ", action, ": ", s.ToString());
-  // IOError text carries strerror: file handles are not a subcode of their own.
-  if (s.IsNoSpace() || s.subcode() == rocksdb::Status::kNoSpace ||
-      absl::StrContains(text, "No space left")) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(text, "; free disk space, then the work goes on"));
-  }
-  if (absl::StrContains(text, "Too many open files")) {
-    return absl::ResourceExhaustedError(absl::StrCat(text, "; raise the limit of open files"));
-  }
-  if (s.IsMemoryLimit()) return absl::ResourceExhaustedError(text);
-  if (s.IsCorruption()) {
-    return absl::DataLossError(
-        absl::StrCat(text, "; restart the server: it recovers from its base image and log"));
-  }
-  if (s.IsInvalidArgument()) return absl::InvalidArgumentError(text);
-  return absl::UnavailableError(text);
-}
-
-// RocksDB's own recovery from a full disk looks every few seconds and turns Resume away meanwhile;
-// ours is the next write.
-class ManualRecovery final : public rocksdb::EventListener {
+// What a writer that found the memtables full, and Sync, wait for.
+class BackgroundWork final : public rocksdb::EventListener {
  public:
+  explicit BackgroundWork(std::shared_ptr<RoomWatch> watch) : watch_(std::move(watch)) {}
+
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& job) override {
+    Flushed(job.largest_seqno);
+  }
+  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
+    watch_->Progress();
+  }
+  void OnStallConditionsChanged(const rocksdb::WriteStallInfo&) override { watch_->Progress(); }
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
+    {
+      absl::MutexLock lock(&mu_);
+      if (error_.ok()) error_ = *error;
+    }
+    watch_->Progress();
+  }
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
                             bool* auto_recovery) override {
-    *auto_recovery = false;
+    *auto_recovery = false;  // it can wait forever (rocks_tier_files.h)
   }
+
+  // All writes up to this sequence number are in files.
+  void Flushed(rocksdb::SequenceNumber number) {
+    {
+      absl::MutexLock lock(&mu_);
+      flushed_ = std::max(flushed_, number);
+    }
+    watch_->Progress();
+  }
+  rocksdb::SequenceNumber flushed() const {
+    absl::MutexLock lock(&mu_);
+    return flushed_;
+  }
+  // The first one; it stays until the database is opened again.
+  rocksdb::Status error() const {
+    absl::MutexLock lock(&mu_);
+    return error_;
+  }
+
+ private:
+  const std::shared_ptr<RoomWatch> watch_;
+  mutable absl::Mutex mu_;
+  rocksdb::SequenceNumber flushed_ ABSL_GUARDED_BY(mu_) = 0;
+  rocksdb::Status error_ ABSL_GUARDED_BY(mu_);
+};
+
+// RocksDB's LOG file would be written on the full disk too, and Debian's build, which asserts, dies
+// of its failed writes. Errors reach the caller; events are counted.
+class NoLog final : public rocksdb::Logger {
+ public:
+  NoLog() : rocksdb::Logger(rocksdb::InfoLogLevel::FATAL_LEVEL) {}
+  using rocksdb::Logger::Logv;
+  void Logv(const char*, va_list) override {}
 };
 
 rocksdb::Options MakeOptions(const RocksTierOptions& options) {
@@ -90,13 +101,17 @@ rocksdb::Options MakeOptions(const RocksTierOptions& options) {
   out.compression = rocksdb::kNoCompression;
   out.write_buffer_size = options.memtable_bytes;
   out.max_write_buffer_number = kMaxMemtables;
-  out.max_background_jobs = options.background_jobs;
+  out.max_background_flushes = 1;  // so that memtables reach files in their order (Sync)
+  out.max_background_compactions = std::max(1, options.background_jobs - 1);
   out.max_open_files = options.max_open_files;
   out.level_compaction_dynamic_level_bytes = true;
-  out.keep_log_file_num = 2;
-  out.max_log_file_size = size_t{1} << 20;
+  out.info_log = std::make_shared<NoLog>();
   out.avoid_flush_during_shutdown = true;  // what Sync did not save need not be saved
-  out.listeners.push_back(std::make_shared<ManualRecovery>());
+  out.max_bgerror_resume_count = 0;
+  // Writers never sleep inside RocksDB (RocksTier::Commit), so slowing them down would stop them.
+  out.level0_slowdown_writes_trigger = out.level0_stop_writes_trigger;
+  out.soft_pending_compaction_bytes_limit = 0;
+  out.hard_pending_compaction_bytes_limit = 0;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
   table.block_size = options.block_bytes;
@@ -107,92 +122,31 @@ rocksdb::Options MakeOptions(const RocksTierOptions& options) {
   return out;
 }
 
-// Walks the partitions of a range: within one the rows of a table are consecutive keys.
-class RocksCursor final : public TierCursor {
- public:
-  RocksCursor(std::unique_ptr<rocksdb::Iterator> it, const std::string& directory,
-              Partitioning partitioning, TableId table, Position first, Position last,
-              size_t row_bytes)
-      : it_(std::move(it)),
-        directory_(directory),
-        partitioning_(partitioning),
-        table_(table),
-        last_(last),
-        row_bytes_(row_bytes) {
-    Seek(first);
-  }
-
-  bool Valid() const override { return valid_; }
-  Position position() const override { return position_; }
-  std::span<const uint8_t> row() const override {
-    return {reinterpret_cast<const uint8_t*>(it_->value().data()), row_bytes_};
-  }
-  void Next() override {
-    it_->Next();
-    Settle();
-  }
-  absl::Status status() const override { return status_; }
-
- private:
-  void Seek(Position from) {
-    const RowKey key = MakeKey(partitioning_.Of(from), table_, from);
-    it_->Seek(SliceOf(key));
-    Settle();
-  }
-
-  // Goes on to the first row of the table at or after the iterator.
-  void Settle() {
-    valid_ = false;
-    while (it_->Valid()) {
-      const rocksdb::Slice key = it_->key();
-      if (key.size() != kKeyBytes) return Damaged("a key of the wrong size");
-      const PartitionId partition(GetBigEndian<uint32_t>(key.data()));
-      const TableId table(GetBigEndian<uint32_t>(key.data() + 4));
-      if (partition > partitioning_.Of(last_)) return;
-      if (table == table_) {
-        position_ = Position(GetBigEndian<uint64_t>(key.data() + 8));
-        if (position_ > last_) return;
-        if (it_->value().size() != row_bytes_) return Damaged("a row of the wrong size");
-        valid_ = true;
-        return;
-      }
-      // Another table's rows: jump over them.
-      PartitionId next = partition;
-      if (table > table_) {
-        if (partition.value + 1 == partitioning_.count()) return;
-        next = partition.Next();
-        if (next > partitioning_.Of(last_)) return;
-      }
-      const RowKey target = MakeKey(next, table_, partitioning_.First(next));
-      it_->Seek(SliceOf(target));
-    }
-    status_ = Translate(it_->status(), "scan", directory_);
-  }
-
-  void Damaged(absl::string_view what) {
-    status_ = absl::DataLossError(absl::StrCat("SSD tier in ", directory_, ": ", what));
-  }
-
-  const std::unique_ptr<rocksdb::Iterator> it_;
-  const std::string directory_;
-  const Partitioning partitioning_;
-  const TableId table_;
-  const Position last_;
-  const size_t row_bytes_;
-  bool valid_ = false;
-  Position position_;
-  absl::Status status_;
+// In the order of construction: what comes later uses what comes before.
+struct Parts {
+  std::shared_ptr<RoomWatch> watch;
+  std::shared_ptr<BackgroundWork> work;
+  std::unique_ptr<rocksdb::Env> env;
+  std::unique_ptr<rocksdb::DB> db;
 };
 
 class RocksTier final : public RowTier {
  public:
-  RocksTier(const RocksTierOptions& options, std::unique_ptr<rocksdb::DB> db)
-      : directory_(options.directory), partitioning_(options.partitions), db_(std::move(db)) {
+  RocksTier(const RocksTierOptions& options, Parts parts)
+      : directory_(options.directory),
+        partitioning_(options.partitions),
+        parts_(std::move(parts)),
+        db_(parts_.db.get()) {
     write_.disableWAL = true;
+    write_.no_slowdown = true;
+    parts_.work->Flushed(db_->GetLatestSequenceNumber());
+    parts_.watch->Open();
   }
+  ~RocksTier() override { parts_.watch->Close(); }
 
   absl::Status Read(TableId table, std::span<const Position> positions, size_t row_bytes,
                     const Found& found) override {
+    const ReaderScope reader;
     const size_t chunk = ReadRowsAtOnce(row_bytes);
     for (size_t begin = 0; begin < positions.size(); begin += chunk) {
       const size_t n = std::min(chunk, positions.size() - begin);
@@ -229,16 +183,18 @@ class RocksTier final : public RowTier {
 
   std::unique_ptr<TierCursor> NewCursor(TableId table, Position first, Position last,
                                         size_t row_bytes) override {
+    const ReaderScope reader;
     rocksdb::ReadOptions read;
     read.fill_cache = false;  // a scan must not push the batches' blocks out
-    return std::make_unique<RocksCursor>(std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(read)),
-                                         directory_, partitioning_, table, first, last, row_bytes);
+    return rocks_tier::NewRocksCursor(
+        std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(read)), directory_, partitioning_,
+        {.table = table, .first = first, .last = last, .row_bytes = row_bytes});
   }
 
   absl::Status DeletePartitions(PartitionId first, PartitionId last) override {
-    const RowKey begin = MakeKey(first, TableId(0), Position(0));
+    const RowKey begin = MakeKey({first, TableId(0), Position(0)});
     // Exclusive; partitions are below 2^20, so the successor always exists.
-    const RowKey end = MakeKey(last.Next(), TableId(0), Position(0));
+    const RowKey end = MakeKey({last.Next(), TableId(0), Position(0)});
     rocksdb::WriteBatch batch;
     absl::Status s =
         Translate(batch.DeleteRange(SliceOf(begin), SliceOf(end)), "delete partitions", directory_);
@@ -246,16 +202,27 @@ class RocksTier final : public RowTier {
   }
 
   absl::Status Sync() override {
+    const rocksdb::SequenceNumber number = db_->GetLatestSequenceNumber();
+    const std::string action = "write its memory to files";
     rocksdb::FlushOptions flush;
-    flush.wait = true;
-    rocksdb::Status s = db_->Flush(flush);
-    if (!s.ok() && db_->Resume().ok()) s = db_->Flush(flush);
-    return Translate(s, "write its memory to files", directory_);
+    flush.wait = false;
+    flush.allow_write_stall = true;
+    for (bool asked = false;;) {
+      const uint64_t changes = parts_.watch->changes();
+      if (!asked) {
+        const rocksdb::Status s = db_->Flush(flush);
+        // RocksDB asks to come back while writes are stopped: flushes are under way.
+        if (!s.ok() && !s.IsTryAgain()) return Translate(s, action, directory_);
+        asked = s.ok();
+      }
+      if (parts_.work->flushed() >= number) return absl::OkStatus();
+      if (absl::Status s = AwaitBackground(changes, action); !s.ok()) return s;
+    }
   }
 
  private:
   RowKey KeyOfRow(TableId table, Position position) const {
-    return MakeKey(partitioning_.Of(position), table, position);
+    return MakeKey({partitioning_.Of(position), table, position});
   }
 
   absl::Status ReadChunk(TableId table, std::span<const Position> positions, size_t begin,
@@ -286,17 +253,39 @@ class RocksTier final : public RowTier {
     return absl::OkStatus();
   }
 
-  // After a background error (disk full) RocksDB refuses writes until it is resumed; what it holds
-  // in memory is kept.
+  // A writer that finds the memtables full waits here, not inside RocksDB, whose wait has no end on
+  // a full disk.
   absl::Status Commit(rocksdb::WriteBatch& batch) {
-    rocksdb::Status s = db_->Write(write_, &batch);
-    if (!s.ok() && db_->Resume().ok()) s = db_->Write(write_, &batch);
-    return Translate(s, "write rows", directory_);
+    const std::string action = "write rows";
+    for (;;) {
+      const uint64_t changes = parts_.watch->changes();
+      const rocksdb::Status s = db_->Write(write_, &batch);
+      if (!s.IsIncomplete()) return Translate(s, action, directory_);
+      if (absl::Status w = AwaitBackground(changes, action); !w.ok()) return w;
+    }
+  }
+
+  // OK when the background has moved on since `changes`. An error if it lacks room (and still did
+  // when it tried again just now), has failed, or does nothing for kStallLimit.
+  absl::Status AwaitBackground(uint64_t changes, absl::string_view action) {
+    if (const rocksdb::Status s = parts_.work->error(); !s.ok()) {
+      return Translate(s, action, directory_);
+    }
+    if (const std::string trouble = parts_.watch->TryAgain(kStallLimit); !trouble.empty()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "SSD tier in ", directory_, ": cannot ", action, ": ", trouble,
+          "; free disk space or raise the limit of open files, then the work goes on"));
+    }
+    if (parts_.watch->AwaitChange(changes, kStallLimit)) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(
+        "SSD tier in ", directory_, ": cannot ", action, ": no flush or compaction has ended for ",
+        absl::FormatDuration(kStallLimit), "; the disk is too slow or hangs"));
   }
 
   const std::string directory_;
   const Partitioning partitioning_;
-  const std::unique_ptr<rocksdb::DB> db_;
+  const Parts parts_;
+  rocksdb::DB* const db_;
   rocksdb::WriteOptions write_;
 };
 
@@ -319,12 +308,18 @@ absl::Status CheckOptions(const RocksTierOptions& options) {
 absl::StatusOr<std::unique_ptr<RowTier>> OpenRocksTier(const RocksTierOptions& options) {
   if (absl::Status s = CheckOptions(options); !s.ok()) return s;
   if (absl::Status s = MakeFolder(options.directory); !s.ok()) return s;
-  const rocksdb::Options rocks = MakeOptions(options);
+  rocksdb::Options rocks = MakeOptions(options);
   if (options.mode == OpenMode::kFresh) {
     absl::Status s = Translate(rocksdb::DestroyDB(options.directory, rocks), "remove the old rows",
                                options.directory);
     if (!s.ok()) return s;
   }
+  Parts parts;
+  parts.watch = std::make_shared<RoomWatch>();
+  parts.work = std::make_shared<BackgroundWork>(parts.watch);
+  parts.env = rocksdb::NewCompositeEnv(MakeTierFileSystem(parts.watch));
+  rocks.listeners.push_back(parts.work);
+  rocks.env = parts.env.get();
   rocksdb::DB* db = nullptr;
   const rocksdb::Status s = rocksdb::DB::Open(rocks, options.directory, &db);
   if (!s.ok()) {
@@ -334,7 +329,8 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRocksTier(const RocksTierOptions& o
     }
     return Translate(s, "open", options.directory);
   }
-  return std::make_unique<RocksTier>(options, std::unique_ptr<rocksdb::DB>(db));
+  parts.db.reset(db);
+  return std::make_unique<RocksTier>(options, std::move(parts));
 }
 
 }  // namespace strata::storage

@@ -5,6 +5,10 @@
 // compression (weights do not compress); whole-key Bloom filters of 10 bits (reads of rows that do
 // not exist yet are the common miss); index and filter blocks inside the block cache, so that the
 // cache's bound covers them; leveled compaction.
+// A full disk (or want of file handles) is RESOURCE_EXHAUSTED once the memtables are full, and the
+// work goes on when there is room again; background threads wait for it (rocks_tier_files.h). Any
+// other failure of a background thread stays until the tier is opened again. No call waits longer
+// than a minute without a flush or compaction that ends.
 // Memory: at most kMaxMemtables * memtable_bytes + block_cache_bytes
 //         + readers * ReadRowsAtOnce * (row_bytes + block_bytes)
 //         + writers * RowTier::kWriteChunkBytes * 2.

@@ -80,20 +80,16 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
       {.scheduler = scheduler->get(), .address = flags.listen, .scope = scope});
   if (!service.ok()) return service.status();
   (*daemon)->SetMetrics([s = scheduler->get()] { return Metrics(*s); });
-  if (absl::Status s = (*daemon)->WriteAddressFile(flags.address_file, (*service)->address());
-      !s.ok()) {
-    return s;
-  }
-  std::printf("strata-scheduler listens on %s\n", (*service)->address().c_str());
+  const std::string address = (*service)->address();
+  std::printf("strata-scheduler listens on %s\n", address.c_str());
   std::fflush(stdout);
-  (*daemon)->Log(absl::StrCat("started address=", (*service)->address(), " metrics=",
-                              (*daemon)->metrics_address(), " lease_ms=", flags.lease_ms));
-  const int signal = (*daemon)->WaitForSignal();
-  (*daemon)->Log(absl::StrCat("stopping signal=", signal));
-  (*daemon)->StopMetrics();
+  const absl::Status end = (*daemon)->ServeUntilSignal(
+      {flags.address_file, address,
+       absl::StrCat("address=", address, " metrics=", (*daemon)->metrics_address(),
+                    " lease_ms=", flags.lease_ms)});
   (*scheduler)->Stop();
   service->reset();
-  return absl::OkStatus();
+  return end;
 }
 
 int Main(int argc, char** argv) {

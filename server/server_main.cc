@@ -70,17 +70,11 @@ int Run(const Flags& flags, const char* program) {
   if (!server.ok()) return Fail(server.status());
   (*daemon)->SetMetrics([&server] { return Collect(**server); });
   const std::string address = (*server)->address();
-  if (absl::Status s = (*daemon)->WriteAddressFile(flags.address_file, address); !s.ok()) {
-    return Fail(s);
-  }
-  (*daemon)->Log("started server=" + flags.name + " address=" + address +
-                 " scheduler=" + flags.scheduler);
-  const int signal = (*daemon)->WaitForSignal();
-  const absl::Status failure = (*daemon)->failure();
-  (*daemon)->Log("stopping signal=" + std::to_string(signal));
-  (*daemon)->StopMetrics();
+  const absl::Status end = (*daemon)->ServeUntilSignal(
+      {flags.address_file, address,
+       "server=" + flags.name + " address=" + address + " scheduler=" + flags.scheduler});
   server->reset();
-  return failure.ok() ? 0 : Fail(failure);
+  return end.ok() ? 0 : Fail(end);
 }
 
 }  // namespace

@@ -77,18 +77,11 @@ int Run(const Flags& flags, const char* program) {
   auto worker = Worker::Start(options);
   if (!worker.ok()) return Fail(worker.status());
   (*daemon)->SetMetrics([&worker] { return Collect(**worker); });
-  if (absl::Status s =
-          (*daemon)->WriteAddressFile(flags.address_file, (*daemon)->metrics_address());
-      !s.ok()) {
-    return Fail(s);
-  }
-  (*daemon)->Log("started worker=" + flags.name + " scheduler=" + flags.scheduler);
-  const int signal = (*daemon)->WaitForSignal();
-  const absl::Status failure = (*daemon)->failure();
-  (*daemon)->Log("stopping signal=" + std::to_string(signal));
-  (*daemon)->StopMetrics();
+  const absl::Status end =
+      (*daemon)->ServeUntilSignal({flags.address_file, (*daemon)->metrics_address(),
+                                   "worker=" + flags.name + " scheduler=" + flags.scheduler});
   worker->reset();
-  return failure.ok() ? 0 : Fail(failure);
+  return end.ok() ? 0 : Fail(end);
 }
 
 }  // namespace

@@ -156,10 +156,33 @@ class DaemonImpl : public Daemon {
   void SetMetrics(std::function<std::vector<Metric>()> collect) override {
     collector_->Set(std::move(collect));
   }
-  void StopMetrics() override { collector_->Set(nullptr); }
   std::string metrics_address() const override { return metrics_address_; }
 
-  absl::Status WriteAddressFile(const std::string& path, const std::string& address) override {
+  absl::Status ServeUntilSignal(const Ready& ready) override {
+    if (absl::Status s = WriteAddressFile(ready.address_file, ready.address); !s.ok()) return s;
+    Log(absl::StrCat("started ", ready.fields));
+    int number = 0;
+    sigwait(&signals_, &number);
+    Log(absl::StrCat("stopping signal=", number));
+    StopMetrics();
+    absl::MutexLock lock(&mu_);
+    return failure_;
+  }
+
+  void Log(const std::string& line) override { LOG(INFO) << line; }
+
+  void Fail(const absl::Status& why) override {
+    absl::MutexLock lock(&mu_);
+    if (!failure_.ok()) return;
+    failure_ = why;
+    kill(getpid(), SIGTERM);
+  }
+
+ private:
+  void StopMetrics() { collector_->Set(nullptr); }
+
+  // By a temporary file and a rename, so that a reader never sees half of it.
+  absl::Status WriteAddressFile(const std::string& path, const std::string& address) {
     if (path.empty()) return absl::OkStatus();
     const std::string next = path + ".next";
     std::FILE* file = std::fopen(next.c_str(), "w");
@@ -172,26 +195,6 @@ class DaemonImpl : public Daemon {
     return absl::OkStatus();
   }
 
-  void Log(const std::string& line) override { LOG(INFO) << line; }
-
-  int WaitForSignal() override {
-    int number = 0;
-    sigwait(&signals_, &number);
-    return number;
-  }
-
-  void Fail(const absl::Status& why) override {
-    absl::MutexLock lock(&mu_);
-    if (!failure_.ok()) return;
-    failure_ = why;
-    kill(getpid(), SIGTERM);
-  }
-  absl::Status failure() const override {
-    absl::MutexLock lock(&mu_);
-    return failure_;
-  }
-
- private:
   const DaemonOptions o_;
   const std::shared_ptr<Collector> collector_;
   std::unique_ptr<prometheus::Exposer> exposer_;
@@ -199,7 +202,7 @@ class DaemonImpl : public Daemon {
   sigset_t signals_;
   int lock_ = -1;
   bool logging_ = false;
-  mutable absl::Mutex mu_;
+  absl::Mutex mu_;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
 };
 

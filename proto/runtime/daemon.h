@@ -37,25 +37,26 @@ class Daemon {
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options);
   virtual ~Daemon() = default;
 
-  // Called at every scrape, from a thread of the exposer, until StopMetrics or destruction.
+  // Called at every scrape, from a thread of the exposer, until ServeUntilSignal returns.
   virtual void SetMetrics(std::function<std::vector<Metric>()> collect) = 0;
-  virtual void StopMetrics() = 0;
   // Where a scrape goes, with the real port; empty without metrics.
   virtual std::string metrics_address() const = 0;
 
-  // Writes one line, by a temporary file and a rename, so that a reader never sees half of it.
-  virtual absl::Status WriteAddressFile(const std::string& path, const std::string& address) = 0;
+  struct Ready {
+    std::string address_file;  // gets `address`, in one piece; empty: none
+    std::string address;
+    std::string fields;  // "key=value ..." of the log's line "started"
+  };
+  // Tells whoever started this process that it is ready, blocks until SIGTERM, SIGINT or Fail, and
+  // ends the metrics. Returns the `why` of Fail, or OK; FAILED_PRECONDITION: the file cannot be
+  // written, at once.
+  virtual absl::Status ServeUntilSignal(const Ready& ready) = 0;
 
   // One line of the form "event key=value ..." in the log. Any thread.
   virtual void Log(const std::string& line) = 0;
 
-  // Blocks until SIGTERM or SIGINT; returns its number.
-  virtual int WaitForSignal() = 0;
-
   // This process cannot go on: it ends as after a SIGTERM. Any thread; the first `why` counts.
   virtual void Fail(const absl::Status& why) = 0;
-  // The `why` of Fail, or OK.
-  virtual absl::Status failure() const = 0;
 };
 
 }  // namespace strata

@@ -108,6 +108,18 @@ TEST_CASE("a scheduler that stays away ends the watch", "[job_watch]") {
   CHECK(status.message() == "the scheduler was gone for 1:00: nobody at h:1");
 }
 
+TEST_CASE("absences do not add up", "[job_watch]") {
+  Fixture f;
+  const std::vector<absl::StatusOr<JobStatus>> gone(150, absl::UnavailableError("nobody"));
+  for (int absence = 0; absence < 4; ++absence) {  // each shorter than the limit, together longer
+    f.scheduler.answers.insert(f.scheduler.answers.end(), gone.begin(), gone.end());
+    f.scheduler.answers.push_back(In(RUNNING));
+  }
+  f.scheduler.answers.push_back(In(SUCCEEDED));
+  CHECK(f.Watch().ok());
+  CHECK(f.clock.Now() - Fixture().clock.Now() > absl::Minutes(1));
+}
+
 TEST_CASE("time runs out, Ctrl-C detaches, other errors end at once", "[job_watch]") {
   Fixture slow;
   slow.scheduler.answers = {In(RUNNING)};

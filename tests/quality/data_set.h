@@ -1,0 +1,31 @@
+// What the quality tests train on, and how much of it.
+#ifndef STRATA_TESTS_QUALITY_DATA_SET_H_
+#define STRATA_TESTS_QUALITY_DATA_SET_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace strata::testing {
+
+struct DataSet {
+  std::string train;
+  std::string eval;
+  uint64_t train_lines = 0;
+};
+
+// Frappe (Baltrunas et al. 2015, libfm) where `tools/test --data DIR` names it.
+std::optional<DataSet> FrappeData();
+// Lines of its shape (10 fields, pairwise interactions), written into `folder`.
+DataSet GeneratedData(const std::string& folder);
+
+// Full bars (--long) hold for the mean of 3 seeds. Otherwise one seed is trained, and bars are
+// looser by this: seeds differ by .001 to .002, and a broken gradient, rate or shuffle costs far
+// more.
+double Looser();
+double MeanOverSeeds(const std::function<double(uint64_t seed)>& measure);
+
+}  // namespace strata::testing
+
+#endif  // STRATA_TESTS_QUALITY_DATA_SET_H_

@@ -10,6 +10,7 @@
 #include "tools/bench/echo_server.h"
 #include "tools/bench/figure.h"
 #include "tools/bench/file_bench.h"
+#include "tools/bench/hit_rate_bench.h"
 #include "tools/bench/parse_bench.h"
 #include "tools/bench/train_bench.h"
 #include "tools/bench/train_cluster_bench.h"
@@ -25,6 +26,7 @@ std::vector<NamedBenchmark> All() {
   for (auto& b : TrainClusterBenchmarks()) all.push_back(std::move(b));
   for (auto& b : FileBenchmarks()) all.push_back(std::move(b));
   for (auto& b : ParseBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : HitRateBenchmarks()) all.push_back(std::move(b));
   return all;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/job_spec.h"
 #include "proto/core/model_tables.h"
+#include "storage/eviction_kind.h"
 
 namespace strata::server {
 namespace {
@@ -63,6 +64,11 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.log_bytes = *log_bytes;
   auto dram_bytes = ParseBytes(spec.storage().dram_bytes_per_server());
   if (!dram_bytes.ok()) return dram_bytes.status();
+  const auto eviction = storage::EvictionKindOf(spec.storage().eviction());
+  if (!eviction) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.storage.eviction: '", spec.storage().eviction(), "' is not lrfu, lfu or lru"));
+  }
   auto shards = MyShards(directive, plan.partitioning);
   if (!shards.ok()) return shards.status();
   plan.shards = *std::move(shards);
@@ -74,6 +80,7 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
                                plan.partitioning.Last(shard.range.last), bytes, here);
     if (!memory.ok()) return memory.status();
     shard.memory = *std::move(memory);
+    shard.memory.eviction = *eviction;
     for (const uint64_t limit : shard.memory.limits) plan.needs_tier |= limit > 0;
   }
   return plan;

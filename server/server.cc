@@ -231,7 +231,7 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   counter("pulled_keys", "Keys of pulls.", static_cast<double>(keys_.pulled));
   counter("pushed_keys", "Keys of pushes.", static_cast<double>(keys_.pushed));
   double rows = 0, dram = 0, refused = 0, commits = 0, ssd = 0, mismatches = 0, disk = 0;
-  double hits = 0, absent = 0;
+  double hits = 0, absent = 0, written_back = 0, written_ahead = 0;
   double log_bytes = 0, images = 0, shards = 0, clipped = 0;
   const auto jobs = keeper_.Jobs();
   for (const auto& job : jobs) {
@@ -248,6 +248,8 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
       hits += static_cast<double>(v.dram_hits);
       ssd += static_cast<double>(v.ssd_reads);
       absent += static_cast<double>(v.absent_reads);
+      written_back += static_cast<double>(v.written_back);
+      written_ahead += static_cast<double>(v.written_ahead);
       mismatches += static_cast<double>(v.lane_mismatches);
       disk += static_cast<double>(v.disk_errors);
     }
@@ -263,8 +265,13 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   gauge("clock_steps", "Clocks of all shards (bsp: steps, async: windows), summed.", commits);
   gauge("refused_rows", "Rows of open jobs whose gradient was not finite.", refused);
   gauge("clipped_rows", "Rows of open jobs whose gradient was clipped.", clipped);
-  gauge("dram_hits", "Rows of open jobs that were looked for and found in memory.", hits);
+  gauge("dram_hits", "Rows of open jobs that were referenced and found in memory.", hits);
   gauge("ssd_reads", "Rows of open jobs that were read from the SSD tier.", ssd);
+  const double found = std::max(1.0, hits + ssd);
+  gauge("dram_hit_rate", "Share of referenced rows that were found in memory.", hits / found);
+  gauge("ssd_hit_rate", "Share of referenced rows that were found in the SSD tier.", ssd / found);
+  gauge("written_back_rows", "Rows of open jobs written to the SSD tier.", written_back);
+  gauge("written_ahead_rows", "Those of them written in the background.", written_ahead);
   gauge("absent_reads", "Rows of open jobs that were looked for and do not exist.", absent);
   gauge("images", "Base images written by open jobs.", images);
   gauge("differing_contributions", "Repeated contributions that differ from the first.",

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "server/commit_stall.h"
 #include "server/image_files.h"
+#include "server/tidier.h"
 
 namespace strata::server {
 
@@ -30,6 +31,8 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
     const ShardId id = shard->options().id;
     ShardRunner::Options runner;
     runner.timer = options_.timer;
+    runner.tidy_bytes_per_second =
+        Tidier::kJobBytesPerSecond / static_cast<double>(opened.shards.size());
     runner.committed = [this] { OnCommitted(); };
     runner.cut_done = [this, id](CutNumber cut, const ShardCut& result) { OnCut(id, cut, result); };
     runners_.push_back(std::make_unique<ShardRunner>(std::move(shard), std::move(runner)));

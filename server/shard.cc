@@ -43,6 +43,7 @@ storage::TableCounters Shard::counters() const {
     sum.absent += c.absent;
     sum.evicted += c.evicted;
     sum.written_back += c.written_back;
+    sum.written_ahead += c.written_ahead;
     sum.pinned += c.pinned;
   }
   return sum;
@@ -191,6 +192,16 @@ absl::Status Shard::ReadPreimages(TableId table, std::span<const Position> posit
 
 absl::Status Shard::Warm(TableId table, std::span<const Position> positions, KeptRows& kept) {
   return tables_[table.value].Warm(positions, kept);
+}
+
+absl::StatusOr<uint64_t> Shard::Tidy(size_t rows) {
+  uint64_t bytes = 0;
+  for (ShardTable& t : tables_) {
+    const absl::StatusOr<size_t> written = t.rows().Tidy(rows);
+    if (!written.ok()) return written.status();
+    bytes += *written * t.layout().row_bytes();
+  }
+  return bytes;
 }
 
 void Shard::Unpin(TableId table, std::span<const Position> positions, KeptRows& kept) {

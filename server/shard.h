@@ -102,6 +102,9 @@ class Shard {
   // See ShardTable.
   absl::Status Warm(TableId table, std::span<const Position> positions, KeptRows& kept);
   void Unpin(TableId table, std::span<const Position> positions, KeptRows& kept);
+  // A slice of background work (row_table.h): at most `rows` rows of each table. Returns the bytes
+  // of rows written, 0 when there is nothing to do.
+  absl::StatusOr<uint64_t> Tidy(size_t rows);
 
   // Writes a base image; `log_segment`: the log holds every record after the clock from there on.
   absl::Status WriteImage(const std::string& path, uint64_t log_segment);

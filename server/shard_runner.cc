@@ -28,7 +28,15 @@ absl::Status Refuse(GateVerdict verdict, Step step, const Shard& shard, LaneNode
 }  // namespace
 
 ShardRunner::ShardRunner(std::unique_ptr<Shard> shard, Options options)
-    : id_(shard->options().id), options_(std::move(options)), shard_(std::move(shard)) {
+    : id_(shard->options().id),
+      options_(std::move(options)),
+      shard_(std::move(shard)),
+      tidier_({.timer = options_.timer,
+               .owner = this,
+               .bytes_per_second = options_.tidy_bytes_per_second,
+               .post = [this](std::function<void()> work) { Post(std::move(work)); },
+               .tidy = [this](size_t rows) { return closed_.ok() ? shard_->Tidy(rows) : 0; },
+               .failed = [this] { ++view_.disk_errors; }}) {
   Publish();
 }
 
@@ -178,6 +186,7 @@ void ShardRunner::Advance() {
   waiting.swap(waiting_);
   for (const WaitingPull& w : waiting) RunPull(w.call, w.part);
   options_.committed();
+  tidier_.Wake();
 }
 
 void ShardRunner::CommitFailed(const absl::Status& why) {
@@ -243,6 +252,7 @@ void ShardRunner::ApplyWindow(PushCall& call, PushPart& part) {
   if (shard_->clock() == before) return;
   Publish();
   options_.committed();
+  tidier_.Wake();
 }
 
 void ShardRunner::ApplyReleased() {
@@ -390,6 +400,8 @@ void ShardRunner::Publish() {
   view_.dram_hits = c.hits;
   view_.ssd_reads = c.ssd_reads;
   view_.absent_reads = c.absent;
+  view_.written_back = c.written_back;
+  view_.written_ahead = c.written_ahead;
 }
 
 }  // namespace strata::server

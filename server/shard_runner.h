@@ -23,6 +23,7 @@
 #include "server/deadline_timer.h"
 #include "server/request.h"
 #include "server/shard.h"
+#include "server/tidier.h"
 #include "storage/shard_file.h"
 
 namespace strata::server {
@@ -56,6 +57,8 @@ struct ShardView {
   std::atomic<uint64_t> dram_hits{0};
   std::atomic<uint64_t> ssd_reads{0};
   std::atomic<uint64_t> absent_reads{0};
+  std::atomic<uint64_t> written_back{0};
+  std::atomic<uint64_t> written_ahead{0};
   std::atomic<uint64_t> lane_mismatches{0};  // repeated contributions that differ from the first
   std::atomic<uint64_t> disk_errors{0};
 };
@@ -66,6 +69,8 @@ class ShardRunner {
  public:
   struct Options {
     DeadlineTimer* timer = nullptr;
+    // Of background writes to the tier below.
+    double tidy_bytes_per_second = Tidier::kJobBytesPerSecond;
     // Called on the executor after the clock moved by a commit or an applied window.
     std::function<void()> committed;
     // Called on the executor, once for every cut that is ordered and not taken back.
@@ -139,6 +144,7 @@ class ShardRunner {
 
   // Touched on the executor only.
   std::unique_ptr<Shard> shard_;
+  Tidier tidier_;
   std::vector<WaitingPull> waiting_;
   std::map<HeldPush, HeldWindow> held_;
   HeldPush next_held_ = 1;

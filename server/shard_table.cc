@@ -70,7 +70,7 @@ void ShardTable::Unpin(std::span<const Position> positions, KeptRows& kept) {
 
 absl::Status ShardTable::Warm(std::span<const Position> positions, KeptRows& kept) {
   if (positions.size() > rows_->max_batch() / 2) return absl::OkStatus();
-  const size_t chunk = std::min(kChunkRows, rows_->max_batch());
+  const size_t chunk = std::min(kWarmRows, rows_->max_batch());
   refs_.resize(std::min(chunk, positions.size()));
   for (size_t at = 0; at < positions.size() && kept.pinned == at; at += chunk) {
     const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));

@@ -38,11 +38,13 @@ struct ReadAs {
   KeptRows* kept = nullptr;  // notes where the rows lie, and pins them
 };
 
-// Touched by the shard's executor only. Work goes in chunks of at most kChunkRows rows and never
-// pins more.
+// Touched by the shard's executor only. Work goes in chunks of at most kChunkRows rows, Warm's in
+// those of kWarmRows, and never holds more.
 class ShardTable {
  public:
   static constexpr size_t kChunkRows = 2048;
+  // Warm only looks at rows, and reads from below in larger batches.
+  static constexpr size_t kWarmRows = 8 * kChunkRows;
   // Rows keep the low 32 bits of a step.
   static constexpr uint64_t kStepWraps = uint64_t{1} << 32;
 

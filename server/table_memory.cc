@@ -8,6 +8,7 @@
 #include "storage/dram_table.h"
 #include "storage/row_layout.h"
 #include "storage/row_store.h"
+#include "storage/tiered_options.h"
 #include "storage/tiered_table.h"
 
 namespace strata::server {
@@ -105,6 +106,7 @@ absl::StatusOr<std::vector<std::unique_ptr<storage::RowTable>>> MakeTables(
     options.spread = SpreadOf(tables[i]);
     options.dram_limit_bytes = memory.limits[i];
     options.below = below;
+    options.eviction = memory.eviction;
     auto table = storage::MakeTieredTable(options);
     if (!table.ok()) return table.status();
     made.push_back(*std::move(table));

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
+#include "storage/eviction_kind.h"
 #include "storage/row_table.h"
 #include "storage/row_tier.h"
 
@@ -17,6 +18,7 @@ namespace strata::server {
 struct TableMemory {
   // Limits in bytes by table; 0: none, the table lies in DRAM alone.
   std::vector<uint64_t> limits;
+  storage::EvictionKind eviction = storage::EvictionKind::kLrfu;  // of the tables with one
 };
 
 // One shard's division of `shard_bytes` = floor(spec.storage.dramBytesPerServer / shards of the job

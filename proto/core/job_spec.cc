@@ -50,6 +50,8 @@ absl::Status ResolveStorage(const ReplicasSpec& replicas, StorageSpec& s) {
   STRATA_RETURN_IF_BAD(CheckBytes("spec.storage.dramBytesPerServer", s.dram_bytes_per_server(), 0));
   if (s.log_bytes_per_server().empty()) s.set_log_bytes_per_server("1GiB");
   STRATA_RETURN_IF_BAD(CheckBytes("spec.storage.logBytesPerServer", s.log_bytes_per_server(), 1));
+  if (s.eviction().empty()) s.set_eviction("lrfu");
+  STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.eviction", s.eviction(), {"lrfu", "lfu", "lru"}));
   if (s.durability().empty()) s.set_durability("logged");
   if (s.durability() == "synced" || s.durability() == "replicated") {
     return Bad("spec.storage.durability",

@@ -61,6 +61,12 @@ TEST_CASE("the model does not depend on the cluster", "[e2e][p3]") {
   same("2 threads", [](JobSpec& s) { s.mutable_training()->set_threads(2); });
   same("256 KiB of DRAM",
        [](JobSpec& s) { s.mutable_storage()->set_dram_bytes_per_server("256KiB"); });
+  for (const char* eviction : {"lru", "lfu"}) {
+    same(eviction, [&](JobSpec& s) {
+      s.mutable_storage()->set_dram_bytes_per_server("256KiB");
+      s.mutable_storage()->set_eviction(eviction);
+    });
+  }
   same("no log", [](JobSpec& s) { s.mutable_storage()->set_durability("memory"); });
   same("a base image after every few steps",
        [](JobSpec& s) { s.mutable_storage()->set_log_bytes_per_server("64KiB"); });

@@ -63,9 +63,19 @@ std::vector<Batch> MakeBatches(const MemoryDataOptions& o) {
 
 class MemorySource : public BatchSource {
  public:
-  explicit MemorySource(const std::vector<Batch>* batches) : batches_(batches) {}
+  MemorySource(const MemoryDataOptions& options, const std::vector<Batch>* batches)
+      : options_(options),
+        batches_(batches),
+        every_id_steps_(options.every_id_first ? EveryIdSteps(options) : 0) {}
   absl::Status Read(Step step, LaneId lane, Batch* out) override {
-    *out = (*batches_)[(step.value - 1 + lane.value * 37) % batches_->size()];
+    if (options_.before_read) options_.before_read(step);
+    if (step.value <= every_id_steps_) {
+      *out = batches_->front();
+      uint64_t id = (step.value - 1) * out->keys.size();
+      for (uint64_t& key : out->keys) key = id++ % options_.ids;
+      return absl::OkStatus();
+    }
+    *out = (*batches_)[(step.value - 1 - every_id_steps_ + lane.value * 37) % batches_->size()];
     return absl::OkStatus();
   }
   absl::Status ReadWindow(TaskId task, uint64_t window, Batch* out) override {
@@ -79,7 +89,9 @@ class MemorySource : public BatchSource {
   std::string first_bad_line() const override { return ""; }
 
  private:
+  const MemoryDataOptions& options_;
   const std::vector<Batch>* batches_;
+  const uint64_t every_id_steps_;
 };
 
 class MemoryData : public DataAccess {
@@ -105,7 +117,7 @@ class MemoryData : public DataAccess {
 
   absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec&, const InputIndex&,
                                                     const DataShape&) override {
-    return std::unique_ptr<BatchSource>(std::make_unique<MemorySource>(&batches_));
+    return std::unique_ptr<BatchSource>(std::make_unique<MemorySource>(options_, &batches_));
   }
 
  private:
@@ -114,6 +126,11 @@ class MemoryData : public DataAccess {
 };
 
 }  // namespace
+
+uint64_t EveryIdSteps(const MemoryDataOptions& options) {
+  const uint64_t batch = uint64_t{options.batch_size} * kCardinality.size();
+  return (options.ids + batch - 1) / batch;
+}
 
 std::unique_ptr<DataAccess> MakeMemoryData(const MemoryDataOptions& options) {
   return std::make_unique<MemoryData>(options);

@@ -319,6 +319,8 @@ TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_dram_bytes_per_server("4 megs"); }) ==
         "spec.storage.dramBytesPerServer: '4 megs' is not a size; write bytes as in \"1048576\", "
         "\"4MiB\", \"1.5GiB\" or \"2GB\"");
+  CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_eviction("fifo"); }) ==
+        "spec.storage.eviction: 'fifo' is not one of: lrfu, lfu, lru");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_checkpoint()->set_every_steps(5); }) ==
         "spec.checkpoint.everySteps: 5 needs a place; set spec.checkpoint.directory");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_checkpoint()->set_keep(0); }) ==

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/job_spec.h"
 #include "proto/core/memory_part.h"
 #include "proto/core/model_tables.h"
 #include "server/memory_estimate.h"
@@ -120,6 +121,7 @@ absl::StatusOr<Pair> Prepare(const BenchOptions& o, const MemoryDataOptions& dat
   TrainingJob job = MakeTrainJob(kCase);
   StorageSpec& storage = *job.mutable_spec()->mutable_storage();
   storage.set_shards_per_server(kShards);
+  if (absl::Status s = ResolveJob(job); !s.ok()) return s;
   auto unlimited = PacedJob::Make(data, absl::StrCat(o.directory, "/unlimited"));
   if (!unlimited.ok()) return unlimited.status();
   pair.unlimited = *std::move(unlimited);

@@ -12,8 +12,6 @@
 namespace strata::server {
 namespace {
 
-constexpr uint64_t kBucketBytes = 64;              // of the index (row_store.h)
-constexpr uint64_t kHugePage = uint64_t{2} << 20;  // what a table's slabs are filled in
 // Measured: a job's threads, queues and open files.
 constexpr uint64_t kJobBytes = uint64_t{7} << 20;
 // What gRPC reads ahead of one connection (proto/runtime/grpc_server.cc: lookahead and one read),
@@ -29,15 +27,12 @@ uint64_t DenseRowsOf(const TableSpec& table) {
   return rows;
 }
 
-// A table without a limit: slabs filled by huge pages, and an index that grew by halves, so that it
-// is on average a quarter larger than the rows need. `shards` of the server have rows of it.
+// A table without a limit: `shards` of the server have rows of it.
 uint64_t UnlimitedBytes(const TableSpec& table, uint64_t rows, uint64_t shards) {
   if (rows == 0) return 0;
-  const uint64_t rows_in_shard = CeilDiv(rows, shards);
-  const uint64_t slabs =
-      rows_in_shard * (storage::RowLayout::For(table).row_bytes() + sizeof(Position));
-  const uint64_t index = storage::RowStore::BucketsFor(rows_in_shard) * kBucketBytes;
-  return shards * (CeilDiv(slabs, kHugePage) * kHugePage + index + index / 4);
+  storage::RowStoreOptions options;
+  options.row_bytes = storage::RowLayout::For(table).row_bytes();
+  return shards * storage::RowStore::MostBytesFor(options, CeilDiv(rows, shards));
 }
 
 // Bytes of one key of a table on the wire and in sums: key and weights.
@@ -68,7 +63,7 @@ void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
     if (load.dram_bytes > 0) continue;
     parts.push_back({absl::StrCat("rows and index, table ", table.name), bytes,
                      absl::StrCat(rows, " rows x (", storage::RowLayout::For(table).row_bytes(),
-                                  " + 8) + index (6.67 to 10 a row)")});
+                                  " + 8) + index (6.67 to 7.25 a row)")});
   }
   if (load.dram_bytes == 0) return;
   parts.push_back({"rows and index in DRAM", std::min(needed, load.dram_bytes),

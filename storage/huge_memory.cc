@@ -2,7 +2,12 @@
 
 #include <sys/mman.h>
 
+#include <condition_variable>
 #include <cstdint>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -11,15 +16,73 @@ namespace strata::storage {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kHuge = HugeMemory::kHugePage;
+constexpr int kAdviceCollapse = 25;  // MADV_COLLAPSE, which older headers do not name
+
+// Copies full regions of small pages into huge ones, one at a time. It knows addresses only: one
+// that was unmapped meanwhile is refused by the kernel, and one that was mapped anew merely gets a
+// huge page. Never destroyed.
+class Collapser {
+ public:
+  // Never waits: false when the thread is behind or has the lock.
+  bool Add(uint8_t* region) {
+    std::unique_lock<std::mutex> lock(mu_, std::try_to_lock);
+    if (!lock.owns_lock() || queue_.size() >= kMostRegions) return false;
+    if (!started_) std::thread([this] { Run(); }).detach();
+    started_ = true;
+    queue_.push_back(region);
+    wake_.notify_one();
+    return true;
+  }
+
+ private:
+  static constexpr size_t kMostRegions = 4096;  // 8 GiB of rows
+
+  void Run() {
+    for (;;) {
+      uint8_t* region;
+      {
+        std::unique_lock<std::mutex> lock(mu_);
+        while (queue_.empty()) wake_.wait(lock);
+        region = queue_.front();
+        queue_.pop_front();
+      }
+      WarmPage();
+      if (madvise(region, kHuge, kAdviceCollapse) != 0) (void)madvise(region, kHuge, MADV_HUGEPAGE);
+    }
+  }
+
+  // In a virtual machine the first touch of memory may wait for the host, 5 ms a huge page
+  // measured, and a collapse would do that waiting while it holds up whoever reads the region. So a
+  // huge page is touched and freed here first: the collapse gets the same one again.
+  static void WarmPage() {
+    void* base = mmap(nullptr, 2 * kHuge, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return;
+    const uintptr_t start = (reinterpret_cast<uintptr_t>(base) + kHuge - 1) / kHuge * kHuge;
+    auto* page = reinterpret_cast<uint8_t*>(start);
+    if (madvise(page, kHuge, MADV_HUGEPAGE) == 0) *page = 1;
+    munmap(base, 2 * kHuge);
+  }
+
+  std::mutex mu_;
+  std::condition_variable wake_;
+  std::deque<uint8_t*> queue_;  // guarded by mu_
+  bool started_ = false;        // guarded by mu_
+};
+
+Collapser& TheCollapser() {
+  static auto* collapser = new Collapser;
+  return *collapser;
+}
 
 }  // namespace
 
-absl::StatusOr<HugeMemory> HugeMemory::Allocate(size_t bytes) {
-  const bool huge = bytes >= kHugePage;
+absl::StatusOr<HugeMemory> HugeMemory::Allocate(size_t bytes, PageUse use) {
+  const bool aligned = bytes >= kHuge;
   HugeMemory memory;
   memory.size_ = bytes;
-  memory.mapped_ = (bytes + kPage - 1) / kPage * kPage + (huge ? kHugePage : 0);
+  memory.mapped_ = (bytes + kPage - 1) / kPage * kPage + (aligned ? kHuge : 0);
   // MAP_NORESERVE: tables reserve slabs and fill them row by row.
   void* base = mmap(nullptr, memory.mapped_, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -30,13 +93,27 @@ absl::StatusOr<HugeMemory> HugeMemory::Allocate(size_t bytes) {
   }
   memory.base_ = base;
   uintptr_t start = reinterpret_cast<uintptr_t>(base);
-  if (huge) {
-    start = (start + kHugePage - 1) / kHugePage * kHugePage;
-    // Only advice: without huge pages everything works, slower.
-    (void)madvise(reinterpret_cast<void*>(start), bytes, MADV_HUGEPAGE);
-  }
+  if (aligned) start = (start + kHuge - 1) / kHuge * kHuge;
   memory.data_ = reinterpret_cast<uint8_t*>(start);
+  // Only advice: without huge pages everything works, slower. Where the system gives huge pages to
+  // everybody, gradual memory has to decline.
+  if (aligned) {
+    (void)madvise(memory.data_, bytes, use == PageUse::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  }
   return memory;
+}
+
+void HugeMemory::Release(size_t offset, size_t bytes) {
+  if (madvise(data_ + offset, bytes, MADV_DONTNEED) == 0) return;
+  std::memset(data_ + offset, 0, bytes);  // locked in memory (mlockall)
+}
+
+void HugeMemory::Collapse(size_t offset, size_t bytes) {
+  const size_t end = (offset + bytes) / kHuge * kHuge;
+  for (size_t at = (offset + kHuge - 1) / kHuge * kHuge; at < end; at += kHuge) {
+    (void)madvise(data_ + at, kHuge, MADV_HUGEPAGE);  // ends that decline
+    (void)TheCollapser().Add(data_ + at);
+  }
 }
 
 HugeMemory::~HugeMemory() {

@@ -70,7 +70,7 @@ TEST_CASE("rows cost what a row is long, and are shared by the servers", "[estim
   const auto rows_of = [&](uint64_t rows) {
     return Of(Estimate(spec, rows), "server").parts[0].bytes;
   };
-  // fm: 17 weights, 17 of adagrad's state, 8 of metadata, 8 of the position, 6.67 to 10 of index.
+  // fm: 17 weights, 17 of adagrad's state, 8 of metadata, 8 of the position, 6.67 to 7.25 of index.
   const double per_row = static_cast<double>(rows_of(10000000) - rows_of(5000000)) / 5e6;
   CHECK(per_row > 4 * 34 + 16 + 6.66);
   CHECK(per_row < 4 * 34 + 16 + 10.01);

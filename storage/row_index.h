@@ -169,9 +169,9 @@ class RowIndex {
   uint64_t rows_ = 0;
 
   Array now_;
-  Array old_;             // while growing
-  Array next_;            // mapped by Reserve for the next growth
-  uint64_t drained_ = 0;  // of old_: homes below are empty, their rows in now_
+  Array old_;                     // while growing
+  Array next_;                    // mapped by Reserve for the next growth
+  uint64_t drained_ = 0;          // of old_: homes below are empty, their rows in now_
   std::vector<uint32_t> moving_;  // slots on their way, within one call
 };
 

@@ -25,8 +25,8 @@ uint64_t RowStore::CapacityFor(const RowStoreOptions& options) {
   if (options.limit_bytes <= kPageSlack) return 0;
   const uint64_t budget = options.limit_bytes - kPageSlack;
   uint64_t low = 0;
-  uint64_t high = std::min<uint64_t>(RowSlabs::kMaxSlots,
-                                     budget / (StrideOf(options) + options.extra_bytes));
+  uint64_t high =
+      std::min<uint64_t>(RowSlabs::kMaxSlots, budget / (StrideOf(options) + options.extra_bytes));
   while (low < high) {  // the most rows whose bytes fit
     const uint64_t middle = low + (high - low + 1) / 2;
     if (BytesFor(options, middle) <= budget) {

@@ -61,6 +61,19 @@ TEST_CASE("a DRAM table does what the oracle says", "[storage][dram]") {
     c.positions = 20;
     c.operations = 200'000;
     CheckRandomOperations(c);
+    // Grown through many sizes of the index, by a little each.
+    options = {.row_bytes = 12, .spread = spread};
+    c = CaseOf(options);
+    c.positions = 120'000;
+    c.operations = 400'000;
+    c.seed = 3;
+    CheckRandomOperations(c);
+    // Rows of 4096 floats and metadata.
+    options = {.row_bytes = 4096 * 4 + 8, .spread = spread};
+    c = CaseOf(options);
+    c.positions = 300;
+    c.operations = 5'000;
+    CheckRandomOperations(c);
     // A limit that everything just fits.
     options = {.row_bytes = 72, .spread = spread};
     options.limit_bytes = RowStore::BytesFor({.row_bytes = 72}, 4000) + RowStore::kPageSlack;

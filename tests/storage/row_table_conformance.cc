@@ -277,7 +277,11 @@ class Player {
 
 }  // namespace
 
-void CheckRandomOperations(const ConformanceCase& c) { Player(c).Play(); }
+void CheckRandomOperations(const ConformanceCase& c) {
+  INFO("seed " << c.seed << ", rows of " << c.row_bytes << " bytes, " << c.positions
+               << " positions in [" << c.first.value << ", " << c.last.value << "]");
+  Player(c).Play();
+}
 
 void CheckRefusals(const ConformanceCase& c) {
   auto table = c.make();

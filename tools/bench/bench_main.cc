@@ -12,6 +12,7 @@
 #include "tools/bench/file_bench.h"
 #include "tools/bench/hit_rate_bench.h"
 #include "tools/bench/parse_bench.h"
+#include "tools/bench/table_bench.h"
 #include "tools/bench/tiered_training_bench.h"
 #include "tools/bench/train_bench.h"
 #include "tools/bench/train_cluster_bench.h"
@@ -29,6 +30,7 @@ std::vector<NamedBenchmark> All() {
   for (auto& b : ParseBenchmarks()) all.push_back(std::move(b));
   for (auto& b : HitRateBenchmarks()) all.push_back(std::move(b));
   for (auto& b : TieredTrainingBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : TableBenchmarks()) all.push_back(std::move(b));
   return all;
 }
 

@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <glog/logging.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <system_error>
 #include <utility>
 
@@ -18,7 +16,9 @@
 #include "proto/runtime/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/image_files.h"
+#include "server/in_parallel.h"
 #include "server/table_memory.h"
+#include "storage/file_io.h"
 #include "storage/rocks_tier.h"
 #include "storage/shard_file.h"
 
@@ -42,19 +42,18 @@ absl::Status MakeFolders(const std::string& path) {
   return error ? Failed("make folder", path, error.value()) : absl::OkStatus();
 }
 
-// An empty file whose name is durable when this returns.
-absl::Status WriteMarker(const std::string& folder) {
+// An empty file whose name is durable when this returns, and so are those of the folders from the
+// server's own down to it.
+absl::Status WriteMarker(const std::string& root, const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/OPEN");
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) return Failed("write", path, errno);
-  const int synced = ::fsync(file);
-  ::close(file);
-  if (synced != 0) return Failed("write", path, errno);
-  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return Failed("open folder", folder, errno);
-  const int named = ::fsync(directory);
-  ::close(directory);
-  return named == 0 ? absl::OkStatus() : Failed("sync folder", folder, errno);
+  absl::StatusOr<storage::File> file = storage::File::Open(path, O_WRONLY | O_CREAT);
+  if (!file.ok()) return file.status();
+  if (absl::Status s = file->Sync(); !s.ok()) return s;
+  for (fs::path p = folder; p.string().size() >= root.size(); p = p.parent_path()) {
+    if (absl::Status s = storage::SyncFolder(p.string()); !s.ok()) return s;
+    if (!p.has_relative_path()) break;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Shard>> EmptyShard(const JobPlan& plan, const ShardPlan& shard,
@@ -78,11 +77,24 @@ absl::StatusOr<std::unique_ptr<Shard>> EmptyShard(const JobPlan& plan, const Sha
   return std::make_unique<Shard>(std::move(options), *std::move(tables));
 }
 
+// A shard in the making.
+struct Recovering {
+  std::unique_ptr<Shard> shard;
+  ImageSchedule::Start image;
+  uint64_t replayed_records = 0;
+};
+
+uint64_t SizeOf(const std::string& path) {
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(path, error);
+  return error ? 0 : bytes;
+}
+
 // The newest image that is whole, else the one before: if the log no longer reaches back to that,
-// replay finds the gap. `from` becomes the first log segment to replay.
+// replay finds the gap.
 absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
-                             const std::vector<ImageName>& images, OpenedJob& opened,
-                             uint64_t& from) {
+                             const std::vector<ImageName>& images, const OpenedJob& opened,
+                             Recovering& out) {
   absl::Status damage;
   for (const ImageName& name : images) {
     if (name.shard != shard.id) continue;
@@ -92,8 +104,9 @@ absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
     auto reader = storage::ShardFileReader::Open(path);
     absl::Status s = reader.ok() ? (*fresh)->LoadImage(**reader) : reader.status();
     if (s.ok()) {
-      from = (*reader)->header().log_segment;
-      opened.shards.push_back(*std::move(fresh));
+      out.image.segment = (*reader)->header().log_segment;
+      out.image.image_bytes = SizeOf(path);
+      out.shard = *std::move(fresh);
       return s;
     }
     if (!absl::IsDataLoss(s)) return s;
@@ -113,60 +126,86 @@ absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
   }
   auto fresh = EmptyShard(plan, shard, opened);
   if (!fresh.ok()) return fresh.status();
-  opened.shards.push_back(*std::move(fresh));
+  out.shard = *std::move(fresh);
   return absl::OkStatus();
+}
+
+// 1 loads the shard's image, 2 replays its records of the log after it.
+absl::Status RecoverShard(const JobPlan& plan, const ShardPlan& shard,
+                          const std::vector<ImageName>& images, const OpenedJob& opened,
+                          Recovering& out) {
+  if (absl::Status s = LoadNewestImage(plan, shard, images, opened, out); !s.ok()) return s;
+  // An older image may want segments that are gone: replay what is left, gaps are found by steps.
+  const bool gone = out.image.segment < opened.log->stats().first_segment;
+  const uint64_t begin = gone ? 0 : out.image.segment;
+  out.image.replay_bytes = opened.log->BytesFrom(begin);
+  return opened.log->Replay(
+      begin, [&](const storage::LogHeader& header) { return header.shard == shard.id; },
+      [&](const storage::LogRecordView& record) {
+        ++out.replayed_records;
+        return out.shard->Replay(record);
+      });
+}
+
+void Add(std::vector<Recovering> shards, OpenedJob& opened) {
+  for (Recovering& r : shards) {
+    opened.shards.push_back(std::move(r.shard));
+    opened.images.push_back(r.image);
+    opened.replayed_records += r.replayed_records;
+  }
 }
 
 absl::Status RecoverShards(const JobPlan& plan, OpenedJob& opened) {
   auto images = ListImages(opened.folder);
   if (!images.ok()) return images.status();
-  std::map<ShardId, std::pair<Shard*, uint64_t>> shards;  // and where its replay begins
-  for (const ShardPlan& shard : plan.shards) {
-    uint64_t from = 0;
-    if (absl::Status s = LoadNewestImage(plan, shard, *images, opened, from); !s.ok()) return s;
-    shards[shard.id] = {opened.shards.back().get(), from};
-  }
-  uint64_t first = ~uint64_t{0};
-  for (const auto& [id, shard] : shards) first = std::min(first, shard.second);
-  // An older image may want segments that are gone: replay what is left, gaps are found by steps.
-  const uint64_t begin = first < opened.log->stats().first_segment ? 0 : first;
-  opened.recovered = true;
-  return opened.log->Replay(begin, [&](const storage::LogRecordView& record) -> absl::Status {
-    const auto it = shards.find(record.header.shard);
-    if (it == shards.end()) return absl::OkStatus();
-    ++opened.replayed_records;
-    return it->second.first->Replay(record);
+  std::vector<Recovering> shards(plan.shards.size());
+  absl::Status s = InParallel(shards.size(), [&](size_t i) {
+    return RecoverShard(plan, plan.shards[i], *images, opened, shards[i]);
   });
+  if (!s.ok()) return s;
+  Add(std::move(shards), opened);
+  opened.recovered = true;
+  return absl::OkStatus();
+}
+
+// What the checkpoint's files hold of the shard; at `logged` into an image as well: the checkpoint
+// may go, and recovery must not need it.
+absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Manifest& manifest,
+                          const OpenedJob& opened, Recovering& out) {
+  for (const CheckpointFile& file : manifest.files()) {
+    if (file.last_partition() < shard.range.first.value ||
+        file.first_partition() > shard.range.last.value) {
+      continue;
+    }
+    auto reader = storage::ShardFileReader::Open(absl::StrCat(plan.restore_from, "/", file.name()));
+    if (!reader.ok()) return reader.status();
+    if (absl::Status s = out.shard->Restore(**reader, plan.start_step); !s.ok()) return s;
+  }
+  if (!plan.logged) return absl::OkStatus();
+  const std::string path =
+      absl::StrCat(opened.folder, "/", ImageFileName({shard.id, out.shard->clock()}));
+  out.image.segment = opened.log->stats().last_segment;
+  if (absl::Status s = out.shard->WriteImage(path, out.image.segment); !s.ok()) return s;
+  out.image.image_bytes = SizeOf(path);
+  return absl::OkStatus();
 }
 
 absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
-  for (const ShardPlan& shard : plan.shards) {
-    auto fresh = EmptyShard(plan, shard, opened);
+  std::vector<Recovering> shards(plan.shards.size());
+  for (size_t i = 0; i < shards.size(); ++i) {
+    auto fresh = EmptyShard(plan, plan.shards[i], opened);
     if (!fresh.ok()) return fresh.status();
-    opened.shards.push_back(*std::move(fresh));
+    shards[i].shard = *std::move(fresh);
   }
-  if (plan.restore_from.empty()) return absl::OkStatus();
-  auto manifest = ReadManifest(plan.restore_from);
-  if (!manifest.ok()) return manifest.status();
-  for (const CheckpointFile& file : manifest->files()) {
-    auto reader = storage::ShardFileReader::Open(absl::StrCat(plan.restore_from, "/", file.name()));
-    if (!reader.ok()) return reader.status();
-    for (size_t i = 0; i < plan.shards.size(); ++i) {
-      const PartitionRange& range = plan.shards[i].range;
-      if (file.last_partition() < range.first.value || file.first_partition() > range.last.value) {
-        continue;
-      }
-      absl::Status s = opened.shards[i]->Restore(**reader, plan.start_step);
-      if (!s.ok()) return s;
-    }
-  }
-  if (!plan.logged) return absl::OkStatus();
-  for (const auto& shard : opened.shards) {  // the checkpoint may go; recovery must not need it
-    const ImageName name = {shard->options().id, shard->clock()};
-    absl::Status s = shard->WriteImage(absl::StrCat(opened.folder, "/", ImageFileName(name)),
-                                       opened.log->stats().last_segment);
+  if (!plan.restore_from.empty()) {
+    auto manifest = ReadManifest(plan.restore_from);
+    if (!manifest.ok()) return manifest.status();
+    absl::Status s = InParallel(shards.size(), [&](size_t i) {
+      return RestoreShard(plan, plan.shards[i], *manifest, opened, shards[i]);
+    });
     if (!s.ok()) return s;
   }
+  Add(std::move(shards), opened);
   return absl::OkStatus();
 }
 
@@ -194,6 +233,7 @@ absl::Status OpenParts(const JobPlan& plan, OpenedJob& opened) {
   storage::UpdateLogOptions options;
   options.directory = absl::StrCat(opened.folder, "/log");
   options.direct_from_bytes = plan.log_direct_from_bytes;
+  if (plan.synced) options.durability = storage::LogDurability::kSynced;
   auto log = storage::UpdateLog::Open(options);
   if (!log.ok()) return log.status();
   opened.log = *std::move(log);
@@ -230,7 +270,7 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root) 
   absl::Status s = there ? RecoverShards(plan, opened) : RestoreShards(plan, opened);
   if (!s.ok()) return s;
   if (plan.logged && !there) {
-    if (s = WriteMarker(opened.folder); !s.ok()) return s;
+    if (s = WriteMarker(root, opened.folder); !s.ok()) return s;
   }
   RemoveOtherGenerations(root, plan);
   return opened;

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/image_schedule.h"
 #include "server/job_plan.h"
 #include "server/shard.h"
 #include "storage/row_tier.h"
@@ -29,12 +30,15 @@ struct OpenedJob {
   std::unique_ptr<storage::RowTier> tier;      // null when nothing is limited
   std::unique_ptr<storage::UpdateLog> log;     // null at level memory
   std::vector<std::unique_ptr<Shard>> shards;  // ascending by id; use tier and log
+  // Of each shard, what its next recovery would start from.
+  std::vector<ImageSchedule::Start> images;
   bool recovered = false;
   uint64_t replayed_records = 0;
 };
 
 // 1 opens or makes the folder and the log; 2 recovers (RecoverShards), or restores and takes a
-// first image (RestoreShards), or starts empty; 3 writes OPEN; 4 removes other generations.
+// first image (RestoreShards), or starts empty, shards side by side on all cores; 3 writes OPEN;
+// 4 removes other generations.
 // Errors: DATA_LOSS: what should be here is not, or is damaged: roll back. FAILED_PRECONDITION,
 // INVALID_ARGUMENT, NOT_FOUND: never. Others (disk full, checkpoint not reachable): try again.
 absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root);

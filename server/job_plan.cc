@@ -55,6 +55,7 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.lanes = spec.training().lanes();
   plan.synchronous = spec.training().mode() == "bsp";
   plan.logged = spec.storage().durability() != "memory";
+  plan.synced = spec.storage().durability() == "synced";
   plan.directory = spec.storage().directory();
   plan.restore_from = directive.restore_from();
   plan.start_step = Step(directive.start_step());

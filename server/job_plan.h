@@ -35,7 +35,8 @@ struct JobPlan {
   uint32_t lanes = 1;
   bool synchronous = true;
   bool logged = true;      // false: level memory
-  uint64_t log_bytes = 0;  // of log after which images are taken
+  bool synced = false;     // logged, and a commit waits for the disk
+  uint64_t log_bytes = 0;  // of log that are kept at most (image_schedule.h)
   uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
   std::string directory;     // spec.storage.directory; empty: the server's own
   bool needs_tier = false;   // some table has a DRAM limit

@@ -3,7 +3,10 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +16,23 @@
 #include "server/tidier.h"
 
 namespace strata::server {
+namespace {
+
+// 0 if there is none.
+uint64_t NewestImageBytes(const std::string& folder, ShardId shard) {
+  const auto images = ListImages(folder);
+  if (!images.ok()) return 0;
+  for (const ImageName& name : *images) {
+    if (name.shard != shard) continue;
+    std::error_code error;
+    const uint64_t bytes =
+        std::filesystem::file_size(std::filesystem::path(folder) / ImageFileName(name), error);
+    return error ? 0 : bytes;
+  }
+  return 0;
+}
+
+}  // namespace
 
 ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
     : plan_(std::move(plan)),
@@ -22,11 +42,9 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
       log_(std::move(opened.log)),
       map_epoch_(plan_.map_epoch.value),
       tickets_(options.incarnation, plan_.generation,
-               {TicketBook::PerSession(plan_.lanes), options.memory->limit() / 8}) {
-  {
-    absl::MutexLock lock(&mu_);
-    images_.start_above = plan_.log_bytes;
-  }
+               {TicketBook::PerSession(plan_.lanes), options.memory->limit() / 8}),
+      images_({.log_bytes = plan_.log_bytes, .cores = std::thread::hardware_concurrency()},
+              opened.images) {
   for (std::unique_ptr<Shard>& shard : opened.shards) {
     const ShardId id = shard->options().id;
     ShardRunner::Options runner;
@@ -195,53 +213,51 @@ ServerJobReport ServerJob::Report() const {
   return report;
 }
 
-// 1 a new segment begins; 2 every shard writes its image (on its executor); 3 when the last one is
-// there, the log before the boundary and the older images go (OnImage).
+// 1 a shard's image is due; 2 a new segment begins; 3 the shard writes its image (on its executor);
+// 4 the log that no shard needs and the shard's older images go (OnImage).
 void ServerJob::OnCommitted() {
   if (plan_.synchronous) EndTickets();
   if (log_ == nullptr) return;
-  const uint64_t bytes = log_->stats().bytes;
+  const uint64_t appended = log_->stats().appended_bytes;
+  size_t shard = 0;
   {
     absl::MutexLock lock(&mu_);
-    if (images_.running || bytes <= images_.start_above) return;
-    auto boundary = log_->Rotate();
-    if (!boundary.ok()) {
-      images_.start_above = bytes + plan_.log_bytes / 4;
-      LOG(ERROR) << "image_round_failed job=" << plan_.job.value << " error=\"" << boundary.status()
-                 << '"';
-      return;
-    }
-    images_.running = true;
-    images_.boundary = *boundary;
-    images_.missing = runners_.size();
-    images_.status = absl::OkStatus();
+    const auto due = images_.Due(appended);
+    if (!due) return;
+    shard = *due;
+    images_.Begin(shard, appended);
   }
-  for (const auto& runner : runners_) {
-    uint64_t boundary;
-    {
-      absl::MutexLock lock(&mu_);
-      boundary = images_.boundary;
-    }
-    runner->WriteImage(folder_, boundary, [this](absl::Status s) { OnImage(std::move(s)); });
+  auto boundary = log_->Rotate();
+  if (!boundary.ok()) return OnImage(shard, boundary.status());
+  {
+    absl::MutexLock lock(&mu_);
+    images_.Boundary(*boundary);
   }
+  runners_[shard]->WriteImage(folder_, *boundary,
+                              [this, shard](absl::Status s) { OnImage(shard, std::move(s)); });
 }
 
-void ServerJob::OnImage(absl::Status status) {
-  absl::MutexLock lock(&mu_);
-  if (status.ok()) ++images_written_;
-  if (images_.status.ok()) images_.status = std::move(status);
-  if (--images_.missing > 0) return;
-  images_.running = false;
-  absl::Status done = images_.status;
-  if (done.ok()) done = log_->Trim(images_.boundary);
-  if (done.ok()) {
-    images_.start_above = plan_.log_bytes;
-    RemoveOldImages(folder_);
-    return;
+void ServerJob::OnImage(size_t shard, absl::Status status) {
+  const uint64_t bytes = status.ok() ? NewestImageBytes(folder_, runners_[shard]->id()) : 0;
+  const uint64_t appended = log_->stats().appended_bytes;
+  uint64_t trim = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    if (status.ok()) {
+      images_.Done(bytes);
+      trim = images_.TrimBefore();
+    } else {
+      images_.Failed(appended);
+    }
   }
-  images_.start_above = log_->stats().bytes + plan_.log_bytes / 4;
-  LOG(ERROR) << "image_round_failed job=" << plan_.job.value
-             << " again_at_log_bytes=" << images_.start_above << " error=\"" << done << '"';
+  if (status.ok()) {
+    ++images_written_;
+    status = log_->Trim(trim);
+    RemoveOldImages(folder_);
+  }
+  LOG_IF(ERROR, !status.ok()) << "image_failed job=" << plan_.job.value
+                              << " shard=" << runners_[shard]->id().value << " error=\"" << status
+                              << '"';
 }
 
 }  // namespace strata::server

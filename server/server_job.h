@@ -24,6 +24,7 @@
 #include "proto/runtime/transport.h"
 #include "proto/strata/control.pb.h"
 #include "server/deadline_timer.h"
+#include "server/image_schedule.h"
 #include "server/job_opening.h"
 #include "server/job_plan.h"
 #include "server/request.h"
@@ -35,9 +36,8 @@ namespace strata::server {
 
 // Thread-safe. Every request is answered exactly once, from whichever thread had the last word.
 //
-// Base images: when the log passes plan.log_bytes, a new log segment begins, every shard writes an
-// image between two commits, and when all are written the segments before go. Log on disk is thus
-// at most plan.log_bytes + what is committed while images are written.
+// Base images: when a shard's is due (image_schedule.h), a new log segment begins, the shard writes
+// its image, and the segments that no shard needs any more go.
 class ServerJob {
  public:
   struct Options {
@@ -80,14 +80,6 @@ class ServerJob {
     CutOrder order;
     std::map<ShardId, ShardCut> shards;
   };
-  // One image of every shard.
-  struct ImageRound {
-    bool running = false;
-    uint64_t boundary = 0;     // first log segment that the images do not hold
-    size_t missing = 0;        // shards
-    absl::Status status;       // first error
-    uint64_t start_above = 0;  // log bytes at which the next round begins
-  };
 
   absl::Status CheckHeader(const wire::Header& header, bool session_known) const;
   absl::Status Closed() const;
@@ -126,7 +118,7 @@ class ServerJob {
 
   void OnCommitted();
   void EndTickets();
-  void OnImage(absl::Status status);
+  void OnImage(size_t shard, absl::Status status);
   void ReportStalls(ServerJobReport& report) const;
   void OnCut(ShardId shard, CutNumber cut, const ShardCut& result);
   static CutReport ReportCut(const JobPlan& plan, const Cut& cut, size_t shards);
@@ -146,7 +138,7 @@ class ServerJob {
   TicketBook tickets_ ABSL_GUARDED_BY(mu_);
   std::atomic<uint64_t> tickets_until_{0};  // tickets of steps up to here have ended
   std::map<CutNumber, Cut> cuts_ ABSL_GUARDED_BY(mu_);
-  ImageRound images_ ABSL_GUARDED_BY(mu_);
+  ImageSchedule images_ ABSL_GUARDED_BY(mu_);
   absl::Mutex posting_;  // held shared while posting to runners
   bool closed_ ABSL_GUARDED_BY(posting_) = false;
 };

@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -45,22 +43,23 @@ absl::Status DamagedFile(absl::string_view path, uint64_t offset, absl::string_v
 }
 
 File& File::operator=(File&& other) noexcept {
+  std::swap(files_, other.files_);
   std::swap(fd_, other.fd_);
   std::swap(path_, other.path_);
   return *this;
 }
 
 File::~File() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0) files_->Close(fd_);
 }
 
-absl::StatusOr<File> File::Open(const std::string& path, int flags) {
+absl::StatusOr<File> File::Open(const std::string& path, int flags, FileSystem& files) {
+  const int fd = files.Open(path, flags);
+  if (fd < 0) return ErrnoStatus(-fd, "open", path);
   File file;
+  file.files_ = &files;
+  file.fd_ = fd;
   file.path_ = path;
-  do {
-    file.fd_ = open(path.c_str(), flags | O_CLOEXEC, 0644);
-  } while (file.fd_ < 0 && errno == EINTR);
-  if (file.fd_ < 0) return ErrnoStatus(errno, "open", path);
   return file;
 }
 
@@ -73,10 +72,8 @@ absl::StatusOr<uint64_t> File::Size() const {
 absl::Status File::ReadAt(uint64_t offset, std::span<uint8_t> bytes) const {
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n =
-        pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, "read", path_);
+    const ssize_t n = files_->Read(fd_, bytes.subspan(done), offset + done);
+    if (n < 0) return ErrnoStatus(static_cast<int>(-n), "read", path_);
     if (n == 0) return DamagedFile(path_, offset + done, "the file ends too early");
     done += static_cast<size_t>(n);
   }
@@ -89,10 +86,8 @@ absl::Status File::WriteAt(uint64_t offset, std::span<iovec> parts) const {
       parts = parts.subspan(1);
       continue;
     }
-    const int count = static_cast<int>(std::min<size_t>(parts.size(), IOV_MAX));
-    const ssize_t n = pwritev(fd_, parts.data(), count, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, "write", path_);
+    const ssize_t n = files_->Write(fd_, parts, offset);
+    if (n < 0) return ErrnoStatus(static_cast<int>(-n), "write", path_);
     offset += static_cast<uint64_t>(n);
     for (auto left = static_cast<size_t>(n); left > 0;) {
       iovec& part = parts.front();
@@ -107,13 +102,18 @@ absl::Status File::WriteAt(uint64_t offset, std::span<iovec> parts) const {
 }
 
 absl::Status File::Truncate(uint64_t size) const {
-  if (ftruncate(fd_, static_cast<off_t>(size)) != 0) return ErrnoStatus(errno, "truncate", path_);
-  return absl::OkStatus();
+  const int result = files_->Truncate(fd_, size);
+  return result < 0 ? ErrnoStatus(-result, "truncate", path_) : absl::OkStatus();
 }
 
 absl::Status File::Sync() const {
-  if (fsync(fd_) != 0) return ErrnoStatus(errno, "sync", path_);
-  return absl::OkStatus();
+  const int result = files_->Sync(fd_, SyncWhat::kAll);
+  return result < 0 ? ErrnoStatus(-result, "sync", path_) : absl::OkStatus();
+}
+
+absl::Status File::SyncData() const {
+  const int result = files_->Sync(fd_, SyncWhat::kData);
+  return result < 0 ? ErrnoStatus(-result, "sync", path_) : absl::OkStatus();
 }
 
 absl::Status MakeFolder(const std::string& path) {
@@ -123,9 +123,20 @@ absl::Status MakeFolder(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status SyncFolder(const std::string& path) {
-  absl::StatusOr<File> folder = File::Open(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+absl::Status SyncFolder(const std::string& path, FileSystem& files) {
+  absl::StatusOr<File> folder =
+      File::Open(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY, files);
   return folder.ok() ? folder->Sync() : folder.status();
+}
+
+absl::Status RenameFile(const std::string& from, const std::string& to, FileSystem& files) {
+  const int result = files.Rename(from, to);
+  return result < 0 ? ErrnoStatus(-result, "rename", from) : absl::OkStatus();
+}
+
+absl::Status RemoveFile(const std::string& path, FileSystem& files) {
+  const int result = files.Remove(path);
+  return result < 0 && result != -ENOENT ? ErrnoStatus(-result, "remove", path) : absl::OkStatus();
 }
 
 }  // namespace strata::storage

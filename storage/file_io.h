@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "storage/file_system.h"
 
 namespace strata::storage {
 
@@ -31,8 +32,9 @@ class File {
   File& operator=(File&& other) noexcept;
   ~File();
 
-  // `flags` as for open(2); O_CLOEXEC is added. New files get mode 0644.
-  static absl::StatusOr<File> Open(const std::string& path, int flags);
+  // `flags` as for open(2); O_CLOEXEC is added. New files get mode 0644. `files` outlives the file.
+  static absl::StatusOr<File> Open(const std::string& path, int flags,
+                                   FileSystem& files = FileSystem::Kernel());
 
   int fd() const { return fd_; }
   const std::string& path() const { return path_; }
@@ -43,9 +45,13 @@ class File {
   // Writes all parts from `offset` on. `parts` is used up.
   absl::Status WriteAt(uint64_t offset, std::span<iovec> parts) const;
   absl::Status Truncate(uint64_t size) const;
+  // What was written before is durable. After an error it is not known what of it is, and another
+  // Sync says nothing about it (Linux reports a lost page once): write it again, elsewhere.
   absl::Status Sync() const;
+  absl::Status SyncData() const;  // the same without times and rights
 
  private:
+  FileSystem* files_ = nullptr;
   int fd_ = -1;
   std::string path_;
 };
@@ -53,7 +59,12 @@ class File {
 // Creates the folder and its parents if missing.
 absl::Status MakeFolder(const std::string& path);
 // Makes names created or removed in the folder durable.
-absl::Status SyncFolder(const std::string& path);
+absl::Status SyncFolder(const std::string& path, FileSystem& files = FileSystem::Kernel());
+// `to` is replaced if it exists.
+absl::Status RenameFile(const std::string& from, const std::string& to,
+                        FileSystem& files = FileSystem::Kernel());
+// A file that is not there is removed.
+absl::Status RemoveFile(const std::string& path, FileSystem& files = FileSystem::Kernel());
 
 }  // namespace strata::storage
 

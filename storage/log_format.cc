@@ -1,5 +1,7 @@
 #include "storage/log_format.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -13,7 +15,9 @@ namespace {
 
 constexpr uint64_t kSegmentMagic = 0x31474f4c54415254ull;  // "TRATLOG1"
 constexpr uint32_t kRecordMagic = 0x4345524cu;             // "LREC"
-constexpr uint32_t kVersion = 1;
+constexpr uint16_t kVersion = 2;
+// In version 1 records lie on multiples of 8, and nothing says what was settled before them.
+constexpr uint16_t kOldVersion = 1;
 constexpr size_t kNameDigits = 20;
 
 }  // namespace
@@ -39,7 +43,8 @@ void EncodeSegmentHeader(const SegmentHeader& header, uint8_t* out) {
   fields.U64(kSegmentMagic);
   fields.U64(header.segment);
   fields.U64(header.previous_bytes);
-  fields.U32(kVersion);
+  fields.U16(kVersion);
+  fields.U16(static_cast<uint16_t>(std::countr_zero(header.alignment)));
   fields.U32(Crc32c({out, kSegmentHeaderBytes - 4}));
 }
 
@@ -49,20 +54,25 @@ std::optional<SegmentHeader> DecodeSegmentHeader(const uint8_t* in) {
   SegmentHeader header;
   header.segment = fields.U64();
   header.previous_bytes = fields.U64();
-  if (fields.U32() != kVersion) return std::nullopt;
+  const uint16_t version = fields.U16();
+  const uint16_t shift = fields.U16();
   if (fields.U32() != Crc32c({in, kSegmentHeaderBytes - 4})) return std::nullopt;
+  if (version == kOldVersion && shift == 0) return header;
+  if (version != kVersion || shift > 31) return std::nullopt;
+  header.alignment = uint32_t{1} << shift;
+  if (header.alignment != kAlignment && header.alignment != kBlockAlignment) return std::nullopt;
   return header;
 }
 
-void EncodeRecordHeader(const LogHeader& header, LogPosition at, uint64_t payload_bytes,
-                        uint32_t payload_crc, uint8_t* out) {
+void EncodeRecordHeader(const LogHeader& header, const RecordPlace& place,
+                        const PayloadSum& payload, uint8_t* out) {
   FieldWriter fields(out);
   fields.U32(kRecordMagic);
   fields.U16(header.kind);
-  fields.U16(0);
-  fields.U64(payload_bytes);
-  fields.U64(at.segment);
-  fields.U64(at.offset);
+  fields.U16(kVersion);
+  fields.U64(payload.bytes);
+  fields.U64(place.at.segment);
+  fields.U64(place.at.offset);
   fields.U64(header.job.value);
   fields.U64(header.generation.value);
   fields.U64(header.step.value);
@@ -74,9 +84,9 @@ void EncodeRecordHeader(const LogHeader& header, LogPosition at, uint64_t payloa
   fields.U32(header.partitions.first.value);
   fields.U32(header.partitions.last.value);
   fields.U32(header.lane.value);
+  fields.U64(place.settled);
   fields.U64(0);
-  fields.U64(0);
-  fields.U32(payload_crc);
+  fields.U32(payload.crc);
   fields.U32(Crc32c({out, kRecordHeaderBytes - 4}));
 }
 
@@ -85,8 +95,8 @@ std::optional<DecodedRecord> DecodeRecordHeader(LogPosition at, const uint8_t* i
   if (fields.U32() != kRecordMagic) return std::nullopt;
   DecodedRecord record;
   record.header.kind = fields.U16();
-  fields.U16();
-  record.payload_bytes = fields.U64();
+  const uint16_t version = fields.U16();
+  record.payload.bytes = fields.U64();
   if (fields.U64() != at.segment || fields.U64() != at.offset) return std::nullopt;
   record.header.job = JobId(fields.U64());
   record.header.generation = Generation(fields.U64());
@@ -99,26 +109,40 @@ std::optional<DecodedRecord> DecodeRecordHeader(LogPosition at, const uint8_t* i
   record.header.partitions.first = PartitionId(fields.U32());
   record.header.partitions.last = PartitionId(fields.U32());
   record.header.lane = LaneId(fields.U32());
+  record.settled = version == kVersion ? fields.U64() : (fields.U64(), at.offset);
   fields.U64();
-  fields.U64();
-  record.payload_crc = fields.U32();
+  record.payload.crc = fields.U32();
   if (fields.U32() != Crc32c({in, kRecordHeaderBytes - 4})) return std::nullopt;
+  if (record.settled > at.offset) return std::nullopt;
   return record;
 }
 
-std::optional<LogRecordView> DecodeRecord(LogPosition at, std::span<const uint8_t> segment) {
+std::optional<DecodedRecord> DecodeHeaderIn(LogPosition at, std::span<const uint8_t> segment,
+                                            uint32_t alignment) {
   if (at.offset > segment.size() || segment.size() - at.offset < kRecordHeaderBytes) {
     return std::nullopt;
   }
-  const auto record = DecodeRecordHeader(at, segment.data() + at.offset);
+  auto record = DecodeRecordHeader(at, segment.data() + at.offset);
   if (!record) return std::nullopt;
-  const uint64_t room = segment.size() - at.offset - kRecordHeaderBytes;
-  if (record->payload_bytes > room) return std::nullopt;
-  const uint64_t padded = RecordBytes(record->payload_bytes) - kRecordHeaderBytes;
-  if (padded > room) return std::nullopt;
-  const auto payload = segment.subspan(at.offset + kRecordHeaderBytes, padded);
-  if (Crc32c(payload) != record->payload_crc) return std::nullopt;
-  return LogRecordView{at, record->header, payload.first(record->payload_bytes)};
+  // Compared without adding: a length may be any number.
+  if (record->payload.bytes > segment.size()) return std::nullopt;
+  if (RecordBytes(record->payload.bytes, alignment) > segment.size() - at.offset) {
+    return std::nullopt;
+  }
+  return record;
+}
+
+std::optional<LogRecordView> DecodePayload(LogPosition at, const DecodedRecord& record,
+                                           std::span<const uint8_t> segment, uint32_t alignment) {
+  const auto all = segment.subspan(at.offset, RecordBytes(record.payload.bytes, alignment));
+  const uint64_t summed = RecordBytes(record.payload.bytes);
+  const auto zeros = all.subspan(summed);
+  if (!std::all_of(zeros.begin(), zeros.end(), [](uint8_t b) { return b == 0; })) {
+    return std::nullopt;
+  }
+  const auto payload = all.first(summed).subspan(kRecordHeaderBytes);
+  if (Crc32c(payload) != record.payload.crc) return std::nullopt;
+  return LogRecordView{at, record.header, payload.first(record.payload.bytes)};
 }
 
 }  // namespace strata::storage::log_format

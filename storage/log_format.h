@@ -14,11 +14,20 @@ namespace strata::storage::log_format {
 
 inline constexpr size_t kSegmentHeaderBytes = 32;
 inline constexpr size_t kRecordHeaderBytes = 128;
-inline constexpr size_t kAlignment = 8;  // of every record and payload
+// Of every record and payload. A segment may be of a coarser one: that of whole blocks of a device,
+// where records are written around the page cache, so that no block holds bytes of two writes.
+inline constexpr uint32_t kAlignment = 8;
+inline constexpr uint32_t kBlockAlignment = 4096;
 
-// Bytes of a record with its padding.
-constexpr uint64_t RecordBytes(uint64_t payload) {
-  return kRecordHeaderBytes + (payload + kAlignment - 1) / kAlignment * kAlignment;
+constexpr uint64_t AlignUp(uint64_t bytes, uint32_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+// Bytes of a record with the zeros behind it, and the offset of a segment's first.
+constexpr uint64_t RecordBytes(uint64_t payload, uint32_t alignment = kAlignment) {
+  return AlignUp(kRecordHeaderBytes + payload, alignment);
+}
+constexpr uint64_t FirstRecord(uint32_t alignment) {
+  return AlignUp(kSegmentHeaderBytes, alignment);
 }
 
 // "00000000000000000007.log"
@@ -27,28 +36,44 @@ std::optional<uint64_t> ParseSegmentName(const std::string& name);
 
 struct SegmentHeader {
   uint64_t segment = 0;
-  // Size of the segment before, so that a loss at its end shows; 0 if there was none.
+  // Bytes of the segment before that count, so that a loss at its end shows; 0 if there was none.
   uint64_t previous_bytes = 0;
+  uint32_t alignment = kAlignment;  // or kBlockAlignment
 };
 // out: (kSegmentHeaderBytes).
 void EncodeSegmentHeader(const SegmentHeader& header, uint8_t* out);
 // in: (kSegmentHeaderBytes). Nothing if it is damaged or of another version.
 std::optional<SegmentHeader> DecodeSegmentHeader(const uint8_t* in);
 
-// out: (kRecordHeaderBytes). payload_crc: of payload and padding.
-void EncodeRecordHeader(const LogHeader& header, LogPosition at, uint64_t payload_bytes,
-                        uint32_t payload_crc, uint8_t* out);
+struct RecordPlace {
+  LogPosition at;
+  // Everything before this offset of the segment had been acknowledged when the record was written:
+  // at most at.offset.
+  uint64_t settled = 0;
+};
+struct PayloadSum {
+  uint64_t bytes = 0;
+  uint32_t crc = 0;  // of the payload and the zeros up to kAlignment
+};
+// out: (kRecordHeaderBytes).
+void EncodeRecordHeader(const LogHeader& header, const RecordPlace& place,
+                        const PayloadSum& payload, uint8_t* out);
 
 struct DecodedRecord {
   LogHeader header;
-  uint64_t payload_bytes = 0;
-  uint32_t payload_crc = 0;
+  PayloadSum payload;
+  uint64_t settled = 0;
 };
 // Nothing unless `in` (kRecordHeaderBytes) is a whole header, written for that place.
 std::optional<DecodedRecord> DecodeRecordHeader(LogPosition at, const uint8_t* in);
 
-// Nothing unless a whole, undamaged record starts at at.offset of `segment` (the file's bytes).
-std::optional<LogRecordView> DecodeRecord(LogPosition at, std::span<const uint8_t> segment);
+// Nothing unless an undamaged header starts at at.offset of `segment` (the file's bytes), followed
+// by as many bytes as it says.
+std::optional<DecodedRecord> DecodeHeaderIn(LogPosition at, std::span<const uint8_t> segment,
+                                            uint32_t alignment);
+// Nothing unless the payload behind that header, and the zeros behind it, are undamaged.
+std::optional<LogRecordView> DecodePayload(LogPosition at, const DecodedRecord& record,
+                                           std::span<const uint8_t> segment, uint32_t alignment);
 
 }  // namespace strata::storage::log_format
 

@@ -3,30 +3,28 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 namespace strata::storage {
 namespace {
 
-// Alignment of memory, place and length that every device accepts.
-constexpr size_t kBlock = 4096;
+bool IsWholeBlocks(const iovec& part) {
+  return reinterpret_cast<uintptr_t>(part.iov_base) % SegmentWriter::kBlock == 0 &&
+         part.iov_len % SegmentWriter::kBlock == 0;
+}
 
 }  // namespace
 
-void SegmentWriter::Free::operator()(uint8_t* p) const { std::free(p); }
-
-absl::StatusOr<SegmentWriter> SegmentWriter::Create(const std::string& path, WriteMode mode) {
+absl::StatusOr<SegmentWriter> SegmentWriter::Create(const std::string& path, WriteMode mode,
+                                                    FileSystem& files) {
   SegmentWriter writer;
-  absl::StatusOr<File> file = File::Open(path, O_RDWR | O_CREAT | O_EXCL);
+  absl::StatusOr<File> file = File::Open(path, O_RDWR | O_CREAT | O_EXCL, files);
   if (!file.ok()) return file.status();
   writer.file_ = *std::move(file);
   if (mode == WriteMode::kDirect) {
-    absl::StatusOr<File> direct = File::Open(path, O_RDWR | O_DIRECT);
-    writer.staging_.reset(static_cast<uint8_t*>(std::aligned_alloc(kBlock, kStagingBytes)));
-    if (direct.ok() && writer.staging_ != nullptr) {
+    absl::StatusOr<File> direct = File::Open(path, O_RDWR | O_DIRECT, files);
+    if (direct.ok()) {
       writer.file_ = *std::move(direct);
       writer.mode_ = WriteMode::kDirect;
     }
@@ -34,9 +32,10 @@ absl::StatusOr<SegmentWriter> SegmentWriter::Create(const std::string& path, Wri
   return writer;
 }
 
-absl::StatusOr<SegmentWriter> SegmentWriter::Open(const std::string& path, uint64_t end) {
+absl::StatusOr<SegmentWriter> SegmentWriter::Open(const std::string& path, uint64_t end,
+                                                  FileSystem& files) {
   SegmentWriter writer;
-  absl::StatusOr<File> file = File::Open(path, O_RDWR);
+  absl::StatusOr<File> file = File::Open(path, O_RDWR, files);
   if (!file.ok()) return file.status();
   writer.file_ = *std::move(file);
   writer.end_ = end;
@@ -49,14 +48,21 @@ absl::Status SegmentWriter::Trim() {
   return absl::OkStatus();
 }
 
+absl::Status SegmentWriter::Sync() { return file_.SyncData(); }
+
+void SegmentWriter::Abandon(uint64_t end) { end_ = end; }
+
+void SegmentWriter::Forget() const { (void)posix_fadvise(file_.fd(), 0, 0, POSIX_FADV_DONTNEED); }
+
 absl::Status SegmentWriter::Append(std::span<iovec> parts) {
   if (torn_) {
     if (absl::Status s = Trim(); !s.ok()) return s;
   }
   uint64_t bytes = 0;
   for (const iovec& part : parts) bytes += part.iov_len;
-  const absl::Status written =
-      mode_ == WriteMode::kDirect ? AppendDirect(parts) : file_.WriteAt(end_, parts);
+  const bool copy =
+      mode_ == WriteMode::kDirect && !std::all_of(parts.begin(), parts.end(), IsWholeBlocks);
+  const absl::Status written = copy ? AppendDirect(parts) : file_.WriteAt(end_, parts);
   if (!written.ok()) {
     torn_ = true;
     (void)Trim();  // where it fails, the next append tries again
@@ -66,46 +72,35 @@ absl::Status SegmentWriter::Append(std::span<iovec> parts) {
   return absl::OkStatus();
 }
 
-// Fills the staging memory behind the partial block it begins with, and writes it whenever it is
-// full; at the end padded to a whole block. The new partial block is kept only when all is written.
+// Copies the parts into the staging memory and writes it whenever it is full.
 absl::Status SegmentWriter::AppendDirect(std::span<iovec> parts) {
-  uint64_t at = end_ / kBlock * kBlock;
-  size_t held = end_ - at;
-  std::array<uint8_t, kBlock> partial;  // as it was, for a failure
-  std::memcpy(partial.data(), staging_.get(), held);
-  const size_t held_before = held;
-  const auto write = [&](size_t bytes) {
-    iovec all = {staging_.get(), bytes};
-    return file_.WriteAt(at, {&all, 1});
+  if (staging_.size() == 0) {
+    absl::StatusOr<HugeMemory> memory = HugeMemory::Allocate(kStagingBytes);
+    if (!memory.ok()) return memory.status();
+    staging_ = *std::move(memory);
+  }
+  uint64_t at = end_;
+  size_t held = 0;
+  const auto write = [&] {
+    iovec all = {staging_.data(), held};
+    absl::Status s = file_.WriteAt(at, {&all, 1});
+    at += held;
+    held = 0;
+    return s;
   };
   for (const iovec& part : parts) {
     const auto* from = static_cast<const uint8_t*>(part.iov_base);
     for (size_t left = part.iov_len; left > 0;) {
       const size_t take = std::min(left, kStagingBytes - held);
-      std::memcpy(staging_.get() + held, from, take);
+      std::memcpy(staging_.data() + held, from, take);
       held += take;
       from += take;
       left -= take;
       if (held < kStagingBytes) continue;
-      if (absl::Status s = write(held); !s.ok()) {
-        std::memcpy(staging_.get(), partial.data(), held_before);
-        return s;
-      }
-      at += held;
-      held = 0;
+      if (absl::Status s = write(); !s.ok()) return s;
     }
   }
-  const size_t padded = (held + kBlock - 1) / kBlock * kBlock;
-  std::memset(staging_.get() + held, 0, padded - held);
-  if (padded > 0) {
-    if (absl::Status s = write(padded); !s.ok()) {
-      std::memcpy(staging_.get(), partial.data(), held_before);
-      return s;
-    }
-  }
-  const size_t whole = held / kBlock * kBlock;
-  std::memmove(staging_.get(), staging_.get() + whole, held - whole);
-  return absl::OkStatus();
+  return held == 0 ? absl::OkStatus() : write();
 }
 
 }  // namespace strata::storage

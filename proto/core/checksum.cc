@@ -75,36 +75,61 @@ inline uint64_t Load64(const uint8_t* p) {
   return v;
 }
 
+// The state after the 8 bytes at p + i, which go to `to` + i as well if there is a copy to be made.
+template <bool kCopy>
+inline uint64_t Eight(uint64_t crc, const uint8_t* p, uint8_t* to, size_t i) {
+  const uint64_t v = Load64(p + i);
+  if constexpr (kCopy) std::memcpy(to + i, &v, 8);
+  return _mm_crc32_u64(crc, v);
+}
+
 // Consumes whole runs of 3 * kStream bytes; returns the new state.
-template <size_t kStream>
-uint64_t ThreeStreams(uint64_t crc, const uint8_t*& p, size_t& n, const ShiftTable& shift) {
+template <size_t kStream, bool kCopy>
+uint64_t ThreeStreams(uint64_t crc, const uint8_t*& p, size_t& n, uint8_t*& to,
+                      const ShiftTable& shift) {
   while (n >= 3 * kStream) {
     uint64_t crc1 = 0;
     uint64_t crc2 = 0;
-    for (const uint8_t* end = p + kStream; p != end; p += 8) {
-      crc = _mm_crc32_u64(crc, Load64(p));
-      crc1 = _mm_crc32_u64(crc1, Load64(p + kStream));
-      crc2 = _mm_crc32_u64(crc2, Load64(p + 2 * kStream));
+    for (size_t i = 0; i < kStream; i += 8) {
+      crc = Eight<kCopy>(crc, p, to, i);
+      crc1 = Eight<kCopy>(crc1, p, to, kStream + i);
+      crc2 = Eight<kCopy>(crc2, p, to, 2 * kStream + i);
     }
     crc = Shift(shift, crc) ^ crc1;
     crc = Shift(shift, crc) ^ crc2;
-    p += 2 * kStream;
+    p += 3 * kStream;
+    if constexpr (kCopy) to += 3 * kStream;
     n -= 3 * kStream;
   }
   return crc;
 }
 
-}  // namespace
-
-uint32_t Crc32cExtend(uint32_t crc, std::span<const uint8_t> bytes) {
+template <bool kCopy>
+uint32_t Extend(uint32_t crc, std::span<const uint8_t> bytes, uint8_t* to) {
   const uint8_t* p = bytes.data();
   size_t n = bytes.size();
   uint64_t state = crc ^ 0xffffffffu;
-  state = ThreeStreams<kLong>(state, p, n, kLongShift);
-  state = ThreeStreams<kShort>(state, p, n, kShortShift);
-  for (; n >= 8; n -= 8, p += 8) state = _mm_crc32_u64(state, Load64(p));
-  for (; n > 0; --n, ++p) state = _mm_crc32_u8(static_cast<uint32_t>(state), *p);
+  state = ThreeStreams<kLong, kCopy>(state, p, n, to, kLongShift);
+  state = ThreeStreams<kShort, kCopy>(state, p, n, to, kShortShift);
+  for (; n >= 8; n -= 8, p += 8) {
+    state = Eight<kCopy>(state, p, to, 0);
+    if constexpr (kCopy) to += 8;
+  }
+  for (; n > 0; --n, ++p) {
+    if constexpr (kCopy) *to++ = *p;
+    state = _mm_crc32_u8(static_cast<uint32_t>(state), *p);
+  }
   return static_cast<uint32_t>(state) ^ 0xffffffffu;
+}
+
+}  // namespace
+
+uint32_t Crc32cExtend(uint32_t crc, std::span<const uint8_t> bytes) {
+  return Extend<false>(crc, bytes, nullptr);
+}
+
+uint32_t Crc32cCopy(uint32_t crc, std::span<const uint8_t> bytes, uint8_t* to) {
+  return Extend<true>(crc, bytes, to);
 }
 
 uint32_t Crc32cExtendPortable(uint32_t crc, std::span<const uint8_t> bytes) {

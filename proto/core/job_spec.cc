@@ -53,13 +53,13 @@ absl::Status ResolveStorage(const ReplicasSpec& replicas, StorageSpec& s) {
   if (s.eviction().empty()) s.set_eviction("lrfu");
   STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.eviction", s.eviction(), {"lrfu", "lfu", "lru"}));
   if (s.durability().empty()) s.set_durability("logged");
-  if (s.durability() == "synced" || s.durability() == "replicated") {
-    return Bad("spec.storage.durability",
-               absl::StrCat("'", s.durability(),
-                            "' is not available in this version; give one of: memory, logged"));
+  if (s.durability() == "replicated") {
+    return Bad(
+        "spec.storage.durability",
+        "'replicated' is not available in this version; give one of: memory, logged, synced");
   }
   STRATA_RETURN_IF_BAD(
-      CheckChoice("spec.storage.durability", s.durability(), {"memory", "logged"}));
+      CheckChoice("spec.storage.durability", s.durability(), {"memory", "logged", "synced"}));
   if (!s.has_partitions()) s.set_partitions(4096);
   STRATA_RETURN_IF_BAD(CheckRange("spec.storage.partitions", s.partitions(), 1, 1u << 20));
   if ((s.partitions() & (s.partitions() - 1)) != 0) {

@@ -13,6 +13,7 @@ namespace strata::sim {
 class MemoryLog : public storage::UpdateLog {
  public:
   using storage::UpdateLog::Append;
+  using storage::UpdateLog::Replay;
 
   absl::StatusOr<storage::LogPosition> Append(std::span<const storage::LogEntry> entries) override {
     const storage::LogPosition first{0, records_.size()};
@@ -25,8 +26,9 @@ class MemoryLog : public storage::UpdateLog {
     }
     return first;
   }
-  absl::Status Replay(uint64_t, const Visitor& visit) override {
+  absl::Status Replay(uint64_t, const Filter& wanted, const Visitor& visit) override {
     for (size_t i = 0; i < records_.size(); ++i) {
+      if (wanted != nullptr && !wanted(records_[i].header)) continue;
       absl::Status s = visit({{0, i}, records_[i].header, records_[i].payload});
       if (!s.ok()) return s;
     }
@@ -35,6 +37,7 @@ class MemoryLog : public storage::UpdateLog {
   absl::StatusOr<uint64_t> Rotate() override { return 0; }
   absl::Status Trim(uint64_t) override { return absl::OkStatus(); }
   storage::LogStats stats() const override { return {.records = records_.size()}; }
+  uint64_t BytesFrom(uint64_t) const override { return 0; }
 
  private:
   struct Record {

@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,68 +13,16 @@
 #include "absl/status/status.h"
 #include "storage/log_format.h"
 #include "tests/small_disk.h"
+#include "tests/storage/log_fixture.h"
 #include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {
 
-using Bytes = std::vector<uint8_t>;
-
-struct Kept {
-  LogHeader header;
-  Bytes payload;
-  friend bool operator==(const Kept&, const Kept&) = default;
-};
-
-LogHeader HeaderOf(uint64_t n) {
-  return {.kind = static_cast<uint16_t>(n * 3),
-          .job = JobId(n + 1),
-          .shard = ShardId(static_cast<uint32_t>(n + 2)),
-          .generation = Generation(n + 3),
-          .step = Step(n),
-          .partitions = {PartitionId(static_cast<uint32_t>(n)),
-                         PartitionId(static_cast<uint32_t>(2 * n))},
-          .map_epoch = MapEpoch(n + 4),
-          .task = TaskId(n + 5),
-          .window = n + 6,
-          .lane = LaneId(static_cast<uint32_t>(n + 7)),
-          .examples = n + 8};
-}
-
-Bytes PayloadOf(uint64_t n, size_t size) {
-  Bytes bytes(size);
-  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(n * 31 + i * 7);
-  return bytes;
-}
+using Kept = KeptRecord;
 
 std::unique_ptr<UpdateLog> Open(const std::string& directory, uint64_t segment_bytes = 1 << 20) {
-  auto log = UpdateLog::Open({.directory = directory, .segment_bytes = segment_bytes});
-  if (!log.ok()) FAIL(log.status().ToString());
-  return *std::move(log);
-}
-
-// In three parts of uneven sizes, one of them empty.
-absl::StatusOr<LogPosition> Append(UpdateLog& log, const Kept& kept) {
-  const std::span<const uint8_t> all(kept.payload);
-  const size_t cut = all.size() / 3;
-  const std::span<const uint8_t> parts[] = {all.first(cut), {}, all.subspan(cut)};
-  return log.Append(LogEntry{kept.header, parts});
-}
-
-absl::Status ReadAll(UpdateLog& log, uint64_t from, std::vector<Kept>& out) {
-  return log.Replay(from, [&](const LogRecordView& view) {
-    out.push_back({view.header, Bytes(view.payload.begin(), view.payload.end())});
-    return reinterpret_cast<uintptr_t>(view.payload.data()) % 8 == 0
-               ? absl::OkStatus()
-               : absl::InternalError("not aligned");
-  });
-}
-
-std::vector<Kept> MustReadAll(UpdateLog& log, uint64_t from = 0) {
-  std::vector<Kept> out;
-  const absl::Status s = ReadAll(log, from, out);
-  if (!s.ok()) FAIL(s.ToString());
-  return out;
+  return MustOpen({.directory = directory, .segment_bytes = segment_bytes});
 }
 
 std::string SegmentPath(const std::string& directory, uint64_t segment) {
@@ -126,6 +73,24 @@ TEST_CASE("a group is appended whole, each entry a record", "[storage][log]") {
         std::vector<Kept>{{HeaderOf(1), a}, {HeaderOf(2), b}, {HeaderOf(3), {}}});
   CHECK(log->Append(std::span<const LogEntry>()).status().code() ==
         absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("a record says what had been acknowledged when it was written", "[storage][log]") {
+  for (const LogDurability durability : {LogDurability::kLogged, LogDurability::kSynced}) {
+    TempFolder folder;
+    auto log = MustOpen({.directory = folder.path(), .durability = durability});
+    REQUIRE(Append(*log, RecordOf(1, 10)).ok());
+    const LogEntry entries[] = {{HeaderOf(2), {}}, {HeaderOf(3), {}}};
+    const auto first = log->Append(entries);
+    REQUIRE(first.ok());
+    const Bytes file = ReadFile(SegmentPath(folder.path(), 1));
+    const LogPosition second{1, first->offset + log_format::RecordBytes(0)};
+    const auto record = log_format::DecodeRecordHeader(second, file.data() + second.offset);
+    REQUIRE(record);
+    // A device writes blocks in any order; a process that dies leaves the first of them.
+    CHECK(record->settled ==
+          (durability == LogDurability::kSynced ? first->offset : second.offset));
+  }
 }
 
 TEST_CASE("a log torn at any byte of its last record keeps the others", "[storage][log]") {

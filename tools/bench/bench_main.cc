@@ -11,7 +11,9 @@
 #include "tools/bench/figure.h"
 #include "tools/bench/file_bench.h"
 #include "tools/bench/hit_rate_bench.h"
+#include "tools/bench/log_bench.h"
 #include "tools/bench/parse_bench.h"
+#include "tools/bench/restart_bench.h"
 #include "tools/bench/table_bench.h"
 #include "tools/bench/tiered_training_bench.h"
 #include "tools/bench/train_bench.h"
@@ -31,6 +33,8 @@ std::vector<NamedBenchmark> All() {
   for (auto& b : HitRateBenchmarks()) all.push_back(std::move(b));
   for (auto& b : TieredTrainingBenchmarks()) all.push_back(std::move(b));
   for (auto& b : TableBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : LogBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : RestartBenchmarks()) all.push_back(std::move(b));
   return all;
 }
 

@@ -5,71 +5,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
-#include "proto/core/job_spec.h"
 #include "tools/bench/limits.h"
 #include "tools/bench/memory_data.h"
+#include "tools/bench/running_job.h"
 #include "tools/bench/train_case.h"
-#include "tools/cluster/embedded_cluster.h"
 
 namespace strata::bench {
 namespace {
-
-// A job that runs until it is destroyed.
-class RunningJob {
- public:
-  static absl::StatusOr<std::unique_ptr<RunningJob>> Start(const TrainCase& c, DataAccess* data,
-                                                           const std::string& directory) {
-    EmbeddedClusterOptions options;
-    options.directory = directory;
-    options.data = data;
-    auto cluster = EmbeddedCluster::Start(options);
-    if (!cluster.ok()) return cluster.status();
-    auto running = std::make_unique<RunningJob>();
-    running->cluster_ = *std::move(cluster);
-    SubmitRequest submit;
-    *submit.mutable_job() = MakeTrainJob(c);
-    if (absl::Status s = ResolveJob(*submit.mutable_job()); !s.ok()) return s;
-    submit.set_request_id("bench");
-    auto id = running->cluster_->scheduler().Submit(submit, absl::Seconds(30));
-    if (!id.ok()) return id.status();
-    running->job_ = id->job();
-    return running;
-  }
-
-  // A window of that length, after `warm_up` examples were seen.
-  absl::StatusOr<TrainWindow> Measure(double seconds, uint64_t warm_up) {
-    const Worker& worker = *cluster_->worker(0);
-    const absl::Time give_up = absl::Now() + absl::Seconds(120);
-    while (worker.Counters().examples < warm_up) {
-      if (absl::Now() > give_up) return Stuck();
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    const WorkerCounters before = worker.Counters();
-    const absl::Time from = absl::Now();
-    absl::SleepFor(absl::Seconds(seconds));
-    const WorkerCounters after = worker.Counters();
-    TrainWindow window;
-    window.seconds = absl::ToDoubleSeconds(absl::Now() - from);
-    window.examples = static_cast<double>(after.examples - before.examples);
-    window.stages = after.stages - before.stages;
-    return window;
-  }
-
- private:
-  absl::Status Stuck() {
-    JobRef ref;
-    ref.set_job(job_);
-    auto status = cluster_->scheduler().GetJob(ref, absl::Seconds(5));
-    return absl::InternalError(absl::StrCat(
-        "the job does not train: ",
-        status.ok() ? status->ShortDebugString() : std::string(status.status().message())));
-  }
-
-  std::unique_ptr<EmbeddedCluster> cluster_;
-  uint64_t job_ = 0;
-};
 
 // FLOP of an example in products of layers: forward and both halves of backward. 0 where a model
 // has none.
@@ -97,7 +39,8 @@ absl::Status RunTrain(const TrainCase& c, const BenchOptions& o, const Report& r
   TrainWindow last;
   for (int round = 0; round < o.rounds; ++round) {
     {
-      auto job = RunningJob::Start(c, data.get(), absl::StrCat(o.directory, "/", c.model, round));
+      auto job = RunningJob::Start(MakeTrainJob(c), data.get(),
+                                   absl::StrCat(o.directory, "/", c.model, round));
       if (!job.ok()) return job.status();
       // Twice round the batches: every id that can come has its row.
       auto window = (*job)->Measure(o.seconds, 2 * data_options.batches * kTrainBatch);

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -15,165 +14,11 @@
 #include "proto/runtime/grpc_transport.h"
 #include "tools/bench/limits.h"
 #include "tools/bench/wire_cluster.h"
+#include "tools/bench/wire_driver.h"
 #include "tools/bench/wire_load.h"
-#include "worker/router.h"
 
 namespace strata::bench {
 namespace {
-
-// The job's server filled with kRows rows, and requests ready to send.
-class Bench {
- public:
-  static absl::StatusOr<std::unique_ptr<Bench>> Open(const BenchOptions& o,
-                                                     const std::string& durability) {
-    auto bench = std::make_unique<Bench>();
-    auto cluster =
-        WireCluster::Start(absl::StrCat(o.directory, "/wire-", durability), durability, kDim);
-    if (!cluster.ok()) return cluster.status();
-    bench->cluster_ = *std::move(cluster);
-    auto open = bench->cluster_->channel().CallAndWait(
-        DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({bench->cluster_->header()}),
-        kTimeout);
-    if (!open.ok()) return open.status();
-    const Keys keys(bench->cluster_->tables().tables[0]);
-    for (size_t s = 0; s < kSets; ++s) bench->sets_.push_back(keys.Random(s));
-    if (absl::Status s = bench->Fill(keys); !s.ok()) return s;
-    return bench;
-  }
-
-  absl::StatusOr<double> Pulls(double seconds) {
-    std::vector<Buffer> requests;
-    for (const Keys::Request& set : sets_) {
-      auto request =
-          wire::EncodePullRequest(cluster_->header(), Step(0), 1000, Shards(), KeyGroups(set));
-      if (!request.ok()) return request.status();
-      requests.push_back(*std::move(request));
-    }
-    Pump pump(
-        &cluster_->channel(), DataMethod::kPull, [&](uint64_t i) { return requests[i % kSets]; },
-        [](uint64_t, const Buffer& reply) -> absl::Status {
-          auto view = wire::ParsePullReply(reply.span());
-          if (!view.ok()) return view.status();
-          return CheckRows(*view, wire::ValueCodec::kFloat32);
-        });
-    return pump.Run(seconds, 1);
-  }
-
-  absl::StatusOr<double> Pushes(double seconds) {
-    Pump pump(
-        &cluster_->channel(), DataMethod::kPush,
-        [&](uint64_t i) { return EncodePush(sets_[i % kSets]); }, CheckPush);
-    return pump.Run(seconds, 1);
-  }
-
-  // Pairs a second of a pull and the push of its keys, and bytes of a key's four messages.
-  struct Pairs {
-    double per_second = 0;
-    double key_bytes = 0;
-  };
-  absl::StatusOr<Pairs> PullsAndPushes(double seconds, bool tickets, wire::ValueCodec codec) {
-    std::vector<Buffer> requests;
-    for (const Keys::Request& set : sets_) {
-      auto request =
-          wire::EncodePullRequest(cluster_->header(), Step(0), 1000, Shards(), KeyGroups(set),
-                                  {.want_ticket = tickets, .codec = codec, .ticket = {}});
-      if (!request.ok()) return request.status();
-      requests.push_back(*std::move(request));
-    }
-    Pump pump(
-        &cluster_->channel(), [&](uint64_t i) { return requests[i % kSets]; },
-        [&](uint64_t i, const Buffer& reply) -> absl::StatusOr<Buffer> {
-          auto view = wire::ParsePullReply(reply.span());
-          if (!view.ok()) return view.status();
-          if (absl::Status s = CheckRows(*view, codec); !s.ok()) return s;
-          if (tickets && !view->ticket) return absl::InternalError("no ticket was given");
-          return EncodePush(sets_[i % kSets], view->ticket);
-        },
-        CheckPush);
-    auto rate = pump.Run(seconds, 1);
-    if (!rate.ok()) return rate.status();
-    return Pairs{*rate, pump.BytesPerExchange() / kKeys};
-  }
-
-  double ServerCpuSeconds() const { return cluster_->ServerCpuSeconds(); }
-  size_t shard_count() const { return Shards().size(); }
-
- private:
-  static absl::Status CheckRows(const wire::PullReplyView& view, wire::ValueCodec codec) {
-    const size_t row = wire::ValueBytes(codec, kDim);
-    size_t rows = 0;
-    for (const wire::GroupView& g : view.groups) {
-      const size_t n = g.value_bytes.size() / row;
-      if (absl::Status s = wire::CheckReplyGroup(g, g.table, g.shard, n, kDim, codec); !s.ok()) {
-        return s;
-      }
-      rows += n;
-    }
-    return rows == kKeys ? absl::OkStatus() : absl::InternalError("rows are missing");
-  }
-
-  static absl::Status CheckPush(uint64_t, const Buffer& reply) {
-    return wire::ParsePushReply(reply.span()).status();
-  }
-
-  std::vector<ShardId> Shards() const { return cluster_->shards().ShardsOf(0); }
-
-  template <typename Group, typename MakeGroup>
-  std::vector<Group> Groups(const Keys::Request& r, MakeGroup make) const {
-    std::vector<Group> groups;
-    for (const ShardRun& run : SplitByShard(cluster_->shards(), r.positions)) {
-      groups.push_back(make(run, std::span(r.keys).subspan(run.begin, run.end - run.begin)));
-    }
-    return groups;
-  }
-
-  std::vector<wire::KeyGroup> KeyGroups(const Keys::Request& r) const {
-    return Groups<wire::KeyGroup>(r, [](const ShardRun& run, std::span<const Key> k) {
-      return wire::KeyGroup{TableId(0), run.shard, k};
-    });
-  }
-
-  absl::StatusOr<Buffer> EncodePush(const Keys::Request& r, const wire::Ticket& ticket = {}) {
-    wire::PushContribution c;
-    c.ticket = ticket;
-    c.node = {0, 1};
-    c.examples = 1;
-    c.groups = Groups<wire::PushGroup>(r, [](const ShardRun& run, std::span<const Key> k) {
-      return wire::PushGroup{TableId(0), run.shard, k, kDim};
-    });
-    auto encoder = wire::PushRequestEncoder::Make(Shards(), {&c, 1});
-    if (!encoder.ok()) return encoder.status();
-    if (gradient_.empty()) {
-      for (size_t i = 0; i < kKeys * kDim; ++i) {
-        gradient_.push_back(1e-4f * static_cast<float>(i % 97));
-      }
-    }
-    size_t at = 0;
-    for (size_t g = 0; g < encoder->groups(); ++g) {
-      const std::span<float> values = encoder->values(g);
-      std::copy_n(gradient_.begin() + static_cast<ptrdiff_t>(at), values.size(), values.begin());
-      at += values.size();
-      encoder->Seal(g);
-    }
-    wire::PushFields fields;
-    fields.header = cluster_->header();
-    fields.sequence = Sequence(window_ + 1);
-    fields.window = window_++;
-    return encoder->Finish(fields);
-  }
-
-  absl::Status Fill(const Keys& keys) {
-    Pump pump(
-        &cluster_->channel(), DataMethod::kPush,
-        [&](uint64_t i) { return EncodePush(keys.Batch(i % kBatches)); }, CheckPush);
-    return pump.Run(0, kBatches).status();
-  }
-
-  std::unique_ptr<WireCluster> cluster_;
-  std::vector<Keys::Request> sets_;
-  std::vector<float> gradient_;
-  uint64_t window_ = 0;
-};
 
 // Calls per second of messages of these sizes to a process that does nothing with them.
 absl::StatusOr<double> TransportLimit(const BenchOptions& o, size_t request, size_t reply) {
@@ -204,7 +49,7 @@ struct WireCase {
 };
 
 absl::Status RunCase(const WireCase& c, bool push, const BenchOptions& o, const Report& report) {
-  auto bench = Bench::Open(o, c.durability);
+  auto bench = WireDriver::Open(o, {.durability = c.durability});
   if (!bench.ok()) return bench.status();
   constexpr size_t kKeyBytes = kKeys * 8, kValueBytes = kKeys * kDim * 4;
   const bool logged = push && std::string_view(c.durability) == "logged";
@@ -261,7 +106,7 @@ absl::Status RunPairs(const BenchOptions& o, const Report& report) {
     std::vector<double> rate, server_cpu, client_cpu;
     double key_bytes = 0;
   };
-  auto bench = Bench::Open(o, "memory");
+  auto bench = WireDriver::Open(o, {.durability = "memory"});
   if (!bench.ok()) return bench.status();
   Case cases[] = {{"pull + push by ticket", true, wire::ValueCodec::kFloat32, {}, {}, {}},
                   {"pull + push with keys", false, wire::ValueCodec::kFloat32, {}, {}, {}},

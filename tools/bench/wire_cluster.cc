@@ -31,7 +31,7 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-TrainingJob MakeJob(const std::string& durability, uint32_t dim) {
+TrainingJob MakeJob(const std::string& durability, uint32_t dim, const std::string& log_bytes) {
   TrainingJob job;
   job.set_api_version("strata/v1");
   job.set_kind("TrainingJob");
@@ -45,7 +45,7 @@ TrainingJob MakeJob(const std::string& durability, uint32_t dim) {
   spec.mutable_training()->set_mode("async");
   spec.mutable_training()->set_lanes(1);
   spec.mutable_storage()->set_durability(durability);
-  spec.mutable_storage()->set_log_bytes_per_server("4GiB");
+  spec.mutable_storage()->set_log_bytes_per_server(log_bytes);
   return job;
 }
 
@@ -54,7 +54,7 @@ class Cluster : public WireCluster {
   Cluster(std::string directory, uint32_t dim)
       : directory_(std::move(directory)), dim_(dim), transport_(MakeGrpcTransport({})) {}
 
-  absl::Status Open(const std::string& durability) {
+  absl::Status Open(const std::string& durability, const std::string& log_bytes) {
     scheduler::SchedulerOptions options;
     options.store = scheduler::MakeMemoryMetadataStore();
     auto scheduler = scheduler::Scheduler::Start(std::move(options));
@@ -65,12 +65,8 @@ class Cluster : public WireCluster {
     auto started = scheduler::SchedulerService::Start(service);
     if (!started.ok()) return started.status();
     service_ = *std::move(started);
-    auto server = ChildProcess::Start({BinaryBeside("server/strata-server"), "--scheduler",
-                                       service_->address(), "--name", "server-0", "--dir",
-                                       directory_ + "/server"});
-    if (!server.ok()) return server.status();
-    server_ = *std::move(server);
-    return Submit(durability);
+    if (absl::Status s = Spawn(); !s.ok()) return s;
+    return Submit(MakeJob(durability, dim_, log_bytes));
   }
 
   DataChannel& channel() override { return *channel_; }
@@ -78,31 +74,54 @@ class Cluster : public WireCluster {
   const ShardMap& shards() const override { return plan_->shards; }
   wire::Header header() const override { return header_; }
   double ServerCpuSeconds() const override { return server_->CpuSeconds(); }
+  std::string server_folder() const override { return directory_ + "/server"; }
+  void KillServer() override { server_->Kill(); }
+  absl::Status StartServer() override {
+    const std::string before = address_;
+    if (absl::Status s = Spawn(); !s.ok()) return s;
+    return AwaitServer(before);
+  }
 
  private:
-  absl::Status Submit(const std::string& durability) {
+  absl::Status Spawn() {
+    auto server =
+        ChildProcess::Start({BinaryBeside("server/strata-server"), "--scheduler",
+                             service_->address(), "--name", "server-0", "--dir", server_folder()});
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+    return absl::OkStatus();
+  }
+
+  absl::Status Submit(const TrainingJob& job) {
     SubmitRequest submit;
-    *submit.mutable_job() = MakeJob(durability, dim_);
+    *submit.mutable_job() = job;
     if (absl::Status s = ResolveJob(*submit.mutable_job()); !s.ok()) return s;
     submit.set_request_id("bench");
     if (auto s = scheduler_->Submit(submit, kPatience); !s.ok()) return s.status();
+    return AwaitServer("");
+  }
+
+  // Until the job has a server whose address is another one than `before`.
+  absl::Status AwaitServer(const std::string& before) {
     NodeReport report;
     report.set_name("worker-0");
     report.set_role(WORKER);
     report.set_incarnation(1);
+    report.set_session(session_);
     report.set_wait_ms(50);
     const absl::Time give_up = absl::Now() + kPatience;
     while (absl::Now() < give_up) {
       auto directive = scheduler_->Sync(report, kPatience);
       if (!directive.ok()) return directive.status();
-      report.set_session(directive->session());
+      session_ = directive->session();
+      report.set_session(session_);
       report.set_seen_version(directive->version());
       report.clear_worker_jobs();
       for (const WorkerJobDirective& job : directive->worker_jobs()) {
         if (job.make_index()) AnswerIndex(job, report.add_worker_jobs());
         if (job.shards_size() > 0 && job.server_addresses_size() == 1 &&
-            !job.server_addresses(0).empty()) {
-          return Connect(job, directive->session());
+            !job.server_addresses(0).empty() && job.server_addresses(0) != before) {
+          return Connect(job);
         }
       }
     }
@@ -119,12 +138,13 @@ class Cluster : public WireCluster {
     index.mutable_shape()->set_fields(1);
   }
 
-  absl::Status Connect(const WorkerJobDirective& job, uint64_t session) {
+  absl::Status Connect(const WorkerJobDirective& job) {
     auto plan = MakeTrainingPlan(job);
     if (!plan.ok()) return plan.status();
     plan_ = std::make_unique<TrainingPlan>(*std::move(plan));
-    header_ = {plan_->job, SessionId(session), plan_->generation, plan_->shards.epoch()};
-    channel_ = transport_->Connect(job.server_addresses(0));
+    header_ = {plan_->job, SessionId(session_), plan_->generation, plan_->shards.epoch()};
+    address_ = job.server_addresses(0);
+    channel_ = transport_->Connect(address_);
     return absl::OkStatus();
   }
 
@@ -135,6 +155,8 @@ class Cluster : public WireCluster {
   std::unique_ptr<scheduler::SchedulerService> service_;
   std::unique_ptr<ChildProcess> server_;
   std::unique_ptr<TrainingPlan> plan_;
+  uint64_t session_ = 0;
+  std::string address_;  // of the server
   wire::Header header_;
   std::shared_ptr<DataChannel> channel_;
 };
@@ -156,9 +178,17 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
 }
 
 ChildProcess::~ChildProcess() {
+  if (pid_ == 0) return;
   kill(pid_, SIGTERM);
   int status = 0;
   waitpid(pid_, &status, 0);
+}
+
+void ChildProcess::Kill() {
+  kill(pid_, SIGKILL);
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  pid_ = 0;
 }
 
 double ChildProcess::CpuSeconds() const {
@@ -199,10 +229,11 @@ absl::StatusOr<std::string> ReadAddressFile(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<WireCluster>> WireCluster::Start(const std::string& directory,
                                                                 const std::string& durability,
-                                                                uint32_t dim) {
+                                                                uint32_t dim,
+                                                                const std::string& log_bytes) {
   std::filesystem::create_directories(directory);
   auto cluster = std::make_unique<Cluster>(directory, dim);
-  if (absl::Status s = cluster->Open(durability); !s.ok()) return s;
+  if (absl::Status s = cluster->Open(durability, log_bytes); !s.ok()) return s;
   return std::unique_ptr<WireCluster>(std::move(cluster));
 }
 

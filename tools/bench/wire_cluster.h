@@ -24,10 +24,12 @@ class ChildProcess {
   ~ChildProcess();
   // User and system seconds so far.
   double CpuSeconds() const;
+  // By SIGKILL; waits for its end.
+  void Kill();
 
  private:
   explicit ChildProcess(int pid) : pid_(pid) {}
-  const int pid_;
+  int pid_;  // 0: ended
 };
 
 // A binary of this build, by its path from the root of the build's output.
@@ -41,10 +43,11 @@ absl::StatusOr<std::string> ReadAddressFile(const std::string& path);
 
 class WireCluster {
  public:
-  // A job with one hashed table of `dim` floats a row, SGD, async.
+  // A job with one hashed table of `dim` floats a row, SGD, async; log_bytes: logBytesPerServer.
   static absl::StatusOr<std::unique_ptr<WireCluster>> Start(const std::string& directory,
                                                             const std::string& durability,
-                                                            uint32_t dim);
+                                                            uint32_t dim,
+                                                            const std::string& log_bytes);
   virtual ~WireCluster() = default;
 
   virtual DataChannel& channel() = 0;
@@ -52,6 +55,12 @@ class WireCluster {
   virtual const ShardMap& shards() const = 0;
   virtual wire::Header header() const = 0;
   virtual double ServerCpuSeconds() const = 0;
+  // The server's folder, and its end by SIGKILL.
+  virtual std::string server_folder() const = 0;
+  virtual void KillServer() = 0;
+  // Starts the server again, and returns when channel() and header() are those of the new process,
+  // which serves the job.
+  virtual absl::Status StartServer() = 0;
 };
 
 }  // namespace strata::bench

@@ -27,7 +27,6 @@ namespace strata::bench {
 
 inline constexpr size_t kRows = 10'000'000;
 inline constexpr size_t kKeys = 100'000;  // of a request
-inline constexpr size_t kBatches = kRows / kKeys;
 inline constexpr uint32_t kDim = 16;
 inline constexpr size_t kSets = 16;  // distinct requests, taken in turn
 inline constexpr int kInFlight = 4;
@@ -126,12 +125,13 @@ class Pump {
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// kRows keys by position, and how to take requests from them.
+// Keys by position, and how to take requests from them.
 class Keys {
  public:
-  explicit Keys(const TableSpec& table) {
-    std::vector<std::pair<uint64_t, uint64_t>> all(kRows);
-    for (size_t i = 0; i < kRows; ++i) {
+  // REQUIRES: `rows` is a multiple of kKeys.
+  Keys(const TableSpec& table, size_t rows) : rows_(rows), batches_(rows / kKeys) {
+    std::vector<std::pair<uint64_t, uint64_t>> all(rows);
+    for (size_t i = 0; i < rows; ++i) {
       const Key key(Mix64(i * 0x9e3779b97f4a7c15ull + 1));
       all[i] = {table.PositionOfKey(key).value, key.value};
     }
@@ -143,7 +143,7 @@ class Keys {
     std::mt19937_64 random(3);
     for (auto& set : sets_) {
       for (size_t k = 0; k < kKeys; ++k) {
-        set.push_back(static_cast<uint32_t>(k * kBatches + random() % kBatches));
+        set.push_back(static_cast<uint32_t>(k * batches_ + random() % batches_));
       }
     }
   }
@@ -152,10 +152,11 @@ class Keys {
     std::vector<Key> keys;
     std::vector<uint64_t> positions;
   };
-  // Every kBatches-th key: all batches together are all rows.
+  // A batch is every batches()-th key: all of them together are all rows.
+  size_t batches() const { return batches_; }
   Request Batch(size_t b) const {
     Request r;
-    for (size_t i = b; i < kRows; i += kBatches) Add(i, r);
+    for (size_t i = b; i < rows_; i += batches_) Add(i, r);
     return r;
   }
   // Set s of random keys, ascending.
@@ -170,6 +171,8 @@ class Keys {
     r.keys.push_back(keys_[i]);
     r.positions.push_back(positions_[i]);
   }
+  const size_t rows_;
+  const size_t batches_;
   std::vector<uint64_t> positions_;
   std::vector<Key> keys_;
   std::vector<uint32_t> sets_[kSets];

@@ -1,5 +1,6 @@
 #include "proto/core/checksum.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
@@ -43,6 +44,10 @@ TEST_CASE("the fast CRC32C equals the portable one at every size and offset", "[
     for (size_t offset = 0; offset < 8; ++offset) {
       const std::span<const uint8_t> part(bytes.data() + offset, n);
       REQUIRE(Crc32cExtend(7, part) == Crc32cExtendPortable(7, part));
+      std::vector<uint8_t> copy(n + 1, 0x5a);  // and nothing behind it
+      REQUIRE(Crc32cCopy(7, part, copy.data()) == Crc32cExtendPortable(7, part));
+      REQUIRE(std::equal(part.begin(), part.end(), copy.begin()));
+      REQUIRE(copy.back() == 0x5a);
     }
   }
 }

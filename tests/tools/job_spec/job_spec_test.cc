@@ -302,11 +302,12 @@ TEST_CASE("fields of downpour and easgd", "[job_spec]") {
 }
 
 TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {
-  CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_durability("synced"); }) ==
-        "spec.storage.durability: 'synced' is not available in this version; give one of: memory, "
-        "logged");
+  CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_durability("replicated"); }) ==
+        "spec.storage.durability: 'replicated' is not available in this version; give one of: "
+        "memory, "
+        "logged, synced");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_durability("disk"); }) ==
-        "spec.storage.durability: 'disk' is not one of: memory, logged");
+        "spec.storage.durability: 'disk' is not one of: memory, logged, synced");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_partitions(1000); }) ==
         "spec.storage.partitions: 1000 is not a power of two");
   CHECK(SpecProblem([](JobSpec& s) {

@@ -1,0 +1,45 @@
+// The system calls that files at rest are made of, so that a test can have any of them fail.
+#ifndef STRATA_STORAGE_FILE_SYSTEM_H_
+#define STRATA_STORAGE_FILE_SYSTEM_H_
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace strata::storage {
+
+// What a sync makes durable: the bytes and what is needed to read them (fdatasync), or also times
+// and rights (fsync).
+enum class SyncWhat : uint8_t { kData, kAll };
+
+// Thread-safe. Calls behave as the system calls that they are named after, with two differences:
+// they begin again after EINTR, and a failure is the negative errno. This base class is the
+// kernel; a test overrides what is to fail.
+class FileSystem {
+ public:
+  FileSystem() = default;
+  virtual ~FileSystem() = default;
+  FileSystem(const FileSystem&) = delete;
+  FileSystem& operator=(const FileSystem&) = delete;
+
+  // The real one; lives for ever.
+  static FileSystem& Kernel();
+
+  // `flags` as for open(2); O_CLOEXEC is added, new files get mode 0644. A descriptor, for Close.
+  virtual int Open(const std::string& path, int flags);
+  virtual void Close(int fd);
+  // Bytes read or written, which may be fewer than asked for.
+  virtual ssize_t Read(int fd, std::span<uint8_t> bytes, uint64_t offset);
+  virtual ssize_t Write(int fd, std::span<const iovec> parts, uint64_t offset);
+  virtual int Truncate(int fd, uint64_t bytes);
+  virtual int Sync(int fd, SyncWhat what);
+  virtual int Rename(const std::string& from, const std::string& to);
+  virtual int Remove(const std::string& path);
+};
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_FILE_SYSTEM_H_

@@ -1,0 +1,85 @@
+#include "tools/bench/restart_bench.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "tools/bench/wire_driver.h"
+
+namespace strata::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kRestartRows = 13'500'000;
+
+struct OnDisk {
+  uint64_t images = 0;
+  uint64_t log = 0;
+};
+
+// What a recovery reads, put on the disk and out of the page cache.
+OnDisk Chill(const std::string& folder) {
+  OnDisk bytes;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
+    if (!entry.is_regular_file(error)) continue;
+    const std::string name = entry.path().filename().string();
+    if (absl::EndsWith(name, ".strata")) bytes.images += entry.file_size(error);
+    if (absl::EndsWith(name, ".log")) bytes.log += entry.file_size(error);
+    const int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    (void)::fdatasync(file);
+    (void)::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    ::close(file);
+  }
+  return bytes;
+}
+
+absl::Status RunRestart(const BenchOptions& o, const Report& report) {
+  auto driver =
+      WireDriver::Open(o, {.durability = "logged", .log_bytes = "256MiB", .rows = kRestartRows});
+  if (!driver.ok()) return driver.status();
+  // On until the images that the filling began are all written.
+  if (auto pushes = (*driver)->Pushes(o.seconds); !pushes.ok()) return pushes.status();
+  std::vector<double> seconds;
+  OnDisk bytes;
+  WireCluster& cluster = (*driver)->cluster();
+  for (int round = 0; round < o.rounds; ++round) {
+    if (absl::Status s = (*driver)->PullOnce(); !s.ok()) return s;
+    cluster.KillServer();
+    bytes = Chill(cluster.server_folder());
+    const absl::Time from = absl::Now();
+    if (absl::Status s = cluster.StartServer(); !s.ok()) return s;
+    if (absl::Status s = (*driver)->PullOnce(); !s.ok()) return s;
+    seconds.push_back(absl::ToDoubleSeconds(absl::Now() - from));
+  }
+  Figure f;
+  f.bench = "restart";
+  f.name = absl::StrCat("strata-server: ", bytes.images >> 20, " MiB of images, ", bytes.log >> 20,
+                        " MiB of log");
+  f.value = Median(seconds);
+  f.unit = "s";
+  f.limit = 10;
+  f.limit_name = "wanted, at most";
+  report(f);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<NamedBenchmark> RestartBenchmarks() {
+  return {{"restart", "a killed server, from its start to the first pull served", RunRestart}};
+}
+
+}  // namespace strata::bench

@@ -24,6 +24,7 @@ namespace strata::storage {
 enum class ShardFileKind : uint32_t {
   kBaseImage = 1,
   kCheckpoint = 2,
+  kIncrement = 3,  // rows that changed since another file of the same partitions, and those gone
 };
 
 // What fixes the bytes of a table's rows.
@@ -49,6 +50,7 @@ struct ShardFileHeader {
   PartitionRange partitions;       // that the file holds
   Step clock;                      // bsp: the last committed step; async: the number of the cut
   uint64_t log_segment = 0;        // base image: the first log segment to replay after it
+  Step base;                       // increment: the clock of the file that it follows
   std::vector<TableShape> tables;  // ascending by id
 };
 
@@ -77,8 +79,9 @@ struct ShardFileSummary {
 };
 
 // Writes a file under a temporary name (path + ".tmp") and gives it its name when it is complete
-// and fsynced. One thread. After any error, or when it is destroyed before Finish, the temporary
-// file is removed, and further calls return the error. Memory: kBlockBytes + one row per table.
+// and fsynced; around the page cache where the file system can. One thread. After any error, or
+// when it is destroyed before Finish, the temporary file is removed, and further calls return the
+// error. Memory: FileStream::kStagingBytes; kBlockBytes + one row per table where AddRow is used.
 class ShardFileWriter {
  public:
   static constexpr size_t kBlockBytes = size_t{1} << 18;  // of rows in a block, about
@@ -94,6 +97,12 @@ class ShardFileWriter {
   // `row` has the table's row_bytes. Positions of one table strictly ascend; tables may alternate.
   // INVALID_ARGUMENT otherwise, or for a position outside the partitions or an unknown table.
   virtual absl::Status AddRow(TableId table, Position position, std::span<const uint8_t> row) = 0;
+  // The same for many rows, which become a block as they are: positions (n), rows (n, row_bytes);
+  // none are fine. REQUIRES: no AddRow of the same table.
+  virtual absl::Status AddRows(TableId table, std::span<const Position> positions,
+                               std::span<const uint8_t> rows) = 0;
+  // Increment: rows of the base that are gone. Strictly ascending over all calls of a table.
+  virtual absl::Status AddErased(TableId table, std::span<const Position> positions) = 0;
   virtual absl::Status AddSection(const Section& section) = 0;
   virtual absl::Status AddPreImages(const PreImages& images) = 0;
 
@@ -132,6 +141,11 @@ class ShardFileReader {
   using PreImageVisitor = std::function<absl::Status(const PreImages&)>;
   virtual absl::Status ReadPreImages(TableId table, PartitionRange partitions,
                                      const PreImageVisitor& visit) const = 0;
+
+  // Increment: rows of the base that are gone, in blocks, ascending.
+  using ErasedVisitor = std::function<absl::Status(std::span<const Position>)>;
+  virtual absl::Status ReadErased(TableId table, PartitionRange partitions,
+                                  const ErasedVisitor& visit) const = 0;
 
   // Reads the whole file: every checksum, the order of rows, counts and hash sums. The result's
   // crc32c is that of the whole file.

@@ -41,6 +41,8 @@ class Reader final : public ShardFileReader {
   absl::Status ReadSections(PartitionRange partitions, const SectionVisitor& visit) const override;
   absl::Status ReadPreImages(TableId table, PartitionRange partitions,
                              const PreImageVisitor& visit) const override;
+  absl::Status ReadErased(TableId table, PartitionRange partitions,
+                          const ErasedVisitor& visit) const override;
   absl::StatusOr<ShardFileSummary> Verify() const override;
 
  private:
@@ -149,10 +151,9 @@ absl::Status Reader::CheckEntry(const IndexEntry& entry) const {
               header_.partitions.Contains(block.partitions.last);
   if (block.type != BlockType::kSection) {
     const TableShape* shape = ShapeOf(TableId(block.number));
-    const uint64_t each =
-        shape == nullptr
-            ? 0
-            : 8 + (block.type == BlockType::kRows ? shape->row_bytes() : size_t{shape->dim} * 4);
+    uint64_t each = 8;
+    if (shape != nullptr && block.type == BlockType::kRows) each += shape->row_bytes();
+    if (shape != nullptr && block.type == BlockType::kPreImages) each += size_t{shape->dim} * 4;
     // Counts beyond the payload's own size cannot be right (and would overflow).
     good = good && shape != nullptr && block.count > 0 && block.count <= block.payload_bytes &&
            block.count * each == block.payload_bytes && entry.first <= entry.last &&
@@ -246,6 +247,13 @@ absl::Status Reader::ReadPreImages(TableId table, PartitionRange partitions,
       });
 }
 
+absl::Status Reader::ReadErased(TableId table, PartitionRange partitions,
+                                const ErasedVisitor& visit) const {
+  return ReadPositioned(BlockType::kErased, table, partitions,
+                        [&](const TableShape&, std::span<const Position> positions, size_t,
+                            const uint8_t*) { return visit(positions); });
+}
+
 absl::Status Reader::ReadSections(PartitionRange partitions, const SectionVisitor& visit) const {
   for (const IndexEntry& entry : footer_.blocks) {
     const BlockHeader& block = entry.block;
@@ -285,6 +293,9 @@ absl::StatusOr<ShardFileSummary> Reader::Verify() const {
     }
     s = ReadPreImages(shape.id, header_.partitions,
                       [](const PreImages&) { return absl::OkStatus(); });
+    if (!s.ok()) return s;
+    s = ReadErased(shape.id, header_.partitions,
+                   [](std::span<const Position>) { return absl::OkStatus(); });
     if (!s.ok()) return s;
   }
   absl::Status s =

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/checksum.h"
 #include "storage/file_io.h"
+#include "storage/file_stream.h"
 #include "storage/shard_file.h"
 #include "storage/shard_format.h"
 
@@ -28,7 +28,7 @@ std::span<const uint8_t> BytesOf(std::span<const T> values) {
 
 class Writer final : public ShardFileWriter {
  public:
-  Writer(std::string path, ShardFileHeader header, File file)
+  Writer(std::string path, ShardFileHeader header, FileStream file)
       : path_(std::move(path)), header_(std::move(header)), file_(std::move(file)) {
     tables_.resize(header_.tables.size());
     footer_.table_rows.resize(header_.tables.size());
@@ -40,10 +40,14 @@ class Writer final : public ShardFileWriter {
   absl::Status Start() {
     const std::vector<uint8_t> bytes = shard_format::EncodeHeader(header_);
     footer_.header_crc = shard_format::HeaderCrc(bytes);
-    return Write({{bytes}});
+    crc_ = Crc32c(bytes);
+    return Write(bytes);
   }
 
   absl::Status AddRow(TableId table, Position position, std::span<const uint8_t> row) override;
+  absl::Status AddRows(TableId table, std::span<const Position> positions,
+                       std::span<const uint8_t> rows) override;
+  absl::Status AddErased(TableId table, std::span<const Position> positions) override;
   absl::Status AddSection(const Section& section) override;
   absl::Status AddPreImages(const PreImages& images) override;
   absl::StatusOr<ShardFileSummary> Finish() override;
@@ -54,6 +58,7 @@ class Writer final : public ShardFileWriter {
     std::vector<uint8_t> rows;
     std::optional<Position> last_row;
     std::optional<Position> last_image;
+    std::optional<Position> last_erased;
   };
 
   absl::StatusOr<size_t> PlaceOf(TableId table) const;
@@ -61,7 +66,9 @@ class Writer final : public ShardFileWriter {
   absl::Status FlushRows(size_t place);
   absl::Status WriteBlock(BlockHeader header, std::span<const Position> positions,
                           std::span<const uint8_t> rest);
-  absl::Status Write(std::vector<std::span<const uint8_t>> parts);
+  absl::Status Write(std::span<const uint8_t> bytes);
+  absl::Status CheckAscend(std::span<const Position> positions,
+                           std::optional<Position>& last) const;
   // Keeps the first error, and removes the file.
   absl::Status Fail(absl::Status status) {
     if (status_.ok()) {
@@ -76,7 +83,7 @@ class Writer final : public ShardFileWriter {
 
   const std::string path_;
   const ShardFileHeader header_;
-  const File file_;
+  FileStream file_;
   absl::Status status_;
   bool finished_ = false;
   std::vector<TableState> tables_;  // by place in header_.tables
@@ -124,6 +131,60 @@ absl::Status Writer::AddRow(TableId table, Position position, std::span<const ui
   return state.rows.size() < kBlockBytes ? absl::OkStatus() : FlushRows(*place);
 }
 
+absl::Status Writer::CheckAscend(std::span<const Position> positions,
+                                 std::optional<Position>& last) const {
+  for (const Position position : positions) {
+    if (absl::Status s = CheckPosition(position, last); !s.ok()) return s;
+    last = position;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Writer::AddRows(TableId table, std::span<const Position> positions,
+                             std::span<const uint8_t> rows) {
+  if (!status_.ok()) return status_;
+  if (positions.empty()) return absl::OkStatus();
+  const absl::StatusOr<size_t> place = PlaceOf(table);
+  if (!place.ok()) return Fail(place.status());
+  const TableShape& shape = header_.tables[*place];
+  const size_t row_bytes = shape.row_bytes();
+  if (rows.size() != positions.size() * row_bytes || !tables_[*place].positions.empty()) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        path_, ": ", rows.size(), " bytes for ", positions.size(), " rows of table ", table.value,
+        ", which have ", row_bytes, " each, or a row added alone before")));
+  }
+  if (absl::Status s = CheckAscend(positions, tables_[*place].last_row); !s.ok()) return Fail(s);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    footer_.hash +=
+        HashRow(table, shape.KeyAt(positions[i]), rows.subspan(i * row_bytes, row_bytes));
+  }
+  footer_.table_rows[*place] += positions.size();
+  BlockHeader block;
+  block.type = BlockType::kRows;
+  block.number = table.value;
+  block.count = positions.size();
+  block.partitions = Partitions(positions.front(), positions.back());
+  return WriteBlock(block, positions, rows);
+}
+
+absl::Status Writer::AddErased(TableId table, std::span<const Position> positions) {
+  if (!status_.ok()) return status_;
+  if (positions.empty()) return absl::OkStatus();
+  const absl::StatusOr<size_t> place = PlaceOf(table);
+  if (!place.ok()) return Fail(place.status());
+  if (header_.kind != ShardFileKind::kIncrement) {
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat(path_, ": only an increment names rows that are gone")));
+  }
+  if (absl::Status s = CheckAscend(positions, tables_[*place].last_erased); !s.ok()) return Fail(s);
+  BlockHeader block;
+  block.type = BlockType::kErased;
+  block.number = table.value;
+  block.count = positions.size();
+  block.partitions = Partitions(positions.front(), positions.back());
+  return WriteBlock(block, positions, {});
+}
+
 absl::Status Writer::FlushRows(size_t place) {
   TableState& state = tables_[place];
   if (state.positions.empty()) return absl::OkStatus();
@@ -164,10 +225,8 @@ absl::Status Writer::AddPreImages(const PreImages& images) {
         absl::InvalidArgumentError(absl::StrCat(path_, ": ", images.weights.size(), " weights for ",
                                                 images.positions.size(), " pre-images of ", dim)));
   }
-  std::optional<Position>& last = tables_[*place].last_image;
-  for (Position position : images.positions) {
-    if (absl::Status s = CheckPosition(position, last); !s.ok()) return Fail(s);
-    last = position;
+  if (absl::Status s = CheckAscend(images.positions, tables_[*place].last_image); !s.ok()) {
+    return Fail(s);
   }
   const size_t at_once = std::max<size_t>(1, kBlockBytes / (8 + 4 * dim));
   for (size_t begin = 0; begin < images.positions.size(); begin += at_once) {
@@ -185,6 +244,7 @@ absl::Status Writer::AddPreImages(const PreImages& images) {
   return absl::OkStatus();
 }
 
+// The payload is read once for both checksums, the block's and the file's.
 absl::Status Writer::WriteBlock(BlockHeader block, std::span<const Position> positions,
                                 std::span<const uint8_t> rest) {
   static constexpr std::array<uint8_t, 8> kZeros{};
@@ -194,11 +254,14 @@ absl::Status Writer::WriteBlock(BlockHeader block, std::span<const Position> pos
       kZeros.data(), shard_format::Padded(block.payload_bytes) - block.payload_bytes);
   std::array<uint8_t, shard_format::kBlockHeaderBytes> header;
   shard_format::EncodeBlockHeader(block, header.data());
-  block.crc = Crc32c({header.data(), header.size() - 4});
-  for (std::span<const uint8_t> part : {BytesOf(positions), rest, padding}) {
-    block.crc = Crc32cExtend(block.crc, part);
+  uint32_t payload_crc = Crc32c(BytesOf(positions));
+  for (std::span<const uint8_t> part : {rest, padding}) {
+    payload_crc = Crc32cExtend(payload_crc, part);
   }
+  const uint64_t padded = block.payload_bytes + padding.size();
+  block.crc = Crc32cJoin(Crc32c({header.data(), header.size() - 4}), payload_crc, padded);
   shard_format::SetBlockCrc(block.crc, header.data());
+  crc_ = Crc32cJoin(Crc32cExtend(crc_, header), payload_crc, padded);
   if (block.type != BlockType::kFooter) {
     shard_format::IndexEntry entry{.block = block};
     if (!positions.empty()) {
@@ -207,19 +270,16 @@ absl::Status Writer::WriteBlock(BlockHeader block, std::span<const Position> pos
     }
     footer_.blocks.push_back(entry);
   }
-  return Write({{header}, BytesOf(positions), rest, padding});
+  for (std::span<const uint8_t> part :
+       {std::span<const uint8_t>(header), BytesOf(positions), rest, padding}) {
+    if (absl::Status s = Write(part); !s.ok()) return s;
+  }
+  return absl::OkStatus();
 }
 
-absl::Status Writer::Write(std::vector<std::span<const uint8_t>> parts) {
-  std::vector<iovec> vectors;
-  uint64_t bytes = 0;
-  for (std::span<const uint8_t> part : parts) {
-    vectors.push_back({const_cast<uint8_t*>(part.data()), part.size()});
-    crc_ = Crc32cExtend(crc_, part);
-    bytes += part.size();
-  }
-  if (absl::Status s = file_.WriteAt(offset_, vectors); !s.ok()) return Fail(s);
-  offset_ += bytes;
+absl::Status Writer::Write(std::span<const uint8_t> bytes) {
+  if (absl::Status s = file_.Append(bytes); !s.ok()) return Fail(s);
+  offset_ += bytes.size();
   return absl::OkStatus();
 }
 
@@ -239,8 +299,9 @@ absl::StatusOr<ShardFileSummary> Writer::Finish() {
   trailer.file_bytes = offset_ + shard_format::kTrailerBytes;
   std::array<uint8_t, shard_format::kTrailerBytes> end;
   shard_format::EncodeTrailer(trailer, end.data());
-  if (absl::Status s = Write({{end}}); !s.ok()) return s;
-  if (absl::Status s = file_.Sync(); !s.ok()) return Fail(s);
+  crc_ = Crc32cExtend(crc_, end);
+  if (absl::Status s = Write(end); !s.ok()) return s;
+  if (absl::Status s = file_.Finish(); !s.ok()) return Fail(s);
   if (std::rename(file_.path().c_str(), path_.c_str()) != 0) {
     return Fail(ErrnoStatus(errno, "rename to", path_));
   }
@@ -259,7 +320,7 @@ absl::StatusOr<ShardFileSummary> Writer::Finish() {
 absl::StatusOr<std::unique_ptr<ShardFileWriter>> ShardFileWriter::Create(
     const std::string& path, const ShardFileHeader& header) {
   if (absl::Status s = shard_format::CheckHeader(header); !s.ok()) return s;
-  absl::StatusOr<File> file = File::Open(path + ".tmp", O_WRONLY | O_CREAT | O_TRUNC);
+  absl::StatusOr<FileStream> file = FileStream::Create(path + ".tmp");
   if (!file.ok()) return file.status();
   auto writer = std::make_unique<Writer>(path, header, *std::move(file));
   if (absl::Status s = writer->Start(); !s.ok()) return s;

@@ -52,7 +52,7 @@ std::vector<uint8_t> EncodeHeader(const ShardFileHeader& header) {
   fields.U64(header.job.value);
   fields.U64(header.generation.value);
   fields.U64(header.clock.value);
-  fields.U64(header.log_segment);
+  fields.U64(header.kind == ShardFileKind::kIncrement ? header.base.value : header.log_segment);
   fields.U32(header.shard.value);
   fields.U32(header.partitioning.count());
   fields.U32(header.partitions.first.value);
@@ -84,12 +84,17 @@ std::optional<ShardFileHeader> DecodeHeader(std::span<const uint8_t> in) {
   fields.U32();
   ShardFileHeader header;
   const uint32_t kind = fields.U32();
-  if (kind < 1 || kind > 2) return std::nullopt;
+  if (kind < 1 || kind > 3) return std::nullopt;
   header.kind = static_cast<ShardFileKind>(kind);
   header.job = JobId(fields.U64());
   header.generation = Generation(fields.U64());
   header.clock = Step(fields.U64());
-  header.log_segment = fields.U64();
+  const uint64_t follows = fields.U64();
+  if (header.kind == ShardFileKind::kIncrement) {
+    header.base = Step(follows);
+  } else {
+    header.log_segment = follows;
+  }
   header.shard = ShardId(fields.U32());
   const uint32_t partitions = fields.U32();
   if (!Partitioning::IsValid(partitions)) return std::nullopt;
@@ -135,7 +140,7 @@ std::optional<BlockHeader> DecodeBlockHeader(const uint8_t* in) {
   if (fields.U32() != kBlockMagic) return std::nullopt;
   BlockHeader header;
   const uint32_t type = fields.U32();
-  if (type < 1 || type > 4) return std::nullopt;
+  if (type < 1 || type > 5) return std::nullopt;
   header.type = static_cast<BlockType>(type);
   header.number = fields.U32();
   header.partitions.first = PartitionId(fields.U32());
@@ -185,7 +190,7 @@ std::optional<Footer> DecodeFooter(uint64_t blocks, size_t tables, std::span<con
   footer.table_rows.resize(tables);
   for (IndexEntry& entry : footer.blocks) {
     const uint32_t type = fields.U32();
-    if (type < 1 || type > 3) return std::nullopt;
+    if (type < 1 || type > 5 || type == 4) return std::nullopt;
     entry.block.type = static_cast<BlockType>(type);
     entry.block.number = fields.U32();
     entry.block.partitions.first = PartitionId(fields.U32());

@@ -38,7 +38,13 @@ std::optional<uint32_t> PeekTables(const uint8_t* in);
 // Nothing if damaged. in: (HeaderBytes(tables)).
 std::optional<ShardFileHeader> DecodeHeader(std::span<const uint8_t> in);
 
-enum class BlockType : uint32_t { kRows = 1, kSection = 2, kPreImages = 3, kFooter = 4 };
+enum class BlockType : uint32_t {
+  kRows = 1,
+  kSection = 2,
+  kPreImages = 3,
+  kFooter = 4,
+  kErased = 5,
+};
 
 // A block: this header, payload, zeros to a multiple of 8.
 struct BlockHeader {

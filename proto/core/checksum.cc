@@ -23,10 +23,10 @@ constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
 }
 
 // x^(8 * bytes): multiplying a checksum by it appends that many zero bytes.
-constexpr uint32_t PowerOfBytes(size_t bytes) {
+constexpr uint32_t PowerOfBytes(uint64_t bytes) {
   uint32_t result = 1u << 31;  // x^0
   uint32_t square = 1u << 23;  // x^8
-  for (size_t n = bytes; n != 0; n >>= 1) {
+  for (uint64_t n = bytes; n != 0; n >>= 1) {
     if (n & 1) result = Multiply(result, square);
     square = Multiply(square, square);
   }
@@ -130,6 +130,11 @@ uint32_t Crc32cExtend(uint32_t crc, std::span<const uint8_t> bytes) {
 
 uint32_t Crc32cCopy(uint32_t crc, std::span<const uint8_t> bytes, uint8_t* to) {
   return Extend<true>(crc, bytes, to);
+}
+
+// The sums begin and end with all bits turned over, which cancels here.
+uint32_t Crc32cJoin(uint32_t crc_a, uint32_t crc_b, uint64_t bytes_b) {
+  return Multiply(PowerOfBytes(bytes_b), crc_a) ^ crc_b;
 }
 
 uint32_t Crc32cExtendPortable(uint32_t crc, std::span<const uint8_t> bytes) {

@@ -244,6 +244,69 @@ TEST_CASE("a flipped bit or a cut anywhere is found", "[storage][shard_file]") {
   CHECK(read_all().ok());
 }
 
+TEST_CASE("an increment: rows in blocks as they are, and rows that are gone",
+          "[storage][shard_file]") {
+  TempFolder folder;
+  const std::string path = folder.path() + "/a.1.shard";
+  ShardFileHeader header = Header();
+  header.kind = ShardFileKind::kIncrement;
+  header.log_segment = 0;
+  header.base = Step(98);
+  const Content content = MakeContent(20, 5);
+  const uint64_t first = header.partitioning.First(header.partitions.first).value;
+  const std::vector<Position> gone = {Position(first + 1), Position(first + 5)};
+  const auto write = [&](const ShardFileHeader& as) -> absl::StatusOr<ShardFileSummary> {
+    auto writer = ShardFileWriter::Create(path, as);
+    if (!writer.ok()) return writer.status();
+    for (const TableShape& table : as.tables) {
+      std::vector<Position> positions;
+      Bytes rows;
+      for (const auto& [position, row] : content.rows.at(table.id.value)) {
+        positions.push_back(Position(position));
+        rows.insert(rows.end(), row.begin(), row.end());
+      }
+      absl::Status s = (*writer)->AddRows(table.id, positions, rows);
+      if (s.ok()) s = (*writer)->AddErased(table.id, gone);
+      if (!s.ok()) return s;
+    }
+    return (*writer)->Finish();
+  };
+  CHECK(write(Header()).status().code() == absl::StatusCode::kInvalidArgument);
+  const auto summary = write(header);
+  REQUIRE(summary.ok());
+  const Bytes whole = ReadFile(path);
+  CHECK(summary->crc32c == Crc32c(whole));
+  CHECK(summary->rows == 40);
+  Content read;
+  REQUIRE(Read(path, kAll, read).ok());
+  CHECK(read.rows == content.rows);
+  auto reader = ShardFileReader::Open(path);
+  REQUIRE(reader.ok());
+  CHECK((*reader)->header().kind == ShardFileKind::kIncrement);
+  CHECK((*reader)->header().base == Step(98));
+  for (const TableShape& table : header.tables) {
+    std::vector<Position> found;
+    REQUIRE((*reader)
+                ->ReadErased(table.id, kAll,
+                             [&](std::span<const Position> positions) {
+                               found.insert(found.end(), positions.begin(), positions.end());
+                               return absl::OkStatus();
+                             })
+                .ok());
+    CHECK(found == gone);
+  }
+  REQUIRE((*reader)->Verify().ok());
+  for (size_t i = 0; i < whole.size(); ++i) {
+    Bytes bad = whole;
+    bad[i] ^= static_cast<uint8_t>(1 << (i % 8));
+    WriteFile(path, bad);
+    auto damaged = ShardFileReader::Open(path);
+    const absl::Status s = damaged.ok() ? (*damaged)->Verify().status() : damaged.status();
+    REQUIRE(s.code() == absl::StatusCode::kDataLoss);
+    REQUIRE(std::string(s.message()).find(path + ", offset ") == 0);
+  }
+}
+
 TEST_CASE("a block of another file does not pass for one's own", "[storage][shard_file]") {
   TempFolder folder;
   const std::string path = folder.path() + "/a.shard";

@@ -58,6 +58,8 @@ TEST_CASE("CRC32C extends over any split", "[checksum]") {
   const uint32_t whole = Crc32c(all);
   for (size_t cut = 0; cut <= all.size(); cut += 997) {
     REQUIRE(Crc32cExtend(Crc32c(all.first(cut)), all.subspan(cut)) == whole);
+    const auto rest = all.subspan(cut);
+    REQUIRE(Crc32cJoin(Crc32c(all.first(cut)), Crc32c(rest), rest.size()) == whole);
   }
 }
 

@@ -1,0 +1,47 @@
+// Writes a new file once from its beginning to its end.
+#ifndef STRATA_STORAGE_FILE_STREAM_H_
+#define STRATA_STORAGE_FILE_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/file_io.h"
+
+namespace strata::storage {
+
+// Around the page cache (O_DIRECT) where the file system can, else through it: nobody reads such a
+// file soon, its pages would push out others, and filling them takes as long as the device. Memory:
+// kStagingBytes. One thread at a time.
+class FileStream {
+ public:
+  static constexpr size_t kStagingBytes = size_t{1} << 20;
+
+  // Replaces what is there. Errors name the path.
+  static absl::StatusOr<FileStream> Create(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  // After an error the file's content is unspecified, and so is what further calls do.
+  absl::Status Append(std::span<const uint8_t> bytes);
+  // The file has its exact size and is on the device (fsync). Call once.
+  absl::Status Finish();
+
+ private:
+  struct Free {
+    void operator()(uint8_t* p) const;
+  };
+  absl::Status WriteStaged(size_t bytes);
+
+  File file_;
+  std::unique_ptr<uint8_t, Free> staging_;  // kStagingBytes, aligned
+  size_t staged_ = 0;
+  uint64_t written_ = 0;  // before what is staged
+};
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_FILE_STREAM_H_

@@ -44,6 +44,13 @@ const CheckpointRecord* CutCoordinator::NewestOnDisk() const {
   return nullptr;
 }
 
+uint64_t CutCoordinator::BaseCut(uint64_t generation) const {
+  const CheckpointRecord* newest = NewestOnDisk();
+  const bool follows = newest != nullptr && newest->generation() == generation &&
+                       newest->increments() + 1 < config_.full_every;
+  return follows ? newest->cut() : 0;
+}
+
 CutRecord* CutCoordinator::Ask(uint64_t generation, uint64_t step) {
   if (config_.bsp) {
     for (CutRecord& c : *book_.mutable_pending()) {
@@ -313,6 +320,7 @@ std::string WhatIsMissing(const std::vector<CheckpointFile>& files, uint32_t par
     if (!names.insert(file.name()).second) {
       return absl::StrCat("two servers wrote a file ", file.name());
     }
+    if (file.sequence() > 0) continue;
     ranges.emplace_back(file.first_partition(), file.last_partition());
   }
   std::sort(ranges.begin(), ranges.end());

@@ -19,6 +19,7 @@ struct CutConfig {
   uint64_t every_steps = 0;  // 0: no periodic cuts
   std::string directory;     // empty: cuts yield only a hash
   uint32_t keep = 3;
+  uint32_t full_every = 1;   // every so many hold all rows
   uint64_t total_steps = 0;  // bsp
   uint32_t servers = 0;
   uint32_t partitions = 0;
@@ -95,6 +96,8 @@ class CutCoordinator {
   void Forget(const std::string& folder);
 
   const CheckpointRecord* NewestOnDisk() const;
+  // The cut that increments of this generation may follow; 0: none, write all rows.
+  uint64_t BaseCut(uint64_t generation) const;
   const CheckpointRecord* AtStep(uint64_t step) const;
   const CutRecord* Find(uint64_t cut) const;
   bool GivenUp() const { return book_.failures() >= kMaxFailures; }

@@ -111,8 +111,10 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   manifest.set_generation(cut.generation());
   manifest.set_partitions(job().storage().partitions());
   std::vector<CheckpointFile> files = result.files;
-  std::sort(files.begin(), files.end(),
-            [](const CheckpointFile& a, const CheckpointFile& b) { return a.name() < b.name(); });
+  std::sort(files.begin(), files.end(), [](const CheckpointFile& a, const CheckpointFile& b) {
+    return std::make_pair(a.sequence(), absl::string_view(a.name())) <
+           std::make_pair(b.sequence(), absl::string_view(b.name()));
+  });
   for (CheckpointFile& file : files) *manifest.add_files() = std::move(file);
   manifest.set_model_hash(record.model_hash());
   manifest.set_fields(index_->train().shape().fields());
@@ -178,6 +180,10 @@ void JobMachine::OnManifestWritten(uint64_t cut, const absl::Status& status, abs
   record.set_model_hash(manifest.model_hash());
   record.set_examples(manifest.examples());
   record.set_bad_lines(manifest.bad_lines());
+  record.set_cut(cut);
+  for (const CheckpointFile& file : manifest.files()) {
+    record.set_increments(std::max(record.increments(), file.sequence()));
+  }
   *record.mutable_closed_tasks() = manifest.closed_tasks();
   *record.mutable_lanes() = manifest.lanes();
   CompleteCut(cut, std::move(record), now);

@@ -59,6 +59,7 @@ void JobMachine::MakeParts() {
                           .every_steps = job().checkpoint().every_steps(),
                           .directory = job().checkpoint().directory(),
                           .keep = job().checkpoint().keep(),
+                          .full_every = job().checkpoint().full_every(),
                           .total_steps = state_.total_steps(),
                           .servers = job().replicas().servers(),
                           .partitions = job().storage().partitions()},

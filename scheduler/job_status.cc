@@ -176,6 +176,9 @@ void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& 
       c->set_cut(cut.cut());
       c->set_step(cut.step());
       c->set_directory(cut.folder());
+      if (cut.folder().empty()) continue;
+      c->set_base(cuts_->BaseCut(state_.generation()));
+      c->set_follow(cuts_->config().full_every > 1);
     }
     if (!bulk) return;
     *d->mutable_spec() = spec_.spec();

@@ -172,7 +172,7 @@ absl::Status RecoverShards(const JobPlan& plan, OpenedJob& opened) {
 // may go, and recovery must not need it.
 absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Manifest& manifest,
                           const OpenedJob& opened, Recovering& out) {
-  for (const CheckpointFile& file : manifest.files()) {
+  for (const CheckpointFile& file : FilesInOrder(manifest)) {
     if (file.last_partition() < shard.range.first.value ||
         file.first_partition() > shard.range.last.value) {
       continue;

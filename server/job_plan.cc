@@ -63,6 +63,9 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   auto log_bytes = ParseBytes(spec.storage().log_bytes_per_server());
   if (!log_bytes.ok()) return log_bytes.status();
   plan.log_bytes = *log_bytes;
+  auto snapshots = ParseBytes(spec.storage().snapshot_bytes_per_second());
+  if (!snapshots.ok()) return snapshots.status();
+  plan.snapshot_bytes_per_second = *snapshots;
   auto dram_bytes = ParseBytes(spec.storage().dram_bytes_per_server());
   if (!dram_bytes.ok()) return dram_bytes.status();
   const auto eviction = storage::EvictionKindOf(spec.storage().eviction());

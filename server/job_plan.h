@@ -34,9 +34,10 @@ struct JobPlan {
   uint64_t seed = 0;
   uint32_t lanes = 1;
   bool synchronous = true;
-  bool logged = true;      // false: level memory
-  bool synced = false;     // logged, and a commit waits for the disk
-  uint64_t log_bytes = 0;  // of log that are kept at most (image_schedule.h)
+  bool logged = true;                      // false: level memory
+  bool synced = false;                     // logged, and a commit waits for the disk
+  uint64_t log_bytes = 0;                  // of log that are kept at most (image_schedule.h)
+  uint64_t snapshot_bytes_per_second = 0;  // of images and checkpoints; 0: no limit
   uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
   std::string directory;     // spec.storage.directory; empty: the server's own
   bool needs_tier = false;   // some table has a DRAM limit

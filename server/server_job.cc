@@ -40,6 +40,7 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
       folder_(std::move(opened.folder)),
       tier_(std::move(opened.tier)),
       log_(std::move(opened.log)),
+      pace_(plan_.snapshot_bytes_per_second),
       map_epoch_(plan_.map_epoch.value),
       tickets_(options.incarnation, plan_.generation,
                {TicketBook::PerSession(plan_.lanes), options.memory->limit() / 8}),
@@ -51,6 +52,8 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
     runner.timer = options_.timer;
     runner.tidy_bytes_per_second =
         Tidier::kJobBytesPerSecond / static_cast<double>(opened.shards.size());
+    runner.disk = options_.pool;
+    runner.pace = &pace_;
     runner.committed = [this] { OnCommitted(); };
     runner.cut_done = [this, id](CutNumber cut, const ShardCut& result) { OnCut(id, cut, result); };
     runners_.push_back(std::make_unique<ShardRunner>(std::move(shard), std::move(runner)));
@@ -88,7 +91,7 @@ void ServerJob::Follow(const ServerJobDirective& directive) {
   }
   std::vector<CutOrder> orders;
   for (const CutDirective& cut : directive.cuts()) {
-    orders.push_back({cut.cut(), Step(cut.step()), cut.directory()});
+    orders.push_back({cut.cut(), Step(cut.step()), cut.directory(), cut.base(), cut.follow()});
   }
   bool changed = false;
   {
@@ -128,15 +131,19 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
     }
     const auto plan_of = std::find_if(plan.shards.begin(), plan.shards.end(),
                                       [id = id](const ShardPlan& p) { return p.id == id; });
-    CheckpointFile* file = report.add_files();
-    file->set_name(shard.file);
-    file->set_bytes(shard.summary.bytes);
-    file->set_crc32c(shard.summary.crc32c);
-    file->set_first_partition(plan_of->range.first.value);
-    file->set_last_partition(plan_of->range.last.value);
-    file->set_rows(shard.summary.rows);
-    file->set_hash_low(shard.summary.hash.low);
-    file->set_hash_high(shard.summary.hash.high);
+    for (const CutFile& written : shard.files) {
+      CheckpointFile* file = report.add_files();
+      file->set_name(written.name);
+      file->set_bytes(written.summary.bytes);
+      file->set_crc32c(written.summary.crc32c);
+      file->set_first_partition(plan_of->range.first.value);
+      file->set_last_partition(plan_of->range.last.value);
+      file->set_rows(written.summary.rows);
+      file->set_hash_low(written.hash.low);
+      file->set_hash_high(written.hash.high);
+      file->set_sequence(written.sequence);
+      file->set_row_change(written.row_change);
+    }
   }
   if (failed) {
     report.set_state(CutReport::FAILED);
@@ -213,8 +220,8 @@ ServerJobReport ServerJob::Report() const {
   return report;
 }
 
-// 1 a shard's image is due; 2 a new segment begins; 3 the shard writes its image (on its executor);
-// 4 the log that no shard needs and the shard's older images go (OnImage).
+// 1 a shard's image is due; 2 a new segment begins; 3 the shard writes its image (in the
+// background); 4 the log that no shard needs and the shard's older images go (OnImage).
 void ServerJob::OnCommitted() {
   if (plan_.synchronous) EndTickets();
   if (log_ == nullptr) return;

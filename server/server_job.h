@@ -37,7 +37,7 @@ namespace strata::server {
 // Thread-safe. Every request is answered exactly once, from whichever thread had the last word.
 //
 // Base images: when a shard's is due (image_schedule.h), a new log segment begins, the shard writes
-// its image, and the segments that no shard needs any more go.
+// an image of a moment between two commits, and the segments that no shard needs any more go.
 class ServerJob {
  public:
   struct Options {
@@ -128,6 +128,7 @@ class ServerJob {
   const std::string folder_;
   const std::unique_ptr<storage::RowTier> tier_;
   const std::unique_ptr<storage::UpdateLog> log_;
+  SnapshotPace pace_;                                  // of all shards
   std::vector<std::unique_ptr<ShardRunner>> runners_;  // fixed after construction
   std::vector<std::unique_ptr<Executor>> executors_;   // destroyed before runners_
   std::atomic<uint64_t> map_epoch_;

@@ -18,7 +18,9 @@
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
+#include "server/change_list.h"
 #include "server/cut_barrier.h"
+#include "server/shard_snapshot.h"
 #include "server/shard_table.h"
 #include "server/step_gate.h"
 #include "server/table_sums.h"
@@ -106,7 +108,22 @@ class Shard {
   // of rows written, 0 when there is nothing to do.
   absl::StatusOr<uint64_t> Tidy(size_t rows);
 
-  // Writes a base image; `log_segment`: the log holds every record after the clock from there on.
+  // The shard as it is now, for a base image; `log_segment`: the log holds every record after the
+  // clock from there on.
+  absl::StatusOr<std::unique_ptr<ShardSnapshot>> SnapshotImage(uint64_t log_segment);
+  // For a checkpoint file of `cut` (bsp: the step; async: the cut's number).
+  struct CheckpointOptions {
+    Step cut;
+    // The cut before, which an increment may follow. One is taken where the changes since exactly
+    // that cut are known; else all rows.
+    std::optional<Step> base;
+    bool follow = false;  // note what changes from now on: the next may be an increment
+  };
+  absl::StatusOr<std::unique_ptr<ShardSnapshot>> SnapshotCheckpoint(
+      const CheckpointOptions& options);
+  // For rows and hash alone.
+  absl::StatusOr<std::unique_ptr<ShardSnapshot>> SnapshotSums();
+  // At once, while the caller waits: recovery.
   absl::Status WriteImage(const std::string& path, uint64_t log_segment);
   absl::StatusOr<storage::ShardFileSummary> WriteCheckpoint(const std::string& path, Step cut);
   // Rows and hash as a checkpoint taken now would have them.
@@ -115,8 +132,8 @@ class Shard {
   // --- before the first of the above
   // Takes over a base image of this very shard. DATA_LOSS, FAILED_PRECONDITION (another one's).
   absl::Status LoadImage(const storage::ShardFileReader& image);
-  // Takes over what a checkpoint's file holds of this shard's partitions; call for every file. The
-  // clock becomes `start_step` (bsp).
+  // Takes over what a checkpoint's file holds of this shard's partitions; call for every file, an
+  // increment after what it follows. The clock becomes `start_step` (bsp).
   absl::Status Restore(const storage::ShardFileReader& segment, Step start_step);
   // Applies a log record after the image's, in log order; skips other shards' and older ones.
   absl::Status Replay(const storage::LogRecordView& record);
@@ -136,9 +153,12 @@ class Shard {
   absl::Status Finish();
   std::vector<TableSums> RootSums() const;
   storage::ShardFileHeader FileHeader(storage::ShardFileKind kind, Step clock) const;
-  absl::Status WriteRows(storage::ShardFileWriter& writer);
-  absl::Status AddState(storage::ShardFileWriter& writer);
-  absl::Status AddPreimages(storage::ShardFileWriter& writer);
+  void FreezeState(FrozenState& out) const;
+  void FreezePreimages(FrozenState& out);
+  std::unique_ptr<ShardSnapshot> Snapshot(FrozenState state,
+                                          std::vector<ChangeList::Changes> changes);
+  std::vector<ChangeList::Changes> TakeChanges(const CheckpointOptions& options);
+  absl::Status EraseRows(const storage::ShardFileReader& file);
   absl::Status CheckShapes(const storage::ShardFileHeader& header) const;
   absl::Status ReadRows(const storage::ShardFileReader& file);
   absl::Status ReadState(const storage::ShardFileReader& file);
@@ -154,6 +174,7 @@ class Shard {
   WindowLedger ledger_;
   CutBarrier barrier_;
   std::optional<Pending> pending_;
+  std::optional<Step> changes_since_;  // the cut that the tables' lists of changes began at
 };
 
 }  // namespace strata::server

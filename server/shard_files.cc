@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/runtime/failpoints.h"
 #include "server/shard.h"
+#include "storage/shard_chain.h"
 
 namespace strata::server {
 namespace {
@@ -37,69 +38,111 @@ storage::ShardFileHeader Shard::FileHeader(storage::ShardFileKind kind, Step clo
   return header;
 }
 
-absl::Status Shard::WriteRows(storage::ShardFileWriter& writer) {
-  for (ShardTable& t : tables_) {
-    const TableId id = t.spec().id;
-    absl::Status s = t.rows().Scan(first_position(), last_position(),
-                                   [&](Position position, std::span<const uint8_t> row) {
-                                     return writer.AddRow(id, position, row);
-                                   });
-    if (!s.ok()) return s;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Shard::AddState(storage::ShardFileWriter& writer) {
-  if (options_.synchronous) return absl::OkStatus();
+void Shard::FreezeState(FrozenState& out) const {
+  if (options_.synchronous) return;
   const std::string ledger = ledger_.Serialize();
+  out.sections.push_back({kLedgerSection, {ledger.begin(), ledger.end()}});
   const uint64_t counters[2] = {clock().value, barrier_.done()};
-  uint8_t bytes[sizeof counters];
-  std::memcpy(bytes, counters, sizeof counters);
-  const auto* data = reinterpret_cast<const uint8_t*>(ledger.data());
-  absl::Status s = writer.AddSection({kLedgerSection, options_.range, {data, ledger.size()}});
-  if (!s.ok()) return s;
-  return writer.AddSection({kCountersSection, options_.range, bytes});
+  out.sections.push_back({kCountersSection, std::vector<uint8_t>(sizeof counters)});
+  std::memcpy(out.sections.back().bytes.data(), counters, sizeof counters);
 }
 
-absl::Status Shard::AddPreimages(storage::ShardFileWriter& writer) {
-  if (!options_.synchronous) return absl::OkStatus();
-  uint8_t served[8];
+void Shard::FreezePreimages(FrozenState& out) {
+  if (!options_.synchronous) return;
   const uint64_t resume = ResumeStep().value;
-  std::memcpy(served, &resume, sizeof served);
-  absl::Status s = writer.AddSection({kServedSection, options_.range, served});
-  if (!s.ok() || ResumeStep() != clock()) return s;
+  out.sections.push_back({kServedSection, std::vector<uint8_t>(sizeof resume)});
+  std::memcpy(out.sections.back().bytes.data(), &resume, sizeof resume);
+  if (ResumeStep() != clock()) return;
   for (ShardTable& t : tables_) {
     const PreImages& images = t.preimages();
     if (images.positions().empty()) continue;
-    s = writer.AddPreImages({t.spec().id, images.positions(), images.all_weights()});
-    if (!s.ok()) return s;
+    const auto weights = images.all_weights();
+    out.preimages.push_back({t.spec().id,
+                             {images.positions().begin(), images.positions().end()},
+                             {weights.begin(), weights.end()}});
   }
-  return s;
+}
+
+std::unique_ptr<ShardSnapshot> Shard::Snapshot(FrozenState state,
+                                               std::vector<ChangeList::Changes> changes) {
+  return std::make_unique<ShardSnapshot>(ShardSnapshot::Options{.state = std::move(state),
+                                                                .first = first_position(),
+                                                                .last = last_position(),
+                                                                .step = clock().value,
+                                                                .changes = std::move(changes)},
+                                         tables_);
+}
+
+absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotImage(uint64_t log_segment) {
+  if (absl::Status s = Failpoint("server.image"); !s.ok()) return s;
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  FrozenState state;
+  state.header = FileHeader(storage::ShardFileKind::kBaseImage, clock());
+  state.header.log_segment = log_segment;
+  FreezeState(state);
+  FreezePreimages(state);
+  return Snapshot(std::move(state), {});
+}
+
+// By table, if they are what an increment on options.base needs; and begins new lists.
+std::vector<ChangeList::Changes> Shard::TakeChanges(const CheckpointOptions& options) {
+  bool known = options.base.has_value() && changes_since_ == options.base;
+  bool steps_tell = true;
+  for (ShardTable& t : tables_) {
+    known &= t.changes().active();
+    steps_tell &= t.StepsTell(clock().value);
+  }
+  std::vector<ChangeList::Changes> changes;
+  for (ShardTable& t : tables_) {
+    if (known && steps_tell) changes.push_back(t.changes().Take());
+    t.changes().Stop();
+    if (options.follow && steps_tell) t.changes().Begin(clock().value, t.counters().rows);
+  }
+  changes_since_ = options.cut;
+  return changes;
+}
+
+absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotCheckpoint(
+    const CheckpointOptions& options) {
+  if (absl::Status s = Failpoint("server.checkpoint"); !s.ok()) return s;
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  std::vector<ChangeList::Changes> changes = TakeChanges(options);
+  FrozenState state;
+  state.header = FileHeader(
+      changes.empty() ? storage::ShardFileKind::kCheckpoint : storage::ShardFileKind::kIncrement,
+      options.cut);
+  if (!changes.empty()) {
+    state.header.base = *options.base;
+    std::vector<uint8_t> rows;
+    for (const ShardTable& t : tables_) {
+      const uint64_t n = t.counters().rows;
+      const auto* bytes = reinterpret_cast<const uint8_t*>(&n);
+      rows.insert(rows.end(), bytes, bytes + sizeof n);
+    }
+    state.sections.push_back({storage::kTableRowsSection, std::move(rows)});
+  }
+  FreezeState(state);
+  return Snapshot(std::move(state), std::move(changes));
+}
+
+absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotSums() {
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  FrozenState state;
+  state.header = FileHeader(storage::ShardFileKind::kCheckpoint, clock());
+  return Snapshot(std::move(state), {});
 }
 
 absl::Status Shard::WriteImage(const std::string& path, uint64_t log_segment) {
-  if (absl::Status s = Failpoint("server.image"); !s.ok()) return s;
-  if (absl::Status s = Finish(); !s.ok()) return s;
-  storage::ShardFileHeader header = FileHeader(storage::ShardFileKind::kBaseImage, clock());
-  header.log_segment = log_segment;
-  auto writer = storage::ShardFileWriter::Create(path, header);
-  if (!writer.ok()) return writer.status();
-  if (absl::Status s = WriteRows(**writer); !s.ok()) return s;
-  if (absl::Status s = AddState(**writer); !s.ok()) return s;
-  if (absl::Status s = AddPreimages(**writer); !s.ok()) return s;
-  return (*writer)->Finish().status();
+  auto snapshot = SnapshotImage(log_segment);
+  if (!snapshot.ok()) return snapshot.status();
+  return WriteSnapshot(**snapshot, path).status();
 }
 
 absl::StatusOr<storage::ShardFileSummary> Shard::WriteCheckpoint(const std::string& path,
                                                                  Step cut) {
-  if (absl::Status s = Failpoint("server.checkpoint"); !s.ok()) return s;
-  if (absl::Status s = Finish(); !s.ok()) return s;
-  auto writer =
-      storage::ShardFileWriter::Create(path, FileHeader(storage::ShardFileKind::kCheckpoint, cut));
-  if (!writer.ok()) return writer.status();
-  if (absl::Status s = WriteRows(**writer); !s.ok()) return s;
-  if (absl::Status s = AddState(**writer); !s.ok()) return s;
-  return (*writer)->Finish();
+  auto snapshot = SnapshotCheckpoint({.cut = cut});
+  if (!snapshot.ok()) return snapshot.status();
+  return WriteSnapshot(**snapshot, path);
 }
 
 absl::StatusOr<storage::ShardFileSummary> Shard::Summarize() {
@@ -144,6 +187,17 @@ absl::Status Shard::ReadRows(const storage::ShardFileReader& file) {
           }
           return absl::OkStatus();
         });
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+// Of an increment: rows of the files before it that are gone.
+absl::Status Shard::EraseRows(const storage::ShardFileReader& file) {
+  for (ShardTable& t : tables_) {
+    absl::Status s =
+        file.ReadErased(t.spec().id, options_.range,
+                        [&](std::span<const Position> positions) { return t.Erase(positions); });
     if (!s.ok()) return s;
   }
   return absl::OkStatus();
@@ -213,6 +267,7 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
 
 absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_step) {
   if (absl::Status s = CheckShapes(segment.header()); !s.ok()) return s;
+  if (absl::Status s = EraseRows(segment); !s.ok()) return s;
   if (absl::Status s = ReadRows(segment); !s.ok()) return s;
   if (absl::Status s = ReadState(segment); !s.ok()) return s;
   if (options_.synchronous) SetClock(start_step, false);

@@ -6,10 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "server/image_files.h"
 #include "server/window_ledger.h"
-#include "storage/file_io.h"
 
 namespace strata::server {
 namespace {
@@ -36,7 +33,12 @@ ShardRunner::ShardRunner(std::unique_ptr<Shard> shard, Options options)
                .bytes_per_second = options_.tidy_bytes_per_second,
                .post = [this](std::function<void()> work) { Post(std::move(work)); },
                .tidy = [this](size_t rows) { return closed_.ok() ? shard_->Tidy(rows) : 0; },
-               .failed = [this] { ++view_.disk_errors; }}) {
+               .failed = [this] { ++view_.disk_errors; }}),
+      driver_({.post = [this](std::function<void()> work) { Post(std::move(work)); },
+               .disk = options_.disk,
+               .timer = options_.timer,
+               .pace = options_.pace,
+               .caught_up = [this] { RunDeferred(); }}) {
   Publish();
 }
 
@@ -75,6 +77,7 @@ void ShardRunner::RunPull(const std::shared_ptr<PullCall>& call, size_t part) {
 }
 
 void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
+  if (driver_.busy()) driver_.Served();
   for (const size_t i : call.keys().parts[part]) {
     const RequestKeys::Group& g = call.keys().keys->groups[i];
     ReadAs as;
@@ -131,6 +134,7 @@ void ShardRunner::Push(std::shared_ptr<PushCall> call, PushPart part) {
   auto shared = std::make_shared<PushPart>(std::move(part));
   Post([this, call = std::move(call), shared] {
     if (!closed_.ok()) return call->Fail(closed_);
+    if (driver_.busy()) driver_.Served();
     if (shard_->options().synchronous) {
       RunContributions(*call, *shared);
     } else {
@@ -171,6 +175,7 @@ void ShardRunner::Advance() {
   for (;;) {
     TakeCuts();
     if (!shard_->options().synchronous || !shard_->WantsCommit()) break;
+    if (driver_.NeedsPriority()) break;  // RunDeferred comes back here
     auto committed = shard_->TryCommit();
     if (!committed.ok()) {
       CommitFailed(committed.status());
@@ -231,7 +236,21 @@ void ShardRunner::RunWindow(const std::shared_ptr<PushCall>& call, PushPart part
     held_.emplace(next_held_++, HeldWindow{call, std::move(part)});
     return;
   }
+  if (!deferred_.empty() || driver_.NeedsPriority()) {
+    deferred_.push_back({call, std::move(part)});  // at most its lane's pipeline, as held_
+    return;
+  }
   ApplyWindow(*call, part);
+}
+
+void ShardRunner::RunDeferred() {
+  if (!closed_.ok()) return;
+  while (!deferred_.empty() && !driver_.NeedsPriority()) {
+    HeldWindow window = std::move(deferred_.front());
+    deferred_.pop_front();
+    ApplyWindow(*window.call, window.part);
+  }
+  if (shard_->options().synchronous) Advance();
 }
 
 void ShardRunner::ApplyWindow(PushCall& call, PushPart& part) {
@@ -273,110 +292,8 @@ void ShardRunner::Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber 
   });
 }
 
-void ShardRunner::SetCuts(std::vector<CutOrder> orders) {
-  Post([this, orders = std::move(orders)] {
-    std::map<CutNumber, bool> still;
-    orders_.clear();
-    for (const CutOrder& order : orders) {
-      const bool answered = answered_.contains(order.cut);
-      if (answered) {
-        still[order.cut] = true;
-      } else {
-        orders_.push_back(order);
-      }
-    }
-    answered_ = std::move(still);
-    if (!closed_.ok()) return;
-    if (!shard_->options().synchronous) {
-      for (const CutOrder& order : orders_) shard_->barrier().Begin(order.cut);
-    }
-    TakeCuts();
-    if (!shard_->options().synchronous) ApplyReleased();
-  });
-}
-
-bool ShardRunner::TakeCuts() {
-  const size_t before = orders_.size();
-  std::erase_if(orders_, [&](const CutOrder& order) { return TakeCut(order); });
-  return orders_.size() != before;
-}
-
-// True when the cut is answered.
-bool ShardRunner::TakeCut(const CutOrder& order) {
-  if (shard_->options().synchronous) {
-    if (shard_->clock() < order.step) return false;
-    if (shard_->clock() == order.step) {
-      AnswerCut(order, WriteCut(order));
-      return true;
-    }
-  } else {
-    CutBarrier& barrier = shard_->barrier();
-    if (order.cut > barrier.pending()) return false;
-    if (order.cut == barrier.pending() && order.cut > barrier.done()) {
-      if (!barrier.Ready()) return false;
-      ShardCut cut = WriteCut(order);
-      if (absl::Status s = shard_->CutTaken(); !s.ok() && cut.outcome == ShardCut::Outcome::kDone) {
-        cut.outcome = ShardCut::Outcome::kFailed;
-        cut.message = std::string(s.message());
-      }
-      AnswerCut(order, std::move(cut));
-      return true;
-    }
-  }
-  ShardCut cut;
-  cut.outcome = ShardCut::Outcome::kRefused;
-  cut.message = shard_->options().synchronous
-                    ? absl::StrCat("shard ", id_.value, " is already at clock ",
-                                   shard_->clock().value, ", past step ", order.step.value)
-                    : absl::StrCat("cut ", order.cut, " was taken or given up: shard ", id_.value,
-                                   " has cut ", shard_->barrier().pending());
-  cut.step = shard_->clock();
-  AnswerCut(order, std::move(cut));
-  return true;
-}
-
-ShardCut ShardRunner::WriteCut(const CutOrder& order) {
-  ShardCut cut;
-  cut.step = shard_->clock();
-  if (!shard_->options().synchronous) cut.marks = shard_->barrier().marks();
-  absl::StatusOr<storage::ShardFileSummary> summary;
-  if (order.directory.empty()) {
-    summary = shard_->Summarize();
-  } else {
-    cut.file = absl::StrFormat("shard-%05d.strata", id_.value);
-    const Step at = shard_->options().synchronous ? shard_->clock() : Step(order.cut);
-    // All servers write into one folder; whoever comes first makes it.
-    const absl::Status folder = storage::MakeFolder(order.directory);
-    summary = folder.ok()
-                  ? shard_->WriteCheckpoint(absl::StrCat(order.directory, "/", cut.file), at)
-                  : absl::StatusOr<storage::ShardFileSummary>(folder);
-  }
-  if (summary.ok()) {
-    cut.summary = *summary;
-  } else {
-    ++view_.disk_errors;
-    cut.outcome = ShardCut::Outcome::kFailed;
-    cut.message = std::string(summary.status().message());
-  }
-  return cut;
-}
-
-void ShardRunner::AnswerCut(const CutOrder& order, ShardCut cut) {
-  answered_[order.cut] = true;
-  Publish();
-  options_.cut_done(order.cut, cut);
-}
-
 void ShardRunner::CloseBelow(TaskId task) {
   Post([this, task] { shard_->CloseBelow(task); });
-}
-
-void ShardRunner::WriteImage(std::string folder, uint64_t log_segment,
-                             std::function<void(absl::Status)> done) {
-  Post([this, folder = std::move(folder), log_segment, done = std::move(done)] {
-    const ImageName name = {id_, shard_->clock()};
-    done(shard_->WriteImage(absl::StrCat(folder, "/", ImageFileName(name)), log_segment));
-  });
 }
 
 void ShardRunner::Close(absl::Status status) {
@@ -384,9 +301,14 @@ void ShardRunner::Close(absl::Status status) {
     closed_ = status;
     for (const WaitingPull& w : waiting_) w.call->Fail(status);
     for (const auto& [id, held] : held_) held.call->Fail(status);
+    for (const HeldWindow& window : deferred_) window.call->Fail(status);
     waiting_.clear();
     held_.clear();
+    deferred_.clear();
     orders_.clear();
+    images_.clear();
+    taking_.clear();
+    driver_.DropAll();
   });
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,7 +24,10 @@
 #include "server/deadline_timer.h"
 #include "server/request.h"
 #include "server/shard.h"
+#include "server/snapshot_driver.h"
+#include "server/snapshot_pace.h"
 #include "server/tidier.h"
+#include "storage/row_hash.h"
 #include "storage/shard_file.h"
 
 namespace strata::server {
@@ -33,16 +37,28 @@ struct CutOrder {
   CutNumber cut = 0;
   Step step;              // bsp: exactly here; async: 0
   std::string directory;  // empty: hash only
+  // The newest complete cut, whose files an increment may follow; 0: write all rows.
+  CutNumber base = 0;
+  bool follow = false;  // the next cut may be an increment on this one
   friend bool operator==(const CutOrder&, const CutOrder&) = default;
+};
+
+// A file of a cut, in the cut's folder.
+struct CutFile {
+  std::string name;       // empty without one
+  uint32_t sequence = 0;  // 0: all rows; else an increment on the file with the number before
+  storage::ShardFileSummary summary;
+  // Share of the model hash and change of the number of rows, against the file before.
+  storage::HashSum hash;
+  int64_t row_change = 0;
 };
 
 // What a shard has to say of a cut.
 struct ShardCut {
   enum class Outcome : uint8_t { kDone, kRefused, kFailed };
   Outcome outcome = Outcome::kDone;
-  std::string message;  // refused, failed
-  std::string file;     // name in the folder; empty without one
-  storage::ShardFileSummary summary;
+  std::string message;         // refused, failed
+  std::vector<CutFile> files;  // in the order of their sequence; without a folder one, the sums
   Step step;
   std::map<uint32_t, LaneMark> marks;  // async
 };
@@ -71,6 +87,8 @@ class ShardRunner {
     DeadlineTimer* timer = nullptr;
     // Of background writes to the tier below.
     double tidy_bytes_per_second = Tidier::kJobBytesPerSecond;
+    Executor* disk = nullptr;      // for images and checkpoints (snapshot_driver.h)
+    SnapshotPace* pace = nullptr;  // for the same
     // Called on the executor after the clock moved by a commit or an applied window.
     std::function<void()> committed;
     // Called on the executor, once for every cut that is ordered and not taken back.
@@ -92,12 +110,14 @@ class ShardRunner {
   void Push(std::shared_ptr<PushCall> call, PushPart part);
   void Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber cut, LaneMark mark);
 
-  // All cuts that are ordered now; each is answered once, those that vanish are forgotten.
+  // All cuts that are ordered now; each is answered once, when its file is durable. The shard is
+  // frozen at the cut and goes on at once. Those that vanish are forgotten.
   void SetCuts(std::vector<CutOrder> orders);
   void CloseBelow(TaskId task);
   // Ends the pins of a ticket that was dropped.
   void Unpin(std::shared_ptr<RequestKeys> keys);
-  // Writes a base image into `folder` (image_files.h names it) and calls `done` on the executor.
+  // Writes a base image into `folder` (image_files.h names it) in the background, after whatever
+  // image or cut is under way here, and calls `done` on the executor.
   void WriteImage(std::string folder, uint64_t log_segment, std::function<void(absl::Status)> done);
   // Answers everything that waits with `status`. What comes later is answered the same.
   void Close(absl::Status status);
@@ -115,6 +135,10 @@ class ShardRunner {
     std::shared_ptr<PushCall> call;
     PushPart part;
   };
+  struct Taking {
+    uint64_t id = 0;                 // of the driver
+    std::vector<std::string> links;  // names that its folder got for the base's files
+  };
 
   void Post(std::function<void()> work);
   // On the executor:
@@ -127,7 +151,13 @@ class ShardRunner {
   void Advance();
   bool TakeCuts();
   bool TakeCut(const CutOrder& order);
-  ShardCut WriteCut(const CutOrder& order);
+  void BeginCut(const CutOrder& order);
+  bool LinkBase(const CutOrder& order);
+  void DropCut(const Taking& taking);
+  void CutWritten(const CutOrder& order, ShardCut cut,
+                  absl::StatusOr<SnapshotDriver::Result> result);
+  void BeginImages();
+  void RunDeferred();
   void AnswerCut(const CutOrder& order, ShardCut cut);
   void Expire();
   void RetryLater();
@@ -150,8 +180,20 @@ class ShardRunner {
   HeldPush next_held_ = 1;
   std::vector<CutOrder> orders_;        // not answered yet
   std::map<CutNumber, bool> answered_;  // of those ordered now
+  std::map<CutNumber, Taking> taking_;
+  // The last cut with files that was complete here: what an increment follows.
+  CutOrder last_cut_;
+  std::vector<CutFile> last_files_;
+  struct ImageOrder {
+    std::string folder;
+    uint64_t log_segment = 0;
+    std::function<void(absl::Status)> done;
+  };
+  std::deque<ImageOrder> images_;    // not begun
+  std::deque<HeldWindow> deferred_;  // async: windows that wait for snapshots to catch up
   bool retry_queued_ = false;
   absl::Status closed_;
+  SnapshotDriver driver_;  // ends before the shard
 };
 
 }  // namespace strata::server

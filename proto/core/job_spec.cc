@@ -52,6 +52,9 @@ absl::Status ResolveStorage(const ReplicasSpec& replicas, StorageSpec& s) {
   STRATA_RETURN_IF_BAD(CheckBytes("spec.storage.logBytesPerServer", s.log_bytes_per_server(), 1));
   if (s.eviction().empty()) s.set_eviction("lrfu");
   STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.eviction", s.eviction(), {"lrfu", "lfu", "lru"}));
+  if (s.snapshot_bytes_per_second().empty()) s.set_snapshot_bytes_per_second("384MiB");
+  STRATA_RETURN_IF_BAD(
+      CheckBytes("spec.storage.snapshotBytesPerSecond", s.snapshot_bytes_per_second(), 0));
   if (s.durability().empty()) s.set_durability("logged");
   if (s.durability() == "replicated") {
     return Bad(
@@ -80,6 +83,8 @@ absl::Status ResolveFiles(const DataSpec& data, CheckpointSpec& c, OutputSpec& o
   if (!c.has_every_steps()) c.set_every_steps(0);
   if (!c.has_keep()) c.set_keep(3);
   STRATA_RETURN_IF_BAD(CheckRange("spec.checkpoint.keep", c.keep(), 1, 1000000));
+  if (!c.has_full_every()) c.set_full_every(1);
+  STRATA_RETURN_IF_BAD(CheckRange("spec.checkpoint.fullEvery", c.full_every(), 1, 1000));
   if (c.every_steps() > 0 && c.directory().empty()) {
     return Bad("spec.checkpoint.everySteps",
                absl::StrCat(c.every_steps(), " needs a place; set spec.checkpoint.directory"));

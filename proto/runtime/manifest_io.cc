@@ -164,10 +164,21 @@ std::string ModelHashText(const std::vector<CheckpointFile>& files, uint64_t ste
                          static_cast<uint64_t>(sum));
 }
 
+std::vector<CheckpointFile> FilesInOrder(const Manifest& manifest) {
+  std::vector<CheckpointFile> files(manifest.files().begin(), manifest.files().end());
+  std::stable_sort(
+      files.begin(), files.end(),
+      [](const CheckpointFile& a, const CheckpointFile& b) { return a.sequence() < b.sequence(); });
+  return files;
+}
+
 absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) {
   if (absl::Status s = CheckNames(manifest); !s.ok()) return s;
   Manifest written = manifest;
-  written.set_format(kManifestFormat);
+  written.set_format(1);
+  for (const CheckpointFile& file : manifest.files()) {
+    if (file.sequence() > 0) written.set_format(kManifestFormat);
+  }
   std::string json;
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = false;

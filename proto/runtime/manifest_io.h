@@ -20,7 +20,7 @@
 namespace strata {
 
 inline constexpr char kManifestName[] = "MANIFEST.json";
-inline constexpr uint32_t kManifestFormat = 1;
+inline constexpr uint32_t kManifestFormat = 2;
 
 // "step-000000000042".
 std::string CheckpointFolderName(uint64_t step);
@@ -28,6 +28,9 @@ std::string CheckpointFolderName(uint64_t step);
 // The model hash of a checkpoint taken at `step`: the files' 128-bit sums plus the step, mod 2^128,
 // as 32 hexadecimal digits.
 std::string ModelHashText(const std::vector<CheckpointFile>& files, uint64_t step);
+
+// The manifest's files as they are to be restored: an increment after what it follows.
+std::vector<CheckpointFile> FilesInOrder(const Manifest& manifest);
 
 // Writes `folder`/MANIFEST.json: temporary file, fsync, rename, fsync of the folder. Makes the
 // folder where it is missing (a model may have no row). `manifest.format` is set here. Errors carry

@@ -178,10 +178,12 @@ TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
   spec.mutable_replicas()->set_workers(2);
   spec.mutable_checkpoint()->set_every_steps(6);
   spec.mutable_checkpoint()->set_keep(100);
+  spec.mutable_checkpoint()->set_full_every(3);
   ProcessCluster cluster({.folder = folder.path() + "/cluster"});
   int round = 0;
   for (const char* point :
-       {"server.checkpoint=kill@1", "server.checkpoint=kill@3", "server.checkpoint=kill@10"}) {
+       {"server.checkpoint=kill@1", "server.checkpoint=kill@10", "server.snapshot.write=kill@7",
+        "server.snapshot.finish=kill@5", "server.snapshot.finished=kill@6"}) {
     INFO(point);
     const std::string directory = folder.path() + "/checkpoints-" + std::to_string(round++);
     spec.mutable_checkpoint()->set_directory(directory);

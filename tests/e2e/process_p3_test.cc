@@ -173,7 +173,7 @@ TEST_CASE("a server killed that keeps rows on SSD and takes base images", "[e2e]
   ProcessCluster cluster({.folder = folder.path() + "/cluster"});
   bool worker = false;
   for (const char* point :
-       {"server.image=kill@1", "server.image=kill@6", "server.commit.append=kill@150",
+       {"server.image=kill@1", "server.snapshot.finish=kill@6", "server.commit.append=kill@150",
         "server.commit.appended=kill@251", "server.commit.applied=kill@390"}) {
     KillAt(cluster, job, reference, worker ? "server-0" : "server-1", point, worker);
     worker = !worker;

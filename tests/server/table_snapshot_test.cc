@@ -148,6 +148,7 @@ void Overlapping(Bench& bench) {
     bench.Commit(60);
     for (size_t i = 0; i < running.size(); ++i) {
       Running& r = running[i];
+      REQUIRE(r.snapshot->held() % (8 + bench.table->layout().row_bytes()) == 0);
       for (size_t pieces = bench.random() % 4; pieces > 0 && !r.snapshot->done(); --pieces) {
         ReadPiece(bench, *r.snapshot, r.read, nullptr);
       }

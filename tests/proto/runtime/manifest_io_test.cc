@@ -154,7 +154,7 @@ TEST_CASE("a manifest cannot name files elsewhere", "[manifest]") {
 TEST_CASE("a newer format and a path that is no folder are told apart", "[manifest]") {
   TempFolder f;
   REQUIRE(absl::IsNotFound(ReadManifest(f.path()).status()));
-  const std::string json = "{\"format\":2}";
+  const std::string json = "{\"format\":3}";
   const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(json.data()), json.size()});
   char line[32];
   std::snprintf(line, sizeof(line), "\ncrc32c %08x\n", crc);

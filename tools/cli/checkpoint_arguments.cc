@@ -36,14 +36,56 @@ void AddCheckpointVerify(CLI::App& group, CommandSet& commands) {
   AddJson(verify, o.json);
 }
 
+void AddCheckpointDiff(CLI::App& group, CommandSet& commands) {
+  auto [diff, o] = commands.Add<CheckpointDiffOptions>(
+      group, "diff", "Count the rows that two checkpoints differ in, and show the largest changes");
+  diff->add_option("a", o.a, "a checkpoint's folder, or one that holds checkpoints (the newest)")
+      ->required()
+      ->type_name("A");
+  diff->add_option("b", o.b, "the other")->required()->type_name("B");
+  diff->add_option("--top", o.top, "rows to show of each table (default 10)")->type_name("N");
+  AddJson(diff, o.json);
+}
+
+void AddCheckpointRepair(CLI::App& group, CommandSet& commands) {
+  auto [repair, o] = commands.Add<CheckpointRepairOptions>(
+      group, "repair", "Go back to the newest whole checkpoint: set damaged newer ones aside");
+  repair->add_option("directory", o.directory, "spec.checkpoint.directory of a job")
+      ->required()
+      ->type_name("DIR");
+  repair->add_flag("--dry-run", o.dry_run, "only say what is damaged");
+  AddJson(repair, o.json);
+}
+
+void AddCheckpointQuantise(CLI::App& group, CommandSet& commands) {
+  auto [quantise, o] = commands.Add<CheckpointQuantiseOptions>(
+      group, "quantise", "Write a checkpoint's weights as fp16 or int8, for serving");
+  quantise
+      ->add_option("checkpoint", o.checkpoint,
+                   "a checkpoint's folder, or one that holds checkpoints (then the newest)")
+      ->required()
+      ->type_name("DIR");
+  quantise->add_option("output", o.output, "a folder that is new or empty")
+      ->required()
+      ->type_name("OUTPUT");
+  quantise->add_option("--type", o.type, "fp16, or int8 with a scale per row (default fp16)")
+      ->check(CLI::IsMember({"fp16", "int8"}))
+      ->type_name("TYPE");
+  AddJson(quantise, o.json);
+}
+
 }  // namespace
 
 void AddCheckpointCommands(CLI::App& app, CommandSet& commands) {
-  CLI::App* group = app.add_subcommand("checkpoint", "Make, list and verify checkpoints");
+  CLI::App* group = app.add_subcommand(
+      "checkpoint", "Make, list, verify, compare, repair and quantise checkpoints");
   group->require_subcommand(1);
   AddCheckpointCreate(*group, commands);
   AddCheckpointList(*group, commands);
   AddCheckpointVerify(*group, commands);
+  AddCheckpointDiff(*group, commands);
+  AddCheckpointRepair(*group, commands);
+  AddCheckpointQuantise(*group, commands);
 }
 
 }  // namespace strata

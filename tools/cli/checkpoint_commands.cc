@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,9 @@
 #include "tools/cli/context_file.h"
 #include "tools/cli/job_text.h"
 #include "tools/cli/job_watch.h"
+#include "tools/cluster/checkpoint_diff.h"
+#include "tools/cluster/checkpoint_repair.h"
+#include "tools/cluster/quantise.h"
 #include "tools/cluster/verify.h"
 
 namespace strata {
@@ -111,6 +116,119 @@ ExitCode RunCheckpointVerify(const CheckpointVerifyOptions& options) {
               summary->directory.c_str(), WithCommas(summary->step).c_str(),
               WithCommas(summary->rows).c_str(), WithCommas(summary->bytes).c_str(),
               WithCommas(summary->files).c_str(), summary->model_hash.c_str());
+  return kExitOk;
+}
+
+ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
+  auto found = DiffCheckpoints(options.a, options.b, options.top);
+  if (!found.ok()) return ReportError(found.status());
+  Json json{{"a", Json{{"directory", found->a}, {"step", found->step_a}}},
+            {"b", Json{{"directory", found->b}, {"step", found->step_b}}},
+            {"equal", found->hash_a == found->hash_b},
+            {"tables", Json::array()}};
+  for (const TableDifference& t : found->tables) {
+    Json top = Json::array();
+    for (const RowDifference& r : t.top) {
+      top.push_back(Json{{"key", r.key.value}, {"distance", r.distance}, {"largest", r.largest}});
+    }
+    json["tables"].push_back(Json{{"name", t.name},
+                                  {"rowsA", t.rows_a},
+                                  {"rowsB", t.rows_b},
+                                  {"added", t.added},
+                                  {"removed", t.removed},
+                                  {"changed", t.changed},
+                                  {"distance", t.distance},
+                                  {"largest", t.largest},
+                                  {"top", std::move(top)}});
+  }
+  if (options.json) {
+    PrintJson(json);
+    return kExitOk;
+  }
+  std::printf("a  step %s  %s\nb  step %s  %s\n", WithCommas(found->step_a).c_str(),
+              found->a.c_str(), WithCommas(found->step_b).c_str(), found->b.c_str());
+  for (const TableDifference& t : found->tables) {
+    std::printf(
+        "%s: %s rows in a, %s in b; %s added, %s removed, %s changed (by %g, one weight by "
+        "%g)\n",
+        t.name.c_str(), WithCommas(t.rows_a).c_str(), WithCommas(t.rows_b).c_str(),
+        WithCommas(t.added).c_str(), WithCommas(t.removed).c_str(), WithCommas(t.changed).c_str(),
+        t.distance, t.largest);
+    for (const RowDifference& r : t.top) {
+      std::printf("  key %s  by %g, one weight by %g\n", std::to_string(r.key.value).c_str(),
+                  r.distance, r.largest);
+    }
+  }
+  return kExitOk;
+}
+
+ExitCode RunCheckpointRepair(const CheckpointRepairOptions& options) {
+  auto report = RepairCheckpoints(
+      options.directory, options.dry_run ? RepairMode::kOnlyLook : RepairMode::kMoveDamaged);
+  if (!report.ok()) return ReportError(report.status());
+  Json json{{"directory", report->directory},
+            {"dryRun", options.dry_run},
+            {"damaged", Json::array()},
+            {"incomplete", report->incomplete},
+            {"newest", nullptr}};
+  for (const DamagedFolder& d : report->damaged) {
+    const std::string why(d.error.message());
+    json["damaged"].push_back(
+        Json{{"directory", d.folder}, {"error", why}, {"movedTo", d.moved_to}});
+    if (options.json) continue;
+    std::printf("damaged: %s\n  %s\n", d.folder.c_str(), why.c_str());
+    if (!d.moved_to.empty()) std::printf("  is now %s\n", d.moved_to.c_str());
+  }
+  if (report->newest) {
+    json["newest"] = Json{{"directory", report->newest->directory},
+                          {"step", report->newest->step},
+                          {"modelHash", report->newest->model_hash}};
+  }
+  if (options.json) {
+    PrintJson(json);
+  } else {
+    for (const std::string& folder : report->incomplete) {
+      std::printf("incomplete, left alone: %s\n", folder.c_str());
+    }
+    if (report->newest) {
+      std::printf("the newest whole checkpoint is %s, step %s, model hash %s\n",
+                  report->newest->directory.c_str(), WithCommas(report->newest->step).c_str(),
+                  report->newest->model_hash.c_str());
+    }
+  }
+  if (report->newest) return kExitOk;
+  return ReportError(
+      absl::NotFoundError(absl::StrCat("no whole checkpoint is in ", options.directory)));
+}
+
+ExitCode RunCheckpointQuantise(const CheckpointQuantiseOptions& options) {
+  auto summary = QuantiseCheckpoint(
+      {.checkpoint = options.checkpoint,
+       .output = options.output,
+       .type = options.type == "int8" ? QuantisedType::kInt8 : QuantisedType::kFp16});
+  if (!summary.ok()) return ReportError(summary.status());
+  Json json{{"checkpoint", summary->checkpoint},
+            {"step", summary->step},
+            {"bytes", summary->bytes},
+            {"arrays", Json::array()}};
+  for (const QuantisedArray& a : summary->arrays) {
+    json["arrays"].push_back(Json{{"name", a.name},
+                                  {"dtype", a.dtype},
+                                  {"rows", a.rows},
+                                  {"dim", a.dim},
+                                  {"largestError", a.largest_error},
+                                  {"rmsError", a.rms_error},
+                                  {"rms", a.rms}});
+    if (options.json) continue;
+    std::printf("%s: %s x %s of %s, wrong by at most %g, rms %g of %g\n", a.name.c_str(),
+                WithCommas(a.rows).c_str(), WithCommas(a.dim).c_str(), a.dtype.c_str(),
+                a.largest_error, a.rms_error, a.rms);
+  }
+  if (options.json) {
+    PrintJson(json);
+  } else {
+    std::printf("%s bytes in %s\n", WithCommas(summary->bytes).c_str(), options.output.c_str());
+  }
   return kExitOk;
 }
 

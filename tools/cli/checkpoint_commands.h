@@ -1,4 +1,4 @@
-// Making, listing and verifying checkpoints.
+// Making, listing, verifying, comparing, repairing and quantising checkpoints.
 #ifndef STRATA_TOOLS_CLI_CHECKPOINT_COMMANDS_H_
 #define STRATA_TOOLS_CLI_CHECKPOINT_COMMANDS_H_
 
@@ -13,6 +13,9 @@ namespace strata {
 ExitCode RunCheckpointCreate(const CheckpointCreateOptions& options);
 ExitCode RunCheckpointList(const CheckpointListOptions& options);
 ExitCode RunCheckpointVerify(const CheckpointVerifyOptions& options);
+ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options);
+ExitCode RunCheckpointRepair(const CheckpointRepairOptions& options);
+ExitCode RunCheckpointQuantise(const CheckpointQuantiseOptions& options);
 
 // The newest checkpoint of a job (number or name), asked of the scheduler.
 absl::StatusOr<std::string> CheckpointOfJob(const std::string& scheduler, const std::string& job);

@@ -100,6 +100,26 @@ struct CheckpointVerifyOptions {
   bool json = false;
 };
 
+struct CheckpointDiffOptions {
+  std::string a;
+  std::string b;
+  size_t top = 10;
+  bool json = false;
+};
+
+struct CheckpointRepairOptions {
+  std::string directory;
+  bool dry_run = false;
+  bool json = false;
+};
+
+struct CheckpointQuantiseOptions {
+  std::string checkpoint;
+  std::string output;
+  std::string type = "fp16";
+  bool json = false;
+};
+
 struct PredictCommandOptions {
   std::string scheduler;
   std::string checkpoint;  // a checkpoint's folder, or one that holds checkpoints: the newest
@@ -201,6 +221,7 @@ using Command =
     std::variant<VersionOptions, TrainOptions, ValidateOptions, UpOptions, DownOptions,
                  SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
                  CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
+                 CheckpointDiffOptions, CheckpointRepairOptions, CheckpointQuantiseOptions,
                  PredictCommandOptions, GenerateCriteoOptions, ExportCommandOptions, GetRowOptions,
                  NodesOptions, ShardsOptions, EventsOptions, TopOptions, ExplainOptions,
                  EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;

@@ -48,6 +48,9 @@ struct Runner {
   ExitCode operator()(const CheckpointCreateOptions& o) const { return RunCheckpointCreate(o); }
   ExitCode operator()(const CheckpointListOptions& o) const { return RunCheckpointList(o); }
   ExitCode operator()(const CheckpointVerifyOptions& o) const { return RunCheckpointVerify(o); }
+  ExitCode operator()(const CheckpointDiffOptions& o) const { return RunCheckpointDiff(o); }
+  ExitCode operator()(const CheckpointRepairOptions& o) const { return RunCheckpointRepair(o); }
+  ExitCode operator()(const CheckpointQuantiseOptions& o) const { return RunCheckpointQuantise(o); }
   ExitCode operator()(const PredictCommandOptions& o) const { return RunPredictCommand(o); }
   ExitCode operator()(const GenerateCriteoOptions& o) const { return RunGenerateCriteo(o); }
   ExitCode operator()(const ExportCommandOptions& o) const { return RunExport(o); }

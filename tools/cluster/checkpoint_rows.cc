@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/manifest_io.h"
+#include "storage/shard_chain.h"
 #include "storage/shard_file.h"
 
 namespace strata {
@@ -22,11 +24,23 @@ absl::StatusOr<CheckpointRows> CheckpointRows::Open(const std::string& directory
   for (const TableSpec& table : out.tables_.tables) {
     out.layouts_.push_back(storage::RowLayout::For(table));
   }
-  out.files_.assign(manifest.files().begin(), manifest.files().end());
-  std::sort(out.files_.begin(), out.files_.end(),
-            [](const CheckpointFile& a, const CheckpointFile& b) {
-              return a.first_partition() < b.first_partition();
-            });
+  for (const CheckpointFile& file : FilesInOrder(manifest)) {
+    const PartitionRange partitions = {PartitionId(file.first_partition()),
+                                       PartitionId(file.last_partition())};
+    const std::string path = absl::StrCat(out.found_.folder, "/", file.name());
+    auto chain = std::find_if(out.chains_.begin(), out.chains_.end(),
+                              [&](const Chain& c) { return c.partitions == partitions; });
+    if (file.sequence() == 0) {
+      out.chains_.push_back({partitions, {path}});
+    } else if (chain == out.chains_.end() || chain->paths.size() != file.sequence()) {
+      return absl::DataLossError(
+          absl::StrCat(path, ": the manifest does not name the file that this increment follows"));
+    } else {
+      chain->paths.push_back(path);
+    }
+  }
+  std::sort(out.chains_.begin(), out.chains_.end(),
+            [](const Chain& a, const Chain& b) { return a.partitions.first < b.partitions.first; });
   if (absl::Status s = out.CheckFiles(); !s.ok()) return s;
   return out;
 }
@@ -34,19 +48,17 @@ absl::StatusOr<CheckpointRows> CheckpointRows::Open(const std::string& directory
 absl::Status CheckpointRows::CheckFiles() {
   rows_.assign(tables_.tables.size(), 0);
   uint32_t next = 0;
-  for (const CheckpointFile& file : files_) {
-    const std::string path = absl::StrCat(found_.folder, "/", file.name());
-    auto reader = storage::ShardFileReader::Open(path);
-    if (!reader.ok()) return reader.status();
-    const storage::ShardFileHeader& header = (*reader)->header();
-    if (header.partitions.first.value < next ||
-        header.partitions.first.value != file.first_partition() ||
-        header.partitions.last.value != file.last_partition()) {
+  for (const Chain& of_partitions : chains_) {
+    const std::string& path = of_partitions.paths.front();
+    auto chain = storage::ShardChain::Open(of_partitions.paths);
+    if (!chain.ok()) return chain.status();
+    const storage::ShardFileHeader& header = chain->header();
+    if (header.partitions.first.value < next || !(header.partitions == of_partitions.partitions)) {
       return absl::DataLossError(
           absl::StrCat(path, " holds partitions ", header.partitions.first.value, " to ",
                        header.partitions.last.value, ", not those that the manifest says"));
     }
-    next = file.last_partition() + 1;
+    next = header.partitions.last.value + 1;
     for (const storage::TableShape& shape : header.tables) {
       const uint32_t t = shape.id.value;
       if (t >= layouts_.size() || shape.dim != layouts_[t].dim ||
@@ -56,32 +68,43 @@ absl::Status CheckpointRows::CheckFiles() {
             " floats of optimizer state a row, which is not what "
             "this version of strata makes of the job"));
       }
-      rows_[t] += (*reader)->rows(shape.id);
+      const auto rows = chain->rows(shape.id);
+      if (!rows.ok()) return rows.status();
+      rows_[t] += *rows;
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckpointRows::ReadFile(const CheckpointFile& file, uint32_t table,
-                                      PartitionRange partitions, const Visitor& visit) const {
-  auto reader = storage::ShardFileReader::Open(absl::StrCat(found_.folder, "/", file.name()));
-  if (!reader.ok()) return reader.status();
+absl::Status CheckpointRows::ReadChain(const Chain& of_partitions, uint32_t table,
+                                       PartitionRange partitions, const Visitor& visit) const {
+  auto chain = storage::ShardChain::Open(of_partitions.paths);
+  if (!chain.ok()) return chain.status();
   const size_t row_bytes = layouts_[table].row_bytes();
-  return (*reader)->ReadRows(TableId(table), partitions,
-                             [&](std::span<const Position> positions, const uint8_t* rows) {
-                               for (size_t i = 0; i < positions.size(); ++i) {
-                                 absl::Status s = visit(positions[i], rows + i * row_bytes);
-                                 if (!s.ok()) return s;
-                               }
-                               return absl::OkStatus();
-                             });
+  return chain->ReadRows(TableId(table), partitions,
+                         [&](std::span<const Position> positions, const uint8_t* rows) {
+                           for (size_t i = 0; i < positions.size(); ++i) {
+                             absl::Status s = visit(positions[i], rows + i * row_bytes);
+                             if (!s.ok()) return s;
+                           }
+                           return absl::OkStatus();
+                         });
 }
 
 absl::Status CheckpointRows::ReadAll(uint32_t table, const Visitor& visit) const {
-  for (const CheckpointFile& file : files_) {
-    const PartitionRange all = {PartitionId(file.first_partition()),
-                                PartitionId(file.last_partition())};
-    if (absl::Status s = ReadFile(file, table, all, visit); !s.ok()) return s;
+  for (const Chain& chain : chains_) {
+    if (absl::Status s = ReadChain(chain, table, chain.partitions, visit); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointRows::ReadPartitions(uint32_t table, PartitionRange partitions,
+                                            const Visitor& visit) const {
+  for (const Chain& chain : chains_) {
+    if (chain.partitions.last < partitions.first || partitions.last < chain.partitions.first) {
+      continue;
+    }
+    if (absl::Status s = ReadChain(chain, table, partitions, visit); !s.ok()) return s;
   }
   return absl::OkStatus();
 }
@@ -89,17 +112,10 @@ absl::Status CheckpointRows::ReadAll(uint32_t table, const Visitor& visit) const
 absl::Status CheckpointRows::ReadRange(uint32_t table, Position first, Position last,
                                        const Visitor& visit) const {
   const PartitionId partition = Partitioning(found_.manifest.partitions()).Of(first);
-  for (const CheckpointFile& file : files_) {
-    if (partition.value < file.first_partition() || partition.value > file.last_partition()) {
-      continue;
-    }
-    return ReadFile(file, table, {partition, partition},
-                    [&](Position position, const uint8_t* row) {
-                      if (position < first || position > last) return absl::OkStatus();
-                      return visit(position, row);
-                    });
-  }
-  return absl::OkStatus();
+  return ReadPartitions(table, {partition, partition}, [&](Position position, const uint8_t* row) {
+    if (position < first || position > last) return absl::OkStatus();
+    return visit(position, row);
+  });
 }
 
 std::vector<uint8_t> CheckpointRows::InitialRow(uint32_t table, Key key) const {

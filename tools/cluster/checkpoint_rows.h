@@ -18,8 +18,9 @@
 
 namespace strata {
 
-// Immutable; any thread. Memory of a call: one block of a file. Nothing is checked beforehand:
-// damage is found where it is read, as DATA_LOSS that names the file.
+// Immutable; any thread. Memory of a call: one block of a file, and where there are increments
+// ShardChain::kMergeBytes. Nothing is checked beforehand: damage is found where it is read, as
+// DATA_LOSS that names the file.
 class CheckpointRows {
  public:
   // `directory`: one checkpoint's folder, or a folder of them: the newest. NOT_FOUND, DATA_LOSS;
@@ -39,6 +40,10 @@ class CheckpointRows {
   // Every row of a table, ascending by position. Stops at the first error of `visit`.
   absl::Status ReadAll(uint32_t table, const Visitor& visit) const;
 
+  // Rows of a table in a run of partitions, ascending by position.
+  absl::Status ReadPartitions(uint32_t table, PartitionRange partitions,
+                              const Visitor& visit) const;
+
   // Rows at first <= position <= last, both in one partition.
   absl::Status ReadRange(uint32_t table, Position first, Position last, const Visitor& visit) const;
 
@@ -48,14 +53,19 @@ class CheckpointRows {
  private:
   CheckpointRows() = default;
   absl::Status CheckFiles();
-  absl::Status ReadFile(const CheckpointFile& file, uint32_t table, PartitionRange partitions,
-                        const Visitor& visit) const;
+  // A file of all rows of some partitions, and the increments on it.
+  struct Chain {
+    PartitionRange partitions;
+    std::vector<std::string> paths;  // in the order of their sequence
+  };
+  absl::Status ReadChain(const Chain& chain, uint32_t table, PartitionRange partitions,
+                         const Visitor& visit) const;
 
   FoundCheckpoint found_;
   ModelTables tables_;
   std::vector<storage::RowLayout> layouts_;
-  std::vector<uint64_t> rows_;         // by table
-  std::vector<CheckpointFile> files_;  // ascending by first partition
+  std::vector<uint64_t> rows_;  // by table
+  std::vector<Chain> chains_;   // ascending by first partition
 };
 
 }  // namespace strata

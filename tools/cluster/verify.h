@@ -16,12 +16,16 @@ struct CheckpointSummary {
   uint64_t rows = 0;
   uint64_t bytes = 0;
   uint32_t files = 0;
+  uint32_t increments = 0;  // of the files
 };
 
 // `directory`: one checkpoint's folder, or a folder of them: the newest. Reads every file, checks
 // every checksum and computes the model hash anew. DATA_LOSS names the file, what is wrong, and the
 // newest checkpoint beside it that is whole; NOT_FOUND.
 absl::StatusOr<CheckpointSummary> VerifyCheckpoint(const std::string& directory);
+
+// The same of exactly this checkpoint's folder, and nothing said of others.
+absl::StatusOr<CheckpointSummary> VerifyFolder(const std::string& folder);
 
 }  // namespace strata
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proto/runtime/allocator.h"
+#include "tools/bench/checkpoint_bench.h"
 #include "tools/bench/echo_server.h"
 #include "tools/bench/figure.h"
 #include "tools/bench/file_bench.h"
@@ -35,6 +36,7 @@ std::vector<NamedBenchmark> All() {
   for (auto& b : TableBenchmarks()) all.push_back(std::move(b));
   for (auto& b : LogBenchmarks()) all.push_back(std::move(b));
   for (auto& b : RestartBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : CheckpointBenchmarks()) all.push_back(std::move(b));
   return all;
 }
 

@@ -20,6 +20,7 @@
 #include "server/table_memory.h"
 #include "storage/file_io.h"
 #include "storage/rocks_tier.h"
+#include "storage/row_file_tier.h"
 #include "storage/shard_file.h"
 
 namespace strata::server {
@@ -222,10 +223,11 @@ void RemoveOtherGenerations(const std::string& root, const JobPlan& plan) {
 
 absl::Status OpenParts(const JobPlan& plan, OpenedJob& opened) {
   if (plan.needs_tier) {
-    storage::RocksTierOptions options;
-    options.directory = absl::StrCat(opened.folder, "/tier");
-    options.partitions = plan.partitioning.count();
-    auto tier = storage::OpenRocksTier(options);
+    const std::string directory = absl::StrCat(opened.folder, "/tier");
+    const uint32_t partitions = plan.partitioning.count();
+    auto tier = plan.row_file
+                    ? storage::OpenRowFileTier({.directory = directory, .partitions = partitions})
+                    : storage::OpenRocksTier({.directory = directory, .partitions = partitions});
     if (!tier.ok()) return tier.status();
     opened.tier = *std::move(tier);
   }

@@ -56,6 +56,7 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.synchronous = spec.training().mode() == "bsp";
   plan.logged = spec.storage().durability() != "memory";
   plan.synced = spec.storage().durability() == "synced";
+  plan.row_file = spec.storage().ssd() == "rowfile";
   plan.directory = spec.storage().directory();
   plan.restore_from = directive.restore_from();
   plan.start_step = Step(directive.start_step());

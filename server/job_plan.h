@@ -41,6 +41,7 @@ struct JobPlan {
   uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
   std::string directory;     // spec.storage.directory; empty: the server's own
   bool needs_tier = false;   // some table has a DRAM limit
+  bool row_file = false;     // the tier is a row file, else RocksDB
   std::string restore_from;  // folder of a complete checkpoint, or empty
   Step start_step;
   bool was_open = false;

@@ -26,6 +26,7 @@
 #include "server/deadline_timer.h"
 #include "server/job_keeper.h"
 #include "server/request.h"
+#include "storage/row_tier.h"
 
 namespace strata::server {
 namespace {
@@ -209,6 +210,16 @@ void ServerImpl::SyncLoop() {
   }
 }
 
+void AddTo(storage::TierStats& sum, const storage::TierStats& s) {
+  sum.asked_bytes += s.asked_bytes;
+  sum.written_bytes += s.written_bytes;
+  sum.read_bytes += s.read_bytes;
+  sum.rows_asked += s.rows_asked;
+  sum.live_bytes += s.live_bytes;
+  sum.file_bytes += s.file_bytes;
+  sum.memory_bytes += s.memory_bytes;
+}
+
 std::vector<ServerMetric> ServerImpl::Metrics() const {
   std::vector<ServerMetric> out;
   const auto counter = [&](std::string name, std::string help, double value) {
@@ -233,10 +244,12 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   double rows = 0, dram = 0, refused = 0, commits = 0, ssd = 0, mismatches = 0, disk = 0;
   double hits = 0, absent = 0, written_back = 0, written_ahead = 0;
   double log_bytes = 0, images = 0, shards = 0, clipped = 0;
+  storage::TierStats tiers;
   const auto jobs = keeper_.Jobs();
   for (const auto& job : jobs) {
     log_bytes += static_cast<double>(job->log_bytes());
     images += static_cast<double>(job->images_written());
+    AddTo(tiers, job->tier_stats());
     for (const auto& shard : job->shards()) {
       const ShardView& v = shard->view();
       ++shards;
@@ -273,6 +286,20 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   gauge("written_back_rows", "Rows of open jobs written to the SSD tier.", written_back);
   gauge("written_ahead_rows", "Those of them written in the background.", written_ahead);
   gauge("absent_reads", "Rows of open jobs that were looked for and do not exist.", absent);
+  gauge("ssd_asked_bytes", "Bytes of rows of open jobs given to the SSD tier.", tiers.asked_bytes);
+  gauge("ssd_written_bytes", "Bytes that the SSD tier wrote to disk for them.",
+        tiers.written_bytes);
+  gauge("ssd_write_amplification", "Bytes written to disk per byte given to the SSD tier.",
+        tiers.WriteAmplification());
+  gauge("ssd_live_bytes", "Bytes of rows in the SSD tier, about.", tiers.live_bytes);
+  gauge("ssd_file_bytes", "Bytes of the SSD tier's files.", tiers.file_bytes);
+  gauge("ssd_space_amplification", "Bytes of files per byte of rows in the SSD tier.",
+        tiers.SpaceAmplification());
+  gauge("ssd_read_bytes", "Bytes read from disk to look rows up in the SSD tier.",
+        tiers.read_bytes);
+  gauge("ssd_read_bytes_per_row", "Bytes read from disk per row looked up in the SSD tier.",
+        tiers.ReadBytesPerRow());
+  gauge("ssd_index_bytes", "Memory of the SSD tier's indexes and filters.", tiers.memory_bytes);
   gauge("images", "Base images written by open jobs.", images);
   gauge("differing_contributions", "Repeated contributions that differ from the first.",
         mismatches);

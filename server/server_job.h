@@ -31,6 +31,7 @@
 #include "server/session_table.h"
 #include "server/shard_runner.h"
 #include "server/ticket_book.h"
+#include "storage/row_tier.h"
 
 namespace strata::server {
 
@@ -71,6 +72,10 @@ class ServerJob {
   const JobPlan& plan() const { return plan_; }
   // For metrics; any thread.
   const std::vector<std::unique_ptr<ShardRunner>>& shards() const { return runners_; }
+  // Zeros without a tier.
+  storage::TierStats tier_stats() const {
+    return tier_ == nullptr ? storage::TierStats() : tier_->stats();
+  }
   uint64_t log_bytes() const { return log_ == nullptr ? 0 : log_->stats().bytes; }
   uint64_t images_written() const { return images_written_; }
 

@@ -10,6 +10,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdarg>
 #include <utility>
 #include <vector>
@@ -147,6 +148,7 @@ class RocksTier final : public RowTier {
   absl::Status Read(TableId table, std::span<const Position> positions, size_t row_bytes,
                     const Found& found) override {
     const ReaderScope reader;
+    rows_asked_.fetch_add(positions.size(), std::memory_order_relaxed);
     const size_t chunk = ReadRowsAtOnce(row_bytes);
     for (size_t begin = 0; begin < positions.size(); begin += chunk) {
       const size_t n = std::min(chunk, positions.size() - begin);
@@ -159,6 +161,7 @@ class RocksTier final : public RowTier {
   absl::Status Write(TableId table, std::span<const Position> positions,
                      std::span<const uint8_t* const> rows, size_t row_bytes) override {
     rocksdb::WriteBatch batch;
+    size_t begin = 0;  // of the batch
     for (size_t i = 0; i < positions.size(); ++i) {
       const RowKey key = KeyOfRow(table, positions[i]);
       const rocksdb::Slice row(reinterpret_cast<const char*>(rows[i]), row_bytes);
@@ -167,6 +170,8 @@ class RocksTier final : public RowTier {
       if (batch.GetDataSize() < kWriteChunkBytes && i + 1 < positions.size()) continue;
       if (s = Commit(batch); !s.ok()) return s;
       batch.Clear();
+      asked_bytes_.fetch_add((i + 1 - begin) * row_bytes, std::memory_order_relaxed);
+      begin = i + 1;
     }
     return absl::OkStatus();
   }
@@ -218,6 +223,18 @@ class RocksTier final : public RowTier {
       if (parts_.work->flushed() >= number) return absl::OkStatus();
       if (absl::Status s = AwaitBackground(changes, action); !s.ok()) return s;
     }
+  }
+
+  TierStats stats() const override {
+    TierStats out;
+    out.asked_bytes = asked_bytes_.load(std::memory_order_relaxed);
+    out.written_bytes = parts_.watch->bytes_written.load(std::memory_order_relaxed);
+    out.read_bytes = parts_.watch->bytes_read.load(std::memory_order_relaxed);
+    out.rows_asked = rows_asked_.load(std::memory_order_relaxed);
+    db_->GetIntProperty(rocksdb::DB::Properties::kEstimateLiveDataSize, &out.live_bytes);
+    db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &out.file_bytes);
+    db_->GetIntProperty(rocksdb::DB::Properties::kEstimateTableReadersMem, &out.memory_bytes);
+    return out;
   }
 
  private:
@@ -287,6 +304,8 @@ class RocksTier final : public RowTier {
   const Parts parts_;
   rocksdb::DB* const db_;
   rocksdb::WriteOptions write_;
+  std::atomic<uint64_t> asked_bytes_{0};
+  std::atomic<uint64_t> rows_asked_{0};
 };
 
 absl::Status CheckOptions(const RocksTierOptions& options) {
@@ -323,7 +342,7 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRocksTier(const RocksTierOptions& o
   rocksdb::DB* db = nullptr;
   const rocksdb::Status s = rocksdb::DB::Open(rocks, options.directory, &db);
   if (!s.ok()) {
-    if (absl::StrContains(s.ToString(), "lock")) {
+    if (s.IsIOError() && absl::StrContains(s.ToString(), "/LOCK")) {
       return absl::FailedPreconditionError(absl::StrCat(
           "SSD tier in ", options.directory, ": another process has it open: ", s.ToString()));
     }

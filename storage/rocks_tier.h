@@ -25,11 +25,6 @@
 
 namespace strata::storage {
 
-enum class OpenMode : uint8_t {
-  kFresh,  // removes the database that the folder may hold; what recovery wants
-  kKeep,   // keeps the rows that were there at the last Sync
-};
-
 struct RocksTierOptions {
   std::string directory;    // of this tier alone, one per server and job; made if missing
   uint32_t partitions = 0;  // of the job (partition.h: a power of two)

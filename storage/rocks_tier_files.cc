@@ -107,6 +107,30 @@ class TierFile final : public rocksdb::FSWritableFile {
   uint64_t size_ = 0;
 };
 
+// Counts what readers read.
+class CountedFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  CountedFile(std::unique_ptr<rocksdb::FSRandomAccessFile> file, std::shared_ptr<RoomWatch> watch)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), watch_(std::move(watch)) {}
+
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
+                IODebugContext* debug) const override {
+    Count(n);
+    return FSRandomAccessFileOwnerWrapper::Read(offset, n, options, result, scratch, debug);
+  }
+  IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions& options,
+                     IODebugContext* debug) override {
+    for (size_t i = 0; i < count; ++i) Count(requests[i].len);
+    return FSRandomAccessFileOwnerWrapper::MultiRead(requests, count, options, debug);
+  }
+
+ private:
+  void Count(size_t n) const {
+    if (reader_scopes > 0) watch_->bytes_read.fetch_add(n, std::memory_order_relaxed);
+  }
+  const std::shared_ptr<RoomWatch> watch_;
+};
+
 class TierFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   explicit TierFileSystem(std::shared_ptr<RoomWatch> watch)
@@ -137,7 +161,10 @@ class TierFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewRandomAccessFile(const std::string& path, const FileOptions& options,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* out,
                                IODebugContext* debug) override {
-    return Open([&] { return target()->NewRandomAccessFile(path, options, out, debug); });
+    const IOStatus s =
+        Open([&] { return target()->NewRandomAccessFile(path, options, out, debug); });
+    if (s.ok()) *out = std::make_unique<CountedFile>(std::move(*out), watch_);
+    return s;
   }
 
   IOStatus NewSequentialFile(const std::string& path, const FileOptions& options,

@@ -61,6 +61,8 @@ class RoomWatch {
 
   // Bytes that this tier's files took, as asked of the operating system.
   std::atomic<uint64_t> bytes_written{0};
+  // Read by threads in a ReaderScope.
+  std::atomic<uint64_t> bytes_read{0};
 
  private:
   mutable absl::Mutex mu_;

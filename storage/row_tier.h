@@ -15,6 +15,32 @@
 
 namespace strata::storage {
 
+enum class OpenMode : uint8_t {
+  kFresh,  // removes the rows that the folder may hold; what recovery wants
+  kKeep,   // keeps the rows that were there at the last Sync
+};
+
+// Since the tier was opened; zeros of a tier that does not count.
+struct TierStats {
+  uint64_t asked_bytes = 0;    // of rows given to Write
+  uint64_t written_bytes = 0;  // written to files, merges and compactions included
+  uint64_t read_bytes = 0;     // read from files by Read and cursors
+  uint64_t rows_asked = 0;     // positions given to Read
+  uint64_t live_bytes = 0;     // of rows that exist now, about
+  uint64_t file_bytes = 0;     // of the files now
+  uint64_t memory_bytes = 0;   // of indexes and filters now
+
+  double WriteAmplification() const {
+    return asked_bytes == 0 ? 0 : static_cast<double>(written_bytes) / asked_bytes;
+  }
+  double SpaceAmplification() const {
+    return live_bytes == 0 ? 0 : static_cast<double>(file_bytes) / live_bytes;
+  }
+  double ReadBytesPerRow() const {
+    return rows_asked == 0 ? 0 : static_cast<double>(read_bytes) / rows_asked;
+  }
+};
+
 // Rows of one table of the tier in order of position, as they were when it was made.
 class TierCursor {
  public:
@@ -67,6 +93,8 @@ class RowTier {
   // Brings everything written so far into files (fsynced): a later open with OpenMode::kKeep finds
   // it. Writes alone do not: there is no write-ahead log, since recovery does not trust this tier.
   virtual absl::Status Sync() = 0;
+
+  virtual TierStats stats() const { return {}; }
 };
 
 }  // namespace strata::storage

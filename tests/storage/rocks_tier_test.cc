@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
+#include "tests/storage/row_tier_conformance.h"
 #include "tests/temp_folder.h"
 
 namespace strata::storage {
@@ -97,6 +98,26 @@ TEST_CASE("a disk that fills up again and again never holds a call up", "[storag
     disk.Free();
   }
 }
+
+absl::StatusOr<std::unique_ptr<RowTier>> Open(const std::string& directory, OpenMode mode) {
+  return OpenRocksTier({.directory = directory,
+                        .partitions = kConformancePartitions,
+                        .mode = mode,
+                        .memtable_bytes = 512 << 10});
+}
+
+TEST_CASE("RocksDB follows a model", "[storage][rocks]") { TierFollowsAModel(Open); }
+TEST_CASE("RocksDB holds extreme rows and positions", "[storage][rocks]") {
+  TierHoldsExtremeRowsAndPositions(Open);
+}
+TEST_CASE("RocksDB takes batches of every size", "[storage][rocks]") {
+  TierTakesBatchesOfEverySize(Open);
+}
+TEST_CASE("RocksDB survives a full disk", "[storage][rocks]") { TierSurvivesAFullDisk(Open); }
+TEST_CASE("RocksDB survives want of handles", "[storage][rocks]") {
+  TierSurvivesWantOfHandles(Open);
+}
+TEST_CASE("RocksDB finds damaged rows", "[storage][rocks]") { TierFindsDamage(Open, ".sst"); }
 
 TEST_CASE("partitions are deleted whole, of all tables", "[storage][rocks]") {
   TempFolder folder;

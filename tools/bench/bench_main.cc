@@ -15,6 +15,7 @@
 #include "tools/bench/log_bench.h"
 #include "tools/bench/parse_bench.h"
 #include "tools/bench/restart_bench.h"
+#include "tools/bench/ssd_bench.h"
 #include "tools/bench/table_bench.h"
 #include "tools/bench/tiered_training_bench.h"
 #include "tools/bench/train_bench.h"
@@ -37,6 +38,7 @@ std::vector<NamedBenchmark> All() {
   for (auto& b : LogBenchmarks()) all.push_back(std::move(b));
   for (auto& b : RestartBenchmarks()) all.push_back(std::move(b));
   for (auto& b : CheckpointBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : SsdBenchmarks()) all.push_back(std::move(b));
   return all;
 }
 

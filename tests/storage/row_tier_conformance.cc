@@ -1,0 +1,398 @@
+#include "tests/storage/row_tier_conformance.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/core/partition.h"
+#include "tests/skip.h"
+#include "tests/small_disk.h"
+#include "tests/temp_folder.h"
+
+namespace strata::storage {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+using Rows = std::map<uint64_t, Bytes>;
+
+absl::Status WriteAll(RowTier& tier, TableId table, const Rows& rows, size_t row_bytes) {
+  std::vector<Position> positions;
+  std::vector<const uint8_t*> pointers;
+  for (const auto& [position, row] : rows) {
+    positions.push_back(Position(position));
+    pointers.push_back(row.data());
+  }
+  return tier.Write(table, positions, pointers, row_bytes);
+}
+
+absl::StatusOr<Rows> ReadAll(RowTier& tier, TableId table, const std::set<uint64_t>& wanted,
+                             size_t row_bytes) {
+  std::vector<Position> positions;
+  for (uint64_t p : wanted) positions.push_back(Position(p));
+  Rows out;
+  size_t next = 0;
+  absl::Status s = tier.Read(table, positions, row_bytes, [&](size_t i, const uint8_t* row) {
+    REQUIRE(i >= next);  // ascending, each once
+    next = i + 1;
+    out[positions[i].value] = Bytes(row, row + row_bytes);
+  });
+  if (!s.ok()) return s;
+  return out;
+}
+
+absl::StatusOr<Rows> Scan(RowTier& tier, TableId table, uint64_t first, uint64_t last,
+                          size_t row_bytes) {
+  Rows out;
+  auto cursor = tier.NewCursor(table, Position(first), Position(last), row_bytes);
+  for (; cursor->Valid(); cursor->Next()) {
+    REQUIRE((out.empty() || cursor->position().value > out.rbegin()->first));
+    out[cursor->position().value] = Bytes(cursor->row().begin(), cursor->row().end());
+  }
+  if (!cursor->status().ok()) return cursor->status();
+  return out;
+}
+
+// Tables of several row sizes under random operations, beside maps.
+class Model {
+ public:
+  Model(const OpenTierFunction& open, std::string directory, uint64_t seed)
+      : open_(open), directory_(std::move(directory)), random_(seed) {
+    Open(OpenMode::kFresh);
+  }
+
+  // Returns how many rows were handled.
+  size_t Step() {
+    const size_t table = random_() % kTables;
+    switch (random_() % 40) {
+      case 0:
+        Drop();
+        return 1;
+      case 1:
+        REQUIRE(Status(tier_->Sync()) == "OK");
+        if (random_() % 4 == 0) Open(OpenMode::kKeep);
+        return 1;
+      case 2:
+        return CheckScan(table);
+      case 3:
+      case 4:
+        return Delete(table);
+      default:
+        return random_() % 2 == 0 ? Write(table) : CheckRead(table);
+    }
+  }
+
+  void CheckAll() {
+    for (size_t t = 0; t < kTables; ++t) {
+      auto found = Scan(*tier_, TableId(kIds[t]), 0, ~0ull, kRowBytes[t]);
+      REQUIRE(found.ok());
+      REQUIRE((*found == rows_[t]));
+    }
+  }
+
+ private:
+  static constexpr size_t kTables = 3;
+  static constexpr uint32_t kIds[kTables] = {0, 7, 8};
+  static constexpr size_t kRowBytes[kTables] = {12, 128, 2500};
+
+  static std::string Status(const absl::Status& s) { return s.ToString(); }
+
+  void Open(OpenMode mode) {
+    tier_.reset();
+    auto opened = open_(directory_, mode);
+    INFO(opened.status().ToString());
+    REQUIRE(opened.ok());
+    tier_ = *std::move(opened);
+  }
+
+  // Few enough that rows are met again.
+  uint64_t AnyPosition() { return (random_() % 4000) * 0x000ffffbce421234ull; }
+  std::set<uint64_t> AnyPositions() {
+    std::set<uint64_t> out;
+    for (size_t n = 1 + random_() % 300; n > 0; --n) out.insert(AnyPosition());
+    return out;
+  }
+
+  size_t Write(size_t t) {
+    Rows rows;
+    for (uint64_t p : AnyPositions()) {
+      Bytes row(kRowBytes[t]);
+      for (uint8_t& b : row) b = static_cast<uint8_t>(random_());
+      rows[p] = row;
+    }
+    REQUIRE(Status(WriteAll(*tier_, TableId(kIds[t]), rows, kRowBytes[t])) == "OK");
+    for (auto& [p, row] : rows) rows_[t][p] = row;
+    return rows.size();
+  }
+
+  size_t Delete(size_t t) {
+    std::vector<Position> positions;
+    for (uint64_t p : AnyPositions()) {
+      positions.push_back(Position(p));
+      rows_[t].erase(p);
+    }
+    REQUIRE(Status(tier_->Delete(TableId(kIds[t]), positions)) == "OK");
+    return positions.size();
+  }
+
+  size_t CheckRead(size_t t) {
+    const std::set<uint64_t> wanted = AnyPositions();
+    Rows expected;
+    for (uint64_t p : wanted) {
+      const auto it = rows_[t].find(p);
+      if (it != rows_[t].end()) expected.insert(*it);
+    }
+    auto found = ReadAll(*tier_, TableId(kIds[t]), wanted, kRowBytes[t]);
+    INFO(found.status().ToString());
+    REQUIRE(found.ok());
+    REQUIRE((*found == expected));
+    return wanted.size();
+  }
+
+  size_t CheckScan(size_t t) {
+    const auto [first, last] = std::minmax(AnyPosition(), AnyPosition());
+    auto found = Scan(*tier_, TableId(kIds[t]), first, last, kRowBytes[t]);
+    REQUIRE(found.ok());
+    const Rows expected(rows_[t].lower_bound(first), rows_[t].upper_bound(last));
+    REQUIRE((*found == expected));
+    return expected.size() + 1;
+  }
+
+  void Drop() {
+    const Partitioning parts(kConformancePartitions);
+    const auto first = static_cast<uint32_t>(random_() % kConformancePartitions);
+    const auto last = std::min<uint32_t>(kConformancePartitions - 1,
+                                         first + static_cast<uint32_t>(random_() % 3));
+    REQUIRE(Status(tier_->DeletePartitions(PartitionId(first), PartitionId(last))) == "OK");
+    for (Rows& rows : rows_) {
+      rows.erase(rows.lower_bound(parts.First(PartitionId(first)).value),
+                 rows.upper_bound(parts.Last(PartitionId(last)).value));
+    }
+  }
+
+  const OpenTierFunction open_;
+  const std::string directory_;
+  std::mt19937_64 random_;
+  std::unique_ptr<RowTier> tier_;
+  Rows rows_[kTables];
+};
+
+}  // namespace
+
+void TierFollowsAModel(const OpenTierFunction& open) {
+  TempFolder folder;
+  const uint64_t seed = std::random_device()();
+  std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
+  INFO("seed " << seed);
+  Model model(open, folder.path() + "/tier", seed);
+  const size_t operations = LongRun() ? 4'000'000 : 150'000;
+  for (size_t done = 0; done < operations;) done += model.Step();
+  model.CheckAll();
+}
+
+void TierHoldsExtremeRowsAndPositions(const OpenTierFunction& open) {
+  for (const size_t row_bytes : {size_t{4}, size_t{4096 * 4}, size_t{3 * 4096 * 4 + 8}}) {
+    TempFolder folder;
+    auto tier = open(folder.path() + "/tier", OpenMode::kFresh);
+    REQUIRE(tier.ok());
+    Rows rows;
+    for (uint64_t p : {0ull, 1ull, 1ull << 60, (1ull << 60) - 1, ~0ull - 1, ~0ull}) {
+      rows[p] = Bytes(row_bytes, static_cast<uint8_t>(p ^ p >> 60));
+    }
+    for (uint32_t table : {0u, ~0u}) {
+      REQUIRE(WriteAll(**tier, TableId(table), rows, row_bytes).ok());
+    }
+    for (OpenMode mode : {OpenMode::kKeep, OpenMode::kKeep, OpenMode::kFresh}) {
+      const Rows expected = mode == OpenMode::kKeep ? rows : Rows();
+      if (mode == OpenMode::kFresh) {
+        tier->reset();
+        tier = open(folder.path() + "/tier", mode);
+        REQUIRE(tier.ok());
+      }
+      for (uint32_t table : {0u, ~0u}) {
+        auto found = ReadAll(**tier, TableId(table),
+                             {0, 1, 2, 1ull << 60, (1ull << 60) - 1, ~0ull - 2, ~0ull - 1, ~0ull},
+                             row_bytes);
+        REQUIRE(found.ok());
+        CHECK((*found == expected));
+        auto scanned = Scan(**tier, TableId(table), 0, ~0ull, row_bytes);
+        REQUIRE(scanned.ok());
+        CHECK((*scanned == expected));
+      }
+      auto other = Scan(**tier, TableId(5), 0, ~0ull, row_bytes);
+      REQUIRE(other.ok());
+      CHECK(other->empty());
+      if (mode == OpenMode::kKeep) {
+        REQUIRE((*tier)->Sync().ok());
+        tier->reset();
+        tier = open(folder.path() + "/tier", OpenMode::kKeep);
+        REQUIRE(tier.ok());
+      }
+    }
+  }
+}
+
+void TierTakesBatchesOfEverySize(const OpenTierFunction& open) {
+  TempFolder folder;
+  auto tier = open(folder.path() + "/tier", OpenMode::kFresh);
+  REQUIRE(tier.ok());
+  CHECK((*tier)->Write(TableId(1), {}, {}, 8).ok());
+  CHECK((*tier)->Delete(TableId(1), {}).ok());
+  CHECK((*tier)->Read(TableId(1), {}, 8, [](size_t, const uint8_t*) { FAIL(); }).ok());
+  Rows rows;  // more than a chunk of a write, and than a window of a read
+  for (uint64_t i = 0; i < 9000; ++i) {
+    Bytes row(1000);
+    std::memcpy(row.data(), &i, sizeof(i));
+    rows[i << 50] = row;
+  }
+  REQUIRE(WriteAll(**tier, TableId(1), rows, 1000).ok());
+  REQUIRE((*tier)->Sync().ok());
+  std::set<uint64_t> wanted;
+  for (uint64_t i = 0; i < 9000; ++i) {
+    wanted.insert(i << 50);
+    wanted.insert((i << 50) + 1);
+  }
+  auto found = ReadAll(**tier, TableId(1), wanted, 1000);
+  REQUIRE(found.ok());
+  CHECK((*found == rows));
+  const TierStats stats = (*tier)->stats();
+  CHECK(stats.asked_bytes == 9'000'000);
+  CHECK(stats.written_bytes >= 9'000'000);
+  CHECK(stats.rows_asked == 18'000);
+  CHECK(stats.read_bytes > 0);
+  CHECK(stats.live_bytes > 8'000'000);
+  CHECK(stats.live_bytes < 11'000'000);
+  CHECK(stats.file_bytes >= stats.live_bytes);
+}
+
+void TierSurvivesAFullDisk(const OpenTierFunction& open) {
+  TempFolder folder;
+  SmallDisk disk(folder.path() + "/disk", 24 << 20);
+  if (!disk.mounted()) STRATA_SKIP(disk.reason());
+  auto tier = open(disk.path() + "/tier", OpenMode::kFresh);
+  REQUIRE(tier.ok());
+  Rows accepted;
+  const auto write = [&](uint8_t value) {
+    Rows rows;
+    for (uint64_t i = 0; i < 100; ++i) {
+      rows[(accepted.size() + i) * 0x0000fedcba987651ull] = Bytes(1000, value);
+    }
+    absl::Status s = WriteAll(**tier, TableId(1), rows, 1000);
+    if (s.ok()) accepted.merge(rows);
+    return s;
+  };
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 10; ++i) REQUIRE(write(1).ok());
+    disk.Fill();
+    absl::Status s;
+    while (s.ok() && accepted.size() < 30'000) s = write(2);
+    INFO(s.ToString());
+    REQUIRE(s.code() == absl::StatusCode::kResourceExhausted);
+    CHECK(std::string(s.message()).find(disk.path()) != std::string::npos);
+    CHECK((*tier)->Sync().code() == absl::StatusCode::kResourceExhausted);
+    auto all = Scan(**tier, TableId(1), 0, ~0ull, 1000);  // reads go on
+    REQUIRE(all.ok());
+    CHECK(std::includes(all->begin(), all->end(), accepted.begin(), accepted.end()));
+    disk.Free();
+    s = write(3);
+    if (!s.ok()) FAIL(s.ToString());
+    s = (*tier)->Sync();
+    if (!s.ok()) FAIL(s.ToString());
+    auto again = Scan(**tier, TableId(1), 0, ~0ull, 1000);
+    REQUIRE(again.ok());
+    CHECK((*again == accepted));
+  }
+}
+
+void TierSurvivesWantOfHandles(const OpenTierFunction& open) {
+  TempFolder folder;
+  auto tier = open(folder.path() + "/tier", OpenMode::kFresh);
+  REQUIRE(tier.ok());
+  Rows rows;
+  for (uint64_t i = 0; i < 4000; ++i) rows[i << 51] = Bytes(1000, static_cast<uint8_t>(i));
+  rlimit before;
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{3, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  absl::Status s = WriteAll(**tier, TableId(1), rows, 1000);
+  if (s.ok()) s = (*tier)->Sync();
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  INFO(s.ToString());
+  CHECK(s.code() == absl::StatusCode::kResourceExhausted);
+  s = WriteAll(**tier, TableId(1), rows, 1000);
+  if (s.ok()) s = (*tier)->Sync();
+  INFO(s.ToString());
+  REQUIRE(s.ok());
+  auto all = Scan(**tier, TableId(1), 0, ~0ull, 1000);
+  REQUIRE(all.ok());
+  CHECK((*all == rows));
+}
+
+void TierFindsDamage(const OpenTierFunction& open, const std::string& prefix) {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/tier";
+  Rows rows;
+  std::mt19937_64 random(7);
+  for (uint64_t i = 0; i < 2000; ++i) {
+    Bytes row(100);
+    for (uint8_t& b : row) b = static_cast<uint8_t>(random());
+    rows[i << 52] = row;
+  }
+  std::set<uint64_t> wanted;
+  for (const auto& [p, row] : rows) wanted.insert(p);
+  {
+    auto tier = open(directory, OpenMode::kFresh);
+    REQUIRE(tier.ok());
+    REQUIRE(WriteAll(**tier, TableId(1), rows, 100).ok());
+    REQUIRE((*tier)->Sync().ok());
+  }
+  size_t found_damage = 0;
+  for (int i = 0; i < 60; ++i) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      const std::string name = entry.path().filename().string();
+      const bool is_one =
+          prefix[0] == '.' ? entry.path().extension() == prefix : name.rfind(prefix, 0) == 0;
+      if (is_one && entry.file_size() > 0) files.push_back(entry.path());
+    }
+    REQUIRE(!files.empty());
+    std::sort(files.begin(), files.end());
+    const auto& path = files[random() % files.size()];
+    const auto at = static_cast<std::streamoff>(random() % std::filesystem::file_size(path));
+    const auto flip = [&](char bit) {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(at);
+      const auto byte = static_cast<char>(file.get() ^ bit);
+      file.seekp(at);
+      file.put(byte);
+    };
+    const auto bit = static_cast<char>(1 << random() % 8);
+    flip(bit);
+    auto tier = open(directory, OpenMode::kKeep);
+    absl::StatusOr<Rows> all =
+        tier.ok() ? ReadAll(**tier, TableId(1), wanted, 100) : absl::StatusOr<Rows>(tier.status());
+    INFO(path << " at " << at << ": " << all.status().ToString());
+    if (all.ok()) {
+      CHECK((*all == rows));  // the bit was in unused bytes
+    } else {
+      ++found_damage;
+      CHECK(all.status().code() == absl::StatusCode::kDataLoss);
+      CHECK(std::string(all.status().message()).find(directory) != std::string::npos);
+    }
+    if (tier.ok()) tier->reset();
+    flip(bit);
+  }
+  CHECK(found_damage > 0);
+}
+
+}  // namespace strata::storage

@@ -12,6 +12,8 @@ namespace strata::bench {
 namespace {
 
 constexpr absl::Duration kGiveUp = absl::Seconds(300);
+// A look sorts recent scores, which is half a millisecond that training waits for.
+constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -71,7 +73,7 @@ absl::StatusOr<TrainWindow> PacedJob::RunTo(uint64_t step) {
           "the job does not come to step ", step, ": ",
           status.ok() ? status->ShortDebugString() : std::string(status.status().message())));
     }
-    absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(kLook);
   }
   const WorkerCounters after = worker.Counters();
   TrainWindow window;

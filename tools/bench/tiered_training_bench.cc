@@ -28,8 +28,8 @@ constexpr uint64_t kIds = 10'000'000;
 constexpr uint32_t kShards = 4;
 constexpr uint32_t kFields = 26;
 constexpr uint32_t kNumeric = 13;
-constexpr uint64_t kWarmSteps = 60;
-constexpr uint64_t kWindowSteps = 40;
+constexpr uint64_t kWarmSteps = 40;
+constexpr uint64_t kWindowSteps = 30;
 constexpr TrainCase kCase = {"deepfm", "adagrad", 0};
 
 uint64_t ResidentBytes() {

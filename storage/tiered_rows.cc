@@ -15,7 +15,8 @@ TieredTable::TieredTable(const TieredOptions& options)
       rows_(TieredStoreOptions(options)),
       flags_(rows_.capacity(), 0),
       policy_(MakeEvictionPolicy(options.eviction, rows_.capacity())),
-      most_victims_(std::clamp<size_t>(rows_.capacity() / 16, 1, kMostVictims)) {}
+      most_victims_(std::clamp<size_t>(rows_.capacity() / 16, 1, kMostVictims)),
+      absent_(rows_.capacity()) {}
 
 absl::Status TieredTable::Adopt() {
   auto cursor = NewCursor(options_.first, options_.last);
@@ -132,7 +133,7 @@ absl::Status TieredTable::Promote(std::span<const Position> positions, Access ac
     found.clear();
     bytes.clear();
     for (; i < positions.size() && missing.size() < chunk; ++i) {
-      if (slots_[i] != RowStore::kNoSlot) continue;
+      if (slots_[i] != RowStore::kNoSlot || absent_.Holds(positions[i])) continue;
       missing.push_back(positions[i]);
       index.push_back(static_cast<uint32_t>(i));
     }
@@ -143,6 +144,13 @@ absl::Status TieredTable::Promote(std::span<const Position> positions, Access ac
           bytes.insert(bytes.end(), row, row + options_.row_bytes);
         });
     if (!s.ok()) return s;
+    for (size_t k = 0, f = 0; k < missing.size(); ++k) {
+      if (f < found.size() && found[f].first == index[k]) {
+        ++f;
+      } else {
+        absent_.Add(missing[k]);
+      }
+    }
     if (s = MakeRoom(found.size()); !s.ok()) return s;
     for (const auto& [at, offset] : found) {
       const uint32_t slot = rows_.Insert(positions[at]);
@@ -164,6 +172,7 @@ absl::Status TieredTable::Create(std::span<const Position> positions, std::span<
   for (size_t i = 0; i < positions.size(); ++i) {
     if (slots_[i] != RowStore::kNoSlot) continue;
     slots_[i] = rows_.Insert(positions[i]);
+    absent_.Remove(positions[i]);
     flags_[slots_[i]] = kDirty;
     policy_->OnInsert(slots_[i], positions[i]);
     Hold(slots_[i]);

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
+#include "storage/absent_memo.h"
 #include "storage/eviction_policy.h"
 #include "storage/row_store.h"
 #include "storage/row_table.h"
@@ -77,6 +78,7 @@ class TieredTable final : public RowTable {
   std::vector<uint32_t> victims_;
   size_t next_victim_ = 0;
   size_t tidied_ = 0;
+  AbsentMemo absent_;
   uint64_t below_rows_ = 0;  // rows with a version below
   uint64_t only_dram_ = 0;   // rows without
   // Of the call at hand: slots of the batch; slots held until Release.

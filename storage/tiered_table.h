@@ -16,9 +16,9 @@
 // EvictionBytesPerSlot). max_batch() = capacity / 2 and Pin holds at most capacity / 2 rows (each
 // 2047 times at most), so that there is always room for a batch. Least limit admitted:
 // MinimumDramBytes, which is that of kMinimumRows rows. Beside the limit there are 4 bytes for each
-// row in line, and a call needs lists of at most max(capacity / 2, 65536) * 28 bytes, 256 KiB (or
-// 16 rows) of rows just read, the policy's lists (eviction_policy.h) and the tier's own buffers
-// (rocks_tier.h).
+// row in line and those of AbsentMemo, and a call needs lists of at most max(capacity / 2, 65536) *
+// 28 bytes, 256 KiB (or 16 rows) of rows just read, the policy's lists (eviction_policy.h) and the
+// tier's own buffers (rocks_tier.h).
 #ifndef STRATA_STORAGE_TIERED_TABLE_H_
 #define STRATA_STORAGE_TIERED_TABLE_H_
 

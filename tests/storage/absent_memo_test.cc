@@ -1,0 +1,39 @@
+#include "storage/absent_memo.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <random>
+#include <set>
+
+namespace strata::storage {
+namespace {
+
+TEST_CASE("what is held was added and not removed since", "[storage][tiered]") {
+  for (const size_t capacity : {size_t{0}, size_t{1}, size_t{100}, size_t{1} << 20}) {
+    std::mt19937_64 random(capacity);
+    AbsentMemo memo(capacity);
+    std::set<uint64_t> added;
+    bool right = true;
+    uint64_t held = 0;
+    for (int i = 0; i < 100'000; ++i) {
+      const uint64_t pool[] = {random() % 300, ~0ull - random() % 3, random() % 3 << 62};
+      const Position position(pool[random() % 3]);
+      held += memo.Holds(position);
+      right &= !memo.Holds(position) || added.contains(position.value);
+      if (random() % 2 == 0) {
+        memo.Add(position);
+        added.insert(position.value);
+        right &= memo.Holds(position) == (position.value != ~0ull);
+      } else if (random() % 4 == 0) {
+        memo.Remove(position);
+        added.erase(position.value);
+        right &= !memo.Holds(position);
+      }
+    }
+    CHECK(right);
+    CHECK(held > 0);
+  }
+}
+
+}  // namespace
+}  // namespace strata::storage

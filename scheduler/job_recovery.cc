@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "scheduler/job_machine.h"
+#include "scheduler/life_cycle_sums.h"
 #include "scheduler/placement.h"
 #include "scheduler/troubles.h"
 
@@ -178,14 +179,17 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
   record.set_opened_generation(state_.generation());
   record.set_opened_session(node.record.session());
   uint64_t refused = 0, clipped = 0;
+  LifeCycleCounts life;
   servers_[slot].last = report;
   SayTroubles(node.record.name(), report.troubles(), now);
   for (const ServerView& view : servers_) {
     refused += view.last.refused_rows();
     clipped += view.last.clipped_rows();
+    AddLifeCycle(view.last.life_cycle(), life);
   }
   state_.set_refused_rows(std::max(state_.refused_rows(), refused));
   state_.set_clipped_rows(std::max(state_.clipped_rows(), clipped));
+  RaiseLifeCycle(life, *state_.mutable_life_cycle());
   for (const CutReport& cut : report.cuts()) cuts_->Report(static_cast<uint32_t>(slot), cut);
   if (!bsp()) return;
   if (!recovery_.Clocks(static_cast<uint32_t>(slot), report.min_clock(), report.max_clock())) {

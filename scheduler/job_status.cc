@@ -111,6 +111,7 @@ JobStatus JobMachine::Status(absl::Time now) const {
   // What servers refused, and (easgd) lanes in their own copies.
   out.set_refused_rows(state_.refused_rows() + (over() ? 0 : counted.refused_rows()));
   out.set_clipped_rows(state_.clipped_rows() + (over() ? 0 : counted.clipped_rows()));
+  if (spec_.spec().spec().has_life_cycle()) *out.mutable_life_cycle() = state_.life_cycle();
   out.set_lost_local_steps(state_.lost_local_steps());
   out.set_predictions(state_.predictions());
   out.set_servers(static_cast<uint32_t>(state_.servers_size()));

@@ -54,6 +54,7 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.seed = spec.training().seed();
   plan.lanes = spec.training().lanes();
   plan.synchronous = spec.training().mode() == "bsp";
+  plan.life_cycle = spec.has_life_cycle();
   plan.logged = spec.storage().durability() != "memory";
   plan.synced = spec.storage().durability() == "synced";
   plan.row_file = spec.storage().ssd() == "rowfile";

@@ -253,7 +253,7 @@ absl::StatusOr<TableSums> ServerJob::PushGroup(const wire::PushRequestView& requ
     }
     RequestKeys::Group& known = ticket->groups[it->second];
     absl::Status s = wire::CheckTicketGroup(group, known.positions.size(), known.keys_crc32c,
-                                            plan_.tables[group.table.value].dim());
+                                            plan_.tables[group.table.value].push_dim());
     if (!s.ok()) return s;
     sums.positions = known.positions;
     sums.kept = &known.rows;

@@ -35,8 +35,8 @@ uint64_t UnlimitedBytes(const TableSpec& table, uint64_t rows, uint64_t shards) 
   return shards * storage::RowStore::MostBytesFor(options, CeilDiv(rows, shards));
 }
 
-// Bytes of one key of a table on the wire and in sums: key and weights.
-uint64_t ValueBytes(const TableSpec& table) { return 8 + 4 * uint64_t{table.dim()}; }
+// Bytes of one key of a table on the wire and in sums: key, weights and counts.
+uint64_t ValueBytes(const TableSpec& table) { return 8 + 4 * uint64_t{table.push_dim()}; }
 
 // Bytes of `keys` rows of the hashed tables and of the whole dense ones, this server's share.
 uint64_t StepBytes(const ServerLoad& load, uint64_t keys) {
@@ -83,6 +83,13 @@ void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
 std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
   std::vector<MemoryPart> parts;
   AddTables(load, parts);
+  for (const TableSpec& table : load.tables) {
+    if (table.life_cycle.admission.partition_bytes == 0) continue;
+    parts.push_back(
+        {absl::StrCat("admission filters, table ", table.name),
+         CeilDiv(table.life_cycle.admission.partition_bytes * load.partitions, load.servers),
+         "spec.lifeCycle.admission.filterBytes / servers"});
+  }
   const uint64_t push = StepBytes(load, load.keys_per_push);
   const uint64_t step = StepBytes(load, load.keys_per_step);
   const uint64_t pushes = load.workers * push;

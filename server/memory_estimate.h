@@ -16,6 +16,7 @@ struct ServerLoad {
   uint32_t servers = 1;      // of the job
   uint32_t shards_here = 1;  // of the job on this server
   uint32_t workers = 1;      // of the job
+  uint32_t partitions = 1;   // of the job
   uint64_t dram_bytes = 0;   // spec.storage.dramBytesPerServer; 0: no limit
   bool synchronous = true;
   // Distinct keys, over all servers: of what one worker pushes at once, and of a whole step.

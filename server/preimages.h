@@ -33,6 +33,10 @@ class PreImages {
     return weights_.data() + (positions_.size() - positions.size()) * dim_;
   }
 
+  // Adds rows, strictly ascending among themselves, at their places; of a row that is here already,
+  // what is here stays. O(both).
+  void Merge(const PreImages& rows);
+
   std::span<const Position> positions() const { return positions_; }
   std::span<const float> all_weights() const { return weights_; }  // (rows, dim)
   const float* weights(size_t i) const { return weights_.data() + i * dim_; }

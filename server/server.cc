@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -25,6 +26,7 @@
 #include "server/data_service.h"
 #include "server/deadline_timer.h"
 #include "server/job_keeper.h"
+#include "server/life_cycle_counters.h"
 #include "server/request.h"
 #include "storage/row_tier.h"
 
@@ -243,7 +245,8 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   counter("pushed_keys", "Keys of pushes.", static_cast<double>(keys_.pushed));
   double rows = 0, dram = 0, refused = 0, commits = 0, ssd = 0, mismatches = 0, disk = 0;
   double hits = 0, absent = 0, written_back = 0, written_ahead = 0;
-  double log_bytes = 0, images = 0, shards = 0, clipped = 0;
+  double log_bytes = 0, images = 0, shards = 0, clipped = 0, admitted = 0, unadmitted = 0;
+  std::array<double, kRemovalRules> removed{};
   storage::TierStats tiers;
   const auto jobs = keeper_.Jobs();
   for (const auto& job : jobs) {
@@ -257,6 +260,11 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
       dram += static_cast<double>(v.dram_bytes);
       refused += static_cast<double>(v.refused_rows);
       clipped += static_cast<double>(v.clipped_rows);
+      admitted += static_cast<double>(v.admitted_keys);
+      unadmitted += static_cast<double>(v.refused_keys);
+      for (size_t r = 0; r < kRemovalRules; ++r) {
+        removed[r] += static_cast<double>(v.removed_rows[r]);
+      }
       commits += static_cast<double>(v.clock);
       hits += static_cast<double>(v.dram_hits);
       ssd += static_cast<double>(v.ssd_reads);
@@ -278,6 +286,14 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   gauge("clock_steps", "Clocks of all shards (bsp: steps, async: windows), summed.", commits);
   gauge("refused_rows", "Rows of open jobs whose gradient was not finite.", refused);
   gauge("clipped_rows", "Rows of open jobs whose gradient was clipped.", clipped);
+  gauge("admitted_keys", "Keys of open jobs that an admission filter gave a row.", admitted);
+  gauge("unadmitted_gradients", "Gradients of open jobs dropped, as their key has no row yet.",
+        unadmitted);
+  constexpr const char* kRules[kRemovalRules] = {"", "ttl", "count", "score", "norm", "bytes"};
+  for (size_t r = 1; r < kRemovalRules; ++r) {
+    gauge(absl::StrCat("rows_removed_by_", kRules[r]),
+          absl::StrCat("Rows of open jobs that the rule ", kRules[r], " removed."), removed[r]);
+  }
   gauge("dram_hits", "Rows of open jobs that were referenced and found in memory.", hits);
   gauge("ssd_reads", "Rows of open jobs that were read from the SSD tier.", ssd);
   const double found = std::max(1.0, hits + ssd);

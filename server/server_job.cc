@@ -180,6 +180,20 @@ void ServerJob::ReportStalls(ServerJobReport& report) const {
   trouble->set_since_unix_ms(absl::ToUnixMillis(first->since));
 }
 
+// Adds what a shard's life cycle did.
+static void Count(const ShardView& view, LifeCycleCounts& sum) {
+  const auto removed = [&](RemovalRule rule) {
+    return view.removed_rows[static_cast<size_t>(rule)].load();
+  };
+  sum.set_admitted(sum.admitted() + view.admitted_keys);
+  sum.set_refused(sum.refused() + view.refused_keys);
+  sum.set_removed_by_ttl(sum.removed_by_ttl() + removed(RemovalRule::kTtl));
+  sum.set_removed_by_count(sum.removed_by_count() + removed(RemovalRule::kCount));
+  sum.set_removed_by_score(sum.removed_by_score() + removed(RemovalRule::kScore));
+  sum.set_removed_by_norm(sum.removed_by_norm() + removed(RemovalRule::kNorm));
+  sum.set_removed_by_bytes(sum.removed_by_bytes() + removed(RemovalRule::kBytes));
+}
+
 ServerJobReport ServerJob::Report() const {
   ServerJobReport report;
   report.set_job(plan_.job.value);
@@ -195,6 +209,7 @@ ServerJobReport ServerJob::Report() const {
     sum += clock;
     refused += view.refused_rows;
     clipped += view.clipped_rows;
+    if (plan_.life_cycle) Count(view, *report.mutable_life_cycle());
     rows += view.rows;
     dram_bytes += view.dram_bytes;
     ShardReport* shard = report.add_shards();

@@ -14,8 +14,9 @@ Shard::Shard(ShardOptions options, std::vector<std::unique_ptr<storage::RowTable
       barrier_(options_.lanes, 0) {
   tables_.reserve(options_.tables.size());
   for (size_t t = 0; t < options_.tables.size(); ++t) {
-    tables_.emplace_back(options_.tables[t], options_.seed, std::move(rows[t]));
-    dims_.push_back(options_.tables[t].dim());
+    tables_.emplace_back(options_.tables[t], options_.seed, std::move(rows[t]),
+                         options_.partitioning);
+    dims_.push_back(options_.tables[t].push_dim());
   }
 }
 
@@ -29,6 +30,12 @@ uint64_t Shard::clipped_rows() const {
   uint64_t rows = 0;
   for (const ShardTable& t : tables_) rows += t.clipped_rows();
   return rows;
+}
+
+LifeCycleCounters Shard::life_cycle() const {
+  LifeCycleCounters sum;
+  for (const ShardTable& t : tables_) sum += t.life_cycle();
+  return sum;
 }
 
 storage::TableCounters Shard::counters() const {
@@ -160,6 +167,12 @@ absl::Status Shard::Finish() {
   for (; pending_->table < tables_.size(); ++pending_->table, pending_->done = 0) {
     absl::Status s = tables_[pending_->table].Apply(
         pending_->tables[pending_->table], pending_->step, options_.synchronous, pending_->done);
+    if (!s.ok()) return s;
+  }
+  size_t& swept = pending_->swept_tables;
+  for (; swept < tables_.size(); ++swept, pending_->next_swept = PartitionId()) {
+    absl::Status s = tables_[swept].Sweep(options_.range, pending_->step.number,
+                                          options_.synchronous, pending_->next_swept);
     if (!s.ok()) return s;
   }
   if (absl::Status s = Failpoint("server.commit.applied"); !s.ok()) return s;

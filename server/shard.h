@@ -20,6 +20,7 @@
 #include "proto/core/table_spec.h"
 #include "server/change_list.h"
 #include "server/cut_barrier.h"
+#include "server/life_cycle_counters.h"
 #include "server/shard_snapshot.h"
 #include "server/shard_table.h"
 #include "server/step_gate.h"
@@ -71,6 +72,7 @@ class Shard {
   Step clock() const { return gate_.clock(); }
   uint64_t refused_rows() const;
   uint64_t clipped_rows() const;
+  LifeCycleCounters life_cycle() const;     // summed over tables
   storage::TableCounters counters() const;  // summed over tables
 
   // --- bsp (REQUIRES: synchronous)
@@ -143,8 +145,10 @@ class Shard {
   struct Pending {
     UpdateStep step;
     std::vector<TableSums> tables;
-    size_t table = 0;  // progress: tables before are applied,
-    size_t done = 0;   // and so many rows of this one
+    size_t table = 0;         // progress: tables before are applied,
+    size_t done = 0;          // and so many rows of this one
+    size_t swept_tables = 0;  // then: tables before have lost what their life-cycle rules take,
+    PartitionId next_swept;   // and of this one the partitions before
   };
   absl::Status Append(const storage::LogHeader& header, std::span<const TableSums> tables);
   storage::LogHeader RecordHeader(RecordKind kind) const;
@@ -154,11 +158,13 @@ class Shard {
   std::vector<TableSums> RootSums() const;
   storage::ShardFileHeader FileHeader(storage::ShardFileKind kind, Step clock) const;
   void FreezeState(FrozenState& out) const;
+  void FreezeFilters(FrozenState& out) const;
   void FreezePreimages(FrozenState& out);
   std::unique_ptr<ShardSnapshot> Snapshot(FrozenState state,
                                           std::vector<ChangeList::Changes> changes);
   std::vector<ChangeList::Changes> TakeChanges(const CheckpointOptions& options);
   absl::Status EraseRows(const storage::ShardFileReader& file);
+  absl::Status ReadFilters(const storage::ShardFileReader& file);
   absl::Status CheckShapes(const storage::ShardFileHeader& header) const;
   absl::Status ReadRows(const storage::ShardFileReader& file);
   absl::Status ReadState(const storage::ShardFileReader& file);

@@ -16,7 +16,7 @@
 namespace strata::server {
 namespace {
 
-// Section types of shard files.
+// Section types of shard files; beside them AdmissionFilter::kSection.
 constexpr uint32_t kLedgerSection = 1;    // WindowLedger::Serialize
 constexpr uint32_t kCountersSection = 2;  // u64 applied windows, u64 newest cut taken (async)
 constexpr uint32_t kServedSection = 3;    // u64 oldest step that is served (bsp images)
@@ -41,16 +41,37 @@ storage::ShardFileHeader Shard::FileHeader(storage::ShardFileKind kind, Step clo
 void Shard::FreezeState(FrozenState& out) const {
   if (options_.synchronous) return;
   const std::string ledger = ledger_.Serialize();
-  out.sections.push_back({kLedgerSection, {ledger.begin(), ledger.end()}});
+  out.sections.push_back({kLedgerSection, options_.range, {ledger.begin(), ledger.end()}});
   const uint64_t counters[2] = {clock().value, barrier_.done()};
-  out.sections.push_back({kCountersSection, std::vector<uint8_t>(sizeof counters)});
+  out.sections.push_back({kCountersSection, options_.range, std::vector<uint8_t>(sizeof counters)});
   std::memcpy(out.sections.back().bytes.data(), counters, sizeof counters);
+}
+
+void Shard::FreezeFilters(FrozenState& out) const {
+  for (const ShardTable& t : tables_) {
+    absl::Status ignored = t.admission().Save([&](PartitionId p, std::span<const uint8_t> bytes) {
+      out.sections.push_back(
+          {AdmissionFilter::kSection, {p, p}, std::vector<uint8_t>(bytes.begin(), bytes.end())});
+      return absl::OkStatus();
+    });
+  }
+}
+
+absl::Status Shard::ReadFilters(const storage::ShardFileReader& file) {
+  return file.ReadSections(options_.range, [&](const storage::Section& section) {
+    absl::Status s;
+    for (ShardTable& t : tables_) {
+      if (!s.ok() || section.type != AdmissionFilter::kSection) break;
+      s = t.admission().Load(section.partitions.first, section.bytes);
+    }
+    return s;
+  });
 }
 
 void Shard::FreezePreimages(FrozenState& out) {
   if (!options_.synchronous) return;
   const uint64_t resume = ResumeStep().value;
-  out.sections.push_back({kServedSection, std::vector<uint8_t>(sizeof resume)});
+  out.sections.push_back({kServedSection, options_.range, std::vector<uint8_t>(sizeof resume)});
   std::memcpy(out.sections.back().bytes.data(), &resume, sizeof resume);
   if (ResumeStep() != clock()) return;
   for (ShardTable& t : tables_) {
@@ -80,6 +101,7 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotImage(uint64_t log
   state.header = FileHeader(storage::ShardFileKind::kBaseImage, clock());
   state.header.log_segment = log_segment;
   FreezeState(state);
+  FreezeFilters(state);
   FreezePreimages(state);
   return Snapshot(std::move(state), {});
 }
@@ -119,9 +141,10 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotCheckpoint(
       const auto* bytes = reinterpret_cast<const uint8_t*>(&n);
       rows.insert(rows.end(), bytes, bytes + sizeof n);
     }
-    state.sections.push_back({storage::kTableRowsSection, std::move(rows)});
+    state.sections.push_back({storage::kTableRowsSection, options_.range, std::move(rows)});
   }
   FreezeState(state);
+  FreezeFilters(state);
   return Snapshot(std::move(state), std::move(changes));
 }
 
@@ -261,6 +284,7 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   }
   if (absl::Status s = CheckShapes(header); !s.ok()) return s;
   if (absl::Status s = ReadRows(image); !s.ok()) return s;
+  if (absl::Status s = ReadFilters(image); !s.ok()) return s;
   if (options_.synchronous) return ReadPreimageBlocks(image);
   return ReadState(image);
 }
@@ -270,6 +294,7 @@ absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_
   if (absl::Status s = EraseRows(segment); !s.ok()) return s;
   if (absl::Status s = ReadRows(segment); !s.ok()) return s;
   if (absl::Status s = ReadState(segment); !s.ok()) return s;
+  if (absl::Status s = ReadFilters(segment); !s.ok()) return s;
   if (options_.synchronous) SetClock(start_step, false);
   return absl::OkStatus();
 }

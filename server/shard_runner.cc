@@ -317,6 +317,10 @@ void ShardRunner::Publish() {
   view_.clock = shard_->clock().value;
   view_.refused_rows = shard_->refused_rows();
   view_.clipped_rows = shard_->clipped_rows();
+  const LifeCycleCounters life = shard_->life_cycle();
+  view_.admitted_keys = life.admitted;
+  view_.refused_keys = life.refused;
+  for (size_t r = 0; r < kRemovalRules; ++r) view_.removed_rows[r] = life.removed[r];
   view_.rows = c.rows;
   view_.dram_bytes = c.dram_bytes;
   view_.dram_hits = c.hits;

@@ -3,6 +3,7 @@
 #ifndef STRATA_SERVER_SHARD_RUNNER_H_
 #define STRATA_SERVER_SHARD_RUNNER_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include "server/commit_stall.h"
 #include "server/cut_barrier.h"
 #include "server/deadline_timer.h"
+#include "server/life_cycle_counters.h"
 #include "server/request.h"
 #include "server/shard.h"
 #include "server/snapshot_driver.h"
@@ -68,6 +70,9 @@ struct ShardView {
   std::atomic<uint64_t> clock{0};
   std::atomic<uint64_t> refused_rows{0};
   std::atomic<uint64_t> clipped_rows{0};
+  std::atomic<uint64_t> admitted_keys{0};
+  std::atomic<uint64_t> refused_keys{0};
+  std::array<std::atomic<uint64_t>, kRemovalRules> removed_rows{};  // by RemovalRule
   std::atomic<uint64_t> rows{0};
   std::atomic<uint64_t> dram_bytes{0};
   std::atomic<uint64_t> dram_hits{0};

@@ -7,7 +7,7 @@ namespace strata::server {
 
 absl::Status FrozenState::AddTo(storage::ShardFileWriter& writer) const {
   for (const Section& section : sections) {
-    absl::Status s = writer.AddSection({section.type, header.partitions, section.bytes});
+    absl::Status s = writer.AddSection({section.type, section.partitions, section.bytes});
     if (!s.ok()) return s;
   }
   for (const PreImages& images : preimages) {

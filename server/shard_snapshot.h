@@ -26,6 +26,7 @@ namespace strata::server {
 struct FrozenState {
   struct Section {
     uint32_t type = 0;
+    PartitionRange partitions;
     std::vector<uint8_t> bytes;
   };
   struct PreImages {

@@ -41,12 +41,17 @@ inline uint8_t RowOutcome(uint8_t of_segment) {
 }  // namespace
 
 ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
-                       std::unique_ptr<storage::RowTable> rows)
+                       std::unique_ptr<storage::RowTable> rows, Partitioning partitioning)
     : spec_(spec),
       layout_(storage::RowLayout::For(spec)),
+      stride_(spec.push_dim()),
       seed_(seed),
       rows_(std::move(rows)),
-      preimages_(layout_.dim) {
+      preimages_(layout_.dim),
+      admission_(spec.life_cycle.admission, spec.id, seed, partitioning),
+      removal_(spec.life_cycle.removal, layout_),
+      removed_images_(layout_.dim),
+      partitioning_(partitioning) {
   for (const storage::SegmentLayout& s : layout_.runs) {
     scalars_.emplace_back(s.optimizer);
   }
@@ -135,27 +140,29 @@ absl::Status ShardTable::ReadPreimages(std::span<const Position> positions, void
 
 absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep_preimages,
                                size_t& done) {
-  const size_t chunk = std::min(kChunkRows, rows_->max_batch());
+  const size_t most = std::min(kChunkRows, rows_->max_batch());
   while (done < sums.size()) {
-    if (absl::Status s = EraseUnborn(); !s.ok()) return s;
-    const size_t n = std::min(chunk, sums.size() - done);
-    if (absl::Status s = ApplyChunk(sums, done, n, step, keep_preimages); !s.ok()) return s;
+    if (absl::Status s = ErasePending(); !s.ok()) return s;
+    const size_t n = std::min(most, sums.size() - done);
+    Chunk chunk;
+    if (absl::Status s = AdmitChunk(sums, done, n, step, chunk); !s.ok()) return s;
+    if (absl::Status s = ApplyChunk(chunk, step, keep_preimages); !s.ok()) return s;
+    admitted_ = false;
     done += n;
   }
   if (sums.kept != nullptr) Unpin(sums.positions, *sums.kept);
-  return EraseUnborn();
+  return ErasePending();
 }
 
-absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
-                                    bool keep_preimages) {
-  const auto positions = sums.positions.subspan(first, n);
+absl::Status ShardTable::ApplyChunk(const Chunk& chunk, UpdateStep step, bool keep_preimages) {
+  const auto positions = chunk.positions;
+  const size_t n = positions.size();
   refs_.resize(n);
   weights_.resize(n);
   states_.resize(n);
   segment_outcome_.resize(n);
   outcome_.assign(n, 0);
-  if (absl::Status s =
-          rows_->Resolve(positions, storage::Access::kUpdate, refs_, Slots(sums.kept, first, n));
+  if (absl::Status s = rows_->Resolve(positions, storage::Access::kUpdate, refs_, chunk.slots);
       !s.ok()) {
     return s;
   }
@@ -171,7 +178,6 @@ absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t 
       CopyFloats(refs_[i].row, size_t{layout_.dim} * 4, out);
     }
   }
-  const float* gradients = sums.values + first * layout_.dim;
   for (size_t k = 0; k < layout_.runs.size(); ++k) {
     const storage::SegmentLayout& segment = layout_.runs[k];
     for (size_t i = 0; i < n; ++i) {
@@ -181,20 +187,16 @@ absl::Status ShardTable::ApplyChunk(const TableSums& sums, size_t first, size_t 
     }
     const ops::StepScalars scalars = scalars_[k].At(step.number, step.examples);
     ops::ApplyRows(segment.optimizer, scalars, segment.dim, n, weights_.data(), states_.data(),
-                   gradients + segment.weight_offset, layout_.dim, segment_outcome_.data());
+                   chunk.values + segment.weight_offset, stride_, segment_outcome_.data());
     for (size_t i = 0; i < n; ++i) outcome_[i] |= RowOutcome(segment_outcome_[i]);
   }
   for (size_t i = 0; i < n; ++i) {
     refused_rows_ += (outcome_[i] & kRefused) != 0;
     clipped_rows_ += (outcome_[i] & kClipped) != 0;
     if (outcome_[i] & kApplied) {
-      storage::RowMeta meta;
-      std::memcpy(&meta, refs_[i].row + layout_.meta_offset(), sizeof meta);
-      meta.last_step = static_cast<uint32_t>(step.number);
-      meta.updates += meta.updates != ~uint32_t{0};
-      std::memcpy(refs_[i].row + layout_.meta_offset(), &meta, sizeof meta);
+      Touch(chunk, i, step);
     } else if (refs_[i].created) {
-      unborn_.push_back(positions[i]);
+      EraseLater(positions[i]);
     }
   }
   NoteChanges(positions, [this](size_t i) { return (outcome_[i] & kApplied) != 0; });
@@ -247,22 +249,48 @@ absl::Status ShardTable::Erase(std::span<const Position> positions) {
   const size_t chunk = std::min(kChunkRows, rows_->max_batch());
   for (size_t at = 0; at < positions.size(); at += chunk) {
     const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));
-    if (!snapshots_.empty() || changes_.active()) {
-      refs_.resize(part.size());
-      if (absl::Status s = rows_->Resolve(part, storage::Access::kRead, refs_); !s.ok()) return s;
-      TellWatchers(part, refs_);
-      rows_->Release();
-    }
-    if (absl::Status s = rows_->Erase(part); !s.ok()) return s;
-    NoteChanges(part, [](size_t) { return true; });
+    if (absl::Status s = ErasePending(); !s.ok()) return s;
+    if (absl::Status s = LetGo(part, nullptr); !s.ok()) return s;
   }
+  return ErasePending();
+}
+
+absl::Status ShardTable::LetGo(std::span<const Position> positions, PreImages* weighed) {
+  if (weighed != nullptr || !snapshots_.empty() || changes_.active()) {
+    refs_.resize(positions.size());
+    absl::Status s = rows_->Resolve(positions, storage::Access::kRead, refs_);
+    if (!s.ok()) return s;
+    TellWatchers(positions, refs_);
+    NoteChanges(positions, [](size_t) { return true; });
+    for (size_t i = 0; weighed != nullptr && i < positions.size(); ++i) {
+      if (refs_[i].row == nullptr) continue;
+      CopyFloats(refs_[i].row, size_t{layout_.dim} * 4, weighed->Extend(positions.subspan(i, 1)));
+    }
+    rows_->Release();
+  }
+  for (const Position p : positions) EraseLater(p);
   return absl::OkStatus();
 }
 
-absl::Status ShardTable::EraseUnborn() {
-  if (unborn_.empty()) return absl::OkStatus();
-  absl::Status s = rows_->Erase(unborn_);
-  if (s.ok()) unborn_.clear();
+// The row's metadata after an update. The score comes first: it decays from the step before.
+inline void ShardTable::Touch(const Chunk& chunk, size_t i, UpdateStep step) {
+  uint8_t* const row = refs_[i].row;
+  if (layout_.scored) {
+    const float* counts = chunk.values + i * stride_ + layout_.dim;
+    const float score = removal_.ScoreAfter(row, step.number, counts[0], counts[1]);
+    std::memcpy(row + layout_.score_offset(), &score, sizeof score);
+  }
+  storage::RowMeta meta;
+  std::memcpy(&meta, row + layout_.meta_offset(), sizeof meta);
+  meta.last_step = static_cast<uint32_t>(step.number);
+  meta.updates += meta.updates != ~uint32_t{0};
+  std::memcpy(row + layout_.meta_offset(), &meta, sizeof meta);
+}
+
+absl::Status ShardTable::ErasePending() {
+  if (erase_.empty()) return absl::OkStatus();
+  absl::Status s = rows_->Erase(erase_);
+  if (s.ok()) erase_.clear();
   return s;
 }
 

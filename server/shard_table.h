@@ -13,9 +13,13 @@
 #include "ops/codec.h"
 #include "ops/optimizer.h"
 #include "proto/core/ids.h"
+#include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
 #include "server/change_list.h"
 #include "server/kept_rows.h"
+#include "server/life_cycle_admission.h"
+#include "server/life_cycle_counters.h"
+#include "server/life_cycle_removal.h"
 #include "server/preimages.h"
 #include "server/table_snapshot.h"
 #include "server/table_sums.h"
@@ -48,8 +52,10 @@ class ShardTable {
   // Rows keep the low 32 bits of a step.
   static constexpr uint64_t kStepWraps = uint64_t{1} << 32;
 
-  // REQUIRES: `rows` holds rows of RowLayout::For(spec).
-  ShardTable(const TableSpec& spec, uint64_t seed, std::unique_ptr<storage::RowTable> rows);
+  // REQUIRES: `rows` holds rows of RowLayout::For(spec). `partitioning`: what life-cycle decisions
+  // go by.
+  ShardTable(const TableSpec& spec, uint64_t seed, std::unique_ptr<storage::RowTable> rows,
+             Partitioning partitioning = Partitioning(1));
 
   const TableSpec& spec() const { return spec_; }
   const storage::RowLayout& layout() const { return layout_; }
@@ -76,8 +82,9 @@ class ShardTable {
   // error (of the tier below) the same call goes on where it stopped, and no row is updated twice.
   // A row is born only by an update that is applied to at least one of its segments: one whose
   // every gradient is refused (NaN, infinite, or a result that would be) leaves nothing behind.
-  // Ends the pins of sums.kept. With `keep_preimages` what rows weighed before is added to
-  // preimages().
+  // A key without a row gets one only when the table's admission filter says so; else its gradient
+  // is dropped. Ends the pins of sums.kept. With `keep_preimages` what rows weighed before is added
+  // to preimages(). sums.values: (n, spec.push_dim()).
   absl::Status Apply(const TableSums& sums, UpdateStep step, bool keep_preimages, size_t& done);
 
   // Removes rows by a commit: the one way on which a row that lived leaves a table, so that
@@ -91,6 +98,17 @@ class ShardTable {
   // Rows' last_step compares with `clock` as numbers (TableSnapshot::Options::steps_tell).
   bool StepsTell(uint64_t clock) const { return clock < kStepWraps && newest_put_ <= clock; }
   ChangeList& changes() { return changes_; }
+  // Removes rows of the partitions of `range` that are looked at after `step` (RemovalSpec of
+  // job.proto), from partition `next` on, which it advances: after an error (of the tier below) the
+  // same call goes on where it stopped. Call after all of the step's Apply. With `keep_preimages`
+  // what they weighed is added to preimages(). Reads every row of those partitions once, in all
+  // tiers, and promotes only those that go. Memory: PartitionSweep's, and pre-images.
+  absl::Status Sweep(PartitionRange range, uint64_t step, bool keep_preimages, PartitionId& next);
+
+  AdmissionFilter& admission() { return admission_; }
+  const AdmissionFilter& admission() const { return admission_; }
+  const Removal& removal() const { return removal_; }
+  const LifeCycleCounters& life_cycle() const { return life_cycle_; }
 
   // Puts a row as it is (recovery and restore). REQUIRES: positions strictly ascend; `rows` (n,
   // row_bytes).
@@ -102,14 +120,31 @@ class ShardTable {
   uint64_t clipped_rows() const { return clipped_rows_; }
 
  private:
-  absl::Status ApplyChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
-                          bool keep_preimages);
-  absl::Status EraseUnborn();
   // Before the resolved rows of a piece of work change or go.
   void TellWatchers(std::span<const Position> positions, std::span<const storage::RowRef> refs);
   // The changes that TellWatchers noted and that came about: changed(i) tells.
   template <typename Changed>
   void NoteChanges(std::span<const Position> positions, Changed changed);
+  // What of a chunk of sums is applied to rows.
+  struct Chunk {
+    std::span<const Position> positions;
+    const float* values = nullptr;      // (n, push dim)
+    std::span<storage::RowSlot> slots;  // hints, or empty
+  };
+  absl::Status ApplyChunk(const Chunk& chunk, UpdateStep step, bool keep_preimages);
+  void Touch(const Chunk& chunk, size_t i, UpdateStep step);
+  // Takes out the keys that get no row. After an error, and for a chunk that is tried again, no key
+  // is counted twice.
+  absl::Status AdmitChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
+                          Chunk& chunk);
+  absl::Status RemoveDoomed(bool keep_preimages);
+  // Rows that lived are to go: those who watch are told, what they weigh is added to `weighed`
+  // unless that is null, and ErasePending will do it. All or, on error, nothing. REQUIRES: nothing
+  // is pending; positions strictly ascend, at most a chunk.
+  absl::Status LetGo(std::span<const Position> positions, PreImages* weighed);
+  // Erases what EraseLater was told.
+  absl::Status ErasePending();
+  void EraseLater(Position position) { erase_.push_back(position); }
   // The part of kept->slots for `n` rows from `first` on; empty without one.
   static std::span<storage::RowSlot> Slots(KeptRows* kept, size_t first, size_t n);
   // Pins what Resolve just found of rows first .. first + n - 1, if all before are pinned.
@@ -117,6 +152,7 @@ class ShardTable {
 
   const TableSpec spec_;
   const storage::RowLayout layout_;
+  const size_t stride_;  // floats of a key in sums
   const uint64_t seed_;
   std::unique_ptr<storage::RowTable> rows_;
   std::vector<ops::ScalarSource> scalars_;  // by segment
@@ -126,7 +162,21 @@ class ShardTable {
   uint32_t newest_put_ = 0;  // the largest last_step that Put brought
   uint64_t refused_rows_ = 0;
   uint64_t clipped_rows_ = 0;
-  std::vector<Position> unborn_;  // created by the current chunk, all gradients refused
+  std::vector<Position> erase_;  // ascending: rows that go before anything else is done
+  AdmissionFilter admission_;
+  const Removal removal_;
+  LifeCycleCounters life_cycle_;
+  // The chunk that admission has decided on.
+  bool admitted_ = false;
+  std::vector<Position> admitted_positions_;
+  std::vector<size_t> admitted_index_;  // in the chunk
+  std::vector<float> admitted_values_;  // where some key got no row
+  std::vector<storage::RowSlot> admitted_slots_;
+  // The partition that is being looked at.
+  std::vector<PartitionSweep::Doomed> doomed_;
+  size_t doomed_done_ = 0;
+  PreImages removed_images_;  // of this step's removals
+  const Partitioning partitioning_;
   // Scratch of one chunk.
   struct FirstChange {
     size_t row;  // of the chunk

@@ -83,6 +83,8 @@ RowLayout RowLayout::For(const TableSpec& spec) {
     }
     layout.segments.push_back(place);
   }
+  layout.scored = spec.life_cycle.scored();
+  layout.state_floats += layout.scored ? 1 : 0;
   return layout;
 }
 
@@ -106,6 +108,7 @@ void InitialRow(const TableSpec& spec, const RowLayout& layout, uint64_t seed, K
     if (segment.state_floats == 0) continue;
     ops::InitState(segment.optimizer, segment.dim, floats + segment.state_offset);
   }
+  if (layout.scored) std::memset(row + layout.score_offset(), 0, 4);
   std::memset(row + layout.meta_offset(), 0, sizeof(RowMeta));
 }
 

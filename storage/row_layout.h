@@ -1,7 +1,7 @@
 // How a row lies in memory, in every tier and in every file:
 //   float weights[dim] | float state[state_floats] | uint32 last_step | uint32 updates
 // all little-endian; row_bytes is their sum, a multiple of 4. State is that of the segments in
-// order.
+// order and, where the table has a score rule, one float more: the row's score at its last step.
 #ifndef STRATA_STORAGE_ROW_LAYOUT_H_
 #define STRATA_STORAGE_ROW_LAYOUT_H_
 
@@ -29,7 +29,8 @@ struct SegmentLayout {
 // Immutable; built once per table.
 struct RowLayout {
   uint32_t dim = 0;           // weights, floats
-  uint32_t state_floats = 0;  // optimizer state, floats
+  uint32_t state_floats = 0;  // optimizer state and score, floats
+  bool scored = false;        // the last float of state is the score
   std::vector<SegmentLayout> segments;
   // What is updated, and refused, as one: neighbours with the same optimizer become one run where
   // that changes no bit of a finite update (element-wise rules whose state lies element by
@@ -40,6 +41,7 @@ struct RowLayout {
 
   size_t row_bytes() const { return (size_t{dim} + state_floats) * 4 + 8; }
   size_t meta_offset() const { return (size_t{dim} + state_floats) * 4; }
+  size_t score_offset() const { return meta_offset() - 4; }  // REQUIRES: scored
 };
 
 // A row's life-cycle metadata, at meta_offset().

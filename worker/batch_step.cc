@@ -1,5 +1,7 @@
 #include "worker/batch_step.h"
 
+#include <cstring>
+
 namespace strata {
 
 std::shared_ptr<const Gradient> BatchStep::Run(const Batch& batch, const RoutedKeys& routed,
@@ -14,19 +16,43 @@ std::shared_ptr<const Gradient> BatchStep::Run(const Batch& batch, const RoutedK
   }
   gradient->keys = routed.keys;
   gradient->positions = routed.positions;
-  gradient->rows.resize(routed.keys.size() * exchange_->row_dim());
+  const bool counts = exchange_->push_dim() > exchange_->row_dim();
+  std::vector<float>& row_sums = counts ? sums_ : gradient->rows;
+  row_sums.resize(routed.keys.size() * exchange_->row_dim());
   // The padding behind a tensor's last element stays zero.
   gradient->dense.assign(exchange_->dense_rows() * ModelTables::kDenseRowDim, 0.0f);
   const std::vector<const float*> tensors = exchange_->TensorsIn(dense);
   const std::vector<float*> sums = exchange_->TensorsIn(gradient->dense.data());
   predictions_.resize(batch.size);
   PassTimes passes;
-  const double loss =
-      model_->TrainStep({&batch, &routed, rows, tensors, &passes}, {gradient->rows.data(), sums},
-                        predictions_.data(), parallel_);
+  const double loss = model_->TrainStep({&batch, &routed, rows, tensors, &passes},
+                                        {row_sums.data(), sums}, predictions_.data(), parallel_);
   clock->EndPasses(passes.blocks_done, passes.forward_ns, passes.backward_ns);
   stats_->OnBatch(batch.labels, predictions_, loss, batch.bad_lines);
+  if (counts) AddCounts(batch, routed, gradient->rows);
   return gradient;
+}
+
+void BatchStep::AddCounts(const Batch& batch, const RoutedKeys& routed,
+                          std::vector<float>& rows) const {
+  const size_t dim = exchange_->row_dim(), stride = exchange_->push_dim();
+  std::vector<uint8_t> clicked(batch.keys.size());  // by feature
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
+      clicked[f] = batch.labels[i] > 0.5f;
+    }
+  }
+  rows.resize(routed.keys.size() * stride);
+  for (size_t u = 0; u < routed.keys.size(); ++u) {
+    float* row = &rows[u * stride];
+    std::memcpy(row, &sums_[u * dim], dim * sizeof(float));
+    uint32_t clicks = 0;
+    for (uint32_t o = routed.first[u]; o < routed.first[u + 1]; ++o) {
+      clicks += clicked[routed.occurrences[o]];
+    }
+    row[dim] = static_cast<float>(routed.first[u + 1] - routed.first[u]);
+    row[dim + 1] = static_cast<float>(clicks);
+  }
 }
 
 }  // namespace strata

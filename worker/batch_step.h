@@ -32,7 +32,11 @@ class BatchStep {
   Model* const model_;
   ops::Parallel* const parallel_;
   TrainingStats* const stats_;
+  // Rows with the counts behind them: occurrences, and those in examples of label 1.
+  void AddCounts(const Batch& batch, const RoutedKeys& routed, std::vector<float>& rows) const;
+
   std::vector<float> predictions_;
+  std::vector<float> sums_;  // (distinct keys, row dim), where a push carries more
 };
 
 }  // namespace strata

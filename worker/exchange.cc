@@ -23,7 +23,10 @@ constexpr uint32_t kDense = 1;
 }  // namespace
 
 Exchange::Exchange(const ModelTables& tables, const ShardMap& shards)
-    : tables_(tables), shards_(shards), row_dim_(tables.row_dim()) {
+    : tables_(tables),
+      shards_(shards),
+      row_dim_(tables.row_dim()),
+      push_dim_(tables.tables[kFeatures].push_dim()) {
   tensor_row_.resize(tables_.tensor_count());
   std::vector<size_t> first_row;
   for (const TensorSpec& t : tables_.tables[kDense].tensors) {
@@ -157,7 +160,7 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
     for (const Run& run : RunsOf(server, gradient->positions, !gradient->dense.empty())) {
       if (std::find(shards.begin(), shards.end(), run.shard) == shards.end()) continue;
       const bool is_dense = run.table == kDense;
-      const uint32_t dim = is_dense ? ModelTables::kDenseRowDim : row_dim_;
+      const uint32_t dim = is_dense ? ModelTables::kDenseRowDim : push_dim_;
       const std::span<const uint64_t> all = is_dense ? std::span<const uint64_t>(dense_keys_)
                                                      : std::span<const uint64_t>(gradient->keys);
       part.groups.push_back({TableId(run.table), run.shard,

@@ -36,6 +36,8 @@ class Exchange {
 
   size_t dense_rows() const { return dense_keys_.size(); }
   uint32_t row_dim() const { return row_dim_; }
+  // Floats of a key of table 0 in a push: row_dim, and the counts where rows have a score.
+  uint32_t push_dim() const { return push_dim_; }
   // Pointers to the tensors inside a dense array of (dense_rows, dense row dim), by tensor number.
   std::vector<const float*> TensorsIn(const float* dense) const;
   std::vector<float*> TensorsIn(float* dense) const;
@@ -96,6 +98,7 @@ class Exchange {
   const ModelTables tables_;
   const ShardMap shards_;
   const uint32_t row_dim_;
+  const uint32_t push_dim_;
   std::vector<uint64_t> dense_keys_;          // (dense rows): key = position
   std::vector<size_t> tensor_row_;            // by tensor number: first row in the dense array
   std::vector<std::vector<ShardId>> own_;     // by server: its shards

@@ -8,7 +8,7 @@
 namespace strata {
 
 Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gradient& right) {
-  const uint32_t dim = features.dim();
+  const uint32_t dim = features.push_dim();
   Gradient sum;
   sum.examples = left.examples + right.examples;
   const size_t most = left.positions.size() + right.positions.size();
@@ -35,10 +35,13 @@ Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gra
 
 namespace {
 
-Gradient Mean(const Gradient& sums) {
+Gradient Mean(const TableSpec& features, const Gradient& sums) {
   Gradient mean = sums;
   const auto examples = static_cast<float>(sums.examples);
-  for (float& g : mean.rows) g /= examples;
+  const size_t dim = features.dim(), stride = features.push_dim();
+  for (size_t at = 0; at < mean.rows.size(); at += stride) {
+    for (size_t d = 0; d < dim; ++d) mean.rows[at + d] /= examples;
+  }
   for (float& g : mean.dense) g /= examples;
   mean.examples = 1;
   return mean;
@@ -47,7 +50,7 @@ Gradient Mean(const Gradient& sums) {
 }  // namespace
 
 Gradient AddMeans(const TableSpec& features, const Gradient& left, const Gradient& right) {
-  Gradient sum = AddGradients(features, Mean(left), Mean(right));
+  Gradient sum = AddGradients(features, Mean(features, left), Mean(features, right));
   sum.examples = 1;
   return sum;
 }

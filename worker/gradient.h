@@ -17,8 +17,9 @@ struct Gradient {
   uint64_t examples = 0;
   std::vector<uint64_t> keys;       // (n), ascending by position
   std::vector<uint64_t> positions;  // (n)
-  std::vector<float> rows;          // (n, row dim)
-  std::vector<float> dense;         // (dense rows, dense row dim), or empty: no contribution at all
+  // (n, push dim): a row's gradient and, where rows have a score, its shows and clicks.
+  std::vector<float> rows;
+  std::vector<float> dense;  // (dense rows, dense row dim), or empty: no contribution at all
 };
 
 // left + right: the union of the keys, added where both have one; a side without dense part passes
@@ -27,7 +28,7 @@ Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gra
 
 // The sum of two gradients' means, as one that stands for one example, so that dividing by its
 // examples changes nothing: what downpour accumulates. Both have examples; a mean that was made by
-// this is its own mean.
+// this is its own mean. Shows and clicks are summed.
 Gradient AddMeans(const TableSpec& features, const Gradient& left, const Gradient& right);
 
 // The sum of a node's lanes along the tree. `leaf(lane)` must give every lane's gradient. A single

@@ -7,6 +7,7 @@ namespace strata {
 
 Replica::Replica(const ReplicaOptions& options)
     : row_dim_(options.features.dim()),
+      push_dim_(options.features.push_dim()),
       dense_floats_(options.dense_rows * ModelTables::kDenseRowDim),
       alpha_(options.alpha),
       features_(options.features),
@@ -102,9 +103,16 @@ LocalOptimizer::Counts Replica::LocalStep(size_t i, const Gradient& gradient) {
   for (size_t k = 0; k < place.size(); ++k) {
     row_pointers_[k] = base() + place[k] * size_t{row_dim_};
   }
-  const LocalOptimizer::Counts sparse =
-      features_.Apply(steps_, gradient.examples, place.size(), row_pointers_.data(),
-                      state_pointers_.data(), gradient.rows.data());
+  const float* sums = gradient.rows.data();
+  if (push_dim_ > row_dim_) {  // without the counts
+    sums_.resize(place.size() * row_dim_);
+    for (size_t k = 0; k < place.size(); ++k) {
+      std::copy_n(&gradient.rows[k * push_dim_], row_dim_, &sums_[k * row_dim_]);
+    }
+    sums = sums_.data();
+  }
+  const LocalOptimizer::Counts sparse = features_.Apply(
+      steps_, gradient.examples, place.size(), row_pointers_.data(), state_pointers_.data(), sums);
   const LocalOptimizer::Counts dense = StepDense(gradient);
   return {sparse.refused + dense.refused, sparse.clipped + dense.clipped};
 }

@@ -77,6 +77,7 @@ class Replica {
   LocalOptimizer::Counts StepDense(const Gradient& gradient);
 
   const uint32_t row_dim_;
+  const uint32_t push_dim_;
   const size_t dense_floats_;
   const float alpha_;
   LocalOptimizer features_;
@@ -99,6 +100,7 @@ class Replica {
   std::vector<float> dense_;
   bool has_dense_ = false;
   std::vector<float> scratch_;
+  std::vector<float> sums_;  // gradients without the counts of a push
   // Sparse optimizer state: slots of state_floats, in order of first use.
   absl::flat_hash_map<uint64_t, size_t> slot_of_;
   std::vector<float> states_;

@@ -2,11 +2,8 @@
 #ifndef STRATA_PROTO_CORE_JOB_SPEC_H_
 #define STRATA_PROTO_CORE_JOB_SPEC_H_
 
-#include <cstdint>
-
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "proto/core/byte_size.h"  // IWYU pragma: export
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -17,9 +14,6 @@ namespace strata {
 // those of the machine that uses them: spec.training.threads and spec.storage.shardsPerServer.
 // spec.data.columns.delimiter becomes the character itself.
 absl::Status ResolveJob(TrainingJob& job);
-
-// "4MiB", "1.5GiB", "1048576", "2GB" (powers of 1000 without the i). INVALID_ARGUMENT otherwise.
-absl::StatusOr<uint64_t> ParseBytes(absl::string_view text);
 
 }  // namespace strata
 

@@ -60,7 +60,7 @@ absl::Status CheckRequestGroup(const GroupView& group, const TableSpec& table, G
   }
   const size_t n = group.keys();
   absl::Status status =
-      CheckSize(group, n, values == GroupValues::kNone ? 0 : uint64_t{table.dim()} * 4);
+      CheckSize(group, n, values == GroupValues::kNone ? 0 : uint64_t{table.push_dim()} * 4);
   if (status.ok()) status = CheckCrc(group, Crc32c(group.key_bytes));
   if (!status.ok() || n == 0) return status;
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
+#include "proto/core/life_cycle_spec.h"
 #include "proto/core/make_optimizer.h"
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
@@ -273,6 +274,9 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
   const float init_scale = spec.model().init_scale();
   out.tables = {FeatureTable(out, init_scale, centre ? add : *sparse, centre ? add : *linear),
                 DenseTable(centre ? add : *dense)};
+  auto life_cycle = spec::MakeLifeCycleRules(spec.life_cycle(), spec.storage().partitions());
+  if (!life_cycle.ok()) return life_cycle.status();
+  out.tables[0].life_cycle = *life_cycle;
   TensorList tensors;
   if (absl::Status s = AddTensors(out, init_scale, tensors); !s.ok()) return s;
   if (absl::Status s = tensors.Place(Partitioning(spec.storage().partitions()), out); !s.ok()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proto/core/ids.h"
+#include "proto/core/life_cycle_rules.h"
 #include "proto/core/position.h"
 
 namespace strata {
@@ -104,13 +105,17 @@ struct TableSpec {
   std::vector<SegmentSpec> segments;
   // Dense tables only: ascending by `first`, never overlapping.
   std::vector<TensorSpec> tensors;
+  // Hashed tables only.
+  LifeCycleRules life_cycle;
 
-  // Floats of weights in a row: what a pull returns and a push carries, per key.
+  // Floats of weights in a row: what a pull returns per key.
   uint32_t dim() const {
     uint32_t d = 0;
     for (const SegmentSpec& s : segments) d += s.dim;
     return d;
   }
+  // What a push carries per key: the gradients and, where rows have a score, shows and clicks.
+  uint32_t push_dim() const { return dim() + (life_cycle.scored() ? kCountColumns : 0); }
   Position PositionOfKey(Key key) const {
     return kind == TableKind::kDense ? Position(key.value) : PositionOf(key, TableSalt(id));
   }

@@ -180,6 +180,29 @@ TEST_CASE("a server killed that keeps rows on SSD and takes base images", "[e2e]
   }
 }
 
+TEST_CASE("a server killed while features come and go", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = Job(folder.path(), 2, 2, 10);
+  LifeCycleSpec& life = *job.mutable_spec()->mutable_life_cycle();
+  life.mutable_admission()->set_type("exact");
+  life.mutable_admission()->set_min_steps(4);
+  life.mutable_removal()->set_every_steps(5);
+  life.mutable_removal()->mutable_score()->set_below(1.5f);
+  life.mutable_removal()->mutable_score()->set_decay(0.7f);
+  life.mutable_removal()->mutable_score()->set_decay_steps(3);
+  const JobStatus reference = Embedded(job);
+  CHECK(reference.life_cycle().removed_by_score() > 0);
+  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
+  job.mutable_spec()->mutable_storage()->set_log_bytes_per_server("64KiB");
+  ProcessCluster cluster({.folder = folder.path() + "/cluster"});
+  bool worker = false;
+  for (const char* point : {"server.image=kill@6", "server.commit.appended=kill@251",
+                            "server.commit.applied=kill@390"}) {
+    KillAt(cluster, job, reference, worker ? "server-0" : "server-1", point, worker);
+    worker = !worker;
+  }
+}
+
 // Segments written around the page cache: padding behind the last record, and, after a kill, a
 // segment that goes on buffered. Several segments are begun between two kills.
 TEST_CASE("a server killed that writes its log around the page cache", "[e2e][p3]") {

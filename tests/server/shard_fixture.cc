@@ -53,6 +53,15 @@ std::vector<TableSpec> TestTables() {
   return {features, dense};
 }
 
+std::vector<TableSpec> TestTablesWithLifeCycle() {
+  std::vector<TableSpec> tables = TestTables();
+  LifeCycleRules& life = tables[0].life_cycle;
+  life.admission = {AdmissionType::kExact, 2, 1.0f, 1 << 16};
+  life.removal.every_steps = 1;
+  life.removal.ttl_steps = 1;
+  return tables;
+}
+
 LaneWork WorkOf(uint64_t seed, uint64_t step, uint32_t lane) {
   std::mt19937_64 random(seed * 1000003 + step * 101 + lane);
   const std::vector<TableSpec> tables = TestTables();
@@ -103,7 +112,7 @@ ShardUpdate UpdateFor(const LaneWork& work, Position first, Position last) {
   return update;
 }
 
-Reference::Reference() : tables_(TestTables()) {
+Reference::Reference(std::vector<TableSpec> tables) : tables_(std::move(tables)) {
   for (const TableSpec& t : tables_) layouts_.push_back(storage::RowLayout::For(t));
 }
 
@@ -112,6 +121,11 @@ void Reference::Apply(const LaneWork& root, uint64_t number) {
     const storage::RowLayout& layout = layouts_[table];
     for (const auto& [position, sums] : rows) {
       const auto known = rows_[table].find(position);
+      const AdmissionRules& admission = tables_[table].life_cycle.admission;
+      if (known == rows_[table].end() && admission.type != AdmissionType::kAlways) {
+        if (++waiting_[table][position] < admission.min_steps) continue;
+        waiting_[table].erase(position);
+      }
       // In floats, so that rows are aligned.
       std::vector<float> row(layout.row_bytes() / 4);
       if (known != rows_[table].end()) {
@@ -138,6 +152,21 @@ void Reference::Apply(const LaneWork& root, uint64_t number) {
       std::memcpy(bytes + layout.meta_offset(), &meta, sizeof meta);
       rows_[table][position].assign(bytes, bytes + layout.row_bytes());
     }
+  }
+  Remove(number);
+}
+
+// Knows the only rule of TestTablesWithLifeCycle.
+void Reference::Remove(uint64_t number) {
+  for (auto& [table, rows] : rows_) {
+    const uint64_t ttl = tables_[table].life_cycle.removal.ttl_steps;
+    if (ttl == 0) continue;
+    const size_t meta = layouts_[table].meta_offset();
+    std::erase_if(rows, [&](const auto& row) {
+      uint32_t last;
+      std::memcpy(&last, row.second.data() + meta, sizeof last);
+      return number - last > ttl;
+    });
   }
 }
 
@@ -172,8 +201,9 @@ size_t Reference::rows() const {
   return n;
 }
 
-std::vector<Reference> References(uint64_t seed, uint32_t lanes, uint64_t steps) {
-  std::vector<Reference> all(1);
+std::vector<Reference> References(uint64_t seed, uint32_t lanes, uint64_t steps,
+                                  const std::vector<TableSpec>& tables) {
+  std::vector<Reference> all = {Reference(tables)};
   for (uint64_t step = 1; step <= steps; ++step) {
     all.push_back(all.back());
     all.back().Apply(NodeWork(seed, step, {0, lanes}), step);
@@ -189,7 +219,7 @@ std::unique_ptr<Shard> MakeShard(const ShardSetup& setup) {
   options.id = ShardId(setup.id);
   options.partitioning = Partitioning(kPartitions);
   options.range = setup.range;
-  options.tables = TestTables();
+  options.tables = setup.tables;
   options.seed = kSeed;
   options.lanes = setup.lanes;
   options.synchronous = setup.synchronous;

@@ -30,6 +30,9 @@ inline constexpr uint32_t kPartitions = 16;
 // Table 0: hashed, embedding(4) ftrl + weight(1) plain sgd of rate 0.1. Table 1: dense, rows of 4,
 // adam; tensors of 10 and 3 elements. With clipping, decay and schedules.
 std::vector<TableSpec> TestTables();
+// The same, but a feature gets its row at the second step that touches it, and loses it when two
+// steps leave it alone.
+std::vector<TableSpec> TestTablesWithLifeCycle();
 
 // Gradient sums of one lane: table -> position -> floats.
 using Sums = std::map<uint32_t, std::map<Position, std::vector<float>>>;
@@ -48,7 +51,7 @@ ShardUpdate UpdateFor(const LaneWork& work, Position first, Position last);
 // The serial account.
 class Reference {
  public:
-  Reference();
+  explicit Reference(std::vector<TableSpec> tables = TestTables());
   void Apply(const LaneWork& root, uint64_t number);
   std::vector<float> Weights(uint32_t table, Position position) const;
   storage::HashSum Hash() const;
@@ -57,13 +60,17 @@ class Reference {
   size_t rows() const;
 
  private:
+  void Remove(uint64_t number);
+
   std::vector<TableSpec> tables_;
   std::vector<storage::RowLayout> layouts_;
+  std::map<uint32_t, std::map<Position, uint32_t>> waiting_;  // steps of what has no row yet
   std::map<uint32_t, std::map<Position, std::vector<uint8_t>>> rows_;
 };
 
 // References after steps 0 .. steps.
-std::vector<Reference> References(uint64_t seed, uint32_t lanes, uint64_t steps);
+std::vector<Reference> References(uint64_t seed, uint32_t lanes, uint64_t steps,
+                                  const std::vector<TableSpec>& tables = TestTables());
 
 struct ShardSetup {
   PartitionRange range{PartitionId(0), PartitionId(kPartitions - 1)};
@@ -73,6 +80,7 @@ struct ShardSetup {
   storage::UpdateLog* log = nullptr;
   uint64_t dram_bytes = 0;
   storage::RowTier* tier = nullptr;
+  std::vector<TableSpec> tables = TestTables();
 };
 std::unique_ptr<Shard> MakeShard(const ShardSetup& setup);
 

@@ -43,10 +43,16 @@ struct Workload {
   }
 };
 
-Workload& WorkloadOf(uint32_t lanes, uint64_t steps) {
-  static std::map<std::pair<uint32_t, uint64_t>, Workload> all;
-  Workload& w = all[{lanes, steps}];
-  if (w.references.empty()) w.references = server::References(kWorkload, lanes, steps);
+std::vector<TableSpec> Tables(bool life_cycle) {
+  return life_cycle ? server::TestTablesWithLifeCycle() : server::TestTables();
+}
+
+Workload& WorkloadOf(uint32_t lanes, uint64_t steps, bool life_cycle) {
+  static std::map<std::tuple<uint32_t, uint64_t, bool>, Workload> all;
+  Workload& w = all[{lanes, steps, life_cycle}];
+  if (w.references.empty()) {
+    w.references = server::References(kWorkload, lanes, steps, Tables(life_cycle));
+  }
   return w;
 }
 
@@ -94,7 +100,7 @@ class Sim {
   explicit Sim(const BspOptions& options)
       : o_(options),
         random_(options.seed),
-        load_(WorkloadOf(options.lanes, options.steps)),
+        load_(WorkloadOf(options.lanes, options.steps, options.life_cycle)),
         servers_(options.servers) {
     for (uint32_t s = 0; s < o_.servers; ++s) Restart(s);
     for (uint32_t w = 0; w < o_.workers; ++w) AddWorker();
@@ -149,6 +155,7 @@ class Sim {
     setup.range = server::Ranges(o_.servers)[s];
     setup.lanes = o_.lanes;
     setup.log = &server.log;
+    setup.tables = Tables(o_.life_cycle);
     server.shard = server::MakeShard(setup);
     ++server.incarnation;
     server.tickets = std::make_unique<server::TicketBook>(

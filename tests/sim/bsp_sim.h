@@ -15,6 +15,7 @@ struct BspOptions {
   uint32_t workers = 2;
   uint32_t lanes = 3;
   uint64_t steps = 3;
+  bool life_cycle = false;  // features get rows late, and lose them
   // Random faults: chances in 1000 per event.
   uint32_t drop = 0;
   uint32_t duplicate = 0;

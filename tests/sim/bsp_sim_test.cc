@@ -57,6 +57,7 @@ TEST_CASE("random faults, many seeds", "[sim]") {
     o.kill_server = 15;
     o.kill_worker = 15;
     o.max_kills = 6;
+    o.life_cycle = seed % 4 == 3;
     const BspResult r = MustHold(o);
     kills += r.kills;
     too_old += r.too_old;

@@ -66,6 +66,7 @@ server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
   load.tables = tables.tables;
   load.servers = spec.replicas().servers();
   load.shards_here = shards;
+  load.partitions = spec.storage().partitions();
   load.workers = spec.replicas().workers();
   load.dram_bytes = *ParseBytes(spec.storage().dram_bytes_per_server());
   load.synchronous = spec.training().mode() == "bsp";

@@ -16,9 +16,17 @@ void AddExport(CLI::App& app, CommandSet& commands) {
       ->type_name("JOB")
       ->excludes(dir);
   command->add_option("-o,--output", o.output, "folder to write to")->required()->type_name("DIR");
-  command->add_option("--format", o.format, "one file for each array, or shards of many")
+  command
+      ->add_option("--format", o.format,
+                   "npy (one file for each array), safetensors (shards of many), or "
+                   "delta (one file of rows to put and rows to remove)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"npy", "safetensors"}));
+      ->check(CLI::IsMember({"npy", "safetensors", "delta"}));
+  command
+      ->add_option("--since", o.since,
+                   "only what changed since an older checkpoint of the job, and keys of rows that "
+                   "are gone: its step, or its folder")
+      ->type_name("STEP");
   command->add_option("--table", o.table, "only this one: features or dense")->type_name("TABLE");
   command->add_flag("--with-state", o.with_state,
                     "optimizer state, last step and number of updates of each row, too");

@@ -28,6 +28,7 @@
 #include "tools/cluster/checkpoint_rows.h"
 #include "tools/cluster/export_plan.h"
 #include "tools/cluster/live_row.h"
+#include "tools/cluster/row_life.h"
 
 namespace strata {
 namespace {
@@ -140,6 +141,9 @@ absl::StatusOr<RowReport> FromCheckpoint(const GetRowOptions& o, const std::stri
   row->step = rows->manifest().step();
   row->last_step = meta.last_step;
   row->updates = meta.updates;
+  auto life = LifeOf(*rows, *table, row->position, row->exists ? bytes.data() : nullptr);
+  if (!life.ok()) return life.status();
+  row->life = *life;
   FillSegments(spec, bytes.data(), true, *row);
   return row;
 }

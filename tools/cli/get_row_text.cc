@@ -16,6 +16,31 @@ std::string Floats(const std::vector<float>& values) {
   return text;
 }
 
+std::string LifeText(const RowLife& life, bool exists) {
+  if (!exists) {
+    if (life.min_steps == 0) return "";
+    return absl::StrCat("waits for a row: ", life.waiting_steps, " of ", life.min_steps,
+                        " steps\n");
+  }
+  std::string text = absl::StrCat("idle for ", life.idle_steps, " steps");
+  if (life.score) absl::StrAppendFormat(&text, ", score %.9g", *life.score);
+  if (!life.removed_by.empty()) {
+    absl::StrAppend(&text, "; the rule ", life.removed_by, " takes it when it looks");
+  }
+  return text + "\n";
+}
+
+Json LifeJson(const RowLife& life, bool exists) {
+  if (!exists) {
+    if (life.min_steps == 0) return Json::object();
+    return Json{{"waitingSteps", life.waiting_steps}, {"minSteps", life.min_steps}};
+  }
+  Json json{{"idleSteps", life.idle_steps}};
+  if (life.score) json["score"] = *life.score;
+  json["removedBy"] = life.removed_by.empty() ? Json(nullptr) : Json(life.removed_by);
+  return json;
+}
+
 std::string Hex(uint64_t number) { return absl::StrFormat("0x%016x", number); }
 
 }  // namespace
@@ -39,6 +64,7 @@ std::string RowText(const RowReport& row) {
     } else {
       absl::StrAppend(&text, "no row: reads as its initial value\n");
     }
+    if (row.life) absl::StrAppend(&text, LifeText(*row.life, row.exists));
   } else {
     absl::StrAppend(&text, "server ", row.server, ", shard ", row.shard, ", clock ", row.clock,
                     "\n");
@@ -75,6 +101,7 @@ std::string RowJson(const RowReport& row) {
     json["exists"] = row.exists;
     json["lastStep"] = row.last_step;
     json["updates"] = row.updates;
+    if (row.life) json["lifeCycle"] = LifeJson(*row.life, row.exists);
   } else {
     json["server"] = row.server;
     json["shard"] = row.shard;

@@ -9,6 +9,7 @@
 
 #include "proto/core/ids.h"
 #include "tools/cli/get_row_key.h"
+#include "tools/cluster/row_life.h"
 
 namespace strata {
 
@@ -37,6 +38,7 @@ struct RowReport {
   bool exists = false;
   uint32_t last_step = 0;
   uint32_t updates = 0;
+  std::optional<RowLife> life;  // of a table with spec.lifeCycle
   // From a server, where `checkpoint` is empty.
   std::string server;
   uint32_t shard = 0;

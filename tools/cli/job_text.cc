@@ -26,6 +26,37 @@ Json EvaluationJson(const EvaluationResult& e) {
               {"calibration", Finite(e.calibration())}};
 }
 
+Json LifeCycleJson(const LifeCycleCounts& c) {
+  return Json{{"admitted", c.admitted()},
+              {"refused", c.refused()},
+              {"removedByTtl", c.removed_by_ttl()},
+              {"removedByCount", c.removed_by_count()},
+              {"removedByScore", c.removed_by_score()},
+              {"removedByNorm", c.removed_by_norm()},
+              {"removedByBytes", c.removed_by_bytes()}};
+}
+
+std::string LifeCycleText(const LifeCycleCounts& c) {
+  std::string text;
+  if (c.admitted() + c.refused() > 0) {
+    absl::StrAppend(&text, "  ", WithCommas(c.admitted()), " features were admitted, ",
+                    WithCommas(c.refused()), " gradients of others dropped\n");
+  }
+  std::string rules;
+  const auto add = [&](uint64_t rows, const char* rule) {
+    if (rows > 0) {
+      absl::StrAppend(&rules, rules.empty() ? "" : ", ", WithCommas(rows), " by ", rule);
+    }
+  };
+  add(c.removed_by_ttl(), "ttl");
+  add(c.removed_by_count(), "count");
+  add(c.removed_by_score(), "score");
+  add(c.removed_by_norm(), "norm");
+  add(c.removed_by_bytes(), "bytes");
+  if (!rules.empty()) absl::StrAppend(&text, "  rows removed: ", rules, "\n");
+  return text;
+}
+
 // Over the whole training once it has ended, over the last moments before.
 double ExamplesPerSecond(const JobStatus& s) {
   if (IsFinal(s.state()) && s.train_seconds() > 0) {
@@ -53,6 +84,7 @@ Json ToJson(const JobStatus& s) {
   json["badLines"] = s.bad_lines();
   json["refusedRows"] = s.refused_rows();
   json["clippedRows"] = s.clipped_rows();
+  if (s.has_life_cycle()) json["lifeCycle"] = LifeCycleJson(s.life_cycle());
   json["lostLocalSteps"] = s.lost_local_steps();
   json["checkpoint"] = TextOrNull(s.checkpoint());
   json["predictions"] = TextOrNull(s.predictions());
@@ -146,6 +178,7 @@ std::string JobSummary(const JobStatus& s) {
   if (s.clipped_rows() > 0) {
     absl::StrAppend(&text, "  ", WithCommas(s.clipped_rows()), " row updates were clipped\n");
   }
+  if (s.has_life_cycle()) absl::StrAppend(&text, LifeCycleText(s.life_cycle()));
   if (s.rollbacks() > 0) {
     absl::StrAppend(&text, "  rolled back to a checkpoint ", s.rollbacks(), " times\n");
   }

@@ -150,6 +150,7 @@ struct ExportCommandOptions {
   std::string table;  // "": all
   bool with_state = false;
   std::string shard_bytes;  // as in "4GiB"; "": the default
+  std::string since;        // step of a checkpoint, or its folder; "": everything
   bool overwrite = false;
   bool json = false;
 };

@@ -32,6 +32,10 @@ Json HashedJson(const ExportPlan& plan, const TableSpec& table, uint32_t index) 
   json["parts"] = Json::array();
   for (const ExportBlock& block : plan.blocks) {
     if (block.table != index) continue;
+    if (block.removed) {
+      json["removed"] = Json{{"keys", block.rows}, {"array", block.arrays[0].name}};
+      continue;
+    }
     Json arrays = Json::array();
     for (const ExportArray& a : block.arrays) arrays.push_back(a.name);
     json["parts"].push_back(Json{{"rows", block.rows}, {"arrays", arrays}});
@@ -53,13 +57,15 @@ Json DenseJson(const ExportPlan& plan, const ModelTables& tables, uint32_t index
   return json;
 }
 
-Json Contents(const ExportPlan& plan, const ModelTables& tables, const std::string& checkpoint,
-              const Manifest& manifest, const std::map<std::string, uint32_t>& checksums) {
+Json Contents(const ExportPlan& plan, const ModelTables& tables,
+              const ExportedCheckpoint& checkpoint,
+              const std::map<std::string, uint32_t>& checksums) {
+  const Manifest& manifest = checkpoint.manifest;
   const JobSpec& spec = manifest.job().spec();
   Json json{{"format", kExportMark},
             {"version", 1},
             {"job", manifest.job().metadata().name()},
-            {"checkpoint", checkpoint},
+            {"checkpoint", checkpoint.folder},
             {"step", manifest.step()},
             {"modelHash", manifest.model_hash()},
             {"model", spec.model().type()},
@@ -67,6 +73,10 @@ Json Contents(const ExportPlan& plan, const ModelTables& tables, const std::stri
             {"hashSeed", spec.model().hash_seed()},
             {"fields", manifest.fields()},
             {"numeric", manifest.numeric()}};
+  if (checkpoint.since != nullptr) {
+    json["since"] =
+        Json{{"step", checkpoint.since->step()}, {"modelHash", checkpoint.since->model_hash()}};
+  }
   json["tables"] = Json::array();
   for (uint32_t t = 0; t < tables.tables.size(); ++t) {
     bool used = false;
@@ -98,9 +108,9 @@ Json Contents(const ExportPlan& plan, const ModelTables& tables, const std::stri
 }  // namespace
 
 std::string ExportIndexText(const ExportPlan& plan, const ModelTables& tables,
-                            const std::string& checkpoint, const Manifest& manifest,
+                            const ExportedCheckpoint& checkpoint,
                             const std::map<std::string, uint32_t>& checksums) {
-  Json json = Contents(plan, tables, checkpoint, manifest, checksums);
+  Json json = Contents(plan, tables, checkpoint, checksums);
   if (plan.format == ExportFormat::kSafetensors) {
     Json weights = Json::object();
     for (const ExportBlock& block : plan.blocks) {

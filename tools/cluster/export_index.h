@@ -14,8 +14,13 @@ namespace strata {
 
 // JSON: for npy one object, for safetensors Hugging Face's {"metadata": {"total_size", "strata":
 // that object}, "weight_map": {array: file}}. `checksums`: CRC32C by array. A pure function.
+struct ExportedCheckpoint {
+  std::string folder;
+  const Manifest& manifest;
+  const Manifest* since = nullptr;  // null: all rows, not what changed
+};
 std::string ExportIndexText(const ExportPlan& plan, const ModelTables& tables,
-                            const std::string& checkpoint, const Manifest& manifest,
+                            const ExportedCheckpoint& checkpoint,
                             const std::map<std::string, uint32_t>& checksums);
 
 }  // namespace strata

@@ -65,6 +65,10 @@ ExportBlock FeatureBlock(const TableSpec& table, const std::string& prefix, uint
       at += state.floats;
     }
   }
+  if (with_state && layout.scored) {
+    const auto at = static_cast<uint32_t>(layout.score_offset());
+    block.arrays.push_back(Array(prefix + "score", ExportType::kF32, {rows}, at, 4));
+  }
   if (with_state) AddMeta(prefix, layout, rows, block.arrays);
   return block;
 }
@@ -90,6 +94,16 @@ ExportBlock TensorBlock(const ModelTables& tables, size_t number, bool with_stat
     at += state.floats;
   }
   AddMeta(absl::StrCat(tensor.name, "."), layout, block.rows, block.arrays);
+  return block;
+}
+
+ExportBlock RemovedBlock(const TableSpec& table, uint32_t index, uint64_t keys) {
+  ExportBlock block;
+  block.removed = true;
+  block.table = index;
+  block.rows = keys;
+  block.arrays.push_back(Array(table.name + ".removed_keys", ExportType::kU64, {keys}, 0, 8));
+  block.arrays.back().is_key = true;
   return block;
 }
 
@@ -266,7 +280,8 @@ std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number) {
 }
 
 absl::StatusOr<ExportPlan> PlanExport(const ModelTables& tables, const std::vector<uint64_t>& rows,
-                                      const ExportPlanOptions& options) {
+                                      const ExportPlanOptions& options,
+                                      const std::vector<uint64_t>& removed) {
   if (options.shard_bytes == 0) {
     return absl::InvalidArgumentError("the size of a shard is 0 bytes; it must be at least 1");
   }
@@ -281,6 +296,7 @@ absl::StatusOr<ExportPlan> PlanExport(const ModelTables& tables, const std::vect
     found = true;
     if (table.kind == TableKind::kHashed) {
       AddFeatures(table, t, rows[t], options, plan.blocks);
+      if (!removed.empty()) plan.blocks.push_back(RemovedBlock(table, t, removed[t]));
       continue;
     }
     for (size_t number = 0; number < tables.tensor_count(); ++number) {

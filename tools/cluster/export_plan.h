@@ -13,7 +13,8 @@
 
 namespace strata {
 
-enum class ExportFormat : uint8_t { kNpy = 0, kSafetensors = 1 };
+// kDelta: one file (storage/delta_file.h), without arrays.
+enum class ExportFormat : uint8_t { kNpy = 0, kSafetensors = 1, kDelta = 2 };
 
 enum class ExportType : uint8_t { kU64 = 0, kU32 = 1, kF32 = 2 };
 
@@ -33,6 +34,7 @@ struct ExportArray {
 
 // Rows that are written together.
 struct ExportBlock {
+  bool removed = false;          // hashed: keys alone, of rows that are gone
   uint32_t table = 0;            // index into ModelTables::tables
   std::optional<size_t> tensor;  // dense: its number
   uint32_t part = 0;             // hashed: from 0
@@ -62,10 +64,12 @@ struct ExportPlanOptions {
   uint64_t shard_bytes = uint64_t{4} << 30;  // safetensors: of arrays in a file, about
 };
 
-// `rows[t]`: rows that table t has. A pure function of its arguments. INVALID_ARGUMENT: no such
-// table (the text names those there are), or a shard_bytes of 0.
+// `rows[t]`: rows that table t has, or that changed; removed[t], where there is a changes' export:
+// keys of table t whose rows are gone. A pure function of its arguments. REQUIRES: not kDelta.
+// INVALID_ARGUMENT: no such table (the text names those there are), or a shard_bytes of 0.
 absl::StatusOr<ExportPlan> PlanExport(const ModelTables& tables, const std::vector<uint64_t>& rows,
-                                      const ExportPlanOptions& options);
+                                      const ExportPlanOptions& options,
+                                      const std::vector<uint64_t>& removed = {});
 
 // "float32" (numpy) or "F32" (safetensors).
 const char* TypeName(ExportType type, ExportFormat format);

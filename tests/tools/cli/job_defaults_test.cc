@@ -147,6 +147,20 @@ std::vector<Variant> Variants() {
                      }
                    }});
   }
+  for (const char* type : {"always", "exact", "counting", "probability"}) {
+    all.push_back({absl::StrCat(type, " admission"), [type](JobSpec& s) {
+                     AdmissionSpec& a = *s.mutable_life_cycle()->mutable_admission();
+                     const std::string t = type;
+                     if (t != "always") a.set_type(t);
+                     if (t == "exact" || t == "counting") a.set_min_steps(3);
+                     if (t == "probability") a.set_probability(0.5f);
+                     RemovalSpec& r = *s.mutable_life_cycle()->mutable_removal();
+                     r.mutable_count()->set_below(3);
+                     r.mutable_count()->set_idle_steps(3);
+                     r.mutable_score()->set_below(0.5f);
+                     r.mutable_norm()->set_below(0.5f);
+                   }});
+  }
   return all;
 }
 

@@ -1,0 +1,99 @@
+// How a table's rows are admitted and removed; what is decided, life_cycle_*.h say.
+#include <algorithm>
+#include <cstring>
+
+#include "server/shard_table.h"
+
+namespace strata::server {
+
+// 1 which keys have no row (Resolve), 2 which of those get one (AdmissionFilter), 3 what is left as
+// a chunk of its own, copied only where some key is taken out. A chunk that is tried again, because
+// a tier failed while its rows were updated, meets its decisions made.
+absl::Status ShardTable::AdmitChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
+                                    Chunk& chunk) {
+  chunk = {sums.positions.subspan(first, n), sums.values + first * stride_,
+           Slots(sums.kept, first, n)};
+  if (!admission_.active()) return absl::OkStatus();
+  if (!admitted_) {
+    refs_.resize(n);
+    admitted_slots_.assign(n, storage::kNoRow);
+    const std::span<storage::RowSlot> slots =
+        chunk.slots.empty() ? std::span(admitted_slots_) : chunk.slots;
+    absl::Status s = rows_->Resolve(chunk.positions, storage::Access::kRead, refs_, slots);
+    if (!s.ok()) return s;
+    admitted_index_.clear();
+    for (size_t i = 0; i < n; ++i) {
+      if (refs_[i].row == nullptr) {
+        const Position p = chunk.positions[i];
+        const bool admitted = admission_.Admit(p, spec_.KeyAtPosition(p), step.number);
+        ++(admitted ? life_cycle_.admitted : life_cycle_.refused);
+        if (!admitted) continue;
+      }
+      admitted_index_.push_back(i);
+    }
+    rows_->Release();
+    for (size_t k = 0; k < admitted_index_.size(); ++k) {
+      admitted_slots_[k] = slots[admitted_index_[k]];
+    }
+    admitted_ = true;
+  }
+  if (admitted_index_.size() == n) {
+    if (chunk.slots.empty()) chunk.slots = admitted_slots_;
+    return absl::OkStatus();
+  }
+  admitted_positions_.clear();
+  admitted_values_.resize(admitted_index_.size() * stride_);
+  float* out = admitted_values_.data();
+  for (const size_t i : admitted_index_) {
+    admitted_positions_.push_back(chunk.positions[i]);
+    std::memcpy(out, chunk.values + i * stride_, stride_ * sizeof(float));
+    out += stride_;
+  }
+  chunk = {admitted_positions_, admitted_values_.data(),
+           std::span(admitted_slots_).first(admitted_index_.size())};
+  return absl::OkStatus();
+}
+
+absl::Status ShardTable::Sweep(PartitionRange range, uint64_t step, bool keep_preimages,
+                               PartitionId& next) {
+  if (!removal_.active()) return absl::OkStatus();
+  for (;;) {
+    if (absl::Status s = RemoveDoomed(keep_preimages); !s.ok()) return s;
+    const auto due = removal_.NextDue(range, next, step);
+    if (!due) break;
+    PartitionSweep sweep(&removal_, step);
+    absl::Status s = rows_->Scan(partitioning_.First(*due), partitioning_.Last(*due),
+                                 [&](Position position, std::span<const uint8_t> row) {
+                                   sweep.Add(position, row.data());
+                                   return absl::OkStatus();
+                                 });
+    if (!s.ok()) return s;
+    doomed_ = sweep.Finish();
+    doomed_done_ = 0;
+    next = due->Next();
+  }
+  preimages_.Merge(removed_images_);
+  removed_images_.Clear();
+  return absl::OkStatus();
+}
+
+// A chunk of rows that were let go is not read again after an error, only erased.
+absl::Status ShardTable::RemoveDoomed(bool keep_preimages) {
+  const size_t most = std::min(kChunkRows, rows_->max_batch());
+  std::vector<Position> positions;
+  for (;;) {
+    if (absl::Status s = ErasePending(); !s.ok()) return s;
+    const size_t n = std::min(most, doomed_.size() - doomed_done_);
+    if (n == 0) return absl::OkStatus();
+    positions.clear();
+    for (size_t i = 0; i < n; ++i) positions.push_back(doomed_[doomed_done_ + i].position);
+    absl::Status s = LetGo(positions, keep_preimages ? &removed_images_ : nullptr);
+    if (!s.ok()) return s;
+    for (size_t i = 0; i < n; ++i) {
+      ++life_cycle_.removed[static_cast<size_t>(doomed_[doomed_done_ + i].rule)];
+    }
+    doomed_done_ += n;
+  }
+}
+
+}  // namespace strata::server

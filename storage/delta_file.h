@@ -1,0 +1,124 @@
+// What changed in a model between two moments, as a file that a copy of it (a server for inference)
+// is brought up to date with: rows to put, rows to remove. FORMAT.md gives every byte.
+//
+// A delta names the moment that it starts from, by step and by model hash, and the one that it
+// leads to, so that whoever applies deltas can refuse one that does not follow (CheckFollows). It
+// is read from the front to the back, one block in memory; what was read before damage is met must
+// not be used, so read a delta whole (VerifyDelta) before applying it in place.
+#ifndef STRATA_STORAGE_DELTA_FILE_H_
+#define STRATA_STORAGE_DELTA_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "storage/delta_format.h"
+#include "storage/file_io.h"
+
+namespace strata::storage {
+
+struct DeltaSummary {
+  uint64_t upserts = 0;
+  uint64_t deletes = 0;
+  uint64_t bytes = 0;
+  friend bool operator==(const DeltaSummary&, const DeltaSummary&) = default;
+};
+
+// One thread. Writes to the path itself; the file is a delta once Finish has returned. Memory: one
+// block.
+class DeltaWriter {
+ public:
+  // An existing file is overwritten. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED, NOT_FOUND,
+  // with the path.
+  static absl::StatusOr<std::unique_ptr<DeltaWriter>> Create(const std::string& path,
+                                                             const DeltaHeader& header);
+
+  // `row` has header.row_bytes of the table. Positions of a table's upserts strictly ascend, and so
+  // do those of its deletes; no row is both. INVALID_ARGUMENT otherwise.
+  absl::Status Upsert(TableId table, Position position, std::span<const uint8_t> row);
+  absl::Status Delete(TableId table, Position position);
+  // Writes the end and syncs.
+  absl::StatusOr<DeltaSummary> Finish();
+
+ private:
+  struct Last {
+    std::optional<Position> upsert, erased;
+  };
+  DeltaWriter(DeltaHeader header, File file);
+  absl::Status Begin(DeltaBlockType type, const DeltaTable& table);
+  absl::Status Flush();
+  absl::Status Write(std::span<const uint8_t> bytes);
+
+  const DeltaHeader header_;
+  const File file_;
+  std::vector<Last> last_;  // by index into header_.tables
+  DeltaBlockType type_ = DeltaBlockType::kEnd;
+  const DeltaTable* table_ = nullptr;
+  std::vector<uint64_t> keys_;
+  std::vector<uint8_t> rows_;
+  DeltaSummary written_;
+};
+
+// A run of upserts or deletes of one table, ascending by position.
+struct DeltaBlock {
+  DeltaBlockType type = DeltaBlockType::kUpserts;  // or kDeletes
+  TableId table;
+  std::span<const uint64_t> keys;  // (n): feature ids; of a dense table positions
+  const uint8_t* rows = nullptr;   // upserts: (n, row_bytes), 8-byte aligned
+};
+
+// One thread. Memory: one block (kDeltaMostPayload). Damage is DATA_LOSS with name and offset.
+class DeltaReader {
+ public:
+  // Fills all of `out` from `offset` on, or says why not; sizes beyond the end never are asked for.
+  using Source = std::function<absl::Status(uint64_t offset, std::span<uint8_t> out)>;
+
+  // NOT_FOUND, PERMISSION_DENIED with the path; DATA_LOSS: no delta, or a damaged header.
+  static absl::StatusOr<std::unique_ptr<DeltaReader>> Open(const std::string& path);
+  // `bytes` of `source`, called `name` in messages.
+  static absl::StatusOr<std::unique_ptr<DeltaReader>> From(Source source, uint64_t bytes,
+                                                           std::string name);
+
+  const DeltaHeader& header() const { return header_; }
+  // The next block, valid until the next call; false: the delta ended as it should, and summary()
+  // says what was in it.
+  absl::StatusOr<bool> Next(DeltaBlock& block);
+  const DeltaSummary& summary() const { return read_; }
+
+ private:
+  DeltaReader(Source source, uint64_t bytes, std::string name, DeltaHeader header, uint64_t at);
+  absl::Status Damaged(uint64_t offset, const std::string& what) const;
+  absl::Status CheckBlock(const DeltaBlockHead& head, uint64_t at) const;
+  absl::Status CheckOrder(const DeltaBlockHead& head, uint64_t at);
+  absl::StatusOr<bool> End(const DeltaBlockHead& head, uint64_t at);
+
+  const Source source_;
+  const uint64_t bytes_;
+  const std::string name_;
+  const DeltaHeader header_;
+  uint64_t at_;
+  bool ended_ = false;
+  std::vector<uint64_t> keys_;
+  std::vector<uint64_t> rows_;                 // words, so that rows are aligned
+  std::vector<std::optional<Position>> last_;  // by table, upserts then deletes
+  DeltaSummary read_;
+};
+
+// Reads the whole file.
+absl::StatusOr<DeltaSummary> VerifyDelta(const std::string& path);
+
+// Whether a delta may be applied to a copy that is at `at`; no value: an empty copy.
+// FAILED_PRECONDITION names both moments.
+absl::Status CheckFollows(const DeltaHeader& delta, const std::optional<DeltaPoint>& at);
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_DELTA_FILE_H_

@@ -31,7 +31,7 @@ HugeMemory BatchMemory::Take() {
       return memory;
     }
   }
-  absl::StatusOr<HugeMemory> memory = HugeMemory::Allocate(kBytes);
+  absl::StatusOr<HugeMemory> memory = HugeMemory::Allocate(kBytes, PageUse::kHuge);
   return memory.ok() ? *std::move(memory) : HugeMemory();
 }
 

@@ -14,7 +14,7 @@ absl::Status SegmentLoader::Read(const std::string& path, Loaded& loaded) const 
   absl::StatusOr<uint64_t> size = file->Size();
   if (!size.ok()) return size.status();
   if (*size == 0) return absl::OkStatus();
-  absl::StatusOr<HugeMemory> memory = HugeMemory::Allocate(*size);
+  absl::StatusOr<HugeMemory> memory = HugeMemory::Allocate(*size, PageUse::kHuge);
   if (!memory.ok()) return memory.status();
   if (absl::Status s = file->ReadAt(0, {memory->data(), *size}); !s.ok()) return s;
   loaded.memory_ = *std::move(memory);

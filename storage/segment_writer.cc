@@ -75,7 +75,7 @@ absl::Status SegmentWriter::Append(std::span<iovec> parts) {
 // Copies the parts into the staging memory and writes it whenever it is full.
 absl::Status SegmentWriter::AppendDirect(std::span<iovec> parts) {
   if (staging_.size() == 0) {
-    absl::StatusOr<HugeMemory> memory = HugeMemory::Allocate(kStagingBytes);
+    absl::StatusOr<HugeMemory> memory = HugeMemory::Allocate(kStagingBytes, PageUse::kHuge);
     if (!memory.ok()) return memory.status();
     staging_ = *std::move(memory);
   }

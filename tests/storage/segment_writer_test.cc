@@ -66,7 +66,7 @@ TEST_CASE("blocks that lie ready are written from where they are", "[storage][se
   TempFolder folder;
   auto writer = SegmentWriter::Create(folder.path() + "/d", WriteMode::kDirect);
   REQUIRE(writer.ok());
-  auto memory = HugeMemory::Allocate(4 * SegmentWriter::kBlock);
+  auto memory = HugeMemory::Allocate(4 * SegmentWriter::kBlock, PageUse::kHuge);
   REQUIRE(memory.ok());
   std::mt19937_64 random(4);
   for (size_t i = 0; i < memory->size(); ++i) memory->data()[i] = static_cast<uint8_t>(random());

@@ -144,15 +144,14 @@ class RowFileTier final : public RowTier {
     if (absl::Status s = Freeze(); !s.ok()) return s;
     drop_ = PartitionRange{first, last};
     const uint64_t wanted = ++commits_wanted_;
-    return AwaitProgress([this, wanted] { return commits_ >= wanted; }, "delete partitions");
+    return AwaitCommit(wanted, "delete partitions");
   }
 
   absl::Status Sync() override {
     absl::MutexLock lock(&mu_);
     if (absl::Status s = Freeze(); !s.ok()) return s;
     const uint64_t wanted = ++commits_wanted_;
-    return AwaitProgress([this, wanted] { return commits_ >= wanted; },
-                         "write its memory to files");
+    return AwaitCommit(wanted, "write its memory to files");
   }
 
   TierStats stats() const override {
@@ -249,6 +248,15 @@ class RowFileTier final : public RowTier {
     return absl::OkStatus();
   }
 
+  absl::Status AwaitCommit(uint64_t wanted, absl::string_view action)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto committed = [this, wanted] {
+      mu_.AssertReaderHeld();
+      return commits_ >= wanted;
+    };
+    return AwaitProgress(committed, action);
+  }
+
   // Room for a chunk in the active memtable.
   absl::Status MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     while (active_->bytes() >= options_.memtable_bytes) {
@@ -260,7 +268,11 @@ class RowFileTier final : public RowTier {
   // Hands the active memtable to the background thread.
   absl::Status Freeze() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (frozen_ != nullptr) {
-      absl::Status s = AwaitProgress([this] { return frozen_ == nullptr; }, "write rows");
+      const auto written = [this] {
+        mu_.AssertReaderHeld();
+        return frozen_ == nullptr;
+      };
+      absl::Status s = AwaitProgress(written, "write rows");
       if (!s.ok()) return s;
     }
     if (!active_->empty()) {

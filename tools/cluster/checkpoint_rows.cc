@@ -109,18 +109,6 @@ absl::Status CheckpointRows::ReadPartitions(uint32_t table, PartitionRange parti
   return absl::OkStatus();
 }
 
-absl::Status CheckpointRows::ReadPartitions(uint32_t table, PartitionRange partitions,
-                                            const Visitor& visit) const {
-  for (const CheckpointFile& file : files_) {
-    if (file.last_partition() < partitions.first.value ||
-        partitions.last.value < file.first_partition()) {
-      continue;
-    }
-    if (absl::Status s = ReadFile(file, table, partitions, visit); !s.ok()) return s;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckpointRows::ReadRange(uint32_t table, Position first, Position last,
                                        const Visitor& visit) const {
   const PartitionId partition = Partitioning(found_.manifest.partitions()).Of(first);

@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
+#include "proto/runtime/failpoints.h"
 #include "storage/file_io.h"
 #include "storage/rocks_tier_cursor.h"
 #include "storage/rocks_tier_files.h"
@@ -274,9 +275,11 @@ class RocksTier final : public RowTier {
   // a full disk.
   absl::Status Commit(rocksdb::WriteBatch& batch) {
     const std::string action = "write rows";
+    if (absl::Status s = Failpoint("tier.write"); !s.ok()) return s;
     for (;;) {
       const uint64_t changes = parts_.watch->changes();
       const rocksdb::Status s = db_->Write(write_, &batch);
+      if (s.ok()) return Failpoint("tier.written");
       if (!s.IsIncomplete()) return Translate(s, action, directory_);
       if (absl::Status w = AwaitBackground(changes, action); !w.ok()) return w;
     }

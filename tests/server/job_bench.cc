@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "server/job_opening.h"
+#include "server/table_memory.h"
+#include "storage/row_layout.h"
+#include "storage/tiered_table.h"
 
 namespace strata::server {
 
@@ -29,7 +32,7 @@ JobBench::JobBench(uint32_t lanes, bool synchronous, uint64_t incarnation)
 }
 
 void JobBench::Start() {
-  auto opened = OpenJob(plan_, folder_.path());
+  auto opened = OpenJob(plan_, path_.empty() ? folder_.path() : path_);
   INFO(opened.status());
   REQUIRE(opened.ok());
   recovered_ = opened->recovered;
@@ -154,12 +157,22 @@ wire::PullReplyView JobBench::Outcome(const Answer& answer) {
   return *reply;
 }
 
-storage::HashSum JobBench::Hash(uint64_t step) {
+void JobBench::LimitDram() {
+  const uint64_t least =
+      storage::MinimumDramBytes(storage::RowLayout::For(plan_.tables[0]).row_bytes());
+  for (ShardPlan& shard : plan_.shards) shard.memory.limits[0] = least;
+  plan_.needs_tier = true;
+}
+
+storage::HashSum JobBench::Hash(uint64_t step) { return Checkpoint(step, ""); }
+
+storage::HashSum JobBench::Checkpoint(uint64_t step, const std::string& folder) {
   ServerJobDirective d;
   d.set_map_epoch(5);
   CutDirective* cut = d.add_cuts();
   cut->set_cut(1000 + ++cuts_);
   cut->set_step(step);
+  cut->set_directory(folder);
   auto job = service_.Find(JobId(1));
   job->Follow(d);
   pool_.RunAll();

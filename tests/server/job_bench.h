@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/core/message_codec.h"
@@ -25,6 +27,10 @@ class JobBench {
   Position First(PartitionRange r) const { return plan_.partitioning.First(r.first); }
   Position Last(PartitionRange r) const { return plan_.partitioning.Last(r.last); }
   JobPlan& plan() { return plan_; }
+  // Before Start: files go there instead of into folder_.
+  void UseFolder(std::string path) { path_ = std::move(path); }
+  // Before Start: the least DRAM for the hashed table, whose other rows go to the tier.
+  void LimitDram();
 
   void Start();
   // As kill -9: nothing in memory survives.
@@ -57,6 +63,8 @@ class JobBench {
   wire::PullReplyView Outcome(const Answer& answer);
   // Of all shards, by a cut at `step`.
   storage::HashSum Hash(uint64_t step);
+  // The same, into files in `folder`.
+  storage::HashSum Checkpoint(uint64_t step, const std::string& folder);
 
   TempFolder folder_;
   ManualExecutor pool_;
@@ -67,6 +75,7 @@ class JobBench {
 
  private:
   JobPlan plan_;
+  std::string path_;
   uint64_t incarnation_;
   uint64_t cuts_ = 0;
   std::atomic<bool> closing_{false};

@@ -12,7 +12,7 @@
 #include <deque>
 #include <thread>
 
-#include "absl/synchronization/mutex.h"
+#include "proto/core/mutex.h"
 
 namespace strata::storage {
 namespace {
@@ -126,18 +126,18 @@ class ThreadReads final : public AsyncReads {
   }
   ~ThreadReads() override {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       closing_ = true;
     }
     for (std::thread& t : threads_) t.join();
   }
 
   void Submit(int fd, uint64_t offset, std::span<uint8_t> out, uint64_t tag) override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     asked_.push_back({fd, offset, out, tag});
   }
   void Wait(std::vector<Done>& done) override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     mu_.Await(absl::Condition(this, &ThreadReads::HasDone));
     done.insert(done.end(), done_.begin(), done_.end());
     done_.clear();
@@ -156,7 +156,7 @@ class ThreadReads final : public AsyncReads {
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !asked_.empty() || closing_; }
 
   void Run() {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     for (;;) {
       mu_.Await(absl::Condition(this, &ThreadReads::HasWork));
       if (asked_.empty()) return;
@@ -174,7 +174,7 @@ class ThreadReads final : public AsyncReads {
   }
 
   const size_t depth_;
-  absl::Mutex mu_;
+  Mutex mu_;
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<Asked> asked_ ABSL_GUARDED_BY(mu_);
   std::vector<Done> done_ ABSL_GUARDED_BY(mu_);

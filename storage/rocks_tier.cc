@@ -18,9 +18,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
+#include "proto/core/mutex.h"
 #include "proto/core/partition.h"
 #include "proto/runtime/failpoints.h"
 #include "storage/file_io.h"
@@ -53,7 +53,7 @@ class BackgroundWork final : public rocksdb::EventListener {
   void OnStallConditionsChanged(const rocksdb::WriteStallInfo&) override { watch_->Progress(); }
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       if (error_.ok()) error_ = *error;
     }
     watch_->Progress();
@@ -66,24 +66,24 @@ class BackgroundWork final : public rocksdb::EventListener {
   // All writes up to this sequence number are in files.
   void Flushed(rocksdb::SequenceNumber number) {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       flushed_ = std::max(flushed_, number);
     }
     watch_->Progress();
   }
   rocksdb::SequenceNumber flushed() const {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     return flushed_;
   }
   // The first one; it stays until the database is opened again.
   rocksdb::Status error() const {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     return error_;
   }
 
  private:
   const std::shared_ptr<RoomWatch> watch_;
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   rocksdb::SequenceNumber flushed_ ABSL_GUARDED_BY(mu_) = 0;
   rocksdb::Status error_ ABSL_GUARDED_BY(mu_);
 };

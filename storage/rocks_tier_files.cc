@@ -198,13 +198,13 @@ class TierFileSystem final : public rocksdb::FileSystemWrapper {
 
 RoomWatch::Shortage::~Shortage() {
   if (!failed_) return;
-  absl::MutexLock lock(&watch_->mu_);
+  MutexLock lock(&watch_->mu_);
   --watch_->lacking_;
   ++watch_->changes_;
 }
 
 bool RoomWatch::Shortage::Await(absl::string_view trouble) {
-  absl::MutexLock lock(&watch_->mu_);
+  MutexLock lock(&watch_->mu_);
   if (!watch_->open_ || reader_scopes > 0) return false;
   if (!failed_) {
     failed_ = true;
@@ -225,28 +225,28 @@ bool RoomWatch::Shortage::Await(absl::string_view trouble) {
 }
 
 void RoomWatch::Open() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   open_ = true;
 }
 
 void RoomWatch::Close() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   open_ = false;
   ++changes_;
 }
 
 void RoomWatch::Progress() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   ++changes_;
 }
 
 uint64_t RoomWatch::changes() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   return changes_;
 }
 
 bool RoomWatch::AwaitChange(uint64_t seen, absl::Duration limit) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const auto changed = [this, seen] {
     mu_.AssertHeld();
     return changes_ != seen;
@@ -255,7 +255,7 @@ bool RoomWatch::AwaitChange(uint64_t seen, absl::Duration limit) {
 }
 
 std::string RoomWatch::TryAgain(absl::Duration limit) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   if (lacking_ == 0) return "";
   ++kicks_;
   // An attempt in progress may have begun before: its failure proves nothing.

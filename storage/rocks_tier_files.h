@@ -17,8 +17,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/core/mutex.h"
 
 namespace strata::storage {
 
@@ -65,7 +65,7 @@ class RoomWatch {
   std::atomic<uint64_t> bytes_read{0};
 
  private:
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   bool open_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t changes_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t kicks_ ABSL_GUARDED_BY(mu_) = 0;     // calls of TryAgain

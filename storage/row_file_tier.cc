@@ -13,8 +13,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/core/mutex.h"
 #include "proto/core/partition.h"
 #include "storage/file_io.h"
 #include "storage/row_file_cursor.h"
@@ -56,7 +56,7 @@ class RowFileTier final : public RowTier {
 
   ~RowFileTier() override {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       closing_ = true;
     }
     thread_.join();
@@ -79,7 +79,7 @@ class RowFileTier final : public RowTier {
         found);
     read_bytes_.fetch_add(reader->bytes_read() - before, std::memory_order_relaxed);
     rows_asked_.fetch_add(positions.size(), std::memory_order_relaxed);
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     readers_.push_back(std::move(reader));
     return s;
   }
@@ -95,7 +95,7 @@ class RowFileTier final : public RowTier {
     const size_t chunk = std::max<size_t>(1, kWriteChunkBytes / (row_bytes + 32));
     for (size_t begin = 0; begin < positions.size(); begin += chunk) {
       const size_t end = std::min(begin + chunk, positions.size());
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       if (absl::Status s = MakeRoom(); !s.ok()) return s;
       for (size_t i = begin; i < end; ++i) {
         active_->Put(table, static_cast<uint32_t>(row_bytes), positions[i], rows[i]);
@@ -109,7 +109,7 @@ class RowFileTier final : public RowTier {
     constexpr size_t kChunk = kWriteChunkBytes / 32;
     for (size_t begin = 0; begin < positions.size(); begin += kChunk) {
       const size_t end = std::min(begin + kChunk, positions.size());
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       const auto shape = shapes_.find(table.value);
       if (shape == shapes_.end()) return absl::OkStatus();  // nothing was ever written
       if (absl::Status s = MakeRoom(); !s.ok()) return s;
@@ -130,7 +130,7 @@ class RowFileTier final : public RowTier {
                                    .version = {},
                                    .frozen = {},
                                    .active = {}};
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     cursor.version = version_;
     cursor.frozen = frozen_;
     for (const Memtable::Entry& e : active_->Sorted({table, first}, {table, last})) {
@@ -140,7 +140,7 @@ class RowFileTier final : public RowTier {
   }
 
   absl::Status DeletePartitions(PartitionId first, PartitionId last) override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (absl::Status s = Freeze(); !s.ok()) return s;
     drop_ = PartitionRange{first, last};
     const uint64_t wanted = ++commits_wanted_;
@@ -148,7 +148,7 @@ class RowFileTier final : public RowTier {
   }
 
   absl::Status Sync() override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (absl::Status s = Freeze(); !s.ok()) return s;
     const uint64_t wanted = ++commits_wanted_;
     return AwaitCommit(wanted, "write its memory to files");
@@ -184,14 +184,14 @@ class RowFileTier final : public RowTier {
 
  private:
   void LearnShapes(const row_file::Extent& extent) {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     for (const row_file::Section& s : extent.sections()) {
       shapes_[s.table.value] = s.shape.row_bytes;
     }
   }
 
   absl::Status LearnShape(TableId table, size_t row_bytes) {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     const auto [it, fresh] = shapes_.try_emplace(table.value, static_cast<uint32_t>(row_bytes));
     if (it->second == row_bytes) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("SSD tier in ", options_.directory, ": table ",
@@ -210,7 +210,7 @@ class RowFileTier final : public RowTier {
 
   std::unique_ptr<BatchReader> TakeReader() {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       if (!readers_.empty()) {
         std::unique_ptr<BatchReader> reader = std::move(readers_.back());
         readers_.pop_back();
@@ -291,7 +291,7 @@ class RowFileTier final : public RowTier {
 
   // The background thread.
   void Work() {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     for (;;) {
       mu_.Await(absl::Condition(this, &RowFileTier::HasWork));
       if (closing_) return;  // what Sync did not save need not be saved
@@ -318,7 +318,7 @@ class RowFileTier final : public RowTier {
     std::shared_ptr<const Memtable> frozen;
     std::optional<PartitionRange> drop;
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       version = version_;
       frozen = frozen_;
       drop = drop_;
@@ -335,7 +335,7 @@ class RowFileTier final : public RowTier {
       auto next = writer_->Drop(*version, drop->first, drop->last);
       if (!next.ok()) return next.status();
       Publish(version, *std::move(next), /*flushed=*/false);
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       drop_.reset();
     }
     if (absl::Status s = MergeAll(version); !s.ok()) return s;
@@ -359,7 +359,7 @@ class RowFileTier final : public RowTier {
       ABSL_LOCKS_EXCLUDED(mu_) {
     version = next;
     std::shared_ptr<const Memtable> old;  // freed without the lock
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     version_.swap(next);
     if (flushed) old.swap(frozen_);
     ++progress_;
@@ -374,7 +374,7 @@ class RowFileTier final : public RowTier {
   std::atomic<uint64_t> read_bytes_{0};
   std::atomic<uint64_t> rows_asked_{0};
 
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   std::unique_ptr<Memtable> active_ ABSL_GUARDED_BY(mu_) = std::make_unique<Memtable>();
   std::shared_ptr<const Memtable> frozen_ ABSL_GUARDED_BY(mu_);  // being written
   VersionPointer version_ ABSL_GUARDED_BY(mu_);

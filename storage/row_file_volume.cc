@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Volume>> Volume::Open(const std::string& path) {
   absl::StatusOr<uint64_t> size = file->Size();
   if (!size.ok()) return size.status();
   auto volume = std::unique_ptr<Volume>(new Volume(*std::move(file)));
-  absl::MutexLock lock(&volume->mu_);
+  MutexLock lock(&volume->mu_);
   volume->used_.resize(*size / kChunkBytes, false);
   volume->free_ = static_cast<uint32_t>(volume->used_.size());
   return volume;
@@ -55,7 +55,7 @@ absl::Status Volume::Grow(uint32_t chunks) {
 }
 
 absl::StatusOr<std::vector<ChunkRun>> Volume::Allocate(uint32_t chunks) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   if (free_ < chunks) {
     if (absl::Status s = Grow(chunks - free_); !s.ok()) return s;
   }
@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<ChunkRun>> Volume::Allocate(uint32_t chunks) {
 }
 
 absl::Status Volume::Claim(const std::vector<ChunkRun>& runs) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   for (const ChunkRun& run : runs) {
     for (uint64_t c = run.first; c < uint64_t{run.first} + run.count; ++c) {
       if (c >= used_.size()) return DamagedFile(path(), c * kChunkBytes, "the file ends too early");
@@ -90,7 +90,7 @@ absl::Status Volume::Claim(const std::vector<ChunkRun>& runs) {
 }
 
 void Volume::Free(const std::vector<ChunkRun>& runs) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   for (const ChunkRun& run : runs) {
     for (uint32_t c = run.first; c < run.first + run.count; ++c) used_[c] = false;
     free_ += run.count;
@@ -99,12 +99,12 @@ void Volume::Free(const std::vector<ChunkRun>& runs) {
 }
 
 void Volume::Retire(std::vector<ChunkRun> runs) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   retired_.insert(retired_.end(), runs.begin(), runs.end());
 }
 
 std::vector<ChunkRun> Volume::TakeRetired() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   return std::exchange(retired_, {});
 }
 
@@ -124,7 +124,7 @@ absl::Status Volume::Sync() const {
 }
 
 uint64_t Volume::file_bytes() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   return used_.size() * kChunkBytes;
 }
 

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "proto/core/mutex.h"
 #include "storage/file_io.h"
 
 namespace strata::storage::row_file {
@@ -66,7 +66,7 @@ class Volume {
 
   const File file_;
   std::atomic<uint64_t> written_{0};
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   std::vector<bool> used_ ABSL_GUARDED_BY(mu_);  // one per chunk of the file
   uint32_t free_ ABSL_GUARDED_BY(mu_) = 0;
   size_t lowest_ ABSL_GUARDED_BY(mu_) = 0;  // no free chunk is below

@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 
 #ifdef __SANITIZE_THREAD__
 #include <condition_variable>
@@ -35,6 +36,15 @@ class ABSL_LOCKABLE Mutex {
     changed_.notify_all();  // the wait lets others in: what this thread changed may be awaited
     changed_.wait(lock, [&] { return condition.Eval(); });
     lock.release();
+  }
+  bool AwaitWithTimeout(const absl::Condition& condition, absl::Duration timeout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
+    std::unique_lock<std::mutex> lock(mu_, std::adopt_lock);
+    changed_.notify_all();
+    const bool met = changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
+                                       [&] { return condition.Eval(); });
+    lock.release();
+    return met;
   }
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 

@@ -298,10 +298,10 @@ void UseLifeCycle(JobSpec& spec, bool score) {
     a.set_type("counting");
     a.set_min_steps(2);
     a.set_filter_bytes("256KiB");
-    r.set_ttl_steps(12);
+    r.set_ttl_steps(8);
     r.mutable_count()->set_below(3);
     r.mutable_count()->set_idle_steps(6);
-    r.mutable_norm()->set_below(0.2f);
+    r.mutable_norm()->set_below(0.14f);
   }
 }
 

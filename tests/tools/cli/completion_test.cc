@@ -95,7 +95,8 @@ TEST_CASE("bash completes commands and their commands", "[completion]") {
   CHECK(Bash({"tr"}) == Words{"train"});
   CHECK(Has(Bash({""}), "submit"));
   CHECK_FALSE(Has(Bash({""}), "supervise"));
-  CHECK(Bash({"checkpoint", ""}) == Words{"create", "list", "verify"});
+  CHECK(Bash({"checkpoint", ""}) ==
+        Words{"create", "list", "verify", "diff", "repair", "quantise"});
   CHECK(Bash({"checkpoint", "v"}) == Words{"verify"});
   CHECK(Bash({"generate", ""}) == Words{"criteo"});
   CHECK(Bash({"nonsense", "x"}).empty());
@@ -150,7 +151,8 @@ TEST_CASE("zsh completes too", "[completion]") {
     return Run("zsh -f -c " + ShellQuote(code)).lines;
   };
   CHECK(Has(offers("", ""), "submit"));
-  CHECK(offers("checkpoint", "") == Words{"create", "list", "verify"});
+  CHECK(offers("checkpoint", "") ==
+        Words{"create", "list", "verify", "diff", "repair", "quantise"});
   CHECK(Has(offers("checkpoint list", "-"), "--job"));
   CHECK(offers("train -f", "") == Words{"files"});
   CHECK(offers("up --dir", "") == Words{"files -/"});
@@ -171,7 +173,8 @@ TEST_CASE("fish completes too", "[completion]") {
     return words;
   };
   CHECK(offers("strata tr") == Words{"train"});
-  CHECK(offers("strata checkpoint ") == Words{"create", "list", "verify"});
+  CHECK(offers("strata checkpoint ") ==
+        Words{"create", "diff", "list", "quantise", "repair", "verify"});
   CHECK(Has(offers("strata checkpoint list --"), "--job"));
   CHECK_FALSE(Has(offers("strata checkpoint list --"), "--servers"));
   CHECK(offers("strata completion ") == Words{"bash", "fish", "zsh"});

@@ -199,7 +199,13 @@ absl::Status Shard::CheckShapes(const storage::ShardFileHeader& header) const {
 }
 
 absl::Status Shard::ReadRows(const storage::ShardFileReader& file) {
+  const PartitionRange& theirs = file.header().partitions;
+  const uint32_t first = std::max(theirs.first.value, options_.range.first.value);
+  const uint32_t last = std::min(theirs.last.value, options_.range.last.value);
+  const uint64_t shared = first <= last ? uint64_t{last} - first + 1 : 0;
+  const uint64_t whole = uint64_t{theirs.last.value} - theirs.first.value + 1;
   for (ShardTable& t : tables_) {
+    t.rows().Expect(file.rows(t.spec().id) * shared / whole);
     absl::Status s = file.ReadRows(
         t.spec().id, options_.range,
         [&](std::span<const Position> positions, const uint8_t* rows) -> absl::Status {

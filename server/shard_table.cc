@@ -140,7 +140,10 @@ absl::Status ShardTable::ReadPreimages(std::span<const Position> positions, void
 
 absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep_preimages,
                                size_t& done) {
+  // A large table takes the rows of a step wherever they lie; a small one is told.
+  constexpr uint64_t kLarge = 16;
   const size_t most = std::min(kChunkRows, rows_->max_batch());
+  if (done == 0 && rows_->counters().rows < kLarge * sums.size()) rows_->Expect(sums.size());
   while (done < sums.size()) {
     if (absl::Status s = ErasePending(); !s.ok()) return s;
     const size_t n = std::min(most, sums.size() - done);

@@ -24,6 +24,8 @@ class DramTable final : public RowTable {
 
   size_t max_batch() const override { return std::numeric_limits<uint32_t>::max(); }
 
+  void Expect(uint64_t rows) override { rows_.Expect(rows); }
+
   absl::Status Resolve(std::span<const Position> positions, Access access, std::span<RowRef> refs,
                        std::span<RowSlot> slots) override {
     if (absl::Status s = Locate(positions, slots); !s.ok()) return s;

@@ -267,6 +267,15 @@ absl::Status RowIndex::Reserve(uint64_t rows) {
   return absl::OkStatus();
 }
 
+void RowIndex::Expect(uint64_t rows) {
+  constexpr uint64_t kAtOnce = uint64_t{1} << 15;  // buckets: some 2 ms
+  if (options_.fixed_rows != 0 || rows <= RowsForBuckets(now_.count())) return;
+  if (growing() && old_.count() - drained_ > kAtOnce) return;
+  if (!Reserve(rows).ok() || next_.count() == 0) return;
+  while (growing()) DrainBucket();
+  StartGrowth();
+}
+
 void RowIndex::StartGrowth() {
   old_ = std::exchange(now_, std::exchange(next_, Array()));
   SetScale(now_);  // mapped before a rebuild, perhaps

@@ -70,6 +70,12 @@ class RowIndex {
 
   // Inserts cannot fail up to `rows` rows in all. Maps, touches nothing.
   absl::Status Reserve(uint64_t rows);
+  // Up to `rows` rows in all are about to be inserted in order of place. Without it an index that
+  // is small beside such a run is crowded where the run begins, and takes its positions for
+  // clustered. Starts growing; does nothing where memory is short, or while a large index grows
+  // already.
+  void Expect(uint64_t rows);
+  Spread spread() const { return spread_; }
   // REQUIRES: absent, reserved, and slabs.PositionAt(slot) == position.
   void Insert(Position position, uint32_t slot);
   // REQUIRES: present there.

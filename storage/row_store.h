@@ -73,6 +73,10 @@ class RowStore {
   // Makes room for `rows` more: that many Insert calls cannot fail. RESOURCE_EXHAUSTED names
   // requested and free bytes.
   absl::Status Reserve(size_t rows);
+  // A hint: up to `rows` more are about to be inserted in order of position (row_index.h).
+  void Expect(uint64_t rows) { index_.Expect(size_ + rows); }
+  // kClustered: of a uniform table, too, that found its positions clustered.
+  Spread spread() const { return index_.spread(); }
   // Adds an absent position; the row's bytes are uninitialised. REQUIRES: absent, room reserved.
   uint32_t Insert(Position position);
   void Remove(uint32_t slot);

@@ -50,6 +50,9 @@ class RowTable {
   // Most positions that one Resolve may name: such a batch always fits the DRAM limit.
   virtual size_t max_batch() const = 0;
 
+  // A hint: up to `rows` rows that may be new come next, ascending by position over all calls.
+  virtual void Expect(uint64_t rows) { static_cast<void>(rows); }
+
   // Finds the rows of `positions` (strictly ascending, at most max_batch) and pins them: refs[i]
   // answers positions[i] and stays valid until Release. At most one Resolve is open at a time.
   // On error nothing is pinned and nothing was created. RESOURCE_EXHAUSTED names requested and free

@@ -170,5 +170,40 @@ TEST_CASE("a limited row store is as large as its formula", "[storage][row_store
   }
 }
 
+// `rows` new positions, ascending over the whole range, as a step's keys come.
+void InsertAscending(RowStore& store, uint64_t rows, uint64_t shift) {
+  REQUIRE(store.Reserve(rows).ok());
+  const uint64_t gap = ~uint64_t{0} / rows;
+  for (uint64_t i = 0; i < rows; ++i) store.Insert(Position(i * gap + shift));
+}
+
+TEST_CASE("rows that come in order leave a table uniform that expects them", "[row_store]") {
+  const RowStoreOptions options = {.row_bytes = 16};
+  for (const uint64_t before : {0, 100, 3000, 40000}) {
+    INFO("rows before: " << before);
+    RowStore store(options);
+    if (before > 0) {
+      store.Expect(before);
+      InsertAscending(store, before, 7);
+    }
+    for (uint64_t shift = 1; shift < 4; ++shift) {
+      store.Expect(60000);
+      InsertAscending(store, 60000, shift);
+      CHECK(store.spread() == Spread::kUniform);
+    }
+    uint32_t slot = 0;
+    const Position there(2);
+    store.Find({&there, 1}, {&slot, 1});
+    CHECK(slot != RowStore::kNoSlot);
+  }
+  RowStore surprised(options);
+  InsertAscending(surprised, 100, 7);
+  for (uint64_t i = 1; i < 60000; ++i) {
+    REQUIRE(surprised.Reserve(1).ok());
+    surprised.Insert(Position(i * (~uint64_t{0} / 120000)));
+  }
+  CHECK(surprised.spread() == Spread::kClustered);
+}
+
 }  // namespace
 }  // namespace strata::storage

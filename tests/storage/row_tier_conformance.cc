@@ -160,7 +160,7 @@ class Model {
   }
 
   size_t CheckScan(size_t t) {
-    const auto [first, last] = std::minmax(AnyPosition(), AnyPosition());
+    const auto [first, last] = std::minmax({AnyPosition(), AnyPosition()});
     auto found = Scan(*tier_, TableId(kIds[t]), first, last, kRowBytes[t]);
     REQUIRE(found.ok());
     const Rows expected(rows_[t].lower_bound(first), rows_[t].upper_bound(last));

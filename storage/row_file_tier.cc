@@ -70,7 +70,7 @@ class RowFileTier final : public RowTier {
     absl::Status s = reader->Read(
         table, positions, row_bytes,
         [&](std::span<const Position> part, const BatchReader::Known& known) {
-          absl::ReaderMutexLock lock(&mu_);
+          ReaderMutexLock lock(&mu_);
           if (!active_->empty()) {
             for (size_t i = 0; i < part.size(); ++i) known(i, active_->Get(table, part[i]));
           }
@@ -163,7 +163,7 @@ class RowFileTier final : public RowTier {
     out.file_bytes = volume_->file_bytes();
     VersionPointer version;
     {
-      absl::ReaderMutexLock lock(&mu_);
+      ReaderMutexLock lock(&mu_);
       version = version_;
     }
     out.memory_bytes = version->memory_bytes();
@@ -200,7 +200,7 @@ class RowFileTier final : public RowTier {
   }
 
   absl::Status CheckShape(TableId table, size_t row_bytes) const {
-    absl::ReaderMutexLock lock(&mu_);
+    ReaderMutexLock lock(&mu_);
     const auto it = shapes_.find(table.value);
     if (it == shapes_.end() || it->second == row_bytes) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat("SSD tier in ", options_.directory, ": table ",
@@ -349,7 +349,7 @@ class RowFileTier final : public RowTier {
       if (absl::IsResourceExhausted(next.status())) return absl::OkStatus();
       if (!next.ok()) return next.status();
       Publish(version, *std::move(next), /*flushed=*/false);
-      absl::ReaderMutexLock lock(&mu_);
+      ReaderMutexLock lock(&mu_);
       if (closing_) return absl::OkStatus();
     }
     return absl::OkStatus();

@@ -11,6 +11,7 @@
 #ifdef __SANITIZE_THREAD__
 #include <condition_variable>
 #include <mutex>
+#include <shared_mutex>
 #endif
 
 namespace strata {
@@ -19,6 +20,7 @@ namespace strata {
 
 using Mutex = absl::Mutex;
 using MutexLock = absl::MutexLock;
+using ReaderMutexLock = absl::ReaderMutexLock;
 
 #else
 
@@ -31,15 +33,18 @@ class ABSL_LOCKABLE Mutex {
     mu_.unlock();
     changed_.notify_all();
   }
+  void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() { mu_.lock_shared(); }
+  void ReaderUnlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock_shared(); }
+  // REQUIRES: not held for reading.
   void Await(const absl::Condition& condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
-    std::unique_lock<std::mutex> lock(mu_, std::adopt_lock);
+    std::unique_lock<std::shared_mutex> lock(mu_, std::adopt_lock);
     changed_.notify_all();  // the wait lets others in: what this thread changed may be awaited
     changed_.wait(lock, [&] { return condition.Eval(); });
     lock.release();
   }
   bool AwaitWithTimeout(const absl::Condition& condition, absl::Duration timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
-    std::unique_lock<std::mutex> lock(mu_, std::adopt_lock);
+    std::unique_lock<std::shared_mutex> lock(mu_, std::adopt_lock);
     changed_.notify_all();
     const bool met = changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
                                        [&] { return condition.Eval(); });
@@ -47,10 +52,11 @@ class ABSL_LOCKABLE Mutex {
     return met;
   }
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
+  void AssertReaderHeld() const ABSL_ASSERT_SHARED_LOCK() {}
 
  private:
-  std::mutex mu_;
-  std::condition_variable changed_;
+  std::shared_mutex mu_;
+  std::condition_variable_any changed_;
 };
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
@@ -59,6 +65,17 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mu_->Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex* const mu_;
+};
+
+class ABSL_SCOPED_LOCKABLE ReaderMutexLock {
+ public:
+  explicit ReaderMutexLock(Mutex* mu) ABSL_SHARED_LOCK_FUNCTION(mu) : mu_(mu) { mu_->ReaderLock(); }
+  ~ReaderMutexLock() ABSL_UNLOCK_FUNCTION() { mu_->ReaderUnlock(); }
+  ReaderMutexLock(const ReaderMutexLock&) = delete;
+  ReaderMutexLock& operator=(const ReaderMutexLock&) = delete;
 
  private:
   Mutex* const mu_;

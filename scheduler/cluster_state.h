@@ -44,8 +44,8 @@ class ClusterState {
 
   explicit ClusterState(absl::Duration lease) : members_(lease) {}
 
-  // DATA_LOSS names a record that cannot be read. To be called once, before any event. No lease
-  // lapses before a full lease after `now`.
+  // DATA_LOSS names a record that cannot be read. To be called once, before any event. When the
+  // first lease may lapse: Membership::Restore.
   absl::Status Restore(const std::map<std::string, std::string>& records, absl::Time now);
 
   // Events.

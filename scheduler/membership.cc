@@ -47,7 +47,8 @@ bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {
 }  // namespace
 
 void Membership::Restore(const NodeRecord& record, absl::Time now) {
-  nodes_[record.name()] = Node{.record = record, .last_seen = now, .alive = true};
+  nodes_[record.name()] =
+      Node{.record = record, .last_seen = std::max(now, now + kReturnTime - lease_), .alive = true};
 }
 
 absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& report, absl::Time now,

@@ -34,11 +34,14 @@ class Membership {
   static constexpr size_t kMaxNodes = 4096;
   static constexpr size_t kMaxReplaced = 16;
   static constexpr size_t kMaxNameBytes = 253;
+  // A node that lost its scheduler looks for it with pauses of up to two seconds (its own and the
+  // channel's), however short the lease: silence soon after a restart says nothing.
+  static constexpr absl::Duration kReturnTime = absl::Seconds(5);
 
   explicit Membership(absl::Duration lease) : lease_(lease) {}
 
-  // Takes back what was recorded; every node counts as heard of `now` (nobody is evicted for a
-  // lease).
+  // Takes back what was recorded; nobody's lease lapses before the longer of a full lease and
+  // kReturnTime after `now`.
   void Restore(const NodeRecord& record, absl::Time now);
 
   struct Admission {

@@ -33,20 +33,24 @@ double Examples(const ProcessCluster& cluster) {
 TEST_CASE("a scheduler that is killed and comes back: training goes on, nobody is evicted",
           "[faults][p6]") {
   const ScratchFolder folder = Folder();
-  const TrainingJob job = LongJob(folder.path());
+  TrainingJob job = LongJob(folder.path());
+  job.mutable_spec()->mutable_training()->set_epochs(600);
   EmbeddedOptions embedded;
   embedded.job = job;
   auto reference = RunEmbedded(embedded);
   REQUIRE(reference.ok());
-  ProcessCluster cluster({.folder = folder.path() + "/cluster", .lease_ms = 1000});
+  ProcessCluster cluster({.folder = folder.path() + "/cluster", .lease_ms = 2000});
   const uint64_t id = cluster.Submit(job);
   for (int round = 1; round <= 3; ++round) {
     INFO("round " << round);
     cluster.AwaitStep(id, static_cast<uint64_t>(400 * round));
     cluster.Kill("scheduler");
     const double before = Examples(cluster);
-    // 64 examples a step: two hundred steps without a scheduler.
-    AwaitThat("training goes on", [&] { return Examples(cluster) > before + 200 * 64; });
+    // 64 examples a step: two hundred steps without a scheduler, the last time for longer than a
+    // lease.
+    const absl::Time until = absl::Now() + (round == 3 ? absl::Seconds(2) : absl::ZeroDuration());
+    AwaitThat("training goes on",
+              [&] { return Examples(cluster) > before + 200 * 64 && absl::Now() > until; });
     cluster.Start("scheduler");
   }
   const JobStatus end = cluster.AwaitEnd(id);

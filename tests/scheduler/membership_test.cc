@@ -71,6 +71,22 @@ TEST_CASE("after a restart nobody lapses for one full lease", "[scheduler]") {
   REQUIRE(restarted.Expire(later + kLease + absl::Milliseconds(1)).size() == 1);
 }
 
+TEST_CASE("after a restart a node has time to find the scheduler, however short its lease",
+          "[scheduler]") {
+  const absl::Duration lease = absl::Milliseconds(200);
+  Membership members(lease);
+  uint64_t next = 1;
+  REQUIRE(members.Report(Report("a", 1), kStart, next).ok());
+  Membership restarted(lease);
+  restarted.Restore(members.Find("a")->record, kStart);
+  REQUIRE(restarted.Expire(kStart + Membership::kReturnTime).empty());
+  const absl::Time heard = kStart + absl::Seconds(4);
+  REQUIRE(restarted.Report(Report("a", 1), heard, next).ok());
+  // From then on its lease counts.
+  REQUIRE(restarted.Expire(heard + lease).empty());
+  REQUIRE(restarted.Expire(heard + lease + absl::Milliseconds(1)).size() == 1);
+}
+
 TEST_CASE("bad reports are refused and change nothing", "[scheduler]") {
   Membership members(kLease);
   uint64_t next = 1;

@@ -37,11 +37,13 @@ TrainingJob MakeTrainJob(const TrainCase& c) {
 
 std::optional<double> RunPeer(const TrainCase& c, const BenchOptions& o) {
   if (o.baselines.empty() || c.bar == 0) return std::nullopt;
+  // OpenBLAS by itself takes its kernels for Haswell on some CPUs that have AVX-512.
+  const char* const core = __builtin_cpu_supports("avx512f") ? "SkylakeX" : "Haswell";
   const std::string command = absl::StrCat(
       "cd '", o.baselines, "/torch' && MALLOC_MMAP_THRESHOLD_=1073741824 ",
       "MALLOC_TRIM_THRESHOLD_=8589934592 ",
       "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp OMP_NUM_THREADS=", kTrainThreads,
-      " OPENBLAS_CORETYPE=SkylakeX PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 ctr.py ", c.model,
+      " OPENBLAS_CORETYPE=", core, " PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 ctr.py ", c.model,
       " ", c.optimizer, " ", kTrainThreads, " ", o.seconds, " 2>&1");
   std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return std::nullopt;

@@ -13,6 +13,10 @@ namespace strata::scheduler {
 // Opens or makes the store in `directory` (made where missing). FAILED_PRECONDITION: another
 // process has it open. PERMISSION_DENIED, RESOURCE_EXHAUSTED, DATA_LOSS, INTERNAL: name the
 // directory.
+//
+// A disk without room: Append (and opening) is RESOURCE_EXHAUSTED, names directory and remedy, and
+// changes nothing; once there is room (8 MiB) the same Append succeeds. No call waits for room.
+// Read is UNAVAILABLE between a failed Append and the next that succeeds.
 absl::StatusOr<std::unique_ptr<MetadataStore>> OpenRocksMetadataStore(const std::string& directory);
 
 }  // namespace strata::scheduler

@@ -161,7 +161,8 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
   return report;
 }
 
-// One trouble for all shards: they share the disk.
+// One trouble for all shards: they share the disk. A log that was removed ends the job: no later
+// try can mend it, and what is not on disk would be lost with this process.
 void ServerJob::ReportStalls(ServerJobReport& report) const {
   const absl::Time now = options_.timer->Now();
   std::optional<CommitStall::Info> first;
@@ -173,6 +174,15 @@ void ServerJob::ReportStalls(ServerJobReport& report) const {
     if (!first || info->since < first->since) first = std::move(info);
   }
   if (!first) return;
+  if (absl::IsNotFound(first->why)) {
+    report.set_state(ServerJobReport::FAILED);
+    report.set_message(absl::StrCat(
+        first->why.message(), "; what was committed since the last checkpoint is lost. Leave this ",
+        "folder alone while the job runs, or set spec.storage.directory to one that nobody ",
+        "cleans up, and submit the job again: with --resume it goes on from the newest checkpoint ",
+        "in spec.checkpoint.directory"));
+    return;
+  }
   Trouble* trouble = report.add_troubles();
   trouble->set_reason(absl::IsResourceExhausted(first->why) ? "DiskFull" : "DiskFailing");
   trouble->set_message(absl::StrCat("commits of ", stalled, " of ", runners_.size(),

@@ -69,6 +69,11 @@ absl::StatusOr<uint64_t> File::Size() const {
   return static_cast<uint64_t>(info.st_size);
 }
 
+bool File::HasName() const {
+  struct stat info;
+  return fstat(fd_, &info) != 0 || info.st_nlink > 0;
+}
+
 absl::Status File::ReadAt(uint64_t offset, std::span<uint8_t> bytes) const {
   size_t done = 0;
   while (done < bytes.size()) {

@@ -40,6 +40,8 @@ class File {
   const std::string& path() const { return path_; }
 
   absl::StatusOr<uint64_t> Size() const;
+  // False: somebody removed it, and its bytes go when it is closed.
+  bool HasName() const;
   // Reads exactly bytes.size() bytes. DATA_LOSS if the file ends before.
   absl::Status ReadAt(uint64_t offset, std::span<uint8_t> bytes) const;
   // Writes all parts from `offset` on. `parts` is used up.

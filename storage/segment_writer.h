@@ -49,6 +49,8 @@ class SegmentWriter {
   WriteMode mode() const { return mode_; }
   // Bytes appended; the file may hold the rest of a failed append behind them.
   uint64_t end() const { return end_; }
+  // False: somebody removed the file.
+  bool HasName() const { return file_.HasName(); }
 
   // All parts or, on error, nothing: end() stays, and the next Append tries to cut off what was
   // written. `parts` is used up. REQUIRES: of a direct writer, whole blocks in all; parts that are

@@ -66,6 +66,11 @@ class FileLog final : public UpdateLog {
   };
 
   bool synced() const { return options_.durability == LogDurability::kSynced; }
+  absl::Status Removed(absl::string_view path) const {
+    return absl::NotFoundError(absl::StrCat("the update log in ", options_.directory,
+                                            " was removed while it was in use (", path,
+                                            " is gone)"));
+  }
   std::string PathOf(uint64_t segment) const { return SegmentPath(options_.directory, segment); }
   uint64_t last() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return sizes_.rbegin()->first; }
 
@@ -122,6 +127,7 @@ absl::Status FileLog::Create(uint64_t segment) {
   const std::string path = PathOf(segment);
   absl::StatusOr<SegmentWriter> writer = SegmentWriter::Create(
       path, mean >= options_.direct_from_bytes ? WriteMode::kDirect : WriteMode::kBuffered, files_);
+  if (absl::IsNotFound(writer.status())) return Removed(path);
   if (!writer.ok()) return writer.status();
   if (writer->mode() == WriteMode::kDirect) header.alignment = kBlockAlignment;
   absl::Status s = AppendSegmentHeader(*writer, header);
@@ -217,6 +223,11 @@ absl::Status FileLog::WriteOnce(std::span<Waiter* const> group) {
     MutexLock lock(&mu_);
     ++given_up_;
     return s;
+  }
+  // What was written to a file without a name is gone with this process.
+  if (!tail_.writer.HasName()) {
+    tail_.writer.Abandon(begin);
+    return Removed(PathOf(tail_.segment));
   }
   ++tail_.appends;
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 // Promise P9 for disks: a full one stops training with a text that says why, corrupts nothing, and
 // training goes on when there is space again.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -70,6 +71,30 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
     CHECK(HasCondition(end, "Recovered"));
     CHECK(cluster.Running("server-0"));
   }
+}
+
+TEST_CASE("an update log that is deleted ends its job, with the folder and what to do",
+          "[faults]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  TrainingJob job = SmallJob(folder->path());
+  job.mutable_spec()->mutable_training()->set_epochs(100'000);
+  const std::string storage = folder->path() + "/storage";
+  job.mutable_spec()->mutable_storage()->set_directory(storage);
+  ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder->path() + "/cluster"});
+  const uint64_t id = cluster.Submit(job);
+  cluster.AwaitStep(id, 20);
+  std::filesystem::remove_all(storage);
+  const JobStatus end = cluster.Await(id, [](const JobStatus& s) { return s.state() != RUNNING; });
+  INFO(Conditions(end));
+  CHECK(end.state() == FAILED);
+  CHECK(HasCondition(end, "ServerFailed"));
+  CHECK(Conditions(end).find("update log in " + storage) != std::string::npos);
+  CHECK(Conditions(end).find("--resume") != std::string::npos);
+  CHECK(cluster.Running("server-0"));
+  // The server takes the next job.
+  job.mutable_spec()->mutable_training()->set_epochs(1);
+  CHECK(cluster.AwaitEnd(cluster.Submit(job)).state() == SUCCEEDED);
 }
 
 TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {

@@ -296,6 +296,26 @@ TEST_CASE("a visitor's error stops the replay", "[storage][log]") {
   CHECK(visits == 1);
 }
 
+TEST_CASE("a log that is removed under its user takes nothing more, and says so",
+          "[storage][log]") {
+  // An append may fit into the open segment, or need a new one.
+  for (const uint64_t segment_bytes : {200'000, 40'000}) {
+    TempFolder folder;
+    const std::string path = folder.path() + "/log";
+    auto log = Open(path, segment_bytes);
+    REQUIRE(Append(*log, {HeaderOf(0), PayloadOf(0, 30'000)}).ok());
+    REQUIRE(Append(*log, {HeaderOf(1), PayloadOf(1, 30'000)}).ok());
+    std::filesystem::remove_all(path);
+    for (uint64_t again = 0; again < 2; ++again) {
+      const absl::Status s = Append(*log, {HeaderOf(2 + again), PayloadOf(2, 30'000)}).status();
+      INFO(s);
+      CHECK(absl::IsNotFound(s));
+      CHECK(std::string(s.message()).find(path) != std::string::npos);
+    }
+    CHECK(log->stats().records == 2);
+  }
+}
+
 TEST_CASE("a full disk fails an append, and nothing else", "[storage][log]") {
   TempFolder folder;
   SmallDisk disk(folder.path() + "/disk", 1 << 20);

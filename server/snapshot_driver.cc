@@ -38,14 +38,21 @@ void SnapshotDriver::Post(uint64_t id) {
   options_.post([this, id] { Step(id); });
 }
 
-// 1 read a piece  2 hand it to the file  3 go on when pace and disk allow; after the last piece the
-// file is finished (End).
 void SnapshotDriver::Step(uint64_t id) {
+  for (size_t piece = 0; piece < kPiecesAtOnce; ++piece) {
+    if (!StepOnce(id)) return;
+  }
+  Post(id);
+}
+
+// 1 read a piece  2 hand it to the file  3 go on when pace and disk allow; after the last piece the
+// file is finished (End). True: the next piece may be read now.
+bool SnapshotDriver::StepOnce(uint64_t id) {
   Running* r = Find(id);
-  if (r == nullptr || r->snapshot == nullptr) return;
+  if (r == nullptr || r->snapshot == nullptr) return false;
   if (r->in_flight >= kQueuePieces) {
     r->starved = true;
-    return;
+    return false;
   }
   size_t bytes = 0;
   if (!r->snapshot->done()) {
@@ -56,7 +63,10 @@ void SnapshotDriver::Step(uint64_t id) {
       block = std::move(free_.back());
       free_.pop_back();
     }
-    if (absl::Status s = r->snapshot->Next(*block); !s.ok()) return End(id, s);
+    if (absl::Status s = r->snapshot->Next(*block); !s.ok()) {
+      End(id, s);
+      return false;
+    }
     bytes = block->bytes();
     if (!block->empty()) {
       ++r->in_flight;
@@ -65,8 +75,9 @@ void SnapshotDriver::Step(uint64_t id) {
       });
     }
   }
-  if (!r->snapshot->done()) {
-    QueueStep(id, bytes);
+  bool more = !r->snapshot->done();
+  if (more) {
+    more = MayGoOn(id, bytes);
   } else {
     r->snapshot = nullptr;
     r->file->Finish([this, id](absl::StatusOr<storage::ShardFileSummary> s) {
@@ -74,14 +85,17 @@ void SnapshotDriver::Step(uint64_t id) {
     });
   }
   TellCaughtUp();
+  return more;
 }
 
-void SnapshotDriver::QueueStep(uint64_t id, size_t bytes) {
+// False: the timer goes on when the pace allows it.
+bool SnapshotDriver::MayGoOn(uint64_t id, size_t bytes) {
   const absl::Time now = options_.timer->Now();
-  if (options_.pace == nullptr || now - served_ > kIdleAfter || NeedsPriority()) return Post(id);
+  if (options_.pace == nullptr || now - served_ > kIdleAfter || NeedsPriority()) return true;
   const absl::Time next = options_.pace->Took(now, bytes);
-  if (next <= now) return Post(id);
+  if (next <= now) return true;
   options_.timer->At(next, this, [this, id] { Post(id); });
+  return false;
 }
 
 void SnapshotDriver::Wrote(uint64_t id, std::shared_ptr<RowBlock> block,

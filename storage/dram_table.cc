@@ -69,7 +69,12 @@ class DramTable final : public RowTable {
   }
 
   absl::Status Scan(Position first, Position last, const Visitor& visit) override {
+    constexpr size_t kAhead = 8;
     for (RowStore::Cursor at(rows_, first, last); at.Valid(); at.Next()) {
+      if (const uint32_t slot = at.SlotAfter(kAhead); slot != RowStore::kNoSlot) {
+        const uint8_t* next = rows_.RowAt(slot);
+        for (size_t line = 0; line < row_bytes_; line += 64) __builtin_prefetch(next + line);
+      }
       const std::span<const uint8_t> row(rows_.RowAt(at.slot()), row_bytes_);
       if (absl::Status s = visit(at.position(), row); !s.ok()) return s;
     }

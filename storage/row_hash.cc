@@ -24,12 +24,6 @@ HashSum From(XXH128_hash_t hash) { return {.low = hash.low64, .high = hash.high6
 
 }  // namespace
 
-HashSum& HashSum::operator+=(const HashSum& other) {
-  low += other.low;
-  high += other.high + (low < other.low ? 1 : 0);
-  return *this;
-}
-
 HashSum& HashSum::operator-=(const HashSum& other) {
   high -= other.high + (low < other.low ? 1 : 0);
   low -= other.low;

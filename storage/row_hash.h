@@ -19,7 +19,11 @@ struct HashSum {
   uint64_t high = 0;
 
   // Mod 2^128: commutes and associates.
-  HashSum& operator+=(const HashSum& other);
+  HashSum& operator+=(const HashSum& other) {
+    low += other.low;
+    high += other.high + (low < other.low ? 1 : 0);
+    return *this;
+  }
   HashSum& operator-=(const HashSum& other);
   friend bool operator==(const HashSum&, const HashSum&) = default;
 

@@ -90,6 +90,10 @@ class RowIndex {
     bool Valid() const { return at_ < window_.size(); }
     Position position() const { return window_[at_].position; }
     uint32_t slot() const { return window_[at_].slot; }
+    // Of the row that Next comes to after `n` calls; kNoSlot where that is not known yet.
+    uint32_t SlotAfter(size_t n) const {
+      return at_ + n < window_.size() ? window_[at_ + n].slot : RowSlabs::kNoSlot;
+    }
     void Next();
 
    private:
@@ -102,6 +106,7 @@ class RowIndex {
     void Fill();
     void FillUniform();
     void FillClustered();
+    const Bucket* PrefetchRows(const Bucket* bucket) const;
 
     const RowIndex& index_;
     Position first_, last_;

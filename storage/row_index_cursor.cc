@@ -3,6 +3,12 @@
 #include "storage/row_index.h"
 
 namespace strata::storage {
+namespace {
+
+// Rows lie anywhere, so what says their position is a cache miss each; about 35 at a time.
+constexpr size_t kBucketsAhead = 4;
+
+}  // namespace
 
 RowIndex::Cursor::Cursor(const RowIndex& index, Position first, Position last)
     : index_(index), first_(first), last_(last) {
@@ -30,6 +36,14 @@ void RowIndex::Cursor::Fill() {
   std::sort(window_.begin(), window_.end());
 }
 
+// Where a bucket's rows say their positions; returns the bucket after it.
+const RowIndex::Bucket* RowIndex::Cursor::PrefetchRows(const Bucket* bucket) const {
+  for (size_t e = 0; e < kBucketEntries; ++e) {
+    if (bucket->tags[e] != 0) __builtin_prefetch(index_.slabs_.At(bucket->SlotOf(e)));
+  }
+  return index_.After(bucket);
+}
+
 // The rows whose home is one of a run of buckets: those buckets, and what went past them. Homes
 // rise with the position, first in the new array and from the boundary on in the old one, so run
 // after run is in order.
@@ -42,7 +56,10 @@ void RowIndex::Cursor::FillUniform() {
   const Bucket* at = begin;
   uint64_t left = index_.now_.count() + index_.old_.count();
   bool behind = false;  // of the run: only what came from it, through every bucket on the way
+  const Bucket* ahead = begin;
+  for (size_t i = 0; i < kBucketsAhead; ++i) ahead = PrefetchRows(ahead);
   do {
+    ahead = PrefetchRows(ahead);
     for (size_t e = 0; e < kBucketEntries; ++e) {
       if (at->tags[e] == 0) continue;
       const Position position = index_.slabs_.PositionAt(at->SlotOf(e));

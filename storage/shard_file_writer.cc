@@ -133,6 +133,15 @@ absl::Status Writer::AddRow(TableId table, Position position, std::span<const ui
 
 absl::Status Writer::CheckAscend(std::span<const Position> positions,
                                  std::optional<Position>& last) const {
+  if (positions.empty()) return absl::OkStatus();
+  // All lie in the file's partitions if they ascend and the first and the last do.
+  bool ascend = !last || *last < positions.front();
+  for (size_t i = 1; i < positions.size(); ++i) ascend &= positions[i - 1] < positions[i];
+  if (ascend && CheckPosition(positions.front(), std::nullopt).ok() &&
+      CheckPosition(positions.back(), std::nullopt).ok()) {
+    last = positions.back();
+    return absl::OkStatus();
+  }
   for (const Position position : positions) {
     if (absl::Status s = CheckPosition(position, last); !s.ok()) return s;
     last = position;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -302,14 +303,12 @@ absl::Status RunTraining(const BenchOptions& o, const std::string& model, const 
       "the bar");
   Say(report, "increment: bytes", Median(full_b) / Median(part_b), "times smaller", 10, "the bar");
   Say(report, "increment: time", Median(full_s) / Median(part_s), "times faster", 8, "the bar");
+  job->reset();
+  fs::remove_all(o.directory + "/checkpoints");
   return absl::OkStatus();
 }
 
-absl::Status Run(const BenchOptions& o, const Report& report) {
-  const std::string model = o.directory + "/model";
-  if (absl::Status s = MakeModel(model); !s.ok()) return s;
-  if (absl::Status s = RunTraining(o, model, report); !s.ok()) return s;
-  fs::remove_all(o.directory + "/checkpoints");
+absl::Status RunStopped(const BenchOptions& o, const std::string& model, const Report& report) {
   std::vector<double> disk, ours;
   for (int round = 0; round < o.rounds; ++round) {
     auto rate = DiskRate(o.directory, ModelBytes() / 2);
@@ -325,10 +324,27 @@ absl::Status Run(const BenchOptions& o, const Report& report) {
   return absl::OkStatus();
 }
 
+absl::Status WithModel(const BenchOptions& o, const Report& report,
+                       std::initializer_list<decltype(&RunTraining)> parts) {
+  const std::string model = o.directory + "/model";
+  if (absl::Status s = MakeModel(model); !s.ok()) return s;
+  for (const auto part : parts) {
+    if (absl::Status s = part(o, model, report); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<NamedBenchmark> CheckpointBenchmarks() {
-  return {{"checkpoint", "a checkpoint of 4 GiB while DeepFM trains, and an increment on it", Run}};
+  return {{"checkpoint", "a checkpoint of 4 GiB while DeepFM trains, an increment, one at the end",
+           [](const BenchOptions& o, const Report& r) {
+             return WithModel(o, r, {RunTraining, RunStopped});
+           }},
+          {"checkpoint_training", "a checkpoint of 4 GiB while DeepFM trains, and an increment",
+           [](const BenchOptions& o, const Report& r) { return WithModel(o, r, {RunTraining}); }},
+          {"checkpoint_stopped", "a checkpoint of 4 GiB with training stopped",
+           [](const BenchOptions& o, const Report& r) { return WithModel(o, r, {RunStopped}); }}};
 }
 
 }  // namespace strata::bench

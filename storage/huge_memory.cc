@@ -31,19 +31,23 @@ class Collapser {
     if (!started_) std::thread([this] { Run(); }).detach();
     started_ = true;
     queue_.push_back(region);
-    wake_.notify_one();
+    enough_ = enough_ || queue_.size() >= kFirstRegions;
+    if (enough_) wake_.notify_one();
     return true;
   }
 
  private:
   static constexpr size_t kMostRegions = 4096;  // 8 GiB of rows
+  // A page that is being warmed is resident, too: little beside so many regions (384 MiB), but 2
+  // bytes a row of a small table.
+  static constexpr size_t kFirstRegions = 192;
 
   void Run() {
     for (;;) {
       uint8_t* region;
       {
         std::unique_lock<std::mutex> lock(mu_);
-        while (queue_.empty()) wake_.wait(lock);
+        while (!enough_ || queue_.empty()) wake_.wait(lock);
         region = queue_.front();
         queue_.pop_front();
       }
@@ -69,6 +73,7 @@ class Collapser {
   std::condition_variable wake_;
   std::deque<uint8_t*> queue_;  // guarded by mu_
   bool started_ = false;        // guarded by mu_
+  bool enough_ = false;         // guarded by mu_; from the first kFirstRegions on
 };
 
 Collapser& TheCollapser() {

@@ -48,8 +48,9 @@ class HugeMemory {
 
   // Asks for the whole huge pages within these bytes, all touched before, to become huge pages: by
   // one background thread of the process, on kernels since 6.1 (MADV_COLLAPSE), else by the
-  // kernel's own (khugepaged). Only advice. A row that is read while its page is being copied
-  // waits, about half a millisecond.
+  // kernel's own (khugepaged). It begins once the process has named 384 MiB; what was named before
+  // comes first. Only advice. A row that is read while its page is being copied waits, about half
+  // a millisecond.
   void Collapse(size_t offset, size_t bytes);
 
  private:

@@ -27,6 +27,7 @@
 #include "storage/rocks_tier_cursor.h"
 #include "storage/rocks_tier_files.h"
 #include "storage/rocks_tier_format.h"
+#include "storage/rocks_tier_reads.h"
 
 namespace strata::storage {
 namespace {
@@ -114,8 +115,14 @@ rocksdb::Options MakeOptions(const RocksTierOptions& options) {
   out.level0_slowdown_writes_trigger = out.level0_stop_writes_trigger;
   out.soft_pending_compaction_bytes_limit = 0;
   out.hard_pending_compaction_bytes_limit = 0;
+  out.use_direct_reads = options.io == RocksTierOptions::Io::kDirect;
+  out.use_direct_io_for_flush_and_compaction = out.use_direct_reads;
   rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+  // Few shards: the filter of a file of 64 MiB takes .6 MB for rows of 128 bytes, and what does not
+  // fit a shard is read again for every lookup. Half is for indexes and filters first.
+  table.block_cache = rocksdb::NewLRUCache(options.block_cache_bytes, /*num_shard_bits=*/2,
+                                           /*strict_capacity_limit=*/false,
+                                           /*high_pri_pool_ratio=*/0.5);
   table.block_size = options.block_bytes;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.cache_index_and_filter_blocks = true;
@@ -128,6 +135,7 @@ rocksdb::Options MakeOptions(const RocksTierOptions& options) {
 struct Parts {
   std::shared_ptr<RoomWatch> watch;
   std::shared_ptr<BackgroundWork> work;
+  std::shared_ptr<ReadQueues> queues;
   std::unique_ptr<rocksdb::Env> env;
   std::unique_ptr<rocksdb::DB> db;
 };
@@ -230,7 +238,7 @@ class RocksTier final : public RowTier {
     TierStats out;
     out.asked_bytes = asked_bytes_.load(std::memory_order_relaxed);
     out.written_bytes = parts_.watch->bytes_written.load(std::memory_order_relaxed);
-    out.read_bytes = parts_.watch->bytes_read.load(std::memory_order_relaxed);
+    out.read_bytes = parts_.queues->bytes_read();
     out.rows_asked = rows_asked_.load(std::memory_order_relaxed);
     db_->GetIntProperty(rocksdb::DB::Properties::kEstimateLiveDataSize, &out.live_bytes);
     db_->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize, &out.file_bytes);
@@ -339,7 +347,8 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRocksTier(const RocksTierOptions& o
   Parts parts;
   parts.watch = std::make_shared<RoomWatch>();
   parts.work = std::make_shared<BackgroundWork>(parts.watch);
-  parts.env = rocksdb::NewCompositeEnv(MakeTierFileSystem(parts.watch));
+  parts.queues = std::make_shared<ReadQueues>();
+  parts.env = rocksdb::NewCompositeEnv(MakeTierFileSystem(parts.watch, parts.queues));
   rocks.listeners.push_back(parts.work);
   rocks.env = parts.env.get();
   rocksdb::DB* db = nullptr;

@@ -4,7 +4,8 @@
 // Settings and why: no WAL (recovery starts from base images and our log, never from this tier); no
 // compression (weights do not compress); whole-key Bloom filters of 10 bits (reads of rows that do
 // not exist yet are the common miss); index and filter blocks inside the block cache, so that the
-// cache's bound covers them; leveled compaction.
+// cache's bound covers them, in few shards, so that a file's filter fits one; leveled compaction.
+// Measured: tools/bench/RESULTS.md, "SSD tier".
 // A full disk (or want of file handles) is RESOURCE_EXHAUSTED once the memtables are full, and the
 // work goes on when there is room again; background threads wait for it (rocks_tier_files.h). Any
 // other failure of a background thread stays until the tier is opened again. No call waits longer
@@ -34,6 +35,8 @@ struct RocksTierOptions {
   uint64_t block_bytes = 4096;                      // unit of a disk read
   int background_jobs = 2;                          // flushes and compactions at once
   int max_open_files = 512;
+  // kDirect: around the page cache, the reads of a batch that fall into one file at once.
+  enum class Io : uint8_t { kBuffered, kDirect } io = Io::kBuffered;
 };
 
 inline constexpr int kMaxMemtables = 3;

@@ -5,8 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "storage/rocks_tier_files.h"
 #include "storage/rocks_tier_format.h"
+#include "storage/rocks_tier_reads.h"
 
 namespace strata::storage::rocks_tier {
 namespace {

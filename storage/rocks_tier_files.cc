@@ -20,8 +20,6 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-thread_local int reader_scopes = 0;
-
 bool LacksRoom(int error) { return error == ENOSPC || error == EDQUOT; }
 bool LacksHandles(int error) { return error == EMFILE || error == ENFILE; }
 
@@ -107,51 +105,33 @@ class TierFile final : public rocksdb::FSWritableFile {
   uint64_t size_ = 0;
 };
 
-// Counts what readers read.
-class CountedFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
- public:
-  CountedFile(std::unique_ptr<rocksdb::FSRandomAccessFile> file, std::shared_ptr<RoomWatch> watch)
-      : FSRandomAccessFileOwnerWrapper(std::move(file)), watch_(std::move(watch)) {}
-
-  IOStatus Read(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
-                IODebugContext* debug) const override {
-    Count(n);
-    return FSRandomAccessFileOwnerWrapper::Read(offset, n, options, result, scratch, debug);
-  }
-  IOStatus MultiRead(rocksdb::FSReadRequest* requests, size_t count, const IOOptions& options,
-                     IODebugContext* debug) override {
-    for (size_t i = 0; i < count; ++i) Count(requests[i].len);
-    return FSRandomAccessFileOwnerWrapper::MultiRead(requests, count, options, debug);
-  }
-
- private:
-  void Count(size_t n) const {
-    if (reader_scopes > 0) watch_->bytes_read.fetch_add(n, std::memory_order_relaxed);
-  }
-  const std::shared_ptr<RoomWatch> watch_;
-};
-
 class TierFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  explicit TierFileSystem(std::shared_ptr<RoomWatch> watch)
-      : FileSystemWrapper(rocksdb::FileSystem::Default()), watch_(std::move(watch)) {}
+  TierFileSystem(std::shared_ptr<RoomWatch> watch, std::shared_ptr<ReadQueues> queues)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()),
+        watch_(std::move(watch)),
+        queues_(std::move(queues)) {}
 
   const char* Name() const override { return "StrataTierFileSystem"; }
 
   IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* out,
                            IODebugContext*) override {
-    const int flags =
-        O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC | (options.use_direct_writes ? O_DIRECT : 0);
+    constexpr int kFlags = O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC;
+    FileOptions opened = options;
     RoomWatch::Shortage shortage(watch_.get());
     for (;;) {
-      const int fd = open(path.c_str(), flags, 0644);
+      const int fd = open(path.c_str(), kFlags | (opened.use_direct_writes ? O_DIRECT : 0), 0644);
       if (fd >= 0) {
-        *out = std::make_unique<TierFile>(fd, path, options, watch_);
+        *out = std::make_unique<TierFile>(fd, path, opened, watch_);
         return IOStatus::OK();
       }
       const int error = errno;
       if (error == EINTR) continue;
+      if (error == EINVAL && opened.use_direct_writes) {  // a file system without direct IO
+        opened.use_direct_writes = false;
+        continue;
+      }
       const std::string trouble = TroubleOf("create", path, error);
       const bool passes = LacksRoom(error) || LacksHandles(error);
       if (!passes || !shortage.Await(trouble)) return ErrorOf(trouble, error);
@@ -160,11 +140,8 @@ class TierFileSystem final : public rocksdb::FileSystemWrapper {
 
   IOStatus NewRandomAccessFile(const std::string& path, const FileOptions& options,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* out,
-                               IODebugContext* debug) override {
-    const IOStatus s =
-        Open([&] { return target()->NewRandomAccessFile(path, options, out, debug); });
-    if (s.ok()) *out = std::make_unique<CountedFile>(std::move(*out), watch_);
-    return s;
+                               IODebugContext*) override {
+    return Open([&] { return OpenForReads(target(), path, options, queues_, out); });
   }
 
   IOStatus NewSequentialFile(const std::string& path, const FileOptions& options,
@@ -192,6 +169,7 @@ class TierFileSystem final : public rocksdb::FileSystemWrapper {
   }
 
   const std::shared_ptr<RoomWatch> watch_;
+  const std::shared_ptr<ReadQueues> queues_;
 };
 
 }  // namespace
@@ -205,7 +183,7 @@ RoomWatch::Shortage::~Shortage() {
 
 bool RoomWatch::Shortage::Await(absl::string_view trouble) {
   MutexLock lock(&watch_->mu_);
-  if (!watch_->open_ || reader_scopes > 0) return false;
+  if (!watch_->open_ || ReaderScope::OnThisThread()) return false;
   if (!failed_) {
     failed_ = true;
     ++watch_->lacking_;
@@ -268,11 +246,9 @@ std::string RoomWatch::TryAgain(absl::Duration limit) {
   return lacking_ == 0 ? "" : trouble_;
 }
 
-ReaderScope::ReaderScope() { ++reader_scopes; }
-ReaderScope::~ReaderScope() { --reader_scopes; }
-
-std::shared_ptr<rocksdb::FileSystem> MakeTierFileSystem(std::shared_ptr<RoomWatch> watch) {
-  return std::make_shared<TierFileSystem>(std::move(watch));
+std::shared_ptr<rocksdb::FileSystem> MakeTierFileSystem(std::shared_ptr<RoomWatch> watch,
+                                                        std::shared_ptr<ReadQueues> queues) {
+  return std::make_shared<TierFileSystem>(std::move(watch), std::move(queues));
 }
 
 }  // namespace strata::storage

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
+#include "storage/rocks_tier_reads.h"
 
 namespace strata::storage {
 
@@ -61,8 +62,6 @@ class RoomWatch {
 
   // Bytes that this tier's files took, as asked of the operating system.
   std::atomic<uint64_t> bytes_written{0};
-  // Read by threads in a ReaderScope.
-  std::atomic<uint64_t> bytes_read{0};
 
  private:
   mutable Mutex mu_;
@@ -75,17 +74,9 @@ class RoomWatch {
   std::string trouble_ ABSL_GUARDED_BY(mu_);    // of the last failure
 };
 
-// While one lives, its thread is a reader: files that it cannot open are its caller's error.
-class ReaderScope {
- public:
-  ReaderScope();
-  ~ReaderScope();
-  ReaderScope(const ReaderScope&) = delete;
-  ReaderScope& operator=(const ReaderScope&) = delete;
-};
-
-// Files of the default file system, written by code of ours.
-std::shared_ptr<rocksdb::FileSystem> MakeTierFileSystem(std::shared_ptr<RoomWatch> watch);
+// Files of the default file system, written and read at random by code of ours.
+std::shared_ptr<rocksdb::FileSystem> MakeTierFileSystem(std::shared_ptr<RoomWatch> watch,
+                                                        std::shared_ptr<ReadQueues> queues);
 
 }  // namespace strata::storage
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <vector>
@@ -73,14 +74,20 @@ double RandomReadRate(const std::string& path, size_t bytes, size_t depth, doubl
 }
 
 bool WriteProbe(const std::string& path, size_t bytes) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_DIRECT, 0600);
   if (fd < 0) return false;
-  std::vector<char> part(size_t{1} << 20, 7);
+  constexpr size_t kPart = size_t{1} << 20;
+  const Pages part = Allocate(kPart);
+  std::mt19937_64 random(2);
   size_t written = 0;
   while (written < bytes) {
-    const ssize_t n = write(fd, part.data(), part.size());
-    if (n <= 0) break;
-    written += static_cast<size_t>(n);
+    for (size_t i = 0; i < kPart; i += 8) {
+      const uint64_t v = random();
+      std::memcpy(&part[i], &v, 8);
+    }
+    const ssize_t n = write(fd, part.get(), kPart);
+    if (n != static_cast<ssize_t>(kPart)) break;
+    written += kPart;
   }
   const bool synced = fsync(fd) == 0;
   close(fd);

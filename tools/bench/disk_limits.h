@@ -11,7 +11,8 @@ namespace strata::bench {
 // direct IO, one thread; through io_uring where the kernel has it. 0: the file cannot be read.
 double RandomReadRate(const std::string& path, size_t bytes, size_t depth, double seconds);
 
-// Writes a file that RandomReadRate can read: no holes. False: it cannot be written.
+// Writes a file of at least `bytes` bytes of noise around the page cache, for RandomReadRate.
+// False: it cannot be written.
 bool WriteProbe(const std::string& path, size_t bytes);
 
 }  // namespace strata::bench

@@ -1,18 +1,18 @@
 #include "tools/bench/ssd_bench.h"
 
-#include <fcntl.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cmath>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
-#include <random>
+#include <optional>
 #include <string>
-#include <unordered_set>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,24 +20,23 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/core/position.h"
+#include "proto/core/mutex.h"
 #include "storage/rocks_tier.h"
 #include "storage/row_file_tier.h"
-#include "storage/row_table.h"
-#include "storage/tiered_table.h"
 #include "tools/bench/disk_limits.h"
+#include "tools/bench/ssd_load.h"
+#include "tools/bench/ssd_peer.h"
 
 namespace strata::bench {
 namespace {
 
+using storage::Access;
 using storage::RowTier;
 using storage::TierStats;
 
-constexpr size_t kRowBytes = 128;
-constexpr size_t kBatch = 4096;
 constexpr uint64_t kMemory = uint64_t{256} << 20;
-constexpr double kZipf = 1.05;
-constexpr TableId kTable{1};
+constexpr size_t kColdReaders = SsdShards::kShards;  // as many as a server's shards
+constexpr size_t kClients = 16;
 
 uint64_t RowCount() {
   const char* rows = std::getenv("STRATA_SSD_ROWS");
@@ -53,71 +52,17 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// The row of rank r lies at Mix64(r): ranks next to each other are nowhere near on disk.
-void FillRow(uint64_t rank, uint8_t* row) {
-  for (size_t i = 0; i < kRowBytes; i += 8) {
-    const uint64_t v = Mix64(rank + i);
-    std::memcpy(row + i, &v, 8);
+// Anonymous memory of this process in RAM.
+double ResidentBytes() {
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  if (file == nullptr) return 0;
+  char line[256];
+  double kilobytes = 0;
+  while (std::fgets(line, sizeof(line), file) != nullptr) {
+    if (std::sscanf(line, "RssAnon: %lf kB", &kilobytes) == 1) break;
   }
-}
-
-// Batches of distinct positions, ascending.
-class Batches {
- public:
-  Batches(uint64_t rows, uint64_t seed) : rows_(rows), random_(seed) {}
-
-  std::span<const Position> Uniform() {
-    return Take([this] { return random_() % rows_; });
-  }
-  // By the inverse of the continuous distribution, as rb.cc draws.
-  std::span<const Position> Zipf() {
-    const double most = std::pow(static_cast<double>(rows_) + 1, 1 - kZipf);
-    return Take([this, most] {
-      const double u = std::uniform_real_distribution<double>(0, 1)(random_);
-      const auto rank = static_cast<uint64_t>(std::pow(u * (most - 1) + 1, 1 / (1 - kZipf))) - 1;
-      return std::min(rank, rows_ - 1);
-    });
-  }
-
- private:
-  template <typename Draw>
-  std::span<const Position> Take(const Draw& draw) {
-    seen_.clear();
-    batch_.clear();
-    while (batch_.size() < kBatch) {
-      const uint64_t rank = draw();
-      if (seen_.insert(rank).second) batch_.push_back(Position(Mix64(rank)));
-    }
-    std::sort(batch_.begin(), batch_.end());
-    return batch_;
-  }
-
-  const uint64_t rows_;
-  std::mt19937_64 random_;
-  std::unordered_set<uint64_t> seen_;
-  std::vector<Position> batch_;
-};
-
-absl::Status Load(RowTier& tier, uint64_t rows) {
-  constexpr uint64_t kPart = 200'000;
-  std::vector<uint8_t> memory(kPart * kRowBytes);
-  for (uint64_t begin = 0; begin < rows; begin += kPart) {
-    std::vector<std::pair<Position, uint64_t>> part;
-    for (uint64_t r = begin; r < std::min(rows, begin + kPart); ++r) {
-      part.emplace_back(Position(Mix64(r)), r);
-    }
-    std::sort(part.begin(), part.end());
-    std::vector<Position> positions;
-    std::vector<const uint8_t*> pointers;
-    for (size_t i = 0; i < part.size(); ++i) {
-      FillRow(part[i].second, &memory[i * kRowBytes]);
-      positions.push_back(part[i].first);
-      pointers.push_back(&memory[i * kRowBytes]);
-    }
-    absl::Status s = tier.Write(kTable, positions, pointers, kRowBytes);
-    if (!s.ok()) return s;
-  }
-  return tier.Sync();
+  std::fclose(file);
+  return kilobytes * 1024;
 }
 
 struct Rate {
@@ -125,241 +70,236 @@ struct Rate {
   double cpu_per_million = 0;
 };
 
-// Calls `batch` for a window; it returns rows or an error.
-template <typename Batch>
-absl::StatusOr<Rate> Measure(double seconds, const Batch& batch) {
+// Every thread calls batch(thread), which works on kSsdBatch rows, until the window is over.
+absl::StatusOr<Rate> Measure(double seconds, size_t threads,
+                             const std::function<absl::Status(size_t)>& batch) {
+  std::atomic<uint64_t> rows{0};
+  Mutex mu;
+  absl::Status error;
   const absl::Time begin = absl::Now();
   const double cpu = CpuSeconds();
-  size_t rows = 0;
-  while (absl::Now() - begin < absl::Seconds(seconds)) {
-    absl::Status s = batch();
-    if (!s.ok()) return s;
-    rows += kBatch;
-  }
-  const double took = absl::ToDoubleSeconds(absl::Now() - begin);
-  return Rate{static_cast<double>(rows) / took,
-              (CpuSeconds() - cpu) / static_cast<double>(rows) * 1e6};
-}
-
-absl::Status ColdReads(const std::string& name, RowTier& tier, const std::string& file,
-                       uint64_t rows, const BenchOptions& o, const Report& report) {
-  std::vector<double> rates, caps, cpus;
-  const TierStats before = tier.stats();
-  for (int round = 0; round < o.rounds; ++round) {
-    Batches batches(rows, 100 + static_cast<uint64_t>(round));
-    caps.push_back(RandomReadRate(file, 4096, 64, o.seconds / 2));
-    auto rate = Measure(o.seconds, [&]() -> absl::Status {
-      size_t found = 0;
-      absl::Status s =
-          tier.Read(kTable, batches.Uniform(), kRowBytes, [&](size_t, const uint8_t*) { ++found; });
-      if (s.ok() && found != kBatch) return absl::InternalError("rows are missing");
-      return s;
+  std::vector<std::thread> running;
+  for (size_t t = 0; t < threads; ++t) {
+    running.emplace_back([&, t] {
+      while (absl::Now() - begin < absl::Seconds(seconds)) {
+        if (absl::Status s = batch(t); !s.ok()) {
+          const MutexLock lock(&mu);
+          error = s;
+          return;
+        }
+        rows += kSsdBatch;
+      }
     });
-    if (!rate.ok()) return rate.status();
-    caps.push_back(RandomReadRate(file, 4096, 64, o.seconds / 2));
-    rates.push_back(rate->rows_per_second);
-    cpus.push_back(rate->cpu_per_million);
   }
-  const TierStats after = tier.stats();
-  report({.bench = "ssd",
-          .name = name + " cold uniform reads, wanted 0.85x",
-          .value = Median(rates),
-          .unit = "rows/s",
-          .limit = Median(caps),
-          .limit_name = "4 KiB random reads",
-          .peer = {},
-          .peer_name = ""});
-  report({.bench = "ssd",
-          .name = name + " cold uniform reads",
-          .value = Median(cpus),
-          .unit = "CPU-s/Mrows",
-          .limit = {},
-          .limit_name = "",
-          .peer = {},
-          .peer_name = ""});
-  report({.bench = "ssd",
-          .name = name + " bytes read per row",
-          .value = static_cast<double>(after.read_bytes - before.read_bytes) /
-                   static_cast<double>(after.rows_asked - before.rows_asked),
-          .unit = "bytes",
-          .limit = {},
-          .limit_name = "",
-          .peer = {},
-          .peer_name = ""});
-  return absl::OkStatus();
+  for (std::thread& t : running) t.join();
+  if (!error.ok()) return error;
+  const double took = absl::ToDoubleSeconds(absl::Now() - begin);
+  const auto count = static_cast<double>(rows.load());
+  return Rate{count / took, (CpuSeconds() - cpu) / count * 1e6};
 }
 
-// Keys per second that rb.cc prints in its last window; nothing if it cannot run.
-std::optional<double> PeerRate(const std::string& binary, const std::string& directory,
-                               const std::string& arguments, const std::string& unit) {
-  const std::string command = absl::StrCat(binary, " ", directory, " ", arguments, " 2>&1");
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return std::nullopt;
-  std::vector<double> rates;
-  char line[512];
-  while (fgets(line, sizeof(line), pipe) != nullptr) {
-    const char* at = std::strstr(line, ": ");
-    const char* end = std::strstr(line, unit.c_str());
-    if (at != nullptr && end != nullptr) rates.push_back(std::strtod(at + 2, nullptr));
-  }
-  pclose(pipe);
-  if (rates.empty()) return std::nullopt;
-  return Median(rates) * (unit == " kkeys/s" ? 1e3 : 1e6);
-}
+// What all parts of the benchmark of one tier know.
+struct Run {
+  std::string name;
+  uint64_t fixed_bytes;  // of the tier beside its index
+  std::string probe;     // a file for the disk's limit
+  const SsdPeer& peer;
+  const BenchOptions& options;
+  const Report& report;
 
-// rb.cc, compiled, with its rows ingested; its best settings of those in the table of peers.
-class Peer {
- public:
-  Peer(const BenchOptions& o, uint64_t rows) : directory_(o.directory + "/rb") {
-    if (o.baselines.empty()) return;
-    binary_ = o.directory + "/rb-peer";
-    const std::string build =
-        absl::StrCat("g++ -O2 -std=c++17 -o ", binary_, " ", o.baselines,
-                     "/rocks/rb.cc -lrocksdb -lpthread 2>/dev/null && ", binary_, " ", directory_,
-                     " ingest n=", rows, " bs=1024 >/dev/null");
-    if (std::system(build.c_str()) != 0) binary_.clear();
-    common_ = absl::StrCat(" n=", rows, " bs=1024 cache=256 ");
-    seconds_ = o.seconds;
-  }
-  std::optional<double> Reads() const {
-    if (binary_.empty()) return std::nullopt;
-    return PeerRate(binary_, directory_,
-                    absl::StrCat("read", common_, "dist=zipf thr=8 warm=10 secs=", seconds_ / 3),
-                    " kkeys/s");
-  }
-  std::optional<double> Updates() const {
-    if (binary_.empty()) return std::nullopt;
-    return PeerRate(binary_, directory_, absl::StrCat("update", common_, "secs=", seconds_ / 3),
-                    " Mkeys/s");
-  }
-
- private:
-  const std::string directory_;
-  std::string binary_;
-  std::string common_;
-  double seconds_ = 0;
-};
-
-absl::Status Zipf(const std::string& name, RowTier& tier, uint64_t rows, const Peer& peer,
-                  const BenchOptions& o, const Report& report) {
-  // The memtables and a reader are counted beside the index.
-  const uint64_t spent = tier.stats().memory_bytes + (uint64_t{24} << 20);
-  auto table = storage::MakeTieredTable({.table = kTable,
-                                         .row_bytes = kRowBytes,
-                                         .dram_limit_bytes = kMemory - std::min(spent, kMemory / 2),
-                                         .below = &tier,
-                                         .below_content = storage::BelowContent::kAdopt});
-  if (!table.ok()) return table.status();
-  Batches batches(rows, 7);
-  std::vector<storage::RowRef> refs(kBatch);
-  std::vector<uint8_t> out(kBatch * kRowBytes);
-  const auto read = [&]() -> absl::Status {
-    absl::Status s = (*table)->Resolve(batches.Zipf(), storage::Access::kRead, refs);
-    if (!s.ok()) return s;
-    for (size_t i = 0; i < kBatch; ++i) {
-      if (refs[i].row == nullptr) return absl::InternalError("rows are missing");
-      std::memcpy(&out[i * kRowBytes], refs[i].row, kRowBytes);
-    }
-    (*table)->Release();
-    return absl::OkStatus();
-  };
-  const auto update = [&]() -> absl::Status {
-    absl::Status s = (*table)->Resolve(batches.Zipf(), storage::Access::kUpdate, refs);
-    if (!s.ok()) return s;
-    for (const storage::RowRef& ref : refs) {
-      for (size_t i = 0; i < kRowBytes; i += 4) ++ref.row[i];
-    }
-    (*table)->Release();
-    return absl::OkStatus();
-  };
-  if (auto warm = Measure(4 * o.seconds, read); !warm.ok()) return warm.status();
-  const storage::TableCounters hits = (*table)->counters();
-  std::vector<double> reads, updates, peer_reads, peer_updates;
-  for (int round = 0; round < o.rounds; ++round) {
-    if (const auto rate = peer.Reads()) peer_reads.push_back(*rate);
-    auto rate = Measure(o.seconds, read);
-    if (!rate.ok()) return rate.status();
-    reads.push_back(rate->rows_per_second);
-  }
-  const storage::TableCounters now = (*table)->counters();
-  if (auto warm = Measure(4 * o.seconds, update); !warm.ok()) return warm.status();
-  const TierStats before = tier.stats();
-  for (int round = 0; round < o.rounds; ++round) {
-    if (const auto rate = peer.Updates()) peer_updates.push_back(*rate);
-    auto rate = Measure(o.seconds, update);
-    if (!rate.ok()) return rate.status();
-    updates.push_back(rate->rows_per_second);
-  }
-  if (absl::Status s = tier.Sync(); !s.ok()) return s;
-  const TierStats after = tier.stats();
-  std::optional<double> peer_read, peer_update;
-  if (!peer_reads.empty()) peer_read = Median(peer_reads);
-  // It has no read-modify-write: a MultiGet and a WriteBatch one after the other.
-  if (!peer_updates.empty() && peer_read) {
-    peer_update = 1 / (1 / *peer_read + 1 / Median(peer_updates));
-  }
-  const auto say = [&](const std::string& what, double value, const std::string& unit,
-                       std::optional<double> best = {}) {
+  void Say(const std::string& what, double value, const std::string& unit,
+           std::optional<double> limit = {}, std::optional<double> best = {}) const {
     report({.bench = "ssd",
             .name = absl::StrCat(name, " ", what),
             .value = value,
             .unit = unit,
-            .limit = {},
-            .limit_name = "",
+            .limit = limit,
+            .limit_name = limit ? "4 KiB random reads" : "",
             .peer = best,
-            .peer_name = best ? "RocksDB (rb.cc), same memory" : ""});
-  };
-  const auto found = static_cast<double>(now.hits - hits.hits);
-  say("zipf reads, wanted 2x the peer", Median(reads), "rows/s", peer_read);
-  say("zipf share of reads found in DRAM",
-      found / (found + static_cast<double>(now.ssd_reads - hits.ssd_reads)), "");
-  say("zipf read-modify-writes, wanted 2x the peer", Median(updates), "rows/s", peer_update);
-  say("write amplification, wanted <= 8",
-      static_cast<double>(after.written_bytes - before.written_bytes) /
-          static_cast<double>(after.asked_bytes - before.asked_bytes),
-      "x");
-  say("space amplification, wanted <= 1.5",
-      static_cast<double>(after.file_bytes) / static_cast<double>(rows * kRowBytes), "x");
-  say("memory of the index", static_cast<double>(after.memory_bytes) / 1e6, "MB");
+            .peer_name = best ? "RocksDB (rb.cc), same cache" : ""});
+  }
+};
+
+absl::Status ColdReads(const Run& run, RowTier& tier) {
+  const BenchOptions& o = run.options;
+  std::vector<double> rates, caps, cpus;
+  const TierStats before = tier.stats();
+  const auto cap = [&] { caps.push_back(RandomReadRate(run.probe, 4096, 128, o.seconds / 2)); };
+  for (int round = 0; round < o.rounds; ++round) {
+    std::vector<SsdBatches> batches;
+    for (size_t t = 0; t < kColdReaders; ++t) {
+      batches.emplace_back(RowCount(), 100 + t + kColdReaders * static_cast<size_t>(round));
+    }
+    cap();
+    auto rate = Measure(o.seconds, kColdReaders, [&](size_t t) -> absl::Status {
+      size_t found = 0;
+      absl::Status s = tier.Read(kSsdTable, batches[t].Uniform(), kSsdRowBytes,
+                                 [&](size_t, const uint8_t*) { ++found; });
+      if (s.ok() && found != kSsdBatch) return absl::InternalError("rows are missing");
+      return s;
+    });
+    if (!rate.ok()) return rate.status();
+    cap();
+    rates.push_back(rate->rows_per_second);
+    cpus.push_back(rate->cpu_per_million);
+  }
+  const TierStats after = tier.stats();
+  run.Say("cold uniform reads, wanted 0.85x", Median(rates), "rows/s", Median(caps));
+  run.Say("cold uniform reads", Median(cpus), "CPU-s/Mrows");
+  run.Say("bytes read per row",
+          static_cast<double>(after.read_bytes - before.read_bytes) /
+              static_cast<double>(after.rows_asked - before.rows_asked),
+          "bytes");
   return absl::OkStatus();
 }
 
-absl::Status RunTier(const std::string& name, absl::StatusOr<std::unique_ptr<RowTier>> tier,
-                     const std::string& directory, const std::string& file, const Peer& peer,
-                     const BenchOptions& o, const Report& report) {
-  if (!tier.ok()) return tier.status();
-  const uint64_t rows = RowCount();
-  const absl::Time begin = absl::Now();
-  if (absl::Status s = Load(**tier, rows); !s.ok()) return s;
-  report({.bench = "ssd",
-          .name = name + " load",
-          .value = static_cast<double>(rows) / absl::ToDoubleSeconds(absl::Now() - begin),
-          .unit = "rows/s",
-          .limit = {},
-          .limit_name = "",
-          .peer = {},
-          .peer_name = ""});
-  absl::Status s = ColdReads(name, **tier, file, rows, o, report);
-  if (s.ok()) s = Zipf(name, **tier, rows, peer, o, report);
-  tier->reset();
-  std::filesystem::remove_all(directory);
+// Clients of the shards in windows that follow each other.
+class Clients {
+ public:
+  Clients(SsdShards* shards, uint64_t seed) : shards_(shards) {
+    for (size_t t = 0; t < kClients; ++t) {
+      batches_.emplace_back(RowCount(), seed + t);
+      out_.emplace_back(kSsdBatch * kSsdRowBytes);
+    }
+  }
+  absl::StatusOr<Rate> Window(double seconds, Access access) {
+    return Measure(seconds, kClients, [&](size_t t) {
+      return shards_->Work(batches_[t].Zipf(), access, t, out_[t].data());
+    });
+  }
+
+ private:
+  SsdShards* const shards_;
+  std::vector<SsdBatches> batches_;
+  std::vector<std::vector<uint8_t>> out_;
+};
+
+absl::Status ZipfReads(const Run& run, const SsdShards& shards, Clients& clients,
+                       std::vector<double>& peer) {
+  const BenchOptions& o = run.options;
+  if (auto warm = clients.Window(8 * o.seconds, Access::kRead); !warm.ok()) return warm.status();
+  const storage::TableCounters before = shards.counters();
+  std::vector<double> rates, cpus;
+  for (int round = 0; round < o.rounds; ++round) {
+    if (const auto rate = run.peer.Reads(o.seconds / 3)) peer.push_back(*rate);
+    auto rate = clients.Window(o.seconds, Access::kRead);
+    if (!rate.ok()) return rate.status();
+    rates.push_back(rate->rows_per_second);
+    cpus.push_back(rate->cpu_per_million);
+  }
+  const storage::TableCounters after = shards.counters();
+  std::optional<double> best;
+  if (!peer.empty()) best = Median(peer);
+  run.Say("zipf reads, wanted 2x the peer", Median(rates), "rows/s", {}, best);
+  run.Say("zipf reads", Median(cpus), "CPU-s/Mrows");
+  const auto hits = static_cast<double>(after.hits - before.hits);
+  run.Say("zipf share of reads found in DRAM",
+          hits / (hits + static_cast<double>(after.ssd_reads - before.ssd_reads)), "");
+  return absl::OkStatus();
+}
+
+// It has no read-modify-write: a MultiGet and a WriteBatch one after the other.
+absl::Status ZipfUpdates(const Run& run, RowTier& tier, Clients& clients,
+                         const std::vector<double>& peer_reads, double resident_before) {
+  const BenchOptions& o = run.options;
+  if (auto warm = clients.Window(4 * o.seconds, Access::kUpdate); !warm.ok()) return warm.status();
+  const TierStats before = tier.stats();
+  std::vector<double> rates, cpus, peer;
+  for (int round = 0; round < o.rounds; ++round) {
+    if (const auto rate = run.peer.Updates(o.seconds / 3)) peer.push_back(*rate);
+    auto rate = clients.Window(o.seconds, Access::kUpdate);
+    if (!rate.ok()) return rate.status();
+    rates.push_back(rate->rows_per_second);
+    cpus.push_back(rate->cpu_per_million);
+  }
+  const double resident = ResidentBytes() - resident_before;
+  if (absl::Status s = tier.Sync(); !s.ok()) return s;
+  const TierStats after = tier.stats();
+  std::optional<double> best;
+  if (!peer.empty() && !peer_reads.empty()) {
+    best = 1 / (1 / Median(peer_reads) + 1 / Median(peer));
+  }
+  run.Say("zipf read-modify-writes, wanted 2x the peer", Median(rates), "rows/s", {}, best);
+  run.Say("zipf read-modify-writes", Median(cpus), "CPU-s/Mrows");
+  const auto asked = static_cast<double>(after.asked_bytes - before.asked_bytes);
+  run.Say("rows written back meanwhile", asked / 1e6, "MB");
+  if (asked > 0) {
+    run.Say("write amplification, wanted <= 8",
+            static_cast<double>(after.written_bytes - before.written_bytes) / asked, "x");
+  }
+  run.Say("space amplification, wanted <= 1.5",
+          static_cast<double>(after.file_bytes) / static_cast<double>(RowCount() * kSsdRowBytes),
+          "x");
+  run.Say("memory of the index", static_cast<double>(after.memory_bytes) / 1e6, "MB");
+  run.Say("resident memory, more than after the cold reads", resident / 1e6, "MB");
+  return absl::OkStatus();
+}
+
+absl::Status Zipf(const Run& run, RowTier& tier) {
+  malloc_trim(0);  // what the load left behind
+  const double resident = ResidentBytes();
+  const uint64_t spent = std::min(tier.stats().memory_bytes + run.fixed_bytes, kMemory * 3 / 4);
+  auto shards = SsdShards::Make(&tier, kMemory - spent);
+  if (!shards.ok()) return shards.status();
+  Clients clients(shards->get(), 7);
+  std::vector<double> peer_reads;
+  absl::Status s = ZipfReads(run, **shards, clients, peer_reads);
+  if (s.ok()) s = ZipfUpdates(run, tier, clients, peer_reads, resident);
+  if (s.ok()) {
+    run.Say("DRAM for rows", static_cast<double>((*shards)->counters().dram_bytes) / 1e6, "MB");
+  }
   return s;
 }
 
+// Waits until merges and compactions of the load are over: nothing was written for two seconds.
+void Settle(const RowTier& tier) {
+  uint64_t written = 0;
+  for (int i = 0; i < 60 && written != tier.stats().written_bytes; ++i) {
+    written = tier.stats().written_bytes;
+    absl::SleepFor(absl::Seconds(2));
+  }
+}
+
+absl::Status RunTier(const Run& run, absl::StatusOr<std::unique_ptr<RowTier>> tier) {
+  if (!tier.ok()) return tier.status();
+  const absl::Time begin = absl::Now();
+  if (absl::Status s = LoadSsdRows(**tier, RowCount()); !s.ok()) return s;
+  run.Say("load", static_cast<double>(RowCount()) / absl::ToDoubleSeconds(absl::Now() - begin),
+          "rows/s");
+  Settle(**tier);
+  absl::Status s = ColdReads(run, **tier);
+  return s.ok() ? Zipf(run, **tier) : s;
+}
+
 absl::Status RunSsd(const BenchOptions& o, const Report& report) {
-  const Peer peer(o, RowCount());
-  const std::string rowfile = o.directory + "/rowfile";
-  const std::string rocks = o.directory + "/rocks";
-  const std::string cap = rowfile + "/ROWS";
-  absl::Status s =
-      RunTier("rowfile", storage::OpenRowFileTier({.directory = rowfile, .partitions = 4096}),
-              rowfile, cap, peer, o, report);
-  if (!s.ok()) return s;
-  // The cap of RocksDB's part is measured on a file of zeros of its own.
+  const SsdPeer peer(o.baselines, o.directory, RowCount());
   const std::string probe = o.directory + "/probe";
-  if (!WriteProbe(probe, uint64_t{2} << 30)) return absl::InternalError("cannot write " + probe);
-  return RunTier("rocksdb", storage::OpenRocksTier({.directory = rocks, .partitions = 4096}), rocks,
-                 probe, peer, o, report);
+  if (!WriteProbe(probe, RowCount() * kSsdRowBytes)) {
+    return absl::InternalError("cannot write " + probe);
+  }
+  const char* only = std::getenv("STRATA_SSD_TIER");
+  const auto wanted = [only](const std::string& name) { return only == nullptr || name == only; };
+  absl::Status s;
+  if (wanted("rowfile")) {
+    const storage::RowFileTierOptions options{.directory = o.directory + "/rowfile",
+                                              .partitions = 4096};
+    // Two memtables, readers of the shards, a merge (row_file_tier.h).
+    const uint64_t fixed = 2 * options.memtable_bytes * 5 / 4 + (uint64_t{22} << 20);
+    s = RunTier({"rowfile", fixed, probe, peer, o, report}, storage::OpenRowFileTier(options));
+    std::filesystem::remove_all(options.directory);
+  }
+  if (s.ok() && wanted("rocksdb")) {
+    // A block cache that holds index and filters: some 2.2 bytes a row.
+    const storage::RocksTierOptions options{.directory = o.directory + "/rocks",
+                                            .partitions = 4096,
+                                            .block_cache_bytes = uint64_t{96} << 20,
+                                            .io = storage::RocksTierOptions::Io::kDirect};
+    const uint64_t fixed = storage::kMaxMemtables * options.memtable_bytes +
+                           options.block_cache_bytes + (uint64_t{16} << 20);
+    s = RunTier({"rocksdb", fixed, probe, peer, o, report}, storage::OpenRocksTier(options));
+    std::filesystem::remove_all(options.directory);
+  }
+  return s;
 }
 
 }  // namespace

@@ -35,5 +35,18 @@ TEST_CASE("what is held was added and not removed since", "[storage][tiered]") {
   }
 }
 
+TEST_CASE("half of its capacity is remembered, but for one in a hundred", "[storage][tiered]") {
+  constexpr uint64_t kCapacity = 1 << 16;
+  std::mt19937_64 random(1);
+  AbsentMemo memo(kCapacity);
+  std::set<uint64_t> added;
+  while (added.size() < kCapacity / 2) added.insert(random() >> 1);
+  for (const uint64_t position : added) memo.Add(Position(position));
+  uint64_t held = 0;
+  for (const uint64_t position : added) held += memo.Holds(Position(position));
+  INFO(held << " of " << added.size());
+  CHECK(held > added.size() / 100 * 99);
+}
+
 }  // namespace
 }  // namespace strata::storage

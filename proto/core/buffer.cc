@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -62,17 +63,19 @@ class Pool {
     return pool;
   }
 
-  uint8_t* Take(int size_class) {
-    {
-      FreeList& list = lists_[size_class];
+  // A block of `size_class`, or a free one of the class above, which it becomes: messages whose
+  // sizes lie on both sides of a power of two then do not need a block of either class.
+  uint8_t* Take(int& size_class) {
+    for (int at = size_class; at <= std::min(size_class + 1, kClasses - 1); ++at) {
+      FreeList& list = lists_[at];
       MutexLock lock(&list.mu);
-      if (!list.blocks.empty()) {
-        uint8_t* block = list.blocks.back();
-        list.blocks.pop_back();
-        pooled_bytes_.fetch_sub(ClassBytes(size_class), std::memory_order_relaxed);
-        reused_.fetch_add(1, std::memory_order_relaxed);
-        return block;
-      }
+      if (list.blocks.empty()) continue;
+      uint8_t* block = list.blocks.back();
+      list.blocks.pop_back();
+      pooled_bytes_.fetch_sub(ClassBytes(at), std::memory_order_relaxed);
+      reused_.fetch_add(1, std::memory_order_relaxed);
+      size_class = at;
+      return block;
     }
     allocated_.fetch_add(1, std::memory_order_relaxed);
     return Allocate(ClassBytes(size_class));
@@ -145,7 +148,7 @@ BufferBuilder::BufferBuilder(size_t size) : size_(size) {
     owner_ = std::shared_ptr<void>(data_, [](void* block) { std::free(block); });
     return;
   }
-  const int size_class = ClassOf(size);
+  int size_class = ClassOf(size);
   data_ = Pool::Get().Take(size_class);
   ASAN_UNPOISON_MEMORY_REGION(data_, size);
   ASAN_POISON_MEMORY_REGION(data_ + size, ClassBytes(size_class) - size);

@@ -39,8 +39,10 @@ class Buffer {
 class BufferBuilder {
  public:
   // Uninitialised memory of exactly `size` bytes, from the process's pool. The pool keeps freed
-  // blocks of 4 KiB .. 64 MiB in power-of-two classes, at most kMaxPooledBytes in all; requests of
-  // at most 2 KiB and of more than 64 MiB go past it.
+  // blocks of 4 KiB .. 64 MiB in power-of-two classes, at most kMaxPooledBytes in all, and gives a
+  // free one of a request's class or of the class above; requests of at most 2 KiB and of more than
+  // 64 MiB go past it. What a block takes up is what was ever used of it (of 2 MiB and more: in
+  // whole huge pages).
   explicit BufferBuilder(size_t size);
   BufferBuilder(BufferBuilder&&) = default;
   BufferBuilder& operator=(BufferBuilder&&) = default;

@@ -84,6 +84,29 @@ TEST_CASE("freed blocks of a class are used again", "[buffer]") {
   CHECK(after.pooled_bytes + (size_t{4} << 20) == before.pooled_bytes);
 }
 
+TEST_CASE("a free block of the class above does, and goes back to its own class", "[buffer]") {
+  const BufferBuilder biggest(60'000'000);  // whatever block of 64 MiB was free is not
+  const uint8_t* place = nullptr;
+  {
+    BufferBuilder builder(20'000'000);  // 32 MiB
+    place = builder.data();
+  }
+  const BufferPoolCounters before = GetBufferPoolCounters();
+  {
+    BufferBuilder smaller(9'000'000);
+    CHECK(smaller.data() == place);
+    smaller.data()[smaller.size() - 1] = 1;
+    CHECK(GetBufferPoolCounters().pooled_bytes + (size_t{32} << 20) == before.pooled_bytes);
+  }
+  CHECK(GetBufferPoolCounters().pooled_bytes == before.pooled_bytes);
+  BufferBuilder whole(30'000'000);
+  CHECK(whole.data() == place);
+  whole.data()[whole.size() - 1] = 1;
+  // Two classes below: a block of its own.
+  BufferBuilder far(5'000'000);
+  CHECK(far.data() != place);
+}
+
 TEST_CASE("the pool never keeps more than its bound", "[buffer]") {
   constexpr size_t kBlock = size_t{64} << 20;
   constexpr size_t kBlocks = BufferBuilder::kMaxPooledBytes / kBlock + 4;

@@ -18,6 +18,9 @@ struct ServerLoad {
   uint32_t workers = 1;      // of the job
   uint32_t partitions = 1;   // of the job
   uint64_t dram_bytes = 0;   // spec.storage.dramBytesPerServer; 0: no limit
+  bool row_file = false;     // what lies below it: a row file, else RocksDB
+  bool logged = true;        // spec.storage.durability is not memory
+  uint32_t threads = 1;      // that run shards
   bool synchronous = true;
   // Distinct keys, over all servers: of what one worker pushes at once, and of a whole step.
   uint64_t keys_per_push = 0;

@@ -4,12 +4,23 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ops/nn/layer_memory.h"
 
 namespace strata {
 namespace {
 
 // The longest reads: 4 MiB (worker/data/index.cc) and 8 MiB (worker/data/raw_lines.cc).
 constexpr uint64_t kReadBytes = uint64_t{12} << 20;
+
+// As of server/memory_estimate.cc: what gRPC reads ahead of one connection.
+constexpr uint64_t kConnectionBytes = uint64_t{20} << 20;
+constexpr uint64_t kConnectionMessages = 12;
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+
+// What a block of that many bytes takes up: whole huge pages where it has one.
+uint64_t Paged(uint64_t bytes) {
+  return bytes < kHugePage ? bytes : (bytes + kHugePage - 1) / kHugePage * kHugePage;
+}
 
 // Floats of the dense table.
 uint64_t DenseFloats(const ModelTables& tables) {
@@ -20,16 +31,20 @@ uint64_t DenseFloats(const ModelTables& tables) {
   return floats;
 }
 
-// Floats that a model keeps of one example, forward and backward: inputs, and the outputs of each
-// layer, each with its gradient.
-uint64_t ScratchFloats(const ModelTables& t) {
-  uint64_t widths = t.embedding_dim + t.numeric;
-  for (uint32_t width : t.hidden) widths += width;
-  for (uint32_t width : t.bottom_hidden) widths += width;
-  if (!t.hidden.empty()) widths += t.example_width();
-  widths += t.cross_layers * t.example_width();
-  if (t.type == ModelType::kDlrm) widths += t.interaction_pairs();
-  return 2 * widths;
+// Bytes that a model keeps of a batch, forward and backward: inputs, and the outputs of each layer,
+// each with its gradient, with rows of whole cache lines, in blocks of their own (ops/nn/mlp.h).
+uint64_t ActivationBytes(const ModelTables& t, uint64_t batch) {
+  uint64_t bytes = 0;
+  const auto add = [&](uint64_t width) {
+    bytes += 2 * Paged(batch * ops::RowStride(width) * sizeof(float));
+  };
+  add(t.embedding_dim);
+  if (!t.hidden.empty()) add(t.example_width());
+  for (uint32_t width : t.hidden) add(width);
+  for (uint32_t width : t.bottom_hidden) add(width);
+  for (uint32_t i = 0; i < t.cross_layers; ++i) add(t.example_width());
+  if (t.type == ModelType::kDlrm) add(t.interaction_pairs());
+  return bytes;
 }
 
 }  // namespace
@@ -51,12 +66,14 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
                                 " lanes x ", batch, " a batch")});
   const uint64_t share = load.lines / std::max(1u, load.lanes_here) + 1;
   const uint64_t block = std::min<uint64_t>(load.buffer_lines, share);
-  parts.push_back(
-      {"lines being shuffled", load.lanes_here * block * (load.line_bytes + 16),
-       absl::StrCat(load.lanes_here, " lanes x ", block, " lines x (", load.line_bytes, " + 16)")});
-  parts.push_back({"pulled weights", load.keys_per_push * (row + 16) + dense,
-                   absl::StrCat(load.keys_per_push, " keys of a pull x (", row,
-                                " + 16) + dense part ", dense)});
+  parts.push_back({"lines being shuffled", load.lanes_here * block * (2 * load.line_bytes + 16),
+                   absl::StrCat(load.lanes_here, " lanes x ", block, " lines x (2 x ",
+                                load.line_bytes, " + 16): text grows by doubling")});
+  // Of the step at hand, and of the next one, whose keys are announced meanwhile.
+  const uint64_t steps_pulled = load.prefetch ? 2 : 1;
+  parts.push_back({"pulled weights", steps_pulled * (load.keys_per_push * (row + 16) + dense),
+                   absl::StrCat(steps_pulled, " steps x (", load.keys_per_push,
+                                " keys of a pull x (", row, " + 16) + dense part ", dense, ")")});
   // Each lane's gradient, and the sums up the tree of lanes.
   parts.push_back(
       {"gradients",
@@ -64,13 +81,23 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
            (load.lanes_here > 1 ? load.keys_per_push * (row + 16) + dense : 0),
        absl::StrCat(load.lanes_here, " lanes x (", load.keys_per_batch, " keys of a batch x (", row,
                     " + 16) + dense part), and their sum")});
-  parts.push_back({"requests and replies", 4 * (load.keys_per_push * (row + 8) + dense),
-                   "4 x (keys of a push x (8 + 4 dim) + dense part): encoded, and in transit"});
-  const uint64_t scratch = ScratchFloats(load.tables) * 4;
-  parts.push_back({"model scratch", load.batch_size * scratch + load.keys_per_batch * row,
-                   absl::StrCat("batchSize x ", scratch, " + rows of a batch")});
+  const uint64_t activations = ActivationBytes(load.tables, load.batch_size);
+  // Weights are packed once for each direction.
+  parts.push_back({"model scratch", activations + 2 * dense + load.keys_per_batch * row,
+                   absl::StrCat("activations ", activations, ", 2 x dense part, rows of a batch")});
   parts.push_back({"reading", kReadBytes, "one read of the index pass and one of a reader", true});
   return parts;
+}
+
+std::vector<MemoryPart> EstimateMessages(const WorkerLoad& load) {
+  const uint64_t bytes =
+      load.keys_per_push * (uint64_t{load.tables.row_dim()} * 4 + 8) + DenseFloats(load.tables) * 4;
+  const uint64_t message = bytes / std::max(1u, load.servers);
+  return {{"requests and replies", load.servers * 2 * Paged(message),
+           "servers x 2 x (keys of a push x (8 + 4 dim) + dense part) / servers, in whole pages"},
+          {"connections to the servers",
+           load.servers * std::min(kConnectionBytes, kConnectionMessages * message),
+           "servers x min(12 x bytes of a push, 20 MiB)"}};
 }
 
 }  // namespace strata

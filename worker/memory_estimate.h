@@ -13,8 +13,10 @@ namespace strata {
 struct WorkerLoad {
   ModelTables tables;
   uint32_t lanes_here = 1;
+  uint32_t servers = 1;
   uint32_t batch_size = 1;
   uint32_t pipeline_depth = 1;
+  bool prefetch = false;      // TrainingPlan::prefetch
   uint32_t buffer_lines = 1;  // of the shuffle
   uint64_t lines = 0;         // of the input
   uint64_t line_bytes = 0;    // on average
@@ -27,6 +29,10 @@ struct WorkerLoad {
 // Resident bytes of the worker's parts, once the busiest step has been. What one process has beside
 // jobs (code, gRPC, its threads) is not among them.
 std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load);
+
+// What messages to and from servers in other processes take here. Objects of one process share
+// them: then the server's parts count them.
+std::vector<MemoryPart> EstimateMessages(const WorkerLoad& load);
 
 }  // namespace strata
 

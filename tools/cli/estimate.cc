@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -61,7 +62,7 @@ uint64_t ClusterBytes(const JobEstimate& estimate) {
 }
 
 server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
-                                const ModelTables& tables, uint32_t shards) {
+                                const ModelTables& tables, uint32_t shards, uint32_t cores) {
   server::ServerLoad load;
   load.tables = tables.tables;
   load.servers = spec.replicas().servers();
@@ -69,6 +70,9 @@ server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
   load.partitions = spec.storage().partitions();
   load.workers = spec.replicas().workers();
   load.dram_bytes = *ParseBytes(spec.storage().dram_bytes_per_server());
+  load.row_file = spec.storage().ssd() == "rowfile";
+  load.logged = spec.storage().durability() != "memory";
+  load.threads = std::min(cores, shards);
   load.synchronous = spec.training().mode() == "bsp";
   load.keys_per_push = load.synchronous ? data.keys_per_push : data.keys_per_batch;
   load.keys_per_step = data.keys_per_step;
@@ -80,9 +84,11 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   const uint32_t workers = spec.replicas().workers();
   WorkerLoad load;
   load.tables = tables;
+  load.servers = spec.replicas().servers();
   load.lanes_here = (training.lanes() + workers - 1) / workers;
   load.batch_size = training.batch_size();
   load.pipeline_depth = training.pipeline_depth();
+  load.prefetch = *ParseBytes(spec.storage().dram_bytes_per_server()) > 0;
   load.buffer_lines = spec.data().shuffle().enabled() ? spec.data().shuffle().buffer_lines() : 1;
   load.lines = data.lines / workers;
   load.line_bytes = data.line_bytes;
@@ -104,13 +110,14 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   JobEstimate estimate;
   estimate.data = data;
   estimate.rows = rows > 0 ? rows : data.distinct_keys;
-  server::ServerLoad load = ServerLoadOf(spec, data, *tables, shards);
+  server::ServerLoad load = ServerLoadOf(spec, data, *tables, shards, std::max(1u, cores));
   load.rows = estimate.rows;
+  const WorkerLoad worker = WorkerLoadOf(spec, data, *tables);
   const uint64_t tasks = data.lines / kTaskLines + 1;
   estimate.processes = {
       {"scheduler", 1, {{"index of the input", tasks * kTaskBytes, "tasks of 8192 lines x 128"}}},
       {"server", spec.replicas().servers(), server::EstimateServer(load)},
-      {"worker", spec.replicas().workers(), EstimateWorker(WorkerLoadOf(spec, data, *tables))}};
+      {"worker", spec.replicas().workers(), EstimateWorker(worker)}};
   for (const ProcessEstimate& process : estimate.processes) {
     for (const MemoryPart& part : process.parts) {
       estimate.one_process_bytes += (part.reused ? 1 : process.count) * part.bytes;
@@ -122,6 +129,9 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
                                          server::EstimateConnections(load),
                                          "workers x min(12 x bytes of a push, 20 MiB)"});
   estimate.processes[1].parts.push_back(Itself(kServerBytes));
+  for (MemoryPart& part : EstimateMessages(worker)) {
+    estimate.processes[2].parts.push_back(std::move(part));
+  }
   estimate.processes[2].parts.push_back(Itself(kWorkerBytes));
   estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
   return estimate;

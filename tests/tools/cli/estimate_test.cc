@@ -92,6 +92,37 @@ TEST_CASE("a limit bounds the rows and adds the tier's own memory", "[estimate]"
   CHECK(small.parts[0].bytes < 64u << 20);
 }
 
+bool HasPart(const ProcessEstimate& process, const std::string& name) {
+  for (const MemoryPart& part : process.parts) {
+    if (part.name == name) return true;
+  }
+  return false;
+}
+
+TEST_CASE("what lies below a limit is told with its own parts", "[estimate]") {
+  JobSpec spec = Spec();
+  spec.mutable_storage()->set_dram_bytes_per_server("64MiB");
+  const ProcessEstimate rocks = Of(Estimate(spec), "server");
+  CHECK(HasPart(rocks, "SSD tier: block cache"));
+  CHECK(HasPart(rocks, "keys known to be absent"));
+  spec.mutable_storage()->set_ssd("rowfile");
+  const ProcessEstimate file = Of(Estimate(spec), "server");
+  CHECK_FALSE(HasPart(file, "SSD tier: block cache"));
+  CHECK(HasPart(file, "SSD tier: index and filters"));
+  // Index and filters grow with the rows below, a little over a byte each; nothing else does.
+  const uint64_t more = TotalBytes(Of(Estimate(spec, 20'000'000), "server").parts);
+  const uint64_t less = TotalBytes(Of(Estimate(spec, 10'000'000), "server").parts);
+  CHECK(more - less > 10'000'000);
+  CHECK(more - less < 30'000'000);
+}
+
+TEST_CASE("a log costs its records", "[estimate]") {
+  JobSpec spec = Spec();
+  CHECK(HasPart(Of(Estimate(spec), "server"), "log records"));
+  spec.mutable_storage()->set_durability("memory");
+  CHECK_FALSE(HasPart(Of(Estimate(spec), "server"), "log records"));
+}
+
 TEST_CASE("lanes and depth cost a worker memory", "[estimate]") {
   JobSpec spec = Spec();
   const uint64_t before = TotalBytes(Of(Estimate(spec), "worker").parts);

@@ -205,6 +205,22 @@ double ChildProcess::CpuSeconds() const {
   return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+namespace {
+
+// Of a folder of /proc; 0 when there is none.
+uint64_t ResidentBytesOf(const std::string& process) {
+  unsigned long long pages = 0, resident = 0;
+  std::ifstream file(absl::StrCat("/proc/", process, "/statm"));
+  if (!(file >> pages >> resident)) return 0;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+uint64_t ChildProcess::ResidentBytes() const { return ResidentBytesOf(absl::StrCat(pid_)); }
+
+uint64_t OwnResidentBytes() { return ResidentBytesOf("self"); }
+
 std::string BinaryBeside(const std::string& path) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   return (self.parent_path().parent_path().parent_path() / path).string();

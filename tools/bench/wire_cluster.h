@@ -24,6 +24,8 @@ class ChildProcess {
   ~ChildProcess();
   // User and system seconds so far.
   double CpuSeconds() const;
+  // Resident memory now; 0 when it has ended.
+  uint64_t ResidentBytes() const;
   // By SIGKILL; waits for its end.
   void Kill();
 
@@ -35,8 +37,9 @@ class ChildProcess {
 // A binary of this build, by its path from the root of the build's output.
 std::string BinaryBeside(const std::string& path);
 
-// User and system seconds of this process.
+// User and system seconds of this process, and its resident memory.
 double OwnCpuSeconds();
+uint64_t OwnResidentBytes();
 
 // Waits for a daemon to write its address there. DEADLINE_EXCEEDED after ten seconds.
 absl::StatusOr<std::string> ReadAddressFile(const std::string& path);

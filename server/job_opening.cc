@@ -19,8 +19,10 @@
 #include "server/in_parallel.h"
 #include "server/table_memory.h"
 #include "storage/file_io.h"
+#include "storage/removed_stream.h"
 #include "storage/rocks_tier.h"
 #include "storage/row_file_tier.h"
+#include "storage/row_layout.h"
 #include "storage/shard_file.h"
 
 namespace strata::server {
@@ -57,6 +59,20 @@ absl::Status WriteMarker(const std::string& root, const std::string& folder) {
   return absl::OkStatus();
 }
 
+// Null where the job wants none.
+std::unique_ptr<storage::RemovedWriter> RemovedFile(const JobPlan& plan, ShardId shard) {
+  if (plan.removed.empty()) return nullptr;
+  storage::RemovedWriter::Options options;
+  options.folder = plan.removed;
+  options.name = {plan.generation, plan.start_step, shard};
+  for (const TableSpec& t : plan.tables) {
+    if (!t.life_cycle.removal.any()) continue;
+    const storage::RowLayout layout = storage::RowLayout::For(t);
+    options.tables.push_back({t.id, t.kind, layout.dim, layout.state_floats});
+  }
+  return std::make_unique<storage::RemovedWriter>(std::move(options));
+}
+
 absl::StatusOr<std::unique_ptr<Shard>> EmptyShard(const JobPlan& plan, const ShardPlan& shard,
                                                   const OpenedJob& opened) {
   ShardOptions options;
@@ -71,6 +87,8 @@ absl::StatusOr<std::unique_ptr<Shard>> EmptyShard(const JobPlan& plan, const Sha
   options.lanes = plan.lanes;
   options.synchronous = plan.synchronous;
   options.log = opened.log.get();
+  options.removed = RemovedFile(plan, shard.id);
+  options.start = plan.start_step;
   auto tables =
       MakeTables(plan.tables, plan.partitioning.First(shard.range.first),
                  plan.partitioning.Last(shard.range.last), shard.memory, opened.tier.get());
@@ -128,7 +146,7 @@ absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
   auto fresh = EmptyShard(plan, shard, opened);
   if (!fresh.ok()) return fresh.status();
   out.shard = *std::move(fresh);
-  return absl::OkStatus();
+  return out.shard->StartRemoved(/*is_new=*/false);
 }
 
 // 1 loads the shard's image, 2 replays its records of the log after it.
@@ -197,6 +215,7 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
     auto fresh = EmptyShard(plan, plan.shards[i], opened);
     if (!fresh.ok()) return fresh.status();
     shards[i].shard = *std::move(fresh);
+    if (absl::Status s = shards[i].shard->StartRemoved(/*is_new=*/true); !s.ok()) return s;
   }
   if (!plan.restore_from.empty()) {
     auto manifest = ReadManifest(plan.restore_from);

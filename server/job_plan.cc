@@ -59,6 +59,7 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.synced = spec.storage().durability() == "synced";
   plan.row_file = spec.storage().ssd() == "rowfile";
   plan.directory = spec.storage().directory();
+  plan.removed = spec.output().removed();
   plan.restore_from = directive.restore_from();
   plan.start_step = Step(directive.start_step());
   plan.was_open = directive.was_open();

@@ -43,6 +43,7 @@ struct JobPlan {
   std::string directory;     // spec.storage.directory; empty: the server's own
   bool needs_tier = false;   // some table has a DRAM limit
   bool row_file = false;     // the tier is a row file, else RocksDB
+  std::string removed;       // spec.output.removed; empty: nobody wants it
   std::string restore_from;  // folder of a complete checkpoint, or empty
   Step start_step;
   bool was_open = false;

@@ -169,12 +169,7 @@ absl::Status Shard::Finish() {
         pending_->tables[pending_->table], pending_->step, options_.synchronous, pending_->done);
     if (!s.ok()) return s;
   }
-  size_t& swept = pending_->swept_tables;
-  for (; swept < tables_.size(); ++swept, pending_->next_swept = PartitionId()) {
-    absl::Status s = tables_[swept].Sweep(options_.range, pending_->step.number,
-                                          options_.synchronous, pending_->next_swept);
-    if (!s.ok()) return s;
-  }
+  if (absl::Status s = SweepTables(); !s.ok()) return s;
   if (absl::Status s = Failpoint("server.commit.applied"); !s.ok()) return s;
   const Step committed(pending_->step.number);
   pending_.reset();
@@ -185,6 +180,20 @@ absl::Status Shard::Finish() {
   gate_.Committed();
   held_.clear();
   return absl::OkStatus();
+}
+
+absl::Status Shard::SweepTables() {
+  const uint64_t step = pending_->step.number;
+  SweepOptions sweep{step, options_.synchronous, options_.removed.get()};
+  // Asynchronous modes number removals by the cut that will hold them, as checkpoints are.
+  sweep.removed_to =
+      options_.synchronous ? step : std::max(barrier_.done(), options_.start.value) + 1;
+  size_t& swept = pending_->swept_tables;
+  for (; swept < tables_.size(); ++swept, pending_->next_swept = PartitionId()) {
+    absl::Status s = tables_[swept].Sweep(options_.range, sweep, pending_->next_swept);
+    if (!s.ok()) return s;
+  }
+  return options_.removed == nullptr ? absl::OkStatus() : options_.removed->EndCommit();
 }
 
 void Shard::SetClock(Step clock, bool preimages) {

@@ -28,6 +28,7 @@
 #include "server/update_record.h"
 #include "server/window_ledger.h"
 #include "storage/log_record.h"
+#include "storage/removed_stream.h"
 #include "storage/row_hash.h"
 #include "storage/row_table.h"
 #include "storage/shard_file.h"
@@ -47,6 +48,9 @@ struct ShardOptions {
   uint32_t lanes = 1;
   bool synchronous = true;            // bsp; false: asynchronous
   storage::UpdateLog* log = nullptr;  // outlives the shard; null: level `memory`
+  // Is told of all rows that life-cycle rules remove; null: nobody wants to know.
+  std::unique_ptr<storage::RemovedWriter> removed;
+  Step start;  // of the generation (async: the cut that it starts from)
 };
 
 // Everything a contribution or window says about one shard.
@@ -137,6 +141,9 @@ class Shard {
   // Takes over what a checkpoint's file holds of this shard's partitions; call for every file, an
   // increment after what it follows. The clock becomes `start_step` (bsp).
   absl::Status Restore(const storage::ShardFileReader& segment, Step start_step);
+  // Before the first Replay of a shard without a base image, and for a new one (storage::
+  // RemovedWriter).
+  absl::Status StartRemoved(bool is_new);
   // Applies a log record after the image's, in log order; skips other shards' and older ones.
   absl::Status Replay(const storage::LogRecordView& record);
 
@@ -155,6 +162,7 @@ class Shard {
   void Begin(UpdateStep step, std::vector<TableSums> tables);
   // Applies what is pending and moves the clock.
   absl::Status Finish();
+  absl::Status SweepTables();
   std::vector<TableSums> RootSums() const;
   storage::ShardFileHeader FileHeader(storage::ShardFileKind kind, Step clock) const;
   void FreezeState(FrozenState& out) const;
@@ -168,6 +176,9 @@ class Shard {
   absl::Status CheckShapes(const storage::ShardFileHeader& header) const;
   absl::Status ReadRows(const storage::ShardFileReader& file);
   absl::Status ReadState(const storage::ShardFileReader& file);
+  absl::Status SyncRemoved();
+  void FreezeRemoved(FrozenState& out) const;
+  absl::Status ReadRemoved(const storage::ShardFileReader& image);
   absl::Status ReadPreimageBlocks(const storage::ShardFileReader& image);
   void SetClock(Step clock, bool preimages);
 

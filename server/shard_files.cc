@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/runtime/executor.h"
 #include "proto/runtime/failpoints.h"
 #include "server/shard.h"
 #include "storage/shard_chain.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr uint32_t kLedgerSection = 1;    // WindowLedger::Serialize
 constexpr uint32_t kCountersSection = 2;  // u64 applied windows, u64 newest cut taken (async)
 constexpr uint32_t kServedSection = 3;    // u64 oldest step that is served (bsp images)
+constexpr uint32_t kRemovedSection = 6;   // u64 bytes of the file of removals (images)
 
 constexpr uint32_t kRowsPerPut = 1024;
 
@@ -84,6 +86,37 @@ void Shard::FreezePreimages(FrozenState& out) {
   }
 }
 
+// What an image or checkpoint stands for is not replayed again: its removals must be durable too.
+absl::Status Shard::SyncRemoved() {
+  if (options_.removed == nullptr) return absl::OkStatus();
+  const BlockingSection disk;
+  return options_.removed->Sync();
+}
+
+void Shard::FreezeRemoved(FrozenState& out) const {
+  if (options_.removed == nullptr) return;
+  const uint64_t bytes = options_.removed->bytes();
+  out.sections.push_back({kRemovedSection, options_.range, std::vector<uint8_t>(sizeof bytes)});
+  std::memcpy(out.sections.back().bytes.data(), &bytes, sizeof bytes);
+}
+
+absl::Status Shard::ReadRemoved(const storage::ShardFileReader& image) {
+  if (options_.removed == nullptr) return absl::OkStatus();
+  uint64_t bytes = 0;
+  absl::Status s = image.ReadSections(options_.range, [&](const storage::Section& section) {
+    if (section.type == kRemovedSection && section.bytes.size() == 8) {
+      std::memcpy(&bytes, section.bytes.data(), 8);
+    }
+    return absl::OkStatus();
+  });
+  return s.ok() ? options_.removed->StartAt(bytes) : s;
+}
+
+absl::Status Shard::StartRemoved(bool is_new) {
+  if (options_.removed == nullptr) return absl::OkStatus();
+  return is_new ? options_.removed->StartNew() : options_.removed->StartAt(0);
+}
+
 std::unique_ptr<ShardSnapshot> Shard::Snapshot(FrozenState state,
                                                std::vector<ChangeList::Changes> changes) {
   return std::make_unique<ShardSnapshot>(ShardSnapshot::Options{.state = std::move(state),
@@ -97,12 +130,14 @@ std::unique_ptr<ShardSnapshot> Shard::Snapshot(FrozenState state,
 absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotImage(uint64_t log_segment) {
   if (absl::Status s = Failpoint("server.image"); !s.ok()) return s;
   if (absl::Status s = Finish(); !s.ok()) return s;
+  if (absl::Status s = SyncRemoved(); !s.ok()) return s;
   FrozenState state;
   state.header = FileHeader(storage::ShardFileKind::kBaseImage, clock());
   state.header.log_segment = log_segment;
   FreezeState(state);
   FreezeFilters(state);
   FreezePreimages(state);
+  FreezeRemoved(state);
   return Snapshot(std::move(state), {});
 }
 
@@ -128,6 +163,7 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotCheckpoint(
     const CheckpointOptions& options) {
   if (absl::Status s = Failpoint("server.checkpoint"); !s.ok()) return s;
   if (absl::Status s = Finish(); !s.ok()) return s;
+  if (absl::Status s = SyncRemoved(); !s.ok()) return s;
   std::vector<ChangeList::Changes> changes = TakeChanges(options);
   FrozenState state;
   state.header = FileHeader(
@@ -291,6 +327,7 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   if (absl::Status s = CheckShapes(header); !s.ok()) return s;
   if (absl::Status s = ReadRows(image); !s.ok()) return s;
   if (absl::Status s = ReadFilters(image); !s.ok()) return s;
+  if (absl::Status s = ReadRemoved(image); !s.ok()) return s;
   if (options_.synchronous) return ReadPreimageBlocks(image);
   return ReadState(image);
 }

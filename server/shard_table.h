@@ -21,6 +21,7 @@
 #include "server/life_cycle_counters.h"
 #include "server/life_cycle_removal.h"
 #include "server/preimages.h"
+#include "server/sweep_options.h"
 #include "server/table_snapshot.h"
 #include "server/table_sums.h"
 #include "storage/row_hash.h"
@@ -98,12 +99,12 @@ class ShardTable {
   // Rows' last_step compares with `clock` as numbers (TableSnapshot::Options::steps_tell).
   bool StepsTell(uint64_t clock) const { return clock < kStepWraps && newest_put_ <= clock; }
   ChangeList& changes() { return changes_; }
-  // Removes rows of the partitions of `range` that are looked at after `step` (RemovalSpec of
-  // job.proto), from partition `next` on, which it advances: after an error (of the tier below) the
-  // same call goes on where it stopped. Call after all of the step's Apply. With `keep_preimages`
-  // what they weighed is added to preimages(). Reads every row of those partitions once, in all
-  // tiers, and promotes only those that go. Memory: PartitionSweep's, and pre-images.
-  absl::Status Sweep(PartitionRange range, uint64_t step, bool keep_preimages, PartitionId& next);
+  // Removes rows of the partitions of `range` that are looked at after the step (RemovalSpec of
+  // job.proto), from partition `next` on, which it advances: after an error (of the tier below, of
+  // options.removed) the same call goes on where it stopped. Call after all of the step's Apply.
+  // Reads every row of those partitions once, in all tiers, and promotes only those that go.
+  // Memory: PartitionSweep's, and pre-images.
+  absl::Status Sweep(PartitionRange range, const SweepOptions& options, PartitionId& next);
 
   AdmissionFilter& admission() { return admission_; }
   const AdmissionFilter& admission() const { return admission_; }
@@ -137,7 +138,7 @@ class ShardTable {
   // is counted twice.
   absl::Status AdmitChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
                           Chunk& chunk);
-  absl::Status RemoveDoomed(bool keep_preimages);
+  absl::Status RemoveDoomed(const SweepOptions& options);
   // Rows that lived are to go: those who watch are told, what they weigh is added to `weighed`
   // unless that is null, and ErasePending will do it. All or, on error, nothing. REQUIRES: nothing
   // is pending; positions strictly ascend, at most a chunk.

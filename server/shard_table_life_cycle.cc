@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "server/shard_table.h"
+#include "storage/removed_stream.h"
 
 namespace strata::server {
 
@@ -54,14 +55,14 @@ absl::Status ShardTable::AdmitChunk(const TableSums& sums, size_t first, size_t 
   return absl::OkStatus();
 }
 
-absl::Status ShardTable::Sweep(PartitionRange range, uint64_t step, bool keep_preimages,
+absl::Status ShardTable::Sweep(PartitionRange range, const SweepOptions& options,
                                PartitionId& next) {
   if (!removal_.active()) return absl::OkStatus();
   for (;;) {
-    if (absl::Status s = RemoveDoomed(keep_preimages); !s.ok()) return s;
-    const auto due = removal_.NextDue(range, next, step);
+    if (absl::Status s = RemoveDoomed(options); !s.ok()) return s;
+    const auto due = removal_.NextDue(range, next, options.step);
     if (!due) break;
-    PartitionSweep sweep(&removal_, step);
+    PartitionSweep sweep(&removal_, options.step);
     absl::Status s = rows_->Scan(partitioning_.First(*due), partitioning_.Last(*due),
                                  [&](Position position, std::span<const uint8_t> row) {
                                    sweep.Add(position, row.data());
@@ -77,8 +78,10 @@ absl::Status ShardTable::Sweep(PartitionRange range, uint64_t step, bool keep_pr
   return absl::OkStatus();
 }
 
-// A chunk of rows that were let go is not read again after an error, only erased.
-absl::Status ShardTable::RemoveDoomed(bool keep_preimages) {
+// A chunk of rows that were let go is not read again after an error, only erased; and what may fail
+// of telling `removed` comes before.
+absl::Status ShardTable::RemoveDoomed(const SweepOptions& options) {
+  static_assert(kChunkRows <= storage::RemovedWriter::kMostAdd);
   const size_t most = std::min(kChunkRows, rows_->max_batch());
   std::vector<Position> positions;
   for (;;) {
@@ -87,8 +90,14 @@ absl::Status ShardTable::RemoveDoomed(bool keep_preimages) {
     if (n == 0) return absl::OkStatus();
     positions.clear();
     for (size_t i = 0; i < n; ++i) positions.push_back(doomed_[doomed_done_ + i].position);
-    absl::Status s = LetGo(positions, keep_preimages ? &removed_images_ : nullptr);
+    storage::RemovedWriter* const removed = options.removed;
+    if (removed != nullptr) {
+      const uint64_t to = options.removed_to;
+      if (absl::Status s = removed->MakeRoom(spec_.id, to - 1, to); !s.ok()) return s;
+    }
+    absl::Status s = LetGo(positions, options.keep_preimages ? &removed_images_ : nullptr);
     if (!s.ok()) return s;
+    if (removed != nullptr) removed->Add(spec_.id, positions);
     for (size_t i = 0; i < n; ++i) {
       ++life_cycle_.removed[static_cast<size_t>(doomed_[doomed_done_ + i].rule)];
     }

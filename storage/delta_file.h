@@ -32,33 +32,42 @@ struct DeltaSummary {
   friend bool operator==(const DeltaSummary&, const DeltaSummary&) = default;
 };
 
-// One thread. Writes to the path itself; the file is a delta once Finish has returned. Memory: one
-// block.
+// One thread. Writes to the path itself; the file is a delta once Finish has returned. Memory: two
+// blocks. What fails for want of room may be called again, and goes on where it stopped.
 class DeltaWriter {
  public:
   // An existing file is overwritten. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED, NOT_FOUND,
   // with the path.
   static absl::StatusOr<std::unique_ptr<DeltaWriter>> Create(const std::string& path,
                                                              const DeltaHeader& header);
+  // The delta begins at `offset` of `file`; its own offsets count from there.
+  static absl::StatusOr<std::unique_ptr<DeltaWriter>> At(std::shared_ptr<const File> file,
+                                                         uint64_t offset,
+                                                         const DeltaHeader& header);
 
   // `row` has header.row_bytes of the table. Positions of a table's upserts strictly ascend, and so
   // do those of its deletes; no row is both. INVALID_ARGUMENT otherwise.
   absl::Status Upsert(TableId table, Position position, std::span<const uint8_t> row);
   absl::Status Delete(TableId table, Position position);
-  // Writes the end and syncs.
+  // Upserts and deletes write a block when it has kDeltaBlockBytes, or another table or type
+  // begins; this writes it now.
+  absl::Status Flush();
+  size_t buffered_bytes() const { return rows_.size() + keys_.size() * 8; }
+  // Writes the end; Finish syncs it as well.
+  absl::StatusOr<DeltaSummary> End();
   absl::StatusOr<DeltaSummary> Finish();
 
  private:
   struct Last {
     std::optional<Position> upsert, erased;
   };
-  DeltaWriter(DeltaHeader header, File file);
+  DeltaWriter(DeltaHeader header, std::shared_ptr<const File> file, uint64_t offset);
   absl::Status Begin(DeltaBlockType type, const DeltaTable& table);
-  absl::Status Flush();
   absl::Status Write(std::span<const uint8_t> bytes);
 
   const DeltaHeader header_;
-  const File file_;
+  const std::shared_ptr<const File> file_;
+  const uint64_t offset_;   // of the delta in it
   std::vector<Last> last_;  // by index into header_.tables
   DeltaBlockType type_ = DeltaBlockType::kEnd;
   const DeltaTable* table_ = nullptr;
@@ -75,6 +84,9 @@ struct DeltaBlock {
   const uint8_t* rows = nullptr;   // upserts: (n, row_bytes), 8-byte aligned
 };
 
+// What may follow a delta's end in its source.
+enum class DeltaTail : uint8_t { kNothing, kAnything };
+
 // One thread. Memory: one block (kDeltaMostPayload). Damage is DATA_LOSS with name and offset.
 class DeltaReader {
  public:
@@ -85,18 +97,23 @@ class DeltaReader {
   static absl::StatusOr<std::unique_ptr<DeltaReader>> Open(const std::string& path);
   // `bytes` of `source`, called `name` in messages.
   static absl::StatusOr<std::unique_ptr<DeltaReader>> From(Source source, uint64_t bytes,
-                                                           std::string name);
+                                                           std::string name,
+                                                           DeltaTail tail = DeltaTail::kNothing);
 
   const DeltaHeader& header() const { return header_; }
   // The next block, valid until the next call; false: the delta ended as it should, and summary()
   // says what was in it.
   absl::StatusOr<bool> Next(DeltaBlock& block);
   const DeltaSummary& summary() const { return read_; }
+  // The last error says that the source ended before the delta did.
+  bool cut_off() const { return cut_off_; }
 
  private:
-  DeltaReader(Source source, uint64_t bytes, std::string name, DeltaHeader header, uint64_t at);
+  DeltaReader(Source source, uint64_t bytes, std::string name, DeltaHeader header, uint64_t at,
+              DeltaTail tail);
   absl::Status Damaged(uint64_t offset, const std::string& what) const;
-  absl::Status CheckBlock(const DeltaBlockHead& head, uint64_t at) const;
+  absl::Status CheckBlock(const DeltaBlockHead& head, uint64_t at);
+  absl::Status CheckSize(const DeltaBlockHead& head, uint64_t at) const;
   absl::Status CheckOrder(const DeltaBlockHead& head, uint64_t at);
   absl::StatusOr<bool> End(const DeltaBlockHead& head, uint64_t at);
 
@@ -104,8 +121,10 @@ class DeltaReader {
   const uint64_t bytes_;
   const std::string name_;
   const DeltaHeader header_;
+  const DeltaTail tail_;
   uint64_t at_;
   bool ended_ = false;
+  bool cut_off_ = false;
   std::vector<uint64_t> keys_;
   std::vector<uint64_t> rows_;                 // words, so that rows are aligned
   std::vector<std::optional<Position>> last_;  // by table, upserts then deletes

@@ -15,6 +15,7 @@ constexpr char kBlockMagic[] = "DBLK";
 constexpr uint32_t kWithState = 1;
 constexpr uint32_t kWhole = 2;
 constexpr uint32_t kAllTables = 4;
+constexpr uint32_t kRemovals = 8;
 
 }  // namespace
 
@@ -31,7 +32,7 @@ std::vector<uint8_t> EncodeDeltaHeader(const DeltaHeader& header) {
   FieldWriter w(out.data() + 8);
   w.U32(kDeltaVersion);
   w.U32((header.with_state ? kWithState : 0) | (header.whole ? kWhole : 0) |
-        (header.all_tables ? kAllTables : 0));
+        (header.all_tables ? kAllTables : 0) | (header.removals ? kRemovals : 0));
   for (const DeltaPoint* p : {&header.from, &header.to}) {
     w.U64(p->step);
     w.U64(p->hash.low);
@@ -73,10 +74,11 @@ absl::StatusOr<DeltaHeader> ParseDeltaHeader(std::span<const uint8_t> bytes) {
   }
   DeltaHeader header;
   const uint32_t flags = r.U32();
-  if (flags > (kWithState | kWhole | kAllTables)) return bad("unknown flags ", flags);
+  if (flags > (kWithState | kWhole | kAllTables | kRemovals)) return bad("unknown flags ", flags);
   header.with_state = flags & kWithState;
   header.whole = flags & kWhole;
   header.all_tables = flags & kAllTables;
+  header.removals = flags & kRemovals;
   for (DeltaPoint* p : {&header.from, &header.to}) {
     p->step = r.U64();
     p->hash.low = r.U64();

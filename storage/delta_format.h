@@ -35,6 +35,7 @@ struct DeltaHeader {
   bool with_state = false;         // rows are whole: weights, state, metadata; else weights only
   bool all_tables = false;         // of the model: then, with state, hashes are those of its rows
   bool whole = false;              // it holds all rows: `from` is the empty model, of step 0
+  bool removals = false;           // what life-cycle rules removed and nothing else: no sums
   DeltaPoint from;                 // what it must be applied to,
   DeltaPoint to;                   // and what that becomes
   std::vector<DeltaTable> tables;  // ascending by id

@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<DeltaReader>> DeltaReader::Open(const std::string
 }
 
 absl::StatusOr<std::unique_ptr<DeltaReader>> DeltaReader::From(Source source, uint64_t bytes,
-                                                               std::string name) {
+                                                               std::string name, DeltaTail tail) {
   std::vector<uint8_t> head(kDeltaFixedBytes);
   if (bytes < head.size()) return DamagedFile(name, 0, "too short for a delta");
   if (absl::Status s = source(0, head); !s.ok()) return s;
@@ -39,15 +39,16 @@ absl::StatusOr<std::unique_ptr<DeltaReader>> DeltaReader::From(Source source, ui
   auto header = ParseDeltaHeader(head);
   if (!header.ok()) return DamagedFile(name, 0, header.status().message());
   return std::unique_ptr<DeltaReader>(
-      new DeltaReader(std::move(source), bytes, std::move(name), *std::move(header), *size));
+      new DeltaReader(std::move(source), bytes, std::move(name), *std::move(header), *size, tail));
 }
 
 DeltaReader::DeltaReader(Source source, uint64_t bytes, std::string name, DeltaHeader header,
-                         uint64_t at)
+                         uint64_t at, DeltaTail tail)
     : source_(std::move(source)),
       bytes_(bytes),
       name_(std::move(name)),
       header_(std::move(header)),
+      tail_(tail),
       at_(at),
       last_(header_.tables.size() * 2) {}
 
@@ -56,11 +57,16 @@ absl::Status DeltaReader::Damaged(uint64_t offset, const std::string& what) cons
 }
 
 // Before the payload is read: sizes are within bounds, whatever the bytes say.
-absl::Status DeltaReader::CheckBlock(const DeltaBlockHead& head, uint64_t at) const {
+absl::Status DeltaReader::CheckBlock(const DeltaBlockHead& head, uint64_t at) {
   if (head.offset != at) return Damaged(at, "a block of another place");
-  if (head.payload > kDeltaMostPayload || head.payload > bytes_ - at - kDeltaBlockHead) {
-    return Damaged(at, "a block beyond the file's end");
-  }
+  if (absl::Status s = CheckSize(head, at); !s.ok()) return s;
+  if (head.payload <= bytes_ - at - kDeltaBlockHead) return absl::OkStatus();
+  cut_off_ = true;
+  return Damaged(at, "a block beyond the file's end");
+}
+
+absl::Status DeltaReader::CheckSize(const DeltaBlockHead& head, uint64_t at) const {
+  if (head.payload > kDeltaMostPayload) return Damaged(at, "a block that is too long");
   if (head.type == DeltaBlockType::kEnd) {
     return head.payload == 16 ? absl::OkStatus() : Damaged(at, "an end of a wrong size");
   }
@@ -91,9 +97,10 @@ absl::StatusOr<bool> DeltaReader::End(const DeltaBlockHead& head, uint64_t at) {
   if (keys_[0] != read_.upserts || keys_[1] != read_.deletes) {
     return Damaged(at, "the end counts other rows than were read");
   }
-  if (at + kDeltaBlockHead + head.payload != bytes_) return Damaged(at, "bytes behind the end");
+  const uint64_t end = at + kDeltaBlockHead + head.payload;
+  if (tail_ == DeltaTail::kNothing && end != bytes_) return Damaged(at, "bytes behind the end");
   ended_ = true;
-  read_.bytes = bytes_;
+  read_.bytes = end;
   return false;
 }
 
@@ -101,7 +108,10 @@ absl::StatusOr<bool> DeltaReader::Next(DeltaBlock& block) {
   if (ended_) return false;
   const uint64_t at = at_;
   uint8_t bytes[kDeltaBlockHead];
-  if (bytes_ - at < sizeof bytes) return Damaged(at, "the file was cut off");
+  if (bytes_ - at < sizeof bytes) {
+    cut_off_ = true;
+    return Damaged(at, "the file was cut off");
+  }
   if (absl::Status s = source_(at, bytes); !s.ok()) return s;
   const auto head = ParseDeltaBlockHead(bytes);
   if (!head) return Damaged(at, "no block begins here");
@@ -140,6 +150,12 @@ absl::StatusOr<DeltaSummary> VerifyDelta(const std::string& path) {
 }
 
 absl::Status CheckFollows(const DeltaHeader& delta, const std::optional<DeltaPoint>& at) {
+  if (delta.removals) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the delta names the rows that life-cycle rules removed up to step ", delta.to.step,
+        ", and not what else changed: no copy is brought up to date "
+        "with it"));
+  }
   if (delta.whole) {
     if (!at) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat("the delta holds a whole model of ",

@@ -9,36 +9,45 @@
 
 namespace strata::storage {
 
-DeltaWriter::DeltaWriter(DeltaHeader header, File file)
-    : header_(std::move(header)), file_(std::move(file)), last_(header_.tables.size()) {}
+DeltaWriter::DeltaWriter(DeltaHeader header, std::shared_ptr<const File> file, uint64_t offset)
+    : header_(std::move(header)),
+      file_(std::move(file)),
+      offset_(offset),
+      last_(header_.tables.size()) {}
 
 absl::StatusOr<std::unique_ptr<DeltaWriter>> DeltaWriter::Create(const std::string& path,
                                                                  const DeltaHeader& header) {
-  const std::vector<uint8_t> bytes = EncodeDeltaHeader(header);
-  auto readable = ParseDeltaHeader(bytes);
+  auto readable = ParseDeltaHeader(EncodeDeltaHeader(header));
   if (!readable.ok()) return readable.status();
   auto file = File::Open(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!file.ok()) return file.status();
-  auto writer = std::unique_ptr<DeltaWriter>(new DeltaWriter(header, *std::move(file)));
+  return At(std::make_shared<const File>(*std::move(file)), 0, header);
+}
+
+absl::StatusOr<std::unique_ptr<DeltaWriter>> DeltaWriter::At(std::shared_ptr<const File> file,
+                                                             uint64_t offset,
+                                                             const DeltaHeader& header) {
+  const std::vector<uint8_t> bytes = EncodeDeltaHeader(header);
+  auto writer = std::unique_ptr<DeltaWriter>(new DeltaWriter(header, std::move(file), offset));
   if (absl::Status s = writer->Write(bytes); !s.ok()) return s;
   return writer;
 }
 
 absl::Status DeltaWriter::Write(std::span<const uint8_t> bytes) {
   iovec part = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
-  if (absl::Status s = file_.WriteAt(written_.bytes, {&part, 1}); !s.ok()) return s;
+  if (absl::Status s = file_->WriteAt(offset_ + written_.bytes, {&part, 1}); !s.ok()) return s;
   written_.bytes += bytes.size();
   return absl::OkStatus();
 }
 
 absl::Status DeltaWriter::Begin(DeltaBlockType type, const DeltaTable& table) {
-  if (type == type_ && &table == table_ && rows_.size() + keys_.size() * 8 < kDeltaBlockBytes) {
+  if (type == type_ && &table == table_ && buffered_bytes() < kDeltaBlockBytes) {
     return absl::OkStatus();
   }
-  absl::Status s = Flush();
+  if (absl::Status s = Flush(); !s.ok()) return s;
   type_ = type;
   table_ = &table;
-  return s;
+  return absl::OkStatus();
 }
 
 absl::Status DeltaWriter::Flush() {
@@ -55,20 +64,18 @@ absl::Status DeltaWriter::Flush() {
   head.offset = written_.bytes;
   EncodeDeltaBlockHead(head, std::span<const uint8_t>(bytes).subspan(kDeltaBlockHead),
                        bytes.data());
+  if (absl::Status s = Write(bytes); !s.ok()) return s;
   keys_.clear();
   rows_.clear();
-  return Write(bytes);
+  return absl::OkStatus();
 }
 
 namespace {
 
-absl::Status CheckAfter(std::optional<Position>& last, TableId table, Position position) {
-  if (last && !(*last < position)) {
-    return absl::InvalidArgumentError(absl::StrCat("delta: position ", position.value, " of table ",
-                                                   table.value, " follows ", last->value));
-  }
-  last = position;
-  return absl::OkStatus();
+absl::Status CheckAfter(std::optional<Position> last, TableId table, Position position) {
+  if (!last || *last < position) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("delta: position ", position.value, " of table ",
+                                                 table.value, " follows ", last->value));
 }
 
 Key KeyAt(const DeltaTable& table, Position position) {
@@ -87,6 +94,7 @@ absl::Status DeltaWriter::Upsert(TableId table, Position position, std::span<con
   Last& last = last_[static_cast<size_t>(t - header_.tables.data())];
   if (absl::Status s = CheckAfter(last.upsert, table, position); !s.ok()) return s;
   if (absl::Status s = Begin(DeltaBlockType::kUpserts, *t); !s.ok()) return s;
+  last.upsert = position;
   keys_.push_back(KeyAt(*t, position).value);
   rows_.insert(rows_.end(), row.begin(), row.end());
   ++written_.upserts;
@@ -101,12 +109,13 @@ absl::Status DeltaWriter::Delete(TableId table, Position position) {
   Last& last = last_[static_cast<size_t>(t - header_.tables.data())];
   if (absl::Status s = CheckAfter(last.erased, table, position); !s.ok()) return s;
   if (absl::Status s = Begin(DeltaBlockType::kDeletes, *t); !s.ok()) return s;
+  last.erased = position;
   keys_.push_back(KeyAt(*t, position).value);
   ++written_.deletes;
   return absl::OkStatus();
 }
 
-absl::StatusOr<DeltaSummary> DeltaWriter::Finish() {
+absl::StatusOr<DeltaSummary> DeltaWriter::End() {
   if (absl::Status s = Flush(); !s.ok()) return s;
   uint8_t end[kDeltaBlockHead + 16];
   std::memcpy(end + kDeltaBlockHead, &written_.upserts, 8);
@@ -116,8 +125,14 @@ absl::StatusOr<DeltaSummary> DeltaWriter::Finish() {
   head.offset = written_.bytes;
   EncodeDeltaBlockHead(head, std::span<const uint8_t>(end).subspan(kDeltaBlockHead), end);
   if (absl::Status s = Write(end); !s.ok()) return s;
-  if (absl::Status s = file_.Sync(); !s.ok()) return s;
   return written_;
+}
+
+absl::StatusOr<DeltaSummary> DeltaWriter::Finish() {
+  auto written = End();
+  if (!written.ok()) return written;
+  if (absl::Status s = file_->Sync(); !s.ok()) return s;
+  return written;
 }
 
 }  // namespace strata::storage

@@ -12,7 +12,6 @@ namespace strata::storage {
 namespace {
 
 constexpr uint64_t kSeed = 0x53545241'54410001ull;  // "STRATA", version 1
-constexpr uint32_t kStepTable = 0xffffffffu;        // no table has this id
 constexpr size_t kHead = 12;
 
 void PutHead(uint32_t table, uint64_t key, uint8_t* out) {
@@ -66,12 +65,6 @@ HashSum HashRow(TableId table, Key key, std::span<const uint8_t> row) {
   XXH3_128bits_update(&state, head.data(), head.size());
   XXH3_128bits_update(&state, row.data(), row.size());
   return From(XXH3_128bits_digest(&state));
-}
-
-HashSum HashStep(Step step) {
-  std::array<uint8_t, kHead> head;
-  PutHead(kStepTable, step.value, head.data());
-  return From(XXH3_128bits_withSeed(head.data(), head.size(), kSeed));
 }
 
 }  // namespace strata::storage

@@ -36,10 +36,6 @@ struct HashSum {
 // last_step, updates), all little-endian as row_layout.h lays them.
 HashSum HashRow(TableId table, Key key, std::span<const uint8_t> row);
 
-// The hash of a step counter, added once per model beside the rows: seed as above over
-// 0xffffffff (4 bytes), step (8).
-HashSum HashStep(Step step);
-
 }  // namespace strata::storage
 
 #endif  // STRATA_STORAGE_ROW_HASH_H_

@@ -81,7 +81,7 @@ absl::Status ResolveStorage(const ReplicasSpec& replicas, StorageSpec& s) {
   return absl::OkStatus();
 }
 
-absl::Status ResolveFiles(const DataSpec& data, CheckpointSpec& c, OutputSpec& output) {
+absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& output) {
   if (!c.has_every_steps()) c.set_every_steps(0);
   if (!c.has_keep()) c.set_keep(3);
   STRATA_RETURN_IF_BAD(CheckRange("spec.checkpoint.keep", c.keep(), 1, 1000000));
@@ -91,8 +91,11 @@ absl::Status ResolveFiles(const DataSpec& data, CheckpointSpec& c, OutputSpec& o
     return Bad("spec.checkpoint.everySteps",
                absl::StrCat(c.every_steps(), " needs a place; set spec.checkpoint.directory"));
   }
-  if (!output.predictions().empty() && data.eval().empty()) {
+  if (!output.predictions().empty() && job.data().eval().empty()) {
     return Bad("spec.output.predictions", "needs held-out files; name them in spec.data.eval");
+  }
+  if (!output.removed().empty() && !job.life_cycle().has_removal()) {
+    return Bad("spec.output.removed", "nothing is ever removed; set spec.lifeCycle.removal");
   }
   return absl::OkStatus();
 }
@@ -114,7 +117,7 @@ absl::Status ResolveJob(TrainingJob& job) {
     STRATA_RETURN_IF_BAD(spec::ResolveLifeCycle(job_spec.training(), job_spec.storage(),
                                                 *job_spec.mutable_life_cycle()));
   }
-  return ResolveFiles(job_spec.data(), *job_spec.mutable_checkpoint(), *job_spec.mutable_output());
+  return ResolveFiles(job_spec, *job_spec.mutable_checkpoint(), *job_spec.mutable_output());
 }
 
 }  // namespace strata

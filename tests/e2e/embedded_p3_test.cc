@@ -8,6 +8,7 @@
 
 #include "ops/cpu_features.h"
 #include "tests/e2e/disturbed_run.h"
+#include "tests/e2e/removed_keys.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/embedded_cluster.h"
@@ -61,6 +62,15 @@ TEST_CASE("the model does not depend on the cluster", "[e2e][p3]") {
   same("2 threads", [](JobSpec& s) { s.mutable_training()->set_threads(2); });
   same("256 KiB of DRAM",
        [](JobSpec& s) { s.mutable_storage()->set_dram_bytes_per_server("256KiB"); });
+  same("256 KiB of DRAM above a row file", [](JobSpec& s) {
+    s.mutable_storage()->set_dram_bytes_per_server("256KiB");
+    s.mutable_storage()->set_ssd("rowfile");
+  });
+  same("3 servers above row files", [](JobSpec& s) {
+    s.mutable_replicas()->set_servers(3);
+    s.mutable_storage()->set_dram_bytes_per_server("128KiB");
+    s.mutable_storage()->set_ssd("rowfile");
+  });
   for (const char* eviction : {"lru", "lfu"}) {
     same(eviction, [&](JobSpec& s) {
       s.mutable_storage()->set_dram_bytes_per_server("256KiB");
@@ -314,7 +324,16 @@ TEST_CASE("the life cycle of features does not depend on the cluster", "[e2e][p3
     job.mutable_spec()->mutable_training()->set_epochs(8);
     const std::string without = Train(job).model_hash();
     UseLifeCycle(*job.mutable_spec(), score);
+    int round = 0;
+    const auto fresh_removed = [&](TrainingJob& run) {
+      const std::string path =
+          folder.path() + (score ? "/gone-score-" : "/gone-counts-") + std::to_string(round++);
+      run.mutable_spec()->mutable_output()->set_removed(path);
+      return path;
+    };
+    std::string gone = fresh_removed(job);
     const JobStatus reference = Train(job);
+    const auto removed = testing::RemovedKeysIn(gone);
     CHECK(reference.model_hash() != without);
     const LifeCycleCounts& counts = reference.life_cycle();
     INFO(counts.ShortDebugString());
@@ -328,26 +347,40 @@ TEST_CASE("the life cycle of features does not depend on the cluster", "[e2e][p3
       CHECK(counts.removed_by_count() > 0);
       CHECK(counts.removed_by_norm() > 0);
     }
+    CHECK(removed.size() == counts.removed_by_ttl() + counts.removed_by_count() +
+                                counts.removed_by_score() + counts.removed_by_norm() +
+                                counts.removed_by_bytes());
     TrainingJob other = job;
     other.mutable_spec()->mutable_replicas()->set_servers(3);
     other.mutable_spec()->mutable_replicas()->set_workers(3);
     other.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
+    other.mutable_spec()->mutable_storage()->set_ssd("rowfile");
+    gone = fresh_removed(other);
     const JobStatus spread = Train(other);
     CHECK(spread.model_hash() == reference.model_hash());
+    CHECK(testing::RemovedKeysIn(gone) == removed);
     CHECK(spread.life_cycle().SerializeAsString() == counts.SerializeAsString());
     other = job;
     other.mutable_spec()->mutable_training()->set_pipeline_depth(1);
     other.mutable_spec()->mutable_training()->set_threads(2);
     other.mutable_spec()->mutable_storage()->set_durability("memory");
+    fresh_removed(other);
     CHECK(Train(other).model_hash() == reference.model_hash());
-    // Servers die: rows and filters come from images and the log.
+    // Servers die: rows and filters come from images and the log, or, at level memory, from the
+    // last checkpoint.
     other = job;
     other.mutable_spec()->mutable_replicas()->set_servers(2);
     other.mutable_spec()->mutable_replicas()->set_workers(2);
     other.mutable_spec()->mutable_storage()->set_log_bytes_per_server("64KiB");
-    for (uint64_t at : {3, 41}) {
+    for (uint64_t at : {3, 41, 59}) {
       const std::string dir =
           folder.path() + "/run-" + std::to_string(at) + (score ? "-score" : "-counts");
+      gone = fresh_removed(other);
+      if (at == 59) {
+        other.mutable_spec()->mutable_storage()->set_durability("memory");
+        other.mutable_spec()->mutable_checkpoint()->set_directory(dir + "-checkpoints");
+        other.mutable_spec()->mutable_checkpoint()->set_every_steps(12);
+      }
       const JobStatus status = TrainDisturbed(other, dir, at, [](EmbeddedCluster& c) {
         c.StopServer(0);
         c.StopServer(1);
@@ -357,6 +390,8 @@ TEST_CASE("the life cycle of features does not depend on the cluster", "[e2e][p3
         REQUIRE(c.StartWorker(0).ok());
       });
       CHECK(status.model_hash() == reference.model_hash());
+      CHECK(testing::RemovedKeysIn(gone) == removed);
+      CHECK(status.rollbacks() == (at == 59 ? 1 : 0));
     }
   }
 }
@@ -370,7 +405,13 @@ TEST_CASE("the life cycle works in asynchronous modes", "[e2e]") {
     if (std::string(mode) == "downpour") job.mutable_spec()->mutable_training()->set_n_push(2);
     job.mutable_spec()->mutable_training()->set_mode(mode);
     job.mutable_spec()->mutable_training()->set_epochs(4);
+    const std::string gone = folder.path() + "/gone-" + mode;
+    job.mutable_spec()->mutable_output()->set_removed(gone);
     const JobStatus status = Train(job);
+    const LifeCycleCounts& counts = status.life_cycle();
+    CHECK(testing::RemovedKeysIn(gone).size() ==
+          counts.removed_by_ttl() + counts.removed_by_count() + counts.removed_by_score() +
+              counts.removed_by_norm() + counts.removed_by_bytes());
     CHECK(status.life_cycle().admitted() > 0);
     CHECK(status.life_cycle().refused() > 0);
   }

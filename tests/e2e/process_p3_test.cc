@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/e2e/process_cluster.h"
+#include "tests/e2e/removed_keys.h"
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
 #include "tools/cluster/embedded.h"
@@ -190,15 +191,22 @@ TEST_CASE("a server killed while features come and go", "[e2e][p3]") {
   life.mutable_removal()->mutable_score()->set_below(1.5f);
   life.mutable_removal()->mutable_score()->set_decay(0.7f);
   life.mutable_removal()->mutable_score()->set_decay_steps(3);
+  std::string gone = folder.path() + "/gone";
+  job.mutable_spec()->mutable_output()->set_removed(gone);
   const JobStatus reference = Embedded(job);
   CHECK(reference.life_cycle().removed_by_score() > 0);
+  const auto removed = RemovedKeysIn(gone);
+  CHECK(removed.size() == reference.life_cycle().removed_by_score());
   job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
   job.mutable_spec()->mutable_storage()->set_log_bytes_per_server("64KiB");
   ProcessCluster cluster({.folder = folder.path() + "/cluster"});
   bool worker = false;
   for (const char* point : {"server.image=kill@6", "server.commit.appended=kill@251",
-                            "server.commit.applied=kill@390"}) {
+                            "removed.ended=kill@40", "server.commit.applied=kill@390"}) {
+    gone += "-again";
+    job.mutable_spec()->mutable_output()->set_removed(gone);
     KillAt(cluster, job, reference, worker ? "server-0" : "server-1", point, worker);
+    CHECK(RemovedKeysIn(gone) == removed);
     worker = !worker;
   }
 }

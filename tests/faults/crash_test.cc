@@ -5,10 +5,12 @@
 // acknowledged, through a pipe that survives it. The next writer sends the step after the last one
 // told of again, whatever became of it, and the rows of all shards must then be those of the serial
 // account of exactly that many steps: a lost step or one applied twice is another hash. Checkpoint
-// files that are whole must be those of their step.
+// files that are whole must be those of their step. Features come and go: whenever a writer has
+// caught up, the stream of what was removed must hold each removal of the account up to there once.
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <cstdint>
@@ -17,11 +19,14 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "proto/core/position.h"
 #include "proto/runtime/failpoints.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job_opening.h"
+#include "storage/removed_stream.h"
 #include "storage/shard_file.h"
 #include "tests/server/job_bench.h"
 #include "tests/server/shard_fixture.h"
@@ -35,6 +40,33 @@ constexpr uint64_t kWork = 3;          // seed of the gradients
 constexpr uint64_t kSteps = 48;        // of a job; then the next one begins
 constexpr uint64_t kCutEvery = 5;      // steps
 constexpr uint64_t kLogBytes = 20000;  // a round of images every few steps
+
+using Removals = std::vector<std::tuple<uint64_t, uint32_t, uint64_t>>;  // step, table, key
+
+Removals RemovalsUpTo(uint64_t step, const std::vector<Reference>& references) {
+  Removals all;
+  for (uint64_t s = 1; s <= step; ++s) {
+    for (const auto& [table, p] : references[s].removed()) {
+      all.emplace_back(s, table, KeyOf(p, TableSalt(TableId(table))).value);
+    }
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+Removals RemovalsIn(const std::string& folder) {
+  Removals all;
+  const absl::Status s = storage::ReadRemoved(folder, [&](const storage::RemovedKeys& removed) {
+    for (const uint64_t key : removed.keys) {
+      all.emplace_back(removed.step, removed.table.value, key);
+    }
+    return absl::OkStatus();
+  });
+  INFO(s);
+  REQUIRE(s.ok());
+  std::sort(all.begin(), all.end());
+  return all;
+}
 
 // What one writer is given.
 struct Order {
@@ -58,6 +90,8 @@ class Writer {
     bench_.UseFolder(order_.folder);
     plan.was_open = order_.acknowledged > 0;
     plan.log_bytes = kLogBytes;
+    plan.tables = TestTablesWithLifeCycle();
+    plan.removed = order_.folder + "/removed";
     bench_.LimitDram();
     bench_.Start();
     REQUIRE(bench_.recovered_ >= plan.was_open);
@@ -70,11 +104,13 @@ class Writer {
       bench_.CheckServed(*reply, references_[step]);
       if (step == order_.acknowledged + 1) {
         REQUIRE(bench_.Hash(step) == references_[step].Hash());
+        REQUIRE(RemovalsIn(plan.removed) == RemovalsUpTo(step, references_));
       }
       REQUIRE(write(acknowledge_, &step, sizeof step) == sizeof step);
       if (step % kCutEvery == 0) bench_.Checkpoint(step, CutFolder(order_.folder, step));
     }
     bench_.Stop();
+    REQUIRE(RemovalsIn(plan.removed) == RemovalsUpTo(kSteps, references_));
   }
 
  private:
@@ -160,6 +196,8 @@ const std::vector<std::string> kPlaces = {
     "server.commit.append",
     "server.commit.appended",
     "server.commit.applied",
+    "removed.end",
+    "removed.ended",
     "log.append",
     "log.written",
     "log.rotate",
@@ -180,7 +218,8 @@ TEST_CASE("no kill loses an acknowledged step or applies one twice", "[crash]") 
   const uint64_t seed = std::random_device{}();
   std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
   std::mt19937_64 random(seed);
-  const std::vector<Reference> references = References(kWork, 1, kSteps);
+  const std::vector<Reference> references = References(kWork, 1, kSteps, TestTablesWithLifeCycle());
+  REQUIRE(RemovalsUpTo(kSteps, references).size() > kSteps);
   uint64_t kills = 0;
   size_t checkpoints = 0;
   std::vector<uint64_t> at_place(kPlaces.size());

@@ -158,14 +158,17 @@ void Reference::Apply(const LaneWork& root, uint64_t number) {
 
 // Knows the only rule of TestTablesWithLifeCycle.
 void Reference::Remove(uint64_t number) {
+  removed_.clear();
   for (auto& [table, rows] : rows_) {
     const uint64_t ttl = tables_[table].life_cycle.removal.ttl_steps;
     if (ttl == 0) continue;
     const size_t meta = layouts_[table].meta_offset();
-    std::erase_if(rows, [&](const auto& row) {
+    std::erase_if(rows, [&, table_of = table](const auto& row) {
       uint32_t last;
       std::memcpy(&last, row.second.data() + meta, sizeof last);
-      return number - last > ttl;
+      if (number - last <= ttl) return false;
+      removed_.emplace_back(table_of, row.first);
+      return true;
     });
   }
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/core/lane_tree.h"
@@ -58,6 +59,8 @@ class Reference {
   // Rows within a range only.
   storage::HashSum Hash(Position first, Position last) const;
   size_t rows() const;
+  // What the last Apply removed, ascending: (table, position).
+  const std::vector<std::pair<uint32_t, Position>>& removed() const { return removed_; }
 
  private:
   void Remove(uint64_t number);
@@ -66,6 +69,7 @@ class Reference {
   std::vector<storage::RowLayout> layouts_;
   std::map<uint32_t, std::map<Position, uint32_t>> waiting_;  // steps of what has no row yet
   std::map<uint32_t, std::map<Position, std::vector<uint8_t>>> rows_;
+  std::vector<std::pair<uint32_t, Position>> removed_;
 };
 
 // References after steps 0 .. steps.

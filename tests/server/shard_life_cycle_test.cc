@@ -521,7 +521,7 @@ TEST_CASE("commits that fail anywhere, again and again, count and remove nothing
       });
       PartitionId next;
       const PartitionRange all = {PartitionId(0), PartitionId(kPartitions - 1)};
-      until_done([&] { return shard.Sweep(all, step, true, next); });
+      until_done([&] { return shard.Sweep(all, {.step = step, .keep_preimages = true}, next); });
       faults.calm = true;
       storage::HashSum sum;
       REQUIRE(shard.rows()

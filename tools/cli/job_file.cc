@@ -204,6 +204,7 @@ void MakePathsAbsolute(const fs::path& folder, JobSpec& spec) {
   if (spec.has_output()) {
     MakeAbsolute(folder, spec.mutable_output()->mutable_predictions());
     MakeAbsolute(folder, spec.mutable_output()->mutable_metrics());
+    MakeAbsolute(folder, spec.mutable_output()->mutable_removed());
   }
 }
 

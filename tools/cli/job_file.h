@@ -28,7 +28,8 @@ inline constexpr size_t kMaxJobFileBytes = size_t{1} << 20;
 // These relative paths are relative to the folder of the job file (standard input: to the current
 // folder), also when an override gave them: spec.data.train, spec.data.eval ("-", standard input,
 // stays), spec.model.initFrom,
-// spec.storage.directory, spec.checkpoint.directory, spec.output.predictions, spec.output.metrics.
+// spec.storage.directory, spec.checkpoint.directory, spec.output.predictions, spec.output.metrics,
+// spec.output.removed.
 //
 // Errors: NOT_FOUND, PERMISSION_DENIED (the file), INVALID_ARGUMENT (what it says): one line for
 // each thing that is wrong, as "job.yaml:7:5: spec.training: unknown field 'batchsize'; did you

@@ -101,6 +101,7 @@ ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& ma
   storage.set_durability("memory");
   storage.set_dram_bytes_per_server("0");
   storage.clear_directory();
+  d.mutable_spec()->mutable_spec()->mutable_output()->clear_removed();
   d.mutable_shape()->set_fields(found.manifest.fields());
   d.mutable_shape()->set_numeric(found.manifest.numeric());
   d.set_map_epoch(map.epoch().value);

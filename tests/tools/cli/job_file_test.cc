@@ -74,13 +74,15 @@ TEST_CASE("every path that says where data lie is relative to the job file", "[j
   absl::StatusOr<TrainingJob> job =
       Parse(kJob, {"spec.model.initFrom=old/ckpt", "spec.storage.directory=state",
                    "spec.checkpoint.directory=./ckpt", "spec.output.predictions=out/p.csv",
-                   "spec.output.metrics=/tmp/m.jsonl"});
+                   "spec.output.metrics=/tmp/m.jsonl", "spec.output.removed=gone",
+                   "spec.lifeCycle.removal.ttlSteps=9", "spec.lifeCycle.removal.everySteps=3"});
   REQUIRE(job.ok());
   CHECK(job->spec().model().init_from() == "/jobs/old/ckpt");
   CHECK(job->spec().storage().directory() == "/jobs/state");
   CHECK(job->spec().checkpoint().directory() == "/jobs/ckpt");
   CHECK(job->spec().output().predictions() == "/jobs/out/p.csv");
   CHECK(job->spec().output().metrics() == "/tmp/m.jsonl");
+  CHECK(job->spec().output().removed() == "/jobs/gone");
 }
 
 TEST_CASE("a path may begin with the user's home", "[job_file]") {

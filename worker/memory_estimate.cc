@@ -66,9 +66,10 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
                                 " lanes x ", batch, " a batch")});
   const uint64_t share = load.lines / std::max(1u, load.lanes_here) + 1;
   const uint64_t block = std::min<uint64_t>(load.buffer_lines, share);
-  parts.push_back({"lines being shuffled", load.lanes_here * block * (2 * load.line_bytes + 16),
-                   absl::StrCat(load.lanes_here, " lanes x ", block, " lines x (2 x ",
-                                load.line_bytes, " + 16): text grows by doubling")});
+  parts.push_back({"lines being shuffled",
+                   load.lanes_here * block * (load.line_bytes + 16) + block * load.line_bytes,
+                   absl::StrCat(load.lanes_here, " lanes x ", block, " lines x (", load.line_bytes,
+                                " + 16), and one lane's text twice while it grows")});
   // Of the step at hand, and of the next one, whose keys are announced meanwhile.
   const uint64_t steps_pulled = load.prefetch ? 2 : 1;
   parts.push_back({"pulled weights", steps_pulled * (load.keys_per_push * (row + 16) + dense),

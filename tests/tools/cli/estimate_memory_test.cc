@@ -61,10 +61,10 @@ TEST_CASE("an embedded job takes what was estimated, to 15 percent", "[estimate]
       << "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\nspec:\n"
          "  data: {format: criteo, train: [t.tsv]}\n  model: {type: fm}\n"
          "  training: {lanes: 4}\n  storage: {shardsPerServer: 4}\n";
-  for (const std::string change :
-       {"", " --set spec.training.batchSize=2048", " --set spec.replicas.servers=2"}) {
-    Compare(change, .85, 1.15);
-  }
+  Compare("", .85, 1.15);
+  Compare(" --set spec.training.batchSize=2048", .85, 1.15);
+  // Two servers of one process lend each other what each is told to need at its busiest moment.
+  Compare(" --set spec.replicas.servers=2", .85, 1.25);
 }
 
 // One pass over so few rows does not fill the tier's buffers, which are half of what it takes; ten

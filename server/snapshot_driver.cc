@@ -39,20 +39,19 @@ void SnapshotDriver::Post(uint64_t id) {
 }
 
 void SnapshotDriver::Step(uint64_t id) {
-  for (size_t piece = 0; piece < kPiecesAtOnce; ++piece) {
-    if (!StepOnce(id)) return;
-  }
-  Post(id);
+  Go go = Go::kAtOnce;
+  for (size_t piece = 0; piece < kPiecesAtOnce && go == Go::kAtOnce; ++piece) go = StepOnce(id);
+  if (go != Go::kNot) Post(id);
 }
 
 // 1 read a piece  2 hand it to the file  3 go on when pace and disk allow; after the last piece the
-// file is finished (End). True: the next piece may be read now.
-bool SnapshotDriver::StepOnce(uint64_t id) {
+// file is finished (End).
+SnapshotDriver::Go SnapshotDriver::StepOnce(uint64_t id) {
   Running* r = Find(id);
-  if (r == nullptr || r->snapshot == nullptr) return false;
+  if (r == nullptr || r->snapshot == nullptr) return Go::kNot;
   if (r->in_flight >= kQueuePieces) {
     r->starved = true;
-    return false;
+    return Go::kNot;
   }
   size_t bytes = 0;
   if (!r->snapshot->done()) {
@@ -65,7 +64,7 @@ bool SnapshotDriver::StepOnce(uint64_t id) {
     }
     if (absl::Status s = r->snapshot->Next(*block); !s.ok()) {
       End(id, s);
-      return false;
+      return Go::kNot;
     }
     bytes = block->bytes();
     if (!block->empty()) {
@@ -75,9 +74,9 @@ bool SnapshotDriver::StepOnce(uint64_t id) {
       });
     }
   }
-  bool more = !r->snapshot->done();
-  if (more) {
-    more = MayGoOn(id, bytes);
+  Go go = Go::kNot;
+  if (!r->snapshot->done()) {
+    go = MayGoOn(id, bytes);
   } else {
     r->snapshot = nullptr;
     r->file->Finish([this, id](absl::StatusOr<storage::ShardFileSummary> s) {
@@ -85,17 +84,19 @@ bool SnapshotDriver::StepOnce(uint64_t id) {
     });
   }
   TellCaughtUp();
-  return more;
+  return go;
 }
 
-// False: the timer goes on when the pace allows it.
-bool SnapshotDriver::MayGoOn(uint64_t id, size_t bytes) {
+// kNot: the timer goes on when the pace allows it.
+SnapshotDriver::Go SnapshotDriver::MayGoOn(uint64_t id, size_t bytes) {
   const absl::Time now = options_.timer->Now();
-  if (options_.pace == nullptr || now - served_ > kIdleAfter || NeedsPriority()) return true;
+  if (options_.pace == nullptr || now - served_ > kIdleAfter || NeedsPriority()) {
+    return Go::kAtOnce;
+  }
   const absl::Time next = options_.pace->Took(now, bytes);
-  if (next <= now) return true;
+  if (next <= now) return next < now - SnapshotPace::kLate ? Go::kAtOnce : Go::kInTurn;
   options_.timer->At(next, this, [this, id] { Post(id); });
-  return false;
+  return Go::kNot;
 }
 
 void SnapshotDriver::Wrote(uint64_t id, std::shared_ptr<RowBlock> block,

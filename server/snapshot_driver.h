@@ -23,10 +23,10 @@
 
 namespace strata::server {
 
-// Touched on the shard's executor only, where it reads up to kPiecesAtOnce pieces (of
-// TableSnapshot::kPieceBytes) and then stands behind whatever else waits there: behind the queue of
-// a saturated shard one piece at a time would be a tenth of the pace. Several snapshots may be
-// under way.
+// Touched on the shard's executor only, where it reads a piece (TableSnapshot::kPieceBytes) and
+// then stands behind whatever else waits there; up to kPiecesAtOnce where it is late, for behind
+// the queue of a saturated shard one at a time would be a tenth of the pace. Several snapshots may
+// be under way.
 //
 // Speed: at most `pace` while the shard serves requests; as fast as disk and processor go when it
 // served none for kIdleAfter, or while commits wait (NeedsPriority).
@@ -85,8 +85,9 @@ class SnapshotDriver {
   Running* Find(uint64_t id);
   void Post(uint64_t id);
   void Step(uint64_t id);
-  bool StepOnce(uint64_t id);
-  bool MayGoOn(uint64_t id, size_t bytes);
+  enum class Go : uint8_t { kNot, kInTurn, kAtOnce };
+  Go StepOnce(uint64_t id);
+  Go MayGoOn(uint64_t id, size_t bytes);
   void Wrote(uint64_t id, std::shared_ptr<RowBlock> block, const absl::Status& status);
   void End(uint64_t id, absl::StatusOr<storage::ShardFileSummary> summary);
   void Leave(std::unique_ptr<SnapshotFile> file);

@@ -18,17 +18,20 @@ class SnapshotPace {
   static constexpr uint64_t kBurstBytes = uint64_t{4} << 20;
 
   // Shorter waits are saved up.
-  static constexpr absl::Duration kLeastWait = absl::Milliseconds(5);
+  static constexpr absl::Duration kLeastWait = absl::Milliseconds(2);
+  // Who is later than this has to catch up.
+  static constexpr absl::Duration kLate = absl::Milliseconds(4);
 
   // 0: as fast as it goes.
   explicit SnapshotPace(uint64_t bytes_per_second) : bytes_per_second_(bytes_per_second) {}
 
-  // `bytes` were read; when the next may be.
+  // `bytes` were read; when the next may be: not before now - Lasts(kBurstBytes), so that a time
+  // before now - kLate says that the pace is not kept.
   absl::Time Took(absl::Time now, uint64_t bytes) {
-    if (bytes_per_second_ == 0) return now;
+    if (bytes_per_second_ == 0) return absl::InfinitePast();
     absl::MutexLock lock(&mu_);
     next_ = std::max(next_, now - Lasts(kBurstBytes)) + Lasts(bytes);
-    return next_ - now < kLeastWait ? now : next_;
+    return next_ > now && next_ - now < kLeastWait ? now : next_;
   }
 
  private:

@@ -11,7 +11,7 @@ namespace strata::bench {
 
 // Embedded, bsp, durability memory, Adagrad, dim 16; the job starts from a made-up model of 4 GiB
 // (STRATA_BENCH_GIB: another size). Beside each other in one run: training alone, then with a
-// checkpoint at the default pace, in turns; and the disk's sequential writes.
+// checkpoint at 300 MiB/s, in turns; and the disk's sequential writes.
 std::vector<NamedBenchmark> CheckpointBenchmarks();
 
 }  // namespace strata::bench

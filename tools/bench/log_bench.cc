@@ -121,6 +121,10 @@ std::vector<NamedBenchmark> LogBenchmarks() {
              return RunWire(o, r);
            }},
           {"log_replay", "replay of a log of one shard on one core", RunReplay},
+          {"log_deepfm", "train_deepfm at each level, in turn",
+           [](const BenchOptions& o, const Report& r) {
+             return RunTraining(o, r, {"deepfm", "adagrad", 0});
+           }},
           {"log_wire", "pushes over gRPC at each level, in turn", RunWire}};
 }
 

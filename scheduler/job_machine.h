@@ -86,7 +86,6 @@ class JobMachine {
   std::vector<JobEvent> TakeEvents();
 
   bool over() const { return state_.phase() == OVER; }
-  bool AllTasksDone() const { return state_.all_tasks_done(); }
   uint64_t id() const { return spec_.job(); }
   const JobSpecRecord& spec() const { return spec_; }
   const JobStateRecord& state() const { return state_; }

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tests/skip.h"
+#include "tests/temp_folder.h"
 #include "tools/cli/command_help.h"
 #include "tools/cli/describe_commands.h"
 #include "tools/cli/job_schema.h"
@@ -26,9 +27,9 @@ namespace {
 using Words = std::vector<std::string>;
 
 const std::string& Folder() {
-  static const std::string folder = [] {
-    std::string name = std::string(std::getenv("TEST_TMPDIR")) + "/completion_XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
+  static const TempFolder folder;
+  static const bool filled = [] {
+    const std::string& name = folder.path();
     REQUIRE(mkdir((name + "/data files").c_str(), 0755) == 0);
     std::ofstream(name + "/job one.yaml") << "x";
     std::ofstream(name + "/job2.yaml") << "x";
@@ -38,9 +39,10 @@ const std::string& Folder() {
                                        "echo '[{\"job\":1,\"name\":\"clicks\"},"
                                        "{\"job\":2,\"name\":\"ctr-2\"}]'\n";
     REQUIRE(chmod((name + "/strata").c_str(), 0755) == 0);
-    return name;
+    return true;
   }();
-  return folder;
+  REQUIRE(filled);
+  return folder.path();
 }
 
 std::string Script(const std::string& shell) {

@@ -8,22 +8,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tests/temp_folder.h"
 #include "tools/cli/text_file.h"
 
 namespace strata {
 namespace {
 
-// A configuration folder of the test's own.
-std::string UseFreshConfig() {
-  std::string folder = std::string(std::getenv("TEST_TMPDIR")) + "/config_XXXXXX";
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
-  setenv("XDG_CONFIG_HOME", folder.c_str(), 1);
-  return folder;
-}
+void UseConfig(const TempFolder& folder) { setenv("XDG_CONFIG_HOME", folder.path().c_str(), 1); }
 
 TEST_CASE("what up writes is read back, and removed by its own down only", "[context]") {
-  const std::string folder = UseFreshConfig();
-  CHECK(ContextPath() == folder + "/strata/context.json");
+  const TempFolder folder;
+  UseConfig(folder);
+  CHECK(ContextPath() == folder.path() + "/strata/context.json");
   REQUIRE(WriteContext({"127.0.0.1:7400", "/clusters/a"}).ok());
   absl::StatusOr<Context> context = ReadContext();
   REQUIRE(context.ok());
@@ -39,7 +35,8 @@ TEST_CASE("what up writes is read back, and removed by its own down only", "[con
 }
 
 TEST_CASE("without a context the message says what to do", "[context]") {
-  UseFreshConfig();
+  const TempFolder folder;
+  UseConfig(folder);
   CHECK(SchedulerAddress("").status().message() ==
         "no cluster is known here; start one with 'strata up', or name one with --scheduler "
         "HOST:PORT");
@@ -48,7 +45,8 @@ TEST_CASE("without a context the message says what to do", "[context]") {
 }
 
 TEST_CASE("a damaged context is named", "[context]") {
-  UseFreshConfig();
+  const TempFolder folder;
+  UseConfig(folder);
   for (const char* text :
        {"", "{", "[]", "{\"scheduler\": 1, \"dir\": \"x\"}", "{\"dir\": \"x\"}"}) {
     REQUIRE(WriteTextFile(ContextPath(), text).ok());
@@ -58,7 +56,8 @@ TEST_CASE("a damaged context is named", "[context]") {
 }
 
 TEST_CASE("files that cannot be written are named", "[text_file]") {
-  const std::string folder = UseFreshConfig();
+  const TempFolder scratch;
+  const std::string& folder = scratch.path();
   REQUIRE(WriteTextFile(folder + "/file", "x").ok());
   const absl::Status below_file = WriteTextFile(folder + "/file/below", "x");
   CHECK(absl::IsNotFound(below_file));

@@ -1,7 +1,5 @@
 #include "tools/cli/job_file.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "proto/strata/job.pb.h"
+#include "tests/temp_folder.h"
 
 namespace strata {
 namespace {
@@ -261,8 +260,8 @@ TEST_CASE("wrong overrides are told", "[job_file]") {
 }
 
 TEST_CASE("files are read from disk", "[job_file]") {
-  std::string folder = absl::StrCat(std::getenv("TEST_TMPDIR"), "/job_file_XXXXXX");
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const TempFolder scratch;
+  const std::string& folder = scratch.path();
   const std::string path = folder + "/job.yaml";
   absl::StatusOr<TrainingJob> job = LoadJobFile(path, {});
   CHECK(absl::IsNotFound(job.status()));

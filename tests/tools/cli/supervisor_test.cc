@@ -17,18 +17,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/temp_folder.h"
 #include "tools/cli/cluster_dir.h"
 #include "tools/cli/process.h"
 #include "tools/cli/text_file.h"
 
 namespace strata {
 namespace {
-
-std::string FreshFolder() {
-  std::string folder = std::string(std::getenv("TEST_TMPDIR")) + "/up_XXXXXX";
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
-  return folder;
-}
 
 void WriteProgram(const std::string& path, const std::string& script) {
   REQUIRE(WriteTextFile(path, "#!/bin/bash\n" + script).ok());
@@ -48,7 +43,7 @@ void Await(const std::function<bool()>& condition) {
 class Fixture {
  public:
   explicit Fixture(const std::string& worker_script = kWait)
-      : folder_(FreshFolder()), dir_(folder_ + "/run") {
+      : folder_(scratch_.path()), dir_(folder_ + "/run") {
     WriteProgram(folder_ + "/bin/strata-scheduler",
                  "while [[ $1 != --address-file ]]; do shift; done\n"
                  "echo 127.0.0.1:4711 > $2.new; mv $2.new $2\n" +
@@ -86,6 +81,7 @@ class Fixture {
   static constexpr char kWait[] = "trap 'exit 0' TERM; while :; do sleep 0.05; done\n";
 
  private:
+  const TempFolder scratch_;
   const std::string folder_;
   const ClusterDir dir_;
   std::atomic<bool> stop_{false};
@@ -159,7 +155,8 @@ TEST_CASE("a process is known by its start time, not by its number alone", "[pro
   Signal(stranger, SIGKILL);  // must not reach us
   CHECK_FALSE(IsRunning(ProcessId{}));
 
-  absl::StatusOr<ProcessId> child = StartProcess({"/bin/sleep", "60"}, FreshFolder() + "/log");
+  const TempFolder folder;
+  absl::StatusOr<ProcessId> child = StartProcess({"/bin/sleep", "60"}, folder.path() + "/log");
   REQUIRE(child.ok());
   CHECK(IsRunning(*child));
   Signal(*child, SIGKILL);

@@ -2,19 +2,14 @@
 
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "tests/temp_folder.h"
+
 namespace strata {
 namespace {
-
-std::string FreshFolder() {
-  std::string folder = std::string(std::getenv("TEST_TMPDIR")) + "/logs_XXXXXX";
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
-  return folder;
-}
 
 void Append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::app) << text;
@@ -32,7 +27,8 @@ std::string Printed(Tail& tail) {
 }
 
 TEST_CASE("the last lines come first, then what is new, whole lines only", "[tail]") {
-  const std::string folder = FreshFolder();
+  const TempFolder scratch;
+  const std::string& folder = scratch.path();
   Append(folder + "/a.log", "1\n2\n3\n");
   Append(folder + "/server-0.log", "x\n");
   REQUIRE(*LogNames(folder) == std::vector<std::string>{"a", "server-0"});
@@ -46,7 +42,8 @@ TEST_CASE("the last lines come first, then what is new, whole lines only", "[tai
 }
 
 TEST_CASE("a log that is begun anew is read from its start", "[tail]") {
-  const std::string folder = FreshFolder();
+  const TempFolder scratch;
+  const std::string& folder = scratch.path();
   Append(folder + "/a.log", "a long first line\n");
   Tail tail(folder, {"a"}, 10);
   CHECK(Printed(tail) == "a a long first line\n");
@@ -55,7 +52,8 @@ TEST_CASE("a log that is begun anew is read from its start", "[tail]") {
 }
 
 TEST_CASE("last lines of files short, long and missing", "[tail]") {
-  const std::string path = FreshFolder() + "/x.log";
+  const TempFolder folder;
+  const std::string path = folder.path() + "/x.log";
   CHECK(LastLines(path, 3).empty());
   Append(path, "one\ntwo\n");
   CHECK(LastLines(path, 0).empty());

@@ -19,6 +19,8 @@ struct RowKey {
   friend constexpr auto operator<=>(const RowKey&, const RowKey&) = default;
 };
 
+inline constexpr uint32_t kMostRowBytes = 192u << 10;
+
 // How rows of one size lie in blocks: crc u32 | rows u16 | zero u16 | a bit per row that says
 // "deleted" | positions | rows. The CRC covers the extent's number, the block's and the bytes after
 // it, so a block that lies in the wrong place is found too.

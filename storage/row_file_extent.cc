@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/checksum.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{256} << 10;
 constexpr size_t kSectionBytes = 40;
+constexpr uint32_t kMostFilterBits = 16;  // per row
 
 uint64_t PagesUp(uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
@@ -41,8 +43,18 @@ std::vector<uint8_t> EncodeIndex(const std::vector<Section>& sections) {
   return out;
 }
 
-// Nothing if the bytes are no index.
-std::optional<std::vector<Section>> DecodeIndex(std::span<const uint8_t> in) {
+// A section that lies in front of its index, and whose numbers are those of rows and blocks.
+bool IsSound(const Section& s, const Section* before, uint64_t index_offset) {
+  if (before != nullptr && !(before->table < s.table)) return false;
+  if (s.fences.empty() || s.offset % kPageBytes != 0 || s.offset > index_offset) return false;
+  if (s.fences.size() > (index_offset - s.offset) / s.shape.block_bytes) return false;
+  return std::adjacent_find(s.fences.begin(), s.fences.end(), std::greater_equal<>()) ==
+         s.fences.end();
+}
+
+// Nothing if the bytes are no index of an extent that has it at `index_offset`.
+std::optional<std::vector<Section>> DecodeIndex(std::span<const uint8_t> in,
+                                                uint64_t index_offset) {
   if (in.size() < 8 || FieldReader(in.data()).U32() != Crc32c(in.subspan(4))) return std::nullopt;
   const uint32_t count = FieldReader(in.data() + 4).U32();
   std::vector<Section> sections;
@@ -52,21 +64,26 @@ std::optional<std::vector<Section>> DecodeIndex(std::span<const uint8_t> in) {
     FieldReader fields(in.data());
     Section s;
     s.table = TableId(fields.U32());
-    s.shape = BlockShape::For(fields.U32());
+    const uint32_t row_bytes = fields.U32();
     s.filter_bits = fields.U32();
+    if (row_bytes == 0 || row_bytes > kMostRowBytes || s.filter_bits > kMostFilterBits) {
+      return std::nullopt;
+    }
+    s.shape = BlockShape::For(row_bytes);
     s.first_block = fields.U32();
     s.offset = fields.U64();
     s.rows = fields.U64();
     const uint64_t blocks = fields.U64();
     in = in.subspan(kSectionBytes);
-    if (blocks > in.size() / 8 || in.size() - blocks * 8 < blocks * s.filter_bytes()) {
-      return std::nullopt;
-    }
+    if (blocks > in.size() / (8 + s.filter_bytes())) return std::nullopt;
     s.fences.resize(blocks);
     std::memcpy(s.fences.data(), in.data(), blocks * 8);
     s.filters.assign(in.begin() + static_cast<ptrdiff_t>(blocks * 8),
                      in.begin() + static_cast<ptrdiff_t>(blocks * (8 + s.filter_bytes())));
     in = in.subspan(blocks * (8 + s.filter_bytes()));
+    if (!IsSound(s, sections.empty() ? nullptr : &sections.back(), index_offset)) {
+      return std::nullopt;
+    }
     sections.push_back(std::move(s));
   }
   return sections;
@@ -104,7 +121,8 @@ absl::StatusOr<std::shared_ptr<const Extent>> Extent::Load(Volume* volume, Exten
     if (absl::Status s = volume->Read(at, {memory.get() + done, n}); !s.ok()) return s;
     done += n;
   }
-  auto sections = done == bytes ? DecodeIndex({memory.get(), place.index_bytes}) : std::nullopt;
+  auto sections = done == bytes ? DecodeIndex({memory.get(), place.index_bytes}, place.index_offset)
+                                : std::nullopt;
   if (!sections) {
     return DamagedFile(volume->path(), pieces.empty() ? 0 : pieces[0].first,
                        "an index that does not check");

@@ -242,7 +242,8 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRowFileTier(const RowFileTierOption
       }
     }
   }
-  auto volume = Volume::Open(rows);
+  FileSystem& files = options.files == nullptr ? FileSystem::Kernel() : *options.files;
+  auto volume = Volume::Open(rows, files);
   if (!volume.ok()) return volume.status();
   auto writer = std::make_unique<VersionWriter>(
       row_file::WriterOptions{
@@ -250,7 +251,8 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRowFileTier(const RowFileTierOption
           .partitioning = Partitioning(options.partitions),
           .base_filter_bits = options.base_filter_bits,
           .delta_filter_bits = options.delta_filter_bits,
-          .most_ranges = std::max<size_t>(1, options.memtable_bytes / kRangeFlushBytes)},
+          .most_ranges = std::max<size_t>(1, options.memtable_bytes / kRangeFlushBytes),
+          .files = &files},
       volume->get());
   absl::StatusOr<VersionPointer> version = writer->Load();
   if (!version.ok()) return version.status();

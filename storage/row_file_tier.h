@@ -7,8 +7,10 @@
 // passes the filters of its range's deltas, newest first, and reads about one block.
 //
 // A full disk: the memtable stays, a write that needs its room asks for one more attempt and
-// answers RESOURCE_EXHAUSTED; reads go on. After a failed fsync everything that it covered is
-// written again elsewhere.
+// answers RESOURCE_EXHAUSTED; reads go on. After a failed fsync, of which another one would say
+// nothing, it is not known what of the rows was lost: Sync, and writes that need room in memory,
+// fail from then on and say so, no manifest names those rows, and reads, whose blocks have
+// checksums, go on.
 //
 // Memory: 2 * (memtable_bytes * 5/4 + RowTier::kWriteChunkBytes)
 //         + rows * (base_filter_bits / 8 + 8 / rows of a block), and at most
@@ -24,6 +26,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "storage/file_system.h"
 #include "storage/row_tier.h"
 
 namespace strata::storage {
@@ -36,6 +39,8 @@ struct RowFileTierOptions {
   uint32_t base_filter_bits = 8;                // per row, 1 .. 16: 2 % of absent rows cost a read
   uint32_t delta_filter_bits = 14;              // per row, 1 .. 16: .12 % a delta cost one more
   enum class Reads : uint8_t { kBest, kThreads } reads = Reads::kBest;  // io_uring or threads
+  // Outlives the tier; null: the kernel's. Of batched reads the kernel's always.
+  FileSystem* files = nullptr;
 };
 
 inline constexpr size_t kRowFileMostRowBytes = size_t{192} << 10;

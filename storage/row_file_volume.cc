@@ -22,10 +22,10 @@ PageMemory AllocatePages(size_t bytes) {
       std::aligned_alloc(kPageBytes, std::max<size_t>(1, pages) * kPageBytes)));
 }
 
-absl::StatusOr<std::unique_ptr<Volume>> Volume::Open(const std::string& path) {
-  absl::StatusOr<File> file = File::Open(path, O_RDWR | O_CREAT | O_DIRECT);
+absl::StatusOr<std::unique_ptr<Volume>> Volume::Open(const std::string& path, FileSystem& files) {
+  absl::StatusOr<File> file = File::Open(path, O_RDWR | O_CREAT | O_DIRECT, files);
   if (!file.ok()) {  // a file system without direct IO says EINVAL
-    file = File::Open(path, O_RDWR | O_CREAT);
+    file = File::Open(path, O_RDWR | O_CREAT, files);
   }
   if (!file.ok()) return file.status();
   absl::StatusOr<uint64_t> size = file->Size();
@@ -119,9 +119,7 @@ absl::Status Volume::Write(uint64_t offset, std::span<const uint8_t> bytes) {
   return s;
 }
 
-absl::Status Volume::Sync() const {
-  return fdatasync(fd()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "sync", path());
-}
+absl::Status Volume::Sync() const { return file_.SyncData(); }
 
 uint64_t Volume::file_bytes() const {
   MutexLock lock(&mu_);

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/mutex.h"
 #include "storage/file_io.h"
+#include "storage/file_system.h"
 
 namespace strata::storage::row_file {
 
@@ -38,7 +39,9 @@ PageMemory AllocatePages(size_t bytes);
 class Volume {
  public:
   // Opens or makes the file at `path`; with direct IO where the file system has it.
-  static absl::StatusOr<std::unique_ptr<Volume>> Open(const std::string& path);
+  // `files` outlives it.
+  static absl::StatusOr<std::unique_ptr<Volume>> Open(const std::string& path,
+                                                      FileSystem& files = FileSystem::Kernel());
 
   // Room for this many chunks, lowest first; the file grows if need be. RESOURCE_EXHAUSTED.
   absl::StatusOr<std::vector<ChunkRun>> Allocate(uint32_t chunks);

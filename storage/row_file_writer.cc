@@ -4,8 +4,6 @@
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -79,6 +77,7 @@ absl::StatusOr<std::shared_ptr<const Extent>> VersionWriter::LoadExtent(
 
 absl::StatusOr<VersionPointer> VersionWriter::Flush(const Version& version,
                                                     const Memtable& memtable) {
+  if (!sync_failed_.ok()) return sync_failed_;
   auto out = Copy(version);
   const std::vector<Memtable::Entry> entries =
       memtable.Sorted(kFirstKey, {TableId(~uint32_t{0}), Position(~uint64_t{0})});
@@ -98,6 +97,7 @@ absl::StatusOr<VersionPointer> VersionWriter::Flush(const Version& version,
 }
 
 absl::StatusOr<VersionPointer> VersionWriter::Run(const Version& version, const MergeJob& job) {
+  if (!sync_failed_.ok()) return sync_failed_;
   auto out = Copy(version);
   Range& range = out->ranges[job.range];
   if (job.into_base) {
@@ -171,6 +171,7 @@ absl::Status VersionWriter::MakeBase(const Range& range, RowKey last_key, size_t
 
 absl::StatusOr<VersionPointer> VersionWriter::Drop(const Version& version, PartitionId first,
                                                    PartitionId last) {
+  if (!sync_failed_.ok()) return sync_failed_;
   const PartitionRange without{first, last};
   const Position from = options_.partitioning.First(first);
   const Position to = options_.partitioning.Last(last);
@@ -193,9 +194,15 @@ absl::StatusOr<VersionPointer> VersionWriter::Drop(const Version& version, Parti
 }
 
 absl::Status VersionWriter::Commit(const Version& version) {
+  if (!sync_failed_.ok()) return sync_failed_;
   std::vector<ChunkRun> retired = volume_->TakeRetired();
   absl::Status s = volume_->Sync();
-  if (s.ok()) {
+  if (!s.ok()) {
+    s = sync_failed_ =
+        absl::Status(s.code(), absl::StrCat(s.message(),
+                                            "; rows written before may be lost: restart the "
+                                            "server, which recovers from its base image"));
+  } else {
     s = WriteManifest(
         EncodeManifest(MakeManifest(version, next_number_, options_.partitioning.count())));
   }
@@ -210,14 +217,14 @@ absl::Status VersionWriter::Commit(const Version& version) {
 absl::Status VersionWriter::WriteManifest(const std::vector<uint8_t>& bytes) {
   const std::string path = absl::StrCat(options_.directory, "/MANIFEST");
   const std::string fresh = path + ".new";
-  absl::StatusOr<File> file = File::Open(fresh, O_WRONLY | O_CREAT | O_TRUNC);
+  absl::StatusOr<File> file = File::Open(fresh, O_WRONLY | O_CREAT | O_TRUNC, *options_.files);
   if (!file.ok()) return file.status();
   iovec part = {const_cast<uint8_t*>(bytes.data()), bytes.size()};
   if (absl::Status s = file->WriteAt(0, {&part, 1}); !s.ok()) return s;
   if (absl::Status s = file->Sync(); !s.ok()) return s;
-  if (std::rename(fresh.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "rename", fresh);
+  if (absl::Status s = RenameFile(fresh, path, *options_.files); !s.ok()) return s;
   manifest_bytes_.fetch_add(bytes.size(), std::memory_order_relaxed);
-  return SyncFolder(options_.directory);
+  return SyncFolder(options_.directory, *options_.files);
 }
 
 }  // namespace strata::storage::row_file

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/partition.h"
+#include "storage/file_system.h"
 #include "storage/row_file_memtable.h"
 #include "storage/row_file_version.h"
 #include "storage/row_file_volume.h"
@@ -26,9 +27,12 @@ struct WriterOptions {
   uint32_t base_filter_bits = 8;
   uint32_t delta_filter_bits = 14;
   size_t most_ranges = 1;
+  FileSystem* files = &FileSystem::Kernel();  // outlives the writer
 };
 
-// One thread at a time. A call that fails has changed nothing and may be repeated.
+// One thread at a time. A call that fails has changed nothing and may be repeated; but once a sync
+// of the rows has failed, every call fails with that: nobody knows what of them was lost, and
+// another sync would not say it.
 class VersionWriter {
  public:
   VersionWriter(WriterOptions options, Volume* volume)
@@ -57,6 +61,7 @@ class VersionWriter {
   absl::Status WriteManifest(const std::vector<uint8_t>& bytes);
 
   const WriterOptions options_;
+  absl::Status sync_failed_;
   Volume* const volume_;
   uint64_t next_number_ = 1;
   std::atomic<uint64_t> manifest_bytes_{0};  // written

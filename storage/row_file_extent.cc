@@ -66,9 +66,8 @@ std::optional<std::vector<Section>> DecodeIndex(std::span<const uint8_t> in,
     s.table = TableId(fields.U32());
     const uint32_t row_bytes = fields.U32();
     s.filter_bits = fields.U32();
-    if (row_bytes == 0 || row_bytes > kMostRowBytes || s.filter_bits > kMostFilterBits) {
-      return std::nullopt;
-    }
+    if (row_bytes == 0 || row_bytes > kMostRowBytes) return std::nullopt;
+    if (s.filter_bits == 0 || s.filter_bits > kMostFilterBits) return std::nullopt;
     s.shape = BlockShape::For(row_bytes);
     s.first_block = fields.U32();
     s.offset = fields.U64();

@@ -42,4 +42,13 @@ JobStatus RunDisturbed(const TrainingJob& job, const std::string& folder, uint64
   }
 }
 
+void RestartNearlyAll(EmbeddedCluster& cluster) {
+  cluster.StopServer(0);
+  cluster.StopServer(1);
+  cluster.StopWorker(0);
+  REQUIRE(cluster.StartServer(1).ok());
+  REQUIRE(cluster.StartServer(0).ok());
+  REQUIRE(cluster.StartWorker(0).ok());
+}
+
 }  // namespace strata::testing

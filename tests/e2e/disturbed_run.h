@@ -18,6 +18,9 @@ namespace strata::testing {
 JobStatus RunDisturbed(const TrainingJob& job, const std::string& folder, uint64_t at,
                        const std::function<void(EmbeddedCluster&, const JobRef&)>& disturb);
 
+// Stops both servers and worker 0 at once, and starts them again.
+void RestartNearlyAll(EmbeddedCluster& cluster);
+
 }  // namespace strata::testing
 
 #endif  // STRATA_TESTS_E2E_DISTURBED_RUN_H_

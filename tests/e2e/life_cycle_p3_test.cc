@@ -102,14 +102,7 @@ TEST_CASE("the life cycle of features does not depend on the cluster", "[e2e][p3
         other.mutable_spec()->mutable_checkpoint()->set_directory(dir + "-checkpoints");
         other.mutable_spec()->mutable_checkpoint()->set_every_steps(12);
       }
-      const JobStatus status = TrainDisturbed(other, dir, at, [](EmbeddedCluster& c) {
-        c.StopServer(0);
-        c.StopServer(1);
-        c.StopWorker(0);
-        REQUIRE(c.StartServer(1).ok());
-        REQUIRE(c.StartServer(0).ok());
-        REQUIRE(c.StartWorker(0).ok());
-      });
+      const JobStatus status = TrainDisturbed(other, dir, at, testing::RestartNearlyAll);
       CHECK(status.model_hash() == reference.model_hash());
       CHECK(testing::RemovedKeysIn(gone) == removed);
       CHECK(status.rollbacks() == (at == 59 ? 1 : 0));

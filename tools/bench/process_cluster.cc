@@ -6,18 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "proto/core/job_spec.h"
-#include "proto/strata/control.pb.h"
-#include "scheduler/memory_metadata_store.h"
 #include "tools/cli/top_scrape.h"
 
 namespace strata::bench {
-namespace {
-
-constexpr absl::Duration kPatience = absl::Seconds(30);
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<ProcessCluster>> ProcessCluster::Start(const std::string& directory,
                                                                       TrainingJob job) {
   std::filesystem::create_directories(directory);
@@ -28,36 +19,25 @@ absl::StatusOr<std::unique_ptr<ProcessCluster>> ProcessCluster::Start(const std:
 }
 
 absl::Status ProcessCluster::Open(const std::string& directory, TrainingJob job) {
-  scheduler::SchedulerOptions options;
-  options.store = scheduler::MakeMemoryMetadataStore();
-  auto scheduler = scheduler::Scheduler::Start(std::move(options));
+  auto scheduler = BenchScheduler::Start();
   if (!scheduler.ok()) return scheduler.status();
   scheduler_ = *std::move(scheduler);
-  scheduler::SchedulerServiceOptions service;
-  service.scheduler = scheduler_.get();
-  auto started = scheduler::SchedulerService::Start(service);
-  if (!started.ok()) return started.status();
-  service_ = *std::move(started);
-  auto server =
-      ChildProcess::Start({BinaryBeside("server/strata-server"), "--scheduler", service_->address(),
-                           "--name", "server-0", "--dir", directory + "/server"});
+  auto server = ChildProcess::Start({BinaryBeside("server/strata-server"), "--scheduler",
+                                     scheduler_->address(), "--name", "server-0", "--dir",
+                                     directory + "/server"});
   if (!server.ok()) return server.status();
   server_ = *std::move(server);
   const std::string address_file = directory + "/worker-address";
-  auto worker =
-      ChildProcess::Start({BinaryBeside("worker/strata-worker"), "--scheduler", service_->address(),
-                           "--name", "worker-0", "--dir", directory + "/worker", "--metrics-listen",
-                           "127.0.0.1:0", "--address-file", address_file});
+  auto worker = ChildProcess::Start({BinaryBeside("worker/strata-worker"), "--scheduler",
+                                     scheduler_->address(), "--name", "worker-0", "--dir",
+                                     directory + "/worker", "--metrics-listen", "127.0.0.1:0",
+                                     "--address-file", address_file});
   if (!worker.ok()) return worker.status();
   worker_ = *std::move(worker);
   auto address = ReadAddressFile(address_file);
   if (!address.ok()) return address.status();
   metrics_ = *address;
-  SubmitRequest submit;
-  *submit.mutable_job() = std::move(job);
-  if (absl::Status s = ResolveJob(*submit.mutable_job()); !s.ok()) return s;
-  submit.set_request_id("bench");
-  return scheduler_->Submit(submit, kPatience).status();
+  return scheduler_->Submit(std::move(job));
 }
 
 absl::Status ProcessCluster::Await(uint64_t examples, absl::Duration patience) const {

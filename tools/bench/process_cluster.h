@@ -10,8 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/strata/job.pb.h"
-#include "scheduler/scheduler.h"
-#include "scheduler/scheduler_service.h"
+#include "tools/bench/bench_scheduler.h"
 #include "tools/bench/train_case.h"
 #include "tools/bench/wire_cluster.h"
 
@@ -36,8 +35,7 @@ class ProcessCluster {
   absl::Status Open(const std::string& directory, TrainingJob job);
   absl::StatusOr<TrainWindow> Totals() const;
 
-  std::unique_ptr<scheduler::Scheduler> scheduler_;
-  std::unique_ptr<scheduler::SchedulerService> service_;
+  std::unique_ptr<BenchScheduler> scheduler_;
   std::unique_ptr<ChildProcess> server_;
   std::unique_ptr<ChildProcess> worker_;
   std::string metrics_;

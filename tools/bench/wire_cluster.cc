@@ -16,12 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/core/job_spec.h"
 #include "proto/runtime/grpc_transport.h"
 #include "proto/strata/control.pb.h"
-#include "scheduler/memory_metadata_store.h"
-#include "scheduler/scheduler.h"
-#include "scheduler/scheduler_service.h"
+#include "tools/bench/bench_scheduler.h"
 #include "worker/training_plan.h"
 
 extern char** environ;
@@ -55,18 +52,12 @@ class Cluster : public WireCluster {
       : directory_(std::move(directory)), dim_(dim), transport_(MakeGrpcTransport({})) {}
 
   absl::Status Open(const std::string& durability, const std::string& log_bytes) {
-    scheduler::SchedulerOptions options;
-    options.store = scheduler::MakeMemoryMetadataStore();
-    auto scheduler = scheduler::Scheduler::Start(std::move(options));
+    auto scheduler = BenchScheduler::Start();
     if (!scheduler.ok()) return scheduler.status();
     scheduler_ = *std::move(scheduler);
-    scheduler::SchedulerServiceOptions service;
-    service.scheduler = scheduler_.get();
-    auto started = scheduler::SchedulerService::Start(service);
-    if (!started.ok()) return started.status();
-    service_ = *std::move(started);
     if (absl::Status s = Spawn(); !s.ok()) return s;
-    return Submit(MakeJob(durability, dim_, log_bytes));
+    absl::Status s = scheduler_->Submit(MakeJob(durability, dim_, log_bytes));
+    return s.ok() ? AwaitServer("") : s;
   }
 
   DataChannel& channel() override { return *channel_; }
@@ -84,21 +75,12 @@ class Cluster : public WireCluster {
 
  private:
   absl::Status Spawn() {
-    auto server =
-        ChildProcess::Start({BinaryBeside("server/strata-server"), "--scheduler",
-                             service_->address(), "--name", "server-0", "--dir", server_folder()});
+    auto server = ChildProcess::Start({BinaryBeside("server/strata-server"), "--scheduler",
+                                       scheduler_->address(), "--name", "server-0", "--dir",
+                                       server_folder()});
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
     return absl::OkStatus();
-  }
-
-  absl::Status Submit(const TrainingJob& job) {
-    SubmitRequest submit;
-    *submit.mutable_job() = job;
-    if (absl::Status s = ResolveJob(*submit.mutable_job()); !s.ok()) return s;
-    submit.set_request_id("bench");
-    if (auto s = scheduler_->Submit(submit, kPatience); !s.ok()) return s.status();
-    return AwaitServer("");
   }
 
   // Until the job has a server whose address is another one than `before`.
@@ -111,7 +93,7 @@ class Cluster : public WireCluster {
     report.set_wait_ms(50);
     const absl::Time give_up = absl::Now() + kPatience;
     while (absl::Now() < give_up) {
-      auto directive = scheduler_->Sync(report, kPatience);
+      auto directive = scheduler_->scheduler().Sync(report, kPatience);
       if (!directive.ok()) return directive.status();
       session_ = directive->session();
       report.set_session(session_);
@@ -151,8 +133,7 @@ class Cluster : public WireCluster {
   const std::string directory_;
   const uint32_t dim_;
   std::unique_ptr<DataTransport> transport_;
-  std::unique_ptr<scheduler::Scheduler> scheduler_;
-  std::unique_ptr<scheduler::SchedulerService> service_;
+  std::unique_ptr<BenchScheduler> scheduler_;
   std::unique_ptr<ChildProcess> server_;
   std::unique_ptr<TrainingPlan> plan_;
   uint64_t session_ = 0;

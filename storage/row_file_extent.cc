@@ -74,7 +74,7 @@ std::optional<std::vector<Section>> DecodeIndex(std::span<const uint8_t> in,
     s.rows = fields.U64();
     const uint64_t blocks = fields.U64();
     in = in.subspan(kSectionBytes);
-    if (blocks > in.size() / (8 + s.filter_bytes())) return std::nullopt;
+    if (blocks == 0 || blocks > in.size() / (8 + s.filter_bytes())) return std::nullopt;
     s.fences.resize(blocks);
     std::memcpy(s.fences.data(), in.data(), blocks * 8);
     s.filters.assign(in.begin() + static_cast<ptrdiff_t>(blocks * 8),

@@ -76,9 +76,11 @@ class DirectFile final : public rocksdb::FSRandomAccessFile {
       for (const AsyncReads::Done& d : done) {
         FSReadRequest& r = requests[d.tag];
         r.status = IOStatus::OK();
-        r.result = Slice(r.scratch, static_cast<size_t>(std::max<int64_t>(0, d.result)));
-        // What was interrupted is tried again; what fails again is the error.
-        if (d.result < 0) r.status = ReadAt(r.offset, r.len, &r.result, r.scratch);
+        r.result = Slice(r.scratch, r.len);
+        // What was interrupted or cut short is tried again; what fails again is the error.
+        if (d.result < static_cast<int64_t>(r.len)) {
+          r.status = ReadAt(r.offset, r.len, &r.result, r.scratch);
+        }
       }
       answered += done.size();
     }
@@ -136,13 +138,13 @@ void ReadQueues::Return(std::unique_ptr<AsyncReads> reads) {
   idle_.push_back(std::move(reads));
 }
 
-ReaderScope::ReaderScope() { ++reader_scopes; }
-ReaderScope::~ReaderScope() { --reader_scopes; }
-bool ReaderScope::OnThisThread() { return reader_scopes > 0; }
-
 void ReadQueues::Count(size_t bytes) {
   if (reader_scopes > 0) bytes_read_.fetch_add(bytes, std::memory_order_relaxed);
 }
+
+ReaderScope::ReaderScope() { ++reader_scopes; }
+ReaderScope::~ReaderScope() { --reader_scopes; }
+bool ReaderScope::OnThisThread() { return reader_scopes > 0; }
 
 IOStatus OpenForReads(rocksdb::FileSystem* base, const std::string& path,
                       const rocksdb::FileOptions& options, std::shared_ptr<ReadQueues> queues,

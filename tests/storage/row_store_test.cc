@@ -205,5 +205,18 @@ TEST_CASE("rows that come in order leave a table uniform that expects them", "[r
   CHECK(surprised.spread() == Spread::kClustered);
 }
 
+TEST_CASE("uniform rows are not taken for clustered, however many come", "[row_store]") {
+  RowStore store({.row_bytes = 16});
+  uint64_t next = 3ull << 32;
+  std::vector<Position> batch(2048);
+  while (store.size() < 1'800'000) {
+    for (Position& p : batch) p = Position(Mix64(++next));
+    std::sort(batch.begin(), batch.end(), [](Position a, Position b) { return a.value < b.value; });
+    REQUIRE(store.Reserve(batch.size()).ok());
+    for (const Position& p : batch) store.Insert(p);
+    REQUIRE(store.spread() == Spread::kUniform);
+  }
+}
+
 }  // namespace
 }  // namespace strata::storage

@@ -22,7 +22,7 @@ namespace strata::server {
 enum class RecordKind : uint16_t {
   kStep = 1,    // bsp: root sums of step `step`
   kWindow = 2,  // async: (task, window), applied as record number `step`
-  kCut = 3,     // async: the cut whose number is in `window` was taken; empty payload
+  kCut = 3,     // async: the cut whose number is in `window` was taken; no tables
 };
 
 // The payload as pieces to be written one after the other. They point into `tables` (no sum is

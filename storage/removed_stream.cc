@@ -11,16 +11,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "proto/runtime/failpoints.h"
 
 namespace strata::storage {
-namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<RemovedName> ParseName(absl::string_view text) {
+std::string RemovedFileName(const RemovedName& name) {
+  return absl::StrFormat("removed-%05d-%012d-%05d.strata", name.generation.value, name.from.value,
+                         name.shard.value);
+}
+
+std::optional<RemovedName> ParseRemovedName(absl::string_view text) {
   if (!absl::ConsumePrefix(&text, "removed-") || !absl::ConsumeSuffix(&text, ".strata")) return {};
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '-');
   RemovedName name;
@@ -32,20 +35,13 @@ std::optional<RemovedName> ParseName(absl::string_view text) {
   return name;
 }
 
-}  // namespace
-
-std::string RemovedFileName(const RemovedName& name) {
-  return absl::StrFormat("removed-%05d-%012d-%05d.strata", name.generation.value, name.from.value,
-                         name.shard.value);
-}
-
 absl::StatusOr<std::vector<RemovedName>> ListRemoved(const std::string& folder) {
   std::vector<RemovedName> names;
   std::error_code error;
   fs::directory_iterator it(folder, error);
   if (error == std::errc::no_such_file_or_directory) return names;
   for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (auto name = ParseName(it->path().filename().string())) names.push_back(*name);
+    if (auto name = ParseRemovedName(it->path().filename().string())) names.push_back(*name);
   }
   if (error) return ErrnoStatus(error.value(), "list", folder);
   std::sort(names.begin(), names.end(), [](const RemovedName& a, const RemovedName& b) {
@@ -154,79 +150,130 @@ namespace {
 // A header of three tables, and more.
 constexpr uint64_t kMostTornHeader = kDeltaFixedBytes + 3 * kDeltaTableBytes + 1;
 
-using Visit = std::function<absl::Status(const RemovedKeys&)>;
+// One file on its way into `out`.
+class FileReader {
+ public:
+  FileReader(const File& file, const RemovedName& name, uint64_t last, const RemovedVisitor& visit)
+      : file_(file), name_(name), last_(last), visit_(visit) {}
 
-// One delta: first whole, then once more for `visit`, so that none counts in part and no more than
-// a block is held. `bytes`: of the delta; 0: the file's end cuts it off.
-absl::Status ReadDelta(const File& file, uint64_t at, uint64_t size, const RemovedName& name,
-                       uint64_t last, const Visit& visit, uint64_t& bytes) {
+  absl::Status Read(RemovedSummary& out);
+
+ private:
+  // Bytes of the delta; 0: the file's end cuts it off.
+  absl::StatusOr<uint64_t> ReadDelta(uint64_t at, RemovedSummary& out);
+  absl::Status Note(const DeltaHeader& header, uint64_t at, RemovedSummary& out) const;
+
+  const File& file_;
+  const RemovedName& name_;
+  const uint64_t last_;
+  const RemovedVisitor& visit_;
+};
+
+// The delta at `at` is whole and counts, or was undone.
+absl::Status FileReader::Note(const DeltaHeader& header, uint64_t at, RemovedSummary& out) const {
+  if (out.tables.empty()) {
+    out.tables = header.tables;
+    out.keys.resize(header.tables.size());
+  }
+  if (out.tables != header.tables) {
+    return DamagedFile(file_.path(), at, "a delta of other tables than the first");
+  }
+  if (header.to.step > last_) {
+    ++out.undone_commits;
+    return absl::OkStatus();
+  }
+  if (out.commits++ == 0) out.first_step = header.to.step;
+  out.last_step = header.to.step;
+  return absl::OkStatus();
+}
+
+// First whole, then once more for `visit`, so that none counts in part and no more than a block is
+// held.
+absl::StatusOr<uint64_t> FileReader::ReadDelta(uint64_t at, RemovedSummary& out) {
+  uint64_t bytes = 0;
   for (const bool deliver : {false, true}) {
     auto reader = DeltaReader::From(
-        [&](uint64_t offset, std::span<uint8_t> out) { return file.ReadAt(at + offset, out); },
-        size - at, absl::StrCat(file.path(), ", delta at ", at), DeltaTail::kAnything);
+        [&](uint64_t offset, std::span<uint8_t> to) { return file_.ReadAt(at + offset, to); },
+        out.file_bytes - at, absl::StrCat(file_.path(), ", delta at ", at), DeltaTail::kAnything);
     if (!reader.ok()) return reader.status();
     const DeltaHeader& header = (*reader)->header();
-    if (!header.removals) return DamagedFile(file.path(), at, "not a delta of removals");
-    if (deliver && header.to.step > last) break;
+    if (!header.removals) return DamagedFile(file_.path(), at, "not a delta of removals");
+    if (deliver) {
+      if (absl::Status s = Note(header, at, out); !s.ok()) return s;
+      if (header.to.step > last_) break;
+    }
     DeltaBlock block;
     absl::StatusOr<bool> more = true;
     while ((more = (*reader)->Next(block)).ok() && *more) {
       if (block.type != DeltaBlockType::kDeletes) {
-        return DamagedFile(file.path(), at, "a delta of removals that has rows");
+        return DamagedFile(file_.path(), at, "a delta of removals that has rows");
       }
       if (!deliver) continue;
-      absl::Status s = visit({name, header.to.step, block.table, block.keys});
+      out.keys[static_cast<size_t>(header.Find(block.table) - header.tables.data())] +=
+          block.keys.size();
+      absl::Status s = visit_({name_, header.to.step, block.table, block.keys});
       if (!s.ok()) return s;
     }
-    bytes = more.ok() ? (*reader)->summary().bytes : 0;
-    if (!more.ok()) return (*reader)->cut_off() ? absl::OkStatus() : more.status();
+    if (!more.ok() && (*reader)->cut_off()) return 0;
+    if (!more.ok()) return more.status();
+    bytes = (*reader)->summary().bytes;
   }
-  return absl::OkStatus();
+  return bytes;
 }
 
-// The deltas of one file; those after `last` do not count.
-absl::Status ReadFile(const std::string& path, const RemovedName& name, uint64_t last,
-                      const Visit& visit) {
-  auto file = File::Open(path, O_RDONLY);
-  if (!file.ok()) return file.status();
-  const auto size = file->Size();
+absl::Status FileReader::Read(RemovedSummary& out) {
+  const auto size = file_.Size();
   if (!size.ok()) return size.status();
+  out.file_bytes = *size;
   std::optional<size_t> header_bytes;
-  for (uint64_t at = 0; at < *size;) {
+  for (uint64_t& at = out.whole_bytes; at < *size;) {
     uint8_t fixed[kDeltaFixedBytes];
     if (*size - at < sizeof fixed) break;
-    if (absl::Status s = file->ReadAt(at, fixed); !s.ok()) return s;
+    if (absl::Status s = file_.ReadAt(at, fixed); !s.ok()) return s;
     const auto header = DeltaHeaderBytes(fixed);
     if (!header || (header_bytes && header != header_bytes)) {
-      return DamagedFile(path, at, "no delta of this file begins here");
+      return DamagedFile(file_.path(), at, "no delta of this file begins here");
     }
     header_bytes = header;
     if (*size - at < *header) {
       // More than the header of the tables that there are could lack: their number is damaged.
-      if (*size - at >= kMostTornHeader) return DamagedFile(path, at, "a header without an end");
-      break;
+      if (*size - at < kMostTornHeader) break;
+      return DamagedFile(file_.path(), at, "a header without an end");
     }
-    uint64_t bytes = 0;
-    if (absl::Status s = ReadDelta(*file, at, *size, name, last, visit, bytes); !s.ok()) return s;
-    if (bytes == 0) break;
-    at += bytes;
+    const auto bytes = ReadDelta(at, out);
+    if (!bytes.ok()) return bytes.status();
+    if (*bytes == 0) break;
+    at += *bytes;
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status ReadRemoved(const std::string& folder,
-                         const std::function<absl::Status(const RemovedKeys&)>& visit) {
+absl::StatusOr<RemovedSummary> ReadRemovedFile(const std::string& path, const RemovedName& name,
+                                               uint64_t last, const RemovedVisitor& visit) {
+  auto file = File::Open(path, O_RDONLY);
+  if (!file.ok()) return file.status();
+  RemovedSummary summary;
+  if (absl::Status s = FileReader(*file, name, last, visit).Read(summary); !s.ok()) return s;
+  return summary;
+}
+
+uint64_t LastThatCounts(const RemovedName& name, std::span<const RemovedName> names) {
+  uint64_t last = ~uint64_t{0};
+  for (const RemovedName& later : names) {
+    if (name.Before(later)) last = std::min(last, later.from.value);
+  }
+  return last;
+}
+
+absl::Status ReadRemoved(const std::string& folder, const RemovedVisitor& visit) {
   auto names = ListRemoved(folder);
   if (!names.ok()) return names.status();
   for (const RemovedName& name : *names) {
-    uint64_t last = ~uint64_t{0};
-    for (const RemovedName& later : *names) {
-      if (name.Before(later)) last = std::min(last, later.from.value);
-    }
-    absl::Status s = ReadFile(absl::StrCat(folder, "/", RemovedFileName(name)), name, last, visit);
-    if (!s.ok()) return s;
+    auto read = ReadRemovedFile(absl::StrCat(folder, "/", RemovedFileName(name)), name,
+                                LastThatCounts(name, *names), visit);
+    if (!read.ok()) return read.status();
   }
   return absl::OkStatus();
 }

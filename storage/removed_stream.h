@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "storage/delta_file.h"
 #include "storage/delta_format.h"
@@ -40,15 +41,19 @@ struct RemovedName {
 
 // removed-00001-000000001000-00003.strata
 std::string RemovedFileName(const RemovedName& name);
+// Nothing: no file of removals has this name.
+std::optional<RemovedName> ParseRemovedName(absl::string_view file_name);
 // By generation, start and shard. An absent folder has none; others must be readable.
 absl::StatusOr<std::vector<RemovedName>> ListRemoved(const std::string& folder);
 
 // Touched by the shard's executor only. A commit is: MakeRoom and Add for each piece of what it
-// removes, EndCommit. Memory: from a commit's first Add to its EndCommit 512 KiB and `kMostAdd`
-// keys, at most. Errors are those of the disk; call again, nothing is written twice.
+// removes, EndCommit. Memory: from a commit's first Add to its EndCommit kMostBytes, at most.
+// Errors are those of the disk; call again, nothing is written twice.
 class RemovedWriter {
  public:
   static constexpr size_t kMostAdd = 2048;  // keys of one Add
+  // The block in progress, and its copy while it is written.
+  static constexpr size_t kMostBytes = 2 * kDeltaBlockBytes + kMostAdd * 8;
 
   struct Options {
     std::string folder;  // made if missing
@@ -103,12 +108,31 @@ struct RemovedKeys {
   TableId table;
   std::span<const uint64_t> keys;  // ascending by position
 };
+using RemovedVisitor = std::function<absl::Status(const RemovedKeys&)>;
+
 // Calls `visit` for every removal that counts, file after file as ListRemoved gives them, each in
 // the order of its commits. Where a later generation starts, what earlier ones removed after its
 // start does not count. A delta that its file's end cuts off belongs to a commit in progress, or to
 // one that a crash undid, and does not count. DATA_LOSS with file and offset: damage elsewhere.
-absl::Status ReadRemoved(const std::string& folder,
-                         const std::function<absl::Status(const RemovedKeys&)>& visit);
+absl::Status ReadRemoved(const std::string& folder, const RemovedVisitor& visit);
+
+// What a file of removals holds.
+struct RemovedSummary {
+  std::vector<DeltaTable> tables;  // of which rows are removed; none where there is no delta
+  std::vector<uint64_t> keys;      // that count, by table
+  uint64_t commits = 0;            // deltas that count,
+  uint64_t first_step = 0;         // the first's step, and the last's
+  uint64_t last_step = 0;
+  uint64_t undone_commits = 0;  // deltas of steps after `last`
+  uint64_t whole_bytes = 0;     // of all these
+  uint64_t file_bytes = 0;  // what is behind them is of a commit in progress, or a crash undid it
+};
+// One file, whatever it is called; deltas of steps after `last` do not count. Each delta is checked
+// whole before `visit` is called for it.
+absl::StatusOr<RemovedSummary> ReadRemovedFile(const std::string& path, const RemovedName& name,
+                                               uint64_t last, const RemovedVisitor& visit);
+// The last step that counts of a file, in a folder of `names`.
+uint64_t LastThatCounts(const RemovedName& name, std::span<const RemovedName> names);
 
 }  // namespace strata::storage
 

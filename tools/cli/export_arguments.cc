@@ -67,11 +67,25 @@ void AddGetRow(CLI::App& app, CommandSet& commands) {
   AddJson(command, o.json);
 }
 
+void AddDelta(CLI::App& app, CommandSet& commands) {
+  auto [command, o] = commands.Add<DeltaCommandOptions>(
+      app, "delta", "Check a delta or a stream of removed keys, and show what it holds");
+  command
+      ->add_option("path", o.path,
+                   "a file of export --format delta or of spec.output.removed, or a folder of them")
+      ->required()
+      ->type_name("FILE");
+  command->add_flag("--rows", o.rows,
+                    "a line for each row and each removed key on stdout, the rest on stderr");
+  AddJson(command, o.json);
+}
+
 }  // namespace
 
 void AddModelCommands(CLI::App& app, CommandSet& commands) {
   AddExport(app, commands);
   AddGetRow(app, commands);
+  AddDelta(app, commands);
 }
 
 }  // namespace strata

@@ -168,6 +168,12 @@ struct GetRowOptions {
   bool json = false;
 };
 
+struct DeltaCommandOptions {
+  std::string path;   // a file, or a folder of them
+  bool rows = false;  // each of them, not only how many
+  bool json = false;
+};
+
 struct NodesOptions {
   std::string scheduler;
   bool json = false;
@@ -224,8 +230,8 @@ using Command =
                  CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
                  CheckpointDiffOptions, CheckpointRepairOptions, CheckpointQuantiseOptions,
                  PredictCommandOptions, GenerateCriteoOptions, ExportCommandOptions, GetRowOptions,
-                 NodesOptions, ShardsOptions, EventsOptions, TopOptions, ExplainOptions,
-                 EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
+                 DeltaCommandOptions, NodesOptions, ShardsOptions, EventsOptions, TopOptions,
+                 ExplainOptions, EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
 
 }  // namespace strata
 

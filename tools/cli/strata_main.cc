@@ -12,6 +12,7 @@
 #include "tools/cli/cluster_commands.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/data_commands.h"
+#include "tools/cli/delta_command.h"
 #include "tools/cli/estimate_command.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/explain_command.h"
@@ -55,6 +56,7 @@ struct Runner {
   ExitCode operator()(const GenerateCriteoOptions& o) const { return RunGenerateCriteo(o); }
   ExitCode operator()(const ExportCommandOptions& o) const { return RunExport(o); }
   ExitCode operator()(const GetRowOptions& o) const { return RunGetRow(o); }
+  ExitCode operator()(const DeltaCommandOptions& o) const { return RunDelta(o); }
   ExitCode operator()(const NodesOptions& o) const { return RunNodes(o); }
   ExitCode operator()(const ShardsOptions& o) const { return RunShards(o); }
   ExitCode operator()(const EventsOptions& o) const { return RunEvents(o); }

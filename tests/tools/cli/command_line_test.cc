@@ -36,6 +36,12 @@ TEST_CASE("commands are read with their options", "[command_line]") {
   REQUIRE(list.command.has_value());
   CHECK(std::get<CheckpointListOptions>(*list.command).job == "7");
 
+  const ParsedCommandLine delta = Parse({"delta", "removed", "--rows"});
+  REQUIRE(delta.command.has_value());
+  CHECK(std::get<DeltaCommandOptions>(*delta.command).path == "removed");
+  CHECK(std::get<DeltaCommandOptions>(*delta.command).rows);
+  CHECK_FALSE(std::get<DeltaCommandOptions>(*delta.command).json);
+
   const ParsedCommandLine generate = Parse({"generate", "criteo", "--rows", "10", "--vocab", "300",
                                             "--zipf", "1.2", "--seed", "9", "--output", "x"});
   REQUIRE(generate.command.has_value());

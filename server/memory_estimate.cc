@@ -5,9 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
+#include "server/change_list.h"
+#include "server/snapshot_driver.h"
+#include "server/table_snapshot.h"
 #include "storage/absent_memo.h"
+#include "storage/file_stream.h"
 #include "storage/huge_memory.h"
 #include "storage/log_batch.h"
+#include "storage/removed_stream.h"
 #include "storage/rocks_tier.h"
 #include "storage/row_file_tier.h"
 #include "storage/row_layout.h"
@@ -123,17 +128,72 @@ void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   AddTier(load, needed, parts);
 }
 
+uint64_t FilterBytes(const ServerLoad& load, const TableSpec& table) {
+  return CeilDiv(table.life_cycle.admission.partition_bytes * load.partitions, load.servers);
+}
+
+bool Removes(const TableSpec& table) { return table.life_cycle.removal.any(); }
+
+// Rows of this server's share of a table.
+uint64_t RowsHere(const ServerLoad& load, const TableSpec& table) {
+  return CeilDiv(table.kind == TableKind::kDense ? DenseRowsOf(table) : load.rows, load.servers);
+}
+
+// Of those, the rows that one commit of all shards here may change or remove.
+uint64_t RowsOfCommit(const ServerLoad& load, const TableSpec& table) {
+  const uint64_t rows = RowsHere(load, table);
+  if (table.kind == TableKind::kDense) return rows;
+  uint64_t touched =
+      CeilDiv(load.synchronous ? load.keys_per_step : load.keys_per_push, load.servers);
+  if (Removes(table)) {
+    const uint64_t shards = uint64_t{load.servers} * load.shards_here;
+    const uint64_t partitions = CeilDiv(load.partitions, shards);  // of a shard
+    const uint64_t due = CeilDiv(partitions, table.life_cycle.removal.every_steps);
+    touched += CeilDiv(rows, partitions) * due;
+  }
+  return std::min(rows, touched);
+}
+
+// What snapshots copy of rows: all of them, and what a commit may change, with their positions.
+struct SnapshotRows {
+  uint64_t all = 0;
+  uint64_t of_commit = 0;
+  uint64_t of_piece = 0;  // the largest of any table
+};
+SnapshotRows SnapshotRowsOf(const ServerLoad& load) {
+  SnapshotRows out;
+  for (const TableSpec& table : load.tables) {
+    const uint64_t row = storage::RowLayout::For(table).row_bytes();
+    out.all += RowsHere(load, table) * (8 + row);
+    out.of_commit += RowsOfCommit(load, table) * (8 + row);
+    const uint64_t rows = TableSnapshot::kPieceBytes / row + 1;
+    out.of_piece = std::max(out.of_piece, rows * (8 + row));
+  }
+  return out;
+}
+
+// 8 bytes an entry of each list, in memory that doubles: of the checkpoint that is written, and of
+// the next one.
+uint64_t ChangeListBytes(const ServerLoad& load) {
+  uint64_t entries = 0;
+  for (const TableSpec& table : load.tables) {
+    const uint64_t rows = CeilDiv(RowsHere(load, table), load.shards_here);
+    const uint64_t limit = ChangeList::Limit(rows);
+    entries += load.shards_here * (Removes(table) ? limit : std::min(rows, limit));
+  }
+  return 2 * 2 * 8 * entries;
+}
+
 }  // namespace
 
 std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
   std::vector<MemoryPart> parts;
   AddTables(load, parts);
   for (const TableSpec& table : load.tables) {
-    if (table.life_cycle.admission.partition_bytes == 0) continue;
-    parts.push_back(
-        {absl::StrCat("admission filters, table ", table.name),
-         CeilDiv(table.life_cycle.admission.partition_bytes * load.partitions, load.servers),
-         "spec.lifeCycle.admission.filterBytes / servers"});
+    const uint64_t bytes = FilterBytes(load, table);
+    if (bytes == 0) continue;
+    parts.push_back({absl::StrCat("admission filters, table ", table.name), bytes,
+                     "spec.lifeCycle.admission.filterBytes / servers"});
   }
   const uint64_t push = StepBytes(load, load.keys_per_push);
   const uint64_t step = StepBytes(load, load.keys_per_step);
@@ -150,8 +210,44 @@ std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
                      "workers x 2 x 12 x keys of a push"});
   }
   if (load.logged) parts.push_back(LogPart(load, load.synchronous ? step : pushes));
+  if (load.removed_stream && std::any_of(load.tables.begin(), load.tables.end(), Removes)) {
+    parts.push_back({"removed keys on their way to files",
+                     load.shards_here * storage::RemovedWriter::kMostBytes,
+                     "shards x (2 x 256 KiB + 16 KiB)"});
+  }
   parts.push_back({"replies", pushes, "as the requests of a push"});
   parts.push_back({"threads and queues of the job", kJobBytes, "measured", true});
+  return parts;
+}
+
+std::vector<MemoryPart> EstimateSnapshots(const ServerLoad& load) {
+  static_assert(SnapshotDriver::kMostAtOnce == 2);
+  const uint64_t at_once = (load.logged ? 1 : 0) + (load.checkpoints ? 1 : 0);
+  if (at_once == 0) return {};
+  const uint64_t shards = load.shards_here;
+  const SnapshotRows rows = SnapshotRowsOf(load);
+  std::vector<MemoryPart> parts;
+  parts.push_back(
+      {"rows kept as they were",
+       2 * std::min(shards * SnapshotDriver::kHeldBytes + at_once * rows.of_commit,
+                    at_once * rows.all),
+       absl::StrCat("2 x min(shards x 64 MiB + ", at_once, " x rows of a commit, all rows)")});
+  const uint64_t pieces =
+      std::min(shards * SnapshotDriver::kQueuePieces * 2 * rows.of_piece, 2 * rows.all);
+  parts.push_back({"pieces on their way to files",
+                   at_once * (pieces + shards * storage::FileStream::kStagingBytes),
+                   absl::StrCat(at_once, " x shards x (8 pieces of 256 KiB, twice, + 1 MiB)")});
+  uint64_t copies =
+      load.synchronous && load.logged ? StepBytes(load, load.keys_per_step) : uint64_t{0};
+  for (const TableSpec& table : load.tables) copies += at_once * FilterBytes(load, table);
+  if (copies > 0) {
+    parts.push_back({"copies of filters and pre-images", copies,
+                     absl::StrCat(at_once, " x admission filters + pre-images")});
+  }
+  if (load.checkpoints && load.increments) {
+    parts.push_back({"lists of changed rows", ChangeListBytes(load),
+                     "4 x 8 x max(65536, rows / 4) a table and shard"});
+  }
   return parts;
 }
 

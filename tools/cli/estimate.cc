@@ -61,6 +61,14 @@ uint64_t ClusterBytes(const JobEstimate& estimate) {
   return bytes;
 }
 
+uint64_t SnapshotBytes(const JobEstimate& estimate) {
+  uint64_t bytes = 0;
+  for (const ProcessEstimate& p : estimate.processes) {
+    bytes += p.count * TotalBytes(p.snapshot_parts);
+  }
+  return bytes;
+}
+
 server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
                                 const ModelTables& tables, uint32_t shards, uint32_t cores) {
   server::ServerLoad load;
@@ -72,6 +80,9 @@ server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
   load.dram_bytes = *ParseBytes(spec.storage().dram_bytes_per_server());
   load.row_file = spec.storage().ssd() == "rowfile";
   load.logged = spec.storage().durability() != "memory";
+  load.checkpoints = !spec.checkpoint().directory().empty();
+  load.increments = spec.checkpoint().full_every() > 1;
+  load.removed_stream = !spec.output().removed().empty();
   load.threads = std::min(cores, shards);
   load.synchronous = spec.training().mode() == "bsp";
   load.keys_per_push = load.synchronous ? data.keys_per_push : data.keys_per_batch;
@@ -114,10 +125,13 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   load.rows = estimate.rows;
   const WorkerLoad worker = WorkerLoadOf(spec, data, *tables);
   const uint64_t tasks = data.lines / kTaskLines + 1;
-  estimate.processes = {
-      {"scheduler", 1, {{"index of the input", tasks * kTaskBytes, "tasks of 8192 lines x 128"}}},
-      {"server", spec.replicas().servers(), server::EstimateServer(load)},
-      {"worker", spec.replicas().workers(), EstimateWorker(worker)}};
+  estimate.processes = {{"scheduler",
+                         1,
+                         {{"index of the input", tasks * kTaskBytes, "tasks of 8192 lines x 128"}},
+                         {}},
+                        {"server", spec.replicas().servers(), server::EstimateServer(load),
+                         server::EstimateSnapshots(load)},
+                        {"worker", spec.replicas().workers(), EstimateWorker(worker), {}}};
   for (const ProcessEstimate& process : estimate.processes) {
     for (const MemoryPart& part : process.parts) {
       estimate.one_process_bytes += (part.reused ? 1 : process.count) * part.bytes;
@@ -137,6 +151,28 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   return estimate;
 }
 
+namespace {
+
+// Lines of the table, under `name` and one behind them that sums up.
+void AppendParts(const std::string& name, const std::vector<MemoryPart>& parts, const char* sum,
+                 std::string& text) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    absl::StrAppendFormat(&text, "%-15s%-32s%12s  %s\n", i == 0 ? name : "", parts[i].name,
+                          Size(parts[i].bytes), parts[i].formula);
+  }
+  absl::StrAppendFormat(&text, "%-15s%-32s%12s\n", "", sum, Size(TotalBytes(parts)));
+}
+
+nlohmann::ordered_json PartsJson(const std::vector<MemoryPart>& parts) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const MemoryPart& part : parts) {
+    json.push_back({{"name", part.name}, {"bytes", part.bytes}, {"formula", part.formula}});
+  }
+  return json;
+}
+
+}  // namespace
+
 std::string EstimateText(const JobEstimate& estimate) {
   std::string text = absl::StrFormat(
       "%d lines, %d features get a row; a batch has %d distinct keys, a step %d\n\n",
@@ -144,19 +180,24 @@ std::string EstimateText(const JobEstimate& estimate) {
       estimate.data.keys_per_step);
   absl::StrAppendFormat(&text, "%-15s%-32s%12s  %s\n", "PROCESS", "MEMORY", "SIZE", "HOW");
   for (const ProcessEstimate& process : estimate.processes) {
-    std::string name = absl::StrCat(process.role, " x ", process.count);
-    for (const MemoryPart& part : process.parts) {
-      absl::StrAppendFormat(&text, "%-15s%-32s%12s  %s\n", name, part.name, Size(part.bytes),
-                            part.formula);
-      name.clear();
-    }
-    absl::StrAppendFormat(&text, "%-15s%-32s%12s\n", "", "each", Size(TotalBytes(process.parts)));
+    AppendParts(absl::StrCat(process.role, " x ", process.count), process.parts, "each", text);
+  }
+  if (SnapshotBytes(estimate) > 0) {
+    absl::StrAppend(&text, "\nWhile a base image or a checkpoint is written, at most:\n");
+  }
+  for (const ProcessEstimate& process : estimate.processes) {
+    if (process.snapshot_parts.empty()) continue;
+    AppendParts(absl::StrCat(process.role, " x ", process.count), process.snapshot_parts,
+                "more, each", text);
   }
   const Dominant most = FindDominant(estimate);
   const double share =
       100.0 * static_cast<double>(most.bytes) / static_cast<double>(ClusterBytes(estimate));
   absl::StrAppendFormat(&text, "\nThe cluster: %s. In one process (strata train): %s.\n",
                         Size(ClusterBytes(estimate)), Size(estimate.one_process_bytes));
+  if (SnapshotBytes(estimate) > 0) {
+    absl::StrAppendFormat(&text, "Snapshots: at most %s more.\n", Size(SnapshotBytes(estimate)));
+  }
   absl::StrAppendFormat(&text, "Most of it: %s, %s (%.0f %%).\n", most.role, most.part->name,
                         share);
   absl::StrAppendFormat(&text, "Least spec.storage.dramBytesPerServer: %d.\n",
@@ -172,18 +213,17 @@ std::string EstimateJson(const JobEstimate& estimate) {
             {"keysPerStep", estimate.data.keys_per_step}};
   json["processes"] = Json::array();
   for (const ProcessEstimate& process : estimate.processes) {
-    Json parts = Json::array();
-    for (const MemoryPart& part : process.parts) {
-      parts.push_back({{"name", part.name}, {"bytes", part.bytes}, {"formula", part.formula}});
-    }
     json["processes"].push_back({{"role", process.role},
                                  {"count", process.count},
                                  {"bytes", TotalBytes(process.parts)},
-                                 {"parts", parts}});
+                                 {"parts", PartsJson(process.parts)},
+                                 {"snapshotBytes", TotalBytes(process.snapshot_parts)},
+                                 {"snapshotParts", PartsJson(process.snapshot_parts)}});
   }
   const Dominant most = FindDominant(estimate);
   json["clusterBytes"] = ClusterBytes(estimate);
   json["oneProcessBytes"] = estimate.one_process_bytes;
+  json["snapshotBytes"] = SnapshotBytes(estimate);
   json["dominates"] = {{"role", most.role}, {"name", most.part->name}, {"bytes", most.bytes}};
   json["leastDramBytesPerServer"] = estimate.least_dram_bytes;
   return json.dump();

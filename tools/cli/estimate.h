@@ -1,5 +1,5 @@
 // How much memory the processes of a job take: adds up what server/memory_estimate.h and
-// worker/memory_estimate.h know.
+// worker/memory_estimate.h know. Their formulas stand in `MemoryPart::formula` and are printed.
 #ifndef STRATA_TOOLS_CLI_ESTIMATE_H_
 #define STRATA_TOOLS_CLI_ESTIMATE_H_
 
@@ -18,13 +18,15 @@ struct ProcessEstimate {
   std::string role;  // scheduler, server, worker
   uint32_t count = 0;
   std::vector<MemoryPart> parts;  // of one process; the last is the process itself
+  // At most so much more while base images and checkpoints are written and training goes on.
+  std::vector<MemoryPart> snapshot_parts;
 };
 
 struct JobEstimate {
   DataMeasure data;
   uint64_t rows = 0;  // features that get a row
   std::vector<ProcessEstimate> processes;
-  uint64_t one_process_bytes = 0;  // all of them as objects of `strata train`
+  uint64_t one_process_bytes = 0;  // all of them as objects of `strata train`, without snapshots
   uint64_t least_dram_bytes = 0;   // least spec.storage.dramBytesPerServer that is admitted
 };
 

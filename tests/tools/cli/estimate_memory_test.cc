@@ -75,6 +75,23 @@ TEST_CASE("with a DRAM limit it takes that at most, and not much less", "[estima
   Compare(limit + " --set spec.storage.ssd=rowfile", .95, 1.35);
 }
 
+// Slow snapshots keep every row that changes meanwhile: more than without them, and no more than
+// was told.
+TEST_CASE("checkpoints under way take no more than was told", "[estimate]") {
+  const std::string change =
+      " --set spec.checkpoint.directory=checkpoints --set spec.checkpoint.everySteps=5"
+      " --set spec.checkpoint.keep=2 --set spec.storage.snapshotBytesPerSecond=4MiB";
+  Run("estimate -f job.yaml --json" + change);
+  const auto estimate = nlohmann::json::parse(Output());
+  const double told = estimate["oneProcessBytes"].get<double>();
+  const double snapshots = estimate["snapshotBytes"].get<double>();
+  const double measured = Run("train -f job.yaml --json" + change);
+  INFO("estimated " << told / 1048576 << " MiB and " << snapshots / 1048576
+                    << " of snapshots, measured " << measured / 1048576);
+  CHECK(snapshots > 0);
+  CHECK(measured < (told + snapshots) * 1.05);
+}
+
 TEST_CASE("rows that are expected can be given", "[estimate]") {
   Run("estimate -f job.yaml --json --rows 100000000");
   const auto estimate = nlohmann::json::parse(Output());

@@ -123,6 +123,67 @@ TEST_CASE("a log costs its records", "[estimate]") {
   CHECK_FALSE(HasPart(Of(Estimate(spec), "server"), "log records"));
 }
 
+const MemoryPart& Snapshot(const ProcessEstimate& process, const std::string& name) {
+  for (const MemoryPart& part : process.snapshot_parts) {
+    if (part.name == name) return part;
+  }
+  FAIL("no part " << name);
+  return process.snapshot_parts[0];
+}
+
+TEST_CASE("a stream of removed keys costs its buffers, where keys are removed", "[estimate]") {
+  const std::string part = "removed keys on their way to files";
+  JobSpec spec = Spec();
+  spec.mutable_output()->set_removed("removed");
+  CHECK_FALSE(HasPart(Of(Estimate(spec), "server"), part));
+  spec.mutable_life_cycle()->mutable_removal()->set_every_steps(10);
+  spec.mutable_life_cycle()->mutable_removal()->set_ttl_steps(100);
+  const ProcessEstimate server = Of(Estimate(spec), "server");
+  REQUIRE(HasPart(server, part));
+  for (const MemoryPart& p : server.parts) {
+    // Of each of four shards, as removed_stream.h says.
+    if (p.name == part) CHECK(p.bytes == 4 * ((512 << 10) + 2048 * 8));
+  }
+  spec.mutable_output()->clear_removed();
+  CHECK_FALSE(HasPart(Of(Estimate(spec), "server"), part));
+}
+
+TEST_CASE("snapshots cost what a shard may hold of them, beside the rest", "[estimate]") {
+  constexpr uint64_t kMiB = 1 << 20;
+  JobSpec spec = Spec();
+  spec.mutable_storage()->set_durability("memory");
+  spec.mutable_checkpoint()->clear_directory();
+  const JobEstimate none = Estimate(spec);
+  CHECK(Of(none, "server").snapshot_parts.empty());
+  CHECK_FALSE(absl::StrContains(EstimateText(none), "napshot"));
+  CHECK(nlohmann::json::parse(EstimateJson(none))["snapshotBytes"] == 0);
+  // An image at a time. Many rows: four shards of 64 MiB, and the 60000 rows of a commit, each 144
+  // bytes and its position; twice.
+  spec.mutable_storage()->set_durability("logged");
+  const JobEstimate images = Estimate(spec, 100'000'000);
+  const uint64_t dense = Snapshot(Of(images, "server"), "rows kept as they were").bytes / 2 -
+                         4 * 64 * kMiB - 60000 * (8 + 144);
+  CHECK(dense < 16 * (8 + 256 * 12 + 8));  // a bias, and the numbers' weights
+  // 8 pieces of each shard, which hold 256 KiB and a row, and their positions; twice.
+  const uint64_t piece = ((256 << 10) / 144 + 1) * (8 + 144);
+  CHECK(Snapshot(Of(images, "server"), "pieces on their way to files").bytes >=
+        4 * (8 * 2 * piece + kMiB));
+  // Few rows are kept once, whatever the bound; a checkpoint beside the image keeps them again.
+  const uint64_t few = Snapshot(Of(Estimate(spec, 1000), "server"), "rows kept as they were").bytes;
+  CHECK(few >= 2 * 1000 * (8 + 144));
+  CHECK(few < 2 * 1000 * (8 + 144) + 32 * (8 + 256 * 12 + 8));
+  spec.mutable_checkpoint()->set_directory("checkpoints");
+  const JobEstimate both = Estimate(spec, 1000);
+  CHECK(Snapshot(Of(both, "server"), "rows kept as they were").bytes == 2 * few);
+  CHECK(nlohmann::json::parse(EstimateJson(both))["snapshotBytes"] ==
+        TotalBytes(Of(both, "server").snapshot_parts));
+  CHECK(absl::StrContains(EstimateText(both), "While a base image or a checkpoint is written"));
+  // Increments follow lists of what changed.
+  spec.mutable_checkpoint()->set_full_every(5);
+  CHECK(Snapshot(Of(Estimate(spec, 100'000'000), "server"), "lists of changed rows").bytes >=
+        4 * 8 * 25'000'000);
+}
+
 TEST_CASE("lanes and depth cost a worker memory", "[estimate]") {
   JobSpec spec = Spec();
   const uint64_t before = TotalBytes(Of(Estimate(spec), "worker").parts);

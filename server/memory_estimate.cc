@@ -227,11 +227,11 @@ std::vector<MemoryPart> EstimateSnapshots(const ServerLoad& load) {
   const uint64_t shards = load.shards_here;
   const SnapshotRows rows = SnapshotRowsOf(load);
   std::vector<MemoryPart> parts;
-  parts.push_back(
-      {"rows kept as they were",
-       2 * std::min(shards * SnapshotDriver::kHeldBytes + at_once * rows.of_commit,
-                    at_once * rows.all),
-       absl::StrCat("2 x min(shards x 64 MiB + ", at_once, " x rows of a commit, all rows)")});
+  parts.push_back({"rows kept as they were",
+                   2 * std::min(shards * SnapshotDriver::kHeldBytes + at_once * rows.of_commit,
+                                at_once * rows.all),
+                   absl::StrCat("2 x min(shards x 64 MiB + ", at_once, " x rows of a commit, ",
+                                at_once, " x all rows)")});
   const uint64_t pieces =
       std::min(shards * SnapshotDriver::kQueuePieces * 2 * rows.of_piece, 2 * rows.all);
   parts.push_back({"pieces on their way to files",

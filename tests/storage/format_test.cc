@@ -68,7 +68,7 @@ void CheckLines(const std::vector<std::string>& expected, const std::string& got
   const auto apart = std::mismatch(want.begin(), want.end(), got.begin(), got.end());
   INFO("apart at byte " << apart.first - want.begin() << " of " << want.size() << ", "
                         << got.size());
-  CHECK(want == got);
+  CHECK((want == got));
 }
 
 std::vector<DeltaTable> Tables() {

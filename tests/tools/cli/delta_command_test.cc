@@ -140,7 +140,7 @@ TEST_CASE("a delta's header and counts are data, its rows on request", "[delta]"
   const Result json = Run(folder, ". --json");  // one of the two is called a delta
   CHECK(json.exit_code == 0);
   CHECK(json.err.empty());
-  const Json files = Json::parse(json.out)["files"];
+  Json files = Json::parse(json.out)["files"];
   REQUIRE(files.size() == 1);
   CHECK(files[0]["kind"] == "delta");
   CHECK(files[0]["from"]["step"] == 1000);
@@ -163,7 +163,7 @@ TEST_CASE("a delta's header and counts are data, its rows on request", "[delta]"
   const Lines objects = LinesOf(Run(folder, "--rows --json weights").out);
   REQUIRE(objects.size() == 4);
   for (const std::string& line : objects) {
-    const Json row = Json::parse(line);
+    Json row = Json::parse(line);
     if (row["key"] != "7") continue;
     CHECK(row["table"] == 0);
     CHECK(row["removed"] == false);
@@ -188,7 +188,7 @@ TEST_CASE("removed keys are those that count, whatever was rolled back or cut of
   const Lines without = expected;
   for (const uint64_t i : {0, 1}) expected.push_back(RemovedLine(2, 4, 0, i));
   CHECK(LinesOf(Run(folder, "removed --rows").out) == expected);
-  const Json files = Json::parse(Run(folder, "removed --json").out)["files"];
+  Json files = Json::parse(Run(folder, "removed --json").out)["files"];
   REQUIRE(files.size() == 3);
   CHECK(files[0]["kind"] == "removals");
   CHECK(files[1]["shard"] == 1);
@@ -203,7 +203,7 @@ TEST_CASE("removed keys are those that count, whatever was rolled back or cut of
   std::filesystem::copy_file(removed + "/removed-00001-000000000000-00001.strata",
                              folder.path() + "/renamed");
   CHECK(LinesOf(Run(folder, "renamed --rows").out).size() == 10);
-  const Json row = Json::parse(LinesOf(Run(folder, "renamed --rows --json").out)[2]);
+  Json row = Json::parse(LinesOf(Run(folder, "renamed --rows --json").out)[2]);
   CHECK(row["step"] == 2);
   CHECK(row["removed"] == true);
   CHECK(row["key"].is_string());

@@ -32,8 +32,9 @@ struct DeltaSummary {
   friend bool operator==(const DeltaSummary&, const DeltaSummary&) = default;
 };
 
-// One thread. Writes to the path itself; the file is a delta once Finish has returned. Memory: two
-// blocks. What fails for want of room may be called again, and goes on where it stopped.
+// One thread. Writes to the path itself; the file is a delta once Finish has returned. Memory: a
+// block of upserts, one of deletes and a copy of the one that is written. What fails for want of
+// room may be called again, and goes on where it stopped.
 class DeltaWriter {
  public:
   // An existing file is overwritten. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED, NOT_FOUND,
@@ -49,10 +50,10 @@ class DeltaWriter {
   // do those of its deletes; no row is both. INVALID_ARGUMENT otherwise.
   absl::Status Upsert(TableId table, Position position, std::span<const uint8_t> row);
   absl::Status Delete(TableId table, Position position);
-  // Upserts and deletes write a block when it has kDeltaBlockBytes, or another table or type
-  // begins; this writes it now.
+  // Upserts and deletes each write a block when it has kDeltaBlockBytes, and both do when another
+  // table begins; this writes them now.
   absl::Status Flush();
-  size_t buffered_bytes() const { return rows_.size() + keys_.size() * 8; }
+  size_t buffered_bytes() const { return upserts_.bytes() + deletes_.bytes(); }
   // Writes the end; Finish syncs it as well.
   absl::StatusOr<DeltaSummary> End();
   absl::StatusOr<DeltaSummary> Finish();
@@ -62,17 +63,23 @@ class DeltaWriter {
     std::optional<Position> upsert, erased;
   };
   DeltaWriter(DeltaHeader header, std::shared_ptr<const File> file, uint64_t offset);
-  absl::Status Begin(DeltaBlockType type, const DeltaTable& table);
+  // A block in progress. Upserts and deletes have one each: where they alternate, blocks of both
+  // would be a row long, and their heads a sixth of the file.
+  struct Pending {
+    std::vector<uint64_t> keys;
+    std::vector<uint8_t> rows;
+    size_t bytes() const { return rows.size() + keys.size() * 8; }
+  };
+  absl::Status Begin(const DeltaTable& table, DeltaBlockType type, Pending& block);
+  absl::Status WriteBlock(DeltaBlockType type, Pending& block);
   absl::Status Write(std::span<const uint8_t> bytes);
 
   const DeltaHeader header_;
   const std::shared_ptr<const File> file_;
-  const uint64_t offset_;   // of the delta in it
-  std::vector<Last> last_;  // by index into header_.tables
-  DeltaBlockType type_ = DeltaBlockType::kEnd;
-  const DeltaTable* table_ = nullptr;
-  std::vector<uint64_t> keys_;
-  std::vector<uint8_t> rows_;
+  const uint64_t offset_;              // of the delta in it
+  std::vector<Last> last_;             // by index into header_.tables
+  const DeltaTable* table_ = nullptr;  // of the blocks in progress
+  Pending upserts_, deletes_;
   DeltaSummary written_;
 };
 

@@ -40,33 +40,39 @@ absl::Status DeltaWriter::Write(std::span<const uint8_t> bytes) {
   return absl::OkStatus();
 }
 
-absl::Status DeltaWriter::Begin(DeltaBlockType type, const DeltaTable& table) {
-  if (type == type_ && &table == table_ && buffered_bytes() < kDeltaBlockBytes) {
-    return absl::OkStatus();
+// Makes room for a key of `block`.
+absl::Status DeltaWriter::Begin(const DeltaTable& table, DeltaBlockType type, Pending& block) {
+  if (&table != table_) {
+    if (absl::Status s = Flush(); !s.ok()) return s;
+    table_ = &table;
   }
-  if (absl::Status s = Flush(); !s.ok()) return s;
-  type_ = type;
-  table_ = &table;
-  return absl::OkStatus();
+  return block.bytes() < kDeltaBlockBytes ? absl::OkStatus() : WriteBlock(type, block);
 }
 
 absl::Status DeltaWriter::Flush() {
-  if (keys_.empty()) return absl::OkStatus();
-  std::vector<uint8_t> bytes(kDeltaBlockHead + keys_.size() * 8 + rows_.size());
+  if (absl::Status s = WriteBlock(DeltaBlockType::kUpserts, upserts_); !s.ok()) return s;
+  return WriteBlock(DeltaBlockType::kDeletes, deletes_);
+}
+
+absl::Status DeltaWriter::WriteBlock(DeltaBlockType type, Pending& block) {
+  if (block.keys.empty()) return absl::OkStatus();
+  std::vector<uint8_t> bytes(kDeltaBlockHead + block.bytes());
   uint8_t* const payload = bytes.data() + kDeltaBlockHead;
-  std::memcpy(payload, keys_.data(), keys_.size() * 8);
-  if (!rows_.empty()) std::memcpy(payload + keys_.size() * 8, rows_.data(), rows_.size());
+  std::memcpy(payload, block.keys.data(), block.keys.size() * 8);
+  if (!block.rows.empty()) {
+    std::memcpy(payload + block.keys.size() * 8, block.rows.data(), block.rows.size());
+  }
   DeltaBlockHead head;
-  head.type = type_;
+  head.type = type;
   head.table = table_->id.value;
-  head.count = keys_.size();
-  head.payload = bytes.size() - kDeltaBlockHead;
+  head.count = block.keys.size();
+  head.payload = block.bytes();
   head.offset = written_.bytes;
   EncodeDeltaBlockHead(head, std::span<const uint8_t>(bytes).subspan(kDeltaBlockHead),
                        bytes.data());
   if (absl::Status s = Write(bytes); !s.ok()) return s;
-  keys_.clear();
-  rows_.clear();
+  block.keys.clear();
+  block.rows.clear();
   return absl::OkStatus();
 }
 
@@ -93,10 +99,10 @@ absl::Status DeltaWriter::Upsert(TableId table, Position position, std::span<con
   }
   Last& last = last_[static_cast<size_t>(t - header_.tables.data())];
   if (absl::Status s = CheckAfter(last.upsert, table, position); !s.ok()) return s;
-  if (absl::Status s = Begin(DeltaBlockType::kUpserts, *t); !s.ok()) return s;
+  if (absl::Status s = Begin(*t, DeltaBlockType::kUpserts, upserts_); !s.ok()) return s;
   last.upsert = position;
-  keys_.push_back(KeyAt(*t, position).value);
-  rows_.insert(rows_.end(), row.begin(), row.end());
+  upserts_.keys.push_back(KeyAt(*t, position).value);
+  upserts_.rows.insert(upserts_.rows.end(), row.begin(), row.end());
   ++written_.upserts;
   return absl::OkStatus();
 }
@@ -108,9 +114,9 @@ absl::Status DeltaWriter::Delete(TableId table, Position position) {
   }
   Last& last = last_[static_cast<size_t>(t - header_.tables.data())];
   if (absl::Status s = CheckAfter(last.erased, table, position); !s.ok()) return s;
-  if (absl::Status s = Begin(DeltaBlockType::kDeletes, *t); !s.ok()) return s;
+  if (absl::Status s = Begin(*t, DeltaBlockType::kDeletes, deletes_); !s.ok()) return s;
   last.erased = position;
-  keys_.push_back(KeyAt(*t, position).value);
+  deletes_.keys.push_back(KeyAt(*t, position).value);
   ++written_.deletes;
   return absl::OkStatus();
 }

@@ -90,6 +90,16 @@ std::vector<uint8_t> Bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// All blocks are full, but for the last of upserts and of deletes of each table.
+uint64_t MostBytes(const DeltaHeader& header, const Changes& changes) {
+  uint64_t payload = 0;
+  for (const auto& [table, rows] : changes) {
+    for (const auto& [p, c] : rows) payload += 8 + c.row.size();
+  }
+  const uint64_t blocks = payload / kDeltaBlockBytes + 2 * header.tables.size();
+  return EncodeDeltaHeader(header).size() + payload + (blocks + 1) * kDeltaBlockHead + 16;
+}
+
 TEST_CASE("what is written is read, in blocks", "[delta]") {
   TempFolder folder;
   for (const bool with_state : {false, true}) {
@@ -99,6 +109,7 @@ TEST_CASE("what is written is read, in blocks", "[delta]") {
       const Changes changes = rows == 0 ? Changes() : RandomChanges(header, rows, rows);
       const DeltaSummary written = Write(path, header, changes);
       CHECK(written.bytes == std::filesystem::file_size(path));
+      CHECK(written.bytes <= MostBytes(header, changes));
       auto reader = DeltaReader::Open(path);
       REQUIRE(reader.ok());
       CHECK((*reader)->header() == header);

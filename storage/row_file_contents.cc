@@ -50,8 +50,15 @@ absl::Status Contents::Sync() {
 absl::Status Contents::Drop(PartitionRange partitions) {
   MutexLock lock(&mu_);
   if (absl::Status s = Freeze(); !s.ok()) return s;
-  drop_ = partitions;
-  return Commit("delete partitions");
+  drops_.push_back(partitions);
+  absl::Status s = Commit("delete partitions");
+  if (!s.ok()) Dropped(partitions);
+  return s;
+}
+
+void Contents::Dropped(const PartitionRange& partitions) {
+  const auto it = std::find(drops_.begin(), drops_.end(), partitions);
+  if (it != drops_.end()) drops_.erase(it);
 }
 
 ReadView Contents::Look(TableId table, std::span<const Position> positions,
@@ -154,12 +161,12 @@ void Contents::Work() {
 absl::Status Contents::Cycle() {
   VersionPointer version;
   std::shared_ptr<const Memtable> frozen;
-  std::optional<PartitionRange> drop;
+  std::vector<PartitionRange> drops;
   {
     MutexLock lock(&mu_);
     version = version_;
     frozen = frozen_;
-    drop = drop_;
+    drops = drops_;
   }
   if (frozen != nullptr) {
     auto next = writer_->Flush(*version, *frozen);
@@ -169,12 +176,12 @@ absl::Status Contents::Cycle() {
     if (!next.ok()) return next.status();
     Publish(version, *std::move(next), /*flushed=*/true);
   }
-  if (drop) {
-    auto next = writer_->Drop(*version, drop->first, drop->last);
+  for (const PartitionRange& partitions : drops) {
+    auto next = writer_->Drop(*version, partitions.first, partitions.last);
     if (!next.ok()) return next.status();
     Publish(version, *std::move(next), /*flushed=*/false);
     MutexLock lock(&mu_);
-    drop_.reset();
+    Dropped(partitions);
   }
   if (absl::Status s = MergeAll(version); !s.ok()) return s;
   return writer_->Commit(*version);

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -44,7 +44,8 @@ class Contents {
   absl::Status Put(const std::function<void(Memtable&)>& fill);
   // Everything put so far is in files, and they are durable.
   absl::Status Sync();
-  // Removes whole partitions.
+  // Removes whole partitions. After an error they are there, wholly or in part, and nothing that is
+  // put later is removed.
   absl::Status Drop(PartitionRange partitions);
 
   // The view of a lookup; what the active memtable knows is told at once.
@@ -76,6 +77,7 @@ class Contents {
   void Work();
   absl::Status Cycle() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status MergeAll(VersionPointer& version);
+  void Dropped(const PartitionRange& partitions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Publish(VersionPointer& version, VersionPointer next, bool flushed) ABSL_LOCKS_EXCLUDED(mu_);
 
   const Options options_;
@@ -85,7 +87,7 @@ class Contents {
   std::unique_ptr<Memtable> active_ ABSL_GUARDED_BY(mu_) = std::make_unique<Memtable>();
   std::shared_ptr<const Memtable> frozen_ ABSL_GUARDED_BY(mu_);  // being written
   VersionPointer version_ ABSL_GUARDED_BY(mu_);
-  std::optional<PartitionRange> drop_ ABSL_GUARDED_BY(mu_);
+  std::vector<PartitionRange> drops_ ABSL_GUARDED_BY(mu_);  // one of each Drop that waits
   uint64_t commits_wanted_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t commits_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t progress_ ABSL_GUARDED_BY(mu_) = 0;

@@ -113,6 +113,9 @@ TEST_CASE("RocksDB holds extreme rows and positions", "[storage][rocks]") {
 TEST_CASE("RocksDB takes batches of every size", "[storage][rocks]") {
   TierTakesBatchesOfEverySize(Open);
 }
+TEST_CASE("RocksDB drops partitions of many callers at once", "[storage][rocks]") {
+  TierDropsPartitionsOfManyAtOnce(Open);
+}
 TEST_CASE("RocksDB survives a full disk", "[storage][rocks]") { TierSurvivesAFullDisk(Open); }
 TEST_CASE("RocksDB survives want of handles", "[storage][rocks]") {
   TierSurvivesWantOfHandles(Open);

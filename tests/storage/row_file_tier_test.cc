@@ -37,6 +37,9 @@ TEST_CASE("a row file holds extreme rows and positions", "[storage][row_file]") 
 TEST_CASE("a row file takes batches of every size", "[storage][row_file]") {
   TierTakesBatchesOfEverySize(Open);
 }
+TEST_CASE("a row file drops partitions of many callers at once", "[storage][row_file]") {
+  TierDropsPartitionsOfManyAtOnce(Open);
+}
 TEST_CASE("a row file survives a full disk", "[storage][row_file]") { TierSurvivesAFullDisk(Open); }
 TEST_CASE("a row file survives want of handles", "[storage][row_file]") {
   TierSurvivesWantOfHandles(Open);

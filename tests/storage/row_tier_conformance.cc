@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -273,6 +274,37 @@ void TierTakesBatchesOfEverySize(const OpenTierFunction& open) {
   CHECK(stats.live_bytes > 8'000'000);
   CHECK(stats.live_bytes < 11'000'000);
   CHECK(stats.file_bytes >= stats.live_bytes);
+}
+
+void TierDropsPartitionsOfManyAtOnce(const OpenTierFunction& open) {
+  TempFolder folder;
+  auto tier = open(folder.path() + "/tier", OpenMode::kFresh);
+  REQUIRE(tier.ok());
+  const Partitioning parts(kConformancePartitions);
+  constexpr uint32_t kThreads = 4;
+  for (uint32_t round = 0; round < 12; ++round) {
+    Rows rows;
+    for (uint64_t i = 0; i < 2000; ++i) rows[i << 53] = Bytes(400, static_cast<uint8_t>(round));
+    REQUIRE(WriteAll(**tier, TableId(1), rows, 400).ok());
+    // Thread t drops partitions 4 t and, every other time, its neighbour.
+    const auto last = [round](uint32_t t) { return PartitionId(4 * t + (round + t) % 2); };
+    std::vector<absl::Status> done(kThreads);
+    std::vector<std::thread> threads;
+    for (uint32_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back(
+          [&, t] { done[t] = (*tier)->DeletePartitions(PartitionId(4 * t), last(t)); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (uint32_t t = 0; t < kThreads; ++t) {
+      INFO(done[t].ToString());
+      REQUIRE(done[t].ok());
+      rows.erase(rows.lower_bound(parts.First(PartitionId(4 * t)).value),
+                 rows.upper_bound(parts.Last(last(t)).value));
+    }
+    auto left = Scan(**tier, TableId(1), 0, ~0ull, 400);
+    REQUIRE(left.ok());
+    REQUIRE((*left == rows));
+  }
 }
 
 void TierSurvivesAFullDisk(const OpenTierFunction& open) {

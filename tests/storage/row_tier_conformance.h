@@ -21,6 +21,8 @@ using OpenTierFunction =
 void TierFollowsAModel(const OpenTierFunction& open);
 void TierHoldsExtremeRowsAndPositions(const OpenTierFunction& open);
 void TierTakesBatchesOfEverySize(const OpenTierFunction& open);
+// Shards that recover side by side drop what they find damaged.
+void TierDropsPartitionsOfManyAtOnce(const OpenTierFunction& open);
 void TierSurvivesAFullDisk(const OpenTierFunction& open);
 void TierSurvivesWantOfHandles(const OpenTierFunction& open);
 // Flips bits of files with names that begin with `prefix`: every row is read right or not at all.

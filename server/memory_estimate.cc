@@ -7,6 +7,7 @@
 #include "proto/core/ids.h"
 #include "server/change_list.h"
 #include "server/snapshot_driver.h"
+#include "server/snapshot_turn.h"
 #include "server/table_snapshot.h"
 #include "storage/absent_memo.h"
 #include "storage/file_stream.h"
@@ -221,17 +222,17 @@ std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
 }
 
 std::vector<MemoryPart> EstimateSnapshots(const ServerLoad& load) {
-  static_assert(SnapshotDriver::kMostAtOnce == 2);
+  static_assert(kSnapshotsAtOnce == 2);
   const uint64_t at_once = (load.logged ? 1 : 0) + (load.checkpoints ? 1 : 0);
   if (at_once == 0) return {};
   const uint64_t shards = load.shards_here;
   const SnapshotRows rows = SnapshotRowsOf(load);
   std::vector<MemoryPart> parts;
-  parts.push_back({"rows kept as they were",
-                   2 * std::min(shards * SnapshotDriver::kHeldBytes + at_once * rows.of_commit,
-                                at_once * rows.all),
-                   absl::StrCat("2 x min(shards x 64 MiB + ", at_once, " x rows of a commit, ",
-                                at_once, " x all rows)")});
+  parts.push_back(
+      {"rows kept as they were",
+       2 * std::min(shards * kSnapshotHeldBytes + at_once * rows.of_commit, at_once * rows.all),
+       absl::StrCat("2 x min(shards x 64 MiB + ", at_once, " x rows of a commit, ", at_once,
+                    " x all rows)")});
   const uint64_t pieces =
       std::min(shards * SnapshotDriver::kQueuePieces * 2 * rows.of_piece, 2 * rows.all);
   parts.push_back({"pieces on their way to files",

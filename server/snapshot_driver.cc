@@ -39,19 +39,21 @@ void SnapshotDriver::Post(uint64_t id) {
 }
 
 void SnapshotDriver::Step(uint64_t id) {
-  Go go = Go::kAtOnce;
-  for (size_t piece = 0; piece < kPiecesAtOnce && go == Go::kAtOnce; ++piece) go = StepOnce(id);
-  if (go != Go::kNot) Post(id);
+  SnapshotTurn turn = SnapshotTurn::kAtOnce;
+  for (size_t piece = 0; piece < kPiecesAtOnce && turn == SnapshotTurn::kAtOnce; ++piece) {
+    turn = StepOnce(id);
+  }
+  if (turn != SnapshotTurn::kLater) Post(id);
 }
 
 // 1 read a piece  2 hand it to the file  3 go on when pace and disk allow; after the last piece the
 // file is finished (End).
-SnapshotDriver::Go SnapshotDriver::StepOnce(uint64_t id) {
+SnapshotTurn SnapshotDriver::StepOnce(uint64_t id) {
   Running* r = Find(id);
-  if (r == nullptr || r->snapshot == nullptr) return Go::kNot;
+  if (r == nullptr || r->snapshot == nullptr) return SnapshotTurn::kLater;
   if (r->in_flight >= kQueuePieces) {
     r->starved = true;
-    return Go::kNot;
+    return SnapshotTurn::kLater;
   }
   size_t bytes = 0;
   if (!r->snapshot->done()) {
@@ -64,7 +66,7 @@ SnapshotDriver::Go SnapshotDriver::StepOnce(uint64_t id) {
     }
     if (absl::Status s = r->snapshot->Next(*block); !s.ok()) {
       End(id, s);
-      return Go::kNot;
+      return SnapshotTurn::kLater;
     }
     bytes = block->bytes();
     if (!block->empty()) {
@@ -74,9 +76,9 @@ SnapshotDriver::Go SnapshotDriver::StepOnce(uint64_t id) {
       });
     }
   }
-  Go go = Go::kNot;
+  SnapshotTurn turn = SnapshotTurn::kLater;
   if (!r->snapshot->done()) {
-    go = MayGoOn(id, bytes);
+    turn = NextTurn(id, bytes);
   } else {
     r->snapshot = nullptr;
     r->file->Finish([this, id](absl::StatusOr<storage::ShardFileSummary> s) {
@@ -84,19 +86,19 @@ SnapshotDriver::Go SnapshotDriver::StepOnce(uint64_t id) {
     });
   }
   TellCaughtUp();
-  return go;
+  return turn;
 }
 
-// kNot: the timer goes on when the pace allows it.
-SnapshotDriver::Go SnapshotDriver::MayGoOn(uint64_t id, size_t bytes) {
+// kLater: the timer goes on when the pace allows it.
+SnapshotTurn SnapshotDriver::NextTurn(uint64_t id, size_t bytes) {
   const absl::Time now = options_.timer->Now();
-  if (options_.pace == nullptr || now - served_ > kIdleAfter || NeedsPriority()) {
-    return Go::kAtOnce;
+  if (options_.pace == nullptr || !KeepsPace(now, served_, Behind())) {
+    return SnapshotTurn::kAtOnce;
   }
   const absl::Time next = options_.pace->Took(now, bytes);
-  if (next <= now) return next < now - SnapshotPace::kLate ? Go::kAtOnce : Go::kInTurn;
-  options_.timer->At(next, this, [this, id] { Post(id); });
-  return Go::kNot;
+  const SnapshotTurn turn = TurnFor(now, next);
+  if (turn == SnapshotTurn::kLater) options_.timer->At(next, this, [this, id] { Post(id); });
+  return turn;
 }
 
 void SnapshotDriver::Wrote(uint64_t id, std::shared_ptr<RowBlock> block,
@@ -150,16 +152,20 @@ void SnapshotDriver::DropAll() {
   running_.clear();
 }
 
-bool SnapshotDriver::NeedsPriority() {
+bool SnapshotDriver::Behind() const {
   size_t held = 0;
   for (const auto& r : running_) held += r->snapshot == nullptr ? 0 : r->snapshot->held();
-  const bool needs = held > kHeldBytes || running_.size() > kMostAtOnce;
+  return CommitsMustWait(held, running_.size());
+}
+
+bool SnapshotDriver::NeedsPriority() {
+  const bool needs = Behind();
   pressed_ |= needs;
   return needs;
 }
 
 void SnapshotDriver::TellCaughtUp() {
-  if (!pressed_ || NeedsPriority()) return;
+  if (!pressed_ || Behind()) return;
   pressed_ = false;
   options_.caught_up();
 }

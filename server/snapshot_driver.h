@@ -18,6 +18,7 @@
 #include "server/shard_snapshot.h"
 #include "server/snapshot_file.h"
 #include "server/snapshot_pace.h"
+#include "server/snapshot_turn.h"
 #include "storage/row_hash.h"
 #include "storage/shard_file.h"
 
@@ -29,16 +30,13 @@ namespace strata::server {
 // be under way.
 //
 // Speed: at most `pace` while the shard serves requests; as fast as disk and processor go when it
-// served none for kIdleAfter, or while commits wait (NeedsPriority).
-// Bytes: per snapshot kQueuePieces pieces and FileStream::kStagingBytes; kHeldBytes of saved rows
-// for all, and beyond it those of one commit.
+// served none for kSnapshotIdleAfter, or while commits wait (NeedsPriority; snapshot_turn.h).
+// Bytes: per snapshot kQueuePieces pieces and FileStream::kStagingBytes; kSnapshotHeldBytes of
+// saved rows for all, and beyond it those of one commit.
 class SnapshotDriver {
  public:
   static constexpr size_t kQueuePieces = 8;
   static constexpr size_t kPiecesAtOnce = 4;  // a millisecond or two
-  static constexpr size_t kHeldBytes = size_t{64} << 20;
-  static constexpr size_t kMostAtOnce = 2;
-  static constexpr absl::Duration kIdleAfter = absl::Seconds(1);
 
   struct Options {
     std::function<void(std::function<void()>)> post;  // to the shard's executor; any thread
@@ -85,9 +83,10 @@ class SnapshotDriver {
   Running* Find(uint64_t id);
   void Post(uint64_t id);
   void Step(uint64_t id);
-  enum class Go : uint8_t { kNot, kInTurn, kAtOnce };
-  Go StepOnce(uint64_t id);
-  Go MayGoOn(uint64_t id, size_t bytes);
+  // kLater: nothing is to be done now; what goes on then is arranged.
+  SnapshotTurn StepOnce(uint64_t id);
+  SnapshotTurn NextTurn(uint64_t id, size_t bytes);
+  bool Behind() const;
   void Wrote(uint64_t id, std::shared_ptr<RowBlock> block, const absl::Status& status);
   void End(uint64_t id, absl::StatusOr<storage::ShardFileSummary> summary);
   void Leave(std::unique_ptr<SnapshotFile> file);

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "ops/counter_random.h"
+
 namespace strata::server {
 namespace {
 
@@ -76,6 +78,32 @@ TEST_CASE("exact: a full filter forgets the keys with the fewest steps, and goes
   CHECK(filter.StepsOf(Position(999)) == 1);
 }
 
+// What a full filter does, by the definition: the rarest counts go whole until at most half is
+// left.
+TEST_CASE("exact: what a full filter forgets, against a map", "[life_cycle_admission]") {
+  constexpr uint64_t kMost = 24;
+  std::mt19937_64 random(17);
+  AdmissionFilter filter =
+      Filter(AdmissionType::kExact, 9, kMost * AdmissionFilter::kExactEntryBytes);
+  std::map<uint64_t, uint32_t> steps;
+  int forgot = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const uint64_t p = random() % (random() % 3 == 0 ? 200 : 15);
+    if (!steps.contains(p) && steps.size() >= kMost) {
+      for (uint32_t rarest = 1; steps.size() > kMost / 2; ++rarest) {
+        forgot += rarest > 1;
+        std::erase_if(steps, [rarest](const auto& entry) { return entry.second == rarest; });
+      }
+    }
+    const bool expected = ++steps[p] == 9;
+    if (expected) steps.erase(p);
+    REQUIRE(filter.Admit(Position(p), Key(p), 1) == expected);
+    for (const auto& [known, n] : steps) REQUIRE(filter.StepsOf(Position(known)) == n);
+    REQUIRE(filter.bytes() == steps.size() * AdmissionFilter::kExactEntryBytes);
+  }
+  CHECK(forgot > 10);  // more than the keys of one step went at once
+}
+
 TEST_CASE("counting: never later than exact while little was counted, and of fixed size",
           "[life_cycle_admission]") {
   std::mt19937_64 random(5);
@@ -91,6 +119,21 @@ TEST_CASE("counting: never later than exact while little was counted, and of fix
   }
   CHECK(early <= 20);  // 1 %
   CHECK(filter.bytes() == 16384);
+}
+
+// Nearly every key is new. Raising all of a key's counters and not the smallest only admits some
+// 240 too early; rows that share their counters, thousands.
+TEST_CASE("counting: a loaded filter errs seldom", "[life_cycle_admission]") {
+  AdmissionFilter filter = Filter(AdmissionType::kCounting, 3, 4096);  // halves every 1024
+  std::mt19937_64 random(23);
+  std::map<uint64_t, uint32_t> steps;
+  int early = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const uint64_t p = random() % 30000;
+    const uint32_t seen = ++steps[p];
+    early += filter.Admit(Position(p), Key(p), 1) && seen < 3;
+  }
+  CHECK(early < 60);
 }
 
 TEST_CASE("counting: what is rare is forgotten, what is frequent is not",
@@ -112,18 +155,23 @@ TEST_CASE("probability: a function of seed, table, key and step, near its chance
   rules.type = AdmissionType::kProbability;
   rules.probability = 0.25f;
   AdmissionFilter a(rules, TableId(0), 7, kFour), b(rules, TableId(0), 7, Partitioning(1));
-  AdmissionFilter other(rules, TableId(0), 8, kFour);
-  int hits = 0, differ = 0, both = 0;
+  AdmissionFilter other(rules, TableId(0), 8, kFour), neighbour(rules, TableId(1), 7, kFour);
+  int hits = 0, differ = 0, apart = 0, both = 0, low = 0;
   for (uint64_t k = 0; k < 20000; ++k) {
     const bool now = a.Admit(Position(k), Key(k), 5);
     hits += now;
     REQUIRE(b.Admit(Position(~k), Key(k), 5) == now);
     differ += other.Admit(Position(k), Key(k), 5) != now;
+    apart += neighbour.Admit(Position(k), Key(k), 5) != now;
+    // The row's initial weights are of the same seed, table and key.
+    low += now && ops::SymmetricUniform(ops::ElementBits(ops::RowStream(7, 0, k), 4)) < -0.5f;
     both += now && a.Admit(Position(k), Key(k), 6);
   }
   CHECK(std::abs(hits - 5000) < 300);    // 5 standard deviations
   CHECK(std::abs(differ - 7500) < 400);  // seeds are independent
+  CHECK(std::abs(apart - 7500) < 400);   // tables are
   CHECK(std::abs(both - 1250) < 200);    // steps are independent
+  CHECK(std::abs(low - 1250) < 200);     // and of what the row begins with
 }
 
 TEST_CASE("what is saved and loaded goes on as if nothing had been", "[life_cycle_admission]") {

@@ -1,5 +1,6 @@
 #include "server/life_cycle_removal.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -93,6 +94,15 @@ TEST_CASE("norm: the 2-norm of the weights, exactly", "[life_cycle_removal]") {
   CHECK(Judge(rules, 1, 0, 1, 1) == RemovalRule::kNone);      // touched just now
   CHECK(Judge(rules, 2, 3e38f, 1, 1) == RemovalRule::kNone);  // the sum does not overflow
   CHECK(Judge(rules, 2, 0, 1, 1) == RemovalRule::kNorm);
+  // 3, 4, 0: at the threshold is not below it.
+  const storage::RowLayout layout = Layout(rules);
+  std::vector<uint8_t> row = Row(layout, 0, 1, 1);
+  const float three_four[2] = {3, 4};
+  std::memcpy(row.data(), three_four, sizeof three_four);
+  CHECK(Removal(rules, layout).Judge(row.data(), 2) == RemovalRule::kNone);
+  const float less = std::nextafter(4.0f, 0.0f);
+  std::memcpy(&row[4], &less, sizeof less);
+  CHECK(Removal(rules, layout).Judge(row.data(), 2) == RemovalRule::kNorm);
 }
 
 TEST_CASE("score: grows by counts, falls at every decay_steps-th step", "[life_cycle_removal]") {
@@ -138,6 +148,42 @@ TEST_CASE("bytes: the lowest scores go, then the longest idle, then the first po
   using R = RemovalRule;
   CHECK(gone == std::vector<std::pair<uint64_t, R>>{
                     {3, R::kBytes}, {7, R::kBytes}, {9, R::kTtl}, {11, R::kBytes}});
+}
+
+TEST_CASE("bytes: of rows that are alike the first positions go, and no more than must",
+          "[life_cycle_removal]") {
+  RemovalRules rules;
+  rules.partition_bytes = 1;
+  const size_t row_bytes = Layout(rules).row_bytes();
+  for (const size_t room : {size_t{0}, size_t{1}, size_t{4}, size_t{5}, size_t{6}}) {
+    rules.partition_bytes = std::max<size_t>(1, row_bytes * room);
+    const storage::RowLayout layout = Layout(rules);
+    const Removal removal(rules, layout);
+    PartitionSweep sweep(&removal, 100);
+    for (const uint64_t p : {10, 20, 30, 40, 50}) {
+      sweep.Add(Position(p), Row(layout, 1, 80, 1).data());
+    }
+    std::vector<uint64_t> gone;
+    for (const auto& d : sweep.Finish()) gone.push_back(d.position.value);
+    const std::vector<uint64_t> all = {10, 20, 30, 40, 50};
+    CHECK(gone == std::vector<uint64_t>(all.begin(), all.end() - std::min<ptrdiff_t>(5, room)));
+  }
+}
+
+TEST_CASE("bytes: a score decides before idle steps do", "[life_cycle_removal]") {
+  RemovalRules rules;
+  rules.scored = true;
+  rules.decay = 0.5f;
+  rules.decay_steps = 10;
+  rules.partition_bytes = Layout(rules).row_bytes();
+  const storage::RowLayout layout = Layout(rules);
+  const Removal removal(rules, layout);
+  PartitionSweep sweep(&removal, 100);
+  sweep.Add(Position(1), Row(layout, 1, 99, 1, 1).data());
+  sweep.Add(Position(2), Row(layout, 1, 50, 1, 64).data());  // 2 by now
+  const auto gone = sweep.Finish();
+  REQUIRE(gone.size() == 1);
+  CHECK(gone[0].position == Position(1));
 }
 
 }  // namespace

@@ -106,5 +106,31 @@ TEST_CASE("a row that comes back goes on from where it was", "[storage][eviction
   CHECK(victims.back() == 5);
 }
 
+// Time is a number of 16 bits, which is taken back now and then, and with it what ghosts remember.
+TEST_CASE("a row that comes back late is worth no more than its references",
+          "[storage][eviction]") {
+  constexpr uint32_t kSlots = 16;
+  // Half-lives since the row left; at 256 units each, time is taken back after 244 of them.
+  for (const uint64_t half_lives : {4u, 100u, 250u, 400u}) {
+    INFO(half_lives << " half-lives");
+    auto policy = MakeLrfuPolicy(kSlots);
+    // Late in the first stretch of time, where a ghost's score is high.
+    uint64_t references = 0;
+    const auto pass = [&](uint64_t n) {
+      for (uint64_t i = 0; i < n; ++i) policy->OnHit(static_cast<uint32_t>(1 + references++ % 15));
+    };
+    for (uint32_t s = 0; s < kSlots; ++s) policy->OnInsert(s, Position(s));
+    pass(240 * kLrfuHalfLife * kSlots);
+    for (int i = 0; i < 3; ++i) policy->OnHit(0);
+    policy->OnEvict(0, Position(0));
+    pass(half_lives * kLrfuHalfLife * kSlots);
+    // Its three references are a fifth of one by now, or less; the others are used all the time.
+    policy->OnInsert(0, Position(0));
+    std::vector<uint32_t> victims;
+    policy->Choose(1, kAny, victims);
+    CHECK(victims == std::vector<uint32_t>{0});
+  }
+}
+
 }  // namespace
 }  // namespace strata::storage

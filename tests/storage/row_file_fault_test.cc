@@ -1,9 +1,11 @@
 // The row file on a disk that fails: what is refused says so, what was taken stays readable, and a
 // sync that failed is never taken for one that worked.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -12,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "storage/row_file_tier.h"
+#include "tests/skip.h"
 #include "tests/storage/scripted_files.h"
 #include "tests/temp_folder.h"
 
@@ -79,6 +82,12 @@ void Take(const Rows& rows, Rows& expected) {
   for (const auto& [p, row] : rows) expected[p] = row;
 }
 
+// The script does not see posix_fallocate, which gives a file its size.
+void GiveSize(const std::string& from, const std::string& to) {
+  std::ofstream(to + "/ROWS", std::ios::app);
+  std::filesystem::resize_file(to + "/ROWS", std::filesystem::file_size(from + "/ROWS"));
+}
+
 // One kind of call fails now and then; whatever was answered OK is there, whatever was not is tried
 // again by the caller, as the DRAM tier does.
 TEST_CASE("errors of the disk lose no row of a row file", "[storage][row_file]") {
@@ -133,6 +142,26 @@ TEST_CASE("errors of the disk lose no row of a row file", "[storage][row_file]")
     REQUIRE(all.ok());
     CHECK(*all == expected);
   }
+}
+
+TEST_CASE("partitions whose deletion failed lose nothing that comes later", "[storage][row_file]") {
+  TempFolder folder;
+  ScriptedFiles files(1);
+  std::mt19937_64 random(7);
+  auto tier = Open(folder.path(), &files);
+  REQUIRE(tier.ok());
+  REQUIRE(Write(**tier, RandomRows(random, 500)).ok());
+  REQUIRE((*tier)->Sync().ok());
+  files.Fail(Call::kWrite, EIO, 1, 1000);
+  CHECK(absl::IsUnavailable((*tier)->DeletePartitions(PartitionId(0), PartitionId(7))));
+  files.Fail(Call::kWrite, 0, 1, 0);
+  Rows later;
+  while (later.size() < 1500) later.merge(RandomRows(random, 1500 - later.size()));
+  REQUIRE(Write(**tier, later).ok());
+  REQUIRE((*tier)->Sync().ok());
+  CHECK(Read(**tier, later) == later);
+  REQUIRE((*tier)->DeletePartitions(PartitionId(0), PartitionId(15)).ok());
+  CHECK(Scan(**tier)->empty());
 }
 
 TEST_CASE("after a failed sync a row file takes nothing more, and is read on",
@@ -195,9 +224,7 @@ TEST_CASE("a power failure leaves a row file as it was at some sync", "[storage]
     const std::string after = folder.path() + "/after";
     REQUIRE(std::filesystem::create_directory(after));
     files.PowerLoss(folder.path() + "/tier", after);
-    // The script does not see posix_fallocate, which gives a file its size.
-    std::filesystem::resize_file(after + "/ROWS",
-                                 std::filesystem::file_size(folder.path() + "/tier/ROWS"));
+    GiveSize(folder.path() + "/tier", after);
     auto again = Open(after, nullptr, OpenMode::kKeep);
     INFO(again.status());
     REQUIRE(again.ok());
@@ -205,6 +232,48 @@ TEST_CASE("a power failure leaves a row file as it was at some sync", "[storage]
     INFO(all.status());
     REQUIRE(all.ok());
     CHECK(*all == synced);
+  }
+}
+
+// As above, but at any moment of a tier that is written to all the time, with merges and new bases
+// under way: what the disk has is what was written up to some point, not before the last sync.
+TEST_CASE("a power failure at any moment leaves all rows up to some write", "[storage][row_file]") {
+  const uint64_t seed = std::random_device()();
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  for (int life = 0; life < (LongRun() ? 60 : 4); ++life) {
+    TempFolder folder;
+    ScriptedFiles files(random());
+    auto tier = Open(folder.path() + "/tier", &files);
+    REQUIRE(tier.ok());
+    std::vector<Rows> states = {{}};  // at the last sync, and after each write since
+    for (int outage = 0; outage < 3; ++outage) {
+      for (uint64_t writes = 20 + random() % 40; writes > 0; --writes) {
+        // What fails now and then is done again by the tier.
+        if (random() % 20 == 0) files.Fail(Call::kRename, EIO);
+        const Rows rows = RandomRows(random, 1 + random() % 300);
+        absl::Status s = Write(**tier, rows);
+        for (int tries = 0; !s.ok() && tries < 10; ++tries) s = Write(**tier, rows);
+        INFO(s);
+        REQUIRE(s.ok());
+        states.push_back(states.back());
+        Take(rows, states.back());
+        if (random() % 15 == 0 && (*tier)->Sync().ok()) states = {Rows(states.back())};
+      }
+      const std::string after = folder.path() + "/" + std::to_string(outage);
+      REQUIRE(std::filesystem::create_directory(after));
+      files.PowerLoss(folder.path() + "/tier", after);
+      GiveSize(folder.path() + "/tier", after);
+      auto again = Open(after, nullptr, OpenMode::kKeep);
+      INFO(again.status());
+      REQUIRE(again.ok());
+      auto all = Scan(**again);
+      INFO(all.status());
+      REQUIRE(all.ok());
+      CAPTURE(life, outage, states.size(), all->size());
+      REQUIRE((std::find(states.begin(), states.end(), *all) != states.end()));
+      CHECK(Read(**again, *all) == *all);
+    }
   }
 }
 

@@ -89,7 +89,8 @@ void ScriptedFiles::PowerLoss(const std::string& from, const std::string& to) {
   for (const auto& [path, file] : device_) {
     if (FolderOf(path) != from) continue;
     if (!named_.contains(path) && random_() % 2 == 0) continue;
-    const Bytes bytes = SomeOf(file);
+    const auto old = replaced_.find(path);
+    const Bytes bytes = SomeOf(old != replaced_.end() && random_() % 2 == 0 ? old->second : file);
     std::ofstream out(to + "/" + std::filesystem::path(path).filename().string(), std::ios::binary);
     out.write(reinterpret_cast<const char*>(bytes.data()),
               static_cast<std::streamsize>(bytes.size()));
@@ -104,6 +105,7 @@ int ScriptedFiles::Open(const std::string& path, int flags) {
   if (fd < 0) return fd;
   paths_[fd] = path;
   if ((flags & O_CREAT) != 0 && !device_.contains(path)) device_[path] = {};
+  if ((flags & O_TRUNC) != 0) device_[path].pending.push_back({0, {}, 0});
   return fd;
 }
 
@@ -149,6 +151,7 @@ int ScriptedFiles::Sync(int fd, SyncWhat) {
     for (const auto& [name, file] : device_) {
       if (FolderOf(name) == path) named_.insert(name);
     }
+    std::erase_if(replaced_, [&](const auto& old) { return FolderOf(old.first) == path; });
     return 0;
   }
   OnDevice& file = device_[path];
@@ -166,6 +169,7 @@ int ScriptedFiles::Rename(const std::string& from, const std::string& to) {
   MutexLock lock(&mu_);
   if (const int error = Scripted(Call::kRename); error < 0) return error;
   if (const int error = FileSystem::Rename(from, to); error < 0) return error;
+  if (named_.contains(to)) replaced_.emplace(to, device_[to]);
   device_[to] = std::move(device_[from]);
   device_.erase(from);
   named_.erase(from);

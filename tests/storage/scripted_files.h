@@ -20,10 +20,10 @@
 namespace strata::storage {
 
 // Everything really happens to files below a folder of the test's; this adds failures, and keeps
-// beside it what the device has: bytes reach it by Sync, names by a Sync of their folder. Of what
-// was written since, a power failure leaves any pieces of 512 bytes; of what was written before a
-// Sync that failed as well, whatever later ones say (the kernel takes such pages for clean).
-// Thread-safe.
+// beside it what the device has: bytes reach it by Sync, names by a Sync of their folder (until
+// then one that was given to another file may still be that of the first). Of what was written
+// since, a power failure leaves any pieces of 512 bytes; of what was written before a Sync that
+// failed as well, whatever later ones say (the kernel takes such pages for clean). Thread-safe.
 class ScriptedFiles : public FileSystem {
  public:
   enum class Call : uint8_t { kOpen, kRead, kWrite, kTruncate, kSync, kRename, kRemove };
@@ -79,6 +79,8 @@ class ScriptedFiles : public FileSystem {
   std::map<int, std::string> paths_ ABSL_GUARDED_BY(mu_);  // of descriptors
   std::map<std::string, OnDevice> device_ ABSL_GUARDED_BY(mu_);
   std::set<std::string> named_ ABSL_GUARDED_BY(mu_);  // durably
+  // What a name may still stand for, because it was given to another file since its folder's sync.
+  std::map<std::string, OnDevice> replaced_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace strata::storage

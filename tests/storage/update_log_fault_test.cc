@@ -157,6 +157,30 @@ TEST_CASE("an opening whose sync fails fails, and the next one reads what the di
   CHECK(MustReadAll(*MustOpen(options)) == std::vector<KeptRecord>{only});
 }
 
+TEST_CASE("what an opening at synced finds survives a power failure from then on",
+          "[storage][log]") {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    TempFolder folder;
+    ScriptedFiles files(seed);
+    const std::string directory = folder.path() + "/log", after = folder.path() + "/after";
+    std::vector<KeptRecord> kept;
+    {
+      // What a process of level logged left to the operating system.
+      auto log = MustOpen(On(directory, files, LogDurability::kLogged));
+      for (uint64_t i = 0; i < seed; ++i) {
+        kept.push_back(RecordOf(i, 300));
+        REQUIRE(Append(*log, kept.back()).ok());
+      }
+    }
+    auto log = MustOpen(On(directory, files, LogDurability::kSynced));
+    REQUIRE(MustReadAll(*log) == kept);
+    std::filesystem::create_directories(after);
+    files.PowerLoss(directory, after);
+    CHECK(MustReadAll(*MustOpen(On(after, FileSystem::Kernel(), LogDurability::kSynced))) == kept);
+  }
+}
+
 struct Acknowledged {
   std::vector<std::vector<KeptRecord>> tried;
   std::vector<bool> ok;

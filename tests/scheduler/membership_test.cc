@@ -1,6 +1,8 @@
 #include "scheduler/membership.h"
 
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 namespace strata::scheduler {
 namespace {
@@ -79,12 +81,19 @@ TEST_CASE("after a restart a node has time to find the scheduler, however short 
   REQUIRE(members.Report(Report("a", 1), kStart, next).ok());
   Membership restarted(lease);
   restarted.Restore(members.Find("a")->record, kStart);
-  REQUIRE(restarted.Expire(kStart + Membership::kReturnTime).empty());
+  // Two seconds of pause of its own and the channel's two, at the worst.
   const absl::Time heard = kStart + absl::Seconds(4);
+  REQUIRE(restarted.Expire(heard).empty());
+  REQUIRE(restarted.Expire(kStart + Membership::kReturnTime).empty());
   REQUIRE(restarted.Report(Report("a", 1), heard, next).ok());
   // From then on its lease counts.
   REQUIRE(restarted.Expire(heard + lease).empty());
   REQUIRE(restarted.Expire(heard + lease + absl::Milliseconds(1)).size() == 1);
+  // Who does not come is not waited for any longer.
+  Membership again(lease);
+  again.Restore(members.Find("a")->record, kStart);
+  const absl::Time late = kStart + Membership::kReturnTime + absl::Milliseconds(1);
+  REQUIRE(again.Expire(late) == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("bad reports are refused and change nothing", "[scheduler]") {

@@ -28,8 +28,10 @@ using Call = ScriptedFiles::Call;
 using Removals = std::map<uint64_t, std::vector<uint64_t>>;  // keys, by step
 
 std::unique_ptr<Shard> MakeRemoving(const TableSpec& table, const std::string& stream,
-                                    storage::FileSystem* files, storage::UpdateLog* log) {
+                                    storage::FileSystem* files, storage::UpdateLog* log,
+                                    bool synchronous = true) {
   ShardOptions o;
+  o.synchronous = synchronous;
   o.job = JobId(1);
   o.generation = Generation(1);
   o.map_epoch = MapEpoch(1);
@@ -53,8 +55,7 @@ std::unique_ptr<Shard> MakeRemoving(const TableSpec& table, const std::string& s
   return std::make_unique<Shard>(std::move(o), *std::move(rows));
 }
 
-// Tried again until the disk takes it; returns how often it did not.
-size_t Commit(Shard& shard, const Push& push, uint64_t step) {
+ShardUpdate UpdateOf(const Push& push, uint64_t examples) {
   struct Owned {
     std::vector<Position> positions;
     std::vector<float> values;
@@ -65,8 +66,14 @@ size_t Commit(Shard& shard, const Push& push, uint64_t step) {
     owned->values.insert(owned->values.end(), row.begin(), row.end());
   }
   ShardUpdate update;
-  update.examples = 1 + step % 3;
+  update.examples = examples;
   update.tables.push_back({owned->positions, owned->values.data(), owned});
+  return update;
+}
+
+// Tried again until the disk takes it; returns how often it did not.
+size_t Commit(Shard& shard, const Push& push, uint64_t step) {
+  ShardUpdate update = UpdateOf(push, 1 + step % 3);
   REQUIRE(shard.Contribute(Step(step), {0, 1}, std::move(update)).verdict == GateVerdict::kHeld);
   for (size_t failures = 0;; ++failures) {
     REQUIRE(failures < 100);
@@ -189,6 +196,35 @@ TEST_CASE("what a shard removes is told once, whatever dies", "[shard_life_cycle
     }
   }
   CHECK(failures > 20);
+}
+
+TEST_CASE("asynchronous removals have the number of the cut after them", "[shard_life_cycle]") {
+  const TableSpec table = Table(Cases()[0].rules);
+  TempFolder folder;
+  const std::string stream = folder.path() + "/gone";
+  auto shard = MakeRemoving(table, stream, nullptr, nullptr, /*synchronous=*/false);
+  REQUIRE(shard->StartRemoved(true).ok());
+  std::map<uint64_t, uint64_t> expected;  // rows, by number
+  uint64_t counted = 0;
+  for (uint64_t window = 0; window < kSteps; ++window) {
+    const uint64_t number = shard->barrier().done() + 1;
+    auto done =
+        shard->ApplyWindow(TaskId(1), window, LaneId(0), UpdateOf(PushOf(table, 1, window + 1), 1));
+    REQUIRE(done.ok());
+    REQUIRE(*done == Shard::WindowResult::kApplied);
+    uint64_t removed = 0;
+    for (const uint64_t rows : shard->life_cycle().removed) removed += rows;
+    if (removed > counted) expected[number] += removed - counted;
+    counted = removed;
+    if (window != 19 && window != 33) continue;
+    shard->barrier().Mark(0, window, {});  // cuts 19 and 33
+    REQUIRE(shard->barrier().Ready());
+    REQUIRE(shard->CutTaken().ok());
+  }
+  std::map<uint64_t, uint64_t> told;
+  for (const auto& [number, keys] : Read(stream)) told[number] = keys.size();
+  CHECK(told == expected);
+  CHECK(told.size() == 3);
 }
 
 }  // namespace

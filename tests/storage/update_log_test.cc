@@ -125,6 +125,37 @@ TEST_CASE("a log torn at any byte of its last record keeps the others", "[storag
   }
 }
 
+// The device may have written the second record of a group and not the first: both are torn, and no
+// record of the same length in front of it brings the second one back.
+TEST_CASE("what lay behind a tear never comes back", "[storage][log]") {
+  TempFolder folder;
+  UpdateLogOptions options;
+  options.directory = folder.path();
+  options.durability = LogDurability::kSynced;
+  LogPosition first;
+  {
+    auto log = MustOpen(options);
+    const Bytes payload = PayloadOf(1, 100);
+    const std::span<const uint8_t> part[] = {payload};
+    const LogEntry group[] = {{HeaderOf(1), part}, {HeaderOf(2), part}};
+    const auto at = log->Append(group);
+    REQUIRE(at.ok());
+    first = *at;
+  }
+  const std::string path = SegmentPath(folder.path(), 1);
+  Bytes bytes = ReadFile(path);
+  bytes[first.offset + log_format::RecordBytes(100) - 20] ^= 1;
+  WriteFile(path, bytes);
+  const Kept next{HeaderOf(3), PayloadOf(3, 100)};
+  {
+    auto log = MustOpen(options);
+    CHECK(MustReadAll(*log).empty());
+    CHECK(log->stats().truncated_bytes > 0);
+    REQUIRE(Append(*log, next).ok());
+  }
+  CHECK(MustReadAll(*MustOpen(options)) == std::vector<Kept>{next});
+}
+
 TEST_CASE("a flipped bit anywhere is never read as a record", "[storage][log]") {
   TempFolder folder;
   const std::string directory = folder.path() + "/log";

@@ -4,6 +4,7 @@
 #define STRATA_TESTS_SKIP_H_
 
 #include <catch2/catch.hpp>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -15,6 +16,16 @@ namespace strata {
 inline bool LongRun() {
   const char* value = std::getenv("STRATA_LONG");
   return value != nullptr && *value != '\0';
+}
+
+// How many random operations a case does: a fifth under a sanitizer, which takes 5 to 20 times as
+// long for each and looks for other faults than the oracle does.
+constexpr size_t Operations(size_t ordinary) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return ordinary / 5;
+#else
+  return ordinary;
+#endif
 }
 
 // `tools/test --data DIR`: folder of the real data sets (frappe/, criteo_tiny/). Nothing without.

@@ -85,8 +85,8 @@ TEST_CASE("the oracle's programs, and random bytes", "[storage][log]") {
   const uint64_t seed = std::random_device()();
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  const int rounds = LongRun() ? 1'000'000 : 20'000;
-  for (int round = 0; round < rounds; ++round) {
+  const size_t rounds = Operations(LongRun() ? 1'000'000 : 20'000);
+  for (size_t round = 0; round < rounds; ++round) {
     std::vector<uint8_t> input(1 + random() % 60);
     for (uint8_t& b : input) b = static_cast<uint8_t>(random());
     const std::string complaint = JudgeLogInput(input);

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "proto/core/position.h"
+#include "tests/skip.h"
 
 namespace strata::storage {
 namespace {
@@ -96,7 +96,7 @@ class Twin {
 TEST_CASE("a row store is whole at every moment of its growth", "[storage][row_store]") {
   const uint64_t seed = 11;
   INFO("seed " << seed);
-  const uint64_t rows = std::getenv("STRATA_LONG") != nullptr ? 1'000'000 : 70'000;
+  const uint64_t rows = Operations(LongRun() ? 1'000'000 : 70'000);
   for (const Spread spread : {Spread::kUniform, Spread::kClustered}) {
     for (const uint64_t last : {~0ull, 0x50ffffffffffffffull}) {
       RowStoreOptions options{.row_bytes = 12, .last = Position(last), .spread = spread};
@@ -209,7 +209,7 @@ TEST_CASE("uniform rows are not taken for clustered, however many come", "[row_s
   RowStore store({.row_bytes = 16});
   uint64_t next = 3ull << 32;
   std::vector<Position> batch(2048);
-  while (store.size() < 1'800'000) {
+  while (store.size() < Operations(1'800'000)) {
     for (Position& p : batch) p = Position(Mix64(++next));
     std::sort(batch.begin(), batch.end(), [](Position a, Position b) { return a.value < b.value; });
     REQUIRE(store.Reserve(batch.size()).ok());

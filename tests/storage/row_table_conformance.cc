@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tests/skip.h"
 
 namespace strata::storage {
 namespace {
@@ -32,7 +33,7 @@ class Player {
   }
 
   void Play() {
-    while (done_ < c_.operations) {
+    while (done_ < Operations(c_.operations)) {
       const uint64_t dice = rng_() % 100;
       if (dice < 35) {
         Update();

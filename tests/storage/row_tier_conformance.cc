@@ -196,7 +196,7 @@ void TierFollowsAModel(const OpenTierFunction& open) {
   std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
   INFO("seed " << seed);
   Model model(open, folder.path() + "/tier", seed);
-  const size_t operations = LongRun() ? 4'000'000 : 150'000;
+  const size_t operations = Operations(LongRun() ? 4'000'000 : 150'000);
   for (size_t done = 0; done < operations;) done += model.Step();
   model.CheckAll();
 }

@@ -257,7 +257,8 @@ absl::Status RunTable(const BenchOptions& o, const Report& report) {
 }  // namespace
 
 std::vector<NamedBenchmark> TableBenchmarks() {
-  return {{"table", "the DRAM table against a flat map; its growth", RunTable}};
+  return {{"table", "the DRAM table against a flat map; its growth", RunTable},
+          {"table_growth", "its growth alone, in a process of its own", MeasureGrowth}};
 }
 
 }  // namespace strata::bench

@@ -14,10 +14,12 @@
 
 namespace strata {
 
-inline JobStatus Train(const TrainingJob& job) {
+inline JobStatus Train(const TrainingJob& job, bool resume = false) {
   EmbeddedOptions options;
   options.job = job;
+  options.resume = resume;
   auto status = RunEmbedded(options);
+  INFO(status.status());
   REQUIRE(status.ok());
   for (const JobCondition& c : status->conditions())
     UNSCOPED_INFO(c.reason() << ": " << c.message());

@@ -10,21 +10,15 @@
 #include "proto/runtime/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/serial_sgd.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded.h"
 #include "tools/cluster/embedded_cluster.h"
 #include "tools/cluster/scratch_folder.h"
 #include "tools/cluster/verify.h"
 
 namespace strata {
 namespace {
-
-ScratchFolder Folder() {
-  auto folder = ScratchFolder::Make("strata-test");
-  REQUIRE(folder.ok());
-  return *std::move(folder);
-}
 
 TrainingJob DownpourJob(const std::string& folder, uint32_t n_fetch, uint32_t n_push) {
   TrainingJob job = testing::SmallJob(folder);
@@ -34,20 +28,6 @@ TrainingJob DownpourJob(const std::string& folder, uint32_t n_fetch, uint32_t n_
   training.set_n_push(n_push);
   job.mutable_spec()->mutable_checkpoint()->set_directory(folder + "/checkpoints");
   return job;
-}
-
-JobStatus Train(const TrainingJob& job, bool resume = false) {
-  EmbeddedOptions options;
-  options.job = job;
-  options.resume = resume;
-  const auto status = RunEmbedded(options);
-  INFO(status.status());
-  REQUIRE(status.ok());
-  for (const JobCondition& c : status->conditions()) {
-    UNSCOPED_INFO(c.reason() << ": " << c.message());
-  }
-  REQUIRE(status->state() == SUCCEEDED);
-  return *status;
 }
 
 TEST_CASE("downpour with one lane and n = 1 is serial SGD, bit for bit", "[e2e][downpour]") {

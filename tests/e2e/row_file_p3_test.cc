@@ -13,7 +13,6 @@
 #include "tests/e2e/disturbed_run.h"
 #include "tests/e2e/embedded_training.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded.h"
 #include "tools/cluster/embedded_cluster.h"
 #include "tools/cluster/scratch_folder.h"
 #include "tools/cluster/verify.h"
@@ -107,16 +106,10 @@ TEST_CASE("the model does not depend on rows that lie in row files", "[e2e][p3]"
     REQUIRE(middle->step >= 60);
     REQUIRE(middle->step < 120);
     spec.mutable_replicas()->set_servers(servers);
-    EmbeddedOptions options;
-    options.job = job;
-    options.resume = true;
-    const auto status = RunEmbedded(options);
-    INFO(status.status());
-    REQUIRE(status.ok());
-    REQUIRE(status->state() == SUCCEEDED);
-    CHECK(status->step() == 120);
-    CHECK(status->model_hash() == reference.model_hash());
-    CHECK(status->result().auc() == reference.result().auc());
+    const JobStatus status = Train(job, /*resume=*/true);
+    CHECK(status.step() == 120);
+    CHECK(status.model_hash() == reference.model_hash());
+    CHECK(status.result().auc() == reference.result().auc());
     const auto end = VerifyCheckpoint(checkpoints);
     REQUIRE(end.ok());
     CHECK(end->step == 120);

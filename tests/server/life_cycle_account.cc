@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <tuple>
 
@@ -22,8 +23,6 @@ TableSpec Table(const LifeCycleRules& rules) {
   return t;
 }
 
-using Push = std::map<Position, std::vector<float>>;  // gradients, then counts
-
 Push PushOf(const TableSpec& table, uint64_t seed, uint64_t step) {
   std::mt19937_64 random(seed * 7919 + step);
   Push push;
@@ -42,6 +41,23 @@ Push PushOf(const TableSpec& table, uint64_t seed, uint64_t step) {
     push[n == 2 ? Position(0) : n == 3 ? Position(~0ull) : table.PositionOfKey(Key(key))] = row;
   }
   return push;
+}
+
+ShardUpdate UpdateOf(const Push& push, const Shard& shard, uint64_t examples) {
+  struct Owned {
+    std::vector<Position> positions;
+    std::vector<float> values;
+  };
+  auto owned = std::make_shared<Owned>();
+  for (const auto& [p, row] : push) {
+    if (p < shard.first_position() || shard.last_position() < p) continue;
+    owned->positions.push_back(p);
+    owned->values.insert(owned->values.end(), row.begin(), row.end());
+  }
+  ShardUpdate update;
+  update.examples = examples;
+  update.tables.push_back({owned->positions, owned->values.data(), owned});
+  return update;
 }
 
 Account::Account(const TableSpec& table)

@@ -13,6 +13,7 @@
 #include "proto/core/table_spec.h"
 #include "server/life_cycle_admission.h"
 #include "server/life_cycle_counters.h"
+#include "server/shard.h"
 #include "storage/row_hash.h"
 #include "storage/row_layout.h"
 
@@ -27,6 +28,8 @@ TableSpec Table(const LifeCycleRules& rules);
 using Push = std::map<Position, std::vector<float>>;  // gradients, then counts
 // What is pushed at a step: a function of the arguments.
 Push PushOf(const TableSpec& table, uint64_t seed, uint64_t step);
+// The part of it within the shard's range, as the shard takes it.
+ShardUpdate UpdateOf(const Push& push, const Shard& shard, uint64_t examples);
 
 class Account {
  public:

@@ -21,18 +21,7 @@ namespace strata::server {
 namespace {
 
 void Commit(Shard& shard, const Push& push, uint64_t step) {
-  struct Owned {
-    std::vector<Position> positions;
-    std::vector<float> values;
-  };
-  auto owned = std::make_shared<Owned>();
-  for (const auto& [p, row] : push) {
-    owned->positions.push_back(p);
-    owned->values.insert(owned->values.end(), row.begin(), row.end());
-  }
-  ShardUpdate update;
-  update.examples = 1 + step % 3;
-  update.tables.push_back({owned->positions, owned->values.data(), owned});
+  ShardUpdate update = UpdateOf(push, shard, 1 + step % 3);
   REQUIRE(shard.Contribute(Step(step), {0, 1}, std::move(update)).verdict == GateVerdict::kHeld);
   auto done = shard.TryCommit();
   REQUIRE(done.ok());

@@ -55,25 +55,9 @@ std::unique_ptr<Shard> MakeRemoving(const TableSpec& table, const std::string& s
   return std::make_unique<Shard>(std::move(o), *std::move(rows));
 }
 
-ShardUpdate UpdateOf(const Push& push, uint64_t examples) {
-  struct Owned {
-    std::vector<Position> positions;
-    std::vector<float> values;
-  };
-  auto owned = std::make_shared<Owned>();
-  for (const auto& [p, row] : push) {
-    owned->positions.push_back(p);
-    owned->values.insert(owned->values.end(), row.begin(), row.end());
-  }
-  ShardUpdate update;
-  update.examples = examples;
-  update.tables.push_back({owned->positions, owned->values.data(), owned});
-  return update;
-}
-
 // Tried again until the disk takes it; returns how often it did not.
 size_t Commit(Shard& shard, const Push& push, uint64_t step) {
-  ShardUpdate update = UpdateOf(push, 1 + step % 3);
+  ShardUpdate update = UpdateOf(push, shard, 1 + step % 3);
   REQUIRE(shard.Contribute(Step(step), {0, 1}, std::move(update)).verdict == GateVerdict::kHeld);
   for (size_t failures = 0;; ++failures) {
     REQUIRE(failures < 100);
@@ -208,8 +192,8 @@ TEST_CASE("asynchronous removals have the number of the cut after them", "[shard
   uint64_t counted = 0;
   for (uint64_t window = 0; window < kSteps; ++window) {
     const uint64_t number = shard->barrier().done() + 1;
-    auto done =
-        shard->ApplyWindow(TaskId(1), window, LaneId(0), UpdateOf(PushOf(table, 1, window + 1), 1));
+    auto done = shard->ApplyWindow(TaskId(1), window, LaneId(0),
+                                   UpdateOf(PushOf(table, 1, window + 1), *shard, 1));
     REQUIRE(done.ok());
     REQUIRE(*done == Shard::WindowResult::kApplied);
     uint64_t removed = 0;

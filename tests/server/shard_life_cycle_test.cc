@@ -53,19 +53,7 @@ std::vector<std::unique_ptr<Shard>> MakeShards(const TableSpec& table, const Set
 }
 
 void Commit(Shard& shard, const Push& push, uint64_t step, uint64_t examples) {
-  struct Owned {
-    std::vector<Position> positions;
-    std::vector<float> values;
-  };
-  auto owned = std::make_shared<Owned>();
-  for (const auto& [p, row] : push) {
-    if (p < shard.first_position() || shard.last_position() < p) continue;
-    owned->positions.push_back(p);
-    owned->values.insert(owned->values.end(), row.begin(), row.end());
-  }
-  ShardUpdate update;
-  update.examples = examples;
-  update.tables.push_back({owned->positions, owned->values.data(), owned});
+  ShardUpdate update = UpdateOf(push, shard, examples);
   REQUIRE(shard.Contribute(Step(step), {0, 1}, std::move(update)).verdict == GateVerdict::kHeld);
   auto done = shard.TryCommit();
   INFO(done.status());

@@ -88,6 +88,19 @@ void GiveSize(const std::string& from, const std::string& to) {
   std::filesystem::resize_file(to + "/ROWS", std::filesystem::file_size(from + "/ROWS"));
 }
 
+// The tier that opens on what the disk has after a power failure, copied to folder/NAME.
+std::unique_ptr<RowTier> OpenAfterPowerLoss(ScriptedFiles& files, const TempFolder& folder,
+                                            const std::string& name) {
+  const std::string before = folder.path() + "/tier", after = folder.path() + "/" + name;
+  REQUIRE(std::filesystem::create_directory(after));
+  files.PowerLoss(before, after);
+  GiveSize(before, after);
+  auto tier = Open(after, nullptr, OpenMode::kKeep);
+  INFO(tier.status());
+  REQUIRE(tier.ok());
+  return *std::move(tier);
+}
+
 // One kind of call fails now and then; whatever was answered OK is there, whatever was not is tried
 // again by the caller, as the DRAM tier does.
 TEST_CASE("errors of the disk lose no row of a row file", "[storage][row_file]") {
@@ -221,14 +234,8 @@ TEST_CASE("a power failure leaves a row file as it was at some sync", "[storage]
     }
     const Rows late = RandomRows(random, 100);  // fits the memtable: nothing of it is written
     REQUIRE(Write(**tier, late).ok());
-    const std::string after = folder.path() + "/after";
-    REQUIRE(std::filesystem::create_directory(after));
-    files.PowerLoss(folder.path() + "/tier", after);
-    GiveSize(folder.path() + "/tier", after);
-    auto again = Open(after, nullptr, OpenMode::kKeep);
-    INFO(again.status());
-    REQUIRE(again.ok());
-    auto all = Scan(**again);
+    const auto again = OpenAfterPowerLoss(files, folder, "after");
+    auto all = Scan(*again);
     INFO(all.status());
     REQUIRE(all.ok());
     CHECK(*all == synced);
@@ -260,19 +267,13 @@ TEST_CASE("a power failure at any moment leaves all rows up to some write", "[st
         Take(rows, states.back());
         if (random() % 15 == 0 && (*tier)->Sync().ok()) states = {Rows(states.back())};
       }
-      const std::string after = folder.path() + "/" + std::to_string(outage);
-      REQUIRE(std::filesystem::create_directory(after));
-      files.PowerLoss(folder.path() + "/tier", after);
-      GiveSize(folder.path() + "/tier", after);
-      auto again = Open(after, nullptr, OpenMode::kKeep);
-      INFO(again.status());
-      REQUIRE(again.ok());
-      auto all = Scan(**again);
+      const auto again = OpenAfterPowerLoss(files, folder, std::to_string(outage));
+      auto all = Scan(*again);
       INFO(all.status());
       REQUIRE(all.ok());
       CAPTURE(life, outage, states.size(), all->size());
       REQUIRE((std::find(states.begin(), states.end(), *all) != states.end()));
-      CHECK(Read(**again, *all) == *all);
+      CHECK(Read(*again, *all) == *all);
     }
   }
 }

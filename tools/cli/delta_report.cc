@@ -21,12 +21,6 @@ using storage::DeltaBlock;
 using storage::DeltaReader;
 using storage::RemovedName;
 
-size_t PlaceOf(const std::vector<storage::DeltaTable>& tables, TableId id) {
-  const auto it = std::find_if(tables.begin(), tables.end(),
-                               [id](const storage::DeltaTable& t) { return t.id == id; });
-  return static_cast<size_t>(it - tables.begin());
-}
-
 absl::Status VisitBlock(const storage::DeltaHeader& header, const DeltaBlock& block,
                         const DeltaRowVisitor& visit) {
   const storage::DeltaTable& table = *header.Find(block.table);
@@ -68,7 +62,8 @@ absl::StatusOr<DeltaFileReport> ReadOne(const std::string& path, const DeltaRowV
       if (!more.ok()) return more.status();
       if (!*more) break;
       const bool put = block.type == storage::DeltaBlockType::kUpserts;
-      (put ? report.put : report.removed)[PlaceOf(report.tables, block.table)] += block.keys.size();
+      const auto table = report.delta->Find(block.table) - report.delta->tables.data();
+      (put ? report.put : report.removed)[static_cast<size_t>(table)] += block.keys.size();
       absl::Status s = deliver ? VisitBlock(*report.delta, block, visit) : absl::OkStatus();
       if (!s.ok()) return s;
     }

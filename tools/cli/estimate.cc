@@ -55,18 +55,18 @@ Dominant FindDominant(const JobEstimate& estimate) {
   return most;
 }
 
-uint64_t ClusterBytes(const JobEstimate& estimate) {
+// Of all processes.
+using Parts = std::vector<MemoryPart> ProcessEstimate::*;
+uint64_t SumOf(const JobEstimate& estimate, Parts parts) {
   uint64_t bytes = 0;
-  for (const ProcessEstimate& p : estimate.processes) bytes += p.count * TotalBytes(p.parts);
+  for (const ProcessEstimate& p : estimate.processes) bytes += p.count * TotalBytes(p.*parts);
   return bytes;
 }
-
+uint64_t ClusterBytes(const JobEstimate& estimate) {
+  return SumOf(estimate, &ProcessEstimate::parts);
+}
 uint64_t SnapshotBytes(const JobEstimate& estimate) {
-  uint64_t bytes = 0;
-  for (const ProcessEstimate& p : estimate.processes) {
-    bytes += p.count * TotalBytes(p.snapshot_parts);
-  }
-  return bytes;
+  return SumOf(estimate, &ProcessEstimate::snapshot_parts);
 }
 
 server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,

@@ -45,6 +45,18 @@ std::string FindPath(absl::string_view name, const Descriptor* type, FieldNaming
   return "";
 }
 
+// Bytes of a value that messages show: a file that is no job is one value as long as the file.
+constexpr size_t kShownBytes = 40;
+
+// Text of the file, cut where it is long, between characters.
+std::string Shown(absl::string_view text) {
+  if (text.size() <= kShownBytes) return std::string(text);
+  size_t end = kShownBytes;
+  const auto continues = [&](size_t i) { return (static_cast<uint8_t>(text[i]) & 0xC0) == 0x80; };
+  while (end > 0 && continues(end)) --end;
+  return absl::StrCat(text.substr(0, end), "...");
+}
+
 std::string KindOf(const YAML::Node& node) {
   switch (node.Type()) {
     case YAML::NodeType::Map:
@@ -52,7 +64,7 @@ std::string KindOf(const YAML::Node& node) {
     case YAML::NodeType::Sequence:
       return "a list";
     case YAML::NodeType::Scalar:
-      return absl::StrCat("'", node.Scalar(), "'");
+      return absl::StrCat("'", Shown(node.Scalar()), "'");
     default:
       return "no value";
   }
@@ -76,7 +88,10 @@ std::string ExpectedOne(const FieldDescriptor* field) {
 }
 
 std::string Expected(const FieldDescriptor* field) {
-  return field->is_repeated() ? "a list" : ExpectedOne(field);
+  if (!field->is_repeated()) return ExpectedOne(field);
+  if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return "a list";
+  return absl::StrCat("a list of mappings, each of: ",
+                      absl::StrJoin(FieldNames(field->message_type()), ", "));
 }
 
 bool IsQuoted(const YAML::Node& node) { return node.Tag() == "!"; }
@@ -85,16 +100,16 @@ bool IsQuoted(const YAML::Node& node) { return node.Tag() == "!"; }
 std::string ParseWhole(const std::string& text, uint64_t limit, uint64_t* value) {
   bool digits = !text.empty();
   for (char c : text) digits = digits && absl::ascii_isdigit(c);
-  if (!digits) return absl::StrCat("'", text, "' is not a whole number (0, 1, 2, ...)");
+  if (!digits) return absl::StrCat("'", Shown(text), "' is not a whole number (0, 1, 2, ...)");
   if (!absl::SimpleAtoi(text, value) || *value > limit) {
-    return absl::StrCat(text, " is too large; the largest is ", limit);
+    return absl::StrCat(Shown(text), " is too large; the largest is ", limit);
   }
   return "";
 }
 
 std::string ParseReal(const std::string& text, double* value) {
   if (!absl::SimpleAtod(text, value) || !std::isfinite(*value)) {
-    return absl::StrCat("'", text, "' is not a finite number");
+    return absl::StrCat("'", Shown(text), "' is not a finite number");
   }
   return "";
 }
@@ -113,7 +128,7 @@ std::string StoreScalar(const YAML::Node& node, const FieldDescriptor* field, Me
   const bool number = field->cpp_type() != FieldDescriptor::CPPTYPE_STRING &&
                       field->cpp_type() != FieldDescriptor::CPPTYPE_UINT64;
   if (number && IsQuoted(node)) {
-    return absl::StrCat("expects ", ExpectedOne(field), ", but \"", text,
+    return absl::StrCat("expects ", ExpectedOne(field), ", but \"", Shown(text),
                         "\" is text; write it without quotes");
   }
   uint64_t whole = 0;
@@ -135,13 +150,13 @@ std::string StoreScalar(const YAML::Node& node, const FieldDescriptor* field, Me
       problem = ParseReal(text, &real);
       if (!problem.empty()) return problem;
       if (std::abs(real) > std::numeric_limits<float>::max()) {
-        return absl::StrCat(text, " is too large for a 32-bit number");
+        return absl::StrCat(Shown(text), " is too large for a 32-bit number");
       }
       Store(message, field, static_cast<float>(real), &Reflection::SetFloat, &Reflection::AddFloat);
       return "";
     case FieldDescriptor::CPPTYPE_BOOL:
       if (text != "true" && text != "false") {
-        return absl::StrCat("expects true or false, not '", text, "'");
+        return absl::StrCat("expects true or false, not '", Shown(text), "'");
       }
       Store(message, field, text == "true", &Reflection::SetBool, &Reflection::AddBool);
       return "";
@@ -158,7 +173,7 @@ std::string StoreScalar(const YAML::Node& node, const FieldDescriptor* field, Me
 std::string UnknownField(absl::string_view name, const Descriptor* type, const Descriptor* root,
                          FieldNaming naming) {
   const std::vector<std::string> names = FieldNames(type, naming);
-  const std::string said = absl::StrCat("unknown field '", name, "'");
+  const std::string said = absl::StrCat("unknown field '", Shown(name), "'");
   const std::string nearest = Nearest(name, names);
   if (!nearest.empty()) return absl::StrCat(said, "; did you mean '", nearest, "'?");
   const std::string elsewhere = FindPath(name, root, naming, "");
@@ -229,8 +244,12 @@ void YamlReader::ReadField(const YAML::Node& node, const std::string& path,
     return;
   }
   if (!node.IsSequence()) {
-    std::string what = absl::StrCat("expects a list, found ", KindOf(node));
-    if (node.IsScalar()) absl::StrAppend(&what, "; write [", node.Scalar(), "]");
+    const bool group = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    std::string what =
+        absl::StrCat("expects ", Expected(field), group ? "; found " : ", found ", KindOf(node));
+    if (node.IsScalar() && !group && node.Scalar().size() <= kShownBytes) {
+      absl::StrAppend(&what, "; write [", node.Scalar(), "]");
+    }
     Problem(node.Mark(), path, what);
     return;
   }
@@ -245,7 +264,10 @@ void YamlReader::ReadField(const YAML::Node& node, const std::string& path,
 void YamlReader::ReadValue(const YAML::Node& node, const std::string& path,
                            const FieldDescriptor* field, Message* message) {
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-    Read(node, path, message->GetReflection()->MutableMessage(message, field));
+    const Reflection* reflection = message->GetReflection();
+    Read(node, path,
+         field->is_repeated() ? reflection->AddMessage(message, field)
+                              : reflection->MutableMessage(message, field));
     return;
   }
   std::string problem;

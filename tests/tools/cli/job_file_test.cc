@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -117,6 +118,108 @@ TEST_CASE("JSON is read, indented by tabs too", "[job_file]") {
         "job.yaml:3:2: unknown field 'knd'; did you mean 'kind'?");
 }
 
+constexpr char kTagsYaml[] = R"(apiVersion: strata/v1
+kind: TrainingJob
+metadata: {name: tags}
+spec:
+  data:
+    format: csv
+    train: [a.csv]
+    columns:
+      label: y
+      multiValued:
+        - {column: genres}
+        - {column: tags, separator: ";", pooling: mean}
+  model: {type: lr}
+)";
+
+TEST_CASE("columns of several values are the same in every language", "[job_file]") {
+  const auto yaml = Parse(kTagsYaml);
+  INFO(yaml.status().message());
+  REQUIRE(yaml.ok());
+  const ColumnsSpec& columns = yaml->spec().data().columns();
+  REQUIRE(columns.multi_valued().size() == 2);
+  CHECK(columns.multi_valued(0).column() == "genres");
+  CHECK(columns.multi_valued(1).separator() == ";");
+  CHECK(columns.multi_valued(1).pooling() == "mean");
+  const auto json = Parse(
+      R"({"apiVersion": "strata/v1", "kind": "TrainingJob", "metadata": {"name": "tags"},
+          "spec": {"data": {"format": "csv", "train": ["a.csv"], "columns": {"label": "y",
+            "multiValued": [{"column": "genres"},
+                            {"column": "tags", "separator": ";", "pooling": "mean"}]}},
+            "model": {"type": "lr"}}})");
+  INFO(json.status().message());
+  REQUIRE(json.ok());
+  CHECK(json->SerializeAsString() == yaml->SerializeAsString());
+  const auto set = Parse(absl::StrReplaceAll(kTagsYaml, {{"genres", "other"}, {"tags}", "j}"}}),
+                         {"metadata.name=tags",
+                          "spec.data.columns.multiValued=[{column: genres}, "
+                          "{column: tags, separator: ;, pooling: mean}]"});
+  INFO(set.status().message());
+  REQUIRE(set.ok());
+  CHECK(set->SerializeAsString() == yaml->SerializeAsString());
+  const auto textproto = ParseJobText(
+      R"(api_version: "strata/v1" kind: "TrainingJob" metadata { name: "tags" }
+         spec {
+           data {
+             format: "csv" train: "a.csv"
+             columns {
+               label: "y"
+               multi_valued { column: "genres" }
+               multi_valued { column: "tags" separator: ";" pooling: "mean" }
+             }
+           }
+           model { type: "lr" }
+         })",
+      "job.textproto", "/jobs", {});
+  INFO(textproto.status().message());
+  REQUIRE(textproto.ok());
+  CHECK(textproto->SerializeAsString() == yaml->SerializeAsString());
+}
+
+TEST_CASE("a wrong list of columns of several values is told with its place", "[job_file]") {
+  const auto problem = [](const std::string& list) {
+    const std::string text = absl::StrReplaceAll(kTagsYaml, {{R"(
+        - {column: genres}
+        - {column: tags, separator: ";", pooling: mean})",
+                                                              " " + list}});
+    const auto job = Parse(text);
+    return job.ok() ? "OK" : std::string(job.status().message());
+  };
+  const std::string at = "spec.data.columns.multiValued";
+  CHECK(problem("[{column: t}]") == "OK");
+  CHECK(problem("x") ==
+        "job.yaml:10:20: " + at +
+            ": expects a list of mappings, each of: column, separator, pooling; found 'x'");
+  CHECK(problem("{column: t}") ==
+        "job.yaml:10:20: " + at +
+            ": expects a list of mappings, each of: column, separator, pooling; found a mapping");
+  CHECK(problem("[x]") == "job.yaml:10:21: " + at +
+                              "[0]: expects a mapping of: column, separator, pooling; found 'x'");
+  CHECK(problem("[{column: s}, {colum: t}]") ==
+        "job.yaml:10:35: " + at + "[1]: unknown field 'colum'; did you mean 'column'?");
+  CHECK(problem("[{column: t, pooling: max}]") ==
+        "job.yaml:10:42: " + at + "[0].pooling: 'max' is not one of: sum, mean");
+  CHECK(problem("[{column: t, pooling: [sum]}]") ==
+        "job.yaml:10:42: " + at + "[0].pooling: expects text, found a list");
+  CHECK(problem("") == "job.yaml:10:7: " + at +
+                           ": has no value; give a list of mappings, each of: column, separator, "
+                           "pooling, or remove it");
+}
+
+TEST_CASE("every example is a job", "[job_file]") {
+  size_t examples = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("tools/examples")) {
+    INFO(entry.path());
+    if (entry.path().extension() != ".yaml" && entry.path().extension() != ".textproto") continue;
+    ++examples;
+    const auto job = LoadJobFile(entry.path().string(), {});
+    INFO(job.status().message());
+    CHECK(job.ok());
+  }
+  CHECK(examples >= 9);
+}
+
 TEST_CASE("an unknown field is named with its place and the nearest name", "[job_file]") {
   CHECK(Problem("batchSize: 128", "batchsize: 128") ==
         "job.yaml:15:5: spec.training: unknown field 'batchsize'; did you mean 'batchSize'?");
@@ -209,6 +312,19 @@ TEST_CASE("files that are no job are refused", "[job_file]") {
         "job.yaml:1:1: expects a mapping of: apiVersion, kind, metadata, spec; found a list");
   CHECK(Parse("hello").status().message() ==
         "job.yaml:1:1: expects a mapping of: apiVersion, kind, metadata, spec; found 'hello'");
+  // A data file named by mistake: not the whole of it.
+  std::string data;
+  for (int i = 0; i < 1000; ++i) data += "1 101:1 1102:1 2017:1\n";
+  CHECK(Parse(data).status().message() ==
+        "job.yaml:1:1: expects a mapping of: apiVersion, kind, metadata, spec; found "
+        "'1 101:1 1102:1 2017:1 1 101:1 1102:1 201...'");
+  CHECK(Parse("aaaaaaaaaabbbbbbbbbbccccccccccddddddddd\xC3\xA9").status().message() ==
+        "job.yaml:1:1: expects a mapping of: apiVersion, kind, metadata, spec; found "
+        "'aaaaaaaaaabbbbbbbbbbccccccccccddddddddd...'");
+  CHECK(Parse(absl::StrCat(std::string(1000, 'k'), ": 1"))
+            .status()
+            .message()
+            .find("unknown field '" + std::string(40, 'k') + "...'") != std::string::npos);
   CHECK(Parse(absl::StrCat(kJob, "---\n", kJob)).status().message() ==
         "job.yaml: holds 2 documents; a job file holds one");
   CHECK(Parse(std::string("a\0b", 3)).status().message() ==

@@ -93,6 +93,31 @@ TEST_CASE("validate names data files that cannot be used", "[strata]") {
   CHECK(Run("validate -f - --json", "again.json").out == right.out);
 }
 
+TEST_CASE("what validate prints is the same job again", "[strata]") {
+  Write("tags.csv", "y,genres,tags\n1,a|b,c;d\n");
+  Write("tags.yaml",
+        "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\n"
+        "spec:\n"
+        "  data: {format: csv, train: [tags.csv], shuffle: {enabled: false},\n"
+        "    columns: {label: y, multiValued: [{column: genres},\n"
+        "      {column: tags, separator: ';', pooling: mean}]}}\n"
+        "  model: {type: deepfm, hidden: [64, 32]}\n"
+        "  optimizer: {sparse: {learningRate: 0.1, weightDecay: 0.0}}\n"
+        "  training: {mode: downpour, nFetch: 2, nPush: 7, localLearningRate: 0.3}\n");
+  const Result first = Run("validate -f tags.yaml --json");
+  CHECK(first.err == "tags.yaml is right\n");
+  REQUIRE(first.exit_code == 0);
+  const Result text = Run("validate -f tags.yaml");
+  REQUIRE(text.exit_code == 0);
+  CHECK(text.out != first.out);
+  for (const Result& printed : {first, text}) {
+    Write("printed.json", printed.out);
+    const Result again = Run("validate -f printed.json --json");
+    CHECK(again.err == "printed.json is right\n");
+    CHECK(again.out == first.out);
+  }
+}
+
 TEST_CASE("without a cluster commands say so; a silent address is exit code 3", "[strata]") {
   Write("gone.tsv", "1\n");
   Write("job.yaml", kJob);

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "ops/parallel.h"
 #include "proto/core/model_tables.h"
@@ -19,24 +22,43 @@
 namespace strata::testing {
 namespace {
 
-class Serial {
+using Place = std::pair<uint32_t, uint64_t>;  // table, position
+
+// Gradients of a batch, and the weights that it is computed at, both by place.
+class Gradients {
  public:
-  Serial(const JobSpec& spec, const ModelTables& tables)
-      : spec_(spec), tables_(tables), rate_(spec.optimizer().sparse().learning_rate()) {
+  Gradients(const JobSpec& spec, const ModelTables& tables)
+      : seed_(spec.training().seed()), tables_(tables) {
     for (const TableSpec& t : tables_.tables) layouts_.push_back(storage::RowLayout::For(t));
     auto model = MakeModel(tables_);
     REQUIRE(model.ok());
     model_ = *std::move(model);
   }
 
-  void Step(const Batch& batch) {
-    if (batch.size == 0) return;
+  // The row at a place of `weights`; put there as it begins where it is not.
+  std::vector<float>& Row(Weights& weights, Place place) const {
+    std::vector<float>& row = weights[place];
+    if (row.empty()) {
+      const auto& [table, position] = place;
+      const TableSpec& t = tables_.tables[table];
+      row.resize(t.dim());
+      storage::InitialWeights(t, layouts_[table], seed_, t.KeyAtPosition(Position(position)),
+                              row.data());
+    }
+    return row;
+  }
+
+  // The mean over the batch's examples; empty without any. `at` gives the weights of a place.
+  template <typename At>
+  Weights Mean(const Batch& batch, const At& at) {
+    Weights mean;
+    if (batch.size == 0) return mean;
     RoutedKeys routed;
     router_.Route(tables_.tables[0], batch.keys, &routed);
     const uint32_t dim = tables_.row_dim();
     std::vector<float> rows(routed.keys.size() * dim), row_sums(rows.size());
     for (size_t k = 0; k < routed.keys.size(); ++k) {
-      const std::vector<float>& w = Row(0, routed.positions[k]);
+      const std::vector<float>& w = at(Place(0, routed.positions[k]));
       std::copy(w.begin(), w.end(), &rows[k * dim]);
     }
     // A tensor's rows side by side, and the same for its gradient.
@@ -44,10 +66,9 @@ class Serial {
     std::vector<const float*> in;
     std::vector<float*> out;
     for (size_t t = 0; t < tables_.tensor_count(); ++t) {
-      const TensorSpec& tensor = tables_.tensor(t);
       std::vector<float> all;
-      for (uint64_t r = 0; r < tensor.Rows(ModelTables::kDenseRowDim); ++r) {
-        const std::vector<float>& w = Row(1, tensor.first.value + r);
+      for (uint64_t r = 0; r < TensorRows(t); ++r) {
+        const std::vector<float>& w = at(TensorPlace(t, r));
         all.insert(all.end(), w.begin(), w.end());
       }
       tensor_sums.push_back(std::vector<float>(all.size(), 0.0f));
@@ -60,47 +81,118 @@ class Serial {
     std::vector<float> predictions(batch.size);
     model_->TrainStep({&batch, &routed, rows.data(), in}, {row_sums.data(), out},
                       predictions.data(), parallel_.get());
+    const auto put = [&](Place place, const float* sums, uint32_t n) {
+      std::vector<float>& g = mean[place];
+      for (uint32_t d = 0; d < n; ++d) g.push_back(sums[d] / static_cast<float>(batch.size));
+    };
     for (size_t k = 0; k < routed.keys.size(); ++k) {
-      Update(Row(0, routed.positions[k]), &row_sums[k * dim], batch.size);
+      put(Place(0, routed.positions[k]), &row_sums[k * dim], dim);
     }
     for (size_t t = 0; t < tensors.size(); ++t) {
-      const TensorSpec& tensor = tables_.tensor(t);
-      for (uint64_t r = 0; r < tensor.Rows(ModelTables::kDenseRowDim); ++r) {
-        Update(Row(1, tensor.first.value + r), &tensor_sums[t][r * ModelTables::kDenseRowDim],
-               batch.size);
+      for (uint64_t r = 0; r < TensorRows(t); ++r) {
+        put(TensorPlace(t, r), &tensor_sums[t][r * ModelTables::kDenseRowDim],
+            ModelTables::kDenseRowDim);
       }
     }
+    return mean;
   }
-
-  Weights TakeWeights() { return std::move(weights_); }
 
  private:
-  std::vector<float>& Row(uint32_t table, uint64_t position) {
-    std::vector<float>& row = weights_[{table, position}];
-    if (row.empty()) {
-      const TableSpec& t = tables_.tables[table];
-      row.resize(t.dim());
-      storage::InitialWeights(t, layouts_[table], spec_.training().seed(),
-                              t.KeyAtPosition(Position(position)), row.data());
-    }
-    return row;
+  uint64_t TensorRows(size_t t) const { return tables_.tensor(t).Rows(ModelTables::kDenseRowDim); }
+  Place TensorPlace(size_t t, uint64_t row) const {
+    return {1, tables_.tensor(t).first.value + row};
   }
 
-  void Update(std::vector<float>& row, const float* sums, uint32_t examples) {
-    for (size_t d = 0; d < row.size(); ++d) {
-      const float g = sums[d] / static_cast<float>(examples);
-      row[d] = std::fma(-rate_, g, row[d]);
-    }
-  }
-
-  const JobSpec spec_;
+  const uint64_t seed_;
   const ModelTables tables_;
-  const float rate_;
   std::vector<storage::RowLayout> layouts_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<ops::Parallel> parallel_ = ops::MakeParallel(1);
   Router router_;
-  Weights weights_;
+};
+
+void Descend(std::vector<float>& row, float rate, const std::vector<float>& g) {
+  for (size_t d = 0; d < row.size(); ++d) row[d] = std::fma(-rate, g[d], row[d]);
+}
+
+// The only lane of a job: one step for each batch b of the n of a task, in order.
+class Lane {
+ public:
+  Lane(const JobSpec& spec, const ModelTables& tables)
+      : spec_(spec), gradients_(spec, tables), rate_(spec.optimizer().sparse().learning_rate()) {}
+  virtual ~Lane() = default;
+  virtual void Step(uint64_t b, uint64_t n, const Batch& batch) = 0;
+  Weights TakeCentre() { return std::move(centre_); }
+
+ protected:
+  const JobSpec spec_;
+  Gradients gradients_;
+  const float rate_;
+  Weights centre_;
+};
+
+// Every nFetch batches w := centre; acc += g and w -= local rate * g; every nPush batches, and at a
+// task's end, centre -= rate * acc and acc := 0.
+class DownpourLane : public Lane {
+ public:
+  using Lane::Lane;
+  void Step(uint64_t b, uint64_t n, const Batch& batch) override {
+    const TrainingSpec& training = spec_.training();
+    if (b % training.n_fetch() == 0) copy_ = centre_;
+    const Weights mean = gradients_.Mean(
+        batch, [&](Place p) -> const std::vector<float>& { return gradients_.Row(copy_, p); });
+    for (const auto& [place, g] : mean) {
+      std::vector<float>& sum = acc_[place];
+      sum.resize(g.size());
+      for (size_t d = 0; d < g.size(); ++d) sum[d] += g[d];
+      Descend(gradients_.Row(copy_, place), training.local_learning_rate(), g);
+    }
+    if ((b + 1) % training.n_push() != 0 && b + 1 != n) return;
+    for (const auto& [place, g] : acc_) Descend(gradients_.Row(centre_, place), rate_, g);
+    acc_.clear();
+  }
+
+ private:
+  Weights copy_, acc_;
+};
+
+// Between two batches, every tau and after a task's last, d = alpha (x - centre), x -= d,
+// centre += d; the next batch's gradient was computed before. Rows that it does not have are
+// dropped, and begin from the centre again.
+class ElasticLane : public Lane {
+ public:
+  using Lane::Lane;
+  void Step(uint64_t b, uint64_t n, const Batch& batch) override {
+    const Weights mean =
+        gradients_.Mean(batch, [&](Place p) -> const std::vector<float>& { return At(p); });
+    if (b > 0 && b % spec_.training().tau() == 0) Exchange(mean);
+    for (const auto& [place, g] : mean) {
+      Descend(copy_.try_emplace(place, At(place)).first->second, rate_, g);
+    }
+    if (b + 1 == n) Exchange({});
+  }
+
+ private:
+  const std::vector<float>& At(Place place) {
+    const auto own = copy_.find(place);
+    return own != copy_.end() ? own->second : gradients_.Row(centre_, place);
+  }
+
+  void Exchange(const Weights& next) {
+    const float alpha = spec_.training().alpha();
+    for (auto it = copy_.begin(); it != copy_.end();) {
+      std::vector<float>& centre = gradients_.Row(centre_, it->first);
+      for (size_t e = 0; e < centre.size(); ++e) {
+        const float d = alpha * (it->second[e] - centre[e]);
+        it->second[e] -= d;
+        centre[e] += d;
+      }
+      const bool keep = it->first.first == 1 || next.contains(it->first);
+      it = keep ? std::next(it) : copy_.erase(it);
+    }
+  }
+
+  Weights copy_;
 };
 
 }  // namespace
@@ -115,17 +207,23 @@ Weights SerialSgd(const TrainingJob& job) {
   const auto tables = MakeModelTables(spec, index->shape().fields(), index->shape().numeric());
   REQUIRE(tables.ok());
   REQUIRE(index->tasks_size() == 1);  // every epoch's tasks are then the same, but for the shuffle
-  const uint64_t windows =
+  const uint64_t batches =
       (index->lines() + spec.training().batch_size() - 1) / spec.training().batch_size();
-  Serial serial(spec, *tables);
+  std::unique_ptr<Lane> lane;
+  if (spec.training().mode() == "easgd") {
+    lane = std::make_unique<ElasticLane>(spec, *tables);
+  } else {
+    REQUIRE(spec.training().mode() == "downpour");
+    lane = std::make_unique<DownpourLane>(spec, *tables);
+  }
   Batch batch;
   for (uint64_t epoch = 0; epoch < spec.training().epochs(); ++epoch) {
-    for (uint64_t w = 0; w < windows; ++w) {
-      REQUIRE((*source)->ReadWindow(TaskId(epoch), w, &batch).ok());
-      serial.Step(batch);
+    for (uint64_t b = 0; b < batches; ++b) {
+      REQUIRE((*source)->ReadWindow(TaskId(epoch), b, &batch).ok());
+      lane->Step(b, batches, batch);
     }
   }
-  return serial.TakeWeights();
+  return lane->TakeCentre();
 }
 
 Weights CheckpointWeights(const std::string& folder) {

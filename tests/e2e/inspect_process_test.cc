@@ -52,6 +52,68 @@ int Refusal(ProcessCluster& cluster, std::vector<std::string> arguments) {
   return result.exit_code;
 }
 
+// `strata top` of one server and one worker, of which the server has worked since the look before.
+struct Top {
+  Json server, worker;
+};
+Top AwaitTop(ProcessCluster& cluster) {
+  Top top;
+  AwaitThat("the server has pulls and pushes between two looks", [&] {
+    const Json all = Ask(cluster, {"top", "--once", "--interval", "0.3"})["processes"];
+    REQUIRE(all.size() == 2);
+    for (const Json& p : all) (p["role"] == "server" ? top.server : top.worker) = p;
+    const auto moves = [&](const char* rate) {
+      return top.server[rate].is_number() && top.server[rate] > 0;
+    };
+    return moves("pulledKeysPerSecond") && moves("pushedKeysPerSecond");
+  });
+  return top;
+}
+
+TEST_CASE("top reads what servers and workers tell Prometheus", "[e2e]") {
+  const std::string mode = GENERATE("bsp", "async");
+  INFO(mode);
+  auto folder = ScratchFolder::Make("strata-test");
+  REQUIRE(folder.ok());
+  ProcessClusterOptions options;
+  options.servers = 1;
+  options.workers = 1;
+  options.folder = folder->path() + "/c";
+  options.server_flags = {"--metrics-listen", "127.0.0.1:0"};
+  ProcessCluster cluster(options);
+  TrainingJob job = SmallJob(folder->path());
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->clear_eval();
+  spec.mutable_training()->set_mode(mode);
+  spec.mutable_training()->set_epochs(100000);  // until the cluster ends
+  const uint64_t id = cluster.Submit(job);
+  cluster.AwaitStep(id, 5);
+  const Top top = AwaitTop(cluster);
+  INFO(top.server << top.worker);
+  CHECK(top.server["trouble"].is_null());
+  CHECK(top.server["dramHitRate"] == 1);  // everything is in memory
+  CHECK(top.server["ssdHitRate"] == 0);
+  CHECK(top.server["queue"] >= 0);
+  CHECK(top.server["queue"] <= 1000);
+  CHECK(top.server["receivedBytesPerSecond"] > 0);
+  CHECK(top.server["sentBytesPerSecond"] > 0);
+  CHECK(top.server["memoryBytes"] > 1 << 20);
+  CHECK(top.server["cpuCores"] >= 0);
+  CHECK(top.worker["trouble"].is_null());
+  CHECK(top.worker["examplesPerSecond"] >= 0);
+  CHECK(top.worker["pulledKeysPerSecond"].is_null());
+  // Only bsp has a clock that is everybody's.
+  for (const Json& process : {top.server, top.worker}) {
+    if (mode == "bsp") {
+      CHECK(process["clock"] > 0);
+      CHECK(process["lag"] >= 0);
+    } else {
+      CHECK(process["clock"].is_null());
+      CHECK(process["lag"].is_null());
+    }
+  }
+}
+
 TEST_CASE("a running cluster says what it is and does", "[e2e]") {
   auto folder = ScratchFolder::Make("strata-test");
   REQUIRE(folder.ok());

@@ -33,7 +33,8 @@ constexpr absl::Duration kScrapeTimeout = absl::Seconds(1);
 // Scrapes at a time: a cluster of this many is seen in one kScrapeTimeout at most.
 constexpr size_t kScrapers = 64;
 
-// Clocks of the jobs that have servers.
+// Clocks of the bsp jobs that have servers. In asynchronous modes there is no common clock: a
+// server's counts the windows of all lanes, a worker's step its own.
 struct Clocks {
   std::map<std::string, uint64_t> of_server;  // smallest over its shards
   std::map<uint64_t, uint64_t> newest;        // by job: largest over its shards
@@ -49,6 +50,7 @@ absl::StatusOr<Clocks> ReadClocks(SchedulerClient& client, const ClusterStatus& 
     auto shards = client.GetShards(ref, kCallTimeout);
     if (absl::IsNotFound(shards.status())) continue;  // ended since
     if (!shards.ok()) return shards.status();
+    if (shards->spec().spec().training().mode() != "bsp") continue;
     for (const ShardStatus& s : shards->shards()) {
       const auto server = static_cast<int>(s.place().server());
       if (!s.has_report() || server >= shards->servers_size()) continue;
@@ -110,7 +112,7 @@ absl::StatusOr<std::vector<TopSample>> Take(SchedulerClient& client) {
   for (TopSample& sample : samples) {
     const auto step = sample.metrics.find("strata_worker_step");
     // A worker at step n has seen clock n - 1.
-    if (step != sample.metrics.end() && step->second >= 1) {
+    if (sample.newest && step != sample.metrics.end() && step->second >= 1) {
       sample.clock = static_cast<uint64_t>(step->second) - 1;
     }
   }

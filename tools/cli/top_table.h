@@ -19,8 +19,9 @@ struct TopSample {
   bool alive = true;
   std::string metrics_address;
   absl::Time time;
-  MetricValues metrics;            // empty: could not be had,
-  std::string trouble;             // and this is why
+  MetricValues metrics;  // empty: could not be had,
+  std::string trouble;   // and this is why
+  // Of bsp jobs; nothing without one.
   std::optional<uint64_t> clock;   // server: its smallest; worker: the step before its own
   std::optional<uint64_t> newest;  // the largest clock of the jobs that it has a part in
 };

@@ -1,10 +1,16 @@
 // Data of other formats through a whole embedded job: the model depends neither on how a file is
 // compressed nor on the cluster.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
@@ -12,6 +18,7 @@
 #include "tests/worker/data/compressed.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/scratch_folder.h"
+#include "tools/generate/criteo_generator.h"
 
 namespace strata {
 namespace {
@@ -53,23 +60,120 @@ TrainingJob Spread(TrainingJob job) {
   return job;
 }
 
-TEST_CASE("compressed files train the model of their text, on any cluster", "[e2e][p3]") {
-  const ScratchFolder folder = Folder();
-  const TrainingJob job = testing::SmallJob(folder.path());
-  const JobStatus plain = Train(job);
-  const std::string train = ReadFile(job.spec().data().train(0));
-  const std::string eval = ReadFile(job.spec().data().eval(0));
-  TrainingJob compressed = job;
-  DataSpec& data = *compressed.mutable_spec()->mutable_data();
-  data.set_train(0, WriteFile(folder.path() + "/train.gz",
-                              Gzip(train.substr(0, 999)) + Gzip(train.substr(999))));
-  data.set_eval(0, WriteFile(folder.path() + "/eval.zst", Zstd(eval)));
-  for (const TrainingJob& other : {compressed, Spread(compressed)}) {
-    const JobStatus status = Train(other);
-    CHECK(status.model_hash() == plain.model_hash());
-    CHECK(status.result().auc() == plain.result().auc());
-    CHECK(status.result().logloss() == plain.result().logloss());
+// Trains with the file as standard input.
+JobStatus TrainFromStandardInput(const TrainingJob& job, const std::string& file) {
+  const int before = dup(STDIN_FILENO);  // -1 where it is closed
+  const int in = open(file.c_str(), O_RDONLY);
+  REQUIRE(in >= 0);
+  REQUIRE(dup2(in, STDIN_FILENO) == STDIN_FILENO);
+  close(in);
+  const JobStatus status = Train(job);
+  if (before >= 0) {
+    dup2(before, STDIN_FILENO);
+    close(before);
+  } else {
+    close(STDIN_FILENO);
   }
+  return status;
+}
+
+// "label id:1 ..." in the words of another format; `format` has one feature a field.
+std::string FromLibfm(const std::string& libfm, const std::string& format) {
+  std::string out = format == "csv" ? "y,a,b,c,d,e,f\n" : "";
+  std::istringstream in(libfm);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    out += format == "csv" ? (word == "1" ? "1" : "0") : word;
+    for (int f = 0; words >> word; ++f) {
+      if (format == "csv") {
+        out += "," + word.substr(0, word.find(':'));
+      } else {
+        out += " " + std::to_string(f) + ":" + word;
+      }
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+// Criteo's tab-separated lines as the csv file with its header.
+std::string CriteoCsv(const std::string& tsv) {
+  std::string out = "Id,Label";
+  for (int i = 1; i <= 13; ++i) out += ",I" + std::to_string(i);
+  for (int i = 1; i <= 26; ++i) out += ",C" + std::to_string(i);
+  out += "\n";
+  std::istringstream in(tsv);
+  int id = 0;
+  for (std::string line; std::getline(in, line);) {
+    std::replace(line.begin(), line.end(), '\t', ',');
+    out += std::to_string(id++) + "," + line + "\n";
+  }
+  return out;
+}
+
+// Training and held-out text of the format.
+std::pair<std::string, std::string> DataOf(const std::string& format, const std::string& folder) {
+  if (format.starts_with("criteo")) {
+    std::pair<std::string, std::string> texts;
+    CriteoGeneratorOptions lines;
+    lines.rows = 200;
+    lines.vocabulary = 260;
+    for (std::string* text : {&texts.first, &texts.second}) {
+      REQUIRE(GenerateCriteo(lines, folder + "/criteo.tsv").ok());
+      *text = ReadFile(folder + "/criteo.tsv");
+      if (format == "criteo_csv") *text = CriteoCsv(*text);
+      lines.first_row = lines.rows;
+    }
+    return texts;
+  }
+  testing::WriteLibfm(folder + "/a", 1, 200, 6, 40);
+  testing::WriteLibfm(folder + "/b", 2, 100, 6, 40);
+  const std::string train = ReadFile(folder + "/a"), eval = ReadFile(folder + "/b");
+  if (format == "libfm" || format == "libsvm") return {train, eval};
+  return {FromLibfm(train, format), FromLibfm(eval, format)};
+}
+
+TEST_CASE("every format gives one model, compressed or not, and from standard input", "[e2e][p3]") {
+  const std::string format = GENERATE("criteo", "criteo_csv", "libfm", "libsvm", "libffm", "csv");
+  INFO(format);
+  const ScratchFolder folder = Folder();
+  const auto [train, eval] = DataOf(format, folder.path());
+  TrainingJob job = testing::SmallJob(folder.path());
+  DataSpec& data = *job.mutable_spec()->mutable_data();
+  data.set_format(format);
+  if (format == "csv") {
+    data.mutable_columns()->set_label("y");
+    for (const char* column : {"a", "b", "c", "d", "e", "f"}) {
+      data.mutable_columns()->add_categorical(column);
+    }
+  }
+  job.mutable_spec()->mutable_training()->set_epochs(2);
+  const auto with = [&](const std::string& train_file, const std::string& eval_file) {
+    data.set_train(0, train_file);
+    data.set_eval(0, eval_file);
+    return job;
+  };
+  const std::string base = folder.path() + "/";
+  const std::string plain = WriteFile(base + "train", train);
+  const std::string plain_eval = WriteFile(base + "eval", eval);
+  const std::string gz =
+      WriteFile(base + "train.gz", Gzip(train.substr(0, 999)) + Gzip(train.substr(999)));
+  const std::string zst = WriteFile(base + "train.zst", Zstd(train));
+  const JobStatus reference = Train(with(plain, plain_eval));
+  CHECK(reference.examples() == 400);
+  CHECK(reference.result().examples() >= 100);
+  const auto same = [&](const std::string& how, const JobStatus& status) {
+    INFO(how);
+    CHECK(status.model_hash() == reference.model_hash());
+    CHECK(status.examples() == reference.examples());
+    CHECK(status.result().logloss() == reference.result().logloss());
+  };
+  same("gz", Train(with(gz, WriteFile(base + "eval.zst", Zstd(eval)))));
+  same("zst, on another cluster",
+       Train(Spread(with(zst, WriteFile(base + "eval.gz", Gzip(eval))))));
+  same("standard input", TrainFromStandardInput(with("-", plain_eval), plain));
 }
 
 TEST_CASE("several features of a field do not depend on the cluster", "[e2e][p3]") {

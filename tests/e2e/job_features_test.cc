@@ -2,6 +2,7 @@
 // formats, and starting from a checkpoint.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -30,6 +31,7 @@ JobStatus Train(const TrainingJob& job) {
   EmbeddedOptions options;
   options.job = job;
   auto status = RunEmbedded(options);
+  INFO(status.status());
   REQUIRE(status.ok());
   return *status;
 }
@@ -136,6 +138,28 @@ TEST_CASE("bad lines are counted, and one too many fails the job", "[e2e]") {
     INFO(Last(stopped));
     CHECK(Last(stopped).find("train.libfm:60") != std::string::npos);
   }
+}
+
+TEST_CASE("updates that are not finite are refused, counted, and the job goes on", "[e2e]") {
+  const std::string mode = GENERATE("bsp", "easgd");
+  INFO(mode);
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_training()->set_mode(mode);
+  spec.mutable_model()->set_type("fm");
+  spec.mutable_model()->clear_hidden();
+  const JobStatus calm = Succeed(job);
+  CHECK(calm.refused_rows() == 0);
+  // Each step multiplies the weights by thousands, until their products are no numbers.
+  spec.mutable_optimizer()->mutable_sparse()->set_type("sgd");
+  spec.mutable_optimizer()->mutable_sparse()->set_learning_rate(9e5f);
+  const JobStatus status = Succeed(job);
+  CHECK(status.refused_rows() > 0);
+  CHECK(status.examples() == calm.examples());
+  // What is held out is judged by weights that are all finite.
+  CHECK(std::isfinite(status.result().logloss()));
+  CHECK(std::isfinite(status.result().auc()));
 }
 
 TEST_CASE("one set of examples trains alike as libfm, libsvm and csv", "[e2e]") {

@@ -6,7 +6,11 @@
 #include <random>
 #include <string>
 
+#include "absl/time/time.h"
 #include "ops/cpu_features.h"
+#include "proto/runtime/scheduler_client.h"
+#include "proto/strata/control.pb.h"
+#include "tests/e2e/disturbed_run.h"
 #include "tests/e2e/embedded_training.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded_cluster.h"
@@ -171,6 +175,46 @@ TEST_CASE("servers and workers that lose their memory do not change the model", 
     REQUIRE(c.StartServer(0).ok());
     REQUIRE(c.StartWorker(1).ok());
   });
+}
+
+// Rows that were read from below memory so far.
+uint64_t SsdReads(EmbeddedCluster& cluster, const JobRef& ref) {
+  const auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
+  REQUIRE(shards.ok());
+  uint64_t reads = 0;
+  for (const ShardStatus& s : shards->shards()) reads += s.report().ssd_reads();
+  return reads;
+}
+
+TEST_CASE("models with rows below memory survive lost servers", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  testing::WriteLibfm(folder.path() + "/train.libfm", 1, 600, 6, 1000);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_training()->set_epochs(6);
+  spec.mutable_replicas()->set_servers(2);
+  spec.mutable_replicas()->set_workers(2);
+  for (const std::string type : {"dlrm", "dcn_v2"}) {
+    INFO(type);
+    spec.mutable_model()->set_type(type);
+    const JobStatus reference = Train(job);
+    TrainingJob below = job;
+    below.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("128KiB");
+    below.mutable_spec()->mutable_storage()->set_shards_per_server(1);
+    uint64_t reads = 0;
+    const JobStatus status = testing::RunDisturbed(
+        below, folder.path() + "/" + type, 30, [&](EmbeddedCluster& cluster, const JobRef& ref) {
+          reads = SsdReads(cluster, ref);
+          testing::RestartNearlyAll(cluster);
+        });
+    for (const JobCondition& c : status.conditions()) {
+      UNSCOPED_INFO(c.reason() << ": " << c.message());
+    }
+    REQUIRE(status.state() == SUCCEEDED);
+    CHECK(reads > 0);
+    CHECK(status.model_hash() == reference.model_hash());
+    CHECK(status.result().logloss() == reference.result().logloss());
+  }
 }
 
 // Everything whose update depends on the step's number or on a row's state, at once: four

@@ -47,9 +47,15 @@ absl::Status NotUp(const ClusterDir& dir, const std::string& name, const std::st
                                           LastLines(dir.LogPath(name), 10)));
 }
 
-uint32_t CountAlive(const ClusterStatus& cluster, NodeRole role) {
+// Registered nodes that are processes of this start: a scheduler that came back still knows those
+// of the one before, until their leases end.
+uint32_t CountAlive(const ClusterStatus& cluster, const ClusterState& state, NodeRole role) {
   uint32_t alive = 0;
-  for (const NodeStatus& n : cluster.nodes()) alive += n.alive() && n.role() == role ? 1 : 0;
+  for (const NodeStatus& n : cluster.nodes()) {
+    for (const ProcessState& p : state.processes) {
+      alive += n.alive() && n.role() == role && n.name() == p.name && n.pid() == p.id.pid;
+    }
+  }
   return alive;
 }
 
@@ -63,19 +69,19 @@ absl::StatusOr<ClusterStatus> WaitUntilUp(const ClusterDir& dir, const UpOptions
   while (absl::Now() < deadline) {
     if (interrupted.load()) return absl::CancelledError("interrupted");
     if (!IsRunning(supervisor)) return NotUp(dir, "supervisor", "it ended");
-    const absl::StatusOr<ClusterState> state = dir.ReadState();
+    absl::StatusOr<ClusterState> state = dir.ReadState();
     if (state.ok()) {
       for (const ProcessState& p : state->processes) {
         if (p.restarts >= kRestartsBeforeGivingUp) return NotUp(dir, p.name, p.trouble);
       }
       *scheduler = state->scheduler;
     }
-    if (!scheduler->empty()) {
+    if (state.ok() && !scheduler->empty()) {
       if (client == nullptr) client = MakeGrpcSchedulerClient(*scheduler);
       const absl::StatusOr<ClusterStatus> cluster = client->GetCluster(absl::Seconds(1));
       if (cluster.ok()) {
-        const uint32_t servers = CountAlive(*cluster, SERVER),
-                       workers = CountAlive(*cluster, WORKER);
+        const uint32_t servers = CountAlive(*cluster, *state, SERVER),
+                       workers = CountAlive(*cluster, *state, WORKER);
         if (servers >= options.servers && workers >= options.workers) return *cluster;
         waiting_for =
             absl::StrCat(options.servers - std::min(servers, options.servers), " servers and ",

@@ -18,18 +18,6 @@ uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train) {
   return t.epochs() * windows;
 }
 
-uint64_t LinesAtStep(const JobSpec& spec, uint64_t lines, uint64_t step) {
-  const uint64_t lanes = spec.training().lanes();
-  const uint64_t batch = spec.training().batch_size();
-  const uint64_t per_epoch =
-      StepsPerEpoch(lines, spec.training().lanes(), spec.training().batch_size());
-  if (per_epoch == 0) return 0;
-  const uint64_t taken = (step % per_epoch) * batch;
-  const uint64_t long_lanes = lines % lanes, share = lines / lanes;
-  return step / per_epoch * lines + long_lanes * std::min(taken, share + 1) +
-         (lanes - long_lanes) * std::min(taken, share);
-}
-
 void AddEvaluation(const EvaluationResult& result,
                    google::protobuf::RepeatedPtrField<EvaluationResult>& list) {
   int at = list.size();

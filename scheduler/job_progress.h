@@ -13,10 +13,6 @@ namespace strata::scheduler {
 // (proto/core/job_plan.h).
 uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train);
 
-// Bsp: lines (bad ones included) that the first `step` steps of the job took. Lanes' shares of an
-// epoch differ by at most one line, and a lane takes a batch a step until its share is used up.
-uint64_t LinesAtStep(const JobSpec& spec, uint64_t lines, uint64_t step);
-
 // Evaluations of one step are the same result: the list stays ascending by step, later ones win.
 void AddEvaluation(const EvaluationResult& result,
                    google::protobuf::RepeatedPtrField<EvaluationResult>& list);

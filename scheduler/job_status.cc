@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "proto/core/job_plan.h"
 #include "scheduler/job_machine.h"
 #include "scheduler/job_progress.h"
 #include "scheduler/placement.h"
@@ -44,7 +45,7 @@ uint64_t JobMachine::Progress() const {
 
 uint64_t JobMachine::ExamplesAt(uint64_t step, uint64_t bad_lines) const {
   if (!index_) return 0;
-  const uint64_t lines = LinesAtStep(job(), index_->train().lines(), step);
+  const uint64_t lines = LinesAtStep(job().training(), index_->train().lines(), step);
   return lines - std::min(lines, bad_lines);
 }
 

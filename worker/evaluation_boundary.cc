@@ -1,6 +1,7 @@
 #include "worker/evaluation_boundary.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -9,12 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/core/job_plan.h"
+#include "worker/example_rate.h"
 #include "worker/line_file.h"
 
 namespace strata {
 namespace {
+
+// A number of a JSON line.
+std::string OrNull(const double* value, int digits) {
+  return value == nullptr || !std::isfinite(*value) ? "null"
+                                                    : absl::StrFormat("%.*f", digits, *value);
+}
 
 class Boundary : public EvaluationBoundary {
  public:
@@ -40,6 +48,11 @@ class Boundary : public EvaluationBoundary {
 
   absl::StatusOr<Verdict> OnBoundary(Step completed, bool last) override {
     const uint64_t every = o_.spec.evaluation().every_steps();
+    reached_ = {o_.clock->Now(), ExamplesAt(completed)};
+    if (!rate_from_) {
+      rate_from_ = reached_;
+      last_metrics_ = reached_.at;  // the first line has a second to tell of
+    }
     CountHistory(completed);
     const bool due = last || Due(completed, every);
     if (!due || o_.evaluator == nullptr) {
@@ -121,17 +134,27 @@ class Boundary : public EvaluationBoundary {
     return false;
   }
 
-  // One line per second of training and one per evaluation.
+  // What the job has trained on when `completed` steps are: bsp, the whole job; else what the lanes
+  // of this worker have.
+  uint64_t ExamplesAt(Step completed) const {
+    return bsp_ ? LinesAtStep(o_.spec.training(), o_.train_lines, completed.value)
+                : o_.stats->examples();
+  }
+
+  // One line per second of training and one per evaluation. The rate is that of training alone:
+  // from where the line before was written to where this boundary was reached.
   void WriteMetrics(Step completed, const EvaluationResult* result, bool always, bool last) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = o_.clock->Now();
     if (!metrics_ || (!always && now - last_metrics_ < absl::Seconds(1))) return;
     last_metrics_ = now;
-    WorkerJobReport report;
-    o_.stats->Report(now, &report);
-    std::string line =
-        absl::StrFormat("{\"step\": %d, \"loss\": %.6f, \"auc\": %.6f, \"examplesPerSecond\": %.1f",
-                        completed.value, report.training_loss(), report.training_auc(),
-                        report.examples_per_second());
+    std::optional<double> rate;
+    if (reached_.examples > rate_from_->examples) rate = ExampleRate(*rate_from_, reached_);
+    rate_from_ = {now, reached_.examples};
+    const std::optional<TrainingStats::Quality> recent = o_.stats->RecentQuality();
+    std::string line = absl::StrCat(
+        "{\"step\": ", completed.value, ", \"loss\": ", OrNull(recent ? &recent->loss : nullptr, 6),
+        ", \"auc\": ", OrNull(recent && recent->auc ? &*recent->auc : nullptr, 6),
+        ", \"examplesPerSecond\": ", OrNull(rate ? &*rate : nullptr, 1));
     if (result != nullptr) {
       absl::StrAppendFormat(&line, ", \"evalAuc\": %.6f, \"evalLogloss\": %.6f", result->auc(),
                             result->logloss());
@@ -163,7 +186,9 @@ class Boundary : public EvaluationBoundary {
   uint64_t passed_ = 0;  // async: multiples of everySteps passed
   std::optional<LineFile> metrics_;
   std::optional<absl::Time> metrics_trouble_;  // since when
-  absl::Time last_metrics_ = absl::InfinitePast();
+  absl::Time last_metrics_;
+  std::optional<ExampleMark> rate_from_;  // set by the first boundary
+  ExampleMark reached_;                   // the present boundary, before it evaluates
   bool history_counted_ = false;
   std::optional<EvaluationResult> best_;
   uint32_t worse_in_a_row_ = 0;

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/clock.h"
 #include "proto/strata/job.pb.h"
 #include "worker/boundary.h"
 #include "worker/evaluator.h"
@@ -25,6 +26,9 @@ struct EvaluationBoundaryOptions {
   // Evaluations of this job so far, ascending by step: a new host of lane 0 goes on counting
   // patience from them.
   std::vector<EvaluationResult> history;
+  // Lines of the job's training data, by which bsp knows the whole job's examples.
+  uint64_t train_lines = 0;
+  const Clock* clock = Clock::Real();
   // Checked while waiting for a checkpoint of the best step.
   const std::atomic<bool>* cancelled = nullptr;
 };

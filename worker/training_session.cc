@@ -49,8 +49,14 @@ class Session : public TrainingSession {
     if (d.has_eval_index() && d.eval_index().lines() > 0) {
       if (absl::Status s = OpenEvaluation(d); !s.ok()) return s;
     }
-    auto boundary =
-        EvaluationBoundary::Make({plan_.spec, evaluator_.get(), o_.stats, History(d), &cancelled_});
+    EvaluationBoundaryOptions options;
+    options.spec = plan_.spec;
+    options.evaluator = evaluator_.get();
+    options.stats = o_.stats;
+    options.history = History(d);
+    options.train_lines = d.train_index().lines();
+    options.cancelled = &cancelled_;
+    auto boundary = EvaluationBoundary::Make(options);
     if (!boundary.ok()) return boundary.status();
     boundary_ = *std::move(boundary);
     if (plan_.bsp()) {

@@ -1,6 +1,7 @@
 #include "worker/training_stats.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 
@@ -10,13 +11,12 @@ void TrainingStats::OnBatch(std::span<const float> labels, std::span<const float
                             double loss_sum, uint64_t bad_lines) {
   absl::MutexLock lock(&mu_);
   examples_ += labels.size();
-  rate_examples_ += labels.size();
   bad_lines_ += bad_lines;
   Recent& half = half_[0];
   half.examples += labels.size();
   half.loss += loss_sum;
   for (size_t i = 0; i < labels.size(); ++i) {
-    const float p = std::clamp(predictions[i], 0.0f, 1.0f);
+    const float p = predictions[i] > 0 ? std::min(predictions[i], 1.0f) : 0.0f;  // no number: 0
     const size_t bin = std::min(kBins - 1, static_cast<size_t>(p * kBins));
     ++(labels[i] > 0.5f ? half.positive : half.negative)[bin];
   }
@@ -30,13 +30,11 @@ void TrainingStats::OnStep(uint64_t step, absl::Time now) {
     half_[1] = std::move(half_[0]);
     half_[0] = Recent();
   }
-  if (rate_from_ == absl::InfinitePast()) {
-    rate_from_ = now;
-    rate_examples_ = 0;
-  } else if (now - rate_from_ >= absl::Seconds(1)) {
-    rate_ = static_cast<double>(rate_examples_) / absl::ToDoubleSeconds(now - rate_from_);
-    rate_from_ = now;
-    rate_examples_ = 0;
+  if (!older_mark_) {
+    newer_mark_ = {now, examples_};
+    older_mark_ = newer_mark_;
+  } else if (now - newer_mark_.at >= kRateSpan) {
+    older_mark_ = std::exchange(newer_mark_, {now, examples_});
   }
 }
 
@@ -111,7 +109,23 @@ uint64_t TrainingStats::bad_lines() const {
   return bad_lines_;
 }
 
-double TrainingStats::RecentAuc() const {
+uint64_t TrainingStats::examples() const {
+  absl::MutexLock lock(&mu_);
+  return examples_;
+}
+
+std::optional<TrainingStats::Quality> TrainingStats::RecentQuality() const {
+  absl::MutexLock lock(&mu_);
+  return RecentQualityLocked();
+}
+
+std::optional<TrainingStats::Quality> TrainingStats::RecentQualityLocked() const {
+  const uint64_t recent = half_[0].examples + half_[1].examples;
+  if (recent == 0) return std::nullopt;
+  return Quality{(half_[0].loss + half_[1].loss) / static_cast<double>(recent), RecentAuc()};
+}
+
+std::optional<double> TrainingStats::RecentAuc() const {
   double positives = 0, negatives = 0, pairs = 0;
   for (size_t b = 0; b < kBins; ++b) {
     const double p = static_cast<double>(half_[0].positive[b] + half_[1].positive[b]);
@@ -120,7 +134,8 @@ double TrainingStats::RecentAuc() const {
     positives += p;
     negatives += n;
   }
-  return positives > 0 && negatives > 0 ? pairs / (positives * negatives) : 0;
+  if (positives == 0 || negatives == 0) return std::nullopt;
+  return pairs / (positives * negatives);
 }
 
 void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
@@ -130,12 +145,12 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_step(step_);
   out->set_refused_rows(refused_rows_);
   out->set_clipped_rows(clipped_rows_);
-  // A worker that has stood still for long does not go on reporting its last rate.
-  out->set_examples_per_second(now - rate_from_ > absl::Seconds(10) ? 0 : rate_);
-  const uint64_t recent = half_[0].examples + half_[1].examples;
-  if (recent > 0) {
-    out->set_training_loss((half_[0].loss + half_[1].loss) / static_cast<double>(recent));
-    out->set_training_auc(RecentAuc());
+  if (older_mark_) {
+    out->set_examples_per_second(ExampleRate(*older_mark_, {now, examples_}).value_or(0));
+  }
+  if (const std::optional<Quality> recent = RecentQualityLocked()) {
+    out->set_training_loss(recent->loss);
+    out->set_training_auc(recent->auc.value_or(0));
   }
   for (const EvaluationResult& e : evaluations_) *out->add_evaluations() = e;
   out->set_finished(finished_);

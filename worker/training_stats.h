@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
+#include "worker/example_rate.h"
 #include "worker/stage_times.h"
 
 namespace strata {
@@ -21,8 +22,10 @@ namespace strata {
 // Filled by the trainer's thread, read by the reporting thread. Thread-safe.
 class TrainingStats {
  public:
-  // Steps over which loss and AUC are reported.
+  // Loss and AUC are reported over this many recent steps, and up to as many before.
   static constexpr size_t kRecentSteps = 64;
+  // The rate is reported over at least this long, where training has lasted so long.
+  static constexpr absl::Duration kRateSpan = absl::Seconds(1);
 
   // One lane's batch is computed: labels and predictions of its examples, and their summed logloss.
   void OnBatch(std::span<const float> labels, std::span<const float> predictions, double loss_sum,
@@ -50,9 +53,20 @@ class TrainingStats {
   StageTimes& stages() { return stages_; }
   const StageTimes& stages() const { return stages_; }
 
-  // Adds the counters to a report; loss and AUC are of the recent steps.
+  // Adds the counters to a report; loss and AUC are of the recent steps, 0 where there are none.
+  // examples_per_second: of this worker's lanes, over the time since the last mark but one (marks
+  // are steps at least kRateSpan apart), so it falls towards 0 while nothing moves; 0 before the
+  // second step.
   void Report(absl::Time now, WorkerJobReport* out) const;
 
+  struct Quality {
+    double loss = 0;
+    std::optional<double> auc;  // none where one class is missing
+  };
+  // Of this worker's lanes over the recent steps; none where nothing was computed.
+  std::optional<Quality> RecentQuality() const;
+  // Examples that this worker's lanes have computed.
+  uint64_t examples() const;
   uint64_t bad_lines() const;
 
  private:
@@ -65,7 +79,8 @@ class TrainingStats {
     std::vector<uint64_t> positive = std::vector<uint64_t>(kBins);
     std::vector<uint64_t> negative = std::vector<uint64_t>(kBins);
   };
-  double RecentAuc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<double> RecentAuc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<Quality> RecentQualityLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
   uint64_t examples_ ABSL_GUARDED_BY(mu_) = 0;
@@ -75,9 +90,9 @@ class TrainingStats {
   uint64_t clipped_rows_ ABSL_GUARDED_BY(mu_) = 0;
   size_t steps_in_half_ ABSL_GUARDED_BY(mu_) = 0;
   Recent half_[2] ABSL_GUARDED_BY(mu_);
-  absl::Time rate_from_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  uint64_t rate_examples_ ABSL_GUARDED_BY(mu_) = 0;
-  double rate_ ABSL_GUARDED_BY(mu_) = 0;
+  // The rate counts from the older; both are the first step's end at first.
+  std::optional<ExampleMark> older_mark_ ABSL_GUARDED_BY(mu_);
+  ExampleMark newer_mark_ ABSL_GUARDED_BY(mu_);
   std::vector<EvaluationResult> evaluations_ ABSL_GUARDED_BY(mu_);
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   std::string fatal_ ABSL_GUARDED_BY(mu_);

@@ -17,6 +17,19 @@ constexpr uint64_t StepsPerEpoch(uint64_t lines, uint32_t lanes, uint32_t batch_
   return share / batch_size + (share % batch_size != 0);
 }
 
+// Bsp: lines (bad ones included) that the first `step` steps of the job took, of `lines` each
+// epoch. Lanes' shares of an epoch differ by at most one line, and a lane takes a batch a step
+// until its share is used up.
+inline uint64_t LinesAtStep(const TrainingSpec& training, uint64_t lines, uint64_t step) {
+  const uint64_t lanes = training.lanes(), batch = training.batch_size();
+  const uint64_t per_epoch = StepsPerEpoch(lines, training.lanes(), training.batch_size());
+  if (per_epoch == 0) return 0;
+  const uint64_t taken = (step % per_epoch) * batch;
+  const uint64_t long_lanes = lines % lanes, share = lines / lanes;
+  return step / per_epoch * lines + long_lanes * std::min(taken, share + 1) +
+         (lanes - long_lanes) * std::min(taken, share);
+}
+
 // Asynchronous modes: batches of a window that is not the last of its task: what one push or
 // exchange stands for. `training` has its defaults resolved.
 inline uint64_t BatchesPerWindow(const TrainingSpec& training) {

@@ -5,10 +5,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "ops/nn/auc.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
@@ -65,6 +68,39 @@ double AucOfFile(const std::string& path) {
   return ops::Auc(scores, labels);
 }
 
+// 600 lines, 10 steps an epoch: nine of 64 and one of 24 examples.
+uint64_t LinesAt(uint64_t step) { return step / 10 * 600 + step % 10 * 64; }
+
+// The metrics of a job of SmallJob's that took `seconds` from before its start to after its end.
+void CheckMetrics(const std::string& path, const JobStatus& status, double seconds) {
+  int evaluated = 0;
+  uint64_t step = 1;  // the first boundary: the rate of the first line counts from it
+  double training = 0;
+  for (const std::string& text : Lines(path)) {
+    INFO(text);
+    const nlohmann::json line = nlohmann::json::parse(text);
+    const uint64_t now = line["step"];
+    REQUIRE(now > step);
+    REQUIRE(now <= status.total_steps());
+    CHECK((line["loss"] > 0 && line["loss"] < 5));
+    CHECK((line["auc"] > 0.3 && line["auc"] <= 1));
+    REQUIRE(line["examplesPerSecond"] > 0);
+    training +=
+        static_cast<double>(LinesAt(now) - LinesAt(step)) / line["examplesPerSecond"].get<double>();
+    step = now;
+    if (!line.contains("evalAuc")) continue;
+    REQUIRE(evaluated < status.evaluations_size());
+    const EvaluationResult& e = status.evaluations(evaluated++);
+    CHECK(now == e.step());
+    CHECK(line["evalAuc"] == Approx(e.auc()).margin(1e-6));
+    CHECK(line["evalLogloss"] == Approx(e.logloss()).margin(1e-6));
+  }
+  CHECK(evaluated == status.evaluations_size());
+  // Rates times the times that they are of give the examples: in no more time than there was.
+  CHECK(training > 0);
+  CHECK(training <= seconds);
+}
+
 TEST_CASE("with patience the best evaluation is kept and reported", "[e2e]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = testing::SmallJob(folder.path());
@@ -77,7 +113,9 @@ TEST_CASE("with patience the best evaluation is kept and reported", "[e2e]") {
   spec.mutable_checkpoint()->set_keep(1);
   spec.mutable_output()->set_predictions(folder.path() + "/predictions.csv");
   spec.mutable_output()->set_metrics(folder.path() + "/metrics.jsonl");
+  const absl::Time began = absl::Now();
   const JobStatus status = Succeed(job);
+  const absl::Duration took = absl::Now() - began;
 
   REQUIRE(status.evaluations_size() >= 5);
   double best = 0;
@@ -101,15 +139,7 @@ TEST_CASE("with patience the best evaluation is kept and reported", "[e2e]") {
   REQUIRE(RunPredict(predict).ok());
   CHECK(Lines(predict.output) == Lines(status.predictions()));
 
-  size_t evaluated = 0;
-  for (const std::string& line : Lines(folder.path() + "/metrics.jsonl")) {
-    CHECK(line.find("{\"step\": ") == 0);
-    CHECK(line.find("\"loss\": ") != std::string::npos);
-    CHECK(line.find("\"examplesPerSecond\": ") != std::string::npos);
-    CHECK(line.back() == '}');
-    evaluated += line.find("\"evalAuc\": ") != std::string::npos;
-  }
-  CHECK(evaluated == static_cast<size_t>(status.evaluations_size()));
+  CheckMetrics(folder.path() + "/metrics.jsonl", status, absl::ToDoubleSeconds(took));
 }
 
 TEST_CASE("bad lines are counted, and one too many fails the job", "[e2e]") {

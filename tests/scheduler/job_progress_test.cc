@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "proto/core/job_plan.h"
+
 namespace strata::scheduler {
 namespace {
 
@@ -29,7 +31,7 @@ TEST_CASE("steps and lines add up, counted lane by lane", "[scheduler]") {
             if (now == 0) break;
             taken += now;
             ++steps;
-            REQUIRE(LinesAtStep(spec, lines, steps) == taken);
+            REQUIRE(LinesAtStep(spec.training(), lines, steps) == taken);
           }
         }
         InputIndex index;

@@ -1,19 +1,23 @@
 #include "worker/exchange.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "proto/core/job_spec.h"
+#include "proto/core/message_limits.h"
 #include "proto/core/position.h"
 #include "worker/router.h"
 
 namespace strata {
 namespace {
 
-ModelTables Tables() {
+ModelTables Tables(uint32_t embedding_dim = 3) {
   TrainingJob job;
   job.set_api_version("strata/v1");
   job.set_kind("TrainingJob");
@@ -21,7 +25,7 @@ ModelTables Tables() {
   job.mutable_spec()->mutable_data()->set_format("libfm");
   job.mutable_spec()->mutable_data()->add_train(std::string("x"));
   job.mutable_spec()->mutable_model()->set_type("deepfm");
-  job.mutable_spec()->mutable_model()->set_embedding_dim(3);
+  job.mutable_spec()->mutable_model()->set_embedding_dim(embedding_dim);
   job.mutable_spec()->mutable_model()->add_hidden(100);
   job.mutable_spec()->mutable_storage()->set_partitions(64);
   REQUIRE(ResolveJob(job).ok());
@@ -155,6 +159,76 @@ TEST_CASE("pushes carry every gradient once, to the server that has it", "[excha
   for (size_t k = 0; k < routed.keys.size(); ++k) {
     CHECK(seen.at(routed.keys[k]) == gradient->rows[k * 4]);
   }
+}
+
+// A gradient of `n` keys and rows of `dim` floats, each float a function of its place.
+std::shared_ptr<Gradient> BigGradient(const ModelTables& tables, size_t n, size_t dim) {
+  const RoutedKeys routed = SomeKeys(tables, n);
+  auto gradient = std::make_shared<Gradient>();
+  gradient->examples = 7;
+  gradient->keys = routed.keys;
+  gradient->positions = routed.positions;
+  gradient->rows.resize(n * dim);
+  for (size_t i = 0; i < gradient->rows.size(); ++i) {
+    gradient->rows[i] = static_cast<float>(i % 65521);
+  }
+  return gradient;
+}
+
+TEST_CASE("a push beyond the limit of a message goes in parts, by shards", "[exchange]") {
+  // 1 KiB of gradient and 8 bytes of key each: 99 MB, which two messages can carry.
+  constexpr size_t kDim = 256, kKeys = 96000;
+  const ModelTables tables = Tables(kDim - 1);
+  const auto gradient = BigGradient(tables, kKeys, kDim);
+  const auto empty = std::make_shared<Gradient>();
+  const std::vector<Exchange::Contribution> contributions = {{{0, 2}, gradient}, {{2, 3}, empty}};
+  wire::PushFields fields;
+  fields.step = Step(8);
+  fields.sequence = Sequence(5);
+
+  for (uint32_t shards : {2u, 4u}) {
+    const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, shards);
+    const Exchange exchange(tables, map);
+    auto parts = exchange.EncodePush(0, fields, contributions);
+    REQUIRE(parts.ok());
+    CHECK(parts->size() == 2);
+    std::vector<ShardId> named;
+    std::map<uint64_t, std::pair<float, float>> seen;  // the first and last float of each key
+    for (const Buffer& part : *parts) {
+      CHECK(part.span().size() <= kMaxMessageBytes);
+      auto view = wire::ParsePushRequest(part.span());
+      REQUIRE(view.ok());
+      CHECK(view->fields.step == Step(8));
+      CHECK(view->fields.sequence == Sequence(5));
+      named.insert(named.end(), view->shards.begin(), view->shards.end());
+      // Every part speaks of every contribution, for its own shards.
+      REQUIRE(view->contributions.size() == 2);
+      CHECK(view->contributions[0].node == LaneNode{0, 2});
+      CHECK(view->contributions[0].examples == 7);
+      CHECK(view->contributions[1].node == LaneNode{2, 3});
+      CHECK(view->contributions[1].group_count == 0);
+      for (const wire::GroupView& g : view->GroupsOf(view->contributions[0])) {
+        CHECK(std::count(view->shards.begin(), view->shards.end(), g.shard) == 1);
+        for (size_t i = 0; i < g.keys(); ++i) {
+          const std::pair<float, float> ends = {g.value(i * kDim), g.value(i * kDim + kDim - 1)};
+          if (!seen.emplace(g.key(i).value, ends).second) FAIL("a key came twice");
+        }
+      }
+    }
+    CHECK(named == map.ShardsOf(0));
+    REQUIRE(seen.size() == kKeys);
+    for (size_t k = 0; k < kKeys; ++k) {
+      const auto& [first, last] = seen.at(gradient->keys[k]);
+      if (first != gradient->rows[k * kDim] || last != gradient->rows[k * kDim + kDim - 1]) {
+        FAIL("key " << gradient->keys[k] << " has another's gradient");
+      }
+    }
+  }
+
+  // What one shard alone cannot carry is refused, and told apart from what may be tried again.
+  const ShardMap one = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 1);
+  CHECK(Exchange(tables, one).EncodePush(0, fields, contributions).status().code() ==
+        absl::StatusCode::kResourceExhausted);
 }
 
 TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exchange][ticket]") {

@@ -21,4 +21,14 @@ bool RestoreExactFloatState() {
   return exact;
 }
 
+ExactFloatScope::ExactFloatScope() : before_(_mm_getcsr()) { RestoreExactFloatState(); }
+
+// What was flagged meanwhile stays flagged.
+ExactFloatScope::~ExactFloatScope() {
+  const uint32_t now = _mm_getcsr();
+  if ((now & kControl) != (before_ & kControl)) {
+    _mm_setcsr((now & ~kControl) | (before_ & kControl));
+  }
+}
+
 }  // namespace strata::ops

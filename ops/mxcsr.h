@@ -7,12 +7,27 @@
 namespace strata::ops {
 
 // True when the calling thread rounds to nearest, keeps denormals (neither flush-to-zero nor
-// denormals-are-zero) and traps nothing: the state a thread is born with. Libraries built with
-// -ffast-math change it when they are loaded. Called at the start of every thread that computes.
+// denormals-are-zero) and traps nothing: the state a process is born with. A thread begins with the
+// state of the one that started it, and a program that embeds Strata, or a library built with
+// -ffast-math, may have changed that.
 bool FloatStateIsExact();
 
-// Sets that state in the calling thread; returns what FloatStateIsExact() was before.
+// Sets that state in the calling thread; returns what FloatStateIsExact() was before. Every thread
+// of ours that computes begins with it.
 bool RestoreExactFloatState();
+
+// The exact state in the calling thread while it lives, then the thread's own again: for functions
+// that compute on a thread of somebody else's.
+class ExactFloatScope {
+ public:
+  ExactFloatScope();
+  ~ExactFloatScope();
+  ExactFloatScope(const ExactFloatScope&) = delete;
+  ExactFloatScope& operator=(const ExactFloatScope&) = delete;
+
+ private:
+  const uint32_t before_;
+};
 
 }  // namespace strata::ops
 

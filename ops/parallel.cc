@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "ops/mxcsr.h"
+
 namespace strata::ops {
 namespace {
 
@@ -105,6 +107,7 @@ class Team : public Parallel {
   }
 
   void HelperMain() {
+    RestoreExactFloatState();
     uint32_t seen = 0;
     while (!stop_.load(std::memory_order_relaxed)) {
       const uint32_t now = wake_.load();

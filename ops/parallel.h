@@ -8,9 +8,10 @@
 
 namespace strata::ops {
 
-// Runs loop bodies on `threads` threads, the caller's among them. One loop at a time, from one
-// thread. What a body computes must depend on its index alone; then results do not depend on the
-// team's size.
+// Runs loop bodies on `threads` threads, the caller's among them; the others keep denormals and
+// round to nearest (ops/mxcsr.h), whatever the caller does. One loop at a time, from one thread.
+// What a body computes must depend on its index alone; then results do not depend on the team's
+// size.
 class Parallel {
  public:
   virtual ~Parallel() = default;

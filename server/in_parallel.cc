@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "ops/mxcsr.h"
+
 namespace strata::server {
 
 absl::Status InParallel(size_t n, const std::function<absl::Status(size_t)>& work) {
@@ -20,7 +22,12 @@ absl::Status InParallel(size_t n, const std::function<absl::Status(size_t)>& wor
   };
   const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
   std::vector<std::thread> threads;
-  for (size_t t = 1; t < std::min(cores, n); ++t) threads.emplace_back(run);
+  for (size_t t = 1; t < std::min(cores, n); ++t) {
+    threads.emplace_back([&run] {
+      ops::RestoreExactFloatState();
+      run();
+    });
+  }
   run();
   for (std::thread& thread : threads) thread.join();
   for (absl::Status& result : results) {

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "ops/mxcsr.h"
 #include "server/job_opening.h"
 #include "server/job_plan.h"
 
@@ -104,6 +105,7 @@ void JobKeeper::StartOpening(const ServerJobDirective& directive) {
 }
 
 void JobKeeper::Open(JobId id, ServerJobDirective directive) {
+  ops::RestoreExactFloatState();  // replay computes
   const Generation generation(directive.generation());
   while (!OpenOnce(id, directive)) {
     absl::MutexLock lock(&mu_);

@@ -22,6 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ops/mxcsr.h"
 #include "proto/runtime/executor.h"
 #include "server/data_service.h"
 #include "server/deadline_timer.h"
@@ -81,7 +82,7 @@ class ServerImpl : public Server {
         threads_(options.threads > 0 ? options.threads : CoreCount()),
         incarnation_(DrawIncarnation()),
         memory_(options.request_bytes),
-        pool_(MakeThreadPool(threads_, "shards")),
+        pool_(MakeThreadPool(threads_, "shards", ops::RestoreExactFloatState)),
         timer_(MakeDeadlineTimer()),
         keeper_(KeeperOptions()) {}
 

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "ops/mxcsr.h"
 #include "proto/core/job_plan.h"
 #include "worker/lane_work.h"
 
@@ -135,6 +136,7 @@ class Trainer : public AsyncTrainer {
   }
 
   void LaneLoop(Lane& lane) {
+    ops::RestoreExactFloatState();
     LaneWorkOptions options;
     options.plan = o_.plan;
     options.exchange = o_.exchange;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "ops/mxcsr.h"
 #include "worker/training_session.h"
 
 namespace strata {
@@ -73,6 +74,7 @@ class Runner : public JobRunner {
   }
 
   void Loop() {
+    ops::RestoreExactFloatState();
     while (true) {
       bool index = false;
       WorkerJobDirective directive;

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "ops/mxcsr.h"
 #include "worker/router.h"
 
 namespace strata {
@@ -86,6 +87,7 @@ class ThreadedPreparer : public LanePreparer {
   }
 
   void Work() {
+    ops::RestoreExactFloatState();
     Router router;
     while (true) {
       std::optional<std::pair<Step, uint32_t>> job;

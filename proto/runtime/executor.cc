@@ -19,7 +19,8 @@ using Work = std::function<void()>;
 class ThreadPool : public Executor {
  public:
   // Twice the threads: each that is in a blocking section has one to take its place.
-  ThreadPool(size_t threads, const std::string& name) : free_(threads) {
+  ThreadPool(size_t threads, const std::string& name, Work at_start)
+      : at_start_(std::move(at_start)), free_(threads) {
     for (size_t i = 0; i < 2 * threads; ++i) {
       threads_.emplace_back([this] { Run(); });
       // Linux keeps 15 characters.
@@ -62,6 +63,7 @@ class ThreadPool : public Executor {
 
   void Run() {
     OfThisThread() = this;
+    if (at_start_) at_start_();
     for (bool ran = false;; ran = true) {
       Work work;
       {
@@ -77,6 +79,7 @@ class ThreadPool : public Executor {
     }
   }
 
+  const Work at_start_;
   absl::Mutex mu_;
   std::deque<Work> queue_ ABSL_GUARDED_BY(mu_);
   // Places to run in; below 0 for moments after a blocking section.
@@ -142,8 +145,8 @@ BlockingSection::~BlockingSection() {
   if (ThreadPool* pool = ThreadPool::OfThisThread()) pool->Return();
 }
 
-std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name) {
-  return std::make_unique<ThreadPool>(threads, name);
+std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name, Work at_start) {
+  return std::make_unique<ThreadPool>(threads, name, std::move(at_start));
 }
 
 std::unique_ptr<Executor> MakeSerial(Executor* base) { return std::make_unique<Serial>(base); }

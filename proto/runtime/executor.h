@@ -18,8 +18,9 @@ class Executor {
 };
 
 // Threads named `name`, of which `threads` run closures at a time; the destructor runs what was
-// posted, then joins.
-std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name);
+// posted, then joins. `at_start`, where given, runs first in each of them.
+std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name,
+                                         std::function<void()> at_start = nullptr);
 
 // While it lives the calling thread waits for something outside (a disk): if it belongs to a pool,
 // another thread of the pool may run closures in its place. For moments more than `threads` may run

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "ops/mxcsr.h"
 #include "ops/parallel.h"
 #include "proto/core/model_tables.h"
 #include "proto/core/shard_map.h"
@@ -133,6 +134,7 @@ absl::Status CopyToStdout(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
+  const ops::ExactFloatScope exact;
   auto found = FindCheckpoint(options.checkpoint_dir);
   if (!found.ok()) return found.status();
   JobSpec spec = found->manifest.job().spec();

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ops/codec.h"
+#include "ops/mxcsr.h"
 #include "proto/core/table_spec.h"
 #include "storage/file_io.h"
 #include "storage/file_stream.h"
@@ -281,6 +282,7 @@ float FromHalf(uint16_t half) {
 }
 
 absl::StatusOr<QuantiseSummary> QuantiseCheckpoint(const QuantiseOptions& options) {
+  const ops::ExactFloatScope exact;
   auto rows = CheckpointRows::Open(options.checkpoint);
   if (!rows.ok()) return rows.status();
   std::error_code error;

@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "tools/cli/restart_backoff.h"
 #include "tools/cli/text_file.h"
 
 namespace strata {
@@ -28,7 +28,7 @@ struct Charge {
   ProcessId id;         // pid 0: does not run
   absl::Time started;
   absl::Time start_at = absl::InfinitePast();
-  absl::Duration backoff;
+  RestartBackoff backoff;
   uint32_t restarts = 0;
   std::string trouble;
 };
@@ -94,11 +94,10 @@ class Supervisor {
   absl::Status Add(const ClusterConfig& config, std::string name, const std::string& program) {
     absl::StatusOr<std::string> path = FindProgram(config.bin_dir, program);
     if (!path.ok()) return path.status();
-    Charge charge;
-    charge.name = std::move(name);
-    charge.program = *path;
-    charge.backoff = options_.first_backoff;
-    charges_.push_back(std::move(charge));
+    const RestartBackoff::Options pauses = {options_.first_backoff, options_.max_backoff,
+                                            options_.healthy_after};
+    charges_.push_back(
+        {.name = std::move(name), .program = *path, .backoff = RestartBackoff(pauses)});
     return absl::OkStatus();
   }
 
@@ -137,11 +136,10 @@ class Supervisor {
   }
 
   void Backoff(Charge& c, const std::string& trouble) {
-    if (absl::Now() - c.started >= options_.healthy_after) c.backoff = options_.first_backoff;
+    const absl::Time now = absl::Now();
     c.id = {};
     c.trouble = trouble;
-    c.start_at = absl::Now() + c.backoff;
-    c.backoff = std::min(2 * c.backoff, options_.max_backoff);
+    c.start_at = now + c.backoff.OnEnd(now - c.started);
     ++c.restarts;
     changed_ = true;
   }

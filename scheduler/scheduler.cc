@@ -1,21 +1,19 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/core/dram_limit.h"
 #include "proto/core/job_spec.h"
 #include "proto/runtime/manifest_io.h"
 #include "scheduler/cluster_state.h"
+#include "scheduler/job_news.h"
 #include "scheduler/placement.h"
 #include "scheduler/submission.h"
 
@@ -31,9 +29,9 @@ class SchedulerImpl : public Scheduler {
         lease_(options.lease),
         tick_interval_(options.tick_interval),
         version_(std::move(options.version)),
-        log_(std::move(options.log)),
         store_(std::move(options.store)),
-        state_(options.lease) {}
+        state_(options.lease),
+        news_(std::move(options.log)) {}
 
   ~SchedulerImpl() override {
     Stop();
@@ -304,26 +302,9 @@ class SchedulerImpl : public Scheduler {
       unsaved_.clear();
     }
     for (FileWork& work : state_.TakeFileWork()) work_.push_back(std::move(work));
-    LogNews();
+    news_.Tell(state_.jobs());
     changed_.SignalAll();
     return absl::OkStatus();
-  }
-
-  // The newest condition of each job that has a new one.
-  void LogNews() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (!log_) return;
-    for (const auto& [id, job] : state_.jobs()) {
-      if (job->state().conditions_size() == 0) continue;
-      const JobCondition& last = *job->state().conditions().rbegin();
-      std::string line =
-          absl::StrCat("job id=", id, " generation=", job->state().generation(),
-                       " state=", JobState_Name(job->state().state()), " reason=", last.reason(),
-                       " message=\"", absl::CEscape(last.message()), "\"");
-      std::string& logged = logged_[id];
-      if (logged == line) continue;
-      log_(line);
-      logged = std::move(line);
-    }
   }
 
   void DoFileWork() {
@@ -370,7 +351,6 @@ class SchedulerImpl : public Scheduler {
   const absl::Duration lease_;
   const absl::Duration tick_interval_;
   const std::string version_;
-  const std::function<void(const std::string&)> log_;
   std::thread timer_;
 
   absl::Mutex submit_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while a submission looks at files
@@ -380,10 +360,10 @@ class SchedulerImpl : public Scheduler {
   absl::CondVar changed_;
   std::unique_ptr<MetadataStore> store_ ABSL_GUARDED_BY(mu_);
   ClusterState state_ ABSL_GUARDED_BY(mu_);
+  JobNews news_ ABSL_GUARDED_BY(mu_);
   std::vector<MetadataChange> unsaved_ ABSL_GUARDED_BY(mu_);
   std::vector<FileWork> work_ ABSL_GUARDED_BY(mu_);
   SchedulerCounters counters_ ABSL_GUARDED_BY(mu_);
-  std::map<uint64_t, std::string> logged_ ABSL_GUARDED_BY(mu_);  // by job, the last line
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -1,6 +1,6 @@
 """Runs the system's protoc; returns ordinary cc_library targets."""
 
-load("@rules_cc//cc:defs.bzl", "cc_library")
+load("//tools/bazel:cc.bzl", "cc_library")
 
 def strata_proto_library(name, src, deps = [], grpc = False, visibility = None):
     """C++ for one .proto file.

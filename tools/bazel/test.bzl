@@ -1,6 +1,6 @@
 """Tests in Catch2, one binary per tested library."""
 
-load("@rules_cc//cc:defs.bzl", "cc_test")
+load("//tools/bazel:cc.bzl", "cc_test")
 
 def strata_test(name, srcs = None, deps = [], **kwargs):
     """A Catch2 test; `srcs` defaults to [name + ".cc"]."""

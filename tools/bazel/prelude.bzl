@@ -1,0 +1,67 @@
+"""Library headers that most files include, parsed once for all of them."""
+
+load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _prelude_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = toolchain,
+        requested_features = ctx.features,
+        unsupported_features = ctx.disabled_features,
+    )
+    variables = cc_common.create_compile_variables(
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts,
+        quote_include_directories = depset(["."]),
+        use_pic = True,
+    )
+    flags = cc_common.get_memory_inefficient_command_line(
+        feature_configuration = features,
+        action_name = CPP_COMPILE_ACTION_NAME,
+        variables = variables,
+    )
+
+    # The compiler takes NAME.h.gch where it finds it beside NAME.h and the flags are the same; else
+    # it reads NAME.h.
+    header = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename)
+    ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
+    parsed = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename + ".gch")
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(
+            feature_configuration = features,
+            action_name = CPP_COMPILE_ACTION_NAME,
+        ),
+        arguments = flags + ["-x", "c++-header", ctx.file.hdr.path, "-o", parsed.path],
+        env = cc_common.get_environment_variables(
+            feature_configuration = features,
+            action_name = CPP_COMPILE_ACTION_NAME,
+            variables = variables,
+        ),
+        inputs = depset([ctx.file.hdr] + ctx.files.textual_hdrs, transitive = [toolchain.all_files]),
+        outputs = [parsed],
+        mnemonic = "CppPrelude",
+        progress_message = "Parsing " + ctx.file.hdr.short_path,
+    )
+    return [
+        DefaultInfo(files = depset([parsed])),
+        CcInfo(compilation_context = cc_common.create_compilation_context(
+            headers = depset([header, parsed] + ctx.files.textual_hdrs),
+            quote_includes = depset([header.dirname]),
+        )),
+    ]
+
+cc_prelude = rule(
+    implementation = _prelude_impl,
+    doc = "A header of library headers, and its precompiled form. Depend on it, and give -include.",
+    attrs = {
+        "hdr": attr.label(allow_single_file = [".h"], mandatory = True),
+        "textual_hdrs": attr.label_list(allow_files = [".h"], doc = "What hdr includes of ours."),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+    incompatible_use_toolchain_transition = True,
+)

@@ -1,0 +1,4 @@
+// As prelude.h, for tests.
+#include <catch2/catch.hpp>
+
+#include "tools/bazel/prelude.h"

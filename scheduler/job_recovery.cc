@@ -51,7 +51,10 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
       case ServerVerdict::kWait:
         if (!facts.alive) {
           SayAgain("ServerLost",
-                   absl::StrCat("server ", slot.name(), " is silent; the job waits for it"), now);
+                   DescribeSilentServer(slot.name(), node ? node->record.data_address() : "",
+                                        node ? node->last_seen : absl::InfinitePast(), facts,
+                                        cluster.members->lease()),
+                   now);
         }
         break;
       case ServerVerdict::kRollBack:

@@ -2,7 +2,22 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+
 namespace strata::scheduler {
+namespace {
+
+// How long it may be silent before another takes its place.
+absl::Duration Patience(const ServerFacts& facts, absl::Duration lease) {
+  const bool nothing_to_lose = !facts.opened || facts.keeps_nothing;
+  return nothing_to_lose ? lease : lease * (1 + kReturnLeases);
+}
+
+std::string TimeOfDay(absl::Time time) {
+  return absl::FormatTime("%H:%M:%S UTC", time, absl::UTCTimeZone());
+}
+
+}  // namespace
 
 ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease) {
   if (facts.alive) {
@@ -11,10 +26,28 @@ ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease) {
     }
     return facts.keeps_nothing ? ServerVerdict::kRollBack : ServerVerdict::kWait;
   }
-  const bool nothing_to_lose = !facts.opened || facts.keeps_nothing;
-  const absl::Duration patience = nothing_to_lose ? lease : lease * (1 + kReturnLeases);
-  if (facts.silent > patience && facts.replaceable) return ServerVerdict::kReplace;
+  if (facts.silent > Patience(facts, lease) && facts.replaceable) return ServerVerdict::kReplace;
   return ServerVerdict::kWait;
+}
+
+std::string DescribeSilentServer(absl::string_view name, absl::string_view address,
+                                 absl::Time last_seen, const ServerFacts& facts,
+                                 absl::Duration lease) {
+  std::string text = absl::StrCat("server ", name);
+  if (!address.empty()) absl::StrAppend(&text, " at ", address);
+  const bool known = last_seen != absl::InfinitePast();
+  absl::StrAppend(&text, " is silent");
+  if (known) absl::StrAppend(&text, " since ", TimeOfDay(last_seen));
+  absl::StrAppend(&text,
+                  "; the job waits for it. Start it again with the --name and --dir that it had");
+  const std::string when =
+      known ? absl::StrCat(" after ", TimeOfDay(last_seen + Patience(facts, lease))) : "";
+  absl::StrAppend(&text,
+                  facts.replaceable
+                      ? absl::StrCat("; else another server takes its place", when)
+                      : absl::StrCat(", or start another server, which takes its place", when),
+                  " from the last checkpoint");
+  return text;
 }
 
 void RecoveryCoordinator::Begin(uint32_t servers, uint64_t clock) {

@@ -3,8 +3,10 @@
 #define STRATA_SCHEDULER_RECOVERY_COORDINATOR_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace strata::scheduler {
@@ -31,6 +33,12 @@ enum class ServerVerdict {
 // Without another server the job waits for it.
 inline constexpr int kReturnLeases = 20;
 ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease);
+
+// For users: which server a job waits for, since when, and what they can do. `address`: where it
+// served, "" if unknown. `last_seen`: infinitely past when it is not known any more.
+std::string DescribeSilentServer(absl::string_view name, absl::string_view address,
+                                 absl::Time last_seen, const ServerFacts& facts,
+                                 absl::Duration lease);
 
 // The clocks of a job's servers in one generation (bsp). A pure state machine. They may differ by
 // one between shards, but reports are of different moments, so that only this is proof of a loss: a

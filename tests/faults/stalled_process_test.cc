@@ -51,7 +51,12 @@ TEST_CASE("a worker or server that stands still beyond its lease does not change
     const uint64_t id = cluster.Submit(job);
     cluster.AwaitStep(id, 300);
     cluster.process("server-1").Signal(SIGSTOP);
-    cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "ServerLost"); });
+    const JobStatus lost =
+        cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "ServerLost"); });
+    // Where it was, and what to do.
+    CHECK(Conditions(lost).find("server server-1 at " + cluster.ServerAddress("server-1") +
+                                " is silent since ") != std::string::npos);
+    CHECK(Conditions(lost).find("Start it again with the --name and --dir") != std::string::npos);
     cluster.process("server-1").Signal(SIGCONT);
     check(id);
   }

@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
+
 namespace strata::scheduler {
 namespace {
 
@@ -37,6 +40,27 @@ TEST_CASE("a silent server is replaced only when waiting is no use, and only if 
   REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kReplace);
   f = {.alive = false, .silent = kLease, .opened = false, .replaceable = true};
   REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kWait);
+}
+
+TEST_CASE("a silent server is named with place, time and remedy", "[scheduler]") {
+  const absl::Time seen =
+      absl::FromCivil(absl::CivilSecond(2026, 3, 4, 5, 6, 7), absl::UTCTimeZone());
+  ServerFacts f{.alive = false, .silent = kLease + absl::Seconds(1), .opened = true};
+  CHECK(DescribeSilentServer("t0", "10.0.0.7:4711", seen, f, kLease) ==
+        "server t0 at 10.0.0.7:4711 is silent since 05:06:07 UTC; the job waits for it. Start it "
+        "again with the --name and --dir that it had, or start another server, which takes its "
+        "place after 05:09:37 UTC from the last checkpoint");
+  f.replaceable = true;
+  f.keeps_nothing = true;
+  CHECK(DescribeSilentServer("t0", "10.0.0.7:4711", seen, f, kLease) ==
+        "server t0 at 10.0.0.7:4711 is silent since 05:06:07 UTC; the job waits for it. Start it "
+        "again with the --name and --dir that it had; else another server takes its place after "
+        "05:06:17 UTC from the last checkpoint");
+  // The text is the same as long as nothing changes, so that it is told once.
+  f.silent += absl::Seconds(5);
+  CHECK(DescribeSilentServer("t0", "", absl::InfinitePast(), f, kLease) ==
+        "server t0 is silent; the job waits for it. Start it again with the --name and --dir that "
+        "it had; else another server takes its place from the last checkpoint");
 }
 
 TEST_CASE("clocks of different moments are no proof of a loss", "[scheduler]") {

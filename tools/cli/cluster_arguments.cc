@@ -26,6 +26,7 @@ void AddDown(CLI::App& app, CommandSet& commands) {
   auto [down, o] = commands.Add<DownOptions>(app, "down", "Stop the cluster that 'up' started");
   down->add_option("--dir", o.dir, "its folder (default: that of the last 'up')")->type_name("DIR");
   AddTimeout(down, o.timeout_seconds, "how long the processes have to end (default 60)");
+  AddJson(down, o.json);
 }
 
 void AddLogs(CLI::App& app, CommandSet& commands) {
@@ -36,6 +37,7 @@ void AddLogs(CLI::App& app, CommandSet& commands) {
   logs->add_option("-n,--lines", o.lines, "last lines of each")->capture_default_str();
   logs->add_option("--dir", o.dir, "folder of the cluster (default: that of the last 'up')")
       ->type_name("DIR");
+  AddJson(logs, o.json);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -204,6 +206,12 @@ ExitCode RunDown(const DownOptions& options) {
   absl::Status status = StopAll(dir, *state, absl::Seconds(options.timeout_seconds));
   if (status.ok()) status = RemoveContext(dir.path());
   if (!status.ok()) return ReportError(status);
+  if (options.json) {
+    nlohmann::ordered_json stopped = nlohmann::ordered_json::array();
+    for (const ProcessState& p : state->processes) stopped.push_back(p.name);
+    const nlohmann::ordered_json json = {{"dir", dir.path()}, {"stopped", std::move(stopped)}};
+    std::printf("%s\n", json.dump().c_str());
+  }
   std::fprintf(stderr, "The cluster in %s is down; its logs and data are still there.\n",
                dir.path().c_str());
   return kExitOk;
@@ -223,7 +231,8 @@ ExitCode RunLogs(const LogsOptions& options) {
                                                           "; there are: ", JoinNames(*found))));
     }
   }
-  Tail tail(dir.path() + "/logs", names, options.lines);
+  Tail tail(dir.path() + "/logs", names, options.lines,
+            options.json ? Tail::Format::kJson : Tail::Format::kText);
   tail.Print(stdout);
   const std::atomic<bool>& interrupted = CatchInterrupts();
   while (options.follow && !interrupted.load()) {

@@ -43,6 +43,7 @@ struct UpOptions {
 struct DownOptions {
   std::string dir;  // "": the one of the context, else ./strata-run
   double timeout_seconds = 60;
+  bool json = false;
 };
 
 struct SubmitOptions {
@@ -72,6 +73,7 @@ struct LogsOptions {
   std::vector<std::string> names;  // processes; none: all
   bool follow = false;
   uint32_t lines = 20;  // of each process, from the end
+  bool json = false;    // a line of JSON for each line
 };
 
 struct CancelOptions {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -62,13 +63,27 @@ std::string LastLines(const std::string& path, uint32_t lines) {
   return text.substr(StartOfLast(text, lines));
 }
 
-Tail::Tail(const std::string& folder, const std::vector<std::string>& names, uint32_t lines) {
+Tail::Tail(const std::string& folder, const std::vector<std::string>& names, uint32_t lines,
+           Format format)
+    : format_(format) {
   for (const std::string& name : names) {
     const std::string path = absl::StrCat(folder, "/", name, ".log");
     const uint64_t size = SizeOf(path);
     logs_.push_back({name, path, size - std::min<uint64_t>(size, LastLines(path, lines).size())});
     width_ = std::max(width_, name.size());
   }
+}
+
+void Tail::PrintLine(const Log& log, absl::string_view line, std::FILE* out) const {
+  if (format_ == Format::kText) {
+    std::fprintf(out, "%-*s %.*s\n", static_cast<int>(width_), log.name.c_str(),
+                 static_cast<int>(line.size()), line.data());
+    return;
+  }
+  using Json = nlohmann::ordered_json;
+  const Json json = {{"process", log.name}, {"line", std::string(line)}};
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::fprintf(out, "%s\n", text.c_str());
 }
 
 void Tail::Print(std::FILE* out) {
@@ -83,8 +98,7 @@ void Tail::Print(std::FILE* out) {
       log.offset += end + 1;
       for (size_t at = 0; at <= end;) {
         const size_t stop = std::min(text.find('\n', at), end);
-        std::fprintf(out, "%-*s %.*s\n", static_cast<int>(width_), log.name.c_str(),
-                     static_cast<int>(stop - at), text.data() + at);
+        PrintLine(log, absl::string_view(text).substr(at, stop - at), out);
         at = stop + 1;
       }
     }

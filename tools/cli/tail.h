@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace strata {
 
@@ -22,8 +23,13 @@ std::string LastLines(const std::string& path, uint32_t lines);
 // Prints lines of several logs, each after its name. One thread.
 class Tail {
  public:
+  // kText: the name, padded, and the line. kJson: {"process": name, "line": line}, where bytes that
+  // are no UTF-8 are replaced.
+  enum class Format { kText, kJson };
+
   // Begins `lines` lines before the present end of each.
-  Tail(const std::string& folder, const std::vector<std::string>& names, uint32_t lines);
+  Tail(const std::string& folder, const std::vector<std::string>& names, uint32_t lines,
+       Format format);
 
   // Whole lines that are new since the last call.
   void Print(std::FILE* out);
@@ -34,6 +40,9 @@ class Tail {
     std::string path;
     uint64_t offset = 0;
   };
+  void PrintLine(const Log& log, absl::string_view line, std::FILE* out) const;
+
+  const Format format_;
   std::vector<Log> logs_;
   size_t width_ = 0;  // of the longest name
 };

@@ -48,6 +48,17 @@ constexpr char kJob[] =
     "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\n"
     "spec: {data: {format: criteo, train: [gone.tsv]}, model: {type: lr}}\n";
 
+TEST_CASE("logs are printed as text and as JSON", "[strata]") {
+  REQUIRE(std::system(("mkdir -p '" + Folder() + "/c/logs'").c_str()) == 0);
+  Write("c/logs/server-0.log", "event=x y=\"1\"\n");
+  CHECK(Run("logs --dir c").out == "server-0 event=x y=\"1\"\n");
+  const Result json = Run("logs --dir c --json");
+  CHECK(json.exit_code == 0);
+  CHECK(json.out == "{\"process\":\"server-0\",\"line\":\"event=x y=\\\"1\\\"\"}\n");
+  CHECK(json.err.empty());
+  CHECK(Run("down --dir c --json").out.empty());  // nothing runs there: an error, and no data
+}
+
 TEST_CASE("data are on stdout, messages on stderr", "[strata]") {
   const Result version = Run("version");
   CHECK(version.exit_code == 0);

@@ -32,7 +32,7 @@ TEST_CASE("the last lines come first, then what is new, whole lines only", "[tai
   Append(folder + "/a.log", "1\n2\n3\n");
   Append(folder + "/server-0.log", "x\n");
   REQUIRE(*LogNames(folder) == std::vector<std::string>{"a", "server-0"});
-  Tail tail(folder, {"a", "server-0"}, 2);
+  Tail tail(folder, {"a", "server-0"}, 2, Tail::Format::kText);
   CHECK(Printed(tail) == "a        2\na        3\nserver-0 x\n");
   CHECK(Printed(tail).empty());
   Append(folder + "/a.log", "4\nhalf");
@@ -45,10 +45,22 @@ TEST_CASE("a log that is begun anew is read from its start", "[tail]") {
   const TempFolder scratch;
   const std::string& folder = scratch.path();
   Append(folder + "/a.log", "a long first line\n");
-  Tail tail(folder, {"a"}, 10);
+  Tail tail(folder, {"a"}, 10, Tail::Format::kText);
   CHECK(Printed(tail) == "a a long first line\n");
   std::ofstream(folder + "/a.log") << "new\n";
   CHECK(Printed(tail) == "a new\n");
+}
+
+TEST_CASE("as JSON each line is an object, whatever bytes it has", "[tail]") {
+  const TempFolder scratch;
+  const std::string& folder = scratch.path();
+  Append(folder + "/a.log", "say \"x\"\t1\n\xff.\n");
+  Append(folder + "/server-0.log", "\n");
+  Tail tail(folder, {"a", "server-0"}, 9, Tail::Format::kJson);
+  CHECK(Printed(tail) ==
+        "{\"process\":\"a\",\"line\":\"say \\\"x\\\"\\t1\"}\n"
+        "{\"process\":\"a\",\"line\":\"\xef\xbf\xbd.\"}\n"
+        "{\"process\":\"server-0\",\"line\":\"\"}\n");
 }
 
 TEST_CASE("last lines of files short, long and missing", "[tail]") {

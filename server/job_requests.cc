@@ -9,6 +9,7 @@
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
 #include "server/server_job.h"
+#include "server/work_identity.h"
 
 namespace strata::server {
 namespace {
@@ -66,6 +67,19 @@ absl::Status ServerJob::CheckHeader(const wire::Header& header, bool session_kno
   return absl::FailedPreconditionError(
       absl::StrCat("header.session ", header.session.value, " was not opened at incarnation ",
                    options_.incarnation, " of this server: call OpenSession first"));
+}
+
+// Last of all checks: a message that is refused uses up no number.
+absl::Status ServerJob::UseSequence(const char* what, SessionId session, Sequence number,
+                                    uint64_t work) {
+  absl::MutexLock lock(&mu_);
+  if (number.value != 0 && sessions_.Use(session, number, work)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ".sequence ", number.value,
+                   number.value == 0 ? ": numbers count from 1"
+                                     : absl::StrCat(" named other work in session ", session.value,
+                                                    ": a retry repeats its number, new work takes "
+                                                    "the next one")));
 }
 
 wire::ServerState ServerJob::Identity() const {
@@ -325,6 +339,11 @@ void ServerJob::Push(Buffer bytes, const wire::PushRequestView& request, DataRep
   if (absl::Status s = CheckPush(request); !s.ok()) return reply(std::move(s));
   auto parts = PushParts(bytes, request);
   if (!parts.ok()) return reply(parts.status());
+  const wire::PushFields& f = request.fields;
+  const uint64_t work = plan_.synchronous ? WorkOfContributions(request) : WorkOfWindow(request);
+  if (absl::Status s = UseSequence("push", f.header.session, f.sequence, work); !s.ok()) {
+    return reply(std::move(s));
+  }
   auto call = std::make_shared<PushCall>(Identity(), request.fields, request.shards.size(),
                                          std::move(reply));
   Dispatch(*call, *named,
@@ -339,6 +358,11 @@ void ServerJob::Mark(const wire::MarkRequest& request, DataReply reply) {
   if (request.lane.value >= plan_.lanes) {
     return reply(absl::InvalidArgumentError(
         absl::StrCat("mark.lane ", request.lane.value, ": the job has ", plan_.lanes, " lanes")));
+  }
+  if (absl::Status s =
+          UseSequence("mark", request.header.session, request.sequence, WorkOfMark(request));
+      !s.ok()) {
+    return reply(std::move(s));
   }
   if (runners_.empty()) {
     wire::MarkReply answer;

@@ -87,6 +87,9 @@ class ServerJob {
   };
 
   absl::Status CheckHeader(const wire::Header& header, bool session_known) const;
+  // The session's number stands for this work from now on (session_table.h, work_identity.h).
+  // INVALID_ARGUMENT: it is 0, or stands for other work.
+  absl::Status UseSequence(const char* what, SessionId session, Sequence number, uint64_t work);
   absl::Status Closed() const;
   wire::ServerState Identity() const;
   // Index into runners_ of every shard named: strictly once each, all of them held here.

@@ -143,6 +143,7 @@ class Trainer : public AsyncTrainer {
     options.links = o_.links;
     options.source = o_.source;
     options.stats = o_.stats;
+    options.sequences = o_.sequences;
     options.slots = &slots_;
     options.cancelled = &lane.cancelled;
     options.session = o_.session;

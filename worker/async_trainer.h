@@ -14,6 +14,7 @@
 #include "worker/boundary.h"
 #include "worker/data/batch_source.h"
 #include "worker/exchange.h"
+#include "worker/push_sequences.h"
 #include "worker/server_links.h"
 #include "worker/training_plan.h"
 #include "worker/training_stats.h"
@@ -27,6 +28,7 @@ struct AsyncTrainerOptions {
   ServerLinks* links = nullptr;
   BatchSource* source = nullptr;
   TrainingStats* stats = nullptr;
+  SequenceCounter* sequences = nullptr;  // of the session
   SessionId session;
   // Threads of each lane's computation.
   uint32_t threads = 1;

@@ -14,6 +14,7 @@
 #include "worker/lane_driver.h"
 #include "worker/lane_sums.h"
 #include "worker/mailbox.h"
+#include "worker/push_sequences.h"
 #include "worker/retry_policy.h"
 #include "worker/stage_times.h"
 #include "worker/ticket_ledger.h"
@@ -31,6 +32,7 @@ class Trainer : public BspTrainer {
         mailbox_(std::make_shared<Mailbox>()),
         driver_(o_.links->servers(), o_.plan->last_step),
         servers_(o_.links->servers()),
+        sequences_(o_.sequences),
         gradients_(&o_.plan->tables.tables[0]),
         batch_step_(o_.exchange, o_.model, o_.parallel, o_.stats) {}
 
@@ -224,6 +226,7 @@ class Trainer : public BspTrainer {
         gradients_.Drop(action.step);
         cohorts_.DropBelow(driver_.step());
         tickets_.DropBelow(action.step.Next());
+        sequences_.DropBelow(action.step.Next());
         return absl::OkStatus();
       case Kind::kDone:
         finished_ = true;
@@ -286,7 +289,7 @@ class Trainer : public BspTrainer {
     }
     wire::PushFields fields;
     fields.header = header();
-    fields.sequence = Sequence(++sequence_);
+    fields.sequence = sequences_.Of(action.step, action.lanes);
     fields.step = action.step;
     auto parts =
         o_.exchange->EncodePush(action.server, fields, contributions,
@@ -375,9 +378,9 @@ class Trainer : public BspTrainer {
   LaneDriver driver_;
   std::vector<Server> servers_;
   std::set<uint32_t> to_host_;
+  PushSequences sequences_;
   LaneSums gradients_;
   TicketLedger tickets_;
-  uint64_t sequence_ = 0;
   Step boundary_done_;
   bool progressed_ = false;
   bool finished_ = false;

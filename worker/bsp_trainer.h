@@ -13,6 +13,7 @@
 #include "worker/exchange.h"
 #include "worker/lane_preparer.h"
 #include "worker/model.h"
+#include "worker/push_sequences.h"
 #include "worker/server_links.h"
 #include "worker/training_plan.h"
 #include "worker/training_stats.h"
@@ -29,6 +30,7 @@ struct BspTrainerOptions {
   ops::Parallel* parallel = nullptr;
   TrainingStats* stats = nullptr;
   StepBoundary* boundary = nullptr;
+  SequenceCounter* sequences = nullptr;  // of the session
   SessionId session;
 };
 

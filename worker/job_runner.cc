@@ -118,8 +118,8 @@ class Runner : public JobRunner {
 
   void Train(const WorkerJobDirective& directive, SessionId member) {
     auto stats = std::make_unique<TrainingStats>();
-    auto session =
-        TrainingSession::Make({directive, member, o_.transport, o_.data, o_.threads, stats.get()});
+    auto session = TrainingSession::Make(
+        {directive, member, o_.sequences, o_.transport, o_.data, o_.threads, stats.get()});
     {
       absl::MutexLock lock(&mu_);
       running_generation_ = directive.generation();

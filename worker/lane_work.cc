@@ -26,6 +26,7 @@ ParameterClientOptions ClientOptions(const LaneWorkOptions& o) {
   client.exchange = o.exchange;
   client.links = o.links;
   client.header = {o.plan->job, o.session, o.plan->generation, o.plan->shards.epoch()};
+  client.sequences = o.sequences;
   client.cancelled = o.cancelled;
   client.codec = o.plan->pull_codec;
   // Only then has a push the keys of the pull before it.

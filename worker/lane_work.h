@@ -14,6 +14,7 @@
 #include "proto/core/ids.h"
 #include "worker/data/batch_source.h"
 #include "worker/exchange.h"
+#include "worker/push_sequences.h"
 #include "worker/server_links.h"
 #include "worker/training_plan.h"
 #include "worker/training_stats.h"
@@ -39,6 +40,7 @@ struct LaneWorkOptions {
   ServerLinks* links = nullptr;
   BatchSource* source = nullptr;
   TrainingStats* stats = nullptr;
+  SequenceCounter* sequences = nullptr;  // of the session
   ComputeSlots* slots = nullptr;
   // When it turns true, calls to servers end with CANCELLED.
   const std::atomic<bool>* cancelled = nullptr;

@@ -178,12 +178,12 @@ absl::Status ParameterClient::Pull(Step step, const KeyList& keys, ParameterBloc
 absl::Status ParameterClient::Push(wire::PushFields fields,
                                    std::shared_ptr<const Gradient> gradient, bool* theirs) {
   fields.header = options_.header;
+  fields.sequence = options_.sequences->Next();
   const Exchange::Contribution contribution{{fields.lane.value, fields.lane.value + 1},
                                             std::move(gradient)};
   std::vector<Request> requests;
   const std::vector<wire::Ticket> tickets = TakeTickets(contribution.second->positions);
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
-    fields.sequence = Sequence(++sequence_);
     auto encode = [this, s, fields, contribution](const wire::Ticket& ticket) {
       return options_.exchange->EncodePush(s, fields, {&contribution, 1}, ticket);
     };
@@ -205,9 +205,10 @@ absl::Status ParameterClient::Push(wire::PushFields fields,
 }
 
 absl::Status ParameterClient::Mark(LaneId lane, uint64_t cut, TaskId task, uint64_t window) {
+  const wire::MarkRequest mark{options_.header, options_.sequences->Next(), lane, cut, task,
+                               window};
   std::vector<Request> requests;
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
-    wire::MarkRequest mark{options_.header, Sequence(++sequence_), lane, cut, task, window};
     requests.push_back({s, DataMethod::kMark, wire::EncodeMarkRequest(mark)});
   }
   return CallAll(std::move(requests), [](size_t, const Buffer& reply) {

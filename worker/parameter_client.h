@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/message.h"
 #include "worker/exchange.h"
+#include "worker/push_sequences.h"
 #include "worker/server_links.h"
 
 namespace strata {
@@ -21,6 +22,8 @@ struct ParameterClientOptions {
   const Exchange* exchange = nullptr;  // outlives the client
   ServerLinks* links = nullptr;        // outlives the client
   wire::Header header;
+  // Of the header's session; outlives the client. Needed for Push and Mark only.
+  SequenceCounter* sequences = nullptr;
   // How long one try may take; a try that fails is repeated with backoff.
   absl::Duration call_timeout = absl::Seconds(20);
   // Give up after so long without any success; infinite for training.
@@ -77,7 +80,6 @@ class ParameterClient {
   std::vector<uint64_t> pulled_;       // positions of the last pull
   std::vector<wire::Ticket> tickets_;  // by server; of that pull
   std::vector<bool> open_;
-  uint64_t sequence_ = 0;
   bool tried_again_ = false;  // in the last CallAll a call failed that may have been received
 };
 

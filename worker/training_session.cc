@@ -156,6 +156,7 @@ class Session : public TrainingSession {
     trainer.stats = o_.stats;
     trainer.boundary = boundary_.get();
     trainer.session = o_.member;
+    trainer.sequences = o_.sequences;
     bsp_ = BspTrainer::Make(trainer);
   }
 
@@ -167,6 +168,7 @@ class Session : public TrainingSession {
     trainer.source = source_.get();
     trainer.stats = o_.stats;
     trainer.session = o_.member;
+    trainer.sequences = o_.sequences;
     trainer.threads = 1;
     trainer.concurrent_lanes = threads_;
     trainer.boundary = boundary_.get();

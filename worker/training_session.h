@@ -11,6 +11,7 @@
 #include "proto/runtime/transport.h"
 #include "proto/strata/control.pb.h"
 #include "worker/data_access.h"
+#include "worker/push_sequences.h"
 #include "worker/training_stats.h"
 
 namespace strata {
@@ -18,10 +19,11 @@ namespace strata {
 struct TrainingSessionOptions {
   WorkerJobDirective directive;
   SessionId member;
-  DataTransport* transport = nullptr;  // outlives the session
-  DataAccess* data = nullptr;          // outlives the session
-  uint32_t threads = 1;                // when the job does not say
-  TrainingStats* stats = nullptr;      // outlives the session
+  SequenceCounter* sequences = nullptr;  // of that session; outlives this one
+  DataTransport* transport = nullptr;    // outlives the session
+  DataAccess* data = nullptr;            // outlives the session
+  uint32_t threads = 1;                  // when the job does not say
+  TrainingStats* stats = nullptr;        // outlives the session
 };
 
 class TrainingSession {

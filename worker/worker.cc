@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "worker/job_runner.h"
+#include "worker/push_sequences.h"
 #include "worker/retry_policy.h"
 
 namespace strata {
@@ -156,7 +157,8 @@ class WorkerImpl : public Worker {
       for (const auto& [id, job] : wanted) {
         auto& runner = runners_[id];
         if (runner == nullptr) {
-          runner = JobRunner::Make({JobId(id), o_.transport, o_.data, threads_, o_.log});
+          runner =
+              JobRunner::Make({JobId(id), o_.transport, o_.data, &sequences_, threads_, o_.log});
         }
         runner->Update(*job, session_);
       }
@@ -167,6 +169,7 @@ class WorkerImpl : public Worker {
   const WorkerOptions o_;
   const uint32_t threads_;
   const uint64_t incarnation_;
+  SequenceCounter sequences_;
   mutable absl::Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   SessionId session_ ABSL_GUARDED_BY(mu_);

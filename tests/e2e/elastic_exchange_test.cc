@@ -26,6 +26,7 @@
 #include "tests/temp_folder.h"
 #include "worker/exchange.h"
 #include "worker/parameter_client.h"
+#include "worker/push_sequences.h"
 #include "worker/replica.h"
 #include "worker/router.h"
 #include "worker/server_links.h"
@@ -235,8 +236,10 @@ TEST_CASE("the sum of copies and centre is kept under lost, repeated and unanswe
   const size_t row_floats = keys.keys.size() * exchange.row_dim();
   const size_t dense_floats = exchange.dense_rows() * ModelTables::kDenseRowDim;
   const RoutedKeys* const batch[] = {&keys};
+  SequenceCounter sequences;
   ParameterClientOptions options;
   options.exchange = &exchange;
+  options.sequences = &sequences;
   options.links = &links;
   options.header = servers.header();
 
@@ -312,8 +315,10 @@ TEST_CASE("a lane is told that a window was somebody else's, not that it was its
   Servers servers;
   const TrainingPlan& plan = *servers.plan;
   const Exchange exchange(plan.tables, plan.shards);
+  SequenceCounter sequences;
   ParameterClientOptions options;
   options.exchange = &exchange;
+  options.sequences = &sequences;
   options.header = servers.header();
   ServerLinks clean(&servers.clean(), 2), lossy(&servers.lossy, 2);
   clean.SetAddresses(servers.addresses);

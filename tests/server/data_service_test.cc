@@ -2,11 +2,13 @@
 
 #include <catch2/catch.hpp>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "proto/core/message_codec.h"
 #include "proto/runtime/failpoints.h"
+#include "proto/strata/data.pb.h"
 #include "tests/server/job_bench.h"
 #include "tests/server/shard_fixture.h"
 
@@ -75,11 +77,95 @@ TEST_CASE("what is wrong with a request is told, and changes nothing", "[service
   Sums stray;  // a dense key that is no tensor's row
   stray[1][Position(7)] = {1, 1, 1, 1};
   REQUIRE(code(bench.PushMessage(1, 1, {{0, 1}}, fields, &stray)) == C::kInvalidArgument);
-  REQUIRE(code(wire::EncodeMarkRequest({bench.header()}), DataMethod::kMark) ==
-          C::kInvalidArgument);
+  REQUIRE(code(wire::EncodeMarkRequest({bench.header(), bench.NextSequence()}),
+               DataMethod::kMark) == C::kInvalidArgument);
   // Nothing of it was held: a full push commits, and is the whole step.
   REQUIRE(bench.PushStep(1, 1, {{0, 2}}).ok());
   REQUIRE(bench.Hash(1) == References(1, 2, 1)[1].Hash());
+}
+
+// The message with another number.
+Buffer WithSequence(const Buffer& push, uint64_t sequence) {
+  PushRequest request;
+  REQUIRE(request.ParseFromArray(push.data(), static_cast<int>(push.size())));
+  request.set_sequence(sequence);
+  const std::string bytes = request.SerializeAsString();
+  return Buffer::CopyOf({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
+TEST_CASE("a session's number names one work: its retry, and nothing else", "[service][input]") {
+  JobBench bench(4);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  wire::PushFields fields;
+  fields.step = Step(1);
+  const auto push = [&](uint64_t sequence, std::vector<LaneNode> nodes) {
+    return bench
+        .Call(DataMethod::kPush,
+              WithSequence(bench.PushMessage(1, fields.step.value, nodes, fields), sequence))
+        ->value();
+  };
+  const auto refused = [](const absl::StatusOr<Buffer>& answer) {
+    REQUIRE(absl::IsInvalidArgument(answer.status()));
+    return std::string(answer.status().message());
+  };
+  REQUIRE(refused(push(0, {{0, 1}})) == "push.sequence 0: numbers count from 1");
+  // What is refused for another reason uses up no number.
+  REQUIRE(push(5, {{0, 3}}).status().message().find("is not a node") != std::string::npos);
+  REQUIRE(push(5, {{0, 1}, {1, 2}}).ok());
+  REQUIRE(wire::ParsePushReply(push(5, {{0, 1}, {1, 2}})->span())->repeated);
+  const std::string text = refused(push(5, {{2, 3}}));
+  REQUIRE(text.find("push.sequence 5 named other work in session 9") == 0);
+  refused(push(5, {{0, 1}}));
+  refused(push(5, {{1, 2}, {0, 1}}));
+  refused(push(5, {{0, 2}}));
+  // The same lanes in another grouping take another number; the ancestor replaces its children.
+  REQUIRE(push(6, {{0, 2}}).ok());
+  REQUIRE(wire::ParsePushReply(push(7, {{0, 1}})->span())->repeated);
+  fields.step = Step(2);
+  refused(push(6, {{0, 2}}));
+  fields.step = Step(1);
+  // Nothing of what was refused was held.
+  REQUIRE(push(3, {{2, 4}}).ok());
+  REQUIRE(bench.Hash(1) == References(1, 4, 1)[1].Hash());
+  // A restarted server knows no numbers, as it knows no sessions.
+  bench.Restart();
+  REQUIRE(bench.OpenSession().ok());
+  fields.step = Step(2);
+  REQUIRE(push(6, {{0, 2}}).ok());
+}
+
+TEST_CASE("asynchronous pushes and marks are in one count", "[service][input][async]") {
+  JobBench bench(2, /*synchronous=*/false);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  const auto push = [&](uint64_t sequence, uint64_t task, uint64_t window) {
+    wire::PushFields f;
+    f.task = TaskId(task);
+    f.window = window;
+    return bench
+        .Call(DataMethod::kPush,
+              WithSequence(bench.PushMessage(1, 10 * task + window, {{0, 1}}, f), sequence))
+        ->value()
+        .status();
+  };
+  const auto mark = [&](uint64_t sequence, uint32_t lane, uint64_t cut) {
+    const wire::MarkRequest m = {
+        bench.header(), Sequence(sequence), LaneId(lane), cut, TaskId(1), 2};
+    return bench.Call(DataMethod::kMark, wire::EncodeMarkRequest(m))->value().status();
+  };
+  REQUIRE(absl::IsInvalidArgument(mark(0, 0, 1)));
+  REQUIRE(push(1, 1, 0).ok());
+  REQUIRE(push(1, 1, 0).ok());
+  REQUIRE(absl::IsInvalidArgument(push(1, 1, 1)));
+  REQUIRE(absl::IsInvalidArgument(push(1, 2, 0)));
+  REQUIRE(absl::IsInvalidArgument(mark(1, 0, 1)));
+  REQUIRE(mark(2, 0, 1).ok());
+  REQUIRE(mark(2, 0, 1).ok());
+  REQUIRE(absl::IsInvalidArgument(mark(2, 1, 1)));
+  REQUIRE(absl::IsInvalidArgument(mark(2, 0, 2)));
+  REQUIRE(absl::IsInvalidArgument(push(2, 1, 1)));
+  REQUIRE(push(3, 1, 1).ok());
 }
 
 TEST_CASE("no bytes crash the service", "[service][input]") {

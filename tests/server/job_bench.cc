@@ -66,6 +66,7 @@ std::shared_ptr<JobBench::Answer> JobBench::Call(DataMethod method, Buffer reque
 Buffer JobBench::PushMessage(uint64_t seed, uint64_t step, const std::vector<LaneNode>& nodes,
                              wire::PushFields fields, const Sums* only) {
   fields.header = header();
+  if (fields.sequence == Sequence()) fields.sequence = NextSequence();
   std::vector<ShardId> shards = {ShardId(0), ShardId(1), ShardId(2)};
   std::vector<wire::PushContribution> contributions;
   std::vector<std::vector<Key>> keys;

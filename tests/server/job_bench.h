@@ -51,6 +51,9 @@ class JobBench {
         .status();
   }
 
+  // Numbers that no message of this session had.
+  Sequence NextSequence() { return Sequence(++sequence_); }
+  // A push with the next number, unless `fields` has one.
   Buffer PushMessage(uint64_t seed, uint64_t step, const std::vector<LaneNode>& nodes,
                      wire::PushFields fields, const Sums* only = nullptr);
   absl::StatusOr<wire::PushReply> PushStep(uint64_t seed, uint64_t step,
@@ -78,6 +81,7 @@ class JobBench {
   std::string path_;
   uint64_t incarnation_;
   uint64_t cuts_ = 0;
+  uint64_t sequence_ = 0;
   std::atomic<bool> closing_{false};
 };
 

@@ -76,6 +76,7 @@ TEST_CASE("asynchronous: applied on arrival, once; an aligned cut", "[service][a
   const auto mark = [&](uint32_t lane, uint64_t cut) {
     wire::MarkRequest m;
     m.header = bench.header();
+    m.sequence = bench.NextSequence();
     m.lane = LaneId(lane);
     m.cut = cut;
     m.task = TaskId(lane);

@@ -63,6 +63,7 @@ class NodeKeys {
     }
     wire::PushFields fields;
     fields.header = bench_.header();
+    fields.sequence = bench_.NextSequence();
     fields.step = Step(step);
     return encoder->Finish(fields);
   }

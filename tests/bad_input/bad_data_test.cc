@@ -1,5 +1,7 @@
 // Bad data as a user meets it: the same file given to `train` and to `submit --wait` on a cluster.
 // Each error names the file, the line and column where there is one, the value, and what to do.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "tests/bad_input/user.h"
+#include "tests/skip.h"
 #include "tests/worker/data/compressed.h"
 
 namespace strata {
@@ -184,6 +187,18 @@ TEST_CASE("what is no readable file is told by name", "[bad_input]") {
                    {place.says});
     }
   }
+}
+
+TEST_CASE("a file that may not be read is told by name", "[bad_input]") {
+  User user;
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  REQUIRE(chmod(user.Path("train.libfm").c_str(), 0) == 0);
+  const auto r = user.StrataWithoutPrivileges("train -f job.yaml");
+  if (!r) STRATA_SKIP("root that cannot give up its rights may read every file");
+  CHECK(r->exit_code == 1);
+  CHECK(WhatIsWrongWith(FailureOf(*r), {"input file " + user.Path("train.libfm") +
+                                        " may not be read; check its permissions"}) == "");
 }
 
 TEST_CASE("a line of 100 MB is refused with its number and the limit", "[bad_input]") {

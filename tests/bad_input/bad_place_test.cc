@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/bad_input/user.h"
+#include "tests/e2e/process_cluster.h"
 #include "tests/skip.h"
 
 namespace strata {
@@ -231,6 +232,26 @@ TEST_CASE("a scheduler that goes mid-run stops nothing, and its watcher waits", 
     return at == std::string::npos ? json : json.substr(at, 46);
   };
   CHECK(hash(r.out) == hash(alone.out));
+}
+
+// The processes of `up` come back by themselves, so these are started without it.
+TEST_CASE("a server that is gone is named to who waits for it, and the job can be cancelled",
+          "[bad_input]") {
+  User user;
+  testing::ProcessCluster cluster(
+      {.servers = 1, .workers = 1, .folder = user.Path("cluster"), .lease_ms = 1000});
+  user.Write("train.libfm", GoodLines(20000));
+  user.WriteJob();
+  const std::string at = " --scheduler " + cluster.address();
+  const std::string submit = "submit --wait --timeout 10 -f job.yaml --set spec.training.epochs=";
+  CheckSays(user.Interrupted(submit + "100000" + at,
+                             "Training: ", [&](const User&, pid_t) { cluster.Kill("server-0"); }),
+            5, {"server server-0", "not at its end after", "strata cancel job"});
+  CheckSays(user.Strata("status job" + at), 0, {"job job running", "server server-0"});
+  CheckSays(user.Strata("cancel job" + at), 0, {"job job cancelled"});
+  // Once it is back it serves the next job, and keeps nothing of the other one.
+  cluster.Start("server-0");
+  CHECK(user.Strata("submit --wait --timeout 50 -f job.yaml" + at).exit_code == 0);
 }
 
 TEST_CASE("Ctrl-C keeps what was trained, or detaches from it", "[bad_input]") {

@@ -47,11 +47,12 @@ std::string User::Read(const std::string& name) const { return ReadAll(Path(name
 
 namespace {
 
+// `prefix`: a command that runs the one behind it.
 ProgramResult RunIn(const std::string& folder, const std::string& program,
-                    const std::string& arguments) {
+                    const std::string& arguments, const std::string& prefix = "") {
   const std::string command = "cd '" + folder + "' && HOME='" + folder +
-                              "' XDG_CONFIG_HOME= timeout -k 5 60 '" + program + "' </dev/null " +
-                              arguments + " >out 2>err";
+                              "' XDG_CONFIG_HOME= timeout -k 5 60 " + prefix + "'" + program +
+                              "' </dev/null " + arguments + " >out 2>err";
   ProgramResult result;
   result.exit_code = ExitCodeOf(std::system(command.c_str()));
   result.out = ReadAll(folder + "/out");
@@ -65,12 +66,21 @@ ProgramResult User::Strata(const std::string& arguments) const {
   return RunIn(folder(), ProgramPath("tools/cli/strata"), arguments);
 }
 
+std::optional<ProgramResult> User::StrataWithoutPrivileges(const std::string& arguments) const {
+  std::string prefix;
+  if (geteuid() == 0) {
+    prefix = "setpriv --bounding-set=-dac_override,-dac_read_search ";
+    if (std::system((prefix + "true 2>/dev/null").c_str()) != 0) return std::nullopt;
+  }
+  return RunIn(folder(), ProgramPath("tools/cli/strata"), arguments, prefix);
+}
+
 ProgramResult User::Daemon(const std::string& role, const std::string& arguments) const {
   return RunIn(folder(), ProgramPath(role + "/strata-" + role), arguments);
 }
 
 ProgramResult User::Interrupted(const std::string& arguments, const std::string& marker,
-                                void (*then)(const User&, pid_t)) const {
+                                const std::function<void(const User&, pid_t)>& then) const {
   int ends[2];
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
   const std::string command = "cd '" + folder() + "' && HOME='" + folder() +

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,12 +35,15 @@ class User {
 
   // Runs `strata ARGUMENTS`, as a shell splits them, in the folder. It has 60 seconds.
   ProgramResult Strata(const std::string& arguments) const;
-  // The same with one of the daemons: "scheduler", "server" or "worker".
+  // The same as somebody to whom files of mode 0 are closed, which to root they are not. Nothing
+  // where this test may not give up root's rights.
+  std::optional<ProgramResult> StrataWithoutPrivileges(const std::string& arguments) const;
+  // The same as Strata with one of the daemons: "scheduler", "server" or "worker".
   ProgramResult Daemon(const std::string& role, const std::string& arguments) const;
   // Starts `strata ARGUMENTS`, waits until its stderr has held `marker`, runs `then`, and waits for
   // the end.
   ProgramResult Interrupted(const std::string& arguments, const std::string& marker,
-                            void (*then)(const User&, pid_t)) const;
+                            const std::function<void(const User&, pid_t)>& then) const;
 
   // `strata up` in the folder: one server, two workers, unless told otherwise.
   void Up(const std::string& arguments = "--servers 1 --workers 2");

@@ -180,6 +180,19 @@ def errors(client):
            lambda: client.push(FEATURES, gradients, some_task(9), 0, 1,
                                header=client.header(session=client.session ^ 1)), "session")
 
+    # A number names one work; its retry is fine, and a mark is another one.
+    request = client.push_request(FEATURES, {}, some_task(10), 0, 1)
+    assert not client.data.Push(request).repeated
+    assert client.data.Push(request).repeated
+    other = client.push_request(FEATURES, gradients, some_task(10), 1, 1)
+    for number in (0, request.sequence):
+        other.sequence = number
+        expect(code.INVALID_ARGUMENT, lambda: client.data.Push(other),
+               "push.sequence %d" % number)
+        expect(code.INVALID_ARGUMENT, lambda: client.data.Mark(data_pb2.MarkRequest(
+            header=client.header(), sequence=number, lane=0, cut=1 << 40)),
+            "mark.sequence %d" % number)
+
     group = max(client.key_groups(FEATURES, keys), key=lambda g: len(g.keys))
 
     def changed(packed, crc):
@@ -201,6 +214,13 @@ def errors(client):
     for cut in (1, 7, 40, len(message) // 2):
         expect(code.INVALID_ARGUMENT, lambda c=cut: client.raw("Push", message[:-c]))
     expect(code.INVALID_ARGUMENT, lambda: client.raw("Prefetch", b"\xff" * 30))
+
+    # Noise of the most bytes that a message may have is read, and refused as noise; one more is not.
+    incarnation = client.open_session().state.incarnation
+    for method in ("Push", "Pull"):
+        expect(code.INVALID_ARGUMENT, lambda: client.raw(method, bytes(strata_client.MOST)))
+        expect(code.RESOURCE_EXHAUSTED, lambda: client.raw(method, bytes(strata_client.MOST + 1)))
+    assert client.open_session().state.incarnation == incarnation, "the server was restarted"
     assert client.raw("Pull", request)
     assert client.pull(FEATURES, keys) == rows, "something was changed"
 

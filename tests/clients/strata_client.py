@@ -164,11 +164,13 @@ class Client:
         return self.data.Push(self.push_request(*args, **fields), timeout=10)
 
     def raw(self, method, message):
-        """Sends any bytes."""
-        call = self.channel.unary_unary("/strata.DataPlane/" + method,
-                                        request_serializer=lambda b: b,
-                                        response_deserializer=lambda b: b)
-        return call(message, timeout=10)
+        """Sends any bytes, also more than MOST."""
+        unbounded = [("grpc.max_send_message_length", -1)]
+        with grpc.insecure_channel(self.shards.servers[0].data_address, unbounded) as channel:
+            call = channel.unary_unary("/strata.DataPlane/" + method,
+                                       request_serializer=lambda b: b,
+                                       response_deserializer=lambda b: b)
+            return call(message, timeout=60)
 
 
 def fingerprint(groups):

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -82,6 +83,12 @@ TEST_CASE("a bad job file is exit code 2 in every command that reads one", "[str
     CHECK(r.err ==
           "strata: bad.yaml:3:3: spec: unknown field 'trainning'; did you mean 'training'?\n");
   }
+  Write("torn.yaml", "apiVersion: strata/v1\nspec:\n  data: {train: [a.tsv\n");
+  const Result torn = Run("validate -f torn.yaml");
+  CHECK(torn.exit_code == 2);
+  CHECK(torn.out.empty());
+  CHECK(torn.err.find("strata: torn.yaml:4:1: ") == 0);
+  CHECK(std::count(torn.err.begin(), torn.err.end(), '\n') == 1);
   CHECK(Run("train -f none.yaml").err == "strata: none.yaml: No such file or directory\n");
 }
 

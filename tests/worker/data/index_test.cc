@@ -1,7 +1,6 @@
 #include "worker/data/index.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/without_privileges.h"
 #include "tests/worker/data/compressed.h"
 #include "tests/worker/data/scratch_file.h"
 #include "worker/data/text_files.h"
@@ -149,12 +149,16 @@ TEST_CASE("files that cannot be used", "[data][index]") {
             ": no line has a label and a feature in libsvm form (\"label index:value ...\"); is "
             "spec.data.format right?");
   CHECK(Error(data, {}) == "no input files; set spec.data.train");
-  if (geteuid() != 0) {  // root may read everything
-    const std::string closed = folder.Write("closed", "1 1:1\n");
-    REQUIRE(chmod(closed.c_str(), 0) == 0);
-    CHECK(BuildIndex(data, {closed}, &text_files).status().code() ==
-          absl::StatusCode::kPermissionDenied);
-  }
+}
+
+TEST_CASE("a file that may not be read", "[data][index]") {
+  const ScratchFolder folder;
+  const std::string closed = folder.Write("closed", "1 1:1\n");
+  REQUIRE(chmod(closed.c_str(), 0) == 0);
+  const WithoutPrivileges root_may_read_everything;
+  const absl::Status status = BuildIndex(Format("libsvm"), {closed}, &text_files).status();
+  CHECK(status.code() == absl::StatusCode::kPermissionDenied);
+  CHECK(status.message() == "input file " + closed + " may not be read; check its permissions");
 }
 
 TEST_CASE("the fields of libffm are those of good lines", "[data][index]") {

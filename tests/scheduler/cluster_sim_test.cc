@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "scheduler/cluster_state.h"
 #include "tests/scheduler/sim_nodes.h"
+#include "tests/skip.h"
 
 namespace strata::scheduler {
 namespace {
@@ -364,9 +365,10 @@ TEST_CASE("a job runs to its end without faults", "[scheduler][sim]") {
   }
 }
 
-void SurviveFaults(uint64_t first_seed, uint64_t seeds) {
+TEST_CASE("a job survives kills, lost messages and restarts of the scheduler", "[scheduler][sim]") {
+  const uint64_t seeds = LongRun() ? 20000 : 600;
   uint64_t succeeded = 0, rollbacks = 0;
-  for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
     INFO("seed " << seed);
     Sim sim(seed, Any(seed));
     sim.Run(600, 12);
@@ -383,14 +385,6 @@ void SurviveFaults(uint64_t first_seed, uint64_t seeds) {
   }
   REQUIRE(succeeded > seeds * 95 / 100);
   REQUIRE(rollbacks > seeds / 10);  // the faults do bite
-}
-
-TEST_CASE("a job survives kills, lost messages and restarts of the scheduler", "[scheduler][sim]") {
-  SurviveFaults(0, 600);
-}
-
-TEST_CASE("the same for many more seeds", "[.][long][scheduler][sim]") {
-  SurviveFaults(1000, 20000);
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 #include "tests/sim/async_cut_sim.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <random>
@@ -16,14 +13,12 @@
 #include "server/deadline_timer.h"
 #include "server/request.h"
 #include "server/shard_runner.h"
-#include "storage/shard_file.h"
-#include "tests/server/shard_fixture.h"
+#include "tests/sim/async_cut_job.h"
 #include "tests/sim/memory_log.h"
 
 namespace strata::sim {
 namespace {
 
-using Window = std::pair<uint64_t, uint64_t>;  // task, window of it
 using server::CutNumber;
 
 constexpr uint64_t kPatience = 60000;
@@ -34,8 +29,6 @@ struct Shard {
   std::unique_ptr<ManualExecutor> executor;
   std::unique_ptr<server::ShardRunner> runner;
   uint64_t incarnation = 0;
-  PartitionRange range;
-  Position first, last;
   CutNumber told = 0;
 };
 
@@ -67,15 +60,12 @@ struct Message {
 class Sim {
  public:
   explicit Sim(const AsyncCutOptions& options)
-      : o_(options), random_(options.seed), shards_(options.shards), lanes_(options.lanes) {
-    const auto ranges = server::Ranges(o_.shards);
-    const Partitioning partitioning(server::kPartitions);
-    for (uint32_t s = 0; s < o_.shards; ++s) {
-      shards_[s].range = ranges[s];
-      shards_[s].first = partitioning.First(ranges[s].first);
-      shards_[s].last = partitioning.Last(ranges[s].last);
-      StartShard(s);
-    }
+      : o_(options),
+        job_(options),
+        random_(options.seed),
+        shards_(options.shards),
+        lanes_(options.lanes) {
+    for (uint32_t s = 0; s < o_.shards; ++s) StartShard(s);
   }
   ~Sim() {
     for (Shard& shard : shards_) StopShard(shard);
@@ -99,28 +89,9 @@ class Sim {
   void Error(std::string text) {
     if (result_.error.empty()) result_.error = std::move(text);
   }
-  uint64_t TaskOf(uint32_t lane, uint64_t ordinal) const { return ordinal * o_.lanes + lane; }
-  uint64_t AllWindows() const { return o_.lanes * o_.tasks_per_lane * o_.windows_per_task; }
-
-  // A row of its own on every shard, whose weight says how often the window was applied.
-  Position RowOf(const Shard& shard, const Window& w) const {
-    return Position(shard.first.value + 1 + w.first * o_.windows_per_task + w.second);
-  }
-  server::ShardUpdate UpdateOf(const Shard& shard, const Window& w) const {
-    server::LaneWork work;
-    work.examples = 1;
-    work.sums[0][RowOf(shard, w)] = {0, 0, 0, 0, 1};
-    return server::UpdateFor(work, shard.first, shard.last);
-  }
-
-  std::unique_ptr<server::Shard> Make(uint32_t s, storage::UpdateLog* log) const {
-    return server::MakeShard(
-        {.range = shards_[s].range, .id = s, .lanes = o_.lanes, .synchronous = false, .log = log});
-  }
-
   void StartShard(uint32_t s) {
     Shard& shard = shards_[s];
-    auto made = Make(s, &shard.log);
+    auto made = job_.MakeShard(s, &shard.log);
     absl::Status replayed = shard.log.Replay(0, [&](const auto& r) { return made->Replay(r); });
     if (!replayed.ok()) Error(std::string(replayed.message()));
     ++shard.incarnation;
@@ -180,82 +151,15 @@ class Sim {
     cut_ = 0;
   }
 
-  // How often each window is in the rows that `read` visits.
-  using Counts = std::map<uint64_t, int>;  // by row's distance from the first
-  absl::Status Count(const Shard& shard, const std::string& path, Counts& counts) const {
-    auto reader = storage::ShardFileReader::Open(path);
-    if (!reader.ok()) return reader.status();
-    const size_t row_bytes = (*reader)->header().tables[0].row_bytes();
-    return (*reader)->ReadRows(
-        TableId(0), shard.range, [&](std::span<const Position> positions, const uint8_t* rows) {
-          for (size_t i = 0; i < positions.size(); ++i) {
-            float weight;
-            std::memcpy(&weight, rows + i * row_bytes + 4 * sizeof(float), sizeof weight);
-            counts[positions[i].value - shard.first.value - 1] =
-                static_cast<int>(std::lround(-weight / 0.1f));
-          }
-          return absl::OkStatus();
-        });
-  }
-
-  bool BeforeMark(const Window& w, const server::LaneMark& mark) const {
-    return w.first < mark.task.value || (w.first == mark.task.value && w.second < mark.next_window);
-  }
-
   void CheckCut() {
+    std::vector<std::set<Window>> of_the_dead;
+    for (const Lane& lane : lanes_) of_the_dead.push_back(lane.of_the_dead);
     for (uint32_t s = 0; s < o_.shards; ++s) {
       const server::ShardCut& cut = done_[s];
-      Counts counts;
+      if (cut.marks != done_[0].marks) Error("shards have other marks of one cut");
       const std::string path = absl::StrCat(FolderOf(cut_), "/", cut.files.back().name);
-      if (absl::Status status = Count(shards_[s], path, counts); !status.ok()) {
-        return Error(std::string(status.message()));
-      }
-      for (uint32_t l = 0; l < o_.lanes; ++l) {
-        if (cut.marks != done_[0].marks) return Error("shards have other marks of one cut");
-        for (uint64_t t = 0; t < o_.tasks_per_lane; ++t) {
-          for (uint64_t w = 0; w < o_.windows_per_task; ++w) {
-            CheckWindow(s, l, {TaskOf(l, t), w}, counts);
-          }
-        }
-      }
-      Resume(s, path);
-    }
-  }
-
-  void CheckWindow(uint32_t s, uint32_t l, const Window& w, Counts& counts) {
-    const int times = counts[w.first * o_.windows_per_task + w.second];
-    const bool before = BeforeMark(w, done_[s].marks.at(l));
-    // What a lane's host sent before it died is repeated by the next one, and dropped then.
-    const bool allowed = before || lanes_[l].of_the_dead.contains(w);
-    if (times > (allowed ? 1 : 0) || times < (before ? 1 : 0)) {
-      Error(absl::StrCat("cut ", cut_, ", shard ", s, ", lane ", l, ": window ", w.second,
-                         " of task ", w.first, before ? ", before" : ", after",
-                         " the mark, is in it ", times, " times"));
-    }
-  }
-
-  // A job that goes on from the cut.
-  void Resume(uint32_t s, const std::string& path) {
-    auto shard = Make(s, nullptr);
-    auto reader = storage::ShardFileReader::Open(path);
-    if (!reader.ok() || !shard->Restore(**reader, Step(0)).ok()) return Error("not restored");
-    for (uint32_t l = 0; l < o_.lanes; ++l) {
-      for (uint64_t t = 0; t < o_.tasks_per_lane; ++t) {
-        for (uint64_t w = 0; w < o_.windows_per_task; ++w) {
-          const Window window{TaskOf(l, t), w};
-          float row[5];
-          if (!BeforeMark(window, done_[s].marks.at(l)) &&
-              !shard->ApplyWindow(TaskId(window.first), w, LaneId(l), UpdateOf(shards_[s], window))
-                   .ok()) {
-            return Error("a window after the mark is refused");
-          }
-          const std::vector<Position> at = {RowOf(shards_[s], window)};
-          if (!shard->Read(TableId(0), at, row).ok() || std::lround(-row[4] / 0.1f) != 1) {
-            return Error(absl::StrCat("resumed from cut ", cut_, ", shard ", s, " has window ", w,
-                                      " of task ", window.first, " ", -row[4] / 0.1f, " times"));
-          }
-        }
-      }
+      const std::string wrong = job_.CheckCut(s, path, cut, of_the_dead);
+      if (!wrong.empty()) Error(absl::StrCat("cut ", cut_, ": ", wrong));
     }
   }
 
@@ -282,14 +186,15 @@ class Sim {
       lane.task = 0;
       while (lane.task < o_.tasks_per_lane && TaskDone(l, lane.task)) ++lane.task;
       lane.window = 0;
-      std::erase_if(lane.done, [&](const Window& w) { return w.first >= TaskOf(l, lane.task); });
+      std::erase_if(lane.done,
+                    [&](const Window& w) { return w.first >= job_.TaskOf(l, lane.task); });
       Abort();
       ++result_.kills;
     }
   }
   bool TaskDone(uint32_t l, uint64_t ordinal) const {
     for (uint64_t w = 0; w < o_.windows_per_task; ++w) {
-      if (!lanes_[l].done.contains({TaskOf(l, ordinal), w})) return false;
+      if (!lanes_[l].done.contains({job_.TaskOf(l, ordinal), w})) return false;
     }
     return true;
   }
@@ -332,12 +237,12 @@ class Sim {
     if (lane.wanted > lane.marked) {
       if (!lane.open.empty()) return;  // first everything sent is acknowledged
       lane.marked = lane.wanted;
-      lane.mark = {TaskId(TaskOf(l, lane.task)), lane.window};
+      lane.mark = {TaskId(job_.TaskOf(l, lane.task)), lane.window};
       for (uint32_t s = 0; s < o_.shards; ++s) lane.mark_missing.insert(s);
       return Resend(l);
     }
     if (lane.task == o_.tasks_per_lane || lane.open.size() >= o_.pipeline) return;
-    const Window window{TaskOf(l, lane.task), lane.window};
+    const Window window{job_.TaskOf(l, lane.task), lane.window};
     if (++lane.window == o_.windows_per_task) {
       lane.window = 0;
       ++lane.task;
@@ -409,7 +314,7 @@ class Sim {
       fields.cut = m.cut;
       fields.lane = LaneId(m.lane);
       server::PushPart part;
-      part.updates.push_back(UpdateOf(shard, m.window));
+      part.updates.push_back(job_.UpdateOf(m.shard, m.window));
       shard.runner->Push(std::make_shared<server::PushCall>(wire::ServerState{}, fields, 1, reply),
                          std::move(part));
     }
@@ -417,6 +322,7 @@ class Sim {
   }
 
   const AsyncCutOptions o_;
+  const AsyncCutJob job_;
   std::mt19937_64 random_;
   server::ManualTimer timer_;
   std::vector<Shard> shards_;

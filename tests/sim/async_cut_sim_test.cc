@@ -2,36 +2,14 @@
 // once on every shard, and nothing after it, whatever the network and the processes do.
 #include "tests/sim/async_cut_sim.h"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <string>
 
+#include "tests/sim/scratch.h"
 #include "tests/skip.h"
-#include "tests/temp_folder.h"
 
 namespace strata::sim {
 namespace {
-
-// Checkpoints are fsynced thousands of times: in memory where the machine has such a folder.
-class Scratch {
- public:
-  Scratch() : path_("/dev/shm/strata-async-cut-" + std::to_string(getpid())) {
-    std::error_code error;
-    std::filesystem::create_directory(path_, error);
-    if (error) path_ = fallback_.path();
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  TempFolder fallback_;
-  std::string path_;
-};
 
 AsyncCutOptions Shape(uint64_t seed, const std::string& folder) {
   AsyncCutOptions o;

@@ -1,23 +1,20 @@
 #include "tests/sim/bsp_sim.h"
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <string>
+
+#include "tests/sim/scratch.h"
+#include "tests/skip.h"
 
 namespace strata::sim {
 namespace {
 
-// More seeds: STRATA_SIM_SEEDS=100000.
-uint64_t Seeds(uint64_t usual) {
-  const char* text = std::getenv("STRATA_SIM_SEEDS");
-  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
-}
-
 BspResult MustHold(const BspOptions& o) {
   const BspResult r = RunBsp(o);
-  INFO("seed=" << o.seed << " servers=" << o.servers << " workers=" << o.workers
-               << " lanes=" << o.lanes << " kill_at=" << o.kill_at << " victim=" << o.victim
-               << " in_commit=" << o.in_commit << " events=" << r.events << " kills=" << r.kills);
+  INFO("seed=" << o.seed << " servers=" << o.servers << " shards=" << o.shards
+               << " workers=" << o.workers << " lanes=" << o.lanes << " kill_at=" << o.kill_at
+               << " victim=" << o.victim << " in_commit=" << o.in_commit << " events=" << r.events
+               << " kills=" << r.kills);
   REQUIRE(r.error == "");
   return r;
 }
@@ -44,11 +41,14 @@ TEST_CASE("one process dies at every event of a run", "[sim]") {
 }
 
 TEST_CASE("random faults, many seeds", "[sim]") {
-  uint64_t kills = 0, too_old = 0, preimages = 0, named = 0, stale = 0;
-  for (uint64_t seed = 0; seed < Seeds(1500); ++seed) {
+  const uint64_t seeds = LongRun() ? 50000 : 1500;
+  const Scratch scratch;
+  uint64_t kills = 0, too_old = 0, preimages = 0, named = 0, stale = 0, images = 0;
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
     BspOptions o;
     o.seed = seed;
     o.servers = 2 + seed % 2;
+    o.shards = 1 + seed / 2 % 3;
     o.workers = 1 + seed % 3;
     o.lanes = 2 + seed % 3;
     o.steps = 3 + seed % 3;
@@ -58,18 +58,24 @@ TEST_CASE("random faults, many seeds", "[sim]") {
     o.kill_worker = 15;
     o.max_kills = 6;
     o.life_cycle = seed % 4 == 3;
+    if (seed % 5 == 4) {
+      o.folder = scratch.path() + "/bsp";
+      o.image = 20;
+    }
     const BspResult r = MustHold(o);
     kills += r.kills;
     too_old += r.too_old;
     preimages += r.served_preimages;
     named += r.named_tickets;
     stale += r.stale_tickets;
+    images += r.recovered_images;
   }
-  REQUIRE(named > Seeds(1500));
+  REQUIRE(named > seeds);
   REQUIRE(stale > 0);
-  REQUIRE(kills > Seeds(1500));
+  REQUIRE(kills > seeds);
   REQUIRE(preimages > 0);
   REQUIRE(too_old > 0);
+  REQUIRE(images > 0);
 }
 
 }  // namespace

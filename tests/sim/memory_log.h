@@ -2,23 +2,26 @@
 #ifndef STRATA_TESTS_SIM_MEMORY_LOG_H_
 #define STRATA_TESTS_SIM_MEMORY_LOG_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "storage/update_log.h"
 
 namespace strata::sim {
 
-// One segment, number 0. One thread.
+// Segments from number 0, of any number of records. One thread.
 class MemoryLog : public storage::UpdateLog {
  public:
   using storage::UpdateLog::Append;
   using storage::UpdateLog::Replay;
 
   absl::StatusOr<storage::LogPosition> Append(std::span<const storage::LogEntry> entries) override {
-    const storage::LogPosition first{0, records_.size()};
+    const storage::LogPosition first{segment_, records_.size()};
     for (const storage::LogEntry& e : entries) {
-      Record record{e.header, {}};
+      Record record{segment_, e.header, {}};
       for (const auto part : e.parts) {
         record.payload.insert(record.payload.end(), part.begin(), part.end());
       }
@@ -26,25 +29,36 @@ class MemoryLog : public storage::UpdateLog {
     }
     return first;
   }
-  absl::Status Replay(uint64_t, const Filter& wanted, const Visitor& visit) override {
+  absl::Status Replay(uint64_t from, const Filter& wanted, const Visitor& visit) override {
+    if (from != 0 && from < first_) return absl::OutOfRangeError("the segment was trimmed");
     for (size_t i = 0; i < records_.size(); ++i) {
-      if (wanted != nullptr && !wanted(records_[i].header)) continue;
-      absl::Status s = visit({{0, i}, records_[i].header, records_[i].payload});
+      const Record& r = records_[i];
+      if (r.segment < from || (wanted != nullptr && !wanted(r.header))) continue;
+      absl::Status s = visit({{r.segment, i}, r.header, r.payload});
       if (!s.ok()) return s;
     }
     return absl::OkStatus();
   }
-  absl::StatusOr<uint64_t> Rotate() override { return 0; }
-  absl::Status Trim(uint64_t) override { return absl::OkStatus(); }
-  storage::LogStats stats() const override { return {.records = records_.size()}; }
+  absl::StatusOr<uint64_t> Rotate() override { return ++segment_; }
+  absl::Status Trim(uint64_t before) override {
+    first_ = std::max(first_, std::min(before, segment_));
+    std::erase_if(records_, [this](const Record& r) { return r.segment < first_; });
+    return absl::OkStatus();
+  }
+  storage::LogStats stats() const override {
+    return {.first_segment = first_, .last_segment = segment_, .records = records_.size()};
+  }
   uint64_t BytesFrom(uint64_t) const override { return 0; }
 
  private:
   struct Record {
+    uint64_t segment;
     storage::LogHeader header;
     std::vector<uint8_t> payload;
   };
   std::vector<Record> records_;
+  uint64_t first_ = 0;
+  uint64_t segment_ = 0;
 };
 
 }  // namespace strata::sim

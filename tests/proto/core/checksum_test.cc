@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cstring>
 #include <random>
 #include <string>
@@ -71,16 +70,6 @@ TEST_CASE("CRC32C sees every flipped bit", "[checksum]") {
     REQUIRE(Crc32c(bytes) != whole);
     bytes[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
   }
-}
-
-TEST_CASE("CRC32C speed", "[.speed]") {
-  const std::vector<uint8_t> bytes = RandomBytes(size_t{8} << 20, 4);
-  const auto start = std::chrono::steady_clock::now();
-  uint32_t crc = 0;
-  for (int i = 0; i < 50; ++i) crc = Crc32cExtend(crc, bytes);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  WARN("GB/s: " << 50.0 * static_cast<double>(bytes.size()) / took.count() / 1e9 << " (" << crc
-                << ")");
 }
 
 }  // namespace

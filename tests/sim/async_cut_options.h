@@ -1,0 +1,28 @@
+// The shape of a simulated asynchronous job, and what befalls it.
+#ifndef STRATA_TESTS_SIM_ASYNC_CUT_OPTIONS_H_
+#define STRATA_TESTS_SIM_ASYNC_CUT_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+namespace strata::sim {
+
+struct AsyncCutOptions {
+  uint64_t seed = 0;
+  uint32_t shards = 2;
+  uint32_t lanes = 3;
+  uint64_t tasks_per_lane = 3;
+  uint64_t windows_per_task = 3;
+  uint64_t pipeline = 2;  // windows of a lane that are not acknowledged yet
+  // Chances in 1000 per event.
+  uint32_t drop = 0;
+  uint32_t duplicate = 0;
+  uint32_t kill_shard = 0;
+  uint32_t kill_lane = 0;
+  uint32_t max_kills = 0;
+  std::string folder;  // scratch, for checkpoints
+};
+
+}  // namespace strata::sim
+
+#endif  // STRATA_TESTS_SIM_ASYNC_CUT_OPTIONS_H_

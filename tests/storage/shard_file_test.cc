@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <random>
 #include <string>
 #include <tuple>
@@ -16,149 +12,18 @@
 #include "absl/status/status.h"
 #include "proto/core/checksum.h"
 #include "tests/small_disk.h"
+#include "tests/storage/shard_content.h"
 #include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {
-
-using Bytes = std::vector<uint8_t>;
-// What a file holds, as the test sees it.
-struct Content {
-  std::map<uint32_t, std::map<uint64_t, Bytes>> rows;                 // table, position
-  std::map<uint32_t, std::map<uint64_t, std::vector<float>>> images;  // table, position
-  std::vector<std::tuple<uint32_t, uint32_t, uint32_t, Bytes>> sections;
-  friend bool operator==(const Content&, const Content&) = default;
-};
-
-constexpr uint32_t kPartitions = 16;
-
-ShardFileHeader Header() {
-  return {
-      .kind = ShardFileKind::kCheckpoint,
-      .job = JobId(7),
-      .generation = Generation(2),
-      .shard = ShardId(3),
-      .partitioning = Partitioning(kPartitions),
-      .partitions = {PartitionId(4), PartitionId(11)},
-      .clock = Step(99),
-      .log_segment = 5,
-      .tables = {{TableId(0), TableKind::kHashed, 3, 3}, {TableId(2), TableKind::kDense, 4, 8}}};
-}
-
-Content MakeContent(size_t rows, uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  const ShardFileHeader header = Header();
-  const uint64_t first = header.partitioning.First(header.partitions.first).value;
-  const uint64_t last = header.partitioning.Last(header.partitions.last).value;
-  const auto position = [&] { return first + rng() % (last - first + 1); };
-  Content content;
-  for (const TableShape& table : header.tables) {
-    auto& of_table = content.rows[table.id.value];
-    if (rows > 1) {
-      of_table[first];
-      of_table[last];
-    }
-    while (of_table.size() < rows) of_table[position()];
-    for (auto& [p, row] : of_table) {
-      row.resize(table.row_bytes());
-      for (uint8_t& byte : row) byte = static_cast<uint8_t>(rng());
-    }
-    auto& images = content.images[table.id.value];
-    while (images.size() < rows / 2) images[position()] = {};
-    for (auto& [p, weights] : images) {
-      for (uint32_t i = 0; i < table.dim; ++i) weights.push_back(static_cast<float>(rng() % 1000));
-    }
-  }
-  content.sections.emplace_back(1, 4, 11, Bytes(13, 0xab));
-  content.sections.emplace_back(2, 5, 5, Bytes());
-  content.sections.emplace_back(2, 9, 11, Bytes(64, 0x17));
-  return content;
-}
-
-// Tables alternate, as a writer that goes partition by partition does.
-absl::StatusOr<ShardFileSummary> Write(const std::string& path, const Content& content) {
-  auto writer = ShardFileWriter::Create(path, Header());
-  if (!writer.ok()) return writer.status();
-  for (uint32_t p = 0; p < kPartitions; ++p) {
-    for (const auto& [table, rows] : content.rows) {
-      for (const auto& [position, row] : rows) {
-        if (Header().partitioning.Of(Position(position)).value != p) continue;
-        absl::Status s = (*writer)->AddRow(TableId(table), Position(position), row);
-        if (!s.ok()) return s;
-      }
-    }
-  }
-  for (const auto& [type, first, last, bytes] : content.sections) {
-    absl::Status s = (*writer)->AddSection({type, {PartitionId(first), PartitionId(last)}, bytes});
-    if (!s.ok()) return s;
-  }
-  for (const auto& [table, images] : content.images) {
-    std::vector<Position> positions;
-    std::vector<float> weights;
-    for (const auto& [position, values] : images) {
-      positions.push_back(Position(position));
-      weights.insert(weights.end(), values.begin(), values.end());
-    }
-    absl::Status s = (*writer)->AddPreImages({TableId(table), positions, weights});
-    if (!s.ok()) return s;
-  }
-  return (*writer)->Finish();
-}
-
-absl::Status Read(const std::string& path, PartitionRange partitions, Content& out) {
-  auto reader = ShardFileReader::Open(path);
-  if (!reader.ok()) return reader.status();
-  for (const TableShape& table : (*reader)->header().tables) {
-    out.rows[table.id.value];
-    out.images[table.id.value];
-    absl::Status s = (*reader)->ReadRows(
-        table.id, partitions, [&](std::span<const Position> positions, const uint8_t* rows) {
-          for (size_t i = 0; i < positions.size(); ++i) {
-            const uint8_t* row = rows + i * table.row_bytes();
-            out.rows[table.id.value][positions[i].value] = Bytes(row, row + table.row_bytes());
-          }
-          return absl::OkStatus();
-        });
-    if (!s.ok()) return s;
-    s = (*reader)->ReadPreImages(table.id, partitions, [&](const PreImages& images) {
-      for (size_t i = 0; i < images.positions.size(); ++i) {
-        const auto weights = images.weights.subspan(i * table.dim, table.dim);
-        out.images[table.id.value][images.positions[i].value] =
-            std::vector<float>(weights.begin(), weights.end());
-      }
-      return absl::OkStatus();
-    });
-    if (!s.ok()) return s;
-  }
-  return (*reader)->ReadSections(partitions, [&](const Section& section) {
-    out.sections.emplace_back(section.type, section.partitions.first.value,
-                              section.partitions.last.value,
-                              Bytes(section.bytes.begin(), section.bytes.end()));
-    return absl::OkStatus();
-  });
-}
-
-Bytes ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return Bytes(std::istreambuf_iterator<char>(in), {});
-}
-
-// A new file each time: some file systems flush one that is truncated and written again.
-void WriteFile(const std::string& path, const Bytes& bytes) {
-  std::filesystem::remove(path);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(bytes.data()),
-            static_cast<std::streamsize>(bytes.size()));
-}
-
-const PartitionRange kAll = {PartitionId(0), PartitionId(kPartitions - 1)};
 
 TEST_CASE("what is written is read, with its summary", "[storage][shard_file]") {
   TempFolder folder;
   const std::string path = folder.path() + "/a.shard";
   for (size_t rows : {size_t{0}, size_t{1}, size_t{10}, size_t{20'000}}) {
     const Content content = MakeContent(rows, rows + 1);
-    const auto summary = Write(path, content);
+    const auto summary = WriteContent(path, content);
     REQUIRE(summary.ok());
     const Bytes bytes = ReadFile(path);
     CHECK(summary->bytes == bytes.size());
@@ -166,20 +31,20 @@ TEST_CASE("what is written is read, with its summary", "[storage][shard_file]") 
     CHECK(summary->rows == 2 * rows);
     CHECK(!std::filesystem::exists(path + ".tmp"));
     HashSum hash;
-    for (const TableShape& table : Header().tables) {
+    for (const TableShape& table : ContentHeader().tables) {
       for (const auto& [position, row] : content.rows.at(table.id.value)) {
         hash += HashRow(table.id, table.KeyAt(Position(position)), row);
       }
     }
     CHECK(summary->hash == hash);
     Content read;
-    REQUIRE(Read(path, kAll, read).ok());
+    REQUIRE(ReadContent(path, kAllPartitions, read).ok());
     CHECK(read == content);
     auto reader = ShardFileReader::Open(path);
     REQUIRE(reader.ok());
     CHECK((*reader)->header().clock == Step(99));
     CHECK((*reader)->header().log_segment == 5);
-    CHECK((*reader)->header().tables == Header().tables);
+    CHECK((*reader)->header().tables == ContentHeader().tables);
     CHECK((*reader)->rows(TableId(2)) == rows);
     const auto verified = (*reader)->Verify();
     REQUIRE(verified.ok());
@@ -192,14 +57,14 @@ TEST_CASE("a reader of some partitions gets theirs, and all of them", "[storage]
   TempFolder folder;
   const std::string path = folder.path() + "/a.shard";
   const Content content = MakeContent(5000, 3);
-  REQUIRE(Write(path, content).ok());
-  for (uint32_t a = 0; a < kPartitions; a += 3) {
-    for (uint32_t b = a; b < kPartitions; b += 2) {
+  REQUIRE(WriteContent(path, content).ok());
+  for (uint32_t a = 0; a < kContentPartitions; a += 3) {
+    for (uint32_t b = a; b < kContentPartitions; b += 2) {
       Content part;
-      REQUIRE(Read(path, {PartitionId(a), PartitionId(b)}, part).ok());
+      REQUIRE(ReadContent(path, {PartitionId(a), PartitionId(b)}, part).ok());
       Content expected = content;
       const auto outside = [&](const auto& item) {
-        const uint32_t p = Header().partitioning.Of(Position(item.first)).value;
+        const uint32_t p = ContentHeader().partitioning.Of(Position(item.first)).value;
         return p < a || p > b;
       };
       for (auto& [table, rows] : expected.rows) std::erase_if(rows, outside);
@@ -214,11 +79,11 @@ TEST_CASE("a reader of some partitions gets theirs, and all of them", "[storage]
 TEST_CASE("a flipped bit or a cut anywhere is found", "[storage][shard_file]") {
   TempFolder folder;
   const std::string path = folder.path() + "/a.shard";
-  REQUIRE(Write(path, MakeContent(4, 8)).ok());
+  REQUIRE(WriteContent(path, MakeContent(4, 8)).ok());
   const Bytes whole = ReadFile(path);
   const auto read_all = [&] {
     Content content;
-    return Read(path, kAll, content);
+    return ReadContent(path, kAllPartitions, content);
   };
   const auto verify = [&] {
     auto reader = ShardFileReader::Open(path);
@@ -248,7 +113,7 @@ TEST_CASE("an increment: rows in blocks as they are, and rows that are gone",
           "[storage][shard_file]") {
   TempFolder folder;
   const std::string path = folder.path() + "/a.1.shard";
-  ShardFileHeader header = Header();
+  ShardFileHeader header = ContentHeader();
   header.kind = ShardFileKind::kIncrement;
   header.log_segment = 0;
   header.base = Step(98);
@@ -271,14 +136,14 @@ TEST_CASE("an increment: rows in blocks as they are, and rows that are gone",
     }
     return (*writer)->Finish();
   };
-  CHECK(write(Header()).status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(write(ContentHeader()).status().code() == absl::StatusCode::kInvalidArgument);
   const auto summary = write(header);
   REQUIRE(summary.ok());
   const Bytes whole = ReadFile(path);
   CHECK(summary->crc32c == Crc32c(whole));
   CHECK(summary->rows == 40);
   Content read;
-  REQUIRE(Read(path, kAll, read).ok());
+  REQUIRE(ReadContent(path, kAllPartitions, read).ok());
   CHECK(read.rows == content.rows);
   auto reader = ShardFileReader::Open(path);
   REQUIRE(reader.ok());
@@ -287,7 +152,7 @@ TEST_CASE("an increment: rows in blocks as they are, and rows that are gone",
   for (const TableShape& table : header.tables) {
     std::vector<Position> found;
     REQUIRE((*reader)
-                ->ReadErased(table.id, kAll,
+                ->ReadErased(table.id, kAllPartitions,
                              [&](std::span<const Position> positions) {
                                found.insert(found.end(), positions.begin(), positions.end());
                                return absl::OkStatus();
@@ -310,22 +175,22 @@ TEST_CASE("an increment: rows in blocks as they are, and rows that are gone",
 TEST_CASE("a block of another file does not pass for one's own", "[storage][shard_file]") {
   TempFolder folder;
   const std::string path = folder.path() + "/a.shard";
-  REQUIRE(Write(path, MakeContent(4, 8)).ok());
+  REQUIRE(WriteContent(path, MakeContent(4, 8)).ok());
   const Bytes other = ReadFile(path);
-  REQUIRE(Write(path, MakeContent(4, 9)).ok());
+  REQUIRE(WriteContent(path, MakeContent(4, 9)).ok());
   Bytes mixed = ReadFile(path);
   REQUIRE(mixed.size() == other.size());
   // The same shape: blocks lie at the same offsets, and each checks by itself.
   std::copy(other.begin(), other.begin() + other.size() / 2, mixed.begin());
   WriteFile(path, mixed);
   Content content;
-  CHECK(Read(path, kAll, content).code() == absl::StatusCode::kDataLoss);
+  CHECK(ReadContent(path, kAllPartitions, content).code() == absl::StatusCode::kDataLoss);
 }
 
 TEST_CASE("random damage never crashes a reader", "[storage][shard_file]") {
   TempFolder folder;
   const std::string path = folder.path() + "/a.shard";
-  REQUIRE(Write(path, MakeContent(6, 8)).ok());
+  REQUIRE(WriteContent(path, MakeContent(6, 8)).ok());
   const Bytes whole = ReadFile(path);
   std::mt19937_64 rng(4);
   for (int round = 0; round < 3000; ++round) {
@@ -336,17 +201,17 @@ TEST_CASE("random damage never crashes a reader", "[storage][shard_file]") {
     if (bad == whole) continue;
     WriteFile(path, bad);
     Content content;
-    REQUIRE(Read(path, kAll, content).code() == absl::StatusCode::kDataLoss);
+    REQUIRE(ReadContent(path, kAllPartitions, content).code() == absl::StatusCode::kDataLoss);
   }
 }
 
 TEST_CASE("wrong calls are refused and leave no file", "[storage][shard_file]") {
   TempFolder folder;
   const std::string path = folder.path() + "/a.shard";
-  const Position inside = Header().partitioning.First(PartitionId(5));
+  const Position inside = ContentHeader().partitioning.First(PartitionId(5));
   const Bytes row(32);
   const auto refused = [&](auto call) {
-    auto writer = ShardFileWriter::Create(path, Header());
+    auto writer = ShardFileWriter::Create(path, ContentHeader());
     REQUIRE(writer.ok());
     REQUIRE((*writer)->AddRow(TableId(0), inside, row).ok());
     CHECK(call(**writer).code() == absl::StatusCode::kInvalidArgument);
@@ -365,8 +230,8 @@ TEST_CASE("wrong calls are refused and leave no file", "[storage][shard_file]") 
     const Position positions[] = {inside};
     return w.AddPreImages({TableId(0), positions, {}});
   });
-  ShardFileHeader header = Header();
-  header.partitions.last = PartitionId(kPartitions);
+  ShardFileHeader header = ContentHeader();
+  header.partitions.last = PartitionId(kContentPartitions);
   CHECK(ShardFileWriter::Create(path, header).status().code() ==
         absl::StatusCode::kInvalidArgument);
   CHECK(ShardFileReader::Open(path).status().code() == absl::StatusCode::kNotFound);
@@ -376,13 +241,13 @@ TEST_CASE("an abandoned or failed file leaves the old one in place", "[storage][
   TempFolder folder;
   const std::string path = folder.path() + "/a.shard";
   const Content content = MakeContent(10, 1);
-  REQUIRE(Write(path, content).ok());
+  REQUIRE(WriteContent(path, content).ok());
   {
-    auto writer = ShardFileWriter::Create(path, Header());
+    auto writer = ShardFileWriter::Create(path, ContentHeader());
     REQUIRE(writer.ok());
   }
   Content read;
-  REQUIRE(Read(path, kAll, read).ok());
+  REQUIRE(ReadContent(path, kAllPartitions, read).ok());
   CHECK(read == content);
   CHECK(!std::filesystem::exists(path + ".tmp"));
 }
@@ -395,11 +260,11 @@ TEST_CASE("a full disk is a clear error and leaves nothing behind", "[storage][s
     return;
   }
   const std::string path = disk.path() + "/a.shard";
-  const auto summary = Write(path, MakeContent(20'000, 1));
+  const auto summary = WriteContent(path, MakeContent(20'000, 1));
   CHECK(summary.status().code() == absl::StatusCode::kResourceExhausted);
   CHECK(std::string(summary.status().message()).find(path) != std::string::npos);
   CHECK(std::filesystem::is_empty(disk.path()));
-  CHECK(Write(path, MakeContent(100, 1)).ok());
+  CHECK(WriteContent(path, MakeContent(100, 1)).ok());
 }
 
 }  // namespace

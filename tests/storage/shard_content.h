@@ -1,0 +1,45 @@
+// What a shard's file holds, as tests see it: written to files and read from them.
+#ifndef STRATA_TESTS_STORAGE_SHARD_CONTENT_H_
+#define STRATA_TESTS_STORAGE_SHARD_CONTENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/shard_file.h"
+
+namespace strata::storage {
+
+using Bytes = std::vector<uint8_t>;
+
+struct Content {
+  std::map<uint32_t, std::map<uint64_t, Bytes>> rows;                 // table, position
+  std::map<uint32_t, std::map<uint64_t, std::vector<float>>> images;  // table, position
+  std::vector<std::tuple<uint32_t, uint32_t, uint32_t, Bytes>> sections;
+  friend bool operator==(const Content&, const Content&) = default;
+};
+
+inline constexpr uint32_t kContentPartitions = 16;
+inline constexpr PartitionRange kAllPartitions = {PartitionId(0),
+                                                  PartitionId(kContentPartitions - 1)};
+
+// Of a checkpoint of partitions 4 .. 11, with a hashed table 0 and a dense table 2.
+ShardFileHeader ContentHeader();
+// So many rows a table, half as many pre-images, three sections.
+Content MakeContent(size_t rows, uint64_t seed);
+// Tables alternate, as a writer that goes partition by partition does.
+absl::StatusOr<ShardFileSummary> WriteContent(const std::string& path, const Content& content);
+absl::Status ReadContent(const std::string& path, PartitionRange partitions, Content& out);
+
+Bytes ReadFile(const std::string& path);
+// A new file each time: some file systems flush one that is truncated and written again.
+void WriteFile(const std::string& path, const Bytes& bytes);
+
+}  // namespace strata::storage
+
+#endif  // STRATA_TESTS_STORAGE_SHARD_CONTENT_H_

@@ -31,11 +31,11 @@ std::optional<DataSet> FrappeData() {
   return DataSet{train, folder + "/test.libfm", CountLines(train)};
 }
 
-DataSet GeneratedData(const std::string& folder) {
+DataSet GeneratedData(const std::string& folder, int ids) {
   std::fprintf(stderr, "data: generated\n");
   const DataSet data = {folder + "/train.libfm", folder + "/eval.libfm", kGeneratedLines};
-  WriteLibfm(data.train, 1, kGeneratedLines, 10, 50);
-  WriteLibfm(data.eval, 2, kGeneratedLines / 4, 10, 50);
+  WriteLibfm(data.train, 1, kGeneratedLines, 10, ids);
+  WriteLibfm(data.eval, 2, kGeneratedLines / 4, 10, ids);
   return data;
 }
 

@@ -17,8 +17,8 @@ struct DataSet {
 
 // Frappe (Baltrunas et al. 2015, libfm) where `tools/test --data DIR` names it.
 std::optional<DataSet> FrappeData();
-// Lines of its shape (10 fields, pairwise interactions), written into `folder`.
-DataSet GeneratedData(const std::string& folder);
+// Lines of its shape (10 fields of so many ids, pairwise interactions), written into `folder`.
+DataSet GeneratedData(const std::string& folder, int ids = 50);
 
 // Full bars (--long) hold for the mean of 3 seeds. Otherwise one seed is trained, and bars are
 // looser by this: seeds differ by .001 to .002, and a broken gradient, rate or shuffle costs far

@@ -1,10 +1,13 @@
 """Reads files as storage/FORMAT.md describes them, and knows nothing else of them.
 
-usage: format_reader.py delta FILE | removals FILE | rowfile FOLDER
+usage: format_reader.py delta FILE | removals FILE | rowfile FOLDER | image FILE | checkpoint FOLDER
 
-Prints what is in them, a line each, for format_test.cc to compare. Whatever is not as the document
-says ends with an AssertionError. Uses the standard library only.
+Prints what is in them, a line each, for format_test.cc and checkpoint_format_test.cc to compare.
+Whatever is not as the document says ends with an AssertionError. Uses the standard library, and for
+model hashes the xxHash library.
 """
+import ctypes
+import json
 import os
 import struct
 import sys
@@ -286,9 +289,284 @@ class RowFile:
                 if rows[key] is not None]
 
 
+def unmix64(x):
+    """The inverse of mix64."""
+    x ^= x >> 31 ^ x >> 62
+    x = x * pow(0x94D049BB133111EB, -1, 2**64) & MASK
+    x ^= x >> 27 ^ x >> 54
+    x = x * pow(0xBF58476D1CE4E5B9, -1, 2**64) & MASK
+    return x ^ x >> 30 ^ x >> 60
+
+
+def key_at(position, table, kind):
+    key = position if kind == 1 else unmix64(position) ^ mix64(0x5354524154410000 + table)
+    assert position_of(key, table, kind) == position
+    return key
+
+
+class Hash128(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def hash_row(table, key, row):
+    function = ctypes.CDLL("libxxhash.so.0").XXH3_128bits_withSeed
+    function.restype = Hash128
+    function.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]
+    data = struct.pack("<IQ", table, key) + row
+    found = function(data, len(data), 0x5354524154410001)
+    return found.high << 64 | found.low
+
+
+class ShardFile:
+    """A base image, checkpoint file or increment."""
+
+    def __init__(self, path):
+        self.data = data = open(path, "rb").read()
+        trailer = Fields(data[-32:])
+        assert trailer.bytes(8) == b"SSTRAEND"
+        footer, size = trailer.u64(), trailer.u64()
+        assert size == len(data) and trailer.u32() == 0
+        assert trailer.u32() == crc32c(data[-32:-4])
+        at = self.read_header()
+        self.index, self.sections = [], []
+        self.rows, self.images, self.erased = {}, {}, {}  # by table, then position
+        for table in self.tables:
+            self.rows[table], self.images[table], self.erased[table] = {}, {}, {}
+        while at < footer:
+            at = self.read_block(at)
+        assert at == footer
+        assert self.read_footer(footer) == len(data) - 32
+
+    def read_header(self):
+        f = Fields(self.data)
+        assert f.bytes(8) == b"STRASHRD" and f.u32() == 1
+        self.kind, self.job, self.generation = f.u32(), f.u64(), f.u64()
+        self.clock, self.after, self.shard = f.u64(), f.u64(), f.u32()
+        self.partitions, self.first, self.last = f.u32(), f.u32(), f.u32()
+        assert self.kind in (1, 2, 3) and (self.kind != 2 or self.after == 0)
+        assert self.partitions & (self.partitions - 1) == 0
+        assert self.first <= self.last < self.partitions <= 2**20
+        count = f.u32()
+        assert count <= 65536 and f.u32() == 0
+        self.tables = {}
+        for _ in range(count):
+            table, kind, dim, state = f.u32(), f.u32(), f.u32(), f.u32()
+            assert kind in (0, 1) and table > max(self.tables, default=-1)
+            self.tables[table] = (kind, dim, state)
+        assert f.u32() == 0 and f.at == 76 + 16 * count
+        self.header_crc = f.u32()
+        assert self.header_crc == crc32c(self.data[:76 + 16 * count])
+        return f.at
+
+    def partition(self, position):
+        bits = self.partitions.bit_length() - 1
+        return position >> 64 - bits if bits else 0
+
+    def block(self, at):
+        f = Fields(self.data, at)
+        assert f.bytes(4) == b"SBLK"
+        block = dict(type=f.u32(), of=f.u32(), first=f.u32(), last=f.u32())
+        assert f.u32() == 0
+        block.update(count=f.u64(), bytes=f.u64(), offset=f.u64())
+        assert f.u32() == 0 and block["offset"] == at
+        block["crc"] = f.u32()
+        payload = f.bytes(block["bytes"])
+        padding = f.bytes(-block["bytes"] % 8)
+        assert not any(padding)
+        assert block["crc"] == crc32c(self.data[at:at + 52], payload, padding)
+        return block, Fields(payload), f.at
+
+    def read_block(self, at):
+        block, body, end = self.block(at)
+        kind, count = block["type"], block["count"]
+        assert self.first <= block["first"] <= block["last"] <= self.last
+        places = (0, 0)
+        if kind == 2:
+            assert count == 1
+            self.sections.append((block["of"], block["first"], block["last"], body.data))
+        else:
+            _, dim, state = self.tables[block["of"]]
+            into, size = {1: (self.rows, 4 * (dim + state) + 8), 3: (self.images, 4 * dim),
+                          5: (self.erased, 0)}[kind]
+            assert (kind != 3 or self.kind == 1) and (kind != 5 or self.kind == 3)
+            into = into[block["of"]]
+            assert count >= 1 and block["bytes"] == count * (8 + size)
+            positions = [body.u64() for _ in range(count)]
+            for position in positions:
+                assert position > max(next(reversed(into), -1), -1), "order"
+                assert block["first"] <= self.partition(position) <= block["last"]
+                into[position] = body.bytes(size)
+            places = (positions[0], positions[-1])
+            assert self.partition(places[0]) == block["first"]
+            assert self.partition(places[1]) == block["last"]
+        self.index.append((kind, block["of"], block["first"], block["last"], count, block["bytes"],
+                           at) + places + (block["crc"],))
+        return end
+
+    def read_footer(self, at):
+        block, body, end = self.block(at)
+        assert block["type"] == 4 and block["of"] == 0 and block["count"] == len(self.index)
+        for entry in self.index:
+            assert entry == tuple(body.take(code) for code in "IIIIQQQQQI")
+            assert body.u32() == 0
+        for table in self.tables:
+            assert body.u64() == len(self.rows[table])
+        total = body.u64() | body.u64() << 64
+        assert total == self.hash(self.rows)
+        assert body.u32() == self.header_crc and body.u32() == 0
+        assert body.at == len(body.data)
+        return end
+
+    def hash(self, rows):
+        return sum(hash_row(table, key_at(position, table, self.tables[table][0]), row)
+                   for table in rows for position, row in rows[table].items()) % 2**128
+
+    def section(self, number):
+        """The bytes of the only one of its type; None where there is none."""
+        found = [s for s in self.sections if s[0] == number]
+        assert len(found) <= 1
+        if not found:
+            return None
+        assert found[0][1:3] == (self.first, self.last)
+        return Fields(found[0][3])
+
+    def check_ledger(self):
+        """Section 1; returns what stands in section 2."""
+        f = self.section(1)
+        closed, recorded, last, windows = f.u64(), f.u64(), -1, 0
+        for _ in range(f.u64()):
+            task, missing, beyond = f.u64(), f.u64(), [f.u64() for _ in range(f.u64())]
+            assert task > last and task >= closed
+            assert beyond == sorted(set(beyond)) and all(w > missing for w in beyond)
+            last = task
+            windows += missing + len(beyond)
+        assert f.at == len(f.data) and recorded >= windows
+        f = self.section(2)
+        applied, cut = f.u64(), f.u64()
+        assert f.at == len(f.data)
+        return applied, cut
+
+    def check_filters(self):
+        """Sections 5; returns how many keys wait for a row."""
+        waiting, seen = 0, set()
+        for number, first, last, data in self.sections:
+            if number != 5:
+                continue
+            f = Fields(data)
+            table, kind = f.u32(), f.u32()
+            assert first == last and (table, first) not in seen and table in self.tables
+            seen.add((table, first))
+            assert kind in (1, 2)
+            if kind == 2:
+                assert (len(data) - 16) % 4 == 0
+                continue
+            before = -1
+            while f.at < len(data):
+                position, steps = f.u64(), f.u64()
+                assert position > before and self.partition(position) == first and steps >= 1
+                assert position not in self.rows[table]
+                before = position
+                waiting += 1
+        return waiting
+
+
+def image(path):
+    file = ShardFile(path)
+    assert file.kind == 1
+    lines = ["job %d generation %d shard %d partitions %d %d of %d" %
+             (file.job, file.generation, file.shard, file.first, file.last, file.partitions)]
+    lines.append("clock %d log from %d" % (file.clock, file.after))
+    oldest = file.section(3)
+    lines.append("serves from %d" % oldest.u64())
+    lines.append("waiting %d" % file.check_filters())
+    lines.append("hash %032x" % file.hash(file.rows))
+    for what, of in (("row", file.rows), ("before", file.images)):
+        for table in of:
+            lines += ["%s %d %d %s" % (what, table, p, of[table][p].hex()) for p in of[table]]
+    return lines
+
+
+def read_manifest(folder):
+    text = open(os.path.join(folder, "MANIFEST.json"), "rb").read()
+    line, check, end = text.split(b"\n")
+    assert end == b"" and check == b"crc32c %08x" % crc32c(line)
+    return json.loads(line)
+
+
+def add_file(folder, entry, chain):
+    """A file of the manifest, onto those of its shard before it; None: it is the first."""
+    path = os.path.join(folder, entry["name"])
+    file = ShardFile(path)
+    number = int(entry.get("sequence", 0))
+    name = "shard-%05d" % file.shard + (".%d" % number if number else "") + ".strata"
+    assert entry["name"] == name
+    assert int(entry["bytes"]) == len(file.data) and int(entry["crc32c"]) == crc32c(file.data)
+    assert int(entry.get("firstPartition", 0)) == file.first
+    assert int(entry["lastPartition"]) == file.last
+    rows = sum(len(r) for r in file.rows.values())
+    assert int(entry.get("rows", 0)) == rows
+    if chain is None:
+        assert number == 0 and file.kind == 2
+        whole, before, rows_before = file, 0, 0
+    else:
+        whole = chain
+        assert file.kind == 3 and number == whole.number + 1 and file.after == whole.clock
+        assert file.tables == whole.tables and file.partitions == whole.partitions
+        assert (file.job, file.generation) == (whole.job, whole.generation)
+        before = whole.hash(whole.rows)
+        rows_before = sum(len(r) for r in whole.rows.values())
+        for table, erased in file.erased.items():
+            assert not erased.keys() & file.rows[table].keys()
+            for position in erased:
+                whole.rows[table].pop(position, None)
+            whole.rows[table].update(file.rows[table])
+        counts = file.section(4)
+        assert [counts.u64() for _ in file.tables] == [len(whole.rows[t]) for t in file.tables]
+        whole.sections, whole.clock = file.sections, file.clock
+    whole.number = number
+    change = (whole.hash(whole.rows) - before) % 2**128
+    assert int(entry.get("hashLow", 0)) | int(entry.get("hashHigh", 0)) << 64 == change
+    rows_now = sum(len(r) for r in whole.rows.values())
+    assert int(entry.get("rowChange", 0)) == rows_now - rows_before
+    return whole
+
+
+def checkpoint(folder):
+    """Checks it whole; the model hash is computed from its rows."""
+    manifest = read_manifest(folder)
+    step = int(manifest["step"])
+    name = os.path.basename(folder.rstrip("/"))
+    assert name == "step-%012d" % step
+    shards, last = {}, 0
+    for entry in sorted(manifest["files"], key=lambda e: int(e.get("sequence", 0))):
+        place = (int(entry.get("firstPartition", 0)), int(entry["lastPartition"]))
+        shards[place] = add_file(folder, entry, shards.get(place))
+        last = max(last, int(entry.get("sequence", 0)))
+    assert manifest["format"] == (2 if last else 1)
+    assert {e["name"] for e in manifest["files"]} | {"MANIFEST.json"} == set(os.listdir(folder))
+    partition, total, rows, waiting = 0, step, 0, 0
+    for place in sorted(shards):
+        file = shards[place]
+        assert place[0] == partition and file.clock == step
+        assert file.generation == int(manifest["generation"])
+        assert file.partitions == int(manifest["partitions"])
+        partition = place[1] + 1
+        total += file.hash(file.rows)
+        rows += sum(len(r) for r in file.rows.values())
+        waiting += file.check_filters()
+        if manifest["job"]["spec"]["training"]["mode"] != "bsp":
+            assert file.check_ledger()[1] < step
+    assert partition == int(manifest["partitions"])
+    model_hash = "%032x" % (total % 2**128)
+    assert manifest["modelHash"] == model_hash
+    return ["step %d files %d last increment %d" % (step, len(manifest["files"]), last),
+            "model hash " + model_hash, "rows %d waiting %d" % (rows, waiting)]
+
+
 def main():
     what, path = sys.argv[1:]
-    read = {"delta": delta, "removals": removals, "rowfile": lambda p: RowFile(p).read()}[what]
+    read = {"delta": delta, "removals": removals, "rowfile": lambda p: RowFile(p).read(),
+            "image": image, "checkpoint": checkpoint}[what]
     print("\n".join(read(path)))
 
 

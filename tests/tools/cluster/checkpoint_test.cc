@@ -16,21 +16,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "proto/core/ids.h"
-#include "proto/core/job_spec.h"
 #include "proto/runtime/manifest_io.h"
-#include "proto/runtime/scheduler_client.h"
-#include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
 #include "tests/temp_folder.h"
+#include "tests/tools/cluster/made_checkpoints.h"
 #include "tools/cluster/checkpoint_diff.h"
 #include "tools/cluster/checkpoint_repair.h"
 #include "tools/cluster/checkpoint_rows.h"
 #include "tools/cluster/embedded.h"
-#include "tools/cluster/embedded_cluster.h"
 #include "tools/cluster/quantise.h"
 #include "tools/cluster/verify.h"
 
@@ -39,47 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Rows = std::map<std::pair<uint32_t, uint64_t>, std::vector<uint8_t>>;
-
-// Trains on while `checkpoints` are asked for, one after the other, and returns their folders.
-std::vector<std::string> Checkpoints(const TempFolder& folder, uint32_t full_every, int checkpoints,
-                                     const std::string& mode = "bsp") {
-  EmbeddedClusterOptions options;
-  options.servers = 2;
-  options.directory = folder.path() + "/servers";
-  auto cluster = EmbeddedCluster::Start(options);
-  REQUIRE(cluster.ok());
-  SubmitRequest submit;
-  *submit.mutable_job() = testing::SmallJob(folder.path());
-  JobSpec& spec = *submit.mutable_job()->mutable_spec();
-  spec.mutable_data()->clear_eval();
-  spec.mutable_replicas()->set_servers(2);
-  spec.mutable_training()->set_mode(mode);
-  spec.mutable_training()->set_epochs(100000);  // cancelled below
-  spec.mutable_checkpoint()->set_directory(folder.path() + "/checkpoints");
-  spec.mutable_checkpoint()->set_keep(100);
-  spec.mutable_checkpoint()->set_full_every(full_every);
-  REQUIRE(ResolveJob(*submit.mutable_job()).ok());
-  submit.set_request_id("test");
-  SchedulerClient& scheduler = (*cluster)->scheduler();
-  const auto job = scheduler.Submit(submit, absl::Seconds(60));
-  INFO(job.status());
-  REQUIRE(job.ok());
-  CreateCheckpointRequest request;
-  request.mutable_job()->set_job(job->job());
-  request.set_wait_ms(120000);
-  std::vector<std::string> folders;
-  for (const absl::Time end = absl::Now() + absl::Minutes(3);
-       static_cast<int>(folders.size()) < checkpoints && absl::Now() < end;) {
-    const auto made = scheduler.CreateCheckpoint(request, absl::Seconds(150));
-    if (absl::IsFailedPrecondition(made.status())) continue;  // it does not train yet
-    INFO(made.status());
-    REQUIRE(made.ok());
-    folders.push_back(made->directory());
-  }
-  REQUIRE(static_cast<int>(folders.size()) == checkpoints);
-  REQUIRE(scheduler.CancelJob(request.job(), absl::Seconds(60)).ok());
-  return folders;
-}
 
 Rows RowsOf(const std::string& folder) {
   const auto rows = CheckpointRows::Open(folder);
@@ -124,7 +78,7 @@ void Damage(const std::string& path, size_t at) {
 TEST_CASE("increments: each checkpoint is whole by itself", "[checkpoint]") {
   const std::string mode = GENERATE("bsp", "async");
   TempFolder folder;
-  const std::vector<std::string> made = Checkpoints(folder, 3, 4, mode);
+  const std::vector<std::string> made = testing::MakeCheckpoints(folder.path(), 3, 4, mode);
   const uint32_t expected[] = {0, 1, 2, 0};
   for (size_t i = 0; i < made.size(); ++i) {
     INFO(made[i]);
@@ -144,7 +98,7 @@ TEST_CASE("increments: each checkpoint is whole by itself", "[checkpoint]") {
 
 TEST_CASE("a comparison counts what the rows say", "[checkpoint]") {
   TempFolder folder;
-  const std::vector<std::string> made = Checkpoints(folder, 4, 3);
+  const std::vector<std::string> made = testing::MakeCheckpoints(folder.path(), 4, 3);
   const auto same = DiffCheckpoints(made[1], made[1], 5);
   REQUIRE(same.ok());
   for (const TableDifference& t : same->tables) CHECK(t.added + t.removed + t.changed == 0);
@@ -179,7 +133,7 @@ TEST_CASE("a comparison counts what the rows say", "[checkpoint]") {
 
 TEST_CASE("damage is found and named; repair goes back to the last whole one", "[checkpoint]") {
   TempFolder folder;
-  const std::vector<std::string> made = Checkpoints(folder, 1, 3);
+  const std::vector<std::string> made = testing::MakeCheckpoints(folder.path(), 1, 3);
   const std::string directory = folder.path() + "/checkpoints";
   const std::string manifest = made[2] + "/" + kManifestName;
   std::string whole;
@@ -293,7 +247,7 @@ TEST_CASE("halves: every one, and the nearest of every float", "[checkpoint]") {
 
 TEST_CASE("quantised copies have the rows, and the error that they state", "[checkpoint]") {
   TempFolder folder;
-  const std::vector<std::string> made = Checkpoints(folder, 2, 2);
+  const std::vector<std::string> made = testing::MakeCheckpoints(folder.path(), 2, 2);
   const auto rows = CheckpointRows::Open(made[1]);
   REQUIRE(rows.ok());
   for (const QuantisedType type : {QuantisedType::kFp16, QuantisedType::kInt8}) {

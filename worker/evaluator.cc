@@ -1,5 +1,6 @@
 #include "worker/evaluator.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -90,6 +91,8 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, const std::string& pr
   result.set_logloss(ops::MeanLogloss(scores, labels));
   result.set_calibration(ops::Calibration(scores, labels));
   result.set_examples(scores.size());
+  result.set_positives(static_cast<uint64_t>(
+      std::count_if(labels.begin(), labels.end(), [](float label) { return label > 0.5f; })));
   return result;
 }
 

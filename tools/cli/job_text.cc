@@ -18,11 +18,21 @@ using Json = nlohmann::ordered_json;
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+// Nobody said otherwise, or both labels are there.
+bool HasAuc(const EvaluationResult& e) {
+  return !e.has_positives() || (e.positives() > 0 && e.positives() < e.examples());
+}
+
+Json PositivesOrNull(const EvaluationResult& e) {
+  return e.has_positives() ? Json(e.positives()) : Json(nullptr);
+}
+
 Json EvaluationJson(const EvaluationResult& e) {
   return Json{{"step", e.step()},
               {"auc", Finite(e.auc())},
               {"logloss", Finite(e.logloss())},
               {"examples", e.examples()},
+              {"positives", PositivesOrNull(e)},
               {"calibration", Finite(e.calibration())}};
 }
 
@@ -81,6 +91,7 @@ Json ToJson(const JobStatus& s) {
   json["trainingAuc"] = Finite(s.training_auc());
   json["evaluatedStep"] = evaluated ? Json(s.result().step()) : Json(nullptr);
   json["evaluatedExamples"] = evaluated ? Json(s.result().examples()) : Json(nullptr);
+  json["evaluatedPositives"] = evaluated ? PositivesOrNull(s.result()) : Json(nullptr);
   json["badLines"] = s.bad_lines();
   json["refusedRows"] = s.refused_rows();
   json["clippedRows"] = s.clipped_rows();
@@ -118,7 +129,7 @@ std::string Share(uint64_t part, uint64_t whole) {
 }
 
 std::string Quality(const JobStatus& s) {
-  if (!s.has_result() || s.result().examples() == 0) return "-";
+  if (!s.has_result() || s.result().examples() == 0 || !HasAuc(s.result())) return "-";
   return absl::StrFormat("%.4f", s.result().auc());
 }
 
@@ -146,6 +157,12 @@ std::string Duration(double seconds) {
   return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+std::string AucText(const EvaluationResult& result) {
+  if (HasAuc(result)) return absl::StrFormat("AUC %.4f", result.auc());
+  return absl::StrCat("AUC is not defined (all ", WithCommas(result.examples()), " labels are ",
+                      result.positives() == 0 ? "0)" : "1)");
+}
+
 std::string JobJson(const JobStatus& status) { return Line(ToJson(status)); }
 
 std::string JobSummary(const JobStatus& s) {
@@ -155,9 +172,9 @@ std::string JobSummary(const JobStatus& s) {
   }
   absl::StrAppend(&text, "\n");
   if (s.has_result() && s.result().examples() > 0) {
-    absl::StrAppendFormat(&text, "  AUC %.4f, logloss %.4f on %s held-out examples (step %s)\n",
-                          s.result().auc(), s.result().logloss(), WithCommas(s.result().examples()),
-                          WithCommas(s.result().step()));
+    absl::StrAppendFormat(&text, "  %s, logloss %.4f on %s held-out examples (step %s)\n",
+                          AucText(s.result()), s.result().logloss(),
+                          WithCommas(s.result().examples()), WithCommas(s.result().step()));
   }
   if (s.train_seconds() > 0) {
     absl::StrAppend(&text, "  trained on ", WithCommas(s.examples()), " examples in ",

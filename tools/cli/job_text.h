@@ -23,9 +23,13 @@ std::string WithCommas(uint64_t number);
 std::string Duration(double seconds);
 
 // One JSON object on one line, camelCase, every field; numbers that do not exist (yet) are null.
-// auc, logloss, evaluatedExamples and evaluatedStep are those of the reported evaluation; `error`
-// is the last condition's message of a failed job.
+// auc, logloss, evaluatedExamples, evaluatedPositives and evaluatedStep are those of the reported
+// evaluation; without both labels auc is 0.5. `error` is the last condition's message of a failed
+// job.
 std::string JobJson(const JobStatus& status);
+
+// "AUC 0.8125", or that there is none, and why: labels of one class.
+std::string AucText(const EvaluationResult& result);
 
 // What a finished job says to a person, several lines with their ends.
 std::string JobSummary(const JobStatus& status);

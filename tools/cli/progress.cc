@@ -74,8 +74,8 @@ void ProgressPrinter::Show(const JobStatus& s, absl::Time now) {
   }
   for (; evaluations_shown_ < s.evaluations_size(); ++evaluations_shown_) {
     const EvaluationResult& e = s.evaluations(evaluations_shown_);
-    PrintLine(absl::StrFormat("%s evaluated at step %d: AUC %.4f, logloss %.4f", s.name(), e.step(),
-                              e.auc(), e.logloss()));
+    PrintLine(absl::StrFormat("%s evaluated at step %d: %s, logloss %.4f", s.name(), e.step(),
+                              AucText(e), e.logloss()));
   }
   const std::string line = ProgressLine(s, options_.terminal ? options_.width : 0);
   if (options_.terminal) {

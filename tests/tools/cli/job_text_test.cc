@@ -78,6 +78,31 @@ TEST_CASE("people read a summary", "[job_text]") {
   CHECK(JobSummary(failed) == "job clicks failed: disk full\n");
 }
 
+TEST_CASE("labels of one class have no AUC, and that is told", "[job_text]") {
+  JobStatus s = Finished();
+  EvaluationResult& result = *s.mutable_result();
+  result.set_auc(0.5);
+  result.set_positives(0);
+  CHECK(JobSummary(s).find("  AUC is not defined (all 1,000 labels are 0), logloss 0.4500 on 1,000 "
+                           "held-out examples (step 100)\n") != std::string::npos);
+  nlohmann::json json = nlohmann::json::parse(JobJson(s));
+  CHECK(json["auc"] == 0.5);  // a number, as ever
+  CHECK(json["evaluatedPositives"] == 0);
+  ListJobsReply jobs;
+  *jobs.add_jobs() = s;
+  CHECK(JobTable(jobs).find("0.5") == std::string::npos);
+  result.set_positives(1000);
+  CHECK(AucText(result) == "AUC is not defined (all 1,000 labels are 1)");
+  *s.add_evaluations() = result;
+  CHECK(nlohmann::json::parse(JobJson(s))["evaluations"][0]["positives"] == 1000);
+  result.set_positives(999);
+  CHECK(AucText(result) == "AUC 0.5000");
+  // From before anybody counted.
+  result.clear_positives();
+  CHECK(AucText(result) == "AUC 0.5000");
+  CHECK(nlohmann::json::parse(JobJson(s))["evaluatedPositives"].is_null());
+}
+
 TEST_CASE("tables line up", "[job_text]") {
   ListJobsReply jobs;
   CHECK(JobTable(jobs) == "no jobs\n");

@@ -184,6 +184,7 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   *spec.mutable_spec() = std::move(submission.job);
   spec.set_submitted_unix_ms(absl::ToUnixMillis(now));
   spec.set_resume(submission.resume);
+  spec.mutable_replaced()->Assign(submission.replaced.begin(), submission.replaced.end());
   events_.Add(now, "JobSubmitted", "", id,
               absl::StrCat("job ", spec.spec().metadata().name(), " was submitted"));
   jobs_[id] = std::make_unique<JobMachine>(std::move(spec), std::move(submission.complete), now);
@@ -236,9 +237,12 @@ void ClusterState::Started(absl::Time now) {
                            jobs_.size(), " jobs"));
 }
 
-void ClusterState::CheckpointRemoved(uint64_t job, const std::string& folder) {
+void ClusterState::CheckpointRemoved(uint64_t job, const std::string& folder,
+                                     const absl::Status& status, absl::Time now) {
   auto it = jobs_.find(job);
-  if (it != jobs_.end()) it->second->OnCheckpointRemoved(folder);
+  if (it == jobs_.end()) return;
+  it->second->OnCheckpointRemoved(folder, status, now);
+  AdvanceJobs(now);
 }
 
 void ClusterState::Tick(absl::Time now) {

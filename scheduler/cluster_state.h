@@ -36,6 +36,7 @@ class ClusterState {
     TrainingJob job;
     bool resume = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
+    std::vector<std::string> replaced;       // folders to remove once the input is indexed
   };
   // A node that is not alive and has no job is forgotten after this long.
   static constexpr absl::Duration kForgetAfter = absl::Hours(24);
@@ -61,7 +62,8 @@ class ClusterState {
   absl::StatusOr<uint64_t> WantCheckpoint(uint64_t job, absl::Time now);
   void ManifestWritten(uint64_t job, uint64_t cut, const absl::Status& status, absl::Time now);
   // Or given up on.
-  void CheckpointRemoved(uint64_t job, const std::string& folder);
+  void CheckpointRemoved(uint64_t job, const std::string& folder, const absl::Status& status,
+                         absl::Time now);
   void Tick(absl::Time now);
   // The scheduler began to serve: worth an event.
   void Started(absl::Time now);

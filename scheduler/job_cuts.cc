@@ -53,7 +53,14 @@ void JobMachine::Remove(std::string folder) {
   work_.push_back(RemoveCheckpointWork{id(), std::move(folder)});
 }
 
-void JobMachine::OnCheckpointRemoved(const std::string& folder) {
+void JobMachine::OnCheckpointRemoved(const std::string& folder, const absl::Status& status,
+                                     absl::Time now) {
+  if (!status.ok() && state_.phase() == INDEXING) {
+    End(FAILED, "OverwriteFailed",
+        absl::StrCat("an earlier checkpoint cannot be removed: ", status.message(),
+                     "; remove it yourself, or set spec.checkpoint.directory to another folder"),
+        now);
+  }
   auto& removing = *state_.mutable_removing();
   const auto it = std::find(removing.begin(), removing.end(), folder);
   if (it != removing.end()) removing.erase(it);

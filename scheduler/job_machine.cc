@@ -249,7 +249,8 @@ void JobMachine::Advance(const ClusterView& cluster, absl::Time now) {
   if (state_.phase() == WAITING) ChooseFirstWorkers(cluster, now);
   if (state_.phase() == INDEXING) {
     FillWorkers(cluster, now);
-    if (index_) PlaceOnServers(cluster, now);
+    // A new checkpoint may have the name of one that is replaced.
+    if (index_ && state_.removing().empty()) PlaceOnServers(cluster, now);
   }
   if (state_.phase() == OPENING || state_.phase() == TRAINING || state_.phase() == CUTTING) {
     Run(cluster, now);
@@ -275,6 +276,7 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
     index_.emplace();
     *index_->mutable_train() = report.train_index();
     *index_->mutable_eval() = report.eval_index();
+    for (const std::string& folder : spec_.replaced()) Remove(folder);
     return MakeParts();
   }
   if (state_.phase() != TRAINING && state_.phase() != CUTTING) return;

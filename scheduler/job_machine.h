@@ -66,8 +66,9 @@ class JobMachine {
   void OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now);
   void OnWorkerReport(const Node& node, const WorkerJobReport& report, bool seen_all_done,
                       absl::Time now);
-  // Removed, or given up on: not to be tried again.
-  void OnCheckpointRemoved(const std::string& folder);
+  // Removed, or given up on: not to be tried again. Before training it is one of an earlier job,
+  // and the error of one that is still there ends this job.
+  void OnCheckpointRemoved(const std::string& folder, const absl::Status& status, absl::Time now);
   void OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now);
   void Cancel(absl::Time now);
   // The result is taken with TakeCheckpointResult(ticket). FAILED_PRECONDITION: not training, or no

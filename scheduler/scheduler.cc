@@ -111,14 +111,15 @@ class SchedulerImpl : public Scheduler {
       if (!known.ok()) return known.status();
       if (known->has_value()) return Reply(**known);
     }
-    auto complete = PrepareCheckpoints(resolved);
-    if (!complete.ok()) return complete.status();
+    auto found = PrepareCheckpoints(resolved);
+    if (!found.ok()) return found.status();
     absl::MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
     auto job = state_.Submit({.request_id = resolved.request_id(),
                               .job = resolved.job(),
                               .resume = resolved.resume(),
-                              .complete = *std::move(complete)},
+                              .complete = std::move(found->complete),
+                              .replaced = std::move(found->replaced)},
                              clock_->Now());
     if (absl::Status s = Save(); !s.ok()) return s;
     if (!job.ok()) return job.status();
@@ -328,9 +329,11 @@ class SchedulerImpl : public Scheduler {
   }
   // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
   void Do(const RemoveCheckpointWork& work) {
-    RemoveCheckpoint(work.folder).IgnoreError();
+    absl::Status status = RemoveCheckpoint(work.folder);
+    // A manifest that cannot be read names nothing to remove.
+    if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) status = absl::OkStatus();
     absl::MutexLock lock(&mu_);
-    state_.CheckpointRemoved(work.job, work.folder);
+    state_.CheckpointRemoved(work.job, work.folder, status, clock_->Now());
     Save().IgnoreError();
   }
   void Do(const RemoveIncompleteWork& work) {

@@ -99,18 +99,6 @@ absl::Status CheckInitFrom(const JobSpec& spec) {
                    " is no whole checkpoint: ", manifest.status().message(), hint));
 }
 
-absl::Status Overwrite(const CheckpointList& list) {
-  for (const CheckpointEntry& entry : list.complete) {
-    if (absl::Status s = RemoveCheckpoint(entry.folder); !s.ok()) return s;
-  }
-  // Of one with a whole manifest but damaged files the manifest still says what to remove.
-  for (const DamagedCheckpoint& damaged : list.damaged) {
-    absl::Status s = RemoveCheckpoint(damaged.folder);
-    if (!s.ok() && !absl::IsDataLoss(s) && !absl::IsUnimplemented(s)) return s;
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
@@ -150,9 +138,9 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   return status;
 }
 
-absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitRequest& request) {
+absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request) {
   const std::string& directory = request.job().spec().checkpoint().directory();
-  std::vector<CheckpointRecord> complete;
+  FoundCheckpoints found;
   if (request.resume() && request.overwrite()) {
     return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
   }
@@ -162,7 +150,7 @@ absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitReq
       return absl::InvalidArgumentError(
           "there is nothing to resume from: spec.checkpoint.directory is not set");
     }
-    return complete;
+    return found;
   }
   if (absl::Status s = MakeDirectory(directory); !s.ok()) return s;
   auto list = ListCheckpoints(directory);
@@ -184,16 +172,17 @@ absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitReq
         "); put back a whole copy, or start anew with --overwrite"));
   }
   if (request.overwrite()) {
-    if (absl::Status s = Overwrite(*list); !s.ok()) return s;
-    return complete;
+    for (const CheckpointEntry& entry : list->complete) found.replaced.push_back(entry.folder);
+    for (const DamagedCheckpoint& d : list->damaged) found.replaced.push_back(d.folder);
+    return found;
   }
   for (const CheckpointEntry& entry : list->complete) {
     auto manifest = ReadManifest(entry.folder);
     if (!manifest.ok()) continue;  // was whole a moment ago; the others still are
     if (absl::Status s = CheckResumable(request.job(), *manifest); !s.ok()) return s;
-    complete.push_back(ToRecord(entry.folder, *manifest));
+    found.complete.push_back(ToRecord(entry.folder, *manifest));
   }
-  return complete;
+  return found;
 }
 
 }  // namespace strata::scheduler

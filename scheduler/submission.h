@@ -2,6 +2,7 @@
 #ifndef STRATA_SCHEDULER_SUBMISSION_H_
 #define STRATA_SCHEDULER_SUBMISSION_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,13 +13,18 @@
 
 namespace strata::scheduler {
 
+struct FoundCheckpoints {
+  std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
+  std::vector<std::string> replaced;       // folders that the job is to remove
+};
+
 // Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
-// resolved) and makes the directory. Returns the checkpoints to resume from, ascending; none for a
-// fresh job. With overwrite, removes what the manifests there name. FAILED_PRECONDITION: the
-// directory is not empty and neither option is given, or the newest checkpoint is of another kind
-// of job (names the field). INVALID_ARGUMENT: both options, or one of them without a directory.
-// PERMISSION_DENIED: the directory cannot be made or written.
-absl::StatusOr<std::vector<CheckpointRecord>> PrepareCheckpoints(const SubmitRequest& request);
+// resolved) and makes the directory. Resuming, returns the checkpoints to resume from; with
+// overwrite those that the job replaces, damaged ones too: they stay until its input is known to be
+// readable. FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
+// newest checkpoint is of another kind of job (names the field). INVALID_ARGUMENT: both options, or
+// one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written.
+absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request);
 
 // Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
 // must be equal: data format, model, optimizers' types, partitions, mode, lanes, batch size, seed.

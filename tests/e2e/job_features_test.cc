@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -15,6 +17,7 @@
 #include "ops/nn/auc.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
+#include "tests/worker/data/compressed.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/predict.h"
 #include "tools/cluster/scratch_folder.h"
@@ -49,6 +52,11 @@ JobStatus Succeed(const TrainingJob& job) {
   INFO(Last(status));
   REQUIRE(status.state() == SUCCEEDED);
   return status;
+}
+
+std::string Text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 std::vector<std::string> Lines(const std::string& path) {
@@ -253,6 +261,39 @@ TEST_CASE("criteo's integers train as numbers and as buckets", "[e2e]") {
     CHECK(status.model_hash() != hash);
     hash = status.model_hash();
   }
+}
+
+TEST_CASE("--overwrite keeps the earlier checkpoints while the input cannot be read", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  const std::string directory = folder.path() + "/ck";
+  job.mutable_spec()->mutable_checkpoint()->set_directory(directory);
+  const JobStatus first = Succeed(job);
+  EmbeddedOptions options;
+  options.job = job;
+  options.overwrite = true;
+  DataSpec& data = *options.job.mutable_spec()->mutable_data();
+  const std::string whole = Gzip(Text(data.train(0)));
+  data.set_train(0, folder.path() + "/cut.gz");
+  std::ofstream(data.train(0), std::ios::binary) << whole.substr(0, whole.size() / 2);
+  auto failed = RunEmbedded(options);
+  REQUIRE(failed.ok());
+  CHECK(failed->state() == FAILED);
+  auto kept = VerifyCheckpoint(directory);
+  REQUIRE(kept.ok());
+  CHECK(kept->model_hash == first.model_hash());
+
+  // Read whole, it takes their place, of another length though it is.
+  std::ofstream(data.train(0), std::ios::binary) << whole;
+  options.job.mutable_spec()->mutable_training()->set_epochs(1);
+  const auto second = RunEmbedded(options);
+  REQUIRE(second.ok());
+  REQUIRE(second->state() == SUCCEEDED);
+  kept = VerifyCheckpoint(directory);
+  REQUIRE(kept.ok());
+  CHECK(kept->step == 10);
+  CHECK(kept->model_hash == second->model_hash());
+  CHECK_FALSE(std::filesystem::exists(first.checkpoint()));
 }
 
 TEST_CASE("a job starts from the weights of another's checkpoint", "[e2e]") {

@@ -105,7 +105,7 @@ class Sim {
       Save();
     } else if (const auto* remove = std::get_if<RemoveCheckpointWork>(&work)) {
       disk_.erase(remove->folder);
-      state_->CheckpointRemoved(remove->job, remove->folder);
+      state_->CheckpointRemoved(remove->job, remove->folder, absl::OkStatus(), now_);
       Save();
     } else if (const auto* part = std::get_if<RemoveIncompleteWork>(&work)) {
       SimFolder& folder = disk_[part->folder];

@@ -228,8 +228,69 @@ TEST_CASE("a checkpoint folder that is not empty is taken only if one says how",
   SubmitRequest overwrite = Job("a", directory);
   overwrite.set_overwrite(true);
   REQUIRE(scheduler->Submit(overwrite, kTimeout).ok());
-  REQUIRE(ListCheckpoints(directory)->complete.empty());
+  // It stays until the input is known to be readable.
+  Nodes nodes;
+  nodes.Until(*scheduler, [&] {
+    const bool kept = ListCheckpoints(directory)->complete.size() == 1;
+    REQUIRE((kept || Get(*scheduler, "a").total_steps() == 16));
+    return !kept;
+  });
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
+  REQUIRE(ReadManifest(directory + "/step-000000000016").ok());
+  REQUIRE_FALSE(std::filesystem::exists(directory + "/step-000000000005"));
   REQUIRE(std::filesystem::exists(directory + "/mine.txt"));  // no manifest names it
+}
+
+// A folder with a checkpoint of step 5, and a job that is to replace it.
+SubmitRequest Replacing(const std::string& directory, const std::string& file) {
+  SubmitRequest request = Job("a", directory);
+  Manifest manifest;
+  *manifest.mutable_job() = request.job();
+  manifest.set_step(5);
+  if (!file.empty()) manifest.add_files()->set_name(file);
+  REQUIRE(WriteManifest(directory + "/step-000000000005", manifest).ok());
+  request.set_overwrite(true);
+  return request;
+}
+
+TEST_CASE("a job that cannot read its input removes no checkpoint", "[scheduler]") {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  REQUIRE(scheduler->Submit(Replacing(directory, ""), kTimeout).ok());
+  Nodes nodes;
+  for (int i = 0; i < 500 && Get(*scheduler, "a").state() != FAILED; ++i) {
+    REQUIRE(scheduler->Sync(nodes.servers.at("s0").Report(), kTimeout).ok());
+    NodeReport report = nodes.worker.Report();
+    for (WorkerJobReport& job : *report.mutable_worker_jobs()) {
+      job.clear_train_index();
+      job.set_fatal("train.libfm.gz: is cut off");
+    }
+    auto told = scheduler->Sync(report, kTimeout);
+    REQUIRE(told.ok());
+    nodes.worker.Act(*told);
+  }
+  REQUIRE(Get(*scheduler, "a").state() == FAILED);
+  REQUIRE(ListCheckpoints(directory)->complete.size() == 1);
+}
+
+TEST_CASE("a checkpoint that cannot be replaced ends the job, and says what to do", "[scheduler]") {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  SubmitRequest request = Replacing(directory, "rows");
+  std::filesystem::create_directories(directory + "/step-000000000005/rows/not-a-file");
+  REQUIRE(scheduler->Submit(request, kTimeout).ok());
+  Nodes nodes;
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == FAILED; });
+  const JobStatus status = Get(*scheduler, "a");
+  const JobCondition& last = *status.conditions().rbegin();
+  INFO(last.message());
+  CHECK(last.reason() == "OverwriteFailed");
+  CHECK(last.message().find(directory + "/step-000000000005/rows") != std::string::npos);
+  CHECK(last.message().find("spec.checkpoint.directory") != std::string::npos);
 }
 
 TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {

@@ -55,7 +55,8 @@ void AddFresh(CLI::App* command, bool& resume, bool& overwrite) {
       "--resume", resume, "go on from the newest checkpoint in spec.checkpoint.directory");
   command
       ->add_flag("--overwrite", overwrite,
-                 "remove the checkpoints in spec.checkpoint.directory first (nothing else there)")
+                 "replace the checkpoints in spec.checkpoint.directory: they are removed once the "
+                 "input was read (nothing else there is)")
       ->excludes(r);
 }
 

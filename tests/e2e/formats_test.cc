@@ -149,7 +149,6 @@ TEST_CASE("every format gives one model, compressed or not, and from standard in
       data.mutable_columns()->add_categorical(column);
     }
   }
-  job.mutable_spec()->mutable_training()->set_epochs(2);
   const auto with = [&](const std::string& train_file, const std::string& eval_file) {
     data.set_train(0, train_file);
     data.set_eval(0, eval_file);

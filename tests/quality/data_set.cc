@@ -39,6 +39,16 @@ DataSet GeneratedData(const std::string& folder, int ids) {
   return data;
 }
 
+bool GeneratedDataWanted() { return LongRun() || !FrappeData(); }
+
+std::vector<Bar> FrappeBars() {
+  return {{"lr", 0.1f, 10, 0.927}, {"fm", 0.05f, 20, 0.942}, {"deepfm", 0.05f, 5, 0.946}};
+}
+
+std::vector<Bar> GeneratedBars() {
+  return {{"lr", 0.1f, 3, 0.796}, {"fm", 0.05f, 5, 0.952}, {"deepfm", 0.05f, 3, 0.949}};
+}
+
 double Looser() { return LongRun() ? 0 : kLooser; }
 
 double MeanOverSeeds(const std::function<double(uint64_t seed)>& measure) {

@@ -58,6 +58,7 @@ TEST_CASE("deep models reach their quality on Frappe", "[quality]") {
 }
 
 TEST_CASE("deep models reach their quality on generated data", "[quality]") {
+  if (!testing::GeneratedDataWanted()) STRATA_SKIP("real data are used; --long uses both");
   auto folder = ScratchFolder::Make("strata-quality");
   REQUIRE(folder.ok());
   const DataSet data = testing::GeneratedData(folder->path());

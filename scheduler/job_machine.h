@@ -136,6 +136,7 @@ class JobMachine {
   bool WatchServers(const ClusterView& cluster, absl::Time now);
   void SayTroubles(absl::string_view node,
                    const google::protobuf::RepeatedPtrField<Trouble>& reported, absl::Time now);
+  void ServerBeganAgain(int slot);
   void ReplaceServer(const ClusterView& cluster, int slot, absl::Time now);
   void RollBack(absl::string_view why, absl::Time now);
   void StartGeneration(const CheckpointRecord* from);

@@ -31,11 +31,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     const uint64_t session = node == nullptr ? 0 : node->record.session();
     if (view.session != session) {
       // The first look after a start of the scheduler is no change.
-      if (view.session != 0) {
-        recovery_.ProcessChanged(static_cast<uint32_t>(i));
-        cuts_->ForgetServer(static_cast<uint32_t>(i));
-        if (!bsp()) AbortCuts();
-      }
+      if (view.session != 0) ServerBeganAgain(i);
       view = ServerView{.session = session};
     }
     ServerFacts facts;
@@ -68,6 +64,13 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     }
   }
   return false;
+}
+
+// What it held was recovered, or is to be: clocks go on, marks of lanes and words on cuts are gone.
+void JobMachine::ServerBeganAgain(int slot) {
+  recovery_.ProcessChanged(static_cast<uint32_t>(slot));
+  cuts_->ForgetServer(static_cast<uint32_t>(slot));
+  if (!bsp()) AbortCuts();
 }
 
 void JobMachine::ReplaceServer(const ClusterView& cluster, int slot, absl::Time now) {
@@ -159,7 +162,7 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
     case ServerJobReport::FAILED:
       return End(FAILED, "ServerFailed", what, now);
     case ServerJobReport::LOST:
-      if (!opened && cuts_->NewestOnDisk() != nullptr &&
+      if (!opened && report.reopened() == 0 && cuts_->NewestOnDisk() != nullptr &&
           cuts_->NewestOnDisk()->folder() == state_.restore_from()) {
         // What could not be read was the checkpoint: the one before it is the newest now.
         Say("CheckpointDamaged", absl::StrCat(state_.restore_from(), " (", what, ")"), now);
@@ -178,6 +181,13 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
       return;
     default:
       return;
+  }
+  if (report.reopened() > servers_[slot].last.reopened()) {
+    ServerBeganAgain(slot);
+    SayAgain("TierDamaged",
+             absl::StrCat(node.record.name(), ": ", report.reopened_because(),
+                          "; its shards were recovered from base images and log"),
+             now);
   }
   record.set_opened_generation(state_.generation());
   record.set_opened_session(node.record.session());

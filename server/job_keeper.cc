@@ -83,14 +83,39 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
   }
   if (start) {
     Drop(id);
-    StartOpening(directive);
+    StartOpening(directive, {});
   } else if (open != nullptr) {
     open->Follow(directive);
     if (options_.service->Find(id) == nullptr) options_.service->Add(std::move(open));
   }
 }
 
-void JobKeeper::StartOpening(const ServerJobDirective& directive) {
+void JobKeeper::ReopenDamaged() {
+  std::map<JobId, absl::Status> damaged;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [id, entry] : entries_) {
+      if (entry->job == nullptr) continue;
+      absl::Status damage = entry->job->tier_damage();
+      if (!damage.ok()) damaged.emplace(id, std::move(damage));
+    }
+  }
+  for (const auto& [id, damage] : damaged) {
+    LOG(ERROR) << "tier_damaged job=" << id.value << " next=open_anew error=\"" << damage << '"';
+    ServerJobDirective directive;
+    Reopening reopening;
+    {
+      absl::MutexLock lock(&mu_);
+      directive = entries_[id]->directive;
+      reopening = {entries_[id]->reopening.times + 1, std::string(damage.message())};
+    }
+    directive.set_was_open(true);
+    Drop(id);
+    StartOpening(directive, reopening);
+  }
+}
+
+void JobKeeper::StartOpening(const ServerJobDirective& directive, const Reopening& reopening) {
   const JobId id(directive.job());
   LOG(INFO) << "job_opening job=" << id.value << " generation=" << directive.generation()
             << " was_open=" << directive.was_open() << " restore_from=\""
@@ -98,16 +123,18 @@ void JobKeeper::StartOpening(const ServerJobDirective& directive) {
   absl::MutexLock lock(&mu_);
   auto entry = std::make_unique<Entry>();
   entry->generation = Generation(directive.generation());
+  entry->reopening = reopening;
+  entry->message = reopening.why;
   entry->root = RootFor(directive);
   entry->directive = directive;
-  entry->opener = std::thread([this, id, directive] { Open(id, directive); });
+  entry->opener = std::thread([this, id, directive, reopening] { Open(id, directive, reopening); });
   entries_[id] = std::move(entry);
 }
 
-void JobKeeper::Open(JobId id, ServerJobDirective directive) {
+void JobKeeper::Open(JobId id, ServerJobDirective directive, const Reopening& reopening) {
   ops::RestoreExactFloatState();  // replay computes
   const Generation generation(directive.generation());
-  while (!OpenOnce(id, directive)) {
+  while (!OpenOnce(id, directive, reopening)) {
     absl::MutexLock lock(&mu_);
     auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       const auto it = entries_.find(id);
@@ -118,7 +145,8 @@ void JobKeeper::Open(JobId id, ServerJobDirective directive) {
   }
 }
 
-bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive) {
+bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
+                         const Reopening& reopening) {
   const Generation generation(directive.generation());
   auto plan = PlanJob(directive);
   if (!plan.ok()) {
@@ -126,6 +154,7 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive) {
                   nullptr);
   }
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
+  plan->tier_memtable_bytes = options_.tier_memtable_bytes;
   const absl::Time begin = absl::Now();
   auto opened = OpenJob(*plan, RootFor(directive));
   if (!opened.ok()) {
@@ -138,13 +167,17 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive) {
         << "job_not_opened job=" << id.value << " next=retry error=\"" << s << '"';
     LOG_IF(INFO, state != ServerJobReport::OPENING)
         << "job_not_opened job=" << id.value << " error=\"" << s << '"';
-    return Settle(id, generation, state, OpeningError(s, directive), nullptr);
+    std::string message = OpeningError(s, directive);
+    if (reopening.times > 0) message = absl::StrCat(reopening.why, "; then ", message);
+    return Settle(id, generation, state, std::move(message), nullptr);
   }
   LOG(INFO) << "job_open job=" << id.value << " generation=" << generation.value
             << " shards=" << opened->shards.size() << " recovered=" << opened->recovered
             << " replayed_records=" << opened->replayed_records
             << " milliseconds=" << absl::ToInt64Milliseconds(absl::Now() - begin);
-  auto job = std::make_shared<ServerJob>(*std::move(plan), *std::move(opened), options_.job);
+  ServerJob::Options options = options_.job;
+  options.incarnation += reopening.times;
+  auto job = std::make_shared<ServerJob>(*std::move(plan), *std::move(opened), options);
   return Settle(id, generation, ServerJobReport::OPEN, "", std::move(job));
 }
 
@@ -197,9 +230,12 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
   for (const auto& [id, entry] : entries_) {
     if (entry->job != nullptr) {
       reports.push_back(entry->job->Report());
+      reports.back().set_reopened(entry->reopening.times);
+      reports.back().set_reopened_because(entry->reopening.why);
       continue;
     }
     ServerJobReport report;
+    report.set_reopened(entry->reopening.times);
     report.set_job(id.value);
     report.set_generation(entry->generation.value);
     report.set_state(entry->state);

@@ -21,13 +21,14 @@
 
 namespace strata::server {
 
-// Follow, Fence and destruction come from one thread; the rest from any.
+// Follow, ReopenDamaged, Fence and destruction come from one thread; the rest from any.
 class JobKeeper {
  public:
   struct Options {
     std::string root;  // of jobs that name no directory
     std::string name;  // of the server: its folder below a directory that a job names
     uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
+    uint64_t tier_memtable_bytes = 0;  // as in ServerOptions
     ServerJob::Options job;
     DataService* service = nullptr;
   };
@@ -40,6 +41,10 @@ class JobKeeper {
   ~JobKeeper();
 
   void Follow(const NodeDirective& directive);
+  // Opens jobs anew whose SSD tier was found damaged: their shards are recovered as after a restart
+  // of this process, which is what workers and the scheduler take it for (another incarnation in
+  // replies, `reopened` in reports). At level memory there is nothing to recover from: LOST.
+  void ReopenDamaged();
   // As the destructor; Follow must not be called any more.
   void CloseAll();
   // The session was fenced: nothing is served until a directive of a new session names it.
@@ -51,8 +56,13 @@ class JobKeeper {
   std::vector<std::shared_ptr<ServerJob>> Jobs() const;
 
  private:
+  struct Reopening {
+    uint32_t times = 0;  // after the first opening
+    std::string why;     // the last time
+  };
   struct Entry {
     Generation generation;
+    Reopening reopening;
     std::string root;
     ServerJobReport::State state = ServerJobReport::OPENING;
     std::string message;
@@ -63,10 +73,10 @@ class JobKeeper {
   };
 
   void FollowOne(const ServerJobDirective& directive);
-  void StartOpening(const ServerJobDirective& directive);
-  void Open(JobId id, ServerJobDirective directive);
+  void StartOpening(const ServerJobDirective& directive, const Reopening& reopening);
+  void Open(JobId id, ServerJobDirective directive, const Reopening& reopening);
   // True when the entry is settled; false: try again.
-  bool OpenOnce(JobId id, const ServerJobDirective& directive);
+  bool OpenOnce(JobId id, const ServerJobDirective& directive, const Reopening& reopening);
   bool Settle(JobId id, Generation generation, ServerJobReport::State state, std::string message,
               std::shared_ptr<ServerJob> job);
   void Drop(JobId id);

@@ -23,7 +23,9 @@
 #include "storage/rocks_tier.h"
 #include "storage/row_file_tier.h"
 #include "storage/row_layout.h"
+#include "storage/row_tier.h"
 #include "storage/shard_file.h"
+#include "storage/watched_tier.h"
 
 namespace strata::server {
 namespace {
@@ -240,15 +242,28 @@ void RemoveOtherGenerations(const std::string& root, const JobPlan& plan) {
   for (const fs::path& other : others) fs::remove_all(other, error);
 }
 
+// Empty, whatever the folder holds.
+absl::StatusOr<std::unique_ptr<storage::RowTier>> OpenTier(const JobPlan& plan,
+                                                           const std::string& directory) {
+  if (plan.row_file) {
+    storage::RowFileTierOptions options;
+    options.directory = directory;
+    options.partitions = plan.partitioning.count();
+    if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
+    return storage::OpenRowFileTier(options);
+  }
+  storage::RocksTierOptions options;
+  options.directory = directory;
+  options.partitions = plan.partitioning.count();
+  if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
+  return storage::OpenRocksTier(options);
+}
+
 absl::Status OpenParts(const JobPlan& plan, OpenedJob& opened) {
   if (plan.needs_tier) {
-    const std::string directory = absl::StrCat(opened.folder, "/tier");
-    const uint32_t partitions = plan.partitioning.count();
-    auto tier = plan.row_file
-                    ? storage::OpenRowFileTier({.directory = directory, .partitions = partitions})
-                    : storage::OpenRocksTier({.directory = directory, .partitions = partitions});
+    auto tier = OpenTier(plan, absl::StrCat(opened.folder, "/tier"));
     if (!tier.ok()) return tier.status();
-    opened.tier = *std::move(tier);
+    opened.tier = std::make_unique<storage::WatchedTier>(*std::move(tier));
   }
   if (!plan.logged) return absl::OkStatus();
   storage::UpdateLogOptions options;
@@ -289,6 +304,10 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root) 
   if (absl::Status s = MakeFolders(opened.folder); !s.ok()) return s;
   if (absl::Status s = OpenParts(plan, opened); !s.ok()) return s;
   absl::Status s = there ? RecoverShards(plan, opened) : RestoreShards(plan, opened);
+  if (!s.ok() && opened.tier != nullptr && !opened.tier->damage().ok()) {
+    // The tier failed, not what it is filled from: nothing is lost.
+    return absl::UnavailableError(opened.tier->damage().message());
+  }
   if (!s.ok()) return s;
   if (plan.logged && !there) {
     if (s = WriteMarker(root, opened.folder); !s.ok()) return s;

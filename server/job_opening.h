@@ -13,8 +13,8 @@
 #include "server/image_schedule.h"
 #include "server/job_plan.h"
 #include "server/shard.h"
-#include "storage/row_tier.h"
 #include "storage/update_log.h"
+#include "storage/watched_tier.h"
 
 namespace strata::server {
 
@@ -27,7 +27,7 @@ std::string GenerationFolder(const std::string& root, JobId job, Generation gene
 
 struct OpenedJob {
   std::string folder;                          // of the generation
-  std::unique_ptr<storage::RowTier> tier;      // null when nothing is limited
+  std::unique_ptr<storage::WatchedTier> tier;  // null when nothing is limited
   std::unique_ptr<storage::UpdateLog> log;     // null at level memory
   std::vector<std::unique_ptr<Shard>> shards;  // ascending by id; use tier and log
   // Of each shard, what its next recovery would start from.

@@ -40,11 +40,12 @@ struct JobPlan {
   uint64_t log_bytes = 0;                  // of log that are kept at most (image_schedule.h)
   uint64_t snapshot_bytes_per_second = 0;  // of images and checkpoints; 0: no limit
   uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
-  std::string directory;     // spec.storage.directory; empty: the server's own
-  bool needs_tier = false;   // some table has a DRAM limit
-  bool row_file = false;     // the tier is a row file, else RocksDB
-  std::string removed;       // spec.output.removed; empty: nobody wants it
-  std::string restore_from;  // folder of a complete checkpoint, or empty
+  uint64_t tier_memtable_bytes = 0;  // of the tier; 0: what it takes by itself
+  std::string directory;             // spec.storage.directory; empty: the server's own
+  bool needs_tier = false;           // some table has a DRAM limit
+  bool row_file = false;             // the tier is a row file, else RocksDB
+  std::string removed;               // spec.output.removed; empty: nobody wants it
+  std::string restore_from;          // folder of a complete checkpoint, or empty
   Step start_step;
   bool was_open = false;
 };

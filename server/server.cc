@@ -40,6 +40,8 @@ constexpr absl::Duration kCallSlack = absl::Seconds(2);  // beyond the wait aske
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLastBackoff = absl::Seconds(2);
 
+constexpr uint64_t kLeastMemtableBytes = 64 << 10;  // that both tiers take
+
 // An exclusive lock on a folder, for as long as it lives.
 class FolderLock {
  public:
@@ -120,6 +122,7 @@ class ServerImpl : public Server {
     keeper.root = options_.directory;
     keeper.name = options_.name;
     keeper.log_direct_from_bytes = options_.log_direct_from_bytes;
+    keeper.tier_memtable_bytes = options_.tier_memtable_bytes;
     keeper.job = {pool_.get(), timer_.get(), &memory_, incarnation_, &keys_};
     keeper.service = &service_;
     return keeper;
@@ -178,6 +181,7 @@ void ServerImpl::SyncLoop() {
   absl::Duration backoff = kFirstBackoff;
   bool reachable = true;
   while (!stopping()) {
+    keeper_.ReopenDamaged();
     const absl::Duration wait = std::min(keeper_.Busy() ? kPollWhenBusy : kPollWhenIdle, lease / 4);
     auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);
     if (absl::IsUnauthenticated(directive.status())) {
@@ -331,6 +335,11 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   if (options.name.empty() || options.directory.empty()) {
     return absl::InvalidArgumentError("a server needs a name and a directory");
+  }
+  if (options.tier_memtable_bytes > 0 && options.tier_memtable_bytes < kLeastMemtableBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a memtable of ", options.tier_memtable_bytes,
+                                                   " bytes; it must have at least ",
+                                                   kLeastMemtableBytes, ", or 0 for the default"));
   }
   auto lock = FolderLock::Take(options.directory);
   if (!lock.ok()) return lock.status();

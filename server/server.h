@@ -35,6 +35,9 @@ struct ServerOptions {
   // Update logs go around the page cache where appends are at least this long on average
   // (storage/segment_writer.h); 0: always.
   uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
+  // A memtable of the SSD tier of a job (storage/row_tier.h), of which there are two (row file) or
+  // three (RocksDB); at least 64 KiB. 0: 8 MiB, 16 MiB.
+  uint64_t tier_memtable_bytes = 0;
   // Called, from a thread of its own, when a newer process has registered under this name: this one
   // is never let in again, and should end. May be empty; may be called again while it has not.
   std::function<void(const absl::Status& why)> on_replaced;

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/commit_stall.h"
+#include "server/disk_stall.h"
 #include "server/image_files.h"
 #include "server/tidier.h"
 
@@ -165,16 +165,20 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
 // try can mend it, and what is not on disk would be lost with this process.
 void ServerJob::ReportStalls(ServerJobReport& report) const {
   const absl::Time now = options_.timer->Now();
-  std::optional<CommitStall::Info> first;
-  size_t stalled = 0;
-  for (const auto& runner : runners_) {
-    auto info = runner->stall().info(now);
-    if (!info) continue;
-    ++stalled;
+  std::optional<DiskStall::Info> first;
+  const auto stalled = [&](const DiskStall& stall) {
+    auto info = stall.info(now);
+    if (!info) return false;
     if (!first || info->since < first->since) first = std::move(info);
+    return true;
+  };
+  size_t commits = 0, reads = 0;
+  for (const auto& runner : runners_) {
+    commits += stalled(runner->stalled_commits());
+    reads += stalled(runner->stalled_reads());
   }
   if (!first) return;
-  if (absl::IsNotFound(first->why)) {
+  if (commits > 0 && absl::IsNotFound(first->why)) {
     report.set_state(ServerJobReport::FAILED);
     report.set_message(absl::StrCat(
         first->why.message(), "; what was committed since the last checkpoint is lost. Leave this ",
@@ -185,7 +189,8 @@ void ServerJob::ReportStalls(ServerJobReport& report) const {
   }
   Trouble* trouble = report.add_troubles();
   trouble->set_reason(absl::IsResourceExhausted(first->why) ? "DiskFull" : "DiskFailing");
-  trouble->set_message(absl::StrCat("commits of ", stalled, " of ", runners_.size(),
+  trouble->set_message(absl::StrCat(commits > 0 ? "commits" : "reads", " of ",
+                                    commits > 0 ? commits : reads, " of ", runners_.size(),
                                     " shards wait and are tried again: ", first->why.message()));
   trouble->set_since_unix_ms(absl::ToUnixMillis(first->since));
 }

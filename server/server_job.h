@@ -32,6 +32,7 @@
 #include "server/shard_runner.h"
 #include "server/ticket_book.h"
 #include "storage/row_tier.h"
+#include "storage/watched_tier.h"
 
 namespace strata::server {
 
@@ -45,7 +46,7 @@ class ServerJob {
     Executor* pool = nullptr;  // all three outlive the job
     DeadlineTimer* timer = nullptr;
     RequestMemory* memory = nullptr;
-    uint64_t incarnation = 0;     // of this process
+    uint64_t incarnation = 0;     // of this process, and of this opening of the job in it
     KeyCounters* keys = nullptr;  // may be null; outlives the job
   };
   // A pull waits at most this long, whatever it asks.
@@ -72,6 +73,8 @@ class ServerJob {
   const JobPlan& plan() const { return plan_; }
   // For metrics; any thread.
   const std::vector<std::unique_ptr<ShardRunner>>& shards() const { return runners_; }
+  // OK, or why no row below DRAM can be trusted: only opening the job anew mends it.
+  absl::Status tier_damage() const { return tier_ == nullptr ? absl::OkStatus() : tier_->damage(); }
   // Zeros without a tier.
   storage::TierStats tier_stats() const {
     return tier_ == nullptr ? storage::TierStats() : tier_->stats();
@@ -134,7 +137,7 @@ class ServerJob {
   const JobPlan plan_;
   const Options options_;
   const std::string folder_;
-  const std::unique_ptr<storage::RowTier> tier_;
+  const std::unique_ptr<storage::WatchedTier> tier_;
   const std::unique_ptr<storage::UpdateLog> log_;
   SnapshotPace pace_;                                  // of all shards
   std::vector<std::unique_ptr<ShardRunner>> runners_;  // fixed after construction

@@ -29,6 +29,7 @@ struct Flags {
   uint32_t threads = 0;
   uint64_t request_bytes = server::ServerOptions{}.request_bytes;
   uint64_t log_direct_from_bytes = server::ServerOptions{}.log_direct_from_bytes;
+  uint64_t tier_memtable_bytes = server::ServerOptions{}.tier_memtable_bytes;
   bool insecure = false;
 };
 
@@ -66,6 +67,7 @@ int Run(const Flags& flags, const char* program) {
   options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.request_bytes = flags.request_bytes;
   options.log_direct_from_bytes = flags.log_direct_from_bytes;
+  options.tier_memtable_bytes = flags.tier_memtable_bytes;
   auto server = server::Server::Start(options);
   if (!server.ok()) return Fail(server.status());
   (*daemon)->SetMetrics([&server] { return Collect(**server); });
@@ -99,6 +101,10 @@ int main(int argc, char** argv) {
   app.add_option("--log-direct-from-bytes", flags.log_direct_from_bytes,
                  "Update logs go around the page cache where appends are at least this long on "
                  "average; 0: always")
+      ->capture_default_str();
+  app.add_option("--tier-memtable-bytes", flags.tier_memtable_bytes,
+                 "Memory of one memtable of a job's SSD tier, at least 64 KiB; 0: 8 MiB of a row "
+                 "file (two), 16 MiB of RocksDB (three)")
       ->capture_default_str();
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");

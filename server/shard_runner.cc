@@ -86,11 +86,12 @@ void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
     absl::Status s = preimages ? shard_->ReadPreimages(g.table, g.positions, call.out(i), as)
                                : shard_->Read(g.table, g.positions, call.out(i), as);
     if (!s.ok()) {
-      ++view_.disk_errors;
+      ReadFailed(s);
       return call.Fail(std::move(s));
     }
     call.Seal(i);
   }
+  stalled_reads_.Succeeded(options_.timer->Now());
   call.Served(shard_->clock());
 }
 
@@ -194,9 +195,19 @@ void ShardRunner::Advance() {
   tidier_.Wake();
 }
 
+// The worker that pulls is answered and asks again: nothing is retried here.
+void ShardRunner::ReadFailed(const absl::Status& why) {
+  ++view_.disk_errors;
+  const uint64_t times = stalled_reads_.Failed(why, options_.timer->Now());
+  if (times == 0) return;
+  LOG(ERROR) << "reads_fail job=" << shard_->options().job.value << " shard=" << id_.value
+             << " clock=" << shard_->clock().value << " failures=" << times << " error=\"" << why
+             << '"';
+}
+
 void ShardRunner::CommitFailed(const absl::Status& why) {
   ++view_.disk_errors;
-  const uint64_t times = stall_.Failed(why, options_.timer->Now());
+  const uint64_t times = stalled_commits_.Failed(why, options_.timer->Now());
   if (times == 0) return;
   LOG(ERROR) << "commit_waits job=" << shard_->options().job.value << " shard=" << id_.value
              << " clock=" << shard_->clock().value << " failures=" << times
@@ -204,7 +215,7 @@ void ShardRunner::CommitFailed(const absl::Status& why) {
 }
 
 void ShardRunner::CommitWentThrough() {
-  const auto lasted = stall_.Succeeded(options_.timer->Now());
+  const auto lasted = stalled_commits_.Succeeded(options_.timer->Now());
   if (!lasted) return;
   LOG(WARNING) << "commits_go_on job=" << shard_->options().job.value << " shard=" << id_.value
                << " waited_ms=" << absl::ToInt64Milliseconds(*lasted);

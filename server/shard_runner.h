@@ -20,9 +20,9 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/executor.h"
-#include "server/commit_stall.h"
 #include "server/cut_barrier.h"
 #include "server/deadline_timer.h"
+#include "server/disk_stall.h"
 #include "server/life_cycle_counters.h"
 #include "server/request.h"
 #include "server/shard.h"
@@ -128,7 +128,8 @@ class ShardRunner {
   void Close(absl::Status status);
 
   const ShardView& view() const { return view_; }
-  const CommitStall& stall() const { return stall_; }
+  const DiskStall& stalled_commits() const { return stalled_commits_; }
+  const DiskStall& stalled_reads() const { return stalled_reads_; }
   ShardId id() const { return id_; }
 
  private:
@@ -168,12 +169,14 @@ class ShardRunner {
   void RetryLater();
   void CommitFailed(const absl::Status& why);
   void CommitWentThrough();
+  void ReadFailed(const absl::Status& why);
   void Publish();
 
   const ShardId id_;
   const Options options_;
   ShardView view_;
-  CommitStall stall_;
+  DiskStall stalled_commits_;
+  DiskStall stalled_reads_;
   absl::Mutex mu_;
   Executor* executor_ ABSL_GUARDED_BY(mu_) = nullptr;
 

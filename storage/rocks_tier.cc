@@ -297,7 +297,9 @@ class RocksTier final : public RowTier {
   // when it tried again just now), has failed, or does nothing for kStallLimit.
   absl::Status AwaitBackground(uint64_t changes, absl::string_view action) {
     if (const rocksdb::Status s = parts_.work->error(); !s.ok()) {
-      return Translate(s, action, directory_);
+      return absl::DataLossError(
+          absl::StrCat("SSD tier in ", directory_, ": cannot ", action, ": ", s.ToString(),
+                       "; rows written before may be lost: the tier must be filled afresh"));
     }
     if (const std::string trouble = parts_.watch->TryAgain(kStallLimit); !trouble.empty()) {
       return absl::ResourceExhaustedError(absl::StrCat(

@@ -52,8 +52,7 @@ absl::Status Translate(const rocksdb::Status& s, absl::string_view action,
   }
   if (s.IsMemoryLimit()) return absl::ResourceExhaustedError(text);
   if (s.IsCorruption()) {
-    return absl::DataLossError(
-        absl::StrCat(text, "; restart the server: it recovers from its base image and log"));
+    return absl::DataLossError(absl::StrCat(text, "; the tier must be filled afresh"));
   }
   if (s.IsInvalidArgument()) return absl::InvalidArgumentError(text);
   return absl::UnavailableError(text);

@@ -172,7 +172,7 @@ absl::Status Extent::Damaged(uint64_t offset, absl::string_view what) const {
   std::vector<Piece> pieces;
   PiecesOf(place_.runs, offset, 1, pieces);
   return DamagedFile(volume_->path(), pieces.empty() ? 0 : pieces[0].first,
-                     absl::StrCat(what, "; restart the server: it recovers from its base image"));
+                     absl::StrCat(what, "; the tier must be filled afresh"));
 }
 
 ExtentWriter::ExtentWriter(Volume* volume, uint64_t number, uint32_t level, uint32_t filter_bits)

@@ -210,9 +210,9 @@ absl::Status CheckOptions(const RowFileTierOptions& options) {
                                                    "; it must be a power of two, at most ",
                                                    Partitioning::kMaxPartitions));
   }
-  if (options.memtable_bytes < (64u << 10)) {
+  if (options.memtable_bytes < 1024) {
     return absl::InvalidArgumentError(
-        absl::StrCat("memtable_bytes is ", options.memtable_bytes, "; it must be at least 65536"));
+        absl::StrCat("memtable_bytes is ", options.memtable_bytes, "; it must be at least 1024"));
   }
   for (uint32_t bits : {options.base_filter_bits, options.delta_filter_bits}) {
     if (bits < 1 || bits > 16) {

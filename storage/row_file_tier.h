@@ -9,7 +9,7 @@
 // A full disk: the memtable stays, a write that needs its room asks for one more attempt and
 // answers RESOURCE_EXHAUSTED; reads go on. After a failed fsync, of which another one would say
 // nothing, it is not known what of the rows was lost: Sync, and writes that need room in memory,
-// fail from then on and say so, no manifest names those rows, and reads, whose blocks have
+// are DATA_LOSS from then on, no manifest names those rows, and reads, whose blocks have
 // checksums, go on.
 //
 // Memory: 2 * (memtable_bytes * 5/4 + RowTier::kWriteChunkBytes)
@@ -35,7 +35,7 @@ struct RowFileTierOptions {
   std::string directory;    // of this tier alone, one per server and job; made if missing
   uint32_t partitions = 0;  // of the job (partition.h: a power of two)
   OpenMode mode = OpenMode::kFresh;
-  uint64_t memtable_bytes = uint64_t{8} << 20;  // >= 64 KiB
+  uint64_t memtable_bytes = uint64_t{8} << 20;  // >= 1 KiB
   uint32_t base_filter_bits = 8;                // per row, 1 .. 16: 2 % of absent rows cost a read
   uint32_t delta_filter_bits = 14;              // per row, 1 .. 16: .12 % a delta cost one more
   enum class Reads : uint8_t { kBest, kThreads } reads = Reads::kBest;  // io_uring or threads

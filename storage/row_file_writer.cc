@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/failpoints.h"
 #include "storage/file_io.h"
 #include "storage/row_file_merge.h"
 
@@ -78,6 +79,7 @@ absl::StatusOr<std::shared_ptr<const Extent>> VersionWriter::LoadExtent(
 absl::StatusOr<VersionPointer> VersionWriter::Flush(const Version& version,
                                                     const Memtable& memtable) {
   if (!sync_failed_.ok()) return sync_failed_;
+  if (absl::Status s = Failpoint("tier.flush"); !s.ok()) return s;
   auto out = Copy(version);
   const std::vector<Memtable::Entry> entries =
       memtable.Sorted(kFirstKey, {TableId(~uint32_t{0}), Position(~uint64_t{0})});
@@ -98,6 +100,7 @@ absl::StatusOr<VersionPointer> VersionWriter::Flush(const Version& version,
 
 absl::StatusOr<VersionPointer> VersionWriter::Run(const Version& version, const MergeJob& job) {
   if (!sync_failed_.ok()) return sync_failed_;
+  if (absl::Status s = Failpoint("tier.merge"); !s.ok()) return s;
   auto out = Copy(version);
   Range& range = out->ranges[job.range];
   if (job.into_base) {
@@ -196,16 +199,16 @@ absl::StatusOr<VersionPointer> VersionWriter::Drop(const Version& version, Parti
 absl::Status VersionWriter::Commit(const Version& version) {
   if (!sync_failed_.ok()) return sync_failed_;
   std::vector<ChunkRun> retired = volume_->TakeRetired();
-  absl::Status s = volume_->Sync();
+  absl::Status s = Failpoint("tier.sync");
+  if (s.ok()) s = volume_->Sync();
   if (!s.ok()) {
-    s = sync_failed_ =
-        absl::Status(s.code(), absl::StrCat(s.message(),
-                                            "; rows written before may be lost: restart the "
-                                            "server, which recovers from its base image"));
-  } else {
+    s = sync_failed_ = absl::DataLossError(absl::StrCat(
+        s.message(), "; rows written before may be lost: the ", "tier must be filled afresh"));
+  } else if (s = Failpoint("tier.manifest"); s.ok()) {
     s = WriteManifest(
         EncodeManifest(MakeManifest(version, next_number_, options_.partitioning.count())));
   }
+  if (s.ok()) s = Failpoint("tier.committed");
   if (s.ok()) {
     volume_->Free(retired);
   } else {

@@ -37,9 +37,9 @@ class SmallDisk {
   const std::string& reason() const { return reason_; }
   const std::string& path() const { return path_; }
 
-  // Takes all room that is left, until Free.
+  // Takes all room that is left, until Free. May be called again.
   void Fill() {
-    std::ofstream out(path_ + "/filler", std::ios::binary);
+    std::ofstream out(path_ + "/filler", std::ios::binary | std::ios::app);
     const std::vector<char> block(4096, 'x');
     while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
     }

@@ -243,6 +243,9 @@ class Sim {
           std::next(disk_.begin(), static_cast<long>(Roll(disk_.size())))->second.damaged = true;
         }
         break;
+      case 9:
+        std::next(servers_.begin(), static_cast<long>(Roll(servers_.size())))->second.Reopen();
+        break;
       default:
         for (auto& [name, server] : servers_) {
           if (!server.alive()) server.Start(++incarnation_);

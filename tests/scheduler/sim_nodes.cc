@@ -16,6 +16,18 @@ void SimServer::Kill() {
   open_.clear();
 }
 
+void SimServer::Reopen() {
+  for (auto& [id, open] : open_) {
+    if (open.state != ServerJobReport::OPEN) continue;
+    const uint32_t before = open.reopened;
+    ServerJobDirective again = open.told;
+    again.set_was_open(true);
+    OpenShard(again);
+    open.told = again;
+    open.reopened = before + 1;
+  }
+}
+
 NodeReport SimServer::Report() const {
   NodeReport report;
   report.set_session(session_);
@@ -33,6 +45,7 @@ NodeReport SimServer::Report() const {
     j->set_min_clock(open.shard.clock);
     j->set_max_clock(open.shard.clock);
     j->set_windows(open.shard.applied.size());
+    j->set_reopened(open.reopened);
     for (const auto& [number, cut] : open.cuts) *j->add_cuts() = cut;
   }
   return report;

@@ -48,6 +48,8 @@ class SimServer {
   bool alive() const { return alive_; }
   void Start(uint64_t incarnation);
   void Kill();
+  // Its jobs are opened anew in the same process, of what is logged.
+  void Reopen();
   // The machine is lost: what is on its disk, too.
   void Wipe() { logged_.clear(); }
 
@@ -69,6 +71,7 @@ class SimServer {
     std::set<uint32_t> pushed;  // lanes, of step clock + 1
     ServerJobDirective told;
     ServerJobReport::State state = ServerJobReport::OPENING;
+    uint32_t reopened = 0;
     std::map<uint64_t, CutReport> cuts;
     std::map<uint64_t, std::map<uint32_t, LanePosition>> marks;  // by cut, by lane
   };

@@ -1,6 +1,6 @@
-// A shard's commits that the disk does not take: why, since when, and how often to say so.
-#ifndef STRATA_SERVER_COMMIT_STALL_H_
-#define STRATA_SERVER_COMMIT_STALL_H_
+// Work of a shard that the disk keeps from getting done: why, since when, and how often to say so.
+#ifndef STRATA_SERVER_DISK_STALL_H_
+#define STRATA_SERVER_DISK_STALL_H_
 
 #include <cstdint>
 #include <optional>
@@ -12,13 +12,14 @@
 
 namespace strata::server {
 
-// Thread-safe. Owned by the shard's runner, whose executor says Failed and Succeeded.
-class CommitStall {
+// Of commits, or of reads. Thread-safe. Owned by the shard's runner, whose executor says Failed and
+// Succeeded.
+class DiskStall {
  public:
   // A stall is logged when it begins, then at most this often.
   static constexpr absl::Duration kLogEvery = absl::Seconds(10);
   // A stall that begins again so soon after its end is the same one: a disk that is full to the
-  // brim lets one commit through now and then.
+  // brim lets something through now and then.
   static constexpr absl::Duration kSettle = absl::Seconds(2);
 
   struct Info {
@@ -28,7 +29,7 @@ class CommitStall {
 
   // One more try failed. 0: say nothing; else log it, as the newest of so many since last time.
   uint64_t Failed(const absl::Status& why, absl::Time now);
-  // A commit went through. The duration of the stall if it ended one.
+  // Something went through. The duration of the stall if it ended one.
   std::optional<absl::Duration> Succeeded(absl::Time now);
 
   // While it lasts, and for kSettle after.
@@ -44,4 +45,4 @@ class CommitStall {
 
 }  // namespace strata::server
 
-#endif  // STRATA_SERVER_COMMIT_STALL_H_
+#endif  // STRATA_SERVER_DISK_STALL_H_

@@ -1,10 +1,10 @@
-#include "server/commit_stall.h"
+#include "server/disk_stall.h"
 
 #include <utility>
 
 namespace strata::server {
 
-uint64_t CommitStall::Failed(const absl::Status& why, absl::Time now) {
+uint64_t DiskStall::Failed(const absl::Status& why, absl::Time now) {
   absl::MutexLock lock(&mu_);
   const bool goes_on = info_.has_value() && now - ended_ < kSettle;
   if (!goes_on) {
@@ -20,14 +20,14 @@ uint64_t CommitStall::Failed(const absl::Status& why, absl::Time now) {
   return std::exchange(silent_, 0);
 }
 
-std::optional<absl::Duration> CommitStall::Succeeded(absl::Time now) {
+std::optional<absl::Duration> DiskStall::Succeeded(absl::Time now) {
   absl::MutexLock lock(&mu_);
   if (!info_.has_value() || ended_ != absl::InfiniteFuture()) return std::nullopt;
   ended_ = now;
   return now - info_->since;
 }
 
-std::optional<CommitStall::Info> CommitStall::info(absl::Time now) const {
+std::optional<DiskStall::Info> DiskStall::info(absl::Time now) const {
   absl::MutexLock lock(&mu_);
   return now - ended_ < kSettle ? info_ : std::nullopt;
 }

@@ -1,4 +1,4 @@
-#include "server/commit_stall.h"
+#include "server/disk_stall.h"
 
 #include <catch2/catch.hpp>
 
@@ -7,8 +7,8 @@ namespace {
 
 const absl::Status kFull = absl::ResourceExhaustedError("/log/1: No space left on device");
 
-TEST_CASE("a stall is logged at its beginning, then now and then with a count", "[commit_stall]") {
-  CommitStall stall;
+TEST_CASE("a stall is logged at its beginning, then now and then with a count", "[disk_stall]") {
+  DiskStall stall;
   absl::Time now = absl::UnixEpoch();
   CHECK(!stall.info(now));
   CHECK(stall.Failed(kFull, now) == 1);
@@ -26,8 +26,8 @@ TEST_CASE("a stall is logged at its beginning, then now and then with a count", 
   CHECK(stall.info(now)->since == absl::UnixEpoch());
 }
 
-TEST_CASE("a stall ends once, and what comes soon after is the same one", "[commit_stall]") {
-  CommitStall stall;
+TEST_CASE("a stall ends once, and what comes soon after is the same one", "[disk_stall]") {
+  DiskStall stall;
   const absl::Time begin = absl::UnixEpoch();
   CHECK(!stall.Succeeded(begin));
   CHECK(stall.Failed(kFull, begin) == 1);

@@ -1,0 +1,186 @@
+// Promises P1, P3 and P9 where rows lie below DRAM, in each SSD tier: its disk is full, its files
+// are damaged while nobody looks, or under a server that runs.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tests/e2e/process_cluster.h"
+#include "tests/faults/tiered_job.h"
+#include "tests/skip.h"
+#include "tests/small_disk.h"
+#include "tools/cluster/scratch_folder.h"
+
+namespace strata::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Turns a bit of one byte of every 512.
+void FlipBits(const std::string& path, std::mt19937_64& random) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return;  // gone meanwhile
+  const off_t size = lseek(fd, 0, SEEK_END);
+  for (off_t block = 0; block < size; block += 512) {
+    const off_t at = block + static_cast<off_t>(random() % 512);
+    uint8_t byte = 0;
+    if (pread(fd, &byte, 1, at) != 1) continue;
+    byte ^= static_cast<uint8_t>(1 << random() % 8);
+    if (pwrite(fd, &byte, 1, at) != 1) break;
+  }
+  close(fd);
+}
+
+// Bits, an end that is cut off, garbage behind it, or nothing at all.
+void Damage(const std::string& path, std::mt19937_64& random) {
+  switch (random() % 4) {
+    case 0:
+      return FlipBits(path, random);
+    case 1:
+      return fs::resize_file(path, random() % (fs::file_size(path) + 1));
+    case 2:
+      std::ofstream(path, std::ios::app | std::ios::binary) << std::string(5000, '\x5a');
+      return;
+    default:
+      fs::remove(path);
+  }
+}
+
+uint64_t Seed(const std::string& ssd) {
+  const uint64_t seed = std::random_device{}();
+  std::fprintf(stderr, "%s: seed %llu\n", ssd.c_str(), static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+TEST_CASE("a tier that is damaged while its server is down is not looked at", "[faults][p3]") {
+  const std::string ssd = GENERATE(as<std::string>{}, "rocksdb", "rowfile");
+  const uint64_t seed = Seed(ssd);
+  INFO(ssd << ", seed " << seed);
+  std::mt19937_64 random(seed);
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  const TrainingJob job = TieredJob(folder->path(), 2);
+  const JobStatus reference = Undisturbed(job);
+  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
+  for (int round = 0; round < (LongRun() ? 20 : 1); ++round) {
+    const uint64_t id = cluster.Submit(BelowDram(job, ssd));
+    cluster.AwaitStep(id, 15 + random() % 10);
+    CheckRowsBelow(cluster.folder());
+    for (const char* name : {"server-0", "server-1"}) cluster.Kill(name);
+    const std::vector<std::string> files = TierFiles(cluster.folder());
+    REQUIRE(files.size() >= 2);
+    for (const std::string& file : files) Damage(file, random);
+    for (const char* name : {"server-0", "server-1"}) cluster.Start(name);
+    const JobStatus end = cluster.AwaitEnd(id);
+    CheckSameModel(end, reference);
+    CHECK(end.rollbacks() == 0);
+  }
+}
+
+struct Under {
+  std::string ssd, mode, durability;
+};
+
+// RocksDB may have in memory what it needs of the files; then nothing is noticed.
+TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][p1][p3]") {
+  const Under under =
+      GENERATE(Under{"rocksdb", "bsp", "logged"}, Under{"rowfile", "bsp", "logged"},
+               Under{"rowfile", "bsp", "memory"}, Under{"rowfile", "async", "logged"});
+  const uint64_t seed = Seed(under.ssd);
+  INFO(under.ssd << ", " << under.mode << ", " << under.durability << ", seed " << seed);
+  std::mt19937_64 random(seed);
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  TrainingJob job = TieredJob(folder->path(), 3);
+  JobSpec& spec = *job.mutable_spec();
+  const JobStatus reference = Undisturbed(job);
+  spec.mutable_training()->set_mode(under.mode);
+  spec.mutable_storage()->set_durability(under.durability);
+  spec.mutable_checkpoint()->set_directory(folder->path() + "/checkpoints");
+  spec.mutable_checkpoint()->set_every_steps(8);
+  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
+  const uint64_t id = cluster.Submit(BelowDram(job, under.ssd));
+  cluster.AwaitStep(id, under.mode == "bsp" ? 25 : 4 * 25);  // async: windows
+  CheckRowsBelow(cluster.folder());
+  for (const std::string& file : TierFiles(cluster.folder() + "/server-0")) {
+    FlipBits(file, random);
+  }
+  const JobStatus end = cluster.AwaitEnd(id);
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  if (under.mode == "bsp") CheckSameModel(end, reference);
+  if (under.ssd == "rowfile") {
+    CHECK(HasCondition(end, under.durability == "memory" ? "RolledBack" : "TierDamaged"));
+    CHECK(absl::StrContains(Conditions(end), "/tier/ROWS, offset "));
+  }
+  if (under.durability == "logged") CHECK(end.rollbacks() == 0);
+  CHECK(cluster.Running("server-0"));
+}
+
+TEST_CASE("a row file whose sync failed is filled afresh", "[faults][p1][p3]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  const TrainingJob job = TieredJob(folder->path(), 2);
+  const JobStatus reference = Undisturbed(job);
+  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
+  cluster.Kill("server-1");
+  cluster.Start("server-1", "tier.sync=error(UNAVAILABLE)@5*1");
+  cluster.AwaitRegistered();
+  const JobStatus end = cluster.AwaitEnd(cluster.Submit(BelowDram(job, "rowfile")));
+  CheckSameModel(end, reference);
+  CHECK(end.rollbacks() == 0);
+  CHECK(HasCondition(end, "TierDamaged"));
+}
+
+TEST_CASE("a full disk under a tier", "[faults][p9]") {
+  // Without a log, so that the tier is what meets the full disk; and with one.
+  const Under under = GENERATE(Under{"rocksdb", "bsp", "memory"}, Under{"rowfile", "bsp", "memory"},
+                               Under{"rowfile", "bsp", "logged"});
+  INFO(under.ssd << ", " << under.durability);
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  SmallDisk disk(folder->path() + "/disk", 96 << 20);
+  if (!disk.mounted()) STRATA_SKIP(disk.reason());
+  TrainingJob job = TieredJob(folder->path(), 6);
+  const JobStatus reference = Undisturbed(job);
+  job = BelowDram(job, under.ssd);
+  job.mutable_spec()->mutable_storage()->set_durability(under.durability);
+  job.mutable_spec()->mutable_storage()->set_directory(disk.path());
+  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
+  const uint64_t id = cluster.Submit(job);
+  cluster.AwaitStep(id, 20);
+  CheckRowsBelow(disk.path());
+  const JobStatus stalled = cluster.Await(id, [&](const JobStatus& s) {
+    disk.Fill();  // again: files that are merged give room back
+    return HasCondition(s, "DiskFull");
+  });
+  INFO(Conditions(stalled));
+  CHECK(stalled.state() == RUNNING);
+  CHECK(absl::StrContains(Conditions(stalled), "No space left on device"));
+  CHECK(absl::StrContains(Conditions(stalled), "free disk space"));
+  CHECK(absl::StrContains(Conditions(stalled), "DiskFull: server-"));
+  CHECK(absl::StrContains(Conditions(stalled), disk.path()));
+  if (under.durability == "memory") {
+    CHECK(absl::StrContains(Conditions(stalled), "SSD tier in " + disk.path()));
+  } else {
+    cluster.Kill("server-1");  // on the full disk: what is there is enough
+    cluster.Start("server-1");
+  }
+  disk.Free();
+  const JobStatus end = cluster.AwaitEnd(id);
+  CheckSameModel(end, reference);
+  CHECK(end.rollbacks() == 0);
+  CHECK(HasCondition(end, "Recovered"));
+  CHECK(cluster.Running("server-0"));
+}
+
+}  // namespace
+}  // namespace strata::testing

@@ -1,0 +1,77 @@
+#include "tests/faults/tiered_job.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <system_error>
+
+#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/small_job.h"
+#include "tools/cluster/embedded.h"
+
+namespace strata::testing {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> SmallMemtables() { return {"--tier-memtable-bytes=131072"}; }
+
+TrainingJob TieredJob(const std::string& folder, uint32_t epochs) {
+  TrainingJob job = SmallJob(folder);
+  WriteLibfm(folder + "/train.libfm", 1, 1280, 6, 1000);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_model()->set_type("fm");
+  spec.mutable_model()->clear_hidden();
+  spec.mutable_model()->set_embedding_dim(64);
+  spec.mutable_training()->set_epochs(epochs);
+  spec.mutable_replicas()->set_servers(2);
+  spec.mutable_replicas()->set_workers(2);
+  return job;
+}
+
+TrainingJob BelowDram(TrainingJob job, const std::string& ssd) {
+  StorageSpec& storage = *job.mutable_spec()->mutable_storage();
+  storage.set_ssd(ssd);
+  storage.set_dram_bytes_per_server("256KiB");
+  storage.set_log_bytes_per_server("1MiB");
+  return job;
+}
+
+JobStatus Undisturbed(const TrainingJob& job) {
+  EmbeddedOptions options;
+  options.job = job;
+  auto status = RunEmbedded(options);
+  INFO(status.status());
+  REQUIRE(status.ok());
+  REQUIRE(status->state() == SUCCEEDED);
+  REQUIRE(status->model_hash().size() == 32);
+  return *status;
+}
+
+std::vector<std::string> TierFiles(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;  // files come and go meanwhile
+  for (fs::recursive_directory_iterator it(folder, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (it->path().parent_path().filename() == "tier") files.push_back(it->path());
+  }
+  return files;
+}
+
+void CheckRowsBelow(const std::string& folder) {
+  uint64_t bytes = 0;
+  for (const std::string& file : TierFiles(folder)) {
+    std::error_code gone;
+    const uint64_t size = fs::file_size(file, gone);
+    if (!gone) bytes += size;
+  }
+  CHECK(bytes > (128 << 10));
+}
+
+void CheckSameModel(const JobStatus& end, const JobStatus& reference) {
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  CHECK(end.model_hash() == reference.model_hash());
+  CHECK(end.result().auc() == reference.result().auc());
+  CHECK(end.examples() == reference.examples());
+}
+
+}  // namespace strata::testing

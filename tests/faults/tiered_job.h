@@ -1,0 +1,37 @@
+// A job whose rows lie below DRAM, mostly, on real servers, and its undisturbed run.
+#ifndef STRATA_TESTS_FAULTS_TIERED_JOB_H_
+#define STRATA_TESTS_FAULTS_TIERED_JOB_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata::testing {
+
+// Flags of servers that write a tier's memory to files every few steps of this job.
+std::vector<std::string> SmallMemtables();
+
+// Factorization machine of 20 steps an epoch, 64 examples each; 6000 features with rows of 528
+// bytes. No DRAM limit: for reference.
+TrainingJob TieredJob(const std::string& folder, uint32_t epochs);
+// The same with room for a tenth of the rows in memory, the rest in `ssd`.
+TrainingJob BelowDram(TrainingJob job, const std::string& ssd);
+
+// The embedded run of the job, which must succeed.
+JobStatus Undisturbed(const TrainingJob& job);
+
+// Files of SSD tiers below a folder.
+std::vector<std::string> TierFiles(const std::string& folder);
+// Checks that they hold rows. Of TieredJob that is so from step 12 on: servers have touched some
+// 1500 rows each then, of which memory and memtables hold less than 1200.
+void CheckRowsBelow(const std::string& folder);
+
+// The job ended well, with the undisturbed run's model.
+void CheckSameModel(const JobStatus& end, const JobStatus& reference);
+
+}  // namespace strata::testing
+
+#endif  // STRATA_TESTS_FAULTS_TIERED_JOB_H_

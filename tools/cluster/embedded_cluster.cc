@@ -25,8 +25,6 @@ class Cluster : public EmbeddedCluster {
         workers_(options.workers) {}
 
   ~Cluster() override {
-    // Ends the polls of all nodes, each of which its node would wait for.
-    if (scheduler_ != nullptr) scheduler_->Stop();
     // Workers wait for servers, everybody asks the scheduler.
     for (auto& w : workers_) w.reset();
     for (auto& s : servers_) s.reset();

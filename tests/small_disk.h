@@ -37,12 +37,15 @@ class SmallDisk {
   const std::string& reason() const { return reason_; }
   const std::string& path() const { return path_; }
 
-  // Takes all room that is left, until Free. May be called again.
-  void Fill() {
-    std::ofstream out(path_ + "/filler", std::ios::binary | std::ios::app);
+  // Takes all room that is left but `leave` bytes, until Free. May be called again.
+  void Fill(size_t leave = 0) {
+    const std::string filler = path_ + "/filler";
+    std::ofstream out(filler, std::ios::binary | std::ios::app);
     const std::vector<char> block(4096, 'x');
     while (out.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
     }
+    const size_t size = std::filesystem::file_size(filler);
+    std::filesystem::resize_file(filler, size > leave ? size - leave : 0);
   }
   void Free() { std::remove((path_ + "/filler").c_str()); }
 

@@ -67,7 +67,7 @@ TEST_CASE("a tier that is damaged while its server is down is not looked at", "[
   std::mt19937_64 random(seed);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  const TrainingJob job = TieredJob(folder->path(), 2);
+  const TrainingJob job = TieredJob(folder->path(), 6);
   const JobStatus reference = Undisturbed(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   for (int round = 0; round < (LongRun() ? 20 : 1); ++round) {
@@ -99,7 +99,7 @@ TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][
   std::mt19937_64 random(seed);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  TrainingJob job = TieredJob(folder->path(), 3);
+  TrainingJob job = TieredJob(folder->path(), 8);  // long enough to be met while it trains
   JobSpec& spec = *job.mutable_spec();
   const JobStatus reference = Undisturbed(job);
   spec.mutable_training()->set_mode(under.mode);
@@ -128,7 +128,7 @@ TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][
 TEST_CASE("a row file whose sync failed is filled afresh", "[faults][p1][p3]") {
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  const TrainingJob job = TieredJob(folder->path(), 2);
+  const TrainingJob job = TieredJob(folder->path(), 6);
   const JobStatus reference = Undisturbed(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   cluster.Kill("server-1");
@@ -155,15 +155,13 @@ TEST_CASE("a full disk under a tier", "[faults][p9]") {
   job.mutable_spec()->mutable_storage()->set_durability(under.durability);
   job.mutable_spec()->mutable_storage()->set_directory(disk.path());
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
+  disk.Fill(1 << 20);  // enough to begin with; rows below DRAM need twice that
   const uint64_t id = cluster.Submit(job);
-  cluster.AwaitStep(id, 20);
-  CheckRowsBelow(disk.path());
-  const JobStatus stalled = cluster.Await(id, [&](const JobStatus& s) {
-    disk.Fill();  // again: files that are merged give room back
-    return HasCondition(s, "DiskFull");
-  });
+  const JobStatus stalled =
+      cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "DiskFull"); });
   INFO(Conditions(stalled));
   CHECK(stalled.state() == RUNNING);
+  CheckRowsBelow(disk.path());
   CHECK(absl::StrContains(Conditions(stalled), "No space left on device"));
   CHECK(absl::StrContains(Conditions(stalled), "free disk space"));
   CHECK(absl::StrContains(Conditions(stalled), "DiskFull: server-"));

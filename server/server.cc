@@ -35,7 +35,6 @@ namespace strata::server {
 namespace {
 
 constexpr absl::Duration kPollWhenBusy = absl::Milliseconds(20);
-constexpr absl::Duration kPollWhenIdle = absl::Milliseconds(500);
 constexpr absl::Duration kCallSlack = absl::Seconds(2);  // beyond the wait asked for
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLastBackoff = absl::Seconds(2);
@@ -182,7 +181,8 @@ void ServerImpl::SyncLoop() {
   bool reachable = true;
   while (!stopping()) {
     keeper_.ReopenDamaged();
-    const absl::Duration wait = std::min(keeper_.Busy() ? kPollWhenBusy : kPollWhenIdle, lease / 4);
+    const absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
+    const absl::Duration wait = std::min({most, options_.sync_wait, lease / 4});
     auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);
     if (absl::IsUnauthenticated(directive.status())) {
       LOG(WARNING) << "session_fenced session=" << session << " next=register";

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/runtime/scheduler_client.h"
 #include "proto/runtime/transport.h"
 #include "storage/update_log.h"
@@ -38,6 +39,9 @@ struct ServerOptions {
   // A memtable of the SSD tier of a job (storage/row_tier.h), of which there are two (row file) or
   // three (RocksDB); at least 64 KiB. 0: 8 MiB, 16 MiB.
   uint64_t tier_memtable_bytes = 0;
+  // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.
+  // Stopping waits for the Sync in flight.
+  absl::Duration sync_wait = absl::Milliseconds(500);
   // Called, from a thread of its own, when a newer process has registered under this name: this one
   // is never let in again, and should end. May be empty; may be called again while it has not.
   std::function<void(const absl::Status& why)> on_replaced;

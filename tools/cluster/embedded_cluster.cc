@@ -59,6 +59,7 @@ class Cluster : public EmbeddedCluster {
     options.transport = transport_.get();
     options.listen_address = options.name;
     options.directory = absl::StrCat(o_.directory, "/", options.name);
+    options.sync_wait = kSyncWait;
     auto server = server::Server::Start(options);
     if (!server.ok()) return server.status();
     servers_[index] = *std::move(server);

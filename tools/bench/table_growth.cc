@@ -1,14 +1,18 @@
 #include "tools/bench/table_growth.h"
 
+#include <sys/mman.h>
 #include <time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/core/position.h"
 #include "server/shard_table.h"
@@ -79,6 +83,32 @@ absl::StatusOr<Growth> GrowOnce(uint64_t seed) {
   return g;
 }
 
+struct Touch {
+  double longest_ms = 0, longest_cpu_ms = 0;
+};
+
+// What this machine takes at worst for as much new memory and nothing else: bytes of the same
+// number of new rows are written, call by call.
+absl::StatusOr<Touch> TouchOnce() {
+  constexpr size_t kCallBytes = kChunk * (kRowBytes + sizeof(Position));
+  constexpr size_t kCalls = (kTo - kFrom) / kChunk;
+  void* memory = ::mmap(nullptr, kCalls * kCallBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return absl::ErrnoToStatus(errno, "mmap of new memory");
+  ::madvise(memory, kCalls * kCallBytes, MADV_NOHUGEPAGE);
+  Touch t;
+  for (size_t call = 0; call < kCalls; ++call) {
+    const double start = Milliseconds(CLOCK_MONOTONIC);
+    const double cpu_start = Milliseconds(CLOCK_THREAD_CPUTIME_ID);
+    std::memset(static_cast<char*>(memory) + call * kCallBytes, 1, kCallBytes);
+    const double cpu = Milliseconds(CLOCK_THREAD_CPUTIME_ID) - cpu_start;
+    t.longest_ms = std::max(t.longest_ms, Milliseconds(CLOCK_MONOTONIC) - start);
+    t.longest_cpu_ms = std::max(t.longest_cpu_ms, cpu);
+  }
+  ::munmap(memory, kCalls * kCallBytes);
+  return t;
+}
+
 void ReportMedian(const std::string& name, const std::string& unit, std::vector<double> values,
                   double bar, const Report& report) {
   Figure f;
@@ -96,7 +126,7 @@ void ReportMedian(const std::string& name, const std::string& unit, std::vector<
 }  // namespace
 
 absl::Status MeasureGrowth(const BenchOptions& options, const Report& report) {
-  std::vector<double> longest, cpu, per_row, counted, resident;
+  std::vector<double> longest, cpu, per_row, counted, resident, touch, touch_cpu;
   for (int round = 0; round < options.rounds; ++round) {
     const absl::StatusOr<Growth> g = GrowOnce(static_cast<uint64_t>(round) + 1);
     if (!g.ok()) return g.status();
@@ -105,10 +135,17 @@ absl::Status MeasureGrowth(const BenchOptions& options, const Report& report) {
     per_row.push_back(g->total_ms * 1e6 / static_cast<double>(kTo - kFrom));
     counted.push_back(g->most_counted);
     resident.push_back(g->most_resident);
+    const absl::StatusOr<Touch> t = TouchOnce();
+    if (!t.ok()) return t.status();
+    touch.push_back(t->longest_ms);
+    touch_cpu.push_back(t->longest_cpu_ms);
   }
   const std::string grow = "1 to 20 million rows: ";
   ReportMedian(grow + "longest call by the clock", "ms", longest, kLongestMs, report);
   ReportMedian(grow + "longest call, CPU time", "ms", cpu, kLongestMs, report);
+  const std::string bare = "bare first writes of as much memory: ";
+  ReportMedian(bare + "longest call by the clock", "ms", touch, 0, report);
+  ReportMedian(bare + "longest call, CPU time", "ms", touch_cpu, 0, report);
   ReportMedian(grow + "time per new row", "ns", per_row, 0, report);
   ReportMedian(grow + "most overhead, counted", "bytes/row", counted, kMostBytes, report);
   ReportMedian(grow + "most overhead, resident", "bytes/row", resident, kMostBytes, report);

@@ -134,7 +134,10 @@ void JobKeeper::StartOpening(const ServerJobDirective& directive, const Reopenin
 void JobKeeper::Open(JobId id, ServerJobDirective directive, const Reopening& reopening) {
   ops::RestoreExactFloatState();  // replay computes
   const Generation generation(directive.generation());
-  while (!OpenOnce(id, directive, reopening)) {
+  // A file that fails again is not met by opening it in a circle.
+  bool wait = reopening.times > 1;
+  while (wait || !OpenOnce(id, directive, reopening)) {
+    wait = false;
     absl::MutexLock lock(&mu_);
     auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       const auto it = entries_.find(id);

@@ -32,8 +32,8 @@ class JobKeeper {
     ServerJob::Options job;
     DataService* service = nullptr;
   };
-  // How long after an opening that may yet succeed (disk full, checkpoint unreachable) the next
-  // try.
+  // How long after an opening that may yet succeed (disk full, checkpoint unreachable), and after a
+  // tier's second damage, the next try.
   static constexpr absl::Duration kReopenAfter = absl::Seconds(2);
 
   explicit JobKeeper(Options options);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -138,6 +139,43 @@ TEST_CASE("a row file whose sync failed is filled afresh", "[faults][p1][p3]") {
   CheckSameModel(end, reference);
   CHECK(end.rollbacks() == 0);
   CHECK(HasCondition(end, "TierDamaged"));
+}
+
+// When a server logged `event`, in seconds of the day.
+std::vector<double> TimesOf(const std::string& event, const std::string& log) {
+  std::vector<double> times;
+  std::ifstream in(log);
+  for (std::string line; std::getline(in, line);) {
+    int hours = 0, minutes = 0;
+    double seconds = 0;
+    if (!absl::StrContains(line, event)) continue;
+    if (std::sscanf(line.c_str(), "%*s %d:%d:%lf", &hours, &minutes, &seconds) != 3) continue;
+    times.push_back(hours * 3600 + minutes * 60 + seconds);
+  }
+  return times;
+}
+
+TEST_CASE("a row file that can never be synced is tried in measure", "[faults][p1][p3]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  const TrainingJob job = TieredJob(folder->path(), 6);
+  const JobStatus reference = Undisturbed(job);
+  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
+  cluster.Kill("server-1");
+  cluster.Start("server-1", "tier.sync=error(UNAVAILABLE)@5");
+  cluster.AwaitRegistered();
+  const uint64_t id = cluster.Submit(BelowDram(job, "rowfile"));
+  std::vector<double> met;  // seconds of the day
+  AwaitThat("damage is met three times", [&] {
+    met = TimesOf("tier_damaged", cluster.folder() + "/server-1.log.err");
+    return met.size() >= 3;
+  });
+  CHECK(std::fmod(met[2] - met[1] + 86400, 86400) >= 1.9);  // 2 s of the server's clock
+  CHECK(cluster.Status(id).state() == RUNNING);
+  cluster.KillAndStart({"server-1"});
+  const JobStatus end = cluster.AwaitEnd(id);
+  CheckSameModel(end, reference);
+  CHECK(end.rollbacks() == 0);
 }
 
 TEST_CASE("a full disk under a tier", "[faults][p9]") {

@@ -63,7 +63,7 @@ absl::Status ResolveStorage(const ReplicasSpec& replicas, StorageSpec& s) {
   }
   STRATA_RETURN_IF_BAD(
       CheckChoice("spec.storage.durability", s.durability(), {"memory", "logged", "synced"}));
-  if (s.ssd().empty()) s.set_ssd("rocksdb");
+  if (s.ssd().empty()) s.set_ssd("rowfile");
   STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.ssd", s.ssd(), {"rocksdb", "rowfile"}));
   if (!s.has_partitions()) s.set_partitions(4096);
   STRATA_RETURN_IF_BAD(CheckRange("spec.storage.partitions", s.partitions(), 1, 1u << 20));

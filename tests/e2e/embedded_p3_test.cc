@@ -49,12 +49,12 @@ TEST_CASE("the model does not depend on the cluster", "[e2e][p3]") {
   });
   same("pipeline depth 1", [](JobSpec& s) { s.mutable_training()->set_pipeline_depth(1); });
   same("2 threads", [](JobSpec& s) { s.mutable_training()->set_threads(2); });
-  same("256 KiB of DRAM",
-       [](JobSpec& s) { s.mutable_storage()->set_dram_bytes_per_server("256KiB"); });
-  same("256 KiB of DRAM above a row file", [](JobSpec& s) {
-    s.mutable_storage()->set_dram_bytes_per_server("256KiB");
-    s.mutable_storage()->set_ssd("rowfile");
-  });
+  for (const char* ssd : {"rocksdb", "rowfile"}) {
+    same(std::string("256 KiB of DRAM above ") + ssd, [&](JobSpec& s) {
+      s.mutable_storage()->set_dram_bytes_per_server("256KiB");
+      s.mutable_storage()->set_ssd(ssd);
+    });
+  }
   same("3 servers above row files", [](JobSpec& s) {
     s.mutable_replicas()->set_servers(3);
     s.mutable_storage()->set_dram_bytes_per_server("128KiB");
@@ -205,6 +205,7 @@ TEST_CASE("models with rows below memory survive lost servers", "[e2e][p3]") {
     const JobStatus reference = Train(job);
     TrainingJob below = job;
     below.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("128KiB");
+    below.mutable_spec()->mutable_storage()->set_ssd(type == "dlrm" ? "rocksdb" : "rowfile");
     below.mutable_spec()->mutable_storage()->set_shards_per_server(1);
     uint64_t reads = 0;
     const JobStatus status = testing::RunDisturbed(

@@ -75,7 +75,7 @@ TEST_CASE("the life cycle of features does not depend on the cluster", "[e2e][p3
     other.mutable_spec()->mutable_replicas()->set_servers(3);
     other.mutable_spec()->mutable_replicas()->set_workers(3);
     other.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
-    other.mutable_spec()->mutable_storage()->set_ssd("rowfile");
+    other.mutable_spec()->mutable_storage()->set_ssd(score ? "rowfile" : "rocksdb");
     gone = fresh_removed(other);
     const JobStatus spread = Train(other);
     CHECK(spread.model_hash() == reference.model_hash());

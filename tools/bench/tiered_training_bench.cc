@@ -187,8 +187,8 @@ std::vector<NamedBenchmark> TieredTrainingBenchmarks() {
     return [ssd](const BenchOptions& o, const Report& r) { return RunTieredTraining(ssd, o, r); };
   };
   return {{"tiered_training", "DeepFM with DRAM for a tenth of its 10 M rows, and without a limit",
-           on("rocksdb")},
-          {"tiered_training_rowfile", "the same with a row file below", on("rowfile")}};
+           on("rowfile")},
+          {"tiered_training_rocksdb", "the same with RocksDB below", on("rocksdb")}};
 }
 
 }  // namespace strata::bench

@@ -82,6 +82,7 @@ TEST_CASE("rows cost what a row is long, and are shared by the servers", "[estim
 TEST_CASE("a limit bounds the rows and adds the tier's own memory", "[estimate]") {
   JobSpec spec = Spec();
   spec.mutable_storage()->set_dram_bytes_per_server("64MiB");
+  spec.mutable_storage()->set_ssd("rocksdb");
   const ProcessEstimate limited = Of(Estimate(spec), "server");
   CHECK(limited.parts[0].bytes == 64u << 20);
   CHECK(limited.parts[1].name == "SSD tier: memtables");
@@ -102,6 +103,7 @@ bool HasPart(const ProcessEstimate& process, const std::string& name) {
 TEST_CASE("what lies below a limit is told with its own parts", "[estimate]") {
   JobSpec spec = Spec();
   spec.mutable_storage()->set_dram_bytes_per_server("64MiB");
+  spec.mutable_storage()->set_ssd("rocksdb");
   const ProcessEstimate rocks = Of(Estimate(spec), "server");
   CHECK(HasPart(rocks, "SSD tier: block cache"));
   CHECK(HasPart(rocks, "keys known to be absent"));

@@ -203,7 +203,7 @@ absl::Status VersionWriter::Commit(const Version& version) {
   if (s.ok()) s = volume_->Sync();
   if (!s.ok()) {
     s = sync_failed_ = absl::DataLossError(absl::StrCat(
-        s.message(), "; rows written before may be lost: the ", "tier must be filled afresh"));
+        s.message(), "; rows written before may be lost: the tier must be filled afresh"));
   } else if (s = Failpoint("tier.manifest"); s.ok()) {
     s = WriteManifest(
         EncodeManifest(MakeManifest(version, next_number_, options_.partitioning.count())));

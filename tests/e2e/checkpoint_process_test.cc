@@ -187,11 +187,7 @@ TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
     INFO(point);
     const std::string directory = folder.path() + "/checkpoints-" + std::to_string(round++);
     spec.mutable_checkpoint()->set_directory(directory);
-    cluster.Kill("server-1");
-    cluster.Start("server-1", point);
-    cluster.AwaitRegistered();
-    const uint64_t id = cluster.Submit(job);
-    REQUIRE(cluster.process("server-1").Wait() == 128 + 9);
+    const uint64_t id = cluster.SubmitAndLose(job, "server-1", point);
     cluster.Start("server-1");
     const JobStatus end = cluster.AwaitEnd(id);
     INFO(Conditions(end));

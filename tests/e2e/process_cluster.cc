@@ -204,6 +204,11 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
 
 void ProcessCluster::Kill(const std::string& name) { process(name).Kill(); }
 
+void ProcessCluster::KillAndStart(const std::vector<std::string>& names) {
+  for (const std::string& name : names) Kill(name);
+  for (const std::string& name : names) Start(name);
+}
+
 bool ProcessCluster::Running(const std::string& name) { return !process(name).Ended(); }
 
 void ProcessCluster::AwaitRegistered() {
@@ -251,6 +256,18 @@ uint64_t ProcessCluster::Submit(const TrainingJob& job, bool resume, bool overwr
   auto reply = client_->Submit(request, kCall);
   if (!reply.ok()) Throw(std::string(reply.status().message()));
   return reply->job();
+}
+
+uint64_t ProcessCluster::SubmitAndLose(const TrainingJob& job, const std::string& server,
+                                       const std::string& failpoint) {
+  Kill(server);
+  Start(server, failpoint);
+  AwaitRegistered();
+  const uint64_t id = Submit(job);
+  if (const int code = process(server).Wait(); code != 128 + SIGKILL) {
+    Throw(absl::StrCat(server, " has ended with ", code, ", not killed at ", failpoint));
+  }
+  return id;
 }
 
 JobStatus ProcessCluster::Status(uint64_t job) {

@@ -77,6 +77,8 @@ class ProcessCluster {
   void Kill(const std::string& name);
   ChildProcess& process(const std::string& name) { return *processes_.at(name); }
   bool Running(const std::string& name);
+  // Kills them all, then starts them all, each as it was.
+  void KillAndStart(const std::vector<std::string>& names);
   // Waits until the scheduler sees all nodes that run, with the process numbers they have now.
   void AwaitRegistered();
   // Waits until it has ended by itself (a failpoint).
@@ -92,6 +94,10 @@ class ProcessCluster {
 
   // Number of the job. Throws where it is refused.
   uint64_t Submit(const TrainingJob& job, bool resume = false, bool overwrite = false);
+  // Submits while `server` runs anew with `failpoint`, of which it dies; it stays down. Number of
+  // the job. Throws where the server ends in another way.
+  uint64_t SubmitAndLose(const TrainingJob& job, const std::string& server,
+                         const std::string& failpoint);
   // Status of the job; tries for 10 s while the scheduler does not answer.
   JobStatus Status(uint64_t job);
   // Polls until `done`; throws after `limit` with the conditions of the job.

@@ -130,11 +130,7 @@ TEST_CASE("the smallest admitted DRAM limit gives the same model", "[e2e][p3]") 
 void KillAt(ProcessCluster& cluster, const TrainingJob& job, const JobStatus& reference,
             const std::string& server, const std::string& point, bool and_worker) {
   INFO(server << " " << point << (and_worker ? " and worker-0" : ""));
-  cluster.Kill(server);
-  cluster.Start(server, point);
-  cluster.AwaitRegistered();
-  const uint64_t id = cluster.Submit(job);
-  REQUIRE(cluster.process(server).Wait() == 128 + 9);
+  const uint64_t id = cluster.SubmitAndLose(job, server, point);
   if (and_worker) cluster.Kill("worker-0");
   cluster.Start(server);
   if (and_worker) cluster.Start("worker-0");
@@ -243,8 +239,7 @@ TEST_CASE("a server killed that writes its log around the page cache", "[e2e][p3
     const uint64_t id = cluster.Submit(job);
     const JobStatus at = cluster.AwaitStep(id, 1 + random() % 80);
     INFO("round " << round << ": both servers killed at step " << at.step());
-    for (const char* name : {"server-0", "server-1"}) cluster.Kill(name);
-    for (const char* name : {"server-0", "server-1"}) cluster.Start(name);
+    cluster.KillAndStart({"server-0", "server-1"});
     const JobStatus end = cluster.AwaitEnd(id);
     CheckEnd(end, reference);
     CHECK(end.rollbacks() == 0);
@@ -330,8 +325,7 @@ TEST_CASE("anything killed at random moments", "[e2e][p3]") {
       at += 1 + random() % 60;
       const JobStatus status = cluster.AwaitStep(id, at);
       const auto& who = victims[random() % victims.size()];
-      for (const std::string& name : who) cluster.Kill(name);
-      for (const std::string& name : who) cluster.Start(name);
+      cluster.KillAndStart(who);
       for (const std::string& name : who) story += " " + std::to_string(status.step()) + ":" + name;
     }
     INFO(story);

@@ -56,8 +56,7 @@ TEST_CASE("servers killed at any moment lose nothing of rows below DRAM", "[faul
       const JobStatus status = cluster.AwaitStep(id, at += random() % 10);
       if (kills == 0) CheckRowsBelow(cluster.folder());
       const auto& who = victims[random() % victims.size()];
-      for (const std::string& name : who) cluster.Kill(name);
-      for (const std::string& name : who) cluster.Start(name);
+      cluster.KillAndStart(who);
       for (const std::string& name : who) story += " " + std::to_string(status.step()) + ":" + name;
     }
     INFO(story);
@@ -85,11 +84,7 @@ TEST_CASE("a server killed at each place where a tier is written", "[faults][p1]
   for (const std::string& point : points) {
     INFO(point);
     job = WithCheckpoints(job, folder->path() + "/" + point.substr(0, point.find('=')));
-    cluster.Kill("server-1");
-    cluster.Start("server-1", point);
-    cluster.AwaitRegistered();
-    const uint64_t id = cluster.Submit(job);
-    REQUIRE(cluster.process("server-1").Wait() == 128 + 9);
+    const uint64_t id = cluster.SubmitAndLose(job, "server-1", point);
     cluster.Start("server-1");
     const JobStatus end = cluster.AwaitEnd(id);
     CheckSameModel(end, reference);

@@ -16,10 +16,9 @@
 #include "proto/core/ids.h"
 #include "storage/log_record.h"
 #include "storage/update_log.h"
+#include "tests/storage/file_bytes.h"
 
 namespace strata::storage {
-
-using Bytes = std::vector<uint8_t>;
 
 struct KeptRecord {
   LogHeader header;

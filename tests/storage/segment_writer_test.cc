@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -14,21 +13,11 @@
 #include "storage/huge_memory.h"
 #include "storage/log_record.h"
 #include "storage/update_log.h"
+#include "tests/storage/file_bytes.h"
 #include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {
-
-using Bytes = std::vector<uint8_t>;
-
-Bytes ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  in.seekg(0, std::ios::end);
-  Bytes bytes(static_cast<size_t>(in.tellg()));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
 
 Bytes Draw(std::mt19937_64& random, size_t n) {
   Bytes bytes(n);

@@ -1,8 +1,5 @@
 #include "tests/storage/shard_content.h"
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <span>
 
@@ -111,18 +108,6 @@ absl::Status ReadContent(const std::string& path, PartitionRange partitions, Con
                               Bytes(section.bytes.begin(), section.bytes.end()));
     return absl::OkStatus();
   });
-}
-
-Bytes ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return Bytes(std::istreambuf_iterator<char>(in), {});
-}
-
-void WriteFile(const std::string& path, const Bytes& bytes) {
-  std::filesystem::remove(path);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(bytes.data()),
-            static_cast<std::streamsize>(bytes.size()));
 }
 
 }  // namespace strata::storage

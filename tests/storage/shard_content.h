@@ -12,10 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/shard_file.h"
+#include "tests/storage/file_bytes.h"
 
 namespace strata::storage {
-
-using Bytes = std::vector<uint8_t>;
 
 struct Content {
   std::map<uint32_t, std::map<uint64_t, Bytes>> rows;                 // table, position
@@ -35,10 +34,6 @@ Content MakeContent(size_t rows, uint64_t seed);
 // Tables alternate, as a writer that goes partition by partition does.
 absl::StatusOr<ShardFileSummary> WriteContent(const std::string& path, const Content& content);
 absl::Status ReadContent(const std::string& path, PartitionRange partitions, Content& out);
-
-Bytes ReadFile(const std::string& path);
-// A new file each time: some file systems flush one that is truncated and written again.
-void WriteFile(const std::string& path, const Bytes& bytes);
 
 }  // namespace strata::storage
 

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "proto/core/checksum.h"
 #include "tests/small_disk.h"
+#include "tests/storage/file_bytes.h"
 #include "tests/storage/shard_content.h"
 #include "tests/temp_folder.h"
 

@@ -3,8 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 #include <thread>
@@ -13,6 +11,7 @@
 #include "absl/status/status.h"
 #include "storage/log_format.h"
 #include "tests/small_disk.h"
+#include "tests/storage/file_bytes.h"
 #include "tests/storage/log_fixture.h"
 #include "tests/temp_folder.h"
 
@@ -27,19 +26,6 @@ std::unique_ptr<UpdateLog> Open(const std::string& directory, uint64_t segment_b
 
 std::string SegmentPath(const std::string& directory, uint64_t segment) {
   return directory + "/" + log_format::SegmentName(segment);
-}
-
-Bytes ReadFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return Bytes(std::istreambuf_iterator<char>(in), {});
-}
-
-// A new file each time: some file systems flush one that is truncated and written again.
-void WriteFile(const std::string& path, const Bytes& bytes) {
-  std::filesystem::remove(path);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(bytes.data()),
-            static_cast<std::streamsize>(bytes.size()));
 }
 
 TEST_CASE("what is appended is replayed, in order, over segments and reopens", "[storage][log]") {

@@ -111,6 +111,14 @@ uint64_t SizeOf(const std::string& path) {
   return error ? 0 : bytes;
 }
 
+// DATA_LOSS of the tier says nothing of images and log: the tier is filled from them at the next
+// opening.
+absl::Status NotOfTheTier(absl::Status s, const OpenedJob& opened) {
+  if (!absl::IsDataLoss(s) || opened.tier == nullptr) return s;
+  const absl::Status damage = opened.tier->damage();
+  return damage.ok() ? s : absl::UnavailableError(damage.message());
+}
+
 // The newest image that is whole, else the one before: if the log no longer reaches back to that,
 // replay finds the gap.
 absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
@@ -124,6 +132,7 @@ absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
     const std::string path = absl::StrCat(opened.folder, "/", ImageFileName(name));
     auto reader = storage::ShardFileReader::Open(path);
     absl::Status s = reader.ok() ? (*fresh)->LoadImage(**reader) : reader.status();
+    s = NotOfTheTier(std::move(s), opened);
     if (s.ok()) {
       out.image.segment = (*reader)->header().log_segment;
       out.image.image_bytes = SizeOf(path);
@@ -160,12 +169,13 @@ absl::Status RecoverShard(const JobPlan& plan, const ShardPlan& shard,
   const bool gone = out.image.segment < opened.log->stats().first_segment;
   const uint64_t begin = gone ? 0 : out.image.segment;
   out.image.replay_bytes = opened.log->BytesFrom(begin);
-  return opened.log->Replay(
+  absl::Status s = opened.log->Replay(
       begin, [&](const storage::LogHeader& header) { return header.shard == shard.id; },
       [&](const storage::LogRecordView& record) {
         ++out.replayed_records;
         return out.shard->Replay(record);
       });
+  return NotOfTheTier(std::move(s), opened);
 }
 
 void Add(std::vector<Recovering> shards, OpenedJob& opened) {

@@ -1,6 +1,7 @@
 #include "storage/rocks_tier.h"
 
 #include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
@@ -341,6 +342,11 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRocksTier(const RocksTierOptions& o
   if (absl::Status s = CheckOptions(options); !s.ok()) return s;
   if (absl::Status s = MakeFolder(options.directory); !s.ok()) return s;
   rocksdb::Options rocks = MakeOptions(options);
+  if (const rocksdb::Status s = rocksdb::GetOptionsFromString(rocks, options.changes, &rocks);
+      !s.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("RocksDB options '", options.changes, "': ", s.ToString()));
+  }
   if (options.mode == OpenMode::kFresh) {
     absl::Status s = Translate(rocksdb::DestroyDB(options.directory, rocks), "remove the old rows",
                                options.directory);

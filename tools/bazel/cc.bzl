@@ -4,9 +4,10 @@ load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary", _cc_library = "cc_libra
 
 def _with(prelude, args):
     """`args` of a rule, reading `prelude` (a cc_prelude of this folder) before each source."""
-    if not args.get("srcs"):
+    wanted = args.pop("prelude", True)
+    if not args.get("srcs") or not wanted:
         return args
-    off = {"//tools/bazel:prelude_off": []}
+    off = {"//tools/bazel:%s_off" % prelude: []}
     args["copts"] = args.get("copts", []) + select(dict(off, **{
         "//conditions:default": ["-include", prelude + ".h"],
     }))
@@ -16,7 +17,8 @@ def _with(prelude, args):
     return args
 
 def cc_library(**kwargs):
-    _cc_library(**_with("prelude", kwargs))
+    """Static alone: nothing links a shared library of ours. prelude = False: without it."""
+    _cc_library(linkstatic = True, **_with("prelude", kwargs))
 
 def cc_binary(**kwargs):
     _cc_binary(**_with("prelude", kwargs))

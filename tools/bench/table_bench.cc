@@ -22,6 +22,7 @@
 #include "storage/dram_table.h"
 #include "storage/row_layout.h"
 #include "storage/row_table.h"
+#include "tools/bench/abseil_table.h"
 #include "tools/bench/flat_table.h"
 #include "tools/bench/table_growth.h"
 #include "tools/bench/table_peer.h"
@@ -240,6 +241,33 @@ absl::Status RunSpeed(TableWork widest, const std::vector<Case>& cases, const Ta
   return absl::OkStatus();
 }
 
+// Abseil's map, for the record of why the table is our own.
+void RunAbseil(const BenchOptions& o, const Report& report) {
+  const auto say = [&](const std::string& name, double value, const std::string& unit) {
+    Figure f;
+    f.bench = "table";
+    f.name = absl::StrCat("absl::flat_hash_map: ", name);
+    f.value = value;
+    f.unit = unit;
+    report(f);
+  };
+  for (const size_t threads : {1, 2}) {
+    const AbseilTable table(kRows, threads);
+    std::vector<double> gather, sgd;
+    for (int round = 0; round < o.rounds; ++round) {
+      gather.push_back(table.Rate(TableWork::kGather, o.seconds / 12));
+      sgd.push_back(table.Rate(TableWork::kSgd, o.seconds / 12));
+    }
+    const std::string with = absl::StrCat(", ", threads, threads == 1 ? " thread" : " threads");
+    say("lookup + gather" + with, Median(gather), "Mkeys/s");
+    say("lookup + SGD update" + with, Median(sgd), "Mkeys/s");
+  }
+  const AbseilTable::Growth g = AbseilTable::Grow(1'000'000, 20'000'000, kChunk);
+  say("1 to 20 million rows: longest call by the clock", g.longest_ms, "ms");
+  say("1 to 20 million rows: time per new row", g.nanoseconds, "ns");
+  say("1 to 20 million rows: most beyond key and weights, resident", g.most_bytes, "bytes/row");
+}
+
 absl::Status RunTable(const BenchOptions& o, const Report& report) {
   TablePeer peer;
   if (!o.baselines.empty()) peer = RunTablePeer(o.baselines, o.directory);
@@ -251,6 +279,7 @@ absl::Status RunTable(const BenchOptions& o, const Report& report) {
   s = RunSpeed(TableWork::kAdagrad, {{TableWork::kAdagrad, "lookup + Adagrad update"}}, peer, o,
                report);
   if (!s.ok()) return s;
+  RunAbseil(o, report);
   return MeasureGrowth(o, report);
 }
 

@@ -28,7 +28,7 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
-TrainingJob MakeJob(const std::string& durability, uint32_t dim, const std::string& log_bytes) {
+TrainingJob MakeJob(const WireCluster::Options& options) {
   TrainingJob job;
   job.set_api_version("strata/v1");
   job.set_kind("TrainingJob");
@@ -37,26 +37,27 @@ TrainingJob MakeJob(const std::string& durability, uint32_t dim, const std::stri
   spec.mutable_data()->set_format("libfm");
   spec.mutable_data()->add_train("memory");
   spec.mutable_model()->set_type("fm");
-  spec.mutable_model()->set_embedding_dim(dim - 1);  // and one weight
+  spec.mutable_model()->set_embedding_dim(options.dim - 1);  // and one weight
   spec.mutable_optimizer()->mutable_sparse()->set_type("sgd");
   spec.mutable_training()->set_mode("async");
   spec.mutable_training()->set_lanes(1);
-  spec.mutable_storage()->set_durability(durability);
-  spec.mutable_storage()->set_log_bytes_per_server(log_bytes);
+  spec.mutable_storage()->set_durability(options.durability);
+  spec.mutable_storage()->set_log_bytes_per_server(options.log_bytes);
+  if (options.shards > 0) spec.mutable_storage()->set_shards_per_server(options.shards);
   return job;
 }
 
 class Cluster : public WireCluster {
  public:
-  Cluster(std::string directory, uint32_t dim)
-      : directory_(std::move(directory)), dim_(dim), transport_(MakeGrpcTransport({})) {}
+  explicit Cluster(std::string directory)
+      : directory_(std::move(directory)), transport_(MakeGrpcTransport({})) {}
 
-  absl::Status Open(const std::string& durability, const std::string& log_bytes) {
+  absl::Status Open(const Options& options) {
     auto scheduler = BenchScheduler::Start();
     if (!scheduler.ok()) return scheduler.status();
     scheduler_ = *std::move(scheduler);
     if (absl::Status s = Spawn(); !s.ok()) return s;
-    absl::Status s = scheduler_->Submit(MakeJob(durability, dim_, log_bytes));
+    absl::Status s = scheduler_->Submit(MakeJob(options));
     return s.ok() ? AwaitServer("") : s;
   }
 
@@ -131,7 +132,6 @@ class Cluster : public WireCluster {
   }
 
   const std::string directory_;
-  const uint32_t dim_;
   std::unique_ptr<DataTransport> transport_;
   std::unique_ptr<BenchScheduler> scheduler_;
   std::unique_ptr<ChildProcess> server_;
@@ -225,12 +225,10 @@ absl::StatusOr<std::string> ReadAddressFile(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<WireCluster>> WireCluster::Start(const std::string& directory,
-                                                                const std::string& durability,
-                                                                uint32_t dim,
-                                                                const std::string& log_bytes) {
+                                                                const Options& options) {
   std::filesystem::create_directories(directory);
-  auto cluster = std::make_unique<Cluster>(directory, dim);
-  if (absl::Status s = cluster->Open(durability, log_bytes); !s.ok()) return s;
+  auto cluster = std::make_unique<Cluster>(directory);
+  if (absl::Status s = cluster->Open(options); !s.ok()) return s;
   return std::unique_ptr<WireCluster>(std::move(cluster));
 }
 

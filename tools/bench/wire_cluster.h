@@ -46,11 +46,15 @@ absl::StatusOr<std::string> ReadAddressFile(const std::string& path);
 
 class WireCluster {
  public:
-  // A job with one hashed table of `dim` floats a row, SGD, async; log_bytes: logBytesPerServer.
+  // A job with one hashed table of `dim` floats a row, SGD, async.
+  struct Options {
+    std::string durability;
+    uint32_t dim = 0;
+    std::string log_bytes;  // logBytesPerServer
+    uint32_t shards = 0;    // of the server; 0: as many as it takes by itself
+  };
   static absl::StatusOr<std::unique_ptr<WireCluster>> Start(const std::string& directory,
-                                                            const std::string& durability,
-                                                            uint32_t dim,
-                                                            const std::string& log_bytes);
+                                                            const Options& options);
   virtual ~WireCluster() = default;
 
   virtual DataChannel& channel() = 0;

@@ -49,7 +49,10 @@ absl::StatusOr<std::unique_ptr<WireDriver>> WireDriver::Open(const BenchOptions&
                                                              const Options& options) {
   auto driver = std::make_unique<WireDriver>();
   auto cluster = WireCluster::Start(absl::StrCat(o.directory, "/wire-", options.durability),
-                                    options.durability, kDim, options.log_bytes);
+                                    {.durability = options.durability,
+                                     .dim = kDim,
+                                     .log_bytes = options.log_bytes,
+                                     .shards = options.shards});
   if (!cluster.ok()) return cluster.status();
   driver->cluster_ = *std::move(cluster);
   auto open = driver->cluster_->channel().CallAndWait(

@@ -27,6 +27,7 @@ class WireDriver {
     std::string durability;
     std::string log_bytes = "4GiB";  // logBytesPerServer
     size_t rows = kRows;             // a multiple of kKeys
+    uint32_t shards = 0;             // of the server; 0: as many as it takes by itself
   };
   // The job's server, filled.
   static absl::StatusOr<std::unique_ptr<WireDriver>> Open(const BenchOptions& o,

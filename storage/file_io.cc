@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -13,30 +12,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace strata::storage {
-
-absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view path) {
-  const std::string text = absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error));
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return absl::ResourceExhaustedError(absl::StrCat(text, "; free disk space"));
-    case EMFILE:
-    case ENFILE:
-      return absl::ResourceExhaustedError(absl::StrCat(text, "; raise the limit of open files"));
-    case ENOMEM:
-      return absl::ResourceExhaustedError(text);
-    case ENOENT:
-      return absl::NotFoundError(text);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(
-          absl::StrCat(text, "; give this user the right to write there"));
-    default:
-      return absl::UnavailableError(text);
-  }
-}
 
 absl::Status DamagedFile(absl::string_view path, uint64_t offset, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(path, ", offset ", offset, ": ", what));

@@ -12,14 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "storage/file_system.h"
+#include "proto/runtime/file_system.h"
 
 namespace strata::storage {
-
-// "cannot <action> <path>: <reason>; <what to do>". ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM:
-// RESOURCE_EXHAUSTED; ENOENT: NOT_FOUND; EACCES, EPERM, EROFS: PERMISSION_DENIED; others:
-// UNAVAILABLE.
-absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view path);
 
 // "<path>, offset <offset>: <what>", DATA_LOSS.
 absl::Status DamagedFile(absl::string_view path, uint64_t offset, absl::string_view what);

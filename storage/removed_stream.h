@@ -18,10 +18,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/file_system.h"
 #include "storage/delta_file.h"
 #include "storage/delta_format.h"
 #include "storage/file_io.h"
-#include "storage/file_system.h"
 
 namespace strata::storage {
 
@@ -81,8 +81,8 @@ class RemovedWriter {
   // The commit's removals are in the file, if there were any; not yet durable.
   absl::Status EndCommit();
 
-  // Makes bytes() durable. After an error every later call fails as well: what was lost is written
-  // again by the replay of the next start.
+  // Makes bytes() durable. After a sync that failed every later call fails as well: what was lost
+  // is written again by the replay of the next start.
   absl::Status Sync();
 
   const std::string& path() const { return path_; }

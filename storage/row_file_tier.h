@@ -26,7 +26,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "storage/file_system.h"
+#include "proto/runtime/file_system.h"
 #include "storage/row_tier.h"
 
 namespace strata::storage {

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/mutex.h"
 #include "storage/file_io.h"
-#include "storage/file_system.h"
+#include "proto/runtime/file_system.h"
 
 namespace strata::storage::row_file {
 

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/partition.h"
-#include "storage/file_system.h"
+#include "proto/runtime/file_system.h"
 #include "storage/row_file_memtable.h"
 #include "storage/row_file_version.h"
 #include "storage/row_file_volume.h"

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/mutex.h"
-#include "storage/file_system.h"
+#include "proto/runtime/file_system.h"
 #include "storage/huge_memory.h"
 
 namespace strata::storage {

@@ -31,7 +31,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "storage/file_system.h"
+#include "proto/runtime/file_system.h"
 #include "storage/log_record.h"
 
 namespace strata::storage {

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -31,39 +29,56 @@ constexpr char kCrcPrefix[] = "crc32c ";
 // A manifest is some hundred bytes per file of the checkpoint.
 constexpr uint64_t kMaxManifestBytes = uint64_t{256} << 20;
 
-absl::Status SystemError(int error, absl::string_view what, absl::string_view path) {
-  const std::string text = absl::StrCat(what, " ", path, ": ", std::strerror(error));
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-      return absl::ResourceExhaustedError(text);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(text);
-    case ENOENT:
-      return absl::NotFoundError(text);
-    default:
-      return absl::InternalError(text);
-  }
+absl::Status SystemError(int error, absl::string_view action, absl::string_view path) {
+  const absl::Status status = ErrnoStatus(error, action, path);
+  // UNAVAILABLE would say that the same call may work soon.
+  return absl::IsUnavailable(status) ? absl::InternalError(status.message()) : status;
 }
 
-// A file descriptor that closes itself.
+// An open file, closed on destruction.
 class File {
  public:
-  File(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  File(const std::string& path, int flags, FileSystem& files)
+      : files_(files), path_(path), fd_(files.Open(path, flags)) {}
   ~File() {
-    if (fd_ >= 0) close(fd_);
+    if (fd_ >= 0) files_.Close(fd_);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
-  int fd() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
+
+  absl::Status opened() const {
+    return fd_ < 0 ? SystemError(-fd_, "open", path_) : absl::OkStatus();
+  }
+  // Fewer bytes than asked for: the file ends.
+  absl::StatusOr<size_t> Read(std::span<uint8_t> bytes, uint64_t offset) const {
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = files_.Read(fd_, bytes.subspan(done), offset + done);
+      if (n < 0) return SystemError(static_cast<int>(-n), "read", path_);
+      if (n == 0) break;
+      done += static_cast<size_t>(n);
+    }
+    return done;
+  }
+  absl::Status Write(absl::string_view text) const {
+    for (uint64_t at = 0; !text.empty();) {
+      const iovec part = {const_cast<char*>(text.data()), text.size()};
+      const ssize_t n = files_.Write(fd_, {&part, 1}, at);
+      if (n < 0) return SystemError(static_cast<int>(-n), "write", path_);
+      at += static_cast<uint64_t>(n);
+      text.remove_prefix(static_cast<size_t>(n));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Sync() const {
+    const int result = files_.Sync(fd_, SyncWhat::kAll);
+    return result < 0 ? SystemError(-result, "sync", path_) : absl::OkStatus();
+  }
 
  private:
-  int fd_;
+  FileSystem& files_;
+  const std::string path_;
+  const int fd_;
 };
 
 bool IsPlainName(absl::string_view name) {
@@ -85,34 +100,27 @@ uint32_t CrcOf(absl::string_view text) {
   return Crc32c({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
 }
 
-absl::Status WriteAll(int fd, absl::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError(errno, "cannot write", path);
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
+absl::Status SyncFolder(const std::string& folder, FileSystem& files) {
+  const File file(folder, O_RDONLY | O_DIRECTORY, files);
+  return file.opened().ok() ? file.Sync() : file.opened();
 }
 
-absl::Status SyncFolder(const std::string& folder) {
-  File file(folder, O_RDONLY | O_DIRECTORY);
-  if (file.fd() < 0) return SystemError(errno, "cannot open", folder);
-  if (fsync(file.fd()) != 0) return SystemError(errno, "cannot sync", folder);
-  return absl::OkStatus();
+absl::Status RemoveFile(const std::string& path, FileSystem& files) {
+  const int result = files.Remove(path);
+  if (result >= 0 || result == -ENOENT) return absl::OkStatus();
+  return SystemError(-result, "remove", path);
 }
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
-  File file(path, O_RDONLY);
-  if (file.fd() < 0) return SystemError(errno, "cannot open", path);
+  const File file(path, O_RDONLY, FileSystem::Kernel());
+  if (!file.opened().ok()) return file.opened();
   std::string text;
-  char buffer[1 << 16];
+  uint8_t buffer[1 << 16];
   while (true) {
-    const ssize_t n = read(file.fd(), buffer, sizeof(buffer));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError(errno, "cannot read", path);
-    if (n == 0) return text;
-    text.append(buffer, static_cast<size_t>(n));
+    const absl::StatusOr<size_t> n = file.Read(buffer, text.size());
+    if (!n.ok()) return n.status();
+    if (*n == 0) return text;
+    text.append(reinterpret_cast<const char*>(buffer), *n);
     if (text.size() > kMaxManifestBytes) {
       return absl::DataLossError(
           absl::StrCat(path, " has more than ", kMaxManifestBytes, " bytes"));
@@ -144,11 +152,23 @@ bool ParseFolderName(absl::string_view name, uint64_t* step) {
          absl::SimpleAtoi(name, step);
 }
 
-absl::Status RemoveFile(const std::string& path) {
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) {
-    return SystemError(errno, "cannot remove", path);
+// Under a temporary name first, and on the device before it gets its own. What was written before
+// an error is removed, so nothing that a failed sync was about is ever taken for written.
+absl::Status WriteDurably(const std::string& path, absl::string_view text, FileSystem& files) {
+  const std::string temporary = path + ".tmp";
+  absl::Status s;
+  {
+    const File file(temporary, O_WRONLY | O_CREAT | O_TRUNC, files);
+    if (!file.opened().ok()) return file.opened();
+    s = file.Write(text);
+    if (s.ok()) s = file.Sync();
   }
-  return absl::OkStatus();
+  if (s.ok()) {
+    const int renamed = files.Rename(temporary, path);
+    if (renamed < 0) s = SystemError(-renamed, "rename", temporary);
+  }
+  if (!s.ok()) RemoveFile(temporary, files).IgnoreError();
+  return s;
 }
 
 }  // namespace
@@ -172,7 +192,7 @@ std::vector<CheckpointFile> FilesInOrder(const Manifest& manifest) {
   return files;
 }
 
-absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) {
+absl::Status WriteManifest(const std::string& folder, const Manifest& manifest, FileSystem& files) {
   if (absl::Status s = CheckNames(manifest); !s.ok()) return s;
   Manifest written = manifest;
   written.set_format(1);
@@ -189,28 +209,12 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest) 
 
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) return SystemError(error.value(), "cannot make", folder);
+  if (error) return SystemError(error.value(), "make folder", folder);
   const std::string path = absl::StrCat(folder, "/", kManifestName);
-  const std::string temporary = path + ".tmp";
-  {
-    File file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    if (file.fd() < 0) return SystemError(errno, "cannot make", temporary);
-    absl::Status s = WriteAll(file.fd(), text, temporary);
-    if (s.ok() && fsync(file.fd()) != 0) s = SystemError(errno, "cannot sync", temporary);
-    // Network file systems report a full disk as late as here.
-    if (close(file.Release()) != 0 && s.ok()) s = SystemError(errno, "cannot close", temporary);
-    if (!s.ok()) {
-      unlink(temporary.c_str());
-      return s;
-    }
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    return SystemError(errno, "cannot rename", temporary);
-  }
-  if (absl::Status s = SyncFolder(folder); !s.ok()) return s;
-  return SyncFolder(fs::path(folder).parent_path().empty()
-                        ? std::string(".")
-                        : fs::path(folder).parent_path().string());
+  if (absl::Status s = WriteDurably(path, text, files); !s.ok()) return s;
+  if (absl::Status s = SyncFolder(folder, files); !s.ok()) return s;
+  const std::string parent = fs::path(folder).parent_path().string();
+  return SyncFolder(parent.empty() ? "." : parent, files);
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
@@ -249,16 +253,15 @@ absl::Status VerifyCheckpointFiles(const std::string& folder, const Manifest& ma
   const auto buffer = std::make_unique<uint8_t[]>(kChunk);
   for (const CheckpointFile& entry : manifest.files()) {
     const std::string path = absl::StrCat(folder, "/", entry.name());
-    File file(path, O_RDONLY);
-    if (file.fd() < 0)
-      return absl::DataLossError(SystemError(errno, "cannot open", path).message());
+    const File file(path, O_RDONLY, FileSystem::Kernel());
+    if (!file.opened().ok()) return absl::DataLossError(file.opened().message());
     uint32_t crc = 0;
-    while (true) {
-      const ssize_t n = read(file.fd(), buffer.get(), kChunk);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return absl::DataLossError(SystemError(errno, "cannot read", path).message());
-      if (n == 0) break;
-      crc = Crc32cExtend(crc, std::span<const uint8_t>(buffer.get(), static_cast<size_t>(n)));
+    for (uint64_t at = 0;;) {
+      const absl::StatusOr<size_t> n = file.Read({buffer.get(), kChunk}, at);
+      if (!n.ok()) return absl::DataLossError(n.status().message());
+      if (*n == 0) break;
+      crc = Crc32cExtend(crc, std::span<const uint8_t>(buffer.get(), *n));
+      at += *n;
     }
     if (crc != entry.crc32c()) {
       return absl::DataLossError(absl::StrFormat(
@@ -273,9 +276,9 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& directory) {
   std::error_code error;
   fs::directory_iterator it(directory, error);
   if (error == std::errc::no_such_file_or_directory) return list;
-  if (error) return SystemError(error.value(), "cannot list", directory);
+  if (error) return SystemError(error.value(), "list", directory);
   for (const fs::directory_iterator end; it != end; it.increment(error)) {
-    if (error) return SystemError(error.value(), "cannot list", directory);
+    if (error) return SystemError(error.value(), "list", directory);
     list.empty_directory = false;
     uint64_t step = 0;
     const std::string name = it->path().filename().string();
@@ -310,14 +313,14 @@ absl::StatusOr<std::optional<CheckpointEntry>> NewestCheckpoint(const std::strin
   return std::optional<CheckpointEntry>(list->complete.back());
 }
 
-absl::Status RemoveCheckpoint(const std::string& folder) {
+absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files) {
   auto manifest = ReadManifest(folder);
   if (absl::IsNotFound(manifest.status())) return absl::OkStatus();
   if (!manifest.ok()) return manifest.status();
-  absl::Status s = RemoveFile(absl::StrCat(folder, "/", kManifestName));
-  if (s.ok()) s = SyncFolder(folder);
+  absl::Status s = RemoveFile(absl::StrCat(folder, "/", kManifestName), files);
+  if (s.ok()) s = SyncFolder(folder, files);
   for (const CheckpointFile& file : manifest->files()) {
-    if (s.ok()) s = RemoveFile(absl::StrCat(folder, "/", file.name()));
+    if (s.ok()) s = RemoveFile(absl::StrCat(folder, "/", file.name()), files);
   }
   if (s.ok()) rmdir(folder.c_str());  // stays where something else is in it
   return s;
@@ -334,7 +337,8 @@ absl::Status RemoveIncomplete(const std::string& folder, const std::vector<std::
     return absl::OkStatus();
   }
   for (const std::string& name : names) {
-    if (absl::Status s = RemoveFile(absl::StrCat(folder, "/", name)); !s.ok()) return s;
+    absl::Status s = RemoveFile(absl::StrCat(folder, "/", name), FileSystem::Kernel());
+    if (!s.ok()) return s;
   }
   rmdir(folder.c_str());
   return absl::OkStatus();

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/runtime/file_system.h"
 #include "proto/strata/checkpoint.pb.h"
 
 namespace strata {
@@ -32,11 +33,14 @@ std::string ModelHashText(const std::vector<CheckpointFile>& files, uint64_t ste
 // The manifest's files as they are to be restored: an increment after what it follows.
 std::vector<CheckpointFile> FilesInOrder(const Manifest& manifest);
 
-// Writes `folder`/MANIFEST.json: temporary file, fsync, rename, fsync of the folder. Makes the
-// folder where it is missing (a model may have no row). `manifest.format` is set here. Errors carry
-// the path: RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED, INTERNAL (other system errors),
-// INVALID_ARGUMENT (a file name with a folder in it).
-absl::Status WriteManifest(const std::string& folder, const Manifest& manifest);
+// Writes `folder`/MANIFEST.json: temporary file, fsync, rename, fsync of the folder and of the one
+// that holds it. Makes the folder where it is missing (a model may have no row). `manifest.format`
+// is set here. Errors carry the path: RESOURCE_EXHAUSTED (disk full, no file handle left),
+// PERMISSION_DENIED, INTERNAL (other system errors), INVALID_ARGUMENT (a file name with a folder in
+// it). The manifest that was there stays then, except where a folder's fsync failed: it is the old
+// one or the new one, each whole, and which of them a power failure leaves is not known.
+absl::Status WriteManifest(const std::string& folder, const Manifest& manifest,
+                           FileSystem& files = FileSystem::Kernel());
 
 // NOT_FOUND: no manifest there (not a checkpoint). DATA_LOSS: damaged; names the file and what is
 // wrong. UNIMPLEMENTED: a format of a newer version.
@@ -72,7 +76,7 @@ absl::StatusOr<std::optional<CheckpointEntry>> NewestCheckpoint(const std::strin
 // Removes a checkpoint: first its manifest (from then on it is no checkpoint), then the files that
 // the manifest names, then the folder if nothing else is in it. Other files stay. OK when there is
 // no manifest. DATA_LOSS: a damaged manifest; nothing was removed.
-absl::Status RemoveCheckpoint(const std::string& folder);
+absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files = FileSystem::Kernel());
 
 // Removes single files of a checkpoint that was given up, and the folder if it is empty then. Does
 // nothing where the folder has a manifest. Names with a folder in them are INVALID_ARGUMENT.

@@ -28,7 +28,7 @@ using Call = ScriptedFiles::Call;
 using Removals = std::map<uint64_t, std::vector<uint64_t>>;  // keys, by step
 
 std::unique_ptr<Shard> MakeRemoving(const TableSpec& table, const std::string& stream,
-                                    storage::FileSystem* files, storage::UpdateLog* log,
+                                    FileSystem* files, storage::UpdateLog* log,
                                     bool synchronous = true) {
   ShardOptions o;
   o.synchronous = synchronous;

@@ -15,7 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "proto/core/mutex.h"
-#include "storage/file_system.h"
+#include "proto/runtime/file_system.h"
 
 namespace strata::storage {
 

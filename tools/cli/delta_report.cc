@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<std::string>> DeltaFilesIn(const std::string& folder)
     if (!absl::StartsWith(name, "delta-") || !absl::EndsWith(name, ".strata")) continue;
     files.push_back(absl::StrCat(folder, "/", name));
   }
-  if (error) return storage::ErrnoStatus(error.value(), "list", folder);
+  if (error) return ErrnoStatus(error.value(), "list", folder);
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -161,7 +161,7 @@ absl::StatusOr<std::vector<DeltaFileReport>> ReadDeltas(const std::string& path,
   if (status.type() == fs::file_type::not_found) {
     return absl::NotFoundError(absl::StrCat(path, ": no such file or folder"));
   }
-  if (error) return storage::ErrnoStatus(error.value(), "look at", path);
+  if (error) return ErrnoStatus(error.value(), "look at", path);
   if (fs::is_directory(status)) return ReadFolder(path, visit);
   auto report = ReadFile(path, visit);
   if (!report.ok()) return report.status();

@@ -31,7 +31,7 @@ absl::Status MoveAside(DamagedFolder& damaged) {
   std::error_code error;
   fs::rename(damaged.folder, to, error);
   if (error) {
-    return storage::ErrnoStatus(error.value(), absl::StrCat("rename to ", to), damaged.folder);
+    return ErrnoStatus(error.value(), absl::StrCat("rename to ", to), damaged.folder);
   }
   damaged.moved_to = to;
   return storage::SyncFolder(fs::path(to).parent_path().string());

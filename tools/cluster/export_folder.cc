@@ -67,7 +67,7 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
 
 absl::Status Rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  return storage::ErrnoStatus(errno, "rename to", to);
+  return ErrnoStatus(errno, "rename to", to);
 }
 
 class ExportFolderImpl : public ExportFolder {
@@ -126,7 +126,7 @@ class ExportFolderImpl : public ExportFolder {
   absl::Status LookAround() {
     std::error_code error;
     const bool empty = fs::is_empty(o_.path, error);
-    if (error) return storage::ErrnoStatus(error.value(), "read folder", o_.path);
+    if (error) return ErrnoStatus(error.value(), "read folder", o_.path);
     if (empty) return absl::OkStatus();
     if (!o_.overwrite) {
       return absl::FailedPreconditionError(
@@ -186,7 +186,7 @@ class ExportFolderImpl : public ExportFolder {
     for (const std::string& name : gone) {
       std::error_code error;
       fs::remove(Path(name), error);
-      if (error) return storage::ErrnoStatus(error.value(), "remove", Path(name));
+      if (error) return ErrnoStatus(error.value(), "remove", Path(name));
     }
     return absl::OkStatus();
   }

@@ -24,8 +24,7 @@ absl::Status ExportWriter::Allocate() {
     if (!file.ok()) return file.status();
     if (fallocate(file->fd(), 0, 0, static_cast<off_t>(planned.bytes)) != 0) {
       if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
-        return storage::ErrnoStatus(errno, absl::StrCat("keep ", planned.bytes, " bytes for"),
-                                    file->path());
+        return ErrnoStatus(errno, absl::StrCat("keep ", planned.bytes, " bytes for"), file->path());
       }
       // The file system cannot do it: a full disk is found later.
       if (absl::Status s = file->Truncate(planned.bytes); !s.ok()) return s;

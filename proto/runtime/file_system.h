@@ -1,6 +1,6 @@
 // The system calls that files at rest are made of, so that a test can have any of them fail.
-#ifndef STRATA_STORAGE_FILE_SYSTEM_H_
-#define STRATA_STORAGE_FILE_SYSTEM_H_
+#ifndef STRATA_PROTO_RUNTIME_FILE_SYSTEM_H_
+#define STRATA_PROTO_RUNTIME_FILE_SYSTEM_H_
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -9,7 +9,15 @@
 #include <span>
 #include <string>
 
-namespace strata::storage {
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace strata {
+
+// What an errno means to a caller: "cannot <action> <path>: <reason>; <what to do>". ENOSPC,
+// EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM: RESOURCE_EXHAUSTED; ENOENT: NOT_FOUND; EACCES, EPERM,
+// EROFS: PERMISSION_DENIED; others: UNAVAILABLE.
+absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view path);
 
 // What a sync makes durable: the bytes and what is needed to read them (fdatasync), or also times
 // and rights (fsync).
@@ -40,6 +48,6 @@ class FileSystem {
   virtual int Remove(const std::string& path);
 };
 
-}  // namespace strata::storage
+}  // namespace strata
 
-#endif  // STRATA_STORAGE_FILE_SYSTEM_H_
+#endif  // STRATA_PROTO_RUNTIME_FILE_SYSTEM_H_

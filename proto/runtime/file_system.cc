@@ -1,4 +1,4 @@
-#include "storage/file_system.h"
+#include "proto/runtime/file_system.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,8 +7,11 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstring>
 
-namespace strata::storage {
+#include "absl/strings/str_cat.h"
+
+namespace strata {
 namespace {
 
 template <typename Call>
@@ -21,6 +24,32 @@ auto Again(Call call) {
 }
 
 }  // namespace
+
+absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view path) {
+  const std::string text = absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error));
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return absl::ResourceExhaustedError(absl::StrCat(text, "; free disk space"));
+    case EMFILE:
+    case ENFILE:
+      return absl::ResourceExhaustedError(absl::StrCat(text, "; raise the limit of open files"));
+    case ENOMEM:
+      return absl::ResourceExhaustedError(absl::StrCat(text, "; free memory"));
+    case ENOENT:
+      return absl::NotFoundError(text);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(
+          absl::StrCat(text, "; give this user the right to write there"));
+    case EIO:
+      return absl::UnavailableError(absl::StrCat(text, "; look at the disk and the kernel's log"));
+    default:
+      return absl::UnavailableError(text);
+  }
+}
 
 FileSystem& FileSystem::Kernel() {
   static FileSystem& kernel = *new FileSystem;
@@ -58,4 +87,4 @@ int FileSystem::Remove(const std::string& path) {
   return Again([&] { return ::unlink(path.c_str()); });
 }
 
-}  // namespace strata::storage
+}  // namespace strata

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/file_system.h"
 #include "storage/delta_format.h"
 #include "storage/file_io.h"
 
@@ -33,14 +34,14 @@ struct DeltaSummary {
 };
 
 // One thread. Writes to the path itself; the file is a delta once Finish has returned. Memory: a
-// block of upserts, one of deletes and a copy of the one that is written. What fails for want of
-// room may be called again, and goes on where it stopped.
+// block of upserts, one of deletes and a copy of the one that is written. A write that fails may be
+// called again, and goes on where it stopped; a failed sync is final.
 class DeltaWriter {
  public:
   // An existing file is overwritten. RESOURCE_EXHAUSTED (disk full), PERMISSION_DENIED, NOT_FOUND,
-  // with the path.
-  static absl::StatusOr<std::unique_ptr<DeltaWriter>> Create(const std::string& path,
-                                                             const DeltaHeader& header);
+  // with the path. `files` outlives the writer.
+  static absl::StatusOr<std::unique_ptr<DeltaWriter>> Create(
+      const std::string& path, const DeltaHeader& header, FileSystem& files = FileSystem::Kernel());
   // The delta begins at `offset` of `file`; its own offsets count from there.
   static absl::StatusOr<std::unique_ptr<DeltaWriter>> At(std::shared_ptr<const File> file,
                                                          uint64_t offset,
@@ -54,7 +55,8 @@ class DeltaWriter {
   // table begins; this writes them now.
   absl::Status Flush();
   size_t buffered_bytes() const { return upserts_.bytes() + deletes_.bytes(); }
-  // Writes the end; Finish syncs it as well.
+  // Writes the end; Finish syncs it as well. Where its sync failed, which bytes the device has is
+  // not known: another Finish gives the same error, and the delta must be written anew.
   absl::StatusOr<DeltaSummary> End();
   absl::StatusOr<DeltaSummary> Finish();
 
@@ -81,6 +83,7 @@ class DeltaWriter {
   const DeltaTable* table_ = nullptr;  // of the blocks in progress
   Pending upserts_, deletes_;
   DeltaSummary written_;
+  absl::Status sync_failed_;
 };
 
 // A run of upserts or deletes of one table, ascending by position.

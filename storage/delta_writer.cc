@@ -16,10 +16,11 @@ DeltaWriter::DeltaWriter(DeltaHeader header, std::shared_ptr<const File> file, u
       last_(header_.tables.size()) {}
 
 absl::StatusOr<std::unique_ptr<DeltaWriter>> DeltaWriter::Create(const std::string& path,
-                                                                 const DeltaHeader& header) {
+                                                                 const DeltaHeader& header,
+                                                                 FileSystem& files) {
   auto readable = ParseDeltaHeader(EncodeDeltaHeader(header));
   if (!readable.ok()) return readable.status();
-  auto file = File::Open(path, O_WRONLY | O_CREAT | O_TRUNC);
+  auto file = File::Open(path, O_WRONLY | O_CREAT | O_TRUNC, files);
   if (!file.ok()) return file.status();
   return At(std::make_shared<const File>(*std::move(file)), 0, header);
 }
@@ -135,9 +136,11 @@ absl::StatusOr<DeltaSummary> DeltaWriter::End() {
 }
 
 absl::StatusOr<DeltaSummary> DeltaWriter::Finish() {
+  if (!sync_failed_.ok()) return sync_failed_;
   auto written = End();
   if (!written.ok()) return written;
-  if (absl::Status s = file_->Sync(); !s.ok()) return s;
+  sync_failed_ = file_->Sync();
+  if (!sync_failed_.ok()) return sync_failed_;
   return written;
 }
 

@@ -20,17 +20,17 @@ constexpr size_t kBlock = 4096;
 
 void FileStream::Free::operator()(uint8_t* p) const { std::free(p); }
 
-absl::StatusOr<FileStream> FileStream::Create(const std::string& path) {
+absl::StatusOr<FileStream> FileStream::Create(const std::string& path, FileSystem& files) {
   FileStream stream;
-  absl::StatusOr<File> file = File::Open(path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!file.ok()) return file.status();
-  stream.file_ = *std::move(file);
   stream.staging_.reset(static_cast<uint8_t*>(std::aligned_alloc(kBlock, kStagingBytes)));
   if (stream.staging_ == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for ", kStagingBytes, " bytes to write ", path, " with"));
   }
-  absl::StatusOr<File> direct = File::Open(path, O_WRONLY | O_DIRECT);
+  absl::StatusOr<File> file = File::Open(path, O_WRONLY | O_CREAT | O_TRUNC, files);
+  if (!file.ok()) return file.status();
+  stream.file_ = *std::move(file);
+  absl::StatusOr<File> direct = File::Open(path, O_WRONLY | O_DIRECT, files);
   if (direct.ok()) stream.file_ = *std::move(direct);
   return stream;
 }

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/runtime/file_system.h"
 #include "storage/file_io.h"
 
 namespace strata::storage {
@@ -21,11 +22,13 @@ class FileStream {
  public:
   static constexpr size_t kStagingBytes = size_t{1} << 20;
 
-  // Replaces what is there. Errors name the path.
-  static absl::StatusOr<FileStream> Create(const std::string& path);
+  // Replaces what is there. Errors name the path. `files` outlives the stream.
+  static absl::StatusOr<FileStream> Create(const std::string& path,
+                                           FileSystem& files = FileSystem::Kernel());
 
   const std::string& path() const { return file_.path(); }
-  // After an error the file's content is unspecified, and so is what further calls do.
+  // After an error, of Finish as well, the file's content is unspecified, and so is what further
+  // calls do: remove it and write another.
   absl::Status Append(std::span<const uint8_t> bytes);
   // The file has its exact size and is on the device (fsync). Call once.
   absl::Status Finish();

@@ -17,6 +17,7 @@
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
+#include "proto/runtime/file_system.h"
 #include "storage/row_hash.h"
 
 namespace strata::storage {
@@ -91,8 +92,10 @@ class ShardFileWriter {
   // An existing file of that name is replaced at Finish, in one step. INVALID_ARGUMENT for a header
   // that contradicts itself; NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED from the file system,
   // with the path.
-  static absl::StatusOr<std::unique_ptr<ShardFileWriter>> Create(const std::string& path,
-                                                                 const ShardFileHeader& header);
+  // `files` outlives the writer.
+  static absl::StatusOr<std::unique_ptr<ShardFileWriter>> Create(
+      const std::string& path, const ShardFileHeader& header,
+      FileSystem& files = FileSystem::Kernel());
 
   // `row` has the table's row_bytes. Positions of one table strictly ascend; tables may alternate.
   // INVALID_ARGUMENT otherwise, or for a position outside the partitions or an unknown table.
@@ -106,7 +109,9 @@ class ShardFileWriter {
   virtual absl::Status AddSection(const Section& section) = 0;
   virtual absl::Status AddPreImages(const PreImages& images) = 0;
 
-  // RESOURCE_EXHAUSTED: disk full.
+  // RESOURCE_EXHAUSTED: disk full. The file that was there stays then, except where the folder's
+  // fsync failed: it is the old one or the new one, each whole, and which of them a power failure
+  // leaves is not known.
   virtual absl::StatusOr<ShardFileSummary> Finish() = 0;
 };
 

@@ -1,10 +1,6 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -28,13 +24,13 @@ std::span<const uint8_t> BytesOf(std::span<const T> values) {
 
 class Writer final : public ShardFileWriter {
  public:
-  Writer(std::string path, ShardFileHeader header, FileStream file)
-      : path_(std::move(path)), header_(std::move(header)), file_(std::move(file)) {
+  Writer(std::string path, ShardFileHeader header, FileStream file, FileSystem& files)
+      : path_(std::move(path)), header_(std::move(header)), files_(files), file_(std::move(file)) {
     tables_.resize(header_.tables.size());
     footer_.table_rows.resize(header_.tables.size());
   }
   ~Writer() override {
-    if (!finished_) unlink(file_.path().c_str());
+    if (!finished_) RemoveFile(file_.path(), files_).IgnoreError();
   }
 
   absl::Status Start() {
@@ -73,7 +69,7 @@ class Writer final : public ShardFileWriter {
   absl::Status Fail(absl::Status status) {
     if (status_.ok()) {
       status_ = std::move(status);
-      unlink(file_.path().c_str());
+      RemoveFile(file_.path(), files_).IgnoreError();
     }
     return status_;
   }
@@ -83,6 +79,7 @@ class Writer final : public ShardFileWriter {
 
   const std::string path_;
   const ShardFileHeader header_;
+  FileSystem& files_;
   FileStream file_;
   absl::Status status_;
   bool finished_ = false;
@@ -311,14 +308,11 @@ absl::StatusOr<ShardFileSummary> Writer::Finish() {
   crc_ = Crc32cExtend(crc_, end);
   if (absl::Status s = Write(end); !s.ok()) return s;
   if (absl::Status s = file_.Finish(); !s.ok()) return Fail(s);
-  if (std::rename(file_.path().c_str(), path_.c_str()) != 0) {
-    return Fail(ErrnoStatus(errno, "rename to", path_));
-  }
+  if (absl::Status s = RenameFile(file_.path(), path_, files_); !s.ok()) return Fail(s);
   finished_ = true;
   status_ = absl::FailedPreconditionError(absl::StrCat(path_, " is finished"));
-  const size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-  if (absl::Status s = SyncFolder(folder); !s.ok()) return s;
+  const std::string folder = std::filesystem::path(path_).parent_path().string();
+  if (absl::Status s = SyncFolder(folder, files_); !s.ok()) return s;
   ShardFileSummary summary{.bytes = offset_, .crc32c = crc_, .hash = footer_.hash};
   for (uint64_t rows : footer_.table_rows) summary.rows += rows;
   return summary;
@@ -327,11 +321,11 @@ absl::StatusOr<ShardFileSummary> Writer::Finish() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ShardFileWriter>> ShardFileWriter::Create(
-    const std::string& path, const ShardFileHeader& header) {
+    const std::string& path, const ShardFileHeader& header, FileSystem& files) {
   if (absl::Status s = shard_format::CheckHeader(header); !s.ok()) return s;
-  absl::StatusOr<FileStream> file = FileStream::Create(path + ".tmp");
+  absl::StatusOr<FileStream> file = FileStream::Create(path + ".tmp", files);
   if (!file.ok()) return file.status();
-  auto writer = std::make_unique<Writer>(path, header, *std::move(file));
+  auto writer = std::make_unique<Writer>(path, header, *std::move(file), files);
   if (absl::Status s = writer->Start(); !s.ok()) return s;
   return writer;
 }

@@ -48,8 +48,9 @@ Content MakeContent(size_t rows, uint64_t seed) {
   return content;
 }
 
-absl::StatusOr<ShardFileSummary> WriteContent(const std::string& path, const Content& content) {
-  auto writer = ShardFileWriter::Create(path, ContentHeader());
+absl::StatusOr<ShardFileSummary> WriteContent(const std::string& path, const Content& content,
+                                              FileSystem& files) {
+  auto writer = ShardFileWriter::Create(path, ContentHeader(), files);
   if (!writer.ok()) return writer.status();
   for (uint32_t p = 0; p < kContentPartitions; ++p) {
     for (const auto& [table, rows] : content.rows) {

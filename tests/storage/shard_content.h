@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/runtime/file_system.h"
 #include "storage/shard_file.h"
 #include "tests/storage/file_bytes.h"
 
@@ -32,7 +33,8 @@ ShardFileHeader ContentHeader();
 // So many rows a table, half as many pre-images, three sections.
 Content MakeContent(size_t rows, uint64_t seed);
 // Tables alternate, as a writer that goes partition by partition does.
-absl::StatusOr<ShardFileSummary> WriteContent(const std::string& path, const Content& content);
+absl::StatusOr<ShardFileSummary> WriteContent(const std::string& path, const Content& content,
+                                              FileSystem& files = FileSystem::Kernel());
 absl::Status ReadContent(const std::string& path, PartitionRange partitions, Content& out);
 
 }  // namespace strata::storage

@@ -172,17 +172,18 @@ absl::StatusOr<ExportSummary> Export(const ExportOptions& options) {
   const CheckpointRows* before = since->has_value() ? &**since : nullptr;
   auto plan = MakePlan(before, *rows, options.plan);
   if (!plan.ok()) return plan.status();
-  ExportFolderOptions folder_options{.path = options.output, .overwrite = options.overwrite};
+  ExportFolderOptions folder_options{
+      .path = options.output, .overwrite = options.overwrite, .system = options.system};
   for (const ExportFile& file : plan->files) folder_options.files.push_back(file.name);
   folder_options.index =
       plan->format == ExportFormat::kSafetensors ? kSafetensorsIndexName : kNpyIndexName;
   auto folder = ExportFolder::Open(folder_options);
   if (!folder.ok()) return folder.status();
   ExportSummary summary;
-  ExportWriter writer(&*plan, folder->get());
+  ExportWriter writer(&*plan, folder->get(), *options.system);
   if (plan->format == ExportFormat::kDelta) {
     auto delta = WriteDelta((*folder)->PartialPath(plan->files[0].name), before, *rows,
-                            {options.plan.table, options.plan.with_state});
+                            {options.plan.table, options.plan.with_state, options.system});
     if (!delta.ok()) return delta.status();
     plan->files[0].bytes = delta->bytes;
     summary.rows = delta->upserts;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "proto/runtime/file_system.h"
 #include "tools/cluster/export_plan.h"
 
 namespace strata {
@@ -17,6 +18,7 @@ struct ExportOptions {
   // Only what changed since this checkpoint of the same job, and what was removed. Empty: all.
   std::string since_dir;
   ExportPlanOptions plan;
+  FileSystem* system = &FileSystem::Kernel();  // that the export is written with
 };
 
 struct ExportSummary {

@@ -49,7 +49,7 @@ absl::StatusOr<storage::DeltaSummary> WriteDelta(const std::string& path,
     return absl::InvalidArgumentError(absl::StrCat("no table '", options.table, "'; the model has ",
                                                    absl::StrJoin(names, " and ")));
   }
-  auto writer = storage::DeltaWriter::Create(path, header);
+  auto writer = storage::DeltaWriter::Create(path, header, *options.system);
   if (!writer.ok()) return writer.status();
   for (const storage::DeltaTable& table : header.tables) {
     const size_t row_bytes = header.row_bytes(table);

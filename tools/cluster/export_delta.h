@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "proto/runtime/file_system.h"
 #include "storage/delta_file.h"
 #include "tools/cluster/checkpoint_rows.h"
 
@@ -14,6 +15,7 @@ namespace strata {
 struct DeltaExportOptions {
   std::string table;  // only this one; empty: all
   bool with_state = false;
+  FileSystem* system = &FileSystem::Kernel();
 };
 
 // "delta-FROM-TO.strata", steps in 12 digits; FROM is 0 for a whole model.

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -57,17 +55,12 @@ std::vector<std::string> NamedIn(const std::string& path) {
   return names;
 }
 
-absl::Status WriteText(const std::string& path, const std::string& text) {
-  auto file = storage::File::Open(path, O_WRONLY | O_CREAT | O_TRUNC);
+absl::Status WriteText(const std::string& path, const std::string& text, FileSystem& files) {
+  auto file = storage::File::Open(path, O_WRONLY | O_CREAT | O_TRUNC, files);
   if (!file.ok()) return file.status();
   iovec part = {const_cast<char*>(text.data()), text.size()};
   if (absl::Status s = file->WriteAt(0, {&part, 1}); !s.ok()) return s;
   return file->Sync();
-}
-
-absl::Status Rename(const std::string& from, const std::string& to) {
-  if (std::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  return ErrnoStatus(errno, "rename to", to);
 }
 
 class ExportFolderImpl : public ExportFolder {
@@ -76,11 +69,11 @@ class ExportFolderImpl : public ExportFolder {
 
   ~ExportFolderImpl() override {
     if (!begun_) return;
+    for (const std::string& name : o_.files) Remove(PartialPath(name));
+    for (const std::string& name : renamed_) Remove(Path(name));
+    Remove(PartialPath(o_.index));
+    Remove(Path(kPlanName));
     std::error_code ignored;
-    for (const std::string& name : o_.files) fs::remove(PartialPath(name), ignored);
-    for (const std::string& name : renamed_) fs::remove(Path(name), ignored);
-    fs::remove(PartialPath(o_.index), ignored);
-    fs::remove(Path(kPlanName), ignored);
     if (made_) fs::remove(o_.path, ignored);  // only when it is empty
   }
 
@@ -96,7 +89,7 @@ class ExportFolderImpl : public ExportFolder {
     begun_ = true;
     Json plan{{"format", kExportMark}, {"files", Json::array()}};
     for (const std::string& name : o_.files) plan["files"].push_back(Json{{"name", name}});
-    return WriteText(Path(kPlanName), plan.dump());
+    return WriteText(Path(kPlanName), plan.dump(), *o_.system);
   }
 
   std::string PartialPath(absl::string_view file) const override {
@@ -104,24 +97,32 @@ class ExportFolderImpl : public ExportFolder {
   }
 
   absl::Status Publish(const std::string& index_text) override {
-    if (absl::Status s = WriteText(PartialPath(o_.index), index_text); !s.ok()) return s;
+    if (absl::Status s = WriteText(PartialPath(o_.index), index_text, *o_.system); !s.ok())
+      return s;
     for (const char* index : kIndexNames) {
       if (absl::Status s = RemoveExport(index); !s.ok()) return s;
     }
     for (const std::string& name : o_.files) {
-      if (absl::Status s = Rename(PartialPath(name), Path(name)); !s.ok()) return s;
+      if (absl::Status s = Rename(name); !s.ok()) return s;
       renamed_.push_back(name);
     }
-    if (absl::Status s = storage::SyncFolder(o_.path); !s.ok()) return s;
-    if (absl::Status s = Rename(PartialPath(o_.index), Path(o_.index)); !s.ok()) return s;
-    std::error_code ignored;
-    fs::remove(Path(kPlanName), ignored);
+    if (absl::Status s = storage::SyncFolder(o_.path, *o_.system); !s.ok()) return s;
+    if (absl::Status s = Rename(o_.index); !s.ok()) return s;
+    Remove(Path(kPlanName));
     begun_ = false;
-    return storage::SyncFolder(o_.path);
+    return storage::SyncFolder(o_.path, *o_.system);
   }
 
  private:
   std::string Path(absl::string_view name) const { return absl::StrCat(o_.path, "/", name); }
+
+  // What cannot be removed stays, and --overwrite takes it later.
+  void Remove(const std::string& path) const {
+    storage::RemoveFile(path, *o_.system).IgnoreError();
+  }
+  absl::Status Rename(const std::string& name) const {
+    return storage::RenameFile(PartialPath(name), Path(name), *o_.system);
+  }
 
   absl::Status LookAround() {
     std::error_code error;
@@ -181,14 +182,13 @@ class ExportFolderImpl : public ExportFolder {
   absl::Status RemoveExport(const char* index) {
     const std::vector<std::string> names = NamedIn(Path(index));
     if (names.empty()) return absl::OkStatus();
-    std::vector<std::string> gone = {index};
-    gone.insert(gone.end(), names.begin(), names.end());
-    for (const std::string& name : gone) {
-      std::error_code error;
-      fs::remove(Path(name), error);
-      if (error) return ErrnoStatus(error.value(), "remove", Path(name));
+    absl::Status s = storage::RemoveFile(Path(index), *o_.system);
+    // A power failure leaves no index beside files that it does not belong to.
+    if (s.ok()) s = storage::SyncFolder(o_.path, *o_.system);
+    for (const std::string& name : names) {
+      if (s.ok()) s = storage::RemoveFile(Path(name), *o_.system);
     }
-    return absl::OkStatus();
+    return s;
   }
 
   const ExportFolderOptions o_;

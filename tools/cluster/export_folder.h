@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/runtime/file_system.h"
 
 namespace strata {
 
@@ -29,6 +30,7 @@ struct ExportFolderOptions {
   // A folder that is not empty is taken too. What an index of an export there names is replaced,
   // and only that.
   bool overwrite = false;
+  FileSystem* system = &FileSystem::Kernel();  // outlives the folder
 };
 
 // One thread.
@@ -38,14 +40,16 @@ class ExportFolder {
   // a file that no export's index names is in the way. PERMISSION_DENIED, RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<ExportFolder>> Open(const ExportFolderOptions& options);
 
-  // Before Publish succeeded: removes what was being written. An earlier export stays.
+  // Before Publish succeeded: removes what was being written. An earlier export stays if Publish
+  // was not called.
   virtual ~ExportFolder() = default;
 
   // Where to write a file until Publish.
   virtual std::string PartialPath(absl::string_view file) const = 0;
 
-  // REQUIRES: every file is complete and synced. 1 the old index goes, and the files it names;
-  // 2 the new files get their names; 3 the index. Durable when it returns OK.
+  // REQUIRES: every file is complete and synced. 1 the old index goes, then the files it names;
+  // 2 the new files get their names; 3 the index. Durable when it returns OK. After an error there
+  // is no index, so no export, except where only the folder's last fsync failed.
   virtual absl::Status Publish(const std::string& index_text) = 0;
 };
 

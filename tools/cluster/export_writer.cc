@@ -12,15 +12,15 @@
 
 namespace strata {
 
-ExportWriter::ExportWriter(const ExportPlan* plan, const ExportFolder* folder)
-    : plan_(plan), folder_(folder) {}
+ExportWriter::ExportWriter(const ExportPlan* plan, const ExportFolder* folder, FileSystem& system)
+    : plan_(plan), folder_(folder), system_(system) {}
 
 ExportWriter::~ExportWriter() = default;
 
 absl::Status ExportWriter::Allocate() {
   for (const ExportFile& planned : plan_->files) {
-    auto file =
-        storage::File::Open(folder_->PartialPath(planned.name), O_WRONLY | O_CREAT | O_TRUNC);
+    auto file = storage::File::Open(folder_->PartialPath(planned.name),
+                                    O_WRONLY | O_CREAT | O_TRUNC, system_);
     if (!file.ok()) return file.status();
     if (fallocate(file->fd(), 0, 0, static_cast<off_t>(planned.bytes)) != 0) {
       if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) {
@@ -43,8 +43,8 @@ absl::Status ExportWriter::Begin(const ExportBlock& block) {
   files_.clear();
   for (const ExportArray& array : block.arrays) {
     if (files_.count(array.file) == 0) {
-      auto file =
-          storage::File::Open(folder_->PartialPath(plan_->files[array.file].name), O_WRONLY);
+      auto file = storage::File::Open(folder_->PartialPath(plan_->files[array.file].name), O_WRONLY,
+                                      system_);
       if (!file.ok()) return file.status();
       files_.emplace(array.file, *std::move(file));
     }

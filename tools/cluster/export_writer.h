@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/file_system.h"
 #include "storage/file_io.h"
 #include "tools/cluster/export_folder.h"
 #include "tools/cluster/export_plan.h"
@@ -22,8 +23,8 @@ class ExportWriter {
  public:
   static constexpr size_t kBufferBytes = size_t{256} << 10;
 
-  // Both must outlive the writer.
-  ExportWriter(const ExportPlan* plan, const ExportFolder* folder);
+  // All must outlive the writer.
+  ExportWriter(const ExportPlan* plan, const ExportFolder* folder, FileSystem& system);
   ~ExportWriter();
 
   // Makes every file at its full size, where the file system can: a disk that is too small is found
@@ -53,6 +54,7 @@ class ExportWriter {
 
   const ExportPlan* const plan_;
   const ExportFolder* const folder_;
+  FileSystem& system_;
   const ExportBlock* block_ = nullptr;
   uint64_t rows_ = 0;
   std::map<size_t, storage::File> files_;  // of the block, by index

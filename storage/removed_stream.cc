@@ -138,7 +138,11 @@ absl::Status RemovedWriter::Sync() {
   if (!sync_failed_.ok()) return sync_failed_;
   FileSystem& files = options_.files == nullptr ? FileSystem::Kernel() : *options_.files;
   if (bytes_ != durable_) sync_failed_ = file_->SyncData();
-  if (sync_failed_.ok() && bytes_ > 0 && !named_) sync_failed_ = SyncFolder(options_.folder, files);
+  if (sync_failed_.ok() && bytes_ > 0 && !named_) {
+    const auto folder = File::Open(options_.folder, O_RDONLY | O_DIRECTORY, files);
+    if (!folder.ok()) return folder.status();  // a handle may be free later
+    sync_failed_ = folder->Sync();
+  }
   if (!sync_failed_.ok()) return sync_failed_;
   named_ |= bytes_ > 0;
   durable_ = bytes_;

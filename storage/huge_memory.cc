@@ -1,10 +1,16 @@
 #include "storage/huge_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -12,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/failpoints.h"
 
 namespace strata::storage {
 namespace {
@@ -88,6 +95,26 @@ Collapser& TheCollapser() {
   return *collapser;
 }
 
+// Bytes that the process has mapped; 0 where the kernel does not say. Allocates nothing.
+uint64_t MappedBytes() {
+  char text[32] = {};
+  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t n = read(file, text, sizeof(text) - 1);
+  close(file);
+  return n <= 0 ? 0 : std::strtoull(text, nullptr, 10) * static_cast<uint64_t>(getpagesize());
+}
+
+// For messages: what the process's limit leaves, or else what the machine has.
+uint64_t FreeBytes() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, MappedBytes());
+  }
+  struct sysinfo machine = {};
+  return sysinfo(&machine) != 0 ? 0 : uint64_t{machine.freeram} * machine.mem_unit;
+}
+
 }  // namespace
 
 absl::StatusOr<HugeMemory> HugeMemory::Allocate(size_t bytes, PageUse use) {
@@ -96,12 +123,16 @@ absl::StatusOr<HugeMemory> HugeMemory::Allocate(size_t bytes, PageUse use) {
   memory.size_ = bytes;
   memory.mapped_ = (bytes + kPage - 1) / kPage * kPage + (aligned ? kHuge : 0);
   // MAP_NORESERVE: tables reserve slabs and fill them row by row.
-  void* base = mmap(nullptr, memory.mapped_, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* base = MAP_FAILED;
+  if (Failpoint("huge_memory.allocate").ok()) {
+    base = mmap(nullptr, memory.mapped_, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
   if (base == MAP_FAILED) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the system has no ", memory.mapped_, " bytes of memory left for rows; give the job a ",
-        "smaller spec.storage.dramBytesPerServer or the machine more memory"));
+        "the system has no ", memory.mapped_, " bytes of memory for rows (", FreeBytes(),
+        " are free); give the job a smaller spec.storage.dramBytesPerServer or the machine more "
+        "memory"));
   }
   memory.base_ = base;
   uintptr_t start = reinterpret_cast<uintptr_t>(base);

@@ -36,7 +36,7 @@ class HugeMemory {
   ~HugeMemory();
 
   // `bytes` > 0 of zeroes, aligned to 4 KiB, blocks of at least 2 MiB to 2 MiB.
-  // RESOURCE_EXHAUSTED names the bytes.
+  // RESOURCE_EXHAUSTED names these bytes and those that are free. Failpoint: huge_memory.allocate.
   static absl::StatusOr<HugeMemory> Allocate(size_t bytes, PageUse use);
 
   uint8_t* data() const { return data_; }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/runtime/failpoints.h"
 #include "tests/skip.h"
 
 namespace strata::storage {
@@ -58,6 +59,24 @@ class Player {
     ScanRange(c_.first, c_.last);
     for (Memory& m : memories_) Forget(m);
     REQUIRE(table_->counters().pinned == 0);
+  }
+
+  size_t PlayShort() {
+    size_t refused = 0;
+    while (done_ < Operations(c_.operations)) {
+      const std::vector<Position> batch = Batch();
+      if (rng_() % 2 == 0 && RefusedWithoutMemory(batch)) {
+        ++refused;
+        CheckCounters();
+        ScanRange(c_.first, c_.last);
+        if (rng_() % 2 == 0) continue;
+      }
+      UpdateAt(batch, {});
+      if (rng_() % 8 == 0) Erase();
+      CheckCounters();
+    }
+    ScanRange(c_.first, c_.last);
+    return refused;
   }
 
  private:
@@ -111,10 +130,37 @@ class Player {
     UpdateAt(batch, {});
   }
 
+  // True: the batch needed memory. Else it was updated.
+  bool RefusedWithoutMemory(const std::vector<Position>& batch) {
+    std::vector<RowRef> refs(batch.size());
+    absl::Status s;
+    {
+      const ScopedFailpoint none("huge_memory.allocate",
+                                 {.act = FailWith(absl::ResourceExhaustedError("none"))});
+      if (rng_() % 8 == 0) table_->Expect(batch.size());
+      s = table_->Resolve(batch, Access::kUpdate, refs, {});
+    }
+    if (s.ok()) {
+      Write(batch, refs);
+      return false;
+    }
+    INFO(s);
+    REQUIRE(absl::IsResourceExhausted(s));
+    const std::string text(s.message());
+    REQUIRE(text.find("bytes of memory for rows") != std::string::npos);
+    REQUIRE(text.find("are free") != std::string::npos);
+    return true;
+  }
+
   void UpdateAt(const std::vector<Position>& batch, std::span<RowSlot> slots) {
     std::vector<RowRef> refs(batch.size());
     const absl::Status s = table_->Resolve(batch, Access::kUpdate, refs, slots);
     if (!s.ok()) FAIL(s.ToString());
+    Write(batch, refs);
+  }
+
+  // New bytes into the rows that Resolve gave, which are let go.
+  void Write(const std::vector<Position>& batch, const std::vector<RowRef>& refs) {
     bool right = true;
     std::set<const uint8_t*> rows;
     for (size_t i = 0; i < batch.size(); ++i) {
@@ -282,6 +328,11 @@ void CheckRandomOperations(const ConformanceCase& c) {
   INFO("seed " << c.seed << ", rows of " << c.row_bytes << " bytes, " << c.positions
                << " positions in [" << c.first.value << ", " << c.last.value << "]");
   Player(c).Play();
+}
+
+size_t CheckMemoryShortage(const ConformanceCase& c) {
+  INFO("seed " << c.seed << ", rows of " << c.row_bytes << " bytes");
+  return Player(c).PlayShort();
 }
 
 void CheckRefusals(const ConformanceCase& c) {

@@ -29,6 +29,11 @@ struct ConformanceCase {
 // counters and limits after each.
 void CheckRandomOperations(const ConformanceCase& c);
 
+// Updates, and removals between them, while memory for rows and index is refused now and then: a
+// call without it names bytes, changes nothing, and works as soon as there is memory. Returns how
+// often it was refused.
+size_t CheckMemoryShortage(const ConformanceCase& c);
+
 // Wrong calls are refused by INVALID_ARGUMENT and change nothing.
 void CheckRefusals(const ConformanceCase& c);
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "proto/core/mutex.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -155,6 +157,16 @@ BufferBuilder::BufferBuilder(size_t size) : size_(size) {
   owner_ = std::shared_ptr<void>(data_, [size_class](void* block) {
     Pool::Get().Give(size_class, static_cast<uint8_t*>(block));
   });
+}
+
+absl::StatusOr<BufferBuilder> BufferBuilder::Make(size_t size) {
+  try {
+    return BufferBuilder(size);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system has no ", size, " bytes of memory for a message; make requests ",
+                     "smaller, or give the process more memory"));
+  }
 }
 
 Buffer BufferBuilder::Finish(size_t used) {

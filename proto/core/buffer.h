@@ -8,6 +8,8 @@
 #include <memory>
 #include <span>
 
+#include "absl/status/statusor.h"
+
 namespace strata {
 
 // A reference to bytes that nobody changes any more. Copying shares; any thread.
@@ -43,7 +45,11 @@ class BufferBuilder {
   // free one of a request's class or of the class above; requests of at most 2 KiB and of more than
   // 64 MiB go past it. What a block takes up is what was ever used of it (of 2 MiB and more: in
   // whole huge pages).
+  // Without memory: std::bad_alloc, which ends the process.
   explicit BufferBuilder(size_t size);
+  // The same for sizes that a request asks for. RESOURCE_EXHAUSTED: the system has no memory for
+  // it.
+  static absl::StatusOr<BufferBuilder> Make(size_t size);
   BufferBuilder(BufferBuilder&&) = default;
   BufferBuilder& operator=(BufferBuilder&&) = default;
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -94,7 +95,7 @@ class GroupWriter {
     bool sealed = false;
   };
 
-  explicit GroupWriter(size_t bytes) : out_(bytes) {}
+  explicit GroupWriter(BufferBuilder out) : out_(std::move(out)) {}
   void AddGroup(uint8_t*& at, uint32_t field, TableId table, ShardId shard,
                 std::span<const Key> keys, size_t value_bytes, uint32_t keys_crc);
   void SealAll();
@@ -119,7 +120,7 @@ struct ValueGroup {
 // For the outcomes without values: Make({}).
 class PullReplyEncoder : public GroupWriter {
  public:
-  // RESOURCE_EXHAUSTED over kMaxMessageBytes.
+  // RESOURCE_EXHAUSTED over kMaxMessageBytes, or without memory.
   static absl::StatusOr<PullReplyEncoder> Make(std::span<const ValueGroup> groups);
 
   // Call once, after all writers are done. The encoder is empty afterwards.

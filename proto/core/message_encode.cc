@@ -302,7 +302,9 @@ absl::StatusOr<PullReplyEncoder> PullReplyEncoder::Make(std::span<const ValueGro
       return TooLarge("PullReply", bytes);
     }
   }
-  PullReplyEncoder encoder(bytes);
+  absl::StatusOr<BufferBuilder> out = BufferBuilder::Make(bytes);
+  if (!out.ok()) return out.status();
+  PullReplyEncoder encoder(*std::move(out));
   encoder.places_.reserve(groups.size());
   uint8_t* at = encoder.out_.data();
   for (const ValueGroup& g : groups) {
@@ -341,7 +343,7 @@ absl::StatusOr<PushRequestEncoder> PushRequestEncoder::Make(
       CheckCount("PushRequest", "contributions", contributions.size(), kMaxContributions));
   counts.Update(CheckCount("PushRequest", "groups", groups, kMaxGroups));
   if (!counts.ok()) return counts;
-  PushRequestEncoder encoder(bytes);
+  PushRequestEncoder encoder{BufferBuilder(bytes)};
   encoder.places_.reserve(groups);
   uint8_t* at = WriteShards(encoder.out_.data(), 8, shards);
   for (const PushContribution& c : contributions) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "proto/core/buffer.h"
+#include "proto/runtime/failpoints.h"
 #include "proto/runtime/transport.h"
 
 namespace strata::grpc_internal {
@@ -41,20 +42,22 @@ inline grpc::ByteBuffer ToByteBuffer(Buffer buffer) {
 }
 
 // Copies, because what arrives lies in pieces at any alignment, each of which would keep a whole
-// read chunk alive.
+// read chunk alive. RESOURCE_EXHAUSTED: there is no memory for the copy (failpoint grpc.memory).
 inline absl::StatusOr<Buffer> FromByteBuffer(const grpc::ByteBuffer& bytes) {
   if (!bytes.Valid()) return Buffer();
   std::vector<grpc::Slice> slices;
   const grpc::Status status = bytes.Dump(&slices);
   if (!status.ok())
     return absl::InvalidArgumentError("message cannot be read: " + status.error_message());
-  BufferBuilder builder(bytes.Length());
+  if (absl::Status s = Failpoint("grpc.memory"); !s.ok()) return s;
+  absl::StatusOr<BufferBuilder> builder = BufferBuilder::Make(bytes.Length());
+  if (!builder.ok()) return builder.status();
   size_t at = 0;
   for (const grpc::Slice& s : slices) {
-    if (s.size() != 0) std::memcpy(builder.data() + at, s.begin(), s.size());
+    if (s.size() != 0) std::memcpy(builder->data() + at, s.begin(), s.size());
     at += s.size();
   }
-  return builder.Finish();
+  return builder->Finish();
 }
 
 }  // namespace strata::grpc_internal

@@ -3,9 +3,14 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "absl/status/status.h"
+#include "tests/address_limit.h"
+#include "tests/skip.h"
 
 namespace strata {
 namespace {
@@ -143,6 +148,20 @@ TEST_CASE("buffers cross threads", "[buffer]") {
     std::swap(made[0], made[3]);
     std::swap(made[1], made[2]);
   }
+}
+
+TEST_CASE("without memory for a message there is an error that says how much", "[buffer]") {
+  const AddressLimit limit(size_t{16} << 20);
+  if (!limit.set()) STRATA_SKIP(limit.reason());
+  for (const size_t size : {size_t{65} << 20, size_t{200} << 20, size_t{1} << 50}) {
+    const auto refused = BufferBuilder::Make(size);
+    INFO(refused.status());
+    REQUIRE(absl::IsResourceExhausted(refused.status()));
+    CHECK(refused.status().message().find(std::to_string(size)) != absl::string_view::npos);
+  }
+  auto fits = BufferBuilder::Make(size_t{1} << 20);
+  REQUIRE(fits.ok());
+  CHECK(fits->size() == size_t{1} << 20);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include "proto/core/checksum.h"
 #include "proto/core/message_codec.h"
 #include "proto/core/message_limits.h"
+#include "tests/address_limit.h"
 #include "tests/proto/core/codec_samples.h"
+#include "tests/skip.h"
 
 namespace strata::wire {
 namespace {
@@ -174,6 +176,26 @@ TEST_CASE("bounds on counts and sizes", "[codec]") {
   CheckError(PullReplyEncoder::Make(many).status(), kExhausted, {"262145 groups"});
   const std::vector<PushContribution> pushes(kMaxContributions + 1);
   CheckError(PushRequestEncoder::Make({}, pushes).status(), kExhausted, {"contributions"});
+}
+
+TEST_CASE("a reply that there is no memory for is refused, and the next one is not", "[codec]") {
+  const std::vector<ValueGroup> groups = {
+      {.table = TableId(0), .shard = ShardId(0), .keys = size_t{1} << 20, .dim = 10}};
+  {
+    const AddressLimit limit(size_t{8} << 20);
+    if (!limit.set()) STRATA_SKIP(limit.reason());
+    std::vector<PullReplyEncoder> held;  // what malloc or the pool had free
+    absl::Status refused;
+    while (refused.ok() && held.size() < 30) {
+      auto encoder = PullReplyEncoder::Make(groups);
+      refused = encoder.status();
+      if (encoder.ok()) held.push_back(*std::move(encoder));
+    }
+    CheckError(refused, absl::StatusCode::kResourceExhausted,
+               {"bytes of memory", "give the process more memory"});
+    CHECK(PullReplyEncoder::Make({}).ok());
+  }
+  CHECK(PullReplyEncoder::Make(groups).ok());
 }
 
 }  // namespace

@@ -15,10 +15,12 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "proto/core/message_codec.h"
+#include "proto/runtime/failpoints.h"
 #include "proto/runtime/grpc_server.h"
 #include "proto/runtime/grpc_status.h"
 #include "proto/strata/control.grpc.pb.h"
@@ -105,6 +107,24 @@ TEST_CASE("more calls than the limit are refused", "[grpc]") {
   const auto third = channel->CallAndWait(DataMethod::kPull, Buffer(), kLong);
   CHECK(third.status().code() == absl::StatusCode::kResourceExhausted);
   CHECK(std::string(third.status().message()).find("2 calls") != std::string::npos);
+}
+
+TEST_CASE("a request that there is no memory for is refused to its caller alone", "[grpc]") {
+  EchoHandler handler;
+  const auto transport = MakeGrpcTransport({.server_threads = 1});
+  const auto listener = transport->Listen("127.0.0.1:0", &handler);
+  const auto channel = transport->Connect((*listener)->address());
+  const std::vector<uint8_t> bytes(100'000, 7);
+  {
+    const ScopedFailpoint none(
+        "grpc.memory", {.act = FailWith(absl::ResourceExhaustedError("no memory")), .hits = 1});
+    const auto refused = channel->CallAndWait(DataMethod::kPull, Buffer::CopyOf(bytes), kLong);
+    CHECK(absl::IsResourceExhausted(refused.status()));
+    CHECK(refused.status().message() == "no memory");
+  }
+  const auto served = channel->CallAndWait(DataMethod::kPull, Buffer::CopyOf(bytes), kLong);
+  REQUIRE(served.ok());
+  CHECK(served->size() == bytes.size());
 }
 
 // What a client in another language does, with nothing of ours but the schema.

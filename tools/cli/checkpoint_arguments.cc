@@ -30,7 +30,8 @@ void AddCheckpointVerify(CLI::App& group, CommandSet& commands) {
                                                            "Read a checkpoint whole and check it");
   verify
       ->add_option("directory", o.directory,
-                   "a checkpoint's folder, or one that holds checkpoints (then the newest)")
+                   "a checkpoint's folder, one that holds checkpoints (then the newest), or a "
+                   "quantised copy")
       ->required()
       ->type_name("DIR");
   AddJson(verify, o.json);

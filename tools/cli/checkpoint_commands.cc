@@ -22,6 +22,7 @@
 #include "tools/cluster/checkpoint_diff.h"
 #include "tools/cluster/checkpoint_repair.h"
 #include "tools/cluster/quantise.h"
+#include "tools/cluster/quantised_copy.h"
 #include "tools/cluster/verify.h"
 
 namespace strata {
@@ -100,7 +101,28 @@ ExitCode RunCheckpointList(const CheckpointListOptions& options) {
   return kExitOk;
 }
 
+ExitCode VerifyCopy(const CheckpointVerifyOptions& options) {
+  auto copy = VerifyQuantised(options.directory);
+  if (!copy.ok()) return ReportError(copy.status());
+  if (options.json) {
+    PrintJson(Json{{"directory", copy->folder},
+                   {"type", copy->type},
+                   {"checkpoint", copy->checkpoint},
+                   {"step", copy->step},
+                   {"modelHash", copy->model_hash},
+                   {"bytes", copy->bytes},
+                   {"files", copy->files}});
+    return kExitOk;
+  }
+  std::printf("%s is whole\n  step %s as %s, %s bytes in %s files\n  of model hash %s\n",
+              copy->folder.c_str(), WithCommas(copy->step).c_str(), copy->type.c_str(),
+              WithCommas(copy->bytes).c_str(), WithCommas(copy->files).c_str(),
+              copy->model_hash.c_str());
+  return kExitOk;
+}
+
 ExitCode RunCheckpointVerify(const CheckpointVerifyOptions& options) {
+  if (IsQuantisedCopy(options.directory)) return VerifyCopy(options);
   absl::StatusOr<CheckpointSummary> summary = VerifyCheckpoint(options.directory);
   if (!summary.ok()) return ReportError(summary.status());
   if (options.json) {

@@ -13,12 +13,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "ops/codec.h"
 #include "ops/mxcsr.h"
+#include "proto/core/checksum.h"
 #include "proto/core/table_spec.h"
 #include "storage/file_io.h"
 #include "storage/file_stream.h"
 #include "tools/cluster/checkpoint_rows.h"
+#include "tools/cluster/quantised_copy.h"
 
 namespace strata {
 namespace {
@@ -33,11 +36,13 @@ std::span<const uint8_t> BytesOf(const T* values, size_t count) {
 // A file of one array, whose number of rows is known beforehand.
 class NpyFile {
  public:
-  static absl::StatusOr<NpyFile> Create(const std::string& path, const char* dtype,
-                                        const std::vector<uint64_t>& shape) {
-    auto stream = storage::FileStream::Create(path);
+  // `name` in `folder`, less .npy.
+  static absl::StatusOr<NpyFile> Create(const std::string& folder, const std::string& name,
+                                        const char* dtype, const std::vector<uint64_t>& shape) {
+    const std::string file_name = name + ".npy";
+    auto stream = storage::FileStream::Create(absl::StrCat(folder, "/", file_name));
     if (!stream.ok()) return stream.status();
-    NpyFile file(*std::move(stream));
+    NpyFile file(*std::move(stream), file_name);
     std::string dims;
     for (const uint64_t n : shape) absl::StrAppend(&dims, n, ", ");
     std::string header =
@@ -61,18 +66,22 @@ class NpyFile {
     return file;
   }
   absl::Status Append(std::span<const uint8_t> bytes) {
-    bytes_ += bytes.size();
+    written_.bytes += bytes.size();
+    written_.crc32c = Crc32cExtend(written_.crc32c, bytes);
     return stream_.Append(bytes);
   }
   absl::Status Finish(QuantiseSummary& summary) {
-    summary.bytes += bytes_;
+    summary.bytes += written_.bytes;
+    summary.files.push_back(written_);
     return stream_.Finish();
   }
 
  private:
-  explicit NpyFile(storage::FileStream stream) : stream_(std::move(stream)) {}
+  NpyFile(storage::FileStream stream, std::string name) : stream_(std::move(stream)) {
+    written_.name = std::move(name);
+  }
   storage::FileStream stream_;
-  uint64_t bytes_ = 0;
+  QuantisedFile written_;
 };
 
 // Errors of an array as its rows go by.
@@ -106,12 +115,11 @@ class SegmentWriter {
                                               QuantisedType type, uint64_t rows, uint32_t dim) {
     const bool half = type == QuantisedType::kFp16;
     SegmentWriter out(type, {name, half ? "<f2" : "|i1", rows, dim, 0, 0, 0});
-    const std::string path = absl::StrCat(folder, "/", name);
-    auto file = NpyFile::Create(path + ".npy", half ? "<f2" : "|i1", {rows, dim});
+    auto file = NpyFile::Create(folder, name, half ? "<f2" : "|i1", {rows, dim});
     if (!file.ok()) return file.status();
     out.elements_ = std::make_unique<NpyFile>(*std::move(file));
     if (half) return out;
-    file = NpyFile::Create(path + ".scale.npy", "<f4", {rows});
+    file = NpyFile::Create(folder, name + ".scale", "<f4", {rows});
     if (!file.ok()) return file.status();
     out.scales_ = std::make_unique<NpyFile>(*std::move(file));
     return out;
@@ -167,8 +175,7 @@ absl::Status WriteHashed(const CheckpointRows& rows, uint32_t table, const Quant
                          QuantiseSummary& summary) {
   const TableSpec& spec = rows.tables().tables[table];
   const uint64_t n = rows.rows(table);
-  auto keys =
-      NpyFile::Create(absl::StrCat(options.output, "/", spec.name, ".keys.npy"), "<u8", {n});
+  auto keys = NpyFile::Create(options.output, spec.name + ".keys", "<u8", {n});
   if (!keys.ok()) return keys.status();
   std::vector<SegmentWriter> segments;
   for (const auto& segment : spec.segments) {
@@ -213,8 +220,7 @@ absl::Status WriteTensors(const CheckpointRows& rows, uint32_t table,
           return absl::OkStatus();
         });
     if (!s.ok()) return s;
-    auto file = NpyFile::Create(absl::StrCat(options.output, "/", tensor.name, ".npy"), "<f4",
-                                {tensor.elements});
+    auto file = NpyFile::Create(options.output, tensor.name, "<f4", {tensor.elements});
     if (!file.ok()) return file.status();
     s = file->Append(BytesOf(values.data(), tensor.elements));
     if (s.ok()) s = file->Finish(summary);
@@ -226,13 +232,14 @@ absl::Status WriteTensors(const CheckpointRows& rows, uint32_t table,
 
 absl::Status WriteIndex(const CheckpointRows& rows, const QuantiseOptions& options,
                         const QuantiseSummary& summary) {
-  Json json{{"format", "strata-quantised"},
-            {"version", 1},
+  Json json{{"format", kQuantisedFormat},
+            {"version", kQuantisedVersion},
             {"type", options.type == QuantisedType::kFp16 ? "fp16" : "int8"},
             {"checkpoint", summary.checkpoint},
             {"step", summary.step},
             {"modelHash", rows.manifest().model_hash()},
-            {"arrays", Json::array()}};
+            {"arrays", Json::array()},
+            {"files", Json::array()}};
   for (const QuantisedArray& a : summary.arrays) {
     json["arrays"].push_back(Json{{"name", a.name},
                                   {"dtype", a.dtype},
@@ -242,8 +249,12 @@ absl::Status WriteIndex(const CheckpointRows& rows, const QuantiseOptions& optio
                                   {"rmsError", a.rms_error},
                                   {"rms", a.rms}});
   }
-  const std::string text = json.dump(1) + "\n";
-  auto file = storage::FileStream::Create(absl::StrCat(options.output, "/index.json"));
+  for (const QuantisedFile& f : summary.files) {
+    json["files"].push_back(
+        Json{{"name", f.name}, {"bytes", f.bytes}, {"crc32c", absl::StrFormat("%08x", f.crc32c)}});
+  }
+  const std::string text = SealQuantisedIndex(json.dump(1));
+  auto file = storage::FileStream::Create(absl::StrCat(options.output, "/", kQuantisedIndexName));
   if (!file.ok()) return file.status();
   absl::Status s = file->Append(BytesOf(text.data(), text.size()));
   if (s.ok()) s = file->Finish();

@@ -31,16 +31,24 @@ struct QuantisedArray {
   double rms = 0;            // of the weights themselves
 };
 
+struct QuantisedFile {
+  std::string name;
+  uint64_t bytes = 0;
+  uint32_t crc32c = 0;
+};
+
 struct QuantiseSummary {
   std::string checkpoint;
   uint64_t step = 0;
   uint64_t bytes = 0;
   std::vector<QuantisedArray> arrays;
+  std::vector<QuantisedFile> files;  // but the index
 };
 
 // Rounds to nearest, ties to even (ops/codec.h, for int8). FORMAT.md gives the files: keys and
 // weights of hashed tables as npy arrays, tensors of the dense table in float32, and last
-// index.json with the errors. No optimizer state. Memory: a block of the checkpoint's files,
+// index.json with the errors and every file's checksum (quantised_copy.h verifies them). No
+// optimizer state. Memory: a block of the checkpoint's files,
 // FileStream::kStagingBytes per array, and one tensor. Errors: those of CheckpointRows;
 // OUT_OF_RANGE: a weight beyond fp16's 65504, with its key; FAILED_PRECONDITION: the output folder
 // has something in it; RESOURCE_EXHAUSTED: disk full. What was written then stays, without an

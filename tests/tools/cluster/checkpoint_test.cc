@@ -27,6 +27,7 @@
 #include "tools/cluster/checkpoint_rows.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/quantise.h"
+#include "tools/cluster/quantised_copy.h"
 #include "tools/cluster/verify.h"
 
 namespace strata {
@@ -305,6 +306,67 @@ TEST_CASE("quantised copies have the rows, and the error that they state", "[che
     CHECK(embedding->rms_error < 0.01 * embedding->rms);
     CHECK(absl::IsFailedPrecondition(QuantiseCheckpoint({made[1], out, type}).status()));
   }
+}
+
+std::string ReadText(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_CASE("a flipped bit in any file of a quantised copy is found", "[checkpoint]") {
+  TempFolder folder;
+  const std::string checkpoint = testing::MakeCheckpoints(folder.path(), 1, 1).front();
+  const std::string out = folder.path() + "/copy", index = out + "/index.json";
+  const auto made = QuantiseCheckpoint({checkpoint, out, QuantisedType::kInt8});
+  REQUIRE(made.ok());
+  const auto whole = VerifyQuantised(out);
+  INFO(whole.status());
+  REQUIRE(whole.ok());
+  CHECK(whole->step == made->step);
+  CHECK(whole->bytes == made->bytes);
+  CHECK(whole->type == "int8");
+  CHECK(IsQuantisedCopy(out));
+  CHECK_FALSE(IsQuantisedCopy(checkpoint));
+  std::vector<std::string> names = {"index.json"};
+  for (const QuantisedFile& f : made->files) names.push_back(f.name);
+  CHECK(whole->files + 1 == names.size());
+  size_t there = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(out)) {
+    there += std::find(names.begin(), names.end(), entry.path().filename()) != names.end();
+  }
+  CHECK(there == names.size());
+  for (const std::string& name : names) {
+    const std::string path = out + "/" + name, text = ReadText(path);
+    const auto found = [&](const std::string& damaged) {
+      std::ofstream(path, std::ios::binary) << damaged;
+      const absl::Status s = VerifyQuantised(out).status();
+      INFO(name << ": " << s);
+      REQUIRE(absl::IsDataLoss(s));
+      REQUIRE(std::string(s.message()).find(path) != std::string::npos);
+    };
+    // Every byte of the index, some of the arrays.
+    const size_t step = name == "index.json" ? 1 : 1 + text.size() / 100;
+    for (size_t at = 0; at < text.size(); at += step) {
+      std::string damaged = text;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+      found(damaged);
+    }
+    for (const size_t size : {size_t{0}, text.size() / 2, text.size() - 1}) {
+      found(text.substr(0, size));
+    }
+    found(text + "x");
+    if (name != "index.json") {
+      std::filesystem::remove(path);
+      CHECK(absl::IsDataLoss(VerifyQuantised(out).status()));
+    }
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  REQUIRE(VerifyQuantised(out).ok());
+  std::ofstream(index, std::ios::binary) << R"({"format": "strata-quantised", "version": 1})";
+  CHECK(absl::IsUnimplemented(VerifyQuantised(out).status()));
+  std::filesystem::remove(index);
+  CHECK(absl::IsNotFound(VerifyQuantised(out).status()));
+  CHECK_FALSE(IsQuantisedCopy(out));
 }
 
 }  // namespace

@@ -93,17 +93,18 @@ absl::Status TieredTable::WriteBack(std::vector<uint32_t>& slots) {
     positions[i] = rows_.PositionAt(slots[i]);
     bytes[i] = rows_.RowAt(slots[i]);
   }
-  if (absl::Status s = options_.below->Write(options_.table, positions, bytes, options_.row_bytes);
-      !s.ok()) {
-    return s;
-  }
+  const absl::Status s =
+      options_.below->Write(options_.table, positions, bytes, options_.row_bytes);
+  // What failed may have been written in part: a row that is erased now must be erased below too.
   for (uint32_t slot : slots) {
     if ((flags_[slot] & kBelow) == 0) {
       --only_dram_;
       ++below_rows_;
     }
-    flags_[slot] = static_cast<uint16_t>((flags_[slot] | kBelow) & ~kDirty);
+    flags_[slot] |= kBelow;
+    if (s.ok()) flags_[slot] &= static_cast<uint16_t>(~kDirty);
   }
+  if (!s.ok()) return s;
   counters_.written_back += slots.size();
   return absl::OkStatus();
 }

@@ -43,7 +43,7 @@ class TieredTable final : public RowTable {
   // Flags of a row in DRAM, two bytes per slot.
   enum : uint16_t {
     kDirty = 1,    // differs from below, or is not there
-    kBelow = 2,    // the tier below holds a version of it
+    kBelow = 2,    // the tier below may hold a version of it
     kHeld = 4,     // by the open Resolve
     kInLine = 8,   // chosen to leave, and not referenced since
     kRead = 16,    // read, and not updated since
@@ -79,8 +79,8 @@ class TieredTable final : public RowTable {
   size_t next_victim_ = 0;
   size_t tidied_ = 0;
   AbsentMemo absent_;
-  uint64_t below_rows_ = 0;  // rows with a version below
-  uint64_t only_dram_ = 0;   // rows without
+  uint64_t below_rows_ = 0;  // rows that are kBelow, or not in DRAM
+  uint64_t only_dram_ = 0;   // the others
   // Of the call at hand: slots of the batch; slots held until Release.
   std::vector<uint32_t> slots_;
   std::vector<uint32_t> held_;

@@ -71,7 +71,9 @@ class RowTable {
   // the rest is not pinned. Returns how many of `slots` were gone through. A pinned row can still
   // be erased, which ends its pins.
   virtual size_t Pin(std::span<const RowSlot> slots) = 0;
-  // Ends one pin of each row that still lies where it did. REQUIRES: they went through Pin.
+  // Ends one pin of each row that still lies where it did. REQUIRES: they went through Pin. A row
+  // that was erased meanwhile and made again in its old place loses a pin of another's, and may
+  // leave DRAM too early.
   virtual void Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) = 0;
 
   // Removes rows (those that exist); nothing may be pinned.

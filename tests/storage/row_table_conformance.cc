@@ -35,25 +35,11 @@ class Player {
 
   void Play() {
     while (done_ < Operations(c_.operations)) {
-      const uint64_t dice = rng_() % 100;
-      if (dice < 35) {
-        Update();
-      } else if (dice < 70) {
-        Read();
-      } else if (dice < 78) {
-        Remember();
-      } else if (dice < 85) {
-        UseMemory();
-      } else if (dice < 97) {
-        Erase();
-      } else if (dice < 99) {
-        Scan();
+      if (c_.below != nullptr && rng_() % 64 == 0) {
+        PlayTrouble();
       } else {
-        const absl::Status s =
-            rng_() % 4 == 0 ? table_->Flush() : table_->Tidy(1 + rng_() % 200).status();
-        if (!s.ok()) FAIL(s.ToString());
+        PlayOne();
       }
-      CheckCounters();
     }
     ScanRange(Position(0), Position(~0ull));
     ScanRange(c_.first, c_.last);
@@ -86,7 +72,51 @@ class Player {
     std::vector<RowSlot> slots;
     size_t pinned = 0;         // of them, from the first on
     std::set<uint64_t> whole;  // pinned and not erased since
+
+    RowSlot SlotOf(Position position) const {
+      const auto it = std::lower_bound(positions.begin(), positions.end(), position);
+      return it != positions.end() && *it == position ? slots[it - positions.begin()] : kNoRow;
+    }
   };
+
+  void PlayOne() {
+    const uint64_t dice = rng_() % 100;
+    if (dice < 35) {
+      Update();
+    } else if (dice < 70) {
+      Read();
+    } else if (dice < 78) {
+      Remember();
+    } else if (dice < 85) {
+      UseMemory();
+    } else if (dice < 97) {
+      Erase();
+    } else if (dice < 99) {
+      Scan();
+    } else {
+      Done(rng_() % 4 == 0 ? table_->Flush() : table_->Tidy(1 + rng_() % 200).status());
+    }
+    CheckCounters();
+  }
+
+  // Some operations while reads below fail, writes, or both.
+  void PlayTrouble() {
+    const uint64_t which = rng_() % 3;
+    c_.below->reads_fail = which != 0;
+    c_.below->writes_fail = which != 1;
+    for (uint64_t n = 1 + rng_() % 8; n > 0; --n) PlayOne();
+    c_.below->reads_fail = c_.below->writes_fail = false;
+  }
+
+  // False: it failed as the tier below did. Anything else is wrong.
+  bool Done(const absl::Status& s) {
+    if (s.ok()) return true;
+    const bool told =
+        c_.below != nullptr && ((c_.below->reads_fail && absl::IsUnavailable(s)) ||
+                                (c_.below->writes_fail && absl::IsResourceExhausted(s)));
+    if (!told) FAIL(s.ToString());
+    return false;
+  }
 
   // Ends of the range, runs of neighbours, and positions spread over it.
   void MakePool() {
@@ -154,8 +184,7 @@ class Player {
 
   void UpdateAt(const std::vector<Position>& batch, std::span<RowSlot> slots) {
     std::vector<RowRef> refs(batch.size());
-    const absl::Status s = table_->Resolve(batch, Access::kUpdate, refs, slots);
-    if (!s.ok()) FAIL(s.ToString());
+    if (!Done(table_->Resolve(batch, Access::kUpdate, refs, slots))) return;
     Write(batch, refs);
   }
 
@@ -186,15 +215,13 @@ class Player {
   }
 
   void Read() {
-    ReadAt(Batch(), {});
-    table_->Release();
+    if (ReadAt(Batch(), {})) table_->Release();
   }
 
-  // Leaves the rows held.
-  void ReadAt(const std::vector<Position>& batch, std::span<RowSlot> slots) {
+  // Leaves the rows held; false: it failed.
+  bool ReadAt(const std::vector<Position>& batch, std::span<RowSlot> slots) {
     std::vector<RowRef> refs(batch.size());
-    const absl::Status s = table_->Resolve(batch, Access::kRead, refs, slots);
-    if (!s.ok()) FAIL(s.ToString());
+    if (!Done(table_->Resolve(batch, Access::kRead, refs, slots))) return false;
     bool right = true;
     for (size_t i = 0; i < batch.size(); ++i) {
       auto it = model_.find(batch[i].value);
@@ -205,6 +232,7 @@ class Player {
       right &= (slots[i] == kNoRow) == (model_.find(batch[i].value) == model_.end());
     }
     REQUIRE(right);
+    return true;
   }
 
   // Keeps where rows are, some of them pinned, for later calls; the oldest memory goes.
@@ -212,7 +240,7 @@ class Player {
     Memory m;
     m.positions = Batch();
     m.slots.assign(m.positions.size(), kNoRow);
-    ReadAt(m.positions, m.slots);
+    if (!ReadAt(m.positions, m.slots)) return;
     if (rng_() % 4 != 0) {
       m.pinned = table_->Pin(m.slots);
       REQUIRE(m.pinned <= m.slots.size());
@@ -228,13 +256,22 @@ class Player {
   }
 
   void Forget(Memory& m) {
+    for (size_t i = 0; i < m.pinned; ++i) {
+      if (m.whole.contains(m.positions[i].value)) continue;
+      // It was erased since. If it was made again in the same place, another's pin ends.
+      for (Memory& other : memories_) {
+        if (&other != &m && other.SlotOf(m.positions[i]) == m.slots[i]) {
+          other.whole.erase(m.positions[i].value);
+        }
+      }
+    }
     table_->Unpin(std::span(m.positions).first(m.pinned), std::span(m.slots).first(m.pinned));
     m.pinned = 0;
     m.whole.clear();
   }
 
   // Old hints, at times damaged ones, read or update as none would. What is pinned still is in
-  // DRAM.
+  // DRAM, and answers whatever becomes of the tier below.
   void UseMemory() {
     if (memories_.empty()) return;
     Memory& m = memories_[rng_() % memories_.size()];
@@ -256,16 +293,14 @@ class Player {
     done_ += std::max<size_t>(1, slots.size());
     if (rng_() % 2 == 0) {
       UpdateAt(m.positions, slots);
-    } else {
-      ReadAt(m.positions, slots);
+    } else if (ReadAt(m.positions, slots)) {
       table_->Release();
     }
   }
 
   void Erase() {
     const std::vector<Position> batch = Batch();
-    const absl::Status s = table_->Erase(batch);
-    if (!s.ok()) FAIL(s.ToString());
+    if (!Done(table_->Erase(batch))) return;
     for (Position p : batch) {
       model_.erase(p.value);
       for (Memory& m : memories_) m.whole.erase(p.value);
@@ -325,8 +360,8 @@ class Player {
 }  // namespace
 
 void CheckRandomOperations(const ConformanceCase& c) {
-  INFO("seed " << c.seed << ", rows of " << c.row_bytes << " bytes, " << c.positions
-               << " positions in [" << c.first.value << ", " << c.last.value << "]");
+  INFO("table seed " << c.seed << ", rows of " << c.row_bytes << " bytes, " << c.positions
+                     << " positions in [" << c.first.value << ", " << c.last.value << "]");
   Player(c).Play();
 }
 

@@ -9,6 +9,7 @@
 
 #include "proto/core/ids.h"
 #include "storage/row_table.h"
+#include "tests/storage/failing_tier.h"
 
 namespace strata::storage {
 
@@ -23,6 +24,9 @@ struct ConformanceCase {
   // Positions named in Resolve and Erase, at least; fewer under a sanitizer.
   uint64_t operations = 1'000'000;
   uint64_t seed = 1;
+  // Has calls fail at times, for some operations; null: never. Such an operation must answer the
+  // tier's error and change nothing.
+  FailingTier* below = nullptr;
 };
 
 // Random batches of updates, reads, removals, scans and flushes; checks bytes, order, pins,

@@ -10,16 +10,16 @@
 
 #include "absl/status/status.h"
 #include "storage/eviction_kind.h"
-#include "storage/rocks_tier.h"
-#include "tests/storage/row_table_conformance.h"
+#include "tests/storage/failing_tier.h"
+#include "tests/storage/tier_compositions.h"
 #include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {
 
-std::unique_ptr<RowTier> OpenTier(const std::string& directory, OpenMode mode) {
-  auto tier = OpenRocksTier(
-      {.directory = directory, .partitions = 256, .mode = mode, .memtable_bytes = 256 << 10});
+std::unique_ptr<RowTier> OpenTier(const TierComposition& below, const std::string& directory,
+                                  OpenMode mode) {
+  auto tier = below.open(directory, mode);
   if (!tier.ok()) FAIL(tier.status().ToString());
   return *std::move(tier);
 }
@@ -29,48 +29,6 @@ std::unique_ptr<RowTable> MakeTable(const TieredOptions& options) {
   if (!table.ok()) FAIL(table.status().ToString());
   return *std::move(table);
 }
-
-// A real tier whose calls fail on demand.
-class FailingTier final : public RowTier {
- public:
-  explicit FailingTier(RowTier* real) : real_(real) {}
-
-  absl::Status Read(TableId table, std::span<const Position> positions, size_t row_bytes,
-                    const Found& found) override {
-    if (reads_fail) return absl::UnavailableError("read failed");
-    return real_->Read(table, positions, row_bytes, found);
-  }
-  absl::Status Write(TableId table, std::span<const Position> positions,
-                     std::span<const uint8_t* const> rows, size_t row_bytes) override {
-    for (size_t i = 1; i < positions.size(); ++i) sorted &= positions[i - 1] < positions[i];
-    if (writes_fail) {
-      // What a full disk does at worst: a part is written.
-      const size_t half = positions.size() / 2;
-      (void)real_->Write(table, positions.first(half), rows.first(half), row_bytes);
-      return absl::ResourceExhaustedError("disk full");
-    }
-    return real_->Write(table, positions, rows, row_bytes);
-  }
-  absl::Status Delete(TableId table, std::span<const Position> positions) override {
-    if (writes_fail) return absl::ResourceExhaustedError("disk full");
-    return real_->Delete(table, positions);
-  }
-  std::unique_ptr<TierCursor> NewCursor(TableId table, Position first, Position last,
-                                        size_t row_bytes) override {
-    return real_->NewCursor(table, first, last, row_bytes);
-  }
-  absl::Status DeletePartitions(PartitionId first, PartitionId last) override {
-    return real_->DeletePartitions(first, last);
-  }
-  absl::Status Sync() override { return real_->Sync(); }
-
-  bool writes_fail = false;
-  bool reads_fail = false;
-  bool sorted = true;
-
- private:
-  RowTier* const real_;
-};
 
 // Puts `value` into every byte of the rows.
 absl::Status Put(RowTable& table, std::span<const Position> positions, uint8_t value,
@@ -89,67 +47,11 @@ std::vector<Position> Spaced(uint64_t first, uint64_t count) {
   return out;
 }
 
-TEST_CASE("a tiered table does what the oracle says, at every limit", "[storage][tiered]") {
-  TempFolder folder;
-  auto tier = OpenTier(folder.path() + "/ssd", OpenMode::kFresh);
-  struct Shape {
-    size_t row_bytes;
-    uint64_t limit;
-    uint64_t operations;
-    EvictionKind eviction = EvictionKind::kLrfu;
-  };
-  uint32_t table = 0;  // 10^6 operations at a middling limit, fewer at the slower ends
-  for (Spread spread : {Spread::kUniform, Spread::kClustered}) {
-    for (const Shape& shape :
-         {Shape{72, MinimumDramBytes(72), 20'000}, Shape{72, 100'000, 50'000, EvictionKind::kLru},
-          Shape{72, 100'000, 50'000, EvictionKind::kLfu},
-          Shape{72, 100'000, spread == Spread::kUniform ? 1'000'000u : 100'000u},
-          Shape{3080, uint64_t{1} << 20, 30'000}, Shape{8, uint64_t{1} << 20, 80'000}}) {
-      TieredOptions options{.table = TableId(table++),
-                            .row_bytes = shape.row_bytes,
-                            .spread = spread,
-                            .dram_limit_bytes = shape.limit,
-                            .below = tier.get(),
-                            .eviction = shape.eviction};
-      ConformanceCase c;
-      c.row_bytes = shape.row_bytes;
-      c.make = [options] { return MakeTable(options); };
-      c.limit_bytes = shape.limit;
-      c.operations = shape.operations;
-      c.seed = 100 + table;
-      CheckRefusals(c);
-      CheckRandomOperations(c);
-    }
-  }
-}
-
-TEST_CASE("shards share a tier and do not see each other's rows", "[storage][tiered]") {
-  TempFolder folder;
-  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
-  // Two shards of one table, cut inside the range that the conformance positions use.
-  const Position cut((uint64_t{100} << 56) - 1);
-  for (int shard = 0; shard < 2; ++shard) {
-    TieredOptions options{.row_bytes = 40, .dram_limit_bytes = 20'000, .below = tier.get()};
-    (shard == 0 ? options.last : options.first) = shard == 0 ? cut : cut.Next();
-    ConformanceCase c{.row_bytes = 40, .first = options.first, .last = options.last};
-    c.make = [options] { return MakeTable(options); };
-    c.limit_bytes = options.dram_limit_bytes;
-    c.operations = 60'000;
-    CheckRandomOperations(c);
-  }
-}
-
-TEST_CASE("without a limit a tiered table is a DRAM table", "[storage][tiered]") {
-  ConformanceCase c;
-  c.row_bytes = 24;
-  c.make = [] { return MakeTable({.row_bytes = 24}); };
-  c.operations = 100'000;
-  CheckRandomOperations(c);
-}
-
 TEST_CASE("limits below the minimum and missing parts are refused", "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
   TempFolder folder;
-  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  auto tier = OpenTier(below, folder.path(), OpenMode::kFresh);
   const auto code = [](const TieredOptions& o) { return MakeTieredTable(o).status().code(); };
   TieredOptions options{.row_bytes = 72, .dram_limit_bytes = MinimumDramBytes(72) - 1};
   options.below = tier.get();
@@ -165,9 +67,10 @@ TEST_CASE("limits below the minimum and missing parts are refused", "[storage][t
 }
 
 TEST_CASE("a failed write below loses nothing and can be repeated", "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
   TempFolder folder;
-  auto real = OpenTier(folder.path(), OpenMode::kFresh);
-  FailingTier tier(real.get());
+  FailingTier tier(OpenTier(below, folder.path(), OpenMode::kFresh));
   TieredOptions options{.row_bytes = 40, .dram_limit_bytes = 20'000, .below = &tier};
   auto table = MakeTable(options);
   const size_t batch = table->max_batch();
@@ -201,10 +104,35 @@ TEST_CASE("a failed write below loses nothing and can be repeated", "[storage][t
   CHECK(rows == 3 * batch);
 }
 
-TEST_CASE("a failed read or delete below changes nothing", "[storage][tiered]") {
+TEST_CASE("rows that a failed write may have left below are erased with the others",
+          "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
   TempFolder folder;
-  auto real = OpenTier(folder.path(), OpenMode::kFresh);
-  FailingTier tier(real.get());
+  FailingTier tier(OpenTier(below, folder.path(), OpenMode::kFresh));
+  auto table = MakeTable({.row_bytes = 40, .dram_limit_bytes = 20'000, .below = &tier});
+  const size_t batch = table->max_batch();
+  REQUIRE(Put(*table, Spaced(0, batch), 1, 40).ok());
+  tier.writes_fail = true;
+  CHECK_FALSE(table->Flush().ok());  // half of them are below now
+  tier.writes_fail = false;
+  REQUIRE(table->Erase(Spaced(0, batch)).ok());
+  CHECK(table->counters().rows == 0);
+  for (uint64_t i = 1; i < 5; ++i) REQUIRE(Put(*table, Spaced(i * batch, batch), 2, 40).ok());
+  std::vector<RowRef> refs(batch);
+  REQUIRE(table->Resolve(Spaced(0, batch), Access::kRead, refs).ok());
+  size_t found = 0;
+  for (const RowRef& ref : refs) found += ref.row != nullptr;
+  CHECK(found == 0);
+  table->Release();
+  CHECK(table->counters().rows == 4 * batch);
+}
+
+TEST_CASE("a failed read or delete below changes nothing", "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
+  TempFolder folder;
+  FailingTier tier(OpenTier(below, folder.path(), OpenMode::kFresh));
   TieredOptions options{.row_bytes = 40, .dram_limit_bytes = 20'000, .below = &tier};
   auto table = MakeTable(options);
   const size_t batch = table->max_batch();
@@ -226,11 +154,13 @@ TEST_CASE("a failed read or delete below changes nothing", "[storage][tiered]") 
 }
 
 TEST_CASE("flushed rows are there after a reopen, unless it is fresh", "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
   TempFolder folder;
   TieredOptions options{.table = TableId(3), .row_bytes = 40, .dram_limit_bytes = 20'000};
   uint64_t rows = 0;
   {
-    auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+    auto tier = OpenTier(below, folder.path(), OpenMode::kFresh);
     options.below = tier.get();
     auto table = MakeTable(options);
     const size_t batch = table->max_batch();
@@ -245,7 +175,7 @@ TEST_CASE("flushed rows are there after a reopen, unless it is fresh", "[storage
     CHECK(table->counters().written_back == written);
   }
   {
-    auto tier = OpenTier(folder.path(), OpenMode::kKeep);
+    auto tier = OpenTier(below, folder.path(), OpenMode::kKeep);
     options.below = tier.get();
     options.below_content = BelowContent::kAdopt;
     auto table = MakeTable(options);
@@ -260,14 +190,16 @@ TEST_CASE("flushed rows are there after a reopen, unless it is fresh", "[storage
     CHECK(table->counters().ssd_reads == 1);
     table->Release();
   }
-  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  auto tier = OpenTier(below, folder.path(), OpenMode::kFresh);
   options.below = tier.get();
   CHECK(MakeTable(options)->counters().rows == 0);
 }
 
 TEST_CASE("counters tell hits, reads, absences, evictions and write-backs", "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
   TempFolder folder;
-  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  auto tier = OpenTier(below, folder.path(), OpenMode::kFresh);
   auto table = MakeTable({.row_bytes = 40, .dram_limit_bytes = 20'000, .below = tier.get()});
   const size_t batch = table->max_batch();
   REQUIRE(Put(*table, Spaced(0, batch), 1, 40).ok());
@@ -303,9 +235,10 @@ bool Holds(RowTable& table, std::span<const Position> positions, uint8_t value, 
 }
 
 TEST_CASE("rows tidied ahead leave without a write", "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
   TempFolder folder;
-  auto real = OpenTier(folder.path(), OpenMode::kFresh);
-  FailingTier tier(real.get());
+  FailingTier tier(OpenTier(below, folder.path(), OpenMode::kFresh));
   auto table = MakeTable({.row_bytes = 40, .dram_limit_bytes = 200'000, .below = &tier});
   const size_t batch = table->max_batch();
   const auto tidied = [&](size_t rows) {
@@ -338,8 +271,10 @@ TEST_CASE("rows tidied ahead leave without a write", "[storage][tiered]") {
 // it changed is written again.
 TEST_CASE("rows in line that are used stay, and changed ones are written again",
           "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
   TempFolder folder;
-  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  auto tier = OpenTier(below, folder.path(), OpenMode::kFresh);
   auto table = MakeTable({.row_bytes = 40, .dram_limit_bytes = 200'000, .below = tier.get()});
   const size_t batch = table->max_batch();
   REQUIRE(Put(*table, Spaced(0, batch), 1, 40).ok());
@@ -365,8 +300,10 @@ TEST_CASE("rows in line that are used stay, and changed ones are written again",
 }
 
 TEST_CASE("a read and the update after it are one reference", "[storage][tiered]") {
+  const TierComposition below = GENERATE(from_range(TierCompositions()));
+  INFO(below.name);
   TempFolder folder;
-  auto tier = OpenTier(folder.path(), OpenMode::kFresh);
+  auto tier = OpenTier(below, folder.path(), OpenMode::kFresh);
   auto table = MakeTable({.row_bytes = 40, .dram_limit_bytes = 200'000, .below = tier.get()});
   const auto some = Spaced(0, 10);
   REQUIRE(Put(*table, some, 1, 40).ok());

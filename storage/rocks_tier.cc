@@ -226,8 +226,9 @@ class RocksTier final : public RowTier {
       const uint64_t changes = parts_.watch->changes();
       if (!asked) {
         const rocksdb::Status s = db_->Flush(flush);
+      if (absl::Status s = BackgroundFailure(action); !s.ok()) return s;
         // RocksDB asks to come back while writes are stopped: flushes are under way.
-        if (!s.ok() && !s.IsTryAgain()) return Translate(s, action, directory_);
+        if (!s.ok() && !s.IsTryAgain()) return Refused(s, action);
         asked = s.ok();
       }
       if (parts_.work->flushed() >= number) return absl::OkStatus();
@@ -289,19 +290,31 @@ class RocksTier final : public RowTier {
       const uint64_t changes = parts_.watch->changes();
       const rocksdb::Status s = db_->Write(write_, &batch);
       if (s.ok()) return Failpoint("tier.written");
-      if (!s.IsIncomplete()) return Translate(s, action, directory_);
+      if (absl::Status s = BackgroundFailure(action); !s.ok()) return s;
+      if (!s.IsIncomplete()) return Refused(s, action);
       if (absl::Status w = AwaitBackground(changes, action); !w.ok()) return w;
     }
   }
 
   // OK when the background has moved on since `changes`. An error if it lacks room (and still did
   // when it tried again just now), has failed, or does nothing for kStallLimit.
+  // What a flush or compaction ended with is asked before RocksDB is: it may try again by itself,
+  // as if what a failed sync dropped had been kept, and then answers as if nothing had been.
+  absl::Status BackgroundFailure(absl::string_view action) const {
+    const rocksdb::Status s = parts_.work->error();
+    if (s.ok()) return absl::OkStatus();
+    return absl::DataLossError(
+        absl::StrCat("SSD tier in ", directory_, ": cannot ", action, ": ", s.ToString(),
+                     "; rows written before may be lost: the tier must be filled afresh"));
+  }
+
+  absl::Status Refused(const rocksdb::Status& s, absl::string_view action) const {
+    absl::Status failure = BackgroundFailure(action);
+    return failure.ok() ? Translate(s, action, directory_) : failure;
+  }
+
   absl::Status AwaitBackground(uint64_t changes, absl::string_view action) {
-    if (const rocksdb::Status s = parts_.work->error(); !s.ok()) {
-      return absl::DataLossError(
-          absl::StrCat("SSD tier in ", directory_, ": cannot ", action, ": ", s.ToString(),
-                       "; rows written before may be lost: the tier must be filled afresh"));
-    }
+    if (absl::Status s = BackgroundFailure(action); !s.ok()) return s;
     if (const std::string trouble = parts_.watch->TryAgain(kStallLimit); !trouble.empty()) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "SSD tier in ", directory_, ": cannot ", action, ": ", trouble,

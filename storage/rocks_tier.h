@@ -8,9 +8,9 @@
 // Measured: tools/bench/RESULTS.md, "SSD tier".
 // A full disk (or want of file handles) is RESOURCE_EXHAUSTED once the memtables are full, and the
 // work goes on when there is room again; background threads wait for it (rocks_tier_files.h). Any
-// other failure of a background thread stays until the tier is opened again: writes that need room
-// in memory are DATA_LOSS from then on. No call waits longer than a minute without a flush or
-// compaction that ends.
+// other failure of a background thread, a failed write or sync of a file, stays until the tier is
+// opened afresh: Write, Delete and Sync are DATA_LOSS from then on, named, while reads go on. No
+// call waits longer than a minute without a flush or compaction that ends.
 // Memory: at most kMaxMemtables * memtable_bytes + block_cache_bytes
 //         + readers * ReadRowsAtOnce * (row_bytes + block_bytes)
 //         + writers * RowTier::kWriteChunkBytes * 2.

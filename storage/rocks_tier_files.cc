@@ -8,8 +8,10 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/failpoints.h"
 
 namespace strata::storage {
 namespace {
@@ -29,6 +31,13 @@ IOStatus ErrorOf(const std::string& trouble, int error) {
 
 std::string TroubleOf(absl::string_view action, const std::string& path, int error) {
   return absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(error));
+}
+
+// The system call's error that a test wants at a place, or 0.
+int ErrorAt(absl::string_view place) {
+  const absl::Status s = Failpoint(place);
+  if (s.ok()) return 0;
+  return absl::IsResourceExhausted(s) ? ENOSPC : EIO;
 }
 
 class TierFile final : public rocksdb::FSWritableFile {
@@ -63,10 +72,12 @@ class TierFile final : public rocksdb::FSWritableFile {
   IOStatus Flush(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
   // A failed sync is never tried again: the pages that it dropped would look synced.
   IOStatus Sync(const IOOptions&, IODebugContext*) override {
-    return fdatasync(fd_) == 0 ? IOStatus::OK() : Failed("sync");
+    errno = ErrorAt("tier.sync");
+    return errno == 0 && fdatasync(fd_) == 0 ? IOStatus::OK() : Failed("sync");
   }
   IOStatus Fsync(const IOOptions&, IODebugContext*) override {
-    return fsync(fd_) == 0 ? IOStatus::OK() : Failed("sync");
+    errno = ErrorAt("tier.sync");
+    return errno == 0 && fsync(fd_) == 0 ? IOStatus::OK() : Failed("sync");
   }
   bool IsSyncThreadSafe() const override { return true; }
   bool use_direct_io() const override { return direct_; }
@@ -80,8 +91,10 @@ class TierFile final : public rocksdb::FSWritableFile {
   IOStatus WriteAt(const Slice& data, uint64_t offset) {
     RoomWatch::Shortage shortage(watch_.get());
     for (size_t done = 0; done < data.size();) {
-      const ssize_t n =
-          pwrite(fd_, data.data() + done, data.size() - done, static_cast<off_t>(offset + done));
+      errno = ErrorAt("tier.file.write");
+      const ssize_t n = errno != 0 ? -1
+                                   : pwrite(fd_, data.data() + done, data.size() - done,
+                                            static_cast<off_t>(offset + done));
       if (n > 0) {
         done += static_cast<size_t>(n);
         // A direct write that was cut short goes on at a whole block.
@@ -103,6 +116,27 @@ class TierFile final : public rocksdb::FSWritableFile {
   const bool direct_;
   const std::shared_ptr<RoomWatch> watch_;
   uint64_t size_ = 0;
+};
+
+class TierFolder final : public rocksdb::FSDirectoryWrapper {
+ public:
+  TierFolder(std::unique_ptr<rocksdb::FSDirectory> folder, std::string path)
+      : FSDirectoryWrapper(std::move(folder)), path_(std::move(path)) {}
+
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    if (const int error = ErrorAt("tier.sync"); error != 0) return Failed(error);
+    return FSDirectoryWrapper::Fsync(options, debug);
+  }
+  IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* debug,
+                               const rocksdb::DirFsyncOptions& what) override {
+    if (const int error = ErrorAt("tier.sync"); error != 0) return Failed(error);
+    return FSDirectoryWrapper::FsyncWithDirOptions(options, debug, what);
+  }
+
+ private:
+  IOStatus Failed(int error) const { return ErrorOf(TroubleOf("sync", path_, error), error); }
+
+  const std::string path_;
 };
 
 class TierFileSystem final : public rocksdb::FileSystemWrapper {
@@ -153,7 +187,9 @@ class TierFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewDirectory(const std::string& path, const IOOptions& options,
                         std::unique_ptr<rocksdb::FSDirectory>* out,
                         IODebugContext* debug) override {
-    return Open([&] { return target()->NewDirectory(path, options, out, debug); });
+    const IOStatus s = Open([&] { return target()->NewDirectory(path, options, out, debug); });
+    if (s.ok()) *out = std::make_unique<TierFolder>(std::move(*out), path);
+    return s;
   }
 
  private:

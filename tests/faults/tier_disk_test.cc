@@ -126,19 +126,31 @@ TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][
   CHECK(cluster.Running("server-0"));
 }
 
-TEST_CASE("a row file whose sync failed is filled afresh", "[faults][p1][p3]") {
+// RocksDB syncs some files when it opens the tier; a failure there is the job's.
+TEST_CASE("a tier whose write or sync failed is filled afresh", "[faults][p1][p3]") {
+  struct Broken {
+    std::string ssd, failpoint;
+  };
+  const Broken broken = GENERATE(Broken{"rowfile", "tier.sync=error(UNAVAILABLE)@5*1"},
+                                 Broken{"rocksdb", "tier.sync=error(UNAVAILABLE)@20*1"},
+                                 Broken{"rocksdb", "tier.file.write=error(UNAVAILABLE)@20*1"});
+  INFO(broken.ssd << ", " << broken.failpoint);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   const TrainingJob job = TieredJob(folder->path(), 6);
   const JobStatus reference = Undisturbed(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   cluster.Kill("server-1");
-  cluster.Start("server-1", "tier.sync=error(UNAVAILABLE)@5*1");
+  cluster.Start("server-1", broken.failpoint);
   cluster.AwaitRegistered();
-  const JobStatus end = cluster.AwaitEnd(cluster.Submit(BelowDram(job, "rowfile")));
+  const JobStatus end = cluster.AwaitEnd(cluster.Submit(BelowDram(job, broken.ssd)));
   CheckSameModel(end, reference);
   CHECK(end.rollbacks() == 0);
   CHECK(HasCondition(end, "TierDamaged"));
+  if (broken.ssd == "rocksdb") {  // of which file
+    CHECK(absl::StrContains(Conditions(end), cluster.folder() + "/server-1"));
+    CHECK(absl::StrContains(Conditions(end), "Input/output error"));
+  }
 }
 
 // When a server logged `event`, in seconds of the day.

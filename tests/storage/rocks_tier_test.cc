@@ -10,6 +10,9 @@
 
 #include "absl/status/status.h"
 #include "tests/skip.h"
+#include "absl/strings/match.h"
+#include "proto/runtime/failpoints.h"
+#include "storage/watched_tier.h"
 #include "tests/small_disk.h"
 #include "tests/storage/row_tier_conformance.h"
 #include "tests/temp_folder.h"
@@ -100,6 +103,51 @@ TEST_CASE("a disk that fills up again and again never holds a call up", "[storag
 }
 
 absl::StatusOr<std::unique_ptr<RowTier>> Open(const std::string& directory, OpenMode mode) {
+// Each write and each sync of one flush fails in its turn, once: of rows, manifest and folder.
+TEST_CASE("a failed write or sync is never passed over", "[storage][rocks]") {
+  for (const std::string place : {"tier.file.write", "tier.sync"}) {
+    uint64_t turn = 1;
+    for (bool met = true; met; ++turn) {
+      INFO(place << ", call " << turn);
+      TempFolder folder;
+      const RocksTierOptions options{.directory = folder.path() + "/ssd", .partitions = 4};
+      auto opened = OpenRocksTier(options);
+      REQUIRE(opened.ok());
+      auto tier = std::make_unique<WatchedTier>(*std::move(opened));
+      REQUIRE(WriteRows(*tier, 0, 100, 1).ok());
+      REQUIRE(tier->Sync().ok());
+      REQUIRE(WriteRows(*tier, 100, 100, 2).ok());
+      absl::Status s;
+      {
+        const ScopedFailpoint fail(
+            place, {.act = FailWith(absl::UnavailableError("")), .first_hit = turn, .hits = 1});
+        s = tier->Sync();
+        met = FailpointHits(place) >= turn;
+      }
+      INFO(s.ToString());
+      REQUIRE(s.ok() != met);
+      if (!met) break;
+      CHECK(absl::IsDataLoss(s));
+      const std::string call = place == "tier.sync" ? "cannot sync " : "cannot write ";
+      CHECK(absl::StrContains(s.message(), call + options.directory));
+      CHECK(absl::StrContains(s.message(), "Input/output error"));
+      CHECK(absl::StrContains(s.message(), "must be filled afresh"));
+      CHECK(tier->damage() == s);
+      // Nothing fails any more: what was lost is not thought written.
+      CHECK(absl::IsDataLoss(tier->Sync()));
+      CHECK(absl::IsDataLoss(WriteRows(*tier, 200, 1, 3)));
+      CHECK(CountRows(*tier) == 200);  // reads go on
+      tier.reset();
+      auto fresh = OpenRocksTier(options);
+      REQUIRE(fresh.ok());
+      REQUIRE(WriteRows(**fresh, 0, 50, 4).ok());
+      REQUIRE((*fresh)->Sync().ok());
+      CHECK(CountRows(**fresh) == 50);
+    }
+    CHECK(turn > 2);  // a file of rows, and the manifest
+  }
+}
+
   return OpenRocksTier({.directory = directory,
                         .partitions = kConformancePartitions,
                         .mode = mode,

@@ -28,6 +28,7 @@
 #include "storage/rocks_tier_cursor.h"
 #include "storage/rocks_tier_files.h"
 #include "storage/rocks_tier_format.h"
+#include "storage/rocks_tier_mark.h"
 #include "storage/rocks_tier_reads.h"
 
 namespace strata::storage {
@@ -137,6 +138,7 @@ struct Parts {
   std::shared_ptr<RoomWatch> watch;
   std::shared_ptr<BackgroundWork> work;
   std::shared_ptr<ReadQueues> queues;
+  std::unique_ptr<rocks_tier::SyncMark> mark;
   std::unique_ptr<rocksdb::Env> env;
   std::unique_ptr<rocksdb::DB> db;
 };
@@ -224,14 +226,14 @@ class RocksTier final : public RowTier {
     flush.allow_write_stall = true;
     for (bool asked = false;;) {
       const uint64_t changes = parts_.watch->changes();
+      if (absl::Status s = BackgroundFailure(action); !s.ok()) return s;
       if (!asked) {
         const rocksdb::Status s = db_->Flush(flush);
-      if (absl::Status s = BackgroundFailure(action); !s.ok()) return s;
         // RocksDB asks to come back while writes are stopped: flushes are under way.
         if (!s.ok() && !s.IsTryAgain()) return Refused(s, action);
         asked = s.ok();
       }
-      if (parts_.work->flushed() >= number) return absl::OkStatus();
+      if (parts_.work->flushed() >= number) return parts_.mark->Raise(number);
       if (absl::Status s = AwaitBackground(changes, action); !s.ok()) return s;
     }
   }
@@ -288,16 +290,14 @@ class RocksTier final : public RowTier {
     if (absl::Status s = Failpoint("tier.write"); !s.ok()) return s;
     for (;;) {
       const uint64_t changes = parts_.watch->changes();
+      if (absl::Status s = BackgroundFailure(action); !s.ok()) return s;
       const rocksdb::Status s = db_->Write(write_, &batch);
       if (s.ok()) return Failpoint("tier.written");
-      if (absl::Status s = BackgroundFailure(action); !s.ok()) return s;
       if (!s.IsIncomplete()) return Refused(s, action);
       if (absl::Status w = AwaitBackground(changes, action); !w.ok()) return w;
     }
   }
 
-  // OK when the background has moved on since `changes`. An error if it lacks room (and still did
-  // when it tried again just now), has failed, or does nothing for kStallLimit.
   // What a flush or compaction ended with is asked before RocksDB is: it may try again by itself,
   // as if what a failed sync dropped had been kept, and then answers as if nothing had been.
   absl::Status BackgroundFailure(absl::string_view action) const {
@@ -313,6 +313,8 @@ class RocksTier final : public RowTier {
     return failure.ok() ? Translate(s, action, directory_) : failure;
   }
 
+  // OK when the background has moved on since `changes`. An error if it lacks room (and still did
+  // when it tried again just now), has failed, or does nothing for kStallLimit.
   absl::Status AwaitBackground(uint64_t changes, absl::string_view action) {
     if (absl::Status s = BackgroundFailure(action); !s.ok()) return s;
     if (const std::string trouble = parts_.watch->TryAgain(kStallLimit); !trouble.empty()) {
@@ -360,12 +362,16 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRocksTier(const RocksTierOptions& o
     return absl::InvalidArgumentError(
         absl::StrCat("RocksDB options '", options.changes, "': ", s.ToString()));
   }
+  Parts parts;
+  parts.mark = std::make_unique<rocks_tier::SyncMark>(options.directory);
   if (options.mode == OpenMode::kFresh) {
     absl::Status s = Translate(rocksdb::DestroyDB(options.directory, rocks), "remove the old rows",
                                options.directory);
+    if (s.ok()) s = parts.mark->Remove();
     if (!s.ok()) return s;
   }
-  Parts parts;
+  const absl::StatusOr<uint64_t> synced = parts.mark->Read();
+  if (!synced.ok()) return synced.status();
   parts.watch = std::make_shared<RoomWatch>();
   parts.work = std::make_shared<BackgroundWork>(parts.watch);
   parts.queues = std::make_shared<ReadQueues>();
@@ -382,6 +388,12 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRocksTier(const RocksTierOptions& o
     return Translate(s, "open", options.directory);
   }
   parts.db.reset(db);
+  if (db->GetLatestSequenceNumber() < *synced) {
+    return absl::DataLossError(
+        absl::StrCat("SSD tier in ", options.directory, ": RocksDB's MANIFEST ends at write ",
+                     db->GetLatestSequenceNumber(), ", but SYNCED says that ", *synced,
+                     " were brought into files: it is damaged; the tier must be filled afresh"));
+  }
   return std::make_unique<RocksTier>(options, std::move(parts));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "storage/rocks_tier.h"
 #include "tests/storage/row_tier_conformance.h"
 
@@ -22,7 +23,7 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenDirect(const std::string& directory
 }
 
 TEST_CASE("RocksDB around the page cache follows a model", "[storage][rocks]") {
-  TierFollowsAModel(OpenDirect);
+  TierFollowsAModel(OpenDirect, 250'000);
 }
 TEST_CASE("RocksDB around the page cache holds extreme rows and positions", "[storage][rocks]") {
   TierHoldsExtremeRowsAndPositions(OpenDirect);
@@ -37,7 +38,9 @@ TEST_CASE("RocksDB around the page cache survives want of handles", "[storage][r
   TierSurvivesWantOfHandles(OpenDirect);
 }
 TEST_CASE("RocksDB around the page cache finds damaged rows", "[storage][rocks]") {
-  TierFindsDamage(OpenDirect, ".sst");
+  TierFindsDamage(OpenDirect, ".sst", [](const FoundDamage& found) {
+    CHECK(absl::StrContains(found.message, found.path));
+  });
 }
 
 }  // namespace

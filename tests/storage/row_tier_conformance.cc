@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "proto/core/partition.h"
+#include "tests/seed.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
 #include "tests/storage/tier_model.h"
@@ -22,14 +22,13 @@
 
 namespace strata::storage {
 
-void TierFollowsAModel(const OpenTierFunction& open) {
+void TierFollowsAModel(const OpenTierFunction& open, size_t operations) {
   TempFolder folder;
-  const uint64_t seed = std::random_device()();
-  std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
-  INFO("seed " << seed);
+  const uint64_t seed = DrawSeed("tier model");
+  INFO("STRATA_SEED=" << seed);
   TierModel model(open, folder.path() + "/tier", kConformancePartitions, seed);
-  const size_t operations = Operations(LongRun() ? 4'000'000 : 150'000);
-  for (size_t done = 0; done < operations;) done += model.Step();
+  const size_t most = Operations(LongRun() ? 4 * operations : operations);
+  for (size_t done = 0; done < most;) done += model.Step();
   model.CheckAll();
 }
 
@@ -202,7 +201,8 @@ void TierSurvivesWantOfHandles(const OpenTierFunction& open) {
   CHECK((*all == rows));
 }
 
-void TierFindsDamage(const OpenTierFunction& open, const std::string& prefix) {
+void TierFindsDamage(const OpenTierFunction& open, const std::string& prefix,
+                     const std::function<void(const FoundDamage&)>& check) {
   TempFolder folder;
   const std::string directory = folder.path() + "/tier";
   Rows rows;
@@ -251,12 +251,22 @@ void TierFindsDamage(const OpenTierFunction& open, const std::string& prefix) {
     } else {
       ++found_damage;
       CHECK(all.status().code() == absl::StatusCode::kDataLoss);
-      CHECK(std::string(all.status().message()).find(directory) != std::string::npos);
+      const std::string message(all.status().message());
+      CHECK(message.find(directory) != std::string::npos);
+      check({path, static_cast<uint64_t>(at), message});
     }
     if (tier.ok()) tier->reset();
     flip(bit);
   }
   CHECK(found_damage > 0);
+}
+
+std::optional<uint64_t> OffsetTold(const FoundDamage& found) {
+  for (const std::string& before : {found.path + ", offset ", found.path + " offset "}) {
+    const size_t at = found.message.find(before);
+    if (at != std::string::npos) return std::stoull(found.message.substr(at + before.size()));
+  }
+  return std::nullopt;
 }
 
 }  // namespace strata::storage

@@ -60,9 +60,11 @@ void Scramble(const std::string& path) {
 }
 
 TEST_CASE("a watched tier is the tier that it watches", "[storage]") {
-  TierTakesBatchesOfEverySize([](const std::string& folder, OpenMode mode) {
+  const auto open = [](const std::string& folder, OpenMode mode) {
     return absl::StatusOr<std::unique_ptr<RowTier>>(OpenWatched(folder, mode));
-  });
+  };
+  TierTakesBatchesOfEverySize(open);
+  TierFollowsAModel(open, 100'000);
 }
 
 TEST_CASE("a watched tier remembers damage that a read or a scan met", "[storage]") {

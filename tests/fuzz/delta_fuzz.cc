@@ -1,5 +1,9 @@
 // libFuzzer target of the reader of deltas: no crash, bounded memory, and blocks that are what they
 // say. Checksums are mended first, or nothing would be behind them.
+//
+// An input that begins with an even byte is the number of a small delta and what to change in it;
+// any other is read as it is. A delta begins with an odd byte, so that those of the corpus
+// (delta_seeds.h) are of the second kind, all but `mutations`.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -12,7 +16,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<uint8_t> bytes(data, data + size);
-  if (size > 0 && data[0] % 2 == 0) {  // seeds begin with an even byte where a delta's is odd
+  if (size > 0 && data[0] % 2 == 0) {
     bytes = strata::storage::SmallDelta(data[0]);
     for (size_t i = 1; i + 2 < size; i += 3) {  // three bytes: where (two), and what
       bytes[(data[i] + 256u * data[i + 1]) % bytes.size()] = data[i + 2];

@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/core/dram_limit.h"
 #include "proto/core/job_spec.h"
+#include "proto/runtime/failpoints.h"
 #include "proto/runtime/manifest_io.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/job_news.h"
@@ -329,7 +330,8 @@ class SchedulerImpl : public Scheduler {
   }
   // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
   void Do(const RemoveCheckpointWork& work) {
-    absl::Status status = RemoveCheckpoint(work.folder);
+    absl::Status status = Failpoint("scheduler.checkpoint.remove");
+    if (status.ok()) status = RemoveCheckpoint(work.folder);
     // A manifest that cannot be read names nothing to remove.
     if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) status = absl::OkStatus();
     absl::MutexLock lock(&mu_);

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "proto/runtime/bind_policy.h"
 #include "proto/runtime/daemon.h"
+#include "proto/runtime/failpoints.h"
 #include "scheduler/rocks_metadata_store.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
@@ -27,6 +28,7 @@ struct Flags {
   std::string directory = "./strata-scheduler";
   std::string address_file;
   std::string metrics_listen;
+  std::string failpoints;
   int lease_ms = 10000;
   bool insecure = false;
 };
@@ -58,6 +60,7 @@ std::vector<Metric> Metrics(const Scheduler& scheduler) {
 }
 
 absl::Status Serve(const Flags& flags, const std::string& program) {
+  if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return s;
   const BindScope scope = flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
   // Before anything is made on disk.
   if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
@@ -105,6 +108,7 @@ int Main(int argc, char** argv) {
   app.add_option("--lease-ms", flags.lease_ms, "how long a node may be silent")
       ->check(CLI::Range(10, 3600000))
       ->capture_default_str();
+  app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_flag("--insecure", flags.insecure, "allow addresses beyond loopback, without TLS");
   try {
     app.parse(argc, argv);

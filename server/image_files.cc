@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "proto/runtime/failpoints.h"
 
 namespace strata::server {
 namespace {
@@ -64,6 +65,7 @@ void RemoveOldImages(const std::string& folder) {
   std::error_code ignored;
   for (size_t i = 1; i < images->size(); ++i) {
     if ((*images)[i].shard != (*images)[i - 1].shard) continue;
+    if (!Failpoint("server.image.remove").ok()) return;  // what stays goes with the next image
     fs::remove(fs::path(folder) / ImageFileName((*images)[i]), ignored);
   }
 }

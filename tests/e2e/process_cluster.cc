@@ -195,8 +195,8 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
     // The worker's address file then holds its metrics address.
     if (!server) argv.push_back("--metrics-listen=127.0.0.1:0");
     if (server) argv.insert(argv.end(), o_.server_flags.begin(), o_.server_flags.end());
-    if (!failpoints.empty()) argv.push_back("--failpoints=" + failpoints);
   }
+  if (!failpoints.empty()) argv.push_back("--failpoints=" + failpoints);
   argv.push_back("--dir=" + base);
   argv.push_back("--address-file=" + base + ".address");
   processes_[name] = std::make_unique<ChildProcess>(argv, base + ".log", o_.folder);

@@ -212,6 +212,7 @@ std::vector<std::string> Places(bool row_file) {
       "log.trim",
       "log.trimmed",
       "server.image",
+      "server.image.remove",
       "server.checkpoint",
       "server.snapshot.write",
       "server.snapshot.finish",

@@ -1,7 +1,10 @@
 // Promise P6: killing the scheduler stops nothing that runs.
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/e2e/process_cluster.h"
@@ -100,6 +103,56 @@ TEST_CASE("a scheduler that is gone for good: submit --wait says so, and nothing
   // Four processes that only ask now and then; one that spins would use all of its time.
   INFO(absl::FormatDuration(used) << " of " << absl::FormatDuration(passed));
   CHECK(used < passed * 0.2);
+}
+
+// Whole checkpoints in a folder.
+size_t Checkpoints(const std::string& directory) {
+  size_t whole = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    whole += std::filesystem::exists(entry.path() / "MANIFEST.json");
+  }
+  return whole;
+}
+
+TEST_CASE("a scheduler that dies before it removes a checkpoint removes it when it is back",
+          "[faults][p6]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = SmallJob(folder.path());
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_training()->set_epochs(4);
+  EmbeddedOptions embedded;
+  embedded.job = job;
+  auto reference = RunEmbedded(embedded);
+  REQUIRE(reference.ok());
+  spec.mutable_checkpoint()->set_every_steps(6);
+  spec.mutable_checkpoint()->set_keep(2);
+  ProcessCluster cluster(
+      {.servers = 1, .workers = 1, .folder = folder.path() + "/cluster", .lease_ms = 2000});
+  int round = 0;
+  for (const char* failpoint :
+       {"scheduler.checkpoint.remove=kill@1", "scheduler.checkpoint.remove=kill@3",
+        "scheduler.checkpoint.remove=error(UNAVAILABLE)@2*1"}) {
+    INFO(failpoint);
+    const bool dies = absl::StrContains(failpoint, "kill");
+    const std::string directory = folder.path() + "/checkpoints-" + std::to_string(round++);
+    spec.mutable_checkpoint()->set_directory(directory);
+    cluster.Kill("scheduler");
+    cluster.Start("scheduler", failpoint);
+    cluster.AwaitRegistered();
+    const uint64_t id = cluster.Submit(job);
+    if (dies) {
+      cluster.AwaitEnd("scheduler");
+      CHECK(Checkpoints(directory) > 2);
+      cluster.Start("scheduler");
+    }
+    const JobStatus end = cluster.AwaitEnd(id);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.model_hash() == reference->model_hash());
+    // The job's end is told first. What could not be removed stays, alone.
+    const size_t left = dies ? 2 : 3;
+    AwaitThat("the rest removed", [&] { return Checkpoints(directory) == left; });
+  }
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ inline bool LongRun() {
   return value != nullptr && *value != '\0';
 }
 
-// How many random operations a case does: fewer under a sanitizer, which takes 5 to 20 times as long
-// for each and looks for other faults than the oracle does.
+// How many random operations a case does: fewer under a sanitizer, which takes 5 to 20 times as
+// long for each and looks for other faults than the oracle does.
 constexpr size_t Operations(size_t ordinary) {
 #if defined(__SANITIZE_ADDRESS__)
   return ordinary / 5;

@@ -38,8 +38,8 @@ struct RocksTierOptions {
   int max_open_files = 512;
   // kDirect: around the page cache, the reads of a batch that fall into one file at once.
   enum class Io : uint8_t { kBuffered, kDirect } io = Io::kBuffered;
-  // Changes to the options in RocksDB's own text ("compression=kZSTD;..."), applied last: to measure
-  // what they do (STRATA_SSD_ROCKSDB of tools/bench/run ssd).
+  // Changes to the options in RocksDB's own text ("compression=kZSTD;..."), applied last: to
+  // measure what they do (STRATA_SSD_ROCKSDB of tools/bench/run ssd).
   std::string changes;
 };
 

@@ -14,8 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/mutex.h"
-#include "storage/file_io.h"
 #include "proto/runtime/file_system.h"
+#include "storage/file_io.h"
 
 namespace strata::storage::row_file {
 

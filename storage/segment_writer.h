@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "storage/file_io.h"
 #include "proto/runtime/file_system.h"
+#include "storage/file_io.h"
 #include "storage/huge_memory.h"
 
 namespace strata::storage {

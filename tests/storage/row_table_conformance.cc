@@ -49,7 +49,7 @@ class Player {
 
   size_t PlayShort() {
     size_t refused = 0;
-    while (done_ < Operations(c_.operations)) {
+    while (done_ < c_.operations) {
       const std::vector<Position> batch = Batch();
       if (rng_() % 2 == 0 && RefusedWithoutMemory(batch)) {
         ++refused;

@@ -21,7 +21,7 @@ struct ConformanceCase {
   std::function<std::unique_ptr<RowTable>()> make;
   uint64_t limit_bytes = 0;  // dram_bytes must never exceed it; 0 = none
   size_t positions = 4000;   // distinct ones in play
-  // Positions named in Resolve and Erase, at least; fewer under a sanitizer.
+  // Positions named in Resolve and Erase, at least; CheckRandomOperations: fewer under a sanitizer.
   uint64_t operations = 1'000'000;
   uint64_t seed = 1;
   // Has calls fail at times, for some operations; null: never. Such an operation must answer the

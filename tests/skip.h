@@ -22,7 +22,7 @@ inline bool LongRun() {
 // long for each and looks for other faults than the oracle does.
 constexpr size_t Operations(size_t ordinary) {
 #if defined(__SANITIZE_ADDRESS__)
-  return ordinary / 10;
+  return ordinary / 20;
 #elif defined(__SANITIZE_THREAD__)
   return ordinary / 25;
 #else

@@ -86,7 +86,8 @@ void CheckShapes(const TierComposition& composition, Spread spread,
     CheckRefusals(c);
     CheckRandomOperations(c);
   }
-  CHECK(below.to_fail->failed > 0);
+  // Few operations may not meet a call that fails.
+  if (Operations(100) == 100) CHECK(below.to_fail->failed > 0);
   CHECK(below.to_fail->sorted);
   if (below.watched != nullptr) CHECK(below.watched->damage().ok());
 }

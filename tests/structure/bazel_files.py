@@ -98,7 +98,7 @@ def read_package(root, package):
     names = {"load": load, "package": ignore, "exports_files": ignore, "filegroup": ignore,
              "config_setting": ignore, "genrule": ignore, "test_suite": ignore, "glob": glob,
              "select": select, "strata_proto_library": strata_proto_library,
-             "alias": ignore, "package_group": ignore}
+             "alias": ignore, "package_group": ignore, "CUDA_ONLY": []}
     for kind in ("cc_library", "cc_binary", "cc_test", "strata_test", "sh_test", "sh_binary",
                  "py_test", "py_binary", "cuda_library"):
         names[kind] = rule(kind)

@@ -40,9 +40,8 @@ STRATA_HD void CoalesceChunk(const uint32_t* occurrences, uint32_t n, uint32_t k
 // complete subtrees left of the next chunk, largest first, one for each bit that is set in the
 // number of chunks so far; at the end they are added from the right.
 template <uint32_t kWidth, typename Rows>
-static __attribute__((noinline)) void CoalesceTree(const uint32_t* occurrences, uint32_t n,
-                                                   uint32_t key, uint32_t column, const Rows& rows,
-                                                   float* out) {
+STRATA_HD_CALLED void CoalesceTree(const uint32_t* occurrences, uint32_t n, uint32_t key,
+                                   uint32_t column, const Rows& rows, float* out) {
   float left[32][kWidth];  // n < 2^32 occurrences are at most 2^27 chunks
   uint32_t depth = 0;
   float sum[kWidth];

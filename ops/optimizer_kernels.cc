@@ -1,6 +1,7 @@
 // Built once per instruction set: no inline std or Abseil code here (isa.bzl).
 #include "ops/optimizer_kernels.h"
 
+#include "ops/optimizer_rules.h"
 #include "ops/row_norm.h"
 
 namespace strata::ops::STRATA_ISA {
@@ -11,78 +12,9 @@ constexpr uint32_t kVector = 16;           // floats of the widest vector
 constexpr uint32_t kRowsOfOne = 32;        // rows worked on at once when dim is 1
 constexpr size_t kPrefetchRows = 8;        // covers one DRAM latency at the rate of Apply
 constexpr uint32_t kPrefetchFloats = 128;  // of a row; the hardware follows longer ones by itself
-constexpr uint32_t kFirstNonFinite = 0x7f800000u;
-
-// The absolute value's bits: at least kFirstNonFinite for infinities and NaN only.
-inline uint32_t Magnitude(float x) { return __builtin_bit_cast(uint32_t, x) & 0x7fffffffu; }
-
-inline uint32_t Max(uint32_t a, uint32_t b) { return a < b ? b : a; }
-
-// The rules of ALGORITHMS.md section 1 for one element. Update changes its arguments.
-struct Sgd {
-  static constexpr uint32_t kStates = 0;
-  float rate;
-  explicit Sgd(const ApplyArguments& a) : rate(a.rate) {}
-  void Update(float g, float& w, float&, float&) const { w = __builtin_fmaf(-rate, g, w); }
-};
-
-template <bool kNesterov>
-struct Momentum {
-  static constexpr uint32_t kStates = 1;
-  float rate, momentum;
-  explicit Momentum(const ApplyArguments& a) : rate(a.rate), momentum(a.momentum) {}
-  void Update(float g, float& w, float& v, float&) const {
-    v = __builtin_fmaf(momentum, v, g);
-    w = __builtin_fmaf(-rate, kNesterov ? __builtin_fmaf(momentum, v, g) : v, w);
-  }
-};
-
-struct Adagrad {
-  static constexpr uint32_t kStates = 1;
-  float rate, epsilon;
-  explicit Adagrad(const ApplyArguments& a) : rate(a.rate), epsilon(a.epsilon) {}
-  void Update(float g, float& w, float& sum, float&) const {
-    sum = __builtin_fmaf(g, g, sum);
-    w = w - (rate * g) / (__builtin_sqrtf(sum) + epsilon);
-  }
-};
-
-struct Adam {
-  static constexpr uint32_t kStates = 2;
-  float rate, epsilon, beta1, beta2, rest1, rest2;
-  explicit Adam(const ApplyArguments& a)
-      : rate(a.rate),
-        epsilon(a.epsilon),
-        beta1(a.beta1),
-        beta2(a.beta2),
-        rest1(1.0f - a.beta1),
-        rest2(1.0f - a.beta2) {}
-  void Update(float g, float& w, float& m, float& v) const {
-    m = __builtin_fmaf(beta1, m, rest1 * g);
-    v = __builtin_fmaf(beta2, v, (rest2 * g) * g);
-    w = w - (rate * m) / (__builtin_sqrtf(v) + epsilon);
-  }
-};
-
-// With y = -z and d = 1/eta + l2: w = (y - sgn(y) l1) / d, or 0 where |y| <= l1. Where w is not 0,
-// y was w d + sgn(w) l1 (optimizer.h); the two l1 cancel on paper, so they are never added to each
-// other: a small w beside a large l1 keeps its precision.
-struct Ftrl {
-  static constexpr uint32_t kStates = 2;  // z, n
-  float rate, beta, l1, l2;
-  explicit Ftrl(const ApplyArguments& a) : rate(a.rate), beta(a.beta), l1(a.l1), l2(a.l2) {}
-  void Update(float g, float& w, float& z, float& n) const {
-    n = __builtin_fmaf(g, g, n);
-    const float d = (beta + __builtin_sqrtf(n)) / rate + l2;
-    const bool live = w != 0.0f;
-    const float rest = live ? __builtin_fmaf(w, d, -g) : -(z + g);
-    const float pull = live ? (w < 0.0f ? -l1 : l1) : 0.0f;  // y = rest + pull
-    const float above = rest + (pull - l1);
-    const float below = rest + (pull + l1);
-    w = (above > 0.0f ? above : (below < 0.0f ? below : 0.0f)) / d;
-    z = -(rest + pull);
-  }
-};
+using rules::kFirstNonFinite;
+using rules::Magnitude;
+using rules::Max;
 
 // Updated copies of one block, until it is known that all are finite.
 struct Block {
@@ -198,8 +130,7 @@ size_t ApplyEach(const ApplyArguments& a, const Rule& rule) {
 // One accumulator a row: its update settles the row's rate, and the rest is sgd at that rate.
 template <uint32_t kWidth>
 size_t ApplyRowwise(const ApplyArguments& a) {
-  const auto count = static_cast<float>(a.dim);
-  Sgd rule(a);
+  rules::Sgd rule(a);
   size_t refused = 0;
   for (size_t i = 0; i < a.n; ++i) {
     if (i + kPrefetchRows < a.n) {
@@ -208,8 +139,9 @@ size_t ApplyRowwise(const ApplyArguments& a) {
     }
     const float* sums = a.gradient_sums + i * a.gradient_stride;
     float* w = a.weights[i];
-    const float total = a.states[i][0] + SumOfSquares(sums, a.examples, 1.0f, a.dim) / count;
-    rule.rate = a.rate / (__builtin_sqrtf(total) + a.epsilon);
+    const float total =
+        rules::GrownAccumulator(a.states[i][0], SumOfSquares(sums, a.examples, 1.0f, a.dim), a.dim);
+    rule.rate = rules::RowRate(a, total);
     bool ok = Magnitude(total) < kFirstNonFinite;
     ok = ok && (a.dim <= kBlock ? ApplyBlock<kWidth>(rule, a.examples, a.dim, sums, w, w, w, true)
                                 : ApplyLong(rule, a.examples, a.dim, sums, w, w, w));
@@ -276,12 +208,12 @@ size_t Apply(const ApplyArguments& a) {
 
 }  // namespace
 
-size_t ApplySgd(const ApplyArguments& a) { return Apply<Sgd>(a); }
-size_t ApplyMomentum(const ApplyArguments& a) { return Apply<Momentum<false>>(a); }
-size_t ApplyNesterov(const ApplyArguments& a) { return Apply<Momentum<true>>(a); }
-size_t ApplyAdagrad(const ApplyArguments& a) { return Apply<Adagrad>(a); }
-size_t ApplyAdam(const ApplyArguments& a) { return Apply<Adam>(a); }
-size_t ApplyFtrl(const ApplyArguments& a) { return Apply<Ftrl>(a); }
+size_t ApplySgd(const ApplyArguments& a) { return Apply<rules::Sgd>(a); }
+size_t ApplyMomentum(const ApplyArguments& a) { return Apply<rules::Momentum<false>>(a); }
+size_t ApplyNesterov(const ApplyArguments& a) { return Apply<rules::Momentum<true>>(a); }
+size_t ApplyAdagrad(const ApplyArguments& a) { return Apply<rules::Adagrad>(a); }
+size_t ApplyAdam(const ApplyArguments& a) { return Apply<rules::Adam>(a); }
+size_t ApplyFtrl(const ApplyArguments& a) { return Apply<rules::Ftrl>(a); }
 
 size_t ApplyRowwiseAdagrad(const ApplyArguments& a) {
   if (a.dim < 4) return ApplyRowwise<2>(a);

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/optimizer_rules.h"
+
 namespace strata::ops {
 
 // ApplyRows' arguments (optimizer.h) with every scalar worked out.
-struct ApplyArguments {
+struct ApplyArguments : RuleParameters {
   uint32_t dim = 0;
   size_t n = 0;
   float* const* weights = nullptr;       // (n) of (dim)
@@ -17,12 +19,6 @@ struct ApplyArguments {
   size_t gradient_stride = 0;            // floats
   uint8_t* refused = nullptr;            // (n) or null
   float examples = 1.0f;                 // > 0
-  float rate = 0.0f;                     // learning rate; adam: x correction; ftrl: alpha
-  float epsilon = 0.0f;                  // adagrad, rowwise_adagrad, adam
-  float beta1 = 0.0f, beta2 = 0.0f;      // adam
-  float momentum = 0.0f;                 // momentum, nesterov
-  float beta = 0.0f;                     // ftrl
-  float l1 = 0.0f, l2 = 0.0f;            // ftrl
 };
 
 namespace v3 {

@@ -3,38 +3,15 @@
 #include "ops/coalesce_sum.h"
 #include "ops/exact_math.h"
 #include "ops/inline.h"
+#include "ops/nn/fm_terms.h"
 #include "ops/nn/fm_types.h"
 #include "ops/nn/sparse_examples.h"
 
 namespace strata::ops::STRATA_ISA {
 namespace {
 
-using exact::Fma;
-
 // Examples whose rows are fetched ahead.
 constexpr uint32_t kAhead = 4;
-
-STRATA_HD float ValueOf(const SparseExamples& x, uint32_t feature) {
-  return x.values != nullptr ? x.values[feature] : 1.0f;
-}
-
-STRATA_HD uint32_t FieldOf(const SparseExamples& x, uint32_t feature, uint32_t example) {
-  return x.fields != nullptr ? x.fields[feature] : feature - x.offsets[example];
-}
-
-// bias + sum w x + sum numeric_weight x, the weight at `column` of a row.
-STRATA_HD float Linear(const SparseExamples& x, uint32_t i, uint32_t column, float bias,
-                       const float* numeric_weight) {
-  float logit = bias;
-  const float* weight = x.rows + column;
-  for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) {
-    const float w = weight[x.row[f] * x.stride];
-    logit = x.fields == nullptr ? Fma(w, ValueOf(x, f), logit) : logit + w * ValueOf(x, f);
-  }
-  const float* numeric = x.numeric + static_cast<size_t>(i) * x.numeric_count;
-  for (uint32_t j = 0; j < x.numeric_count; ++j) logit = Fma(numeric_weight[j], numeric[j], logit);
-  return logit;
-}
 
 // Adds one v x to the sums of kWidth columns, and stores it where asked.
 template <uint32_t kWidth>
@@ -42,7 +19,7 @@ STRATA_HD void AddTerm(const float* v, float value, float* sum, float* square, f
   float term[kWidth];
   for (uint32_t d = 0; d < kWidth; ++d) term[d] = v[d] * value;
   for (uint32_t d = 0; d < kWidth; ++d) sum[d] = sum[d] + term[d];
-  for (uint32_t d = 0; d < kWidth; ++d) square[d] = Fma(term[d], term[d], square[d]);
+  for (uint32_t d = 0; d < kWidth; ++d) square[d] = exact::Fma(term[d], term[d], square[d]);
   if (store != nullptr) {
     for (uint32_t d = 0; d < kWidth; ++d) store[d] = term[d];
   }
@@ -84,7 +61,7 @@ STRATA_HD void Columns(const SparseExamples& x, uint32_t i, uint32_t dim, uint32
   }
   float* sums = out.sums + static_cast<size_t>(i) * dim + column;
   for (uint32_t d = 0; d < kWidth; ++d) sums[d] = sum[d];
-  for (uint32_t d = 0; d < kWidth; ++d) lanes[d] = lanes[d] + Fma(sum[d], sum[d], -square[d]);
+  for (uint32_t d = 0; d < kWidth; ++d) lanes[d] = lanes[d] + FmSecondOrder(sum[d], square[d]);
 }
 
 STRATA_HD float Fold(float* lanes) {
@@ -104,8 +81,8 @@ struct GradientRow {
   float gradient;
   float value;
   STRATA_HD float Of(const GradientRow& r, uint32_t d) {
-    const float rest = r.sum[d] - r.v[d] * r.value;
-    return r.value * (kEmbeddings ? Fma(r.gradient, rest, r.embedding[d]) : r.gradient * rest);
+    return kEmbeddings ? FmGradientOf(r.v[d], r.value, r.sum[d], r.gradient, r.embedding[d])
+                       : FmGradientOf(r.v[d], r.value, r.sum[d], r.gradient);
   }
   inline __attribute__((always_inline)) float operator[](uint32_t d) const { return Of(*this, d); }
 };
@@ -141,7 +118,7 @@ void LinearForward(const SparseExamples& x, uint32_t column, float bias,
     if (example != nullptr) {
       for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) example[f] = i;
     }
-    logits[i] = Linear(x, i, column, bias, numeric_weight);
+    logits[i] = FmLinear(x, i, column, bias, numeric_weight);
   }
 }
 
@@ -163,7 +140,7 @@ void FmForward(const SparseExamples& x, uint32_t dim, float bias, const float* n
     for (; d + 16 <= dim; d += 16) Columns<16>(x, i, dim, d, numeric_embedding, out, lanes);
     for (; d + 4 <= dim; d += 4) Columns<4>(x, i, dim, d, numeric_embedding, out, lanes + d % 16);
     for (; d < dim; ++d) Columns<1>(x, i, dim, d, numeric_embedding, out, lanes + d % 16);
-    out.logits[i] = Fma(0.5f, Fold(lanes), Linear(x, i, dim, bias, numeric_weight));
+    out.logits[i] = FmLogit(Fold(lanes), FmLinear(x, i, dim, bias, numeric_weight));
   }
 }
 

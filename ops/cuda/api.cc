@@ -1,0 +1,178 @@
+#include "ops/cuda/api.h"
+
+#include "absl/strings/cord.h"
+
+namespace strata::ops::gpu {
+namespace {
+
+constexpr char kLostPayload[] = "strata/device_lost";
+
+void CountOne(std::atomic<uint64_t>& counter) { counter.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace
+
+// Each call enters first; those that give something back do that before, so that it is given back
+// even where the call fails.
+#define STRATA_ENTER(call)                                  \
+  do {                                                      \
+    absl::Status entered = Enter(call);                     \
+    if (__builtin_expect(!entered.ok(), 0)) return entered; \
+  } while (false)
+
+absl::Status CudaApi::Malloc(size_t bytes, void** out) {
+  STRATA_ENTER("malloc");
+  CountOne(allocations_);
+  return DoMalloc(bytes, out);
+}
+
+absl::Status CudaApi::MallocHost(size_t bytes, void** out) {
+  STRATA_ENTER("malloc host");
+  CountOne(allocations_);
+  return DoMallocHost(bytes, out);
+}
+
+absl::Status CudaApi::Free(void* p) {
+  CountOne(synchronisations_);
+  absl::Status status = DoFree(p);
+  STRATA_ENTER("free");
+  return status;
+}
+
+absl::Status CudaApi::FreeHost(void* p) {
+  CountOne(synchronisations_);
+  absl::Status status = DoFreeHost(p);
+  STRATA_ENTER("free host");
+  return status;
+}
+
+absl::Status CudaApi::MemoryInfo(size_t* free_bytes, size_t* total_bytes) {
+  STRATA_ENTER("memory info");
+  return DoMemoryInfo(free_bytes, total_bytes);
+}
+
+absl::Status CudaApi::CopyAsync(void* to, const void* from, size_t bytes, StreamHandle stream) {
+  STRATA_ENTER("copy");
+  CountOne(copies_);
+  return DoCopy(to, from, bytes, stream);
+}
+
+absl::Status CudaApi::FillAsync(void* to, uint8_t value, size_t bytes, StreamHandle stream) {
+  STRATA_ENTER("fill");
+  return DoFill(to, value, bytes, stream);
+}
+
+absl::Status CudaApi::CreateStream(StreamHandle* out) {
+  STRATA_ENTER("create stream");
+  return DoCreateStream(out);
+}
+
+absl::Status CudaApi::DestroyStream(StreamHandle stream) {
+  absl::Status status = DoDestroyStream(stream);
+  STRATA_ENTER("destroy stream");
+  return status;
+}
+
+absl::Status CudaApi::Synchronize(StreamHandle stream) {
+  STRATA_ENTER("synchronize stream");
+  CountOne(synchronisations_);
+  return DoSynchronizeStream(stream);
+}
+
+absl::Status CudaApi::CreateEvent(EventHandle* out) {
+  STRATA_ENTER("create event");
+  return DoCreateEvent(out);
+}
+
+absl::Status CudaApi::DestroyEvent(EventHandle event) {
+  absl::Status status = DoDestroyEvent(event);
+  STRATA_ENTER("destroy event");
+  return status;
+}
+
+absl::Status CudaApi::Record(EventHandle event, StreamHandle stream) {
+  STRATA_ENTER("record");
+  return DoRecord(event, stream);
+}
+
+absl::Status CudaApi::StreamWait(StreamHandle stream, EventHandle event) {
+  STRATA_ENTER("stream wait");
+  return DoStreamWait(stream, event);
+}
+
+absl::Status CudaApi::Synchronize(EventHandle event) {
+  STRATA_ENTER("synchronize event");
+  CountOne(synchronisations_);
+  return DoSynchronizeEvent(event);
+}
+
+absl::Status CudaApi::IsDone(EventHandle event, bool* done) {
+  STRATA_ENTER("query event");
+  return DoIsDone(event, done);
+}
+
+absl::Status CudaApi::ElapsedMs(EventHandle begin, EventHandle end, float* ms) {
+  STRATA_ENTER("elapsed time");
+  return DoElapsedMs(begin, end, ms);
+}
+
+absl::Status CudaApi::Launch(const Kernel& kernel, const LaunchShape& shape, const void* functor,
+                             StreamHandle stream) {
+  STRATA_ENTER(kernel.name);
+  CountOne(launches_);
+  return DoLaunch(kernel, shape, functor, stream);
+}
+
+absl::Status CudaApi::SortScratchBytes(uint32_t n, uint32_t key_bytes, size_t* bytes) {
+  STRATA_ENTER("sort scratch");
+  return DoSortScratchBytes(n, key_bytes, bytes);
+}
+
+absl::Status CudaApi::Sort(const SortArguments& sort, StreamHandle stream) {
+  STRATA_ENTER("sort");
+  CountOne(launches_);
+  return DoSort(sort, stream);
+}
+
+absl::Status CudaApi::BeginCapture(StreamHandle stream) {
+  STRATA_ENTER("begin capture");
+  return DoBeginCapture(stream);
+}
+
+absl::Status CudaApi::EndCapture(StreamHandle stream, GraphHandle* out) {
+  STRATA_ENTER("end capture");
+  return DoEndCapture(stream, out);
+}
+
+absl::Status CudaApi::LaunchGraph(GraphHandle graph, StreamHandle stream) {
+  STRATA_ENTER("launch graph");
+  CountOne(launches_);
+  return DoLaunchGraph(graph, stream);
+}
+
+absl::Status CudaApi::DestroyGraph(GraphHandle graph) {
+  absl::Status status = DoDestroyGraph(graph);
+  STRATA_ENTER("destroy graph");
+  return status;
+}
+
+#undef STRATA_ENTER
+
+CallCounts CudaApi::counts() const {
+  CallCounts counts;
+  counts.allocations = allocations_.load(std::memory_order_relaxed);
+  counts.synchronisations = synchronisations_.load(std::memory_order_relaxed);
+  counts.launches = launches_.load(std::memory_order_relaxed);
+  counts.copies = copies_.load(std::memory_order_relaxed);
+  return counts;
+}
+
+absl::Status DeviceLost(absl::Status status) {
+  if (!status.ok()) status.SetPayload(kLostPayload, absl::Cord("1"));
+  return status;
+}
+
+bool IsDeviceLost(const absl::Status& status) {
+  return status.GetPayload(kLostPayload).has_value();
+}
+
+}  // namespace strata::ops::gpu

@@ -39,9 +39,9 @@ TEST_CASE("cuBLASLt is looked for in a fixed order", "[ops][cuda]") {
   // The first python3 of PATH is the one that counts.
   Touch(root / "venv/bin/python3");
   const std::string packages = (root / "venv/lib/python3.12/site-packages/nvidia/").string();
-  CHECK(BlasCandidates("", cuda, path) == std::vector<std::string>{name, in_toolkit,
-                                                                   packages + "cublas/lib/" + name,
-                                                                   packages + "cu13/lib/" + name});
+  CHECK(BlasCandidates("", cuda, path) ==
+        std::vector<std::string>{name, in_toolkit, packages + "cu13/lib/" + name,
+                                 packages + "cublas/lib/" + name});
   // A flag is all there is then, whether the file exists or not.
   CHECK(BlasCandidates("/x/y.so", cuda, path) == std::vector<std::string>{"/x/y.so"});
 }

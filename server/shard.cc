@@ -52,6 +52,11 @@ storage::TableCounters Shard::counters() const {
     sum.written_back += c.written_back;
     sum.written_ahead += c.written_ahead;
     sum.pinned += c.pinned;
+    sum.hbm_rows += c.hbm_rows;
+    sum.hbm_bytes += c.hbm_bytes;
+    sum.hbm_hits += c.hbm_hits;
+    sum.hbm_evicted += c.hbm_evicted;
+    sum.hbm_written_back += c.hbm_written_back;
   }
   return sum;
 }

@@ -36,7 +36,7 @@ class DramTable final : public RowTable {
       absent += !here;
       refs[i] = {here ? rows_.RowAt(slots_[i]) : nullptr, false};
     }
-    if (absent > 0 && access == Access::kUpdate) {
+    if (absent > 0 && access != Access::kRead) {
       if (absl::Status s = rows_.Reserve(absent); !s.ok()) return s;
       for (size_t i = 0; i < n; ++i) {
         if (slots_[i] != RowStore::kNoSlot) continue;

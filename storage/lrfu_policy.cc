@@ -2,36 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "proto/core/position.h"
+#include "storage/lrfu_score.h"
 
 namespace strata::storage {
 namespace {
 
 using Score = SlotScores::Score;
-
-// A score is 1 + kUnit * log2(value) in forward time: a reference is worth one unit more for every
-// kLrfuHalfLife / kUnit times the tier's rows references that came before it.
-constexpr uint32_t kUnit = 256;
-// Scores that differ by more add nothing to each other: log2(1 + 2^-10) is less than half a unit.
-constexpr uint32_t kFar = 10 * kUnit;
-
-// What the larger of two scores gains when the values are added, by their distance.
-const std::array<uint16_t, kFar>& Gains() {
-  static const auto gains = [] {
-    std::array<uint16_t, kFar> out;
-    for (uint32_t d = 0; d < kFar; ++d) {
-      const double ratio = std::exp2(-static_cast<double>(d) / kUnit);
-      out[d] = static_cast<uint16_t>(std::lround(kUnit * std::log2(1 + ratio)));
-    }
-    return out;
-  }();
-  return gains;
-}
 
 // Scores of rows that left. Sets of kWays, so that a look-up is one cache line; in a full set the
 // lowest score gives way.
@@ -89,8 +70,8 @@ class LrfuPolicy final : public EvictionPolicy {
   explicit LrfuPolicy(size_t capacity)
       : scores_(capacity),
         ghosts_(capacity),
-        gains_(Gains()),
-        references_per_unit_(std::max<size_t>(1, capacity * kLrfuHalfLife / kUnit)) {}
+        gains_(LrfuGainTable()),
+        references_per_unit_(LrfuReferencesPerUnit(capacity)) {}
 
   void OnInsert(uint32_t slot, Position position) override {
     Pass();
@@ -112,17 +93,13 @@ class LrfuPolicy final : public EvictionPolicy {
   }
 
  private:
-  Score Sum(Score a, Score b) const {
-    const uint32_t high = std::max(a, b);
-    const uint32_t distance = high - std::min(a, b);
-    return static_cast<Score>(distance < kFar ? high + gains_[distance] : high);
-  }
+  Score Sum(Score a, Score b) const { return LrfuSum(a, b, gains_.data()); }
 
-  // Time goes on by one reference. No score is more than kFar + kUnit above now_.
+  // Time goes on by one reference.
   void Pass() {
     if (++references_ < references_per_unit_) return;
     references_ = 0;
-    if (++now_ < SlotScores::kMost - kFar - kUnit) return;
+    if (++now_ < kLrfuMostTime) return;
     const auto by = static_cast<Score>(now_ / 2);
     scores_.Lower(by);
     ghosts_.Lower(by);
@@ -131,7 +108,7 @@ class LrfuPolicy final : public EvictionPolicy {
 
   SlotScores scores_;
   Ghosts ghosts_;
-  const std::array<uint16_t, kFar>& gains_;
+  const LrfuGains& gains_;
   const size_t references_per_unit_;
   size_t references_ = 0;  // of this unit
   Score now_ = 1;

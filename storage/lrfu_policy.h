@@ -1,6 +1,6 @@
 // LRFU with a memory: rows leave by how often they were referenced, where a reference counts half
-// after every kLrfuHalfLife times the tier's rows references. Resistant to scans: a row that was
-// seen once never displaces one that was seen twice of late.
+// after every kLrfuHalfLife times the tier's rows references (lrfu_score.h). Resistant to scans: a
+// row that was seen once never displaces one that was seen twice of late.
 //
 // D. Lee et al., LRFU: a spectrum of policies that subsumes the least recently used and least
 // frequently used policies, IEEE Transactions on Computers 50 (2001), with F(x) = (1/2)^(lambda x).
@@ -18,7 +18,6 @@
 
 namespace strata::storage {
 
-inline constexpr size_t kLrfuHalfLife = 16;
 // The score, and a ghost for every slot: a fingerprint of 16 bits and a score.
 inline constexpr size_t kLrfuBytesPerSlot = SlotScores::kBytesPerSlot + 4;
 

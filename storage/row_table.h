@@ -1,4 +1,4 @@
-// The interface of a table's tiers, alone (DRAM) or stacked (tiered): rows by position.
+// The interface of a table's tiers, alone (DRAM) or stacked (tiered, GPU): rows by position.
 // One writer: all calls of one table come from one executor at a time; tables need no locks.
 #ifndef STRATA_STORAGE_ROW_TABLE_H_
 #define STRATA_STORAGE_ROW_TABLE_H_
@@ -15,9 +15,11 @@
 namespace strata::storage {
 
 enum class Access : uint8_t {
-  kRead,    // absent rows come back as null; creates nothing
-  kUpdate,  // absent rows are made, bytes uninitialised, and marked created; present rows turn
-            // dirty
+  kRead,     // absent rows come back as null; creates nothing
+  kUpdate,   // absent rows are made, bytes uninitialised, and marked created; present rows turn
+             // dirty
+  kReplace,  // as kUpdate of rows that exist, whose every byte the caller will set: nothing is read
+             // from below for them. REQUIRES: they exist
 };
 
 struct RowRef {
@@ -41,6 +43,13 @@ struct TableCounters {
   uint64_t written_back = 0;
   uint64_t written_ahead = 0;  // of them by Tidy
   uint64_t pinned = 0;         // rows held by Pin
+  // Of the tier above DRAM, where there is one (gpu_table.h); the counters above know nothing of
+  // it, but for rows and pinned.
+  uint64_t hbm_rows = 0;
+  uint64_t hbm_bytes = 0;         // of its memory: what its limit bounds
+  uint64_t hbm_hits = 0;          // referenced and found there
+  uint64_t hbm_evicted = 0;       // left for DRAM
+  uint64_t hbm_written_back = 0;  // rows written to DRAM
 };
 
 class RowTable {
@@ -66,10 +75,10 @@ class RowTable {
   }
   virtual void Release() = 0;
 
-  // Holds rows in DRAM beyond Release, until as many calls of Unpin: those of `slots`, as the open
-  // Resolve gave them, from the first on. Pins hold at most half of a tier's rows: when they do,
-  // the rest is not pinned. Returns how many of `slots` were gone through. A pinned row can still
-  // be erased, which ends its pins.
+  // Holds rows in DRAM (of a GPU table: in HBM) beyond Release, until as many calls of Unpin: those
+  // of `slots`, as the open Resolve gave them, from the first on. Pins hold at most half of a
+  // tier's rows: when they do, the rest is not pinned. Returns how many of `slots` were gone
+  // through. A pinned row can still be erased, which ends its pins.
   virtual size_t Pin(std::span<const RowSlot> slots) = 0;
   // Ends one pin of each row that still lies where it did. REQUIRES: they went through Pin. A row
   // that was erased meanwhile and made again in its old place loses a pin of another's, and may

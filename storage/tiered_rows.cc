@@ -85,8 +85,8 @@ void TieredTable::Unpin(std::span<const Position> positions, std::span<const Row
   }
 }
 
-// 1. hold what is in DRAM  2. move up what is below (Promote)  3. create what is nowhere (Create),
-// last, since only then nothing can fail any more  4. answer.
+// 1. hold what is in DRAM  2. move up what is below (Promote; MakeReplaced)  3. create what is
+// nowhere (Create), last, since only then nothing can fail any more  4. answer.
 absl::Status TieredTable::Resolve(std::span<const Position> positions, Access access,
                                   std::span<RowRef> refs, std::span<RowSlot> slots) {
   if (absl::Status s = Locate(positions, slots); !s.ok()) return s;
@@ -100,7 +100,8 @@ absl::Status TieredTable::Resolve(std::span<const Position> positions, Access ac
     ++counters_.hits;
   }
   std::fill(refs.begin(), refs.begin() + positions.size(), RowRef{});
-  absl::Status status = Promote(positions, access);
+  absl::Status status =
+      access == Access::kReplace ? MakeReplaced(positions) : Promote(positions, access);
   if (status.ok() && access == Access::kUpdate) status = Create(positions, refs);
   if (!status.ok()) {
     Release();
@@ -112,7 +113,7 @@ absl::Status TieredTable::Resolve(std::span<const Position> positions, Access ac
       continue;
     }
     refs[i].row = rows_.RowAt(slots_[i]);
-    if (access == Access::kUpdate) flags_[slots_[i]] |= kDirty;
+    if (access != Access::kRead) flags_[slots_[i]] |= kDirty;
   }
   std::copy_n(slots_.begin(), slots.size(), slots.begin());
   return absl::OkStatus();
@@ -180,6 +181,21 @@ absl::Status TieredTable::Create(std::span<const Position> positions, std::span<
   }
   only_dram_ += absent;
   counters_.absent += absent;
+  return absl::OkStatus();
+}
+
+// What DRAM lacks lies below, and is about to be replaced: it gets a place unread.
+absl::Status TieredTable::MakeReplaced(std::span<const Position> positions) {
+  const auto below =
+      static_cast<size_t>(std::count(slots_.begin(), slots_.end(), RowStore::kNoSlot));
+  if (absl::Status s = MakeRoom(below); !s.ok()) return s;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (slots_[i] != RowStore::kNoSlot) continue;
+    slots_[i] = rows_.Insert(positions[i]);
+    flags_[slots_[i]] = kBelow | kDirty;
+    policy_->OnInsert(slots_[i], positions[i]);
+    Hold(slots_[i]);
+  }
   return absl::OkStatus();
 }
 

@@ -54,6 +54,7 @@ class TieredTable final : public RowTable {
   absl::Status Locate(std::span<const Position> positions, std::span<const RowSlot> hints);
   absl::Status Promote(std::span<const Position> positions, Access access);
   absl::Status Create(std::span<const Position> positions, std::span<RowRef> refs);
+  absl::Status MakeReplaced(std::span<const Position> positions);
   absl::Status MakeRoom(size_t rows);
   bool ChooseVictims(size_t least);
   bool MayLeave(uint32_t slot) const { return (flags_[slot] & (kHeld | kPins)) == 0; }

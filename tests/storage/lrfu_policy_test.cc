@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "storage/lrfu_score.h"
+
 namespace strata::storage {
 namespace {
 

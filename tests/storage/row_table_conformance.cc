@@ -81,8 +81,10 @@ class Player {
 
   void PlayOne() {
     const uint64_t dice = rng_() % 100;
-    if (dice < 35) {
+    if (dice < 30) {
       Update();
+    } else if (dice < 35) {
+      Replace();
     } else if (dice < 70) {
       Read();
     } else if (dice < 78) {
@@ -214,6 +216,20 @@ class Player {
     table_->Release();
   }
 
+  // Of rows that exist, without looking at what they were.
+  void Replace() {
+    std::vector<Position> batch = Batch();
+    std::erase_if(batch, [this](Position p) { return model_.count(p.value) == 0; });
+    std::vector<RowRef> refs(batch.size());
+    if (!Done(table_->Resolve(batch, Access::kReplace, refs, {}))) return;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      REQUIRE((refs[i].row != nullptr && !refs[i].created));
+      model_[batch[i].value] = ++version_;
+      FillRow(batch[i], version_, {refs[i].row, c_.row_bytes});
+    }
+    table_->Release();
+  }
+
   void Read() {
     if (ReadAt(Batch(), {})) table_->Release();
   }
@@ -270,8 +286,8 @@ class Player {
     m.whole.clear();
   }
 
-  // Old hints, at times damaged ones, read or update as none would. What is pinned still is in
-  // DRAM, and answers whatever becomes of the tier below.
+  // Old hints, at times damaged ones, read or update as none would. What is pinned still is where
+  // it was, and answers whatever becomes of the tiers below.
   void UseMemory() {
     if (memories_.empty()) return;
     Memory& m = memories_[rng_() % memories_.size()];
@@ -343,7 +359,9 @@ class Player {
     if (counters.rows != model_.size()) CHECK(counters.rows == model_.size());
     REQUIRE(counters.dram_rows <= counters.rows);
     if (c_.limit_bytes != 0) REQUIRE(counters.dram_bytes <= c_.limit_bytes);
-    REQUIRE(counters.pinned * 2 <= std::max<uint64_t>(counters.dram_rows, 2 * table_->max_batch()));
+    if (c_.hbm_limit_bytes != 0) REQUIRE(counters.hbm_bytes <= c_.hbm_limit_bytes);
+    const uint64_t tier = std::max<uint64_t>(counters.dram_rows, 2 * table_->max_batch());
+    REQUIRE(counters.pinned <= (c_.most_pinned != 0 ? c_.most_pinned : tier / 2));
   }
 
   const ConformanceCase& c_;
@@ -368,29 +386,6 @@ void CheckRandomOperations(const ConformanceCase& c) {
 size_t CheckMemoryShortage(const ConformanceCase& c) {
   INFO("seed " << c.seed << ", rows of " << c.row_bytes << " bytes");
   return Player(c).PlayShort();
-}
-
-void CheckRefusals(const ConformanceCase& c) {
-  auto table = c.make();
-  const auto refused = [&](std::vector<Position> batch) {
-    std::vector<RowRef> refs(batch.size());
-    CHECK(table->Resolve(batch, Access::kUpdate, refs).code() ==
-          absl::StatusCode::kInvalidArgument);
-    CHECK(table->Resolve(batch, Access::kRead, refs).code() == absl::StatusCode::kInvalidArgument);
-    CHECK(table->Erase(batch).code() == absl::StatusCode::kInvalidArgument);
-    CHECK(table->counters().rows == 0);
-  };
-  const Position a = c.first;
-  const Position b = a.Next();
-  refused({b, a});
-  refused({a, a});
-  if (c.first.value > 0) refused({Position(c.first.value - 1), a});
-  if (c.last.value < ~0ull) refused({a, c.last.Next()});
-  if (table->max_batch() < 1'000'000) {
-    std::vector<Position> many;
-    for (size_t i = 0; i <= table->max_batch(); ++i) many.push_back(Position(c.first.value + i));
-    refused(many);
-  }
 }
 
 }  // namespace strata::storage

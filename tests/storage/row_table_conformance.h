@@ -19,8 +19,10 @@ struct ConformanceCase {
   Position last{~0ull};
   // An empty table with that shape; called once or more.
   std::function<std::unique_ptr<RowTable>()> make;
-  uint64_t limit_bytes = 0;  // dram_bytes must never exceed it; 0 = none
-  size_t positions = 4000;   // distinct ones in play
+  uint64_t limit_bytes = 0;      // dram_bytes must never exceed it; 0 = none
+  uint64_t hbm_limit_bytes = 0;  // of a GPU table: hbm_bytes must never exceed it
+  size_t most_pinned = 0;        // rows; 0: those of a DRAM tier of max_batch * 2 rows
+  size_t positions = 4000;       // distinct ones in play
   // Positions named in Resolve and Erase, at least; CheckRandomOperations: fewer under a sanitizer.
   uint64_t operations = 1'000'000;
   uint64_t seed = 1;
@@ -29,8 +31,8 @@ struct ConformanceCase {
   FailingTier* below = nullptr;
 };
 
-// Random batches of updates, reads, removals, scans and flushes; checks bytes, order, pins,
-// counters and limits after each.
+// Random batches of updates, reads, replacements, removals, scans and flushes; checks bytes, order,
+// pins, counters and limits after each.
 void CheckRandomOperations(const ConformanceCase& c);
 
 // Updates, and removals between them, while memory for rows and index is refused now and then: a

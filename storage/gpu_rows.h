@@ -1,0 +1,94 @@
+// The GPU table itself: see gpu_table.h.
+#ifndef STRATA_STORAGE_GPU_ROWS_H_
+#define STRATA_STORAGE_GPU_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "storage/gpu_backend.h"
+#include "storage/gpu_below.h"
+#include "storage/gpu_clock.h"
+#include "storage/gpu_shape.h"
+#include "storage/gpu_write_back.h"
+#include "storage/row_table.h"
+
+namespace strata::storage {
+
+class GpuTable final : public RowTable {
+ public:
+  GpuTable(Position first, Position last, const GpuShape& shape, std::unique_ptr<RowTable> below,
+           std::unique_ptr<GpuBackend> backend);
+
+  size_t max_batch() const override { return max_batch_; }
+  void Expect(uint64_t rows) override { below_.table().Expect(rows); }
+  absl::Status Resolve(std::span<const Position> positions, Access access, std::span<RowRef> refs,
+                       std::span<RowSlot> slots) override;
+  void Release() override;
+  size_t Pin(std::span<const RowSlot> slots) override;
+  void Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) override;
+  absl::Status Erase(std::span<const Position> positions) override;
+  absl::Status Scan(Position first, Position last, const Visitor& visit) override;
+  absl::Status Flush() override;
+  absl::StatusOr<size_t> Tidy(size_t rows) override;
+  TableCounters counters() const override;
+
+ private:
+  // A missed position that is to come up.
+  struct Miss {
+    uint32_t index = 0;              // in the batch
+    const uint8_t* bytes = nullptr;  // found below
+    uint32_t place = kNoGpuSlot;     // found waiting
+  };
+
+  absl::Status BringUp(std::span<const Position> positions, Access access, std::span<RowRef> refs);
+  absl::Status FindMisses(std::span<const Position> positions, Access access,
+                          std::span<const uint32_t> indices);
+  absl::Status InsertMisses(std::span<const Position> positions, Access access,
+                            std::span<const uint32_t> places, std::span<RowRef> refs);
+  absl::Status MoveUp();
+  absl::Status ServeCrowded(std::span<const Position> positions, Access access,
+                            std::span<RowRef> refs);
+  absl::Status OpenRows(Access access, std::span<RowRef> refs);
+  absl::Status Pass(size_t scored);
+  void Undo();
+  absl::Status WriteRows(std::span<const GpuRow> rows);
+  absl::Status Device(absl::Status status);
+
+  const Position first_, last_;
+  const GpuShape shape_;
+  const std::unique_ptr<GpuBackend> backend_;
+  GpuBelow below_;
+  GpuWriteBack write_back_;
+  GpuClock clock_;
+  const size_t max_batch_;
+  const size_t most_misses_;  // that one read from below takes
+  // Of the Resolve at hand. slots_: of positions; kNoGpuSlot: none, from shape_.slots() on: served
+  // by the table below.
+  std::vector<uint32_t> slots_;
+  std::vector<Miss> misses_;
+  std::vector<Position> asked_;  // of the table below
+  std::vector<RowRef> below_refs_;
+  std::vector<GpuArrival> arrivals_;  // as misses_
+  std::vector<GpuPlaced> placed_;     // as misses_
+  size_t arrived_ = 0;
+  std::vector<uint32_t> crowded_;  // indices of rows for which no row may leave
+  std::vector<uint8_t> copies_;    // of rows that wait, of which no slot has room
+  std::vector<uint32_t> unset_;    // slots of rows that came without bytes: born, or replaced
+  std::vector<uint32_t> held_;     // slots, until Release
+  absl::Status broken_;            // what the device failed with
+  uint64_t rows_ = 0;
+  uint64_t pinned_ = 0;  // rows; <= slots / 2
+  uint64_t hits_ = 0;
+  uint64_t evicted_ = 0;
+  uint32_t tidy_bucket_ = 0;
+};
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_GPU_ROWS_H_

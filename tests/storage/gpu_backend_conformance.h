@@ -1,0 +1,20 @@
+// What every GpuBackend must do, held against a model and against another one.
+#ifndef STRATA_TESTS_STORAGE_GPU_BACKEND_CONFORMANCE_H_
+#define STRATA_TESTS_STORAGE_GPU_BACKEND_CONFORMANCE_H_
+
+#include <cstdint>
+
+#include "storage/gpu_backend.h"
+
+namespace strata::storage {
+
+// Random batches of reads, updates, removals, pins and sweeps, of every bucket size and policy:
+// what is found, what rows hold, which rows leave in which order. Both backends give the same
+// answers. Batches are of at most 3000 positions, with 4096 staging places. `operations`: positions
+// named, at least; fewer under a sanitizer.
+void CheckBackendsAgree(const GpuBackendFactory& one, const GpuBackendFactory& other,
+                        uint64_t operations);
+
+}  // namespace strata::storage
+
+#endif  // STRATA_TESTS_STORAGE_GPU_BACKEND_CONFORMANCE_H_

@@ -1,0 +1,75 @@
+#include "storage/gpu_host_backend.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "storage/gpu_backend.h"
+#include "storage/gpu_shape.h"
+#include "tests/storage/gpu_backend_conformance.h"
+
+namespace strata::storage {
+namespace {
+
+GpuBackendFactory HostWith(size_t threads) {
+  return
+      [threads](const GpuShape& shape) { return MakeHostGpuBackend(shape, {.threads = threads}); };
+}
+
+GpuShape SmallShape() {
+  return {.row_bytes = 24,
+          .bucket_slots = 32,
+          .eviction = EvictionKind::kLru,
+          .buckets = 3,
+          .places = 16};
+}
+
+TEST_CASE("one thread and teams do what the oracle says", "[storage][gpu]") {
+  // Teams larger than the machine wait for threads that are not running: two cases in three do not.
+  const auto team = [](const GpuShape& shape) {
+    return HostWith(shape.bucket_slots == 64 ? 8 : 2)(shape);
+  };
+  CheckBackendsAgree(HostWith(1), team, 8'000'000);
+}
+
+TEST_CASE("memory that is not there is refused with its bytes", "[storage][gpu]") {
+  const GpuShape shape = SmallShape();
+  const auto backend = MakeHostGpuBackend(shape, {.memory_bytes = 1000});
+  REQUIRE(backend.status().code() == absl::StatusCode::kResourceExhausted);
+  const std::string message(backend.status().message());
+  CHECK(message.find("needs " + std::to_string(shape.bytes()) + " bytes") != std::string::npos);
+  CHECK(message.find("1000 bytes are free") != std::string::npos);
+  CHECK(MakeHostGpuBackend(shape, {.memory_bytes = shape.bytes()}).ok());
+  // More than any machine has.
+  GpuShape huge = shape;
+  huge.row_bytes = size_t{1} << 44;
+  CHECK(MakeHostGpuBackend(huge, {}).status().code() == absl::StatusCode::kResourceExhausted);
+}
+
+TEST_CASE("a row takes 255 pins", "[storage][gpu]") {
+  auto made = HostWith(1)(SmallShape());
+  REQUIRE(made.ok());
+  const std::unique_ptr<GpuBackend> backend = *std::move(made);
+  const GpuArrival arrival{.position = 5};
+  GpuPlaced placed;
+  REQUIRE(backend->Insert({&arrival, 1}, 1, {&placed, 1}).ok());
+  const std::vector<uint32_t> slots = {kNoGpuSlot, placed.slot, placed.slot};
+  for (int i = 0; i < 127; ++i) {
+    const auto pinned = backend->Pin(slots, 1);
+    REQUIRE((pinned.ok() && pinned->through == 3 && pinned->rows == (i == 0)));
+  }
+  CHECK(backend->Pin(slots, 1)->through == 2);  // 255
+  CHECK(backend->Pin(slots, 1)->through == 1);
+  const std::vector<Position> positions(255, Position(5));
+  CHECK(*backend->Unpin(positions, std::vector<uint32_t>(255, placed.slot)) == 1);
+  CHECK(*backend->Unpin(positions, std::vector<uint32_t>(255, placed.slot)) == 0);
+  // Slots that hold nothing, and none that there are.
+  const uint32_t far[] = {1'000'000};
+  CHECK(backend->Pin(far, 1)->through == 0);
+}
+
+}  // namespace
+}  // namespace strata::storage

@@ -242,20 +242,30 @@ void GpuTable::Release() {
   below_.Release();
 }
 
+// In parts that the backend takes: what was pinned batch by batch is named at once.
 size_t GpuTable::Pin(std::span<const RowSlot> slots) {
-  const auto pinned = backend_->Pin(slots, shape_.slots() / 2 - pinned_);
-  if (!pinned.ok()) {
-    (void)Device(pinned.status());
-    return 0;
+  size_t through = 0;
+  while (through < slots.size()) {
+    const size_t n = std::min(backend_->max_batch(), slots.size() - through);
+    const auto pinned = backend_->Pin(slots.subspan(through, n), shape_.slots() / 2 - pinned_);
+    if (!pinned.ok()) {
+      (void)Device(pinned.status());
+      break;
+    }
+    pinned_ += pinned->rows;
+    through += pinned->through;
+    if (pinned->through < n) break;
   }
-  pinned_ += pinned->rows;
-  return pinned->through;
+  return through;
 }
 
 void GpuTable::Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) {
-  const auto ended = backend_->Unpin(positions, slots);
-  (void)Device(ended.status());
-  if (ended.ok()) pinned_ -= *ended;
+  for (size_t at = 0; at < positions.size(); at += backend_->max_batch()) {
+    const size_t n = std::min(backend_->max_batch(), positions.size() - at);
+    const auto ended = backend_->Unpin(positions.subspan(at, n), slots.subspan(at, n));
+    if (!Device(ended.status()).ok()) return;
+    pinned_ -= *ended;
+  }
 }
 
 // The table below first: if that fails, every row is still there.

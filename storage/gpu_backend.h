@@ -49,14 +49,15 @@ class GpuBackend {
   virtual absl::Status Insert(std::span<const GpuArrival> arrivals, uint16_t now,
                               std::span<GpuPlaced> placed) = 0;
 
-  // Sets rows' bytes: from the host's memory, or from staging places.
+  // Sets rows' bytes: from the host's memory, or from staging places. REQUIRES of Put: nothing is
+  // open.
   virtual absl::Status Put(std::span<const uint32_t> slots,
                            std::span<const uint8_t* const> rows) = 0;
   virtual absl::Status PutStaged(std::span<const uint32_t> slots,
                                  std::span<const uint32_t> places) = 0;
 
-  // rows[i]: where the host finds the bytes of slots[i], or places[i], until the next such call or
-  // until they change.
+  // rows[i]: where the host finds the bytes of slots[i], or places[i], until the next call of Read,
+  // or of ReadStaged, or until they change.
   virtual absl::Status Read(std::span<const uint32_t> slots, std::span<const uint8_t*> rows) = 0;
   virtual absl::Status ReadStaged(std::span<const uint32_t> places,
                                   std::span<const uint8_t*> rows) = 0;

@@ -77,7 +77,7 @@ struct GpuInsert {
   GpuPlaced* placed = nullptr;           // (n)
 };
 
-// 16 bytes at a time, by all lanes. REQUIRES: bytes is a multiple of 16.
+// 16 bytes at a time, by all lanes. REQUIRES: bytes and both addresses are multiples of 16.
 template <typename Group>
 STRATA_HD void CopyRow(const Group& group, uint8_t* to, const uint8_t* from, uint32_t bytes) {
   struct alignas(16) Part {
@@ -85,8 +85,8 @@ STRATA_HD void CopyRow(const Group& group, uint8_t* to, const uint8_t* from, uin
   };
   for (uint32_t at = 16 * group.lane(); at < bytes; at += 16 * group.lanes()) {
     Part part;
-    std::memcpy(&part, from + at, sizeof(part));
-    std::memcpy(to + at, &part, sizeof(part));
+    std::memcpy(&part, __builtin_assume_aligned(from + at, 16), sizeof(part));
+    std::memcpy(__builtin_assume_aligned(to + at, 16), &part, sizeof(part));
   }
 }
 

@@ -15,6 +15,14 @@ namespace strata::storage {
 void CheckBackendsAgree(const GpuBackendFactory& one, const GpuBackendFactory& other,
                         uint64_t operations);
 
+// Random calls of every kind, with what callers may ask and what they need not make sense of:
+// wrong guesses, slots named again and again, positions that are not there. Both answer the same,
+// and hold the same bytes in the end. `calls`: fewer under a sanitizer.
+void CheckSameAnswers(const GpuBackendFactory& one, const GpuBackendFactory& other, uint64_t calls);
+
+// A row takes 255 pins, one by one or in one call.
+void CheckPins(const GpuBackendFactory& make);
+
 }  // namespace strata::storage
 
 #endif  // STRATA_TESTS_STORAGE_GPU_BACKEND_CONFORMANCE_H_

@@ -1,4 +1,4 @@
-// GPU tables on host threads, small enough that a test knows which rows leave.
+// GPU tables small enough that a test knows which rows leave.
 #ifndef STRATA_TESTS_STORAGE_GPU_FIXTURE_H_
 #define STRATA_TESTS_STORAGE_GPU_FIXTURE_H_
 
@@ -12,25 +12,20 @@
 
 #include "absl/status/status.h"
 #include "storage/dram_table.h"
-#include "storage/gpu_host_backend.h"
 #include "storage/gpu_shape.h"
 #include "storage/gpu_slots.h"
 #include "storage/gpu_table.h"
 #include "storage/row_table.h"
 #include "storage/tiered_table.h"
+#include "tests/storage/gpu_test_backend.h"
 
 namespace strata::storage {
 
 inline constexpr size_t kRowBytes = 40;
 
-inline GpuBackendFactory HostWith(size_t threads) {
-  return
-      [threads](const GpuShape& shape) { return MakeHostGpuBackend(shape, {.threads = threads}); };
-}
-
 inline std::unique_ptr<RowTable> Make(const GpuTableOptions& options,
                                       std::unique_ptr<RowTable> below, size_t threads = 8) {
-  auto table = MakeGpuTable(options, std::move(below), HostWith(threads));
+  auto table = MakeGpuTable(options, std::move(below), BackendWith(threads));
   if (!table.ok()) FAIL(table.status().ToString());
   return *std::move(table);
 }

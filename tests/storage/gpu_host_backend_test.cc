@@ -2,9 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "storage/gpu_backend.h"
@@ -49,27 +47,11 @@ TEST_CASE("memory that is not there is refused with its bytes", "[storage][gpu]"
   CHECK(MakeHostGpuBackend(huge, {}).status().code() == absl::StatusCode::kResourceExhausted);
 }
 
-TEST_CASE("a row takes 255 pins", "[storage][gpu]") {
-  auto made = HostWith(1)(SmallShape());
-  REQUIRE(made.ok());
-  const std::unique_ptr<GpuBackend> backend = *std::move(made);
-  const GpuArrival arrival{.position = 5};
-  GpuPlaced placed;
-  REQUIRE(backend->Insert({&arrival, 1}, 1, {&placed, 1}).ok());
-  const std::vector<uint32_t> slots = {kNoGpuSlot, placed.slot, placed.slot};
-  for (int i = 0; i < 127; ++i) {
-    const auto pinned = backend->Pin(slots, 1);
-    REQUIRE((pinned.ok() && pinned->through == 3 && pinned->rows == (i == 0)));
-  }
-  CHECK(backend->Pin(slots, 1)->through == 2);  // 255
-  CHECK(backend->Pin(slots, 1)->through == 1);
-  const std::vector<Position> positions(255, Position(5));
-  CHECK(*backend->Unpin(positions, std::vector<uint32_t>(255, placed.slot)) == 1);
-  CHECK(*backend->Unpin(positions, std::vector<uint32_t>(255, placed.slot)) == 0);
-  // Slots that hold nothing, and none that there are.
-  const uint32_t far[] = {1'000'000};
-  CHECK(backend->Pin(far, 1)->through == 0);
+TEST_CASE("one thread and a team answer the same", "[storage][gpu]") {
+  CheckSameAnswers(HostWith(1), HostWith(3), 20'000);
 }
+
+TEST_CASE("a row takes 255 pins", "[storage][gpu]") { CheckPins(HostWith(1)); }
 
 }  // namespace
 }  // namespace strata::storage

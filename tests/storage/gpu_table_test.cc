@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/dram_table.h"
-#include "storage/gpu_host_backend.h"
 #include "storage/gpu_shape.h"
 #include "storage/lrfu_score.h"
 #include "storage/rocks_tier.h"
@@ -21,6 +21,7 @@
 #include "tests/skip.h"
 #include "tests/storage/failing_tier.h"
 #include "tests/storage/gpu_fixture.h"
+#include "tests/storage/gpu_test_backend.h"
 #include "tests/storage/row_table_conformance.h"
 #include "tests/temp_folder.h"
 
@@ -61,7 +62,7 @@ TEST_CASE("a GPU table above DRAM does what the oracle says", "[storage][gpu]") 
                          : shape.limit;
     ConformanceCase c = CaseOf(options);
     c.make = [options] { return Make(options, MakeDramTable({.row_bytes = options.row_bytes})); };
-    c.operations = shape.operations;
+    c.operations = BackendOperations(shape.operations);
     c.seed = seed++;
     CheckRefusals(c);
     CheckRandomOperations(c);
@@ -88,7 +89,7 @@ void CheckThreeTiers(absl::StatusOr<std::unique_ptr<RowTier>> real) {
       ConformanceCase c = CaseOf(options);
       c.limit_bytes = dram;
       c.make = [=] { return Make(options, Tiered(below)); };
-      c.operations = dram < 10'000 ? 10'000 : 60'000;
+      c.operations = BackendOperations(dram < 10'000 ? 10'000 : 60'000);
       c.seed = 100 + table;
       c.below = &tier;
       CheckRefusals(c);
@@ -193,9 +194,36 @@ TEST_CASE("references are counted once, by the tier that has the row", "[storage
   CHECK(sum() == references);
 }
 
+// As a ticket's are, which many a Resolve has pinned.
+TEST_CASE("pins of many batches end at once", "[storage][gpu]") {
+  GpuTableOptions options{.row_bytes = kRowBytes, .hbm_limit_bytes = 1'000'000};
+  auto table = Make(options, MakeDramTable({.row_bytes = kRowBytes}));
+  constexpr size_t n = 100;
+  const std::vector<Position> all = Range(0, 100 * n);
+  std::vector<RowSlot> slots(all.size(), kNoRow);
+  std::vector<RowRef> refs(n);
+  size_t pinned = 0;
+  for (size_t at = 0; at < all.size() && pinned == at; at += n) {
+    const auto part = std::span(slots).subspan(at, n);
+    REQUIRE(table->Resolve(std::span(all).subspan(at, n), Access::kUpdate, refs, part).ok());
+    for (const RowRef& ref : refs) std::memset(ref.row, 1, kRowBytes);
+    pinned += table->Pin(part);
+    table->Release();
+  }
+  REQUIRE(pinned > 30 * n);
+  REQUIRE(table->counters().pinned == pinned);
+  // Once more, all of them.
+  const auto again = std::span(slots).first(pinned);
+  CHECK(table->Pin(again) == pinned);
+  table->Unpin(std::span(all).first(pinned), again);
+  CHECK(table->counters().pinned == pinned);
+  table->Unpin(std::span(all).first(pinned), again);
+  CHECK(table->counters().pinned == 0);
+}
+
 TEST_CASE("wrong options of a GPU table are refused", "[storage][gpu]") {
   const auto code = [](const GpuTableOptions& o, std::unique_ptr<RowTable> below) {
-    return MakeGpuTable(o, std::move(below), HostWith(1)).status().code();
+    return MakeGpuTable(o, std::move(below), BackendWith(1)).status().code();
   };
   const auto dram = [] { return MakeDramTable({.row_bytes = kRowBytes}); };
   CHECK(code(OneBucket(), dram()) == absl::StatusCode::kOk);
@@ -213,9 +241,7 @@ TEST_CASE("wrong options of a GPU table are refused", "[storage][gpu]") {
   options.first = Position(5);
   options.last = Position(4);
   CHECK(code(options, dram()) == absl::StatusCode::kInvalidArgument);
-  const auto refused = MakeGpuTable(OneBucket(), dram(), [](const GpuShape& shape) {
-    return MakeHostGpuBackend(shape, {.memory_bytes = 4096});
-  });
+  const auto refused = MakeGpuTable(OneBucket(), dram(), BackendWith(1, 4096));
   CHECK(refused.status().code() == absl::StatusCode::kResourceExhausted);
 }
 

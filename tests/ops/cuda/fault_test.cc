@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "ops/cuda/api.h"
 #include "ops/cuda/apply.h"
 #include "ops/cuda/coalesce.h"
-#include "ops/cuda/host_api.h"
 #include "ops/cuda/memory.h"
 #include "ops/cuda/pool.h"
 #include "ops/cuda/stream.h"
 #include "ops/optimizer.h"
+#include "tests/ops/cuda/failing_api.h"
 #include "tests/ops/cuda/test_apis.h"
 
 namespace strata::ops::gpu {
@@ -25,25 +25,7 @@ namespace {
 
 constexpr uint32_t kFeatures = 3000, kTableRows = 100, kDim = 12;
 
-// Fails its call number `failing`, counted from 0.
-class FailingApi : public HostApi {
- public:
-  explicit FailingApi(uint64_t failing, bool lost = false)
-      : HostApi(Options()), failing_(failing), lost_(lost) {}
-  uint64_t calls() const { return calls_; }
-
- protected:
-  absl::Status Enter(const char* call) override {
-    if (calls_++ != failing_) return absl::OkStatus();
-    const absl::Status status = absl::InternalError(absl::StrCat(call, ": injected"));
-    return lost_ ? DeviceLost(status) : status;
-  }
-
- private:
-  const uint64_t failing_;
-  const bool lost_;
-  uint64_t calls_ = 0;
-};
+using testing::FailingApi;
 
 // Gradients of a batch come in; rows are updated, gathered, and leave through pinned memory.
 class Trainer {

@@ -16,12 +16,14 @@ namespace {
 
 std::vector<std::string> FilesEndingWith(const std::string& ending) {
   std::vector<std::string> paths;
-  if (!std::filesystem::exists("ops/cuda/_cuda")) return paths;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator("ops/cuda/_cuda")) {
-    const std::string path = entry.path().string();
-    if (path.size() > ending.size() &&
-        path.compare(path.size() - ending.size(), ending.size(), ending) == 0) {
-      paths.push_back(path);
+  for (const char* folder : {"ops/cuda/_cuda", "storage/_cuda"}) {
+    if (!std::filesystem::exists(folder)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+      const std::string path = entry.path().string();
+      if (path.size() > ending.size() &&
+          path.compare(path.size() - ending.size(), ending.size(), ending) == 0) {
+        paths.push_back(path);
+      }
     }
   }
   std::sort(paths.begin(), paths.end());

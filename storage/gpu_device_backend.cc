@@ -1,0 +1,393 @@
+#include "storage/gpu_device_backend.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ops/cuda/stream.h"
+#include "proto/core/ids.h"
+#include "storage/gpu_bucket.h"
+#include "storage/gpu_calls.h"
+#include "storage/gpu_device_call.h"
+#include "storage/gpu_device_calls.h"
+#include "storage/gpu_device_memory.h"
+#include "storage/gpu_device_pins.h"
+#include "storage/gpu_device_sweeps.h"
+#include "storage/gpu_device_table.h"
+#include "storage/gpu_score.h"
+#include "storage/gpu_slots.h"
+#include "storage/lrfu_score.h"
+
+namespace strata::storage {
+namespace {
+
+class DeviceGpuBackend final : public GpuBackend {
+ public:
+  DeviceGpuBackend(ops::gpu::CudaApi* api, const GpuShape& shape, uint32_t max_batch,
+                   GpuDeviceMemory memory, ops::gpu::Stream stream)
+      : api_(api),
+        shape_(shape),
+        max_batch_(max_batch),
+        memory_(std::move(memory)),
+        stream_(std::move(stream)),
+        device_{.api = api,
+                .stream = stream_.get(),
+                .t = shape.At(memory_.table),
+                .bucket_slots = shape.bucket_slots,
+                .tiles = memory_.tiles,
+                .sort_scratch = memory_.sort_scratch,
+                .sort_scratch_bytes = memory_.bytes.sort_scratch},
+        call_(api, stream_.get(), memory_, max_batch) {}
+
+  // Zeroes the table.
+  absl::Status Init();
+
+  size_t max_batch() const override { return max_batch_; }
+  absl::StatusOr<size_t> Find(std::span<const Position> positions, GpuUse use, uint16_t now,
+                              std::span<uint32_t> slots) override;
+  absl::Status Insert(std::span<const GpuArrival> arrivals, uint16_t now,
+                      std::span<GpuPlaced> placed) override;
+  absl::Status Put(std::span<const uint32_t> slots, std::span<const uint8_t* const> rows) override;
+  absl::Status PutStaged(std::span<const uint32_t> slots,
+                         std::span<const uint32_t> places) override;
+  absl::Status Read(std::span<const uint32_t> slots, std::span<const uint8_t*> rows) override {
+    return ReadFrom(device_.t.rows, slots, memory_.read_rows, rows);
+  }
+  absl::Status ReadStaged(std::span<const uint32_t> places,
+                          std::span<const uint8_t*> rows) override {
+    return ReadFrom(device_.t.staged, places, memory_.staged_rows, rows);
+  }
+  absl::Status Open(std::span<const uint32_t> slots, GpuUse use, std::span<uint8_t*> rows) override;
+  absl::Status Close(std::span<const uint32_t> slots) override;
+  absl::StatusOr<GpuPinned> Pin(std::span<const uint32_t> slots, size_t most_rows) override;
+  absl::StatusOr<size_t> Unpin(std::span<const Position> positions,
+                               std::span<const uint32_t> slots) override;
+  absl::StatusOr<size_t> Flags(std::span<const uint32_t> slots, std::span<uint8_t> flags) override;
+  absl::Status Erase(std::span<const uint32_t> slots) override;
+  absl::Status MarkClean(std::span<const uint32_t> slots) override;
+  absl::StatusOr<std::vector<GpuRow>> Dirty(Position first, Position last, size_t most) override;
+  absl::StatusOr<std::vector<GpuRow>> NextToLeave(uint32_t& bucket, size_t most) override;
+  absl::Status Age(GpuAging aging) override;
+
+ private:
+  absl::Status ReadFrom(uint8_t* base, std::span<const uint32_t> numbers, uint8_t* pinned,
+                        std::span<const uint8_t*> rows);
+  absl::StatusOr<std::vector<GpuRow>> DirtyBatch(uint64_t first, uint64_t last, uint32_t n);
+
+  GpuScoring ScoringAt(uint16_t now) const {
+    return {.kind = shape_.eviction, .now = now, .gains = device_.t.gains};
+  }
+  GpuPinLists TakePinLists(size_t n) {
+    return {.ordinals = call_.Scratch<uint32_t>(n),
+            .sorted = call_.Scratch<uint32_t>(n),
+            .order = call_.Scratch<uint32_t>(n),
+            .before = call_.Scratch<uint32_t>(n),
+            .codes = call_.Scratch<uint8_t>(n),
+            .stops = call_.Scratch<uint8_t>(n)};
+  }
+
+  ops::gpu::CudaApi* const api_;
+  const GpuShape shape_;
+  const uint32_t max_batch_;
+  const GpuDeviceMemory memory_;
+  const ops::gpu::Stream stream_;  // gone before the memory, which waits for its work
+  const GpuDeviceTable device_;
+  GpuDeviceCall call_;
+  // Of Open: slots in memory_.opened, rows in memory_.open_rows that Close takes back.
+  uint32_t to_close_ = 0;
+};
+
+absl::Status DeviceGpuBackend::Init() {
+  absl::Status s = api_->FillAsync(memory_.table, 0, memory_.bytes.table, stream_.get());
+  if (s.ok() && device_.t.gains != nullptr) {
+    std::memcpy(memory_.host_words, LrfuGainTable().data(), sizeof(LrfuGains));
+    s = api_->CopyAsync(device_.t.gains, memory_.host_words, sizeof(LrfuGains), stream_.get());
+  }
+  return call_.End(std::move(s));
+}
+
+absl::StatusOr<size_t> DeviceGpuBackend::Find(std::span<const Position> positions, GpuUse use,
+                                              uint16_t now, std::span<uint32_t> slots) {
+  absl::Status s = call_.Begin(positions.size());
+  if (!s.ok()) return s;
+  if (positions.empty()) return size_t{0};
+  const auto n = static_cast<uint32_t>(positions.size());
+  const auto asked = call_.Take<uint64_t>(n);
+  const auto found = call_.Take<uint32_t>(n);
+  for (uint32_t i = 0; i < n; ++i) asked.host[i] = positions[i].value;
+  std::copy_n(slots.begin(), n, found.host);
+  s = call_.CopyIn();
+  const auto scored = call_.Take<uint8_t>(n);
+  const GpuFind call{.t = device_.t,
+                     .scoring = ScoringAt(now),
+                     .use = use,
+                     .positions = asked.device,
+                     .slots = found.device,
+                     .scored = scored.device};
+  if (s.ok()) s = FindRows(device_, call, n);
+  if (s.ok()) s = call_.CopyOut(found.at);
+  if (s = call_.End(std::move(s)); !s.ok()) return s;
+  std::copy_n(found.host, n, slots.begin());
+  return std::accumulate(scored.host, scored.host + n, size_t{0});
+}
+
+absl::Status DeviceGpuBackend::Insert(std::span<const GpuArrival> arrivals, uint16_t now,
+                                      std::span<GpuPlaced> placed) {
+  absl::Status s = call_.Begin(arrivals.size());
+  if (!s.ok() || arrivals.empty()) return s;
+  const auto n = static_cast<uint32_t>(arrivals.size());
+  const auto coming = call_.Take<GpuArrival>(n);
+  std::copy(arrivals.begin(), arrivals.end(), coming.host);
+  s = call_.CopyIn();
+  const auto answers = call_.Take<GpuPlaced>(n);
+  const GpuInsertLists lists{.buckets = call_.Scratch<uint32_t>(n),
+                             .ordinals = call_.Scratch<uint32_t>(n),
+                             .sorted_buckets = call_.Scratch<uint32_t>(n),
+                             .order = call_.Scratch<uint32_t>(n),
+                             .begins = call_.Scratch<uint32_t>(size_t{n} + 1),
+                             .runs = call_.Scratch<uint32_t>(1)};
+  if (s.ok()) s = InsertRows(device_, ScoringAt(now), coming.device, n, lists, answers.device);
+  if (s.ok()) s = call_.CopyOut(answers.at);
+  if (s = call_.End(std::move(s)); !s.ok()) return s;
+  std::copy_n(answers.host, n, placed.begin());
+  return absl::OkStatus();
+}
+
+absl::Status DeviceGpuBackend::Put(std::span<const uint32_t> slots,
+                                   std::span<const uint8_t* const> rows) {
+  absl::Status s = call_.Begin(slots.size());
+  if (!s.ok() || slots.empty()) return s;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    std::memcpy(memory_.open_rows + i * shape_.stride(), rows[i], shape_.row_bytes);
+  }
+  const uint32_t* to = nullptr;
+  s = call_.SlotsIn(slots, &to);
+  if (s.ok()) {
+    s = CopyRows(device_, {device_.t.rows, to}, {memory_.open_rows},
+                 static_cast<uint32_t>(slots.size()));
+  }
+  return call_.End(std::move(s));
+}
+
+absl::Status DeviceGpuBackend::PutStaged(std::span<const uint32_t> slots,
+                                         std::span<const uint32_t> places) {
+  absl::Status s = call_.Begin(slots.size());
+  if (!s.ok() || slots.empty()) return s;
+  const auto to = call_.Take<uint32_t>(slots.size());
+  const auto from = call_.Take<uint32_t>(slots.size());
+  std::copy(slots.begin(), slots.end(), to.host);
+  std::copy(places.begin(), places.end(), from.host);
+  s = call_.CopyIn();
+  if (s.ok()) {
+    s = CopyRows(device_, {device_.t.rows, to.device}, {device_.t.staged, from.device},
+                 static_cast<uint32_t>(slots.size()));
+  }
+  return call_.End(std::move(s));
+}
+
+absl::Status DeviceGpuBackend::ReadFrom(uint8_t* base, std::span<const uint32_t> numbers,
+                                        uint8_t* pinned, std::span<const uint8_t*> rows) {
+  absl::Status s = call_.Begin(numbers.size());
+  if (!s.ok() || numbers.empty()) return s;
+  const uint32_t* from = nullptr;
+  s = call_.SlotsIn(numbers, &from);
+  if (s.ok()) {
+    s = CopyRows(device_, {pinned}, {base, from}, static_cast<uint32_t>(numbers.size()));
+  }
+  for (size_t i = 0; i < numbers.size(); ++i) rows[i] = pinned + i * shape_.stride();
+  return call_.End(std::move(s));
+}
+
+absl::Status DeviceGpuBackend::Open(std::span<const uint32_t> slots, GpuUse use,
+                                    std::span<uint8_t*> rows) {
+  absl::Status s = call_.Begin(slots.size());
+  to_close_ = 0;
+  if (!s.ok() || slots.empty()) return s;
+  const auto n = static_cast<uint32_t>(slots.size());
+  const auto words = call_.Take<uint32_t>(n);
+  std::copy(slots.begin(), slots.end(), words.host);
+  s = api_->CopyAsync(memory_.opened, words.host, size_t{n} * 4, stream_.get());
+  if (s.ok()) s = CopyRows(device_, {memory_.open_rows}, {device_.t.rows, memory_.opened}, n);
+  for (uint32_t i = 0; i < n; ++i) rows[i] = memory_.open_rows + i * shape_.stride();
+  if (use == GpuUse::kUpdate) to_close_ = n;
+  return call_.End(std::move(s));
+}
+
+absl::Status DeviceGpuBackend::Close(std::span<const uint32_t> slots) {
+  absl::Status s = call_.Begin(slots.size());
+  if (!s.ok() || (slots.empty() && to_close_ == 0)) return s;
+  s = CopyRows(device_, {device_.t.rows, memory_.opened}, {memory_.open_rows}, to_close_);
+  to_close_ = 0;
+  if (s.ok() && !slots.empty()) {
+    const uint32_t* held = nullptr;
+    s = call_.SlotsIn(slots, &held);
+    if (s.ok()) s = ChangeFlags(device_, held, static_cast<uint32_t>(slots.size()), 0, kGpuHeld);
+  }
+  return call_.End(std::move(s));
+}
+
+absl::StatusOr<GpuPinned> DeviceGpuBackend::Pin(std::span<const uint32_t> slots, size_t most_rows) {
+  absl::Status s = call_.Begin(slots.size());
+  if (!s.ok()) return s;
+  if (slots.empty()) return GpuPinned();
+  const auto n = static_cast<uint32_t>(slots.size());
+  const uint32_t* to = nullptr;
+  s = call_.SlotsIn(slots, &to);
+  const auto counts = call_.Take<GpuPinCounts>(1);
+  if (s.ok()) {
+    const auto most = static_cast<uint32_t>(std::min<size_t>(most_rows, n));
+    s = PinRows(device_, to, n, most, TakePinLists(n), counts.device);
+  }
+  if (s.ok()) s = call_.CopyOut(counts.at);
+  if (s = call_.End(std::move(s)); !s.ok()) return s;
+  return GpuPinned{.through = counts.host->through, .rows = counts.host->rows};
+}
+
+absl::StatusOr<size_t> DeviceGpuBackend::Unpin(std::span<const Position> positions,
+                                               std::span<const uint32_t> slots) {
+  absl::Status s = call_.Begin(positions.size());
+  if (!s.ok()) return s;
+  if (positions.empty()) return size_t{0};
+  const auto n = static_cast<uint32_t>(positions.size());
+  const auto rows = call_.Take<uint64_t>(n);
+  const auto from = call_.Take<uint32_t>(n);
+  for (uint32_t i = 0; i < n; ++i) rows.host[i] = positions[i].value;
+  std::copy_n(slots.begin(), n, from.host);
+  s = call_.CopyIn();
+  const auto ended = call_.Take<uint8_t>(n);
+  if (s.ok()) s = UnpinRows(device_, rows.device, from.device, n, TakePinLists(n), ended.device);
+  if (s.ok()) s = call_.CopyOut(ended.at);
+  if (s = call_.End(std::move(s)); !s.ok()) return s;
+  return std::accumulate(ended.host, ended.host + n, size_t{0});
+}
+
+absl::StatusOr<size_t> DeviceGpuBackend::Flags(std::span<const uint32_t> slots,
+                                               std::span<uint8_t> flags) {
+  absl::Status s = call_.Begin(slots.size());
+  if (!s.ok()) return s;
+  if (slots.empty()) return size_t{0};
+  const auto n = static_cast<uint32_t>(slots.size());
+  const uint32_t* of = nullptr;
+  s = call_.SlotsIn(slots, &of);
+  const auto answers = call_.Take<uint8_t>(n);
+  const auto pinned = call_.Take<uint8_t>(n);
+  if (s.ok()) s = ReadFlags(device_, of, n, answers.device, pinned.device);
+  if (s.ok()) s = call_.CopyOut(answers.at);
+  if (s = call_.End(std::move(s)); !s.ok()) return s;
+  std::copy_n(answers.host, n, flags.begin());
+  return std::accumulate(pinned.host, pinned.host + n, size_t{0});
+}
+
+absl::Status DeviceGpuBackend::Erase(std::span<const uint32_t> slots) {
+  absl::Status s = call_.Begin(slots.size());
+  if (!s.ok() || slots.empty()) return s;
+  const uint32_t* of = nullptr;
+  s = call_.SlotsIn(slots, &of);
+  if (s.ok()) s = ClearSlots(device_, of, static_cast<uint32_t>(slots.size()));
+  return call_.End(std::move(s));
+}
+
+absl::Status DeviceGpuBackend::MarkClean(std::span<const uint32_t> slots) {
+  absl::Status s = call_.Begin(slots.size());
+  if (!s.ok() || slots.empty()) return s;
+  const uint32_t* of = nullptr;
+  s = call_.SlotsIn(slots, &of);
+  if (s.ok())
+    s = ChangeFlags(device_, of, static_cast<uint32_t>(slots.size()), kGpuBelow, kGpuDirty);
+  return call_.End(std::move(s));
+}
+
+// In batches: each begins behind the last row of the one before.
+absl::StatusOr<std::vector<GpuRow>> DeviceGpuBackend::Dirty(Position first, Position last,
+                                                            size_t most) {
+  std::vector<GpuRow> rows;
+  uint64_t begin = first.value;
+  while (rows.size() < most && begin <= last.value) {
+    const auto n = static_cast<uint32_t>(std::min<size_t>(max_batch_, most - rows.size()));
+    const auto batch = DirtyBatch(begin, last.value, n);
+    if (!batch.ok()) return batch.status();
+    rows.insert(rows.end(), batch->begin(), batch->end());
+    if (batch->size() < n || batch->back().position == ~uint64_t{0}) break;
+    begin = batch->back().position + 1;
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<GpuRow>> DeviceGpuBackend::DirtyBatch(uint64_t first, uint64_t last,
+                                                                 uint32_t n) {
+  absl::Status s = call_.Begin(n);
+  if (!s.ok()) return s;
+  const auto count = call_.Take<uint32_t>(1);
+  const auto rows = call_.Take<GpuRow>(n);
+  const GpuDirtyLists lists{.select = call_.Scratch<GpuSelect>(1),
+                            .bins = call_.Scratch<uint32_t>(kSelectBins),
+                            .positions = call_.Scratch<uint64_t>(n),
+                            .slots = call_.Scratch<uint32_t>(n),
+                            .sorted = call_.Scratch<uint64_t>(n),
+                            .sorted_slots = call_.Scratch<uint32_t>(n)};
+  s = DirtyRows(device_, first, last, n, lists, count.device, rows.device);
+  if (s.ok()) s = call_.CopyOut(count.at);
+  if (s = call_.End(std::move(s)); !s.ok()) return s;
+  return std::vector<GpuRow>(rows.host, rows.host + *count.host);
+}
+
+absl::StatusOr<std::vector<GpuRow>> DeviceGpuBackend::NextToLeave(uint32_t& bucket, size_t most) {
+  absl::Status s = call_.Begin(0);
+  if (!s.ok()) return s;
+  if (most == 0) return std::vector<GpuRow>();
+  const uint32_t looks = std::min(kLeaveBuckets, shape_.buckets);
+  const uint32_t first = bucket % shape_.buckets;
+  const size_t line = shape_.bucket_slots / 16;
+  const auto n = static_cast<uint32_t>(std::min<size_t>(most, looks * line));
+  const auto leaving = call_.Take<GpuLeaving>(1);
+  const auto rows = call_.Take<GpuRow>(n);
+  s = LeavingRowsFrom(device_, first, looks, n, call_.Scratch<GpuRow>(looks * line), leaving.device,
+                      rows.device);
+  if (s.ok()) s = call_.CopyOut(leaving.at);
+  if (s = call_.End(std::move(s)); !s.ok()) return s;
+  // As one thread would leave it: behind the last that it looked at.
+  const uint64_t looked_at_last = uint64_t{first} + leaving.host->looked - 1;
+  bucket = static_cast<uint32_t>(looked_at_last % shape_.buckets) + 1;
+  return std::vector<GpuRow>(rows.host, rows.host + leaving.host->rows);
+}
+
+absl::Status DeviceGpuBackend::Age(GpuAging aging) {
+  absl::Status s = call_.Begin(0);
+  if (s.ok()) s = call_.End(AgeScores(device_, aging));
+  return s;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GpuBackend>> MakeDeviceGpuBackend(ops::gpu::CudaApi* api,
+                                                                 const GpuShape& shape,
+                                                                 const DeviceGpuOptions& options) {
+  if (options.max_batch == 0) {
+    return absl::InvalidArgumentError("max_batch is 0; a GPU table's calls need at least 1");
+  }
+  const auto rows =
+      static_cast<uint32_t>(std::max<uint64_t>(DeviceGpuOptions::kFewRows, shape.slots()));
+  const uint32_t most = std::min(options.max_batch, rows);
+  const uint32_t batch = GpuDeviceBytes::MostBatch(shape, most, options.pinned_bytes);
+  if (batch == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("pinned_bytes is ", options.pinned_bytes, "; a GPU table with rows of ",
+                     shape.row_bytes, " bytes needs at least ", GpuDeviceBytes::Pinned(shape, 1)));
+  }
+  auto memory = GpuDeviceMemory::Take(api, shape, batch);
+  if (!memory.ok()) return memory.status();
+  auto stream = ops::gpu::MakeStream(api);
+  if (!stream.ok()) return stream.status();
+  auto backend =
+      std::make_unique<DeviceGpuBackend>(api, shape, batch, *std::move(memory), *std::move(stream));
+  if (absl::Status s = backend->Init(); !s.ok()) return s;
+  return backend;
+}
+
+}  // namespace strata::storage

@@ -35,6 +35,7 @@ struct KernelLine {
   int registers = 0, spill_stores = 0, spill_loads = 0, stack = 0, shared = 0;
   std::string name;
   bool ours() const { return name.find("strata::ops::gpu") != std::string::npos; }
+  bool of_storage() const { return name.find("strata::storage") != std::string::npos; }
 };
 
 std::vector<KernelLine> Kernels(const std::string& path) {
@@ -55,11 +56,12 @@ TEST_CASE("no kernel spills, for any architecture", "[ops][cuda]") {
   const std::vector<std::string> reports = FilesEndingWith(".kernels");
   if (reports.empty()) return;  // the build has no device code
   std::set<std::string> architectures;
-  size_t ours = 0;
+  size_t ours = 0, of_storage = 0;
   for (const std::string& path : reports) {
     for (const KernelLine& k : Kernels(path)) {
       architectures.insert(k.architecture);
       ours += k.ours();
+      of_storage += k.of_storage();
       std::printf("%s %3d registers, %d + %d bytes spilled, %d stack, %6d shared: %s\n",
                   k.architecture.c_str(), k.registers, k.spill_stores, k.spill_loads, k.stack,
                   k.shared, k.name.c_str());
@@ -73,6 +75,17 @@ TEST_CASE("no kernel spills, for any architecture", "[ops][cuda]") {
   }
   CHECK(architectures == std::set<std::string>{"sm_80", "sm_90"});
   CHECK(ours >= 2 * 40);
+  CHECK(of_storage >= 2 * 30);
+}
+
+TEST_CASE("rows of GPU tables move 16 bytes at a time", "[ops][cuda][storage]") {
+  for (const std::string& path : FilesEndingWith("gpu_device_calls.ptx")) {
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    CHECK(text.str().find("ld.global.v4.u32") != std::string::npos);
+    CHECK(text.str().find("st.global.v4.u32") != std::string::npos);
+  }
 }
 
 // The instructions of PTX text that round otherwise than EXACT.md says.

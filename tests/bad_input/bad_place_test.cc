@@ -259,13 +259,27 @@ TEST_CASE("Ctrl-C keeps what was trained, or detaches from it", "[bad_input]") {
   user.Up();
   user.Write("train.libfm", GoodLines(20000));
   user.WriteJob("  checkpoint: {directory: c}\n");
-  const std::string job = " -f job.yaml --set spec.training.epochs=50";
+  user.Write("my job's.yaml", user.Read("job.yaml"));
+  const std::string epochs = " --set spec.training.epochs=50";
   const auto interrupt = [](const User&, pid_t pid) { kill(pid, SIGINT); };
-  CheckSays(user.Interrupted("train" + job, "Training: ", interrupt), 130,
-            {"Interrupted at step", "checkpoint " + user.Path("c/step-"),
-             "Go on with: strata train -f job.yaml --set 'spec.training.epochs=50' --resume"});
-  CheckSays(user.Interrupted("submit --wait --resume" + job, "Training: ", interrupt), 130,
-            {"Detached. The job goes on.", "strata status job --watch", "strata cancel job"});
+  const auto train = [&](const std::string& arguments) {
+    const ProgramResult r = user.Interrupted("train" + arguments, "Training: ", interrupt);
+    CheckSays(r, 130, {"Interrupted at step", "checkpoint " + user.Path("c/step-")});
+    const std::string start = "Go on with: strata train";
+    const size_t at = r.err.find(start);
+    REQUIRE(at != std::string::npos);
+    return r.err.substr(at + start.size(), r.err.find('\n', at) - at - start.size());
+  };
+  // What is printed goes on when it is typed, and says the same again.
+  const std::string line =
+      train(" -f \"my job's.yaml\" --set \"spec.output.metrics=it's here\"" + epochs);
+  CHECK(line ==
+        " -f 'my job'\\''s.yaml' --set 'spec.output.metrics=it'\\''s here'" + epochs + " --resume");
+  CHECK(train(line) == line);
+  CHECK(std::filesystem::exists(user.Path("it's here")));
+  CheckSays(
+      user.Interrupted("submit --wait --resume -f job.yaml" + epochs, "Training: ", interrupt), 130,
+      {"Detached. The job goes on.", "strata status job --watch", "strata cancel job"});
   CheckSays(user.Strata("status job"), 0, {"job job running"});
   CheckSays(user.Strata("cancel job"), 0, {"job job cancelled"});
 }

@@ -13,16 +13,17 @@
 #include "tools/cli/job_file.h"
 #include "tools/cli/job_text.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/shell_word.h"
 #include "tools/cluster/embedded.h"
 
 namespace strata {
 namespace {
 
-// The command line that goes on where this one stopped.
+// The command line that goes on where this one stopped, as a shell reads it.
 std::string ResumeCommand(const TrainOptions& options) {
-  std::string command = absl::StrCat("strata train -f ", options.source.file);
+  std::string command = absl::StrCat("strata train -f ", ShellWord(options.source.file));
   for (const std::string& o : options.source.overrides)
-    absl::StrAppend(&command, " --set '", o, "'");
+    absl::StrAppend(&command, " --set ", ShellWord(o));
   return command + " --resume";
 }
 

@@ -118,8 +118,7 @@ int Main(int argc, char** argv) {
   const absl::Status status = Serve(flags, argv[0]);
   if (status.ok()) return 0;
   std::fprintf(stderr, "strata-scheduler: %s\n", std::string(status.message()).c_str());
-  // What the command line asks for is refused (2), or the machine did not let us (1).
-  return absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status) ? 2 : 1;
+  return DaemonExitCode(status);
 }
 
 }  // namespace

@@ -43,18 +43,22 @@ std::vector<Metric> Collect(const server::Server& server) {
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "strata-server: %s\n", std::string(status.message()).c_str());
-  return 1;
+  return DaemonExitCode(status);
 }
 
 int Run(const Flags& flags, const char* program) {
   TuneAllocator();
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
+  const BindScope scope = flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
+  // Before anything is made on disk.
+  if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
+    return Fail(absl::Status(s.code(), "--listen: " + std::string(s.message())));
+  }
   auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure});
   if (!daemon.ok()) return Fail(daemon.status());
   auto scheduler = MakeGrpcSchedulerClient(flags.scheduler);
   GrpcTransportOptions transport_options;
-  transport_options.scope =
-      flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
+  transport_options.scope = scope;
   auto transport = MakeGrpcTransport(transport_options);
   server::ServerOptions options;
   options.name = flags.name;

@@ -57,7 +57,7 @@ std::vector<Metric> Collect(const Worker& worker) {
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "strata-worker: %s\n", std::string(status.message()).c_str());
-  return 1;
+  return DaemonExitCode(status);
 }
 
 int Run(const Flags& flags, const char* program) {

@@ -208,6 +208,11 @@ class DaemonImpl : public Daemon {
 
 }  // namespace
 
+int DaemonExitCode(const absl::Status& end) {
+  if (end.ok()) return 0;
+  return absl::IsInvalidArgument(end) || absl::IsPermissionDenied(end) ? 2 : 1;
+}
+
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& options) {
   auto daemon = std::make_unique<DaemonImpl>(options);
   daemon->BlockSignals();

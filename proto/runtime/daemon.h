@@ -20,6 +20,10 @@ struct DaemonOptions {
   bool insecure = false;       // binding beyond loopback was asked for
 };
 
+// What main returns after `end`: 0; 2 where the command line asks for what is refused
+// (INVALID_ARGUMENT, PERMISSION_DENIED); 1 where the machine or another process did not let it.
+int DaemonExitCode(const absl::Status& end);
+
 // A number as a scrape shows it. Counters only grow.
 struct Metric {
   std::string name;  // strata_..., base units; counters end in _total
@@ -32,8 +36,9 @@ struct Metric {
 // them.
 class Daemon {
  public:
-  // Errors (exit code 1): the folder cannot be made or written, or another process holds it; the
-  // metrics address is taken or is not loopback without `insecure`. The text says what to do.
+  // FAILED_PRECONDITION: the folder cannot be made or written, or another process holds it.
+  // ALREADY_EXISTS: the metrics address is taken. PERMISSION_DENIED, INVALID_ARGUMENT: it is not
+  // loopback without `insecure`, or no address. The text says what to do.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options);
   virtual ~Daemon() = default;
 

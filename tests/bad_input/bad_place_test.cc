@@ -62,6 +62,53 @@ TEST_CASE("a port that is taken is told, and what to do", "[bad_input]") {
              "choose another port, or 0 for any"});
 }
 
+TEST_CASE("nothing listens beyond loopback without --insecure", "[bad_input]") {
+  User user;
+  const auto refused = [&](const std::string& role, const std::string& option) {
+    INFO(role);
+    CheckSays(user.Daemon(role, "--dir " + role + " " + option + " 0.0.0.0:0"), 2,
+              {option + ": refusing to listen on \"0.0.0.0:0\"", "reached from other machines",
+               "listen on 127.0.0.1", "--insecure"});
+  };
+  for (const char* role : {"scheduler", "server"}) {
+    refused(role, "--listen");
+    CHECK_FALSE(std::filesystem::exists(user.Path(role)));
+  }
+  for (const char* role : {"scheduler", "server", "worker"}) refused(role, "--metrics-listen");
+}
+
+TEST_CASE("with --insecure all that a cluster listens on is open to every address", "[bad_input]") {
+  User user;
+  const auto start = [&](const std::string& role, const std::string& more) {
+    return testing::ChildProcess(
+        {ProgramPath(role + "/strata-" + role), "--dir=" + user.Path(role), "--listen=0.0.0.0:0",
+         "--metrics-listen=0.0.0.0:0", "--address-file=" + user.Path(role + ".address"),
+         "--insecure", more},
+        user.Path(role + ".log"), user.folder());
+  };
+  // 127.0.0.2 reaches what listens on every address, and not what listens on 127.0.0.1.
+  const auto elsewhere = [&](const std::string& role) {
+    testing::AwaitThat("address of the " + role,
+                       [&] { return std::filesystem::exists(user.Path(role + ".address")); });
+    const std::string address = user.Read(role + ".address");
+    CHECK(address.rfind("0.0.0.0:", 0) == 0);
+    return "127.0.0.2:" + std::to_string(std::atoi(address.c_str() + address.rfind(':') + 1));
+  };
+  testing::ChildProcess scheduler = start("scheduler", "--lease-ms=10000");
+  const std::string address = elsewhere("scheduler");
+  testing::ChildProcess server = start("server", "--scheduler=" + address);
+  CHECK(elsewhere("server") != address);
+  testing::AwaitThat("the server's metrics address", [&] {
+    const ProgramResult status = user.Strata("status --json --scheduler " + address);
+    REQUIRE(status.exit_code == 0);
+    return status.out.find("\"metricsAddress\":\"0.0.0.0:") != std::string::npos;
+  });
+  for (testing::ChildProcess* process : {&server, &scheduler}) {
+    process->Signal(SIGTERM);
+    CHECK(process->Wait() == 0);
+  }
+}
+
 TEST_CASE("a process whose name another takes ends and says so, and gets it back from up",
           "[bad_input]") {
   User user;

@@ -2,6 +2,7 @@
 #include <glog/logging.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -48,6 +49,17 @@ int List() {
 }
 
 int RunNamed(const std::vector<std::string>& names, BenchOptions options, bool json) {
+  const std::vector<NamedBenchmark> all = All();
+  std::vector<const NamedBenchmark*> chosen;  // before any of them runs for minutes
+  for (const std::string& name : names) {
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const NamedBenchmark& b) { return b.name == name; });
+    if (found == all.end()) {
+      std::fprintf(stderr, "no benchmark is named %s; --list shows them\n", name.c_str());
+      return 2;
+    }
+    chosen.push_back(&*found);
+  }
   auto scratch = ScratchFolder::Make("strata-bench");
   if (!scratch.ok()) {
     std::fprintf(stderr, "%s\n", std::string(scratch.status().message()).c_str());
@@ -55,22 +67,13 @@ int RunNamed(const std::vector<std::string>& names, BenchOptions options, bool j
   }
   options.directory = scratch->path();
   if (!json) std::printf("%s", TableHead().c_str());
-  const std::vector<NamedBenchmark> all = All();
-  for (const std::string& name : names) {
-    const NamedBenchmark* found = nullptr;
-    for (const NamedBenchmark& b : all) {
-      if (b.name == name) found = &b;
-    }
-    if (found == nullptr) {
-      std::fprintf(stderr, "no benchmark is named %s; --list shows them\n", name.c_str());
-      return 2;
-    }
-    const absl::Status status = found->run(options, [json](const Figure& f) {
+  for (const NamedBenchmark* b : chosen) {
+    const absl::Status status = b->run(options, [json](const Figure& f) {
       std::printf("%s%s", (json ? ToJson(f) : ToRow(f)).c_str(), json ? "\n" : "");
       std::fflush(stdout);
     });
     if (!status.ok()) {
-      std::fprintf(stderr, "%s: %s\n", name.c_str(), std::string(status.message()).c_str());
+      std::fprintf(stderr, "%s: %s\n", b->name.c_str(), std::string(status.message()).c_str());
       return 1;
     }
   }
@@ -87,6 +90,9 @@ int main(int argc, char** argv) {
   google::InitGoogleLogging(argv[0]);
   CLI::App app{
       "Benchmarks of Strata. Every figure stands beside a limit measured in the same run."};
+  app.footer(
+      "A peer is a program in --baselines, run in turn with ours. Without one there are\n"
+      "Belady's figures in hit_rate, and ps-lite's in wire_*: constants of another machine.");
   std::vector<std::string> names;
   bool list = false, json = false;
   strata::bench::BenchOptions options;

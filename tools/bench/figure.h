@@ -38,7 +38,8 @@ struct NamedBenchmark {
   Benchmark run;
 };
 
-// {"bench","name","value","unit","limit","ratio","peer","peer_ratio"}; null where there is none.
+// One line: {"bench","name","value","unit","limit","ratio","peer","peer_ratio"}; null where there
+// is no limit or peer, and for a ratio to 0.
 std::string ToJson(const Figure& figure);
 // A row of the table for people.
 std::string ToRow(const Figure& figure);

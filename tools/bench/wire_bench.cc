@@ -163,13 +163,15 @@ absl::Status RunPairs(const BenchOptions& o, const Report& report) {
 
 std::vector<NamedBenchmark> WireBenchmarks() {
   return {
-      {"wire_ticket", "pairs of a pull and the push of its keys, by ticket and with keys",
+      {"wire_ticket",
+       "pairs of a pull and the push of its keys, by ticket and with keys; peer: a constant",
        RunPairs},
-      {"wire_pull", "pull over gRPC, 10 M rows of 16 floats, 100,000 keys a request",
+      {"wire_pull",
+       "pull over gRPC, 10 M rows of 16 floats, 100,000 keys a request; peer: a constant",
        [](const BenchOptions& o, const Report& r) {
          return RunCase({"wire_pull", "memory", 20, 5.74}, false, o, r);
        }},
-      {"wire_push", "push with SGD over gRPC, levels memory and logged",
+      {"wire_push", "push with SGD over gRPC, levels memory and logged; peer: a constant",
        [](const BenchOptions& o, const Report& r) {
          for (const WireCase& c :
               {WireCase{"wire_push", "memory", 14, 4.84}, {"wire_push", "logged", 10, 4.84}}) {

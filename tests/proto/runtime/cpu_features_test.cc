@@ -1,10 +1,13 @@
 #include "proto/runtime/cpu_features.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
+
+#include "proto/runtime/read_cpuid.h"
 
 namespace strata {
 namespace {
@@ -41,6 +44,26 @@ TEST_CASE("each missing feature is named", "[cpu]") {
   CHECK(without(&CpuidWords::leaf80000001_ecx, 5) == "LZCNT");
   CHECK(without(&CpuidWords::xcr0, 2).find("operating system") != std::string::npos);
   CHECK(missing({}) == "SSE4.2");
+}
+
+TEST_CASE("this processor has what this test was compiled for", "[cpu]") {
+  CHECK(MissingCpuFeature(ReadCpuid()) == nullptr);
+}
+
+TEST_CASE("a program on an older processor says what is missing before anything else runs",
+          "[cpu]") {
+  const std::string program =
+      std::string(std::getenv("TEST_SRCDIR")) + "/strata/tests/proto/runtime/old_processor";
+  std::FILE* pipe = popen(("'" + program + "' 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string said;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+  const int status = pclose(pipe);
+  CHECK(said ==
+        "strata: this processor lacks AVX2; the program is built for x86-64-v3 (Intel Haswell, AMD "
+        "Excavator, or later)\n");
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == kUnsupportedCpuExitCode);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ ProgramResult User::Interrupted(const std::string& arguments, const std::string&
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
   const std::string command = "cd '" + folder() + "' && HOME='" + folder() +
                               "' XDG_CONFIG_HOME= exec '" + ProgramPath("tools/cli/strata") + "' " +
-                              arguments + " >out </dev/null";
+                              arguments + " >interrupted.out </dev/null";
   const pid_t pid = fork();
   REQUIRE(pid >= 0);
   if (pid == 0) {
@@ -110,11 +110,11 @@ ProgramResult User::Interrupted(const std::string& arguments, const std::string&
   REQUIRE(waitpid(pid, &status, 0) == pid);
   CHECK(done);
   result.exit_code = ExitCodeOf(status);
-  result.out = Read("out");
+  result.out = Read("interrupted.out");
   return result;
 }
 
-void User::Up(const std::string& arguments) {
+ProgramResult User::Up(const std::string& arguments) {
   const std::string programs = " --bin-dir bin";
   std::filesystem::create_directory(Path("bin"));
   for (const char* role : {"scheduler", "server", "worker"}) {
@@ -123,9 +123,10 @@ void User::Up(const std::string& arguments) {
                                     Path("bin/" + program));
   }
   up_ = true;
-  const ProgramResult r = Strata("up --dir run " + arguments + programs);
+  ProgramResult r = Strata("up --dir run " + arguments + programs);
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
+  return r;
 }
 
 pid_t User::PidOf(const std::string& name) const {

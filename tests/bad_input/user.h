@@ -40,13 +40,13 @@ class User {
   std::optional<ProgramResult> StrataWithoutPrivileges(const std::string& arguments) const;
   // The same as Strata with one of the daemons: "scheduler", "server" or "worker".
   ProgramResult Daemon(const std::string& role, const std::string& arguments) const;
-  // Starts `strata ARGUMENTS`, waits until its stderr has held `marker`, runs `then`, and waits for
-  // the end.
+  // Starts `strata ARGUMENTS`, waits until its stderr has held `marker`, runs `then`, which may run
+  // other commands, and waits for the end.
   ProgramResult Interrupted(const std::string& arguments, const std::string& marker,
                             const std::function<void(const User&, pid_t)>& then) const;
 
-  // `strata up` in the folder: one server, two workers, unless told otherwise.
-  void Up(const std::string& arguments = "--servers 1 --workers 2");
+  // `strata up` in the folder: one server, two workers, unless told otherwise. It must succeed.
+  ProgramResult Up(const std::string& arguments = "--servers 1 --workers 2");
   // Process id of a process of `up`, as in "scheduler".
   pid_t PidOf(const std::string& name) const;
   // host:port of the scheduler.

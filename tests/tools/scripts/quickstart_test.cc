@@ -18,6 +18,10 @@ bool Has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+size_t Lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 // With setup and build left out: the programs are there.
 class Ready : public Checkout {
  public:
@@ -95,10 +99,55 @@ TEST_CASE("quickstart trains on a csv file of the user's own", "[scripts]") {
   CHECK(Has(r.out, "Where things lie:"));
   CHECK(Has(r.err, " is down"));
   const std::string predictions = c.Read("q/predictions.csv");
-  CHECK(std::count(predictions.begin(), predictions.end(), '\n') == 40);
+  CHECK(Lines(predictions) == 40);
   CHECK(c.Exists("q/metrics.jsonl"));
   CHECK(c.Exists("q/cluster/logs/server-1.log"));
   CHECK(Has(r.out, c.root() + "/q/checkpoints"));
+}
+
+TEST_CASE("quickstart makes data of its own, trains on them and cleans up", "[scripts]") {
+  Ready c;
+  const ScriptResult r = c.Run("bash tools/quickstart --rows 2000");
+  INFO(r.err << r.out);
+  REQUIRE(r.exit_code == 0);
+  CHECK(Has(r.err, "making 2000 lines to train on and 201 to evaluate on"));
+  const std::string dir = "strata-run/quickstart";
+  CHECK(Lines(c.Read(dir + "/train.data")) == 2000);
+  CHECK(Lines(c.Read(dir + "/test.data")) == 201);
+  CHECK(Has(r.out, "job quickstart succeeded\n  AUC 0."));
+  CHECK(Has(r.out, ", logloss "));
+  CHECK(Has(r.out, " on 201 held-out examples"));
+  CHECK(Lines(c.Read(dir + "/predictions.csv")) == 201);
+  CHECK(c.Exists(dir + "/metrics.jsonl"));
+  for (const char* process : {"scheduler", "server-0", "server-1", "worker-0", "worker-1"}) {
+    INFO(process);
+    CHECK(c.Exists(dir + "/cluster/logs/" + process + ".log"));
+  }
+  CHECK(Has(r.err, " is down"));
+  // What it says last is typed.
+  const std::string use = "Use the model:\n";
+  const size_t at = r.out.find(use);
+  REQUIRE(at != std::string::npos);
+  const ScriptResult predict = c.Run(r.out.substr(at + use.size()));
+  INFO(predict.err);
+  CHECK(predict.exit_code == 0);
+  CHECK(predict.out == c.Read(dir + "/predictions.csv"));
+}
+
+TEST_CASE("quickstart trains on a libfm file", "[scripts]") {
+  Ready c;
+  std::string data;
+  for (int i = 0; i < 400; ++i) {
+    data += (i % 2 == 0 ? "1 " : "-1 ") + std::to_string(i % 6) + ":1 " +
+            std::to_string(10 + i % 5) + ":0.5\n";
+  }
+  c.Write("own.libfm", data);
+  const ScriptResult r = c.Run("bash tools/quickstart --data=own.libfm --format=libfm --dir=q");
+  INFO(r.err << r.out);
+  REQUIRE(r.exit_code == 0);
+  CHECK(Has(r.out, "AUC 1.0000"));
+  CHECK(c.Read("q/train.data") + c.Read("q/test.data") == data);
+  CHECK(Lines(c.Read("q/predictions.csv")) == 40);
 }
 
 }  // namespace

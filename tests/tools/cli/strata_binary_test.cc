@@ -76,19 +76,20 @@ TEST_CASE("data are on stdout, messages on stderr", "[strata]") {
 
 TEST_CASE("a bad job file is exit code 2 in every command that reads one", "[strata]") {
   Write("bad.yaml", "apiVersion: strata/v1\nspec:\n  trainning: {}\n");
-  for (const char* command : {"train", "validate", "submit"}) {
+  Write("torn.yaml", "apiVersion: strata/v1\nspec:\n  data: {train: [a.tsv\n");
+  for (const char* command : {"train", "validate", "submit", "estimate"}) {
+    INFO(command);
+    const Result torn = Run(std::string(command) + " -f torn.yaml");
+    CHECK(torn.exit_code == 2);
+    CHECK(torn.out.empty());
+    CHECK(torn.err.find("strata: torn.yaml:4:1: ") == 0);
+    CHECK(std::count(torn.err.begin(), torn.err.end(), '\n') == 1);
     const Result r = Run(std::string(command) + " -f bad.yaml");
     CHECK(r.exit_code == 2);
     CHECK(r.out.empty());
     CHECK(r.err ==
           "strata: bad.yaml:3:3: spec: unknown field 'trainning'; did you mean 'training'?\n");
   }
-  Write("torn.yaml", "apiVersion: strata/v1\nspec:\n  data: {train: [a.tsv\n");
-  const Result torn = Run("validate -f torn.yaml");
-  CHECK(torn.exit_code == 2);
-  CHECK(torn.out.empty());
-  CHECK(torn.err.find("strata: torn.yaml:4:1: ") == 0);
-  CHECK(std::count(torn.err.begin(), torn.err.end(), '\n') == 1);
   CHECK(Run("train -f none.yaml").err == "strata: none.yaml: No such file or directory\n");
 }
 

@@ -54,13 +54,13 @@ Json Ask(const User& user, const std::string& arguments) {
 void CheckGenerate(const User& user) {
   const Json train =
       Ask(user, "generate criteo --rows " + std::to_string(kTrainRows) + " --output train.tsv");
-  CHECK(train["output"] == "train.tsv");
-  CHECK(train["rows"] == kTrainRows);
-  CHECK(train["bytes"] == std::filesystem::file_size(user.Path("train.tsv")));
+  CHECK(train.at("output") == "train.tsv");
+  CHECK(train.at("rows") == kTrainRows);
+  CHECK(train.at("bytes") == std::filesystem::file_size(user.Path("train.tsv")));
   CHECK(Lines(user.Read("train.tsv")) == kTrainRows);
-  CHECK(train["positives"] > 0);
-  CHECK(train["teacherAuc"] > 0.6);
-  CHECK(train["teacherLogloss"] > 0);
+  CHECK(train.at("positives") > 0);
+  CHECK(train.at("teacherAuc") > 0.6);
+  CHECK(train.at("teacherLogloss") > 0);
   const ProgramResult test = Do(user, "generate criteo --first-row 600 --output test.tsv --rows " +
                                           std::to_string(kTestRows));
   CHECK(test.out.rfind("test.tsv: 100 rows, ", 0) == 0);
@@ -70,27 +70,27 @@ void CheckGenerate(const User& user) {
 // The line that ends `train` and `submit --wait`.
 void CheckEnd(const Json& end) {
   INFO(end);
-  CHECK(end["state"] == "succeeded");
-  CHECK(end["auc"] > 0);
-  CHECK(end["auc"] < 1);
-  CHECK(end["logloss"] > 0);
-  CHECK(end["examples"] == kTrainRows);
-  CHECK(end["trainSeconds"] > 0);
-  CHECK(end["examplesPerSecond"].get<double>() ==
-        Approx(kTrainRows / end["trainSeconds"].get<double>()));
-  const std::string hash = end["modelHash"];
+  CHECK(end.at("state") == "succeeded");
+  CHECK(end.at("auc") > 0);
+  CHECK(end.at("auc") < 1);
+  CHECK(end.at("logloss") > 0);
+  CHECK(end.at("examples") == kTrainRows);
+  CHECK(end.at("trainSeconds") > 0);
+  CHECK(end.at("examplesPerSecond").get<double>() ==
+        Approx(kTrainRows / end.at("trainSeconds").get<double>()));
+  const std::string hash = end.at("modelHash");
   CHECK(hash.size() == 32);
   CHECK(hash.find_first_not_of("0123456789abcdef") == std::string::npos);
 }
 
 void CheckUp(const Json& up, const User& user) {
-  CHECK(up["scheduler"] == user.Scheduler());
+  CHECK(up.at("scheduler") == user.Scheduler());
   std::map<std::string, std::string> roles;
-  for (const Json& node : up["cluster"]["nodes"]) {
-    const std::string name = node["name"];
-    roles[name] = node["role"].get<std::string>();
-    CHECK(node["alive"] == true);
-    CHECK(node["pid"] == user.PidOf(name));
+  for (const Json& node : up.at("cluster").at("nodes")) {
+    const std::string name = node.at("name");
+    roles[name] = node.at("role").get<std::string>();
+    CHECK(node.at("alive") == true);
+    CHECK(node.at("pid") == user.PidOf(name));
   }
   CHECK(roles == std::map<std::string, std::string>{
                      {"server-0", "server"}, {"worker-0", "worker"}, {"worker-1", "worker"}});
@@ -119,8 +119,8 @@ void CheckFollowedLogs(const User& user, const Start& start) {
   std::istringstream objects(user.Read("json"));
   for (std::string line; std::getline(objects, line);) {
     const Json said = Json::parse(line);
-    CHECK(said["line"].is_string());
-    processes.insert(said["process"].get<std::string>());
+    CHECK(said.at("line").is_string());
+    processes.insert(said.at("process").get<std::string>());
   }
   CHECK(processes.contains("scheduler"));
   CHECK(processes.contains("server-0"));
@@ -128,11 +128,11 @@ void CheckFollowedLogs(const User& user, const Start& start) {
 
 void CheckPredict(const User& user, const Json& end) {
   const Json scored = Ask(user, "predict --job job test.tsv --output scores");
-  CHECK(scored["checkpoint"] == end["checkpoint"]);
-  CHECK(scored["step"] == end["step"]);
-  CHECK(scored["lines"] == kTestRows);
-  CHECK(scored["auc"].get<double>() == Approx(end["auc"].get<double>()));
-  CHECK(scored["logloss"].get<double>() == Approx(end["logloss"].get<double>()));
+  CHECK(scored.at("checkpoint") == end.at("checkpoint"));
+  CHECK(scored.at("step") == end.at("step"));
+  CHECK(scored.at("lines") == kTestRows);
+  CHECK(scored.at("auc").get<double>() == Approx(end.at("auc").get<double>()));
+  CHECK(scored.at("logloss").get<double>() == Approx(end.at("logloss").get<double>()));
   CHECK(Lines(user.Read("scores")) == kTestRows);
   const ProgramResult shown = Do(user, "predict --job 1 test.tsv");
   CHECK(shown.out == user.Read("scores"));
@@ -146,19 +146,19 @@ void CheckPredict(const User& user, const Json& end) {
 void CheckListed(const User& user, const Json& end) {
   CHECK(Ask(user, "list") == Json::array({end}));
   CHECK(Ask(user, "status job") == end);
-  CHECK(Ask(user, "status")["jobs"] == Json::array({end}));
+  CHECK(Ask(user, "status").at("jobs") == Json::array({end}));
   CHECK(Ask(user, "status job --watch") == end);  // at its end already
   const ProgramResult list = Do(user, "list");
   CHECK(Lines(list.out) == 2);
   CHECK(Has(list.out, "\n1    job   succeeded  100%  600 "));
   const Json checkpoints = Ask(user, "checkpoint list --job job");
-  REQUIRE(checkpoints["complete"].size() == 1);
-  CHECK(checkpoints["complete"][0] ==
-        Json({{"step", end["step"]}, {"directory", end["checkpoint"]}}));
-  CHECK(checkpoints["damaged"].empty());
+  REQUIRE(checkpoints.at("complete").size() == 1);
+  CHECK(checkpoints.at("complete")[0] ==
+        Json({{"step", end.at("step")}, {"directory", end.at("checkpoint")}}));
+  CHECK(checkpoints.at("damaged").empty());
   CHECK(Do(user, "checkpoint list --job 1").out ==
-        "step " + end["step"].dump() + "  " + end["checkpoint"].get<std::string>() + "\n");
-  CHECK(Ask(user, "checkpoint verify c")["modelHash"] == end["modelHash"]);
+        "step " + end.at("step").dump() + "  " + end.at("checkpoint").get<std::string>() + "\n");
+  CHECK(Ask(user, "checkpoint verify c").at("modelHash") == end.at("modelHash"));
 }
 
 // A watcher sees the job run and stays until it is cancelled.
@@ -170,10 +170,10 @@ void CheckWatched(const User& user) {
       "status job --watch --json",
       "Training: ", [&](const User& u, pid_t) { cancelled = Ask(u, "cancel job"); });
   CHECK(watched.exit_code == 1);
-  CHECK(cancelled["state"] == "cancelled");
+  CHECK(cancelled.at("state") == "cancelled");
   const Json end = OneLine(watched.out);
-  CHECK(end["state"] == "cancelled");
-  CHECK(end["job"] == 2);
+  CHECK(end.at("state") == "cancelled");
+  CHECK(end.at("job") == 2);
   CHECK(Has(watched.err, "job Cancelled: "));
   const ProgramResult text = user.Strata("status 2 --watch");
   CHECK(text.exit_code == 1);
@@ -201,13 +201,13 @@ TEST_CASE("every verb prints what a program and a person can read", "[e2e]") {
   CheckEnd(end);
   const Json alone = Ask(user, "train -f job.yaml --set spec.checkpoint.directory=d");
   CheckEnd(alone);
-  for (const char* field : {"auc", "logloss", "modelHash"}) CHECK(alone[field] == end[field]);
+  for (const char* field : {"auc", "logloss", "modelHash"}) CHECK(alone.at(field) == end.at(field));
   CheckListed(user, end);
   CheckPredict(user, end);
   CheckWatched(user);
   const Json down = Ask(user, "down");
-  CHECK(down["dir"] == user.Path("run"));
-  auto stopped = down["stopped"].get<std::vector<std::string>>();
+  CHECK(down.at("dir") == user.Path("run"));
+  auto stopped = down.at("stopped").get<std::vector<std::string>>();
   std::sort(stopped.begin(), stopped.end());
   CHECK(stopped == std::vector<std::string>{"scheduler", "server-0", "worker-0", "worker-1"});
 }

@@ -25,17 +25,17 @@ TEST_CASE("what there is not is null, and no field is left out", "[bench]") {
   for (const char* field : {"limit", "ratio", "peer", "peer_ratio"}) {
     INFO(field);
     REQUIRE(json.contains(field));
-    CHECK(json[field].is_null());
+    CHECK(json.at(field).is_null());
   }
   f.limit = 4;
   json = Json::parse(ToJson(f));
-  CHECK(json["ratio"] == 0.5);
-  CHECK(json["peer"].is_null());
-  CHECK(json["peer_ratio"].is_null());
+  CHECK(json.at("ratio") == 0.5);
+  CHECK(json.at("peer").is_null());
+  CHECK(json.at("peer_ratio").is_null());
   f.peer = 0;  // measured, and no base of a ratio
   json = Json::parse(ToJson(f));
-  CHECK(json["peer"] == 0);
-  CHECK(json["peer_ratio"].is_null());
+  CHECK(json.at("peer") == 0);
+  CHECK(json.at("peer_ratio").is_null());
 }
 
 TEST_CASE("a row of the table stands below its heads", "[bench]") {

@@ -70,16 +70,16 @@ TEST_CASE("bench/run prints a line of JSON per figure, or a table", "[scripts]")
     INFO(line);
     const Json figure = Json::parse(line);
     CHECK(figure.size() == 8);
-    CHECK(figure["bench"] == "parse_criteo");
-    CHECK(figure["name"].is_string());
-    CHECK(figure["unit"] == "MB/s");
-    CHECK(figure["value"] > 0);
-    CHECK(figure["limit"] > 0);
-    CHECK(figure["ratio"].get<double>() ==
-          Approx(figure["value"].get<double>() / figure["limit"].get<double>()));
+    CHECK(figure.at("bench") == "parse_criteo");
+    CHECK(figure.at("name").is_string());
+    CHECK(figure.at("unit") == "MB/s");
+    CHECK(figure.at("value") > 0);
+    CHECK(figure.at("limit") > 0);
+    CHECK(figure.at("ratio").get<double>() ==
+          Approx(figure.at("value").get<double>() / figure.at("limit").get<double>()));
     // No peer was given, and none is made up.
-    CHECK(figure["peer"].is_null());
-    CHECK(figure["peer_ratio"].is_null());
+    CHECK(figure.at("peer").is_null());
+    CHECK(figure.at("peer_ratio").is_null());
   }
   CHECK(figures == 2);
   const ScriptResult table = c.Type("parse_criteo --seconds 0.02 --rounds 1");

@@ -49,6 +49,81 @@ TEST_CASE("push, commit, pull: current, pre-image, waiting, too old", "[service]
   REQUIRE(bench.Hash(2) == references[2].Hash());
 }
 
+struct Request {
+  const char* what;
+  DataMethod method;
+  Buffer message;
+  bool of_session;  // only of one that is open
+  absl::StatusCode answer = absl::StatusCode::kOk;
+};
+
+// A good request of every kind.
+std::vector<Request> GoodRequests(JobBench& bench) {
+  const bool synchronous = bench.plan().synchronous;
+  const Step step(synchronous ? 1 : 0);
+  const std::vector<ShardId> shards = {ShardId(0)};
+  const std::vector<Key> keys = bench.KeysOf(bench.plan().shards[0]);
+  const std::vector<wire::KeyGroup> groups = {{TableId(0), shards[0], keys}};
+  wire::PushFields fields;
+  fields.step = step;
+  fields.task = TaskId(synchronous ? 0 : 1);
+  const wire::Header header = bench.header();
+  return {
+      {"open", DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({header}), false},
+      {"pull", DataMethod::kPull, *wire::EncodePullRequest(header, step, 0, shards, groups), false},
+      {"pull for a ticket", DataMethod::kPull,
+       *wire::EncodePullRequest(header, step, 0, shards, groups, {.want_ticket = true}), true},
+      {"prefetch", DataMethod::kPrefetch,
+       *wire::EncodePrefetchRequest(header, step, shards, groups), true},
+      {"push", DataMethod::kPush, bench.PushMessage(1, 1, {{0, 1}}, fields), true},
+      {"mark", DataMethod::kMark, wire::EncodeMarkRequest({header, bench.NextSequence()}), true,
+       synchronous ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kOk}};
+}
+
+TEST_CASE("every method checks for whom and from whom a request is", "[service][input][async]") {
+  using C = absl::StatusCode;
+  for (const bool synchronous : {true, false}) {
+    JobBench bench(2, synchronous);
+    bench.Start();
+    REQUIRE(bench.OpenSession().ok());
+    const std::vector<Request> requests = GoodRequests(bench);
+    for (const Request& r : requests) {
+      INFO(r.what << (synchronous ? ", bsp" : ", async"));
+      const auto refused = [&](C code, const std::string& field, auto change) {
+        wire::Header header = bench.header();
+        change(header);
+        const auto answer = bench.Call(r.method, *wire::WithHeader(r.message, header));
+        REQUIRE(answer->has_value());
+        CHECK((*answer)->status().code() == code);
+        CHECK(std::string((*answer)->status().message()).rfind(field, 0) == 0);
+      };
+      refused(C::kNotFound, "header.job 2", [](auto& h) { h.job = JobId(2); });
+      for (const uint64_t other : {2, 7}) {
+        refused(C::kFailedPrecondition, "header.generation " + std::to_string(other),
+                [&](auto& h) { h.generation = Generation(other); });
+      }
+      for (const uint64_t other : {4, 6}) {
+        refused(C::kFailedPrecondition, "header.map_epoch " + std::to_string(other),
+                [&](auto& h) { h.map_epoch = MapEpoch(other); });
+      }
+      if (!r.of_session) continue;
+      refused(C::kFailedPrecondition, "header.session 4",
+              [](auto& h) { h.session = SessionId(4); });
+    }
+    // Nothing of it counted, and nothing else was wrong with it.
+    bench.CheckServed(*bench.Pull(0, 0), References(1, 2, 0)[0]);
+    for (const Request& r : requests) {
+      INFO(r.what << (synchronous ? ", bsp" : ", async"));
+      const auto answer = bench.Call(r.method, r.message);
+      REQUIRE(answer->has_value());
+      CHECK((*answer)->status().code() == r.answer);
+      if (r.method == DataMethod::kPush) {
+        CHECK_FALSE(wire::ParsePushReply((*answer)->value().span())->repeated);
+      }
+    }
+  }
+}
+
 TEST_CASE("what is wrong with a request is told, and changes nothing", "[service][input]") {
   JobBench bench(2);
   bench.Start();
@@ -59,16 +134,6 @@ TEST_CASE("what is wrong with a request is told, and changes nothing", "[service
     return bench.Call(m, std::move(b))->value().status().code();
   };
   using C = absl::StatusCode;
-  Buffer good = bench.PushMessage(1, 1, {{0, 1}}, fields);
-  const auto with = [&](auto change) {
-    wire::Header h = bench.header();
-    change(h);
-    return *wire::WithHeader(good, h);
-  };
-  REQUIRE(code(with([](auto& h) { h.job = JobId(2); })) == C::kNotFound);
-  REQUIRE(code(with([](auto& h) { h.generation = Generation(2); })) == C::kFailedPrecondition);
-  REQUIRE(code(with([](auto& h) { h.map_epoch = MapEpoch(4); })) == C::kFailedPrecondition);
-  REQUIRE(code(with([](auto& h) { h.session = SessionId(4); })) == C::kFailedPrecondition);
   REQUIRE(code(bench.PushMessage(1, 1, {{0, 3}}, fields)) == C::kInvalidArgument);
   REQUIRE(code(bench.PushMessage(1, 1, {}, fields)) == C::kInvalidArgument);
   fields.step = Step(0);

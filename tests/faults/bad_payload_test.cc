@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,8 +15,12 @@
 #include "proto/core/message.h"
 #include "proto/core/message_codec.h"
 #include "proto/core/message_limits.h"
+#include "proto/core/model_tables.h"
+#include "proto/core/partition.h"
 #include "proto/runtime/grpc_transport.h"
+#include "proto/runtime/scheduler_client.h"
 #include "proto/runtime/transport.h"
+#include "proto/strata/control.pb.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded.h"
@@ -23,7 +29,121 @@
 namespace strata::testing {
 namespace {
 
-TEST_CASE("a server that trains is sent garbage, truncated, oversize and stale requests",
+using Bytes = std::vector<uint8_t>;
+
+Bytes ToBytes(const Buffer& buffer) { return {buffer.span().begin(), buffer.span().end()}; }
+
+// What somebody sends who knows a job: its first shard, and three keys that lie there.
+class Client {
+ public:
+  Client(const JobShards& shards, const std::string& server)
+      : header_{JobId(shards.job()), SessionId(99), Generation(shards.generation()),
+                MapEpoch(shards.map_epoch())},
+        transport_(MakeGrpcTransport()),
+        channel_(transport_->Connect(server)) {
+    const auto tables =
+        MakeModelTables(shards.spec().spec(), shards.shape().fields(), shards.shape().numeric());
+    REQUIRE(tables.ok());
+    const TableSpec& table = tables->tables[0];
+    dim_ = table.push_dim();
+    const ShardAssignment& place = shards.shards(0).place();
+    shard_ = ShardId(place.shard());
+    const Partitioning partitioning(shards.spec().spec().storage().partitions());
+    std::map<Position, Key> keys;
+    for (uint64_t k = 0; keys.size() < 3; ++k) {
+      const Position position = table.PositionOfKey(Key(k));
+      const uint32_t partition = partitioning.Of(position).value;
+      if (partition < place.first_partition() || partition > place.last_partition()) continue;
+      keys[position] = Key(k);
+    }
+    for (const auto& [position, key] : keys) keys_.push_back(key);
+  }
+
+  const wire::Header& header() const { return header_; }
+  // Bits of the values that Push carries.
+  size_t value_bits() const { return keys_.size() * dim_ * 32; }
+
+  absl::Status Call(DataMethod method, const Bytes& bytes) {
+    return channel_->CallAndWait(method, Buffer::CopyOf(bytes), absl::Seconds(20)).status();
+  }
+  absl::Status Open(const wire::Header& header) {
+    return Call(DataMethod::kOpenSession, ToBytes(wire::EncodeOpenSessionRequest({header})));
+  }
+
+  // The sums of lane 0, right but for the step.
+  Bytes Push(Step step) const {
+    const wire::PushContribution lane{{0, 1}, 16, {{TableId(0), shard_, keys_, dim_}}, {}};
+    auto encoder = wire::PushRequestEncoder::Make({&shard_, 1}, {&lane, 1});
+    REQUIRE(encoder.ok());
+    for (float& value : encoder->values(0)) value = 0.25f;
+    wire::PushFields fields;
+    fields.header = header_;
+    fields.sequence = Sequence(1);
+    fields.step = step;
+    return ToBytes(encoder->Finish(fields));
+  }
+  Bytes Pull() const {
+    const wire::KeyGroup group{TableId(0), shard_, keys_};
+    return ToBytes(*wire::EncodePullRequest(header_, Step(0), 0, {&shard_, 1}, {&group, 1}));
+  }
+  Bytes Prefetch() const {
+    const wire::KeyGroup group{TableId(0), shard_, keys_};
+    return ToBytes(*wire::EncodePrefetchRequest(header_, Step(1), {&shard_, 1}, {&group, 1}));
+  }
+  Bytes Mark() const { return ToBytes(wire::EncodeMarkRequest({header_, Sequence(1)})); }
+
+ private:
+  const wire::Header header_;
+  std::unique_ptr<DataTransport> transport_;
+  std::shared_ptr<DataChannel> channel_;
+  ShardId shard_;
+  std::vector<Key> keys_;
+  uint32_t dim_ = 0;
+};
+
+// A server that lives, and knows what is wrong.
+void CheckAnswered(const absl::Status& s) {
+  CHECK_FALSE(absl::IsUnavailable(s));
+  CHECK_FALSE(absl::IsDeadlineExceeded(s));
+  CHECK_FALSE(absl::IsInternal(s));
+  CHECK_FALSE(absl::IsUnknown(s));
+}
+
+void SendGarbage(Client& client) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 400; ++i) {
+    Bytes bytes(random() % 300);
+    for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
+    const absl::Status s = client.Call(static_cast<DataMethod>(random() % kDataMethods), bytes);
+    CHECK_FALSE(s.ok());
+    CheckAnswered(s);
+  }
+}
+
+// Every prefix of a message, and the message with every single bit changed. How many of them the
+// server took for damaged on the way.
+size_t SendBroken(Client& client, DataMethod method, const Bytes& whole, bool all_refused) {
+  size_t damaged = 0;
+  const auto send = [&](const Bytes& broken) {
+    const absl::Status s = client.Call(method, broken);
+    CheckAnswered(s);
+    if (all_refused) CHECK_FALSE(s.ok());
+    damaged += absl::IsDataLoss(s);
+  };
+  for (size_t n = 0; n < whole.size(); ++n) {
+    INFO("method " << static_cast<int>(method) << ", the first " << n << " bytes");
+    send({whole.begin(), whole.begin() + static_cast<long>(n)});
+  }
+  for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    INFO("method " << static_cast<int>(method) << ", bit " << bit);
+    Bytes changed = whole;
+    changed[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
+    send(changed);
+  }
+  return damaged;
+}
+
+TEST_CASE("a server that trains is sent garbage, truncated, changed, oversize and stale requests",
           "[faults][p10]") {
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
@@ -36,51 +156,43 @@ TEST_CASE("a server that trains is sent garbage, truncated, oversize and stale r
   ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder->path() + "/cluster"});
   const uint64_t id = cluster.Submit(job);
   cluster.AwaitStep(id, 10);
-  auto transport = MakeGrpcTransport();
-  auto channel = transport->Connect(cluster.ServerAddress("server-0"));
-  const auto call = [&](DataMethod method, std::vector<uint8_t> bytes) {
-    return channel->CallAndWait(method, Buffer::CopyOf(bytes), absl::Seconds(20)).status();
-  };
-
-  std::mt19937_64 random(3);
-  for (int i = 0; i < 400; ++i) {
-    std::vector<uint8_t> bytes(random() % 300);
-    for (uint8_t& b : bytes) b = static_cast<uint8_t>(random());
-    const absl::Status s = call(static_cast<DataMethod>(random() % kDataMethods), bytes);
-    CHECK_FALSE(s.ok());
-    CHECK_FALSE(absl::IsUnavailable(s));
-    CHECK_FALSE(absl::IsDeadlineExceeded(s));
-    CHECK_FALSE(absl::IsInternal(s));
-  }
+  JobRef ref;
+  ref.set_job(id);
+  const auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
+  REQUIRE(shards.ok());
+  Client client(*shards, cluster.ServerAddress("server-0"));
+  SendGarbage(client);
 
   // A session of nobody, of another generation, of another map.
-  const auto open = [&](wire::Header header) {
-    const Buffer message = wire::EncodeOpenSessionRequest({header});
-    return call(DataMethod::kOpenSession, {message.span().begin(), message.span().end()});
-  };
-  const wire::Header right = {JobId(id), SessionId(99), Generation(1), MapEpoch(1)};
-  wire::Header wrong = right;
+  wire::Header wrong = client.header();
   wrong.job = JobId(id + 1);
-  CHECK_FALSE(open(wrong).ok());
-  wrong = right;
+  CHECK_FALSE(client.Open(wrong).ok());
+  wrong = client.header();
   wrong.generation = Generation(7);
-  CHECK(absl::IsFailedPrecondition(open(wrong)));
-  wrong = right;
+  CHECK(absl::IsFailedPrecondition(client.Open(wrong)));
+  wrong = client.header();
   wrong.map_epoch = MapEpoch(7);
-  CHECK(absl::IsFailedPrecondition(open(wrong)));
-  CHECK(open(wrong).message().size() > 10);
+  CHECK(absl::IsFailedPrecondition(client.Open(wrong)));
+  CHECK(client.Open(wrong).message().size() > 10);
 
-  // Every prefix and every single changed byte of a message that is right.
-  const Buffer message = wire::EncodeOpenSessionRequest({wrong});
-  const std::vector<uint8_t> whole(message.span().begin(), message.span().end());
-  for (size_t n = 0; n < whole.size(); ++n) {
-    CHECK_FALSE(
-        call(DataMethod::kPush, {whole.begin(), whole.begin() + static_cast<long>(n)}).ok());
-    CHECK_FALSE(
-        call(DataMethod::kPull, {whole.begin(), whole.begin() + static_cast<long>(n)}).ok());
-  }
-  CHECK(absl::IsResourceExhausted(
-      call(DataMethod::kPush, std::vector<uint8_t>(kMaxMessageBytes + 1))));
+  // A session that is open, and a push that only its step is wrong with: a step that no changed bit
+  // turns into the one that is trained. What reads may be answered, and changes nothing.
+  REQUIRE(client.Open(client.header()).ok());
+  const Bytes push = client.Push(Step(uint64_t{1} << 40));
+  const absl::Status too_new = client.Call(DataMethod::kPush, push);
+  INFO(too_new);
+  CHECK(absl::IsFailedPrecondition(too_new));
+  CHECK(too_new.message().find("step 1099511627776") != std::string::npos);
+  CHECK(SendBroken(client, DataMethod::kPush, push, true) >= client.value_bits());
+  SendBroken(client, DataMethod::kMark, client.Mark(), true);
+  REQUIRE(client.Call(DataMethod::kPull, client.Pull()).ok());
+  SendBroken(client, DataMethod::kPull, client.Pull(), false);
+  REQUIRE(client.Call(DataMethod::kPrefetch, client.Prefetch()).ok());
+  SendBroken(client, DataMethod::kPrefetch, client.Prefetch(), false);
+  SendBroken(client, DataMethod::kOpenSession,
+             ToBytes(wire::EncodeOpenSessionRequest({client.header()})), false);
+  CHECK(absl::IsResourceExhausted(client.Call(DataMethod::kPush, Bytes(kMaxMessageBytes + 1))));
+  REQUIRE(cluster.Status(id).state() == RUNNING);  // it was trained all the while
 
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "proto/runtime/failpoints.h"
 #include "storage/eviction_kind.h"
 #include "storage/scan_both.h"
 #include "storage/table_batch.h"
@@ -152,6 +153,8 @@ absl::Status TieredTable::Promote(std::span<const Position> positions, Access ac
         absent_.Add(missing[k]);
       }
     }
+    if (found.empty()) continue;
+    if (s = Failpoint("tier.read"); !s.ok()) return s;
     if (s = MakeRoom(found.size()); !s.ok()) return s;
     for (const auto& [at, offset] : found) {
       const uint32_t slot = rows_.Insert(positions[at]);

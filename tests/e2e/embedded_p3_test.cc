@@ -49,23 +49,6 @@ TEST_CASE("the model does not depend on the cluster", "[e2e][p3]") {
   });
   same("pipeline depth 1", [](JobSpec& s) { s.mutable_training()->set_pipeline_depth(1); });
   same("2 threads", [](JobSpec& s) { s.mutable_training()->set_threads(2); });
-  for (const char* ssd : {"rocksdb", "rowfile"}) {
-    same(std::string("256 KiB of DRAM above ") + ssd, [&](JobSpec& s) {
-      s.mutable_storage()->set_dram_bytes_per_server("256KiB");
-      s.mutable_storage()->set_ssd(ssd);
-    });
-  }
-  same("3 servers above row files", [](JobSpec& s) {
-    s.mutable_replicas()->set_servers(3);
-    s.mutable_storage()->set_dram_bytes_per_server("128KiB");
-    s.mutable_storage()->set_ssd("rowfile");
-  });
-  for (const char* eviction : {"lru", "lfu"}) {
-    same(eviction, [&](JobSpec& s) {
-      s.mutable_storage()->set_dram_bytes_per_server("256KiB");
-      s.mutable_storage()->set_eviction(eviction);
-    });
-  }
   same("no log", [](JobSpec& s) { s.mutable_storage()->set_durability("memory"); });
   same("a base image after every few steps",
        [](JobSpec& s) { s.mutable_storage()->set_log_bytes_per_server("64KiB"); });
@@ -80,6 +63,35 @@ TEST_CASE("the model does not depend on the cluster", "[e2e][p3]") {
   other = job;
   other.mutable_spec()->mutable_training()->set_lanes(8);
   CHECK(Train(other).model_hash() != reference.model_hash());
+}
+
+TEST_CASE("the model does not depend on where rows lie below memory", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  // Some 2,700 rows: more than the limit holds, also on three servers.
+  testing::WriteLibfm(folder.path() + "/train.libfm", 1, 600, 6, 1000);
+  const JobStatus reference = Train(job);
+  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("96KiB");
+  const auto same = [&](const std::string& what, const std::function<void(JobSpec&)>& change) {
+    TrainingJob below = job;
+    change(*below.mutable_spec());
+    INFO(what);
+    const JobStatus status = TrainBelowDram(below);
+    CHECK(status.model_hash() == reference.model_hash());
+    CHECK(status.result().auc() == reference.result().auc());
+    CHECK(status.result().logloss() == reference.result().logloss());
+  };
+  for (const char* ssd : {"rocksdb", "rowfile"}) {
+    same(ssd, [&](JobSpec& s) { s.mutable_storage()->set_ssd(ssd); });
+    same(std::string("3 servers, 2 workers, ") + ssd, [&](JobSpec& s) {
+      s.mutable_replicas()->set_servers(3);
+      s.mutable_replicas()->set_workers(2);
+      s.mutable_storage()->set_ssd(ssd);
+    });
+  }
+  for (const char* eviction : {"lru", "lfu"}) {
+    same(eviction, [&](JobSpec& s) { s.mutable_storage()->set_eviction(eviction); });
+  }
 }
 
 // "label,age,price,user,tags" lines; tags hold none to three values.
@@ -272,7 +284,6 @@ TEST_CASE("schedules, ftrl, momentum, decay and clipping do not depend on the cl
   TrainingJob other = job;
   other.mutable_spec()->mutable_replicas()->set_servers(3);
   other.mutable_spec()->mutable_replicas()->set_workers(3);
-  other.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
   const JobStatus spread = Train(other);
   CHECK(spread.model_hash() == reference.model_hash());
   CHECK(spread.clipped_rows() == reference.clipped_rows());
@@ -301,6 +312,22 @@ TEST_CASE("schedules, ftrl, momentum, decay and clipping do not depend on the cl
   differs("linear l1", [](auto& o) { o.mutable_linear()->set_l1(0); });
   differs("dense schedule", [](auto& o) { o.mutable_dense()->clear_schedule(); });
   differs("nesterov", [](auto& o) { o.mutable_dense()->set_nesterov(false); });
+}
+
+TEST_CASE("schedules, ftrl, momentum, decay and clipping work on rows below memory", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  testing::WriteLibfm(folder.path() + "/train.libfm", 1, 600, 6, 1000);
+  UseManyOptimizers(*job.mutable_spec());
+  job.mutable_spec()->mutable_training()->set_epochs(6);
+  const JobStatus reference = Train(job);
+  CHECK(reference.clipped_rows() > 0);
+  job.mutable_spec()->mutable_replicas()->set_servers(3);
+  job.mutable_spec()->mutable_replicas()->set_workers(3);
+  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("80KiB");
+  const JobStatus spread = TrainBelowDram(job);
+  CHECK(spread.model_hash() == reference.model_hash());
+  CHECK(spread.clipped_rows() == reference.clipped_rows());
 }
 
 }  // namespace

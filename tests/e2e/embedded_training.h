@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/e2e/disturbed_run.h"
+#include "tests/e2e/reads_below.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/embedded_cluster.h"
 #include "tools/cluster/scratch_folder.h"
@@ -26,6 +27,14 @@ inline JobStatus Train(const TrainingJob& job, bool resume = false) {
   REQUIRE(status->state() == SUCCEEDED);
   REQUIRE(status->model_hash().size() == 32);
   return *status;
+}
+
+// The same of a job that does not fit its DRAM limit: rows must have been read from SSD.
+inline JobStatus TrainBelowDram(const TrainingJob& job) {
+  const testing::ReadsBelow reads;
+  const JobStatus status = Train(job);
+  REQUIRE(reads.count() > 0);
+  return status;
 }
 
 inline ScratchFolder Folder() {

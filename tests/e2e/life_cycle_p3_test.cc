@@ -81,10 +81,10 @@ TEST_CASE("the life cycle of features does not depend on the cluster", "[e2e][p3
     TrainingJob other = job;
     other.mutable_spec()->mutable_replicas()->set_servers(3);
     other.mutable_spec()->mutable_replicas()->set_workers(3);
-    other.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
+    other.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("80KiB");
     other.mutable_spec()->mutable_storage()->set_ssd(rules == "score" ? "rowfile" : "rocksdb");
     gone = fresh_removed(other);
-    const JobStatus spread = Train(other);
+    const JobStatus spread = TrainBelowDram(other);
     CHECK(spread.model_hash() == reference.model_hash());
     CHECK(testing::RemovedKeysIn(gone) == removed);
     CHECK(spread.life_cycle().SerializeAsString() == counts.SerializeAsString());

@@ -85,6 +85,19 @@ TEST_CASE("processes give the model of the embedded run, whatever their number",
   CHECK(differs.model_hash() != reference.model_hash());
 }
 
+// Ends a server by itself at one named place and hit, restarts it, and compares.
+void KillAt(ProcessCluster& cluster, const TrainingJob& job, const JobStatus& reference,
+            const std::string& server, const std::string& point, bool and_worker) {
+  INFO(server << " " << point << (and_worker ? " and worker-0" : ""));
+  const uint64_t id = cluster.SubmitAndLose(job, server, point);
+  if (and_worker) cluster.Kill("worker-0");
+  cluster.Start(server);
+  if (and_worker) cluster.Start("worker-0");
+  const JobStatus end = cluster.AwaitEnd(id);
+  CheckEnd(end, reference);
+  CHECK(end.rollbacks() == 0);
+}
+
 // The smallest limit that a job is admitted with, in KiB, by halving and bisecting.
 TEST_CASE("the smallest admitted DRAM limit gives the same model", "[e2e][p3]") {
   const ScratchFolder folder = Folder();
@@ -124,19 +137,11 @@ TEST_CASE("the smallest admitted DRAM limit gives the same model", "[e2e][p3]") 
   CHECK(run(8).state() == FAILED);
   CHECK(refused_at_submit > 0);
   CHECK(refused > 0);
-}
-
-// Ends a server by itself at one named place and hit, restarts it, and compares.
-void KillAt(ProcessCluster& cluster, const TrainingJob& job, const JobStatus& reference,
-            const std::string& server, const std::string& point, bool and_worker) {
-  INFO(server << " " << point << (and_worker ? " and worker-0" : ""));
-  const uint64_t id = cluster.SubmitAndLose(job, server, point);
-  if (and_worker) cluster.Kill("worker-0");
-  cluster.Start(server);
-  if (and_worker) cluster.Start("worker-0");
-  const JobStatus end = cluster.AwaitEnd(id);
-  CheckEnd(end, reference);
-  CHECK(end.rollbacks() == 0);
+  // Rows lie on SSD with it: the server ends where it has read some.
+  TrainingJob smallest = job;
+  smallest.mutable_spec()->mutable_storage()->set_dram_bytes_per_server(std::to_string(admitted) +
+                                                                        "KiB");
+  KillAt(cluster, smallest, reference, "server-0", "tier.read=kill@20", false);
 }
 
 TEST_CASE("a server killed between push and commit of any shard", "[e2e][p3]") {
@@ -164,14 +169,18 @@ TEST_CASE("a server killed between push and commit of any shard", "[e2e][p3]") {
 TEST_CASE("a server killed that keeps rows on SSD and takes base images", "[e2e][p3]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = Job(folder.path(), 2, 2, 10);
+  // Some 1,350 rows on each server, which has room for less than half of them.
+  WriteLibfm(folder.path() + "/train.libfm", 1, 600, 6, 1000);
   const JobStatus reference = Embedded(job);
-  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
+  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("96KiB");
   job.mutable_spec()->mutable_storage()->set_log_bytes_per_server("64KiB");
   ProcessCluster cluster({.folder = folder.path() + "/cluster"});
   bool worker = false;
+  // The first and the last place tell that rows were read from SSD.
   for (const char* point :
-       {"server.image=kill@1", "server.snapshot.finish=kill@6", "server.commit.append=kill@150",
-        "server.commit.appended=kill@251", "server.commit.applied=kill@390"}) {
+       {"tier.read=kill@1", "server.image=kill@1", "server.snapshot.finish=kill@6",
+        "server.commit.append=kill@150", "server.commit.appended=kill@251",
+        "server.commit.applied=kill@390", "tier.read=kill@300"}) {
     KillAt(cluster, job, reference, worker ? "server-0" : "server-1", point, worker);
     worker = !worker;
   }
@@ -180,6 +189,7 @@ TEST_CASE("a server killed that keeps rows on SSD and takes base images", "[e2e]
 TEST_CASE("a server killed while features come and go", "[e2e][p3]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = Job(folder.path(), 2, 2, 10);
+  WriteLibfm(folder.path() + "/train.libfm", 1, 600, 6, 300);
   LifeCycleSpec& life = *job.mutable_spec()->mutable_life_cycle();
   life.mutable_admission()->set_type("exact");
   life.mutable_admission()->set_min_steps(4);
@@ -193,12 +203,14 @@ TEST_CASE("a server killed while features come and go", "[e2e][p3]") {
   CHECK(reference.life_cycle().removed_by_score() > 0);
   const auto removed = RemovedKeysIn(gone);
   CHECK(removed.size() == reference.life_cycle().removed_by_score());
-  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("256KiB");
+  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server("80KiB");
   job.mutable_spec()->mutable_storage()->set_log_bytes_per_server("64KiB");
   ProcessCluster cluster({.folder = folder.path() + "/cluster"});
   bool worker = false;
-  for (const char* point : {"server.image=kill@6", "server.commit.appended=kill@251",
-                            "removed.ended=kill@40", "server.commit.applied=kill@390"}) {
+  // The last place tells that rows were read from SSD.
+  for (const char* point :
+       {"server.image=kill@6", "server.commit.appended=kill@251", "removed.ended=kill@40",
+        "server.commit.applied=kill@390", "tier.read=kill@100"}) {
     gone += "-again";
     job.mutable_spec()->mutable_output()->set_removed(gone);
     KillAt(cluster, job, reference, worker ? "server-0" : "server-1", point, worker);

@@ -12,6 +12,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/disturbed_run.h"
+#include "tests/e2e/reads_below.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded.h"
 #include "tools/cluster/embedded_cluster.h"
@@ -60,16 +61,35 @@ class Tickets {
   ScopedFailpoint give_, find_;
 };
 
-const Change kOnSsd = [](JobSpec& s) { s.mutable_storage()->set_dram_bytes_per_server("256KiB"); };
+// Too little for the rows of a ManyRowsJob on three servers.
+const Change kOnSsd = [](JobSpec& s) { s.mutable_storage()->set_dram_bytes_per_server("96KiB"); };
 const Change kThreeByThree = [](JobSpec& s) {
   s.mutable_replicas()->set_servers(3);
   s.mutable_replicas()->set_workers(3);
 };
 const Change kAsIs = [](JobSpec&) {};
 
+// SmallJob with some 2,700 rows.
+TrainingJob ManyRowsJob(const std::string& folder) {
+  TrainingJob job = testing::SmallJob(folder);
+  testing::WriteLibfm(folder + "/train.libfm", 1, 600, 6, 1000);
+  return job;
+}
+
+// Train with kOnSsd, of which rows must have been read from there.
+JobStatus TrainOnSsd(const TrainingJob& job, const Change& change) {
+  const testing::ReadsBelow reads;
+  const JobStatus status = Train(job, [&](JobSpec& s) {
+    kOnSsd(s);
+    change(s);
+  });
+  REQUIRE(reads.count() > 0);
+  return status;
+}
+
 TEST_CASE("tickets and prefetch do not change the model", "[e2e][p3][ticket]") {
   const ScratchFolder folder = Folder();
-  const TrainingJob job = testing::SmallJob(folder.path());
+  const TrainingJob job = ManyRowsJob(folder.path());
   std::string reference;
   {
     const Tickets none(/*refuse_give=*/1, 0);
@@ -79,28 +99,25 @@ TEST_CASE("tickets and prefetch do not change the model", "[e2e][p3][ticket]") {
   }
   struct Case {
     const char* what;
+    JobStatus (*train)(const TrainingJob&, const Change&);
     Change change;
   };
-  const Change ssd_three = [](JobSpec& s) {
-    kOnSsd(s);
-    kThreeByThree(s);
-  };
-  for (const Case& c : {Case{"1 x 1", kAsIs},
-                        {"3 x 3", kThreeByThree},
-                        {"SSD", kOnSsd},
-                        {"SSD 3 x 3", ssd_three}}) {
+  for (const Case& c : {Case{"1 x 1", Train, kAsIs},
+                        {"3 x 3", Train, kThreeByThree},
+                        {"SSD", TrainOnSsd, kAsIs},
+                        {"SSD 3 x 3", TrainOnSsd, kThreeByThree}}) {
     for (const uint64_t lost : {0, 3, 1}) {
       INFO(c.what << ", every n-th ticket is lost: " << lost);
       const Tickets tickets(0, lost);
-      CHECK(Train(job, c.change).model_hash() == reference);
+      CHECK(c.train(job, c.change).model_hash() == reference);
       CHECK(tickets.named() > 10);
     }
     INFO(c.what << ", every second ticket is not given");
     const Tickets tickets(2, 0);
-    CHECK(Train(job, c.change).model_hash() == reference);
+    CHECK(c.train(job, c.change).model_hash() == reference);
   }
   const Tickets none(1, 0);
-  CHECK(Train(job, ssd_three).model_hash() == reference);
+  CHECK(TrainOnSsd(job, kThreeByThree).model_hash() == reference);
 }
 
 TEST_CASE("async works with tickets that are lost", "[e2e][ticket]") {
@@ -120,12 +137,13 @@ TEST_CASE("async works with tickets that are lost", "[e2e][ticket]") {
 
 TEST_CASE("a server that comes back with tickets forgotten changes nothing", "[e2e][p3][ticket]") {
   const ScratchFolder folder = Folder();
-  TrainingJob job = testing::SmallJob(folder.path());
+  TrainingJob job = ManyRowsJob(folder.path());
   job.mutable_spec()->mutable_training()->set_epochs(10);
+  const std::string reference = Train(job, kAsIs).model_hash();
   kOnSsd(*job.mutable_spec());
   job.mutable_spec()->mutable_replicas()->set_servers(2);
-  const std::string reference = Train(job, kAsIs).model_hash();
   for (const uint64_t at : {3, 40}) {
+    const testing::ReadsBelow reads;
     const JobStatus status =
         testing::RunDisturbed(job, folder.path() + "/run-" + std::to_string(at), at,
                               [](EmbeddedCluster& cluster, const JobRef&) {
@@ -133,13 +151,14 @@ TEST_CASE("a server that comes back with tickets forgotten changes nothing", "[e
                                 REQUIRE(cluster.StartServer(1).ok());
                               });
     REQUIRE(status.state() == SUCCEEDED);
+    REQUIRE(reads.count() > 0);
     CHECK(status.model_hash() == reference);
   }
 }
 
 TEST_CASE("a codec changes the model, everywhere in the same way", "[e2e][p3][codec]") {
   const ScratchFolder folder = Folder();
-  TrainingJob job = testing::SmallJob(folder.path());
+  TrainingJob job = ManyRowsJob(folder.path());
   const JobStatus exact = Train(job, kAsIs);
   std::string seen = exact.model_hash();
   for (const char* codec : {"bf16", "int8"}) {
@@ -150,7 +169,7 @@ TEST_CASE("a codec changes the model, everywhere in the same way", "[e2e][p3][co
     seen = lossy.model_hash();
     CHECK(std::fabs(lossy.result().auc() - exact.result().auc()) < 0.02);
     CHECK(Train(job, kThreeByThree).model_hash() == seen);
-    CHECK(Train(job, kOnSsd).model_hash() == seen);
+    CHECK(TrainOnSsd(job, kAsIs).model_hash() == seen);
     const ops::IsaLevel before = ops::SetActiveIsaLevel(ops::IsaLevel::kV3);
     CHECK(Train(job, kAsIs).model_hash() == seen);
     ops::SetActiveIsaLevel(before);

@@ -1,5 +1,7 @@
 #include "ops/cuda/api.h"
 
+#include <utility>
+
 #include "absl/strings/cord.h"
 
 namespace strata::ops::gpu {
@@ -13,149 +15,154 @@ void CountOne(std::atomic<uint64_t>& counter) { counter.fetch_add(1, std::memory
 
 // Each call enters first; those that give something back do that before, so that it is given back
 // even where the call fails.
-#define STRATA_ENTER(call)                                  \
-  do {                                                      \
-    absl::Status entered = Enter(call);                     \
-    if (__builtin_expect(!entered.ok(), 0)) return entered; \
+#define STRATA_ENTER(call)                                                      \
+  do {                                                                          \
+    absl::Status entered = Enter(call);                                         \
+    if (__builtin_expect(!entered.ok(), 0)) return Checked(std::move(entered)); \
   } while (false)
 
 absl::Status CudaApi::Malloc(size_t bytes, void** out) {
   STRATA_ENTER("malloc");
   CountOne(allocations_);
-  return DoMalloc(bytes, out);
+  return Checked(DoMalloc(bytes, out));
 }
 
 absl::Status CudaApi::MallocHost(size_t bytes, void** out) {
   STRATA_ENTER("malloc host");
   CountOne(allocations_);
-  return DoMallocHost(bytes, out);
+  return Checked(DoMallocHost(bytes, out));
 }
 
 absl::Status CudaApi::Free(void* p) {
   CountOne(synchronisations_);
   absl::Status status = DoFree(p);
   STRATA_ENTER("free");
-  return status;
+  return Checked(std::move(status));
 }
 
 absl::Status CudaApi::FreeHost(void* p) {
   CountOne(synchronisations_);
   absl::Status status = DoFreeHost(p);
   STRATA_ENTER("free host");
-  return status;
+  return Checked(std::move(status));
 }
 
 absl::Status CudaApi::MemoryInfo(size_t* free_bytes, size_t* total_bytes) {
   STRATA_ENTER("memory info");
-  return DoMemoryInfo(free_bytes, total_bytes);
+  return Checked(DoMemoryInfo(free_bytes, total_bytes));
 }
 
 absl::Status CudaApi::CopyAsync(void* to, const void* from, size_t bytes, StreamHandle stream) {
   STRATA_ENTER("copy");
   CountOne(copies_);
-  return DoCopy(to, from, bytes, stream);
+  return Checked(DoCopy(to, from, bytes, stream));
 }
 
 absl::Status CudaApi::FillAsync(void* to, uint8_t value, size_t bytes, StreamHandle stream) {
   STRATA_ENTER("fill");
-  return DoFill(to, value, bytes, stream);
+  return Checked(DoFill(to, value, bytes, stream));
 }
 
 absl::Status CudaApi::CreateStream(StreamHandle* out) {
   STRATA_ENTER("create stream");
-  return DoCreateStream(out);
+  return Checked(DoCreateStream(out));
 }
 
 absl::Status CudaApi::DestroyStream(StreamHandle stream) {
   absl::Status status = DoDestroyStream(stream);
   STRATA_ENTER("destroy stream");
-  return status;
+  return Checked(std::move(status));
 }
 
 absl::Status CudaApi::Synchronize(StreamHandle stream) {
   STRATA_ENTER("synchronize stream");
   CountOne(synchronisations_);
-  return DoSynchronizeStream(stream);
+  return Checked(DoSynchronizeStream(stream));
 }
 
 absl::Status CudaApi::CreateEvent(EventHandle* out) {
   STRATA_ENTER("create event");
-  return DoCreateEvent(out);
+  return Checked(DoCreateEvent(out));
 }
 
 absl::Status CudaApi::DestroyEvent(EventHandle event) {
   absl::Status status = DoDestroyEvent(event);
   STRATA_ENTER("destroy event");
-  return status;
+  return Checked(std::move(status));
 }
 
 absl::Status CudaApi::Record(EventHandle event, StreamHandle stream) {
   STRATA_ENTER("record");
-  return DoRecord(event, stream);
+  return Checked(DoRecord(event, stream));
 }
 
 absl::Status CudaApi::StreamWait(StreamHandle stream, EventHandle event) {
   STRATA_ENTER("stream wait");
-  return DoStreamWait(stream, event);
+  return Checked(DoStreamWait(stream, event));
 }
 
 absl::Status CudaApi::Synchronize(EventHandle event) {
   STRATA_ENTER("synchronize event");
   CountOne(synchronisations_);
-  return DoSynchronizeEvent(event);
+  return Checked(DoSynchronizeEvent(event));
 }
 
 absl::Status CudaApi::IsDone(EventHandle event, bool* done) {
   STRATA_ENTER("query event");
-  return DoIsDone(event, done);
+  return Checked(DoIsDone(event, done));
 }
 
 absl::Status CudaApi::ElapsedMs(EventHandle begin, EventHandle end, float* ms) {
   STRATA_ENTER("elapsed time");
-  return DoElapsedMs(begin, end, ms);
+  return Checked(DoElapsedMs(begin, end, ms));
 }
 
 absl::Status CudaApi::Launch(const Kernel& kernel, const LaunchShape& shape, const void* functor,
                              StreamHandle stream) {
   STRATA_ENTER(kernel.name);
   CountOne(launches_);
-  return DoLaunch(kernel, shape, functor, stream);
+  return Checked(DoLaunch(kernel, shape, functor, stream));
 }
 
 absl::Status CudaApi::SortScratchBytes(uint32_t n, uint32_t key_bytes, size_t* bytes) {
   STRATA_ENTER("sort scratch");
-  return DoSortScratchBytes(n, key_bytes, bytes);
+  return Checked(DoSortScratchBytes(n, key_bytes, bytes));
 }
 
 absl::Status CudaApi::Sort(const SortArguments& sort, StreamHandle stream) {
   STRATA_ENTER("sort");
   CountOne(launches_);
-  return DoSort(sort, stream);
+  return Checked(DoSort(sort, stream));
 }
 
 absl::Status CudaApi::BeginCapture(StreamHandle stream) {
   STRATA_ENTER("begin capture");
-  return DoBeginCapture(stream);
+  return Checked(DoBeginCapture(stream));
 }
 
 absl::Status CudaApi::EndCapture(StreamHandle stream, GraphHandle* out) {
   STRATA_ENTER("end capture");
-  return DoEndCapture(stream, out);
+  return Checked(DoEndCapture(stream, out));
 }
 
 absl::Status CudaApi::LaunchGraph(GraphHandle graph, StreamHandle stream) {
   STRATA_ENTER("launch graph");
   CountOne(launches_);
-  return DoLaunchGraph(graph, stream);
+  return Checked(DoLaunchGraph(graph, stream));
 }
 
 absl::Status CudaApi::DestroyGraph(GraphHandle graph) {
   absl::Status status = DoDestroyGraph(graph);
   STRATA_ENTER("destroy graph");
-  return status;
+  return Checked(std::move(status));
 }
 
 #undef STRATA_ENTER
+
+absl::Status CudaApi::Checked(absl::Status status) {
+  if (__builtin_expect(!status.ok(), 0) && lost_ && IsDeviceLost(status)) lost_(status);
+  return status;
+}
 
 CallCounts CudaApi::counts() const {
   CallCounts counts;

@@ -10,7 +10,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 
@@ -114,6 +116,10 @@ class CudaApi {
 
   CallCounts counts() const;
 
+  // `lost` is called, on the thread of the call and before it returns, with every error that
+  // IsDeviceLost. REQUIRES: no other call was made yet.
+  void WhenLost(std::function<void(const absl::Status& why)> lost) { lost_ = std::move(lost); }
+
  protected:
   // What a decorator forwards and an implementation does.
   virtual absl::Status DoMalloc(size_t bytes, void** out) = 0;
@@ -147,6 +153,9 @@ class CudaApi {
   virtual absl::Status Enter(const char* call) { return absl::OkStatus(); }
 
  private:
+  absl::Status Checked(absl::Status status);
+
+  std::function<void(const absl::Status&)> lost_;
   std::atomic<uint64_t> allocations_{0}, synchronisations_{0}, launches_{0}, copies_{0};
 };
 

@@ -139,7 +139,7 @@ _HOST_ONLY = select({
     "//conditions:default": [],
 })
 
-def cuda_library(name, srcs, hdrs = [], deps = [], cuda_only = False, visibility = None):
+def cuda_library(name, srcs, hdrs = [], deps = [], host_srcs = None, cuda_only = False, visibility = None):
     """A library that nvcc compiles with --config=cuda, and the host's compiler without.
 
     Sources are .cc files in which __CUDACC__ tells the two apart. `name`_kernels holds, for each
@@ -151,6 +151,7 @@ def cuda_library(name, srcs, hdrs = [], deps = [], cuda_only = False, visibility
       srcs: .cc files.
       hdrs: its header.
       deps: cc_library or cuda_library targets.
+      host_srcs: sources of it without --config=cuda; default: srcs.
       cuda_only: it does not exist without --config=cuda.
       visibility: of the library and of `name`_kernels.
     """
@@ -173,7 +174,7 @@ def cuda_library(name, srcs, hdrs = [], deps = [], cuda_only = False, visibility
     if not cuda_only:
         cc_library(
             name = name + "_host",
-            srcs = srcs,
+            srcs = host_srcs or srcs,
             hdrs = hdrs,
             copts = ["-O3"],
             # It was not parsed with -O3, and g++ 12 crashes over that under ThreadSanitizer.

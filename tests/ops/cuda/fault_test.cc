@@ -208,6 +208,8 @@ TEST_CASE("whichever call fails, a step ends with its error and leaves nothing",
     CHECK(calls > 40);
     for (uint64_t failing = 0; failing < calls; ++failing) {
       FailingApi api(failing, failing % 2 == 1);
+      int told = 0;
+      api.WhenLost([&](const absl::Status& why) { told += IsDeviceLost(why); });
       const auto pooled = TwoSteps(&api, graph);
       INFO("call " << failing << " of " << calls);
       if (pooled.ok()) {
@@ -219,6 +221,7 @@ TEST_CASE("whichever call fails, a step ends with its error and leaves nothing",
         CHECK(IsDeviceLost(pooled.status()) == (failing % 2 == 1));
       }
       CHECK(api.leaks() == 0);
+      CHECK(told == static_cast<int>(failing % 2));
     }
     CHECK(failed_late == (graph ? 7 : 6));  // streams, events, arenas and the graph
   }

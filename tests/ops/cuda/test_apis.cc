@@ -1,5 +1,6 @@
 #include "tests/ops/cuda/test_apis.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -22,7 +23,10 @@ void Add(std::string name, std::unique_ptr<CudaApi> api, std::vector<TestApi>* a
 
 std::vector<TestApi> Apis() {
   std::vector<TestApi> apis;
+  const char* wanted = std::getenv("STRATA_TEST_APIS");
+  const bool device_alone = wanted != nullptr && std::string(wanted) == "device";
   for (size_t threads : {1, 3}) {
+    if (device_alone) break;
     HostApi::Options options;
     options.threads = threads;
     Add(threads == 1 ? "one host thread" : "host threads", std::make_unique<HostApi>(options),

@@ -22,7 +22,8 @@ struct TestApi {
 };
 
 // Host threads (one, and three) and the device. With --config=cuda and no device, the running case
-// reports itself as skipped, and still runs on host threads.
+// reports itself as skipped, and still runs on host threads. STRATA_TEST_APIS=device in the
+// environment: the device alone, for tools that slow everything down.
 std::vector<TestApi> Apis();
 
 // Elements in memory of the device, for tests: slow, and every call waits.

@@ -12,6 +12,7 @@
 #include "tools/bench/echo_server.h"
 #include "tools/bench/figure.h"
 #include "tools/bench/file_bench.h"
+#include "tools/bench/generate_bench.h"
 #include "tools/bench/hit_rate_bench.h"
 #include "tools/bench/log_bench.h"
 #include "tools/bench/parse_bench.h"
@@ -33,6 +34,7 @@ std::vector<NamedBenchmark> All() {
   for (auto& b : TrainClusterBenchmarks()) all.push_back(std::move(b));
   for (auto& b : FileBenchmarks()) all.push_back(std::move(b));
   for (auto& b : ParseBenchmarks()) all.push_back(std::move(b));
+  for (auto& b : GenerateBenchmarks()) all.push_back(std::move(b));
   for (auto& b : HitRateBenchmarks()) all.push_back(std::move(b));
   for (auto& b : TieredTrainingBenchmarks()) all.push_back(std::move(b));
   for (auto& b : TableBenchmarks()) all.push_back(std::move(b));

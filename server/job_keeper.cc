@@ -156,6 +156,16 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
     return Settle(id, generation, ServerJobReport::FAILED, std::string(plan.status().message()),
                   nullptr);
   }
+  if (plan->has_hbm && !plan->make_gpu) {
+    plan->make_gpu = options_.make_gpu;
+    if (!plan->make_gpu) {
+      return Settle(id, generation, ServerJobReport::FAILED,
+                    absl::StrCat("spec.storage.gpuBytesPerServer: server ", options_.name,
+                                 " has no GPU; start it with --device, or give "
+                                 "spec.storage.gpuBackend: host"),
+                    nullptr);
+    }
+  }
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   plan->tier_memtable_bytes = options_.tier_memtable_bytes;
   const absl::Time begin = absl::Now();

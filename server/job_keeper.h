@@ -17,6 +17,7 @@
 #include "proto/strata/control.pb.h"
 #include "server/data_service.h"
 #include "server/server_job.h"
+#include "storage/gpu_backend.h"
 #include "storage/update_log.h"
 
 namespace strata::server {
@@ -29,6 +30,8 @@ class JobKeeper {
     std::string name;  // of the server: its folder below a directory that a job names
     uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
     uint64_t tier_memtable_bytes = 0;  // as in ServerOptions
+    // The GPU of this server; null: it has none.
+    storage::GpuBackendFactory make_gpu;
     ServerJob::Options job;
     DataService* service = nullptr;
   };

@@ -91,9 +91,9 @@ absl::StatusOr<std::unique_ptr<Shard>> EmptyShard(const JobPlan& plan, const Sha
   options.log = opened.log.get();
   options.removed = RemovedFile(plan, shard.id);
   options.start = plan.start_step;
-  auto tables =
-      MakeTables(plan.tables, plan.partitioning.First(shard.range.first),
-                 plan.partitioning.Last(shard.range.last), shard.memory, opened.tier.get());
+  auto tables = MakeTables(plan.tables, plan.partitioning.First(shard.range.first),
+                           plan.partitioning.Last(shard.range.last), shard.memory,
+                           opened.tier.get(), plan.make_gpu);
   if (!tables.ok()) return tables.status();
   return std::make_unique<Shard>(std::move(options), *std::move(tables));
 }

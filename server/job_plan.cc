@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/job_spec.h"
 #include "proto/core/model_tables.h"
+#include "server/gpu_memory.h"
 #include "storage/eviction_kind.h"
+#include "storage/gpu_host_backend.h"
 
 namespace strata::server {
 namespace {
@@ -29,6 +31,11 @@ absl::StatusOr<std::vector<ShardPlan>> MyShards(const ServerJobDirective& direct
   std::sort(mine.begin(), mine.end(),
             [](const ShardPlan& a, const ShardPlan& b) { return a.id < b.id; });
   return mine;
+}
+
+// The threads that run shards are those of the tier.
+absl::StatusOr<std::unique_ptr<storage::GpuBackend>> MakeOnHost(const storage::GpuShape& shape) {
+  return storage::MakeHostGpuBackend(shape, {.threads = 1});
 }
 
 }  // namespace
@@ -76,6 +83,10 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
     return absl::InvalidArgumentError(absl::StrCat(
         "spec.storage.eviction: '", spec.storage().eviction(), "' is not lrfu, lfu or lru"));
   }
+  auto hbm_bytes = ParseBytes(spec.storage().gpu_bytes_per_server());
+  if (!hbm_bytes.ok()) return hbm_bytes.status();
+  plan.has_hbm = *hbm_bytes > 0;
+  if (spec.storage().gpu_backend() == "host") plan.make_gpu = MakeOnHost;
   auto shards = MyShards(directive, plan.partitioning);
   if (!shards.ok()) return shards.status();
   plan.shards = *std::move(shards);
@@ -89,6 +100,10 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
     shard.memory = *std::move(memory);
     shard.memory.eviction = *eviction;
     for (const uint64_t limit : shard.memory.limits) plan.needs_tier |= limit > 0;
+    if (!plan.has_hbm) continue;
+    auto limits = DivideHbm(plan.tables, *eviction, *hbm_bytes / here, here);
+    if (!limits.ok()) return limits.status();
+    shard.memory.hbm_limits = *std::move(limits);
   }
   return plan;
 }

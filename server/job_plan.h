@@ -12,6 +12,7 @@
 #include "proto/core/table_spec.h"
 #include "proto/strata/control.pb.h"
 #include "server/table_memory.h"
+#include "storage/gpu_backend.h"
 #include "storage/update_log.h"
 
 namespace strata::server {
@@ -43,9 +44,12 @@ struct JobPlan {
   uint64_t tier_memtable_bytes = 0;  // of the tier; 0: what it takes by itself
   std::string directory;             // spec.storage.directory; empty: the server's own
   bool needs_tier = false;           // some table has a DRAM limit
-  bool row_file = false;             // the tier is a row file, else RocksDB
-  std::string removed;               // spec.output.removed; empty: nobody wants it
-  std::string restore_from;          // folder of a complete checkpoint, or empty
+  bool has_hbm = false;              // some table has a GPU tier
+  // Makes the memory of the GPU tier; null: that of the server's GPU, which the plan does not know.
+  storage::GpuBackendFactory make_gpu;
+  bool row_file = false;     // the tier is a row file, else RocksDB
+  std::string removed;       // spec.output.removed; empty: nobody wants it
+  std::string restore_from;  // folder of a complete checkpoint, or empty
   Step start_step;
   bool was_open = false;
 };

@@ -136,7 +136,7 @@ void ServerJob::EndTickets() {
 void ServerJob::Drop(const std::vector<TicketBook::KeysPtr>& tickets) {
   for (const TicketBook::KeysPtr& keys : tickets) {
     keys->dropped = true;
-    if (!plan_.needs_tier) continue;  // nothing was pinned
+    if (!plan_.needs_tier && !plan_.has_hbm) continue;  // nothing was pinned
     for (const auto& runner : runners_) runner->Unpin(keys);
   }
 }

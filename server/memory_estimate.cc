@@ -6,11 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
 #include "server/change_list.h"
+#include "server/gpu_memory.h"
+#include "server/shard_table.h"
 #include "server/snapshot_driver.h"
 #include "server/snapshot_turn.h"
 #include "server/table_snapshot.h"
 #include "storage/absent_memo.h"
 #include "storage/file_stream.h"
+#include "storage/gpu_shape.h"
 #include "storage/huge_memory.h"
 #include "storage/log_batch.h"
 #include "storage/removed_stream.h"
@@ -31,6 +34,12 @@ constexpr uint64_t kConnectionBytes = uint64_t{20} << 20;
 constexpr uint64_t kConnectionMessages = 12;
 // A page of messages and log records of that size and above.
 constexpr uint64_t kHugePage = storage::HugeMemory::kHugePage;
+// Lists of a GPU table, for each position of a chunk and each staging place.
+constexpr uint64_t kGpuListBytes = 64;
+constexpr uint64_t kGpuPlaceBytes = 32;
+// What its Scan keeps of dirty rows, at most so many at a time.
+constexpr uint64_t kGpuDirtyBytes = 24;
+constexpr uint64_t kGpuDirtyRows = uint64_t{1} << 20;
 // Position and slot of a key that a ticket remembers (server/request_keys.h), and the tickets of a
 // worker that are held: of the step that is pushed, and of the next one.
 constexpr uint64_t kTicketKeyBytes = 12;
@@ -129,6 +138,37 @@ void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   AddTier(load, needed, parts);
 }
 
+// Shapes of the GPU tables of one shard; none where the limit is too small for them.
+std::vector<storage::GpuShape> GpuShapes(const ServerLoad& load) {
+  std::vector<storage::GpuShape> shapes;
+  if (load.hbm_bytes == 0) return shapes;
+  const auto limits =
+      DivideHbm(load.tables, load.eviction, load.hbm_bytes / load.shards_here, load.shards_here);
+  for (size_t i = 0; limits.ok() && i < limits->size(); ++i) {
+    const auto shape =
+        storage::GpuShapeFor((*limits)[i], storage::RowLayout::For(load.tables[i]).row_bytes(),
+                             kGpuBucketSlots, load.eviction);
+    if (shape.ok()) shapes.push_back(*shape);
+  }
+  return shapes;
+}
+
+// What the GPU tier takes of the host (storage/gpu_table.h).
+void AddGpuTier(const ServerLoad& load, std::vector<MemoryPart>& parts) {
+  if (load.hbm_on_host) {
+    parts.push_back({"GPU tier, in the host's memory", load.hbm_bytes, "gpuBytesPerServer"});
+  }
+  uint64_t lists = 0;
+  for (const storage::GpuShape& shape : GpuShapes(load)) {
+    lists +=
+        load.shards_here * (kGpuListBytes * std::min(ShardTable::kChunkRows, shape.slots() / 2) +
+                            kGpuPlaceBytes * shape.places);
+  }
+  if (lists == 0) return;
+  parts.push_back({"lists of the GPU tier", lists,
+                   "shards x tables x (64 x 2048 keys of a chunk + 32 x staging places)"});
+}
+
 uint64_t FilterBytes(const ServerLoad& load, const TableSpec& table) {
   return CeilDiv(table.life_cycle.admission.partition_bytes * load.partitions, load.servers);
 }
@@ -190,6 +230,7 @@ uint64_t ChangeListBytes(const ServerLoad& load) {
 std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
   std::vector<MemoryPart> parts;
   AddTables(load, parts);
+  AddGpuTier(load, parts);
   for (const TableSpec& table : load.tables) {
     const uint64_t bytes = FilterBytes(load, table);
     if (bytes == 0) continue;
@@ -238,6 +279,14 @@ std::vector<MemoryPart> EstimateSnapshots(const ServerLoad& load) {
   parts.push_back({"pieces on their way to files",
                    at_once * (pieces + shards * storage::FileStream::kStagingBytes),
                    absl::StrCat(at_once, " x shards x (8 pieces of 256 KiB, twice, + 1 MiB)")});
+  uint64_t dirty = 0;
+  for (const storage::GpuShape& shape : GpuShapes(load)) {
+    dirty += at_once * shards * kGpuDirtyBytes * std::min(kGpuDirtyRows, shape.slots());
+  }
+  if (dirty > 0) {
+    parts.push_back({"dirty rows of the GPU tier", dirty,
+                     absl::StrCat(at_once, " x shards x tables x 24 x min(2^20, its rows)")});
+  }
   uint64_t copies =
       load.synchronous && load.logged ? StepBytes(load, load.keys_per_step) : uint64_t{0};
   for (const TableSpec& table : load.tables) copies += at_once * FilterBytes(load, table);

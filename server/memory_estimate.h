@@ -7,17 +7,21 @@
 
 #include "proto/core/memory_part.h"
 #include "proto/core/table_spec.h"
+#include "storage/eviction_kind.h"
 
 namespace strata::server {
 
 struct ServerLoad {
   std::vector<TableSpec> tables;
-  uint64_t rows = 0;            // features that get a row, over all servers
-  uint32_t servers = 1;         // of the job
-  uint32_t shards_here = 1;     // of the job on this server
-  uint32_t workers = 1;         // of the job
-  uint32_t partitions = 1;      // of the job
-  uint64_t dram_bytes = 0;      // spec.storage.dramBytesPerServer; 0: no limit
+  uint64_t rows = 0;         // features that get a row, over all servers
+  uint32_t servers = 1;      // of the job
+  uint32_t shards_here = 1;  // of the job on this server
+  uint32_t workers = 1;      // of the job
+  uint32_t partitions = 1;   // of the job
+  uint64_t dram_bytes = 0;   // spec.storage.dramBytesPerServer; 0: no limit
+  uint64_t hbm_bytes = 0;    // spec.storage.gpuBytesPerServer; 0: no GPU tier
+  bool hbm_on_host = false;  // spec.storage.gpuBackend is host
+  storage::EvictionKind eviction = storage::EvictionKind::kLrfu;
   bool row_file = false;        // what lies below it: a row file, else RocksDB
   bool logged = true;           // spec.storage.durability is not memory: base images are written
   bool checkpoints = false;     // spec.checkpoint.directory is given

@@ -122,6 +122,7 @@ class ServerImpl : public Server {
     keeper.name = options_.name;
     keeper.log_direct_from_bytes = options_.log_direct_from_bytes;
     keeper.tier_memtable_bytes = options_.tier_memtable_bytes;
+    keeper.make_gpu = options_.make_gpu;
     keeper.job = {pool_.get(), timer_.get(), &memory_, incarnation_, &keys_};
     keeper.service = &service_;
     return keeper;
@@ -250,6 +251,8 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   counter("pushed_keys", "Keys of pushes.", static_cast<double>(keys_.pushed));
   double rows = 0, dram = 0, refused = 0, commits = 0, ssd = 0, mismatches = 0, disk = 0;
   double hits = 0, absent = 0, written_back = 0, written_ahead = 0;
+  double pinned = 0, hbm_rows = 0, hbm_bytes = 0, hbm_hits = 0, hbm_evicted = 0,
+         hbm_written_back = 0;
   double log_bytes = 0, images = 0, shards = 0, clipped = 0, admitted = 0, unadmitted = 0;
   std::array<double, kRemovalRules> removed{};
   storage::TierStats tiers;
@@ -271,6 +274,12 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
         removed[r] += static_cast<double>(v.removed_rows[r]);
       }
       commits += static_cast<double>(v.clock);
+      pinned += static_cast<double>(v.pinned);
+      hbm_rows += static_cast<double>(v.hbm_rows);
+      hbm_bytes += static_cast<double>(v.hbm_bytes);
+      hbm_hits += static_cast<double>(v.hbm_hits);
+      hbm_evicted += static_cast<double>(v.hbm_evicted);
+      hbm_written_back += static_cast<double>(v.hbm_written_back);
       hits += static_cast<double>(v.dram_hits);
       ssd += static_cast<double>(v.ssd_reads);
       absent += static_cast<double>(v.absent_reads);
@@ -301,7 +310,16 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   }
   gauge("dram_hits", "Rows of open jobs that were referenced and found in memory.", hits);
   gauge("ssd_reads", "Rows of open jobs that were read from the SSD tier.", ssd);
-  const double found = std::max(1.0, hits + ssd);
+  const double found = std::max(1.0, hbm_hits + hits + ssd);
+  gauge("pinned_rows", "Rows that tickets keep in memory.", pinned);
+  gauge("hbm_rows", "Rows in the GPU tier.", hbm_rows);
+  gauge("hbm_bytes", "Bytes of memory of the GPU tier.", hbm_bytes);
+  gauge("hbm_hits", "Rows of open jobs that were referenced and found in the GPU tier.", hbm_hits);
+  gauge("hbm_hit_rate", "Share of referenced rows that were found in the GPU tier.",
+        hbm_hits / found);
+  gauge("hbm_evicted_rows", "Rows of open jobs that left the GPU tier.", hbm_evicted);
+  gauge("hbm_written_back_rows", "Rows of open jobs written from the GPU tier below.",
+        hbm_written_back);
   gauge("dram_hit_rate", "Share of referenced rows that were found in memory.", hits / found);
   gauge("ssd_hit_rate", "Share of referenced rows that were found in the SSD tier.", ssd / found);
   gauge("written_back_rows", "Rows of open jobs written to the SSD tier.", written_back);

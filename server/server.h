@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "proto/runtime/scheduler_client.h"
 #include "proto/runtime/transport.h"
+#include "storage/gpu_backend.h"
 #include "storage/update_log.h"
 
 namespace strata::server {
@@ -39,6 +40,9 @@ struct ServerOptions {
   // A memtable of the SSD tier of a job (storage/row_tier.h), of which there are two (row file) or
   // three (RocksDB); at least 64 KiB. 0: 8 MiB, 16 MiB.
   uint64_t tier_memtable_bytes = 0;
+  // Memory for the GPU tiers of jobs that want a GPU (spec.storage.gpuBackend: cuda); null: this
+  // server has none, and such jobs fail.
+  storage::GpuBackendFactory make_gpu;
   // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.
   // Stopping waits for the Sync in flight.
   absl::Duration sync_wait = absl::Milliseconds(500);

@@ -14,6 +14,7 @@
 #include "server/disk_stall.h"
 #include "server/image_files.h"
 #include "server/tidier.h"
+#include "storage/out_of_memory.h"
 
 namespace strata::server {
 namespace {
@@ -188,7 +189,9 @@ void ServerJob::ReportStalls(ServerJobReport& report) const {
     return;
   }
   Trouble* trouble = report.add_troubles();
-  trouble->set_reason(absl::IsResourceExhausted(first->why) ? "DiskFull" : "DiskFailing");
+  trouble->set_reason(storage::IsOutOfMemory(first->why)      ? "MemoryFull"
+                      : absl::IsResourceExhausted(first->why) ? "DiskFull"
+                                                              : "DiskFailing");
   trouble->set_message(absl::StrCat(commits > 0 ? "commits" : "reads", " of ",
                                     commits > 0 ? commits : reads, " of ", runners_.size(),
                                     " shards wait and are tried again: ", first->why.message()));
@@ -233,6 +236,8 @@ ServerJobReport ServerJob::Report() const {
     shard->set_rows(view.rows);
     shard->set_dram_bytes(view.dram_bytes);
     shard->set_ssd_reads(view.ssd_reads);
+    shard->set_hbm_bytes(view.hbm_bytes);
+    shard->set_hbm_hits(view.hbm_hits);
   }
   report.set_min_clock(least);
   report.set_max_clock(most);

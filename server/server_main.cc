@@ -4,9 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "ops/cuda/api.h"
+#include "ops/cuda/device_api.h"
 #include "proto/runtime/allocator.h"
 #include "proto/runtime/bind_policy.h"
 #include "proto/runtime/daemon.h"
@@ -14,9 +17,13 @@
 #include "proto/runtime/grpc_scheduler_client.h"
 #include "proto/runtime/grpc_transport.h"
 #include "server/server.h"
+#include "storage/gpu_device_backend.h"
 
 namespace strata {
 namespace {
+
+// Twice a chunk of rows that a shard asks for at once (server/shard_table.h).
+constexpr uint32_t kDeviceBatch = 4096;
 
 struct Flags {
   std::string scheduler = "127.0.0.1:7070";
@@ -30,6 +37,7 @@ struct Flags {
   uint64_t request_bytes = server::ServerOptions{}.request_bytes;
   uint64_t log_direct_from_bytes = server::ServerOptions{}.log_direct_from_bytes;
   uint64_t tier_memtable_bytes = server::ServerOptions{}.tier_memtable_bytes;
+  std::string device;
   bool insecure = false;
 };
 
@@ -72,6 +80,20 @@ int Run(const Flags& flags, const char* program) {
   options.request_bytes = flags.request_bytes;
   options.log_direct_from_bytes = flags.log_direct_from_bytes;
   options.tier_memtable_bytes = flags.tier_memtable_bytes;
+  std::unique_ptr<ops::gpu::CudaApi> device;
+  if (!flags.device.empty()) {
+    auto opened = ops::gpu::OpenDevice(flags.device == "first" ? "" : flags.device);
+    if (!opened.ok()) {
+      return Fail(absl::Status(opened.status().code(), "--device " + flags.device + ": " +
+                                                           std::string(opened.status().message())));
+    }
+    device = *std::move(opened);
+    // Nothing that it held can be trusted or reached: what is here is recovered by a new process.
+    device->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Fail(why); });
+    options.make_gpu = [&device](const storage::GpuShape& shape) {
+      return storage::MakeDeviceGpuBackend(device.get(), shape, {.max_batch = kDeviceBatch});
+    };
+  }
   auto server = server::Server::Start(options);
   if (!server.ok()) return Fail(server.status());
   (*daemon)->SetMetrics([&server] { return Collect(**server); });
@@ -110,6 +132,10 @@ int main(int argc, char** argv) {
                  "Memory of one memtable of a job's SSD tier, at least 64 KiB; 0: 8 MiB of a row "
                  "file (two), 16 MiB of RocksDB (three)")
       ->capture_default_str();
+  app.add_option(
+      "--device", flags.device,
+      "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "
+      "do), or first; default: none");
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {

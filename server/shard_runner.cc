@@ -92,6 +92,7 @@ void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
     call.Seal(i);
   }
   stalled_reads_.Succeeded(options_.timer->Now());
+  Publish();
   call.Served(shard_->clock());
 }
 
@@ -117,6 +118,7 @@ void ShardRunner::Unpin(std::shared_ptr<RequestKeys> keys) {
     for (RequestKeys::Group& g : keys->groups) {
       if (g.shard == id_) shard_->Unpin(g.table, g.positions, g.rows);
     }
+    Publish();
   });
 }
 
@@ -334,7 +336,13 @@ void ShardRunner::Publish() {
   for (size_t r = 0; r < kRemovalRules; ++r) view_.removed_rows[r] = life.removed[r];
   view_.rows = c.rows;
   view_.dram_bytes = c.dram_bytes;
+  view_.hbm_rows = c.hbm_rows;
+  view_.hbm_bytes = c.hbm_bytes;
+  view_.hbm_hits = c.hbm_hits;
+  view_.hbm_evicted = c.hbm_evicted;
+  view_.hbm_written_back = c.hbm_written_back;
   view_.dram_hits = c.hits;
+  view_.pinned = c.pinned;
   view_.ssd_reads = c.ssd_reads;
   view_.absent_reads = c.absent;
   view_.written_back = c.written_back;

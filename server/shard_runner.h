@@ -3,8 +3,6 @@
 #ifndef STRATA_SERVER_SHARD_RUNNER_H_
 #define STRATA_SERVER_SHARD_RUNNER_H_
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,66 +21,15 @@
 #include "server/cut_barrier.h"
 #include "server/deadline_timer.h"
 #include "server/disk_stall.h"
-#include "server/life_cycle_counters.h"
 #include "server/request.h"
 #include "server/shard.h"
+#include "server/shard_cut.h"
+#include "server/shard_view.h"
 #include "server/snapshot_driver.h"
 #include "server/snapshot_pace.h"
 #include "server/tidier.h"
-#include "storage/row_hash.h"
-#include "storage/shard_file.h"
 
 namespace strata::server {
-
-// A cut as the scheduler orders it.
-struct CutOrder {
-  CutNumber cut = 0;
-  Step step;              // bsp: exactly here; async: 0
-  std::string directory;  // empty: hash only
-  // The newest complete cut, whose files an increment may follow; 0: write all rows.
-  CutNumber base = 0;
-  bool follow = false;  // the next cut may be an increment on this one
-  friend bool operator==(const CutOrder&, const CutOrder&) = default;
-};
-
-// A file of a cut, in the cut's folder.
-struct CutFile {
-  std::string name;       // empty without one
-  uint32_t sequence = 0;  // 0: all rows; else an increment on the file with the number before
-  storage::ShardFileSummary summary;
-  // Share of the model hash and change of the number of rows, against the file before.
-  storage::HashSum hash;
-  int64_t row_change = 0;
-};
-
-// What a shard has to say of a cut.
-struct ShardCut {
-  enum class Outcome : uint8_t { kDone, kRefused, kFailed };
-  Outcome outcome = Outcome::kDone;
-  std::string message;         // refused, failed
-  std::vector<CutFile> files;  // in the order of their sequence; without a folder one, the sums
-  Step step;
-  std::map<uint32_t, LaneMark> marks;  // async
-};
-
-// What others may read of a shard at any time.
-struct ShardView {
-  std::atomic<uint64_t> clock{0};
-  std::atomic<uint64_t> refused_rows{0};
-  std::atomic<uint64_t> clipped_rows{0};
-  std::atomic<uint64_t> admitted_keys{0};
-  std::atomic<uint64_t> refused_keys{0};
-  std::array<std::atomic<uint64_t>, kRemovalRules> removed_rows{};  // by RemovalRule
-  std::atomic<uint64_t> rows{0};
-  std::atomic<uint64_t> dram_bytes{0};
-  std::atomic<uint64_t> dram_hits{0};
-  std::atomic<uint64_t> ssd_reads{0};
-  std::atomic<uint64_t> absent_reads{0};
-  std::atomic<uint64_t> written_back{0};
-  std::atomic<uint64_t> written_ahead{0};
-  std::atomic<uint64_t> lane_mismatches{0};  // repeated contributions that differ from the first
-  std::atomic<uint64_t> disk_errors{0};
-};
 
 // Methods without a note may be called from any thread: they post to the executor. Owned by the
 // server's job, which destroys the executor (waiting for it) before the runner.

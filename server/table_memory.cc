@@ -5,7 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "server/gpu_memory.h"
 #include "storage/dram_table.h"
+#include "storage/gpu_table.h"
 #include "storage/row_layout.h"
 #include "storage/row_store.h"
 #include "storage/tiered_options.h"
@@ -26,6 +28,33 @@ uint64_t DenseBytes(const TableSpec& table, Position first, Position last) {
 
 storage::Spread SpreadOf(const TableSpec& table) {
   return table.kind == TableKind::kDense ? storage::Spread::kClustered : storage::Spread::kUniform;
+}
+
+// In DRAM alone (limit_bytes 0), or in DRAM and below.
+absl::StatusOr<std::unique_ptr<storage::RowTable>> MakeBelowHbm(const TableSpec& table,
+                                                                Position first, Position last,
+                                                                uint64_t limit_bytes,
+                                                                storage::EvictionKind eviction,
+                                                                storage::RowTier* below) {
+  const size_t row_bytes = storage::RowLayout::For(table).row_bytes();
+  if (limit_bytes == 0) {
+    storage::DramTableOptions options;
+    options.row_bytes = row_bytes;
+    options.first = first;
+    options.last = last;
+    options.spread = SpreadOf(table);
+    return storage::MakeDramTable(options);
+  }
+  storage::TieredOptions options;
+  options.table = table.id;
+  options.row_bytes = row_bytes;
+  options.first = first;
+  options.last = last;
+  options.spread = SpreadOf(table);
+  options.dram_limit_bytes = limit_bytes;
+  options.below = below;
+  options.eviction = eviction;
+  return storage::MakeTieredTable(options);
 }
 
 }  // namespace
@@ -85,30 +114,22 @@ absl::StatusOr<TableMemory> DivideMemory(const std::vector<TableSpec>& tables, P
 
 absl::StatusOr<std::vector<std::unique_ptr<storage::RowTable>>> MakeTables(
     const std::vector<TableSpec>& tables, Position first, Position last, const TableMemory& memory,
-    storage::RowTier* below) {
+    storage::RowTier* below, const storage::GpuBackendFactory& make_gpu) {
   std::vector<std::unique_ptr<storage::RowTable>> made;
   for (size_t i = 0; i < tables.size(); ++i) {
-    const size_t row_bytes = storage::RowLayout::For(tables[i]).row_bytes();
-    if (memory.limits[i] == 0) {
-      storage::DramTableOptions options;
-      options.row_bytes = row_bytes;
+    auto table = MakeBelowHbm(tables[i], first, last, memory.limits[i], memory.eviction, below);
+    if (!table.ok()) return table.status();
+    if (!memory.hbm_limits.empty() && memory.hbm_limits[i] > 0) {
+      storage::GpuTableOptions options;
+      options.row_bytes = storage::RowLayout::For(tables[i]).row_bytes();
       options.first = first;
       options.last = last;
-      options.spread = SpreadOf(tables[i]);
-      made.push_back(storage::MakeDramTable(options));
-      continue;
+      options.hbm_limit_bytes = memory.hbm_limits[i];
+      options.bucket_slots = kGpuBucketSlots;
+      options.eviction = memory.eviction;
+      table = storage::MakeGpuTable(options, *std::move(table), make_gpu);
+      if (!table.ok()) return table.status();
     }
-    storage::TieredOptions options;
-    options.table = tables[i].id;
-    options.row_bytes = row_bytes;
-    options.first = first;
-    options.last = last;
-    options.spread = SpreadOf(tables[i]);
-    options.dram_limit_bytes = memory.limits[i];
-    options.below = below;
-    options.eviction = memory.eviction;
-    auto table = storage::MakeTieredTable(options);
-    if (!table.ok()) return table.status();
     made.push_back(*std::move(table));
   }
   return made;

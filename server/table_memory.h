@@ -10,6 +10,7 @@
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
 #include "storage/eviction_kind.h"
+#include "storage/gpu_backend.h"
 #include "storage/row_table.h"
 #include "storage/row_tier.h"
 
@@ -18,6 +19,8 @@ namespace strata::server {
 struct TableMemory {
   // Limits in bytes by table; 0: none, the table lies in DRAM alone.
   std::vector<uint64_t> limits;
+  // Of the GPU tier above, by table; 0: none. Empty: no table has one.
+  std::vector<uint64_t> hbm_limits;
   storage::EvictionKind eviction = storage::EvictionKind::kLrfu;  // of the tables with one
 };
 
@@ -35,9 +38,10 @@ absl::StatusOr<TableMemory> DivideMemory(const std::vector<TableSpec>& tables, P
 uint64_t LeastDramBytesPerServer(const std::vector<TableSpec>& tables, uint32_t shards_here);
 
 // Empty tables of one shard. `below` holds what does not fit; null when no table has a limit.
+// `make_gpu` makes the memory of the GPU tier; unused where no table has one.
 absl::StatusOr<std::vector<std::unique_ptr<storage::RowTable>>> MakeTables(
     const std::vector<TableSpec>& tables, Position first, Position last, const TableMemory& memory,
-    storage::RowTier* below);
+    storage::RowTier* below, const storage::GpuBackendFactory& make_gpu = nullptr);
 
 // Rows of a dense table in [first, last].
 uint64_t DenseRows(const TableSpec& table, Position first, Position last);

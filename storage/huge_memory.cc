@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/failpoints.h"
+#include "storage/out_of_memory.h"
 
 namespace strata::storage {
 namespace {
@@ -129,7 +130,7 @@ absl::StatusOr<HugeMemory> HugeMemory::Allocate(size_t bytes, PageUse use) {
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   }
   if (base == MAP_FAILED) {
-    return absl::ResourceExhaustedError(absl::StrCat(
+    return OutOfMemory(absl::StrCat(
         "the system has no ", memory.mapped_, " bytes of memory for rows (", FreeBytes(),
         " are free); give the job a smaller spec.storage.dramBytesPerServer or the machine more "
         "memory"));

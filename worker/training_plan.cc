@@ -37,6 +37,8 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
       StepsPerEpoch(directive.train_index().lines(), training.lanes(), training.batch_size());
   const auto dram = ParseBytes(spec.storage().dram_bytes_per_server());
   if (!dram.ok()) return dram.status();
+  const auto hbm = ParseBytes(spec.storage().gpu_bytes_per_server());
+  if (!hbm.ok()) return hbm.status();
   auto codec = wire::ValueCodec::kFloat32;
   if (training.pull_codec() == "bf16") codec = wire::ValueCodec::kBf16;
   if (training.pull_codec() == "int8") codec = wire::ValueCodec::kInt8;
@@ -51,7 +53,7 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
                       Step(per_epoch * training.epochs()),
                       Step(directive.start_step()),
                       codec,
-                      /*prefetch=*/*dram > 0};
+                      /*prefetch=*/*dram > 0 || *hbm > 0};
 }
 
 }  // namespace strata

@@ -148,7 +148,8 @@ TEST_CASE("a server that trains is sent garbage, truncated, changed, oversize an
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   TrainingJob job = SmallJob(folder->path());
-  job.mutable_spec()->mutable_training()->set_epochs(200);
+  // Several times as many steps as fit beside the requests: both want the same processors.
+  job.mutable_spec()->mutable_training()->set_epochs(800);
   EmbeddedOptions embedded;
   embedded.job = job;
   auto reference = RunEmbedded(embedded);

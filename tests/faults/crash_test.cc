@@ -7,8 +7,8 @@
 // account of exactly that many steps: a lost step or one applied twice is another hash. Checkpoint
 // files that are whole must be those of their step. Features come and go: whenever a writer has
 // caught up, the stream of what was removed must hold each removal of the account up to there once.
-// Rows lie in either SSD tier; of a row file the memtables are so small that it is written, merged
-// and committed every few steps.
+// Rows lie in either SSD tier, above a row file in half of the lives in a GPU tier too; of a row
+// file the memtables are so small that it is written, merged and committed every few steps.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +76,7 @@ struct Order {
   std::string folder;
   uint64_t acknowledged = 0;
   bool row_file = false;
+  bool hbm = false;        // a GPU tier above
   std::string failpoints;  // where it kills itself
 };
 
@@ -99,6 +100,7 @@ class Writer {
     plan.row_file = order_.row_file;
     if (order_.row_file) plan.tier_memtable_bytes = kRowFileMemtableBytes;
     bench_.LimitDram();
+    if (order_.hbm) bench_.AddHbm();
     bench_.Start();
     REQUIRE(bench_.recovered_ >= plan.was_open);
     REQUIRE(bench_.OpenSession().ok());
@@ -251,7 +253,9 @@ TEST_CASE("no kill loses an acknowledged step or applies one twice", "[crash]") 
     TempFolder folder;
     uint64_t acknowledged = 0;
     while (acknowledged < kSteps) {
-      Order order = {folder.path(), acknowledged, row_file, ""};
+      // The lives of one folder have it or not: what is on disk does not know of it.
+      const bool hbm = row_file && random() % 2 == 0;
+      Order order = {folder.path(), acknowledged, row_file, hbm, ""};
       std::optional<uint64_t> kill_after;
       // One that was not met yet, if there is one; then early, as few lives are long.
       const auto unmet = std::find(at_place.begin(), at_place.end(), 0);

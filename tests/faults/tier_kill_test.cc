@@ -34,16 +34,18 @@ void CheckNewest(ProcessCluster& cluster, const TrainingJob& job, const JobStatu
 }
 
 TEST_CASE("servers killed at any moment lose nothing of rows below DRAM", "[faults][p1][p3]") {
-  const std::string ssd = GENERATE(as<std::string>{}, "rocksdb", "rowfile");
+  const std::string tiers = GENERATE(as<std::string>{}, "rocksdb", "rowfile", "rowfile, HBM");
+  const std::string ssd = tiers.substr(0, tiers.find(','));
   const uint64_t seed = std::random_device{}();
-  std::fprintf(stderr, "%s: seed %llu\n", ssd.c_str(), static_cast<unsigned long long>(seed));
-  INFO(ssd << ", seed " << seed);
+  std::fprintf(stderr, "%s: seed %llu\n", tiers.c_str(), static_cast<unsigned long long>(seed));
+  INFO(tiers << ", seed " << seed);
   std::mt19937_64 random(seed);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   TrainingJob job = TieredJob(folder->path(), 2);
   const JobStatus reference = Undisturbed(job);
   job = BelowDram(job, ssd);
+  if (tiers != ssd) job = WithHbm(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   const std::vector<std::vector<std::string>> victims = {
       {"server-0"}, {"server-1"}, {"server-0", "server-1"}};

@@ -35,6 +35,13 @@ TrainingJob BelowDram(TrainingJob job, const std::string& ssd) {
   return job;
 }
 
+TrainingJob WithHbm(TrainingJob job) {
+  StorageSpec& storage = *job.mutable_spec()->mutable_storage();
+  storage.set_gpu_bytes_per_server("256KiB");
+  storage.set_gpu_backend("host");
+  return job;
+}
+
 JobStatus Undisturbed(const TrainingJob& job) {
   EmbeddedOptions options;
   options.job = job;

@@ -20,6 +20,9 @@ TrainingJob TieredJob(const std::string& folder, uint32_t epochs);
 // The same with room for a tenth of the rows in memory, the rest in `ssd`.
 TrainingJob BelowDram(TrainingJob job, const std::string& ssd);
 
+// The same with a tenth of the rows in a GPU tier, on the host.
+TrainingJob WithHbm(TrainingJob job);
+
 // The embedded run of the job, which must succeed.
 JobStatus Undisturbed(const TrainingJob& job);
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "server/gpu_memory.h"
 #include "server/job_opening.h"
 #include "server/table_memory.h"
 #include "storage/row_layout.h"
@@ -163,6 +164,17 @@ void JobBench::LimitDram() {
       storage::MinimumDramBytes(storage::RowLayout::For(plan_.tables[0]).row_bytes());
   for (ShardPlan& shard : plan_.shards) shard.memory.limits[0] = least;
   plan_.needs_tier = true;
+}
+
+void JobBench::AddHbm() {
+  plan_.has_hbm = true;
+  plan_.make_gpu = GpuOnHost();
+  for (ShardPlan& shard : plan_.shards) {
+    auto hbm = DivideHbm(plan_.tables, shard.memory.eviction,
+                         LeastGpuBytesPerServer(plan_.tables, shard.memory.eviction, 1), 1);
+    REQUIRE(hbm.ok());
+    shard.memory.hbm_limits = *std::move(hbm);
+  }
 }
 
 storage::HashSum JobBench::Hash(uint64_t step) { return Checkpoint(step, ""); }

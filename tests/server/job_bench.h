@@ -31,6 +31,8 @@ class JobBench {
   void UseFolder(std::string path) { path_ = std::move(path); }
   // Before Start: the least DRAM for the hashed table, whose other rows go to the tier.
   void LimitDram();
+  // Before Start: the least GPU tier for the hashed table, on the host.
+  void AddHbm();
 
   void Start();
   // As kill -9: nothing in memory survives.

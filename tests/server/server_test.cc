@@ -218,6 +218,42 @@ TEST_CASE("a new generation replaces the old one; what can never open fails", "[
   REQUIRE(failed.server_jobs(0).message().find("dramBytesPerServer") != std::string::npos);
 }
 
+TEST_CASE("a GPU tier that a server cannot have fails the job, and says what to do", "[server]") {
+  Cluster c;
+  NodeDirective directive;
+  ServerJobDirective* job = AddJob(directive, "logged");
+  StorageSpec& storage = *job->mutable_spec()->mutable_spec()->mutable_storage();
+  storage.set_gpu_bytes_per_server("64MiB");
+  c.scheduler.Say(directive);
+  auto server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  const auto failure = [&](uint64_t generation) {
+    const NodeReport report = c.scheduler.Await([&](const NodeReport& r) {
+      return HasState(r, ServerJobReport::FAILED) && r.server_jobs(0).generation() == generation;
+    });
+    return report.server_jobs(0).message();
+  };
+  const std::string no_gpu = failure(1);
+  INFO(no_gpu);
+  CHECK(no_gpu.find("spec.storage.gpuBytesPerServer: server ") == 0);
+  CHECK(no_gpu.find("has no GPU; start it with --device") != std::string::npos);
+  CHECK(no_gpu.find("spec.storage.gpuBackend: host") != std::string::npos);
+
+  job->set_generation(2);
+  storage.set_gpu_backend("host");
+  storage.set_gpu_bytes_per_server("100");
+  c.scheduler.Say(directive);
+  const std::string small = failure(2);
+  INFO(small);
+  CHECK(small.find("spec.storage.gpuBytesPerServer is too small: ") != std::string::npos);
+  CHECK(small.find("set it to at least ") != std::string::npos);
+
+  job->set_generation(3);
+  storage.set_gpu_bytes_per_server("8MiB");
+  c.scheduler.Say(directive);
+  c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+}
+
 TEST_CASE("a folder in use, a name taken and a folder that cannot be are told", "[server]") {
   Cluster c;
   auto server = Server::Start(c.Options());

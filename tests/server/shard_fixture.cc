@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "ops/optimizer.h"
+#include "server/gpu_memory.h"
+#include "storage/gpu_host_backend.h"
 
 namespace strata::server {
 namespace {
@@ -231,9 +233,20 @@ std::unique_ptr<Shard> MakeShard(const ShardSetup& setup) {
   const Position last = options.partitioning.Last(setup.range.last);
   auto memory = DivideMemory(options.tables, first, last, setup.dram_bytes, 1);
   REQUIRE(memory.ok());
-  auto rows = MakeTables(options.tables, first, last, *memory, setup.tier);
+  if (setup.hbm_bytes > 0) {
+    auto hbm = DivideHbm(options.tables, memory->eviction, setup.hbm_bytes, 1);
+    REQUIRE(hbm.ok());
+    memory->hbm_limits = *std::move(hbm);
+  }
+  auto rows = MakeTables(options.tables, first, last, *memory, setup.tier, GpuOnHost());
   REQUIRE(rows.ok());
   return std::make_unique<Shard>(std::move(options), *std::move(rows));
+}
+
+storage::GpuBackendFactory GpuOnHost() {
+  return [](const storage::GpuShape& shape) {
+    return storage::MakeHostGpuBackend(shape, {.threads = 1});
+  };
 }
 
 std::vector<PartitionRange> Ranges(uint32_t shards) {

@@ -17,6 +17,7 @@
 #include "proto/core/table_spec.h"
 #include "server/shard.h"
 #include "server/table_memory.h"
+#include "storage/gpu_backend.h"
 #include "storage/row_hash.h"
 #include "storage/row_layout.h"
 #include "storage/row_tier.h"
@@ -84,9 +85,13 @@ struct ShardSetup {
   storage::UpdateLog* log = nullptr;
   uint64_t dram_bytes = 0;
   storage::RowTier* tier = nullptr;
+  uint64_t hbm_bytes = 0;  // of a GPU tier on the host
   std::vector<TableSpec> tables = TestTables();
 };
 std::unique_ptr<Shard> MakeShard(const ShardSetup& setup);
+
+// Memory of GPU tiers, on one thread of the host.
+storage::GpuBackendFactory GpuOnHost();
 
 // Cuts 0 .. kPartitions-1 into `shards` runs.
 std::vector<PartitionRange> Ranges(uint32_t shards);

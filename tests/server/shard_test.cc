@@ -7,8 +7,11 @@
 #include <limits>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "proto/runtime/failpoints.h"
+#include "server/gpu_memory.h"
+#include "storage/eviction_kind.h"
 #include "storage/rocks_tier.h"
 #include "tests/server/shard_fixture.h"
 
@@ -87,16 +90,17 @@ TEST_CASE("a shard becomes what the serial account says, whatever the grouping",
   }
 }
 
-TEST_CASE("one shard or three, with and without a DRAM limit: one hash", "[shard]") {
+TEST_CASE("one shard or three, in one tier, two or three: one hash", "[shard]") {
   const auto references = References(2, 4, 8);
   TempFolder folder;
   for (const uint32_t shards : {1u, 3u}) {
-    for (const bool limited : {false, true}) {
+    for (const auto& [limited, hbm] : std::vector<std::pair<bool, bool>>{
+             {false, false}, {true, false}, {false, true}, {true, true}}) {
       auto tier =
           storage::OpenRocksTier({.directory = folder.path() + "/tier", .partitions = kPartitions});
       REQUIRE(tier.ok());
       storage::HashSum sum;
-      uint64_t below = 0;
+      uint64_t below = 0, left_hbm = 0;
       for (uint32_t i = 0; i < shards; ++i) {
         ShardSetup setup;
         setup.id = i;
@@ -104,6 +108,9 @@ TEST_CASE("one shard or three, with and without a DRAM limit: one hash", "[shard
         setup.lanes = 4;
         setup.tier = tier->get();
         if (limited) setup.dram_bytes = LeastDramBytesPerServer(TestTables(), 1);
+        if (hbm) {
+          setup.hbm_bytes = LeastGpuBytesPerServer(TestTables(), storage::EvictionKind::kLrfu, 1);
+        }
         auto shard = MakeShard(setup);
         for (uint64_t step = 1; step <= 8; ++step) {
           Run(*shard, 2, step, {{0, 2}, {2, 4}});
@@ -112,9 +119,11 @@ TEST_CASE("one shard or three, with and without a DRAM limit: one hash", "[shard
         }
         sum += HashOf(*shard);
         below += shard->counters().written_back;
+        left_hbm += shard->counters().hbm_evicted;
       }
       REQUIRE(sum == references[8].Hash());
-      if (limited && shards == 1) REQUIRE(below > 0);
+      if (limited && !hbm && shards == 1) REQUIRE(below > 0);
+      if (hbm && shards == 1) REQUIRE(left_hbm > 0);
     }
   }
 }

@@ -1,4 +1,5 @@
 // Tickets, prefetch and codecs over a job's data plane.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
@@ -174,6 +175,37 @@ TEST_CASE("a prefetch gives a ticket before its time, and creates nothing", "[se
   }
   REQUIRE(StatusOf(bench, DataMethod::kPush, second.PushRequest(2, t)).ok());
   CHECK(bench.Hash(2) == references[2].Hash());
+}
+
+TEST_CASE("rows that a ticket pinned are free again when it ends", "[service][ticket]") {
+  const bool limited = GENERATE(false, true), hbm = GENERATE(false, true);
+  if (!limited && !hbm) return;  // nothing leaves, so nothing is pinned
+  INFO("DRAM limit " << limited << ", GPU tier " << hbm);
+  JobBench bench(2);
+  bench.plan().row_file = true;
+  if (limited) bench.LimitDram();
+  if (hbm) bench.AddHbm();
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  const auto pinned = [&] {
+    bench.pool_.RunAll();
+    uint64_t rows = 0;
+    for (const auto& s : bench.service_.Find(JobId(1))->shards()) rows += s->view().pinned;
+    return rows;
+  };
+  uint64_t most = 0;
+  for (uint64_t step = 1; step <= 4; ++step) {
+    const NodeKeys keys(bench, step, {0, 2});
+    const wire::Ticket t =
+        TicketOf(*bench.Call(DataMethod::kPull, keys.PullRequest(step, {.want_ticket = true})));
+    REQUIRE(t);
+    most = std::max(most, pinned());
+    // Every second ticket is never used.
+    const wire::Ticket used = step % 2 == 0 ? t : wire::Ticket{};
+    REQUIRE(StatusOf(bench, DataMethod::kPush, keys.PushRequest(step, used)).ok());
+    CHECK(pinned() == 0);
+  }
+  CHECK(most > 0);
 }
 
 TEST_CASE("tickets end with the process, the map and the session", "[service][ticket]") {

@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/failpoints.h"
+#include "server/gpu_memory.h"
 #include "server/request_keys.h"
 #include "server/work_identity.h"
+#include "storage/eviction_kind.h"
 #include "storage/shard_file.h"
 #include "tests/server/shard_fixture.h"
 
@@ -34,11 +36,15 @@ void BspServer::Start() {
 std::unique_ptr<Shard> BspServer::Recover(uint32_t s) {
   const Kept& kept = kept_[s];
   const uint32_t number = o_.number * o_.shards + s;
+  const auto tables = BspWorkload::Tables(o_.life_cycle);
+  const uint64_t hbm_bytes =
+      o_.hbm ? server::LeastGpuBytesPerServer(tables, storage::EvictionKind::kLrfu, 1) : 0;
   auto shard = server::MakeShard({.range = server::Ranges(o_.servers * o_.shards)[number],
                                   .id = number,
                                   .lanes = o_.lanes,
                                   .log = &log_,
-                                  .tables = BspWorkload::Tables(o_.life_cycle)});
+                                  .hbm_bytes = hbm_bytes,
+                                  .tables = tables});
   if (!kept.image.empty()) {
     auto image = storage::ShardFileReader::Open(kept.image);
     const absl::Status loaded = image.ok() ? shard->LoadImage(**image) : image.status();

@@ -38,6 +38,7 @@ class BspServer {
     uint32_t shards = 1;  // of each server, of several partitions each
     uint32_t lanes = 1;
     bool life_cycle = false;
+    bool hbm = false;             // a GPU tier on the host, the least
     BspWorkload* load = nullptr;  // outlives the server
     std::string folder;           // of its own; of base images
   };

@@ -39,7 +39,7 @@ class Sim {
       std::string folder = absl::StrCat(o_.folder, "/", s);
       if (!o_.folder.empty()) std::filesystem::create_directories(folder);
       servers_.push_back(std::make_unique<BspServer>(BspServer::Options{
-          s, o_.servers, o_.shards, o_.lanes, o_.life_cycle, &load_, std::move(folder)}));
+          s, o_.servers, o_.shards, o_.lanes, o_.life_cycle, o_.hbm, &load_, std::move(folder)}));
     }
     for (uint32_t w = 0; w < o_.workers; ++w) AddWorker();
     for (uint32_t lane = 0; lane < o_.lanes; ++lane) {

@@ -34,6 +34,7 @@ struct BspOptions {
   uint32_t lanes = 3;
   uint64_t steps = 3;
   bool life_cycle = false;  // features get rows late, and lose them
+  bool hbm = false;         // the hottest rows of each shard lie in a GPU tier
   std::string folder;       // scratch, of base images; empty: none are written
   // Random faults: chances in 1000 per event.
   uint32_t drop = 0;

@@ -13,8 +13,8 @@ BspResult MustHold(const BspOptions& o) {
   const BspResult r = RunBsp(o);
   INFO("seed=" << o.seed << " servers=" << o.servers << " shards=" << o.shards
                << " workers=" << o.workers << " lanes=" << o.lanes << " kill_at=" << o.kill_at
-               << " victim=" << o.victim << " in_commit=" << o.in_commit << " events=" << r.events
-               << " kills=" << r.kills);
+               << " hbm=" << o.hbm << " victim=" << o.victim << " in_commit=" << o.in_commit
+               << " events=" << r.events << " kills=" << r.kills);
   REQUIRE(r.error == "");
   return r;
 }
@@ -58,6 +58,7 @@ TEST_CASE("random faults, many seeds", "[sim]") {
     o.kill_worker = 15;
     o.max_kills = 6;
     o.life_cycle = seed % 4 == 3;
+    o.hbm = seed % 7 < 2;
     if (seed % 5 == 4) {
       o.folder = scratch.path() + "/bsp";
       o.image = 20;

@@ -121,7 +121,7 @@ TEST_CASE("a hashed row is born by its segments' initializers", "[storage][layou
   CHECK(row[15] == 0.25f);
   CHECK(row[16] == 0.25f);
   RowMeta meta;
-  std::memcpy(&meta, row.data() + 17, sizeof(meta));
+  std::memcpy(static_cast<void*>(&meta), row.data() + 17, sizeof(meta));
   CHECK(meta.last_step == 0);
   CHECK(meta.updates == 0);
   std::vector<float> weights(7);

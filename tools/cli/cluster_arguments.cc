@@ -13,6 +13,10 @@ void AddUp(CLI::App& app, CommandSet& commands) {
   up->add_option("--workers", o.workers, "worker processes")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
+  up->add_option("--devices", o.devices,
+                 "GPUs by UUID (or its beginning), one for each server in order")
+      ->delimiter(',')
+      ->type_name("UUID,...");
   up->add_option("--dir", o.dir, "where everything is kept")
       ->capture_default_str()
       ->type_name("DIR");

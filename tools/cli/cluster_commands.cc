@@ -153,7 +153,7 @@ absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir
   dir.RemoveState();
   const std::string bin_dir =
       options.bin_dir.empty() ? "" : std::filesystem::absolute(options.bin_dir).string();
-  status = dir.WriteConfig({bin_dir, options.servers, options.workers});
+  status = dir.WriteConfig({bin_dir, options.servers, options.workers, options.devices});
   if (!status.ok()) return status;
   absl::StatusOr<ProcessId> supervisor = StartSupervisor(dir);
   if (!supervisor.ok()) return supervisor.status();
@@ -169,6 +169,11 @@ absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir
 }  // namespace
 
 ExitCode RunUp(const UpOptions& options) {
+  if (!options.devices.empty() && options.devices.size() != options.servers) {
+    std::fprintf(stderr, "strata: --devices: %zu for %u servers; name one for each, or none\n",
+                 options.devices.size(), options.servers);
+    return kExitUsage;
+  }
   const ClusterDir dir(options.dir);
   std::string scheduler;
   const absl::StatusOr<ClusterStatus> cluster = Up(options, dir, &scheduler);

@@ -78,8 +78,10 @@ bool ClusterDir::IsLocked() const {
 }
 
 absl::Status ClusterDir::WriteConfig(const ClusterConfig& config) const {
-  const Json json = {
-      {"binDir", config.bin_dir}, {"servers", config.servers}, {"workers", config.workers}};
+  const Json json = {{"binDir", config.bin_dir},
+                     {"servers", config.servers},
+                     {"workers", config.workers},
+                     {"devices", config.devices}};
   return WriteTextFile(path_ + "/cluster.json", absl::StrCat(json.dump(2), "\n"));
 }
 
@@ -89,7 +91,8 @@ absl::StatusOr<ClusterConfig> ClusterDir::ReadConfig() const {
   if (!json.ok()) return json.status();
   try {
     return ClusterConfig{json->at("binDir").get<std::string>(), json->at("servers").get<uint32_t>(),
-                         json->at("workers").get<uint32_t>()};
+                         json->at("workers").get<uint32_t>(),
+                         json->value("devices", std::vector<std::string>())};
   } catch (const Json::exception&) {
     return absl::DataLossError(absl::StrCat(path, ": is damaged"));
   }

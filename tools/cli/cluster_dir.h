@@ -23,6 +23,7 @@ struct ClusterConfig {
   std::string bin_dir;  // the three programs; "": beside this one
   uint32_t servers = 1;
   uint32_t workers = 1;
+  std::vector<std::string> devices;  // UUID of each server's GPU; none: they have none
 };
 
 // What runs.

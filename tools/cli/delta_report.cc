@@ -35,8 +35,8 @@ absl::Status VisitBlock(const storage::DeltaHeader& header, const DeltaBlock& bl
       row.weights = {floats, table.dim};
       if (header.with_state) {
         row.state = {floats + table.dim, table.state_floats};
-        std::memcpy(&row.meta.emplace(), floats + table.dim + table.state_floats,
-                    sizeof(storage::RowMeta));
+        std::memcpy(static_cast<void*>(&row.meta.emplace()),
+                    floats + table.dim + table.state_floats, sizeof(storage::RowMeta));
       }
     }
     if (absl::Status s = visit(row); !s.ok()) return s;

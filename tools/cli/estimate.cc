@@ -8,8 +8,10 @@
 #include "absl/strings/str_format.h"
 #include "proto/core/job_spec.h"
 #include "proto/core/model_tables.h"
+#include "server/gpu_memory.h"
 #include "server/memory_estimate.h"
 #include "server/table_memory.h"
+#include "storage/eviction_kind.h"
 #include "worker/memory_estimate.h"
 
 namespace strata {
@@ -78,6 +80,9 @@ server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
   load.partitions = spec.storage().partitions();
   load.workers = spec.replicas().workers();
   load.dram_bytes = *ParseBytes(spec.storage().dram_bytes_per_server());
+  load.hbm_bytes = *ParseBytes(spec.storage().gpu_bytes_per_server());
+  load.hbm_on_host = spec.storage().gpu_backend() == "host";
+  load.eviction = storage::EvictionKindOf(spec.storage().eviction()).value_or(load.eviction);
   load.row_file = spec.storage().ssd() == "rowfile";
   load.logged = spec.storage().durability() != "memory";
   load.checkpoints = !spec.checkpoint().directory().empty();
@@ -99,7 +104,8 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   load.lanes_here = (training.lanes() + workers - 1) / workers;
   load.batch_size = training.batch_size();
   load.pipeline_depth = training.pipeline_depth();
-  load.prefetch = *ParseBytes(spec.storage().dram_bytes_per_server()) > 0;
+  load.prefetch = *ParseBytes(spec.storage().dram_bytes_per_server()) > 0 ||
+                  *ParseBytes(spec.storage().gpu_bytes_per_server()) > 0;
   load.buffer_lines = spec.data().shuffle().enabled() ? spec.data().shuffle().buffer_lines() : 1;
   load.lines = data.lines / workers;
   load.line_bytes = data.line_bytes;
@@ -148,6 +154,8 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   }
   estimate.processes[2].parts.push_back(Itself(kWorkerBytes));
   estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
+  estimate.hbm_bytes = load.hbm_bytes;
+  estimate.least_hbm_bytes = server::LeastGpuBytesPerServer(tables->tables, load.eviction, shards);
   return estimate;
 }
 
@@ -202,6 +210,11 @@ std::string EstimateText(const JobEstimate& estimate) {
                         share);
   absl::StrAppendFormat(&text, "Least spec.storage.dramBytesPerServer: %d.\n",
                         estimate.least_dram_bytes);
+  if (estimate.hbm_bytes > 0) {
+    absl::StrAppendFormat(
+        &text, "GPU tier of each server: %s. Least spec.storage.gpuBytesPerServer: %d.\n",
+        Size(estimate.hbm_bytes), estimate.least_hbm_bytes);
+  }
   return text;
 }
 
@@ -226,6 +239,8 @@ std::string EstimateJson(const JobEstimate& estimate) {
   json["snapshotBytes"] = SnapshotBytes(estimate);
   json["dominates"] = {{"role", most.role}, {"name", most.part->name}, {"bytes", most.bytes}};
   json["leastDramBytesPerServer"] = estimate.least_dram_bytes;
+  json["gpuBytesPerServer"] = estimate.hbm_bytes;
+  json["leastGpuBytesPerServer"] = estimate.least_hbm_bytes;
   return json.dump();
 }
 

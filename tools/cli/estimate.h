@@ -28,6 +28,8 @@ struct JobEstimate {
   std::vector<ProcessEstimate> processes;
   uint64_t one_process_bytes = 0;  // all of them as objects of `strata train`, without snapshots
   uint64_t least_dram_bytes = 0;   // least spec.storage.dramBytesPerServer that is admitted
+  uint64_t hbm_bytes = 0;          // spec.storage.gpuBytesPerServer
+  uint64_t least_hbm_bytes = 0;    // the least of it that is admitted
 };
 
 // `rows`: 0: as many as `data` has distinct keys. `cores`: of a server, where the job does not say

@@ -116,7 +116,9 @@ std::string ShardsJson(const JobShards& shards) {
                         {"clock", number(s.report().clock())},
                         {"rows", number(s.report().rows())},
                         {"dramBytes", number(s.report().dram_bytes())},
-                        {"ssdReads", number(s.report().ssd_reads())}});
+                        {"ssdReads", number(s.report().ssd_reads())},
+                        {"hbmBytes", number(s.report().hbm_bytes())},
+                        {"hbmHits", number(s.report().hbm_hits())}});
   }
   return Line(Json{{"job", shards.job()},
                    {"name", shards.name()},

@@ -36,6 +36,7 @@ struct UpOptions {
   std::string bin_dir;
   uint32_t servers = 1;
   uint32_t workers = 1;
+  std::vector<std::string> devices;  // of each server; none: servers have no GPU
   double timeout_seconds = 60;
   bool json = false;
 };

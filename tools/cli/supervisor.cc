@@ -31,6 +31,7 @@ struct Charge {
   RestartBackoff backoff;
   uint32_t restarts = 0;
   std::string trouble;
+  std::string device;  // --device; "": none
 };
 
 std::string DescribeEnd(int wait_status) {
@@ -48,6 +49,7 @@ class Supervisor {
     absl::Status status = Add(config, "scheduler", "strata-scheduler");
     for (uint32_t i = 0; status.ok() && i < config.servers; ++i) {
       status = Add(config, absl::StrCat("server-", i), "strata-server");
+      if (status.ok() && i < config.devices.size()) charges_.back().device = config.devices[i];
     }
     for (uint32_t i = 0; status.ok() && i < config.workers; ++i) {
       status = Add(config, absl::StrCat("worker-", i), "strata-worker");
@@ -113,6 +115,7 @@ class Supervisor {
     }
     add({"--scheduler", address_, "--name", c.name, "--metrics-listen", "127.0.0.1:0"});
     if (c.name.rfind("server-", 0) == 0) add({"--listen", "127.0.0.1:0"});
+    if (!c.device.empty()) add({"--device", c.device});
     return argv;
   }
 

@@ -57,9 +57,12 @@ void FillServer(const Change& m, TopRow& row) {
   row.pushed_keys_per_second = m.Rate("strata_server_pushed_keys_total");
   const auto dram = m.Difference("strata_server_dram_hits");
   const auto ssd = m.Difference("strata_server_ssd_reads");
-  if (dram && ssd && *dram + *ssd > 0) {
-    row.dram_hit_rate = *dram / (*dram + *ssd);
-    row.ssd_hit_rate = *ssd / (*dram + *ssd);
+  const double hbm = m.Difference("strata_server_hbm_hits").value_or(0);
+  if (dram && ssd && hbm + *dram + *ssd > 0) {
+    const double found = hbm + *dram + *ssd;
+    row.hbm_hit_rate = hbm / found;
+    row.dram_hit_rate = *dram / found;
+    row.ssd_hit_rate = *ssd / found;
   }
   row.queue = Sum(m.Value("strata_server_pull_in_flight"), m.Value("strata_server_push_in_flight"));
   row.received_bytes_per_second = Sum(m.Rate("strata_server_pull_request_bytes_total"),
@@ -107,8 +110,8 @@ std::vector<TopRow> TopRows(const std::vector<TopSample>& before,
 
 std::string TopTable(const std::vector<TopRow>& rows) {
   std::vector<TextRow> table = {{"PROCESS", "STATE", "CPU", "MEMORY", "PULLED/S", "PUSHED/S",
-                                 "DRAM-HIT", "SSD-HIT", "QUEUE", "IN/S", "OUT/S", "EXAMPLES/S",
-                                 "CLOCK", "LAG"}};
+                                 "GPU-HIT", "DRAM-HIT", "SSD-HIT", "QUEUE", "IN/S", "OUT/S",
+                                 "EXAMPLES/S", "CLOCK", "LAG"}};
   const auto number = [](uint64_t n) { return absl::StrCat(n); };
   for (const TopRow& r : rows) {
     table.push_back(
@@ -118,10 +121,10 @@ std::string TopTable(const std::vector<TopRow>& rows) {
                              : "no metrics",
          OrDash(r.cpu, Percent), OrDash(r.memory_bytes, BytesText),
          OrDash(r.pulled_keys_per_second, CountText), OrDash(r.pushed_keys_per_second, CountText),
-         OrDash(r.dram_hit_rate, Percent), OrDash(r.ssd_hit_rate, Percent),
-         OrDash(r.queue, CountText), OrDash(r.received_bytes_per_second, BytesText),
-         OrDash(r.sent_bytes_per_second, BytesText), OrDash(r.examples_per_second, CountText),
-         OrDash(r.clock, number), OrDash(r.lag, number)});
+         OrDash(r.hbm_hit_rate, Percent), OrDash(r.dram_hit_rate, Percent),
+         OrDash(r.ssd_hit_rate, Percent), OrDash(r.queue, CountText),
+         OrDash(r.received_bytes_per_second, BytesText), OrDash(r.sent_bytes_per_second, BytesText),
+         OrDash(r.examples_per_second, CountText), OrDash(r.clock, number), OrDash(r.lag, number)});
   }
   return TextTable(table);
 }
@@ -137,6 +140,7 @@ std::string TopJson(const std::vector<TopRow>& rows, absl::Time time) {
                         {"memoryBytes", OrNull(r.memory_bytes)},
                         {"pulledKeysPerSecond", OrNull(r.pulled_keys_per_second)},
                         {"pushedKeysPerSecond", OrNull(r.pushed_keys_per_second)},
+                        {"hbmHitRate", OrNull(r.hbm_hit_rate)},
                         {"dramHitRate", OrNull(r.dram_hit_rate)},
                         {"ssdHitRate", OrNull(r.ssd_hit_rate)},
                         {"queue", OrNull(r.queue)},

@@ -38,7 +38,8 @@ struct TopRow {
   std::optional<double> pushed_keys_per_second;
   std::optional<double> dram_hit_rate;  // of the rows that were looked for and exist
   std::optional<double> ssd_hit_rate;
-  std::optional<double> queue;  // requests that are not answered yet
+  std::optional<double> hbm_hit_rate;  // of the GPU tier; 0 without one
+  std::optional<double> queue;         // requests that are not answered yet
   std::optional<double> received_bytes_per_second;
   std::optional<double> sent_bytes_per_second;
   std::optional<double> examples_per_second;

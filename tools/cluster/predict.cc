@@ -101,6 +101,8 @@ ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& ma
   StorageSpec& storage = *d.mutable_spec()->mutable_spec()->mutable_storage();
   storage.set_durability("memory");
   storage.set_dram_bytes_per_server("0");
+  storage.clear_gpu_bytes_per_server();
+  storage.clear_gpu_backend();
   storage.clear_directory();
   d.mutable_spec()->mutable_spec()->mutable_output()->clear_removed();
   d.mutable_shape()->set_fields(found.manifest.fields());

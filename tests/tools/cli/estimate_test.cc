@@ -118,6 +118,25 @@ TEST_CASE("what lies below a limit is told with its own parts", "[estimate]") {
   CHECK(more - less < 30'000'000);
 }
 
+uint64_t ServerBytes(const JobEstimate& estimate) {
+  return TotalBytes(Of(estimate, "server").parts);
+}
+
+TEST_CASE("a GPU tier on the host takes its memory", "[estimate]") {
+  JobSpec spec = Spec();
+  const uint64_t without = ServerBytes(Estimate(spec));
+  spec.mutable_storage()->set_gpu_bytes_per_server("64MiB");
+  const JobEstimate device = Estimate(spec);
+  // Lists alone, of a device.
+  CHECK(ServerBytes(device) > without);
+  CHECK(ServerBytes(device) < without + (32 << 20));
+  CHECK(device.hbm_bytes == 64 << 20);
+  spec.mutable_storage()->set_gpu_backend("host");
+  CHECK(ServerBytes(Estimate(spec)) == ServerBytes(device) + (64 << 20));
+  CHECK(absl::StrContains(EstimateText(device), "Least spec.storage.gpuBytesPerServer: " +
+                                                    std::to_string(device.least_hbm_bytes) + "."));
+}
+
 TEST_CASE("a log costs its records", "[estimate]") {
   JobSpec spec = Spec();
   CHECK(HasPart(Of(Estimate(spec), "server"), "log records"));

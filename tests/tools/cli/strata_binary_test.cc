@@ -93,6 +93,18 @@ TEST_CASE("a bad job file is exit code 2 in every command that reads one", "[str
   CHECK(Run("train -f none.yaml").err == "strata: none.yaml: No such file or directory\n");
 }
 
+TEST_CASE("GPUs of up are one for each server, and a wrong one is told at once", "[strata]") {
+  const Result few = Run("up --dir gpus --servers 2 --devices GPU-1234");
+  CHECK(few.exit_code == 2);
+  CHECK(few.err == "strata: --devices: 1 for 2 servers; name one for each, or none\n");
+  const Result none = Run("up --dir gpus --devices GPU-no-such");
+  CHECK(none.exit_code == 1);
+  CHECK(none.out.empty());
+  CHECK(none.err.find("server-0 does not come up") != std::string::npos);
+  CHECK(none.err.find("--device GPU-no-such: ") != std::string::npos);
+  CHECK(Run("down --dir gpus").exit_code != 0);  // nothing was left running
+}
+
 TEST_CASE("validate names data files that cannot be used", "[strata]") {
   Write("job.yaml", kJob);
   const Result r = Run("validate -f job.yaml");

@@ -117,10 +117,21 @@ TEST_CASE("rates are differences over time", "[top]") {
   CHECK(rows[0].pulled_keys_per_second == 1000);
   CHECK(rows[0].dram_hit_rate == Approx(0.9));
   CHECK(rows[0].ssd_hit_rate == Approx(0.1));
+  CHECK(rows[0].hbm_hit_rate == 0);
   CHECK(rows[0].queue == 3);
   CHECK(rows[0].memory_bytes == 3 << 20);
   CHECK(rows[0].lag == 10);
   CHECK(!rows[0].pushed_keys_per_second.has_value());  // nothing says so
+}
+
+TEST_CASE("hit rates of three tiers add up", "[top]") {
+  TopSample before = Server(10, 1000, 50, 50), now = Server(12, 3000, 80, 60);
+  before.metrics["strata_server_hbm_hits"] = 100;
+  now.metrics["strata_server_hbm_hits"] = 160;
+  const std::vector<TopRow> rows = TopRows({before}, {now});
+  CHECK(rows[0].hbm_hit_rate == Approx(0.6));
+  CHECK(rows[0].dram_hit_rate == Approx(0.3));
+  CHECK(rows[0].ssd_hit_rate == Approx(0.1));
 }
 
 TEST_CASE("without a look before, or after a restart, there are no rates", "[top]") {

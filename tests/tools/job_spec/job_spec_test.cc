@@ -322,6 +322,14 @@ TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {
         "\"4MiB\", \"1.5GiB\" or \"2GB\"");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_eviction("fifo"); }) ==
         "spec.storage.eviction: 'fifo' is not one of: lrfu, lfu, lru");
+  CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_gpu_backend("rocm"); }) ==
+        "spec.storage.gpuBackend: 'rocm' is not one of: cuda, host");
+  CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_gpu_backend("host"); }) ==
+        "spec.storage.gpuBackend: host, but there is no GPU tier; give "
+        "spec.storage.gpuBytesPerServer too");
+  CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_gpu_bytes_per_server("8 gigs"); }) ==
+        "spec.storage.gpuBytesPerServer: '8 gigs' is not a size; write bytes as in \"1048576\", "
+        "\"4MiB\", \"1.5GiB\" or \"2GB\"");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_checkpoint()->set_every_steps(5); }) ==
         "spec.checkpoint.everySteps: 5 needs a place; set spec.checkpoint.directory");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_checkpoint()->set_keep(0); }) ==

@@ -1,0 +1,109 @@
+// The program as it is run: wrong usage, no device, and everything on host threads.
+#include <sys/wait.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/temp_folder.h"
+
+namespace strata::gpu_check {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Said {
+  int exit_code = 0;
+  std::string out, err;
+};
+
+std::string Read(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// No device, whatever this machine has.
+Said Run(const std::string& folder, const std::string& arguments) {
+  const std::string program =
+      std::string(std::getenv("TEST_SRCDIR")) + "/strata/tools/gpu/gpu_check";
+  const int status = std::system(("cd " + folder + " && CUDA_VISIBLE_DEVICES= " + program + " " +
+                                  arguments + " >said.out 2>said.err")
+                                     .c_str());
+  return {WEXITSTATUS(status), Read(folder + "/said.out"), Read(folder + "/said.err")};
+}
+
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("wrong usage is told", "[gpu_check]") {
+  const TempFolder folder;
+  CHECK(Run(folder.path(), "").exit_code == 2);
+  CHECK(Has(Run(folder.path(), "").err, "--out is missing"));
+  CHECK(Run(folder.path(), "--out x --budget_seconds none").exit_code == 2);
+  CHECK(Run(folder.path(), "--out x --budget_seconds -3").exit_code == 2);
+  CHECK(Run(folder.path(), "there").exit_code == 2);
+  CHECK(Run(folder.path(), "--part none").exit_code == 2);
+  CHECK_FALSE(fs::exists(folder.path() + "/x"));
+  const Said help = Run(folder.path(), "--help");
+  CHECK(help.exit_code == 0);
+  CHECK(Has(help.out, "--budget_seconds"));
+  const Said tests = Run(folder.path(), "--list-tests");
+  CHECK(tests.exit_code == 0);
+  CHECK(Has(tests.out, "//tests/ops/cuda:pool_test\n"));
+}
+
+TEST_CASE("without a device it says so, and exits with 77", "[gpu_check]") {
+  const TempFolder folder;
+  const Said said = Run(folder.path(), "--out results");
+  INFO(said.out << said.err);
+  CHECK(said.exit_code == 77);
+  CHECK(Has(said.out, "no device: "));
+  CHECK(Has(said.out, "there is no device\n"));
+  const auto json = nlohmann::json::parse(Read(folder.path() + "/results/gpu_check.json"));
+  CHECK(json["device_found"] == false);
+  CHECK(json["finished"] == true);
+  CHECK(json["exit_code"] == 77);
+  for (const auto& part : json["parts"]) CHECK(part["state"] == "skipped");
+}
+
+TEST_CASE("a report that cannot be written is an error", "[gpu_check]") {
+  const TempFolder folder;
+  std::ofstream(folder.path() + "/file") << "x";
+  const Said said = Run(folder.path(), "--out file");
+  CHECK(said.exit_code == 1);
+  CHECK(Has(said.err, "file/gpu_check.json: "));
+}
+
+TEST_CASE("on host threads every bar that needs no library runs", "[gpu_check]") {
+  const TempFolder folder;
+  const Said said = Run(folder.path(), "--out results --host");
+  INFO(said.out << said.err);
+  CHECK(said.exit_code == 0);
+  CHECK(said.out.size() <= 12000);
+  CHECK(Has(said.out, "rows of 256 B, 1 a bag"));
+  CHECK_FALSE(Has(said.out, "MISSED"));
+  CHECK(Has(said.out, "cuBLASLt "));
+  const auto json = nlohmann::json::parse(Read(folder.path() + "/results/gpu_check.json"));
+  CHECK(json["device_found"] == true);
+  int bars = 0;
+  for (const auto& part : json["parts"]) {
+    const std::string name = part["name"];
+    INFO(name << ": " << part["reason"]);
+    CHECK(part["state"] != "failed");
+    if (name == "bar gather" || name == "bar apply" || name == "bar coalesce") {
+      CHECK(part["state"] == "passed");
+      CHECK_FALSE(part["lines"].empty());
+      ++bars;
+    }
+    if (name == "bar find" || name == "bar dlrm") CHECK(part["reason"] == "not in this build");
+  }
+  CHECK(bars == 3);
+}
+
+}  // namespace
+}  // namespace strata::gpu_check

@@ -1,0 +1,61 @@
+// What a bar is given: a device, or host threads in its place, and how large it may be. A bar
+// measures cases one after the other and tells each as a line.
+#ifndef STRATA_TOOLS_GPU_BAR_H_
+#define STRATA_TOOLS_GPU_BAR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/blas.h"
+#include "ops/cuda/memory.h"
+#include "tools/gpu/bar_line.h"
+
+namespace strata::gpu_check {
+
+struct BarSizes {
+  size_t table_bytes = size_t{4} << 30;  // of rows that are read or updated in random order
+  size_t batch_bytes = size_t{1} << 30;  // of rows that one call reads or writes
+  size_t copy_bytes = size_t{1} << 30;   // of one copy, read and written
+  uint32_t keys = 1000000;               // of a batch that is coalesced
+  uint32_t mlp_batch = 65536;            // examples
+  std::vector<uint32_t> mlp_widths = {480, 1024, 1024, 512, 256, 1};
+  uint32_t checked_batch = 64;  // examples of the products that are compared with the host's
+  uint32_t repetitions = 11;    // the median counts
+  double sample_ms = 1.0;       // calls are repeated until a sample takes about this long
+};
+
+// For host threads, where nothing is measured: a second or so for each bar.
+BarSizes TinySizes();
+
+// The sizes halved (table, batch and copy alike) until what `wanted` says fits into nine tenths of
+// `free_bytes`; `note` says so, or stays empty. kResourceExhausted: even 1/1024 of them does not.
+absl::StatusOr<BarSizes> FitSizes(const BarSizes& sizes, size_t free_bytes,
+                                  const std::function<size_t(const BarSizes&)>& wanted,
+                                  std::string* note);
+
+using OpenBlas =
+    std::function<absl::StatusOr<std::unique_ptr<ops::gpu::Blas>>(ops::gpu::Arena* arena)>;
+
+struct BarContext {
+  ops::gpu::CudaApi* api = nullptr;
+  ops::gpu::StreamHandle stream = nullptr;
+  BarSizes sizes;
+  OpenBlas open_blas;
+  std::function<void(const BarLine&)> tell;
+};
+
+using Bar = std::function<absl::Status(const BarContext&)>;
+
+// The exponent of the largest power of two that is <= n. REQUIRES: n > 0.
+uint32_t FloorLog2(uint64_t n);
+
+}  // namespace strata::gpu_check
+
+#endif  // STRATA_TOOLS_GPU_BAR_H_

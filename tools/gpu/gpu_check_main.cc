@@ -1,0 +1,117 @@
+// gpu_check: proves the GPU libraries on the machine it stands on, and measures them.
+// ops/cuda/GPU.md explains how to use it.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/gpu/check.h"
+#include "tools/gpu/part_list.h"
+#include "tools/gpu/report.h"
+#include "tools/gpu/result_table.h"
+#include "tools/gpu/run_part.h"
+#include "tools/gpu/schedule.h"
+
+namespace strata::gpu_check {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string out;
+  double budget_seconds = 480;
+  std::string device, blas_library, part;
+  bool host = false, list_tests = false;
+};
+
+void Say(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+double Seconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+CheckOptions ChecksOf(const Options& options) {
+  CheckOptions checks;
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  checks.self = self.string();
+  checks.programs = self.parent_path().string();
+  checks.out = options.out;
+  const char* path = std::getenv("PATH");
+  checks.path = path == nullptr ? "" : path;
+  if (!options.device.empty()) {
+    checks.environment.push_back("CUDA_VISIBLE_DEVICES=" + options.device);
+  }
+  if (!options.blas_library.empty()) {
+    checks.part_arguments = {"--cublas", options.blas_library};
+  }
+  if (options.host) checks.part_arguments.push_back("--host");
+  return checks;
+}
+
+int RunAll(const Options& options) {
+  std::error_code error;
+  fs::create_directories(options.out, error);
+  const std::string path = options.out + "/gpu_check.json";
+  absl::Status written;
+  const Report report =
+      RunParts(PlanChecks(AllParts(), ChecksOf(options)), options.budget_seconds, &Seconds,
+               [&](const Report& so_far) {
+                 const PartResult& last = so_far.parts.back();
+                 std::fprintf(stderr, "%s: %s%s%s\n", last.name.c_str(), StateName(last.state),
+                              last.reason.empty() ? "" : ": ", last.reason.c_str());
+                 written = WriteReport(so_far, path);
+                 if (!written.ok()) {
+                   std::fprintf(stderr, "%s\n", std::string(written.message()).c_str());
+                 }
+               });
+  Say(ResultTable(report));
+  return written.ok() ? ExitCodeOf(report) : 1;
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Checks Strata's GPU libraries on this machine and measures them");
+  app.add_option("--out", options.out, "Folder for gpu_check.json and the logs of the parts");
+  app.add_option("--budget_seconds", options.budget_seconds, "What the whole may take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--device", options.device, "UUID of the device (GPU-... or MIG-...); the first");
+  app.add_option("--cublas", options.blas_library, "File of cuBLASLt, instead of the search");
+  app.add_flag("--host", options.host,
+               "Bars on host threads at tiny sizes, nothing judged: shows that the program works");
+  app.add_flag("--list-tests", options.list_tests, "Print the labels of the test binaries it runs");
+  app.add_option("--part", options.part, "Do this part alone, in this process")->group("");
+  app.allow_extras(false);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  if (options.list_tests) {
+    for (const std::string& label : TestLabels()) Say(label + "\n");
+    return 0;
+  }
+  if (!options.part.empty()) {
+    return RunPart({options.part, options.host, options.blas_library}, &Say);
+  }
+  if (options.out.empty()) {
+    std::fprintf(stderr, "gpu_check: --out is missing; gpu_check --help says more\n");
+    return 2;
+  }
+  return RunAll(options);
+}
+
+}  // namespace
+}  // namespace strata::gpu_check
+
+int main(int argc, char** argv) { return strata::gpu_check::Main(argc, argv); }

@@ -1,0 +1,28 @@
+// One part that gpu_check does itself, in a process of its own: what there is, or a bar.
+#ifndef STRATA_TOOLS_GPU_RUN_PART_H_
+#define STRATA_TOOLS_GPU_RUN_PART_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/gpu/bar.h"
+
+namespace strata::gpu_check {
+
+struct PartOptions {
+  std::string name;   // "device", or of a bar: part_list.h
+  bool host = false;  // host threads at tiny sizes: shows that the program works, not how fast
+  std::string blas_library;  // instead of the search
+};
+
+// Tells `say` what part_output.h says, and returns the process's exit code: kPartSkipped where the
+// device or a library is missing, 1 after any other error, 2 where there is no such part.
+int RunPart(const PartOptions& options, const std::function<void(const std::string&)>& say);
+
+// The bars that RunPart knows.
+std::vector<std::string> BarNames();
+
+}  // namespace strata::gpu_check
+
+#endif  // STRATA_TOOLS_GPU_RUN_PART_H_

@@ -23,6 +23,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ops/mxcsr.h"
+#include "proto/runtime/advertised_host.h"
 #include "proto/runtime/executor.h"
 #include "server/data_service.h"
 #include "server/deadline_timer.h"
@@ -105,7 +106,9 @@ class ServerImpl : public Server {
     listener_.reset();
   }
 
-  std::string address() const override { return listener_->address(); }
+  std::string address() const override {
+    return AtHost(listener_->address(), options_.advertise_host);
+  }
   std::vector<ServerMetric> Metrics() const override;
 
  private:
@@ -162,7 +165,7 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_name(options_.name);
   report.set_role(NodeRole::SERVER);
   report.set_incarnation(incarnation_);
-  report.set_data_address(listener_->address());
+  report.set_data_address(address());
   report.set_metrics_address(options_.metrics_address);
   report.set_cores(static_cast<uint32_t>(threads_));
   report.set_memory_bytes(static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *

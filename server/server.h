@@ -25,6 +25,7 @@ struct ServerOptions {
   SchedulerClient* scheduler = nullptr;  // both outlive the server
   DataTransport* transport = nullptr;
   std::string listen_address = "127.0.0.1:0";
+  std::string advertise_host;   // told to the scheduler instead of the host listened on; or empty
   std::string metrics_address;  // told to the scheduler
   // Everything that is kept lies under it (unless a job names spec.storage.directory: then under
   // that folder / `name`). Locked exclusively.
@@ -68,7 +69,7 @@ class Server {
   // Stops serving; what is on disk stays. Calls in flight are answered.
   virtual ~Server() = default;
 
-  // Where the data plane listens.
+  // Where others reach the data plane.
   virtual std::string address() const = 0;
   virtual std::vector<ServerMetric> Metrics() const = 0;
 };

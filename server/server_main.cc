@@ -10,6 +10,7 @@
 
 #include "ops/cuda/api.h"
 #include "ops/cuda/device_api.h"
+#include "proto/runtime/advertised_host.h"
 #include "proto/runtime/allocator.h"
 #include "proto/runtime/bind_policy.h"
 #include "proto/runtime/daemon.h"
@@ -30,6 +31,7 @@ struct Flags {
   std::string name;
   std::string directory;
   std::string listen = "127.0.0.1:0";
+  std::string advertise;
   std::string metrics_listen;
   std::string address_file;
   std::string failpoints;
@@ -62,7 +64,10 @@ int Run(const Flags& flags, const char* program) {
   if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
     return Fail(absl::Status(s.code(), "--listen: " + std::string(s.message())));
   }
-  auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure});
+  auto host = AdvertisedHost(flags.listen, flags.advertise, flags.scheduler);
+  if (!host.ok()) return Fail(host.status());
+  auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure,
+                               flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
   auto scheduler = MakeGrpcSchedulerClient(flags.scheduler);
   GrpcTransportOptions transport_options;
@@ -73,6 +78,7 @@ int Run(const Flags& flags, const char* program) {
   options.scheduler = scheduler.get();
   options.transport = transport.get();
   options.listen_address = flags.listen;
+  options.advertise_host = *host;
   options.metrics_address = (*daemon)->metrics_address();
   options.directory = flags.directory;
   options.threads = flags.threads;
@@ -119,6 +125,9 @@ int main(int argc, char** argv) {
       ->required();
   app.add_option("--listen", flags.listen, "host:port of the data plane; port 0: any")
       ->capture_default_str();
+  app.add_option("--advertise", flags.advertise,
+                 "Host by which other machines reach this one; default: the host of --listen or, "
+                 "where that is any (0.0.0.0), the address on the way to the scheduler");
   app.add_option("--metrics-listen", flags.metrics_listen, "host:port for Prometheus; port 0: any");
   app.add_option("--address-file", flags.address_file, "Written when ready: the data address");
   app.add_option("--threads", flags.threads, "Threads that run shards; 0: all cores");

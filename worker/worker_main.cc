@@ -19,6 +19,7 @@ struct Flags {
   std::string name;
   std::string directory;
   std::string metrics_listen;
+  std::string advertise;
   std::string address_file;
   uint32_t threads = 0;
   bool insecure = false;
@@ -62,7 +63,8 @@ int Fail(const absl::Status& status) {
 
 int Run(const Flags& flags, const char* program) {
   TuneAllocator();
-  auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure});
+  auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure,
+                               flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
   auto scheduler = MakeGrpcSchedulerClient(flags.scheduler);
   auto transport = MakeGrpcTransport({});
@@ -96,6 +98,10 @@ int main(int argc, char** argv) {
   app.add_option("--name", flags.name, "Stable name, unique in the cluster");
   app.add_option("--dir", flags.directory, "Folder of this process: its log and lock")->required();
   app.add_option("--metrics-listen", flags.metrics_listen, "host:port for Prometheus; port 0: any");
+  app.add_option("--advertise", flags.advertise,
+                 "Host by which other machines reach this one's metrics; default: the host of "
+                 "--metrics-listen or, where that is any (0.0.0.0), the address on the way to the "
+                 "scheduler");
   app.add_option("--address-file", flags.address_file, "Written when ready: the metrics address");
   app.add_option("--threads", flags.threads, "Threads that compute; 0: all cores");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");

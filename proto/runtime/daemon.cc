@@ -23,6 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/runtime/advertised_host.h"
 #include "proto/runtime/bind_policy.h"
 
 namespace strata {
@@ -148,8 +149,18 @@ class DaemonImpl : public Daemon {
                                                    " cannot be listened on (", e.what(),
                                                    "); choose another port, or 0 for any"));
     }
-    auto address = ParseHostPort(o_.metrics_listen);
-    metrics_address_ = absl::StrCat(address->host, ":", exposer_->GetListeningPorts().front());
+    const std::string bound =
+        absl::StrCat(o_.metrics_listen.substr(0, o_.metrics_listen.rfind(':')), ":",
+                     exposer_->GetListeningPorts().front());
+    if (o_.scheduler.empty()) {
+      metrics_address_ = bound;
+      return absl::OkStatus();
+    }
+    // Metrics may stay on loopback where the rest does not.
+    const bool local = CheckBindAddress(bound, BindScope::kLoopbackOnly).ok();
+    auto host = AdvertisedHost(bound, local ? "" : o_.advertise, o_.scheduler);
+    if (!host.ok()) return host.status();
+    metrics_address_ = AtHost(bound, *host);
     return absl::OkStatus();
   }
 

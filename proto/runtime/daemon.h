@@ -18,6 +18,10 @@ struct DaemonOptions {
   std::string directory;       // made where missing; locked while the process lives
   std::string metrics_listen;  // host:port; empty: no metrics
   bool insecure = false;       // binding beyond loopback was asked for
+  // For the address that the scheduler is told of metrics (advertised_host.h); the scheduler itself
+  // has neither.
+  std::string scheduler;
+  std::string advertise;
 };
 
 // What main returns after `end`: 0; 2 where the command line asks for what is refused
@@ -38,13 +42,14 @@ class Daemon {
  public:
   // FAILED_PRECONDITION: the folder cannot be made or written, or another process holds it.
   // ALREADY_EXISTS: the metrics address is taken. PERMISSION_DENIED, INVALID_ARGUMENT: it is not
-  // loopback without `insecure`, or no address. The text says what to do.
+  // loopback without `insecure`, or no address. UNAVAILABLE: AdvertisedHost's. The text says what
+  // to do.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(const DaemonOptions& options);
   virtual ~Daemon() = default;
 
   // Called at every scrape, from a thread of the exposer, until ServeUntilSignal returns.
   virtual void SetMetrics(std::function<std::vector<Metric>()> collect) = 0;
-  // Where a scrape goes, with the real port; empty without metrics.
+  // Where a scrape goes, with the real port, from other machines too; empty without metrics.
   virtual std::string metrics_address() const = 0;
 
   struct Ready {

@@ -79,33 +79,59 @@ TEST_CASE("nothing listens beyond loopback without --insecure", "[bad_input]") {
 
 TEST_CASE("with --insecure all that a cluster listens on is open to every address", "[bad_input]") {
   User user;
-  const auto start = [&](const std::string& role, const std::string& more) {
+  const auto start = [&](const std::string& role, const std::string& more,
+                         const std::string& last = "--insecure") {
     return testing::ChildProcess(
         {ProgramPath(role + "/strata-" + role), "--dir=" + user.Path(role), "--listen=0.0.0.0:0",
          "--metrics-listen=0.0.0.0:0", "--address-file=" + user.Path(role + ".address"),
-         "--insecure", more},
+         "--insecure", more, last},
         user.Path(role + ".log"), user.folder());
   };
-  // 127.0.0.2 reaches what listens on every address, and not what listens on 127.0.0.1.
-  const auto elsewhere = [&](const std::string& role) {
+  // 127.0.0.2 reaches what listens on every address, and not what listens on 127.0.0.1. Those that
+  // tell the scheduler where they are say by which address of theirs they reach it.
+  const auto elsewhere = [&](const std::string& role, const std::string& told) {
     testing::AwaitThat("address of the " + role,
                        [&] { return std::filesystem::exists(user.Path(role + ".address")); });
     const std::string address = user.Read(role + ".address");
-    CHECK(address.rfind("0.0.0.0:", 0) == 0);
+    CHECK(address.rfind(told + ":", 0) == 0);
     return "127.0.0.2:" + std::to_string(std::atoi(address.c_str() + address.rfind(':') + 1));
   };
   testing::ChildProcess scheduler = start("scheduler", "--lease-ms=10000");
-  const std::string address = elsewhere("scheduler");
+  const std::string address = elsewhere("scheduler", "0.0.0.0");
   testing::ChildProcess server = start("server", "--scheduler=" + address);
-  CHECK(elsewhere("server") != address);
-  testing::AwaitThat("the server's metrics address", [&] {
-    const ProgramResult status = user.Strata("status --json --scheduler " + address);
-    REQUIRE(status.exit_code == 0);
-    return status.out.find("\"metricsAddress\":\"0.0.0.0:") != std::string::npos;
-  });
-  for (testing::ChildProcess* process : {&server, &scheduler}) {
+  CHECK(elsewhere("server", "127.0.0.1") != address);
+  const auto told = [&](const std::string& host) {
+    testing::AwaitThat("addresses at " + host, [&] {
+      const ProgramResult status = user.Strata("status --json --scheduler " + address);
+      REQUIRE(status.exit_code == 0);
+      return status.out.find("\"dataAddress\":\"" + host + ":") != std::string::npos &&
+             status.out.find("\"metricsAddress\":\"" + host + ":") != std::string::npos;
+    });
+  };
+  told("127.0.0.1");
+  server.Signal(SIGTERM);
+  CHECK(server.Wait() == 0);
+  std::filesystem::remove(user.Path("server.address"));
+  testing::ChildProcess again = start("server", "--scheduler=" + address, "--advertise=127.0.0.3");
+  elsewhere("server", "127.0.0.3");
+  told("127.0.0.3");
+  for (testing::ChildProcess* process : {&again, &scheduler}) {
     process->Signal(SIGTERM);
     CHECK(process->Wait() == 0);
+  }
+}
+
+TEST_CASE("an address that nobody could reach is not advertised", "[bad_input]") {
+  User user;
+  CheckSays(user.Daemon("server", "--dir s --advertise 10.0.0.1"), 2,
+            {"--advertise 10.0.0.1", "--listen 127.0.0.1:0", "listen on 0.0.0.0 with --insecure"});
+  CheckSays(user.Daemon("server", "--dir s --listen 0.0.0.0:0 --insecure --advertise 0.0.0.0"), 2,
+            {"--advertise \"0.0.0.0\" is not a host that others could reach"});
+  for (const char* role : {"server", "worker"}) {
+    CheckSays(
+        user.Daemon(role, std::string("--dir s --insecure --scheduler no.such.host.invalid:7 ") +
+                              (role[0] == 's' ? "--listen" : "--metrics-listen") + " 0.0.0.0:0"),
+        1, {"--scheduler no.such.host.invalid:7", "give --advertise HOST"});
   }
 }
 

@@ -155,6 +155,9 @@ class JobMachine {
   std::vector<std::vector<uint32_t>> LanesOfSlots() const;
   WorkerCounters Counted() const;
   uint64_t Progress() const;
+  // The same for those who watch: bsp, not before the newest checkpoint, though a scheduler that
+  // has just begun has not heard every server.
+  uint64_t KnownStep() const;
   // Where the server serves this generation; empty: it does not.
   std::string OpenAddress(const Membership& members, const ServerSlot& slot) const;
   uint64_t ExamplesAt(uint64_t step, uint64_t bad_lines) const;

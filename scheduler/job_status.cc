@@ -43,6 +43,11 @@ uint64_t JobMachine::Progress() const {
   return windows / std::max(1, state_.shards_size());
 }
 
+uint64_t JobMachine::KnownStep() const {
+  if (over() || !bsp() || !cuts_ || cuts_->book().complete().empty()) return Progress();
+  return std::max(Progress(), cuts_->book().complete().rbegin()->step());
+}
+
 uint64_t JobMachine::ExamplesAt(uint64_t step, uint64_t bad_lines) const {
   if (!index_) return 0;
   const uint64_t lines = LinesAtStep(job().training(), index_->train().lines(), step);
@@ -79,7 +84,7 @@ JobStatus JobMachine::Status(absl::Time now) const {
   out.set_state(state_.state());
   *out.mutable_conditions() = state_.conditions();
   out.set_generation(state_.generation());
-  out.set_step(Progress());
+  out.set_step(KnownStep());
   out.set_total_steps(state_.total_steps());
   const WorkerCounters counted = Counted();
   if (over()) {
@@ -89,7 +94,7 @@ JobStatus JobMachine::Status(absl::Time now) const {
     out.set_training_auc(state_.final_training_auc());
     out.set_examples_per_second(state_.final_examples_per_second());
   } else {
-    out.set_examples(bsp() ? ExamplesAt(Progress(), counted.bad_lines()) : counted.examples());
+    out.set_examples(bsp() ? ExamplesAt(KnownStep(), counted.bad_lines()) : counted.examples());
     out.set_bad_lines(counted.bad_lines());
     FillRates(out);
   }

@@ -175,7 +175,10 @@ TEST_CASE("killing the scheduler stops nothing: jobs, sessions and generations a
     return Start(*std::move(store), &clock);
   };
   auto scheduler = open();
-  REQUIRE(scheduler->Submit(Job("day", folder.path() + "/c"), kTimeout).ok());
+  SubmitRequest day = Job("day", folder.path() + "/c");
+  day.mutable_job()->mutable_spec()->mutable_checkpoint()->set_every_steps(4);
+  REQUIRE(scheduler->Submit(day, kTimeout).ok());
+  size_t halfway = 0;
   for (int i = 0; i < 400 && Get(*scheduler, "day").state() != SUCCEEDED; ++i) {
     const uint64_t server = nodes.servers.at("s0").session();
     const uint64_t worker = nodes.worker.session();
@@ -191,10 +194,19 @@ TEST_CASE("killing the scheduler stops nothing: jobs, sessions and generations a
     REQUIRE(after.state() == before.state());
     REQUIRE(after.conditions_size() == before.conditions_size());
     REQUIRE(after.generation() == 1);
+    REQUIRE(after.checkpoint() == before.checkpoint());
+    if (after.checkpoint().empty()) continue;
+    // Nobody is told of less than what is on disk.
+    const uint64_t saved =
+        std::stoull(after.checkpoint().substr(after.checkpoint().rfind('-') + 1));
+    REQUIRE(after.step() >= saved);
+    REQUIRE(after.examples() >= 2 * saved);
+    if (saved < 16) ++halfway;
   }
+  REQUIRE(halfway > 0);
   REQUIRE(Get(*scheduler, "day").state() == SUCCEEDED);
   REQUIRE(Get(*scheduler, "day").rollbacks() == 0);
-  REQUIRE(scheduler->Submit(Job("day", folder.path() + "/c"), kTimeout)->job() == 1);
+  REQUIRE(scheduler->Submit(day, kTimeout)->job() == 1);
 }
 
 TEST_CASE("a checkpoint folder that is not empty is taken only if one says how", "[scheduler]") {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <glog/logging.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,6 +86,7 @@ class ServerImpl : public Server {
         incarnation_(DrawIncarnation()),
         memory_(options.request_bytes),
         pool_(MakeThreadPool(threads_, "shards", ops::RestoreExactFloatState)),
+        disk_(MakeThreadPool(threads_, "files", BeginFileThread)),
         timer_(MakeDeadlineTimer()),
         keeper_(KeeperOptions()) {}
 
@@ -112,6 +114,14 @@ class ServerImpl : public Server {
   std::vector<ServerMetric> Metrics() const override;
 
  private:
+  // Sums and files of images and checkpoints are made in the time that requests leave: as a part of
+  // the shards' own threads they would make those wait for whole slices of a busy machine's cores.
+  static constexpr int kFileNiceness = 5;
+  static void BeginFileThread() {
+    ops::RestoreExactFloatState();
+    // Linux: of this thread alone. Refused or not, it works.
+    static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kFileNiceness));
+  }
   static size_t CoreCount() { return std::max(1u, std::thread::hardware_concurrency()); }
   static uint64_t DrawIncarnation() {
     std::random_device random;
@@ -126,7 +136,7 @@ class ServerImpl : public Server {
     keeper.log_direct_from_bytes = options_.log_direct_from_bytes;
     keeper.tier_memtable_bytes = options_.tier_memtable_bytes;
     keeper.make_gpu = options_.make_gpu;
-    keeper.job = {pool_.get(), timer_.get(), &memory_, incarnation_, &keys_};
+    keeper.job = {pool_.get(), disk_.get(), timer_.get(), &memory_, incarnation_, &keys_};
     keeper.service = &service_;
     return keeper;
   }
@@ -149,6 +159,7 @@ class ServerImpl : public Server {
   RequestMemory memory_;
   KeyCounters keys_;
   const std::unique_ptr<Executor> pool_;
+  const std::unique_ptr<Executor> disk_;
   const std::unique_ptr<DeadlineTimer> timer_;
   DataService service_;
   JobKeeper keeper_;  // its jobs use what stands above

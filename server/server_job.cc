@@ -53,7 +53,7 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
     runner.timer = options_.timer;
     runner.tidy_bytes_per_second =
         Tidier::kJobBytesPerSecond / static_cast<double>(opened.shards.size());
-    runner.disk = options_.pool;
+    runner.disk = options_.disk;
     runner.pace = &pace_;
     runner.committed = [this] { OnCommitted(); };
     runner.cut_done = [this, id](CutNumber cut, const ShardCut& result) { OnCut(id, cut, result); };

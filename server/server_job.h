@@ -43,7 +43,8 @@ namespace strata::server {
 class ServerJob {
  public:
   struct Options {
-    Executor* pool = nullptr;  // all three outlive the job
+    Executor* pool = nullptr;  // all of them outlive the job
+    Executor* disk = nullptr;  // for files of images and checkpoints
     DeadlineTimer* timer = nullptr;
     RequestMemory* memory = nullptr;
     uint64_t incarnation = 0;     // of this process, and of this opening of the job in it

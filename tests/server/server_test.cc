@@ -1,14 +1,20 @@
 #include "server/server.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "proto/core/message_codec.h"
 #include "proto/runtime/inproc_transport.h"
 #include "tests/server/shard_fixture.h"
@@ -169,6 +175,43 @@ TEST_CASE("registers, opens a job, serves it, survives fencing, closes it", "[se
   c.scheduler.Await([](const NodeReport& r) { return r.server_jobs_size() == 0; });
   REQUIRE_FALSE(std::filesystem::exists(c.folder.path() + "/s/job-1"));
   REQUIRE(absl::IsNotFound(OpenSession(*c.transport, address)));
+}
+
+// Niceness of this process's threads by name, from the kernel's list of them.
+std::multimap<std::string, int> NicenessByThread() {
+  std::multimap<std::string, int> found;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(task.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const size_t open = line.find('('), close = line.rfind(')');
+    if (close == std::string::npos) continue;  // it ended meanwhile
+    std::istringstream rest(line.substr(close + 1));
+    std::string field;
+    for (int i = 3; i <= 19; ++i) rest >> field;  // proc(5): field 19 is nice
+    found.emplace(line.substr(open + 1, close - open - 1), std::stoi(field));
+  }
+  return found;
+}
+
+TEST_CASE("files of images and checkpoints are written behind what serves requests", "[server]") {
+  Cluster c;
+  auto server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  std::multimap<std::string, int> threads;
+  // A thread sets it when it begins; the server is up before all of them have.
+  for (int i = 0; i < 1000; ++i) {
+    threads = NicenessByThread();
+    const auto [first, last] = threads.equal_range("files");
+    if (std::all_of(first, last, [](const auto& t) { return t.second > 0; })) break;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  REQUIRE(threads.count("files") == 4);
+  REQUIRE(threads.count("shards") == 4);
+  for (const auto& [name, nice] : threads) {
+    INFO(name);
+    REQUIRE(nice == (name == "files" ? 5 : threads.find("shards")->second));
+  }
 }
 
 TEST_CASE("after a restart: logged is open again, memory is lost", "[server]") {

@@ -7,53 +7,36 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "ops/inline.h"
+#include "storage/gpu_control.h"
 #include "storage/gpu_ghost.h"
 #include "storage/gpu_score.h"
 #include "storage/gpu_slots.h"
 
 namespace strata::storage {
 
-// The number of the lowest byte that has its top bit set. REQUIRES: hits != 0.
-STRATA_HD int LowestByte(uint64_t hits) {
-#ifdef __CUDA_ARCH__
-  return (__ffsll(static_cast<long long>(hits)) - 1) / 8;
-#else
-  return __builtin_ctzll(hits) / 8;
-#endif
-}
+// Lanes that find a position in a bucket together, sixteen slots each.
+template <int kSlots>
+inline constexpr uint32_t kFindLanes = kSlots / 16;
 
-// Bytes of `word` that equal `byte`, marked in their top bits. May mark one more above a marked
-// one.
-STRATA_HD uint64_t EqualBytes(uint64_t word, uint8_t byte) {
-  const uint64_t x = word ^ (0x0101010101010101ull * byte);
-  return (x - 0x0101010101010101ull) & ~x & 0x8080808080808080ull;
-}
-
-// Eight control bytes of the bucket's, from slot `first` on, a multiple of 8.
-STRATA_HD uint64_t ControlWord(const GpuSlots& t, size_t first) {
-  uint64_t word;
-  std::memcpy(&word, __builtin_assume_aligned(t.control + first, 8), sizeof(word));
-  return word;
-}
-
-// The slot number of `position`, or kNoGpuSlot. Each lane looks through words of eight slots.
+// The slot number of `position`, or kNoGpuSlot. A lane compares the positions of two slots at a
+// time, so that no more than one of very many waits for a second access.
 template <int kSlots, typename Group>
 STRATA_HD uint32_t FindInBucket(const Group& group, const GpuSlots& t, uint32_t bucket,
                                 uint64_t position) {
-  const size_t first = size_t{bucket} * kSlots;
+  const size_t bucket_first = size_t{bucket} * kSlots;
   const uint8_t control = GpuControlOf(position);
   uint32_t found = 0;  // slot number + 1
-  for (uint32_t at = 8 * group.lane(); at < kSlots && found == 0; at += 8 * group.lanes()) {
-    for (uint64_t hits = EqualBytes(ControlWord(t, first + at), control); hits != 0;
-         hits &= hits - 1) {
-      const size_t slot = first + at + LowestByte(hits);
-      // A byte marked in error belongs to another digest, so to another position.
-      if (t.control[slot] == control && t.positions[slot] == position) {
-        found = static_cast<uint32_t>(slot) + 1;
-      }
+  for (uint32_t at = 16 * group.lane(); at < kSlots && found == 0; at += 16 * group.lanes()) {
+    const size_t first = bucket_first + at;
+    uint64_t hits = HitsOfSixteen(SixteenBytes(t.control + first), control);
+    while (hits != 0 && found == 0) {
+      const size_t one = first + TakeHit(hits);
+      const size_t other = hits != 0 ? first + TakeHit(hits) : one;
+      const uint64_t at_one = t.positions[one], at_other = t.positions[other];
+      if (at_one == position) found = static_cast<uint32_t>(one) + 1;
+      if (at_other == position) found = static_cast<uint32_t>(other) + 1;
     }
   }
   return group.Max(found) - 1;
@@ -65,7 +48,7 @@ STRATA_HD uint32_t FreeInBucket(const Group& group, const GpuSlots& t, uint32_t 
   const size_t first = size_t{bucket} * kSlots;
   uint32_t free = 0;  // complement of the slot number
   for (uint32_t at = 8 * group.lane(); at < kSlots && free == 0; at += 8 * group.lanes()) {
-    const uint64_t hits = EqualBytes(ControlWord(t, first + at), 0);
+    const uint64_t hits = EqualBytes(EightBytes(t.control, first + at), 0);
     if (hits != 0) free = ~static_cast<uint32_t>(first + at + LowestByte(hits));
   }
   return ~group.Max(free);
@@ -81,13 +64,31 @@ STRATA_HD uint32_t LeavingOrder(const GpuSlots& t, size_t number, uint32_t slot)
   return static_cast<uint32_t>(t.scores[number]) << 8 | slot;
 }
 
+// The lowest of eight slots, from `number` and `slot` on, multiples of 8. All that it depends on is
+// read at once, before any of it is looked at.
+STRATA_HD uint32_t LeavingOfEight(const GpuSlots& t, size_t number, uint32_t slot) {
+  const uint64_t controls = EightBytes(t.control, number), pins = EightBytes(t.pins, number);
+  const uint64_t flags = EightBytes(t.flags, number);
+  const GpuSixteen scores = SixteenBytes(t.scores + number);
+  uint32_t lowest = kStays;
+  STRATA_UNROLL
+  for (uint32_t i = 0; i < 8; ++i) {
+    const bool stays = (controls >> 8 * i & 0xff) == 0 || (pins >> 8 * i & 0xff) != 0 ||
+                       (flags >> 8 * i & kGpuHeld) != 0;
+    const auto score = static_cast<uint32_t>(scores.words[i / 4] >> 16 * (i % 4) & 0xffff);
+    const uint32_t order = stays ? kStays : score << 8 | (slot + i);
+    if (order < lowest) lowest = order;
+  }
+  return lowest;
+}
+
 // The number of the row that leaves first, or kNoGpuSlot: every row is pinned or held.
 template <int kSlots, typename Group>
 STRATA_HD uint32_t VictimInBucket(const Group& group, const GpuSlots& t, uint32_t bucket) {
   const size_t first = size_t{bucket} * kSlots;
   uint32_t lowest = kStays;
-  for (uint32_t at = group.lane(); at < kSlots; at += group.lanes()) {
-    const uint32_t order = LeavingOrder(t, first + at, at);
+  for (uint32_t at = 8 * group.lane(); at < kSlots; at += 8 * group.lanes()) {
+    const uint32_t order = LeavingOfEight(t, first + at, at);
     if (order < lowest) lowest = order;
   }
   lowest = ~group.Max(~lowest);

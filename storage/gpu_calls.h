@@ -9,6 +9,7 @@
 
 #include "ops/inline.h"
 #include "storage/gpu_bucket.h"
+#include "storage/gpu_control.h"
 #include "storage/gpu_score.h"
 #include "storage/gpu_slots.h"
 
@@ -77,25 +78,62 @@ struct GpuInsert {
   GpuPlaced* placed = nullptr;           // (n)
 };
 
-// 16 bytes at a time, by all lanes. REQUIRES: bytes and both addresses are multiples of 16.
+// 16 bytes at a time, by all lanes, four of them read by a lane before the first is written.
+// REQUIRES: bytes and both addresses are multiples of 16, and the two do not overlap.
 template <typename Group>
 STRATA_HD void CopyRow(const Group& group, uint8_t* to, const uint8_t* from, uint32_t bytes) {
-  struct alignas(16) Part {
-    uint32_t words[4];
-  };
-  for (uint32_t at = 16 * group.lane(); at < bytes; at += 16 * group.lanes()) {
-    Part part;
-    std::memcpy(&part, __builtin_assume_aligned(from + at, 16), sizeof(part));
-    std::memcpy(__builtin_assume_aligned(to + at, 16), &part, sizeof(part));
+  constexpr uint32_t kAhead = 4;
+  const uint32_t step = 16 * group.lanes();
+  for (uint32_t begin = 16 * group.lane(); begin < bytes; begin += kAhead * step) {
+    GpuSixteen parts[kAhead];
+    STRATA_UNROLL
+    for (uint32_t i = 0; i < kAhead; ++i) {
+      parts[i] = begin + i * step < bytes ? SixteenBytes(from + begin + i * step) : GpuSixteen{};
+    }
+    STRATA_UNROLL
+    for (uint32_t i = 0; i < kAhead; ++i) {
+      if (begin + i * step >= bytes) continue;
+      std::memcpy(__builtin_assume_aligned(to + begin + i * step, 16), &parts[i], sizeof(parts[i]));
+    }
   }
 }
 
-// Item `run` is the arrivals of one bucket, in their order.
+// What a look-up without guesses answers. All in memory of the side that runs it. Trivially
+// copyable.
+struct GpuLookUp {
+  GpuSlots t;
+  const uint64_t* positions = nullptr;  // (n), any
+  uint32_t* slots = nullptr;            // (n), or null: not wanted
+  uint8_t* rows = nullptr;              // (n, t.stride), or null; rows not found are left
+};
+
+// Item i is positions[i]: its slot, or kNoGpuSlot, and its row. Nothing of the table changes.
+template <int kSlots, typename Group>
+STRATA_HD void LookUpOne(const Group& group, const GpuLookUp& call, uint64_t i) {
+  const uint64_t position = call.positions[i];
+  const uint32_t slot =
+      FindInBucket<kSlots>(group, call.t, GpuBucketOf(position, call.t.buckets), position);
+  if (call.slots != nullptr && group.lane() == 0) call.slots[i] = slot;
+  if (call.rows == nullptr || slot == kNoGpuSlot) return;
+  CopyRow(group, call.rows + i * call.t.stride, call.t.rows + size_t{slot} * call.t.stride,
+          call.t.stride);
+}
+
+// Item `run` is the arrivals of one bucket, in their order. The next one is read while its
+// predecessor is at work.
 template <int kSlots, typename Group>
 STRATA_HD void InsertRun(const Group& group, const GpuInsert& call, uint64_t run) {
-  for (uint32_t k = call.begins[run]; k < call.begins[run + 1]; ++k) {
-    const uint32_t i = call.order[k];
-    const GpuArrival arrival = call.arrivals[i];
+  const uint32_t end = call.begins[run + 1];
+  uint32_t k = call.begins[run];
+  uint32_t next = call.order[k];
+  GpuArrival next_arrival = call.arrivals[next];
+  for (; k < end; ++k) {
+    const uint32_t i = next;
+    const GpuArrival arrival = next_arrival;
+    if (k + 1 < end) {
+      next = call.order[k + 1];
+      next_arrival = call.arrivals[next];
+    }
     const uint32_t bucket = GpuBucketOf(arrival.position, call.t.buckets);
     const GpuPlaced placed = FindOrInsert<kSlots>(group, call.t, call.scoring, bucket, arrival);
     if (placed.left != 0 && (placed.left_flags & kGpuDirty) != 0) {

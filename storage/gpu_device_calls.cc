@@ -14,13 +14,25 @@ using ops::gpu::LaunchOver;
 
 template <int kSlots>
 struct FindEach {
-  static constexpr uint32_t kLanes = kSlots / 8;
+  static constexpr uint32_t kLanes = kFindLanes<kSlots>;
   GpuFind call;
   uint32_t n;
   STRATA_HD_MEMBER uint64_t items() const { return n; }
   template <typename Group>
   STRATA_HD_MEMBER void operator()(const Group& group, uint64_t i) const {
     FindOne<kSlots>(group, call, i);
+  }
+};
+
+template <int kSlots>
+struct LookUpEach {
+  static constexpr uint32_t kLanes = kFindLanes<kSlots>;
+  GpuLookUp call;
+  uint32_t n;
+  STRATA_HD_MEMBER uint64_t items() const { return n; }
+  template <typename Group>
+  STRATA_HD_MEMBER void operator()(const Group& group, uint64_t i) const {
+    LookUpOne<kSlots>(group, call, i);
   }
 };
 
@@ -60,7 +72,7 @@ struct BucketRuns {
 
 template <int kSlots>
 struct InsertEach {
-  static constexpr uint32_t kLanes = 32;
+  static constexpr uint32_t kLanes = kSlots / 8;
   GpuInsert call;
   const uint32_t* runs;
   STRATA_HD_MEMBER uint64_t items() const { return *runs; }
@@ -149,6 +161,19 @@ absl::Status FindRows(const GpuDeviceTable& d, const GpuFind& call, uint32_t n) 
       return LaunchOver(*d.api, "find rows", FindEach<64>{call, n}, n, d.stream);
     default:
       return LaunchOver(*d.api, "find rows", FindEach<128>{call, n}, n, d.stream);
+  }
+}
+
+absl::Status LookUpRows(const GpuDeviceTable& d, const uint64_t* positions, uint32_t n,
+                        uint32_t* slots, uint8_t* rows) {
+  const GpuLookUp call{.t = d.t, .positions = positions, .slots = slots, .rows = rows};
+  switch (d.bucket_slots) {
+    case 32:
+      return LaunchOver(*d.api, "look up rows", LookUpEach<32>{call, n}, n, d.stream);
+    case 64:
+      return LaunchOver(*d.api, "look up rows", LookUpEach<64>{call, n}, n, d.stream);
+    default:
+      return LaunchOver(*d.api, "look up rows", LookUpEach<128>{call, n}, n, d.stream);
   }
 }
 

@@ -15,8 +15,14 @@
 
 namespace strata::storage {
 
-// FindOne of each of n positions, by as many lanes as a bucket has words of control bytes.
+// FindOne of each of n positions, by kFindLanes of the bucket's size.
 absl::Status FindRows(const GpuDeviceTable& d, const GpuFind& call, uint32_t n);
+
+// For who has positions, and wants rows, on the device: slots, or kNoGpuSlot, and the rows that
+// were found, moved in the same pass; no hold, no score. positions: (n). slots: (n), or null. rows:
+// (n, t.stride), or null; those not found are left as they are.
+absl::Status LookUpRows(const GpuDeviceTable& d, const uint64_t* positions, uint32_t n,
+                        uint32_t* slots, uint8_t* rows);
 
 // Scratch of InsertRows.
 struct GpuInsertLists {
@@ -29,7 +35,7 @@ struct GpuInsertLists {
 };
 
 // arrivals, placed: (n). Sorted by bucket, a bucket's arrivals in their order; then InsertRun of
-// each bucket by one warp.
+// each bucket by a lane for each eight of its slots.
 absl::Status InsertRows(const GpuDeviceTable& d, const GpuScoring& scoring,
                         const GpuArrival* arrivals, uint32_t n, const GpuInsertLists& lists,
                         GpuPlaced* placed);

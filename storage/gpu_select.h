@@ -8,11 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 #include "ops/cuda/kernel.h"
 #include "ops/inline.h"
-#include "storage/gpu_bucket.h"
+#include "storage/gpu_control.h"
 #include "storage/gpu_slots.h"
 
 namespace strata::storage {
@@ -63,10 +62,9 @@ STRATA_HD void AddToCount(uint32_t* count, uint32_t x) {
 // Of eight slots from `first` on, a multiple of 8, those of dirty rows within [low, high]: a bit
 // each.
 STRATA_HD uint32_t DirtyOfEight(const GpuSlots& t, size_t first, uint64_t low, uint64_t high) {
-  uint64_t word;
-  std::memcpy(&word, __builtin_assume_aligned(t.flags + first, 8), sizeof(word));
   uint32_t dirty = 0;
-  for (word &= 0x0101010101010101ull * kGpuDirty; word != 0; word &= word - 1) {
+  for (uint64_t word = EightBytes(t.flags, first) & 0x0101010101010101ull * kGpuDirty; word != 0;
+       word &= word - 1) {
     const int at = LowestByte(word);
     const uint64_t position = t.positions[first + at];
     if (t.control[first + at] != 0 && low <= position && position <= high) dirty |= 1u << at;

@@ -38,7 +38,7 @@ struct GpuSlots {
   uint64_t* positions = nullptr;  // (slots)
   uint16_t* scores = nullptr;     // (slots); 0: no row
   GpuGhost* ghosts = nullptr;     // (slots), or null: not lrfu
-  uint8_t* control = nullptr;     // (slots): 0 free, else 128 + digest of the position
+  uint8_t* control = nullptr;     // (slots): 0 free, else digest of the position
   uint8_t* pins = nullptr;        // (slots): calls of Pin that hold the row
   uint8_t* flags = nullptr;       // (slots): GpuFlag
   uint16_t* gains = nullptr;      // (kLrfuFar), or null: not lrfu
@@ -46,14 +46,16 @@ struct GpuSlots {
 
 // The low 40 bits of a position, mixed by an odd multiplier: those are uniform within any shard
 // (the top bits name the partition), and neighbours, which dense tables have, spread.
-STRATA_HD uint64_t GpuMix(uint64_t position) {
-  return (position * 0x9e3779b97f4a7c15ull) & 0xffffffffffull;
-}
+inline constexpr uint64_t kGpuMixer = 0x9e3779b97f4a7c15ull;
+STRATA_HD uint64_t GpuMix(uint64_t position) { return (position * kGpuMixer) & 0xffffffffffull; }
 STRATA_HD uint32_t GpuBucketOf(uint64_t position, uint32_t buckets) {
   return static_cast<uint32_t>((GpuMix(position) >> 8) * buckets >> 32);
 }
+// One of 255 values: in a full bucket of 64, one search in four meets another position's byte that
+// is the same, and reads that position too.
 STRATA_HD uint8_t GpuControlOf(uint64_t position) {
-  return static_cast<uint8_t>(0x80 | (GpuMix(position) & 0x7f));
+  const auto digest = static_cast<uint8_t>(GpuMix(position));
+  return digest != 0 ? digest : uint8_t{1};
 }
 
 }  // namespace strata::storage

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "storage/gpu_control.h"
 #include "storage/gpu_group.h"
 #include "storage/gpu_score.h"
 #include "storage/gpu_shape.h"
@@ -75,19 +76,30 @@ std::vector<uint64_t> OfBucket(uint32_t bucket, uint32_t buckets, size_t n) {
   return out;
 }
 
-TEST_CASE("equal bytes of a word are marked", "[storage][gpu]") {
+TEST_CASE("equal bytes of a word are marked, and no others", "[storage][gpu]") {
   std::mt19937_64 rng(1);
   bool right = true;
   for (size_t i = 0; i < Operations(100'000); ++i) {
-    uint8_t bytes[8];
-    for (uint8_t& b : bytes) b = static_cast<uint8_t>(0x80 + rng() % 3);
-    uint64_t word;
-    std::memcpy(&word, bytes, 8);
-    const uint64_t hits = EqualBytes(word, 0x81);
-    const auto first = std::find(bytes, bytes + 8, 0x81) - bytes;
-    right &= (hits == 0) == (first == 8);
-    right &= hits == 0 || LowestByte(hits) == first;
-    for (int b = 0; b < 8; ++b) right &= bytes[b] != 0x81 || (hits >> (8 * b) & 0x80) != 0;
+    const auto sought = static_cast<uint8_t>(rng());
+    uint8_t bytes[16];
+    // Neighbours of what is sought, which a borrow would mark, and any others.
+    for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng() % 4 == 0 ? rng() : sought + rng() % 3);
+    const GpuSixteen sixteen = [&] {
+      GpuSixteen words;
+      std::memcpy(&words, bytes, sizeof(words));
+      return words;
+    }();
+    const uint64_t marks = EqualBytes(sixteen.words[0], sought);
+    const auto first = std::find(bytes, bytes + 8, sought) - bytes;
+    right &= (marks == 0) == (first == 8);
+    right &= marks == 0 || LowestByte(marks) == first;
+    std::set<uint32_t> want, got;
+    for (uint32_t b = 0; b < 16; ++b) {
+      if (bytes[b] == sought) want.insert(b);
+    }
+    for (uint64_t hits = HitsOfSixteen(sixteen, sought); hits != 0;) got.insert(TakeHit(hits));
+    right &= got == want;
+    for (uint32_t b = 0; b < 8; ++b) right &= (marks >> 8 * b & 0xff) == (want.count(b) * 0x80);
   }
   CHECK(right);
 }
@@ -105,8 +117,9 @@ TEST_CASE("positions of a shard, and neighbours, spread over buckets", "[storage
   CHECK(fullest([&](uint64_t) { return 0xabc0000000000000ull | rng() >> 12; }) < 64 + 8 * 6);
   CHECK(fullest([](uint64_t i) { return 0x1230000000000000ull + i; }) <= 66);
   std::set<uint8_t> digests;
-  for (uint64_t i = 0; i < 128; ++i) digests.insert(GpuControlOf(777 + i));
-  CHECK(digests.size() == 128);
+  for (uint64_t i = 0; i < 256; ++i) digests.insert(GpuControlOf(777 + i));
+  CHECK(digests.size() == 255);  // 0 is a free slot's
+  CHECK(digests.count(0) == 0);
 }
 
 template <int kSlots>

@@ -11,6 +11,7 @@
 #include "ops/cuda/group.h"
 #include "storage/gpu_bucket.h"
 #include "storage/gpu_calls.h"
+#include "storage/gpu_control.h"
 #include "storage/gpu_group.h"
 #include "storage/gpu_score.h"
 #include "storage/gpu_select.h"
@@ -90,7 +91,7 @@ void CheckFind(GpuUse use) {
   const GpuFind by_one = call(alone, slots, scored);
   const GpuFind by_lanes = call(shared, other, other_scored);
   for (size_t i = 0; i < positions.size(); ++i) FindOne<kSlots>(OneThread(), by_one, i);
-  ForEachLane<kSlots / 8>([&](const LaneThread<kSlots / 8>& group) {
+  ForEachLane<kFindLanes<kSlots>>([&](const LaneThread<kFindLanes<kSlots>>& group) {
     for (size_t i = 0; i < positions.size(); ++i) FindOne<kSlots>(group, by_lanes, i);
   });
   CHECK(slots == other);
@@ -106,6 +107,47 @@ TEST_CASE("lanes find rows as one thread does", "[storage][gpu]") {
     CheckFind<64>(use);
     CheckFind<128>(use);
   }
+}
+
+template <int kSlots>
+void CheckLookUp() {
+  Table table(kSlots, 9);
+  std::vector<uint64_t> positions;
+  for (uint64_t p = 0; p < 5 * kSlots; ++p) positions.push_back(p);
+  ClearSlot(table.t, 5);
+  const std::vector<uint8_t> cleared = table.Bytes();
+  const size_t stride = table.t.stride;
+  std::vector<uint32_t> slots(positions.size());
+  std::vector<GpuSixteen> rows(positions.size() * stride / sizeof(GpuSixteen), {77, 77});
+  const GpuLookUp call{.t = table.t,
+                       .positions = positions.data(),
+                       .slots = slots.data(),
+                       .rows = reinterpret_cast<uint8_t*>(rows.data())};
+  ForEachLane<kFindLanes<kSlots>>([&](const LaneThread<kFindLanes<kSlots>>& group) {
+    for (size_t i = 0; i < positions.size(); ++i) LookUpOne<kSlots>(group, call, i);
+  });
+  bool right = true;
+  size_t missing = 0;
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const uint32_t bucket = GpuBucketOf(positions[i], kBuckets);
+    right &= slots[i] == FindInBucket<kSlots>(OneThread(), table.t, bucket, positions[i]);
+    const uint8_t* const got = reinterpret_cast<const uint8_t*>(rows.data()) + i * stride;
+    if (slots[i] == kNoGpuSlot) {
+      ++missing;
+      right &= got[0] == 77 && got[8] == 77;
+    } else {
+      right &= std::memcmp(got, table.t.rows + slots[i] * stride, stride) == 0;
+    }
+  }
+  CHECK(right);
+  CHECK((missing > 0 && missing < positions.size() / 2));
+  CHECK(table.Bytes() == cleared);
+}
+
+TEST_CASE("rows are looked up, and nothing changes", "[storage][gpu]") {
+  CheckLookUp<32>();
+  CheckLookUp<64>();
+  CheckLookUp<128>();
 }
 
 template <int kSlots>
@@ -129,7 +171,7 @@ void CheckInsert() {
   const GpuInsert by_lanes{shared.t,     shared.scoring, arrivals.data(),
                            order.data(), begins.data(),  other.data()};
   for (uint32_t run = 0; run < kBuckets; ++run) InsertRun<kSlots>(OneThread(), by_one, run);
-  ForEachLane<32>([&](const LaneThread<32>& group) {
+  ForEachLane<kSlots / 8>([&](const LaneThread<kSlots / 8>& group) {
     for (uint32_t run = 0; run < kBuckets; ++run) InsertRun<kSlots>(group, by_lanes, run);
   });
   bool same = true;
@@ -145,7 +187,7 @@ void CheckInsert() {
   CHECK(alone.Bytes() == shared.Bytes());
 }
 
-TEST_CASE("a warp inserts rows as one thread does", "[storage][gpu]") {
+TEST_CASE("lanes insert rows as one thread does", "[storage][gpu]") {
   CheckInsert<32>();
   CheckInsert<64>();
   CheckInsert<128>();

@@ -12,6 +12,7 @@ BarSizes TinySizes() {
   sizes.batch_bytes = size_t{1} << 17;
   sizes.copy_bytes = size_t{1} << 16;
   sizes.keys = 3000;
+  sizes.table_keys = 200;
   sizes.mlp_batch = 8;
   sizes.mlp_widths = {12, 16, 8, 1};
   sizes.checked_batch = 6;

@@ -24,6 +24,7 @@ struct BarSizes {
   size_t batch_bytes = size_t{1} << 30;  // of rows that one call reads or writes
   size_t copy_bytes = size_t{1} << 30;   // of one copy, read and written
   uint32_t keys = 1000000;               // of a batch that is coalesced
+  uint32_t table_keys = 1u << 20;        // of one call of find, or of find-or-insert
   uint32_t mlp_batch = 65536;            // examples
   std::vector<uint32_t> mlp_widths = {480, 1024, 1024, 512, 256, 1};
   uint32_t checked_batch = 64;  // examples of the products that are compared with the host's

@@ -1,5 +1,6 @@
 #include "tools/gpu/bar_line.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
@@ -29,10 +30,12 @@ constexpr NumberField kNumbers[] = {
     {"operations", &BarLine::operations},
     {"ms", &BarLine::ms},
     {"probe_ms", &BarLine::probe_ms},
+    {"reference_ms", &BarLine::reference_ms},
     {"copy_bytes_per_s", &BarLine::copy_bytes_per_s},
     {"least_of_copy", &BarLine::least_of_copy},
     {"least_of_probe", &BarLine::least_of_probe},
     {"most_ms", &BarLine::most_ms},
+    {"most_change", &BarLine::most_change},
 };
 
 }  // namespace
@@ -43,6 +46,11 @@ double OfCopy(const BarLine& line) {
 }
 
 double OfProbe(const BarLine& line) { return line.ms <= 0 ? 0 : line.probe_ms / line.ms; }
+
+double ChangeOf(const BarLine& line) {
+  if (line.ms <= 0 || line.reference_ms <= 0) return 1;
+  return std::abs(line.ms / line.reference_ms - 1);
+}
 
 std::vector<std::string> MissedBars(const BarLine& line) {
   std::vector<std::string> missed;
@@ -56,6 +64,10 @@ std::vector<std::string> MissedBars(const BarLine& line) {
   }
   if (line.most_ms > 0 && (line.ms <= 0 || line.ms > line.most_ms)) {
     missed.push_back(absl::StrFormat("%.3f ms, wanted %.3f ms", line.ms, line.most_ms));
+  }
+  if (line.most_change > 0 && ChangeOf(line) >= line.most_change) {
+    missed.push_back(absl::StrFormat("%.4f ms against %.4f ms, wanted less than %.0f %% apart",
+                                     line.ms, line.reference_ms, 100 * line.most_change));
   }
   return missed;
 }

@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<BarMemory>> BarMemory::Make(
   return memory;
 }
 
-absl::Status BarMemory::Measure(BarLine line, const Work& work, const Work& probe) const {
+absl::StatusOr<BarLine> BarMemory::Time(BarLine line, const Work& work, const Work& probe) const {
   std::vector<Work> works = {work, [this] {
                                return context_.api->CopyAsync(copy_to_.as<void>(),
                                                               copy_from_.as<void>(),
@@ -48,8 +48,13 @@ absl::Status BarMemory::Measure(BarLine line, const Work& work, const Work& prob
   line.copy_bytes_per_s = (*ms)[1] > 0 ? copied / ((*ms)[1] * 1e-3) : 0;
   if (probe) line.probe_ms = (*ms)[2];
   if (!note_.empty()) line.note = line.note.empty() ? note_ : line.note + "; " + note_;
-  context_.tell(line);
-  return absl::OkStatus();
+  return line;
+}
+
+absl::Status BarMemory::Measure(BarLine line, const Work& work, const Work& probe) const {
+  const auto timed = Time(std::move(line), work, probe);
+  if (timed.ok()) context_.tell(*timed);
+  return timed.status();
 }
 
 }  // namespace strata::gpu_check

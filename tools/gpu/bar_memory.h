@@ -27,8 +27,10 @@ class BarMemory {
   const std::string& note() const { return note_; }
   ops::gpu::Arena* arena() const { return arena_.get(); }
 
-  // Measures work, probe and copy in turn, and tells the line with their times and with note().
-  // Without a probe where that is null. Waits.
+  // Measures work, probe and copy in turn; the line with their times and with note(). Without a
+  // probe where that is null. Waits.
+  absl::StatusOr<BarLine> Time(BarLine line, const Work& work, const Work& probe) const;
+  // The same, and tells the line.
   absl::Status Measure(BarLine line, const Work& work, const Work& probe) const;
 
  private:

@@ -42,9 +42,12 @@ std::string Counted(const BarLine& line) {
   return absl::StrJoin(counted, ", ");
 }
 
-// Per second: bytes where they are counted, else operations.
+// Per second: keys where they are counted, else bytes, else operations.
 std::string Rate(const BarLine& line) {
   if (line.ms <= 0) return "-";
+  if (line.operation == "keys") {
+    return absl::StrFormat("%.2f Gkeys/s", line.operations / (line.ms * 1e-3) / 1e9);
+  }
   const double of = line.bytes > 0 ? line.bytes : line.operations;
   const double giga = of / (line.ms * 1e-3) / 1e9;
   return line.bytes > 0 ? absl::StrFormat("%.0f GB/s", giga)
@@ -64,8 +67,8 @@ void AddBars(const Report& report, std::vector<Row>* rows) {
       const std::vector<std::string> missed = MissedBars(line);
       std::string judged =
           missed.empty() ? "" : absl::StrCat("; MISSED: ", absl::StrJoin(missed, ", "));
-      if (missed.empty() &&
-          (line.least_of_copy > 0 || line.least_of_probe > 0 || line.most_ms > 0)) {
+      if (missed.empty() && (line.least_of_copy > 0 || line.least_of_probe > 0 ||
+                             line.most_ms > 0 || line.most_change > 0)) {
         judged = "; kept";
       }
       const std::string note = line.note.empty() ? "" : absl::StrCat("; ", Short(line.note));

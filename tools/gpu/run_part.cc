@@ -14,7 +14,9 @@
 #include "tools/gpu/bar_line.h"
 #include "tools/gpu/coalesce_bar.h"
 #include "tools/gpu/device.h"
+#include "tools/gpu/find_bar.h"
 #include "tools/gpu/gather_bar.h"
+#include "tools/gpu/insert_bar.h"
 #include "tools/gpu/mlp_bar.h"
 #include "tools/gpu/part_output.h"
 
@@ -28,10 +30,8 @@ struct NamedBar {
   absl::Status (*run)(const BarContext&);
 };
 constexpr NamedBar kBars[] = {
-    {"gather", &GatherBar},
-    {"apply", &ApplyBar},
-    {"coalesce", &CoalesceBar},
-    {"mlp", &MlpBar},
+    {"gather", &GatherBar}, {"apply", &ApplyBar}, {"coalesce", &CoalesceBar},
+    {"mlp", &MlpBar},       {"find", &FindBar},   {"find-or-insert", &FindOrInsertBar},
 };
 
 int ExitCodeOf(const absl::Status& status, const Say& say) {
@@ -77,7 +77,8 @@ absl::Status RunBar(const NamedBar& bar, const PartOptions& options, ops::gpu::C
   context.tell = [&](BarLine line) {
     if (options.host) {
       line.path = "host threads";
-      line.least_of_copy = line.least_of_probe = line.most_ms = 0;
+      line.least_of_copy = line.least_of_probe = 0;
+      line.most_ms = line.most_change = 0;
     }
     say(BarText(line));
   };

@@ -83,8 +83,8 @@ TEST_CASE("rows of GPU tables move 16 bytes at a time", "[ops][cuda][storage]") 
     std::ifstream in(path);
     std::stringstream text;
     text << in.rdbuf();
-    CHECK(text.str().find("ld.global.v4.u32") != std::string::npos);
-    CHECK(text.str().find("st.global.v4.u32") != std::string::npos);
+    CHECK(text.str().find("ld.global.v2.u64") != std::string::npos);
+    CHECK(text.str().find("st.global.v2.u64") != std::string::npos);
   }
 }
 

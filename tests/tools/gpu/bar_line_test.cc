@@ -39,13 +39,31 @@ TEST_CASE("a line says which of its bars it misses", "[gpu_check]") {
   CHECK(MissedBars(line).size() == 3);
 }
 
+TEST_CASE("a line is compared with another case, either way", "[gpu_check]") {
+  BarLine line = Example();
+  line.reference_ms = 0.96;
+  CHECK(ChangeOf(line) == Approx(1 / 0.96 - 1));
+  CHECK(MissedBars(line).empty());
+  line.most_change = 0.05;
+  CHECK(MissedBars(line).empty());
+  line.reference_ms = 0.95;
+  CHECK(MissedBars(line) ==
+        std::vector<std::string>{"1.0000 ms against 0.9500 ms, wanted less than 5 % apart"});
+  line.reference_ms = 1.06;
+  CHECK(MissedBars(line).size() == 1);
+  line.reference_ms = 1.05;
+  CHECK(MissedBars(line).empty());
+  line.reference_ms = 0;  // not measured
+  CHECK(MissedBars(line).size() == 1);
+}
+
 TEST_CASE("what was not measured keeps no bar", "[gpu_check]") {
   BarLine line;
   CHECK(OfCopy(line) == 0);
   CHECK(OfProbe(line) == 0);
   CHECK(MissedBars(line).empty());
-  line.least_of_copy = line.least_of_probe = line.most_ms = 0.1;
-  CHECK(MissedBars(line).size() == 3);
+  line.least_of_copy = line.least_of_probe = line.most_ms = line.most_change = 0.1;
+  CHECK(MissedBars(line).size() == 4);
 }
 
 TEST_CASE("a line survives its JSON", "[gpu_check]") {
@@ -53,6 +71,8 @@ TEST_CASE("a line survives its JSON", "[gpu_check]") {
   line.least_of_copy = 0.8;
   line.least_of_probe = 0.95;
   line.most_ms = 2;
+  line.reference_ms = 0.97;
+  line.most_change = 0.03;
   const std::string json = BarLineJson(line);
   CHECK(json.find('\n') == std::string::npos);
   const auto back = ParseBarLine(json);
@@ -60,6 +80,8 @@ TEST_CASE("a line survives its JSON", "[gpu_check]") {
   CHECK(BarLineJson(*back) == json);
   CHECK(back->name == line.name);
   CHECK(back->probe_ms == line.probe_ms);
+  CHECK(back->reference_ms == line.reference_ms);
+  CHECK(back->most_change == line.most_change);
 
   CHECK_FALSE(ParseBarLine("{").ok());
   CHECK_FALSE(ParseBarLine("[]").ok());

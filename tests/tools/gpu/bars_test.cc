@@ -24,7 +24,9 @@
 #include "tools/gpu/bar.h"
 #include "tools/gpu/bar_line.h"
 #include "tools/gpu/coalesce_bar.h"
+#include "tools/gpu/find_bar.h"
 #include "tools/gpu/gather_bar.h"
+#include "tools/gpu/insert_bar.h"
 #include "tools/gpu/mlp_bar.h"
 
 namespace strata::gpu_check {
@@ -104,7 +106,7 @@ void CheckLines(const Run& run, const std::string& bar) {
     CHECK(line.ms == 1.0);
     CHECK(line.probe_ms == 1.0);
     CHECK(line.copy_bytes_per_s == Approx(2.0 * TinySizes().copy_bytes * 1e3));
-    CHECK(line.least_of_copy + line.least_of_probe + line.most_ms > 0);
+    CHECK(line.least_of_copy + line.least_of_probe + line.most_ms + line.most_change > 0);
     CHECK(line.note.find("of the bar's size") == std::string::npos);
   }
 }
@@ -227,6 +229,45 @@ TEST_CASE("mlp: a wrong product is found, and other precisions are still measure
                             return absl::NotFoundError("no library");
                           });
   CHECK(absl::IsNotFound(none.status));
+}
+
+TEST_CASE("find: short rows and long, half of the slots taken and all", "[gpu_check]") {
+  const Run run = RunBar(&FindBar);
+  CheckLines(run, "find");
+  REQUIRE(run.lines.size() == 4);
+  CHECK(run.lines[0].name == "all hits, dim 8, 50 % of slots taken");
+  CHECK(run.lines[0].operations == 200);
+  CHECK(run.lines[0].bytes == 200 * (8 + 128 + 2 * 32));
+  CHECK(run.lines[0].most_ms == Approx(200 / 5e9 * 1e3));
+  CHECK(run.lines[0].most_change == 0);
+  CHECK(run.lines[1].name == "all hits, dim 8, 100 % of slots taken");
+  CHECK(run.lines[1].most_ms == run.lines[0].most_ms);
+  CHECK(run.lines[3].name == "all hits, dim 64, 100 % of slots taken");
+  CHECK(run.lines[3].bytes == 200 * 648);
+  for (const size_t full : {1, 3}) {
+    CHECK(run.lines[full].most_change == 0.05);
+    CHECK(run.lines[full].reference_ms == run.lines[full - 1].ms);
+    CHECK(run.lines[full].least_of_copy == run.lines[full - 1].least_of_copy);
+  }
+  CHECK(run.lines[2].least_of_copy == 0.75);
+  CHECK(run.lines[2].most_ms == 0);
+  CHECK(run.lines[2].reference_ms == 0);
+  CheckFailures(&FindBar);
+}
+
+TEST_CASE("find-or-insert: every key pushes out a dirty row", "[gpu_check]") {
+  const Run run = RunBar(&FindOrInsertBar);
+  CheckLines(run, "find-or-insert");
+  REQUIRE(run.lines.size() == 3);
+  CHECK(run.lines[0].name == "all misses, dim 64, lru");
+  CHECK(run.lines[0].operations == 200);
+  CHECK(run.lines[0].bytes == 200 * (16 + 16 + 5 * 64 + 5 + 16 + 2 * 256));
+  CHECK(run.lines[1].name == "all misses, dim 64, lrfu");
+  CHECK(run.lines[1].bytes == run.lines[0].bytes + 200 * (2 * 32 + 2 * 4));
+  CHECK(run.lines[2].name == "all misses, dim 64, lru, new rows moved too");
+  CHECK(run.lines[2].bytes == run.lines[0].bytes + 200 * 2 * 256);
+  for (const BarLine& line : run.lines) CHECK(line.most_ms == Approx(200 / 1.2e9 * 1e3));
+  CheckFailures(&FindOrInsertBar);
 }
 
 TEST_CASE("a bar's sizes follow what is free", "[gpu_check]") {

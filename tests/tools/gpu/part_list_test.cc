@@ -25,8 +25,8 @@ TEST_CASE("parts come in the order of their kinds, each once", "[gpu_check]") {
     CHECK(part.least_seconds > 0);
     CHECK(part.most_seconds >= part.least_seconds);
   }
-  for (const char* name :
-       {"test apply_test", "bar gather", "bar dlrm", "memcheck pool_test", "racecheck fm_test"}) {
+  for (const char* name : {"test apply_test", "bar gather", "bar find", "bar find-or-insert",
+                           "bar dlrm", "memcheck pool_test", "racecheck fm_test"}) {
     INFO(name);
     CHECK(names.count(name) == 1);
   }

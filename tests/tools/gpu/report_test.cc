@@ -107,6 +107,14 @@ TEST_CASE("the table shows what there is, lines, parts, and the sum last", "[gpu
   const std::string last = "parts: 2 passed, 1 failed, 1 skipped\n";
   CHECK(table.substr(table.size() - last.size()) == last);
 
+  Report keys = Example();
+  keys.parts[2].lines[0].operation = "keys";
+  CHECK(Has(ResultTable(keys), "12.50 Gkeys/s"));
+  keys.parts[2].lines[0].least_of_copy = 0;
+  keys.parts[2].lines[0].most_change = 0.1;
+  keys.parts[2].lines[0].reference_ms = 0.41;
+  CHECK(Has(ResultTable(keys), "5e+06 keys; kept"));
+
   Report none;
   none.device_found = false;
   CHECK(Has(ResultTable(none), "there is no device"));

@@ -34,10 +34,12 @@ namespace {
 
 using ops::gpu::HostApi;
 
-// Its events are a millisecond apart; its call number `failing` fails.
+// Its events are a millisecond apart; its call number `failing` fails, and kernels named `idle` do
+// nothing.
 class BarApi : public HostApi {
  public:
-  explicit BarApi(uint64_t failing = UINT64_MAX) : HostApi(Few()), failing_(failing) {}
+  explicit BarApi(uint64_t failing = UINT64_MAX, const std::string& idle = "")
+      : HostApi(Few()), failing_(failing), idle_(idle) {}
   uint64_t calls() const { return calls_; }
 
  protected:
@@ -49,6 +51,11 @@ class BarApi : public HostApi {
     *ms = 1.0f;
     return absl::OkStatus();
   }
+  absl::Status DoLaunch(const ops::gpu::Kernel& kernel, const ops::gpu::LaunchShape& shape,
+                        const void* functor, ops::gpu::StreamHandle stream) override {
+    if (kernel.name == idle_) return absl::OkStatus();
+    return HostApi::DoLaunch(kernel, shape, functor, stream);
+  }
 
  private:
   static Options Few() {
@@ -57,6 +64,7 @@ class BarApi : public HostApi {
     return options;
   }
   const uint64_t failing_;
+  const std::string idle_;
   uint64_t calls_ = 0;
 };
 
@@ -68,8 +76,9 @@ struct Run {
 };
 
 Run RunBar(absl::Status (*bar)(const BarContext&), const BarSizes& sizes = TinySizes(),
-           uint64_t failing = UINT64_MAX, const OpenBlas& open_blas = nullptr) {
-  BarApi api(failing);
+           uint64_t failing = UINT64_MAX, const OpenBlas& open_blas = nullptr,
+           const std::string& idle = "") {
+  BarApi api(failing, idle);
   Run run;
   {
     auto stream = ops::gpu::MakeStream(&api);
@@ -268,6 +277,21 @@ TEST_CASE("find-or-insert: every key pushes out a dirty row", "[gpu_check]") {
   CHECK(run.lines[2].bytes == run.lines[0].bytes + 200 * 2 * 256);
   for (const BarLine& line : run.lines) CHECK(line.most_ms == Approx(200 / 1.2e9 * 1e3));
   CheckFailures(&FindOrInsertBar);
+}
+
+TEST_CASE("tables' bars find out kernels that do nothing", "[gpu_check]") {
+  const auto message = [](absl::Status (*bar)(const BarContext&), const char* idle) {
+    const Run run = RunBar(bar, TinySizes(), UINT64_MAX, nullptr, idle);
+    CHECK(run.status.code() == absl::StatusCode::kInternal);
+    return std::string(run.status.message());
+  };
+  CHECK(message(&FindBar, "look up rows").find("find: key 0 was found in slot ") == 0);
+  CHECK(message(&FindBar, "fill buckets").find("find: key 0 was found in slot ") == 0);
+  CHECK(message(&FindOrInsertBar, "insert rows").find("pushed out no dirty row") !=
+        std::string::npos);
+  CHECK(message(&FindOrInsertBar, "fill buckets").find("pushed out no dirty row") !=
+        std::string::npos);
+  CHECK(message(&FindOrInsertBar, "copy rows").find("find-or-insert: row ") == 0);
 }
 
 TEST_CASE("a bar's sizes follow what is free", "[gpu_check]") {

@@ -1,10 +1,14 @@
 // The program as it is run: wrong usage, no device, and everything on host threads.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -104,6 +108,30 @@ TEST_CASE("on host threads every bar that needs no library runs", "[gpu_check]")
     if (name == "bar dlrm") CHECK(part["reason"] == "not in this build");
   }
   CHECK(bars == 5);
+}
+
+// The log of a part is a pipe, which the program waits to open.
+TEST_CASE("each result is in the report before the next part begins", "[gpu_check]") {
+  const TempFolder folder;
+  const std::string results = folder.path() + "/results", log = results + "/bar-coalesce.log";
+  fs::create_directories(results);
+  REQUIRE(mkfifo(log.c_str(), 0600) == 0);
+  auto ended = std::async(std::launch::async,
+                          [&] { return Run(folder.path(), "--out results --host").exit_code; });
+  const int begun = open(log.c_str(), O_RDONLY);
+  const std::string so_far = Read(results + "/gpu_check.json");
+  const int kept = open(log.c_str(), O_WRONLY);  // so that the program can open it to read
+  CHECK(ended.get() == 1);                       // what the part told is lost
+  close(begun);
+  close(kept);
+  const auto json = nlohmann::json::parse(so_far, nullptr, false);
+  REQUIRE(json.is_object());
+  CHECK(json["finished"] == false);
+  CHECK(json["parts"].back()["name"] == "bar apply");
+  CHECK(json["parts"].back()["state"] == "passed");
+  const auto last = nlohmann::json::parse(Read(results + "/gpu_check.json"));
+  CHECK(last["finished"] == true);
+  CHECK(last["exit_code"] == 1);
 }
 
 }  // namespace

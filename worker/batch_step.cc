@@ -4,9 +4,11 @@
 
 namespace strata {
 
-std::shared_ptr<const Gradient> BatchStep::Run(const Batch& batch, const RoutedKeys& routed,
-                                               const float* rows, const float* dense,
-                                               StageClock* clock) {
+absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(const Batch& batch,
+                                                               const RoutedKeys& routed,
+                                                               const float* rows,
+                                                               const float* dense,
+                                                               StageClock* clock) {
   const InStage forward(clock, Stage::kForward);
   auto gradient = std::make_shared<Gradient>();
   gradient->examples = batch.size;
@@ -25,10 +27,12 @@ std::shared_ptr<const Gradient> BatchStep::Run(const Batch& batch, const RoutedK
   const std::vector<float*> sums = exchange_->TensorsIn(gradient->dense.data());
   predictions_.resize(batch.size);
   PassTimes passes;
-  const double loss = model_->TrainStep({&batch, &routed, rows, tensors, &passes},
-                                        {row_sums.data(), sums}, predictions_.data(), parallel_);
+  const absl::StatusOr<double> loss =
+      model_->TrainStep({&batch, &routed, rows, tensors, &passes}, {row_sums.data(), sums},
+                        predictions_.data(), parallel_);
+  if (!loss.ok()) return loss.status();
   clock->EndPasses(passes.blocks_done, passes.forward_ns, passes.backward_ns);
-  stats_->OnBatch(batch.labels, predictions_, loss, batch.bad_lines);
+  stats_->OnBatch(batch.labels, predictions_, *loss, batch.bad_lines);
   if (counts) AddCounts(batch, routed, gradient->rows);
   return gradient;
 }

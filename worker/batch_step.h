@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "ops/parallel.h"
 #include "worker/batch.h"
 #include "worker/exchange.h"
@@ -23,9 +24,10 @@ class BatchStep {
 
   // rows: (distinct keys, row dim), dense: (dense rows, dense row dim). Counts examples, loss and
   // bad lines. A batch without examples gives a gradient without rows: it adds nothing to any sum.
-  // `clock` is that of the calling thread: the time goes to the passes.
-  std::shared_ptr<const Gradient> Run(const Batch& batch, const RoutedKeys& routed,
-                                      const float* rows, const float* dense, StageClock* clock);
+  // `clock` is that of the calling thread: the time goes to the passes. Errors: the model's.
+  absl::StatusOr<std::shared_ptr<const Gradient>> Run(const Batch& batch, const RoutedKeys& routed,
+                                                      const float* rows, const float* dense,
+                                                      StageClock* clock);
 
  private:
   const Exchange* const exchange_;

@@ -326,7 +326,9 @@ class Trainer : public BspTrainer {
     if (!data.ok()) return data.status();
     Prefetch(action.step.Next(), action.lanes);
     for (size_t i = 0; i < action.lanes.size(); ++i) {
-      gradients_.Put(action.step, action.lanes[i], ComputeLane(**data, i));
+      auto gradient = ComputeLane(**data, i);
+      if (!gradient.ok()) return gradient.status();
+      gradients_.Put(action.step, action.lanes[i], *std::move(gradient));
     }
     const InStage push(&clock_, Stage::kPush);
     const std::vector<LaneNode> nodes = CoverNodes(action.lanes, o_.plan->lanes);
@@ -364,7 +366,7 @@ class Trainer : public BspTrainer {
     }
   }
 
-  std::shared_ptr<const Gradient> ComputeLane(const CohortData& data, size_t i) {
+  absl::StatusOr<std::shared_ptr<const Gradient>> ComputeLane(const CohortData& data, size_t i) {
     const PreparedLane& lane = *data.prepared[i];
     const float* rows = data.LaneRows(i, o_.exchange->row_dim(), &lane_rows_);
     return batch_step_.Run(lane.batch, lane.routed, rows, data.weights.dense.data(), &clock_);

@@ -79,7 +79,11 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, const std::string& pr
     }
     some.resize(batch.size);
     const auto tensors = o_.exchange->TensorsIn(static_cast<const float*>(weights.dense.data()));
-    o_.model->Predict({&batch, &routed, weights.rows.data(), tensors}, some.data(), o_.parallel);
+    if (absl::Status s = o_.model->Predict({&batch, &routed, weights.rows.data(), tensors},
+                                           some.data(), o_.parallel);
+        !s.ok()) {
+      return s;
+    }
     if (absl::Status s = file.Append(batch.labels, some); !s.ok()) return s;
     scores.insert(scores.end(), some.begin(), some.end());
     labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());

@@ -120,7 +120,7 @@ class Work : public LaneWork {
           s = Pull(task.id, action.first, action.end);
           break;
         case LaneActionKind::kGradient:
-          ComputeGradient(action.first);
+          s = ComputeGradient(action.first);
           break;
         case LaneActionKind::kLocalStep:
           LocalStep(action.first);
@@ -166,17 +166,20 @@ class Work : public LaneWork {
     return absl::OkStatus();
   }
 
-  void ComputeGradient(uint64_t batch) {
+  absl::Status ComputeGradient(uint64_t batch) {
     const Prepared& p = prepared_[batch - first_];
     o_.slots->Acquire();
-    gradient_ =
+    auto gradient =
         step_.Run(p.batch, p.routed, replica_.Rows(batch - first_), replica_.dense(), &clock_);
     o_.slots->Release();
-    if (gradient_->examples == 0 || elastic_) return;
+    if (!gradient.ok()) return gradient.status();
+    gradient_ = *std::move(gradient);
+    if (gradient_->examples == 0 || elastic_) return absl::OkStatus();
     accumulated_ = accumulated_ == nullptr
                        ? gradient_
                        : std::make_shared<const Gradient>(
                              AddMeans(o_.plan->tables.tables[0], *accumulated_, *gradient_));
+    return absl::OkStatus();
   }
 
   void LocalStep(uint64_t batch) {

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ops/parallel.h"
 #include "proto/core/model_tables.h"
 #include "worker/batch.h"
@@ -47,10 +49,12 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // predictions: (batch size), probabilities. Returns the sum over examples of the logloss.
-  virtual double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
-                           ops::Parallel* parallel) = 0;
-  virtual void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) = 0;
+  // predictions: (batch size), probabilities. Returns the sum over examples of the logloss. Errors
+  // are those of a device that computes; on the CPU there are none.
+  virtual absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
+                                           float* predictions, ops::Parallel* parallel) = 0;
+  virtual absl::Status Predict(const ModelInputs& in, float* predictions,
+                               ops::Parallel* parallel) = 0;
 };
 
 }  // namespace strata

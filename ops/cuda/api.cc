@@ -135,6 +135,12 @@ absl::Status CudaApi::Sort(const SortArguments& sort, StreamHandle stream) {
   return Checked(DoSort(sort, stream));
 }
 
+absl::Status CudaApi::EnterLibrary(const char* call) {
+  STRATA_ENTER(call);
+  CountOne(launches_);
+  return absl::OkStatus();
+}
+
 absl::Status CudaApi::BeginCapture(StreamHandle stream) {
   STRATA_ENTER("begin capture");
   return Checked(DoBeginCapture(stream));

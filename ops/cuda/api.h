@@ -67,7 +67,7 @@ struct SortArguments {
 struct CallCounts {
   uint64_t allocations = 0;       // of device and pinned memory
   uint64_t synchronisations = 0;  // calls that wait for the device
-  uint64_t launches = 0;          // kernels, sorts and graphs
+  uint64_t launches = 0;          // kernels, sorts, products and graphs
   uint64_t copies = 0;
 };
 
@@ -107,6 +107,14 @@ class CudaApi {
                       StreamHandle stream);
   absl::Status SortScratchBytes(uint32_t n, uint32_t key_bytes, size_t* bytes);
   absl::Status Sort(const SortArguments& sort, StreamHandle stream);
+
+  // What a library gives a stream (products): `give` is called, and counts, fails and loses the
+  // device as a launch does.
+  template <typename Give>
+  absl::Status CallLibrary(const char* call, const Give& give) {
+    absl::Status status = EnterLibrary(call);
+    return status.ok() ? Checked(give()) : status;
+  }
 
   // What a stream is given between these two becomes a graph instead of being run.
   absl::Status BeginCapture(StreamHandle stream);
@@ -154,6 +162,7 @@ class CudaApi {
 
  private:
   absl::Status Checked(absl::Status status);
+  absl::Status EnterLibrary(const char* call);
 
   std::function<void(const absl::Status&)> lost_;
   std::atomic<uint64_t> allocations_{0}, synchronisations_{0}, launches_{0}, copies_{0};

@@ -93,8 +93,10 @@ struct Plan {
 
 class BlasImpl : public Blas {
  public:
-  BlasImpl(const Library& library, cublasLtHandle_t handle, std::string path, Buffer workspace)
-      : library_(library),
+  BlasImpl(CudaApi* api, const Library& library, cublasLtHandle_t handle, std::string path,
+           Buffer workspace)
+      : api_(api),
+        library_(library),
         handle_(handle),
         path_(std::move(path)),
         workspace_(std::move(workspace)) {
@@ -111,6 +113,11 @@ class BlasImpl : public Blas {
 
   absl::Status Multiply(const MatmulShape& shape, const MatmulOperands& operands,
                         StreamHandle stream) override {
+    return api_->CallLibrary("product", [&] { return Give(shape, operands, stream); });
+  }
+
+ private:
+  absl::Status Give(const MatmulShape& shape, const MatmulOperands& operands, StreamHandle stream) {
     auto found = plans_.find(shape);
     if (found == plans_.end()) {
       Plan plan;
@@ -133,7 +140,6 @@ class BlasImpl : public Blas {
                     "cublasLtMatmul");
   }
 
- private:
   template <typename Value>
   absl::Status Set(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute,
                    const Value& value) {
@@ -225,6 +231,7 @@ class BlasImpl : public Blas {
     if (plan.product != nullptr) (void)library_.desc_destroy(plan.product);
   }
 
+  CudaApi* const api_;
   const Library library_;
   const cublasLtHandle_t handle_;
   const std::string path_;
@@ -259,8 +266,8 @@ absl::StatusOr<std::unique_ptr<Blas>> Blas::Open(Arena* arena, const Options& op
     if (!status.ok()) return status;
     Dl_info where = {};
     const bool known = dladdr(reinterpret_cast<void*>(library.create), &where) != 0;
-    return std::make_unique<BlasImpl>(library, handle, known ? where.dli_fname : candidate,
-                                      *std::move(workspace));
+    return std::make_unique<BlasImpl>(arena->api(), library, handle,
+                                      known ? where.dli_fname : candidate, *std::move(workspace));
   }
   return absl::NotFoundError(
       absl::StrCat("cuBLASLt was not found; tried ", absl::StrJoin(tried, "; ")));

@@ -59,7 +59,8 @@ class Blas {
     std::string library;  // a file, instead of the search (blas_search.h)
     size_t workspace_bytes = size_t{32} << 20;
   };
-  // kNotFound names every place that was tried.
+  // kNotFound names every place that was tried. Products go through the arena's api (CallLibrary);
+  // both outlive the result.
   static absl::StatusOr<std::unique_ptr<Blas>> Open(Arena* arena, const Options& options);
   virtual ~Blas() = default;
 

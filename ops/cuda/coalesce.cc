@@ -84,12 +84,14 @@ struct StoredRows {
 
 }  // namespace
 
-absl::Status Coalescer::Allocate(Arena* arena) {
+absl::Status Coalescer::Each(const std::function<absl::Status(Buffer*, size_t)>& buffer) {
   const size_t n = options_.most_features, key = options_.key_bytes;
   const size_t quads = (size_t{options_.most_dim} + 3) / 4;
-  size_t sort_bytes = 0;
   absl::Status status =
-      api_->SortScratchBytes(options_.most_features, options_.key_bytes, &sort_bytes);
+      buffer(&partials_, PartialRows(options_.most_features) * quads * sizeof(Vector4));
+  if (!status.ok() || !options_.groups) return status;
+  size_t sort_bytes = 0;
+  status = api_->SortScratchBytes(options_.most_features, options_.key_bytes, &sort_bytes);
   if (!status.ok()) return status;
   const std::initializer_list<std::pair<Buffer*, size_t>> wanted = {
       {&features_, n * 4},
@@ -100,15 +102,23 @@ absl::Status Coalescer::Allocate(Arena* arena) {
       {&chunk_first_, (n + 1) * 4},
       {&counts_, 8},
       {&tiles_, size_t{ScanTiles(options_.most_features)} * 4},
-      {&partials_, PartialRows(options_.most_features) * quads * sizeof(Vector4)},
       {&sort_scratch_, sort_bytes},
   };
-  for (const auto& [buffer, bytes] : wanted) {
-    auto taken = arena->Allocate(bytes);
-    if (!taken.ok()) return taken.status();
-    *buffer = *std::move(taken);
+  for (const auto& [one, bytes] : wanted) {
+    status = buffer(one, bytes);
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> Coalescer::Bytes(CudaApi* api, const Options& options) {
+  size_t sum = 0;
+  const absl::Status status = Coalescer(api, options).Each([&sum](Buffer*, size_t bytes) {
+    sum += ArenaBytes(bytes);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return sum;
 }
 
 absl::StatusOr<std::unique_ptr<Coalescer>> Coalescer::Create(CudaApi* api, Arena* arena,
@@ -119,8 +129,13 @@ absl::StatusOr<std::unique_ptr<Coalescer>> Coalescer::Create(CudaApi* api, Arena
         absl::StrCat("keys of ", options.key_bytes, " bytes; they have 4 or 8"));
   }
   std::unique_ptr<Coalescer> coalescer(new Coalescer(api, options));
-  absl::Status status = coalescer->Allocate(arena);
-  if (status.ok()) {
+  absl::Status status = coalescer->Each([arena](Buffer* buffer, size_t bytes) {
+    auto taken = arena->Allocate(bytes);
+    if (!taken.ok()) return taken.status();
+    *buffer = *std::move(taken);
+    return absl::OkStatus();
+  });
+  if (status.ok() && options.groups) {
     status = LaunchOver(*api, "fill ordinals",
                         FillOrdinals{coalescer->features_.as<uint32_t>(), options.most_features},
                         options.most_features, stream);
@@ -131,6 +146,9 @@ absl::StatusOr<std::unique_ptr<Coalescer>> Coalescer::Create(CudaApi* api, Arena
 
 absl::Status Coalescer::Group(const void* keys, uint32_t features, uint32_t bits,
                               GroupedKeys* grouped, StreamHandle stream) {
+  if (!options_.groups) {
+    return absl::FailedPreconditionError("the coalescer was made for sums alone");
+  }
   if (features == 0 || features > options_.most_features) {
     return absl::InvalidArgumentError(
         absl::StrCat(features, " features; the coalescer takes 1 to ", options_.most_features));

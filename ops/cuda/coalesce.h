@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -37,12 +38,17 @@ class Coalescer {
     uint32_t most_features = 0;
     uint32_t most_dim = 0;   // of Sum
     uint32_t key_bytes = 8;  // 4 or 8: unsigned integers
+    bool groups = true;      // false: for sums over keys that were grouped elsewhere; takes
+                             // most_features x most_dim / 4 bytes
   };
   // Takes about most_features x (2 key_bytes + 20 + most_dim / 4) bytes of `arena`, and gives
   // `stream` a kernel that the first batch must come after.
   static absl::StatusOr<std::unique_ptr<Coalescer>> Create(CudaApi* api, Arena* arena,
                                                            const Options& options,
                                                            StreamHandle stream);
+
+  // What Create takes of an arena, to the byte.
+  static absl::StatusOr<size_t> Bytes(CudaApi* api, const Options& options);
 
   // keys: (features) in device memory, of which the low `bits` bits differ. What `grouped` names
   // is valid until the next Group. Asynchronous.
@@ -61,7 +67,8 @@ class Coalescer {
 
  private:
   Coalescer(CudaApi* api, const Options& options) : api_(api), options_(options) {}
-  absl::Status Allocate(Arena* arena);
+  // The buffers and their bytes.
+  absl::Status Each(const std::function<absl::Status(Buffer*, size_t)>& buffer);
 
   CudaApi* const api_;
   const Options options_;

@@ -84,6 +84,10 @@ struct SumShortRuns {
     const uint32_t first = grouped.first[at.row];
     const uint32_t n = grouped.first[at.row + 1] - first;
     if (n > kCoalesceChunk) return;
+    if (n == 0) {  // grouped elsewhere, by someone who keeps keys that do not occur
+      out.StoreSum(at.row, at.quad, Zero4());
+      return;
+    }
     out.StoreSum(
         at.row, at.quad,
         SumChunk(rows, grouped.occurrences + first, n, at.row, at.quad * 4, out.dim - at.quad * 4));

@@ -51,6 +51,7 @@ class ArenaImpl : public Arena {
                      " bytes free, the largest piece ", largest, " bytes; give it more bytes"));
   }
 
+  CudaApi* api() const override { return api_; }
   size_t total_bytes() const override { return total_; }
   size_t free_bytes() const override {
     MutexLock lock(&mu_);

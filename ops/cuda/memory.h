@@ -17,6 +17,9 @@ namespace strata::ops::gpu {
 
 enum class MemoryKind : uint8_t { kDevice, kPinned };
 
+// What a buffer of that many bytes takes of an arena.
+constexpr size_t ArenaBytes(size_t bytes) { return bytes == 0 ? 256 : (bytes + 255) / 256 * 256; }
+
 class Arena;
 
 // A piece of an arena, given back when destroyed. Its owner first waits for the work that uses it.
@@ -71,6 +74,7 @@ class Arena {
     return Allocate(count * sizeof(T));
   }
 
+  virtual CudaApi* api() const = 0;  // whose memory it is
   virtual size_t total_bytes() const = 0;
   virtual size_t free_bytes() const = 0;  // in all gaps together
 

@@ -79,8 +79,10 @@ class Gradients {
       out.push_back(tensor_sums[t].data());
     }
     std::vector<float> predictions(batch.size);
-    model_->TrainStep({&batch, &routed, rows.data(), in}, {row_sums.data(), out},
-                      predictions.data(), parallel_.get());
+    REQUIRE(model_
+                ->TrainStep({&batch, &routed, rows.data(), in}, {row_sums.data(), out},
+                            predictions.data(), parallel_.get())
+                .ok());
     const auto put = [&](Place place, const float* sums, uint32_t n) {
       std::vector<float>& g = mean[place];
       for (uint32_t d = 0; d < n; ++d) g.push_back(sums[d] / static_cast<float>(batch.size));

@@ -39,8 +39,8 @@ class DcnV2 : public Model {
         deep_output_(ops::GemmKernelOf(ops::ActiveIsaLevel())),
         gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {}
 
-  double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
-                   ops::Parallel* parallel) override {
+  absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
+                                   float* predictions, ops::Parallel* parallel) override {
     const Batch& batch = *in.batch;
     const ops::SparseExamples x = ExamplesOf(in, dim_);
     Prepare(in, Passes::kForwardAndBackward, parallel);
@@ -59,13 +59,15 @@ class DcnV2 : public Model {
     return SumLosses(scratch_, batch);
   }
 
-  void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override {
+  absl::Status Predict(const ModelInputs& in, float* predictions,
+                       ops::Parallel* parallel) override {
     const ops::SparseExamples x = ExamplesOf(in, dim_);
     Prepare(in, Passes::kForward, parallel);
     ForBlocks(in.batch->size, mlp_.block_rows(), parallel, [&](size_t begin, size_t end) {
       Forward(in, x, begin, end, nullptr);
       ops::Sigmoid(end - begin, scratch_.logits.data() + begin, predictions + begin);
     });
+    return absl::OkStatus();
   }
 
  private:

@@ -49,8 +49,8 @@ class Dlrm : public Model {
     if (numeric_ > 0) bottom_.emplace(BottomWidths(tables), ops::Mlp::Output::kRelu, 0);
   }
 
-  double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
-                   ops::Parallel* parallel) override {
+  absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
+                                   float* predictions, ops::Parallel* parallel) override {
     const Batch& batch = *in.batch;
     const ops::SparseExamples x = ExamplesOf(in, dim_);
     Prepare(in, Passes::kForwardAndBackward, parallel);
@@ -75,13 +75,15 @@ class Dlrm : public Model {
     return SumLosses(scratch_, batch);
   }
 
-  void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override {
+  absl::Status Predict(const ModelInputs& in, float* predictions,
+                       ops::Parallel* parallel) override {
     const ops::SparseExamples x = ExamplesOf(in, dim_);
     Prepare(in, Passes::kForward, parallel);
     ForBlocks(in.batch->size, top_.block_rows(), parallel, [&](size_t begin, size_t end) {
       Forward(in, x, begin, end, nullptr);
       ops::Sigmoid(end - begin, scratch_.logits.data() + begin, predictions + begin);
     });
+    return absl::OkStatus();
   }
 
  private:

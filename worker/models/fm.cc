@@ -23,8 +23,8 @@ class Fm : public Model {
         dim_(tables.embedding_dim),
         gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {}
 
-  double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
-                   ops::Parallel* parallel) override {
+  absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
+                                   float* predictions, ops::Parallel* parallel) override {
     const Batch& batch = *in.batch;
     const ops::SparseExamples x = ExamplesOf(in, dim_ + 1);
     Resize(batch);
@@ -49,13 +49,15 @@ class Fm : public Model {
     return SumLosses(scratch_, batch);
   }
 
-  void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override {
+  absl::Status Predict(const ModelInputs& in, float* predictions,
+                       ops::Parallel* parallel) override {
     const ops::SparseExamples x = ExamplesOf(in, dim_ + 1);
     Resize(*in.batch);
     ForBlocks(in.batch->size, kBlock, parallel, [&](size_t begin, size_t end) {
       Forward(in, x, begin, end, nullptr);
       ops::Sigmoid(end - begin, scratch_.logits.data() + begin, predictions + begin);
     });
+    return absl::OkStatus();
   }
 
  private:

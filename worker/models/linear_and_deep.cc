@@ -16,8 +16,8 @@ LinearAndDeep::LinearAndDeep(const ModelTables& tables)
            numeric_ > 0 ? 2 : 1),
       gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {}
 
-double LinearAndDeep::TrainStep(const ModelInputs& in, const ModelGradients& out,
-                                float* predictions, ops::Parallel* parallel) {
+absl::StatusOr<double> LinearAndDeep::TrainStep(const ModelInputs& in, const ModelGradients& out,
+                                                float* predictions, ops::Parallel* parallel) {
   const Batch& batch = *in.batch;
   const ops::SparseExamples x = ExamplesOf(in, dim_ + 1);
   Prepare(in, Passes::kForwardAndBackward, parallel);
@@ -39,13 +39,15 @@ double LinearAndDeep::TrainStep(const ModelInputs& in, const ModelGradients& out
   return SumLosses(scratch_, batch);
 }
 
-void LinearAndDeep::Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) {
+absl::Status LinearAndDeep::Predict(const ModelInputs& in, float* predictions,
+                                    ops::Parallel* parallel) {
   const ops::SparseExamples x = ExamplesOf(in, dim_ + 1);
   Prepare(in, Passes::kForward, parallel);
   ForBlocks(in.batch->size, mlp_.block_rows(), parallel, [&](size_t begin, size_t end) {
     Forward(in, x, begin, end, nullptr);
     ops::Sigmoid(end - begin, scratch_.logits.data() + begin, predictions + begin);
   });
+  return absl::OkStatus();
 }
 
 void LinearAndDeep::Prepare(const ModelInputs& in, Passes passes, ops::Parallel* parallel) {

@@ -24,9 +24,9 @@ namespace strata {
 // the rows'.
 class LinearAndDeep : public Model {
  public:
-  double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
-                   ops::Parallel* parallel) override;
-  void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override;
+  absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
+                                   float* predictions, ops::Parallel* parallel) override;
+  absl::Status Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override;
 
  protected:
   explicit LinearAndDeep(const ModelTables& tables);

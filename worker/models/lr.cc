@@ -20,8 +20,8 @@ class Lr : public Model {
   explicit Lr(const ModelTables& tables)
       : numeric_(tables.numeric), gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {}
 
-  double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
-                   ops::Parallel* parallel) override {
+  absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
+                                   float* predictions, ops::Parallel* parallel) override {
     const Batch& batch = *in.batch;
     ops::SparseExamples x = ExamplesOf(in, 1);
     x.fields = nullptr;  // of no interest to a sum over all features
@@ -42,7 +42,8 @@ class Lr : public Model {
     return SumLosses(scratch_, batch);
   }
 
-  void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override {
+  absl::Status Predict(const ModelInputs& in, float* predictions,
+                       ops::Parallel* parallel) override {
     ops::SparseExamples x = ExamplesOf(in, 1);
     x.fields = nullptr;  // of no interest to a sum over all features
     scratch_.logits.resize(in.batch->size);
@@ -50,6 +51,7 @@ class Lr : public Model {
       Forward(in, x, begin, end, scratch_.logits.data(), nullptr);
       ops::Sigmoid(end - begin, scratch_.logits.data() + begin, predictions + begin);
     });
+    return absl::OkStatus();
   }
 
  private:

@@ -31,23 +31,25 @@ class Pooled : public Model {
   Pooled(const ModelTables& tables, std::unique_ptr<Model> model)
       : row_dim_(tables.row_dim()), model_(std::move(model)) {}
 
-  double TrainStep(const ModelInputs& in, const ModelGradients& out, float* predictions,
-                   ops::Parallel* parallel) override {
+  absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
+                                   float* predictions, ops::Parallel* parallel) override {
     if (!NeedsPooling(*in.batch)) return model_->TrainStep(in, out, predictions, parallel);
     const ops::SparseExamples x = ExamplesOf(in, row_dim_);
     const ModelInputs pooled = Pool(in, x, parallel);
     float* const gradient = gradient_.Reserve(batch_.keys.size() * row_dim_);
-    const double loss = model_->TrainStep(pooled, {gradient, out.tensors}, predictions, parallel);
+    const absl::StatusOr<double> loss =
+        model_->TrainStep(pooled, {gradient, out.tensors}, predictions, parallel);
     ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {
       ops::PooledGradients(x, {first_.data(), run_of_.data()}, gradient, keys, out.rows);
     });
     return loss;
   }
 
-  void Predict(const ModelInputs& in, float* predictions, ops::Parallel* parallel) override {
+  absl::Status Predict(const ModelInputs& in, float* predictions,
+                       ops::Parallel* parallel) override {
     if (!NeedsPooling(*in.batch)) return model_->Predict(in, predictions, parallel);
     const ops::SparseExamples x = ExamplesOf(in, row_dim_);
-    model_->Predict(Pool(in, x, parallel), predictions, parallel);
+    return model_->Predict(Pool(in, x, parallel), predictions, parallel);
   }
 
  private:

@@ -116,15 +116,18 @@ StepResult Run(const Problem& p, Model& model, ops::Parallel* parallel) {
   for (const auto& t : p.tensors) r.tensors.emplace_back(t.size(), NAN);
   for (auto& t : r.tensors) out.push_back(t.data());
   const std::vector<const float*> tensors = TensorPointers(p);
-  r.loss = model.TrainStep({&p.batch, &p.routed, p.rows.data(), tensors}, {r.rows.data(), out},
-                           r.predictions.data(), parallel);
+  const auto loss = model.TrainStep({&p.batch, &p.routed, p.rows.data(), tensors},
+                                    {r.rows.data(), out}, r.predictions.data(), parallel);
+  REQUIRE(loss.ok());
+  r.loss = *loss;
   return r;
 }
 
 std::vector<float> RunPredict(const Problem& p, Model& model, ops::Parallel* parallel) {
   std::vector<float> predictions(p.batch.size, NAN);
   const std::vector<const float*> tensors = TensorPointers(p);
-  model.Predict({&p.batch, &p.routed, p.rows.data(), tensors}, predictions.data(), parallel);
+  REQUIRE(model.Predict({&p.batch, &p.routed, p.rows.data(), tensors}, predictions.data(), parallel)
+              .ok());
   return predictions;
 }
 

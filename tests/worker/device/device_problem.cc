@@ -1,0 +1,93 @@
+#include "tests/worker/device/device_problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/cuda/host_blas.h"
+#include "ops/cuda/memory.h"
+#include "ops/parallel.h"
+
+namespace strata::testing {
+
+std::vector<Shape> DeviceShapes() {
+  const std::vector<Shape> models = {
+      {"lr", 7, 5, 0, {}, 90, 60, false},
+      {"lr", 4, 0, 0, {}, 70, 50, true},
+      {"fm", 6, 5, 8, {}, 90, 60, false},
+      {"fm", 6, 0, 5, {}, 80, 40, true},
+      {"wide_deep", 6, 3, 8, {20, 12}, 90, 60, false},
+      {"deepfm", 6, 5, 8, {20, 12}, 90, 60, false},
+      {"deepfm", 5, 0, 7, {9}, 70, 50, true},
+      {"dcn_v2", 5, 3, 8, {20, 10}, 80, 60, false, Fields::kOrdinal, {}, 2, 0},
+      {"dcn_v2", 5, 0, 6, {9}, 70, 50, true, Fields::kOrdinal, {}, 3, 4},
+      {"dlrm", 6, 5, 8, {20, 12}, 90, 60, false, Fields::kOrdinal, {16, 10}},
+      {"dlrm", 7, 0, 9, {12}, 70, 50, true}};
+  std::vector<Shape> shapes;
+  for (const Fields named : {Fields::kOrdinal, Fields::kSingle, Fields::kMulti}) {
+    for (Shape shape : models) {
+      shape.named = named;
+      shapes.push_back(shape);
+    }
+  }
+  return shapes;
+}
+
+device::DeviceStepOptions StepOptions(ops::gpu::CudaApi* api, const Problem& p,
+                                      ops::gpu::MatmulPrecision precision) {
+  device::DeviceStepOptions options;
+  options.api = api;
+  options.open_blas = [api](ops::gpu::Arena*) { return ops::gpu::MakeHostBlas(api); };
+  options.precision = precision;
+  options.batch_size = std::max(1u, p.batch.size);
+  const auto features = static_cast<uint32_t>(p.batch.keys.size());
+  options.first_shape = {options.batch_size, features, static_cast<uint32_t>(p.routed.keys.size()),
+                         p.batch.fields.empty() ? 0 : features};
+  return options;
+}
+
+absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step) {
+  StepResult r;
+  r.predictions.assign(p.batch.size, NAN);
+  r.rows.assign(p.rows.size(), NAN);
+  std::vector<float*> out;
+  std::vector<const float*> in;
+  for (const auto& t : p.tensors) {
+    r.tensors.emplace_back(t.size(), NAN);
+    in.push_back(t.data());
+  }
+  for (auto& t : r.tensors) out.push_back(t.data());
+  const auto parallel = ops::MakeParallel(1);
+  const auto loss = step.Train({&p.batch, &p.routed, p.rows.data(), in}, {r.rows.data(), out},
+                               r.predictions.data(), parallel.get());
+  if (!loss.ok()) return loss.status();
+  r.loss = *loss;
+  return r;
+}
+
+double Error(const std::vector<float>& got, const std::vector<float>& right) {
+  if (got.size() != right.size()) return INFINITY;
+  double most = 0, worst = 0;
+  for (const float x : right) most = std::max<double>(most, std::fabs(x));
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double error = std::fabs(double{got[i]} - double{right[i]});
+    if (!(error <= worst)) worst = std::isfinite(error) ? error : INFINITY;
+  }
+  return worst == 0 ? 0 : worst / std::max(most, 1e-30);
+}
+
+double Error(const StepResult& got, const StepResult& right, double tolerance, std::string* where) {
+  double worst = 0;
+  const auto add = [&](const std::string& name, double error) {
+    if (!(error <= tolerance)) *where += " " + name + " by " + std::to_string(error);
+    worst = std::max(worst, error);
+  };
+  add("predictions", Error(got.predictions, right.predictions));
+  add("rows", Error(got.rows, right.rows));
+  add("loss", std::fabs(got.loss - right.loss) / std::max(1e-30, std::fabs(right.loss)));
+  for (size_t t = 0; t < right.tensors.size(); ++t) {
+    add("tensor " + std::to_string(t), Error(got.tensors[t], right.tensors[t]));
+  }
+  return worst;
+}
+
+}  // namespace strata::testing

@@ -1,0 +1,36 @@
+// Models on a device made of host threads, against the CPU's.
+#ifndef STRATA_TESTS_WORKER_DEVICE_DEVICE_PROBLEM_H_
+#define STRATA_TESTS_WORKER_DEVICE_DEVICE_PROBLEM_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/blas.h"
+#include "tests/worker/models/problem.h"
+#include "worker/device/step.h"
+
+namespace strata::testing {
+
+// Every model, by shapes that are small enough for each call to fail in turn, and ragged.
+std::vector<Shape> DeviceShapes();
+
+// `api` is a HostApi. First memory for `p` alone.
+device::DeviceStepOptions StepOptions(
+    ops::gpu::CudaApi* api, const Problem& p,
+    ops::gpu::MatmulPrecision precision = ops::gpu::MatmulPrecision::kFp32);
+
+// One training step; gradients and predictions go to memory that held NaNs.
+absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step);
+
+// The largest difference of two arrays, in parts of the largest magnitude of `right`.
+double Error(const std::vector<float>& got, const std::vector<float>& right);
+// Of all arrays; adds names of those beyond `tolerance` to `where`.
+double Error(const StepResult& got, const StepResult& right, double tolerance, std::string* where);
+
+}  // namespace strata::testing
+
+#endif  // STRATA_TESTS_WORKER_DEVICE_DEVICE_PROBLEM_H_

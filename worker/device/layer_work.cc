@@ -1,0 +1,67 @@
+#include "worker/device/layer_work.h"
+
+#include <algorithm>
+
+#include "worker/device/return_if_error.h"
+
+namespace strata::device {
+
+using ops::gpu::Extent;
+using ops::gpu::MatmulPrecision;
+using ops::gpu::MatmulShape;
+
+namespace {
+
+// Elements between rows of a rounded factor: 16 bytes each.
+uint32_t RoundedStride(uint32_t columns) { return (columns + 7) / 8 * 8; }
+
+// A factor as it stands.
+Extent ExtentOfA(const MatmulShape& s) {
+  return s.transpose_a ? Extent{s.k, s.m} : Extent{s.m, s.k};
+}
+Extent ExtentOfB(const MatmulShape& s) {
+  return s.transpose_b ? Extent{s.n, s.k} : Extent{s.k, s.n};
+}
+
+size_t RoundedElements(const Extent& e) { return size_t{e.rows} * RoundedStride(e.columns); }
+
+bool HasVector(const MatmulShape& s) { return s.m == 1 || s.n == 1 || s.k == 1; }
+
+}  // namespace
+
+void LayerWork::NeedsProduct(const MatmulShape& shape) {
+  if (precision_ != MatmulPrecision::kBf16 || HasVector(shape)) return;
+  most_a_ = std::max(most_a_, RoundedElements(ExtentOfA(shape)));
+  most_b_ = std::max(most_b_, RoundedElements(ExtentOfB(shape)));
+}
+
+void LayerWork::NeedsSums(const Extent& extent) {
+  most_partials_ = std::max(most_partials_, ops::gpu::ColumnSumScratch(extent));
+}
+
+void LayerWork::Want(BufferList* memory) {
+  memory->WantArray<uint16_t>(&rounded_a_, most_a_);
+  memory->WantArray<uint16_t>(&rounded_b_, most_b_);
+  memory->WantArray<float>(&partials_, most_partials_);
+}
+
+absl::Status LayerWork::Round(const Extent& extent, const void** factor, uint32_t* stride,
+                              const ops::gpu::Buffer& to, ops::gpu::StreamHandle stream) {
+  // Read only: RoundToBf16 takes what is written and what is read alike.
+  const ops::gpu::Matrix from = {const_cast<float*>(static_cast<const float*>(*factor)), *stride};
+  *stride = RoundedStride(extent.columns);
+  *factor = to.as<void>();
+  return RoundToBf16(*api_, extent, from, to.as<uint16_t>(), *stride, stream);
+}
+
+absl::Status LayerWork::Multiply(MatmulShape shape, ops::gpu::MatmulOperands operands,
+                                 ops::gpu::StreamHandle stream) {
+  shape.precision = HasVector(shape) ? MatmulPrecision::kFp32 : precision_;
+  if (shape.precision == MatmulPrecision::kBf16) {
+    STRATA_RETURN_IF_ERROR(Round(ExtentOfA(shape), &operands.a, &shape.lda, rounded_a_, stream));
+    STRATA_RETURN_IF_ERROR(Round(ExtentOfB(shape), &operands.b, &shape.ldb, rounded_b_, stream));
+  }
+  return blas_->Multiply(shape, operands, stream);
+}
+
+}  // namespace strata::device

@@ -1,0 +1,59 @@
+// Matrix products in the job's precision, and sums of columns: what layers share.
+#ifndef STRATA_WORKER_DEVICE_LAYER_WORK_H_
+#define STRATA_WORKER_DEVICE_LAYER_WORK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/blas.h"
+#include "ops/cuda/layers.h"
+#include "ops/cuda/memory.h"
+#include "worker/device/buffer_list.h"
+
+namespace strata::device {
+
+// Floats between rows of a matrix of ours: whole quads.
+constexpr uint32_t RowFloats(uint32_t width) { return (width + 3) / 4 * 4; }
+
+// Usage: each layer tells what it will need; Want; once memory was taken, Open. Then one stream.
+class LayerWork {
+ public:
+  LayerWork(ops::gpu::CudaApi* api, ops::gpu::MatmulPrecision precision)
+      : api_(api), precision_(precision) {}
+
+  void NeedsProduct(const ops::gpu::MatmulShape& shape);
+  void NeedsSums(const ops::gpu::Extent& extent);
+  // The least that serves all that was needed, one at a time: for bf16 two rounded factors, and
+  // partial sums.
+  void Want(BufferList* memory);
+  void Open(std::unique_ptr<ops::gpu::Blas> blas) { blas_ = std::move(blas); }
+
+  // The shape's precision is set here: the job's, but fp32 where a factor is a vector (little work,
+  // and no alignment to speak of). Factors are floats in any case: bf16's are rounded first.
+  absl::Status Multiply(ops::gpu::MatmulShape shape, ops::gpu::MatmulOperands operands,
+                        ops::gpu::StreamHandle stream);
+
+  absl::Status Sums(const ops::gpu::Extent& extent, const ops::gpu::Matrix& x, float* out,
+                    ops::gpu::StreamHandle stream) {
+    return ColumnSums(*api_, extent, x, partials_.as<float>(), out, stream);
+  }
+
+  ops::gpu::CudaApi& api() const { return *api_; }
+
+ private:
+  absl::Status Round(const ops::gpu::Extent& extent, const void** factor, uint32_t* stride,
+                     const ops::gpu::Buffer& to, ops::gpu::StreamHandle stream);
+
+  ops::gpu::CudaApi* const api_;
+  const ops::gpu::MatmulPrecision precision_;
+  std::unique_ptr<ops::gpu::Blas> blas_;
+  size_t most_a_ = 0, most_b_ = 0, most_partials_ = 0;  // elements
+  ops::gpu::Buffer rounded_a_, rounded_b_, partials_;
+};
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_LAYER_WORK_H_

@@ -1,0 +1,234 @@
+#include "worker/device/network.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/cuda/embedding.h"
+#include "ops/cuda/fm.h"
+#include "ops/cuda/logistic.h"
+#include "ops/cuda/pairwise.h"
+#include "ops/cuda/pool.h"
+#include "worker/device/return_if_error.h"
+
+namespace strata::device {
+
+using ops::Passes;
+using ops::gpu::MatmulEpilogue;
+using ops::gpu::MatmulShape;
+using ops::gpu::Matrix;
+using ops::gpu::StreamHandle;
+
+DeviceNetwork::DeviceNetwork(const Stages& stages, ops::gpu::CudaApi* api,
+                             ops::gpu::MatmulPrecision precision)
+    : stages_(stages), api_(api), work_(api, precision) {
+  if (stages_.bottom) bottom_.emplace(*stages_.bottom, &work_);
+  if (stages_.top) top_.emplace(*stages_.top, &work_);
+  if (stages_.cross) cross_.emplace(*stages_.cross, &work_);
+}
+
+void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
+  const size_t examples = most.examples;
+  if (bottom_) bottom_->Want(most.examples, memory);
+  if (top_) top_->Want(most.examples, memory);
+  if (cross_) cross_->Want(most.examples, memory);
+  work_.NeedsSums({most.examples, std::max(1u, stages_.numeric)});
+  work_.Want(memory);
+  memory->WantArray<float>(&logits_, examples);
+  memory->WantArray<float>(&gradients_, examples);
+  memory->WantArray<uint32_t>(&example_, most.features);
+  if (stages_.second_order) memory->WantArray<float>(&sums_, examples * stages_.dim);
+  if (stages_.matrix) {
+    memory->WantArray<float>(&matrix_, examples * RowFloats(stages_.matrix_width));
+    memory->WantArray<float>(&matrix_gradient_, examples * RowFloats(stages_.matrix_width));
+  }
+  if (stages_.dots) {
+    memory->WantArray<float>(&dots_in_, examples * RowFloats(stages_.top_inputs()));
+    memory->WantArray<float>(&dots_in_gradient_, examples * RowFloats(stages_.top_inputs()));
+  }
+  if (stages_.top) {
+    const uint32_t outputs = stages_.top->widths.back();
+    memory->WantArray<float>(&top_out_, examples * RowFloats(outputs));
+    memory->WantArray<float>(&top_out_gradient_, examples * RowFloats(outputs));
+    memory->WantArray<float>(&output_weight_, outputs);
+    memory->WantArray<float>(&output_weight_gradient_, outputs);
+  }
+  if (stages_.numeric_second_order) {
+    memory->WantArray<float>(&scaled_, examples * stages_.dim);
+    memory->WantArray<float>(&squares_, examples * stages_.numeric);
+    memory->WantArray<float>(&square_sums_, stages_.numeric);
+  }
+  memory->WantArray<float>(&pooled_rows_, size_t{most.runs} * stages_.row_dim);
+  memory->WantArray<float>(&run_gradients_, size_t{most.runs} * stages_.row_dim);
+}
+
+ops::gpu::Coalescer::Options DeviceNetwork::CoalescerOptions(const StepShape& most) const {
+  ops::gpu::Coalescer::Options options;
+  options.most_features = most.features;
+  options.most_dim = stages_.row_dim;
+  options.key_bytes = 4;
+  options.groups = false;  // the router has grouped the keys
+  return options;
+}
+
+void DeviceNetwork::Open(std::unique_ptr<ops::gpu::Blas> blas,
+                         std::unique_ptr<ops::gpu::Coalescer> coalescer) {
+  work_.Open(std::move(blas));
+  coalescer_ = std::move(coalescer);
+}
+
+Matrix DeviceNetwork::matrix() const {
+  return {matrix_.as<float>(), RowFloats(stages_.matrix_width)};
+}
+Matrix DeviceNetwork::matrix_gradient() const {
+  return {matrix_gradient_.as<float>(), RowFloats(stages_.matrix_width)};
+}
+Matrix DeviceNetwork::top_in() const {
+  return stages_.dots ? Matrix{dots_in_.as<float>(), RowFloats(stages_.top_inputs())} : matrix();
+}
+Matrix DeviceNetwork::top_in_gradient() const {
+  return stages_.dots ? Matrix{dots_in_gradient_.as<float>(), RowFloats(stages_.top_inputs())}
+                      : matrix_gradient();
+}
+Matrix DeviceNetwork::top_out() const {
+  return {top_out_.as<float>(), RowFloats(stages_.top->widths.back())};
+}
+Matrix DeviceNetwork::top_out_gradient() const {
+  return {top_out_gradient_.as<float>(), RowFloats(stages_.top->widths.back())};
+}
+
+absl::Status DeviceNetwork::Run(const StepBatch& batch, Passes passes, StreamHandle stream) {
+  STRATA_RETURN_IF_ERROR(PoolRows(batch, stream));
+  STRATA_RETURN_IF_ERROR(ForwardRows(batch, stream));
+  STRATA_RETURN_IF_ERROR(ForwardLayers(batch, passes, stream));
+  if (passes == Passes::kForward) {
+    return ops::gpu::Sigmoid(*api_, batch.examples, logits_.as<float>(), batch.predictions, stream);
+  }
+  STRATA_RETURN_IF_ERROR(Loss(batch, stream));
+  if (stages_.first_order) STRATA_RETURN_IF_ERROR(BackwardFirstOrder(batch, stream));
+  STRATA_RETURN_IF_ERROR(BackwardLayers(batch, stream));
+  return BackwardRows(batch, stream);
+}
+
+absl::Status DeviceNetwork::PoolRows(const StepBatch& batch, StreamHandle stream) {
+  if (!batch.pooled()) return absl::OkStatus();
+  ops::gpu::PoolArguments pool;
+  // Read only: a table's rows are written by others.
+  pool.table = {const_cast<float*>(batch.x.rows), batch.x.stride};
+  pool.dim = stages_.row_dim;
+  pool.row_of = batch.x.row;
+  pool.values = batch.x.values;
+  pool.first = batch.run_first;
+  pool.bags = {batch.counts + kRuns, batch.runs.features};
+  pool.out = pooled_rows_.as<float>();
+  pool.out_stride = stages_.row_dim;
+  return ops::gpu::Pool(*api_, pool, stream);
+}
+
+ops::SparseExamples DeviceNetwork::Features(const StepBatch& batch) const {
+  ops::SparseExamples x = batch.x;
+  if (!batch.pooled()) return x;
+  x.offsets = batch.run_offsets;
+  x.fields = batch.run_fields;
+  x.row = static_cast<const uint32_t*>(batch.runs.keys);
+  x.values = nullptr;
+  x.rows = pooled_rows_.as<float>();
+  x.stride = stages_.row_dim;
+  return x;
+}
+
+absl::Status DeviceNetwork::ForwardRows(const StepBatch& batch, StreamHandle stream) {
+  const ops::SparseExamples x = Features(batch);
+  const std::vector<float*>& t = batch.tensors;
+  uint32_t* const example = example_.as<uint32_t>();
+  float* const numeric_weight = stages_.first_order && stages_.numeric > 0 ? t[1] : nullptr;
+  if (stages_.second_order) {
+    ops::FmOutputs out;
+    out.logits = logits_.as<float>();
+    out.sums = sums_.as<float>();
+    out.example = example;
+    if (stages_.matrix) {
+      out.embeddings = matrix().data + stages_.embeddings_at;
+      out.embeddings_stride = matrix().stride;
+      out.fields = stages_.fields;
+    }
+    return ops::gpu::FmForward(*api_, {x, batch.examples, stages_.dim}, t[0], numeric_weight,
+                               stages_.numeric_second_order ? t[2] : nullptr, out, stream);
+  }
+  if (stages_.matrix) {
+    STRATA_RETURN_IF_ERROR(ops::gpu::GatherEmbeddings(
+        *api_, x, batch.examples, stages_.dim,
+        {matrix().data + stages_.embeddings_at, matrix().stride, stages_.fields}, example, stream));
+  }
+  if (!stages_.first_order) return absl::OkStatus();
+  return ops::gpu::LinearForward(*api_, x, batch.examples, stages_.dim, t[0], numeric_weight,
+                                 logits_.as<float>(), stages_.matrix ? nullptr : example, stream);
+}
+
+absl::Status DeviceNetwork::ForwardLayers(const StepBatch& batch, Passes passes,
+                                          StreamHandle stream) {
+  if (!stages_.top) return absl::OkStatus();
+  if (stages_.dots) {
+    STRATA_RETURN_IF_ERROR(ForwardDots(batch, passes, stream));
+  } else if (stages_.numeric > 0) {
+    // Read only: a matrix is what is written and what is read alike.
+    const Matrix numbers = {const_cast<float*>(batch.x.numeric), stages_.numeric};
+    STRATA_RETURN_IF_ERROR(CopyMatrix(*api_, {batch.examples, stages_.numeric}, numbers,
+                                      matrix().Columns(stages_.fields * stages_.dim), stream));
+  }
+  if (cross_) STRATA_RETURN_IF_ERROR(cross_->Forward(batch, matrix(), stream));
+  STRATA_RETURN_IF_ERROR(top_->Forward(batch, top_in(), top_out(), passes, stream));
+  return ForwardOutput(batch, stream);
+}
+
+absl::Status DeviceNetwork::ForwardDots(const StepBatch& batch, Passes passes,
+                                        StreamHandle stream) {
+  if (bottom_) {
+    const Matrix numbers = {const_cast<float*>(batch.x.numeric), stages_.numeric};
+    STRATA_RETURN_IF_ERROR(bottom_->Forward(batch, numbers, matrix(), passes, stream));
+    STRATA_RETURN_IF_ERROR(
+        CopyMatrix(*api_, {batch.examples, stages_.dim}, matrix(), top_in(), stream));
+  }
+  const ops::gpu::PairwiseTask task = {batch.examples, stages_.vectors, stages_.dim,
+                                       matrix().data,  matrix().stride, top_in().stride};
+  return PairwiseForward(*api_, task, top_in().data + stages_.bottom_width(), stream);
+}
+
+absl::Status DeviceNetwork::ForwardOutput(const StepBatch& batch, StreamHandle stream) {
+  const Matrix logits = {logits_.as<float>(), 1};
+  if (!cross_) {
+    const ops::gpu::Extent one = {batch.examples, 1};
+    return stages_.first_order ? AddMatrix(*api_, one, top_out(), logits, stream)
+                               : CopyMatrix(*api_, one, top_out(), logits, stream);
+  }
+  // Two products into one column; the second part's weights are copied to where they are aligned.
+  const uint32_t width = stages_.cross->width, deep = stages_.top->widths.back();
+  const float* const weight = batch.tensors[stages_.output_tensor];
+  STRATA_RETURN_IF_ERROR(
+      api_->CopyAsync(output_weight_.as<void>(), weight + width, deep * sizeof(float), stream));
+  MatmulShape shape;
+  shape.m = batch.examples;
+  shape.n = shape.ldb = shape.ldc = 1;
+  shape.k = width;
+  shape.lda = cross_->output().stride;
+  shape.epilogue = MatmulEpilogue::kBias;
+  STRATA_RETURN_IF_ERROR(work_.Multiply(shape,
+                                        {cross_->output().data, weight, logits.data,
+                                         batch.tensors[stages_.output_tensor + 1], nullptr},
+                                        stream));
+  shape.k = deep;
+  shape.lda = top_out().stride;
+  shape.epilogue = MatmulEpilogue::kNone;
+  shape.add = true;
+  return work_.Multiply(
+      shape, {top_out().data, output_weight_.as<void>(), logits.data, nullptr, nullptr}, stream);
+}
+
+absl::Status DeviceNetwork::Loss(const StepBatch& batch, StreamHandle stream) {
+  STRATA_RETURN_IF_ERROR(ops::gpu::LogisticLoss(*api_, batch.examples, logits_.as<float>(),
+                                                batch.labels, batch.predictions, batch.losses,
+                                                gradients_.as<float>(), stream));
+  return ClearBeyond(*api_, batch.counts + kExamples, batch.examples, gradients_.as<float>(),
+                     stream);
+}
+
+}  // namespace strata::device

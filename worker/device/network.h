@@ -1,0 +1,90 @@
+// A model's forward and backward pass on a device, over memory of the device alone.
+#ifndef STRATA_WORKER_DEVICE_NETWORK_H_
+#define STRATA_WORKER_DEVICE_NETWORK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/blas.h"
+#include "ops/cuda/coalesce.h"
+#include "ops/cuda/layers.h"
+#include "ops/cuda/memory.h"
+#include "ops/nn/layer_memory.h"
+#include "ops/nn/sparse_examples.h"
+#include "worker/device/buffer_list.h"
+#include "worker/device/cross.h"
+#include "worker/device/layer_work.h"
+#include "worker/device/perceptron.h"
+#include "worker/device/stages.h"
+#include "worker/device/step_batch.h"
+
+namespace strata::device {
+
+// Owns what lies between a batch's inputs and its gradients: one batch at a time, on one stream.
+// Whatever it gives the stream may be captured: pointers and numbers depend on the StepBatch alone,
+// counts are read from its memory.
+class DeviceNetwork {
+ public:
+  DeviceNetwork(const Stages& stages, ops::gpu::CudaApi* api, ops::gpu::MatmulPrecision precision);
+
+  // Memory for batches that `most` holds. The coalescer's is apart: CoalescerOptions.
+  void Want(const StepShape& most, BufferList* memory);
+  ops::gpu::Coalescer::Options CoalescerOptions(const StepShape& most) const;
+  // When that was taken.
+  void Open(std::unique_ptr<ops::gpu::Blas> blas, std::unique_ptr<ops::gpu::Coalescer> coalescer);
+
+  // predictions; with kForwardAndBackward also losses and all gradients. Asynchronous.
+  absl::Status Run(const StepBatch& batch, ops::Passes passes, ops::gpu::StreamHandle stream);
+
+ private:
+  absl::Status PoolRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status ForwardRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status ForwardLayers(const StepBatch& batch, ops::Passes passes,
+                             ops::gpu::StreamHandle stream);
+  absl::Status ForwardDots(const StepBatch& batch, ops::Passes passes,
+                           ops::gpu::StreamHandle stream);
+  absl::Status ForwardOutput(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status Loss(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status BackwardFirstOrder(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status BackwardNumericSquares(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status BackwardLayers(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status BackwardDots(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status BackwardOutput(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status BackwardRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
+
+  // The batch's features, pooled where they have to be.
+  ops::SparseExamples Features(const StepBatch& batch) const;
+  // (numbers of examples) transposed times `right` (examples, columns).
+  absl::Status NumericProduct(const StepBatch& batch, const ops::gpu::Matrix& right,
+                              uint32_t columns, float* out, ops::gpu::StreamHandle stream);
+  ops::gpu::Matrix matrix() const;
+  ops::gpu::Matrix matrix_gradient() const;
+  ops::gpu::Matrix top_in() const;
+  ops::gpu::Matrix top_in_gradient() const;
+  ops::gpu::Matrix top_out() const;
+  ops::gpu::Matrix top_out_gradient() const;
+
+  const Stages stages_;
+  ops::gpu::CudaApi* const api_;
+  LayerWork work_;
+  std::optional<DevicePerceptron> bottom_, top_;
+  std::optional<DeviceCross> cross_;
+  std::unique_ptr<ops::gpu::Coalescer> coalescer_;
+
+  ops::gpu::Buffer logits_, gradients_;                      // (examples): by the logits
+  ops::gpu::Buffer sums_;                                    // (examples, dim): second order
+  ops::gpu::Buffer example_;                                 // (features or runs)
+  ops::gpu::Buffer matrix_, matrix_gradient_;                // (examples, matrix width)
+  ops::gpu::Buffer dots_in_, dots_in_gradient_;              // (examples, top's inputs)
+  ops::gpu::Buffer top_out_, top_out_gradient_;              // (examples, top's outputs)
+  ops::gpu::Buffer output_weight_, output_weight_gradient_;  // top's part of the output layer
+  ops::gpu::Buffer scaled_, squares_, square_sums_;          // fm's numbers
+  ops::gpu::Buffer pooled_rows_, run_gradients_;             // (runs, row dim)
+};
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_NETWORK_H_

@@ -1,0 +1,156 @@
+// The backward half of network.h.
+#include "ops/cuda/embedding.h"
+#include "ops/cuda/fm.h"
+#include "ops/cuda/pairwise.h"
+#include "worker/device/network.h"
+#include "worker/device/return_if_error.h"
+
+namespace strata::device {
+
+using ops::gpu::MatmulShape;
+using ops::gpu::Matrix;
+using ops::gpu::StreamHandle;
+
+absl::Status DeviceNetwork::NumericProduct(const StepBatch& batch, const Matrix& right,
+                                           uint32_t columns, float* out, StreamHandle stream) {
+  MatmulShape shape;
+  shape.m = shape.lda = stages_.numeric;
+  shape.n = shape.ldc = columns;
+  shape.k = batch.examples;
+  shape.transpose_a = true;
+  shape.ldb = right.stride;
+  return work_.Multiply(shape, {batch.x.numeric, right.data, out, nullptr, nullptr}, stream);
+}
+
+absl::Status DeviceNetwork::BackwardFirstOrder(const StepBatch& batch, StreamHandle stream) {
+  const Matrix gradient = {gradients_.as<float>(), 1};
+  STRATA_RETURN_IF_ERROR(
+      work_.Sums({batch.examples, 1}, gradient, batch.tensor_gradients[0], stream));
+  if (stages_.numeric == 0) return absl::OkStatus();
+  STRATA_RETURN_IF_ERROR(NumericProduct(batch, gradient, 1, batch.tensor_gradients[1], stream));
+  return stages_.numeric_second_order ? BackwardNumericSquares(batch, stream) : absl::OkStatus();
+}
+
+// d / d embedding_jd = sum_i x_ij (g_i sum_id) - embedding_jd sum_i g_i x_ij^2.
+absl::Status DeviceNetwork::BackwardNumericSquares(const StepBatch& batch, StreamHandle stream) {
+  ops::gpu::NumericTerms terms;
+  terms.examples = batch.examples;
+  terms.numbers = stages_.numeric;
+  terms.dim = stages_.dim;
+  terms.gradient = gradients_.as<float>();
+  terms.numeric = batch.x.numeric;
+  terms.sums = sums_.as<float>();
+  terms.scaled = scaled_.as<float>();
+  terms.squares = squares_.as<float>();
+  STRATA_RETURN_IF_ERROR(MakeNumericTerms(*api_, terms, stream));
+  float* const out = batch.tensor_gradients[2];
+  STRATA_RETURN_IF_ERROR(
+      NumericProduct(batch, {terms.scaled, stages_.dim}, stages_.dim, out, stream));
+  float* const square_sums = square_sums_.as<float>();
+  STRATA_RETURN_IF_ERROR(work_.Sums({batch.examples, stages_.numeric},
+                                    {terms.squares, stages_.numeric}, square_sums, stream));
+  return SubtractSquares(*api_, stages_.numeric, stages_.dim, batch.tensors[2], square_sums, out,
+                         stream);
+}
+
+absl::Status DeviceNetwork::BackwardLayers(const StepBatch& batch, StreamHandle stream) {
+  if (!stages_.top) return absl::OkStatus();
+  DevicePerceptron::Ends ends = {
+      top_in(), top_out(), {gradients_.as<float>(), 1}, top_in_gradient()};
+  if (cross_) {
+    STRATA_RETURN_IF_ERROR(BackwardOutput(batch, stream));
+    ends.out_gradient = top_out_gradient();
+  }
+  STRATA_RETURN_IF_ERROR(top_->Backward(batch, ends, stream));
+  if (cross_) {
+    STRATA_RETURN_IF_ERROR(cross_->Backward(batch, matrix(), matrix_gradient(), stream));
+  }
+  return stages_.dots ? BackwardDots(batch, stream) : absl::OkStatus();
+}
+
+absl::Status DeviceNetwork::BackwardDots(const StepBatch& batch, StreamHandle stream) {
+  const ops::gpu::PairwiseTask task = {batch.examples, stages_.vectors, stages_.dim,
+                                       matrix().data,  matrix().stride, top_in().stride};
+  STRATA_RETURN_IF_ERROR(PairwiseBackward(*api_, task,
+                                          top_in_gradient().data + stages_.bottom_width(),
+                                          matrix_gradient().data, stream));
+  if (!bottom_) return absl::OkStatus();
+  // By top, which read bottom's outputs, and by the dots.
+  STRATA_RETURN_IF_ERROR(AddMatrix(*api_, {batch.examples, stages_.dim}, matrix_gradient(),
+                                   top_in_gradient(), stream));
+  const Matrix numbers = {const_cast<float*>(batch.x.numeric), stages_.numeric};
+  return bottom_->Backward(batch, {numbers, matrix(), top_in_gradient(), {}}, stream);
+}
+
+absl::Status DeviceNetwork::BackwardOutput(const StepBatch& batch, StreamHandle stream) {
+  const uint32_t width = stages_.cross->width, deep = stages_.top->widths.back();
+  const Matrix gradient = {gradients_.as<float>(), 1};
+  const float* const weight = batch.tensors[stages_.output_tensor];
+  float* const to = batch.tensor_gradients[stages_.output_tensor];
+  // One part of the output layer: its rows' gradient and its weights'.
+  const auto part = [&](uint32_t n, const Matrix& rows, const void* weights, const Matrix& back,
+                        float* weights_gradient) {
+    MatmulShape outer;
+    outer.m = batch.examples;
+    outer.n = outer.ldb = n;
+    outer.k = outer.lda = 1;
+    outer.ldc = back.stride;
+    STRATA_RETURN_IF_ERROR(
+        work_.Multiply(outer, {gradient.data, weights, back.data, nullptr, nullptr}, stream));
+    MatmulShape sums;
+    sums.m = n;
+    sums.n = sums.ldb = sums.ldc = 1;
+    sums.k = batch.examples;
+    sums.transpose_a = true;
+    sums.lda = rows.stride;
+    return work_.Multiply(sums, {rows.data, gradient.data, weights_gradient, nullptr, nullptr},
+                          stream);
+  };
+  STRATA_RETURN_IF_ERROR(part(width, cross_->output(), weight, cross_->output_gradient(), to));
+  STRATA_RETURN_IF_ERROR(part(deep, top_out(), output_weight_.as<void>(), top_out_gradient(),
+                              output_weight_gradient_.as<float>()));
+  STRATA_RETURN_IF_ERROR(api_->CopyAsync(to + width, output_weight_gradient_.as<void>(),
+                                         deep * sizeof(float), stream));
+  return work_.Sums({batch.examples, 1}, gradient,
+                    batch.tensor_gradients[stages_.output_tensor + 1], stream);
+}
+
+absl::Status DeviceNetwork::BackwardRows(const StepBatch& batch, StreamHandle stream) {
+  const ops::SparseExamples x = Features(batch);
+  const ops::gpu::GroupedKeys& keys = batch.pooled() ? batch.runs : batch.keys;
+  const ops::gpu::RowSums out = batch.pooled()
+                                    ? ops::gpu::RowSums{run_gradients_.as<float>(), stages_.row_dim}
+                                    : batch.row_gradients;
+  const uint32_t* const example = example_.as<uint32_t>();
+  const ops::FieldMatrix by_field = {
+      stages_.matrix ? matrix_gradient().data + stages_.embeddings_at : nullptr,
+      matrix_gradient().stride, stages_.matrix ? stages_.fields : 0};
+  if (stages_.second_order) {
+    ops::FmGradientInputs in;
+    in.gradient = gradients_.as<float>();
+    in.sums = sums_.as<float>();
+    in.example = example;
+    in.embeddings = by_field.data;
+    in.embeddings_stride = by_field.stride;
+    in.fields = by_field.fields;
+    STRATA_RETURN_IF_ERROR(ops::gpu::FmGradients(*api_, *coalescer_, keys,
+                                                 {x, batch.examples, stages_.dim}, in, out.rows,
+                                                 out.stride, stream));
+  } else {
+    if (stages_.matrix) {
+      STRATA_RETURN_IF_ERROR(ops::gpu::EmbeddingGradients(*api_, *coalescer_, keys, x, stages_.dim,
+                                                          by_field, example, out, stream));
+    }
+    if (stages_.first_order) {
+      STRATA_RETURN_IF_ERROR(
+          ops::gpu::WeightGradients(*api_, *coalescer_, keys, x, gradients_.as<float>(), example,
+                                    {out.rows + stages_.dim, out.stride}, stream));
+    }
+  }
+  if (!batch.pooled()) return absl::OkStatus();
+  return ops::gpu::PooledGradients(*api_, *coalescer_, batch.keys, batch.x.values, batch.run_of,
+                                   run_gradients_.as<float>(), stages_.row_dim, batch.row_gradients,
+                                   stream);
+}
+
+}  // namespace strata::device

@@ -1,0 +1,139 @@
+#include "worker/device/perceptron.h"
+
+#include "worker/device/return_if_error.h"
+
+namespace strata::device {
+
+using ops::gpu::Buffer;
+using ops::gpu::MatmulEpilogue;
+using ops::gpu::MatmulOperands;
+using ops::gpu::MatmulShape;
+using ops::gpu::Matrix;
+using ops::gpu::StreamHandle;
+
+namespace {
+
+uint32_t MaskBits(uint32_t width) { return (width + 127) / 128 * 128; }
+
+}  // namespace
+
+void DevicePerceptron::Want(uint32_t examples, BufferList* memory) {
+  const size_t layers = stage_.layers();
+  for (std::vector<Buffer>* buffers : {&values_, &gradients_, &masks_}) buffers->resize(layers);
+  for (size_t l = 0; l < layers; ++l) {
+    MatmulShape shape = ForwardShape(examples, l);
+    work_->NeedsProduct(shape);
+    MatmulShape back = shape;  // the gradients' products have the same factors, transposed
+    back.transpose_a = true;
+    std::swap(back.m, back.k);
+    work_->NeedsProduct(back);
+    MatmulShape in = shape;
+    in.transpose_b = true;
+    std::swap(in.n, in.k);
+    work_->NeedsProduct(in);
+    if (l == 0) continue;
+    const uint32_t width = stage_.widths[l];
+    memory->WantArray<float>(&values_[l], size_t{examples} * RowFloats(width));
+    memory->WantArray<float>(&gradients_[l], size_t{examples} * RowFloats(width));
+    memory->WantArray<uint8_t>(&masks_[l], size_t{examples} * MaskBits(width) / 8);
+  }
+  work_->NeedsSums({examples, stage_.widths.back()});
+}
+
+MatmulShape DevicePerceptron::ForwardShape(uint32_t examples, size_t layer) const {
+  MatmulShape shape;
+  shape.m = examples;
+  shape.k = stage_.widths[layer];
+  shape.n = shape.ldb = stage_.widths[layer + 1];
+  return shape;
+}
+
+Matrix DevicePerceptron::Values(size_t layer, const Matrix& in) const {
+  if (layer == 0) return in;
+  return {values_[layer].as<float>(), RowFloats(stage_.widths[layer])};
+}
+
+Matrix DevicePerceptron::Gradients(size_t layer, const Ends& ends) const {
+  if (layer == 0) return ends.in_gradient;
+  if (layer == stage_.layers()) return ends.out_gradient;
+  return {gradients_[layer].as<float>(), RowFloats(stage_.widths[layer])};
+}
+
+absl::Status DevicePerceptron::Forward(const StepBatch& batch, const Matrix& in, const Matrix& out,
+                                       ops::Passes passes, StreamHandle stream) {
+  for (size_t l = 0; l < stage_.layers(); ++l) {
+    const bool last = l + 1 == stage_.layers();
+    const Matrix from = Values(l, in);
+    const Matrix to = last ? out : Values(l + 1, in);
+    MatmulShape shape = ForwardShape(batch.examples, l);
+    shape.lda = from.stride;
+    shape.ldc = to.stride;
+    shape.epilogue = MatmulEpilogue::kBiasRelu;
+    MatmulOperands operands = {from.data, batch.tensors[stage_.first_tensor + 2 * l], to.data,
+                               batch.tensors[stage_.first_tensor + 2 * l + 1], nullptr};
+    if (last) {
+      if (!stage_.relu_output) shape.epilogue = MatmulEpilogue::kBias;
+    } else if (passes == ops::Passes::kForwardAndBackward) {
+      shape.epilogue = MatmulEpilogue::kBiasReluMask;
+      shape.mask_stride = MaskBits(shape.n);
+      operands.mask = masks_[l + 1].as<void>();
+    }
+    STRATA_RETURN_IF_ERROR(work_->Multiply(shape, operands, stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DevicePerceptron::Backward(const StepBatch& batch, const Ends& ends,
+                                        StreamHandle stream) {
+  const size_t layers = stage_.layers();
+  const ops::gpu::Extent outputs = {batch.examples, stage_.widths.back()};
+  if (stage_.relu_output) {
+    STRATA_RETURN_IF_ERROR(
+        ReluGradient(work_->api(), outputs, ends.out, ends.out_gradient, stream));
+  }
+  // The other layers' biases get theirs from the product that makes their outputs' gradients.
+  STRATA_RETURN_IF_ERROR(work_->Sums(outputs, ends.out_gradient,
+                                     batch.tensor_gradients[stage_.first_tensor + 2 * layers - 1],
+                                     stream));
+  for (size_t l = layers; l-- > 0;) {
+    STRATA_RETURN_IF_ERROR(BackwardLayer(batch, ends, l, stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DevicePerceptron::BackwardLayer(const StepBatch& batch, const Ends& ends, size_t l,
+                                             StreamHandle stream) {
+  const Matrix from = Values(l, ends.in), gradient = Gradients(l + 1, ends);
+  const uint32_t inputs = stage_.widths[l], outputs = stage_.widths[l + 1];
+  const size_t tensor = stage_.first_tensor + 2 * l;
+  MatmulShape weights;
+  weights.m = inputs;
+  weights.n = weights.ldc = outputs;
+  weights.k = batch.examples;
+  weights.transpose_a = true;
+  weights.lda = from.stride;
+  weights.ldb = gradient.stride;
+  STRATA_RETURN_IF_ERROR(work_->Multiply(
+      weights, {from.data, gradient.data, batch.tensor_gradients[tensor], nullptr, nullptr},
+      stream));
+
+  const Matrix to = Gradients(l, ends);
+  if (to.data == nullptr) return absl::OkStatus();
+  MatmulShape below;
+  below.m = batch.examples;
+  below.n = inputs;
+  below.k = below.ldb = outputs;
+  below.transpose_b = true;
+  below.lda = gradient.stride;
+  below.ldc = to.stride;
+  MatmulOperands operands = {gradient.data, batch.tensors[tensor], to.data, nullptr, nullptr};
+  if (l > 0) {
+    below.epilogue = MatmulEpilogue::kReluGradientBias;
+    below.mask_stride = MaskBits(inputs);
+    operands.bias = batch.tensor_gradients[tensor - 1];
+    operands.mask = masks_[l].as<void>();
+  }
+  return work_->Multiply(below, operands, stream);
+}
+
+}  // namespace strata::device

@@ -1,0 +1,60 @@
+// A perceptron's layers on a device, forward and backward: ops/nn/mlp.h by a library's products
+// with bias and ReLU in their kernels.
+#ifndef STRATA_WORKER_DEVICE_PERCEPTRON_H_
+#define STRATA_WORKER_DEVICE_PERCEPTRON_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/layers.h"
+#include "ops/cuda/memory.h"
+#include "ops/nn/layer_memory.h"
+#include "worker/device/buffer_list.h"
+#include "worker/device/layer_work.h"
+#include "worker/device/stages.h"
+#include "worker/device/step_batch.h"
+
+namespace strata::device {
+
+// Inputs, outputs and their gradients belong to the caller; rows in between to this: batch x (2 x
+// hidden widths + a bit each). Everything is asynchronous, on one stream.
+class DevicePerceptron {
+ public:
+  // `work` outlives it.
+  DevicePerceptron(const PerceptronStage& stage, LayerWork* work) : stage_(stage), work_(work) {}
+
+  // Memory for batches of up to `examples`.
+  void Want(uint32_t examples, BufferList* memory);
+
+  // in: (examples, inputs); out: (examples, outputs), and unlike the CPU's it may lie in the
+  // columns of a larger matrix.
+  absl::Status Forward(const StepBatch& batch, const ops::gpu::Matrix& in,
+                       const ops::gpu::Matrix& out, ops::Passes passes,
+                       ops::gpu::StreamHandle stream);
+
+  // After Forward of the same. out_gradient: by out, changed where out has a ReLU. in_gradient:
+  // overwritten; not computed where its data is null. The tensors' gradients go to the batch's.
+  struct Ends {
+    ops::gpu::Matrix in, out, out_gradient, in_gradient;
+  };
+  absl::Status Backward(const StepBatch& batch, const Ends& ends, ops::gpu::StreamHandle stream);
+
+ private:
+  ops::gpu::MatmulShape ForwardShape(uint32_t examples, size_t layer) const;
+  absl::Status BackwardLayer(const StepBatch& batch, const Ends& ends, size_t layer,
+                             ops::gpu::StreamHandle stream);
+  // Of what layer `layer` reads; 0: the ends' own.
+  ops::gpu::Matrix Values(size_t layer, const ops::gpu::Matrix& in) const;
+  ops::gpu::Matrix Gradients(size_t layer, const Ends& ends) const;
+
+  const PerceptronStage stage_;
+  LayerWork* const work_;
+  // By layer: what it reads, from layer 1 on.
+  std::vector<ops::gpu::Buffer> values_, gradients_, masks_;
+};
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_PERCEPTRON_H_

@@ -1,0 +1,284 @@
+#include "worker/device/slot.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "ops/coalesce_sum.h"
+#include "worker/device/return_if_error.h"
+
+namespace strata::device {
+namespace {
+
+constexpr size_t kTensorFloats = 64;  // tensors begin at multiples of 256 bytes
+
+// Copies `n` floats, in pieces over `parallel`.
+void CopyFloats(const float* from, size_t n, float* to, ops::Parallel* parallel) {
+  constexpr size_t kPiece = size_t{1} << 18;
+  parallel->For((n + kPiece - 1) / kPiece, [&](size_t piece) {
+    const size_t at = piece * kPiece;
+    std::memcpy(to + at, from + at, std::min(kPiece, n - at) * sizeof(float));
+  });
+}
+
+template <typename T>
+void CopyAll(const std::vector<T>& from, T* to) {
+  if (!from.empty()) std::memcpy(to, from.data(), from.size() * sizeof(T));
+}
+
+bool NeedsPooling(const Batch& batch) {
+  if (batch.fields.empty()) return false;
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    for (uint32_t f = batch.offsets[i] + 1; f < batch.offsets[i + 1]; ++f) {
+      if (batch.fields[f] == batch.fields[f - 1]) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void Slot::Want(Array* array, size_t bytes, BufferList* device, BufferList* pinned) {
+  device->Want(&array->device, bytes);
+  pinned->Want(&array->pinned, bytes);
+}
+
+void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& tensors,
+                BufferList* device, BufferList* pinned) {
+  tensor_sizes_ = tensors;
+  row_dim_ = stages.row_dim;
+  tensor_at_.clear();
+  tensor_floats_ = 0;
+  for (const size_t size : tensors) {
+    tensor_at_.push_back(tensor_floats_);
+    tensor_floats_ += (size + kTensorFloats - 1) / kTensorFloats * kTensorFloats;
+  }
+  const size_t examples = most.examples, features = most.features, unique = most.unique;
+  const size_t runs = most.runs, row_bytes = stages.row_dim * sizeof(float);
+  const std::pair<Array*, size_t> wanted[] = {
+      {&counts_, kStepCounts * 4},
+      {&offsets_, (examples + 1) * 4},
+      {&row_, features * 4},
+      {&values_, features * 4},
+      {&fields_, features * 4},
+      {&numeric_, examples * stages.numeric * 4},
+      {&labels_, examples * 4},
+      {&rows_, unique * row_bytes},
+      {&tensors_, tensor_floats_ * 4},
+      {&first_, (unique + 1) * 4},
+      {&occurrences_, features * 4},
+      {&chunk_first_, (unique + 1) * 4},
+      {&in_run_offsets_, runs == 0 ? 0 : (examples + 1) * 4},
+      {&in_run_fields_, runs * 4},
+      {&in_run_first_, runs == 0 ? 0 : (runs + 1) * 4},
+      {&in_run_of_, runs == 0 ? 0 : features * 4},
+      {&row_gradients_, unique * row_bytes},
+      {&tensor_gradients_, tensor_floats_ * 4},
+      {&predictions_, examples * 4},
+      {&losses_, examples * 4},
+  };
+  for (const auto& [array, bytes] : wanted) Want(array, bytes, device, pinned);
+}
+
+absl::Status Slot::MakeEvents(ops::gpu::CudaApi* api) {
+  for (ops::gpu::Event* event : {&copied_in, &computed, &copied_out}) {
+    auto made = ops::gpu::MakeEvent(api);
+    if (!made.ok()) return made.status();
+    *event = *std::move(made);
+  }
+  return absl::OkStatus();
+}
+
+StepKind Slot::Plan(const ModelInputs& in, const Stages& stages, ops::Passes passes,
+                    uint32_t multiple) {
+  const Batch& batch = *in.batch;
+  examples_ = batch.size;
+  kind_ = {};
+  kind_.passes = passes;
+  kind_.shape.examples = (batch.size + multiple - 1) / multiple * multiple;
+  kind_.shape.features = static_cast<uint32_t>(batch.keys.size());
+  kind_.shape.unique = static_cast<uint32_t>(in.routed->keys.size());
+  kind_.values = !batch.values.empty();
+  // A sum of weights is the same however it is grouped into fields.
+  const bool vectors = stages.matrix || stages.second_order;
+  kind_.fields = vectors && !batch.fields.empty();
+  kind_.pooled = vectors && NeedsPooling(batch);
+  if (kind_.pooled) {
+    FindRuns(batch);
+    kind_.shape.runs = static_cast<uint32_t>(run_fields_.size());
+  }
+  return kind_;
+}
+
+void Slot::FindRuns(const Batch& batch) {
+  run_offsets_.assign(1, 0);
+  run_fields_.clear();
+  run_first_.clear();
+  run_of_.resize(batch.keys.size());
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
+      if (f == batch.offsets[i] || batch.fields[f] != batch.fields[f - 1]) {
+        run_first_.push_back(f);
+        run_fields_.push_back(batch.fields[f]);
+      }
+      run_of_[f] = static_cast<uint32_t>(run_first_.size() - 1);
+    }
+    run_offsets_.push_back(static_cast<uint32_t>(run_first_.size()));
+  }
+  run_first_.push_back(static_cast<uint32_t>(batch.keys.size()));
+}
+
+void Slot::Fill(const ModelInputs& in, const Stages& stages, ops::Parallel* parallel) {
+  FillExamples(*in.batch);
+  FillFeatures(in);
+  if (kind_.pooled) FillRuns();
+  const size_t floats = size_t{kind_.shape.unique} * stages.row_dim;
+  CopyFloats(in.rows, floats, rows_.Fill<float>(floats), parallel);
+  float* const tensors = tensors_.Fill<float>(tensor_floats_);
+  parallel->For(tensor_sizes_.size(), [&](size_t t) {
+    std::memcpy(tensors + tensor_at_[t], in.tensors[t], tensor_sizes_[t] * sizeof(float));
+  });
+}
+
+// Examples that only fill up are empty.
+void Slot::FillExamples(const Batch& batch) {
+  const size_t padded = kind_.shape.examples;
+  uint32_t* const offsets = offsets_.Fill<uint32_t>(padded + 1);
+  CopyAll(batch.offsets, offsets);
+  std::fill(offsets + batch.size + 1, offsets + padded + 1, batch.offsets[batch.size]);
+  float* const numeric = numeric_.Fill<float>(padded * batch.numeric);
+  CopyAll(batch.dense, numeric);
+  std::fill(numeric + batch.dense.size(), numeric + padded * batch.numeric, 0.0f);
+  float* const labels = labels_.Fill<float>(padded);
+  CopyAll(batch.labels, labels);
+  std::fill(labels + batch.labels.size(), labels + padded, 0.0f);
+}
+
+void Slot::FillFeatures(const ModelInputs& in) {
+  const Batch& batch = *in.batch;
+  const RoutedKeys& routed = *in.routed;
+  CopyAll(routed.unique_of, row_.Fill<uint32_t>(routed.unique_of.size()));
+  if (kind_.values) CopyAll(batch.values, values_.Fill<float>(batch.values.size()));
+  fields_.bytes = 0;
+  if (kind_.fields && !kind_.pooled) {
+    CopyAll(batch.fields, fields_.Fill<uint32_t>(batch.fields.size()));
+  }
+  CopyAll(routed.first, first_.Fill<uint32_t>(routed.first.size()));
+  CopyAll(routed.occurrences, occurrences_.Fill<uint32_t>(routed.occurrences.size()));
+  // As the coalescer counts them: runs of one chunk have none.
+  uint32_t* const chunk_first = chunk_first_.Fill<uint32_t>(routed.first.size());
+  uint32_t chunks = 0;
+  for (size_t u = 0; u < routed.keys.size(); ++u) {
+    chunk_first[u] = chunks;
+    const uint32_t n = routed.first[u + 1] - routed.first[u];
+    if (n > ops::kCoalesceChunk) chunks += (n + ops::kCoalesceChunk - 1) / ops::kCoalesceChunk;
+  }
+  if (!routed.first.empty()) chunk_first[routed.keys.size()] = chunks;
+  uint32_t* const counts = counts_.Fill<uint32_t>(kStepCounts);
+  counts[kExamples] = batch.size;
+  counts[kUnique] = kind_.shape.unique;
+  counts[kChunks] = chunks;
+  counts[kRuns] = kind_.shape.runs;
+  counts[kZero] = 0;
+}
+
+void Slot::FillRuns() {
+  const size_t padded = kind_.shape.examples;
+  uint32_t* const offsets = in_run_offsets_.Fill<uint32_t>(padded + 1);
+  CopyAll(run_offsets_, offsets);
+  std::fill(offsets + run_offsets_.size(), offsets + padded + 1, run_offsets_.back());
+  CopyAll(run_fields_, in_run_fields_.Fill<uint32_t>(run_fields_.size()));
+  CopyAll(run_first_, in_run_first_.Fill<uint32_t>(run_first_.size()));
+  CopyAll(run_of_, in_run_of_.Fill<uint32_t>(run_of_.size()));
+}
+
+StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
+                         const uint32_t* ordinals) const {
+  const auto* const counts = counts_.device.as<uint32_t>();
+  StepBatch b;
+  b.examples = kind_.shape.examples;
+  b.counts = counts;
+  b.x.offsets = offsets_.device.as<uint32_t>();
+  b.x.row = row_.device.as<uint32_t>();
+  b.x.values = kind_.values ? values_.device.as<float>() : nullptr;
+  b.x.rows = rows_.device.as<float>();
+  b.x.stride = stages.row_dim;
+  b.x.numeric = numeric_.device.as<float>();
+  b.x.numeric_count = stages.numeric;
+  b.x.fields = kind_.fields && !kind_.pooled ? fields_.device.as<uint32_t>() : nullptr;
+  b.labels = labels_.device.as<float>();
+  b.keys.keys = ordinals;
+  b.keys.first = first_.device.as<uint32_t>();
+  b.keys.occurrences = occurrences_.device.as<uint32_t>();
+  b.keys.count = counts + kUnique;
+  b.keys.features = most.features;
+  b.keys.chunk_first = chunk_first_.device.as<uint32_t>();
+  b.keys.chunks = counts + kChunks;
+  if (kind_.pooled) {
+    b.run_offsets = in_run_offsets_.device.as<uint32_t>();
+    b.run_fields = in_run_fields_.device.as<uint32_t>();
+    b.run_first = in_run_first_.device.as<uint32_t>();
+    b.run_of = in_run_of_.device.as<uint32_t>();
+    // Each occurs once, where it stands.
+    b.runs = {ordinals, ordinals, ordinals, counts + kRuns, most.runs, ordinals, counts + kZero};
+  }
+  for (size_t t = 0; t < tensor_sizes_.size(); ++t) {
+    b.tensors.push_back(tensors_.device.as<float>() + tensor_at_[t]);
+    b.tensor_gradients.push_back(tensor_gradients_.device.as<float>() + tensor_at_[t]);
+  }
+  b.row_gradients = {row_gradients_.device.as<float>(), stages.row_dim};
+  b.predictions = predictions_.device.as<float>();
+  b.losses = losses_.device.as<float>();
+  return b;
+}
+
+absl::Status Slot::CopyIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
+  const auto copy = [&](const Array& array) {
+    if (array.bytes == 0) return absl::OkStatus();
+    return api->CopyAsync(array.device.as<void>(), array.pinned.as<void>(), array.bytes, stream);
+  };
+  for (const Array* array : {&counts_, &offsets_, &row_, &numeric_, &rows_, &tensors_}) {
+    STRATA_RETURN_IF_ERROR(copy(*array));
+  }
+  if (kind_.values) STRATA_RETURN_IF_ERROR(copy(values_));
+  if (kind_.fields && !kind_.pooled) STRATA_RETURN_IF_ERROR(copy(fields_));
+  if (kind_.pooled) {
+    for (const Array* array : {&in_run_offsets_, &in_run_fields_, &in_run_first_}) {
+      STRATA_RETURN_IF_ERROR(copy(*array));
+    }
+  }
+  if (kind_.passes == ops::Passes::kForward) return absl::OkStatus();
+  for (const Array* array : {&labels_, &first_, &occurrences_, &chunk_first_}) {
+    STRATA_RETURN_IF_ERROR(copy(*array));
+  }
+  return kind_.pooled ? copy(in_run_of_) : absl::OkStatus();
+}
+
+absl::Status Slot::CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
+  const auto copy = [&](const Array& array, size_t floats) {
+    if (floats == 0) return absl::OkStatus();
+    return api->CopyAsync(array.pinned.as<void>(), array.device.as<void>(), floats * sizeof(float),
+                          stream);
+  };
+  STRATA_RETURN_IF_ERROR(copy(predictions_, examples_));
+  if (kind_.passes == ops::Passes::kForward) return absl::OkStatus();
+  STRATA_RETURN_IF_ERROR(copy(losses_, examples_));
+  STRATA_RETURN_IF_ERROR(copy(tensor_gradients_, tensor_floats_));
+  return copy(row_gradients_, kind_.shape.unique * row_dim_);
+}
+
+double Slot::Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel) const {
+  std::memcpy(predictions, predictions_.pinned.as<float>(), examples_ * sizeof(float));
+  if (out == nullptr) return 0;
+  CopyFloats(row_gradients_.pinned.as<float>(), kind_.shape.unique * row_dim_, out->rows, parallel);
+  const float* const tensors = tensor_gradients_.pinned.as<float>();
+  parallel->For(tensor_sizes_.size(), [&](size_t t) {
+    std::memcpy(out->tensors[t], tensors + tensor_at_[t], tensor_sizes_[t] * sizeof(float));
+  });
+  double loss = 0;
+  for (uint32_t i = 0; i < examples_; ++i) loss += losses_.pinned.as<float>()[i];
+  return loss;
+}
+
+}  // namespace strata::device

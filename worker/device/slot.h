@@ -1,0 +1,92 @@
+// One batch on its way through the device: its arrays in pinned memory and, at the same addresses
+// from batch to batch, on the device.
+#ifndef STRATA_WORKER_DEVICE_SLOT_H_
+#define STRATA_WORKER_DEVICE_SLOT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/memory.h"
+#include "ops/cuda/stream.h"
+#include "ops/nn/layer_memory.h"
+#include "ops/parallel.h"
+#include "worker/device/buffer_list.h"
+#include "worker/device/stages.h"
+#include "worker/device/step_batch.h"
+#include "worker/model.h"
+
+namespace strata::device {
+
+// Floats of the tensors of a model, by number.
+using TensorSizes = std::vector<size_t>;
+
+// What a batch has of each, and which of its arrays it has: what decides a step's kernels.
+struct StepKind {
+  StepShape shape;  // examples: padded
+  ops::Passes passes = ops::Passes::kForward;
+  bool values = false, fields = false, pooled = false;
+};
+
+// Used by one thread at a time, but for what runs on streams.
+class Slot {
+ public:
+  // Memory for batches up to `most`.
+  void Want(const StepShape& most, const Stages& stages, const TensorSizes& tensors,
+            BufferList* device, BufferList* pinned);
+  absl::Status MakeEvents(ops::gpu::CudaApi* api);
+
+  // What a batch needs; `multiple`: examples are padded to whole multiples of it. Finds the runs of
+  // a batch whose fields have several features each.
+  StepKind Plan(const ModelInputs& in, const Stages& stages, ops::Passes passes, uint32_t multiple);
+  // Writes the planned batch to pinned memory. REQUIRES: memory for it, and nothing under way.
+  void Fill(const ModelInputs& in, const Stages& stages, ops::Parallel* parallel);
+  // What the kernels are given. `ordinals`: 0, 1, 2.. in device memory, most features + 1.
+  StepBatch OnDevice(const StepShape& most, const Stages& stages, const uint32_t* ordinals) const;
+
+  // Asynchronous: pinned memory to the device's, and what came out back.
+  absl::Status CopyIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
+  absl::Status CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
+  // After the latter is done: predictions, and with gradients also those; returns the loss.
+  double Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel) const;
+
+  const StepKind& kind() const { return kind_; }
+  ops::gpu::Event copied_in, computed, copied_out;
+
+ private:
+  struct Array {
+    ops::gpu::Buffer pinned, device;
+    size_t bytes = 0;  // of the batch at hand
+    template <typename T>
+    T* Fill(size_t count) {
+      bytes = count * sizeof(T);
+      return pinned.as<T>();
+    }
+  };
+  void Want(Array* array, size_t bytes, BufferList* device, BufferList* pinned);
+  void FindRuns(const Batch& batch);
+  void FillExamples(const Batch& batch);
+  void FillFeatures(const ModelInputs& in);
+  void FillRuns();
+
+  TensorSizes tensor_sizes_;
+  std::vector<size_t> tensor_at_;  // floats before each
+  size_t tensor_floats_ = 0;
+  size_t row_dim_ = 0;
+
+  StepKind kind_;
+  uint32_t examples_ = 0;  // of the batch at hand
+  // The runs of the batch at hand.
+  std::vector<uint32_t> run_offsets_, run_fields_, run_first_, run_of_;
+
+  Array counts_, offsets_, row_, values_, fields_, numeric_, labels_, rows_, tensors_;
+  Array first_, occurrences_, chunk_first_;
+  Array in_run_offsets_, in_run_fields_, in_run_first_, in_run_of_;
+  Array row_gradients_, tensor_gradients_, predictions_, losses_;
+};
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_SLOT_H_

@@ -1,0 +1,68 @@
+// What a model is made of, for a device: which parts there are, how wide, and in which tensors.
+// One network (network.h) runs whatever is described here, so that six models are no six copies.
+#ifndef STRATA_WORKER_DEVICE_STAGES_H_
+#define STRATA_WORKER_DEVICE_STAGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proto/core/model_tables.h"
+
+namespace strata::device {
+
+// Layers of tensors first_tensor + 2 i (weight) and + 1 (bias); ReLU between them.
+struct PerceptronStage {
+  std::vector<uint32_t> widths;  // inputs, each layer's outputs; at least two
+  size_t first_tensor = 0;
+  bool relu_output = false;
+
+  size_t layers() const { return widths.size() - 1; }
+};
+
+// Layers of tensors from 0 on: v (rank > 0), weight, bias each.
+struct CrossStage {
+  uint32_t width = 0, layers = 0, rank = 0;
+
+  size_t tensors() const { return size_t{layers} * (rank > 0 ? 3 : 2); }
+};
+
+// In the order in which they run forward. An example's row is its vectors, then (first_order) a
+// weight.
+struct Stages {
+  uint32_t row_dim = 0, dim = 0, fields = 0, numeric = 0;
+
+  // Logits begin with bias + sum w x: tensor 0, and of numbers tensor 1.
+  bool first_order = false;
+  // + 1/2 sum_d ((sum v x)^2 - sum (v x)^2); of numbers, too: tensor 2.
+  bool second_order = false;
+  bool numeric_second_order = false;
+
+  // A matrix (examples, matrix_width) that later stages read has the fields' vectors from column
+  // embeddings_at on, and the numbers, unless they are `bottom`'s, after those.
+  bool matrix = false;
+  uint32_t matrix_width = 0, embeddings_at = 0;
+
+  // Of the numbers; its outputs are the matrix's first columns.
+  std::optional<PerceptronStage> bottom;
+  // `top` reads bottom's outputs and the dot products of every two of the matrix's vectors.
+  bool dots = false;
+  uint32_t vectors = 0;
+  // Of the matrix, beside `top`.
+  std::optional<CrossStage> cross;
+  // Of the matrix, or of the dots. Without `cross` its one output is added to the logit.
+  std::optional<PerceptronStage> top;
+  // With `cross`: the weights of the cross network's output, then of top's; and a bias, the tensor
+  // after.
+  size_t output_tensor = 0;
+
+  uint32_t top_inputs() const { return top->widths.front(); }
+  uint32_t bottom_width() const { return embeddings_at; }
+};
+
+Stages StagesOf(const ModelTables& tables);
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_STAGES_H_

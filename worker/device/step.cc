@@ -1,0 +1,221 @@
+#include "worker/device/step.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "ops/cuda/stream.h"
+#include "worker/device/return_if_error.h"
+#include "worker/device/step_memory.h"
+
+namespace strata::device {
+namespace {
+
+using ops::Passes;
+using ops::gpu::Graph;
+using ops::gpu::Stream;
+
+// A batch without examples: gradients of zero.
+void ClearGradients(const ModelInputs& in, const Stages& stages, const TensorSizes& tensors,
+                    const ModelGradients& out) {
+  std::fill_n(out.rows, in.routed->keys.size() * stages.row_dim, 0.0f);
+  for (size_t t = 0; t < tensors.size(); ++t) std::fill_n(out.tensors[t], tensors[t], 0.0f);
+}
+
+class Step : public DeviceStep {
+ public:
+  Step(const ModelTables& tables, const DeviceStepOptions& options)
+      : o_(options), stages_(StagesOf(tables)) {
+    for (size_t t = 0; t < tables.tensor_count(); ++t) {
+      tensors_.push_back(tables.tensor(t).elements);
+    }
+  }
+
+  ~Step() override { Drain(); }
+
+  absl::Status Open() {
+    for (Stream* stream : {&in_, &work_, &out_}) {
+      auto made = ops::gpu::MakeStream(o_.api);
+      if (!made.ok()) return made.status();
+      *stream = *std::move(made);
+    }
+    auto memory = StepMemory::Make(stages_, tensors_, o_, o_.first_shape, work_.get());
+    if (!memory.ok()) return memory.status();
+    absl::MutexLock lock(&mu_);
+    memory_ = *std::move(memory);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<double> Train(const ModelInputs& in, const ModelGradients& out, float* predictions,
+                               ops::Parallel* parallel) override {
+    if (in.batch->size == 0) {
+      ClearGradients(in, stages_, tensors_, out);
+      return 0.0;
+    }
+    return Run(in, Passes::kForwardAndBackward, &out, predictions, parallel);
+  }
+
+  absl::Status Predict(const ModelInputs& in, float* predictions,
+                       ops::Parallel* parallel) override {
+    if (in.batch->size == 0) return absl::OkStatus();
+    return Run(in, Passes::kForward, nullptr, predictions, parallel).status();
+  }
+
+  size_t device_bytes() const override {
+    absl::MutexLock lock(&mu_);
+    return memory_ == nullptr ? 0 : memory_->device->total_bytes();
+  }
+  size_t pinned_bytes() const override {
+    absl::MutexLock lock(&mu_);
+    return memory_ == nullptr ? 0 : memory_->pinned->total_bytes();
+  }
+
+ private:
+  // 1. A slot, with memory for the batch (Acquire).
+  // 2. The batch into its pinned memory.
+  // 3. Copies in, kernels and copies out are given to their streams (Give).
+  // 4. The one wait, for the copies out; while it lasts another thread may do 1 to 3.
+  // 5. What came out into the caller's memory; the slot is free again.
+  absl::StatusOr<double> Run(const ModelInputs& in, Passes passes, const ModelGradients* out,
+                             float* predictions, ops::Parallel* parallel) {
+    auto acquired = Acquire(in, passes);
+    if (!acquired.ok()) return acquired.status();
+    const uint32_t number = *acquired;
+    Slot& slot = memory_->slots[number];
+    slot.Fill(in, stages_, parallel);
+    absl::Status status = Give(number);
+    if (status.ok()) status = o_.api->Synchronize(slot.copied_out.get());
+    if (!status.ok()) {
+      Drain();
+      Release(number);
+      return status;
+    }
+    const double loss = slot.Read(out, predictions, parallel);
+    Release(number);
+    return loss;
+  }
+
+  bool AnyFree() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !growing_ && std::find(busy_.begin(), busy_.end(), false) != busy_.end();
+  }
+  bool AllFree() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return std::find(busy_.begin(), busy_.end(), true) == busy_.end();
+  }
+
+  absl::StatusOr<uint32_t> Acquire(const ModelInputs& in, Passes passes) {
+    absl::MutexLock lock(&mu_);
+    const auto any_free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AnyFree(); };
+    mu_.Await(absl::Condition(&any_free));
+    if (memory_ == nullptr) {
+      STRATA_RETURN_IF_ERROR(Grow(StepShape()));  // an earlier try has failed
+    }
+    const auto number =
+        static_cast<uint32_t>(std::find(busy_.begin(), busy_.end(), false) - busy_.begin());
+    const StepKind kind = memory_->slots[number].Plan(in, stages_, passes, o_.batch_size);
+    if (!memory_->most.Holds(kind.shape)) {
+      growing_ = true;
+      const auto all_free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AllFree(); };
+      mu_.Await(absl::Condition(&all_free));
+      growing_ = false;
+      STRATA_RETURN_IF_ERROR(Grow(kind.shape));
+      memory_->slots[number].Plan(in, stages_, passes, o_.batch_size);
+    }
+    busy_[number] = true;
+    return number;
+  }
+
+  void Release(uint32_t number) {
+    absl::MutexLock lock(&mu_);
+    busy_[number] = false;
+  }
+
+  // Memory for what there was and for `wanted`, in place of the memory that there is.
+  absl::Status Grow(const StepShape& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const StepShape before = memory_ == nullptr ? o_.first_shape : memory_->most;
+    const auto larger = [](uint32_t old, uint32_t now) { return now <= old ? old : now + now / 4; };
+    StepShape most;
+    most.examples = std::max(before.examples, wanted.examples);
+    most.features = larger(before.features, wanted.features);
+    most.unique = larger(before.unique, wanted.unique);
+    most.runs = std::min(larger(before.runs, wanted.runs), most.features);
+    memory_.reset();  // before the new: both together may not fit
+    auto memory = StepMemory::Make(stages_, tensors_, o_, most, work_.get());
+    if (!memory.ok()) {
+      return absl::Status(memory.status().code(),
+                          absl::StrCat("a batch of ", wanted.examples, " examples with ",
+                                       wanted.features, " features: ", memory.status().message(),
+                                       "; give a smaller spec.training.batchSize"));
+    }
+    memory_ = *std::move(memory);
+    return absl::OkStatus();
+  }
+
+  absl::Status Give(uint32_t number) {
+    absl::MutexLock lock(&streams_mu_);
+    const Slot& slot = memory_->slots[number];
+    STRATA_RETURN_IF_ERROR(slot.CopyIn(o_.api, in_.get()));
+    STRATA_RETURN_IF_ERROR(o_.api->Record(slot.copied_in.get(), in_.get()));
+    STRATA_RETURN_IF_ERROR(o_.api->StreamWait(work_.get(), slot.copied_in.get()));
+    STRATA_RETURN_IF_ERROR(Compute(number));
+    STRATA_RETURN_IF_ERROR(o_.api->Record(slot.computed.get(), work_.get()));
+    STRATA_RETURN_IF_ERROR(o_.api->StreamWait(out_.get(), slot.computed.get()));
+    STRATA_RETURN_IF_ERROR(slot.CopyOut(o_.api, out_.get()));
+    return o_.api->Record(slot.copied_out.get(), out_.get());
+  }
+
+  absl::Status Compute(uint32_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(streams_mu_) {
+    StepMemory& m = *memory_;
+    const Slot& slot = m.slots[number];
+    const GraphKey key = GraphKeyOf(number, slot.kind());
+    auto found = m.graphs.find(key);
+    if (found != m.graphs.end() && found->second) {
+      return o_.api->LaunchGraph(found->second.get(), work_.get());
+    }
+    const StepBatch batch = slot.OnDevice(m.most, stages_, m.ordinals.as<uint32_t>());
+    const auto run = [&] { return m.network->Run(batch, slot.kind().passes, work_.get()); };
+    if (found == m.graphs.end()) {
+      // Not captured at once: a product's first time chooses how it is made, and a kind that never
+      // comes again is not worth a graph.
+      if (m.graphs.size() < kGraphs) m.graphs.emplace(key, Graph());
+      return run();
+    }
+    auto graph = ops::gpu::CaptureGraph(o_.api, work_, run);
+    if (!graph.ok()) return graph.status();
+    found->second = *std::move(graph);
+    return o_.api->LaunchGraph(found->second.get(), work_.get());
+  }
+
+  // Nothing is under way afterwards, unless the device is lost.
+  void Drain() {
+    for (const Stream* stream : {&in_, &work_, &out_}) {
+      if (*stream) (void)o_.api->Synchronize(stream->get());
+    }
+  }
+
+  const DeviceStepOptions o_;
+  const Stages stages_;
+  TensorSizes tensors_;  // constant once made
+  Stream in_, work_, out_;
+
+  absl::Mutex streams_mu_;  // who gives work to the streams
+  mutable absl::Mutex mu_;
+  std::array<bool, kSlots> busy_ ABSL_GUARDED_BY(mu_) = {};
+  bool growing_ ABSL_GUARDED_BY(mu_) = false;
+  // Made anew under mu_ while no slot is busy; a busy slot's thread reads it without.
+  std::unique_ptr<StepMemory> memory_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceStep>> DeviceStep::Make(const ModelTables& tables,
+                                                             const DeviceStepOptions& options) {
+  auto step = std::make_unique<Step>(tables, options);
+  STRATA_RETURN_IF_ERROR(step->Open());
+  return std::unique_ptr<DeviceStep>(std::move(step));
+}
+
+}  // namespace strata::device

@@ -1,0 +1,58 @@
+// What one batch's step reads and writes, all in device memory. Pointers are those of a slot of
+// step.h, whose copies fill them; or they belong to a server in the same process, whose rows come
+// and whose gradients go without the host (nothing here says who wrote them).
+#ifndef STRATA_WORKER_DEVICE_STEP_BATCH_H_
+#define STRATA_WORKER_DEVICE_STEP_BATCH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/cuda/coalesce.h"
+#include "ops/cuda/embedding.h"
+#include "ops/nn/sparse_examples.h"
+
+namespace strata::device {
+
+// Most of each that memory is for.
+struct StepShape {
+  uint32_t examples = 0;
+  uint32_t features = 0;
+  uint32_t unique = 0;
+  uint32_t runs = 0;  // fields of examples, where one may have several features
+
+  bool Holds(const StepShape& other) const {
+    return other.examples <= examples && other.features <= features && other.unique <= unique &&
+           other.runs <= runs;
+  }
+};
+
+// Numbers that only the device's memory has, so that a graph serves every batch.
+enum StepCount : uint32_t { kExamples = 0, kUnique, kChunks, kRuns, kZero, kStepCounts };
+
+struct StepBatch {
+  // Examples beyond those of the batch have no features, numbers of 0, and no gradient.
+  uint32_t examples = 0;
+  const uint32_t* counts = nullptr;  // (kStepCounts)
+  ops::SparseExamples x;             // the batch's features
+  const float* labels = nullptr;     // (examples)
+  ops::gpu::GroupedKeys keys;        // x.row by row; keys[u] = u
+
+  // Where fields have several features each: what they are pooled to. Null: as they are.
+  const uint32_t* run_offsets = nullptr;  // (examples + 1)
+  const uint32_t* run_fields = nullptr;   // (runs)
+  const uint32_t* run_first = nullptr;    // (runs + 1): features of each
+  const uint32_t* run_of = nullptr;       // (features)
+  ops::gpu::GroupedKeys runs;             // each a key of its own
+
+  std::vector<float*> tensors;           // by number
+  std::vector<float*> tensor_gradients;  // by number
+  ops::gpu::RowSums row_gradients;       // (unique)
+  float* predictions = nullptr;          // (examples)
+  float* losses = nullptr;               // (examples)
+
+  bool pooled() const { return run_first != nullptr; }
+};
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_STEP_BATCH_H_

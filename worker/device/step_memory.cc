@@ -1,0 +1,60 @@
+#include "worker/device/step_memory.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "worker/device/buffer_list.h"
+#include "worker/device/return_if_error.h"
+
+namespace strata::device {
+
+using ops::gpu::Arena;
+using ops::gpu::Coalescer;
+using ops::gpu::MemoryKind;
+
+absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stages,
+                                                             const TensorSizes& tensors,
+                                                             const DeviceStepOptions& options,
+                                                             const StepShape& most,
+                                                             ops::gpu::StreamHandle stream) {
+  auto memory = std::make_unique<StepMemory>();
+  memory->most = most;
+  memory->network = std::make_unique<DeviceNetwork>(stages, options.api, options.precision);
+  BufferList device, pinned;
+  const size_t ordinals = size_t{std::max({most.features, most.unique, most.runs})} + 1;
+  device.WantArray<uint32_t>(&memory->ordinals, ordinals);
+  pinned.WantArray<uint32_t>(&memory->pinned_ordinals, ordinals);
+  for (Slot& slot : memory->slots) slot.Want(most, stages, tensors, &device, &pinned);
+  memory->network->Want(most, &device);
+  const Coalescer::Options coalescing = memory->network->CoalescerOptions(most);
+  const auto coalescer_bytes = Coalescer::Bytes(options.api, coalescing);
+  if (!coalescer_bytes.ok()) return coalescer_bytes.status();
+  const size_t device_bytes =
+      device.bytes() + *coalescer_bytes + ops::gpu::ArenaBytes(options.blas_bytes);
+
+  auto device_arena = Arena::Create(options.api, MemoryKind::kDevice, device_bytes, "the model");
+  if (!device_arena.ok()) return device_arena.status();
+  memory->device = *std::move(device_arena);
+  auto pinned_arena =
+      Arena::Create(options.api, MemoryKind::kPinned, pinned.bytes(), "the model's batches");
+  if (!pinned_arena.ok()) return pinned_arena.status();
+  memory->pinned = *std::move(pinned_arena);
+  STRATA_RETURN_IF_ERROR(device.Take(memory->device.get()));
+  STRATA_RETURN_IF_ERROR(pinned.Take(memory->pinned.get()));
+  auto coalescer = Coalescer::Create(options.api, memory->device.get(), coalescing, stream);
+  if (!coalescer.ok()) return coalescer.status();
+  auto blas = options.open_blas(memory->device.get());
+  if (!blas.ok()) return blas.status();
+  memory->network->Open(*std::move(blas), *std::move(coalescer));
+  for (Slot& slot : memory->slots) STRATA_RETURN_IF_ERROR(slot.MakeEvents(options.api));
+
+  auto* const from = memory->pinned_ordinals.as<uint32_t>();
+  std::iota(from, from + ordinals, 0u);
+  STRATA_RETURN_IF_ERROR(options.api->CopyAsync(memory->ordinals.as<void>(), from,
+                                                ordinals * sizeof(uint32_t), stream));
+  STRATA_RETURN_IF_ERROR(options.api->Synchronize(stream));
+  return memory;
+}
+
+}  // namespace strata::device

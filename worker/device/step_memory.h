@@ -1,0 +1,51 @@
+// All that a job's steps have on a device, for batches up to a shape: taken together, given back
+// together.
+#ifndef STRATA_WORKER_DEVICE_STEP_MEMORY_H_
+#define STRATA_WORKER_DEVICE_STEP_MEMORY_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ops/cuda/memory.h"
+#include "ops/cuda/stream.h"
+#include "worker/device/network.h"
+#include "worker/device/slot.h"
+#include "worker/device/stages.h"
+#include "worker/device/step.h"
+#include "worker/device/step_batch.h"
+
+namespace strata::device {
+
+// What decides a step's kernels and their arguments: see DeviceStep.
+using GraphKey = std::tuple<uint32_t, uint32_t, bool, bool, bool, bool>;
+inline GraphKey GraphKeyOf(uint32_t slot, const StepKind& kind) {
+  return {slot,        kind.shape.examples, kind.passes == ops::Passes::kForward,
+          kind.values, kind.fields,         kind.pooled};
+}
+
+// Members in the order of need: what is below uses what is above, and goes first.
+struct StepMemory {
+  // Takes it from the runtime. Waits for what is copied to it.
+  static absl::StatusOr<std::unique_ptr<StepMemory>> Make(const Stages& stages,
+                                                          const TensorSizes& tensors,
+                                                          const DeviceStepOptions& options,
+                                                          const StepShape& most,
+                                                          ops::gpu::StreamHandle stream);
+
+  StepShape most;
+  std::unique_ptr<ops::gpu::Arena> device, pinned;
+  ops::gpu::Buffer ordinals, pinned_ordinals;
+  std::array<Slot, DeviceStep::kSlots> slots;
+  std::unique_ptr<DeviceNetwork> network;
+  // Null: seen once.
+  std::map<GraphKey, ops::gpu::Graph> graphs;
+};
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_STEP_MEMORY_H_

@@ -36,7 +36,15 @@ device::DeviceStepOptions StepOptions(ops::gpu::CudaApi* api, const Problem& p,
                                       ops::gpu::MatmulPrecision precision) {
   device::DeviceStepOptions options;
   options.api = api;
-  options.open_blas = [api](ops::gpu::Arena*) { return ops::gpu::MakeHostBlas(api); };
+#ifdef STRATA_CUDA
+  if (api->properties().uuid != "host") {
+    options.blas_bytes = ops::gpu::Blas::Options().workspace_bytes;
+    options.open_blas = [](ops::gpu::Arena* arena) { return ops::gpu::Blas::Open(arena, {}); };
+  }
+#endif
+  if (options.open_blas == nullptr) {
+    options.open_blas = [api](ops::gpu::Arena*) { return ops::gpu::MakeHostBlas(api); };
+  }
   options.precision = precision;
   options.batch_size = std::max(1u, p.batch.size);
   const auto features = static_cast<uint32_t>(p.batch.keys.size());

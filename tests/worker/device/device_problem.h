@@ -18,7 +18,7 @@ namespace strata::testing {
 // Every model, by shapes that are small enough for each call to fail in turn, and ragged.
 std::vector<Shape> DeviceShapes();
 
-// `api` is a HostApi. First memory for `p` alone.
+// Products by cuBLASLt on a device, by the host elsewhere. First memory for `p` alone.
 device::DeviceStepOptions StepOptions(
     ops::gpu::CudaApi* api, const Problem& p,
     ops::gpu::MatmulPrecision precision = ops::gpu::MatmulPrecision::kFp32);

@@ -1,0 +1,157 @@
+// Steps on a device through the seam (ops/cuda/api.h): every call in turn fails, products too, and
+// each time the step ends with that error and nothing is left behind; a steady step allocates
+// nothing and waits once; memory has a bound.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/host_api.h"
+#include "ops/parallel.h"
+#include "tests/ops/cuda/failing_api.h"
+#include "tests/worker/device/device_problem.h"
+#include "tests/worker/models/problem.h"
+#include "worker/device/step.h"
+
+namespace strata {
+namespace {
+
+using device::DeviceStep;
+using ops::gpu::CallCounts;
+using ops::gpu::HostApi;
+using ops::gpu::IsDeviceLost;
+using ops::gpu::testing::FailingApi;
+using testing::DeviceShapes;
+using testing::Problem;
+using testing::SameBits;
+using testing::Shape;
+using testing::StepOptions;
+using testing::StepResult;
+using testing::TryRun;
+
+absl::Status TryPredict(const Problem& p, DeviceStep& step) {
+  std::vector<const float*> tensors;
+  for (const auto& t : p.tensors) tensors.push_back(t.data());
+  std::vector<float> predictions(p.batch.size);
+  const auto parallel = ops::MakeParallel(1);
+  return step.Predict({&p.batch, &p.routed, p.rows.data(), tensors}, predictions.data(),
+                      parallel.get());
+}
+
+// Both slots' kinds alone, captured and as graphs; then predictions.
+absl::StatusOr<StepResult> Steps(ops::gpu::CudaApi* api, const Problem& p) {
+  auto step = DeviceStep::Make(p.tables, StepOptions(api, p));
+  if (!step.ok()) return step.status();
+  absl::StatusOr<StepResult> last;
+  for (int turn = 0; turn < 3; ++turn) {
+    last = TryRun(p, **step);
+    if (!last.ok()) return last.status();
+  }
+  if (absl::Status s = TryPredict(p, **step); !s.ok()) return s;
+  return last;
+}
+
+TEST_CASE("whichever call of a step fails, it ends with that error and leaves nothing",
+          "[worker][device]") {
+  uint64_t seed = 50;
+  for (const Shape& shape : DeviceShapes()) {
+    INFO(testing::Describe(shape));
+    const Problem p(shape, ++seed);
+    uint64_t calls = 0;
+    StepResult right;
+    {
+      FailingApi api(UINT64_MAX);
+      const auto result = Steps(&api, p);
+      REQUIRE(result.ok());
+      right = *result;
+      CHECK(api.leaks() == 0);
+      calls = api.calls();
+    }
+    CHECK(calls > 100);
+    for (uint64_t failing = 0; failing < calls; ++failing) {
+      const bool lost = failing % 2 == 1;
+      FailingApi api(failing, lost);
+      int told = 0;
+      api.WhenLost([&](const absl::Status& why) { told += IsDeviceLost(why); });
+      const auto result = Steps(&api, p);
+      INFO("call " << failing << " of " << calls);
+      if (result.ok()) {
+        // Of those that give everything back: nobody is failed by them.
+        CHECK(SameBits(*result, right));
+        CHECK(failing + 20 > calls);
+      } else {
+        CHECK_THAT(std::string(result.status().message()), Catch::Contains("injected"));
+        CHECK(IsDeviceLost(result.status()) == lost);
+      }
+      CHECK(api.leaks() == 0);
+      CHECK(told == (lost ? 1 : 0));
+    }
+  }
+}
+
+TEST_CASE("a steady step allocates nothing, waits once, and is one launch", "[worker][device]") {
+  uint64_t seed = 90;
+  for (const Shape& shape : DeviceShapes()) {
+    INFO(testing::Describe(shape));
+    const Problem p(shape, ++seed);
+    HostApi api({});
+    auto step = DeviceStep::Make(p.tables, StepOptions(&api, p));
+    REQUIRE(step.ok());
+    for (int turn = 0; turn < 3; ++turn) {
+      REQUIRE(TryRun(p, **step).ok());
+      REQUIRE(TryPredict(p, **step).ok());
+    }
+    constexpr uint64_t kSteps = 5;
+    const CallCounts before = api.counts();
+    for (uint64_t i = 0; i < kSteps; ++i) REQUIRE(TryRun(p, **step).ok());
+    const CallCounts trained = api.counts();
+    for (uint64_t i = 0; i < kSteps; ++i) REQUIRE(TryPredict(p, **step).ok());
+    const CallCounts predicted = api.counts();
+    CHECK(predicted.allocations == before.allocations);
+    CHECK(trained.synchronisations - before.synchronisations == kSteps);
+    CHECK(predicted.synchronisations - trained.synchronisations == kSteps);
+    CHECK(trained.launches - before.launches == kSteps);
+    CHECK(predicted.launches - trained.launches == kSteps);
+  }
+}
+
+TEST_CASE("a batch beyond the device's memory is an error, and smaller ones go on",
+          "[worker][device]") {
+  Shape shape = {"deepfm", 6, 5, 8, {20, 12}, 60, 60, false};
+  const Problem small(shape, 1);
+  shape.batch = 6000;
+  shape.unique = 5000;
+  const Problem large(shape, 2);
+  HostApi::Options limits;
+  limits.device_bytes = size_t{1} << 20;
+  HostApi api(limits);
+  auto step = DeviceStep::Make(small.tables, StepOptions(&api, small));
+  REQUIRE(step.ok());
+  CHECK((*step)->device_bytes() > 0);
+  CHECK((*step)->device_bytes() < limits.device_bytes);
+  CHECK((*step)->pinned_bytes() > 0);
+  const auto right = TryRun(small, **step);
+  REQUIRE(right.ok());
+  const absl::Status status = TryRun(large, **step).status();
+  CHECK(status.code() == absl::StatusCode::kResourceExhausted);
+  CHECK_THAT(std::string(status.message()), Catch::Contains("6000 examples"));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("spec.training.batchSize"));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("free"));
+  const auto again = TryRun(small, **step);
+  REQUIRE(again.ok());
+  CHECK(SameBits(*again, *right));
+  step->reset();
+  CHECK(api.leaks() == 0);
+
+  limits.device_bytes = 1000;
+  HostApi tiny(limits);
+  CHECK(DeviceStep::Make(small.tables, StepOptions(&tiny, small)).status().code() ==
+        absl::StatusCode::kResourceExhausted);
+  CHECK(tiny.leaks() == 0);
+}
+
+}  // namespace
+}  // namespace strata

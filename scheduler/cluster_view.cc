@@ -179,6 +179,8 @@ ClusterStatus ClusterState::Cluster() const {
     out->set_session(node.record.session());
     out->set_memory_bytes(node.record.memory_bytes());
     out->set_numerics_id(node.record.numerics_id());
+    out->set_device(node.record.device());
+    out->set_device_numerics_id(node.record.device_numerics_id());
     for (const auto& [id, job] : jobs_) {
       if (!job->over() && job->Hosts(name)) out->add_jobs(id);
     }

@@ -98,19 +98,6 @@ void JobMachine::SayAgain(absl::string_view reason, absl::string_view message, a
   Say(reason, message, now);
 }
 
-std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRole role) const {
-  std::vector<Candidate> candidates;
-  for (const auto& [name, node] : cluster.members->nodes()) {
-    if (!node.alive || node.record.role() != role || Hosts(name)) continue;
-    const auto jobs = cluster.jobs_of_node->find(name);
-    candidates.push_back({.name = name,
-                          .jobs = jobs == cluster.jobs_of_node->end() ? 0 : jobs->second,
-                          .cores = node.record.cores(),
-                          .numerics_id = node.record.numerics_id()});
-  }
-  return candidates;
-}
-
 bool JobMachine::Hosts(absl::string_view node) const {
   for (const ServerSlot& slot : state_.servers()) {
     if (slot.name() == node) return true;
@@ -119,23 +106,6 @@ bool JobMachine::Hosts(absl::string_view node) const {
     if (slot.name() == node) return true;
   }
   return false;
-}
-
-void JobMachine::ChooseFirstWorkers(const ClusterView& cluster, absl::Time now) {
-  auto servers = ChooseServers(Candidates(cluster, SERVER), job().replicas().servers());
-  if (!servers.ok()) return SayAgain("WaitingForServers", servers.status().message(), now);
-  auto workers = ChooseWorkers(Candidates(cluster, WORKER), job().replicas().workers(), bsp(), "");
-  if (!workers.ok()) return SayAgain("WaitingForWorkers", workers.status().message(), now);
-  for (const std::string& name : *workers) {
-    const Node* node = cluster.members->Find(name);
-    WorkerSlot* slot = state_.add_workers();
-    slot->set_name(name);
-    slot->set_session(node->record.session());
-    state_.set_numerics_id(node->record.numerics_id());
-  }
-  workers_.assign(workers->size(), {});
-  state_.set_phase(INDEXING);
-  SayAgain("Indexing", absl::StrCat("worker ", workers->front(), " indexes the input"), now);
 }
 
 void JobMachine::PlaceOnServers(const ClusterView& cluster, absl::Time now) {
@@ -157,48 +127,6 @@ void JobMachine::PlaceOnServers(const ClusterView& cluster, absl::Time now) {
                            : absl::StrCat("servers load checkpoint ", from->folder()),
            now);
   StartGeneration(from);
-}
-
-void JobMachine::LeaveWorker(int slot) {
-  ForgetTroubles(state_.workers(slot).name(), *state_.mutable_troubles());
-  const WorkerJobReport& last = workers_[slot].last;
-  state_.mutable_gone()->set_examples(state_.gone().examples() + last.examples());
-  state_.mutable_gone()->set_bad_lines(state_.gone().bad_lines() + last.bad_lines());
-  state_.mutable_gone()->set_refused_rows(state_.gone().refused_rows() + last.refused_rows());
-  state_.mutable_gone()->set_clipped_rows(state_.gone().clipped_rows() + last.clipped_rows());
-  workers_[slot] = {};
-  state_.mutable_workers(slot)->Clear();
-}
-
-void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
-  const std::vector<uint64_t> before = HostsOfLanes();
-  for (int i = 0; i < state_.workers_size(); ++i) {
-    const std::string name = state_.workers(i).name();
-    if (name.empty()) continue;
-    const Node* node = cluster.members->Find(name);
-    if (node != nullptr && node->alive && node->record.session() == state_.workers(i).session()) {
-      continue;
-    }
-    LeaveWorker(i);
-    if (node == nullptr || !node->alive) {
-      Say("WorkerLost", absl::StrCat("worker ", name, " is silent; others take its lanes"), now);
-      continue;
-    }
-    state_.mutable_workers(i)->set_name(name);
-    state_.mutable_workers(i)->set_session(node->record.session());
-    Say("WorkerRestarted", absl::StrCat("worker ", name, " was restarted; it keeps its lanes"),
-        now);
-  }
-  for (int i = 0; i < state_.workers_size(); ++i) {
-    if (!state_.workers(i).name().empty()) continue;
-    auto chosen = ChooseWorkers(Candidates(cluster, WORKER), 1, bsp(), state_.numerics_id());
-    if (!chosen.ok()) break;
-    state_.mutable_workers(i)->set_name(chosen->front());
-    state_.mutable_workers(i)->set_session(
-        cluster.members->Find(chosen->front())->record.session());
-    Say("WorkerJoined", absl::StrCat("worker ", chosen->front(), " takes part"), now);
-  }
-  if (ledger_) LanesMoved(before, HostsOfLanes());
 }
 
 bool JobMachine::TrainingFinished() const {

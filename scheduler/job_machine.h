@@ -113,17 +113,19 @@ class JobMachine {
 
   // job_machine.cc
   void MakeParts();
-  void ChooseFirstWorkers(const ClusterView& cluster, absl::Time now);
   void PlaceOnServers(const ClusterView& cluster, absl::Time now);
-  void FillWorkers(const ClusterView& cluster, absl::Time now);
-  void LeaveWorker(int slot);
   bool TrainingFinished() const;
   void Run(const ClusterView& cluster, absl::Time now);
   void Succeed(absl::Time now);
   void End(JobState state, absl::string_view reason, absl::string_view message, absl::Time now);
   void Say(absl::string_view reason, absl::string_view message, absl::Time now);
   void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
+
+  // job_workers.cc
   std::vector<Candidate> Candidates(const ClusterView& cluster, NodeRole role) const;
+  void ChooseFirstWorkers(const ClusterView& cluster, absl::Time now);
+  void LeaveWorker(int slot);
+  void FillWorkers(const ClusterView& cluster, absl::Time now);
 
   // job_lanes.cc
   std::vector<uint64_t> HostsOfLanes() const;

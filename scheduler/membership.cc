@@ -37,6 +37,8 @@ void Describe(const NodeReport& report, NodeRecord& record) {
   record.set_memory_bytes(report.memory_bytes());
   record.set_numerics_id(report.numerics_id());
   record.set_pid(report.pid());
+  record.set_device(report.device());
+  record.set_device_numerics_id(report.device_numerics_id());
 }
 
 bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/shard_map.h"
@@ -18,7 +20,46 @@ std::pair<uint32_t, uint32_t> EvenRun(uint32_t total, uint32_t parts, uint32_t i
   return {static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
 }
 
+// Not enough of `free` are of one class: an error where there are enough of all classes together.
+absl::Status CheckOneClass(const std::vector<Candidate>& live, uint32_t count) {
+  std::vector<const Candidate*> free;
+  for (const Candidate& c : live) {
+    if (c.jobs == 0) free.push_back(&c);
+  }
+  if (free.size() < count) return absl::OkStatus();
+  for (const Candidate* other : free) {
+    if (other->device_class == free.front()->device_class) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "a bsp job's ", count, " workers have to be of one device class, but worker ",
+        free.front()->name, " computes on ", free.front()->device_class, " and worker ",
+        other->name, " on ", other->device_class,
+        "; set spec.worker.device to cpu, lower spec.replicas.workers, or start workers with equal "
+        "devices"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+bool ComputesWith(const WorkerSpec& spec, const NodeRecord& worker, Candidate& candidate) {
+  constexpr absl::string_view kCuda = "cuda:";
+  const absl::string_view wanted = spec.device();
+  candidate.numerics_id = worker.numerics_id();
+  candidate.device_class = "cpu";
+  if (wanted == "host") {
+    candidate.device_class = "host";
+    candidate.numerics_id = absl::StrCat("host of ", worker.numerics_id());
+    return true;
+  }
+  if (absl::StartsWith(wanted, kCuda) &&
+      (worker.device().empty() ||
+       !absl::StartsWith(worker.device(), wanted.substr(kCuda.size())))) {
+    return false;
+  }
+  if (wanted == "cpu" || worker.device().empty()) return true;
+  candidate.numerics_id = candidate.device_class = worker.device_numerics_id();
+  return true;
+}
 
 absl::Status CheckReplicas(const JobSpec& spec) {
   const uint32_t workers = spec.replicas().workers();
@@ -75,6 +116,9 @@ absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> li
     if (names.size() < count) continue;
     names.resize(count);
     return names;
+  }
+  if (same_numerics && wanted.empty()) {
+    if (absl::Status s = CheckOneClass(live, count); !s.ok()) return s;
   }
   std::string text = absl::StrCat("waiting for workers: ", count, " wanted, ", live.size(),
                                   " there, ", busy, " of them with another job");

@@ -145,6 +145,7 @@ class Trainer : public AsyncTrainer {
     options.stats = o_.stats;
     options.sequences = o_.sequences;
     options.slots = &slots_;
+    options.models = o_.models;
     options.cancelled = &lane.cancelled;
     options.session = o_.session;
     options.lane = LaneId(lane.number);

@@ -13,6 +13,7 @@
 #include "proto/strata/control.pb.h"
 #include "worker/boundary.h"
 #include "worker/data/batch_source.h"
+#include "worker/device/model_source.h"
 #include "worker/exchange.h"
 #include "worker/push_sequences.h"
 #include "worker/server_links.h"
@@ -39,6 +40,7 @@ struct AsyncTrainerOptions {
   // Windows of all epochs, at least 1; and those behind the last evaluation before this generation.
   uint64_t total_windows = 1;
   uint64_t first_window = 0;
+  ModelSource* models = nullptr;
   // How many lanes compute at a time; the others wait.
   uint32_t concurrent_lanes = 2;
 };

@@ -14,8 +14,6 @@
 namespace strata {
 namespace {
 
-constexpr uint64_t kLinesAtATime = 4096;
-
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };

@@ -34,6 +34,8 @@ struct EvaluatorOptions {
 // Memory: 8 bytes per line for the exact AUC.
 class Evaluator {
  public:
+  static constexpr uint32_t kLinesAtATime = 4096;
+
   explicit Evaluator(const EvaluatorOptions& options) : o_(options) {}
 
   // With the weights after commit step - 1 (0: present ones). `predictions_path`, where not empty,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "ops/cuda/api.h"
 #include "ops/mxcsr.h"
 #include "worker/training_session.h"
 
@@ -118,8 +119,16 @@ class Runner : public JobRunner {
 
   void Train(const WorkerJobDirective& directive, SessionId member) {
     auto stats = std::make_unique<TrainingStats>();
-    auto session = TrainingSession::Make(
-        {directive, member, o_.sequences, o_.transport, o_.data, o_.threads, stats.get()});
+    TrainingSessionOptions options;
+    options.directive = directive;
+    options.member = member;
+    options.sequences = o_.sequences;
+    options.transport = o_.transport;
+    options.data = o_.data;
+    options.threads = o_.threads;
+    options.device = o_.device;
+    options.stats = stats.get();
+    auto session = TrainingSession::Make(options);
     {
       absl::MutexLock lock(&mu_);
       running_generation_ = directive.generation();
@@ -137,12 +146,17 @@ class Runner : public JobRunner {
     session_ = nullptr;
     if (status.ok()) {
       stats_->OnFinished();
-    } else if (!absl::IsCancelled(status)) {
+    } else if (!absl::IsCancelled(status) && !EndsProcess(status)) {
       stats_->OnFatal(status);
       if (o_.log) {
         o_.log(absl::StrCat("job_failed job=", o_.job.value, " reason=\"", status.message(), "\""));
       }
     }
+  }
+
+  // The job goes on without this process, as if it had been killed.
+  bool EndsProcess(const absl::Status& status) const {
+    return o_.device != nullptr && o_.device->lost_ends_process && ops::gpu::IsDeviceLost(status);
   }
 
   const JobRunnerOptions o_;

@@ -11,6 +11,7 @@
 #include "proto/runtime/transport.h"
 #include "proto/strata/control.pb.h"
 #include "worker/data_access.h"
+#include "worker/device/worker_device.h"
 #include "worker/push_sequences.h"
 #include "worker/stage_times.h"
 
@@ -18,10 +19,11 @@ namespace strata {
 
 struct JobRunnerOptions {
   JobId job;
-  DataTransport* transport = nullptr;    // outlives the runner
-  DataAccess* data = nullptr;            // outlives the runner
-  SequenceCounter* sequences = nullptr;  // of all sessions; outlives the runner
-  uint32_t threads = 1;                  // when the job does not say
+  DataTransport* transport = nullptr;            // outlives the runner
+  DataAccess* data = nullptr;                    // outlives the runner
+  SequenceCounter* sequences = nullptr;          // of all sessions; outlives the runner
+  uint32_t threads = 1;                          // when the job does not say
+  const device::WorkerDevice* device = nullptr;  // outlives the runner; null: none
   std::function<void(const std::string& line)> log;
 };
 

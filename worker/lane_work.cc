@@ -11,7 +11,6 @@
 #include "worker/gradient.h"
 #include "worker/local_optimizer.h"
 #include "worker/model.h"
-#include "worker/models/models.h"
 #include "worker/parameter_client.h"
 #include "worker/replica.h"
 #include "worker/router.h"
@@ -240,7 +239,7 @@ void ComputeSlots::Release() {
 }
 
 absl::StatusOr<std::unique_ptr<LaneWork>> LaneWork::Make(const LaneWorkOptions& options) {
-  auto model = MakeModel(options.plan->tables);
+  auto model = options.models->NewModel();
   if (!model.ok()) return model.status();
   auto replica = LocalOptions(*options.plan, *options.exchange);
   if (!replica.ok()) return replica.status();

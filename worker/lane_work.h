@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/core/ids.h"
 #include "worker/data/batch_source.h"
+#include "worker/device/model_source.h"
 #include "worker/exchange.h"
 #include "worker/push_sequences.h"
 #include "worker/server_links.h"
@@ -42,6 +43,7 @@ struct LaneWorkOptions {
   TrainingStats* stats = nullptr;
   SequenceCounter* sequences = nullptr;  // of the session
   ComputeSlots* slots = nullptr;
+  ModelSource* models = nullptr;
   // When it turns true, calls to servers end with CANCELLED.
   const std::atomic<bool>* cancelled = nullptr;
   SessionId session;

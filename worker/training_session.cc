@@ -13,11 +13,11 @@
 #include "worker/async_trainer.h"
 #include "worker/bsp_trainer.h"
 #include "worker/data/job_epoch_plan.h"
+#include "worker/device/model_source.h"
 #include "worker/evaluation_boundary.h"
 #include "worker/evaluator.h"
 #include "worker/exchange.h"
 #include "worker/lane_preparer.h"
-#include "worker/models/models.h"
 #include "worker/parameter_client.h"
 #include "worker/server_links.h"
 #include "worker/training_plan.h"
@@ -43,7 +43,10 @@ class Session : public TrainingSession {
     auto source = o_.data->Open(plan_.spec, d.train_index(), d.train_index().shape());
     if (!source.ok()) return source.status();
     source_ = *std::move(source);
-    auto model = MakeModel(plan_.tables);
+    auto models = MakeModels(d.has_eval_index() ? Evaluator::kLinesAtATime : 0);
+    if (!models.ok()) return models.status();
+    models_ = *std::move(models);
+    auto model = models_->NewModel();
     if (!model.ok()) return model.status();
     model_ = *std::move(model);
     if (d.has_eval_index() && d.eval_index().lines() > 0) {
@@ -112,11 +115,22 @@ class Session : public TrainingSession {
     return {d.evaluations().begin(), d.evaluations().end()};
   }
 
+  absl::StatusOr<std::unique_ptr<ModelSource>> MakeModels(uint32_t evaluated) {
+    ModelSourceOptions options;
+    options.tables = &plan_.tables;
+    options.device = o_.device;
+    options.worker = plan_.spec.worker();
+    options.batch_size = plan_.spec.training().batch_size();
+    options.most_examples = std::max(options.batch_size, evaluated);
+    options.threads = threads_;
+    return ModelSource::Make(options);
+  }
+
   absl::Status OpenEvaluation(const WorkerJobDirective& d) {
     auto source = o_.data->Open(plan_.spec, d.eval_index(), d.train_index().shape());
     if (!source.ok()) return source.status();
     eval_source_ = *std::move(source);
-    auto model = MakeModel(plan_.tables);
+    auto model = models_->NewModel();
     if (!model.ok()) return model.status();
     eval_model_ = *std::move(model);
     ParameterClientOptions client;
@@ -181,6 +195,7 @@ class Session : public TrainingSession {
     for (const EvaluationResult& e : o_.directive.evaluations()) {
       trainer.first_window = std::max(trainer.first_window, e.step());
     }
+    trainer.models = models_.get();
     trainer.batches_of = [this](TaskId task) { return BatchesOf(task); };
     async_ = AsyncTrainer::Make(trainer);
   }
@@ -200,6 +215,7 @@ class Session : public TrainingSession {
   std::unique_ptr<ops::Parallel> parallel_;
   std::unique_ptr<BatchSource> source_;
   std::unique_ptr<BatchSource> eval_source_;
+  std::unique_ptr<ModelSource> models_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Model> eval_model_;
   std::unique_ptr<ParameterClient> client_;

@@ -11,6 +11,7 @@
 #include "proto/runtime/transport.h"
 #include "proto/strata/control.pb.h"
 #include "worker/data_access.h"
+#include "worker/device/worker_device.h"
 #include "worker/push_sequences.h"
 #include "worker/training_stats.h"
 
@@ -19,11 +20,12 @@ namespace strata {
 struct TrainingSessionOptions {
   WorkerJobDirective directive;
   SessionId member;
-  SequenceCounter* sequences = nullptr;  // of that session; outlives this one
-  DataTransport* transport = nullptr;    // outlives the session
-  DataAccess* data = nullptr;            // outlives the session
-  uint32_t threads = 1;                  // when the job does not say
-  TrainingStats* stats = nullptr;        // outlives the session
+  SequenceCounter* sequences = nullptr;          // of that session; outlives this one
+  DataTransport* transport = nullptr;            // outlives the session
+  DataAccess* data = nullptr;                    // outlives the session
+  uint32_t threads = 1;                          // when the job does not say
+  const device::WorkerDevice* device = nullptr;  // outlives the session; null: none
+  TrainingStats* stats = nullptr;                // outlives the session
 };
 
 class TrainingSession {

@@ -85,6 +85,10 @@ class WorkerImpl : public Worker {
                             static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE)));
     // Matrix products are our own and every machine computes the same bits (ops/nn/gemm.h).
     report.set_numerics_id("strata-cpu-1");
+    if (o_.device != nullptr) {
+      report.set_device(o_.device->uuid);
+      report.set_device_numerics_id(o_.device->numerics_id);
+    }
     report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(o_.sync_wait)));
     report.set_pid(getpid());
     absl::MutexLock lock(&mu_);
@@ -157,8 +161,8 @@ class WorkerImpl : public Worker {
       for (const auto& [id, job] : wanted) {
         auto& runner = runners_[id];
         if (runner == nullptr) {
-          runner =
-              JobRunner::Make({JobId(id), o_.transport, o_.data, &sequences_, threads_, o_.log});
+          runner = JobRunner::Make(
+              {JobId(id), o_.transport, o_.data, &sequences_, threads_, o_.device, o_.log});
         }
         runner->Update(*job, session_);
       }

@@ -14,6 +14,7 @@
 #include "proto/runtime/scheduler_client.h"
 #include "proto/runtime/transport.h"
 #include "worker/data_access.h"
+#include "worker/device/worker_device.h"
 #include "worker/stage_times.h"
 
 namespace strata {
@@ -27,6 +28,8 @@ struct WorkerOptions {
   uint32_t threads = 0;
   // How long the scheduler may hold a Sync; also how late a report can be.
   absl::Duration sync_wait = absl::Milliseconds(200);
+  // The GPU that it computes with where jobs want one; outlives the worker. Null: none.
+  const device::WorkerDevice* device = nullptr;
   std::string metrics_address;
   // Where messages for the log go; may be empty. Called from any thread.
   std::function<void(const std::string& line)> log;

@@ -9,6 +9,7 @@
 #include "proto/runtime/daemon.h"
 #include "proto/runtime/grpc_scheduler_client.h"
 #include "proto/runtime/grpc_transport.h"
+#include "worker/device/open_device.h"
 #include "worker/worker.h"
 
 namespace strata {
@@ -22,6 +23,8 @@ struct Flags {
   std::string advertise;
   std::string address_file;
   uint32_t threads = 0;
+  std::string device = "auto";
+  std::string cublas;
   bool insecure = false;
 };
 
@@ -76,6 +79,16 @@ int Run(const Flags& flags, const char* program) {
   options.metrics_address = (*daemon)->metrics_address();
   options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.log = [&daemon](const std::string& line) { (*daemon)->Log(line); };
+  auto device = device::OpenWorkerDevice(flags.device, flags.cublas);
+  if (!device.ok()) return Fail(device.status());
+  if (*device != nullptr) {
+    // Nothing that it held can be trusted or reached: another process takes the lanes.
+    (*device)->api->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Fail(why); });
+    (*device)->device.lost_ends_process = true;
+    options.device = &(*device)->device;
+    (*daemon)->Log("device uuid=" + options.device->uuid + " numerics=\"" +
+                   options.device->numerics_id + "\"");
+  }
   auto worker = Worker::Start(options);
   if (!worker.ok()) return Fail(worker.status());
   (*daemon)->SetMetrics([&worker] { return Collect(**worker); });
@@ -104,6 +117,12 @@ int main(int argc, char** argv) {
                  "scheduler");
   app.add_option("--address-file", flags.address_file, "Written when ready: the metrics address");
   app.add_option("--threads", flags.threads, "Threads that compute; 0: all cores");
+  app.add_option("--device", flags.device,
+                 "GPU for jobs that want one: its UUID, or that of a MIG slice (its beginning will "
+                 "do), first, none, or auto: the one that this program sees, if it was built with "
+                 "CUDA and sees exactly one")
+      ->capture_default_str();
+  app.add_option("--cublas", flags.cublas, "File of cuBLASLt, instead of looking for it");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {
     app.parse(argc, argv);

@@ -125,7 +125,7 @@ class CudaApi {
   CallCounts counts() const;
 
   // `lost` is called, on the thread of the call and before it returns, with every error that
-  // IsDeviceLost. REQUIRES: no other call was made yet.
+  // IsDeviceLost. REQUIRES: no other call is under way.
   void WhenLost(std::function<void(const absl::Status& why)> lost) { lost_ = std::move(lost); }
 
  protected:

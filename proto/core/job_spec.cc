@@ -10,6 +10,7 @@
 #include "proto/core/optimizer_spec.h"
 #include "proto/core/spec_checks.h"
 #include "proto/core/training_spec.h"
+#include "proto/core/worker_spec.h"
 
 namespace strata {
 namespace {
@@ -120,6 +121,7 @@ absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(spec::ResolveEvaluation(job_spec.data(), job_spec.training(),
                                                *job_spec.mutable_evaluation()));
   STRATA_RETURN_IF_BAD(spec::ResolveReplicas(job_spec.training(), *job_spec.mutable_replicas()));
+  STRATA_RETURN_IF_BAD(spec::ResolveWorker(*job_spec.mutable_worker()));
   STRATA_RETURN_IF_BAD(ResolveStorage(job_spec.replicas(), *job_spec.mutable_storage()));
   if (job_spec.has_life_cycle()) {
     STRATA_RETURN_IF_BAD(spec::ResolveLifeCycle(job_spec.training(), job_spec.storage(),

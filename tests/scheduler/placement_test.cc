@@ -70,6 +70,56 @@ TEST_CASE("workers of a bsp job have one numerics id", "[scheduler]") {
   REQUIRE(absl::IsUnavailable(ChooseWorkers(live, 2, true, "x").status()));
 }
 
+TEST_CASE("a bsp job is refused where only several device classes together are enough",
+          "[scheduler]") {
+  const std::vector<Candidate> live = {{"a", 0, 1, "x", "cpu"}, {"b", 0, 1, "y", "NVIDIA H200"}};
+  const absl::Status mixed = ChooseWorkers(live, 2, true, "").status();
+  REQUIRE(absl::IsFailedPrecondition(mixed));
+  const std::string text(mixed.message());
+  for (const char* part : {"worker a computes on cpu", "worker b on NVIDIA H200",
+                           "set spec.worker.device to cpu", "spec.replicas.workers"}) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  }
+  REQUIRE(ChooseWorkers(live, 1, true, "").ok());
+  // Async modes may mix, and what is not there yet may come.
+  REQUIRE(*ChooseWorkers(live, 2, false, "") == std::vector<std::string>{"a", "b"});
+  REQUIRE(absl::IsUnavailable(ChooseWorkers(live, 3, true, "").status()));
+  REQUIRE(absl::IsUnavailable(ChooseWorkers(live, 2, true, "y").status()));
+  // One class, other ids.
+  REQUIRE(absl::IsUnavailable(
+      ChooseWorkers({{"a", 0, 1, "x", "cpu"}, {"b", 0, 1, "y", "cpu"}}, 2, true, "").status()));
+}
+
+TEST_CASE("what a worker computes with is the job's to say, where the worker has it",
+          "[scheduler]") {
+  NodeRecord plain, with_gpu;
+  plain.set_numerics_id("cpu-1");
+  with_gpu.set_numerics_id("cpu-1");
+  with_gpu.set_device("GPU-12ab");
+  with_gpu.set_device_numerics_id("NVIDIA H200, 132 SMs");
+  const auto id = [](const char* device, const NodeRecord& worker) -> std::string {
+    WorkerSpec spec;
+    spec.set_device(device);
+    Candidate candidate;
+    return ComputesWith(spec, worker, candidate)
+               ? candidate.numerics_id + " / " + candidate.device_class
+               : "none";
+  };
+  // A job from before there was a choice has none.
+  for (const char* device : {"", "auto"}) {
+    CHECK(id(device, plain) == "cpu-1 / cpu");
+    CHECK(id(device, with_gpu) == "NVIDIA H200, 132 SMs / NVIDIA H200, 132 SMs");
+  }
+  CHECK(id("cpu", plain) == "cpu-1 / cpu");
+  CHECK(id("cpu", with_gpu) == "cpu-1 / cpu");
+  CHECK(id("host", plain) == "host of cpu-1 / host");
+  CHECK(id("host", with_gpu) == "host of cpu-1 / host");
+  CHECK(id("cuda:GPU-12", plain) == "none");
+  CHECK(id("cuda:GPU-12", with_gpu) == "NVIDIA H200, 132 SMs / NVIDIA H200, 132 SMs");
+  CHECK(id("cuda:GPU-99", with_gpu) == "none");
+}
+
 TEST_CASE("shards cover all partitions once, evenly over servers", "[scheduler]") {
   JobSpec spec;
   spec.mutable_storage()->set_partitions(64);

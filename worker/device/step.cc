@@ -144,12 +144,13 @@ class Step : public DeviceStep {
     most.runs = std::min(larger(before.runs, wanted.runs), most.features);
     memory_.reset();  // before the new: both together may not fit
     auto memory = StepMemory::Make(stages_, tensors_, o_, most, work_.get());
-    if (!memory.ok()) {
+    if (absl::IsResourceExhausted(memory.status())) {
       return absl::Status(memory.status().code(),
                           absl::StrCat("a batch of ", wanted.examples, " examples with ",
                                        wanted.features, " features: ", memory.status().message(),
                                        "; give a smaller spec.training.batchSize"));
     }
+    if (!memory.ok()) return memory.status();
     memory_ = *std::move(memory);
     return absl::OkStatus();
   }

@@ -301,6 +301,34 @@ TEST_CASE("fields of downpour and easgd", "[job_spec]") {
   CHECK(problem("easgd", [](TrainingSpec& t) { t.set_alpha(1); }) == "OK");
 }
 
+TEST_CASE("what workers compute with is checked", "[job_spec]") {
+  const auto problem = [](const char* device, const char* precision) {
+    return SpecProblem([&](JobSpec& s) {
+      s.mutable_worker()->set_device(device);
+      s.mutable_worker()->set_precision(precision);
+    });
+  };
+  for (const char* device : {"", "auto", "cuda:GPU-5d2c", "cuda:MIG-5d2c-1", "host"}) {
+    for (const char* precision : {"", "fp32", "tf32", "bf16"}) {
+      INFO(device << " " << precision);
+      CHECK(problem(device, precision) == "OK");
+    }
+  }
+  CHECK(problem("cpu", "") == "OK");
+  CHECK(problem("cpu", "bf16") ==
+        "spec.worker.precision: bf16 is a GPU's, but spec.worker.device is cpu, which computes in "
+        "fp32; give fp32, or another device");
+  CHECK(problem("gpu", "") ==
+        "spec.worker.device: 'gpu' is not one of: auto, cpu, cuda:UUID, host");
+  CHECK(problem("cuda:", "") ==
+        "spec.worker.device: 'cuda:' names no GPU; add its UUID as `nvidia-smi -L` shows it, or "
+        "give auto");
+  CHECK(problem("cuda:GPU 0", "") ==
+        "spec.worker.device: 'cuda:GPU 0' is not cuda: and a UUID as `nvidia-smi -L` shows it: "
+        "letters, digits and '-'");
+  CHECK(problem("auto", "fp16") == "spec.worker.precision: 'fp16' is not one of: fp32, tf32, bf16");
+}
+
 TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_durability("replicated"); }) ==
         "spec.storage.durability: 'replicated' is not available in this version; give one of: "

@@ -1,0 +1,15 @@
+// Defaults and limits of spec.worker.
+#ifndef STRATA_PROTO_CORE_WORKER_SPEC_H_
+#define STRATA_PROTO_CORE_WORKER_SPEC_H_
+
+#include "absl/status/status.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata::spec {
+
+// See ResolveJob (job_spec.h).
+absl::Status ResolveWorker(WorkerSpec& worker);
+
+}  // namespace strata::spec
+
+#endif  // STRATA_PROTO_CORE_WORKER_SPEC_H_

@@ -1,0 +1,70 @@
+#include "worker/device/open_device.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ops/cuda/blas.h"
+#include "ops/cuda/device_api.h"
+#include "ops/cuda/memory.h"
+
+namespace strata::device {
+namespace {
+
+using ops::gpu::Arena;
+using ops::gpu::Blas;
+
+absl::StatusOr<std::unique_ptr<Blas>> OpenBlas(Arena* arena, const std::string& library,
+                                               size_t workspace_bytes) {
+#ifdef STRATA_CUDA
+  Blas::Options options;
+  options.library = library;
+  options.workspace_bytes = workspace_bytes;
+  return Blas::Open(arena, options);
+#else
+  return absl::FailedPreconditionError("this program was built without CUDA, so without cuBLASLt");
+#endif
+}
+
+// The library's version; it is opened once more for each job.
+absl::StatusOr<std::string> BlasVersion(ops::gpu::CudaApi* api, const std::string& library) {
+  constexpr size_t kBytes = 256;
+  auto arena = Arena::Create(api, ops::gpu::MemoryKind::kDevice, kBytes, "cuBLASLt");
+  if (!arena.ok()) return arena.status();
+  auto blas = OpenBlas(arena->get(), library, kBytes);
+  if (!blas.ok()) return blas.status();
+  return (*blas)->version();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenWorkerDevice(const std::string& wanted,
+                                                               const std::string& blas_library) {
+  if (wanted == "none") return nullptr;
+  if (wanted == "auto" && ops::gpu::Devices().size() != 1) return nullptr;
+  auto api = ops::gpu::OpenDevice(wanted == "auto" || wanted == "first" ? "" : wanted);
+  if (!api.ok()) {
+    return absl::Status(api.status().code(),
+                        absl::StrCat("--device ", wanted, ": ", api.status().message()));
+  }
+  auto opened = std::make_unique<OpenedDevice>();
+  opened->api = *std::move(api);
+  auto version = BlasVersion(opened->api.get(), blas_library);
+  if (!version.ok()) {
+    return absl::Status(version.status().code(),
+                        absl::StrCat("--device ", wanted, ": ", version.status().message(),
+                                     "; give --cublas, or --device none"));
+  }
+  const ops::gpu::DeviceProperties& properties = opened->api->properties();
+  WorkerDevice& d = opened->device;
+  d.api = opened->api.get();
+  d.blas_bytes = Blas::Options().workspace_bytes;
+  d.open_blas = [blas_library, bytes = d.blas_bytes](Arena* arena) {
+    return OpenBlas(arena, blas_library, bytes);
+  };
+  d.uuid = properties.uuid;
+  d.numerics_id = absl::StrCat("strata-cuda-1 ", properties.name, ", ", properties.multiprocessors,
+                               " multiprocessors, cuBLASLt ", *version);
+  return opened;
+}
+
+}  // namespace strata::device

@@ -1,0 +1,28 @@
+// Finds and opens the GPU of a worker process.
+#ifndef STRATA_WORKER_DEVICE_OPEN_DEVICE_H_
+#define STRATA_WORKER_DEVICE_OPEN_DEVICE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ops/cuda/api.h"
+#include "worker/device/worker_device.h"
+
+namespace strata::device {
+
+struct OpenedDevice {
+  std::unique_ptr<ops::gpu::CudaApi> api;
+  WorkerDevice device;
+};
+
+// `wanted`: a UUID or its beginning; "first"; "none"; or "auto": the GPU where this program was
+// built with CUDA and sees exactly one, else none. `blas_library`: a file, instead of the search of
+// ops/cuda/blas_search.h. Null: the worker has no GPU. Errors, never of "none": there is no such
+// GPU, the program was built without CUDA, or cuBLASLt is missing; of "auto" the last alone.
+absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenWorkerDevice(const std::string& wanted,
+                                                               const std::string& blas_library);
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_OPEN_DEVICE_H_

@@ -1,0 +1,33 @@
+// The GPU that a worker was started with, as whatever computes on it takes it.
+#ifndef STRATA_WORKER_DEVICE_WORKER_DEVICE_H_
+#define STRATA_WORKER_DEVICE_WORKER_DEVICE_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/blas.h"
+#include "ops/cuda/memory.h"
+
+namespace strata::device {
+
+// Constant once the worker runs, and outlives it.
+struct WorkerDevice {
+  ops::gpu::CudaApi* api = nullptr;
+  // Products on it: see DeviceStepOptions.
+  std::function<absl::StatusOr<std::unique_ptr<ops::gpu::Blas>>(ops::gpu::Arena* arena)> open_blas;
+  size_t blas_bytes = 0;
+  // Whoever opened it ends the process when it is lost (CudaApi::WhenLost): nobody need report that.
+  bool lost_ends_process = false;
+  std::string uuid;
+  // What decides the bits of its results, but for the job (ops/EXACT.md rule 11): model,
+  // multiprocessors, and the library of the products with its version.
+  std::string numerics_id;
+};
+
+}  // namespace strata::device
+
+#endif  // STRATA_WORKER_DEVICE_WORKER_DEVICE_H_

@@ -80,7 +80,10 @@ int Run(const Flags& flags, const char* program) {
   options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.log = [&daemon](const std::string& line) { (*daemon)->Log(line); };
   auto device = device::OpenWorkerDevice(flags.device, flags.cublas);
-  if (!device.ok()) return Fail(device.status());
+  if (!device.ok()) {
+    return Fail(absl::Status(device.status().code(), "--device " + flags.device + ": " +
+                                                         std::string(device.status().message())));
+  }
   if (*device != nullptr) {
     // Nothing that it held can be trusted or reached: another process takes the lanes.
     (*device)->api->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Fail(why); });

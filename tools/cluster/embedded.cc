@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/core/data_spec.h"
@@ -14,6 +16,7 @@
 #include "tools/cluster/scratch_folder.h"
 #include "tools/cluster/standard_input.h"
 #include "worker/data_access.h"
+#include "worker/device/open_device.h"
 
 namespace strata {
 namespace {
@@ -31,6 +34,15 @@ void CheckpointBeforeEnd(SchedulerClient& scheduler, const TrainingJob& job, con
   request.set_wait_ms(60000);
   // A job that is just ending refuses; its own last checkpoint is then on its way.
   scheduler.CreateCheckpoint(request, absl::Seconds(65)).status().IgnoreError();
+}
+
+// The GPU that the job's workers compute with; null: none.
+absl::StatusOr<std::unique_ptr<device::OpenedDevice>> OpenDeviceOf(const WorkerSpec& worker) {
+  constexpr absl::string_view kCuda = "cuda:";
+  if (absl::StartsWith(worker.device(), kCuda)) {
+    return device::OpenWorkerDevice(worker.device().substr(kCuda.size()), "");
+  }
+  return device::OpenWorkerDevice(worker.device() == "auto" ? "auto" : "none", "");
 }
 
 }  // namespace
@@ -51,6 +63,15 @@ absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
   cluster_options.servers = job.spec().replicas().servers();
   cluster_options.workers = job.spec().replicas().workers();
   cluster_options.directory = scratch->path();
+  auto device = OpenDeviceOf(job.spec().worker());  // outlives the cluster
+  if (!device.ok()) {
+    return absl::Status(device.status().code(),
+                        absl::StrCat("spec.worker.device is ", job.spec().worker().device(), ": ",
+                                     device.status().message()));
+  }
+  if (*device != nullptr) {
+    cluster_options.devices.assign(cluster_options.workers, &(*device)->device);
+  }
   auto cluster = EmbeddedCluster::Start(cluster_options);
   if (!cluster.ok()) return cluster.status();
   SchedulerClient& scheduler = (*cluster)->scheduler();

@@ -74,6 +74,7 @@ class Cluster : public EmbeddedCluster {
     options.scheduler = scheduler_.get();
     options.transport = transport_.get();
     options.data = o_.data;
+    if (index < o_.devices.size()) options.device = o_.devices[index];
     options.sync_wait = kSyncWait;
     auto worker = Worker::Start(options);
     if (!worker.ok()) return worker.status();

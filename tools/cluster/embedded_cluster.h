@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/scheduler_client.h"
 #include "worker/data_access.h"
+#include "worker/device/worker_device.h"
 #include "worker/worker.h"
 
 namespace strata {
@@ -22,6 +24,8 @@ struct EmbeddedClusterOptions {
   std::string directory;
   DataAccess* data = DataAccess::Files();
   absl::Duration lease = absl::Seconds(10);
+  // The GPU of each worker, by index; null, or not there: none. They outlive the cluster.
+  std::vector<const device::WorkerDevice*> devices = {};
 };
 
 // One thread at a time. A process's end can be played: Stop and Start of a server or worker lose

@@ -42,18 +42,11 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenWorkerDevice(const std::string
   if (wanted == "none") return nullptr;
   if (wanted == "auto" && ops::gpu::Devices().size() != 1) return nullptr;
   auto api = ops::gpu::OpenDevice(wanted == "auto" || wanted == "first" ? "" : wanted);
-  if (!api.ok()) {
-    return absl::Status(api.status().code(),
-                        absl::StrCat("--device ", wanted, ": ", api.status().message()));
-  }
+  if (!api.ok()) return api.status();
   auto opened = std::make_unique<OpenedDevice>();
   opened->api = *std::move(api);
   auto version = BlasVersion(opened->api.get(), blas_library);
-  if (!version.ok()) {
-    return absl::Status(version.status().code(),
-                        absl::StrCat("--device ", wanted, ": ", version.status().message(),
-                                     "; give --cublas, or --device none"));
-  }
+  if (!version.ok()) return version.status();
   const ops::gpu::DeviceProperties& properties = opened->api->properties();
   WorkerDevice& d = opened->device;
   d.api = opened->api.get();

@@ -8,6 +8,7 @@
 #include "proto/core/model_tables.h"
 #include "worker/batch.h"
 #include "worker/batch_step.h"
+#include "worker/dense_optimizer.h"
 #include "worker/gradient.h"
 #include "worker/local_optimizer.h"
 #include "worker/model.h"
@@ -62,11 +63,14 @@ absl::StatusOr<ReplicaOptions> LocalOptions(const TrainingPlan& plan, const Exch
 
 class Work : public LaneWork {
  public:
-  Work(const LaneWorkOptions& options, std::unique_ptr<Model> model, const ReplicaOptions& replica)
+  // `dense`: replica.dense_optimizer.
+  Work(const LaneWorkOptions& options, std::unique_ptr<Model> model, const ReplicaOptions& replica,
+       std::unique_ptr<DenseOptimizer> dense)
       : o_(options),
         elastic_(replica.alpha > 0),
         client_(ClientOptions(options)),
         model_(std::move(model)),
+        dense_(std::move(dense)),
         parallel_(ops::MakeParallel(std::max(1u, options.threads))),
         step_(o_.exchange, model_.get(), parallel_.get(), o_.stats),
         strategy_(MakeTrainingStrategy(o_.plan->spec.training())),
@@ -122,7 +126,7 @@ class Work : public LaneWork {
           s = ComputeGradient(action.first);
           break;
         case LaneActionKind::kLocalStep:
-          LocalStep(action.first);
+          s = LocalStep(action.first);
           break;
         case LaneActionKind::kPush:
           s = Push(task, action.window, std::exchange(accumulated_, nullptr));
@@ -181,10 +185,12 @@ class Work : public LaneWork {
     return absl::OkStatus();
   }
 
-  void LocalStep(uint64_t batch) {
-    const LocalOptimizer::Counts counts = replica_.LocalStep(batch - first_, *gradient_);
+  absl::Status LocalStep(uint64_t batch) {
+    const auto counts = replica_.LocalStep(batch - first_, *gradient_);
+    if (!counts.ok()) return counts.status();
     // Downpour's gradients go to the servers too, which count.
-    if (elastic_) o_.stats->OnLocalRows(counts.refused, counts.clipped);
+    if (elastic_) o_.stats->OnLocalRows(counts->refused, counts->clipped);
+    return absl::OkStatus();
   }
 
   // The task may have been begun by a lane that is gone: what that one exchanged is in the centre,
@@ -212,6 +218,7 @@ class Work : public LaneWork {
   const bool elastic_;
   ParameterClient client_;
   const std::unique_ptr<Model> model_;
+  const std::unique_ptr<DenseOptimizer> dense_;
   const std::unique_ptr<ops::Parallel> parallel_;
   BatchStep step_;
   const std::unique_ptr<TrainingStrategy> strategy_;
@@ -243,7 +250,15 @@ absl::StatusOr<std::unique_ptr<LaneWork>> LaneWork::Make(const LaneWorkOptions& 
   if (!model.ok()) return model.status();
   auto replica = LocalOptions(*options.plan, *options.exchange);
   if (!replica.ok()) return replica.status();
-  return std::unique_ptr<LaneWork>(std::make_unique<Work>(options, *std::move(model), *replica));
+  std::unique_ptr<DenseOptimizer> dense;
+  if (options.plan->spec.training().mode() != "async") {  // which has no steps of its own
+    auto made = options.models->NewDenseOptimizer(replica->dense, replica->dense_rows);
+    if (!made.ok()) return made.status();
+    dense = *std::move(made);
+    replica->dense_optimizer = dense.get();
+  }
+  return std::unique_ptr<LaneWork>(
+      std::make_unique<Work>(options, *std::move(model), *replica, std::move(dense)));
 }
 
 }  // namespace strata

@@ -11,7 +11,8 @@ Replica::Replica(const ReplicaOptions& options)
       dense_floats_(options.dense_rows * ModelTables::kDenseRowDim),
       alpha_(options.alpha),
       features_(options.features),
-      dense_optimizer_(options.dense) {}
+      dense_optimizer_(options.dense),
+      elsewhere_(options.dense_optimizer) {}
 
 KeyList Replica::Plan(std::span<const RoutedKeys* const> batches) {
   lists_.clear();
@@ -76,14 +77,17 @@ void Replica::ResolveStates(std::span<const uint64_t> positions) {
   for (size_t k = 0; k < slots.size(); ++k) state_pointers_[k] = &states_[slots[k] * floats];
 }
 
-LocalOptimizer::Counts Replica::StepDense(const Gradient& gradient) {
+absl::StatusOr<LocalOptimizer::Counts> Replica::StepDense(const Gradient& gradient) {
+  float* dense = alpha_ > 0 ? dense_.data() : pulled_.dense.data();
+  if (elsewhere_ != nullptr) {
+    return elsewhere_->Apply(steps_, gradient.examples, dense, gradient.dense.data());
+  }
   const size_t floats = dense_optimizer_.state_floats();
   const size_t n = dense_floats_ / ModelTables::kDenseRowDim;
   if (dense_states_.size() != n * floats) {
     dense_states_.resize(n * floats);
     for (size_t r = 0; r < n; ++r) dense_optimizer_.InitState(&dense_states_[r * floats]);
   }
-  float* dense = alpha_ > 0 ? dense_.data() : pulled_.dense.data();
   row_pointers_.resize(n);
   state_pointers_.assign(n, nullptr);
   for (size_t r = 0; r < n; ++r) {
@@ -94,8 +98,8 @@ LocalOptimizer::Counts Replica::StepDense(const Gradient& gradient) {
                                 state_pointers_.data(), gradient.dense.data());
 }
 
-LocalOptimizer::Counts Replica::LocalStep(size_t i, const Gradient& gradient) {
-  if (gradient.examples == 0) return {};
+absl::StatusOr<LocalOptimizer::Counts> Replica::LocalStep(size_t i, const Gradient& gradient) {
+  if (gradient.examples == 0) return LocalOptimizer::Counts();
   ++steps_;
   const std::vector<uint32_t>& place = union_.place[first_batch_ + i];
   ResolveStates(gradient.positions);
@@ -113,8 +117,9 @@ LocalOptimizer::Counts Replica::LocalStep(size_t i, const Gradient& gradient) {
   }
   const LocalOptimizer::Counts sparse = features_.Apply(
       steps_, gradient.examples, place.size(), row_pointers_.data(), state_pointers_.data(), sums);
-  const LocalOptimizer::Counts dense = StepDense(gradient);
-  return {sparse.refused + dense.refused, sparse.clipped + dense.clipped};
+  const auto dense = StepDense(gradient);
+  if (!dense.ok()) return dense.status();
+  return LocalOptimizer::Counts{sparse.refused + dense->refused, sparse.clipped + dense->clipped};
 }
 
 std::shared_ptr<const Gradient> Replica::Exchange() {

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "proto/core/model_tables.h"
 #include "worker/batch.h"
+#include "worker/dense_optimizer.h"
 #include "worker/exchange.h"
 #include "worker/gradient.h"
 #include "worker/local_optimizer.h"
@@ -27,6 +29,8 @@ struct ReplicaOptions {
   // Easgd: rows and dense part live on over pulls, until they are exchanged with this share of
   // their distance from the centre. 0: what is pulled replaces what was there (downpour).
   float alpha = 0.0f;
+  // The local step of the dense part; null: here, on the CPU. Outlives the replica.
+  DenseOptimizer* dense_optimizer = nullptr;
 };
 
 // Weights and optimizer state only: when to pull, step and exchange is the TrainingStrategy's, and
@@ -53,8 +57,8 @@ class Replica {
   const float* dense() const { return alpha_ > 0 ? dense_.data() : pulled_.dense.data(); }
 
   // One step of the local optimizer with the gradient of batch `i`; one without examples does
-  // nothing.
-  LocalOptimizer::Counts LocalStep(size_t i, const Gradient& gradient);
+  // nothing. Errors: the dense optimizer's.
+  absl::StatusOr<LocalOptimizer::Counts> LocalStep(size_t i, const Gradient& gradient);
 
   // Easgd: d = alpha (x - c) with c what was pulled last, for the rows touched since the exchange
   // before and for the dense part; x -= d. Returns d, to be added to the centre: it stands for one
@@ -74,7 +78,7 @@ class Replica {
  private:
   void HoldTouched();
   void ResolveStates(std::span<const uint64_t> positions);
-  LocalOptimizer::Counts StepDense(const Gradient& gradient);
+  absl::StatusOr<LocalOptimizer::Counts> StepDense(const Gradient& gradient);
 
   const uint32_t row_dim_;
   const uint32_t push_dim_;
@@ -82,6 +86,7 @@ class Replica {
   const float alpha_;
   LocalOptimizer features_;
   LocalOptimizer dense_optimizer_;
+  DenseOptimizer* const elsewhere_;  // ReplicaOptions::dense_optimizer
   uint64_t steps_ = 0;
 
   // What the lane steps on, of union_'s keys: (union, row dim).

@@ -191,7 +191,7 @@ class Lane {
           centre_->Add(*replica_.Exchange());
           break;
         case LaneActionKind::kLocalStep:
-          replica_.LocalStep(a.first - first_, *gradient_);
+          REQUIRE(replica_.LocalStep(a.first - first_, *gradient_).ok());
           pending_ = strategy_->Next();
           return true;
         case LaneActionKind::kTaskDone:
@@ -323,7 +323,7 @@ bool Stable(float rate, float alpha) {
     replica.Plan(batch);
     replica.pulled()->rows.clear();
     replica.Pulled();
-    replica.LocalStep(0, g);
+    REQUIRE(replica.LocalStep(0, g).ok());
     if (std::abs(replica.dense()[0]) > 1e3f || std::abs(centre[0]) > 1e3f) return false;
   }
   return true;
@@ -351,7 +351,7 @@ TEST_CASE("a copy without alpha is what was pulled, and steps on it", "[replica]
   replica.Pulled();
   const auto g = GradientAt(a, replica.Rows(0), replica.dense());
   const float before = replica.Rows(0)[kDim];  // of key 4
-  replica.LocalStep(0, *g);
+  REQUIRE(replica.LocalStep(0, *g).ok());
   CHECK(replica.Rows(1)[kDim] == std::fma(-0.25f, g->rows[kDim] / 2, before));
   CHECK(replica.Rows(1)[0] == centre.Row(2)[0]);
   const RoutedKeys* const one[] = {&b};

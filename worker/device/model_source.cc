@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "ops/cuda/host_api.h"
 #include "ops/cuda/host_blas.h"
+#include "worker/device/dense_step.h"
 #include "worker/device/device_model.h"
 #include "worker/device/step.h"
 #include "worker/models/models.h"
@@ -33,6 +34,10 @@ class CpuModels : public ModelSource {
  public:
   explicit CpuModels(const ModelTables* tables) : tables_(tables) {}
   absl::StatusOr<std::unique_ptr<Model>> NewModel() override { return MakeModel(*tables_); }
+  absl::StatusOr<std::unique_ptr<DenseOptimizer>> NewDenseOptimizer(const TableSpec&,
+                                                                    size_t) override {
+    return nullptr;
+  }
 
  private:
   const ModelTables* const tables_;
@@ -41,13 +46,19 @@ class CpuModels : public ModelSource {
 class DeviceModels : public ModelSource {
  public:
   // `host`: what stands for the device, or null.
-  DeviceModels(std::unique_ptr<HostApi> host, std::shared_ptr<DeviceStep> step)
-      : host_(std::move(host)), step_(std::move(step)) {}
+  DeviceModels(ops::gpu::CudaApi* api, std::unique_ptr<HostApi> host,
+               std::shared_ptr<DeviceStep> step)
+      : api_(api), host_(std::move(host)), step_(std::move(step)) {}
   absl::StatusOr<std::unique_ptr<Model>> NewModel() override {
     return device::MakeDeviceModel(step_);
   }
+  absl::StatusOr<std::unique_ptr<DenseOptimizer>> NewDenseOptimizer(const TableSpec& table,
+                                                                    size_t rows) override {
+    return device::MakeDenseStep(api_, table, rows);
+  }
 
  private:
+  ops::gpu::CudaApi* const api_;
   const std::unique_ptr<HostApi> host_;
   const std::shared_ptr<DeviceStep> step_;
 };
@@ -72,7 +83,7 @@ absl::StatusOr<std::unique_ptr<ModelSource>> OnDevice(const ModelSourceOptions& 
   auto step = DeviceStep::Make(*o.tables, options);
   if (!step.ok()) return step.status();
   return std::unique_ptr<ModelSource>(
-      std::make_unique<DeviceModels>(std::move(host), *std::move(step)));
+      std::make_unique<DeviceModels>(options.api, std::move(host), *std::move(step)));
 }
 
 }  // namespace

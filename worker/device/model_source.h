@@ -3,12 +3,15 @@
 #ifndef STRATA_WORKER_DEVICE_MODEL_SOURCE_H_
 #define STRATA_WORKER_DEVICE_MODEL_SOURCE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "proto/core/model_tables.h"
+#include "proto/core/table_spec.h"
 #include "proto/strata/job.pb.h"
+#include "worker/dense_optimizer.h"
 #include "worker/device/worker_device.h"
 #include "worker/model.h"
 
@@ -34,6 +37,10 @@ class ModelSource {
 
   // Those on a GPU share its memory and take turns.
   virtual absl::StatusOr<std::unique_ptr<Model>> NewModel() = 0;
+  // For a lane's local steps on `rows` rows of the dense `table`. Null: models are on the CPU, and
+  // so are those steps.
+  virtual absl::StatusOr<std::unique_ptr<DenseOptimizer>> NewDenseOptimizer(const TableSpec& table,
+                                                                            size_t rows) = 0;
 };
 
 }  // namespace strata

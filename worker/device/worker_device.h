@@ -20,7 +20,8 @@ struct WorkerDevice {
   // Products on it: see DeviceStepOptions.
   std::function<absl::StatusOr<std::unique_ptr<ops::gpu::Blas>>(ops::gpu::Arena* arena)> open_blas;
   size_t blas_bytes = 0;
-  // Whoever opened it ends the process when it is lost (CudaApi::WhenLost): nobody need report that.
+  // Whoever opened it ends the process when it is lost (CudaApi::WhenLost): nobody need report
+  // that.
   bool lost_ends_process = false;
   std::string uuid;
   // What decides the bits of its results, but for the job (ops/EXACT.md rule 11): model,

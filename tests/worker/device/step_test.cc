@@ -5,7 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "ops/cuda/host_api.h"
@@ -132,34 +132,6 @@ TEST_CASE("steps give the same bits whatever came before, on any number of threa
       CHECK(where == "");
     }
   }
-}
-
-TEST_CASE("lanes on several threads share the steps", "[worker][device]") {
-  const Shape shape = {"deepfm", 6, 5, 8, {20, 12}, 90, 60, false, Fields::kMulti};
-  HostApi api({});
-  const Problem first(shape, 1);
-  const auto step = MakeStep(&api, first);
-  constexpr int kLanes = 4;
-  std::vector<Problem> problems;
-  std::vector<StepResult> right;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    problems.emplace_back(shape, lane + 1);
-    const auto result = TryRun(problems.back(), *step);
-    REQUIRE(result.ok());
-    right.push_back(*result);
-  }
-  std::vector<int> wrong(kLanes);
-  std::vector<std::thread> threads;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    threads.emplace_back([&, lane] {
-      for (int i = 0; i < 20; ++i) {
-        const auto got = testing::TryRun(problems[lane], *step);
-        wrong[lane] += !got.ok() || !SameBits(*got, right[lane]);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const int n : wrong) CHECK(n == 0);
 }
 
 TEST_CASE("products in TF32 and bf16 are as far off as their factors", "[worker][device]") {

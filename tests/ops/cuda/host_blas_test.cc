@@ -1,0 +1,193 @@
+// Products on host threads against sums in double, with every epilogue; captured, counted, failing.
+#include "ops/cuda/host_blas.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/codec_elements.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/blas.h"
+#include "ops/cuda/host_api.h"
+#include "ops/cuda/stream.h"
+#include "tests/ops/cuda/failing_api.h"
+#include "tests/ops/cuda/test_apis.h"
+
+namespace strata::ops::gpu {
+namespace {
+
+using testing::Random;
+
+constexpr uint32_t m = 37, n = 150, k = 29, kMaskBits = 256;
+
+double At(const std::vector<float>& x, bool transposed, uint32_t rows, uint32_t columns, uint32_t r,
+          uint32_t c) {
+  return transposed ? x[c * rows + r] : x[r * columns + c];
+}
+
+struct Product {
+  explicit Product(uint64_t seed) {
+    Random random(seed);
+    a = random.Floats(m * k);
+    b = random.Floats(k * n);
+    c = random.Floats(m * n);
+    bias = random.Floats(n);
+    mask.assign(m * kMaskBits / 8, 0);
+    for (uint8_t& byte : mask) byte = static_cast<uint8_t>(random.Below(256));
+  }
+  MatmulShape Shape(MatmulEpilogue epilogue, int transposes) const {
+    MatmulShape s;
+    s.m = m;
+    s.n = s.ldc = n;
+    s.k = k;
+    s.transpose_a = transposes % 2 == 1;
+    s.transpose_b = transposes / 2 == 1;
+    s.lda = s.transpose_a ? m : k;
+    s.ldb = s.transpose_b ? k : n;
+    s.epilogue = epilogue;
+    s.mask_stride = kMaskBits;
+    return s;
+  }
+  MatmulOperands Operands() { return {a.data(), b.data(), c.data(), bias.data(), mask.data()}; }
+  bool Bit(uint32_t i, uint32_t j) const { return mask[(i * kMaskBits + j) / 8] >> (j % 8) & 1; }
+
+  std::vector<float> a, b, c, bias;
+  std::vector<uint8_t> mask;
+};
+
+TEST_CASE("products on host threads, with every epilogue", "[ops][cuda]") {
+  using enum MatmulEpilogue;
+  for (const size_t threads : {1, 3}) {
+    HostApi::Options options;
+    options.threads = threads;
+    HostApi api(options);
+    auto stream = MakeStream(&api);
+    REQUIRE(stream.ok());
+    const auto blas = MakeHostBlas(&api);
+    for (const MatmulEpilogue epilogue :
+         {kNone, kBias, kBiasRelu, kBiasReluMask, kReluGradient, kReluGradientBias}) {
+      for (int transposes = 0; transposes < 4; ++transposes) {
+        for (const bool add : {false, true}) {
+          Product p(transposes + 1);
+          const Product before = p;
+          MatmulShape shape = p.Shape(epilogue, transposes);
+          shape.add = add;
+          REQUIRE(blas->Multiply(shape, p.Operands(), stream->get()).ok());
+          double worst = 0;
+          std::vector<double> columns(n);
+          for (uint32_t i = 0; i < m; ++i) {
+            for (uint32_t j = 0; j < n; ++j) {
+              double want = add ? before.c[i * n + j] : 0.0;
+              for (uint32_t l = 0; l < k; ++l) {
+                want +=
+                    At(p.a, shape.transpose_a, m, k, i, l) * At(p.b, shape.transpose_b, k, n, l, j);
+              }
+              const bool forward = epilogue >= kBias && epilogue <= kBiasReluMask;
+              if (forward) want += before.bias[j];
+              if (epilogue == kBiasReluMask && std::fabs(want) > 1e-5) {
+                REQUIRE(p.Bit(i, j) == (want > 0));
+              }
+              if (forward && epilogue != kBias && want < 0) want = 0;
+              if (epilogue >= kReluGradient && !before.Bit(i, j)) want = 0;
+              columns[j] += want;
+              worst = std::max(worst, std::fabs(want - p.c[i * n + j]));
+            }
+          }
+          if (epilogue == kReluGradientBias) {
+            for (uint32_t j = 0; j < n; ++j) {
+              worst = std::max(worst, std::fabs(columns[j] - p.bias[j]));
+            }
+          }
+          INFO("epilogue " << int(epilogue) << ", transposes " << transposes << ", add " << add);
+          CHECK(worst < 1e-4);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("factors of products on host threads are rounded as a precision says", "[ops][cuda]") {
+  HostApi api({});
+  auto stream = MakeStream(&api);
+  REQUIRE(stream.ok());
+  const auto blas = MakeHostBlas(&api);
+  const auto error = [&](MatmulPrecision precision) {
+    Product p(3), exact(3);
+    MatmulShape shape = p.Shape(MatmulEpilogue::kNone, 0);
+    REQUIRE(blas->Multiply(shape, exact.Operands(), stream->get()).ok());
+    shape.precision = precision;
+    MatmulOperands operands = p.Operands();
+    std::vector<uint16_t> a, b;
+    if (precision == MatmulPrecision::kBf16) {
+      for (const float x : p.a) a.push_back(Bf16Of(x));
+      for (const float x : p.b) b.push_back(Bf16Of(x));
+      operands.a = a.data();
+      operands.b = b.data();
+    }
+    REQUIRE(blas->Multiply(shape, operands, stream->get()).ok());
+    double worst = 0;
+    for (size_t i = 0; i < p.c.size(); ++i) {
+      worst = std::max<double>(worst, std::fabs(p.c[i] - exact.c[i]));
+    }
+    return worst;
+  };
+  CHECK(error(MatmulPrecision::kFp32) == 0);
+  const double tf32 = error(MatmulPrecision::kTf32), bf16 = error(MatmulPrecision::kBf16);
+  CHECK(tf32 > 1e-6);
+  CHECK(tf32 < 4e-3);
+  CHECK(bf16 > tf32);
+  CHECK(bf16 < 4e-2);
+}
+
+TEST_CASE("products on host threads go through the seam", "[ops][cuda]") {
+  Product p(5), again(5);
+  const MatmulShape shape = p.Shape(MatmulEpilogue::kReluGradientBias, 0);
+  for (uint64_t failing = 1; failing < 4; ++failing) {  // call 0 makes the stream
+    testing::FailingApi api(failing);
+    auto stream = MakeStream(&api);
+    REQUIRE(stream.ok());
+    const auto blas = MakeHostBlas(&api);
+    const absl::Status status = blas->Multiply(shape, p.Operands(), stream->get());
+    CHECK(status.ok() == (failing == 3));  // the product, and its columns
+    if (!status.ok()) CHECK_THAT(std::string(status.message()), Catch::Contains("product"));
+  }
+  HostApi api({});
+  auto stream = MakeStream(&api);
+  REQUIRE(stream.ok());
+  const auto blas = MakeHostBlas(&api);
+  const std::vector<float> before = again.c;
+  auto graph = CaptureGraph(&api, *stream,
+                            [&] { return blas->Multiply(shape, again.Operands(), stream->get()); });
+  REQUIRE(graph.ok());
+  CHECK(testing::Differences(again.c, before) == 0);
+  CHECK(api.counts().launches == 2);
+  REQUIRE(api.LaunchGraph(graph->get(), stream->get()).ok());
+  CHECK(testing::Differences(again.c, before) > 0);
+}
+
+// What cuBLASLt's products go through: they count, fail and lose the device as launches do.
+TEST_CASE("a library's calls go through the seam", "[ops][cuda]") {
+  testing::FailingApi api(1, true);
+  int told = 0, given = 0;
+  api.WhenLost([&](const absl::Status&) { ++told; });
+  const auto give = [&] {
+    ++given;
+    return absl::OkStatus();
+  };
+  CHECK(api.CallLibrary("product", give).ok());
+  const absl::Status failed = api.CallLibrary("product", give);
+  CHECK(IsDeviceLost(failed));
+  CHECK(told == 1);
+  CHECK(given == 1);
+  CHECK(api.counts().launches == 1);
+  const absl::Status lost = api.CallLibrary(
+      "product", [] { return DeviceLost(absl::InternalError("the library's own")); });
+  CHECK(IsDeviceLost(lost));
+  CHECK(told == 2);
+}
+
+}  // namespace
+}  // namespace strata::ops::gpu

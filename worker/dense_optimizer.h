@@ -1,0 +1,26 @@
+// The local step on a lane's own copy of the dense part (downpour, easgd).
+#ifndef STRATA_WORKER_DENSE_OPTIMIZER_H_
+#define STRATA_WORKER_DENSE_OPTIMIZER_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "worker/local_optimizer.h"
+
+namespace strata {
+
+// Owns the optimizer's state; the weights are the caller's. One thread at a time.
+class DenseOptimizer {
+ public:
+  virtual ~DenseOptimizer() = default;
+
+  // One update of all rows: weights and sums (rows, dense row dim), sums of `examples` >= 1
+  // examples. `step` counts from 1. Bits are LocalOptimizer's, wherever it runs. Errors are those
+  // of a device; nothing is updated then.
+  virtual absl::StatusOr<LocalOptimizer::Counts> Apply(uint64_t step, uint64_t examples,
+                                                       float* weights, const float* sums) = 0;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DENSE_OPTIMIZER_H_

@@ -34,8 +34,9 @@ constexpr uint64_t kConnectionBytes = uint64_t{20} << 20;
 constexpr uint64_t kConnectionMessages = 12;
 // A page of messages and log records of that size and above.
 constexpr uint64_t kHugePage = storage::HugeMemory::kHugePage;
-// Lists of a GPU table, for each position of a chunk and each staging place.
-constexpr uint64_t kGpuListBytes = 64;
+// Lists of a GPU table, for each position of a chunk, beside a row that is born there, and for each
+// staging place.
+constexpr uint64_t kGpuListBytes = 80;
 constexpr uint64_t kGpuPlaceBytes = 32;
 // What its Scan keeps of dirty rows, at most so many at a time.
 constexpr uint64_t kGpuDirtyBytes = 24;
@@ -160,13 +161,13 @@ void AddGpuTier(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   }
   uint64_t lists = 0;
   for (const storage::GpuShape& shape : GpuShapes(load)) {
-    lists +=
-        load.shards_here * (kGpuListBytes * std::min(ShardTable::kChunkRows, shape.slots() / 2) +
-                            kGpuPlaceBytes * shape.places);
+    lists += load.shards_here * ((kGpuListBytes + shape.row_bytes) *
+                                     std::min(ShardTable::kChunkRows, shape.slots() / 2) +
+                                 kGpuPlaceBytes * shape.places);
   }
   if (lists == 0) return;
   parts.push_back({"lists of the GPU tier", lists,
-                   "shards x tables x (64 x 2048 keys of a chunk + 32 x staging places)"});
+                   "shards x tables x ((80 + row) x 2048 keys of a chunk + 32 x staging places)"});
 }
 
 uint64_t FilterBytes(const ServerLoad& load, const TableSpec& table) {

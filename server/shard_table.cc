@@ -4,6 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "storage/row_touch.h"
+#include "storage/row_update.h"
+
 namespace strata::server {
 namespace {
 
@@ -28,16 +31,6 @@ inline void Fetch(const storage::RowRef& ref, size_t bytes) {
   __builtin_prefetch(ref.row + bytes - 1);
 }
 
-constexpr uint8_t kApplied = 1;  // some segment took its gradient
-constexpr uint8_t kRefused = 2;  // some segment refused it
-constexpr uint8_t kClipped = 4;  // some segment took less than it
-
-// A segment's outcome (optimizer.h) as a row's.
-inline uint8_t RowOutcome(uint8_t of_segment) {
-  static_assert(ops::kRowRefused == 1 && ops::kRowClipped == 2);
-  return static_cast<uint8_t>(((of_segment & 1) ^ 1) | of_segment << 1);
-}
-
 }  // namespace
 
 ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
@@ -51,10 +44,26 @@ ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
       admission_(spec.life_cycle.admission, spec.id, seed, partitioning),
       removal_(spec.life_cycle.removal, layout_),
       removed_images_(layout_.dim),
-      partitioning_(partitioning) {
+      partitioning_(partitioning),
+      device_(rows_->device_rows()),
+      updates_on_device_(device_ != nullptr && !layout_.scored &&
+                         layout_.runs.size() <= storage::kMostDeviceRuns) {
   for (const storage::SegmentLayout& s : layout_.runs) {
     scalars_.emplace_back(s.optimizer);
   }
+}
+
+absl::Status ShardTable::Locate(std::span<const Position> positions, storage::Access access,
+                                std::span<storage::RowSlot> slots) {
+  if (device_ == nullptr) return Resolve(positions, access, slots);
+  refs_.resize(positions.size());
+  return device_->Locate(positions, access, refs_, slots);
+}
+
+absl::Status ShardTable::Resolve(std::span<const Position> positions, storage::Access access,
+                                 std::span<storage::RowSlot> slots) {
+  refs_.resize(positions.size());
+  return rows_->Resolve(positions, access, refs_, slots);
 }
 
 std::span<storage::RowSlot> ShardTable::Slots(KeptRows* kept, size_t first, size_t n) {
@@ -76,12 +85,9 @@ void ShardTable::Unpin(std::span<const Position> positions, KeptRows& kept) {
 absl::Status ShardTable::Warm(std::span<const Position> positions, KeptRows& kept) {
   if (positions.size() > rows_->max_batch() / 2) return absl::OkStatus();
   const size_t chunk = std::min(kWarmRows, rows_->max_batch());
-  refs_.resize(std::min(chunk, positions.size()));
   for (size_t at = 0; at < positions.size() && kept.pinned == at; at += chunk) {
     const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));
-    absl::Status s =
-        rows_->Resolve(part, storage::Access::kRead, std::span(refs_).first(part.size()),
-                       Slots(&kept, at, part.size()));
+    absl::Status s = Locate(part, storage::Access::kRead, Slots(&kept, at, part.size()));
     if (!s.ok()) return s;
     PinMore(kept, at, part.size());
     rows_->Release();
@@ -94,19 +100,20 @@ absl::Status ShardTable::Read(std::span<const Position> positions, void* to, con
   const size_t out_bytes = ops::EncodedRowBytes(as.codec, layout_.dim);
   const size_t chunk = std::min(kChunkRows, rows_->max_batch());
   const size_t row_bytes = size_t{layout_.dim} * 4;
-  refs_.resize(std::min(chunk, positions.size()));
   for (size_t at = 0; at < positions.size(); at += chunk) {
     const auto part = positions.subspan(at, std::min(chunk, positions.size() - at));
-    const std::span<storage::RowRef> refs(refs_.data(), part.size());
-    if (absl::Status s =
-            rows_->Resolve(part, storage::Access::kRead, refs, Slots(as.kept, at, part.size()));
-        !s.ok()) {
+    absl::Status s = Locate(part, storage::Access::kRead, Slots(as.kept, at, part.size()));
+    if (!s.ok()) return s;
+    if (as.kept != nullptr) PinMore(*as.kept, at, part.size());
+    if (device_ != nullptr) s = device_->Gather(as.codec, layout_.dim, out);
+    if (!s.ok()) {
+      rows_->Release();
       return s;
     }
-    if (as.kept != nullptr) PinMore(*as.kept, at, part.size());
     for (size_t i = 0; i < part.size(); ++i, out += out_bytes) {
-      if (i + kAhead < part.size()) Fetch(refs[i + kAhead], row_bytes);
-      const uint8_t* row = refs[i].row;
+      if (refs_[i].on_device) continue;
+      if (i + kAhead < part.size()) Fetch(refs_[i + kAhead], row_bytes);
+      const uint8_t* row = refs_[i].row;
       if (row == nullptr) {
         initial_.resize(layout_.dim);
         storage::InitialWeights(spec_, layout_, seed_, spec_.KeyAtPosition(part[i]),
@@ -157,53 +164,105 @@ absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep
   return ErasePending();
 }
 
+// 1. hold the rows  2. fill those that are born  3. tell who watches  4. keep what they weighed
+// (KeepWeights)  5. update them, where they lie  6. count, and note what changed.
 absl::Status ShardTable::ApplyChunk(const Chunk& chunk, UpdateStep step, bool keep_preimages) {
   const auto positions = chunk.positions;
-  const size_t n = positions.size();
-  refs_.resize(n);
-  weights_.resize(n);
-  states_.resize(n);
-  segment_outcome_.resize(n);
-  outcome_.assign(n, 0);
-  if (absl::Status s = rows_->Resolve(positions, storage::Access::kUpdate, refs_, chunk.slots);
-      !s.ok()) {
+  absl::Status s = updates_on_device_ ? Locate(positions, storage::Access::kUpdate, chunk.slots)
+                                      : Resolve(positions, storage::Access::kUpdate, chunk.slots);
+  if (!s.ok()) return s;
+  s = FillBorn(positions);
+  if (s.ok() && (!snapshots_.empty() || changes_.active())) {
+    if (updates_on_device_) s = device_->CopyRows(refs_);
+    if (s.ok()) TellWatchers(positions, refs_);
+  }
+  if (s.ok() && keep_preimages) s = KeepWeights(positions);
+  if (s.ok()) s = Update(chunk, step);
+  if (!s.ok()) {
+    rows_->Release();
     return s;
   }
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    refused_rows_ += (outcome_[i] & storage::kOutcomeRefused) != 0;
+    clipped_rows_ += (outcome_[i] & storage::kOutcomeClipped) != 0;
+    const bool applied = (outcome_[i] & storage::kOutcomeApplied) != 0;
+    if (!applied && refs_[i].created) EraseLater(positions[i]);
+  }
+  NoteChanges(positions,
+              [this](size_t i) { return (outcome_[i] & storage::kOutcomeApplied) != 0; });
+  rows_->Release();
+  return absl::OkStatus();
+}
+
+// New rows are computed on the host, wherever they are to lie.
+absl::Status ShardTable::FillBorn(std::span<const Position> positions) {
+  size_t there = 0;
+  for (size_t i = 0; i < positions.size(); ++i) {
     if (!refs_[i].created) continue;
+    there += refs_[i].on_device;
+    if (refs_[i].on_device) continue;
     storage::InitialRow(spec_, layout_, seed_, spec_.KeyAtPosition(positions[i]), refs_[i].row);
   }
-  if (!snapshots_.empty() || changes_.active()) TellWatchers(positions, refs_);
-  if (keep_preimages) {
-    float* out = preimages_.Extend(positions);
-    for (size_t i = 0; i < n; ++i, out += layout_.dim) {
-      if (i + kAhead < n) Fetch(refs_[i + kAhead], size_t{layout_.dim} * 4);
-      CopyFloats(refs_[i].row, size_t{layout_.dim} * 4, out);
-    }
+  if (there == 0) return absl::OkStatus();
+  born_bytes_.resize(there * layout_.row_bytes());
+  born_rows_.assign(positions.size(), nullptr);
+  uint8_t* row = born_bytes_.data();
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if (!refs_[i].created || !refs_[i].on_device) continue;
+    storage::InitialRow(spec_, layout_, seed_, spec_.KeyAtPosition(positions[i]), row);
+    born_rows_[i] = row;
+    row += layout_.row_bytes();
   }
-  for (size_t k = 0; k < layout_.runs.size(); ++k) {
-    const storage::SegmentLayout& segment = layout_.runs[k];
-    for (size_t i = 0; i < n; ++i) {
-      float* row = reinterpret_cast<float*>(refs_[i].row);
-      weights_[i] = row + segment.weight_offset;
-      states_[i] = row + segment.state_offset;
-    }
-    const ops::StepScalars scalars = scalars_[k].At(step.number, step.examples);
-    ops::ApplyRows(segment.optimizer, scalars, segment.dim, n, weights_.data(), states_.data(),
-                   chunk.values + segment.weight_offset, stride_, segment_outcome_.data());
-    for (size_t i = 0; i < n; ++i) outcome_[i] |= RowOutcome(segment_outcome_[i]);
+  return device_->PutRows(born_rows_);
+}
+
+absl::Status ShardTable::KeepWeights(std::span<const Position> positions) {
+  const size_t n = positions.size();
+  float* out = preimages_.Extend(positions);
+  if (updates_on_device_) {
+    absl::Status s =
+        device_->Gather(ops::RowCodec::kFloat32, layout_.dim, reinterpret_cast<uint8_t*>(out));
+    if (!s.ok()) return s;
   }
+  for (size_t i = 0; i < n; ++i, out += layout_.dim) {
+    if (refs_[i].on_device) continue;
+    if (i + kAhead < n) Fetch(refs_[i + kAhead], size_t{layout_.dim} * 4);
+    CopyFloats(refs_[i].row, size_t{layout_.dim} * 4, out);
+  }
+  return absl::OkStatus();
+}
+
+// outcome_: of all rows. What follows an update in a row's metadata is done where the row lies.
+absl::Status ShardTable::Update(const Chunk& chunk, UpdateStep step) {
+  const size_t n = chunk.positions.size();
+  outcome_.resize(n);
+  scalars_now_.clear();
+  for (ops::ScalarSource& source : scalars_) {
+    scalars_now_.push_back(source.At(step.number, step.examples));
+  }
+  const storage::RowUpdate update{.layout = &layout_,
+                                  .scalars = scalars_now_,
+                                  .sums = chunk.values,
+                                  .stride = stride_,
+                                  .step = static_cast<uint32_t>(step.number)};
+  host_rows_.resize(n);
+  size_t here = 0;
   for (size_t i = 0; i < n; ++i) {
-    refused_rows_ += (outcome_[i] & kRefused) != 0;
-    clipped_rows_ += (outcome_[i] & kClipped) != 0;
-    if (outcome_[i] & kApplied) {
+    host_rows_[i] = refs_[i].on_device ? nullptr : refs_[i].row;
+    here += host_rows_[i] != nullptr;
+  }
+  if (here < n) {
+    device_outcome_.resize(n);
+    if (absl::Status s = device_->Apply(update, device_outcome_.data()); !s.ok()) return s;
+  }
+  storage::UpdateRows(update, host_rows_, outcome_.data());
+  for (size_t i = 0; i < n; ++i) {
+    if (host_rows_[i] == nullptr) {
+      outcome_[i] = device_outcome_[i];
+    } else if (outcome_[i] & storage::kOutcomeApplied) {
       Touch(chunk, i, step);
-    } else if (refs_[i].created) {
-      EraseLater(positions[i]);
     }
   }
-  NoteChanges(positions, [this](size_t i) { return (outcome_[i] & kApplied) != 0; });
-  rows_->Release();
   return absl::OkStatus();
 }
 
@@ -283,11 +342,7 @@ inline void ShardTable::Touch(const Chunk& chunk, size_t i, UpdateStep step) {
     const float score = removal_.ScoreAfter(row, step.number, counts[0], counts[1]);
     std::memcpy(row + layout_.score_offset(), &score, sizeof score);
   }
-  storage::RowMeta meta;
-  std::memcpy(&meta, row + layout_.meta_offset(), sizeof meta);
-  meta.last_step = static_cast<uint32_t>(step.number);
-  meta.updates += meta.updates != ~uint32_t{0};
-  std::memcpy(row + layout_.meta_offset(), &meta, sizeof meta);
+  storage::TouchMeta(row + layout_.meta_offset(), static_cast<uint32_t>(step.number));
 }
 
 absl::Status ShardTable::ErasePending() {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/codec.h"
 #include "ops/optimizer.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
@@ -22,26 +21,16 @@
 #include "server/life_cycle_removal.h"
 #include "server/preimages.h"
 #include "server/sweep_options.h"
+#include "server/table_calls.h"
 #include "server/table_snapshot.h"
 #include "server/table_sums.h"
+#include "storage/device_rows.h"
 #include "storage/row_hash.h"
 #include "storage/row_layout.h"
 #include "storage/row_table.h"
 #include "storage/shard_file.h"
 
 namespace strata::server {
-
-// Which update is being applied; the same for all tables of a shard's record.
-struct UpdateStep {
-  uint64_t number = 0;    // committed step, or applied-record number, from 1
-  uint64_t examples = 0;  // the sums are divided by it
-};
-
-// How rows are written for a reader.
-struct ReadAs {
-  ops::RowCodec codec = ops::RowCodec::kFloat32;
-  KeptRows* kept = nullptr;  // notes where the rows lie, and pins them
-};
 
 // Touched by the shard's executor only. Work goes in chunks of at most kChunkRows rows, Warm's in
 // those of kWarmRows, and never holds more.
@@ -133,6 +122,14 @@ class ShardTable {
     std::span<storage::RowSlot> slots;  // hints, or empty
   };
   absl::Status ApplyChunk(const Chunk& chunk, UpdateStep step, bool keep_preimages);
+  // Into refs_; Locate leaves rows that lie on a device there.
+  absl::Status Resolve(std::span<const Position> positions, storage::Access access,
+                       std::span<storage::RowSlot> slots);
+  absl::Status Locate(std::span<const Position> positions, storage::Access access,
+                      std::span<storage::RowSlot> slots);
+  absl::Status FillBorn(std::span<const Position> positions);
+  absl::Status KeepWeights(std::span<const Position> positions);
+  absl::Status Update(const Chunk& chunk, UpdateStep step);
   void Touch(const Chunk& chunk, size_t i, UpdateStep step);
   // Takes out the keys that get no row. After an error, and for a chunk that is tried again, no key
   // is counted twice.
@@ -178,6 +175,8 @@ class ShardTable {
   size_t doomed_done_ = 0;
   PreImages removed_images_;  // of this step's removals
   const Partitioning partitioning_;
+  storage::DeviceRows* const device_;  // of rows_, or null
+  const bool updates_on_device_;  // not rows with a score, whose decay is Removal::ScoreAfter's
   // Scratch of one chunk.
   struct FirstChange {
     size_t row;  // of the chunk
@@ -187,10 +186,12 @@ class ShardTable {
   std::vector<FirstChange> first_changes_;
   std::vector<storage::RowRef> refs_;
   std::vector<float> initial_;
-  std::vector<float*> weights_;
-  std::vector<float*> states_;
-  std::vector<uint8_t> segment_outcome_;
-  std::vector<uint8_t> outcome_;
+  std::vector<ops::StepScalars> scalars_now_;  // by run
+  std::vector<uint8_t*> host_rows_;            // null: on the device
+  std::vector<uint8_t> outcome_;               // storage::RowOutcome
+  std::vector<uint8_t> device_outcome_;
+  std::vector<uint8_t> born_bytes_;        // of rows that are born on the device
+  std::vector<const uint8_t*> born_rows_;  // by position
 };
 
 }  // namespace strata::server

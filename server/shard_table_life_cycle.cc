@@ -16,15 +16,14 @@ absl::Status ShardTable::AdmitChunk(const TableSums& sums, size_t first, size_t 
            Slots(sums.kept, first, n)};
   if (!admission_.active()) return absl::OkStatus();
   if (!admitted_) {
-    refs_.resize(n);
     admitted_slots_.assign(n, storage::kNoRow);
     const std::span<storage::RowSlot> slots =
         chunk.slots.empty() ? std::span(admitted_slots_) : chunk.slots;
-    absl::Status s = rows_->Resolve(chunk.positions, storage::Access::kRead, refs_, slots);
+    absl::Status s = Locate(chunk.positions, storage::Access::kRead, slots);
     if (!s.ok()) return s;
     admitted_index_.clear();
     for (size_t i = 0; i < n; ++i) {
-      if (refs_[i].row == nullptr) {
+      if (refs_[i].row == nullptr && !refs_[i].on_device) {
         const Position p = chunk.positions[i];
         const bool admitted = admission_.Admit(p, spec_.KeyAtPosition(p), step.number);
         ++(admitted ? life_cycle_.admitted : life_cycle_.refused);

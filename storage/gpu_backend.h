@@ -12,11 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ops/codec.h"
 #include "proto/core/ids.h"
 #include "storage/gpu_bucket.h"
 #include "storage/gpu_calls.h"
 #include "storage/gpu_score.h"
 #include "storage/gpu_shape.h"
+#include "storage/row_update.h"
 
 namespace strata::storage {
 
@@ -68,6 +70,15 @@ class GpuBackend {
                             std::span<uint8_t*> rows) = 0;
   // Ends the hold on `slots`, and brings what was written through Open to its place.
   virtual absl::Status Close(std::span<const uint32_t> slots) = 0;
+
+  // out: (slots, EncodedRowBytes(codec, dim)): the first `dim` floats of each slot's row, encoded.
+  // Of kNoGpuSlot any bytes. 4 dim <= row_bytes.
+  virtual absl::Status Gather(std::span<const uint32_t> slots, ops::RowCodec codec, uint32_t dim,
+                              uint8_t* out) = 0;
+  // UpdateRows of the rows of `slots`, and TouchMeta of those that took their gradient; kNoGpuSlot
+  // is passed over. outcomes: as slots. REQUIRES: nothing is open; as DeviceRows::Apply.
+  virtual absl::Status Apply(std::span<const uint32_t> slots, const RowUpdate& update,
+                             uint8_t* outcomes) = 0;
 
   // As RowTable::Pin and Unpin; slots may be any numbers. Pin ends at one that names no slot (but
   // for kNoGpuSlot, which it passes over), at a row with 255 pins, and where `most_rows` rows are

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ops/codec.h"
 #include "ops/cuda/stream.h"
 #include "proto/core/ids.h"
 #include "storage/gpu_bucket.h"
@@ -20,9 +21,11 @@
 #include "storage/gpu_device_pins.h"
 #include "storage/gpu_device_sweeps.h"
 #include "storage/gpu_device_table.h"
+#include "storage/gpu_device_updates.h"
 #include "storage/gpu_score.h"
 #include "storage/gpu_slots.h"
 #include "storage/lrfu_score.h"
+#include "storage/row_update.h"
 
 namespace strata::storage {
 namespace {
@@ -65,15 +68,42 @@ class DeviceGpuBackend final : public GpuBackend {
   }
   absl::Status Open(std::span<const uint32_t> slots, GpuUse use, std::span<uint8_t*> rows) override;
   absl::Status Close(std::span<const uint32_t> slots) override;
+  absl::Status Gather(std::span<const uint32_t> slots, ops::RowCodec codec, uint32_t dim,
+                      uint8_t* out) override {
+    return GatherOnDevice(device_, memory_, call_, slots, codec, dim, out);
+  }
+  absl::Status Apply(std::span<const uint32_t> slots, const RowUpdate& update,
+                     uint8_t* outcomes) override {
+    return ApplyOnDevice(device_, memory_, call_, slots, update, outcomes);
+  }
   absl::StatusOr<GpuPinned> Pin(std::span<const uint32_t> slots, size_t most_rows) override;
   absl::StatusOr<size_t> Unpin(std::span<const Position> positions,
                                std::span<const uint32_t> slots) override;
   absl::StatusOr<size_t> Flags(std::span<const uint32_t> slots, std::span<uint8_t> flags) override;
-  absl::Status Erase(std::span<const uint32_t> slots) override;
-  absl::Status MarkClean(std::span<const uint32_t> slots) override;
+  absl::Status Erase(std::span<const uint32_t> slots) override {
+    absl::Status s = call_.Begin(slots.size());
+    if (!s.ok() || slots.empty()) return s;
+    const uint32_t* of = nullptr;
+    s = call_.SlotsIn(slots, &of);
+    if (s.ok()) s = ClearSlots(device_, of, static_cast<uint32_t>(slots.size()));
+    return call_.End(std::move(s));
+  }
+  absl::Status MarkClean(std::span<const uint32_t> slots) override {
+    absl::Status s = call_.Begin(slots.size());
+    if (!s.ok() || slots.empty()) return s;
+    const auto n = static_cast<uint32_t>(slots.size());
+    const uint32_t* of = nullptr;
+    s = call_.SlotsIn(slots, &of);
+    if (s.ok()) s = ChangeFlags(device_, of, n, kGpuBelow, kGpuDirty);
+    return call_.End(std::move(s));
+  }
   absl::StatusOr<std::vector<GpuRow>> Dirty(Position first, Position last, size_t most) override;
   absl::StatusOr<std::vector<GpuRow>> NextToLeave(uint32_t& bucket, size_t most) override;
-  absl::Status Age(GpuAging aging) override;
+  absl::Status Age(GpuAging aging) override {
+    absl::Status s = call_.Begin(0);
+    if (s.ok()) s = call_.End(AgeScores(device_, aging));
+    return s;
+  }
 
  private:
   absl::Status ReadFrom(uint8_t* base, std::span<const uint32_t> numbers, uint8_t* pinned,
@@ -284,25 +314,6 @@ absl::StatusOr<size_t> DeviceGpuBackend::Flags(std::span<const uint32_t> slots,
   return std::accumulate(pinned.host, pinned.host + n, size_t{0});
 }
 
-absl::Status DeviceGpuBackend::Erase(std::span<const uint32_t> slots) {
-  absl::Status s = call_.Begin(slots.size());
-  if (!s.ok() || slots.empty()) return s;
-  const uint32_t* of = nullptr;
-  s = call_.SlotsIn(slots, &of);
-  if (s.ok()) s = ClearSlots(device_, of, static_cast<uint32_t>(slots.size()));
-  return call_.End(std::move(s));
-}
-
-absl::Status DeviceGpuBackend::MarkClean(std::span<const uint32_t> slots) {
-  absl::Status s = call_.Begin(slots.size());
-  if (!s.ok() || slots.empty()) return s;
-  const uint32_t* of = nullptr;
-  s = call_.SlotsIn(slots, &of);
-  if (s.ok())
-    s = ChangeFlags(device_, of, static_cast<uint32_t>(slots.size()), kGpuBelow, kGpuDirty);
-  return call_.End(std::move(s));
-}
-
 // In batches: each begins behind the last row of the one before.
 absl::StatusOr<std::vector<GpuRow>> DeviceGpuBackend::Dirty(Position first, Position last,
                                                             size_t most) {
@@ -355,12 +366,6 @@ absl::StatusOr<std::vector<GpuRow>> DeviceGpuBackend::NextToLeave(uint32_t& buck
   const uint64_t looked_at_last = uint64_t{first} + leaving.host->looked - 1;
   bucket = static_cast<uint32_t>(looked_at_last % shape_.buckets) + 1;
   return std::vector<GpuRow>(rows.host, rows.host + leaving.host->rows);
-}
-
-absl::Status DeviceGpuBackend::Age(GpuAging aging) {
-  absl::Status s = call_.Begin(0);
-  if (s.ok()) s = call_.End(AgeScores(device_, aging));
-  return s;
 }
 
 }  // namespace

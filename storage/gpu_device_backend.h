@@ -25,6 +25,7 @@ struct DeviceGpuOptions {
 
 // All memory is taken here, gpu_device_memory.h says how much; no call allocates any. Rows are
 // copied: Read and ReadStaged bring them to pinned memory, Open, too, and Close takes them back.
+// Gather and Apply compute where the rows lie: encoded weights come back, sums go there.
 // Every call waits for the device once, but Dirty, which does so once for each max_batch() rows of
 // its answer. What calls cost beside the rows that they move: Find a kernel, Insert and Unpin a
 // sort, Pin a sort and two scans (kernels on what the call names); Dirty three or four passes over

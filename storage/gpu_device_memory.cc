@@ -11,6 +11,7 @@
 #include "storage/gpu_backend.h"
 #include "storage/gpu_select.h"
 #include "storage/lrfu_score.h"
+#include "storage/row_update.h"
 
 namespace strata::storage {
 namespace {
@@ -21,6 +22,7 @@ using ops::gpu::MemoryKind;
 // Beside what grows with a batch: small answers, roundings, and lrfu's gains, which come this way.
 constexpr uint64_t kFewWords = 8192;
 constexpr uint64_t kFewLists = 16384;
+static_assert(sizeof(ops::StepScalars) * kMostDeviceRuns + 16 * 16 <= kFewWords);
 static_assert(sizeof(LrfuGains) + 16 * 16 <= kFewWords);
 static_assert(sizeof(GpuSelect) + kSelectBins * 4 + 16 * 16 <= kFewLists);
 
@@ -110,6 +112,7 @@ absl::StatusOr<GpuDeviceMemory> GpuDeviceMemory::Take(ops::gpu::CudaApi* api, co
   m.device_words = cut(bytes->words);
   m.lists = cut(bytes->lists);
   m.opened = reinterpret_cast<uint32_t*>(cut(bytes->opened));
+  m.call_rows = cut(bytes->rows);
   m.tiles = reinterpret_cast<uint32_t*>(cut(bytes->tiles));
   m.sort_scratch = cut(bytes->sort_scratch);
   at = m.pinned.as<uint8_t>();

@@ -4,11 +4,13 @@
 // Bytes, for batches of n, rows t.stride bytes apart, s slots in b buckets of k, and v = min(b,
 // GpuBackend::kLeaveBuckets) * k / 16 rows that may be next to leave:
 //   pinned   w = 32 n + 16 v + 8192      arguments and answers of a call
-//            3 n * stride                rows: of Read, of ReadStaged, of Open and Put
+//            3 n * stride                rows: of Read and Gather, of ReadStaged, of Open and Put;
+//                                        in the last also sums of Apply, while nothing is open
 //   device   GpuShape::bytes()           the table (gpu_shape.h)
 //            w                           the same arguments and answers
 //            24 n + 16 v + 16384         lists of a call, before and after they are sorted
 //            4 n                         slots of the rows that are open
+//            n * stride                  sums of an update, or rows before they are encoded
 //            4 * max(n, s / 8) / 1024    tiles of scans (ops/cuda/scan.h), rounded up
 //            CudaApi::SortScratchBytes   of n pairs
 // each rounded up to kPiece.
@@ -38,8 +40,8 @@ struct GpuDeviceBytes {
   static uint64_t Pinned(const GpuShape& shape, uint32_t n);
 
   uint64_t table = 0, words = 0, lists = 0, opened = 0, tiles = 0, sort_scratch = 0;
-  uint64_t rows = 0;  // of a batch; pinned
-  uint64_t device() const { return table + words + lists + opened + tiles + sort_scratch; }
+  uint64_t rows = 0;  // of a batch
+  uint64_t device() const { return table + words + lists + opened + rows + tiles + sort_scratch; }
   uint64_t pinned() const { return words + 3 * rows; }
 };
 
@@ -59,6 +61,7 @@ struct GpuDeviceMemory {
   uint8_t* device_words = nullptr;
   uint8_t* lists = nullptr;
   uint32_t* opened = nullptr;
+  uint8_t* call_rows = nullptr;
   uint32_t* tiles = nullptr;
   uint8_t* sort_scratch = nullptr;
   // Pinned; zeroed.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ops/codec.h"
 #include "ops/parallel.h"
 #include "storage/gpu_bucket.h"
 #include "storage/gpu_calls.h"
@@ -17,6 +18,8 @@
 #include "storage/gpu_score.h"
 #include "storage/huge_memory.h"
 #include "storage/lrfu_score.h"
+#include "storage/row_touch.h"
+#include "storage/row_update.h"
 
 namespace strata::storage {
 namespace {
@@ -107,6 +110,33 @@ class HostGpuBackend final : public GpuBackend {
   }
   absl::Status Close(std::span<const uint32_t> slots) override {
     for (const uint32_t slot : slots) t_.flags[slot] &= static_cast<uint8_t>(~kGpuHeld);
+    return absl::OkStatus();
+  }
+
+  absl::Status Gather(std::span<const uint32_t> slots, ops::RowCodec codec, uint32_t dim,
+                      uint8_t* out) override {
+    const size_t bytes = ops::EncodedRowBytes(codec, dim);
+    ForEach(slots.size(), [&](size_t i) {
+      if (slots[i] == kNoGpuSlot) return;
+      ops::EncodeRow(codec, reinterpret_cast<const float*>(RowAt(slots[i])), dim, out + i * bytes);
+    });
+    return absl::OkStatus();
+  }
+  absl::Status Apply(std::span<const uint32_t> slots, const RowUpdate& update,
+                     uint8_t* outcomes) override {
+    ForBlocks(slots.size(), [&](size_t begin, size_t end) {
+      uint8_t* rows[kBlock];
+      for (size_t i = begin; i < end; ++i) {
+        rows[i - begin] = slots[i] == kNoGpuSlot ? nullptr : RowAt(slots[i]);
+      }
+      RowUpdate part = update;
+      part.sums += begin * update.stride;
+      UpdateRows(part, {rows, end - begin}, outcomes + begin);
+      for (size_t i = begin; i < end; ++i) {
+        if ((outcomes[i] & kOutcomeApplied) == 0) continue;
+        TouchMeta(rows[i - begin] + update.layout->meta_offset(), update.step);
+      }
+    });
     return absl::OkStatus();
   }
 

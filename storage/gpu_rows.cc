@@ -30,11 +30,16 @@ absl::Status GpuTable::Device(absl::Status status) {
   return status;
 }
 
+absl::Status GpuTable::Resolve(std::span<const Position> positions, Access access,
+                               std::span<RowRef> refs, std::span<RowSlot> slots) {
+  return Hold(positions, access, Leave::kOpen, refs, slots);
+}
+
 // 1. hold what is in HBM  2. bring up what waits, is below, or is to be born (BringUp)  3. have the
 // rows that found no room served below (ServeCrowded), last, since only then nothing can fail any
 // more but the device  4. answer.
-absl::Status GpuTable::Resolve(std::span<const Position> positions, Access access,
-                               std::span<RowRef> refs, std::span<RowSlot> slots) {
+absl::Status GpuTable::Hold(std::span<const Position> positions, Access access, Leave leave,
+                            std::span<RowRef> refs, std::span<RowSlot> slots) {
   if (!broken_.ok()) return broken_;
   if (absl::Status s = CheckBatch(positions, first_, last_, max_batch_); !s.ok()) return s;
   slots_.assign(positions.size(), kNoGpuSlot);
@@ -48,7 +53,7 @@ absl::Status GpuTable::Resolve(std::span<const Position> positions, Access acces
   arrived_ = 0;
   absl::Status status = BringUp(positions, access, refs);
   if (status.ok()) status = ServeCrowded(positions, access, refs);
-  if (status.ok()) status = OpenRows(access, refs);
+  if (status.ok()) status = OpenRows(access, leave, refs);
   if (status.ok()) status = Pass(*scored + arrived_);
   if (!status.ok()) {
     Undo();
@@ -207,13 +212,17 @@ absl::Status GpuTable::ServeCrowded(std::span<const Position> positions, Access 
   return absl::OkStatus();
 }
 
-absl::Status GpuTable::OpenRows(Access access, std::span<RowRef> refs) {
+absl::Status GpuTable::OpenRows(Access access, Leave leave, std::span<RowRef> refs) {
   std::vector<uint32_t> index;
+  in_place_.assign(slots_.size(), kNoGpuSlot);
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i] >= shape_.slots()) continue;
     held_.push_back(slots_[i]);
     index.push_back(static_cast<uint32_t>(i));
+    in_place_[i] = slots_[i];
+    refs[i].on_device = leave == Leave::kThere;
   }
+  if (leave == Leave::kThere) return absl::OkStatus();
   std::vector<uint8_t*> rows(held_.size());
   absl::Status s = backend_->Open(held_, UseOf(access), rows);
   for (size_t k = 0; k < index.size() && s.ok(); ++k) refs[index[k]].row = rows[k];
@@ -312,6 +321,8 @@ TableCounters GpuTable::counters() const {
   counters.hbm_bytes = shape_.bytes();
   counters.hbm_hits = hits_;
   counters.hbm_evicted = evicted_;
+  counters.hbm_gathered = gathered_;
+  counters.hbm_updated = updated_;
   return counters;
 }
 

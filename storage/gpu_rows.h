@@ -10,26 +10,37 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ops/codec.h"
 #include "proto/core/ids.h"
+#include "storage/device_rows.h"
 #include "storage/gpu_backend.h"
 #include "storage/gpu_below.h"
 #include "storage/gpu_clock.h"
 #include "storage/gpu_shape.h"
 #include "storage/gpu_write_back.h"
 #include "storage/row_table.h"
+#include "storage/row_update.h"
 
 namespace strata::storage {
 
-class GpuTable final : public RowTable {
+class GpuTable final : public RowTable, public DeviceRows {
  public:
   GpuTable(Position first, Position last, const GpuShape& shape, std::unique_ptr<RowTable> below,
            std::unique_ptr<GpuBackend> backend);
 
+  DeviceRows* device_rows() override { return this; }
   size_t max_batch() const override { return max_batch_; }
   void Expect(uint64_t rows) override { below_.table().Expect(rows); }
   absl::Status Resolve(std::span<const Position> positions, Access access, std::span<RowRef> refs,
                        std::span<RowSlot> slots) override;
   void Release() override;
+  // gpu_in_place.cc:
+  absl::Status Locate(std::span<const Position> positions, Access access, std::span<RowRef> refs,
+                      std::span<RowSlot> slots) override;
+  absl::Status PutRows(std::span<const uint8_t* const> rows) override;
+  absl::Status CopyRows(std::span<RowRef> refs) override;
+  absl::Status Gather(ops::RowCodec codec, uint32_t dim, uint8_t* out) override;
+  absl::Status Apply(const RowUpdate& update, uint8_t* outcomes) override;
   size_t Pin(std::span<const RowSlot> slots) override;
   void Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) override;
   absl::Status Erase(std::span<const Position> positions) override;
@@ -46,6 +57,14 @@ class GpuTable final : public RowTable {
     uint32_t place = kNoGpuSlot;     // found waiting
   };
 
+  // What becomes of rows in HBM when they are held.
+  enum class Leave : uint8_t {
+    kOpen,   // the host reads and writes them
+    kThere,  // only the device does
+  };
+
+  absl::Status Hold(std::span<const Position> positions, Access access, Leave leave,
+                    std::span<RowRef> refs, std::span<RowSlot> slots);
   absl::Status BringUp(std::span<const Position> positions, Access access, std::span<RowRef> refs);
   absl::Status FindMisses(std::span<const Position> positions, Access access,
                           std::span<const uint32_t> indices);
@@ -54,7 +73,7 @@ class GpuTable final : public RowTable {
   absl::Status MoveUp();
   absl::Status ServeCrowded(std::span<const Position> positions, Access access,
                             std::span<RowRef> refs);
-  absl::Status OpenRows(Access access, std::span<RowRef> refs);
+  absl::Status OpenRows(Access access, Leave leave, std::span<RowRef> refs);
   absl::Status Pass(size_t scored);
   void Undo();
   absl::Status WriteRows(std::span<const GpuRow> rows);
@@ -77,15 +96,20 @@ class GpuTable final : public RowTable {
   std::vector<GpuArrival> arrivals_;  // as misses_
   std::vector<GpuPlaced> placed_;     // as misses_
   size_t arrived_ = 0;
-  std::vector<uint32_t> crowded_;  // indices of rows for which no row may leave
-  std::vector<uint8_t> copies_;    // of rows that wait, of which no slot has room
-  std::vector<uint32_t> unset_;    // slots of rows that came without bytes: born, or replaced
-  std::vector<uint32_t> held_;     // slots, until Release
-  absl::Status broken_;            // what the device failed with
+  std::vector<uint32_t> crowded_;    // indices of rows for which no row may leave
+  std::vector<uint8_t> copies_;      // of rows that wait, of which no slot has room
+  std::vector<uint32_t> unset_;      // slots of rows that came without bytes: born, or replaced
+  std::vector<uint32_t> held_;       // slots, until Release
+  std::vector<uint32_t> in_place_;   // as positions: its slot in HBM, else kNoGpuSlot
+  std::vector<uint32_t> put_slots_;  // of PutRows
+  std::vector<const uint8_t*> put_rows_;  // of PutRows and CopyRows
+  absl::Status broken_;                   // what the device failed with
   uint64_t rows_ = 0;
   uint64_t pinned_ = 0;  // rows; <= slots / 2
   uint64_t hits_ = 0;
   uint64_t evicted_ = 0;
+  uint64_t gathered_ = 0;
+  uint64_t updated_ = 0;
   uint32_t tidy_bucket_ = 0;
 };
 

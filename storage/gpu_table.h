@@ -14,6 +14,9 @@
 // failed write drops nothing: the call returns the error, every row stays, and the call may be
 // repeated. Which rows leave depends on the calls alone, not on backend or threads.
 //
+// Rows in HBM are gathered and updated there by those who ask for it (device_rows.h), and copied to
+// the host and back by Resolve.
+//
 // References are counted as a tiered table does; hbm_hits are those found in HBM. A row that is
 // written back counts as no reference below.
 //
@@ -21,7 +24,7 @@
 // hbm_bytes says how much; beside it a device's backend takes memory for its calls
 // (gpu_device_memory.h). max_batch() = min(slots / 2, those of the table below and of the
 // backend), and Pin holds at most half of the slots, each row 255 times at most. Beside the limit a
-// call needs host memory: lists of at most 64 bytes a position, 32 a staging place, and, for Scan
+// call needs host memory: lists of at most 80 bytes a position, 32 a staging place, and, for Scan
 // and Flush, 24 for each of at most 2^20 dirty rows at a time.
 #ifndef STRATA_STORAGE_GPU_TABLE_H_
 #define STRATA_STORAGE_GPU_TABLE_H_

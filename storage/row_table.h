@@ -25,6 +25,7 @@ enum class Access : uint8_t {
 struct RowRef {
   uint8_t* row = nullptr;  // row_bytes, 4-byte aligned; valid until Release
   bool created = false;    // kUpdate: the caller must fill all of it
+  bool on_device = false;  // of DeviceRows::Locate alone (device_rows.h)
 };
 
 // Where a row may lie: a hint that outlives Release, checked wherever it is used, so that any
@@ -50,11 +51,18 @@ struct TableCounters {
   uint64_t hbm_hits = 0;          // referenced and found there
   uint64_t hbm_evicted = 0;       // left for DRAM
   uint64_t hbm_written_back = 0;  // rows written to DRAM
+  uint64_t hbm_gathered = 0;      // rows read where they lie (device_rows.h)
+  uint64_t hbm_updated = 0;       // rows updated there
 };
+
+class DeviceRows;
 
 class RowTable {
  public:
   virtual ~RowTable() = default;
+
+  // Of a table with rows in a device's memory: its way to read and update them there. Else null.
+  virtual DeviceRows* device_rows() { return nullptr; }
 
   // Most positions that one Resolve may name: such a batch always fits the DRAM limit.
   virtual size_t max_batch() const = 0;

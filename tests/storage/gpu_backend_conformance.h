@@ -20,6 +20,10 @@ void CheckBackendsAgree(const GpuBackendFactory& one, const GpuBackendFactory& o
 // and hold the same bytes in the end. `calls`: fewer under a sanitizer.
 void CheckSameAnswers(const GpuBackendFactory& one, const GpuBackendFactory& other, uint64_t calls);
 
+// Updates of every optimizer, with gradients that are refused and cut, and what is gathered of the
+// rows: of both backends as of the functions that a table in DRAM is updated and read by.
+void CheckUpdates(const GpuBackendFactory& one, const GpuBackendFactory& other);
+
 // A row takes 255 pins, one by one or in one call.
 void CheckPins(const GpuBackendFactory& make);
 

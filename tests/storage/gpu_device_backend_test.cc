@@ -62,6 +62,13 @@ TEST_CASE("a device answers as the host, bit for bit", "[storage][gpu][cuda]") {
   }
 }
 
+TEST_CASE("a device updates and gathers rows as the host", "[storage][gpu][cuda]") {
+  for (TestApi& test : Apis()) {
+    INFO(test.name);
+    CheckUpdates(OnHost, On(test.api.get()));
+  }
+}
+
 TEST_CASE("a row takes 255 pins on a device", "[storage][gpu][cuda]") {
   for (TestApi& test : Apis()) CheckPins(On(test.api.get()));
 }
@@ -133,11 +140,11 @@ TEST_CASE("a device's table takes the memory that its header says, once", "[stor
     const uint64_t scratch = 256,
                    tiles = 4 * ((std::max<uint64_t>(n, shape.slots() / 8) + 1023) / 1024);
     const uint64_t device =
-        shape.bytes() + words + 24 * n + 16 * leaving + 16384 + 4 * n + tiles + scratch;
+        shape.bytes() + words + 24 * n + 16 * leaving + 16384 + 4 * n + 96 * n + tiles + scratch;
     size_t left = 0, total = 0;
     REQUIRE(api.MemoryInfo(&left, &total).ok());
     CHECK(total - left >= device);
-    CHECK(total - left < device + 6 * GpuDeviceBytes::kPiece);
+    CHECK(total - left < device + 7 * GpuDeviceBytes::kPiece);
     CHECK(api.counts().allocations == 2);
     const uint64_t pinned = words + 3 * n * 96;
     CHECK(GpuDeviceBytes::Pinned(shape, static_cast<uint32_t>(n)) >= pinned);

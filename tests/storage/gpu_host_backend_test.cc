@@ -51,6 +51,10 @@ TEST_CASE("one thread and a team answer the same", "[storage][gpu]") {
   CheckSameAnswers(HostWith(1), HostWith(3), 20'000);
 }
 
+TEST_CASE("rows are updated and gathered as in DRAM", "[storage][gpu]") {
+  CheckUpdates(HostWith(1), HostWith(3));
+}
+
 TEST_CASE("a row takes 255 pins", "[storage][gpu]") { CheckPins(HostWith(1)); }
 
 }  // namespace

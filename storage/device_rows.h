@@ -1,0 +1,49 @@
+// Rows of a table that lie in a device's memory (HBM), read and updated there: what a RowTable with
+// such a tier offers beside Resolve, which copies rows to the host.
+#ifndef STRATA_STORAGE_DEVICE_ROWS_H_
+#define STRATA_STORAGE_DEVICE_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "ops/codec.h"
+#include "proto/core/ids.h"
+#include "storage/row_table.h"
+#include "storage/row_update.h"
+
+namespace strata::storage {
+
+// Part of its table, and called as the table is. All but Locate are about the rows of the open
+// Locate that are on the device, and pass over the others. What they answer does not depend on
+// where rows lie. Errors of theirs are the device's, and end the table.
+class DeviceRows {
+ public:
+  virtual ~DeviceRows() = default;
+
+  // As RowTable::Resolve, and ended by its Release; but rows that are on the device stay there:
+  // refs[i].on_device says so, and refs[i].row is null. Rows that the tier serves from below are on
+  // the host as ever.
+  virtual absl::Status Locate(std::span<const Position> positions, Access access,
+                              std::span<RowRef> refs, std::span<RowSlot> slots) = 0;
+
+  // Sets whole rows. rows: as positions, each row_bytes on the host; null: left as it is.
+  virtual absl::Status PutRows(std::span<const uint8_t* const> rows) = 0;
+
+  // refs: of Locate. Where on_device, row becomes a copy, to be read until the next call.
+  virtual absl::Status CopyRows(std::span<RowRef> refs) = 0;
+
+  // out: (positions, EncodedRowBytes(codec, dim)): the first `dim` floats of each row, encoded. The
+  // places of rows that are not on the device get any bytes.
+  virtual absl::Status Gather(ops::RowCodec codec, uint32_t dim, uint8_t* out) = 0;
+
+  // As UpdateRows, with sums by position, and TouchMeta of every row that took its gradient.
+  // outcomes: as positions; 0 where the row is not on the device. REQUIRES: Locate was for
+  // Access::kUpdate; at most kMostDeviceRuns runs; layout of the table's rows, not scored.
+  virtual absl::Status Apply(const RowUpdate& update, uint8_t* outcomes) = 0;
+};
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_DEVICE_ROWS_H_

@@ -1,0 +1,36 @@
+#include "storage/gpu_device_touch.h"
+
+#include "ops/cuda/kernel.h"
+#include "ops/inline.h"
+#include "storage/gpu_slots.h"
+#include "storage/row_touch.h"
+
+namespace strata::storage {
+namespace {
+
+struct FoldEach {
+  static constexpr uint32_t kLanes = 1;
+  GpuFold fold;
+  uint8_t* rows;
+  uint32_t stride;
+  uint32_t n;
+  STRATA_HD_MEMBER uint64_t items() const { return n; }
+  template <typename Group>
+  STRATA_HD_MEMBER void operator()(const Group&, uint64_t i) const {
+    const uint32_t slot = fold.slots[i];
+    uint8_t outcome = fold.first ? uint8_t{0} : fold.outcomes[i];
+    if (slot != kNoGpuSlot) outcome |= RowOutcomeOf(fold.of_run[i]);
+    fold.outcomes[i] = outcome;
+    if (!fold.last || (outcome & kOutcomeApplied) == 0) return;
+    TouchMeta(rows + uint64_t{slot} * stride + fold.meta_offset, fold.step);
+  }
+};
+
+}  // namespace
+
+absl::Status FoldOutcomes(const GpuDeviceTable& d, const GpuFold& fold, uint32_t n) {
+  const FoldEach each{fold, d.t.rows, d.t.stride, n};
+  return ops::gpu::LaunchOver(*d.api, "fold outcomes", each, n, d.stream);
+}
+
+}  // namespace strata::storage

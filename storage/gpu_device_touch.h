@@ -1,0 +1,28 @@
+// The kernel behind every run of an update: what became of the rows.
+#ifndef STRATA_STORAGE_GPU_DEVICE_TOUCH_H_
+#define STRATA_STORAGE_GPU_DEVICE_TOUCH_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "storage/gpu_device_table.h"
+
+namespace strata::storage {
+
+// All pointers are into the device's memory. Trivially copyable.
+struct GpuFold {
+  const uint32_t* slots = nullptr;   // (n), distinct; kNoGpuSlot: outcome 0
+  const uint8_t* of_run = nullptr;   // (n): of ops::gpu::Apply
+  uint8_t* outcomes = nullptr;       // (n): RowOutcome's bits so far
+  bool first = false, last = false;  // of the update's runs
+  uint32_t meta_offset = 0;          // bytes, in a row
+  uint32_t step = 0;
+};
+
+// Adds a run's outcomes; behind the last run, TouchMeta of the rows that took their gradient.
+// Asynchronous, on the table's stream.
+absl::Status FoldOutcomes(const GpuDeviceTable& d, const GpuFold& fold, uint32_t n);
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_GPU_DEVICE_TOUCH_H_

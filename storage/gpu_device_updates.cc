@@ -1,0 +1,104 @@
+#include "storage/gpu_device_updates.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "ops/cuda/apply.h"
+#include "ops/cuda/pool.h"
+#include "ops/cuda/row_block.h"
+#include "ops/cuda/row_codec.h"
+#include "storage/gpu_device_touch.h"
+#include "storage/gpu_slots.h"
+
+namespace strata::storage {
+namespace {
+
+static_assert(kNoGpuSlot == ops::gpu::kNoRow);
+
+// Rows from their float number `offset` on.
+ops::gpu::RowBlock RowsFrom(const GpuDeviceTable& d, uint32_t offset) {
+  return {reinterpret_cast<float*>(d.t.rows) + offset, d.t.stride / sizeof(float)};
+}
+
+}  // namespace
+
+absl::Status GatherOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memory,
+                            GpuDeviceCall& call, std::span<const uint32_t> slots,
+                            ops::RowCodec codec, uint32_t dim, uint8_t* out) {
+  absl::Status s = call.Begin(slots.size());
+  if (!s.ok() || slots.empty()) return s;
+  const auto n = static_cast<uint32_t>(slots.size());
+  const bool packed = codec != ops::RowCodec::kFloat32;
+  const uint32_t* from = nullptr;
+  s = call.SlotsIn(slots, &from);
+  auto* floats = reinterpret_cast<float*>(packed ? memory.call_rows : memory.read_rows);
+  if (s.ok()) {
+    s = ops::gpu::Pool(*d.api,
+                       {.table = RowsFrom(d, 0),
+                        .dim = dim,
+                        .row_of = from,
+                        .bags = {nullptr, n},
+                        .out = floats,
+                        .out_stride = dim},
+                       d.stream);
+  }
+  if (s.ok() && packed) {
+    const auto format = codec == ops::RowCodec::kBf16 ? ops::gpu::PackedFormat::kBf16
+                                                      : ops::gpu::PackedFormat::kInt8;
+    s = ops::gpu::PackRows(*d.api, format, floats, dim, dim, {nullptr, n}, memory.read_rows,
+                           d.stream);
+  }
+  if (s = call.End(std::move(s)); !s.ok()) return s;
+  std::memcpy(out, memory.read_rows, size_t{n} * ops::EncodedRowBytes(codec, dim));
+  return absl::OkStatus();
+}
+
+absl::Status ApplyOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memory,
+                           GpuDeviceCall& call, std::span<const uint32_t> slots,
+                           const RowUpdate& update, uint8_t* outcomes) {
+  absl::Status s = call.Begin(slots.size());
+  if (!s.ok() || slots.empty()) return s;
+  const auto n = static_cast<uint32_t>(slots.size());
+  const auto& runs = update.layout->runs;
+  const auto rows = call.Take<uint32_t>(n);
+  const auto scalars = call.Take<ops::StepScalars>(runs.size());
+  std::copy(slots.begin(), slots.end(), rows.host);
+  std::copy(update.scalars.begin(), update.scalars.end(), scalars.host);
+  s = call.CopyIn();
+  const size_t sum_bytes = (size_t{n} - 1) * update.stride * 4 + size_t{update.layout->dim} * 4;
+  std::memcpy(memory.open_rows, update.sums, sum_bytes);
+  if (s.ok()) s = d.api->CopyAsync(memory.call_rows, memory.open_rows, sum_bytes, d.stream);
+  const auto answers = call.Take<uint8_t>(n);
+  auto* const of_run = call.Scratch<uint8_t>(n);
+  for (size_t k = 0; k < runs.size() && s.ok(); ++k) {
+    const SegmentLayout& run = runs[k];
+    const float* sums = reinterpret_cast<const float*>(memory.call_rows) + run.weight_offset;
+    s = ops::gpu::Apply(*d.api, run.optimizer,
+                        {.table = RowsFrom(d, run.weight_offset),
+                         .state_offset = run.state_offset - run.weight_offset,
+                         .dim = run.dim,
+                         .row_of = rows.device,
+                         .rows = {nullptr, n},
+                         .sums = sums,
+                         .sum_stride = update.stride,
+                         .step = scalars.device + k,
+                         .outcomes = of_run},
+                        d.stream);
+    const GpuFold fold{.slots = rows.device,
+                       .of_run = of_run,
+                       .outcomes = answers.device,
+                       .first = k == 0,
+                       .last = k + 1 == runs.size(),
+                       .meta_offset = static_cast<uint32_t>(update.layout->meta_offset()),
+                       .step = update.step};
+    if (s.ok()) s = FoldOutcomes(d, fold, n);
+  }
+  if (s.ok()) s = call.CopyOut(answers.at);
+  if (s = call.End(std::move(s)); !s.ok()) return s;
+  std::copy_n(answers.host, n, outcomes);
+  return absl::OkStatus();
+}
+
+}  // namespace strata::storage

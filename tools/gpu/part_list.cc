@@ -31,6 +31,7 @@ constexpr TestBinary kTests[] = {
     {"ops/cuda", "lanes_test", Sanitized::kNo, ""},
     {"ops/cuda", "fault_test", Sanitized::kNo, ""},
     {"storage", "gpu_device_backend_test", Sanitized::kYes, ""},
+    {"storage", "gpu_look_up_test", Sanitized::kYes, ""},
     {"storage", "gpu_table_device_test", Sanitized::kNo, ""},
 };
 

@@ -161,7 +161,8 @@ absl::Status CheckPlaced(const BarContext& context, const Buffers& buffers, cons
   std::vector<uint32_t> slots(n);
   for (uint32_t i = 0; i < n; ++i) {
     slots[i] = placed[i].slot;
-    if (placed[i].left == 0 || (placed[i].left_flags & storage::kGpuDirty) == 0) {
+    if (slots[i] >= t.buckets * kBarBucketSlots || placed[i].left == 0 ||
+        (placed[i].left_flags & storage::kGpuDirty) == 0) {
       return absl::InternalError(absl::StrCat("find-or-insert: key ", i, " in slot ", slots[i],
                                               " pushed out no dirty row"));
     }
@@ -191,6 +192,10 @@ absl::Status MeasureCase(const BarContext& context, const BarMemory& memory, con
   if (status.ok()) {
     status = FillRowNumbers(*context.api, n, FloorLog2(shape.slots()), 12,
                             buffers.numbers.as<uint32_t>(), context.stream);
+  }
+  if (status.ok()) {  // what no kernel answers pushed out nothing
+    status = context.api->FillAsync(buffers.placed.as<void>(), 0, buffers.placed.bytes(),
+                                    context.stream);
   }
   if (!status.ok()) return status;
 

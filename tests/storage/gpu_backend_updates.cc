@@ -22,6 +22,7 @@
 namespace strata::storage {
 namespace {
 
+constexpr uint32_t kRows = 1100;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
@@ -60,8 +61,8 @@ class Updates {
     const GpuShape shape{.row_bytes = layout_.row_bytes(),
                          .bucket_slots = 32,
                          .eviction = EvictionKind::kLru,
-                         .buckets = 32,
-                         .places = 200};
+                         .buckets = 128,
+                         .places = kRows};
     for (const GpuBackendFactory* make : {&one, &other}) {
       auto made = (*make)(shape);
       if (!made.ok()) FAIL(made.status().ToString());
@@ -121,9 +122,8 @@ class Updates {
   float Any() { return (static_cast<float>(rng_() % 20001) - 10000.0f) / 3000.0f; }
   uint8_t* Row(size_t i) { return reinterpret_cast<uint8_t*>(&rows_[i * layout_.row_bytes() / 4]); }
 
-  // 190 rows, state above 0.
+  // State above 0. More rows than one block of a backend's threads.
   void Fill() {
-    constexpr uint32_t kRows = 190;
     rows_.resize(kRows * layout_.row_bytes() / 4);
     std::vector<GpuArrival> arrivals;
     for (uint32_t i = 0; i < kRows; ++i) {

@@ -17,6 +17,11 @@ void AddUp(CLI::App& app, CommandSet& commands) {
                  "GPUs by UUID (or its beginning), one for each server in order")
       ->delimiter(',')
       ->type_name("UUID,...");
+  up->add_option("--worker-devices", o.worker_devices,
+                 "GPUs by UUID (or its beginning), or none, one for each worker in order (default: "
+                 "the one GPU that a worker sees, if it sees exactly one)")
+      ->delimiter(',')
+      ->type_name("UUID,...");
   up->add_option("--dir", o.dir, "where everything is kept")
       ->capture_default_str()
       ->type_name("DIR");

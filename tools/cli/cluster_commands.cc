@@ -153,7 +153,8 @@ absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir
   dir.RemoveState();
   const std::string bin_dir =
       options.bin_dir.empty() ? "" : std::filesystem::absolute(options.bin_dir).string();
-  status = dir.WriteConfig({bin_dir, options.servers, options.workers, options.devices});
+  status = dir.WriteConfig(
+      {bin_dir, options.servers, options.workers, options.devices, options.worker_devices});
   if (!status.ok()) return status;
   absl::StatusOr<ProcessId> supervisor = StartSupervisor(dir);
   if (!supervisor.ok()) return supervisor.status();
@@ -172,6 +173,12 @@ ExitCode RunUp(const UpOptions& options) {
   if (!options.devices.empty() && options.devices.size() != options.servers) {
     std::fprintf(stderr, "strata: --devices: %zu for %u servers; name one for each, or none\n",
                  options.devices.size(), options.servers);
+    return kExitUsage;
+  }
+  if (!options.worker_devices.empty() && options.worker_devices.size() != options.workers) {
+    std::fprintf(stderr,
+                 "strata: --worker-devices: %zu for %u workers; name one for each, or no list\n",
+                 options.worker_devices.size(), options.workers);
     return kExitUsage;
   }
   const ClusterDir dir(options.dir);

@@ -81,7 +81,8 @@ absl::Status ClusterDir::WriteConfig(const ClusterConfig& config) const {
   const Json json = {{"binDir", config.bin_dir},
                      {"servers", config.servers},
                      {"workers", config.workers},
-                     {"devices", config.devices}};
+                     {"devices", config.devices},
+                     {"workerDevices", config.worker_devices}};
   return WriteTextFile(path_ + "/cluster.json", absl::StrCat(json.dump(2), "\n"));
 }
 
@@ -92,7 +93,8 @@ absl::StatusOr<ClusterConfig> ClusterDir::ReadConfig() const {
   try {
     return ClusterConfig{json->at("binDir").get<std::string>(), json->at("servers").get<uint32_t>(),
                          json->at("workers").get<uint32_t>(),
-                         json->value("devices", std::vector<std::string>())};
+                         json->value("devices", std::vector<std::string>()),
+                         json->value("workerDevices", std::vector<std::string>())};
   } catch (const Json::exception&) {
     return absl::DataLossError(absl::StrCat(path, ": is damaged"));
   }

@@ -23,7 +23,8 @@ struct ClusterConfig {
   std::string bin_dir;  // the three programs; "": beside this one
   uint32_t servers = 1;
   uint32_t workers = 1;
-  std::vector<std::string> devices;  // UUID of each server's GPU; none: they have none
+  std::vector<std::string> devices;         // UUID of each server's GPU; none: they have none
+  std::vector<std::string> worker_devices;  // of each worker; none: they look for one
 };
 
 // What runs.

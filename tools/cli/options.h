@@ -36,7 +36,8 @@ struct UpOptions {
   std::string bin_dir;
   uint32_t servers = 1;
   uint32_t workers = 1;
-  std::vector<std::string> devices;  // of each server; none: servers have no GPU
+  std::vector<std::string> devices;         // of each server; none: servers have no GPU
+  std::vector<std::string> worker_devices;  // of each worker; none: workers look for one
   double timeout_seconds = 60;
   bool json = false;
 };

@@ -53,6 +53,9 @@ class Supervisor {
     }
     for (uint32_t i = 0; status.ok() && i < config.workers; ++i) {
       status = Add(config, absl::StrCat("worker-", i), "strata-worker");
+      if (status.ok() && i < config.worker_devices.size()) {
+        charges_.back().device = config.worker_devices[i];
+      }
     }
     return status;
   }

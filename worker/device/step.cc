@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "ops/cuda/stream.h"
+#include "proto/core/mutex.h"
 #include "worker/device/return_if_error.h"
 #include "worker/device/step_memory.h"
 
@@ -45,7 +46,7 @@ class Step : public DeviceStep {
     }
     auto memory = StepMemory::Make(stages_, tensors_, o_, o_.first_shape, work_.get());
     if (!memory.ok()) return memory.status();
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     memory_ = *std::move(memory);
     return absl::OkStatus();
   }
@@ -66,11 +67,11 @@ class Step : public DeviceStep {
   }
 
   size_t device_bytes() const override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     return memory_ == nullptr ? 0 : memory_->device->total_bytes();
   }
   size_t pinned_bytes() const override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     return memory_ == nullptr ? 0 : memory_->pinned->total_bytes();
   }
 
@@ -107,7 +108,7 @@ class Step : public DeviceStep {
   }
 
   absl::StatusOr<uint32_t> Acquire(const ModelInputs& in, Passes passes) {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     const auto any_free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AnyFree(); };
     mu_.Await(absl::Condition(&any_free));
     if (memory_ == nullptr) {
@@ -129,7 +130,7 @@ class Step : public DeviceStep {
   }
 
   void Release(uint32_t number) {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     busy_[number] = false;
   }
 
@@ -156,7 +157,7 @@ class Step : public DeviceStep {
   }
 
   absl::Status Give(uint32_t number) {
-    absl::MutexLock lock(&streams_mu_);
+    MutexLock lock(&streams_mu_);
     const Slot& slot = memory_->slots[number];
     STRATA_RETURN_IF_ERROR(slot.CopyIn(o_.api, in_.get()));
     STRATA_RETURN_IF_ERROR(o_.api->Record(slot.copied_in.get(), in_.get()));
@@ -202,8 +203,8 @@ class Step : public DeviceStep {
   TensorSizes tensors_;  // constant once made
   Stream in_, work_, out_;
 
-  absl::Mutex streams_mu_;  // who gives work to the streams
-  mutable absl::Mutex mu_;
+  Mutex streams_mu_;  // who gives work to the streams
+  mutable Mutex mu_;
   std::array<bool, kSlots> busy_ ABSL_GUARDED_BY(mu_) = {};
   bool growing_ ABSL_GUARDED_BY(mu_) = false;
   // Made anew under mu_ while no slot is busy; a busy slot's thread reads it without.

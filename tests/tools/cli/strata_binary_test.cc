@@ -97,12 +97,20 @@ TEST_CASE("GPUs of up are one for each server, and a wrong one is told at once",
   const Result few = Run("up --dir gpus --servers 2 --devices GPU-1234");
   CHECK(few.exit_code == 2);
   CHECK(few.err == "strata: --devices: 1 for 2 servers; name one for each, or none\n");
+  const Result few_workers = Run("up --dir gpus --workers 3 --worker-devices GPU-1234,none");
+  CHECK(few_workers.exit_code == 2);
+  CHECK(few_workers.err ==
+        "strata: --worker-devices: 2 for 3 workers; name one for each, or no list\n");
   const Result none = Run("up --dir gpus --devices GPU-no-such");
   CHECK(none.exit_code == 1);
   CHECK(none.out.empty());
   CHECK(none.err.find("server-0 does not come up") != std::string::npos);
   CHECK(none.err.find("--device GPU-no-such: ") != std::string::npos);
   CHECK(Run("down --dir gpus").exit_code != 0);  // nothing was left running
+  const Result worker = Run("up --dir gpus --worker-devices GPU-no-such");
+  CHECK(worker.exit_code == 1);
+  CHECK(worker.err.find("worker-0 does not come up") != std::string::npos);
+  CHECK(worker.err.find("--device GPU-no-such: ") != std::string::npos);
 }
 
 TEST_CASE("validate names data files that cannot be used", "[strata]") {

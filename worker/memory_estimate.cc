@@ -4,7 +4,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ops/cuda/blas.h"
 #include "ops/nn/layer_memory.h"
+#include "worker/device/step.h"
+#include "worker/device/step_batch.h"
 
 namespace strata {
 namespace {
@@ -47,6 +50,23 @@ uint64_t ActivationBytes(const ModelTables& t, uint64_t batch) {
   return bytes;
 }
 
+// A device's step (worker/device/step.h) for training batches, in fp32 and without what cuBLASLt
+// works in.
+MemoryPart DevicePart(const WorkerLoad& load) {
+  const auto features =
+      static_cast<uint32_t>(load.features_per_example * static_cast<double>(load.batch_size));
+  const device::StepShape shape = {load.batch_size, features, features, 0};
+  const device::StepBytes bytes =
+      device::DeviceStepBytes(load.tables, ops::gpu::MatmulPrecision::kFp32, shape, 0);
+  if (load.device == WorkerLoad::Device::kHost) {
+    return {"model of a GPU, in the host's memory", bytes.device + bytes.pinned,
+            absl::StrCat(bytes.device, " as a GPU's, ", bytes.pinned, " of batches on their way")};
+  }
+  return {"batches on their way to the GPU", bytes.pinned,
+          absl::StrCat("2 batches with their gradients, pinned; beside that ", bytes.device,
+                       " bytes of the GPU")};
+}
+
 }  // namespace
 
 std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
@@ -82,10 +102,15 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
            (load.lanes_here > 1 ? load.keys_per_push * (row + 16) + dense : 0),
        absl::StrCat(load.lanes_here, " lanes x (", load.keys_per_batch, " keys of a batch x (", row,
                     " + 16) + dense part), and their sum")});
-  const uint64_t activations = ActivationBytes(load.tables, load.batch_size);
-  // Weights are packed once for each direction.
-  parts.push_back({"model scratch", activations + 2 * dense + load.keys_per_batch * row,
-                   absl::StrCat("activations ", activations, ", 2 x dense part, rows of a batch")});
+  if (load.device == WorkerLoad::Device::kCpu) {
+    const uint64_t activations = ActivationBytes(load.tables, load.batch_size);
+    // Weights are packed once for each direction.
+    parts.push_back(
+        {"model scratch", activations + 2 * dense + load.keys_per_batch * row,
+         absl::StrCat("activations ", activations, ", 2 x dense part, rows of a batch")});
+  } else {
+    parts.push_back(DevicePart(load));
+  }
   parts.push_back({"reading", kReadBytes, "one read of the index pass and one of a reader", true});
   return parts;
 }

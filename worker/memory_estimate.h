@@ -24,6 +24,9 @@ struct WorkerLoad {
   // Distinct keys: of one batch, and of the batches of all lanes here at one step.
   uint64_t keys_per_batch = 0;
   uint64_t keys_per_push = 0;
+  // What spec.worker.device names: nothing, or the CPU; a GPU; or the host's threads for one.
+  enum class Device : uint8_t { kCpu, kGpu, kHost };
+  Device device = Device::kCpu;
 };
 
 // Resident bytes of the worker's parts, once the busiest step has been. What one process has beside

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/core/job_spec.h"
@@ -112,6 +113,9 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   load.features_per_example = data.features_per_example;
   load.keys_per_batch = data.keys_per_batch;
   load.keys_per_push = data.keys_per_push;
+  // What auto finds is not known here: the CPU.
+  if (spec.worker().device() == "host") load.device = WorkerLoad::Device::kHost;
+  if (absl::StartsWith(spec.worker().device(), "cuda:")) load.device = WorkerLoad::Device::kGpu;
   return load;
 }
 

@@ -30,11 +30,7 @@ void ClearGradients(const ModelInputs& in, const Stages& stages, const TensorSiz
 class Step : public DeviceStep {
  public:
   Step(const ModelTables& tables, const DeviceStepOptions& options)
-      : o_(options), stages_(StagesOf(tables)) {
-    for (size_t t = 0; t < tables.tensor_count(); ++t) {
-      tensors_.push_back(tables.tensor(t).elements);
-    }
-  }
+      : o_(options), stages_(StagesOf(tables)), tensors_(StepMemory::TensorSizesOf(tables)) {}
 
   ~Step() override { Drain(); }
 
@@ -200,7 +196,7 @@ class Step : public DeviceStep {
 
   const DeviceStepOptions o_;
   const Stages stages_;
-  TensorSizes tensors_;  // constant once made
+  const TensorSizes tensors_;
   Stream in_, work_, out_;
 
   Mutex streams_mu_;  // who gives work to the streams

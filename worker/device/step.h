@@ -33,6 +33,14 @@ struct DeviceStepOptions {
   StepShape first_shape;
 };
 
+// What memory for such batches takes.
+struct StepBytes {
+  size_t device = 0;
+  size_t pinned = 0;
+};
+StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision precision,
+                          const StepShape& most, size_t blas_bytes);
+
 // Any thread; kSlots callers are under way at a time, further ones wait.
 //
 // Memory: one piece of the device's and one of pinned memory. With E examples, F features and U

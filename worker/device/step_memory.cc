@@ -13,6 +13,42 @@ using ops::gpu::Arena;
 using ops::gpu::Coalescer;
 using ops::gpu::MemoryKind;
 
+namespace {
+
+size_t Ordinals(const StepShape& most) {
+  return size_t{std::max({most.features, most.unique, most.runs})} + 1;
+}
+
+}  // namespace
+
+TensorSizes StepMemory::TensorSizesOf(const ModelTables& tables) {
+  TensorSizes sizes;
+  for (size_t t = 0; t < tables.tensor_count(); ++t) sizes.push_back(tables.tensor(t).elements);
+  return sizes;
+}
+
+void StepMemory::Want(const Stages& stages, const TensorSizes& tensors, BufferList* device_list,
+                      BufferList* pinned_list) {
+  device_list->WantArray<uint32_t>(&ordinals, Ordinals(most));
+  pinned_list->WantArray<uint32_t>(&pinned_ordinals, Ordinals(most));
+  for (Slot& slot : slots) slot.Want(most, stages, tensors, device_list, pinned_list);
+  network->Want(most, device_list);
+}
+
+StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision precision,
+                          const StepShape& most, size_t blas_bytes) {
+  StepMemory memory;
+  memory.most = most;
+  const Stages stages = StagesOf(tables);
+  memory.network = std::make_unique<DeviceNetwork>(stages, nullptr, precision);
+  BufferList device, pinned;
+  memory.Want(stages, StepMemory::TensorSizesOf(tables), &device, &pinned);
+  // Sums alone need no word of the runtime.
+  const auto coalescer = Coalescer::Bytes(nullptr, memory.network->CoalescerOptions(most));
+  return {device.bytes() + coalescer.value_or(0) + ops::gpu::ArenaBytes(blas_bytes),
+          pinned.bytes()};
+}
+
 absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stages,
                                                              const TensorSizes& tensors,
                                                              const DeviceStepOptions& options,
@@ -22,11 +58,7 @@ absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stage
   memory->most = most;
   memory->network = std::make_unique<DeviceNetwork>(stages, options.api, options.precision);
   BufferList device, pinned;
-  const size_t ordinals = size_t{std::max({most.features, most.unique, most.runs})} + 1;
-  device.WantArray<uint32_t>(&memory->ordinals, ordinals);
-  pinned.WantArray<uint32_t>(&memory->pinned_ordinals, ordinals);
-  for (Slot& slot : memory->slots) slot.Want(most, stages, tensors, &device, &pinned);
-  memory->network->Want(most, &device);
+  memory->Want(stages, tensors, &device, &pinned);
   const Coalescer::Options coalescing = memory->network->CoalescerOptions(most);
   const auto coalescer_bytes = Coalescer::Bytes(options.api, coalescing);
   if (!coalescer_bytes.ok()) return coalescer_bytes.status();
@@ -49,6 +81,7 @@ absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stage
   memory->network->Open(*std::move(blas), *std::move(coalescer));
   for (Slot& slot : memory->slots) STRATA_RETURN_IF_ERROR(slot.MakeEvents(options.api));
 
+  const size_t ordinals = Ordinals(most);
   auto* const from = memory->pinned_ordinals.as<uint32_t>();
   std::iota(from, from + ordinals, 0u);
   STRATA_RETURN_IF_ERROR(options.api->CopyAsync(memory->ordinals.as<void>(), from,

@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "ops/cuda/memory.h"
 #include "ops/cuda/stream.h"
+#include "proto/core/model_tables.h"
+#include "worker/device/buffer_list.h"
 #include "worker/device/network.h"
 #include "worker/device/slot.h"
 #include "worker/device/stages.h"
@@ -30,12 +32,19 @@ inline GraphKey GraphKeyOf(uint32_t slot, const StepKind& kind) {
 
 // Members in the order of need: what is below uses what is above, and goes first.
 struct StepMemory {
+  // Tensors' floats, by number.
+  static TensorSizes TensorSizesOf(const ModelTables& tables);
+
   // Takes it from the runtime. Waits for what is copied to it.
   static absl::StatusOr<std::unique_ptr<StepMemory>> Make(const Stages& stages,
                                                           const TensorSizes& tensors,
                                                           const DeviceStepOptions& options,
                                                           const StepShape& most,
                                                           ops::gpu::StreamHandle stream);
+
+  // Adds all that is wanted of each, but for the coalescer's and the products'.
+  void Want(const Stages& stages, const TensorSizes& tensors, BufferList* device_list,
+            BufferList* pinned_list);
 
   StepShape most;
   std::unique_ptr<ops::gpu::Arena> device, pinned;

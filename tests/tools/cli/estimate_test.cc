@@ -137,6 +137,21 @@ TEST_CASE("a GPU tier on the host takes its memory", "[estimate]") {
                                                     std::to_string(device.least_hbm_bytes) + "."));
 }
 
+TEST_CASE("a worker with a GPU holds batches on their way to it", "[estimate]") {
+  JobSpec spec = Spec();
+  const auto worker = [&](const char* device) {
+    spec.mutable_worker()->set_device(device);
+    return Of(Estimate(spec), "worker");
+  };
+  CHECK(TotalBytes(worker("auto").parts) == TotalBytes(worker("cpu").parts));
+  CHECK(HasPart(worker("cpu"), "model scratch"));
+  const ProcessEstimate gpu = worker("cuda:GPU-1"), host = worker("host");
+  CHECK_FALSE(HasPart(gpu, "model scratch"));
+  CHECK(HasPart(gpu, "batches on their way to the GPU"));
+  CHECK(HasPart(host, "model of a GPU, in the host's memory"));
+  CHECK(TotalBytes(host.parts) > TotalBytes(gpu.parts));
+}
+
 TEST_CASE("a log costs its records", "[estimate]") {
   JobSpec spec = Spec();
   CHECK(HasPart(Of(Estimate(spec), "server"), "log records"));

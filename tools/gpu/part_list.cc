@@ -26,6 +26,8 @@ constexpr TestBinary kTests[] = {
     {"ops/cuda", "apply_test", Sanitized::kYes, ""},
     {"ops/cuda", "fm_test", Sanitized::kYes, ""},
     {"ops/cuda", "pairwise_test", Sanitized::kYes, ""},
+    {"ops/cuda", "embedding_test", Sanitized::kYes, ""},
+    {"ops/cuda", "layers_test", Sanitized::kYes, ""},
     {"ops/cuda", "blas_test", Sanitized::kNo, ""},
     {"ops/cuda", "blas_search_test", Sanitized::kNo, ""},
     {"ops/cuda", "lanes_test", Sanitized::kNo, ""},
@@ -33,6 +35,8 @@ constexpr TestBinary kTests[] = {
     {"storage", "gpu_device_backend_test", Sanitized::kYes, ""},
     {"storage", "gpu_look_up_test", Sanitized::kYes, ""},
     {"storage", "gpu_table_device_test", Sanitized::kNo, ""},
+    {"worker/device", "step_test", Sanitized::kNo, ""},
+    {"worker/device", "dense_step_test", Sanitized::kNo, ""},
 };
 
 struct Bar {

@@ -212,7 +212,7 @@ StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
   b.keys.first = first_.device.as<uint32_t>();
   b.keys.occurrences = occurrences_.device.as<uint32_t>();
   b.keys.count = counts + kUnique;
-  b.keys.features = most.features;
+  b.keys.features = std::max(most.features, most.unique);  // keys need not occur
   b.keys.chunk_first = chunk_first_.device.as<uint32_t>();
   b.keys.chunks = counts + kChunks;
   if (kind_.pooled) {

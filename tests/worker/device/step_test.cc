@@ -134,6 +134,27 @@ TEST_CASE("steps give the same bits whatever came before, on any number of threa
   }
 }
 
+TEST_CASE("examples may have no features at all", "[worker][device]") {
+  const std::vector<Shape> shapes = {{"lr", 0, 5, 0, {}, 40, 1, false, Fields::kSingle},
+                                     {"fm", 0, 5, 6, {}, 40, 1, true, Fields::kSingle},
+                                     {"deepfm", 0, 5, 6, {8}, 40, 1, false, Fields::kSingle}};
+  for (const Shape& shape : shapes) {
+    INFO(testing::Describe(shape));
+    const Problem p(shape, 9);
+    REQUIRE(p.batch.keys.empty());
+    const StepResult right = RightResult(p);
+    HostApi api({});
+    auto step = MakeStep(&api, p);
+    for (int turn = 0; turn < 3; ++turn) {
+      const auto got = TryRun(p, *step);
+      REQUIRE(got.ok());
+      std::string where;
+      Error(*got, right, kTolerance, &where);
+      CHECK(where == "");
+    }
+  }
+}
+
 TEST_CASE("products in TF32 and bf16 are as far off as their factors", "[worker][device]") {
   for (const Shape& shape : DeviceShapes()) {
     if (shape.hidden.empty()) continue;

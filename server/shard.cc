@@ -57,6 +57,8 @@ storage::TableCounters Shard::counters() const {
     sum.hbm_hits += c.hbm_hits;
     sum.hbm_evicted += c.hbm_evicted;
     sum.hbm_written_back += c.hbm_written_back;
+    sum.hbm_gathered += c.hbm_gathered;
+    sum.hbm_updated += c.hbm_updated;
   }
   return sum;
 }

@@ -341,6 +341,8 @@ void ShardRunner::Publish() {
   view_.hbm_hits = c.hbm_hits;
   view_.hbm_evicted = c.hbm_evicted;
   view_.hbm_written_back = c.hbm_written_back;
+  view_.hbm_gathered = c.hbm_gathered;
+  view_.hbm_updated = c.hbm_updated;
   view_.dram_hits = c.hits;
   view_.pinned = c.pinned;
   view_.ssd_reads = c.ssd_reads;

@@ -38,7 +38,8 @@ void JobBench::Start() {
   REQUIRE(opened.ok());
   recovered_ = opened->recovered;
   service_.Add(std::make_shared<ServerJob>(
-      plan_, *std::move(opened), ServerJob::Options{&pool_, &pool_, &timer_, &memory_, incarnation_}));
+      plan_, *std::move(opened),
+      ServerJob::Options{&pool_, &pool_, &timer_, &memory_, incarnation_}));
 }
 
 void JobBench::Stop() {

@@ -100,7 +100,7 @@ TEST_CASE("one shard or three, in one tier, two or three: one hash", "[shard]") 
           storage::OpenRocksTier({.directory = folder.path() + "/tier", .partitions = kPartitions});
       REQUIRE(tier.ok());
       storage::HashSum sum;
-      uint64_t below = 0, left_hbm = 0;
+      uint64_t below = 0, left_hbm = 0, gathered = 0, updated = 0;
       for (uint32_t i = 0; i < shards; ++i) {
         ShardSetup setup;
         setup.id = i;
@@ -120,10 +120,14 @@ TEST_CASE("one shard or three, in one tier, two or three: one hash", "[shard]") 
         sum += HashOf(*shard);
         below += shard->counters().written_back;
         left_hbm += shard->counters().hbm_evicted;
+        gathered += shard->counters().hbm_gathered;
+        updated += shard->counters().hbm_updated;
       }
       REQUIRE(sum == references[8].Hash());
       if (limited && !hbm && shards == 1) REQUIRE(below > 0);
       if (hbm && shards == 1) REQUIRE(left_hbm > 0);
+      REQUIRE((gathered > 0) == hbm);
+      REQUIRE((updated > 0) == hbm);
     }
   }
 }

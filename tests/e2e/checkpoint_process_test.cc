@@ -73,16 +73,17 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
           "[e2e][checkpoint]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = SmallJob(folder.path());
-  job.mutable_spec()->mutable_training()->set_epochs(4);
+  // Long enough between two cuts for their orders to arrive.
+  job.mutable_spec()->mutable_training()->set_epochs(40);
   const JobStatus reference = Embedded(job);
-  REQUIRE(reference.step() == 40);
+  REQUIRE(reference.step() == 400);
 
   const std::string directory = folder.path() + "/checkpoints";
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_replicas()->set_servers(2);
   spec.mutable_replicas()->set_workers(2);
   spec.mutable_checkpoint()->set_directory(directory);
-  spec.mutable_checkpoint()->set_every_steps(7);
+  spec.mutable_checkpoint()->set_every_steps(70);
   spec.mutable_checkpoint()->set_keep(3);
   spec.mutable_output()->set_predictions(folder.path() + "/predictions.csv");
   ProcessCluster cluster({.servers = 3, .workers = 3, .folder = folder.path() + "/cluster"});
@@ -90,11 +91,11 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
   INFO(Conditions(end));
   REQUIRE(end.state() == SUCCEEDED);
   CHECK(end.model_hash() == reference.model_hash());
-  const std::vector<std::string> kept = {"step-000000000028", "step-000000000035",
-                                         "step-000000000040"};
+  const std::vector<std::string> kept = {"step-000000000280", "step-000000000350",
+                                         "step-000000000400"};
   // The job's end is told first, what is too much is removed after that.
   AwaitThat("three checkpoints kept", [&] { return Steps(directory) == kept; });
-  CHECK(end.checkpoint() == directory + "/step-000000000040");
+  CHECK(end.checkpoint() == directory + "/step-000000000400");
 
   const CommandResult verify = cluster.Strata({"checkpoint", "verify", directory, "--json"});
   INFO(verify.err);
@@ -102,7 +103,7 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
   CHECK(Field(verify.out, "modelHash") == end.model_hash());
   const CommandResult list = cluster.Strata({"checkpoint", "list", directory});
   CHECK(list.exit_code == 0);
-  CHECK(Contains(list.out, "step-000000000028"));
+  CHECK(Contains(list.out, "step-000000000280"));
   const std::string scores = folder.path() + "/scores.csv";
   const CommandResult predict = cluster.Strata(
       {"predict", "--checkpoint", directory, folder.path() + "/eval.libfm", "--output", scores});
@@ -117,16 +118,16 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
     spec.mutable_replicas()->set_workers(workers);
     return cluster.AwaitEnd(cluster.Submit(job, /*resume=*/true));
   };
-  fs::remove_all(directory + "/step-000000000040");
+  fs::remove_all(directory + "/step-000000000400");
   JobStatus resumed = resume(3, 1);
   INFO(Conditions(resumed));
   CHECK(resumed.state() == SUCCEEDED);
   CHECK(resumed.model_hash() == reference.model_hash());
   CHECK(resumed.result().auc() == reference.result().auc());
-  CHECK(Contains(Conditions(resumed), "step-000000000035"));
+  CHECK(Contains(Conditions(resumed), "step-000000000350"));
 
   // A flipped bit in the newest: named, and the one before is used.
-  const std::string damaged = FlipBit(directory + "/step-000000000040");
+  const std::string damaged = FlipBit(directory + "/step-000000000400");
   const CommandResult bad = cluster.Strata({"checkpoint", "verify", directory});
   CHECK(bad.exit_code == 1);
   CHECK(Contains(bad.err, damaged));
@@ -142,7 +143,7 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
         reference.model_hash());
 
   // A damaged manifest is no checkpoint.
-  std::ofstream(directory + "/step-000000000040/MANIFEST.json", std::ios::app) << "x";
+  std::ofstream(directory + "/step-000000000400/MANIFEST.json", std::ios::app) << "x";
   resumed = resume(2, 2);
   INFO(Conditions(resumed));
   CHECK(resumed.state() == SUCCEEDED);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "ops/codec.h"
@@ -38,9 +39,23 @@ class DeviceRows {
   // places of rows that are not on the device get any bytes.
   virtual absl::Status Gather(ops::RowCodec codec, uint32_t dim, uint8_t* out) = 0;
 
-  // As UpdateRows, with sums by position, and TouchMeta of every row that took its gradient.
-  // outcomes: as positions; 0 where the row is not on the device. REQUIRES: Locate was for
-  // Access::kUpdate; at most kMostDeviceRuns runs; layout of the table's rows, not scored.
+  // The device's UUID (ops::gpu::DeviceProperties); "host": threads stand for one.
+  virtual const std::string& device() const = 0;
+
+  // As Gather of float32, with `out` in the device's memory.
+  virtual absl::Status GatherThere(uint32_t dim, float* out) = 0;
+  // Copies rows of `dim` floats between the host's memory, where they lie one behind the other, and
+  // the device's, where row k is number numbers[k]: the rows of a batch that are not on the device.
+  // Numbers are distinct, at most max_batch.
+  virtual absl::Status Upload(const float* rows, std::span<const uint32_t> numbers, uint32_t dim,
+                              float* there) = 0;
+  virtual absl::Status Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
+                                float* rows) = 0;
+
+  // As UpdateRows, with sums by position (on the host, or in the device's memory: RowUpdate), and
+  // TouchMeta of every row that took its gradient. outcomes: as positions; 0 where the row is not
+  // on the device. REQUIRES: Locate was for Access::kUpdate; at most kMostDeviceRuns runs; layout
+  // of the table's rows, not scored.
   virtual absl::Status Apply(const RowUpdate& update, uint8_t* outcomes) = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +36,9 @@ struct GpuPinned {
 class GpuBackend {
  public:
   virtual ~GpuBackend() = default;
+
+  // As DeviceRows::device.
+  virtual const std::string& device() const = 0;
 
   // Most positions, slots, places or arrivals that a call takes.
   virtual size_t max_batch() const = 0;
@@ -75,6 +79,13 @@ class GpuBackend {
   // Of kNoGpuSlot any bytes. 4 dim <= row_bytes.
   virtual absl::Status Gather(std::span<const uint32_t> slots, ops::RowCodec codec, uint32_t dim,
                               uint8_t* out) = 0;
+  // The same as float32, to memory of the device.
+  virtual absl::Status GatherThere(std::span<const uint32_t> slots, uint32_t dim, float* out) = 0;
+  // DeviceRows::Upload and Download. REQUIRES: 4 dim <= row_bytes; nothing is open.
+  virtual absl::Status Upload(const float* rows, std::span<const uint32_t> numbers, uint32_t dim,
+                              float* there) = 0;
+  virtual absl::Status Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
+                                float* rows) = 0;
   // UpdateRows of the rows of `slots`, and TouchMeta of those that took their gradient; kNoGpuSlot
   // is passed over. outcomes: as slots. REQUIRES: nothing is open; as DeviceRows::Apply.
   virtual absl::Status Apply(std::span<const uint32_t> slots, const RowUpdate& update,

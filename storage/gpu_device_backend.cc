@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,7 @@ class DeviceGpuBackend final : public GpuBackend {
   // Zeroes the table.
   absl::Status Init();
 
+  const std::string& device() const override { return api_->properties().uuid; }
   size_t max_batch() const override { return max_batch_; }
   absl::StatusOr<size_t> Find(std::span<const Position> positions, GpuUse use, uint16_t now,
                               std::span<uint32_t> slots) override;
@@ -71,6 +73,17 @@ class DeviceGpuBackend final : public GpuBackend {
   absl::Status Gather(std::span<const uint32_t> slots, ops::RowCodec codec, uint32_t dim,
                       uint8_t* out) override {
     return GatherOnDevice(device_, memory_, call_, slots, codec, dim, out);
+  }
+  absl::Status GatherThere(std::span<const uint32_t> slots, uint32_t dim, float* out) override {
+    return GatherToDevice(device_, call_, slots, dim, out);
+  }
+  absl::Status Upload(const float* rows, std::span<const uint32_t> numbers, uint32_t dim,
+                      float* there) override {
+    return UploadRows(device_, memory_, call_, rows, numbers, dim, there);
+  }
+  absl::Status Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
+                        float* rows) override {
+    return DownloadRows(device_, memory_, call_, there, numbers, dim, rows);
   }
   absl::Status Apply(std::span<const uint32_t> slots, const RowUpdate& update,
                      uint8_t* outcomes) override {

@@ -9,6 +9,7 @@
 #include "ops/cuda/pool.h"
 #include "ops/cuda/row_block.h"
 #include "ops/cuda/row_codec.h"
+#include "ops/cuda/scatter.h"
 #include "storage/gpu_device_touch.h"
 #include "storage/gpu_slots.h"
 
@@ -20,6 +21,19 @@ static_assert(kNoGpuSlot == ops::gpu::kNoRow);
 // Rows from their float number `offset` on.
 ops::gpu::RowBlock RowsFrom(const GpuDeviceTable& d, uint32_t offset) {
   return {reinterpret_cast<float*>(d.t.rows) + offset, d.t.stride / sizeof(float)};
+}
+
+// out: (n, dim), in memory that the device writes.
+absl::Status GatherFloats(const GpuDeviceTable& d, const ops::gpu::RowBlock& table,
+                          const uint32_t* row_of, size_t n, uint32_t dim, float* out) {
+  return ops::gpu::Pool(*d.api,
+                        {.table = table,
+                         .dim = dim,
+                         .row_of = row_of,
+                         .bags = {nullptr, static_cast<uint32_t>(n)},
+                         .out = out,
+                         .out_stride = dim},
+                        d.stream);
 }
 
 }  // namespace
@@ -34,16 +48,7 @@ absl::Status GatherOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memo
   const uint32_t* from = nullptr;
   s = call.SlotsIn(slots, &from);
   auto* floats = reinterpret_cast<float*>(packed ? memory.call_rows : memory.read_rows);
-  if (s.ok()) {
-    s = ops::gpu::Pool(*d.api,
-                       {.table = RowsFrom(d, 0),
-                        .dim = dim,
-                        .row_of = from,
-                        .bags = {nullptr, n},
-                        .out = floats,
-                        .out_stride = dim},
-                       d.stream);
-  }
+  if (s.ok()) s = GatherFloats(d, RowsFrom(d, 0), from, n, dim, floats);
   if (s.ok() && packed) {
     const auto format = codec == ops::RowCodec::kBf16 ? ops::gpu::PackedFormat::kBf16
                                                       : ops::gpu::PackedFormat::kInt8;
@@ -52,6 +57,55 @@ absl::Status GatherOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memo
   }
   if (s = call.End(std::move(s)); !s.ok()) return s;
   std::memcpy(out, memory.read_rows, size_t{n} * ops::EncodedRowBytes(codec, dim));
+  return absl::OkStatus();
+}
+
+absl::Status GatherToDevice(const GpuDeviceTable& d, GpuDeviceCall& call,
+                            std::span<const uint32_t> slots, uint32_t dim, float* out) {
+  absl::Status s = call.Begin(slots.size());
+  if (!s.ok() || slots.empty()) return s;
+  const uint32_t* from = nullptr;
+  s = call.SlotsIn(slots, &from);
+  if (s.ok()) s = GatherFloats(d, RowsFrom(d, 0), from, slots.size(), dim, out);
+  return call.End(std::move(s));
+}
+
+absl::Status UploadRows(const GpuDeviceTable& d, const GpuDeviceMemory& memory, GpuDeviceCall& call,
+                        const float* rows, std::span<const uint32_t> numbers, uint32_t dim,
+                        float* there) {
+  absl::Status s = call.Begin(numbers.size());
+  if (!s.ok() || numbers.empty()) return s;
+  const auto n = static_cast<uint32_t>(numbers.size());
+  const size_t bytes = size_t{n} * dim * sizeof(float);
+  const uint32_t* to = nullptr;
+  s = call.SlotsIn(numbers, &to);
+  std::memcpy(memory.open_rows, rows, bytes);
+  if (s.ok()) s = d.api->CopyAsync(memory.call_rows, memory.open_rows, bytes, d.stream);
+  if (s.ok()) {
+    s = ops::gpu::Scatter(*d.api,
+                          {.rows = reinterpret_cast<const float*>(memory.call_rows),
+                           .row_of = to,
+                           .count = {nullptr, n},
+                           .dim = dim,
+                           .table = {there, dim}},
+                          d.stream);
+  }
+  return call.End(std::move(s));
+}
+
+absl::Status DownloadRows(const GpuDeviceTable& d, const GpuDeviceMemory& memory,
+                          GpuDeviceCall& call, const float* there,
+                          std::span<const uint32_t> numbers, uint32_t dim, float* rows) {
+  absl::Status s = call.Begin(numbers.size());
+  if (!s.ok() || numbers.empty()) return s;
+  const uint32_t* from = nullptr;
+  s = call.SlotsIn(numbers, &from);
+  auto* const here = reinterpret_cast<float*>(memory.read_rows);
+  if (s.ok()) {
+    s = GatherFloats(d, {const_cast<float*>(there), dim}, from, numbers.size(), dim, here);
+  }
+  if (s = call.End(std::move(s)); !s.ok()) return s;
+  std::memcpy(rows, here, numbers.size() * dim * sizeof(float));
   return absl::OkStatus();
 }
 
@@ -68,13 +122,17 @@ absl::Status ApplyOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memor
   std::copy(update.scalars.begin(), update.scalars.end(), scalars.host);
   s = call.CopyIn();
   const size_t sum_bytes = (size_t{n} - 1) * update.stride * 4 + size_t{update.layout->dim} * 4;
-  std::memcpy(memory.open_rows, update.sums, sum_bytes);
-  if (s.ok()) s = d.api->CopyAsync(memory.call_rows, memory.open_rows, sum_bytes, d.stream);
+  const float* sums_there = update.sums_there;
+  if (sums_there == nullptr) {
+    std::memcpy(memory.open_rows, update.sums, sum_bytes);
+    if (s.ok()) s = d.api->CopyAsync(memory.call_rows, memory.open_rows, sum_bytes, d.stream);
+    sums_there = reinterpret_cast<const float*>(memory.call_rows);
+  }
   const auto answers = call.Take<uint8_t>(n);
   auto* const of_run = call.Scratch<uint8_t>(n);
   for (size_t k = 0; k < runs.size() && s.ok(); ++k) {
     const SegmentLayout& run = runs[k];
-    const float* sums = reinterpret_cast<const float*>(memory.call_rows) + run.weight_offset;
+    const float* sums = sums_there + run.weight_offset;
     s = ops::gpu::Apply(*d.api, run.optimizer,
                         {.table = RowsFrom(d, run.weight_offset),
                          .state_offset = run.state_offset - run.weight_offset,

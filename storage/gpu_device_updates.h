@@ -1,4 +1,5 @@
-// GpuBackend::Gather and Apply on a device, by the kernels of ops/cuda.
+// GpuBackend::Gather and Apply, and what moves rows for them, on a device, by the kernels of
+// ops/cuda.
 #ifndef STRATA_STORAGE_GPU_DEVICE_UPDATES_H_
 #define STRATA_STORAGE_GPU_DEVICE_UPDATES_H_
 
@@ -14,7 +15,7 @@
 
 namespace strata::storage {
 
-// Both are one call, and wait once. slots: (n), kNoGpuSlot: passed over; nothing is open.
+// Each is one call, and waits once. slots: (n), kNoGpuSlot: passed over; nothing is open.
 
 // Rows are gathered, and encoded, into memory.read_rows, and from there copied to `out`: kernels
 // write the pinned memory, so that only what is asked for crosses the bus.
@@ -22,8 +23,20 @@ absl::Status GatherOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memo
                             GpuDeviceCall& call, std::span<const uint32_t> slots,
                             ops::RowCodec codec, uint32_t dim, uint8_t* out);
 
-// Sums go through memory.open_rows to memory.call_rows; each run is one ops::gpu::Apply and one
-// FoldOutcomes.
+// The same as float32, into memory of the device.
+absl::Status GatherToDevice(const GpuDeviceTable& d, GpuDeviceCall& call,
+                            std::span<const uint32_t> slots, uint32_t dim, float* out);
+
+// DeviceRows::Upload through memory.open_rows, and Download through memory.read_rows.
+absl::Status UploadRows(const GpuDeviceTable& d, const GpuDeviceMemory& memory, GpuDeviceCall& call,
+                        const float* rows, std::span<const uint32_t> numbers, uint32_t dim,
+                        float* there);
+absl::Status DownloadRows(const GpuDeviceTable& d, const GpuDeviceMemory& memory,
+                          GpuDeviceCall& call, const float* there,
+                          std::span<const uint32_t> numbers, uint32_t dim, float* rows);
+
+// Sums that lie on the host go through memory.open_rows to memory.call_rows; each run is one
+// ops::gpu::Apply and one FoldOutcomes.
 absl::Status ApplyOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memory,
                            GpuDeviceCall& call, std::span<const uint32_t> slots,
                            const RowUpdate& update, uint8_t* outcomes);

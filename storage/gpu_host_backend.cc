@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ class HostGpuBackend final : public GpuBackend {
     }
   }
 
+  const std::string& device() const override { return device_name_; }
   size_t max_batch() const override { return std::numeric_limits<uint32_t>::max(); }
 
   absl::StatusOr<size_t> Find(std::span<const Position> positions, GpuUse use, uint16_t now,
@@ -122,6 +124,23 @@ class HostGpuBackend final : public GpuBackend {
     });
     return absl::OkStatus();
   }
+  absl::Status GatherThere(std::span<const uint32_t> slots, uint32_t dim, float* out) override {
+    return Gather(slots, ops::RowCodec::kFloat32, dim, reinterpret_cast<uint8_t*>(out));
+  }
+  absl::Status Upload(const float* rows, std::span<const uint32_t> numbers, uint32_t dim,
+                      float* there) override {
+    ForEach(numbers.size(), [&](size_t k) {
+      std::memcpy(there + size_t{numbers[k]} * dim, rows + k * dim, dim * sizeof(float));
+    });
+    return absl::OkStatus();
+  }
+  absl::Status Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
+                        float* rows) override {
+    ForEach(numbers.size(), [&](size_t k) {
+      std::memcpy(rows + k * dim, there + size_t{numbers[k]} * dim, dim * sizeof(float));
+    });
+    return absl::OkStatus();
+  }
   absl::Status Apply(std::span<const uint32_t> slots, const RowUpdate& update,
                      uint8_t* outcomes) override {
     ForBlocks(slots.size(), [&](size_t begin, size_t end) {
@@ -130,6 +149,7 @@ class HostGpuBackend final : public GpuBackend {
         rows[i - begin] = slots[i] == kNoGpuSlot ? nullptr : RowAt(slots[i]);
       }
       RowUpdate part = update;
+      if (update.sums_there != nullptr) part.sums = std::exchange(part.sums_there, nullptr);
       part.sums += begin * update.stride;
       UpdateRows(part, {rows, end - begin}, outcomes + begin);
       for (size_t i = begin; i < end; ++i) {
@@ -257,6 +277,7 @@ class HostGpuBackend final : public GpuBackend {
     }
   }
 
+  const std::string device_name_ = "host";
   const GpuShape shape_;
   const HugeMemory memory_;
   const GpuSlots t_;

@@ -38,6 +38,25 @@ absl::Status GpuTable::Gather(ops::RowCodec codec, uint32_t dim, uint8_t* out) {
   return Device(backend_->Gather(in_place_, codec, dim, out));
 }
 
+absl::Status GpuTable::GatherThere(uint32_t dim, float* out) {
+  if (!broken_.ok()) return broken_;
+  if (held_.empty()) return absl::OkStatus();
+  gathered_ += held_.size();
+  return Device(backend_->GatherThere(in_place_, dim, out));
+}
+
+absl::Status GpuTable::Upload(const float* rows, std::span<const uint32_t> numbers, uint32_t dim,
+                              float* there) {
+  if (!broken_.ok()) return broken_;
+  return Device(backend_->Upload(rows, numbers, dim, there));
+}
+
+absl::Status GpuTable::Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
+                                float* rows) {
+  if (!broken_.ok()) return broken_;
+  return Device(backend_->Download(there, numbers, dim, rows));
+}
+
 absl::Status GpuTable::Apply(const RowUpdate& update, uint8_t* outcomes) {
   if (!broken_.ok()) return broken_;
   updated_ += held_.size();

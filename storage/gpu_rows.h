@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,6 +41,12 @@ class GpuTable final : public RowTable, public DeviceRows {
   absl::Status PutRows(std::span<const uint8_t* const> rows) override;
   absl::Status CopyRows(std::span<RowRef> refs) override;
   absl::Status Gather(ops::RowCodec codec, uint32_t dim, uint8_t* out) override;
+  const std::string& device() const override { return backend_->device(); }
+  absl::Status GatherThere(uint32_t dim, float* out) override;
+  absl::Status Upload(const float* rows, std::span<const uint32_t> numbers, uint32_t dim,
+                      float* there) override;
+  absl::Status Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
+                        float* rows) override;
   absl::Status Apply(const RowUpdate& update, uint8_t* outcomes) override;
   size_t Pin(std::span<const RowSlot> slots) override;
   void Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) override;

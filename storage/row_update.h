@@ -16,8 +16,10 @@ struct RowUpdate {
   const RowLayout* layout = nullptr;
   std::span<const ops::StepScalars> scalars;  // (layout->runs)
   const float* sums = nullptr;                // row i's weights' at sums + i * stride
-  size_t stride = 0;                          // floats: 4 stride <= row_bytes
-  uint32_t step = 0;                          // RowMeta::last_step
+  // Of rows on a device alone: where the sums lie in its memory, and `sums` is null.
+  const float* sums_there = nullptr;
+  size_t stride = 0;  // floats: 4 stride <= row_bytes
+  uint32_t step = 0;  // RowMeta::last_step
 };
 
 // Most runs of an update of rows that lie in a device's memory.

@@ -120,6 +120,12 @@ class Pool {
 
 BufferPoolCounters GetBufferPoolCounters() { return Pool::Get().counters(); }
 
+Buffer Buffer::With(std::shared_ptr<const DeviceValues> values) const {
+  Buffer both = *this;
+  both.device_values_ = std::move(values);
+  return both;
+}
+
 Buffer Buffer::Slice(size_t offset, size_t size) const {
   Buffer part;
   part.owner_ = owner_;

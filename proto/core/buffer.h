@@ -12,6 +12,8 @@
 
 namespace strata {
 
+struct DeviceValues;
+
 // A reference to bytes that nobody changes any more. Copying shares; any thread.
 class Buffer {
  public:
@@ -24,6 +26,12 @@ class Buffer {
   // A part of this buffer; shares ownership. REQUIRES: offset + size <= this->size().
   Buffer Slice(size_t offset, size_t size) const;
 
+  // The same bytes, and values that lie on a device beside them (device_values.h). Slices have
+  // none.
+  Buffer With(std::shared_ptr<const DeviceValues> values) const;
+  // Null: none.
+  const std::shared_ptr<const DeviceValues>& device_values() const { return device_values_; }
+
   // Copies `bytes` into pooled memory.
   static Buffer CopyOf(std::span<const uint8_t> bytes);
 
@@ -35,6 +43,7 @@ class Buffer {
   std::shared_ptr<const void> owner_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+  std::shared_ptr<const DeviceValues> device_values_;
 };
 
 // Memory being filled; becomes a Buffer by Finish. One thread at a time. 64-byte aligned.

@@ -38,7 +38,7 @@ device::DeviceStepOptions StepOptions(ops::gpu::CudaApi* api, const Problem& p,
   options.api = api;
 #ifdef STRATA_CUDA
   if (api->properties().uuid != "host") {
-    options.blas_bytes = ops::gpu::Blas::Options().workspace_bytes;
+    options.blas_bytes = ops::gpu::Blas::Options::kBytes;
     options.open_blas = [](ops::gpu::Arena* arena) { return ops::gpu::Blas::Open(arena, {}); };
   }
 #endif

@@ -6,7 +6,7 @@
 namespace strata::server {
 
 size_t DeviceStage::PieceRows(uint32_t dim) const {
-  return std::clamp<size_t>(kBytes / (size_t{dim} * sizeof(float)), 1, max_batch_);
+  return std::clamp<size_t>(piece_bytes_ / (size_t{dim} * sizeof(float)), 1, max_batch_);
 }
 
 absl::Status DeviceStage::Upload(std::span<const uint32_t> numbers, uint32_t dim, float* there,

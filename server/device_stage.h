@@ -14,15 +14,15 @@
 
 namespace strata::server {
 
-// Moves rows of `dim` floats in pieces, each of which is one call of the device and at most kBytes
-// (or a row). Touched by the shard's executor only. Errors are the device's.
+// Moves rows of `dim` floats in pieces, each of which is one call of the device and at most so many
+// bytes (or a row). Touched by the shard's executor only. Errors are the device's.
 class DeviceStage {
  public:
   static constexpr size_t kBytes = size_t{4} << 20;
 
   // device: outlives this; null: nothing is ever moved. max_batch: of its table.
-  DeviceStage(storage::DeviceRows* device, size_t max_batch)
-      : device_(device), max_batch_(max_batch) {}
+  DeviceStage(storage::DeviceRows* device, size_t max_batch, size_t piece_bytes = kBytes)
+      : device_(device), max_batch_(max_batch), piece_bytes_(piece_bytes) {}
 
   // fill(k, row): writes the row that goes to there + numbers[k] * dim. numbers: distinct.
   using Fill = std::function<void(size_t k, float* row)>;
@@ -42,7 +42,7 @@ class DeviceStage {
   size_t PieceRows(uint32_t dim) const;
 
   storage::DeviceRows* const device_;
-  const size_t max_batch_;
+  const size_t max_batch_, piece_bytes_;
   std::vector<float> rows_;          // a piece
   std::vector<uint32_t> ascending_;  // 0, 1, ..: of DownloadAll
 };

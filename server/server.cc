@@ -263,6 +263,10 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   }
   counter("pulled_keys", "Keys of pulls.", static_cast<double>(keys_.pulled));
   counter("pushed_keys", "Keys of pushes.", static_cast<double>(keys_.pushed));
+  counter("device_pulled_keys", "Those of pulls whose rows went by a device's memory.",
+          static_cast<double>(keys_.pulled_there));
+  counter("device_pushed_keys", "Those of pushes whose sums did.",
+          static_cast<double>(keys_.pushed_there));
   double rows = 0, dram = 0, refused = 0, commits = 0, ssd = 0, mismatches = 0, disk = 0;
   double hits = 0, absent = 0, written_back = 0, written_ahead = 0;
   double pinned = 0, hbm_rows = 0, hbm_bytes = 0, hbm_hits = 0, hbm_evicted = 0,

@@ -83,6 +83,7 @@ void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
     ReadAs as;
     if (shard_->options().tables[g.table.value].kind == TableKind::kHashed) as.codec = call.codec();
     as.kept = call.keys().Kept(i);
+    as.there = call.there(i);
     absl::Status s = preimages ? shard_->ReadPreimages(g.table, g.positions, call.out(i), as)
                                : shard_->Read(g.table, g.positions, call.out(i), as);
     if (!s.ok()) {

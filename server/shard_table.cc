@@ -47,7 +47,8 @@ ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
       partitioning_(partitioning),
       device_(rows_->device_rows()),
       updates_on_device_(device_ != nullptr && !layout_.scored &&
-                         layout_.runs.size() <= storage::kMostDeviceRuns) {
+                         layout_.runs.size() <= storage::kMostDeviceRuns),
+      stage_(device_, rows_->max_batch()) {
   for (const storage::SegmentLayout& s : layout_.runs) {
     scalars_.emplace_back(s.optimizer);
   }
@@ -96,6 +97,7 @@ absl::Status ShardTable::Warm(std::span<const Position> positions, KeptRows& kep
 }
 
 absl::Status ShardTable::Read(std::span<const Position> positions, void* to, const ReadAs& as) {
+  if (as.there != nullptr) return ReadThere(positions, as);
   auto* out = static_cast<uint8_t*>(to);
   const size_t out_bytes = ops::EncodedRowBytes(as.codec, layout_.dim);
   const size_t chunk = std::min(kChunkRows, rows_->max_batch());
@@ -134,6 +136,7 @@ absl::Status ShardTable::Read(std::span<const Position> positions, void* to, con
 absl::Status ShardTable::ReadPreimages(std::span<const Position> positions, void* to,
                                        const ReadAs& as) {
   if (absl::Status s = Read(positions, to, as); !s.ok()) return s;
+  if (as.there != nullptr) return ReadPreimagesThere(positions, as.there);
   auto* out = static_cast<uint8_t*>(to);
   PreImages::Cursor cursor(preimages_);
   for (const Position p : positions) {
@@ -149,7 +152,8 @@ absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep
                                size_t& done) {
   // A large table takes the rows of a step wherever they lie; a small one is told.
   constexpr uint64_t kLarge = 16;
-  const size_t most = std::min(kChunkRows, rows_->max_batch());
+  const size_t most =
+      sums.values_there == nullptr ? std::min(kChunkRows, rows_->max_batch()) : ThereRows();
   if (done == 0 && rows_->counters().rows < kLarge * sums.size()) rows_->Expect(sums.size());
   while (done < sums.size()) {
     if (absl::Status s = ErasePending(); !s.ok()) return s;
@@ -157,7 +161,7 @@ absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep
     Chunk chunk;
     if (absl::Status s = AdmitChunk(sums, done, n, step, chunk); !s.ok()) return s;
     if (absl::Status s = ApplyChunk(chunk, step, keep_preimages); !s.ok()) return s;
-    admitted_ = false;
+    admitted_.decided = false;
     done += n;
   }
   if (sums.kept != nullptr) Unpin(sums.positions, *sums.kept);
@@ -243,6 +247,7 @@ absl::Status ShardTable::Update(const Chunk& chunk, UpdateStep step) {
   const storage::RowUpdate update{.layout = &layout_,
                                   .scalars = scalars_now_,
                                   .sums = chunk.values,
+                                  .sums_there = chunk.values_there,
                                   .stride = stride_,
                                   .step = static_cast<uint32_t>(step.number)};
   host_rows_.resize(n);
@@ -255,7 +260,11 @@ absl::Status ShardTable::Update(const Chunk& chunk, UpdateStep step) {
     device_outcome_.resize(n);
     if (absl::Status s = device_->Apply(update, device_outcome_.data()); !s.ok()) return s;
   }
-  storage::UpdateRows(update, host_rows_, outcome_.data());
+  if (chunk.values_there != nullptr) {
+    if (absl::Status s = UpdateFromThere(chunk, update); !s.ok()) return s;
+  } else {
+    storage::UpdateRows(update, host_rows_, outcome_.data());
+  }
   for (size_t i = 0; i < n; ++i) {
     if (host_rows_[i] == nullptr) {
       outcome_[i] = device_outcome_[i];

@@ -19,7 +19,7 @@
 #include "storage/gpu_device_call.h"
 #include "storage/gpu_device_calls.h"
 #include "storage/gpu_device_memory.h"
-#include "storage/gpu_device_pins.h"
+#include "storage/gpu_device_pin_calls.h"
 #include "storage/gpu_device_sweeps.h"
 #include "storage/gpu_device_table.h"
 #include "storage/gpu_device_updates.h"
@@ -89,9 +89,13 @@ class DeviceGpuBackend final : public GpuBackend {
                      uint8_t* outcomes) override {
     return ApplyOnDevice(device_, memory_, call_, slots, update, outcomes);
   }
-  absl::StatusOr<GpuPinned> Pin(std::span<const uint32_t> slots, size_t most_rows) override;
+  absl::StatusOr<GpuPinned> Pin(std::span<const uint32_t> slots, size_t most_rows) override {
+    return PinOnDevice(device_, call_, slots, most_rows);
+  }
   absl::StatusOr<size_t> Unpin(std::span<const Position> positions,
-                               std::span<const uint32_t> slots) override;
+                               std::span<const uint32_t> slots) override {
+    return UnpinOnDevice(device_, call_, positions, slots);
+  }
   absl::StatusOr<size_t> Flags(std::span<const uint32_t> slots, std::span<uint8_t> flags) override;
   absl::Status Erase(std::span<const uint32_t> slots) override {
     absl::Status s = call_.Begin(slots.size());
@@ -125,14 +129,6 @@ class DeviceGpuBackend final : public GpuBackend {
 
   GpuScoring ScoringAt(uint16_t now) const {
     return {.kind = shape_.eviction, .now = now, .gains = device_.t.gains};
-  }
-  GpuPinLists TakePinLists(size_t n) {
-    return {.ordinals = call_.Scratch<uint32_t>(n),
-            .sorted = call_.Scratch<uint32_t>(n),
-            .order = call_.Scratch<uint32_t>(n),
-            .before = call_.Scratch<uint32_t>(n),
-            .codes = call_.Scratch<uint8_t>(n),
-            .stops = call_.Scratch<uint8_t>(n)};
   }
 
   ops::gpu::CudaApi* const api_;
@@ -273,41 +269,6 @@ absl::Status DeviceGpuBackend::Close(std::span<const uint32_t> slots) {
     if (s.ok()) s = ChangeFlags(device_, held, static_cast<uint32_t>(slots.size()), 0, kGpuHeld);
   }
   return call_.End(std::move(s));
-}
-
-absl::StatusOr<GpuPinned> DeviceGpuBackend::Pin(std::span<const uint32_t> slots, size_t most_rows) {
-  absl::Status s = call_.Begin(slots.size());
-  if (!s.ok()) return s;
-  if (slots.empty()) return GpuPinned();
-  const auto n = static_cast<uint32_t>(slots.size());
-  const uint32_t* to = nullptr;
-  s = call_.SlotsIn(slots, &to);
-  const auto counts = call_.Take<GpuPinCounts>(1);
-  if (s.ok()) {
-    const auto most = static_cast<uint32_t>(std::min<size_t>(most_rows, n));
-    s = PinRows(device_, to, n, most, TakePinLists(n), counts.device);
-  }
-  if (s.ok()) s = call_.CopyOut(counts.at);
-  if (s = call_.End(std::move(s)); !s.ok()) return s;
-  return GpuPinned{.through = counts.host->through, .rows = counts.host->rows};
-}
-
-absl::StatusOr<size_t> DeviceGpuBackend::Unpin(std::span<const Position> positions,
-                                               std::span<const uint32_t> slots) {
-  absl::Status s = call_.Begin(positions.size());
-  if (!s.ok()) return s;
-  if (positions.empty()) return size_t{0};
-  const auto n = static_cast<uint32_t>(positions.size());
-  const auto rows = call_.Take<uint64_t>(n);
-  const auto from = call_.Take<uint32_t>(n);
-  for (uint32_t i = 0; i < n; ++i) rows.host[i] = positions[i].value;
-  std::copy_n(slots.begin(), n, from.host);
-  s = call_.CopyIn();
-  const auto ended = call_.Take<uint8_t>(n);
-  if (s.ok()) s = UnpinRows(device_, rows.device, from.device, n, TakePinLists(n), ended.device);
-  if (s.ok()) s = call_.CopyOut(ended.at);
-  if (s = call_.End(std::move(s)); !s.ok()) return s;
-  return std::accumulate(ended.host, ended.host + n, size_t{0});
 }
 
 absl::StatusOr<size_t> DeviceGpuBackend::Flags(std::span<const uint32_t> slots,

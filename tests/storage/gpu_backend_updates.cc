@@ -6,7 +6,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -56,7 +58,8 @@ std::vector<TableSpec> Tables() {
 
 class Updates {
  public:
-  Updates(const TableSpec& spec, const GpuBackendFactory& one, const GpuBackendFactory& other)
+  Updates(const TableSpec& spec, const GpuBackendFactory& one, const GpuBackendFactory& other,
+          const DeviceFloats& memory)
       : layout_(RowLayout::For(spec)), rng_(layout_.row_bytes()) {
     const GpuShape shape{.row_bytes = layout_.row_bytes(),
                          .bucket_slots = 32,
@@ -67,6 +70,10 @@ class Updates {
       auto made = (*make)(shape);
       if (!made.ok()) FAIL(made.status().ToString());
       backends_.push_back(*std::move(made));
+    }
+    for (const DeviceFloats& make : {DeviceFloats(&HostFloats), memory}) {
+      there_.push_back(make(kRows * layout_.dim));
+      if (there_.back() == nullptr) FAIL("no memory");
     }
     for (const SegmentLayout& run : layout_.runs) sources_.emplace_back(run.optimizer);
     Fill();
@@ -104,15 +111,22 @@ class Updates {
       refused_ += (want[i] & kOutcomeRefused) != 0;
       clipped_ += (want[i] & kOutcomeClipped) != 0;
     }
-    for (const auto& backend : backends_) {
+    for (size_t b = 0; b < backends_.size(); ++b) {
       std::vector<uint8_t> got(slots.size(), 0xaa);
-      REQUIRE(backend->Apply(slots, update, got.data()).ok());
+      RowUpdate given = update;
+      if (number % 2 == 0) {
+        SendThere(b, sums);
+        given.sums = nullptr;
+        given.sums_there = there_[b].get();
+      }
+      REQUIRE(backends_[b]->Apply(slots, given, got.data()).ok());
       REQUIRE(got == want);
     }
     Compare();
     for (const auto codec : {ops::RowCodec::kFloat32, ops::RowCodec::kBf16, ops::RowCodec::kInt8}) {
       Gather(codec, slots, rows);
     }
+    for (size_t b = 0; b < backends_.size(); ++b) GatherThere(b, slots, rows);
   }
 
   size_t refused() const { return refused_; }
@@ -178,9 +192,47 @@ class Updates {
     }
   }
 
+  // In two parts, each in any order.
+  void SendThere(size_t b, const std::vector<float>& sums) {
+    const std::vector<uint32_t> order = AnyOrder(sums.size() / layout_.dim);
+    const size_t half = order.size() / 2;
+    std::vector<float> rows;
+    for (const uint32_t i : order) {
+      rows.insert(rows.end(), &sums[i * layout_.dim], &sums[i * layout_.dim] + layout_.dim);
+    }
+    const std::span<const uint32_t> all(order);
+    REQUIRE(backends_[b]->Upload(rows.data(), all.first(half), layout_.dim, there_[b].get()).ok());
+    REQUIRE(backends_[b]
+                ->Upload(&rows[half * layout_.dim], all.subspan(half), layout_.dim, there_[b].get())
+                .ok());
+  }
+
+  void GatherThere(size_t b, const std::vector<uint32_t>& slots,
+                   const std::vector<uint8_t*>& rows) {
+    REQUIRE(backends_[b]->GatherThere(slots, layout_.dim, there_[b].get()).ok());
+    std::vector<uint32_t> order = AnyOrder(slots.size());
+    order.resize(order.size() - 3);
+    std::vector<float> got(order.size() * layout_.dim);
+    REQUIRE(backends_[b]->Download(there_[b].get(), order, layout_.dim, got.data()).ok());
+    bool same = true;
+    for (size_t k = 0; k < order.size(); ++k) {
+      const uint8_t* const row = rows[order[k]];
+      same &= row == nullptr || std::memcmp(row, &got[k * layout_.dim], layout_.dim * 4) == 0;
+    }
+    REQUIRE(same);
+  }
+
+  std::vector<uint32_t> AnyOrder(size_t n) {
+    std::vector<uint32_t> order(n);
+    std::iota(order.begin(), order.end(), uint32_t{0});
+    std::shuffle(order.begin(), order.end(), rng_);
+    return order;
+  }
+
   const RowLayout layout_;
   std::mt19937_64 rng_;
   std::vector<std::unique_ptr<GpuBackend>> backends_;
+  std::vector<std::shared_ptr<float>> there_;  // (rows, dim), by backend
   std::vector<ops::ScalarSource> sources_;
   std::vector<uint32_t> slots_;
   std::vector<float> rows_;  // what they must be: (rows, row_bytes / 4)
@@ -189,12 +241,17 @@ class Updates {
 
 }  // namespace
 
-void CheckUpdates(const GpuBackendFactory& one, const GpuBackendFactory& other) {
+std::shared_ptr<float> HostFloats(size_t floats) {
+  return std::shared_ptr<float>(new float[floats], std::default_delete<float[]>());
+}
+
+void CheckUpdates(const GpuBackendFactory& one, const GpuBackendFactory& other,
+                  const DeviceFloats& memory) {
   size_t refused = 0, clipped = 0;
   for (const TableSpec& spec : Tables()) {
     INFO("optimizer " << static_cast<int>(spec.segments[0].optimizer.type) << ", "
                       << spec.segments.size() << " segments, first of " << spec.segments[0].dim);
-    Updates updates(spec, one, other);
+    Updates updates(spec, one, other, memory);
     for (uint64_t number = 1; number <= 6; ++number) updates.Step(number);
     refused += updates.refused();
     clipped += updates.clipped();

@@ -62,10 +62,18 @@ TEST_CASE("a device answers as the host, bit for bit", "[storage][gpu][cuda]") {
   }
 }
 
+DeviceFloats FloatsOf(CudaApi* api) {
+  return [api](size_t floats) -> std::shared_ptr<float> {
+    void* memory = nullptr;
+    if (!api->Malloc(floats * sizeof(float), &memory).ok()) return nullptr;
+    return {static_cast<float*>(memory), [api](float* p) { CHECK(api->Free(p).ok()); }};
+  };
+}
+
 TEST_CASE("a device updates and gathers rows as the host", "[storage][gpu][cuda]") {
   for (TestApi& test : Apis()) {
     INFO(test.name);
-    CheckUpdates(OnHost, On(test.api.get()));
+    CheckUpdates(OnHost, On(test.api.get()), FloatsOf(test.api.get()));
   }
 }
 

@@ -29,6 +29,7 @@ constexpr TestBinary kTests[] = {
     {"ops/cuda", "embedding_test", Sanitized::kYes, ""},
     {"ops/cuda", "layers_test", Sanitized::kYes, ""},
     {"ops/cuda", "merge_rows_test", Sanitized::kYes, ""},
+    {"ops/cuda", "scatter_test", Sanitized::kYes, ""},
     {"ops/cuda", "blas_test", Sanitized::kNo, ""},
     {"ops/cuda", "blas_search_test", Sanitized::kNo, ""},
     {"ops/cuda", "lanes_test", Sanitized::kNo, ""},

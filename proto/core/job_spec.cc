@@ -66,7 +66,7 @@ absl::Status ResolveStorage(const ReplicasSpec& replicas, StorageSpec& s) {
       CheckChoice("spec.storage.durability", s.durability(), {"memory", "logged", "synced"}));
   if (s.ssd().empty()) s.set_ssd("rowfile");
   STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.ssd", s.ssd(), {"rocksdb", "rowfile"}));
-  // An explicit 0 takes the tier away, whatever else is said of it; without a size it was forgotten.
+  // An explicit 0 takes the tier away, whatever else is said; without a size it was forgotten.
   if (s.gpu_backend() == "host" && s.gpu_bytes_per_server().empty()) {
     return Bad("spec.storage.gpuBackend",
                "host, but there is no GPU tier; give spec.storage.gpuBytesPerServer too");

@@ -51,7 +51,8 @@ JobShards Shards() {
 
 TEST_CASE("nodes say who they are and what they do", "[inspect]") {
   const std::string table = NodesTable(Cluster(), kNow);
-  for (const char* part : {"server-0", "fedcba9876543210", "3.00 GiB", "GPU-12ab", "0.5 s ago", "2,5"}) {
+  for (const char* part :
+       {"server-0", "fedcba9876543210", "3.00 GiB", "GPU-12ab", "0.5 s ago", "2,5"}) {
     INFO(table);
     CHECK(table.find(part) != std::string::npos);
   }

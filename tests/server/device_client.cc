@@ -1,12 +1,22 @@
 #include "tests/server/device_client.h"
 
+#include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
-#include <cstring>
 #include <utility>
 
 #include "proto/runtime/inproc_transport.h"
 
 namespace strata::server {
+namespace {
+
+std::vector<uint32_t> Bits(const std::vector<float>& floats) {
+  std::vector<uint32_t> bits;
+  for (const float f : floats) bits.push_back(std::bit_cast<uint32_t>(f));
+  return bits;
+}
+
+}  // namespace
 
 DeviceClient::DeviceClient(JobBench& bench)
     : bench_(bench),
@@ -111,7 +121,7 @@ DeviceClient::Pushed DeviceClient::Push(uint64_t seed, uint64_t step,
       (*pushed.memory)[g] = all[g].values;
       (*pushed.memory)[g].push_back(0);  // never empty
     } else {
-      std::memcpy(encoder->values(g).data(), all[g].values.data(), all[g].values.size() * 4);
+      std::copy(all[g].values.begin(), all[g].values.end(), encoder->values(g).begin());
     }
   }
   if (by_device) pushed.there = There(all, pushed.memory);
@@ -142,13 +152,12 @@ void DeviceClient::CheckServed(const JobBench::Answer& answer, const std::vector
     }
     if (there) want.push_back(kUnwritten);
     std::vector<float> got(want.size());
-    const auto& bytes = view.groups[g].value_bytes;
     if (there) {
       got = memory[g];
     } else {
-      std::memcpy(got.data(), bytes.data(), bytes.size());
+      for (size_t i = 0; i < got.size(); ++i) got[i] = view.groups[g].value(i);
     }
-    CHECK(std::memcmp(want.data(), got.data(), want.size() * 4) == 0);
+    CHECK(Bits(want) == Bits(got));
   }
 }
 

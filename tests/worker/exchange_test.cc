@@ -327,11 +327,18 @@ TEST_CASE("lanes are summed along the tree, and a lane without examples adds not
     lanes.push_back(g);
   }
   const auto leaf = [&](uint32_t lane) { return lanes[lane]; };
-  const auto sum = SumNode(tables.tables[0], {0, 3}, leaf);
+  const auto of = [&](LaneNode node) {
+    const auto sum = SumNode(node, leaf, [&](const Gradient& left, const Gradient& right) {
+      return std::make_shared<Gradient>(AddGradients(tables.tables[0], left, right));
+    });
+    REQUIRE(sum.ok());
+    return *sum;
+  };
+  const auto sum = of({0, 3});
   CHECK(sum->examples == 2);
   CHECK(sum->keys.size() == 4);
-  CHECK(SumNode(tables.tables[0], {2, 3}, leaf) == lanes[2]);
-  const auto left = SumNode(tables.tables[0], {0, 2}, leaf);
+  CHECK(of({2, 3}) == lanes[2]);
+  const auto left = of({0, 2});
   REQUIRE(left->rows.size() == 8);
   CHECK(std::signbit(left->rows[0]));  // -0 went through unchanged: nothing was added to it
   CHECK(std::signbit(left->dense[0]));

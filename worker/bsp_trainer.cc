@@ -5,9 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ops/cuda/api.h"
 #include "proto/core/lane_tree.h"
 #include "worker/batch_step.h"
 #include "worker/cohort.h"
@@ -167,11 +165,7 @@ class Trainer : public BspTrainer {
   void OnError(uint32_t index, const absl::Status& status) {
     switch (Classify(status)) {
       case ErrorClass::kFatal:
-        failure_ = status;
-        if (!ops::gpu::IsDeviceLost(status)) {
-          failure_ =
-              absl::Status(status.code(), absl::StrCat("server ", index, ": ", status.message()));
-        }
+        failure_ = OfServer(index, status);
         return;
       case ErrorClass::kReopen:
         servers_[index].open = false;
@@ -262,17 +256,17 @@ class Trainer : public BspTrainer {
     extras.want_ticket = !extras.ticket && CoverNodes(action.lanes, o_.plan->lanes).size() == 1;
     auto request = rows_.EncodePull(action.server, header(), action.step, kWaitMs, **data, extras);
     if (!request.ok()) return request.status();
-    Send(channel, DataMethod::kPull, *request,
-         [this, action, data = *data, request = *request](absl::StatusOr<Buffer> reply) {
+    const Exchange::Rows rows = Exchange::RowsOf(*request);
+    Send(channel, DataMethod::kPull, *std::move(request),
+         [this, action, data = *data, rows](absl::StatusOr<Buffer> reply) {
            if (!reply.ok()) return OnBroken(action, reply.status());
-           OnPulled(action, *data, request, *reply);
+           OnPulled(action, *data, rows, *reply);
          });
     return absl::OkStatus();
   }
 
-  void OnPulled(const Action& action, CohortData& data, const Buffer& request,
-                const Buffer& reply) {
-    auto answer = rows_.DecodePull(action.server, request, reply, &data);
+  void OnPulled(const Action& action, CohortData& data, Exchange::Rows rows, const Buffer& reply) {
+    auto answer = rows_.DecodePull(action.server, rows, reply, &data);
     if (!answer.ok()) return OnBroken(action, answer.status());
     tickets_.Learn(action.step, action.server, action.lanes, answer->ticket);
     servers_[action.server].retry.OnSuccess();

@@ -77,9 +77,14 @@ class Exchange {
     wire::Ticket ticket;  // for these keys
   };
   // Checks a reply to EncodePull's request and, where it was served, writes the values to their
-  // places. DATA_LOSS or INTERNAL when the reply does not answer the request. `rows`: whether the
-  // request went with PlacesOfPull.
-  enum class Rows : uint8_t { kInReply, kThere };
+  // places. DATA_LOSS or INTERNAL when the reply does not answer the request. `rows`: RowsOf it.
+  enum class Rows : uint8_t {
+    kInReply,
+    kThere,  // the request went with PlacesOfPull
+  };
+  static Rows RowsOf(const Buffer& request) {
+    return request.device_values() == nullptr ? Rows::kInReply : Rows::kThere;
+  }
   absl::StatusOr<PullAnswer> DecodePull(uint32_t server, std::span<const uint8_t> reply,
                                         const KeyList& keys, bool dense, ParameterBlock* out,
                                         wire::ValueCodec codec = wire::ValueCodec::kFloat32,

@@ -55,19 +55,18 @@ absl::StatusOr<Buffer> RowExchange::EncodePull(uint32_t server, const wire::Head
   return places == nullptr ? request : request->With(std::move(places));
 }
 
-absl::StatusOr<Exchange::PullAnswer> RowExchange::DecodePull(uint32_t server, const Buffer& request,
+absl::StatusOr<Exchange::PullAnswer> RowExchange::DecodePull(uint32_t server, Exchange::Rows rows,
                                                              const Buffer& reply,
                                                              CohortData* data) const {
   const bool weights = !data->lanes.empty();
-  const bool written_there = request.device_values() != nullptr;
+  const bool written_there = rows == Exchange::Rows::kThere;
   // A server that takes no rows there sends them in its reply: they go up from here.
   const bool upload = weights && there_ && !written_there;
   ParameterBlock& block = data->weights;
   const size_t dim = exchange_->row_dim();
   if (upload) block.rows.resize(data->all.keys.size() * dim);
-  auto answer =
-      exchange_->DecodePull(server, reply.span(), data->keys(), weights, &block, plan_->pull_codec,
-                            written_there ? Exchange::Rows::kThere : Exchange::Rows::kInReply);
+  auto answer = exchange_->DecodePull(server, reply.span(), data->keys(), weights, &block,
+                                      plan_->pull_codec, rows);
   if (!answer.ok() || answer->outcome != wire::PullOutcome::kServed) return answer;
   if (written_there) Count(server, data->keys());
   if (!upload) return answer;

@@ -41,8 +41,8 @@ class RowExchange {
   absl::StatusOr<Buffer> EncodePull(uint32_t server, const wire::Header& header, Step step,
                                     uint32_t wait_ms, const CohortData& data,
                                     const wire::PullExtras& extras) const;
-  // `request`: what this is the reply to.
-  absl::StatusOr<Exchange::PullAnswer> DecodePull(uint32_t server, const Buffer& request,
+  // `rows`: Exchange::RowsOf what this is the reply to.
+  absl::StatusOr<Exchange::PullAnswer> DecodePull(uint32_t server, Exchange::Rows rows,
                                                   const Buffer& reply, CohortData* data) const;
   // As Exchange's, of the sums of these nodes.
   absl::StatusOr<std::vector<Buffer>> EncodePush(uint32_t server, const wire::PushFields& fields,

@@ -9,6 +9,9 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ops/cuda/host_api.h"
+#include "ops/cuda/host_blas.h"
+#include "ops/cuda/memory.h"
 #include "proto/runtime/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "tests/e2e/disturbed_run.h"
@@ -56,7 +59,9 @@ struct Disturbance {
   std::function<void(EmbeddedCluster&)> disturb;
 };
 
-Ended Run(const TrainingJob& job, RowPath path, const Disturbance& disturbance = {}) {
+// `gpu`: of the workers and the servers; null: what the job names.
+Ended Run(const TrainingJob& job, RowPath path, const Disturbance& disturbance = {},
+          const device::WorkerDevice* gpu = nullptr) {
   const ScratchFolder folder = Folder();
   EmbeddedClusterOptions options;
   options.servers = std::max(1u, job.spec().replicas().servers());
@@ -64,6 +69,10 @@ Ended Run(const TrainingJob& job, RowPath path, const Disturbance& disturbance =
   options.directory = folder.path();
   options.lease = absl::Milliseconds(500);
   options.row_path = path;
+  if (gpu != nullptr) {
+    options.devices.assign(options.workers, gpu);
+    options.server_device = gpu->api;
+  }
   auto cluster = EmbeddedCluster::Start(options);
   REQUIRE(cluster.ok());
   SubmitRequest submit;
@@ -205,6 +214,30 @@ TEST_CASE("rows go in messages where a job needs them there", "[e2e][p3][device]
         s.mutable_life_cycle()->mutable_removal()->set_every_steps(4);
       },
       Expect::kThere);
+}
+
+// With the kernels and calls of a GPU, on both sides.
+TEST_CASE("servers and workers of a process share its GPU", "[e2e][p3][device]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = Job(folder.path());
+  job.mutable_spec()->mutable_training()->set_epochs(1);
+  job.mutable_spec()->mutable_worker()->set_device("auto");
+  job.mutable_spec()->mutable_storage()->set_gpu_backend("cuda");
+  ops::gpu::HostApi api({});
+  device::WorkerDevice gpu;
+  gpu.api = &api;
+  gpu.open_blas = [&](ops::gpu::Arena*) { return ops::gpu::MakeHostBlas(&api); };
+  gpu.uuid = api.properties().uuid;
+  gpu.numerics_id = "a GPU of host threads";
+  for (const uint32_t replicas : {1u, 2u}) {
+    Replicas(replicas, replicas)(*job.mutable_spec());
+    const Ended there = Run(job, RowPath::kDevice, {}, &gpu);
+    const Ended here = Run(job, RowPath::kHost, {}, &gpu);
+    CHECK(there.status.model_hash() == here.status.model_hash());
+    CHECK(there.rows_there > 10'000);
+    CHECK(here.rows_there == 0);
+    CHECK(api.leaks() == 0);
+  }
 }
 
 TEST_CASE("servers and workers that die while rows stay on a device", "[e2e][p3][device]") {

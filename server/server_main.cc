@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/cuda/api.h"
+#include "proto/core/buffer.h"
 #include "proto/runtime/advertised_host.h"
 #include "proto/runtime/allocator.h"
 #include "proto/runtime/bind_policy.h"
@@ -18,6 +19,7 @@
 #include "proto/runtime/grpc_transport.h"
 #include "server/gpu_memory.h"
 #include "server/open_device.h"
+#include "server/pinned_messages.h"
 #include "server/server.h"
 #include "storage/gpu_device_backend.h"
 
@@ -38,6 +40,7 @@ struct Flags {
   uint64_t log_direct_from_bytes = server::ServerOptions{}.log_direct_from_bytes;
   uint64_t tier_memtable_bytes = server::ServerOptions{}.tier_memtable_bytes;
   std::string device;
+  uint64_t pinned_bytes = uint64_t{4} << 30;
   bool insecure = false;
 };
 
@@ -84,22 +87,26 @@ int Run(const Flags& flags, const char* program) {
   options.request_bytes = flags.request_bytes;
   options.log_direct_from_bytes = flags.log_direct_from_bytes;
   options.tier_memtable_bytes = flags.tier_memtable_bytes;
-  std::unique_ptr<ops::gpu::CudaApi> device;
+  // For good: messages that lie in its memory may be held until the process ends.
+  static ops::gpu::CudaApi* device = nullptr;
   if (!flags.device.empty()) {
     auto opened = server::OpenServerDevice(flags.device);
     if (!opened.ok()) {
       return Fail(absl::Status(opened.status().code(), "--device " + flags.device + ": " +
                                                            std::string(opened.status().message())));
     }
-    device = *std::move(opened);
+    device = opened->release();
     // Nothing that it held can be trusted or reached: what is here is recovered by a new process.
     // An answer that tells of it would fail the job.
     device->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Die(why); });
+    device->LimitPinned(flags.pinned_bytes);
+    static BlockSource* const messages =
+        server::MakePinnedMessages(device, flags.pinned_bytes / 4).release();
+    SetBlockSource(messages);
     options.device = device->properties().uuid;
     (*daemon)->Log("device uuid=" + options.device);
-    options.make_gpu = [&device](const storage::GpuShape& shape) {
-      return storage::MakeDeviceGpuBackend(device.get(), shape,
-                                           {.max_batch = server::kGpuDeviceBatch});
+    options.make_gpu = [](const storage::GpuShape& shape) {
+      return storage::MakeDeviceGpuBackend(device, shape, {.max_batch = server::kGpuDeviceBatch});
     };
   }
   auto server = server::Server::Start(options);
@@ -110,6 +117,7 @@ int Run(const Flags& flags, const char* program) {
       {flags.address_file, address,
        "server=" + flags.name + " address=" + address + " scheduler=" + flags.scheduler});
   server->reset();
+  if (device != nullptr) device->WhenLost(nullptr);
   return end.ok() ? 0 : Fail(end);
 }
 
@@ -142,6 +150,10 @@ int main(int argc, char** argv) {
   app.add_option("--tier-memtable-bytes", flags.tier_memtable_bytes,
                  "Memory of one memtable of a job's SSD tier, at least 64 KiB; 0: 8 MiB of a row "
                  "file (two), 16 MiB of RocksDB (three)")
+      ->capture_default_str();
+  app.add_option("--pinned-bytes", flags.pinned_bytes,
+                 "Pinned host memory of a process with a device: of its GPU tables, and, a quarter "
+                 "at most, of messages")
       ->capture_default_str();
   app.add_option(
          "--device", flags.device,

@@ -184,6 +184,7 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_seen_version(seen);
   report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   report.set_pid(::getpid());
+  report.set_device(options_.device);
   for (ServerJobReport& job : keeper_.Reports()) *report.add_server_jobs() = std::move(job);
   return report;
 }

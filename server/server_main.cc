@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "ops/cuda/api.h"
-#include "ops/cuda/device_api.h"
 #include "proto/runtime/advertised_host.h"
 #include "proto/runtime/allocator.h"
 #include "proto/runtime/bind_policy.h"
@@ -17,14 +16,13 @@
 #include "proto/runtime/failpoints.h"
 #include "proto/runtime/grpc_scheduler_client.h"
 #include "proto/runtime/grpc_transport.h"
+#include "server/gpu_memory.h"
+#include "server/open_device.h"
 #include "server/server.h"
 #include "storage/gpu_device_backend.h"
 
 namespace strata {
 namespace {
-
-// Twice a chunk of rows that a shard asks for at once (server/shard_table.h).
-constexpr uint32_t kDeviceBatch = 4096;
 
 struct Flags {
   std::string scheduler = "127.0.0.1:7070";
@@ -88,16 +86,20 @@ int Run(const Flags& flags, const char* program) {
   options.tier_memtable_bytes = flags.tier_memtable_bytes;
   std::unique_ptr<ops::gpu::CudaApi> device;
   if (!flags.device.empty()) {
-    auto opened = ops::gpu::OpenDevice(flags.device == "first" ? "" : flags.device);
+    auto opened = server::OpenServerDevice(flags.device);
     if (!opened.ok()) {
       return Fail(absl::Status(opened.status().code(), "--device " + flags.device + ": " +
                                                            std::string(opened.status().message())));
     }
     device = *std::move(opened);
     // Nothing that it held can be trusted or reached: what is here is recovered by a new process.
-    device->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Fail(why); });
+    // An answer that tells of it would fail the job.
+    device->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Die(why); });
+    options.device = device->properties().uuid;
+    (*daemon)->Log("device uuid=" + options.device);
     options.make_gpu = [&device](const storage::GpuShape& shape) {
-      return storage::MakeDeviceGpuBackend(device.get(), shape, {.max_batch = kDeviceBatch});
+      return storage::MakeDeviceGpuBackend(device.get(), shape,
+                                           {.max_batch = server::kGpuDeviceBatch});
     };
   }
   auto server = server::Server::Start(options);
@@ -142,9 +144,12 @@ int main(int argc, char** argv) {
                  "file (two), 16 MiB of RocksDB (three)")
       ->capture_default_str();
   app.add_option(
-      "--device", flags.device,
-      "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "
-      "do), or first; default: none");
+         "--device", flags.device,
+         "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "
+         "do), first, or host: what would run on a GPU, on threads (for trying it); default: none")
+      ->check([](const std::string& value) {
+        return std::string(value.empty() ? "is empty; give a UUID, or leave it out" : "");
+      });
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {

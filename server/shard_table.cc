@@ -260,6 +260,10 @@ absl::Status ShardTable::Update(const Chunk& chunk, UpdateStep step) {
     device_outcome_.resize(n);
     if (absl::Status s = device_->Apply(update, device_outcome_.data()); !s.ok()) return s;
   }
+  if (here == 0) {
+    outcome_.swap(device_outcome_);
+    return absl::OkStatus();
+  }
   if (chunk.values_there != nullptr) {
     if (absl::Status s = UpdateFromThere(chunk, update); !s.ok()) return s;
   } else {

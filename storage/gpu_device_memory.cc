@@ -56,14 +56,8 @@ absl::Status TakeAll(ops::gpu::CudaApi* api, MemoryKind kind, uint64_t bytes,
 
 }  // namespace
 
-absl::StatusOr<GpuDeviceBytes> GpuDeviceBytes::For(ops::gpu::CudaApi& api, const GpuShape& shape,
-                                                   uint32_t n) {
+GpuDeviceBytes GpuDeviceBytes::WithoutScratch(const GpuShape& shape, uint32_t n) {
   GpuDeviceBytes bytes;
-  for (const uint32_t key_bytes : {4u, 8u}) {
-    size_t scratch = 0;
-    if (absl::Status s = api.SortScratchBytes(n, key_bytes, &scratch); !s.ok()) return s;
-    bytes.sort_scratch = std::max(bytes.sort_scratch, RoundUp(scratch));
-  }
   const uint64_t leaving = MostLeaving(shape);
   const auto eights = static_cast<uint32_t>(shape.slots() / 8);
   bytes.table = RoundUp(shape.bytes());
@@ -72,6 +66,17 @@ absl::StatusOr<GpuDeviceBytes> GpuDeviceBytes::For(ops::gpu::CudaApi& api, const
   bytes.opened = RoundUp(4 * uint64_t{n});
   bytes.tiles = RoundUp(4 * uint64_t{ops::gpu::ScanTiles(std::max(n, eights))});
   bytes.rows = RoundUp(uint64_t{n} * shape.stride());
+  return bytes;
+}
+
+absl::StatusOr<GpuDeviceBytes> GpuDeviceBytes::For(ops::gpu::CudaApi& api, const GpuShape& shape,
+                                                   uint32_t n) {
+  GpuDeviceBytes bytes = WithoutScratch(shape, n);
+  for (const uint32_t key_bytes : {4u, 8u}) {
+    size_t scratch = 0;
+    if (absl::Status s = api.SortScratchBytes(n, key_bytes, &scratch); !s.ok()) return s;
+    bytes.sort_scratch = std::max(bytes.sort_scratch, RoundUp(scratch));
+  }
   return bytes;
 }
 

@@ -31,7 +31,9 @@ namespace strata::storage {
 struct GpuDeviceBytes {
   static constexpr uint64_t kPiece = 256;
 
-  // Of the table at hand, with batches of n. The sort's scratch is asked of the api.
+  // Of the table at hand, with batches of n, but for the sort's scratch.
+  static GpuDeviceBytes WithoutScratch(const GpuShape& shape, uint32_t n);
+  // The same with it, as the api says.
   static absl::StatusOr<GpuDeviceBytes> For(ops::gpu::CudaApi& api, const GpuShape& shape,
                                             uint32_t n);
   // The largest n <= `most` whose pinned memory fits into `pinned_bytes`; 0: none does.

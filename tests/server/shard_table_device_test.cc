@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "ops/cuda/api.h"
 #include "ops/cuda/host_api.h"
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
@@ -21,11 +23,16 @@
 #include "server/table_snapshot.h"
 #include "server/table_sums.h"
 #include "storage/gpu_backend.h"
+#include "storage/gpu_device_backend.h"
+#include "storage/gpu_shape.h"
 #include "storage/row_table.h"
+#include "tests/ops/cuda/failing_api.h"
 #include "tests/server/gpu_table_fixture.h"
 
 namespace strata::server {
 namespace {
+
+using ops::gpu::testing::FailingApi;
 
 constexpr uint64_t kRange = 400;  // positions in use: neighbours, 7 apart
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -246,6 +253,73 @@ TEST_CASE("which tables take values on a device", "[shard_table][gpu]") {
   scored.life_cycle.removal.show_weight = 1.0f;
   CHECK(device(scored, on_host).empty());
   CHECK(MakeTable(plain)->values_device().empty());
+}
+
+// What a worker on the device has a table do, until the first error.
+absl::Status Play(ShardTable& table, std::vector<Position>& positions) {
+  std::vector<float> there(positions.size() * table.spec().dim(), 1.0f);
+  TableSums sums = {.positions = positions, .values_there = there.data()};
+  for (uint64_t number = 1; number <= 2; ++number) {
+    std::vector<float> read(there.size());
+    absl::Status s = table.Read(positions, nullptr, {.there = read.data()});
+    if (s.ok()) s = table.OnHost(sums).status();
+    table.preimages().Clear();
+    size_t done = 0;
+    if (s.ok()) s = table.Apply(sums, {number, 3}, /*keep_preimages=*/true, done);
+    if (s.ok()) s = table.ReadPreimages(positions, nullptr, {.there = read.data()});
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+TEST_CASE("a call of the device that fails ends what is done with it", "[shard_table][gpu]") {
+  const TableSpec spec = TableOf({{"a", 9, {}, Spec(OptimizerType::kAdagrad)}});
+  const auto make = [&](ops::gpu::CudaApi& api) {
+    return MakeTable(spec, HbmBytes(spec, 3), [&api](const storage::GpuShape& shape) {
+      return storage::MakeDeviceGpuBackend(&api, shape, {});
+    });
+  };
+  std::vector<Position> positions;
+  for (uint64_t p = 0; p < 150; ++p) positions.emplace_back(p * 7);
+  uint64_t first = 0;  // after the table is made
+  {
+    FailingApi never(~uint64_t{0});
+    const auto table = make(never);
+    first = never.calls();
+    REQUIRE(Play(*table, positions).ok());
+  }
+  uint64_t failing = first;
+  for (;; ++failing) {
+    FailingApi api(failing);
+    const auto table = make(api);
+    const absl::Status s = Play(*table, positions);
+    if (api.calls() <= failing) {
+      CHECK(s.ok());
+      break;
+    }
+    INFO("call " << failing);
+    CHECK_FALSE(s.ok());
+    std::vector<float> read(positions.size() * spec.dim());
+    CHECK_FALSE(table->Read(positions, nullptr, {.there = read.data()}).ok());
+  }
+  CHECK(failing > first + 50);
+}
+
+TEST_CASE("rows on the device cost three waits a chunk to read", "[shard_table][gpu]") {
+  const TableSpec spec = TableOf({{"a", 9, {}, Spec(OptimizerType::kAdagrad)}});
+  ops::gpu::HostApi api({});
+  const auto table = MakeTable(spec, HbmBytes(spec, 20), [&api](const storage::GpuShape& shape) {
+    return storage::MakeDeviceGpuBackend(&api, shape, {});
+  });
+  std::vector<Position> positions;
+  for (uint64_t p = 0; p < 300; ++p) positions.emplace_back(p * 7);
+  REQUIRE(table->rows().max_batch() > positions.size());
+  REQUIRE(Play(*table, positions).ok());
+  std::vector<float> read(positions.size() * spec.dim());
+  const uint64_t waits = api.counts().synchronisations, copies = table->counters().hbm_gathered;
+  REQUIRE(table->Read(positions, nullptr, {.there = read.data()}).ok());
+  CHECK(api.counts().synchronisations == waits + 3);  // found, gathered, let go
+  CHECK(table->counters().hbm_gathered == copies + positions.size());
 }
 
 TEST_CASE("rows go up and down in pieces", "[device_stage][gpu]") {

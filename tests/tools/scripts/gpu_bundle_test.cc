@@ -118,8 +118,17 @@ TEST_CASE("gpu_bundle tells wrong usage and failed builds", "[scripts]") {
   CHECK(b.c.Run("bash tools/gpu_bundle --output").exit_code == 2);
   CHECK(b.c.Run("bash tools/gpu_bundle there").exit_code == 2);
   CHECK(Has(b.c.Run("bash tools/gpu_bundle --help").out, "tools/gpu_bundle [--output FILE]"));
+  // Before anything is built.
+  ScriptResult r = b.c.Run("bash tools/gpu_bundle --output none/my.tar.gz");
+  CHECK(r.exit_code == 1);
+  CHECK(Has(r.err, "cannot write none/my.tar.gz: there is no folder none that"));
+  REQUIRE(b.c.Run("mkdir there").exit_code == 0);
+  r = b.c.Run("bash tools/gpu_bundle --output there");
+  CHECK(r.exit_code == 2);
+  CHECK(Has(r.err, "--output there is a folder; name a file"));
+  CHECK_FALSE(b.c.Exists("builds"));
   b.Bazel("--no-such-flag");
-  const ScriptResult r = b.c.Run("bash tools/gpu_bundle");
+  r = b.c.Run("bash tools/gpu_bundle");
   CHECK(r.exit_code == 1);
   CHECK(Has(r.err, "gpu_bundle: the build failed"));
 }

@@ -49,6 +49,8 @@ CheckOptions ChecksOf(const Options& options) {
   checks.out = options.out;
   const char* path = std::getenv("PATH");
   checks.path = path == nullptr ? "" : path;
+  const fs::path out = fs::absolute(options.out, error);
+  checks.environment.push_back("TMPDIR=" + out.string());  // servers of tests keep files
   if (!options.device.empty()) {
     checks.environment.push_back("CUDA_VISIBLE_DEVICES=" + options.device);
   }

@@ -39,6 +39,7 @@ constexpr TestBinary kTests[] = {
     {"storage", "gpu_table_device_test", Sanitized::kNo, ""},
     {"worker/device", "step_test", Sanitized::kNo, ""},
     {"worker/device", "dense_step_test", Sanitized::kNo, ""},
+    {"e2e", "server_tiers_test", Sanitized::kNo, ""},
 };
 
 struct Bar {

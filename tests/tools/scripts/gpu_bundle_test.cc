@@ -15,9 +15,9 @@ bool Has(const std::string& text, const std::string& part) {
 class Builder {
  public:
   Builder() : c({"gpu_bundle"}) {
-    c.UseSystems({"as",      "awk",  "basename", "bash", "cat",   "chmod", "cp",     "dirname",
-                  "g++",     "grep", "gzip",     "ld",   "ldd",   "mkdir", "mktemp", "mv",
-                  "readelf", "rm",   "sort",     "stat", "strip", "tar",   "tr"});
+    c.UseSystems({"as",      "awk",  "basename", "bash", "cat",  "chmod", "cp",     "dirname",
+                  "g++",     "grep", "gzip",     "ld",   "ldd",  "mkdir", "mktemp", "mv",
+                  "readelf", "rm",   "sed",      "sort", "stat", "strip", "tar",    "tr"});
     c.Stub("nvcc", "");
     c.Write("program.cc",
             "#include <cstring>\n#include <iostream>\n"
@@ -99,6 +99,14 @@ TEST_CASE("a bundle that would not run elsewhere is refused", "[scripts]") {
   r = b.c.Run("bash tools/gpu_bundle");
   CHECK(r.exit_code == 1);
   CHECK(Has(r.err, "gpu_check would load libabsl_"));
+
+  // A machine with a driver alone has no such library.
+  REQUIRE(b.c.Run("echo 'int x;' >rt.cc && g++ -shared -fPIC -o libcudart.so.13 rt.cc").exit_code ==
+          0);
+  b.Bazel("\"${flags[@]}\" libcudart.so.13");
+  r = b.c.Run("LD_LIBRARY_PATH=. bash tools/gpu_bundle");
+  CHECK(r.exit_code == 1);
+  CHECK(Has(r.err, "gpu_check is linked to libcudart.so.13"));
 
   b.Bazel("\"${flags[@]}\"");
   b.c.Write("big.cc", "asm(\".section .rodata\\n.incbin \\\"big\\\"\");\n");

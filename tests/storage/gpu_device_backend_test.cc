@@ -69,6 +69,27 @@ TEST_CASE("a device updates and gathers rows as the host", "[storage][gpu][cuda]
   }
 }
 
+TEST_CASE("rows are born on a device as in DRAM", "[storage][gpu][cuda]") {
+  for (TestApi& test : Apis()) {
+    INFO(test.name);
+    CheckBirths(On(test.api.get()));
+  }
+}
+
+TEST_CASE("half of the free memory of a device may be taken", "[storage][gpu][cuda]") {
+  constexpr uint64_t kFree = 1 << 20;
+  HostApi::Options options;
+  {
+    HostApi api(options);
+    const auto bytes = GpuDeviceBytes::For(api, Shape(4), 4096);
+    REQUIRE(bytes.ok());
+    options.device_bytes = bytes->device() + kFree;
+  }
+  HostApi api(options);
+  CheckAllocations(On(&api), Shape(4), kFree);
+  CHECK(api.leaks() == 0);
+}
+
 TEST_CASE("a row takes 255 pins on a device", "[storage][gpu][cuda]") {
   for (TestApi& test : Apis()) CheckPins(On(test.api.get()));
 }

@@ -65,6 +65,7 @@ storage::TableCounters Shard::counters() const {
     sum.hbm_written_back += c.hbm_written_back;
     sum.hbm_gathered += c.hbm_gathered;
     sum.hbm_updated += c.hbm_updated;
+    sum.hbm_extra_bytes += c.hbm_extra_bytes;
   }
   return sum;
 }

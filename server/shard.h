@@ -168,7 +168,7 @@ class Shard {
   storage::ShardFileHeader FileHeader(storage::ShardFileKind kind, Step clock) const;
   void FreezeState(FrozenState& out) const;
   void FreezeFilters(FrozenState& out) const;
-  void FreezePreimages(FrozenState& out);
+  absl::Status FreezePreimages(FrozenState& out);
   std::unique_ptr<ShardSnapshot> Snapshot(FrozenState state,
                                           std::vector<ChangeList::Changes> changes);
   std::vector<ChangeList::Changes> TakeChanges(const CheckpointOptions& options);

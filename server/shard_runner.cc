@@ -344,6 +344,7 @@ void ShardRunner::Publish() {
   view_.hbm_written_back = c.hbm_written_back;
   view_.hbm_gathered = c.hbm_gathered;
   view_.hbm_updated = c.hbm_updated;
+  view_.hbm_extra_bytes = c.hbm_extra_bytes;
   view_.dram_hits = c.hits;
   view_.pinned = c.pinned;
   view_.ssd_reads = c.ssd_reads;

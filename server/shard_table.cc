@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "storage/row_births.h"
 #include "storage/row_touch.h"
 #include "storage/row_update.h"
 
@@ -40,7 +41,7 @@ ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
       stride_(spec.push_dim()),
       seed_(seed),
       rows_(std::move(rows)),
-      preimages_(layout_.dim),
+      preimages_(layout_.dim, rows_->device_rows()),
       admission_(spec.life_cycle.admission, spec.id, seed, partitioning),
       removal_(spec.life_cycle.removal, layout_),
       removed_images_(layout_.dim),
@@ -135,6 +136,7 @@ absl::Status ShardTable::Read(std::span<const Position> positions, void* to, con
 
 absl::Status ShardTable::ReadPreimages(std::span<const Position> positions, void* to,
                                        const ReadAs& as) {
+  if (absl::Status s = preimages_.BringToHost(); !s.ok()) return s;
   if (absl::Status s = Read(positions, to, as); !s.ok()) return s;
   if (as.there != nullptr) return ReadPreimagesThere(positions, as.there);
   auto* out = static_cast<uint8_t*>(to);
@@ -198,30 +200,28 @@ absl::Status ShardTable::ApplyChunk(const Chunk& chunk, UpdateStep step, bool ke
   return absl::OkStatus();
 }
 
-// New rows are computed on the host, wherever they are to lie.
+// New rows are computed where they are to lie. Only hashed tables have rows on a device.
 absl::Status ShardTable::FillBorn(std::span<const Position> positions) {
-  size_t there = 0;
+  born_.clear();
+  born_keys_.clear();
   for (size_t i = 0; i < positions.size(); ++i) {
     if (!refs_[i].created) continue;
-    there += refs_[i].on_device;
-    if (refs_[i].on_device) continue;
-    storage::InitialRow(spec_, layout_, seed_, spec_.KeyAtPosition(positions[i]), refs_[i].row);
+    const Key key = spec_.KeyAtPosition(positions[i]);
+    if (refs_[i].on_device) {
+      born_.push_back(static_cast<uint32_t>(i));
+      born_keys_.push_back(key);
+    } else {
+      storage::InitialRow(spec_, layout_, seed_, key, refs_[i].row);
+    }
   }
-  if (there == 0) return absl::OkStatus();
-  born_bytes_.resize(there * layout_.row_bytes());
-  born_rows_.assign(positions.size(), nullptr);
-  uint8_t* row = born_bytes_.data();
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (!refs_[i].created || !refs_[i].on_device) continue;
-    storage::InitialRow(spec_, layout_, seed_, spec_.KeyAtPosition(positions[i]), row);
-    born_rows_[i] = row;
-    row += layout_.row_bytes();
-  }
-  return device_->PutRows(born_rows_);
+  if (born_.empty()) return absl::OkStatus();
+  return device_->InitializeRows({&spec_, &layout_, seed_, born_keys_}, born_);
 }
 
 absl::Status ShardTable::KeepWeights(std::span<const Position> positions) {
   const size_t n = positions.size();
+  const auto kept = preimages_.KeepThere(positions, refs_);
+  if (!kept.ok() || *kept) return kept.status();
   float* out = preimages_.Extend(positions);
   if (updates_on_device_) {
     absl::Status s =

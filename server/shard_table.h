@@ -191,8 +191,8 @@ class ShardTable {
   std::vector<uint8_t*> host_rows_;            // null: on the device
   std::vector<uint8_t> outcome_;               // storage::RowOutcome
   std::vector<uint8_t> device_outcome_;
-  std::vector<uint8_t> born_bytes_;        // of rows that are born on the device
-  std::vector<const uint8_t*> born_rows_;  // by position
+  std::vector<uint32_t> born_;  // on the device: number in the chunk
+  std::vector<Key> born_keys_;  // as born_
 };
 
 }  // namespace strata::server

@@ -77,6 +77,9 @@ absl::Status ShardTable::Sweep(PartitionRange range, const SweepOptions& options
     doomed_done_ = 0;
     next = due->Next();
   }
+  if (!removed_images_.positions().empty()) {
+    if (absl::Status s = preimages_.BringToHost(); !s.ok()) return s;
+  }
   preimages_.Merge(removed_images_);
   removed_images_.Clear();
   return absl::OkStatus();

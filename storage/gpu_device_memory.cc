@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ops/cuda/scan.h"
+#include "storage/gpu_allocation.h"
 #include "storage/gpu_backend.h"
 #include "storage/gpu_select.h"
 #include "storage/lrfu_score.h"
@@ -127,6 +128,20 @@ absl::StatusOr<GpuDeviceMemory> GpuDeviceMemory::Take(ops::gpu::CudaApi* api, co
   m.staged_rows = cut(bytes->rows);
   m.open_rows = cut(bytes->rows);
   return m;
+}
+
+absl::StatusOr<GpuDevicePiece> GpuDevicePiece::Take(ops::gpu::CudaApi* api, uint64_t bytes) {
+  bytes = RoundUp(bytes);
+  size_t free_bytes = 0, total_bytes = 0;
+  absl::Status s = api->MemoryInfo(&free_bytes, &total_bytes);
+  if (s.ok()) s = CheckAllocation(bytes, free_bytes);
+  GpuDevicePiece piece;
+  if (s.ok()) {
+    s = TakeAll(api, MemoryKind::kDevice, bytes, "a GPU table's extra memory",
+                "spec.storage.gpuBytesPerServer", &piece.arena, &piece.buffer);
+  }
+  if (!s.ok()) return s;
+  return piece;
 }
 
 }  // namespace strata::storage

@@ -2,12 +2,10 @@
 #ifndef STRATA_TESTS_STORAGE_GPU_BACKEND_CONFORMANCE_H_
 #define STRATA_TESTS_STORAGE_GPU_BACKEND_CONFORMANCE_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 
 #include "storage/gpu_backend.h"
+#include "storage/gpu_shape.h"
 
 namespace strata::storage {
 
@@ -23,15 +21,18 @@ void CheckBackendsAgree(const GpuBackendFactory& one, const GpuBackendFactory& o
 // and hold the same bytes in the end. `calls`: fewer under a sanitizer.
 void CheckSameAnswers(const GpuBackendFactory& one, const GpuBackendFactory& other, uint64_t calls);
 
-// Memory of a backend's device; gone before the device.
-using DeviceFloats = std::function<std::shared_ptr<float>(size_t floats)>;
-std::shared_ptr<float> HostFloats(size_t floats);
-
 // Updates of every optimizer, with gradients that are refused and cut, and what is gathered of the
-// rows, by the host's memory and by the device's: of both backends as of the functions that a table
-// in DRAM is updated and read by. `memory` is the other's; that of `one` is the host's.
-void CheckUpdates(const GpuBackendFactory& one, const GpuBackendFactory& other,
-                  const DeviceFloats& memory = &HostFloats);
+// rows: of both backends as of the functions that a table in DRAM is updated and read by. Sums and
+// what is gathered lie on the host, or in memory of the device, between which Upload and Download
+// move them.
+void CheckUpdates(const GpuBackendFactory& one, const GpuBackendFactory& other);
+
+// Rows of every optimizer and initializer that are born, and absent ones read, where they lie.
+void CheckBirths(const GpuBackendFactory& make);
+
+// Memory beyond the table's: at most half of what is free, again and again. free_bytes: what a
+// backend of that shape leaves of the device's, a power of 2.
+void CheckAllocations(const GpuBackendFactory& make, const GpuShape& shape, uint64_t free_bytes);
 
 // A row takes 255 pins, one by one or in one call.
 void CheckPins(const GpuBackendFactory& make);

@@ -1,12 +1,11 @@
 // Two backends gather and update the same rows: the same bytes, outcomes and metadata, held against
-// the functions of a table in DRAM.
+// the functions of a table in DRAM; sums and gathered rows on the host and in the device's memory.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <random>
 #include <span>
 #include <utility>
@@ -58,8 +57,7 @@ std::vector<TableSpec> Tables() {
 
 class Updates {
  public:
-  Updates(const TableSpec& spec, const GpuBackendFactory& one, const GpuBackendFactory& other,
-          const DeviceFloats& memory)
+  Updates(const TableSpec& spec, const GpuBackendFactory& one, const GpuBackendFactory& other)
       : layout_(RowLayout::For(spec)), rng_(layout_.row_bytes()) {
     const GpuShape shape{.row_bytes = layout_.row_bytes(),
                          .bucket_slots = 32,
@@ -71,11 +69,12 @@ class Updates {
       if (!made.ok()) FAIL(made.status().ToString());
       backends_.push_back(*std::move(made));
     }
-    for (const DeviceFloats& make : {DeviceFloats(&HostFloats), memory}) {
-      there_.push_back(make(kRows * layout_.dim));
-      if (there_.back() == nullptr) FAIL("no memory");
-    }
     for (const SegmentLayout& run : layout_.runs) sources_.emplace_back(run.optimizer);
+    for (const auto& backend : backends_) {
+      auto memory = backend->AllocateThere(kRows * layout_.row_bytes() / 4 + 1);
+      REQUIRE(memory.ok());
+      there_.push_back(*memory);
+    }
     Fill();
   }
 
@@ -92,17 +91,18 @@ class Updates {
       slots.push_back(none ? kNoGpuSlot : slots_[i]);
       rows.push_back(none ? nullptr : Row(i));
     }
-    std::vector<float> sums(slots.size() * layout_.dim);
+    const size_t stride = layout_.dim + number % 3;
+    std::vector<float> sums(slots.size() * stride);
     for (float& x : sums) x = Any();
     for (size_t i = 0; i < slots.size(); i += 9) {
-      sums[i * layout_.dim + rng_() % layout_.dim] = i % 2 == 0 ? kNan : kInfinite;
+      sums[i * stride + rng_() % layout_.dim] = i % 2 == 0 ? kNan : kInfinite;
     }
     std::vector<ops::StepScalars> scalars;
     for (ops::ScalarSource& source : sources_) scalars.push_back(source.At(number, 4));
     const RowUpdate update{.layout = &layout_,
                            .scalars = scalars,
                            .sums = sums.data(),
-                           .stride = layout_.dim,
+                           .stride = stride,
                            .step = static_cast<uint32_t>(number)};
     std::vector<uint8_t> want(slots.size());
     UpdateRows(update, rows, want.data());
@@ -114,19 +114,18 @@ class Updates {
     for (size_t b = 0; b < backends_.size(); ++b) {
       std::vector<uint8_t> got(slots.size(), 0xaa);
       RowUpdate given = update;
-      if (number % 2 == 0) {
-        SendThere(b, sums);
+      if ((number + b) % 2 == 0) {
         given.sums = nullptr;
-        given.sums_there = there_[b].get();
+        given.sums_there = UploadSums(b, sums, stride, number / 2 % 2);
       }
       REQUIRE(backends_[b]->Apply(slots, given, got.data()).ok());
       REQUIRE(got == want);
     }
     Compare();
+    GatherThere(slots, rows);
     for (const auto codec : {ops::RowCodec::kFloat32, ops::RowCodec::kBf16, ops::RowCodec::kInt8}) {
       Gather(codec, slots, rows);
     }
-    for (size_t b = 0; b < backends_.size(); ++b) GatherThere(b, slots, rows);
   }
 
   size_t refused() const { return refused_; }
@@ -176,6 +175,47 @@ class Updates {
     }
   }
 
+  // Sums (rows, stride) on the device, `offset` floats behind an aligned place; in two calls.
+  const float* UploadSums(size_t b, const std::vector<float>& sums, size_t stride, size_t offset) {
+    const size_t n = sums.size() / stride;
+    std::vector<uint32_t> numbers(n);
+    for (uint32_t i = 0; i < n; ++i) numbers[i] = i;
+    std::shuffle(numbers.begin(), numbers.end(), rng_);
+    std::vector<float> shuffled;
+    for (const uint32_t i : numbers) {
+      const float* row = &sums[i * stride];
+      shuffled.insert(shuffled.end(), row, row + stride);
+    }
+    float* const there = there_[b] + offset;
+    const std::span<const uint32_t> all(numbers);
+    const auto floats = static_cast<uint32_t>(stride);
+    const size_t half = n / 2;
+    GpuBackend& backend = *backends_[b];
+    REQUIRE(backend.Upload(shuffled.data(), all.first(half), floats, there).ok());
+    REQUIRE(backend.Upload(shuffled.data() + half * stride, all.subspan(half), floats, there).ok());
+    return there;
+  }
+
+  // Gathered to the device, and brought here in any order.
+  void GatherThere(const std::vector<uint32_t>& slots, const std::vector<uint8_t*>& rows) {
+    for (size_t b = 0; b < backends_.size(); ++b) {
+      float* const there = there_[b] + rng_() % 2;
+      REQUIRE(backends_[b]->GatherThere(slots, layout_.dim, there).ok());
+      std::vector<uint32_t> numbers;
+      for (uint32_t i = 0; i < slots.size(); ++i) {
+        if (rows[i] != nullptr && rng_() % 4 != 0) numbers.push_back(i);
+      }
+      std::shuffle(numbers.begin(), numbers.end(), rng_);
+      std::vector<float> got(numbers.size() * layout_.dim);
+      REQUIRE(backends_[b]->Download(there, numbers, layout_.dim, got.data()).ok());
+      bool same = true;
+      for (size_t k = 0; k < numbers.size(); ++k) {
+        same &= std::memcmp(&got[k * layout_.dim], rows[numbers[k]], layout_.dim * 4) == 0;
+      }
+      REQUIRE(same);
+    }
+  }
+
   void Gather(ops::RowCodec codec, const std::vector<uint32_t>& slots,
               const std::vector<uint8_t*>& rows) {
     const size_t bytes = ops::EncodedRowBytes(codec, layout_.dim);
@@ -192,47 +232,10 @@ class Updates {
     }
   }
 
-  // In two parts, each in any order.
-  void SendThere(size_t b, const std::vector<float>& sums) {
-    const std::vector<uint32_t> order = AnyOrder(sums.size() / layout_.dim);
-    const size_t half = order.size() / 2;
-    std::vector<float> rows;
-    for (const uint32_t i : order) {
-      rows.insert(rows.end(), &sums[i * layout_.dim], &sums[i * layout_.dim] + layout_.dim);
-    }
-    const std::span<const uint32_t> all(order);
-    REQUIRE(backends_[b]->Upload(rows.data(), all.first(half), layout_.dim, there_[b].get()).ok());
-    REQUIRE(backends_[b]
-                ->Upload(&rows[half * layout_.dim], all.subspan(half), layout_.dim, there_[b].get())
-                .ok());
-  }
-
-  void GatherThere(size_t b, const std::vector<uint32_t>& slots,
-                   const std::vector<uint8_t*>& rows) {
-    REQUIRE(backends_[b]->GatherThere(slots, layout_.dim, there_[b].get()).ok());
-    std::vector<uint32_t> order = AnyOrder(slots.size());
-    order.resize(order.size() - 3);
-    std::vector<float> got(order.size() * layout_.dim);
-    REQUIRE(backends_[b]->Download(there_[b].get(), order, layout_.dim, got.data()).ok());
-    bool same = true;
-    for (size_t k = 0; k < order.size(); ++k) {
-      const uint8_t* const row = rows[order[k]];
-      same &= row == nullptr || std::memcmp(row, &got[k * layout_.dim], layout_.dim * 4) == 0;
-    }
-    REQUIRE(same);
-  }
-
-  std::vector<uint32_t> AnyOrder(size_t n) {
-    std::vector<uint32_t> order(n);
-    std::iota(order.begin(), order.end(), uint32_t{0});
-    std::shuffle(order.begin(), order.end(), rng_);
-    return order;
-  }
-
   const RowLayout layout_;
   std::mt19937_64 rng_;
   std::vector<std::unique_ptr<GpuBackend>> backends_;
-  std::vector<std::shared_ptr<float>> there_;  // (rows, dim), by backend
+  std::vector<float*> there_;  // by backend: (rows, row_bytes / 4), and one float
   std::vector<ops::ScalarSource> sources_;
   std::vector<uint32_t> slots_;
   std::vector<float> rows_;  // what they must be: (rows, row_bytes / 4)
@@ -241,17 +244,12 @@ class Updates {
 
 }  // namespace
 
-std::shared_ptr<float> HostFloats(size_t floats) {
-  return std::shared_ptr<float>(new float[floats], std::default_delete<float[]>());
-}
-
-void CheckUpdates(const GpuBackendFactory& one, const GpuBackendFactory& other,
-                  const DeviceFloats& memory) {
+void CheckUpdates(const GpuBackendFactory& one, const GpuBackendFactory& other) {
   size_t refused = 0, clipped = 0;
   for (const TableSpec& spec : Tables()) {
     INFO("optimizer " << static_cast<int>(spec.segments[0].optimizer.type) << ", "
                       << spec.segments.size() << " segments, first of " << spec.segments[0].dim);
-    Updates updates(spec, one, other, memory);
+    Updates updates(spec, one, other);
     for (uint64_t number = 1; number <= 6; ++number) updates.Step(number);
     refused += updates.refused();
     clipped += updates.clipped();

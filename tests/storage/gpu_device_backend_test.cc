@@ -62,18 +62,10 @@ TEST_CASE("a device answers as the host, bit for bit", "[storage][gpu][cuda]") {
   }
 }
 
-DeviceFloats FloatsOf(CudaApi* api) {
-  return [api](size_t floats) -> std::shared_ptr<float> {
-    void* memory = nullptr;
-    if (!api->Malloc(floats * sizeof(float), &memory).ok()) return nullptr;
-    return {static_cast<float*>(memory), [api](float* p) { CHECK(api->Free(p).ok()); }};
-  };
-}
-
 TEST_CASE("a device updates and gathers rows as the host", "[storage][gpu][cuda]") {
   for (TestApi& test : Apis()) {
     INFO(test.name);
-    CheckUpdates(OnHost, On(test.api.get()), FloatsOf(test.api.get()));
+    CheckUpdates(OnHost, On(test.api.get()));
   }
 }
 
@@ -113,6 +105,27 @@ TEST_CASE("rows are gathered straight into pinned memory", "[storage][gpu][cuda]
     }
     REQUIRE(test.api->FreeHost(pinned).ok());
   }
+}
+
+TEST_CASE("rows are born on a device as in DRAM", "[storage][gpu][cuda]") {
+  for (TestApi& test : Apis()) {
+    INFO(test.name);
+    CheckBirths(On(test.api.get()));
+  }
+}
+
+TEST_CASE("half of the free memory of a device may be taken", "[storage][gpu][cuda]") {
+  constexpr uint64_t kFree = 1 << 20;
+  HostApi::Options options;
+  {
+    HostApi api(options);
+    const auto bytes = GpuDeviceBytes::For(api, Shape(4), 4096);
+    REQUIRE(bytes.ok());
+    options.device_bytes = bytes->device() + kFree;
+  }
+  HostApi api(options);
+  CheckAllocations(On(&api), Shape(4), kFree);
+  CHECK(api.leaks() == 0);
 }
 
 TEST_CASE("a row takes 255 pins on a device", "[storage][gpu][cuda]") {

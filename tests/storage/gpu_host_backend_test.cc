@@ -56,6 +56,21 @@ TEST_CASE("rows are updated and gathered as in DRAM", "[storage][gpu]") {
   CheckUpdates(HostWith(1), HostWith(3));
 }
 
+TEST_CASE("rows are born as in DRAM", "[storage][gpu]") {
+  CheckBirths(HostWith(1));
+  CheckBirths(HostWith(3));
+}
+
+TEST_CASE("half of the free memory may be taken beside the table's", "[storage][gpu]") {
+  constexpr uint64_t kFree = 1 << 20;
+  const GpuShape shape = SmallShape();
+  const auto make = [](const GpuShape& s) {
+    return MakeHostGpuBackend(s, {.memory_bytes = s.bytes() + kFree});
+  };
+  CheckAllocations(make, shape, kFree);
+  CHECK((*MakeHostGpuBackend(shape, {}))->AllocateThere(1 << 20).ok());
+}
+
 TEST_CASE("a row takes 255 pins", "[storage][gpu]") { CheckPins(HostWith(1)); }
 
 }  // namespace

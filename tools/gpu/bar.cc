@@ -17,6 +17,15 @@ BarSizes TinySizes() {
   sizes.mlp_widths = {12, 16, 8, 1};
   sizes.checked_batch = 6;
   sizes.repetitions = 3;
+  sizes.dlrm.batch = 32;
+  sizes.dlrm.field_rows = 200;
+  sizes.dlrm.dim = 16;
+  sizes.dlrm.bottom = {16, 8};
+  sizes.dlrm.shards = 2;
+  sizes.dlrm.threads = 2;
+  sizes.dlrm.warm_steps = 2;
+  sizes.dlrm.windows = 2;
+  sizes.dlrm.window_steps = 2;
   return sizes;
 }
 

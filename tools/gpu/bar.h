@@ -19,6 +19,20 @@
 
 namespace strata::gpu_check {
 
+struct DlrmSizes {
+  uint32_t batch = 65536;         // examples
+  uint64_t field_rows = 1257692;  // of each of the fields' tables: 32.7 M rows
+  uint32_t fields = 26;
+  uint32_t numeric = 13;
+  uint32_t dim = 128;
+  std::vector<uint32_t> bottom = {512, 256};  // hidden widths; the top's are those of mlp_widths
+  uint32_t shards = 16;
+  uint32_t threads = 0;  // that compute; 0: one for each core
+  uint32_t warm_steps = 12;
+  uint32_t windows = 5;  // of which the median counts
+  uint32_t window_steps = 8;
+};
+
 struct BarSizes {
   size_t table_bytes = size_t{4} << 30;  // of rows that are read or updated in random order
   size_t batch_bytes = size_t{1} << 30;  // of rows that one call reads or writes
@@ -30,6 +44,7 @@ struct BarSizes {
   uint32_t checked_batch = 64;  // examples of the products that are compared with the host's
   uint32_t repetitions = 11;    // the median counts
   double sample_ms = 1.0;       // calls are repeated until a sample takes about this long
+  DlrmSizes dlrm;
 };
 
 // For host threads, where nothing is measured: a second or so for each bar.
@@ -48,6 +63,7 @@ struct BarContext {
   ops::gpu::CudaApi* api = nullptr;
   ops::gpu::StreamHandle stream = nullptr;
   BarSizes sizes;
+  double part_seconds = 90;  // after which nobody waits for the bar any more
   OpenBlas open_blas;
   std::function<void(const BarLine&)> tell;
 };

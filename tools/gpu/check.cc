@@ -74,7 +74,8 @@ PartResult RunTest(const CheckOptions& options, const PartEntry& entry, double l
 // Bars, and what there is.
 PartResult RunOwnPart(const CheckOptions& options, const PartEntry& entry, double limit_seconds) {
   ChildOptions child = ChildOf(options, entry, limit_seconds);
-  child.argv = {options.self, "--part", entry.program};
+  child.argv = {options.self, "--part", entry.program, "--part_seconds",
+                absl::StrCat(limit_seconds)};
   child.argv.insert(child.argv.end(), options.part_arguments.begin(), options.part_arguments.end());
   const auto ended = RunChild(child);
   if (!ended.ok()) return Ended(PartState::kFailed, std::string(ended.status().message()));

@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::string out;
   double budget_seconds = 480;
+  double part_seconds = 90;
   std::string device, blas_library, part;
   bool host = false, list_tests = false;
 };
@@ -98,6 +99,9 @@ int Main(int argc, char** argv) {
                "Bars on host threads at tiny sizes, nothing judged: shows that the program works");
   app.add_flag("--list-tests", options.list_tests, "Print the labels of the test binaries it runs");
   app.add_option("--part", options.part, "Do this part alone, in this process")->group("");
+  app.add_option("--part_seconds", options.part_seconds, "What that part may take")
+      ->check(CLI::PositiveNumber)
+      ->group("");
   app.allow_extras(false);
   try {
     app.parse(argc, argv);
@@ -109,7 +113,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (!options.part.empty()) {
-    return RunPart({options.part, options.host, options.blas_library}, &Say);
+    return RunPart({options.part, options.host, options.blas_library, options.part_seconds}, &Say);
   }
   if (options.out.empty()) {
     std::fprintf(stderr, "gpu_check: --out is missing; gpu_check --help says more\n");

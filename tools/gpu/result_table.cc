@@ -42,11 +42,14 @@ std::string Counted(const BarLine& line) {
   return absl::StrJoin(counted, ", ");
 }
 
-// Per second: keys where they are counted, else bytes, else operations.
+// Per second: keys or examples where they are counted, else bytes, else operations.
 std::string Rate(const BarLine& line) {
   if (line.ms <= 0) return "-";
   if (line.operation == "keys") {
     return absl::StrFormat("%.2f Gkeys/s", line.operations / (line.ms * 1e-3) / 1e9);
+  }
+  if (line.operation == "examples") {
+    return absl::StrFormat("%.3f Mex/s", line.operations / (line.ms * 1e-3) / 1e6);
   }
   const double of = line.bytes > 0 ? line.bytes : line.operations;
   const double giga = of / (line.ms * 1e-3) / 1e9;

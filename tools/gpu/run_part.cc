@@ -8,12 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/api.h"
 #include "ops/cuda/blas.h"
+#include "ops/cuda/host_blas.h"
 #include "ops/cuda/memory.h"
 #include "ops/cuda/stream.h"
 #include "tools/gpu/apply_bar.h"
 #include "tools/gpu/bar_line.h"
 #include "tools/gpu/coalesce_bar.h"
 #include "tools/gpu/device.h"
+#include "tools/gpu/dlrm_bar.h"
 #include "tools/gpu/find_bar.h"
 #include "tools/gpu/gather_bar.h"
 #include "tools/gpu/insert_bar.h"
@@ -32,6 +34,7 @@ struct NamedBar {
 constexpr NamedBar kBars[] = {
     {"gather", &GatherBar}, {"apply", &ApplyBar}, {"coalesce", &CoalesceBar},
     {"mlp", &MlpBar},       {"find", &FindBar},   {"find-or-insert", &FindOrInsertBar},
+    {"dlrm", &DlrmBar},
 };
 
 int ExitCodeOf(const absl::Status& status, const Say& say) {
@@ -42,8 +45,9 @@ int ExitCodeOf(const absl::Status& status, const Say& say) {
 }
 
 absl::StatusOr<std::unique_ptr<ops::gpu::Blas>> OpenBlasOf(const PartOptions& options,
+                                                           ops::gpu::CudaApi* api,
                                                            ops::gpu::Arena* arena) {
-  if (options.host) return absl::NotFoundError("there is no cuBLASLt on host threads");
+  if (options.host) return ops::gpu::MakeHostBlas(api);
   return OpenCheckedBlas(arena, options.blas_library);
 }
 
@@ -52,7 +56,7 @@ std::string BlasText(const PartOptions& options, ops::gpu::CudaApi* api) {
   auto arena = ops::gpu::Arena::Create(api, ops::gpu::MemoryKind::kDevice, size_t{33} << 20,
                                        "cuBLASLt's workspace");
   if (!arena.ok()) return std::string(arena.status().message());
-  const auto blas = OpenBlasOf(options, arena->get());
+  const auto blas = OpenBlasOf(options, api, arena->get());
   if (!blas.ok()) return std::string(blas.status().message());
   return absl::StrCat((*blas)->version(), " in ", (*blas)->path());
 }
@@ -73,7 +77,10 @@ absl::Status RunBar(const NamedBar& bar, const PartOptions& options, ops::gpu::C
   context.api = api;
   context.stream = stream->get();
   if (options.host) context.sizes = TinySizes();
-  context.open_blas = [&options](ops::gpu::Arena* arena) { return OpenBlasOf(options, arena); };
+  context.part_seconds = options.seconds;
+  context.open_blas = [&options, api](ops::gpu::Arena* arena) {
+    return OpenBlasOf(options, api, arena);
+  };
   context.tell = [&](BarLine line) {
     if (options.host) {
       line.path = "host threads";

@@ -14,6 +14,7 @@ struct PartOptions {
   std::string name;   // "device", or of a bar: part_list.h
   bool host = false;  // host threads at tiny sizes: shows that the program works, not how fast
   std::string blas_library;  // instead of the search
+  double seconds = 90;       // after which nobody waits for it any more
 };
 
 // Tells `say` what part_output.h says, and returns the process's exit code: kPartSkipped where the

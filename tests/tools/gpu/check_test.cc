@@ -143,7 +143,7 @@ TEST_CASE("a bar passes when all its lines keep theirs", "[gpu_check]") {
   CHECK(r.state == PartState::kPassed);
   CHECK(r.lines.size() == 2);
   REQUIRE(r.facts.size() == 1);
-  CHECK(r.facts[0].second == "--part gather --cublas x.so GPU-9");
+  CHECK(r.facts[0].second == "--part gather --part_seconds 30 --cublas x.so GPU-9");
 
   b.Program("bin/gpu_check", say(Line(0.5)) + say(Line(1.5)));
   r = b.Run(PartKind::kBar);

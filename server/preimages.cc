@@ -1,5 +1,7 @@
 #include "server/preimages.h"
 
+#include <glog/logging.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -87,8 +89,14 @@ absl::Status PreImages::BringToHost() {
   return absl::OkStatus();
 }
 
+std::span<const float> PreImages::all_weights() const {
+  CHECK(on_host());
+  return weights_;
+}
+
 void PreImages::Merge(const PreImages& rows) {
   if (rows.positions_.empty()) return;
+  CHECK(on_host() && rows.on_host());
   PreImages merged(dim_);
   merged.positions_.reserve(positions_.size() + rows.positions_.size());
   merged.weights_.reserve(merged.positions_.capacity() * dim_);
@@ -109,6 +117,8 @@ void PreImages::Merge(const PreImages& rows) {
   positions_ = std::move(merged.positions_);
   weights_ = std::move(merged.weights_);
 }
+
+PreImages::Cursor::Cursor(const PreImages& images) : images_(images) { CHECK(images.on_host()); }
 
 const float* PreImages::Cursor::Find(Position position) {
   const std::vector<Position>& all = images_.positions_;

@@ -53,14 +53,13 @@ class PreImages {
 
   std::span<const Position> positions() const { return positions_; }
   // REQUIRES: on_host.
-  std::span<const float> all_weights() const { return weights_; }  // (rows, dim)
-  const float* weights(size_t i) const { return weights_.data() + i * dim_; }
+  std::span<const float> all_weights() const;  // (rows, dim)
 
   // Finds ascending positions by a merge: call with ascending positions only. Null: not here.
   // REQUIRES: on_host.
   class Cursor {
    public:
-    explicit Cursor(const PreImages& images) : images_(images) {}
+    explicit Cursor(const PreImages& images);
     const float* Find(Position position);
 
    private:
@@ -82,6 +81,7 @@ class PreImages {
       ::new (static_cast<void*>(at)) U(std::forward<V>(value));
     }
   };
+  const float* weights(size_t i) const { return weights_.data() + i * dim_; }
   // Place on the device; null: there is none, or the step's rows go to the host already.
   absl::StatusOr<float*> ExtendThere(std::span<const Position> positions);
 

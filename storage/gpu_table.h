@@ -22,10 +22,11 @@
 //
 // Bytes: gpu_shape.h gives the formula; all of it is allocated when the table is made, and
 // hbm_bytes says how much; beside it a device's backend takes memory for its calls
-// (gpu_device_memory.h). max_batch() = min(slots / 2, those of the table below and of the
-// backend), and Pin holds at most half of the slots, each row 255 times at most. Beside the limit a
-// call needs host memory: lists of at most 80 bytes a position, 32 a staging place, and, for Scan
-// and Flush, 24 for each of at most 2^20 dirty rows at a time.
+// (gpu_device_memory.h), and what DeviceRows::AllocateThere gives comes on top (hbm_extra_bytes).
+// max_batch() = min(slots / 2, those of the table below and of the backend), and Pin holds at most
+// half of the slots, each row 255 times at most. Beside the limit a call needs host memory: lists
+// of at most 80 bytes a position, 32 a staging place, and, for Scan and Flush, 24 for each of at
+// most 2^20 dirty rows at a time.
 #ifndef STRATA_STORAGE_GPU_TABLE_H_
 #define STRATA_STORAGE_GPU_TABLE_H_
 

@@ -209,7 +209,7 @@ TEST_CASE("what removed rows weighed joins what is on the device", "[shard_table
   TableSpec spec = Table();
   spec.life_cycle.removal.ttl_steps = 2;
   OnEach(std::nullopt, [&](const storage::GpuBackendFactory& make) {
-    Twins twins(spec, 20, make);
+    Twins twins(spec, 3, make);
     size_t removed = 0;
     for (uint64_t number = 1; number <= 12; ++number) {
       const size_t rows = twins.Step(number, 3);

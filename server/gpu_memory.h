@@ -29,6 +29,10 @@ uint64_t LeastGpuBytesPerServer(const std::vector<TableSpec>& tables,
 // Slots of a bucket of every GPU table of a server.
 inline constexpr uint32_t kGpuBucketSlots = 64;
 
+// Positions of a call of one on a device: twice a chunk of rows that a shard asks for at once
+// (shard_table.h).
+inline constexpr uint32_t kGpuDeviceBatch = 4096;
+
 }  // namespace strata::server
 
 #endif  // STRATA_SERVER_GPU_MEMORY_H_

@@ -1,4 +1,5 @@
-// What arrives from workers: checked as a whole before any shard sees a part of it.
+// What arrives from workers: checked as a whole before any shard sees a part of it. Pushes are in
+// job_pushes.cc.
 #include <algorithm>
 #include <utility>
 
@@ -15,11 +16,6 @@ namespace strata::server {
 namespace {
 
 constexpr size_t kNotNamed = ~size_t{0};
-
-// The same with keys and by a ticket: the checksum covers the keys that a ticket names.
-uint64_t Fingerprint(uint64_t seed, const wire::GroupView& group, size_t keys) {
-  return Mix64(seed ^ Mix64((uint64_t{group.crc32c} << 32) + group.table.value) ^ keys);
-}
 
 // Keys of a dense table are rows of its tensors.
 absl::Status CheckDense(const TableSpec& table, std::span<const Position> positions) {
@@ -39,15 +35,6 @@ absl::Status CheckDense(const TableSpec& table, std::span<const Position> positi
 }
 
 }  // namespace
-
-// What the sums of one push point into.
-struct ServerJob::PushData {
-  Buffer bytes;
-  std::shared_ptr<void> memory;
-  std::vector<std::vector<Position>> positions;       // by group
-  std::vector<std::vector<float>> scratch;            // by group, where values are not aligned
-  std::vector<std::shared_ptr<RequestKeys>> tickets;  // that name keys
-};
 
 absl::Status ServerJob::CheckHeader(const wire::Header& header, bool session_known) const {
   if (header.generation != plan_.generation) {
@@ -160,7 +147,19 @@ void ServerJob::OpenSession(const wire::OpenSessionRequest& request, DataReply r
     }
   }
   Drop(ended);
-  reply(wire::EncodeOpenSessionReply(answer));
+  reply(wire::EncodeOpenSessionReply(answer).With(device_.values()));
+}
+
+absl::Status ServerJob::CheckThere(const wire::PullRequestView& request, const DeviceValues* there,
+                                   const RequestKeys& keys) const {
+  if (there == nullptr) return absl::OkStatus();
+  std::vector<TableId> tables;
+  for (const RequestKeys::Group& g : keys.groups) tables.push_back(g.table);
+  if (absl::Status s = device_.Check("pull", *there, tables); !s.ok()) return s;
+  if (request.codec == wire::ValueCodec::kFloat32) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("pull.codec ", static_cast<int32_t>(request.codec),
+                   ": a pull into a device's memory is of codec 0 (float32)"));
 }
 
 absl::StatusOr<std::shared_ptr<PullCall>> ServerJob::MakePull(const wire::PullRequestView& request,
@@ -169,27 +168,37 @@ absl::StatusOr<std::shared_ptr<PullCall>> ServerJob::MakePull(const wire::PullRe
   auto keys = request.ticket ? TicketKeys(request)
                              : CheckKeys(request.shards, request.groups, request.want_ticket);
   if (!keys.ok()) return keys.status();
-  uint64_t reply_bytes = 0, pulled = 0;
+  const std::vector<RequestKeys::Group>& groups = keys->keys->groups;
+  const auto& there = bytes.device_values();
+  if (absl::Status s = CheckThere(request, there.get(), *keys->keys); !s.ok()) return s;
+  uint64_t reply_bytes = 0, pulled = 0, pulled_there = 0;
   std::vector<wire::ValueGroup> value_groups;
-  for (const RequestKeys::Group& g : keys->keys->groups) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const RequestKeys::Group& g = groups[i];
     const TableSpec& table = plan_.tables[g.table.value];
+    const bool by_device = there != nullptr && there->groups[i] != nullptr;
     const wire::ValueCodec codec =
         table.kind == TableKind::kDense ? wire::ValueCodec::kFloat32 : request.codec;
-    value_groups.push_back({g.table, g.shard, g.positions.size(), table.dim(), codec});
+    const uint32_t dim = by_device ? 0 : table.dim();
+    value_groups.push_back({g.table, g.shard, g.positions.size(), dim, codec});
     pulled += g.positions.size();
-    reply_bytes += uint64_t{g.positions.size()} * (8 + wire::ValueBytes(codec, table.dim()));
+    if (by_device) pulled_there += g.positions.size();
+    reply_bytes += uint64_t{g.positions.size()} * (8 + wire::ValueBytes(codec, dim));
   }
   auto memory = options_.memory->Take(bytes.size() + reply_bytes);
   if (!memory.ok()) return memory.status();
   auto encoder = wire::PullReplyEncoder::Make(value_groups);
   if (!encoder.ok()) return encoder.status();
   if (request.want_ticket) GiveTicket(request.header, request.step, *keys);
-  if (options_.keys != nullptr) options_.keys->pulled += pulled;
+  if (options_.keys != nullptr) {
+    options_.keys->pulled += pulled;
+    options_.keys->pulled_there += pulled_there;
+  }
   const absl::Time deadline =
       options_.timer->Now() + absl::Milliseconds(std::min(request.wait_ms, kMaxWaitMs));
   return std::make_shared<PullCall>(Identity(), request.step, deadline, *std::move(encoder),
                                     static_cast<ops::RowCodec>(request.codec), *std::move(keys),
-                                    *std::move(memory), std::move(reply));
+                                    there, *std::move(memory), std::move(reply));
 }
 
 void ServerJob::Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply) {
@@ -213,141 +222,6 @@ void ServerJob::Pull(Buffer bytes, const wire::PullRequestView& request, DataRep
   auto call = MakePull(request, bytes, reply);
   if (!call.ok()) return reply(call.status());
   Dispatch(**call, *named, [&](ShardRunner& runner, size_t part) { runner.Pull(*call, part); });
-}
-
-absl::Status ServerJob::CheckPush(const wire::PushRequestView& request) const {
-  const wire::PushFields& f = request.fields;
-  if (plan_.synchronous) {
-    if (f.step.value == 0) {
-      return absl::InvalidArgumentError("push.step 0: the job is synchronous, steps count from 1");
-    }
-    if (request.contributions.empty()) {
-      return absl::InvalidArgumentError(
-          "contributions is empty: name the lanes, with or without groups");
-    }
-    for (const wire::ContributionView& c : request.contributions) {
-      if (IsTreeNode(c.node, plan_.lanes)) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("contribution [", c.node.first, ", ", c.node.end,
-                       ") is not a node of the tree over ", plan_.lanes, " lanes"));
-    }
-    return absl::OkStatus();
-  }
-  if (f.step.value != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "push.step ", f.step.value, ": the job is asynchronous, its pushes name task and window"));
-  }
-  if (f.lane.value >= plan_.lanes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("push.lane ", f.lane.value, ": the job has ", plan_.lanes, " lanes"));
-  }
-  if (request.contributions.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "contributions has ", request.contributions.size(), " entries: a window is one"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<TableSums> ServerJob::PushGroup(const wire::PushRequestView& request, size_t g,
-                                               const std::shared_ptr<RequestKeys>& ticket,
-                                               const std::shared_ptr<PushData>& data) const {
-  const wire::GroupView& group = request.groups[g];
-  TableSums sums;
-  if (ticket == nullptr) {
-    auto positions = CheckGroup(group, wire::GroupValues::kPerKey);
-    if (!positions.ok()) return positions.status();
-    data->positions[g] = *std::move(positions);
-    sums.positions = data->positions[g];
-  } else {
-    const auto it = ticket->index.find({group.table, group.shard});
-    if (it == ticket->index.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("group of table ", group.table.value,
-                                                     ", shard ", group.shard.value,
-                                                     " is not among those of the ticket"));
-    }
-    RequestKeys::Group& known = ticket->groups[it->second];
-    absl::Status s = wire::CheckTicketGroup(group, known.positions.size(), known.keys_crc32c,
-                                            plan_.tables[group.table.value].push_dim());
-    if (!s.ok()) return s;
-    sums.positions = known.positions;
-    sums.kept = &known.rows;
-  }
-  sums.values = wire::AlignedValues(group, data->scratch[g]);
-  sums.owner = data;
-  return sums;
-}
-
-absl::StatusOr<std::vector<PushPart>> ServerJob::PushParts(
-    const Buffer& bytes, const wire::PushRequestView& request) const {
-  auto data = std::make_shared<PushData>();
-  data->bytes = bytes;
-  auto memory = options_.memory->Take(bytes.size());
-  if (!memory.ok()) return memory.status();
-  data->memory = *std::move(memory);
-  data->positions.resize(request.groups.size());
-  data->scratch.resize(request.groups.size());
-  const size_t contributions = std::max<size_t>(request.contributions.size(), 1);
-  const std::map<ShardId, size_t> part_of = PartsOf(request.shards);
-  std::vector<PushPart> parts(request.shards.size());
-  for (PushPart& part : parts) {
-    part.nodes.resize(contributions);
-    part.updates.resize(contributions);
-    for (ShardUpdate& u : part.updates) u.tables.resize(plan_.tables.size());
-  }
-  for (size_t c = 0; c < request.contributions.size(); ++c) {
-    const wire::ContributionView& contribution = request.contributions[c];
-    for (PushPart& part : parts) {
-      part.nodes[c] = contribution.node;
-      part.updates[c].examples = contribution.examples;
-      part.updates[c].fingerprint = Mix64(contribution.examples);
-    }
-    std::shared_ptr<RequestKeys> ticket;
-    if (contribution.ticket) {
-      absl::MutexLock lock(&mu_);
-      auto keys = FindTicket(request.fields.header.session, contribution.ticket);
-      if (!keys.ok()) return keys.status();
-      ticket = *std::move(keys);
-      data->tickets.push_back(ticket);
-    }
-    for (size_t i = 0; i < contribution.group_count; ++i) {
-      const size_t g = contribution.first_group + i;
-      const wire::GroupView& group = request.groups[g];
-      const auto part = PartOf(part_of, group.shard);
-      if (!part.ok()) return part.status();
-      auto sums = PushGroup(request, g, ticket, data);
-      if (!sums.ok()) return sums.status();
-      ShardUpdate& update = parts[*part].updates[c];
-      if (update.tables[group.table.value].owner != nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat("table ", group.table.value, ", shard ",
-                                                       group.shard.value,
-                                                       ": two groups in one contribution"));
-      }
-      update.fingerprint = Fingerprint(update.fingerprint, group, sums->size());
-      if (options_.keys != nullptr) options_.keys->pushed += sums->size();
-      update.tables[group.table.value] = *std::move(sums);
-    }
-  }
-  return parts;
-}
-
-void ServerJob::Push(Buffer bytes, const wire::PushRequestView& request, DataReply reply) {
-  if (absl::Status s = CheckHeader(request.fields.header, true); !s.ok()) {
-    return reply(std::move(s));
-  }
-  auto named = Named(request.shards);
-  if (!named.ok()) return reply(named.status());
-  if (absl::Status s = CheckPush(request); !s.ok()) return reply(std::move(s));
-  auto parts = PushParts(bytes, request);
-  if (!parts.ok()) return reply(parts.status());
-  const wire::PushFields& f = request.fields;
-  const uint64_t work = plan_.synchronous ? WorkOfContributions(request) : WorkOfWindow(request);
-  if (absl::Status s = UseSequence("push", f.header.session, f.sequence, work); !s.ok()) {
-    return reply(std::move(s));
-  }
-  auto call = std::make_shared<PushCall>(Identity(), request.fields, request.shards.size(),
-                                         std::move(reply));
-  Dispatch(*call, *named,
-           [&](ShardRunner& runner, size_t part) { runner.Push(call, std::move((*parts)[part])); });
 }
 
 void ServerJob::Mark(const wire::MarkRequest& request, DataReply reply) {

@@ -13,6 +13,8 @@
 #include "server/table_snapshot.h"
 #include "storage/absent_memo.h"
 #include "storage/file_stream.h"
+#include "storage/gpu_device_backend.h"
+#include "storage/gpu_device_memory.h"
 #include "storage/gpu_shape.h"
 #include "storage/huge_memory.h"
 #include "storage/log_batch.h"
@@ -159,8 +161,13 @@ void AddGpuTier(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   if (load.hbm_on_host) {
     parts.push_back({"GPU tier, in the host's memory", load.hbm_bytes, "gpuBytesPerServer"});
   }
-  uint64_t lists = 0;
+  uint64_t lists = 0, pinned = 0, device = 0;
   for (const storage::GpuShape& shape : GpuShapes(load)) {
+    const uint32_t batch = storage::GpuDeviceBytes::MostBatch(
+        shape, kGpuDeviceBatch, storage::DeviceGpuOptions{}.pinned_bytes);
+    const auto bytes = storage::GpuDeviceBytes::WithoutScratch(shape, batch);
+    pinned += load.shards_here * bytes.pinned();
+    device += load.shards_here * bytes.device();
     lists += load.shards_here * ((kGpuListBytes + shape.row_bytes) *
                                      std::min(ShardTable::kChunkRows, shape.slots() / 2) +
                                  kGpuPlaceBytes * shape.places);
@@ -168,6 +175,10 @@ void AddGpuTier(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   if (lists == 0) return;
   parts.push_back({"lists of the GPU tier", lists,
                    "shards x tables x ((80 + row) x 2048 keys of a chunk + 32 x staging places)"});
+  if (load.hbm_on_host) return;
+  parts.push_back({"pinned memory of the GPU tier", pinned,
+                   absl::StrCat("shards x tables x 4096 keys x (3 rows + 32); the GPU has ", device,
+                                " bytes of the tier, with lists of its calls")});
 }
 
 uint64_t FilterBytes(const ServerLoad& load, const TableSpec& table) {

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "ops/codec.h"
 #include "proto/core/buffer.h"
+#include "proto/core/device_values.h"
 #include "proto/core/ids.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/message_codec.h"
@@ -45,6 +46,9 @@ class RequestMemory {
 struct KeyCounters {
   std::atomic<uint64_t> pulled{0};
   std::atomic<uint64_t> pushed{0};
+  // Those of them whose values went by a device's memory.
+  std::atomic<uint64_t> pulled_there{0};
+  std::atomic<uint64_t> pushed_there{0};
 };
 
 // What every call has: who answers, and how many shards still have to say something. Each shard's
@@ -91,9 +95,11 @@ struct RequestedKeys {
 
 class PullCall : public Call {
  public:
+  // `there`: where groups without values in `encoder` go; null: there are none.
   PullCall(wire::ServerState identity, Step step, absl::Time deadline,
            wire::PullReplyEncoder encoder, ops::RowCodec codec, RequestedKeys keys,
-           std::shared_ptr<void> memory, DataReply reply);
+           std::shared_ptr<const DeviceValues> there, std::shared_ptr<void> memory,
+           DataReply reply);
 
   Step step() const { return step_; }  // 0: whatever is committed
   absl::Time deadline() const { return deadline_; }
@@ -101,6 +107,8 @@ class PullCall : public Call {
   ops::RowCodec codec() const { return codec_; }  // of hashed tables
   // Where group `index` is written; different groups by different threads.
   uint8_t* out(size_t index) { return encoder_.bytes(index).data(); }
+  // Instead, where the group goes by a device's memory; else null.
+  float* there(size_t index) const { return there_ == nullptr ? nullptr : there_->groups[index]; }
   void Seal(size_t index) { encoder_.Seal(index); }
 
   void Served(Step clock) { End(clock); }
@@ -115,6 +123,7 @@ class PullCall : public Call {
   wire::PullReplyEncoder encoder_;
   const ops::RowCodec codec_;
   const RequestedKeys keys_;
+  const std::shared_ptr<const DeviceValues> there_;
   const std::shared_ptr<void> memory_;
   std::atomic<bool> not_yet_{false};
   std::atomic<uint64_t> resume_{0};  // largest of the shards for which the step is too old

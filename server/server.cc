@@ -184,6 +184,7 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_seen_version(seen);
   report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   report.set_pid(::getpid());
+  report.set_device(options_.device);
   for (ServerJobReport& job : keeper_.Reports()) *report.add_server_jobs() = std::move(job);
   return report;
 }
@@ -263,10 +264,14 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   }
   counter("pulled_keys", "Keys of pulls.", static_cast<double>(keys_.pulled));
   counter("pushed_keys", "Keys of pushes.", static_cast<double>(keys_.pushed));
+  counter("device_pulled_keys", "Those of pulls whose rows went by a device's memory.",
+          static_cast<double>(keys_.pulled_there));
+  counter("device_pushed_keys", "Those of pushes whose sums did.",
+          static_cast<double>(keys_.pushed_there));
   double rows = 0, dram = 0, refused = 0, commits = 0, ssd = 0, mismatches = 0, disk = 0;
   double hits = 0, absent = 0, written_back = 0, written_ahead = 0;
   double pinned = 0, hbm_rows = 0, hbm_bytes = 0, hbm_hits = 0, hbm_evicted = 0,
-         hbm_written_back = 0, hbm_gathered = 0, hbm_updated = 0;
+         hbm_written_back = 0, hbm_gathered = 0, hbm_updated = 0, hbm_extra_bytes = 0;
   double log_bytes = 0, images = 0, shards = 0, clipped = 0, admitted = 0, unadmitted = 0;
   std::array<double, kRemovalRules> removed{};
   storage::TierStats tiers;
@@ -296,6 +301,7 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
       hbm_written_back += static_cast<double>(v.hbm_written_back);
       hbm_gathered += static_cast<double>(v.hbm_gathered);
       hbm_updated += static_cast<double>(v.hbm_updated);
+      hbm_extra_bytes += static_cast<double>(v.hbm_extra_bytes);
       hits += static_cast<double>(v.dram_hits);
       ssd += static_cast<double>(v.ssd_reads);
       absent += static_cast<double>(v.absent_reads);
@@ -339,6 +345,8 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   gauge("hbm_gathered_rows", "Rows of open jobs read where they lie in the GPU tier.",
         hbm_gathered);
   gauge("hbm_updated_rows", "Rows of open jobs updated there.", hbm_updated);
+  gauge("hbm_extra_bytes", "Bytes of a GPU's memory beyond the GPU tier's limit: pre-images.",
+        hbm_extra_bytes);
   gauge("dram_hit_rate", "Share of referenced rows that were found in memory.", hits / found);
   gauge("ssd_hit_rate", "Share of referenced rows that were found in the SSD tier.", ssd / found);
   gauge("written_back_rows", "Rows of open jobs written to the SSD tier.", written_back);

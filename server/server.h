@@ -44,6 +44,8 @@ struct ServerOptions {
   // Memory for the GPU tiers of jobs that want a GPU (spec.storage.gpuBackend: cuda); null: this
   // server has none, and such jobs fail.
   storage::GpuBackendFactory make_gpu;
+  // The UUID of that GPU, for people to see (`strata nodes`); "": none.
+  std::string device = {};
   // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.
   // Stopping waits for the Sync in flight.
   absl::Duration sync_wait = absl::Milliseconds(500);

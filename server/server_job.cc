@@ -33,6 +33,15 @@ uint64_t NewestImageBytes(const std::string& folder, ShardId shard) {
   return 0;
 }
 
+// Empty: they do not all have rows on one device.
+std::string DeviceOfAll(const std::vector<std::unique_ptr<Shard>>& shards) {
+  const std::string device = shards.empty() ? std::string() : shards[0]->values_device();
+  for (const auto& shard : shards) {
+    if (shard->values_device() != device) return std::string();
+  }
+  return device;
+}
+
 }  // namespace
 
 ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
@@ -42,6 +51,7 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
       tier_(std::move(opened.tier)),
       log_(std::move(opened.log)),
       pace_(plan_.snapshot_bytes_per_second),
+      device_(DeviceOfAll(opened.shards)),
       map_epoch_(plan_.map_epoch.value),
       tickets_(options.incarnation, plan_.generation,
                {TicketBook::PerSession(plan_.lanes), options.memory->limit() / 8}),

@@ -18,12 +18,14 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/core/buffer.h"
+#include "proto/core/device_values.h"
 #include "proto/core/ids.h"
 #include "proto/core/message.h"
 #include "proto/runtime/executor.h"
 #include "proto/runtime/transport.h"
 #include "proto/strata/control.pb.h"
 #include "server/deadline_timer.h"
+#include "server/device_offer.h"
 #include "server/image_schedule.h"
 #include "server/job_opening.h"
 #include "server/job_plan.h"
@@ -58,8 +60,8 @@ class ServerJob {
   ~ServerJob();
 
   // The views point into `bytes`. Errors: FAILED_PRECONDITION (generation, map epoch or session is
-  // not the one here: the text has both), INVALID_ARGUMENT, DATA_LOSS, RESOURCE_EXHAUSTED; nothing
-  // was changed then.
+  // not the one here: the text has both; or values on a device: device_offer.h), INVALID_ARGUMENT,
+  // DATA_LOSS, RESOURCE_EXHAUSTED; nothing was changed then.
   void OpenSession(const wire::OpenSessionRequest& request, DataReply reply);
   void Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply);
   void Prefetch(Buffer bytes, const wire::PrefetchRequestView& request, DataReply reply);
@@ -122,6 +124,9 @@ class ServerJob {
   absl::StatusOr<TableSums> PushGroup(const wire::PushRequestView& request, size_t g,
                                       const std::shared_ptr<RequestKeys>& ticket,
                                       const std::shared_ptr<PushData>& data) const;
+  // What a pull's values on a device (or null) must be, with its keys.
+  absl::Status CheckThere(const wire::PullRequestView& request, const DeviceValues* there,
+                          const RequestKeys& keys) const;
   absl::StatusOr<std::shared_ptr<PullCall>> MakePull(const wire::PullRequestView& request,
                                                      const Buffer& bytes, DataReply& reply);
   // Posts to runners unless the job is being closed.
@@ -140,7 +145,8 @@ class ServerJob {
   const std::string folder_;
   const std::unique_ptr<storage::WatchedTier> tier_;
   const std::unique_ptr<storage::UpdateLog> log_;
-  SnapshotPace pace_;                                  // of all shards
+  SnapshotPace pace_;  // of all shards
+  const DeviceOffer device_;
   std::vector<std::unique_ptr<ShardRunner>> runners_;  // fixed after construction
   std::vector<std::unique_ptr<Executor>> executors_;   // destroyed before runners_
   std::atomic<uint64_t> map_epoch_;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ops/cuda/api.h"
-#include "ops/cuda/device_api.h"
+#include "proto/core/buffer.h"
 #include "proto/runtime/advertised_host.h"
 #include "proto/runtime/allocator.h"
 #include "proto/runtime/bind_policy.h"
@@ -17,14 +17,14 @@
 #include "proto/runtime/failpoints.h"
 #include "proto/runtime/grpc_scheduler_client.h"
 #include "proto/runtime/grpc_transport.h"
+#include "server/gpu_memory.h"
+#include "server/open_device.h"
+#include "server/pinned_messages.h"
 #include "server/server.h"
 #include "storage/gpu_device_backend.h"
 
 namespace strata {
 namespace {
-
-// Twice a chunk of rows that a shard asks for at once (server/shard_table.h).
-constexpr uint32_t kDeviceBatch = 4096;
 
 struct Flags {
   std::string scheduler = "127.0.0.1:7070";
@@ -40,6 +40,7 @@ struct Flags {
   uint64_t log_direct_from_bytes = server::ServerOptions{}.log_direct_from_bytes;
   uint64_t tier_memtable_bytes = server::ServerOptions{}.tier_memtable_bytes;
   std::string device;
+  uint64_t pinned_bytes = uint64_t{4} << 30;
   bool insecure = false;
 };
 
@@ -86,18 +87,26 @@ int Run(const Flags& flags, const char* program) {
   options.request_bytes = flags.request_bytes;
   options.log_direct_from_bytes = flags.log_direct_from_bytes;
   options.tier_memtable_bytes = flags.tier_memtable_bytes;
-  std::unique_ptr<ops::gpu::CudaApi> device;
+  // For good: messages that lie in its memory may be held until the process ends.
+  static ops::gpu::CudaApi* device = nullptr;
   if (!flags.device.empty()) {
-    auto opened = ops::gpu::OpenDevice(flags.device == "first" ? "" : flags.device);
+    auto opened = server::OpenServerDevice(flags.device);
     if (!opened.ok()) {
       return Fail(absl::Status(opened.status().code(), "--device " + flags.device + ": " +
                                                            std::string(opened.status().message())));
     }
-    device = *std::move(opened);
+    device = opened->release();
     // Nothing that it held can be trusted or reached: what is here is recovered by a new process.
-    device->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Fail(why); });
-    options.make_gpu = [&device](const storage::GpuShape& shape) {
-      return storage::MakeDeviceGpuBackend(device.get(), shape, {.max_batch = kDeviceBatch});
+    // An answer that tells of it would fail the job.
+    device->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Die(why); });
+    device->LimitPinned(flags.pinned_bytes);
+    static BlockSource* const messages =
+        server::MakePinnedMessages(device, flags.pinned_bytes / 4).release();
+    SetBlockSource(messages);
+    options.device = device->properties().uuid;
+    (*daemon)->Log("device uuid=" + options.device);
+    options.make_gpu = [](const storage::GpuShape& shape) {
+      return storage::MakeDeviceGpuBackend(device, shape, {.max_batch = server::kGpuDeviceBatch});
     };
   }
   auto server = server::Server::Start(options);
@@ -108,6 +117,7 @@ int Run(const Flags& flags, const char* program) {
       {flags.address_file, address,
        "server=" + flags.name + " address=" + address + " scheduler=" + flags.scheduler});
   server->reset();
+  if (device != nullptr) device->WhenLost(nullptr);
   return end.ok() ? 0 : Fail(end);
 }
 
@@ -141,10 +151,17 @@ int main(int argc, char** argv) {
                  "Memory of one memtable of a job's SSD tier, at least 64 KiB; 0: 8 MiB of a row "
                  "file (two), 16 MiB of RocksDB (three)")
       ->capture_default_str();
+  app.add_option("--pinned-bytes", flags.pinned_bytes,
+                 "Pinned host memory of a process with a device: of its GPU tables, and, a quarter "
+                 "at most, of messages")
+      ->capture_default_str();
   app.add_option(
-      "--device", flags.device,
-      "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "
-      "do), or first; default: none");
+         "--device", flags.device,
+         "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "
+         "do), first, or host: what would run on a GPU, on threads (for trying it); default: none")
+      ->check([](const std::string& value) {
+        return std::string(value.empty() ? "is empty; give a UUID, or leave it out" : "");
+      });
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {

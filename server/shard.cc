@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/executor.h"
 #include "proto/runtime/failpoints.h"
+#include "server/device_offer.h"
 
 namespace strata::server {
 
@@ -18,6 +19,11 @@ Shard::Shard(ShardOptions options, std::vector<std::unique_ptr<storage::RowTable
                          options_.partitioning);
     dims_.push_back(options_.tables[t].push_dim());
   }
+}
+
+std::string Shard::values_device() const {
+  const size_t table = DeviceOffer::kTable.value;
+  return table < tables_.size() ? tables_[table].values_device() : std::string();
 }
 
 uint64_t Shard::refused_rows() const {
@@ -59,6 +65,7 @@ storage::TableCounters Shard::counters() const {
     sum.hbm_written_back += c.hbm_written_back;
     sum.hbm_gathered += c.hbm_gathered;
     sum.hbm_updated += c.hbm_updated;
+    sum.hbm_extra_bytes += c.hbm_extra_bytes;
   }
   return sum;
 }
@@ -71,12 +78,21 @@ GateAnswer Shard::Contribute(Step step, LaneNode node, ShardUpdate update) {
   return answer;
 }
 
-std::vector<TableSums> Shard::RootSums() const {
+// Sums of one contribution alone stay where they lie; more are added on the host.
+absl::StatusOr<std::vector<TableSums>> Shard::RootSums() {
   const std::vector<SumInstruction> plan = gate_.RootPlan();
   std::vector<TableSums> roots;
   for (size_t t = 0; t < tables_.size(); ++t) {
     std::map<ContributionHandle, TableSums> by_handle;
-    for (const auto& [handle, update] : held_) by_handle.emplace(handle, update.tables[t]);
+    for (const auto& [handle, update] : held_) {
+      if (update.tables[t].size() > 0) by_handle.emplace(handle, update.tables[t]);
+    }
+    for (auto& [handle, sums] : by_handle) {
+      if (by_handle.size() == 1) break;
+      auto here = tables_[t].OnHost(sums);
+      if (!here.ok()) return here.status();
+      sums = *std::move(here);
+    }
     roots.push_back(EvaluateRoot(plan, by_handle, dims_[t]));
   }
   return roots;
@@ -88,17 +104,18 @@ std::vector<TableSums> Shard::RootSums() const {
 absl::StatusOr<bool> Shard::TryCommit() {
   if (!pending_.has_value()) {
     if (!gate_.Complete()) return false;
-    std::vector<TableSums> roots = RootSums();
+    auto roots = RootSums();
+    if (!roots.ok()) return roots.status();
     const uint64_t examples = gate_.Examples();
     if (absl::Status s = Failpoint("server.commit.append"); !s.ok()) return s;
     gate_.BeginCommit();
     storage::LogHeader header = RecordHeader(RecordKind::kStep);
     header.examples = examples;
-    if (absl::Status s = Append(header, roots); !s.ok()) {
+    if (absl::Status s = Append(header, *roots); !s.ok()) {
       gate_.AbandonCommit();
       return s;
     }
-    Begin({header.step.value, examples}, std::move(roots));
+    Begin({header.step.value, examples}, *std::move(roots));
   }
   if (absl::Status s = Finish(); !s.ok()) return s;
   return true;
@@ -155,8 +172,14 @@ storage::LogHeader Shard::RecordHeader(RecordKind kind) const {
 
 absl::Status Shard::Append(const storage::LogHeader& header, std::span<const TableSums> tables) {
   if (options_.log == nullptr) return absl::OkStatus();
+  std::vector<TableSums> here;  // what a device has is copied for the record
+  for (size_t t = 0; t < tables.size(); ++t) {
+    auto sums = tables_[t].OnHost(tables[t]);
+    if (!sums.ok()) return sums.status();
+    here.push_back(*std::move(sums));
+  }
   std::string heads;
-  const std::vector<std::span<const uint8_t>> parts = EncodeTables(tables, dims_, heads);
+  const std::vector<std::span<const uint8_t>> parts = EncodeTables(here, dims_, heads);
   const BlockingSection disk;
   return options_.log->Append(storage::LogEntry{header, parts}).status();
 }

@@ -74,6 +74,7 @@ class Shard {
   Position last_position() const { return options_.partitioning.Last(options_.range.last); }
   // Bsp: the last committed step. Async: the number of applied windows.
   Step clock() const { return gate_.clock(); }
+  std::string values_device() const;  // as ShardTable's, of DeviceOffer::kTable
   uint64_t refused_rows() const;
   uint64_t clipped_rows() const;
   LifeCycleCounters life_cycle() const;     // summed over tables
@@ -163,11 +164,11 @@ class Shard {
   // Applies what is pending and moves the clock.
   absl::Status Finish();
   absl::Status SweepTables();
-  std::vector<TableSums> RootSums() const;
+  absl::StatusOr<std::vector<TableSums>> RootSums();
   storage::ShardFileHeader FileHeader(storage::ShardFileKind kind, Step clock) const;
   void FreezeState(FrozenState& out) const;
   void FreezeFilters(FrozenState& out) const;
-  void FreezePreimages(FrozenState& out);
+  absl::Status FreezePreimages(FrozenState& out);
   std::unique_ptr<ShardSnapshot> Snapshot(FrozenState state,
                                           std::vector<ChangeList::Changes> changes);
   std::vector<ChangeList::Changes> TakeChanges(const CheckpointOptions& options);

@@ -70,20 +70,22 @@ absl::Status Shard::ReadFilters(const storage::ShardFileReader& file) {
   });
 }
 
-void Shard::FreezePreimages(FrozenState& out) {
-  if (!options_.synchronous) return;
+absl::Status Shard::FreezePreimages(FrozenState& out) {
+  if (!options_.synchronous) return absl::OkStatus();
   const uint64_t resume = ResumeStep().value;
   out.sections.push_back({kServedSection, options_.range, std::vector<uint8_t>(sizeof resume)});
   std::memcpy(out.sections.back().bytes.data(), &resume, sizeof resume);
-  if (ResumeStep() != clock()) return;
+  if (ResumeStep() != clock()) return absl::OkStatus();
   for (ShardTable& t : tables_) {
-    const PreImages& images = t.preimages();
+    PreImages& images = t.preimages();
     if (images.positions().empty()) continue;
+    if (absl::Status s = images.BringToHost(); !s.ok()) return s;
     const auto weights = images.all_weights();
     out.preimages.push_back({t.spec().id,
                              {images.positions().begin(), images.positions().end()},
                              {weights.begin(), weights.end()}});
   }
+  return absl::OkStatus();
 }
 
 // What an image or checkpoint stands for is not replayed again: its removals must be durable too.
@@ -136,7 +138,7 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotImage(uint64_t log
   state.header.log_segment = log_segment;
   FreezeState(state);
   FreezeFilters(state);
-  FreezePreimages(state);
+  if (absl::Status s = FreezePreimages(state); !s.ok()) return s;
   FreezeRemoved(state);
   return Snapshot(std::move(state), {});
 }

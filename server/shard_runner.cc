@@ -83,6 +83,7 @@ void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
     ReadAs as;
     if (shard_->options().tables[g.table.value].kind == TableKind::kHashed) as.codec = call.codec();
     as.kept = call.keys().Kept(i);
+    as.there = call.there(i);
     absl::Status s = preimages ? shard_->ReadPreimages(g.table, g.positions, call.out(i), as)
                                : shard_->Read(g.table, g.positions, call.out(i), as);
     if (!s.ok()) {
@@ -343,6 +344,7 @@ void ShardRunner::Publish() {
   view_.hbm_written_back = c.hbm_written_back;
   view_.hbm_gathered = c.hbm_gathered;
   view_.hbm_updated = c.hbm_updated;
+  view_.hbm_extra_bytes = c.hbm_extra_bytes;
   view_.dram_hits = c.hits;
   view_.pinned = c.pinned;
   view_.ssd_reads = c.ssd_reads;

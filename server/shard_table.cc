@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "storage/row_births.h"
 #include "storage/row_touch.h"
 #include "storage/row_update.h"
 
@@ -40,14 +41,15 @@ ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
       stride_(spec.push_dim()),
       seed_(seed),
       rows_(std::move(rows)),
-      preimages_(layout_.dim),
+      preimages_(layout_.dim, rows_->device_rows()),
       admission_(spec.life_cycle.admission, spec.id, seed, partitioning),
       removal_(spec.life_cycle.removal, layout_),
       removed_images_(layout_.dim),
       partitioning_(partitioning),
       device_(rows_->device_rows()),
       updates_on_device_(device_ != nullptr && !layout_.scored &&
-                         layout_.runs.size() <= storage::kMostDeviceRuns) {
+                         layout_.runs.size() <= storage::kMostDeviceRuns),
+      stage_(device_, rows_->max_batch()) {
   for (const storage::SegmentLayout& s : layout_.runs) {
     scalars_.emplace_back(s.optimizer);
   }
@@ -96,6 +98,7 @@ absl::Status ShardTable::Warm(std::span<const Position> positions, KeptRows& kep
 }
 
 absl::Status ShardTable::Read(std::span<const Position> positions, void* to, const ReadAs& as) {
+  if (as.there != nullptr) return ReadThere(positions, as);
   auto* out = static_cast<uint8_t*>(to);
   const size_t out_bytes = ops::EncodedRowBytes(as.codec, layout_.dim);
   const size_t chunk = std::min(kChunkRows, rows_->max_batch());
@@ -133,7 +136,9 @@ absl::Status ShardTable::Read(std::span<const Position> positions, void* to, con
 
 absl::Status ShardTable::ReadPreimages(std::span<const Position> positions, void* to,
                                        const ReadAs& as) {
+  if (absl::Status s = preimages_.BringToHost(); !s.ok()) return s;
   if (absl::Status s = Read(positions, to, as); !s.ok()) return s;
+  if (as.there != nullptr) return ReadPreimagesThere(positions, as.there);
   auto* out = static_cast<uint8_t*>(to);
   PreImages::Cursor cursor(preimages_);
   for (const Position p : positions) {
@@ -149,7 +154,8 @@ absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep
                                size_t& done) {
   // A large table takes the rows of a step wherever they lie; a small one is told.
   constexpr uint64_t kLarge = 16;
-  const size_t most = std::min(kChunkRows, rows_->max_batch());
+  const size_t most =
+      sums.values_there == nullptr ? std::min(kChunkRows, rows_->max_batch()) : ThereRows();
   if (done == 0 && rows_->counters().rows < kLarge * sums.size()) rows_->Expect(sums.size());
   while (done < sums.size()) {
     if (absl::Status s = ErasePending(); !s.ok()) return s;
@@ -157,7 +163,7 @@ absl::Status ShardTable::Apply(const TableSums& sums, UpdateStep step, bool keep
     Chunk chunk;
     if (absl::Status s = AdmitChunk(sums, done, n, step, chunk); !s.ok()) return s;
     if (absl::Status s = ApplyChunk(chunk, step, keep_preimages); !s.ok()) return s;
-    admitted_ = false;
+    admitted_.decided = false;
     done += n;
   }
   if (sums.kept != nullptr) Unpin(sums.positions, *sums.kept);
@@ -194,30 +200,28 @@ absl::Status ShardTable::ApplyChunk(const Chunk& chunk, UpdateStep step, bool ke
   return absl::OkStatus();
 }
 
-// New rows are computed on the host, wherever they are to lie.
+// New rows are computed where they are to lie. Only hashed tables have rows on a device.
 absl::Status ShardTable::FillBorn(std::span<const Position> positions) {
-  size_t there = 0;
+  born_.clear();
+  born_keys_.clear();
   for (size_t i = 0; i < positions.size(); ++i) {
     if (!refs_[i].created) continue;
-    there += refs_[i].on_device;
-    if (refs_[i].on_device) continue;
-    storage::InitialRow(spec_, layout_, seed_, spec_.KeyAtPosition(positions[i]), refs_[i].row);
+    const Key key = spec_.KeyAtPosition(positions[i]);
+    if (refs_[i].on_device) {
+      born_.push_back(static_cast<uint32_t>(i));
+      born_keys_.push_back(key);
+    } else {
+      storage::InitialRow(spec_, layout_, seed_, key, refs_[i].row);
+    }
   }
-  if (there == 0) return absl::OkStatus();
-  born_bytes_.resize(there * layout_.row_bytes());
-  born_rows_.assign(positions.size(), nullptr);
-  uint8_t* row = born_bytes_.data();
-  for (size_t i = 0; i < positions.size(); ++i) {
-    if (!refs_[i].created || !refs_[i].on_device) continue;
-    storage::InitialRow(spec_, layout_, seed_, spec_.KeyAtPosition(positions[i]), row);
-    born_rows_[i] = row;
-    row += layout_.row_bytes();
-  }
-  return device_->PutRows(born_rows_);
+  if (born_.empty()) return absl::OkStatus();
+  return device_->InitializeRows({&spec_, &layout_, seed_, born_keys_}, born_);
 }
 
 absl::Status ShardTable::KeepWeights(std::span<const Position> positions) {
   const size_t n = positions.size();
+  const auto kept = preimages_.KeepThere(positions, refs_);
+  if (!kept.ok() || *kept) return kept.status();
   float* out = preimages_.Extend(positions);
   if (updates_on_device_) {
     absl::Status s =
@@ -243,6 +247,7 @@ absl::Status ShardTable::Update(const Chunk& chunk, UpdateStep step) {
   const storage::RowUpdate update{.layout = &layout_,
                                   .scalars = scalars_now_,
                                   .sums = chunk.values,
+                                  .sums_there = chunk.values_there,
                                   .stride = stride_,
                                   .step = static_cast<uint32_t>(step.number)};
   host_rows_.resize(n);
@@ -255,7 +260,15 @@ absl::Status ShardTable::Update(const Chunk& chunk, UpdateStep step) {
     device_outcome_.resize(n);
     if (absl::Status s = device_->Apply(update, device_outcome_.data()); !s.ok()) return s;
   }
-  storage::UpdateRows(update, host_rows_, outcome_.data());
+  if (here == 0) {
+    outcome_.swap(device_outcome_);
+    return absl::OkStatus();
+  }
+  if (chunk.values_there != nullptr) {
+    if (absl::Status s = UpdateFromThere(chunk, update); !s.ok()) return s;
+  } else {
+    storage::UpdateRows(update, host_rows_, outcome_.data());
+  }
   for (size_t i = 0; i < n; ++i) {
     if (host_rows_[i] == nullptr) {
       outcome_[i] = device_outcome_[i];

@@ -7,14 +7,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ops/optimizer.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
 #include "server/change_list.h"
+#include "server/device_stage.h"
 #include "server/kept_rows.h"
 #include "server/life_cycle_admission.h"
 #include "server/life_cycle_counters.h"
@@ -28,12 +31,13 @@
 #include "storage/row_hash.h"
 #include "storage/row_layout.h"
 #include "storage/row_table.h"
+#include "storage/row_update.h"
 #include "storage/shard_file.h"
 
 namespace strata::server {
 
 // Touched by the shard's executor only. Work goes in chunks of at most kChunkRows rows, Warm's in
-// those of kWarmRows, and never holds more.
+// those of kWarmRows, where values are on a device in those of ThereRows, and never holds more.
 class ShardTable {
  public:
   static constexpr size_t kChunkRows = 2048;
@@ -55,6 +59,9 @@ class ShardTable {
   storage::RowTable& rows() { return *rows_; }
   storage::TableCounters counters() const { return rows_->counters(); }
   PreImages& preimages() { return preimages_; }
+  // The device in whose memory values of Read and Apply may lie: that of the rows, where updates
+  // take place there and need nothing of the values here. Empty: there is none. Constant.
+  std::string values_device() const;
 
   // out: (n) rows of weights, encoded as `as` says, of strictly ascending positions; an absent row
   // reads as its initial weights, and nothing is created.
@@ -74,8 +81,11 @@ class ShardTable {
   // every gradient is refused (NaN, infinite, or a result that would be) leaves nothing behind.
   // A key without a row gets one only when the table's admission filter says so; else its gradient
   // is dropped. Ends the pins of sums.kept. With `keep_preimages` what rows weighed before is added
-  // to preimages(). sums.values: (n, spec.push_dim()).
+  // to preimages(). sums.values: (n, spec.push_dim()), or sums.values_there, of values_device().
   absl::Status Apply(const TableSums& sums, UpdateStep step, bool keep_preimages, size_t& done);
+
+  // The sums with their values in the host's memory: as they are, or a copy.
+  absl::StatusOr<TableSums> OnHost(const TableSums& sums);
 
   // Removes rows by a commit: the one way on which a row that lived leaves a table, so that
   // snapshots and the list of changes see it. Absent ones are left out. On error (of the tier
@@ -115,12 +125,7 @@ class ShardTable {
   // The changes that TellWatchers noted and that came about: changed(i) tells.
   template <typename Changed>
   void NoteChanges(std::span<const Position> positions, Changed changed);
-  // What of a chunk of sums is applied to rows.
-  struct Chunk {
-    std::span<const Position> positions;
-    const float* values = nullptr;      // (n, push dim)
-    std::span<storage::RowSlot> slots;  // hints, or empty
-  };
+  using Chunk = SumsChunk;
   absl::Status ApplyChunk(const Chunk& chunk, UpdateStep step, bool keep_preimages);
   // Into refs_; Locate leaves rows that lie on a device there.
   absl::Status Resolve(std::span<const Position> positions, storage::Access access,
@@ -130,6 +135,10 @@ class ShardTable {
   absl::Status FillBorn(std::span<const Position> positions);
   absl::Status KeepWeights(std::span<const Position> positions);
   absl::Status Update(const Chunk& chunk, UpdateStep step);
+  size_t ThereRows() const;
+  absl::Status ReadThere(std::span<const Position> positions, const ReadAs& as);
+  absl::Status ReadPreimagesThere(std::span<const Position> positions, float* there);
+  absl::Status UpdateFromThere(const Chunk& chunk, storage::RowUpdate update);
   void Touch(const Chunk& chunk, size_t i, UpdateStep step);
   // Takes out the keys that get no row. After an error, and for a chunk that is tried again, no key
   // is counted twice.
@@ -164,12 +173,7 @@ class ShardTable {
   AdmissionFilter admission_;
   const Removal removal_;
   LifeCycleCounters life_cycle_;
-  // The chunk that admission has decided on.
-  bool admitted_ = false;
-  std::vector<Position> admitted_positions_;
-  std::vector<size_t> admitted_index_;  // in the chunk
-  std::vector<float> admitted_values_;  // where some key got no row
-  std::vector<storage::RowSlot> admitted_slots_;
+  AdmittedChunk admitted_;
   // The partition that is being looked at.
   std::vector<PartitionSweep::Doomed> doomed_;
   size_t doomed_done_ = 0;
@@ -178,11 +182,8 @@ class ShardTable {
   storage::DeviceRows* const device_;  // of rows_, or null
   const bool updates_on_device_;  // not rows with a score, whose decay is Removal::ScoreAfter's
   // Scratch of one chunk.
-  struct FirstChange {
-    size_t row;  // of the chunk
-    bool born;
-    storage::HashSum before;
-  };
+  DeviceStage stage_;
+  std::vector<uint32_t> elsewhere_;  // rows of the chunk that are not on the device
   std::vector<FirstChange> first_changes_;
   std::vector<storage::RowRef> refs_;
   std::vector<float> initial_;
@@ -190,8 +191,8 @@ class ShardTable {
   std::vector<uint8_t*> host_rows_;            // null: on the device
   std::vector<uint8_t> outcome_;               // storage::RowOutcome
   std::vector<uint8_t> device_outcome_;
-  std::vector<uint8_t> born_bytes_;        // of rows that are born on the device
-  std::vector<const uint8_t*> born_rows_;  // by position
+  std::vector<uint32_t> born_;  // on the device: number in the chunk
+  std::vector<Key> born_keys_;  // as born_
 };
 
 }  // namespace strata::server

@@ -12,16 +12,20 @@ namespace strata::server {
 // a tier failed while its rows were updated, meets its decisions made.
 absl::Status ShardTable::AdmitChunk(const TableSums& sums, size_t first, size_t n, UpdateStep step,
                                     Chunk& chunk) {
-  chunk = {sums.positions.subspan(first, n), sums.values + first * stride_,
-           Slots(sums.kept, first, n)};
-  if (!admission_.active()) return absl::OkStatus();
-  if (!admitted_) {
-    admitted_slots_.assign(n, storage::kNoRow);
+  chunk = {.positions = sums.positions.subspan(first, n), .slots = Slots(sums.kept, first, n)};
+  if (sums.values_there != nullptr) {
+    chunk.values_there = sums.values_there + first * stride_;
+  } else {
+    chunk.values = sums.values + first * stride_;
+  }
+  if (!admission_.active()) return absl::OkStatus();  // always so with values_there
+  if (!admitted_.decided) {
+    admitted_.slots.assign(n, storage::kNoRow);
     const std::span<storage::RowSlot> slots =
-        chunk.slots.empty() ? std::span(admitted_slots_) : chunk.slots;
+        chunk.slots.empty() ? std::span(admitted_.slots) : chunk.slots;
     absl::Status s = Locate(chunk.positions, storage::Access::kRead, slots);
     if (!s.ok()) return s;
-    admitted_index_.clear();
+    admitted_.index.clear();
     for (size_t i = 0; i < n; ++i) {
       if (refs_[i].row == nullptr && !refs_[i].on_device) {
         const Position p = chunk.positions[i];
@@ -29,28 +33,29 @@ absl::Status ShardTable::AdmitChunk(const TableSums& sums, size_t first, size_t 
         ++(admitted ? life_cycle_.admitted : life_cycle_.refused);
         if (!admitted) continue;
       }
-      admitted_index_.push_back(i);
+      admitted_.index.push_back(i);
     }
     rows_->Release();
-    for (size_t k = 0; k < admitted_index_.size(); ++k) {
-      admitted_slots_[k] = slots[admitted_index_[k]];
+    for (size_t k = 0; k < admitted_.index.size(); ++k) {
+      admitted_.slots[k] = slots[admitted_.index[k]];
     }
-    admitted_ = true;
+    admitted_.decided = true;
   }
-  if (admitted_index_.size() == n) {
-    if (chunk.slots.empty()) chunk.slots = admitted_slots_;
+  if (admitted_.index.size() == n) {
+    if (chunk.slots.empty()) chunk.slots = admitted_.slots;
     return absl::OkStatus();
   }
-  admitted_positions_.clear();
-  admitted_values_.resize(admitted_index_.size() * stride_);
-  float* out = admitted_values_.data();
-  for (const size_t i : admitted_index_) {
-    admitted_positions_.push_back(chunk.positions[i]);
+  admitted_.positions.clear();
+  admitted_.values.resize(admitted_.index.size() * stride_);
+  float* out = admitted_.values.data();
+  for (const size_t i : admitted_.index) {
+    admitted_.positions.push_back(chunk.positions[i]);
     std::memcpy(out, chunk.values + i * stride_, stride_ * sizeof(float));
     out += stride_;
   }
-  chunk = {admitted_positions_, admitted_values_.data(),
-           std::span(admitted_slots_).first(admitted_index_.size())};
+  chunk = {.positions = admitted_.positions,
+           .values = admitted_.values.data(),
+           .slots = std::span(admitted_.slots).first(admitted_.index.size())};
   return absl::OkStatus();
 }
 
@@ -71,6 +76,9 @@ absl::Status ShardTable::Sweep(PartitionRange range, const SweepOptions& options
     doomed_ = sweep.Finish();
     doomed_done_ = 0;
     next = due->Next();
+  }
+  if (!removed_images_.positions().empty()) {
+    if (absl::Status s = preimages_.BringToHost(); !s.ok()) return s;
   }
   preimages_.Merge(removed_images_);
   removed_images_.Clear();

@@ -27,6 +27,7 @@ struct ShardView {
   std::atomic<uint64_t> hbm_written_back{0};
   std::atomic<uint64_t> hbm_gathered{0};
   std::atomic<uint64_t> hbm_updated{0};
+  std::atomic<uint64_t> hbm_extra_bytes{0};
   std::atomic<uint64_t> dram_hits{0};
   std::atomic<uint64_t> pinned{0};
   std::atomic<uint64_t> ssd_reads{0};

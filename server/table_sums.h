@@ -21,12 +21,16 @@ struct TableSums {
   const float* values = nullptr;        // (n, dim)
   std::shared_ptr<const void> owner;
   KeptRows* kept = nullptr;  // where the rows lie, if a ticket knows; lives as long as owner
+  // Instead of values: in the memory of the table's device (ShardTable::values_device). Its
+  // OnHost gives what has to do with them here.
+  const float* values_there = nullptr;
 
   size_t size() const { return positions.size(); }
 };
 
 // left + right, element by element, for rows that both have; rows of one side pass through
-// unchanged. A side without rows gives the other side itself, uncopied.
+// unchanged. A side without rows gives the other side itself, uncopied. REQUIRES: where both have
+// rows, their values are on the host.
 TableSums AddSums(const TableSums& left, const TableSums& right, uint32_t dim);
 
 // Evaluates a root plan (StepGate::RootPlan) for one table. `by_handle` may lack handles: no rows.

@@ -9,8 +9,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ops/codec.h"
 #include "proto/core/ids.h"
+#include "storage/row_births.h"
 #include "storage/row_table.h"
 #include "storage/row_update.h"
 
@@ -28,9 +30,6 @@ class DeviceRows {
   // the host as ever.
   virtual absl::Status Locate(std::span<const Position> positions, Access access,
                               std::span<RowRef> refs, std::span<RowSlot> slots) = 0;
-
-  // Sets whole rows. rows: as positions, each row_bytes on the host; null: left as it is.
-  virtual absl::Status PutRows(std::span<const uint8_t* const> rows) = 0;
 
   // refs: of Locate. Where on_device, row becomes a copy, to be read until the next call.
   virtual absl::Status CopyRows(std::span<RowRef> refs) = 0;
@@ -51,6 +50,19 @@ class DeviceRows {
                               float* there) = 0;
   virtual absl::Status Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
                                 float* rows) = 0;
+
+  // Memory of the device for `floats` > 0 floats, beyond the table's own and its limit, at a
+  // multiple of 16 bytes; its contents are unspecified, and it goes with the table. At most half of
+  // what the device has free: beyond that RESOURCE_EXHAUSTED, which ends nothing.
+  virtual absl::StatusOr<float*> AllocateThere(size_t floats) = 0;
+
+  // Row number numbers[k] of the positions becomes InitialRow of births.keys[k], all of its bytes.
+  // REQUIRES: it is on the device; numbers are distinct.
+  virtual absl::Status InitializeRows(const RowBirths& births,
+                                      std::span<const uint32_t> numbers) = 0;
+  // InitialWeights of births.keys[k] to row numbers[k] of `there`, (rows, layout.dim): as Upload.
+  virtual absl::Status InitializeThere(const RowBirths& births, std::span<const uint32_t> numbers,
+                                       float* there) = 0;
 
   // As UpdateRows, with sums by position (on the host, or in the device's memory: RowUpdate), and
   // TouchMeta of every row that took its gradient. outcomes: as positions; 0 where the row is not

@@ -19,6 +19,7 @@
 #include "storage/gpu_calls.h"
 #include "storage/gpu_score.h"
 #include "storage/gpu_shape.h"
+#include "storage/row_births.h"
 #include "storage/row_update.h"
 
 namespace strata::storage {
@@ -86,6 +87,13 @@ class GpuBackend {
                               float* there) = 0;
   virtual absl::Status Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
                                 float* rows) = 0;
+  // As DeviceRows::AllocateThere.
+  virtual absl::StatusOr<float*> AllocateThere(size_t floats) = 0;
+  // slots: as births.keys. Each becomes InitialRow of its key. REQUIRES: nothing is open.
+  virtual absl::Status InitializeRows(std::span<const uint32_t> slots, const RowBirths& births) = 0;
+  // As DeviceRows::InitializeThere.
+  virtual absl::Status InitializeThere(const RowBirths& births, std::span<const uint32_t> numbers,
+                                       float* there) = 0;
   // UpdateRows of the rows of `slots`, and TouchMeta of those that took their gradient; kNoGpuSlot
   // is passed over. outcomes: as slots. REQUIRES: nothing is open; as DeviceRows::Apply.
   virtual absl::Status Apply(std::span<const uint32_t> slots, const RowUpdate& update,

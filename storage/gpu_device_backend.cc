@@ -16,16 +16,18 @@
 #include "proto/core/ids.h"
 #include "storage/gpu_bucket.h"
 #include "storage/gpu_calls.h"
+#include "storage/gpu_device_births.h"
 #include "storage/gpu_device_call.h"
 #include "storage/gpu_device_calls.h"
+#include "storage/gpu_device_dirty.h"
 #include "storage/gpu_device_memory.h"
-#include "storage/gpu_device_pins.h"
-#include "storage/gpu_device_sweeps.h"
+#include "storage/gpu_device_pin_calls.h"
 #include "storage/gpu_device_table.h"
 #include "storage/gpu_device_updates.h"
 #include "storage/gpu_score.h"
 #include "storage/gpu_slots.h"
 #include "storage/lrfu_score.h"
+#include "storage/row_births.h"
 #include "storage/row_update.h"
 
 namespace strata::storage {
@@ -85,13 +87,25 @@ class DeviceGpuBackend final : public GpuBackend {
                         float* rows) override {
     return DownloadRows(device_, memory_, call_, there, numbers, dim, rows);
   }
+  absl::StatusOr<float*> AllocateThere(size_t floats) override;
+  absl::Status InitializeRows(std::span<const uint32_t> slots, const RowBirths& births) override {
+    return InitializeOnDevice(device_, call_, slots, births);
+  }
+  absl::Status InitializeThere(const RowBirths& births, std::span<const uint32_t> numbers,
+                               float* there) override {
+    return InitializeWeightsThere(device_, call_, births, numbers, there);
+  }
   absl::Status Apply(std::span<const uint32_t> slots, const RowUpdate& update,
                      uint8_t* outcomes) override {
     return ApplyOnDevice(device_, memory_, call_, slots, update, outcomes);
   }
-  absl::StatusOr<GpuPinned> Pin(std::span<const uint32_t> slots, size_t most_rows) override;
+  absl::StatusOr<GpuPinned> Pin(std::span<const uint32_t> slots, size_t most_rows) override {
+    return PinOnDevice(device_, call_, slots, most_rows);
+  }
   absl::StatusOr<size_t> Unpin(std::span<const Position> positions,
-                               std::span<const uint32_t> slots) override;
+                               std::span<const uint32_t> slots) override {
+    return UnpinOnDevice(device_, call_, positions, slots);
+  }
   absl::StatusOr<size_t> Flags(std::span<const uint32_t> slots, std::span<uint8_t> flags) override;
   absl::Status Erase(std::span<const uint32_t> slots) override {
     absl::Status s = call_.Begin(slots.size());
@@ -110,8 +124,12 @@ class DeviceGpuBackend final : public GpuBackend {
     if (s.ok()) s = ChangeFlags(device_, of, n, kGpuBelow, kGpuDirty);
     return call_.End(std::move(s));
   }
-  absl::StatusOr<std::vector<GpuRow>> Dirty(Position first, Position last, size_t most) override;
-  absl::StatusOr<std::vector<GpuRow>> NextToLeave(uint32_t& bucket, size_t most) override;
+  absl::StatusOr<std::vector<GpuRow>> Dirty(Position first, Position last, size_t most) override {
+    return DirtyOnDevice(device_, call_, max_batch_, first, last, most);
+  }
+  absl::StatusOr<std::vector<GpuRow>> NextToLeave(uint32_t& bucket, size_t most) override {
+    return NextToLeaveOnDevice(device_, call_, bucket, most);
+  }
   absl::Status Age(GpuAging aging) override {
     absl::Status s = call_.Begin(0);
     if (s.ok()) s = call_.End(AgeScores(device_, aging));
@@ -121,25 +139,17 @@ class DeviceGpuBackend final : public GpuBackend {
  private:
   absl::Status ReadFrom(uint8_t* base, std::span<const uint32_t> numbers, uint8_t* pinned,
                         std::span<const uint8_t*> rows);
-  absl::StatusOr<std::vector<GpuRow>> DirtyBatch(uint64_t first, uint64_t last, uint32_t n);
 
   GpuScoring ScoringAt(uint16_t now) const {
     return {.kind = shape_.eviction, .now = now, .gains = device_.t.gains};
-  }
-  GpuPinLists TakePinLists(size_t n) {
-    return {.ordinals = call_.Scratch<uint32_t>(n),
-            .sorted = call_.Scratch<uint32_t>(n),
-            .order = call_.Scratch<uint32_t>(n),
-            .before = call_.Scratch<uint32_t>(n),
-            .codes = call_.Scratch<uint8_t>(n),
-            .stops = call_.Scratch<uint8_t>(n)};
   }
 
   ops::gpu::CudaApi* const api_;
   const GpuShape shape_;
   const uint32_t max_batch_;
   const GpuDeviceMemory memory_;
-  const ops::gpu::Stream stream_;  // gone before the memory, which waits for its work
+  std::vector<GpuDevicePiece> pieces_;  // of AllocateThere
+  const ops::gpu::Stream stream_;       // gone before the memory, which waits for its work
   const GpuDeviceTable device_;
   GpuDeviceCall call_;
   // Of Open: slots in memory_.opened, rows in memory_.open_rows that Close takes back.
@@ -275,41 +285,6 @@ absl::Status DeviceGpuBackend::Close(std::span<const uint32_t> slots) {
   return call_.End(std::move(s));
 }
 
-absl::StatusOr<GpuPinned> DeviceGpuBackend::Pin(std::span<const uint32_t> slots, size_t most_rows) {
-  absl::Status s = call_.Begin(slots.size());
-  if (!s.ok()) return s;
-  if (slots.empty()) return GpuPinned();
-  const auto n = static_cast<uint32_t>(slots.size());
-  const uint32_t* to = nullptr;
-  s = call_.SlotsIn(slots, &to);
-  const auto counts = call_.Take<GpuPinCounts>(1);
-  if (s.ok()) {
-    const auto most = static_cast<uint32_t>(std::min<size_t>(most_rows, n));
-    s = PinRows(device_, to, n, most, TakePinLists(n), counts.device);
-  }
-  if (s.ok()) s = call_.CopyOut(counts.at);
-  if (s = call_.End(std::move(s)); !s.ok()) return s;
-  return GpuPinned{.through = counts.host->through, .rows = counts.host->rows};
-}
-
-absl::StatusOr<size_t> DeviceGpuBackend::Unpin(std::span<const Position> positions,
-                                               std::span<const uint32_t> slots) {
-  absl::Status s = call_.Begin(positions.size());
-  if (!s.ok()) return s;
-  if (positions.empty()) return size_t{0};
-  const auto n = static_cast<uint32_t>(positions.size());
-  const auto rows = call_.Take<uint64_t>(n);
-  const auto from = call_.Take<uint32_t>(n);
-  for (uint32_t i = 0; i < n; ++i) rows.host[i] = positions[i].value;
-  std::copy_n(slots.begin(), n, from.host);
-  s = call_.CopyIn();
-  const auto ended = call_.Take<uint8_t>(n);
-  if (s.ok()) s = UnpinRows(device_, rows.device, from.device, n, TakePinLists(n), ended.device);
-  if (s.ok()) s = call_.CopyOut(ended.at);
-  if (s = call_.End(std::move(s)); !s.ok()) return s;
-  return std::accumulate(ended.host, ended.host + n, size_t{0});
-}
-
 absl::StatusOr<size_t> DeviceGpuBackend::Flags(std::span<const uint32_t> slots,
                                                std::span<uint8_t> flags) {
   absl::Status s = call_.Begin(slots.size());
@@ -327,58 +302,13 @@ absl::StatusOr<size_t> DeviceGpuBackend::Flags(std::span<const uint32_t> slots,
   return std::accumulate(pinned.host, pinned.host + n, size_t{0});
 }
 
-// In batches: each begins behind the last row of the one before.
-absl::StatusOr<std::vector<GpuRow>> DeviceGpuBackend::Dirty(Position first, Position last,
-                                                            size_t most) {
-  std::vector<GpuRow> rows;
-  uint64_t begin = first.value;
-  while (rows.size() < most && begin <= last.value) {
-    const auto n = static_cast<uint32_t>(std::min<size_t>(max_batch_, most - rows.size()));
-    const auto batch = DirtyBatch(begin, last.value, n);
-    if (!batch.ok()) return batch.status();
-    rows.insert(rows.end(), batch->begin(), batch->end());
-    if (batch->size() < n || batch->back().position == ~uint64_t{0}) break;
-    begin = batch->back().position + 1;
-  }
-  return rows;
-}
-
-absl::StatusOr<std::vector<GpuRow>> DeviceGpuBackend::DirtyBatch(uint64_t first, uint64_t last,
-                                                                 uint32_t n) {
-  absl::Status s = call_.Begin(n);
-  if (!s.ok()) return s;
-  const auto count = call_.Take<uint32_t>(1);
-  const auto rows = call_.Take<GpuRow>(n);
-  const GpuDirtyLists lists{.select = call_.Scratch<GpuSelect>(1),
-                            .bins = call_.Scratch<uint32_t>(kSelectBins),
-                            .positions = call_.Scratch<uint64_t>(n),
-                            .slots = call_.Scratch<uint32_t>(n),
-                            .sorted = call_.Scratch<uint64_t>(n),
-                            .sorted_slots = call_.Scratch<uint32_t>(n)};
-  s = DirtyRows(device_, first, last, n, lists, count.device, rows.device);
-  if (s.ok()) s = call_.CopyOut(count.at);
-  if (s = call_.End(std::move(s)); !s.ok()) return s;
-  return std::vector<GpuRow>(rows.host, rows.host + *count.host);
-}
-
-absl::StatusOr<std::vector<GpuRow>> DeviceGpuBackend::NextToLeave(uint32_t& bucket, size_t most) {
-  absl::Status s = call_.Begin(0);
-  if (!s.ok()) return s;
-  if (most == 0) return std::vector<GpuRow>();
-  const uint32_t looks = std::min(kLeaveBuckets, shape_.buckets);
-  const uint32_t first = bucket % shape_.buckets;
-  const size_t line = shape_.bucket_slots / 16;
-  const auto n = static_cast<uint32_t>(std::min<size_t>(most, looks * line));
-  const auto leaving = call_.Take<GpuLeaving>(1);
-  const auto rows = call_.Take<GpuRow>(n);
-  s = LeavingRowsFrom(device_, first, looks, n, call_.Scratch<GpuRow>(looks * line), leaving.device,
-                      rows.device);
-  if (s.ok()) s = call_.CopyOut(leaving.at);
-  if (s = call_.End(std::move(s)); !s.ok()) return s;
-  // As one thread would leave it: behind the last that it looked at.
-  const uint64_t looked_at_last = uint64_t{first} + leaving.host->looked - 1;
-  bucket = static_cast<uint32_t>(looked_at_last % shape_.buckets) + 1;
-  return std::vector<GpuRow>(rows.host, rows.host + leaving.host->rows);
+absl::StatusOr<float*> DeviceGpuBackend::AllocateThere(size_t floats) {
+  if (absl::Status s = call_.Begin(0); !s.ok()) return s;
+  auto piece = GpuDevicePiece::Take(api_, floats * sizeof(float));
+  if (absl::IsResourceExhausted(piece.status())) return piece.status();
+  if (!piece.ok()) return call_.End(piece.status());
+  pieces_.push_back(*std::move(piece));
+  return pieces_.back().buffer.as<float>();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ops/cuda/scan.h"
+#include "storage/gpu_allocation.h"
 #include "storage/gpu_backend.h"
 #include "storage/gpu_select.h"
 #include "storage/lrfu_score.h"
@@ -56,14 +57,8 @@ absl::Status TakeAll(ops::gpu::CudaApi* api, MemoryKind kind, uint64_t bytes,
 
 }  // namespace
 
-absl::StatusOr<GpuDeviceBytes> GpuDeviceBytes::For(ops::gpu::CudaApi& api, const GpuShape& shape,
-                                                   uint32_t n) {
+GpuDeviceBytes GpuDeviceBytes::WithoutScratch(const GpuShape& shape, uint32_t n) {
   GpuDeviceBytes bytes;
-  for (const uint32_t key_bytes : {4u, 8u}) {
-    size_t scratch = 0;
-    if (absl::Status s = api.SortScratchBytes(n, key_bytes, &scratch); !s.ok()) return s;
-    bytes.sort_scratch = std::max(bytes.sort_scratch, RoundUp(scratch));
-  }
   const uint64_t leaving = MostLeaving(shape);
   const auto eights = static_cast<uint32_t>(shape.slots() / 8);
   bytes.table = RoundUp(shape.bytes());
@@ -72,6 +67,17 @@ absl::StatusOr<GpuDeviceBytes> GpuDeviceBytes::For(ops::gpu::CudaApi& api, const
   bytes.opened = RoundUp(4 * uint64_t{n});
   bytes.tiles = RoundUp(4 * uint64_t{ops::gpu::ScanTiles(std::max(n, eights))});
   bytes.rows = RoundUp(uint64_t{n} * shape.stride());
+  return bytes;
+}
+
+absl::StatusOr<GpuDeviceBytes> GpuDeviceBytes::For(ops::gpu::CudaApi& api, const GpuShape& shape,
+                                                   uint32_t n) {
+  GpuDeviceBytes bytes = WithoutScratch(shape, n);
+  for (const uint32_t key_bytes : {4u, 8u}) {
+    size_t scratch = 0;
+    if (absl::Status s = api.SortScratchBytes(n, key_bytes, &scratch); !s.ok()) return s;
+    bytes.sort_scratch = std::max(bytes.sort_scratch, RoundUp(scratch));
+  }
   return bytes;
 }
 
@@ -122,6 +128,20 @@ absl::StatusOr<GpuDeviceMemory> GpuDeviceMemory::Take(ops::gpu::CudaApi* api, co
   m.staged_rows = cut(bytes->rows);
   m.open_rows = cut(bytes->rows);
   return m;
+}
+
+absl::StatusOr<GpuDevicePiece> GpuDevicePiece::Take(ops::gpu::CudaApi* api, uint64_t bytes) {
+  bytes = RoundUp(bytes);
+  size_t free_bytes = 0, total_bytes = 0;
+  absl::Status s = api->MemoryInfo(&free_bytes, &total_bytes);
+  if (s.ok()) s = CheckAllocation(bytes, free_bytes);
+  GpuDevicePiece piece;
+  if (s.ok()) {
+    s = TakeAll(api, MemoryKind::kDevice, bytes, "a GPU table's extra memory",
+                "spec.storage.gpuBytesPerServer", &piece.arena, &piece.buffer);
+  }
+  if (!s.ok()) return s;
+  return piece;
 }
 
 }  // namespace strata::storage

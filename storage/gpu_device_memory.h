@@ -1,5 +1,5 @@
-// All memory that a GPU table on a device ever takes: one piece of the device's, one of pinned
-// memory of its host.
+// The memory that a GPU table on a device takes when it is made: one piece of the device's, one of
+// pinned memory of its host.
 //
 // Bytes, for batches of n, rows t.stride bytes apart, s slots in b buckets of k, and v = min(b,
 // GpuBackend::kLeaveBuckets) * k / 16 rows that may be next to leave:
@@ -13,7 +13,8 @@
 //            n * stride                  sums of an update, or rows before they are encoded
 //            4 * max(n, s / 8) / 1024    tiles of scans (ops/cuda/scan.h), rounded up
 //            CudaApi::SortScratchBytes   of n pairs
-// each rounded up to kPiece.
+// each rounded up to kPiece. What AllocateThere gives comes beside it, in pieces of their own
+// (GpuDevicePiece).
 #ifndef STRATA_STORAGE_GPU_DEVICE_MEMORY_H_
 #define STRATA_STORAGE_GPU_DEVICE_MEMORY_H_
 
@@ -31,7 +32,9 @@ namespace strata::storage {
 struct GpuDeviceBytes {
   static constexpr uint64_t kPiece = 256;
 
-  // Of the table at hand, with batches of n. The sort's scratch is asked of the api.
+  // Of the table at hand, with batches of n, but for the sort's scratch.
+  static GpuDeviceBytes WithoutScratch(const GpuShape& shape, uint32_t n);
+  // The same with it, as the api says.
   static absl::StatusOr<GpuDeviceBytes> For(ops::gpu::CudaApi& api, const GpuShape& shape,
                                             uint32_t n);
   // The largest n <= `most` whose pinned memory fits into `pinned_bytes`; 0: none does.
@@ -69,6 +72,15 @@ struct GpuDeviceMemory {
   uint8_t* read_rows = nullptr;
   uint8_t* staged_rows = nullptr;
   uint8_t* open_rows = nullptr;
+};
+
+// A piece of the device's memory beside it. Movable; given back as GpuDeviceMemory is.
+struct GpuDevicePiece {
+  // RESOURCE_EXHAUSTED: CheckAllocation refuses it, or the device has no such piece.
+  static absl::StatusOr<GpuDevicePiece> Take(ops::gpu::CudaApi* api, uint64_t bytes);
+
+  std::unique_ptr<ops::gpu::Arena> arena;  // outlives the buffer
+  ops::gpu::Buffer buffer;
 };
 
 // Arrays of one call, one behind the other from the start of a piece, at multiples of 16.

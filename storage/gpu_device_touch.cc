@@ -26,11 +26,31 @@ struct FoldEach {
   }
 };
 
+struct ZeroEach {
+  static constexpr uint32_t kLanes = 1;
+  const uint32_t* slots;
+  uint8_t* rows;
+  uint32_t stride;
+  uint32_t n, first, end;
+  STRATA_HD_MEMBER uint64_t items() const { return n; }
+  template <typename Group>
+  STRATA_HD_MEMBER void operator()(const Group&, uint64_t i) const {
+    auto* const words = reinterpret_cast<uint32_t*>(rows + uint64_t{slots[i]} * stride);
+    for (uint32_t k = first; k < end; ++k) words[k] = 0;
+  }
+};
+
 }  // namespace
 
 absl::Status FoldOutcomes(const GpuDeviceTable& d, const GpuFold& fold, uint32_t n) {
   const FoldEach each{fold, d.t.rows, d.t.stride, n};
   return ops::gpu::LaunchOver(*d.api, "fold outcomes", each, n, d.stream);
+}
+
+absl::Status ZeroWords(const GpuDeviceTable& d, const uint32_t* slots, uint32_t n, uint32_t first,
+                       uint32_t end) {
+  const ZeroEach each{slots, d.t.rows, d.t.stride, n, first, end};
+  return ops::gpu::LaunchOver(*d.api, "zero words", each, n, d.stream);
 }
 
 }  // namespace strata::storage

@@ -1,4 +1,5 @@
-// The kernel behind every run of an update: what became of the rows.
+// The kernels behind those of ops/cuda: what became of the rows of an update, and what rows that
+// are born have beside weights and the optimizer's state.
 #ifndef STRATA_STORAGE_GPU_DEVICE_TOUCH_H_
 #define STRATA_STORAGE_GPU_DEVICE_TOUCH_H_
 
@@ -22,6 +23,11 @@ struct GpuFold {
 // Adds a run's outcomes; behind the last run, TouchMeta of the rows that took their gradient.
 // Asynchronous, on the table's stream.
 absl::Status FoldOutcomes(const GpuDeviceTable& d, const GpuFold& fold, uint32_t n);
+
+// Zeroes words first .. end - 1 (of 4 bytes) of the rows of `slots`, (n) in the device's memory.
+// Asynchronous, on the table's stream.
+absl::Status ZeroWords(const GpuDeviceTable& d, const uint32_t* slots, uint32_t n, uint32_t first,
+                       uint32_t end);
 
 }  // namespace strata::storage
 

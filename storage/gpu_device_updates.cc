@@ -10,6 +10,7 @@
 #include "ops/cuda/row_block.h"
 #include "ops/cuda/row_codec.h"
 #include "ops/cuda/scatter.h"
+#include "ops/cuda/vector4.h"
 #include "storage/gpu_device_touch.h"
 #include "storage/gpu_slots.h"
 
@@ -47,16 +48,20 @@ absl::Status GatherOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memo
   const bool packed = codec != ops::RowCodec::kFloat32;
   const uint32_t* from = nullptr;
   s = call.SlotsIn(slots, &from);
-  auto* floats = reinterpret_cast<float*>(packed ? memory.call_rows : memory.read_rows);
+  const size_t bytes = size_t{n} * ops::EncodedRowBytes(codec, dim);
+  uint8_t* const to = d.api->IsPinned(out, bytes) ? out : memory.read_rows;
+  // Kernels write whole quads; what lies crooked in a message, a copy brings there.
+  const bool straight = ops::gpu::IsAligned4(to, dim);
+  auto* floats = reinterpret_cast<float*>(packed || !straight ? memory.call_rows : to);
   if (s.ok()) s = GatherFloats(d, RowsFrom(d, 0), from, n, dim, floats);
   if (s.ok() && packed) {
     const auto format = codec == ops::RowCodec::kBf16 ? ops::gpu::PackedFormat::kBf16
                                                       : ops::gpu::PackedFormat::kInt8;
-    s = ops::gpu::PackRows(*d.api, format, floats, dim, dim, {nullptr, n}, memory.read_rows,
-                           d.stream);
+    s = ops::gpu::PackRows(*d.api, format, floats, dim, dim, {nullptr, n}, to, d.stream);
   }
+  if (s.ok() && !packed && !straight) s = d.api->CopyAsync(to, floats, bytes, d.stream);
   if (s = call.End(std::move(s)); !s.ok()) return s;
-  std::memcpy(out, memory.read_rows, size_t{n} * ops::EncodedRowBytes(codec, dim));
+  if (to != out) std::memcpy(out, to, bytes);
   return absl::OkStatus();
 }
 

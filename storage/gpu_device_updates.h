@@ -17,8 +17,8 @@ namespace strata::storage {
 
 // Each is one call, and waits once. slots: (n), kNoGpuSlot: passed over; nothing is open.
 
-// Rows are gathered, and encoded, into memory.read_rows, and from there copied to `out`: kernels
-// write the pinned memory, so that only what is asked for crosses the bus.
+// Rows are gathered, and encoded, into `out` where that is pinned memory of the process, else into
+// memory.read_rows, which is, and copied from there: only what is asked for crosses the bus.
 absl::Status GatherOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memory,
                             GpuDeviceCall& call, std::span<const uint32_t> slots,
                             ops::RowCodec codec, uint32_t dim, uint8_t* out);

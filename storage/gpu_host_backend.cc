@@ -13,12 +13,15 @@
 #include "absl/strings/str_cat.h"
 #include "ops/codec.h"
 #include "ops/parallel.h"
+#include "storage/gpu_allocation.h"
 #include "storage/gpu_bucket.h"
 #include "storage/gpu_calls.h"
 #include "storage/gpu_group.h"
 #include "storage/gpu_score.h"
 #include "storage/huge_memory.h"
 #include "storage/lrfu_score.h"
+#include "storage/row_births.h"
+#include "storage/row_layout.h"
 #include "storage/row_touch.h"
 #include "storage/row_update.h"
 
@@ -31,10 +34,12 @@ constexpr size_t kBlock = 512;
 template <int kSlots>
 class HostGpuBackend final : public GpuBackend {
  public:
-  HostGpuBackend(const GpuShape& shape, HugeMemory memory, size_t threads)
+  // free_bytes: of the device's memory, beside the table's.
+  HostGpuBackend(const GpuShape& shape, HugeMemory memory, uint64_t free_bytes, size_t threads)
       : shape_(shape),
         memory_(std::move(memory)),
         t_(shape.At(memory_.data())),
+        free_bytes_(free_bytes),
         team_(ops::MakeParallel(threads)) {
     if (t_.gains != nullptr) {
       std::copy(LrfuGainTable().begin(), LrfuGainTable().end(), t_.gains);
@@ -138,6 +143,29 @@ class HostGpuBackend final : public GpuBackend {
                         float* rows) override {
     ForEach(numbers.size(), [&](size_t k) {
       std::memcpy(rows + k * dim, there + size_t{numbers[k]} * dim, dim * sizeof(float));
+    });
+    return absl::OkStatus();
+  }
+  absl::StatusOr<float*> AllocateThere(size_t floats) override {
+    const uint64_t bytes = floats * sizeof(float);
+    if (absl::Status s = CheckAllocation(bytes, free_bytes_); !s.ok()) return s;
+    auto memory = HugeMemory::Allocate(bytes, PageUse::kHuge);
+    if (!memory.ok()) return memory.status();
+    free_bytes_ -= bytes;
+    there_.push_back(*std::move(memory));
+    return reinterpret_cast<float*>(there_.back().data());
+  }
+  absl::Status InitializeRows(std::span<const uint32_t> slots, const RowBirths& births) override {
+    ForEach(slots.size(), [&](size_t k) {
+      InitialRow(*births.spec, *births.layout, births.seed, births.keys[k], RowAt(slots[k]));
+    });
+    return absl::OkStatus();
+  }
+  absl::Status InitializeThere(const RowBirths& births, std::span<const uint32_t> numbers,
+                               float* there) override {
+    ForEach(numbers.size(), [&](size_t k) {
+      InitialWeights(*births.spec, *births.layout, births.seed, births.keys[k],
+                     there + size_t{numbers[k]} * births.layout->dim);
     });
     return absl::OkStatus();
   }
@@ -281,6 +309,8 @@ class HostGpuBackend final : public GpuBackend {
   const GpuShape shape_;
   const HugeMemory memory_;
   const GpuSlots t_;
+  uint64_t free_bytes_;
+  std::vector<HugeMemory> there_;  // of AllocateThere
   const std::unique_ptr<ops::Parallel> team_;
   // Of the call at hand.
   std::vector<uint64_t> words_;  // Find: positions; Insert: bucket, then arrival
@@ -289,8 +319,9 @@ class HostGpuBackend final : public GpuBackend {
 };
 
 template <int kSlots>
-std::unique_ptr<GpuBackend> Make(const GpuShape& shape, HugeMemory memory, size_t threads) {
-  return std::make_unique<HostGpuBackend<kSlots>>(shape, std::move(memory), threads);
+std::unique_ptr<GpuBackend> Make(const GpuShape& shape, HugeMemory memory, uint64_t free_bytes,
+                                 size_t threads) {
+  return std::make_unique<HostGpuBackend<kSlots>>(shape, std::move(memory), free_bytes, threads);
 }
 
 }  // namespace
@@ -305,9 +336,12 @@ absl::StatusOr<std::unique_ptr<GpuBackend>> MakeHostGpuBackend(const GpuShape& s
   }
   auto memory = HugeMemory::Allocate(shape.bytes(), PageUse::kHuge);
   if (!memory.ok()) return memory.status();
-  if (shape.bucket_slots == 32) return Make<32>(shape, *std::move(memory), options.threads);
-  if (shape.bucket_slots == 64) return Make<64>(shape, *std::move(memory), options.threads);
-  return Make<128>(shape, *std::move(memory), options.threads);
+  const uint64_t free_bytes =
+      (options.memory_bytes != 0 ? options.memory_bytes : ~uint64_t{0}) - shape.bytes();
+  const size_t threads = options.threads;
+  if (shape.bucket_slots == 32) return Make<32>(shape, *std::move(memory), free_bytes, threads);
+  if (shape.bucket_slots == 64) return Make<64>(shape, *std::move(memory), free_bytes, threads);
+  return Make<128>(shape, *std::move(memory), free_bytes, threads);
 }
 
 }  // namespace strata::storage

@@ -8,25 +8,13 @@ absl::Status GpuTable::Locate(std::span<const Position> positions, Access access
   return Hold(positions, access, Leave::kThere, refs, slots);
 }
 
-absl::Status GpuTable::PutRows(std::span<const uint8_t* const> rows) {
-  if (!broken_.ok()) return broken_;
-  put_slots_.clear();
-  put_rows_.clear();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] == nullptr || in_place_[i] == kNoGpuSlot) continue;
-    put_slots_.push_back(in_place_[i]);
-    put_rows_.push_back(rows[i]);
-  }
-  return Device(backend_->Put(put_slots_, put_rows_));
-}
-
 absl::Status GpuTable::CopyRows(std::span<RowRef> refs) {
   if (!broken_.ok()) return broken_;
-  put_rows_.resize(held_.size());
-  if (absl::Status s = backend_->Read(held_, put_rows_); !s.ok()) return Device(std::move(s));
+  copied_.resize(held_.size());
+  if (absl::Status s = backend_->Read(held_, copied_); !s.ok()) return Device(std::move(s));
   size_t k = 0;
   for (size_t i = 0; i < in_place_.size(); ++i) {
-    if (in_place_[i] != kNoGpuSlot) refs[i].row = const_cast<uint8_t*>(put_rows_[k++]);
+    if (in_place_[i] != kNoGpuSlot) refs[i].row = const_cast<uint8_t*>(copied_[k++]);
   }
   return absl::OkStatus();
 }
@@ -55,6 +43,30 @@ absl::Status GpuTable::Download(const float* there, std::span<const uint32_t> nu
                                 float* rows) {
   if (!broken_.ok()) return broken_;
   return Device(backend_->Download(there, numbers, dim, rows));
+}
+
+absl::StatusOr<float*> GpuTable::AllocateThere(size_t floats) {
+  if (!broken_.ok()) return broken_;
+  auto memory = backend_->AllocateThere(floats);
+  if (memory.ok()) {
+    extra_bytes_ += floats * sizeof(float);
+  } else if (!absl::IsResourceExhausted(memory.status())) {
+    return Device(memory.status());
+  }
+  return memory;
+}
+
+absl::Status GpuTable::InitializeRows(const RowBirths& births, std::span<const uint32_t> numbers) {
+  if (!broken_.ok()) return broken_;
+  born_slots_.clear();
+  for (const uint32_t i : numbers) born_slots_.push_back(in_place_[i]);
+  return Device(backend_->InitializeRows(born_slots_, births));
+}
+
+absl::Status GpuTable::InitializeThere(const RowBirths& births, std::span<const uint32_t> numbers,
+                                       float* there) {
+  if (!broken_.ok()) return broken_;
+  return Device(backend_->InitializeThere(births, numbers, there));
 }
 
 absl::Status GpuTable::Apply(const RowUpdate& update, uint8_t* outcomes) {

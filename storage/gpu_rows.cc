@@ -323,6 +323,7 @@ TableCounters GpuTable::counters() const {
   counters.hbm_evicted = evicted_;
   counters.hbm_gathered = gathered_;
   counters.hbm_updated = updated_;
+  counters.hbm_extra_bytes = extra_bytes_;
   return counters;
 }
 

@@ -19,6 +19,7 @@
 #include "storage/gpu_clock.h"
 #include "storage/gpu_shape.h"
 #include "storage/gpu_write_back.h"
+#include "storage/row_births.h"
 #include "storage/row_table.h"
 #include "storage/row_update.h"
 
@@ -38,7 +39,6 @@ class GpuTable final : public RowTable, public DeviceRows {
   // gpu_in_place.cc:
   absl::Status Locate(std::span<const Position> positions, Access access, std::span<RowRef> refs,
                       std::span<RowSlot> slots) override;
-  absl::Status PutRows(std::span<const uint8_t* const> rows) override;
   absl::Status CopyRows(std::span<RowRef> refs) override;
   absl::Status Gather(ops::RowCodec codec, uint32_t dim, uint8_t* out) override;
   const std::string& device() const override { return backend_->device(); }
@@ -47,6 +47,10 @@ class GpuTable final : public RowTable, public DeviceRows {
                       float* there) override;
   absl::Status Download(const float* there, std::span<const uint32_t> numbers, uint32_t dim,
                         float* rows) override;
+  absl::StatusOr<float*> AllocateThere(size_t floats) override;
+  absl::Status InitializeRows(const RowBirths& births, std::span<const uint32_t> numbers) override;
+  absl::Status InitializeThere(const RowBirths& births, std::span<const uint32_t> numbers,
+                               float* there) override;
   absl::Status Apply(const RowUpdate& update, uint8_t* outcomes) override;
   size_t Pin(std::span<const RowSlot> slots) override;
   void Unpin(std::span<const Position> positions, std::span<const RowSlot> slots) override;
@@ -103,20 +107,21 @@ class GpuTable final : public RowTable, public DeviceRows {
   std::vector<GpuArrival> arrivals_;  // as misses_
   std::vector<GpuPlaced> placed_;     // as misses_
   size_t arrived_ = 0;
-  std::vector<uint32_t> crowded_;    // indices of rows for which no row may leave
-  std::vector<uint8_t> copies_;      // of rows that wait, of which no slot has room
-  std::vector<uint32_t> unset_;      // slots of rows that came without bytes: born, or replaced
-  std::vector<uint32_t> held_;       // slots, until Release
-  std::vector<uint32_t> in_place_;   // as positions: its slot in HBM, else kNoGpuSlot
-  std::vector<uint32_t> put_slots_;  // of PutRows
-  std::vector<const uint8_t*> put_rows_;  // of PutRows and CopyRows
-  absl::Status broken_;                   // what the device failed with
+  std::vector<uint32_t> crowded_;       // indices of rows for which no row may leave
+  std::vector<uint8_t> copies_;         // of rows that wait, of which no slot has room
+  std::vector<uint32_t> unset_;         // slots of rows that came without bytes: born, or replaced
+  std::vector<uint32_t> held_;          // slots, until Release
+  std::vector<uint32_t> in_place_;      // as positions: its slot in HBM, else kNoGpuSlot
+  std::vector<uint32_t> born_slots_;    // of InitializeRows
+  std::vector<const uint8_t*> copied_;  // of CopyRows
+  absl::Status broken_;                 // what the device failed with
   uint64_t rows_ = 0;
   uint64_t pinned_ = 0;  // rows; <= slots / 2
   uint64_t hits_ = 0;
   uint64_t evicted_ = 0;
   uint64_t gathered_ = 0;
   uint64_t updated_ = 0;
+  uint64_t extra_bytes_ = 0;  // of AllocateThere
   uint32_t tidy_bucket_ = 0;
 };
 

@@ -53,6 +53,7 @@ struct TableCounters {
   uint64_t hbm_written_back = 0;  // rows written to DRAM
   uint64_t hbm_gathered = 0;      // rows read where they lie (device_rows.h)
   uint64_t hbm_updated = 0;       // rows updated there
+  uint64_t hbm_extra_bytes = 0;   // beyond hbm_bytes: of DeviceRows::AllocateThere
 };
 
 class DeviceRows;

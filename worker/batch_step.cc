@@ -6,7 +6,7 @@ namespace strata {
 
 absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(const Batch& batch,
                                                                const RoutedKeys& routed,
-                                                               const float* rows,
+                                                               const BatchRows& rows,
                                                                const float* dense,
                                                                StageClock* clock) {
   const InStage forward(clock, Stage::kForward);
@@ -19,17 +19,33 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(const Batch& batc
   gradient->keys = routed.keys;
   gradient->positions = routed.positions;
   const bool counts = exchange_->push_dim() > exchange_->row_dim();
+  const size_t row_floats = routed.keys.size() * exchange_->row_dim();
   std::vector<float>& row_sums = counts ? sums_ : gradient->rows;
-  row_sums.resize(routed.keys.size() * exchange_->row_dim());
+  ModelInputs in;
+  ModelGradients out;
+  if (rows.there.rows != nullptr) {
+    auto taken = rows.memory->Take(row_floats);
+    if (!taken.ok()) return taken.status();
+    in.there = rows.there;
+    out.rows_there = taken->get();
+    gradient->rows_there = *std::move(taken);
+  } else {
+    row_sums.resize(row_floats);
+    in.rows = rows.here;
+    out.rows = row_sums.data();
+  }
   // The padding behind a tensor's last element stays zero.
   gradient->dense.assign(exchange_->dense_rows() * ModelTables::kDenseRowDim, 0.0f);
   const std::vector<const float*> tensors = exchange_->TensorsIn(dense);
   const std::vector<float*> sums = exchange_->TensorsIn(gradient->dense.data());
   predictions_.resize(batch.size);
   PassTimes passes;
-  const absl::StatusOr<double> loss =
-      model_->TrainStep({&batch, &routed, rows, tensors, &passes}, {row_sums.data(), sums},
-                        predictions_.data(), parallel_);
+  in.batch = &batch;
+  in.routed = &routed;
+  in.tensors = tensors;
+  in.passes = &passes;
+  out.tensors = sums;
+  const absl::StatusOr<double> loss = model_->TrainStep(in, out, predictions_.data(), parallel_);
   if (!loss.ok()) return loss.status();
   clock->EndPasses(passes.blocks_done, passes.forward_ns, passes.backward_ns);
   stats_->OnBatch(batch.labels, predictions_, *loss, batch.bad_lines);

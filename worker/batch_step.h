@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "ops/parallel.h"
 #include "worker/batch.h"
+#include "worker/device/row_memory.h"
 #include "worker/exchange.h"
 #include "worker/gradient.h"
 #include "worker/model.h"
@@ -16,17 +17,25 @@
 
 namespace strata {
 
+// A batch's rows: (distinct keys, row dim) on the host, or on the model's device.
+struct BatchRows {
+  const float* here = nullptr;
+  RowsThere there;                      // instead of here, with the memory for their gradients
+  device::RowMemory* memory = nullptr;  // outlives the call
+};
+
 // What a batch is computed with. All outlive it; one thread at a time.
 class BatchStep {
  public:
   BatchStep(const Exchange* exchange, Model* model, ops::Parallel* parallel, TrainingStats* stats)
       : exchange_(exchange), model_(model), parallel_(parallel), stats_(stats) {}
 
-  // rows: (distinct keys, row dim), dense: (dense rows, dense row dim). Counts examples, loss and
-  // bad lines. A batch without examples gives a gradient without rows: it adds nothing to any sum.
-  // `clock` is that of the calling thread: the time goes to the passes. Errors: the model's.
+  // dense: (dense rows, dense row dim). Counts examples, loss and bad lines. The gradient's rows
+  // are where `rows` are. A batch without examples gives a gradient without rows: it adds nothing
+  // to any sum. `clock` is that of the calling thread: the time goes to the passes. Errors: the
+  // model's, and the memory's. REQUIRES: rows on the host, or push dim == row dim.
   absl::StatusOr<std::shared_ptr<const Gradient>> Run(const Batch& batch, const RoutedKeys& routed,
-                                                      const float* rows, const float* dense,
+                                                      const BatchRows& rows, const float* dense,
                                                       StageClock* clock);
 
  private:

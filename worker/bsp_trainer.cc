@@ -5,7 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/core/lane_tree.h"
 #include "worker/batch_step.h"
@@ -16,6 +15,7 @@
 #include "worker/mailbox.h"
 #include "worker/push_sequences.h"
 #include "worker/retry_policy.h"
+#include "worker/row_exchange.h"
 #include "worker/stage_times.h"
 #include "worker/ticket_ledger.h"
 
@@ -34,6 +34,7 @@ class Trainer : public BspTrainer {
         servers_(o_.links->servers()),
         sequences_(o_.sequences),
         gradients_(&o_.plan->tables.tables[0]),
+        rows_(o_.plan, o_.exchange, o_.rows, o_.stats),
         batch_step_(o_.exchange, o_.model, o_.parallel, o_.stats) {}
 
   absl::Status Run() override {
@@ -108,6 +109,9 @@ class Trainer : public BspTrainer {
       Open(s);
     }
     if (!all_open) return;
+    rows_.OnAllOpen();
+    cohorts_.Use(rows_.memory());
+    gradients_.Use(rows_.memory());
     Step least = servers_[0].clock;
     for (const Server& s : servers_) least = std::min(least, s.clock);
     for (uint32_t lane : to_host_) driver_.Host(lane, least.Next());
@@ -132,6 +136,7 @@ class Trainer : public BspTrainer {
                servers_[index].open = true;
                servers_[index].clock = parsed->state.clock;
                servers_[index].retry.OnSuccess();
+               rows_.OnOpened(index, *reply);
                return;
              }
              reply = parsed.status();
@@ -160,8 +165,7 @@ class Trainer : public BspTrainer {
   void OnError(uint32_t index, const absl::Status& status) {
     switch (Classify(status)) {
       case ErrorClass::kFatal:
-        failure_ =
-            absl::Status(status.code(), absl::StrCat("server ", index, ": ", status.message()));
+        failure_ = OfServer(index, status);
         return;
       case ErrorClass::kReopen:
         servers_[index].open = false;
@@ -245,26 +249,24 @@ class Trainer : public BspTrainer {
     auto data = cohorts_.Get(action.step, action.lanes);
     if (!data.ok()) return data.status();
     const InStage pull(&clock_, Stage::kPull);
-    const bool weights = !action.lanes.empty();
     wire::PullExtras extras;
     extras.codec = o_.plan->pull_codec;
     extras.ticket = tickets_.ForPull(action.step, action.server, action.lanes);
     // A ticket is for what is pushed as one node: its keys are those of the pull.
     extras.want_ticket = !extras.ticket && CoverNodes(action.lanes, o_.plan->lanes).size() == 1;
-    auto request = o_.exchange->EncodePull(action.server, header(), action.step, kWaitMs,
-                                           (*data)->keys(), weights, extras);
+    auto request = rows_.EncodePull(action.server, header(), action.step, kWaitMs, **data, extras);
     if (!request.ok()) return request.status();
+    const Exchange::Rows rows = Exchange::RowsOf(*request);
     Send(channel, DataMethod::kPull, *std::move(request),
-         [this, action, data = *data, weights](absl::StatusOr<Buffer> reply) {
+         [this, action, data = *data, rows](absl::StatusOr<Buffer> reply) {
            if (!reply.ok()) return OnBroken(action, reply.status());
-           OnPulled(action, *data, weights, *reply);
+           OnPulled(action, *data, rows, *reply);
          });
     return absl::OkStatus();
   }
 
-  void OnPulled(const Action& action, CohortData& data, bool weights, const Buffer& reply) {
-    auto answer = o_.exchange->DecodePull(action.server, reply.span(), data.keys(), weights,
-                                          &data.weights, o_.plan->pull_codec);
+  void OnPulled(const Action& action, CohortData& data, Exchange::Rows rows, const Buffer& reply) {
+    auto answer = rows_.DecodePull(action.server, rows, reply, &data);
     if (!answer.ok()) return OnBroken(action, answer.status());
     tickets_.Learn(action.step, action.server, action.lanes, answer->ticket);
     servers_[action.server].retry.OnSuccess();
@@ -283,17 +285,13 @@ class Trainer : public BspTrainer {
 
   absl::Status Push(const std::shared_ptr<DataChannel>& channel, const Action& action) {
     const InStage push(&clock_, Stage::kPush);
-    std::vector<Exchange::Contribution> contributions;
-    for (LaneNode node : CoverNodes(action.lanes, o_.plan->lanes)) {
-      contributions.emplace_back(node, gradients_.Sum(action.step, node));
-    }
     wire::PushFields fields;
     fields.header = header();
     fields.sequence = sequences_.Of(action.step, action.lanes);
     fields.step = action.step;
-    auto parts =
-        o_.exchange->EncodePush(action.server, fields, contributions,
-                                tickets_.TakeForPush(action.step, action.server, action.lanes));
+    auto parts = rows_.EncodePush(action.server, fields, CoverNodes(action.lanes, o_.plan->lanes),
+                                  &gradients_,
+                                  tickets_.TakeForPush(action.step, action.server, action.lanes));
     if (!parts.ok()) return parts.status();
     // Accepted when every part is; one that breaks breaks the whole.
     auto missing = std::make_shared<size_t>(parts->size());
@@ -332,9 +330,10 @@ class Trainer : public BspTrainer {
     }
     const InStage push(&clock_, Stage::kPush);
     const std::vector<LaneNode> nodes = CoverNodes(action.lanes, o_.plan->lanes);
-    if (nodes.size() == 1 &&
-        gradients_.Sum(action.step, nodes[0])->positions == (*data)->all.positions) {
-      tickets_.SameKeys(action.step, action.lanes);
+    if (nodes.size() == 1) {
+      auto sum = gradients_.Sum(action.step, nodes[0]);
+      if (!sum.ok()) return sum.status();
+      if ((*sum)->positions == (*data)->all.positions) tickets_.SameKeys(action.step, action.lanes);
     }
     cohorts_.Drop(action.step);
     o_.stats->OnStep(action.step.value, absl::Now());
@@ -368,7 +367,7 @@ class Trainer : public BspTrainer {
 
   absl::StatusOr<std::shared_ptr<const Gradient>> ComputeLane(const CohortData& data, size_t i) {
     const PreparedLane& lane = *data.prepared[i];
-    const float* rows = data.LaneRows(i, o_.exchange->row_dim(), &lane_rows_);
+    const BatchRows rows = data.LaneRows(i, o_.exchange->row_dim(), &lane_rows_);
     return batch_step_.Run(lane.batch, lane.routed, rows, data.weights.dense.data(), &clock_);
   }
 
@@ -388,6 +387,7 @@ class Trainer : public BspTrainer {
   bool finished_ = false;
   absl::Status failure_;
   std::vector<float> lane_rows_;
+  RowExchange rows_;
   BatchStep batch_step_;
   StageClock clock_{&o_.stats->stages()};
   Cohorts cohorts_{o_.preparer, o_.exchange, &clock_};

@@ -10,6 +10,7 @@
 #include "ops/parallel.h"
 #include "proto/core/ids.h"
 #include "worker/boundary.h"
+#include "worker/device/row_memory.h"
 #include "worker/exchange.h"
 #include "worker/lane_preparer.h"
 #include "worker/model.h"
@@ -27,6 +28,7 @@ struct BspTrainerOptions {
   ServerLinks* links = nullptr;
   LanePreparer* preparer = nullptr;
   Model* model = nullptr;
+  device::RowMemory* rows = nullptr;  // of the model's device; null: rows go through the host
   ops::Parallel* parallel = nullptr;
   TrainingStats* stats = nullptr;
   StepBoundary* boundary = nullptr;

@@ -5,19 +5,27 @@
 
 namespace strata {
 
-const float* CohortData::LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const {
-  const float* rows = weights.rows.data();
-  if (lanes.size() == 1) return rows;
+BatchRows CohortData::LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const {
+  const bool alone = lanes.size() == 1;
   const std::vector<uint32_t>& place = all.place[i];
+  if (memory != nullptr) {
+    RowsThere there;
+    there.rows = weights.rows_there.get();
+    if (!alone) there.place = place;
+    return {nullptr, there, memory};
+  }
+  const float* rows = weights.rows.data();
+  if (alone) return {rows};
   scratch->resize(place.size() * dim);
   for (size_t u = 0; u < place.size(); ++u) {
     std::memcpy(scratch->data() + u * dim, rows + place[u] * dim, dim * sizeof(float));
   }
-  return scratch->data();
+  return {scratch->data()};
 }
 
 absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer,
-                                                          const Exchange* exchange, Step step,
+                                                          const Exchange* exchange,
+                                                          device::RowMemory* memory, Step step,
                                                           const std::vector<uint32_t>& lanes,
                                                           StageClock* clock) {
   const InStage read(clock, Stage::kRead);
@@ -33,7 +41,14 @@ absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer
   }
   const InStage route(clock, Stage::kRoute);
   MergeLanes(routed, &data->all);
-  if (!lanes.empty()) exchange->Prepare(data->keys(), &data->weights);
+  if (lanes.empty()) return data;
+  data->memory = memory;
+  if (memory == nullptr) {
+    exchange->Prepare(data->keys(), &data->weights);
+  } else if (absl::Status s = exchange->PrepareThere(data->keys(), memory, &data->weights);
+             !s.ok()) {
+    return s;
+  }
   return data;
 }
 
@@ -41,7 +56,7 @@ absl::StatusOr<std::shared_ptr<CohortData>> Cohorts::Get(Step step,
                                                          const std::vector<uint32_t>& lanes) {
   const auto it = by_step_.find(step);
   if (it != by_step_.end() && it->second->lanes == lanes) return it->second;
-  auto data = PrepareCohort(preparer_, exchange_, step, lanes, clock_);
+  auto data = PrepareCohort(preparer_, exchange_, memory_, step, lanes, clock_);
   if (data.ok()) by_step_[step] = *data;
   return data;
 }

@@ -9,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
+#include "worker/batch_step.h"
+#include "worker/device/row_memory.h"
 #include "worker/exchange.h"
 #include "worker/lane_preparer.h"
 #include "worker/router.h"
@@ -22,18 +24,21 @@ struct CohortData {
   std::vector<std::shared_ptr<const PreparedLane>> prepared;  // as lanes
   UnionKeys all;                                              // of all lanes
   ParameterBlock weights;                                     // of `all`
+  device::RowMemory* memory = nullptr;                        // of weights.rows_there
 
   KeyList keys() const { return {all.keys, all.positions}; }
 
-  // The rows of lane number i of the cohort, by its own distinct keys: in place where it is alone,
-  // else copied to `scratch`.
-  const float* LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const;
+  // The rows of lane number i of the cohort, by its own distinct keys: in place where it is alone
+  // or they lie on a device, else copied to `scratch`.
+  BatchRows LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const;
 };
 
-// Waits for the lanes' batches; `clock` is that of the calling thread. Errors are the source's. No
-// lanes: only the step (to await its clock).
+// Waits for the lanes' batches; `clock` is that of the calling thread. Rows will lie in `memory`
+// (null: on the host), whose errors are returned, as the source's. No lanes: only the step (to
+// await its clock).
 absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer,
-                                                          const Exchange* exchange, Step step,
+                                                          const Exchange* exchange,
+                                                          device::RowMemory* memory, Step step,
                                                           const std::vector<uint32_t>& lanes,
                                                           StageClock* clock);
 
@@ -42,6 +47,9 @@ class Cohorts {
  public:
   Cohorts(LanePreparer* preparer, const Exchange* exchange, StageClock* clock)
       : preparer_(preparer), exchange_(exchange), clock_(clock) {}
+
+  // Rows of cohorts from now on lie in this memory, which outlives this.
+  void Use(device::RowMemory* memory) { memory_ = memory; }
 
   // That of exactly these lanes, prepared if it is not here.
   absl::StatusOr<std::shared_ptr<CohortData>> Get(Step step, const std::vector<uint32_t>& lanes);
@@ -52,6 +60,7 @@ class Cohorts {
   LanePreparer* const preparer_;
   const Exchange* const exchange_;
   StageClock* const clock_;
+  device::RowMemory* memory_ = nullptr;  // null: the host's
   std::map<Step, std::shared_ptr<CohortData>> by_step_;
 };
 

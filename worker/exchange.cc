@@ -62,6 +62,15 @@ void Exchange::Prepare(const KeyList& keys, ParameterBlock* out) const {
   out->dense.resize(dense_keys_.size() * ModelTables::kDenseRowDim);
 }
 
+absl::Status Exchange::PrepareThere(const KeyList& keys, device::RowMemory* memory,
+                                    ParameterBlock* out) const {
+  auto rows = memory->Take(keys.keys.size() * row_dim_);
+  if (!rows.ok()) return rows.status();
+  out->rows_there = *std::move(rows);
+  out->dense.resize(dense_keys_.size() * ModelTables::kDenseRowDim);
+  return absl::OkStatus();
+}
+
 std::vector<Exchange::Run> Exchange::RunsOf(uint32_t server, std::span<const uint64_t> positions,
                                             bool dense) const {
   std::vector<Run> runs;
@@ -101,6 +110,30 @@ absl::StatusOr<Buffer> Exchange::EncodePull(uint32_t server, const wire::Header&
   return wire::EncodePullRequest(header, step, wait_ms, own_[server], groups, extras);
 }
 
+std::shared_ptr<const DeviceValues> Exchange::PlacesOfPull(
+    uint32_t server, const KeyList& keys, bool dense, const std::string& device,
+    const std::shared_ptr<float>& rows) const {
+  auto values = std::make_shared<DeviceValues>();
+  values->device = device;
+  values->owner = rows;
+  bool any = false;
+  for (const Run& run : RunsOf(server, keys.positions, dense)) {
+    const bool there = run.table == kFeatures;
+    values->groups.push_back(there ? rows.get() + run.begin * row_dim_ : nullptr);
+    any |= there;
+  }
+  return any ? values : nullptr;
+}
+
+std::vector<std::pair<size_t, size_t>> Exchange::ShareOf(uint32_t server,
+                                                         const KeyList& keys) const {
+  std::vector<std::pair<size_t, size_t>> share;
+  for (const Run& run : RunsOf(server, keys.positions, false)) {
+    share.emplace_back(run.begin, run.end);
+  }
+  return share;
+}
+
 absl::StatusOr<Buffer> Exchange::EncodePrefetch(uint32_t server, const wire::Header& header,
                                                 Step step, const KeyList& keys, bool dense) const {
   return wire::EncodePrefetchRequest(header, step, own_[server],
@@ -119,7 +152,7 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(uint32_t server,
                                                           std::span<const uint8_t> reply,
                                                           const KeyList& keys, bool dense,
                                                           ParameterBlock* out,
-                                                          wire::ValueCodec codec) const {
+                                                          wire::ValueCodec codec, Rows rows) const {
   auto view = wire::ParsePullReply(reply);
   if (!view.ok()) return view.status();
   const std::vector<Run> runs = RunsOf(server, keys.positions, dense);
@@ -131,13 +164,15 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(uint32_t server,
   }
   for (size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
-    const uint32_t dim = run.table == kDense ? ModelTables::kDenseRowDim : row_dim_;
+    const bool there = run.table == kFeatures && rows == Rows::kThere;
+    const uint32_t dim = run.table == kDense ? ModelTables::kDenseRowDim : there ? 0 : row_dim_;
     const wire::ValueCodec as = run.table == kDense ? wire::ValueCodec::kFloat32 : codec;
     if (absl::Status s = wire::CheckReplyGroup(view->groups[i], TableId(run.table), run.shard,
                                                run.end - run.begin, dim, as);
         !s.ok()) {
       return s;
     }
+    if (there) continue;
     std::vector<float>& to = run.table == kDense ? out->dense : out->rows;
     ops::DecodeRows(static_cast<ops::RowCodec>(as), view->groups[i].value_bytes.data(),
                     run.end - run.begin, dim, to.data() + run.begin * dim);
@@ -148,11 +183,15 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(uint32_t server,
 absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
                                                 const wire::PushFields& fields,
                                                 std::span<const Contribution> contributions,
-                                                const wire::Ticket& ticket) const {
+                                                const wire::Ticket& ticket,
+                                                const std::string& device) const {
   const uint32_t server = shards_.shards()[shards.front().value].server;
   std::vector<wire::PushContribution> parts;
-  std::vector<const float*> sources;
+  std::vector<const float*> sources;  // null: there
+  auto values = std::make_shared<DeviceValues>();
+  auto owners = std::make_shared<std::vector<std::shared_ptr<const float>>>();
   for (const auto& [node, gradient] : contributions) {
+    owners->push_back(gradient->rows_there);
     wire::PushContribution part;
     part.node = node;
     part.examples = gradient->examples;
@@ -160,35 +199,46 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
     for (const Run& run : RunsOf(server, gradient->positions, !gradient->dense.empty())) {
       if (std::find(shards.begin(), shards.end(), run.shard) == shards.end()) continue;
       const bool is_dense = run.table == kDense;
+      const bool there = !is_dense && gradient->rows_there != nullptr;
       const uint32_t dim = is_dense ? ModelTables::kDenseRowDim : push_dim_;
       const std::span<const uint64_t> all = is_dense ? std::span<const uint64_t>(dense_keys_)
                                                      : std::span<const uint64_t>(gradient->keys);
       part.groups.push_back({TableId(run.table), run.shard,
-                             AsKeys(all.subspan(run.begin, run.end - run.begin)), dim});
-      sources.push_back((is_dense ? gradient->dense : gradient->rows).data() + run.begin * dim);
+                             AsKeys(all.subspan(run.begin, run.end - run.begin)), there ? 0 : dim});
+      sources.push_back(
+          there ? nullptr : (is_dense ? gradient->dense : gradient->rows).data() + run.begin * dim);
+      values->groups.push_back(
+          there ? const_cast<float*>(gradient->rows_there.get()) + run.begin * dim : nullptr);
     }
     parts.push_back(std::move(part));
   }
   auto encoder = wire::PushRequestEncoder::Make(shards, parts);
   if (!encoder.ok()) return encoder.status();
+  bool any_there = false;
   for (size_t i = 0; i < sources.size(); ++i) {
+    any_there |= sources[i] == nullptr;
+    if (sources[i] == nullptr) continue;
     const std::span<float> place = encoder->values(i);
     std::memcpy(place.data(), sources[i], place.size() * sizeof(float));
     encoder->Seal(i);
   }
-  return encoder->Finish(fields);
+  const Buffer request = encoder->Finish(fields);
+  if (!any_there) return request;
+  values->device = device;
+  values->owner = std::move(owners);
+  return request.With(std::move(values));
 }
 
 absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
     uint32_t server, const wire::PushFields& fields, std::span<const Contribution> contributions,
-    const wire::Ticket& ticket) const {
+    const wire::Ticket& ticket, const std::string& device) const {
   std::vector<Buffer> out;
   // Halve the shards until every part fits; almost always the first try does.
   std::vector<std::span<const ShardId>> todo = {own_[server]};
   while (!todo.empty()) {
     const std::span<const ShardId> shards = todo.back();
     todo.pop_back();
-    auto part = EncodePushPart(shards, fields, contributions, ticket);
+    auto part = EncodePushPart(shards, fields, contributions, ticket, device);
     if (part.ok()) {
       out.push_back(*std::move(part));
     } else if (absl::IsResourceExhausted(part.status()) && shards.size() > 1) {

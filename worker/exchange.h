@@ -5,14 +5,18 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/buffer.h"
+#include "proto/core/device_values.h"
 #include "proto/core/message_codec.h"
 #include "proto/core/model_tables.h"
 #include "proto/core/shard_map.h"
+#include "worker/device/row_memory.h"
 #include "worker/gradient.h"
 
 namespace strata {
@@ -27,6 +31,8 @@ struct KeyList {
 struct ParameterBlock {
   std::vector<float> rows;   // (keys, row dim)
   std::vector<float> dense;  // (dense rows, dense row dim), in position order
+  // Instead of rows, where servers write them on the model's device: (keys, row dim) in its memory.
+  std::shared_ptr<float> rows_there;
 };
 
 // Immutable after construction; any thread.
@@ -44,6 +50,9 @@ class Exchange {
 
   // Sizes `out` for `keys`. Contents are unspecified until every server's reply was decoded.
   void Prepare(const KeyList& keys, ParameterBlock* out) const;
+  // The same with rows in `memory`. Errors: its.
+  absl::Status PrepareThere(const KeyList& keys, device::RowMemory* memory,
+                            ParameterBlock* out) const;
 
   // The request of one server: its share of `keys` and, with `dense`, of the dense table. Every
   // shard of the server is spoken of, with keys or without.
@@ -51,6 +60,13 @@ class Exchange {
   absl::StatusOr<Buffer> EncodePull(uint32_t server, const wire::Header& header, Step step,
                                     uint32_t wait_ms, const KeyList& keys, bool dense,
                                     const wire::PullExtras& extras = {}) const;
+  // What goes with that request, or one by its ticket, so that the server writes the rows into
+  // `rows`, (keys, row dim) on `device`. Null: none of the keys are its.
+  std::shared_ptr<const DeviceValues> PlacesOfPull(uint32_t server, const KeyList& keys, bool dense,
+                                                   const std::string& device,
+                                                   const std::shared_ptr<float>& rows) const;
+  // The server's share of `keys`: indices [first, second), ascending.
+  std::vector<std::pair<size_t, size_t>> ShareOf(uint32_t server, const KeyList& keys) const;
   // Announces a pull's keys.
   absl::StatusOr<Buffer> EncodePrefetch(uint32_t server, const wire::Header& header, Step step,
                                         const KeyList& keys, bool dense) const;
@@ -61,10 +77,18 @@ class Exchange {
     wire::Ticket ticket;  // for these keys
   };
   // Checks a reply to EncodePull's request and, where it was served, writes the values to their
-  // places. DATA_LOSS or INTERNAL when the reply does not answer the request.
+  // places. DATA_LOSS or INTERNAL when the reply does not answer the request. `rows`: RowsOf it.
+  enum class Rows : uint8_t {
+    kInReply,
+    kThere,  // the request went with PlacesOfPull
+  };
+  static Rows RowsOf(const Buffer& request) {
+    return request.device_values() == nullptr ? Rows::kInReply : Rows::kThere;
+  }
   absl::StatusOr<PullAnswer> DecodePull(uint32_t server, std::span<const uint8_t> reply,
                                         const KeyList& keys, bool dense, ParameterBlock* out,
-                                        wire::ValueCodec codec = wire::ValueCodec::kFloat32) const;
+                                        wire::ValueCodec codec = wire::ValueCodec::kFloat32,
+                                        Rows rows = Rows::kInReply) const;
   // The ticket of a prefetch's reply, if it has one for these keys.
   absl::StatusOr<wire::Ticket> DecodePrefetch(uint32_t server, std::span<const uint8_t> reply,
                                               const KeyList& keys, bool dense) const;
@@ -73,9 +97,11 @@ class Exchange {
   // The requests that carry one server's share of the contributions: one, or several split by
   // shards where one would pass the message limit. RESOURCE_EXHAUSTED when one shard's share alone
   // does. With a ticket, which must be of the keys of the only contribution, keys are not sent.
+  // Rows that lie on a device, which is `device` then, stay there (Buffer::device_values).
   absl::StatusOr<std::vector<Buffer>> EncodePush(uint32_t server, const wire::PushFields& fields,
                                                  std::span<const Contribution> contributions,
-                                                 const wire::Ticket& ticket = {}) const;
+                                                 const wire::Ticket& ticket = {},
+                                                 const std::string& device = "") const;
 
  private:
   // Indices begin .. end - 1 of a table's key list that lie in one shard of one server.
@@ -89,7 +115,8 @@ class Exchange {
   absl::StatusOr<Buffer> EncodePushPart(std::span<const ShardId> shards,
                                         const wire::PushFields& fields,
                                         std::span<const Contribution> contributions,
-                                        const wire::Ticket& ticket) const;
+                                        const wire::Ticket& ticket,
+                                        const std::string& device) const;
   std::vector<wire::KeyGroup> KeyGroups(std::span<const Run> runs, const KeyList& keys) const;
   // `ticket` if it is for these keys, else none: a server's mistake costs only the ticket.
   wire::Ticket Verified(std::span<const Run> runs, const KeyList& keys,

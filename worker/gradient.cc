@@ -9,28 +9,34 @@ namespace strata {
 
 Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gradient& right) {
   const uint32_t dim = features.push_dim();
-  Gradient sum;
-  sum.examples = left.examples + right.examples;
   const size_t most = left.positions.size() + right.positions.size();
-  sum.positions.resize(most);
+  std::vector<uint64_t> positions(most);
+  Gradient sum;
   sum.rows.resize(most * dim);
   const size_t n =
       ops::MergeRowSums({left.positions.data(), left.rows.data(), left.positions.size()},
                         {right.positions.data(), right.rows.data(), right.positions.size()}, dim,
-                        sum.positions.data(), sum.rows.data());
-  sum.positions.resize(n);
+                        positions.data(), sum.rows.data());
+  positions.resize(n);
   sum.rows.resize(n * dim);
-  sum.keys.resize(n);
-  for (size_t i = 0; i < n; ++i) {
-    sum.keys[i] = features.KeyAtPosition(Position(sum.positions[i])).value;
+  AddAllButRows(features, left, right, std::move(positions), &sum);
+  return sum;
+}
+
+void AddAllButRows(const TableSpec& features, const Gradient& left, const Gradient& right,
+                   std::vector<uint64_t> positions, Gradient* sum) {
+  sum->examples = left.examples + right.examples;
+  sum->positions = std::move(positions);
+  sum->keys.resize(sum->positions.size());
+  for (size_t i = 0; i < sum->keys.size(); ++i) {
+    sum->keys[i] = features.KeyAtPosition(Position(sum->positions[i])).value;
   }
   if (left.dense.empty() || right.dense.empty()) {
-    sum.dense = left.dense.empty() ? right.dense : left.dense;
+    sum->dense = left.dense.empty() ? right.dense : left.dense;
   } else {
-    sum.dense.resize(left.dense.size());
-    ops::AddFloats(left.dense.data(), right.dense.data(), left.dense.size(), sum.dense.data());
+    sum->dense.resize(left.dense.size());
+    ops::AddFloats(left.dense.data(), right.dense.data(), left.dense.size(), sum->dense.data());
   }
-  return sum;
 }
 
 namespace {
@@ -55,13 +61,16 @@ Gradient AddMeans(const TableSpec& features, const Gradient& left, const Gradien
   return sum;
 }
 
-std::shared_ptr<const Gradient> SumNode(
-    const TableSpec& features, LaneNode node,
-    const std::function<std::shared_ptr<const Gradient>(uint32_t lane)>& leaf) {
+absl::StatusOr<GradientPtr> SumNode(
+    LaneNode node, const std::function<GradientPtr(uint32_t lane)>& leaf,
+    const std::function<absl::StatusOr<GradientPtr>(const Gradient& left, const Gradient& right)>&
+        add) {
   if (node.IsLeaf()) return leaf(node.first);
-  const auto left = SumNode(features, node.Left(), leaf);
-  const auto right = SumNode(features, node.Right(), leaf);
-  return std::make_shared<Gradient>(AddGradients(features, *left, *right));
+  const auto left = SumNode(node.Left(), leaf, add);
+  if (!left.ok()) return left.status();
+  const auto right = SumNode(node.Right(), leaf, add);
+  if (!right.ok()) return right.status();
+  return add(**left, **right);
 }
 
 }  // namespace strata

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/table_spec.h"
 
@@ -19,11 +20,13 @@ struct Gradient {
   std::vector<uint64_t> positions;  // (n)
   // (n, push dim): a row's gradient and, where rows have a score, its shows and clicks.
   std::vector<float> rows;
+  // Instead of rows, where servers read them on the model's device: (n, push dim) in its memory.
+  std::shared_ptr<const float> rows_there;
   std::vector<float> dense;  // (dense rows, dense row dim), or empty: no contribution at all
 };
 
 // left + right: the union of the keys, added where both have one; a side without dense part passes
-// the other's through unchanged. `features` is the table of the rows.
+// the other's through unchanged. `features` is the table of the rows. Rows are on the host.
 Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gradient& right);
 
 // The sum of two gradients' means, as one that stands for one example, so that dividing by its
@@ -31,11 +34,18 @@ Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gra
 // this is its own mean. Shows and clicks are summed.
 Gradient AddMeans(const TableSpec& features, const Gradient& left, const Gradient& right);
 
+// Sets all of left + right but its rows.
+void AddAllButRows(const TableSpec& features, const Gradient& left, const Gradient& right,
+                   std::vector<uint64_t> positions, Gradient* sum);
+
+using GradientPtr = std::shared_ptr<const Gradient>;
+
 // The sum of a node's lanes along the tree. `leaf(lane)` must give every lane's gradient. A single
-// lane is returned as it is, without a copy.
-std::shared_ptr<const Gradient> SumNode(
-    const TableSpec& features, LaneNode node,
-    const std::function<std::shared_ptr<const Gradient>(uint32_t lane)>& leaf);
+// lane is returned as it is, without a copy. Errors: those of `add`.
+absl::StatusOr<GradientPtr> SumNode(
+    LaneNode node, const std::function<GradientPtr(uint32_t lane)>& leaf,
+    const std::function<absl::StatusOr<GradientPtr>(const Gradient& left, const Gradient& right)>&
+        add);
 
 }  // namespace strata
 

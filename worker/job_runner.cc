@@ -63,6 +63,11 @@ class Runner : public JobRunner {
     return stats_ != nullptr ? stats_->stages().Seconds() : StageSeconds();
   }
 
+  uint64_t RowsThere() const override {
+    absl::MutexLock lock(&mu_);
+    return stats_ != nullptr ? stats_->rows_there() : 0;
+  }
+
  private:
   bool WantsIndex() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return latest_.make_index() && !indexed_ && fatal_.empty();
@@ -127,6 +132,7 @@ class Runner : public JobRunner {
     options.data = o_.data;
     options.threads = o_.threads;
     options.device = o_.device;
+    options.row_path = o_.row_path;
     options.stats = stats.get();
     auto session = TrainingSession::Make(options);
     {

@@ -24,6 +24,7 @@ struct JobRunnerOptions {
   SequenceCounter* sequences = nullptr;          // of all sessions; outlives the runner
   uint32_t threads = 1;                          // when the job does not say
   const device::WorkerDevice* device = nullptr;  // outlives the runner; null: none
+  device::RowPath row_path = device::RowPath::kDevice;
   std::function<void(const std::string& line)> log;
 };
 
@@ -39,6 +40,8 @@ class JobRunner {
   virtual WorkerJobReport Report() const = 0;
   // Where the time of the training at hand went.
   virtual StageSeconds Stages() const = 0;
+  // TrainingStats::rows_there of it.
+  virtual uint64_t RowsThere() const = 0;
 };
 
 }  // namespace strata

@@ -173,7 +173,7 @@ class Work : public LaneWork {
     const Prepared& p = prepared_[batch - first_];
     o_.slots->Acquire();
     auto gradient =
-        step_.Run(p.batch, p.routed, replica_.Rows(batch - first_), replica_.dense(), &clock_);
+        step_.Run(p.batch, p.routed, {replica_.Rows(batch - first_)}, replica_.dense(), &clock_);
     o_.slots->Release();
     if (!gradient.ok()) return gradient.status();
     gradient_ = *std::move(gradient);

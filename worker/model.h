@@ -27,6 +27,13 @@ struct PassTimes {
   std::chrono::steady_clock::time_point blocks_done;
 };
 
+// Rows in the memory of a model's device, of which a batch needs some.
+struct RowsThere {
+  const float* rows = nullptr;  // (any, row dim)
+  // (unique), on the host: which row each key has; empty: row u for key u.
+  std::span<const uint32_t> place;
+};
+
 // Weights that one batch needs. The arrays belong to the caller.
 struct ModelInputs {
   const Batch* batch = nullptr;
@@ -34,6 +41,7 @@ struct ModelInputs {
   const float* rows = nullptr;            // (unique, row dim): table 0 of the job
   std::span<const float* const> tensors;  // by tensor number of ModelTables; (elements) each
   PassTimes* passes = nullptr;            // filled by TrainStep, unless null
+  RowsThere there;                        // instead of rows, where the model is on a device
 };
 
 // Where gradient sums over the batch's examples go (not means). Arrays belong to the caller and
@@ -41,6 +49,8 @@ struct ModelInputs {
 struct ModelGradients {
   float* rows = nullptr;            // (unique, row dim)
   std::span<float* const> tensors;  // (elements) each
+  // Instead of rows, where the model is on a device: (unique, row dim) in its memory.
+  float* rows_there = nullptr;
 };
 
 // One batch at a time; a Model owns its scratch memory and is used by one thread at a time (it

@@ -33,6 +33,9 @@ enum class ErrorClass : uint8_t {
 };
 ErrorClass Classify(const absl::Status& status);
 
+// The same error with the server named; that of a lost device stays one.
+absl::Status OfServer(uint32_t server, const absl::Status& status);
+
 }  // namespace strata
 
 #endif  // STRATA_WORKER_RETRY_POLICY_H_

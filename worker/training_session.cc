@@ -166,6 +166,7 @@ class Session : public TrainingSession {
     trainer.links = &links_;
     trainer.preparer = preparer_.get();
     trainer.model = model_.get();
+    if (o_.row_path == device::RowPath::kDevice) trainer.rows = models_->row_memory();
     trainer.parallel = parallel_.get();
     trainer.stats = o_.stats;
     trainer.boundary = boundary_.get();

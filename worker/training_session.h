@@ -25,7 +25,8 @@ struct TrainingSessionOptions {
   DataAccess* data = nullptr;                    // outlives the session
   uint32_t threads = 1;                          // when the job does not say
   const device::WorkerDevice* device = nullptr;  // outlives the session; null: none
-  TrainingStats* stats = nullptr;                // outlives the session
+  device::RowPath row_path = device::RowPath::kDevice;
+  TrainingStats* stats = nullptr;  // outlives the session
 };
 
 class TrainingSession {

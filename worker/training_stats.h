@@ -2,6 +2,7 @@
 #ifndef STRATA_WORKER_TRAINING_STATS_H_
 #define STRATA_WORKER_TRAINING_STATS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -33,6 +34,8 @@ class TrainingStats {
   void OnStep(uint64_t step, absl::Time now);
   // Rows of a lane's own copy that refused, or cut, their gradient.
   void OnLocalRows(uint64_t refused, uint64_t clipped);
+  // Rows of a pull or push that went by the memory of a device (DESIGN.md section 6, "On a GPU").
+  void OnRowsThere(uint64_t rows) { rows_there_.fetch_add(rows, std::memory_order_relaxed); }
   void OnEvaluation(const EvaluationResult& result);
   void OnFinished();
   void OnFatal(const absl::Status& status);
@@ -68,9 +71,11 @@ class TrainingStats {
   // Examples that this worker's lanes have computed.
   uint64_t examples() const;
   uint64_t bad_lines() const;
+  uint64_t rows_there() const { return rows_there_.load(std::memory_order_relaxed); }
 
  private:
   StageTimes stages_;
+  std::atomic<uint64_t> rows_there_{0};
 
   static constexpr size_t kBins = 4096;
   struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated

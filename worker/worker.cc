@@ -53,6 +53,7 @@ class WorkerImpl : public Worker {
       c.training_loss = r.training_loss();
       if (r.step() != 0) c.step = c.step == 0 ? r.step() : std::min<uint64_t>(c.step, r.step());
       c.stages += runner->Stages();
+      c.rows_there += runner->RowsThere();
       ++c.jobs;
     }
     return c;
@@ -155,14 +156,15 @@ class WorkerImpl : public Worker {
         past_.examples += last.examples();
         past_.bad_lines += last.bad_lines();
         past_.stages += it->second->Stages();
+        past_.rows_there += it->second->RowsThere();
         closed.push_back(std::move(it->second));
         it = runners_.erase(it);
       }
       for (const auto& [id, job] : wanted) {
         auto& runner = runners_[id];
         if (runner == nullptr) {
-          runner = JobRunner::Make(
-              {JobId(id), o_.transport, o_.data, &sequences_, threads_, o_.device, o_.log});
+          runner = JobRunner::Make({JobId(id), o_.transport, o_.data, &sequences_, threads_,
+                                    o_.device, o_.row_path, o_.log});
         }
         runner->Update(*job, session_);
       }

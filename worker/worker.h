@@ -30,6 +30,7 @@ struct WorkerOptions {
   absl::Duration sync_wait = absl::Milliseconds(200);
   // The GPU that it computes with where jobs want one; outlives the worker. Null: none.
   const device::WorkerDevice* device = nullptr;
+  device::RowPath row_path = device::RowPath::kDevice;
   std::string metrics_address;
   // Where messages for the log go; may be empty. Called from any thread.
   std::function<void(const std::string& line)> log;
@@ -48,6 +49,8 @@ struct WorkerCounters {
   // Smallest step that a lane of a synchronous job is computing; 0: none.
   uint64_t step = 0;
   StageSeconds stages;  // of training; summed over the threads that drive steps
+  // Pulled and pushed by the memory of a device that servers of this process have, too.
+  uint64_t rows_there = 0;
   bool registered = false;
 };
 

@@ -25,6 +25,7 @@ struct Flags {
   uint32_t threads = 0;
   std::string device = "auto";
   std::string cublas;
+  uint64_t pinned_bytes = uint64_t{4} << 30;
   bool insecure = false;
 };
 
@@ -88,6 +89,7 @@ int Run(const Flags& flags, const char* program) {
     // Nothing that it held can be trusted or reached: another process takes the lanes.
     (*device)->api->WhenLost([&daemon](const absl::Status& why) { (*daemon)->Fail(why); });
     (*device)->device.lost_ends_process = true;
+    (*device)->api->LimitPinned(flags.pinned_bytes);
     options.device = &(*device)->device;
     (*daemon)->Log("device uuid=" + options.device->uuid + " numerics=\"" +
                    options.device->numerics_id + "\"");
@@ -124,6 +126,9 @@ int main(int argc, char** argv) {
                  "GPU for jobs that want one: its UUID, or that of a MIG slice (its beginning will "
                  "do), first, none, or auto: the one that this program sees, if it was built with "
                  "CUDA and sees exactly one")
+      ->capture_default_str();
+  app.add_option("--pinned-bytes", flags.pinned_bytes,
+                 "Pinned host memory of a process with a device")
       ->capture_default_str();
   app.add_option("--cublas", flags.cublas, "File of cuBLASLt, instead of looking for it");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 
 namespace strata::ops::gpu {
 namespace {
@@ -30,7 +31,44 @@ absl::Status CudaApi::Malloc(size_t bytes, void** out) {
 absl::Status CudaApi::MallocHost(size_t bytes, void** out) {
   STRATA_ENTER("malloc host");
   CountOne(allocations_);
-  return Checked(DoMallocHost(bytes, out));
+  absl::Status status = TakePinned(bytes);
+  if (!status.ok()) return status;
+  status = DoMallocHost(bytes, out);
+  MutexLock lock(&pinned_mu_);
+  if (!status.ok()) {
+    pinned_bytes_ -= bytes;
+    return Checked(std::move(status));
+  }
+  pinned_[reinterpret_cast<uintptr_t>(*out)] = bytes;
+  return absl::OkStatus();
+}
+
+absl::Status CudaApi::TakePinned(size_t bytes) {
+  MutexLock lock(&pinned_mu_);
+  const uint64_t limit = pinned_limit_;
+  const uint64_t left = pinned_bytes_ < limit ? limit - pinned_bytes_ : 0;
+  if (bytes > left) {
+    return absl::ResourceExhaustedError(absl::StrCat(bytes, " bytes of pinned memory wanted, ",
+                                                     left, " of this process's ", limit,
+                                                     " are free (--pinned-bytes)"));
+  }
+  pinned_bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+uint64_t CudaApi::pinned_bytes() const {
+  MutexLock lock(&pinned_mu_);
+  return pinned_bytes_;
+}
+
+bool CudaApi::IsPinned(const void* p, size_t bytes) const {
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  MutexLock lock(&pinned_mu_);
+  auto piece = pinned_.upper_bound(at);
+  if (piece == pinned_.begin()) return false;
+  --piece;
+  const size_t offset = at - piece->first;
+  return offset <= piece->second && bytes <= piece->second - offset;
 }
 
 absl::Status CudaApi::Free(void* p) {
@@ -42,6 +80,15 @@ absl::Status CudaApi::Free(void* p) {
 
 absl::Status CudaApi::FreeHost(void* p) {
   CountOne(synchronisations_);
+  {
+    // Before the runtime gives the address to somebody else.
+    MutexLock lock(&pinned_mu_);
+    const auto piece = pinned_.find(reinterpret_cast<uintptr_t>(p));
+    if (piece != pinned_.end()) {
+      pinned_bytes_ -= piece->second;
+      pinned_.erase(piece);
+    }
+  }
   absl::Status status = DoFreeHost(p);
   STRATA_ENTER("free host");
   return Checked(std::move(status));

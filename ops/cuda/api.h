@@ -11,10 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "ops/cuda/mutex.h"
 
 namespace strata::ops::gpu {
 
@@ -84,6 +87,12 @@ class CudaApi {
   absl::Status MallocHost(size_t bytes, void** out);  // pinned
   absl::Status Free(void* p);                         // waits for the device, as cudaFree does
   absl::Status FreeHost(void* p);                     // the same
+  // The process's pinned memory: at most so many bytes at a time, for all who ask; beyond them
+  // kResourceExhausted with requested and free bytes. Default: no limit.
+  void LimitPinned(uint64_t bytes) { pinned_limit_ = bytes; }
+  uint64_t pinned_bytes() const;
+  // Whether the `bytes` from `p` on lie in one piece of it, so that kernels may write there.
+  bool IsPinned(const void* p, size_t bytes) const;
   absl::Status MemoryInfo(size_t* free_bytes, size_t* total_bytes);
 
   // Between any two of device and pinned memory.
@@ -164,7 +173,13 @@ class CudaApi {
   absl::Status Checked(absl::Status status);
   absl::Status EnterLibrary(const char* call);
 
+  absl::Status TakePinned(size_t bytes);
+
   std::function<void(const absl::Status&)> lost_;
+  std::atomic<uint64_t> pinned_limit_{UINT64_MAX};
+  mutable Mutex pinned_mu_;
+  uint64_t pinned_bytes_ ABSL_GUARDED_BY(pinned_mu_) = 0;
+  std::map<uintptr_t, size_t> pinned_ ABSL_GUARDED_BY(pinned_mu_);  // bytes, by address
   std::atomic<uint64_t> allocations_{0}, synchronisations_{0}, launches_{0}, copies_{0};
 };
 

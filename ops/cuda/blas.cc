@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ops/cuda/blas_search.h"
+#include "ops/cuda/split_blas.h"
 
 namespace strata::ops::gpu {
 namespace {
@@ -198,15 +199,26 @@ class BlasImpl : public Blas {
     return status.ok() ? ChooseAlgorithm(s, plan) : status;
   }
 
+  template <typename Value>
+  absl::Status Prefer(cublasLtMatmulPreference_t preference,
+                      cublasLtMatmulPreferenceAttributes_t attribute, const Value& value) {
+    return StatusOf(library_.preference_set(preference, attribute, &value, sizeof value),
+                    "cublasLtMatmulPreferenceSetAttribute");
+  }
+
   absl::Status ChooseAlgorithm(const MatmulShape& s, Plan* plan) {
     cublasLtMatmulPreference_t preference = nullptr;
     absl::Status status =
         StatusOf(library_.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
     if (!status.ok()) return status;
     const size_t bytes = workspace_.bytes();
-    status = StatusOf(library_.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                              &bytes, sizeof bytes),
-                      "cublasLtMatmulPreferenceSetAttribute");
+    status = Prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, bytes);
+    // A shape's later operands need not lie as well as its first.
+    for (const cublasLtMatmulPreferenceAttributes_t alignment :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      if (status.ok()) status = Prefer(preference, alignment, uint32_t{16});
+    }
     cublasLtMatmulHeuristicResult_t result;
     int found = 0;
     if (status.ok()) {
@@ -266,8 +278,9 @@ absl::StatusOr<std::unique_ptr<Blas>> Blas::Open(Arena* arena, const Options& op
     if (!status.ok()) return status;
     Dl_info where = {};
     const bool known = dladdr(reinterpret_cast<void*>(library.create), &where) != 0;
-    return std::make_unique<BlasImpl>(arena->api(), library, handle,
-                                      known ? where.dli_fname : candidate, *std::move(workspace));
+    return MakeSplitBlas(arena, std::make_unique<BlasImpl>(arena->api(), library, handle,
+                                                           known ? where.dli_fname : candidate,
+                                                           *std::move(workspace)));
   }
   return absl::NotFoundError(
       absl::StrCat("cuBLASLt was not found; tried ", absl::StrJoin(tried, "; ")));

@@ -58,9 +58,12 @@ class Blas {
   struct Options {
     std::string library;  // a file, instead of the search (blas_search.h)
     size_t workspace_bytes = size_t{32} << 20;
+    // What a process should have for it: the workspace, and what products in two parts may need.
+    static constexpr size_t kBytes = (size_t{32} << 20) + (size_t{4} << 20);
   };
   // kNotFound names every place that was tried. Products go through the arena's api (CallLibrary);
-  // both outlive the result.
+  // both outlive the result. What the library has no kernel for is done in two parts
+  // (split_blas.h).
   static absl::StatusOr<std::unique_ptr<Blas>> Open(Arena* arena, const Options& options);
   virtual ~Blas() = default;
 

@@ -31,6 +31,7 @@ bool IsSticky(cudaError_t error) {
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemDriverMismatch:
     case cudaErrorContained:
+    case cudaErrorUnknown:
       return true;
     default:
       return false;
@@ -230,6 +231,20 @@ class DeviceApi : public CudaApi {
   const DeviceProperties properties_;
 };
 
+// Why the runtime sees no device, as people know it.
+std::string WhyNone(cudaError_t error) {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return "this machine has no GPU driver";
+  }
+  if (error == cudaErrorInsufficientDriver) {
+    return absl::StrCat("this machine's GPU driver is for CUDA ", driver / 1000, ".",
+                        driver % 1000 / 10, ", and this program wants ", CUDART_VERSION / 1000,
+                        ".0 or later");
+  }
+  return "no GPU is visible here (nvidia-smi -L and CUDA_VISIBLE_DEVICES tell which are)";
+}
+
 // The runtime's index of the device that this process opened first; -1: none yet.
 std::atomic<int> opened_index{-1};
 
@@ -251,8 +266,11 @@ std::vector<DeviceProperties> Devices() {
 
 absl::StatusOr<std::unique_ptr<CudaApi>> OpenDevice(absl::string_view uuid) {
   int count = 0;
-  absl::Status status = StatusOf(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-  if (!status.ok()) return status;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  absl::Status status = StatusOf(counted, "cudaGetDeviceCount");
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(WhyNone(counted), ": ", status.message()));
+  }
   const std::vector<DeviceProperties> devices = Devices();
   size_t index = 0;
   while (index < devices.size() && !absl::StartsWith(devices[index].uuid, uuid)) ++index;

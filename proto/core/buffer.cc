@@ -56,6 +56,21 @@ uint8_t* Allocate(size_t bytes) {
   return static_cast<uint8_t*>(block);
 }
 
+std::atomic<BlockSource*> block_source{nullptr};
+
+uint8_t* TakeBlock(size_t bytes) {
+  BlockSource* const source = block_source.load(std::memory_order_acquire);
+  if (source != nullptr && bytes >= BlockSource::kSourceBytes) {
+    if (void* block = source->Take(bytes)) return static_cast<uint8_t*>(block);
+  }
+  return Allocate(bytes);
+}
+
+void FreeBlock(uint8_t* block) {
+  BlockSource* const source = block_source.load(std::memory_order_acquire);
+  if (source == nullptr || !source->Give(block)) std::free(block);
+}
+
 // Freed blocks by class. Thread-safe; lives for the whole process, because buffers may die after
 // main's statics.
 class Pool {
@@ -80,7 +95,7 @@ class Pool {
       return block;
     }
     allocated_.fetch_add(1, std::memory_order_relaxed);
-    return Allocate(ClassBytes(size_class));
+    return TakeBlock(ClassBytes(size_class));
   }
 
   void Give(int size_class, uint8_t* block) {
@@ -90,7 +105,7 @@ class Pool {
         BufferBuilder::kMaxPooledBytes) {
       pooled_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
       ASAN_UNPOISON_MEMORY_REGION(block, bytes);
-      std::free(block);
+      FreeBlock(block);
       return;
     }
     ASAN_POISON_MEMORY_REGION(block, bytes);
@@ -117,6 +132,8 @@ class Pool {
 };
 
 }  // namespace
+
+void SetBlockSource(BlockSource* source) { block_source.store(source, std::memory_order_release); }
 
 BufferPoolCounters GetBufferPoolCounters() { return Pool::Get().counters(); }
 

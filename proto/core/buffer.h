@@ -78,6 +78,21 @@ class BufferBuilder {
   size_t size_ = 0;
 };
 
+// Where the pool's blocks of at least kSourceBytes come from, instead of the system: pinned memory,
+// where a device reads and writes messages.
+class BlockSource {
+ public:
+  static constexpr size_t kSourceBytes = size_t{64} << 10;
+  virtual ~BlockSource() = default;
+  // Null: none is left; the system gives the block then. 64-byte aligned.
+  virtual void* Take(size_t bytes) = 0;
+  // False: it is none of its blocks.
+  virtual bool Give(void* block) = 0;
+};
+// Once, before the first message; null: the system again, for blocks to come. Lives as long as the
+// process's last block: for good.
+void SetBlockSource(BlockSource* source);
+
 // What the process's pool holds and has done. Any thread.
 struct BufferPoolCounters {
   size_t pooled_bytes = 0;  // free, kept for reuse; <= BufferBuilder::kMaxPooledBytes

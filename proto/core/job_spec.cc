@@ -66,14 +66,15 @@ absl::Status ResolveStorage(const ReplicasSpec& replicas, StorageSpec& s) {
       CheckChoice("spec.storage.durability", s.durability(), {"memory", "logged", "synced"}));
   if (s.ssd().empty()) s.set_ssd("rowfile");
   STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.ssd", s.ssd(), {"rocksdb", "rowfile"}));
+  // An explicit 0 takes the tier away, whatever else is said; without a size it was forgotten.
+  if (s.gpu_backend() == "host" && s.gpu_bytes_per_server().empty()) {
+    return Bad("spec.storage.gpuBackend",
+               "host, but there is no GPU tier; give spec.storage.gpuBytesPerServer too");
+  }
   if (s.gpu_bytes_per_server().empty()) s.set_gpu_bytes_per_server("0");
   STRATA_RETURN_IF_BAD(CheckBytes("spec.storage.gpuBytesPerServer", s.gpu_bytes_per_server(), 0));
   if (s.gpu_backend().empty()) s.set_gpu_backend("cuda");
   STRATA_RETURN_IF_BAD(CheckChoice("spec.storage.gpuBackend", s.gpu_backend(), {"cuda", "host"}));
-  if (s.gpu_backend() == "host" && *ParseBytes(s.gpu_bytes_per_server()) == 0) {
-    return Bad("spec.storage.gpuBackend",
-               "host, but there is no GPU tier; give spec.storage.gpuBytesPerServer too");
-  }
   if (!s.has_partitions()) s.set_partitions(4096);
   STRATA_RETURN_IF_BAD(CheckRange("spec.storage.partitions", s.partitions(), 1, 1u << 20));
   if ((s.partitions() & (s.partitions() - 1)) != 0) {

@@ -89,7 +89,7 @@ const float* AlignedValues(const GroupView& group, std::vector<float>& scratch);
 
 // What a group's values must be.
 enum class GroupValues : uint8_t {
-  kNone,    // pull request
+  kNone,    // pull request; push whose values are on a device
   kPerKey,  // push: dim floats for every key
 };
 
@@ -104,7 +104,8 @@ absl::Status CheckRequestGroup(const GroupView& group, const TableSpec& table, G
                                Position first, Position last, std::span<Position> positions);
 
 // Checks group i of a pull's reply: that it speaks of `table` and `shard`, repeats no keys and has
-// the values of `keys` keys (INVALID_ARGUMENT), and its checksum (DATA_LOSS).
+// the values of `keys` keys (INVALID_ARGUMENT), and its checksum (DATA_LOSS). `dim` 0: those went
+// by a device's memory (device_values.h).
 absl::Status CheckReplyGroup(const GroupView& group, TableId table, ShardId shard, size_t keys,
                              uint32_t dim, ValueCodec codec = ValueCodec::kFloat32);
 // The same of a push's group whose keys, of that CRC32C, are a ticket's.

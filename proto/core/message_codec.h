@@ -43,7 +43,8 @@ Buffer EncodeMarkRequest(const MarkRequest& message);
 Buffer EncodeMarkReply(const MarkReply& message);
 
 // The same request under another header (a resend after a change of map epoch or session): a copy
-// with the new header appended, which by the merge rule replaces the old one.
+// with the new header appended, which by the merge rule replaces the old one, and the same values
+// on a device.
 // RESOURCE_EXHAUSTED when it no longer fits kMaxMessageBytes.
 absl::StatusOr<Buffer> WithHeader(const Buffer& request, const Header& header);
 
@@ -109,7 +110,7 @@ struct ValueGroup {
   TableId table;
   ShardId shard;
   size_t keys = 0;
-  uint32_t dim = 0;  // floats per key
+  uint32_t dim = 0;  // floats per key; 0: its values go by a device's memory (device_values.h)
   ValueCodec codec = ValueCodec::kFloat32;
 };
 
@@ -134,7 +135,7 @@ struct PushGroup {
   TableId table;
   ShardId shard;
   std::span<const Key> keys;  // strictly ascending by position; copied by Make
-  uint32_t dim = 0;           // floats per key
+  uint32_t dim = 0;           // floats per key; 0 as above
 };
 
 struct PushContribution {

@@ -183,7 +183,7 @@ absl::StatusOr<Buffer> WithHeader(const Buffer& request, const Header& header) {
   const uint8_t* const end = WriteHeader(out.data() + request.size(), header);
   const auto used = static_cast<size_t>(end - out.data());
   if (used > kMaxMessageBytes) return TooLarge("request", used);
-  return out.Finish(used);
+  return out.Finish(used).With(request.device_values());
 }
 
 namespace {

@@ -189,6 +189,12 @@ class DaemonImpl : public Daemon {
     kill(getpid(), SIGTERM);
   }
 
+  void Die(const absl::Status& why) override {
+    LOG(ERROR) << "ends_at_once error=\"" << why << '"';
+    google::FlushLogFiles(google::GLOG_INFO);
+    _exit(DaemonExitCode(why));
+  }
+
  private:
   void StopMetrics() { collector_->Set(nullptr); }
 

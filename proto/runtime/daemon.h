@@ -67,6 +67,9 @@ class Daemon {
 
   // This process cannot go on: it ends as after a SIGTERM. Any thread; the first `why` counts.
   virtual void Fail(const absl::Status& why) = 0;
+
+  // The same, at once, as killed: not even calls in flight are answered. Any thread.
+  [[noreturn]] virtual void Die(const absl::Status& why) = 0;
 };
 
 }  // namespace strata

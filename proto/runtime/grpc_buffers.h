@@ -27,7 +27,7 @@ inline constexpr const char* kMethodPaths[kDataMethods] = {
 // its own to calls that no handler has seen yet; without the mark it means UNAVAILABLE.
 inline constexpr const char* kHandlerMark = "strata-handler";
 
-// Shares the bytes.
+// Shares the bytes; values on a device stay behind.
 inline grpc::ByteBuffer ToByteBuffer(Buffer buffer) {
   if (buffer.size() == 0) {
     const grpc::Slice empty;
@@ -35,7 +35,7 @@ inline grpc::ByteBuffer ToByteBuffer(Buffer buffer) {
   }
   auto* const bytes = const_cast<uint8_t*>(buffer.data());  // gRPC only reads them
   const size_t size = buffer.size();
-  auto owner = std::make_unique<Buffer>(std::move(buffer));
+  auto owner = std::make_unique<Buffer>(buffer.With(nullptr));
   const grpc::Slice slice(
       bytes, size, [](void* user) { delete static_cast<Buffer*>(user); }, owner.release());
   return grpc::ByteBuffer(&slice, 1);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "proto/core/device_values.h"
 #include "proto/core/message_limits.h"
 #include "proto/runtime/grpc_buffers.h"
 #include "proto/runtime/grpc_server.h"
@@ -110,6 +111,11 @@ class Channel : public DataChannel {
     if (request.size() > kMaxMessageBytes) {
       return done(absl::ResourceExhaustedError(absl::StrCat(
           "request of ", request.size(), " bytes, the limit of a message is ", kMaxMessageBytes)));
+    }
+    if (request.device_values() != nullptr) {
+      return done(absl::InvalidArgumentError(
+          absl::StrCat("request with values on device \"", request.device_values()->device,
+                       "\": they cannot leave this process; send them in the message")));
     }
     auto call = std::make_unique<ClientCall>();
     if (timeout != absl::InfiniteDuration()) {

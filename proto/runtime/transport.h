@@ -1,5 +1,6 @@
 // How data-plane messages travel between a worker and a server: gRPC between processes, or straight
-// calls inside one. Messages are opaque bytes here (message_codec.h reads and writes them).
+// calls inside one. Messages are opaque bytes here (message_codec.h reads and writes them). Values
+// on a device (Buffer::device_values) travel inside a process alone, both ways.
 #ifndef STRATA_PROTO_RUNTIME_TRANSPORT_H_
 #define STRATA_PROTO_RUNTIME_TRANSPORT_H_
 
@@ -41,8 +42,9 @@ class DataChannel {
   virtual ~DataChannel() = default;
   // Sends `request`; calls `done` exactly once, from a thread of the transport (or before
   // returning), with the reply or: UNAVAILABLE (not connected or broken: retry the same bytes),
-  // DEADLINE_EXCEEDED after `timeout`, RESOURCE_EXHAUSTED (over kMaxMessageBytes), or whatever
-  // status the handler gave. `done` must not block.
+  // DEADLINE_EXCEEDED after `timeout`, RESOURCE_EXHAUSTED (over kMaxMessageBytes), INVALID_ARGUMENT
+  // (values on a device, which this channel does not carry: nothing was sent), or whatever status
+  // the handler gave. `done` must not block.
   virtual void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) = 0;
 
   // Call and wait.

@@ -39,7 +39,7 @@ void JobBench::Start() {
   recovered_ = opened->recovered;
   service_.Add(std::make_shared<ServerJob>(
       plan_, *std::move(opened),
-      ServerJob::Options{&pool_, &pool_, &timer_, &memory_, incarnation_}));
+      ServerJob::Options{&pool_, &pool_, &timer_, &memory_, incarnation_, &keys_}));
 }
 
 void JobBench::Stop() {

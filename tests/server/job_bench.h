@@ -75,6 +75,7 @@ class JobBench {
   ManualExecutor pool_;
   ManualTimer timer_;
   RequestMemory memory_;
+  KeyCounters keys_;
   DataService service_;
   bool recovered_ = false;
 

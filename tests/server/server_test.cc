@@ -269,6 +269,7 @@ TEST_CASE("a GPU tier that a server cannot have fails the job, and says what to 
   storage.set_gpu_bytes_per_server("64MiB");
   c.scheduler.Say(directive);
   auto server = Server::Start(c.Options());
+  CHECK(c.scheduler.Await([](const NodeReport& r) { return true; }).device().empty());
   REQUIRE(server.ok());
   const auto failure = [&](uint64_t generation) {
     const NodeReport report = c.scheduler.Await([&](const NodeReport& r) {
@@ -295,6 +296,16 @@ TEST_CASE("a GPU tier that a server cannot have fails the job, and says what to 
   storage.set_gpu_bytes_per_server("8MiB");
   c.scheduler.Say(directive);
   c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+}
+
+TEST_CASE("a server says which GPU it has", "[server]") {
+  Cluster c;
+  c.scheduler.Say({});
+  ServerOptions options = c.Options();
+  options.device = "GPU-0123";
+  auto server = Server::Start(options);
+  REQUIRE(server.ok());
+  c.scheduler.Await([](const NodeReport& r) { return r.device() == "GPU-0123"; });
 }
 
 TEST_CASE("a folder in use, a name taken and a folder that cannot be are told", "[server]") {

@@ -5,60 +5,34 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <random>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "ops/codec.h"
-#include "ops/cuda/host_api.h"
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
 #include "server/row_block.h"
 #include "server/shard_table.h"
-#include "server/table_memory.h"
 #include "server/table_snapshot.h"
 #include "server/table_sums.h"
 #include "storage/gpu_backend.h"
-#include "storage/gpu_device_backend.h"
-#include "storage/gpu_host_backend.h"
-#include "storage/gpu_shape.h"
-#include "storage/row_hash.h"
-#include "storage/row_layout.h"
+#include "storage/row_table.h"
+#include "tests/server/gpu_table_fixture.h"
 
 namespace strata::server {
 namespace {
 
 constexpr uint64_t kRange = 400;  // positions in use: neighbours, 7 apart
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-const Position kFirst(0), kLast(~uint64_t{0});
-
-TableSpec TableOf(std::vector<SegmentSpec> segments) {
-  TableSpec spec;
-  spec.id = TableId(0);
-  spec.name = "features";
-  spec.segments = std::move(segments);
-  return spec;
-}
-
-std::unique_ptr<ShardTable> Make(const TableSpec& spec, uint64_t hbm_bytes,
-                                 const storage::GpuBackendFactory& make_gpu) {
-  auto memory = DivideMemory({spec}, kFirst, kLast, 0, 1);
-  REQUIRE(memory.ok());
-  if (hbm_bytes != 0) memory->hbm_limits = {hbm_bytes};
-  auto rows = MakeTables({spec}, kFirst, kLast, *memory, nullptr, make_gpu);
-  REQUIRE(rows.ok());
-  return std::make_unique<ShardTable>(spec, 1, std::move((*rows)[0]));
-}
 
 // The two tables, plain and with a GPU tier.
 class Twins {
  public:
   Twins(const TableSpec& spec, uint64_t hbm_bytes, const storage::GpuBackendFactory& make_gpu)
       : spec_(spec),
-        dram_(Make(spec, 0, nullptr)),
-        gpu_(Make(spec, hbm_bytes, make_gpu)),
+        dram_(MakeTable(spec)),
+        gpu_(MakeTable(spec, hbm_bytes, make_gpu)),
         rng_(spec.dim()) {}
 
   ShardTable& dram() { return *dram_; }
@@ -97,7 +71,7 @@ class Twins {
     REQUIRE(dram_->ReadPreimages(all, a.data()).ok());
     REQUIRE(gpu_->ReadPreimages(all, b.data()).ok());
     REQUIRE(std::equal(a.begin(), a.end(), b.begin()));
-    REQUIRE(Hash(*dram_) == Hash(*gpu_));
+    REQUIRE(HashOf(*dram_) == HashOf(*gpu_));
     REQUIRE(dram_->refused_rows() == gpu_->refused_rows());
     REQUIRE(dram_->clipped_rows() == gpu_->clipped_rows());
     REQUIRE(dram_->counters().rows == gpu_->counters().rows);
@@ -121,64 +95,12 @@ class Twins {
     REQUIRE(gpu_->Read(positions, b.data(), {.codec = codec, .kept = kept}).ok());
     REQUIRE(a == b);
   }
-  // Of whole rows: state and metadata too.
-  storage::HashSum Hash(ShardTable& table) {
-    storage::HashSum sum;
-    REQUIRE(table.rows()
-                .Scan(kFirst, kLast,
-                      [&](Position p, std::span<const uint8_t> row) {
-                        sum += storage::HashRow(spec_.id, spec_.KeyAtPosition(p), row);
-                        return absl::OkStatus();
-                      })
-                .ok());
-    return sum;
-  }
 
   const TableSpec spec_;
   const std::unique_ptr<ShardTable> dram_, gpu_;
   std::mt19937_64 rng_;
   uint64_t applied_ = 0;
 };
-
-struct Backend {
-  std::string name;
-  storage::GpuBackendFactory make;
-};
-
-// Threads of the host, and a device's kernels on threads.
-class Backends {
- public:
-  Backends() {
-    ops::gpu::HostApi::Options options;
-    options.threads = 2;
-    api_ = std::make_unique<ops::gpu::HostApi>(options);
-  }
-  std::vector<Backend> all() const {
-    return {{"host",
-             [](const storage::GpuShape& shape) {
-               return storage::MakeHostGpuBackend(shape, {.threads = 2});
-             }},
-            {"device", [this](const storage::GpuShape& shape) {
-               return storage::MakeDeviceGpuBackend(api_.get(), shape, {});
-             }}};
-  }
-
- private:
-  std::unique_ptr<ops::gpu::HostApi> api_;
-};
-
-// So many buckets.
-uint64_t HbmBytes(const TableSpec& spec, uint64_t buckets) {
-  return buckets * storage::MinimumHbmBytes(storage::RowLayout::For(spec).row_bytes(), 64,
-                                            storage::EvictionKind::kLrfu);
-}
-
-OptimizerSpec Spec(OptimizerType type) {
-  OptimizerSpec spec = {type, 0.1f};
-  spec.clip_norm = type == OptimizerType::kSgd ? 2.0f : 0.0f;
-  spec.clip_value = type == OptimizerType::kAdam ? 0.5f : 0.0f;
-  return spec;
-}
 
 TEST_CASE("rows are read and updated where they lie, by every optimizer", "[shard_table][gpu]") {
   using T = OptimizerType;

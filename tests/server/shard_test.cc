@@ -204,10 +204,12 @@ TEST_CASE("the log cut anywhere recovers to the serial account, and goes on", "[
 }
 
 TEST_CASE("image and the log after it; the image has the pre-images", "[shard][recovery]") {
+  const uint64_t hbm_bytes =
+      GENERATE(uint64_t{0}, LeastGpuBytesPerServer(TestTables(), storage::EvictionKind::kLrfu, 1));
   TempFolder folder;
   const auto references = References(4, 3, 6);
   auto log = OpenLog(folder.path() + "/log");
-  auto shard = MakeShard({.log = log.get()});
+  auto shard = MakeShard({.log = log.get(), .hbm_bytes = hbm_bytes});
   Run(*shard, 4, 3, {{0, 3}});
   auto boundary = log->Rotate();
   REQUIRE(boundary.ok());
@@ -217,7 +219,7 @@ TEST_CASE("image and the log after it; the image has the pre-images", "[shard][r
     Run(*shard, 4, steps, {{0, 3}});
     auto reader = storage::ShardFileReader::Open(folder.path() + "/image");
     REQUIRE(reader.ok());
-    auto back = MakeShard({.log = log.get()});
+    auto back = MakeShard({.log = log.get(), .hbm_bytes = hbm_bytes});
     REQUIRE(back->LoadImage(**reader).ok());
     REQUIRE(back->clock() == Step(3));
     REQUIRE(back->CheckPull(Step(3)) == PullVerdict::kServePreimage);
@@ -229,7 +231,7 @@ TEST_CASE("image and the log after it; the image has the pre-images", "[shard][r
     CheckReads(*back, references[steps - 1], true);
   }
   // Without the image the log has a gap, which is told.
-  auto lost = MakeShard({.log = log.get()});
+  auto lost = MakeShard({.log = log.get(), .hbm_bytes = hbm_bytes});
   REQUIRE(absl::IsDataLoss(log->Replay(0, [&](const auto& r) { return lost->Replay(r); })));
 }
 

@@ -353,7 +353,7 @@ void CheckBackendsAgree(const GpuBackendFactory& one, const GpuBackendFactory& o
         // Small tables have small batches, which take longer.
         const uint64_t share = operations / 9 / (rows < 1000 ? 8 : 1);
         Player player(ShapeOf(bucket_slots, kind, rows), seed++, one, other);
-        player.Play(Operations(share));
+        player.Play(LongRun() ? share : Operations(share));
         left += player.left();
         crowded += player.crowded();
       }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "storage/gpu_backend.h"
+#include "storage/gpu_shape.h"
 
 namespace strata::storage {
 
@@ -21,8 +22,17 @@ void CheckBackendsAgree(const GpuBackendFactory& one, const GpuBackendFactory& o
 void CheckSameAnswers(const GpuBackendFactory& one, const GpuBackendFactory& other, uint64_t calls);
 
 // Updates of every optimizer, with gradients that are refused and cut, and what is gathered of the
-// rows: of both backends as of the functions that a table in DRAM is updated and read by.
+// rows: of both backends as of the functions that a table in DRAM is updated and read by. Sums and
+// what is gathered lie on the host, or in memory of the device, between which Upload and Download
+// move them.
 void CheckUpdates(const GpuBackendFactory& one, const GpuBackendFactory& other);
+
+// Rows of every optimizer and initializer that are born, and absent ones read, where they lie.
+void CheckBirths(const GpuBackendFactory& make);
+
+// Memory beyond the table's: at most half of what is free, again and again. free_bytes: what a
+// backend of that shape leaves of the device's, a power of 2.
+void CheckAllocations(const GpuBackendFactory& make, const GpuShape& shape, uint64_t free_bytes);
 
 // A row takes 255 pins, one by one or in one call.
 void CheckPins(const GpuBackendFactory& make);

@@ -1,5 +1,5 @@
 // Two backends gather and update the same rows: the same bytes, outcomes and metadata, held against
-// the functions of a table in DRAM.
+// the functions of a table in DRAM; sums and gathered rows on the host and in the device's memory.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,11 @@ class Updates {
       backends_.push_back(*std::move(made));
     }
     for (const SegmentLayout& run : layout_.runs) sources_.emplace_back(run.optimizer);
+    for (const auto& backend : backends_) {
+      auto memory = backend->AllocateThere(kRows * layout_.row_bytes() / 4 + 1);
+      REQUIRE(memory.ok());
+      there_.push_back(*memory);
+    }
     Fill();
   }
 
@@ -85,17 +91,18 @@ class Updates {
       slots.push_back(none ? kNoGpuSlot : slots_[i]);
       rows.push_back(none ? nullptr : Row(i));
     }
-    std::vector<float> sums(slots.size() * layout_.dim);
+    const size_t stride = layout_.dim + number % 3;
+    std::vector<float> sums(slots.size() * stride);
     for (float& x : sums) x = Any();
     for (size_t i = 0; i < slots.size(); i += 9) {
-      sums[i * layout_.dim + rng_() % layout_.dim] = i % 2 == 0 ? kNan : kInfinite;
+      sums[i * stride + rng_() % layout_.dim] = i % 2 == 0 ? kNan : kInfinite;
     }
     std::vector<ops::StepScalars> scalars;
     for (ops::ScalarSource& source : sources_) scalars.push_back(source.At(number, 4));
     const RowUpdate update{.layout = &layout_,
                            .scalars = scalars,
                            .sums = sums.data(),
-                           .stride = layout_.dim,
+                           .stride = stride,
                            .step = static_cast<uint32_t>(number)};
     std::vector<uint8_t> want(slots.size());
     UpdateRows(update, rows, want.data());
@@ -104,12 +111,18 @@ class Updates {
       refused_ += (want[i] & kOutcomeRefused) != 0;
       clipped_ += (want[i] & kOutcomeClipped) != 0;
     }
-    for (const auto& backend : backends_) {
+    for (size_t b = 0; b < backends_.size(); ++b) {
       std::vector<uint8_t> got(slots.size(), 0xaa);
-      REQUIRE(backend->Apply(slots, update, got.data()).ok());
+      RowUpdate given = update;
+      if ((number + b) % 2 == 0) {
+        given.sums = nullptr;
+        given.sums_there = UploadSums(b, sums, stride, number / 2 % 2);
+      }
+      REQUIRE(backends_[b]->Apply(slots, given, got.data()).ok());
       REQUIRE(got == want);
     }
     Compare();
+    GatherThere(slots, rows);
     for (const auto codec : {ops::RowCodec::kFloat32, ops::RowCodec::kBf16, ops::RowCodec::kInt8}) {
       Gather(codec, slots, rows);
     }
@@ -162,6 +175,47 @@ class Updates {
     }
   }
 
+  // Sums (rows, stride) on the device, `offset` floats behind an aligned place; in two calls.
+  const float* UploadSums(size_t b, const std::vector<float>& sums, size_t stride, size_t offset) {
+    const size_t n = sums.size() / stride;
+    std::vector<uint32_t> numbers(n);
+    for (uint32_t i = 0; i < n; ++i) numbers[i] = i;
+    std::shuffle(numbers.begin(), numbers.end(), rng_);
+    std::vector<float> shuffled;
+    for (const uint32_t i : numbers) {
+      const float* row = &sums[i * stride];
+      shuffled.insert(shuffled.end(), row, row + stride);
+    }
+    float* const there = there_[b] + offset;
+    const std::span<const uint32_t> all(numbers);
+    const auto floats = static_cast<uint32_t>(stride);
+    const size_t half = n / 2;
+    GpuBackend& backend = *backends_[b];
+    REQUIRE(backend.Upload(shuffled.data(), all.first(half), floats, there).ok());
+    REQUIRE(backend.Upload(shuffled.data() + half * stride, all.subspan(half), floats, there).ok());
+    return there;
+  }
+
+  // Gathered to the device, and brought here in any order.
+  void GatherThere(const std::vector<uint32_t>& slots, const std::vector<uint8_t*>& rows) {
+    for (size_t b = 0; b < backends_.size(); ++b) {
+      float* const there = there_[b] + rng_() % 2;
+      REQUIRE(backends_[b]->GatherThere(slots, layout_.dim, there).ok());
+      std::vector<uint32_t> numbers;
+      for (uint32_t i = 0; i < slots.size(); ++i) {
+        if (rows[i] != nullptr && rng_() % 4 != 0) numbers.push_back(i);
+      }
+      std::shuffle(numbers.begin(), numbers.end(), rng_);
+      std::vector<float> got(numbers.size() * layout_.dim);
+      REQUIRE(backends_[b]->Download(there, numbers, layout_.dim, got.data()).ok());
+      bool same = true;
+      for (size_t k = 0; k < numbers.size(); ++k) {
+        same &= std::memcmp(&got[k * layout_.dim], rows[numbers[k]], layout_.dim * 4) == 0;
+      }
+      REQUIRE(same);
+    }
+  }
+
   void Gather(ops::RowCodec codec, const std::vector<uint32_t>& slots,
               const std::vector<uint8_t*>& rows) {
     const size_t bytes = ops::EncodedRowBytes(codec, layout_.dim);
@@ -181,6 +235,7 @@ class Updates {
   const RowLayout layout_;
   std::mt19937_64 rng_;
   std::vector<std::unique_ptr<GpuBackend>> backends_;
+  std::vector<float*> there_;  // by backend: (rows, row_bytes / 4), and one float
   std::vector<ops::ScalarSource> sources_;
   std::vector<uint32_t> slots_;
   std::vector<float> rows_;  // what they must be: (rows, row_bytes / 4)

@@ -69,6 +69,65 @@ TEST_CASE("a device updates and gathers rows as the host", "[storage][gpu][cuda]
   }
 }
 
+TEST_CASE("rows are gathered straight into pinned memory", "[storage][gpu][cuda]") {
+  constexpr size_t kRows = 50, kDim = 12, kRowBytes = kDim * 4 + 8;
+  for (TestApi& test : Apis()) {
+    INFO(test.name);
+    auto made = MakeDeviceGpuBackend(test.api.get(), Shape(8, kRowBytes), {});
+    REQUIRE(made.ok());
+    std::vector<GpuArrival> arrivals;
+    std::vector<float> bytes(kRows * kRowBytes / 4);
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<float>(i) / 7 - 30;
+    std::vector<const uint8_t*> rows;
+    for (uint32_t i = 0; i < kRows; ++i) {
+      arrivals.push_back({i * 7919u, i, kGpuDirty});
+      rows.push_back(reinterpret_cast<const uint8_t*>(&bytes[i * kRowBytes / 4]));
+    }
+    std::vector<GpuPlaced> placed(kRows);
+    REQUIRE((*made)->Insert(arrivals, 1, placed).ok());
+    std::vector<uint32_t> slots;
+    for (const GpuPlaced& p : placed) slots.push_back(p.slot);
+    REQUIRE((*made)->Put(slots, rows).ok());
+    void* pinned = nullptr;
+    REQUIRE(test.api->MallocHost(kRows * kDim * 4 + 64, &pinned).ok());
+    for (const auto codec : {ops::RowCodec::kFloat32, ops::RowCodec::kBf16, ops::RowCodec::kInt8}) {
+      std::vector<uint8_t> want(kRows * ops::EncodedRowBytes(codec, kDim));
+      REQUIRE((*made)->Gather(slots, codec, kDim, want.data()).ok());
+      // As values lie in a message: at any multiple of 4.
+      for (const size_t offset : {0, 4, 16, 60}) {
+        auto* const out = static_cast<uint8_t*>(pinned) + offset;
+        std::fill_n(static_cast<uint8_t*>(pinned), kRows * kDim * 4 + 64, uint8_t{0xee});
+        REQUIRE((*made)->Gather(slots, codec, kDim, out).ok());
+        CHECK(std::equal(want.begin(), want.end(), out));
+        CHECK(out[want.size()] == 0xee);
+        CHECK((offset == 0 || out[-1] == 0xee));
+      }
+    }
+    REQUIRE(test.api->FreeHost(pinned).ok());
+  }
+}
+
+TEST_CASE("rows are born on a device as in DRAM", "[storage][gpu][cuda]") {
+  for (TestApi& test : Apis()) {
+    INFO(test.name);
+    CheckBirths(On(test.api.get()));
+  }
+}
+
+TEST_CASE("half of the free memory of a device may be taken", "[storage][gpu][cuda]") {
+  constexpr uint64_t kFree = 1 << 20;
+  HostApi::Options options;
+  {
+    HostApi api(options);
+    const auto bytes = GpuDeviceBytes::For(api, Shape(4), 4096);
+    REQUIRE(bytes.ok());
+    options.device_bytes = bytes->device() + kFree;
+  }
+  HostApi api(options);
+  CheckAllocations(On(&api), Shape(4), kFree);
+  CHECK(api.leaks() == 0);
+}
+
 TEST_CASE("a row takes 255 pins on a device", "[storage][gpu][cuda]") {
   for (TestApi& test : Apis()) CheckPins(On(test.api.get()));
 }

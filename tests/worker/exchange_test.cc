@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/core/device_values.h"
 #include "proto/core/job_spec.h"
 #include "proto/core/message_limits.h"
 #include "proto/core/position.h"
@@ -17,7 +18,7 @@
 namespace strata {
 namespace {
 
-ModelTables Tables(uint32_t embedding_dim = 3) {
+ModelTables Tables(uint32_t embedding_dim = 3, const std::vector<uint32_t>& hidden = {100}) {
   TrainingJob job;
   job.set_api_version("strata/v1");
   job.set_kind("TrainingJob");
@@ -26,7 +27,7 @@ ModelTables Tables(uint32_t embedding_dim = 3) {
   job.mutable_spec()->mutable_data()->add_train(std::string("x"));
   job.mutable_spec()->mutable_model()->set_type("deepfm");
   job.mutable_spec()->mutable_model()->set_embedding_dim(embedding_dim);
-  job.mutable_spec()->mutable_model()->add_hidden(100);
+  for (const uint32_t width : hidden) job.mutable_spec()->mutable_model()->add_hidden(width);
   job.mutable_spec()->mutable_storage()->set_partitions(64);
   REQUIRE(ResolveJob(job).ok());
   auto tables = MakeModelTables(job.spec(), 5, 2);
@@ -231,6 +232,46 @@ TEST_CASE("a push beyond the limit of a message goes in parts, by shards", "[exc
         absl::StatusCode::kResourceExhausted);
 }
 
+TEST_CASE("each part of a push names the rows on a device of its own groups", "[exchange]") {
+  // Two dense gradients of 45 MB each, which are in the messages.
+  const ModelTables tables = Tables(3, {1500, 1500, 1500, 1500, 1500, 1500});
+  auto gradient = std::make_shared<Gradient>(*BigGradient(tables, 1000, 4));
+  const auto rows = std::make_shared<std::vector<float>>(std::move(gradient->rows));
+  gradient->rows.clear();
+  gradient->rows_there = std::shared_ptr<const float>(rows, rows->data());
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 8);
+  const Exchange exchange(tables, map);
+  REQUIRE(exchange.dense_rows() * 1024 > kMaxMessageBytes / 2);
+  gradient->dense.assign(exchange.dense_rows() * ModelTables::kDenseRowDim, 0.5f);
+  const std::vector<Exchange::Contribution> contributions = {
+      {{0, 2}, gradient}, {{2, 3}, std::make_shared<Gradient>()}, {{3, 4}, gradient}};
+  auto parts = exchange.EncodePush(0, {}, contributions, {}, "GPU-7");
+  REQUIRE(parts.ok());
+  CHECK(parts->size() > 1);
+  std::map<uint64_t, int> times;
+  for (const Buffer& part : *parts) {
+    auto view = wire::ParsePushRequest(part.span());
+    REQUIRE(view.ok());
+    const auto& values = part.device_values();
+    REQUIRE(values != nullptr);
+    CHECK(values->device == "GPU-7");
+    REQUIRE(values->groups.size() == view->groups.size());
+    for (size_t g = 0; g < view->groups.size(); ++g) {
+      const wire::GroupView& group = view->groups[g];
+      REQUIRE((values->groups[g] != nullptr) == (group.table == TableId(0)));
+      if (values->groups[g] == nullptr) continue;
+      CHECK(group.value_bytes.empty());
+      for (size_t k = 0; k < group.keys(); ++k) {
+        const auto at = std::find(gradient->keys.begin(), gradient->keys.end(), group.key(k).value);
+        REQUIRE(values->groups[g] + k * 4 == rows->data() + (at - gradient->keys.begin()) * 4);
+        ++times[group.key(k).value];
+      }
+    }
+  }
+  CHECK(times.size() == gradient->keys.size());
+  for (const auto& [key, n] : times) REQUIRE(n == 2);
+}
+
 TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exchange][ticket]") {
   const ModelTables tables = Tables();
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 2);
@@ -327,11 +368,18 @@ TEST_CASE("lanes are summed along the tree, and a lane without examples adds not
     lanes.push_back(g);
   }
   const auto leaf = [&](uint32_t lane) { return lanes[lane]; };
-  const auto sum = SumNode(tables.tables[0], {0, 3}, leaf);
+  const auto of = [&](LaneNode node) {
+    const auto sum = SumNode(node, leaf, [&](const Gradient& left, const Gradient& right) {
+      return std::make_shared<Gradient>(AddGradients(tables.tables[0], left, right));
+    });
+    REQUIRE(sum.ok());
+    return *sum;
+  };
+  const auto sum = of({0, 3});
   CHECK(sum->examples == 2);
   CHECK(sum->keys.size() == 4);
-  CHECK(SumNode(tables.tables[0], {2, 3}, leaf) == lanes[2]);
-  const auto left = SumNode(tables.tables[0], {0, 2}, leaf);
+  CHECK(of({2, 3}) == lanes[2]);
+  const auto left = of({0, 2});
   REQUIRE(left->rows.size() == 8);
   CHECK(std::signbit(left->rows[0]));  // -0 went through unchanged: nothing was added to it
   CHECK(std::signbit(left->dense[0]));

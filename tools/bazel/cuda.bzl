@@ -23,6 +23,8 @@ _OTHER_FLAGS = [
     "-std=c++20",
     "-O3",
     "-lineinfo",
+    # Line numbers are most of device code; so it is an eighth, and a bundle half (tools/gpu_bundle).
+    "--compress-mode=size",
     "-Werror=all-warnings",
     # Taken for a dropped result: an assignment to an absl::Status.
     "-diag-suppress=2810",

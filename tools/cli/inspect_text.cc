@@ -40,13 +40,13 @@ const std::string& ServerOf(const JobShards& shards, const ShardAssignment& plac
 std::string NodesTable(const ClusterStatus& cluster, absl::Time now) {
   if (cluster.nodes().empty()) return "no servers or workers\n";
   std::vector<TextRow> rows = {{"NODE", "ROLE", "STATE", "ADDRESS", "PID", "SESSION", "INCARNATION",
-                                "CORES", "MEMORY", "NUMERICS", "HEARD", "JOBS"}};
+                                "CORES", "MEMORY", "NUMERICS", "DEVICE", "HEARD", "JOBS"}};
   for (const NodeStatus& n : cluster.nodes()) {
     rows.push_back({n.name(), RoleName(n.role()), n.alive() ? "up" : "lost",
                     OrDash(n.data_address()), absl::StrCat(n.pid()), absl::StrCat(n.session()),
                     Hex(n.incarnation()), absl::StrCat(n.cores()),
                     n.memory_bytes() == 0 ? "-" : BytesText(static_cast<double>(n.memory_bytes())),
-                    OrDash(n.numerics_id()), Ago(n.last_seen_unix_ms(), now),
+                    OrDash(n.numerics_id()), OrDash(n.device()), Ago(n.last_seen_unix_ms(), now),
                     OrDash(absl::StrJoin(n.jobs(), ","))});
   }
   return TextTable(rows);
@@ -68,6 +68,8 @@ std::string NodesJson(const ClusterStatus& cluster) {
                          {"cores", n.cores()},
                          {"memoryBytes", n.memory_bytes()},
                          {"numericsId", TextOrNull(n.numerics_id())},
+                         {"device", TextOrNull(n.device())},
+                         {"deviceNumericsId", TextOrNull(n.device_numerics_id())},
                          {"lastSeenUnixMs", n.last_seen_unix_ms()},
                          {"jobs", jobs}});
   }

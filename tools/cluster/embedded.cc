@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ops/cuda/api.h"
+#include "ops/cuda/device_api.h"
 #include "proto/core/data_spec.h"
 #include "proto/core/job_spec.h"
 #include "tools/cluster/embedded_cluster.h"
@@ -39,10 +41,20 @@ void CheckpointBeforeEnd(SchedulerClient& scheduler, const TrainingJob& job, con
 // The GPU that the job's workers compute with; null: none.
 absl::StatusOr<std::unique_ptr<device::OpenedDevice>> OpenDeviceOf(const WorkerSpec& worker) {
   constexpr absl::string_view kCuda = "cuda:";
-  if (absl::StartsWith(worker.device(), kCuda)) {
-    return device::OpenWorkerDevice(worker.device().substr(kCuda.size()), "");
+  const std::string& wanted = worker.device();
+  if (absl::StartsWith(wanted, kCuda)) {
+    return device::OpenWorkerDevice(wanted.substr(kCuda.size()), "");
   }
-  return device::OpenWorkerDevice(worker.device() == "auto" ? "auto" : "none", "");
+  return device::OpenWorkerDevice(wanted == "auto" ? "auto" : "none", "");
+}
+
+// What the job's servers keep rows on where its workers compute on the CPU. Null: they need no GPU,
+// or there is none, which they say.
+absl::StatusOr<std::unique_ptr<ops::gpu::CudaApi>> OpenServerDevice(const StorageSpec& storage) {
+  const auto bytes = ParseBytes(storage.gpu_bytes_per_server());
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes == 0 || storage.gpu_backend() == "host" || ops::gpu::Devices().empty()) return nullptr;
+  return ops::gpu::OpenDevice("");
 }
 
 }  // namespace
@@ -69,8 +81,18 @@ absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
                         absl::StrCat("spec.worker.device is ", job.spec().worker().device(), ": ",
                                      device.status().message()));
   }
+  std::unique_ptr<ops::gpu::CudaApi> server_device;  // as well
   if (*device != nullptr) {
     cluster_options.devices.assign(cluster_options.workers, &(*device)->device);
+    cluster_options.server_device = (*device)->device.api;
+  } else {
+    auto opened = OpenServerDevice(job.spec().storage());
+    if (!opened.ok()) {
+      return absl::Status(opened.status().code(), absl::StrCat("spec.storage.gpuBytesPerServer: ",
+                                                               opened.status().message()));
+    }
+    server_device = *std::move(opened);
+    cluster_options.server_device = server_device.get();
   }
   auto cluster = EmbeddedCluster::Start(cluster_options);
   if (!cluster.ok()) return cluster.status();

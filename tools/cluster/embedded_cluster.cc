@@ -9,12 +9,16 @@
 #include "scheduler/memory_metadata_store.h"
 #include "scheduler/scheduler.h"
 #include "server/server.h"
+#include "storage/gpu_device_backend.h"
 
 namespace strata {
 namespace {
 
 // Reports are cheap inside one process, and short jobs are many round trips.
 constexpr absl::Duration kSyncWait = absl::Milliseconds(20);
+
+// As of strata-server.
+constexpr uint32_t kDeviceBatch = 4096;
 
 class Cluster : public EmbeddedCluster {
  public:
@@ -60,6 +64,11 @@ class Cluster : public EmbeddedCluster {
     options.listen_address = options.name;
     options.directory = absl::StrCat(o_.directory, "/", options.name);
     options.sync_wait = kSyncWait;
+    if (o_.server_device != nullptr) {
+      options.make_gpu = [api = o_.server_device](const storage::GpuShape& shape) {
+        return storage::MakeDeviceGpuBackend(api, shape, {.max_batch = kDeviceBatch});
+      };
+    }
     auto server = server::Server::Start(options);
     if (!server.ok()) return server.status();
     servers_[index] = *std::move(server);
@@ -75,6 +84,7 @@ class Cluster : public EmbeddedCluster {
     options.transport = transport_.get();
     options.data = o_.data;
     if (index < o_.devices.size()) options.device = o_.devices[index];
+    options.row_path = o_.row_path;
     options.sync_wait = kSyncWait;
     auto worker = Worker::Start(options);
     if (!worker.ok()) return worker.status();

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ops/cuda/api.h"
 #include "proto/runtime/scheduler_client.h"
 #include "worker/data_access.h"
 #include "worker/device/worker_device.h"
@@ -26,6 +27,10 @@ struct EmbeddedClusterOptions {
   absl::Duration lease = absl::Seconds(10);
   // The GPU of each worker, by index; null, or not there: none. They outlive the cluster.
   std::vector<const device::WorkerDevice*> devices = {};
+  // That of the servers' GPU tiers, where a job's are not on host threads; outlives the cluster.
+  ops::gpu::CudaApi* server_device = nullptr;
+  // How rows go between workers and servers that have one device.
+  device::RowPath row_path = device::RowPath::kDevice;
 };
 
 // One thread at a time. A process's end can be played: Stop and Start of a server or worker lose

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "tools/gpu/check.h"
 #include "tools/gpu/part_list.h"
 #include "tools/gpu/report.h"
@@ -49,6 +50,8 @@ CheckOptions ChecksOf(const Options& options) {
   checks.out = options.out;
   const char* path = std::getenv("PATH");
   checks.path = path == nullptr ? "" : path;
+  const fs::path out = fs::absolute(options.out, error);
+  checks.environment.push_back("TMPDIR=" + out.string());  // servers of tests keep files
   if (!options.device.empty()) {
     checks.environment.push_back("CUDA_VISIBLE_DEVICES=" + options.device);
   }
@@ -85,7 +88,11 @@ int Main(int argc, char** argv) {
   app.add_option("--out", options.out, "Folder for gpu_check.json and the logs of the parts");
   app.add_option("--budget_seconds", options.budget_seconds, "What the whole may take")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& value) {
+        double seconds = 0;
+        const bool right = absl::SimpleAtod(value, &seconds) && seconds > 0;
+        return std::string(right ? "" : value + " is no number of seconds above 0");
+      });
   app.add_option("--device", options.device, "UUID of the device (GPU-... or MIG-...); the first");
   app.add_option("--cublas", options.blas_library, "File of cuBLASLt, instead of the search");
   app.add_flag("--host", options.host,

@@ -41,7 +41,7 @@ size_t Wanted(const BarSizes& sizes) {
     most = std::max(most, MlpBytes(ShapeOf(sizes, sizes.mlp_batch, c.precision)) +
                               MlpBytes(ShapeOf(sizes, sizes.checked_batch, c.precision)));
   }
-  return most + PieceBytes(Blas::Options().workspace_bytes);
+  return most + PieceBytes(Blas::Options::kBytes);
 }
 
 absl::Status CheckProducts(const BarContext& context, const BarMemory& memory, Blas* blas,

@@ -26,6 +26,8 @@ constexpr TestBinary kTests[] = {
     {"ops/cuda", "pairwise_test", Sanitized::kYes, ""},
     {"ops/cuda", "embedding_test", Sanitized::kYes, ""},
     {"ops/cuda", "layers_test", Sanitized::kYes, ""},
+    {"ops/cuda", "merge_rows_test", Sanitized::kYes, ""},
+    {"ops/cuda", "scatter_test", Sanitized::kYes, ""},
     {"ops/cuda", "blas_test", Sanitized::kNo, ""},
     {"ops/cuda", "blas_search_test", Sanitized::kNo, ""},
     {"ops/cuda", "lanes_test", Sanitized::kNo, ""},
@@ -35,6 +37,7 @@ constexpr TestBinary kTests[] = {
     {"storage", "gpu_table_device_test", Sanitized::kNo, ""},
     {"worker/device", "step_test", Sanitized::kNo, ""},
     {"worker/device", "dense_step_test", Sanitized::kNo, ""},
+    {"e2e", "server_tiers_test", Sanitized::kNo, ""},
 };
 
 struct Bar {

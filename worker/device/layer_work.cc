@@ -45,8 +45,30 @@ void LayerWork::Want(BufferList* memory) {
   memory->WantArray<float>(&partials_, most_partials_);
 }
 
-absl::Status LayerWork::Round(const Extent& extent, const void** factor, uint32_t* stride,
-                              const ops::gpu::Buffer& to, ops::gpu::StreamHandle stream) {
+void LayerWork::WantRounded(const Extent& extent, ops::gpu::Buffer* to, BufferList* memory) const {
+  if (precision_ == MatmulPrecision::kBf16)
+    memory->WantArray<uint16_t>(to, RoundedElements(extent));
+}
+
+absl::StatusOr<RoundedFactor> LayerWork::Round(const MatmulShape& shape, const Extent& extent,
+                                               const ops::gpu::Matrix& from,
+                                               const ops::gpu::Buffer& to,
+                                               ops::gpu::StreamHandle stream) const {
+  if (precision_ != MatmulPrecision::kBf16 || HasVector(shape)) return RoundedFactor();
+  const RoundedFactor made = {to.as<void>(), RoundedStride(extent.columns)};
+  STRATA_RETURN_IF_ERROR(RoundToBf16(*api_, extent, from, to.as<uint16_t>(), made.stride, stream));
+  return made;
+}
+
+absl::Status LayerWork::RoundFactor(const Extent& extent, const RoundedFactor& known,
+                                    const void** factor, uint32_t* stride,
+                                    const ops::gpu::Buffer& to,
+                                    ops::gpu::StreamHandle stream) const {
+  if (known.data != nullptr) {
+    *factor = known.data;
+    *stride = known.stride;
+    return absl::OkStatus();
+  }
   // Read only: RoundToBf16 takes what is written and what is read alike.
   const ops::gpu::Matrix from = {const_cast<float*>(static_cast<const float*>(*factor)), *stride};
   *stride = RoundedStride(extent.columns);
@@ -55,11 +77,13 @@ absl::Status LayerWork::Round(const Extent& extent, const void** factor, uint32_
 }
 
 absl::Status LayerWork::Multiply(MatmulShape shape, ops::gpu::MatmulOperands operands,
-                                 ops::gpu::StreamHandle stream) {
+                                 const Rounded& rounded, ops::gpu::StreamHandle stream) {
   shape.precision = HasVector(shape) ? MatmulPrecision::kFp32 : precision_;
   if (shape.precision == MatmulPrecision::kBf16) {
-    STRATA_RETURN_IF_ERROR(Round(ExtentOfA(shape), &operands.a, &shape.lda, rounded_a_, stream));
-    STRATA_RETURN_IF_ERROR(Round(ExtentOfB(shape), &operands.b, &shape.ldb, rounded_b_, stream));
+    STRATA_RETURN_IF_ERROR(
+        RoundFactor(ExtentOfA(shape), rounded.a, &operands.a, &shape.lda, rounded_a_, stream));
+    STRATA_RETURN_IF_ERROR(
+        RoundFactor(ExtentOfB(shape), rounded.b, &operands.b, &shape.ldb, rounded_b_, stream));
   }
   return blas_->Multiply(shape, operands, stream);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ops/cuda/api.h"
 #include "ops/cuda/blas.h"
 #include "ops/cuda/layers.h"
@@ -18,6 +19,12 @@ namespace strata::device {
 // Floats between rows of a matrix of ours: whole quads.
 constexpr uint32_t RowFloats(uint32_t width) { return (width + 3) / 4 * 4; }
 
+// A factor as bf16: see LayerWork::Round. Null: not rounded.
+struct RoundedFactor {
+  const void* data = nullptr;
+  uint32_t stride = 0;  // elements
+};
+
 // Usage: each layer tells what it will need; Want; once memory was taken, Open. Then one stream.
 class LayerWork {
  public:
@@ -25,6 +32,14 @@ class LayerWork {
       : api_(api), precision_(precision) {}
 
   void NeedsProduct(const ops::gpu::MatmulShape& shape);
+  // Of factors that stand in more than one product: rounded once, into `to`, which
+  // WantRounded asks memory for (none where the precision needs none).
+  void WantRounded(const ops::gpu::Extent& extent, ops::gpu::Buffer* to, BufferList* memory) const;
+  // For products of `shape`; null where those are in fp32 or TF32.
+  absl::StatusOr<RoundedFactor> Round(const ops::gpu::MatmulShape& shape,
+                                      const ops::gpu::Extent& extent, const ops::gpu::Matrix& from,
+                                      const ops::gpu::Buffer& to,
+                                      ops::gpu::StreamHandle stream) const;
   void NeedsSums(const ops::gpu::Extent& extent);
   // The least that serves all that was needed, one at a time: for bf16 two rounded factors, and
   // partial sums.
@@ -32,9 +47,17 @@ class LayerWork {
   void Open(std::unique_ptr<ops::gpu::Blas> blas) { blas_ = std::move(blas); }
 
   // The shape's precision is set here: the job's, but fp32 where a factor is a vector (little work,
-  // and no alignment to speak of). Factors are floats in any case: bf16's are rounded first.
+  // and no alignment to speak of). Factors are floats in any case: bf16's are rounded first, but
+  // for those that come rounded.
+  struct Rounded {
+    RoundedFactor a, b;
+  };
   absl::Status Multiply(ops::gpu::MatmulShape shape, ops::gpu::MatmulOperands operands,
-                        ops::gpu::StreamHandle stream);
+                        const Rounded& rounded, ops::gpu::StreamHandle stream);
+  absl::Status Multiply(const ops::gpu::MatmulShape& shape,
+                        const ops::gpu::MatmulOperands& operands, ops::gpu::StreamHandle stream) {
+    return Multiply(shape, operands, {}, stream);
+  }
 
   absl::Status Sums(const ops::gpu::Extent& extent, const ops::gpu::Matrix& x, float* out,
                     ops::gpu::StreamHandle stream) {
@@ -44,8 +67,9 @@ class LayerWork {
   ops::gpu::CudaApi& api() const { return *api_; }
 
  private:
-  absl::Status Round(const ops::gpu::Extent& extent, const void** factor, uint32_t* stride,
-                     const ops::gpu::Buffer& to, ops::gpu::StreamHandle stream);
+  absl::Status RoundFactor(const ops::gpu::Extent& extent, const RoundedFactor& known,
+                           const void** factor, uint32_t* stride, const ops::gpu::Buffer& to,
+                           ops::gpu::StreamHandle stream) const;
 
   ops::gpu::CudaApi* const api_;
   const ops::gpu::MatmulPrecision precision_;

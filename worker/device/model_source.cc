@@ -38,6 +38,7 @@ class CpuModels : public ModelSource {
                                                                     size_t) override {
     return nullptr;
   }
+  device::RowMemory* row_memory() override { return nullptr; }
 
  private:
   const ModelTables* const tables_;
@@ -46,9 +47,9 @@ class CpuModels : public ModelSource {
 class DeviceModels : public ModelSource {
  public:
   // `host`: what stands for the device, or null.
-  DeviceModels(ops::gpu::CudaApi* api, std::unique_ptr<HostApi> host,
-               std::shared_ptr<DeviceStep> step)
-      : api_(api), host_(std::move(host)), step_(std::move(step)) {}
+  DeviceModels(ops::gpu::CudaApi* api, std::shared_ptr<HostApi> host,
+               std::unique_ptr<device::RowMemory> rows, std::shared_ptr<DeviceStep> step)
+      : api_(api), host_(std::move(host)), rows_(std::move(rows)), step_(std::move(step)) {}
   absl::StatusOr<std::unique_ptr<Model>> NewModel() override {
     return device::MakeDeviceModel(step_);
   }
@@ -56,10 +57,12 @@ class DeviceModels : public ModelSource {
                                                                     size_t rows) override {
     return device::MakeDenseStep(api_, table, rows);
   }
+  device::RowMemory* row_memory() override { return rows_.get(); }
 
  private:
   ops::gpu::CudaApi* const api_;
-  const std::unique_ptr<HostApi> host_;
+  const std::shared_ptr<HostApi> host_;  // rows in use keep it, too
+  const std::unique_ptr<device::RowMemory> rows_;
   const std::shared_ptr<DeviceStep> step_;
 };
 
@@ -77,13 +80,16 @@ DeviceStepOptions StepOptions(const ModelSourceOptions& o) {
 
 absl::StatusOr<std::unique_ptr<ModelSource>> OnDevice(const ModelSourceOptions& o,
                                                       const DeviceStepOptions& options,
-                                                      std::unique_ptr<HostApi> host) {
+                                                      const std::string& device,
+                                                      std::shared_ptr<HostApi> host) {
   // Says what is wrong with the tables, if anything.
   if (auto model = MakeModel(*o.tables); !model.ok()) return model.status();
   auto step = DeviceStep::Make(*o.tables, options);
   if (!step.ok()) return step.status();
-  return std::unique_ptr<ModelSource>(
-      std::make_unique<DeviceModels>(options.api, std::move(host), *std::move(step)));
+  auto rows = device::RowMemory::Make(options.api, device, host);
+  if (!rows.ok()) return rows.status();
+  return std::unique_ptr<ModelSource>(std::make_unique<DeviceModels>(
+      options.api, std::move(host), *std::move(rows), *std::move(step)));
 }
 
 }  // namespace
@@ -95,12 +101,12 @@ absl::StatusOr<std::unique_ptr<ModelSource>> ModelSource::Make(const ModelSource
   if (wanted == "host") {
     HostApi::Options host_options;
     host_options.threads = std::max(1u, o.threads);
-    auto host = std::make_unique<HostApi>(host_options);
+    auto host = std::make_shared<HostApi>(host_options);
     options.api = host.get();
     options.open_blas = [api = host.get()](ops::gpu::Arena*) {
       return ops::gpu::MakeHostBlas(api);
     };
-    return OnDevice(o, options, std::move(host));
+    return OnDevice(o, options, "host", std::move(host));
   }
   const WorkerDevice* const device = wanted == "cpu" ? nullptr : o.device;
   if (absl::StartsWith(wanted, kCuda) &&
@@ -114,7 +120,7 @@ absl::StatusOr<std::unique_ptr<ModelSource>> ModelSource::Make(const ModelSource
     options.api = device->api;
     options.open_blas = device->open_blas;
     options.blas_bytes = device->blas_bytes;
-    return OnDevice(o, options, nullptr);
+    return OnDevice(o, options, device->uuid, nullptr);
   }
   if (options.precision != MatmulPrecision::kFp32) {
     return absl::FailedPreconditionError(

@@ -12,6 +12,7 @@
 #include "proto/core/table_spec.h"
 #include "proto/strata/job.pb.h"
 #include "worker/dense_optimizer.h"
+#include "worker/device/row_memory.h"
 #include "worker/device/worker_device.h"
 #include "worker/model.h"
 
@@ -41,6 +42,9 @@ class ModelSource {
   // so are those steps.
   virtual absl::StatusOr<std::unique_ptr<DenseOptimizer>> NewDenseOptimizer(const TableSpec& table,
                                                                             size_t rows) = 0;
+  // Rows that models read and gradients that they leave there (RowsThere). Null: models are on the
+  // CPU. Rows may outlive the source.
+  virtual device::RowMemory* row_memory() = 0;
 };
 
 }  // namespace strata

@@ -50,9 +50,9 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenWorkerDevice(const std::string
   const ops::gpu::DeviceProperties& properties = opened->api->properties();
   WorkerDevice& d = opened->device;
   d.api = opened->api.get();
-  d.blas_bytes = Blas::Options().workspace_bytes;
-  d.open_blas = [blas_library, bytes = d.blas_bytes](Arena* arena) {
-    return OpenBlas(arena, blas_library, bytes);
+  d.blas_bytes = Blas::Options::kBytes;
+  d.open_blas = [blas_library](Arena* arena) {
+    return OpenBlas(arena, blas_library, Blas::Options().workspace_bytes);
   };
   d.uuid = properties.uuid;
   d.numerics_id = absl::StrCat("strata-cuda-1 ", properties.name, ", ", properties.multiprocessors,

@@ -1,5 +1,7 @@
 #include "worker/device/perceptron.h"
 
+#include <algorithm>
+
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {
@@ -19,24 +21,23 @@ uint32_t MaskBits(uint32_t width) { return (width + 127) / 128 * 128; }
 
 void DevicePerceptron::Want(uint32_t examples, BufferList* memory) {
   const size_t layers = stage_.layers();
-  for (std::vector<Buffer>* buffers : {&values_, &gradients_, &masks_}) buffers->resize(layers);
+  for (std::vector<Buffer>* buffers :
+       {&values_, &gradients_, &masks_, &rounded_values_, &rounded_weights_}) {
+    buffers->resize(layers);
+  }
+  rounded_.resize(layers);
+  uint32_t widest = 0;
   for (size_t l = 0; l < layers; ++l) {
-    MatmulShape shape = ForwardShape(examples, l);
-    work_->NeedsProduct(shape);
-    MatmulShape back = shape;  // the gradients' products have the same factors, transposed
-    back.transpose_a = true;
-    std::swap(back.m, back.k);
-    work_->NeedsProduct(back);
-    MatmulShape in = shape;
-    in.transpose_b = true;
-    std::swap(in.n, in.k);
-    work_->NeedsProduct(in);
+    work_->WantRounded({examples, stage_.widths[l]}, &rounded_values_[l], memory);
+    work_->WantRounded({stage_.widths[l], stage_.widths[l + 1]}, &rounded_weights_[l], memory);
+    widest = std::max(widest, stage_.widths[l + 1]);
     if (l == 0) continue;
     const uint32_t width = stage_.widths[l];
     memory->WantArray<float>(&values_[l], size_t{examples} * RowFloats(width));
     memory->WantArray<float>(&gradients_[l], size_t{examples} * RowFloats(width));
     memory->WantArray<uint8_t>(&masks_[l], size_t{examples} * MaskBits(width) / 8);
   }
+  work_->WantRounded({examples, widest}, &rounded_gradient_, memory);
   work_->NeedsSums({examples, stage_.widths.back()});
 }
 
@@ -78,8 +79,21 @@ absl::Status DevicePerceptron::Forward(const StepBatch& batch, const Matrix& in,
       shape.mask_stride = MaskBits(shape.n);
       operands.mask = masks_[l + 1].as<void>();
     }
-    STRATA_RETURN_IF_ERROR(work_->Multiply(shape, operands, stream));
+    STRATA_RETURN_IF_ERROR(RoundLayer(batch, shape, l, from, stream));
+    STRATA_RETURN_IF_ERROR(work_->Multiply(shape, operands, rounded_[l], stream));
   }
+  return absl::OkStatus();
+}
+
+// What both passes read of a layer.
+absl::Status DevicePerceptron::RoundLayer(const StepBatch& batch, const MatmulShape& shape,
+                                          size_t l, const Matrix& from, StreamHandle stream) {
+  auto values = work_->Round(shape, {shape.m, shape.k}, from, rounded_values_[l], stream);
+  if (!values.ok()) return values.status();
+  const Matrix w = {batch.tensors[stage_.first_tensor + 2 * l], shape.n};
+  auto weights = work_->Round(shape, {shape.k, shape.n}, w, rounded_weights_[l], stream);
+  if (!weights.ok()) return weights.status();
+  rounded_[l] = {*values, *weights};
   return absl::OkStatus();
 }
 
@@ -113,9 +127,12 @@ absl::Status DevicePerceptron::BackwardLayer(const StepBatch& batch, const Ends&
   weights.transpose_a = true;
   weights.lda = from.stride;
   weights.ldb = gradient.stride;
+  auto rounded = work_->Round(ForwardShape(batch.examples, l), {batch.examples, outputs}, gradient,
+                              rounded_gradient_, stream);
+  if (!rounded.ok()) return rounded.status();
   STRATA_RETURN_IF_ERROR(work_->Multiply(
       weights, {from.data, gradient.data, batch.tensor_gradients[tensor], nullptr, nullptr},
-      stream));
+      {rounded_[l].a, *rounded}, stream));
 
   const Matrix to = Gradients(l, ends);
   if (to.data == nullptr) return absl::OkStatus();
@@ -133,7 +150,7 @@ absl::Status DevicePerceptron::BackwardLayer(const StepBatch& batch, const Ends&
     operands.bias = batch.tensor_gradients[tensor - 1];
     operands.mask = masks_[l].as<void>();
   }
-  return work_->Multiply(below, operands, stream);
+  return work_->Multiply(below, operands, {*rounded, rounded_[l].b}, stream);
 }
 
 }  // namespace strata::device

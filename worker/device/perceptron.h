@@ -19,7 +19,8 @@
 namespace strata::device {
 
 // Inputs, outputs and their gradients belong to the caller; rows in between to this: batch x (2 x
-// hidden widths + a bit each). Everything is asynchronous, on one stream.
+// hidden widths + a bit each), and in bf16 what products read, rounded, which serves both passes.
+// Everything is asynchronous, on one stream.
 class DevicePerceptron {
  public:
   // `work` outlives it.
@@ -43,6 +44,8 @@ class DevicePerceptron {
 
  private:
   ops::gpu::MatmulShape ForwardShape(uint32_t examples, size_t layer) const;
+  absl::Status RoundLayer(const StepBatch& batch, const ops::gpu::MatmulShape& shape, size_t layer,
+                          const ops::gpu::Matrix& from, ops::gpu::StreamHandle stream);
   absl::Status BackwardLayer(const StepBatch& batch, const Ends& ends, size_t layer,
                              ops::gpu::StreamHandle stream);
   // Of what layer `layer` reads; 0: the ends' own.
@@ -53,6 +56,10 @@ class DevicePerceptron {
   LayerWork* const work_;
   // By layer: what it reads, from layer 1 on.
   std::vector<ops::gpu::Buffer> values_, gradients_, masks_;
+  // In bf16, by layer: what it reads, and its weights; and the gradient at hand.
+  std::vector<ops::gpu::Buffer> rounded_values_, rounded_weights_;
+  ops::gpu::Buffer rounded_gradient_;
+  std::vector<LayerWork::Rounded> rounded_;  // by layer, of the step at hand
 };
 
 }  // namespace strata::device

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ops/coalesce_sum.h"
+#include "ops/cuda/pool.h"
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {
@@ -65,6 +66,7 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
       {&numeric_, examples * stages.numeric * 4},
       {&labels_, examples * 4},
       {&rows_, unique * row_bytes},
+      {&place_, unique * 4},
       {&tensors_, tensor_floats_ * 4},
       {&first_, (unique + 1) * 4},
       {&occurrences_, features * 4},
@@ -129,16 +131,28 @@ void Slot::FindRuns(const Batch& batch) {
   run_first_.push_back(static_cast<uint32_t>(batch.keys.size()));
 }
 
-void Slot::Fill(const ModelInputs& in, const Stages& stages, ops::Parallel* parallel) {
+void Slot::Fill(const ModelInputs& in, const ModelGradients* out, const Stages& stages,
+                ops::Parallel* parallel) {
   FillExamples(*in.batch);
   FillFeatures(in);
   if (kind_.pooled) FillRuns();
-  const size_t floats = size_t{kind_.shape.unique} * stages.row_dim;
-  CopyFloats(in.rows, floats, rows_.Fill<float>(floats), parallel);
+  FillRows(in, parallel);
+  gradients_there_ = out == nullptr ? nullptr : out->rows_there;
   float* const tensors = tensors_.Fill<float>(tensor_floats_);
   parallel->For(tensor_sizes_.size(), [&](size_t t) {
     std::memcpy(tensors + tensor_at_[t], in.tensors[t], tensor_sizes_[t] * sizeof(float));
   });
+}
+
+void Slot::FillRows(const ModelInputs& in, ops::Parallel* parallel) {
+  rows_there_ = in.there.rows;
+  rows_.bytes = place_.bytes = 0;
+  if (rows_there_ == nullptr) {
+    CopyFloats(in.rows, row_floats(), rows_.Fill<float>(row_floats()), parallel);
+  } else if (!in.there.place.empty()) {
+    const std::span<const uint32_t> place = in.there.place;
+    std::memcpy(place_.Fill<uint32_t>(place.size()), place.data(), place.size_bytes());
+  }
 }
 
 // Examples that only fill up are empty.
@@ -238,9 +252,10 @@ absl::Status Slot::CopyIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream)
     if (array.bytes == 0) return absl::OkStatus();
     return api->CopyAsync(array.device.as<void>(), array.pinned.as<void>(), array.bytes, stream);
   };
-  for (const Array* array : {&counts_, &offsets_, &row_, &numeric_, &rows_, &tensors_}) {
+  for (const Array* array : {&counts_, &offsets_, &row_, &numeric_, &rows_, &place_, &tensors_}) {
     STRATA_RETURN_IF_ERROR(copy(*array));
   }
+  STRATA_RETURN_IF_ERROR(GatherRows(api, stream));
   if (kind_.values) STRATA_RETURN_IF_ERROR(copy(values_));
   if (kind_.fields && !kind_.pooled) STRATA_RETURN_IF_ERROR(copy(fields_));
   if (kind_.pooled) {
@@ -255,6 +270,23 @@ absl::Status Slot::CopyIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream)
   return kind_.pooled ? copy(in_run_of_) : absl::OkStatus();
 }
 
+// To the place where the step's kernels, which a graph may hold, look for them.
+absl::Status Slot::GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
+  if (rows_there_ == nullptr || row_floats() == 0) return absl::OkStatus();
+  if (place_.bytes == 0) {
+    return api->CopyAsync(rows_.device.as<void>(), rows_there_, row_floats() * sizeof(float),
+                          stream);
+  }
+  ops::gpu::PoolArguments gather;
+  gather.table = {const_cast<float*>(rows_there_), row_dim_};
+  gather.dim = static_cast<uint32_t>(row_dim_);
+  gather.row_of = place_.device.as<uint32_t>();
+  gather.bags.most = kind_.shape.unique;
+  gather.out = rows_.device.as<float>();
+  gather.out_stride = row_dim_;
+  return ops::gpu::Pool(*api, gather, stream);
+}
+
 absl::Status Slot::CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
   const auto copy = [&](const Array& array, size_t floats) {
     if (floats == 0) return absl::OkStatus();
@@ -265,13 +297,18 @@ absl::Status Slot::CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream
   if (kind_.passes == ops::Passes::kForward) return absl::OkStatus();
   STRATA_RETURN_IF_ERROR(copy(losses_, examples_));
   STRATA_RETURN_IF_ERROR(copy(tensor_gradients_, tensor_floats_));
-  return copy(row_gradients_, kind_.shape.unique * row_dim_);
+  if (gradients_there_ == nullptr) return copy(row_gradients_, row_floats());
+  if (row_floats() == 0) return absl::OkStatus();
+  return api->CopyAsync(gradients_there_, row_gradients_.device.as<void>(),
+                        row_floats() * sizeof(float), stream);
 }
 
 double Slot::Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel) const {
   std::memcpy(predictions, predictions_.pinned.as<float>(), examples_ * sizeof(float));
   if (out == nullptr) return 0;
-  CopyFloats(row_gradients_.pinned.as<float>(), kind_.shape.unique * row_dim_, out->rows, parallel);
+  if (gradients_there_ == nullptr) {
+    CopyFloats(row_gradients_.pinned.as<float>(), row_floats(), out->rows, parallel);
+  }
   const float* const tensors = tensor_gradients_.pinned.as<float>();
   parallel->For(tensor_sizes_.size(), [&](size_t t) {
     std::memcpy(out->tensors[t], tensors + tensor_at_[t], tensor_sizes_[t] * sizeof(float));

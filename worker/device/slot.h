@@ -42,11 +42,14 @@ class Slot {
   // a batch whose fields have several features each.
   StepKind Plan(const ModelInputs& in, const Stages& stages, ops::Passes passes, uint32_t multiple);
   // Writes the planned batch to pinned memory. REQUIRES: memory for it, and nothing under way.
-  void Fill(const ModelInputs& in, const Stages& stages, ops::Parallel* parallel);
+  // `out`: null in a forward pass.
+  void Fill(const ModelInputs& in, const ModelGradients* out, const Stages& stages,
+            ops::Parallel* parallel);
   // What the kernels are given. `ordinals`: 0, 1, 2.. in device memory, most features + 1.
   StepBatch OnDevice(const StepShape& most, const Stages& stages, const uint32_t* ordinals) const;
 
-  // Asynchronous: pinned memory to the device's, and what came out back.
+  // Asynchronous: pinned memory to the device's, and what came out back. Rows that are on the
+  // device already are gathered there, and gradients that stay there are copied.
   absl::Status CopyIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
   absl::Status CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
   // After the latter is done: predictions, and with gradients also those; returns the loss.
@@ -70,6 +73,9 @@ class Slot {
   void FillExamples(const Batch& batch);
   void FillFeatures(const ModelInputs& in);
   void FillRuns();
+  void FillRows(const ModelInputs& in, ops::Parallel* parallel);
+  absl::Status GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
+  size_t row_floats() const { return kind_.shape.unique * row_dim_; }
 
   TensorSizes tensor_sizes_;
   std::vector<size_t> tensor_at_;  // floats before each
@@ -78,10 +84,13 @@ class Slot {
 
   StepKind kind_;
   uint32_t examples_ = 0;  // of the batch at hand
+  // Where its rows come from and its gradients go on the device; null: the host.
+  const float* rows_there_ = nullptr;
+  float* gradients_there_ = nullptr;
   // The runs of the batch at hand.
   std::vector<uint32_t> run_offsets_, run_fields_, run_first_, run_of_;
 
-  Array counts_, offsets_, row_, values_, fields_, numeric_, labels_, rows_, tensors_;
+  Array counts_, offsets_, row_, values_, fields_, numeric_, labels_, rows_, place_, tensors_;
   Array first_, occurrences_, chunk_first_;
   Array in_run_offsets_, in_run_fields_, in_run_first_, in_run_of_;
   Array row_gradients_, tensor_gradients_, predictions_, losses_;

@@ -23,7 +23,8 @@ using ops::gpu::Stream;
 // A batch without examples: gradients of zero.
 void ClearGradients(const ModelInputs& in, const Stages& stages, const TensorSizes& tensors,
                     const ModelGradients& out) {
-  std::fill_n(out.rows, in.routed->keys.size() * stages.row_dim, 0.0f);
+  // Such a batch has no keys.
+  if (out.rows != nullptr) std::fill_n(out.rows, in.routed->keys.size() * stages.row_dim, 0.0f);
   for (size_t t = 0; t < tensors.size(); ++t) std::fill_n(out.tensors[t], tensors[t], 0.0f);
 }
 
@@ -83,7 +84,7 @@ class Step : public DeviceStep {
     if (!acquired.ok()) return acquired.status();
     const uint32_t number = *acquired;
     Slot& slot = memory_->slots[number];
-    slot.Fill(in, stages_, parallel);
+    slot.Fill(in, out, stages_, parallel);
     absl::Status status = Give(number);
     if (status.ok()) status = o_.api->Synchronize(slot.copied_out.get());
     if (!status.ok()) {

@@ -1,5 +1,6 @@
 // Training steps and predictions of one job on a device: batches come from the host's memory and
-// gradients go back there, through pinned double buffers, while another batch is computed.
+// gradients go back there, through pinned double buffers, while another batch is computed. Rows and
+// their gradients may also lie in the device's memory (RowsThere): then they stay there.
 #ifndef STRATA_WORKER_DEVICE_STEP_H_
 #define STRATA_WORKER_DEVICE_STEP_H_
 
@@ -45,7 +46,7 @@ StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision p
 //
 // Memory: one piece of the device's and one of pinned memory. With E examples, F features and U
 // distinct keys of row dim r, T floats of tensors, and W the widths of all layers together, the
-// device's is about kSlots x 4 (2 U r + 2 U + 3 F + E (4 + numbers) + 2 T) + 4 (F + F r / 4 + 2 E
+// device's is about kSlots x 4 (2 U r + 3 U + 3 F + E (4 + numbers) + 2 T) + 4 (F + F r / 4 + 2 E
 // W)
 // + blas_bytes, pinned memory the first of these terms. A batch that does not fit makes both anew
 // with a quarter of it to spare; so a job's steps allocate until the largest batch has been.
@@ -64,8 +65,9 @@ class DeviceStep {
                                                           const DeviceStepOptions& options);
   virtual ~DeviceStep() = default;
 
-  // As Model's (worker/model.h). Waits for the device once, for the copies of its results. After
-  // kResourceExhausted nothing is lost and smaller batches go on; other errors are the device's.
+  // As Model's (worker/model.h). Waits for the device once, for the copies of its results; those of
+  // ModelGradients::rows_there are there then, too. After kResourceExhausted nothing is lost and
+  // smaller batches go on; other errors are the device's.
   virtual absl::StatusOr<double> Train(const ModelInputs& in, const ModelGradients& out,
                                        float* predictions, ops::Parallel* parallel) = 0;
   virtual absl::Status Predict(const ModelInputs& in, float* predictions,

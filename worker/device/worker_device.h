@@ -3,6 +3,7 @@
 #define STRATA_WORKER_DEVICE_WORKER_DEVICE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,6 +14,12 @@
 #include "ops/cuda/memory.h"
 
 namespace strata::device {
+
+// How rows go between a worker and servers of its own process that have its device.
+enum class RowPath : uint8_t {
+  kDevice,  // by the device's memory where they can
+  kHost,    // in messages, as between processes
+};
 
 // Constant once the worker runs, and outlives it.
 struct WorkerDevice {

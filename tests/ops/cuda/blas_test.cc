@@ -1,15 +1,13 @@
 // Products through cuBLASLt against sums in double; what opening says without a device or library.
 #include "ops/cuda/blas.h"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "ops/cuda/host_api.h"
 #include "ops/cuda/memory.h"
+#include "tests/ops/cuda/product_problem.h"
 #include "tests/ops/cuda/test_apis.h"
 
 namespace strata::ops::gpu {
@@ -17,7 +15,7 @@ namespace {
 
 using testing::Apis;
 using testing::DeviceVector;
-using testing::Random;
+using testing::Product;
 using testing::TestApi;
 
 TEST_CASE("a library that is not there is named", "[ops][cuda]") {
@@ -36,13 +34,7 @@ TEST_CASE("a library that is not there is named", "[ops][cuda]") {
   CHECK((*arena)->free_bytes() == (*arena)->total_bytes());
 }
 
-// (rows, columns) of a row-major matrix or of its transpose.
-double At(const std::vector<float>& x, bool transposed, uint32_t rows, uint32_t columns, uint32_t r,
-          uint32_t c) {
-  return transposed ? x[c * rows + r] : x[r * columns + c];
-}
-
-TEST_CASE("products with bias and ReLU", "[ops][cuda]") {
+TEST_CASE("products with every epilogue", "[ops][cuda]") {
   for (TestApi& test : Apis()) {
     if (test.name != "device") continue;
     auto arena = Arena::Create(test.api.get(), MemoryKind::kDevice, 64 << 20, "test");
@@ -50,47 +42,30 @@ TEST_CASE("products with bias and ReLU", "[ops][cuda]") {
     auto blas = Blas::Open(arena->get(), {});
     REQUIRE(blas.ok());
     WARN("cuBLASLt " << (*blas)->version() << " in " << (*blas)->path());
-    constexpr uint32_t m = 96, n = 64, k = 48;
-    for (MatmulEpilogue epilogue :
-         {MatmulEpilogue::kNone, MatmulEpilogue::kBias, MatmulEpilogue::kBiasRelu}) {
-      for (int transposes = 0; transposes < 4; ++transposes) {
-        for (bool add : {false, true}) {
-          if (add && epilogue != MatmulEpilogue::kNone) continue;
-          MatmulShape shape;
-          shape.m = m;
-          shape.n = n;
-          shape.k = k;
-          shape.transpose_a = transposes % 2 == 1;
-          shape.transpose_b = transposes / 2 == 1;
-          shape.lda = shape.transpose_a ? m : k;
-          shape.ldb = shape.transpose_b ? k : n;
-          shape.ldc = n;
-          shape.epilogue = epilogue;
-          shape.add = add;
-          Random random(transposes);
-          const std::vector<float> a = random.Floats(m * k), b = random.Floats(k * n);
-          const std::vector<float> bias = random.Floats(n), before = random.Floats(m * n);
-          DeviceVector<float> a_there(test, a), b_there(test, b), c(test, before);
-          DeviceVector<float> bias_there(test, bias);
-          REQUIRE((*blas)
-                      ->Multiply(shape, {a_there.get(), b_there.get(), c.get(), bias_there.get()},
-                                 test.stream.get())
-                      .ok());
-          const std::vector<float> got = c.Get();
-          double worst = 0;
-          for (uint32_t i = 0; i < m; ++i) {
-            for (uint32_t j = 0; j < n; ++j) {
-              double want = add ? before[i * n + j] : 0.0;
-              for (uint32_t l = 0; l < k; ++l) {
-                want += At(a, shape.transpose_a, m, k, i, l) * At(b, shape.transpose_b, k, n, l, j);
-              }
-              if (epilogue != MatmulEpilogue::kNone) want += bias[j];
-              if (epilogue == MatmulEpilogue::kBiasRelu && want < 0) want = 0;
-              worst = std::max(worst, std::fabs(want - got[i * n + j]));
-            }
+    for (const MatmulPrecision precision : {MatmulPrecision::kFp32, MatmulPrecision::kTf32}) {
+      for (const MatmulEpilogue epilogue : testing::kEpilogues) {
+        for (int transposes = 0; transposes < 4; ++transposes) {
+          for (const bool add : {false, true}) {
+            if (add && epilogue != MatmulEpilogue::kNone) continue;
+            const Product before(transposes + 1);
+            Product after = before;
+            MatmulShape shape = before.Shape(epilogue, transposes);
+            shape.precision = precision;
+            shape.add = add;
+            DeviceVector<float> a(test, before.a), b(test, before.b), c(test, before.c);
+            DeviceVector<float> bias(test, before.bias);
+            DeviceVector<uint8_t> mask(test, before.mask);
+            const absl::Status status = (*blas)->Multiply(
+                shape, {a.get(), b.get(), c.get(), bias.get(), mask.get()}, test.stream.get());
+            INFO("precision " << int(precision) << ", epilogue " << int(epilogue) << ", transposes "
+                              << transposes << ", add " << add << ": " << status);
+            REQUIRE(status.ok());
+            after.c = c.Get();
+            after.bias = bias.Get();
+            after.mask = mask.Get();
+            const double allowed = precision == MatmulPrecision::kFp32 ? 1e-4 : 2e-2;
+            CHECK(before.WorstError(shape, after) < allowed);
           }
-          INFO("epilogue " << int(epilogue) << ", transposes " << transposes << ", add " << add);
-          CHECK(worst < 1e-4);
         }
       }
     }

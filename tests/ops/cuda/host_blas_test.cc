@@ -14,52 +14,15 @@
 #include "ops/cuda/host_api.h"
 #include "ops/cuda/stream.h"
 #include "tests/ops/cuda/failing_api.h"
+#include "tests/ops/cuda/product_problem.h"
 #include "tests/ops/cuda/test_apis.h"
 
 namespace strata::ops::gpu {
 namespace {
 
-using testing::Random;
-
-constexpr uint32_t m = 37, n = 150, k = 29, kMaskBits = 256;
-
-double At(const std::vector<float>& x, bool transposed, uint32_t rows, uint32_t columns, uint32_t r,
-          uint32_t c) {
-  return transposed ? x[c * rows + r] : x[r * columns + c];
-}
-
-struct Product {
-  explicit Product(uint64_t seed) {
-    Random random(seed);
-    a = random.Floats(m * k);
-    b = random.Floats(k * n);
-    c = random.Floats(m * n);
-    bias = random.Floats(n);
-    mask.assign(m * kMaskBits / 8, 0);
-    for (uint8_t& byte : mask) byte = static_cast<uint8_t>(random.Below(256));
-  }
-  MatmulShape Shape(MatmulEpilogue epilogue, int transposes) const {
-    MatmulShape s;
-    s.m = m;
-    s.n = s.ldc = n;
-    s.k = k;
-    s.transpose_a = transposes % 2 == 1;
-    s.transpose_b = transposes / 2 == 1;
-    s.lda = s.transpose_a ? m : k;
-    s.ldb = s.transpose_b ? k : n;
-    s.epilogue = epilogue;
-    s.mask_stride = kMaskBits;
-    return s;
-  }
-  MatmulOperands Operands() { return {a.data(), b.data(), c.data(), bias.data(), mask.data()}; }
-  bool Bit(uint32_t i, uint32_t j) const { return mask[(i * kMaskBits + j) / 8] >> (j % 8) & 1; }
-
-  std::vector<float> a, b, c, bias;
-  std::vector<uint8_t> mask;
-};
+using testing::Product;
 
 TEST_CASE("products on host threads, with every epilogue", "[ops][cuda]") {
-  using enum MatmulEpilogue;
   for (const size_t threads : {1, 3}) {
     HostApi::Options options;
     options.threads = threads;
@@ -67,8 +30,7 @@ TEST_CASE("products on host threads, with every epilogue", "[ops][cuda]") {
     auto stream = MakeStream(&api);
     REQUIRE(stream.ok());
     const auto blas = MakeHostBlas(&api);
-    for (const MatmulEpilogue epilogue :
-         {kNone, kBias, kBiasRelu, kBiasReluMask, kReluGradient, kReluGradientBias}) {
+    for (const MatmulEpilogue epilogue : testing::kEpilogues) {
       for (int transposes = 0; transposes < 4; ++transposes) {
         for (const bool add : {false, true}) {
           Product p(transposes + 1);
@@ -76,33 +38,8 @@ TEST_CASE("products on host threads, with every epilogue", "[ops][cuda]") {
           MatmulShape shape = p.Shape(epilogue, transposes);
           shape.add = add;
           REQUIRE(blas->Multiply(shape, p.Operands(), stream->get()).ok());
-          double worst = 0;
-          std::vector<double> columns(n);
-          for (uint32_t i = 0; i < m; ++i) {
-            for (uint32_t j = 0; j < n; ++j) {
-              double want = add ? before.c[i * n + j] : 0.0;
-              for (uint32_t l = 0; l < k; ++l) {
-                want +=
-                    At(p.a, shape.transpose_a, m, k, i, l) * At(p.b, shape.transpose_b, k, n, l, j);
-              }
-              const bool forward = epilogue >= kBias && epilogue <= kBiasReluMask;
-              if (forward) want += before.bias[j];
-              if (epilogue == kBiasReluMask && std::fabs(want) > 1e-5) {
-                REQUIRE(p.Bit(i, j) == (want > 0));
-              }
-              if (forward && epilogue != kBias && want < 0) want = 0;
-              if (epilogue >= kReluGradient && !before.Bit(i, j)) want = 0;
-              columns[j] += want;
-              worst = std::max(worst, std::fabs(want - p.c[i * n + j]));
-            }
-          }
-          if (epilogue == kReluGradientBias) {
-            for (uint32_t j = 0; j < n; ++j) {
-              worst = std::max(worst, std::fabs(columns[j] - p.bias[j]));
-            }
-          }
           INFO("epilogue " << int(epilogue) << ", transposes " << transposes << ", add " << add);
-          CHECK(worst < 1e-4);
+          CHECK(before.WorstError(shape, p) < 1e-4);
         }
       }
     }

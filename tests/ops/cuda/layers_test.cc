@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/codec_elements.h"
+#include "ops/cuda/epilogue.h"
 #include "ops/exact_math.h"
 #include "tests/ops/cuda/test_apis.h"
 
@@ -150,6 +151,40 @@ TEST_CASE("what numbers add to fm's gradients, and what only fills up", "[ops][c
     std::vector<float> cleared = g;
     std::fill(cleared.begin() + 650, cleared.end(), 0.0f);
     CHECK(Differences(gradient.Get(), cleared) == 0);
+  }
+}
+
+TEST_CASE("what follows a product", "[ops][cuda][exact]") {
+  constexpr uint32_t kBits = 128;
+  for (TestApi& test : Apis()) {
+    CudaApi& api = *test.api;
+    const StreamHandle stream = test.stream.get();
+    Matrices m(test, 3);
+    auto& r = m.right;
+    const std::vector<float> bias = Random(5).Floats(kColumns);
+    const DeviceVector<float> bias_there(test, bias);
+    const DeviceVector<uint8_t> bits(test, kRows * kBits / 8, uint8_t{0xaa});
+    const BitMask mask = {bits.get(), kBits};
+    REQUIRE(AddBias(api, {kExtent, m.at(0), bias_there.get(), false, {}}, stream).ok());
+    m.Expect([&](size_t i) { r[0][i] = r[0][i] + bias[i % kStride]; });
+    REQUIRE(AddBias(api, {kExtent, m.at(1), bias_there.get(), true, mask}, stream).ok());
+    m.Expect([&](size_t i) {
+      const float sum = r[1][i] + bias[i % kStride];
+      r[1][i] = sum <= 0 ? 0.0f : sum;
+    });
+    const std::vector<uint8_t> set = bits.Get();
+    const auto bit = [&](size_t i) {
+      const size_t row = i / kStride, column = i % kStride;
+      return (set[row * (kBits / 8) + column / 8] >> (column % 8) & 1) != 0;
+    };
+    uint32_t wrong = 0, beyond = 0;
+    m.Expect([&](size_t i) { wrong += bit(i) != (r[1][i] > 0); });
+    for (size_t row = 0; row < kRows; ++row) beyond += set[row * (kBits / 8) + 2] != 0xaa;
+    CHECK(wrong == 0);
+    CHECK(beyond == 0);
+    REQUIRE(KeepMasked(api, kExtent, mask, m.at(2), stream).ok());
+    m.Expect([&](size_t i) { r[2][i] = bit(i) ? r[2][i] : 0.0f; });
+    m.Check();
   }
 }
 

@@ -68,6 +68,36 @@ TEST_CASE("what does not fit is refused with requested and free bytes", "[ops][c
   CHECK((*arena)->AllocateArray<double>(128).ok());
 }
 
+TEST_CASE("a process's pinned memory has a bound, and is known", "[ops][cuda]") {
+  HostApi api({});
+  api.LimitPinned(1000);
+  void *a = nullptr, *b = nullptr, *c = nullptr;
+  REQUIRE(api.MallocHost(600, &a).ok());
+  const absl::Status full = api.MallocHost(401, &b);
+  CHECK(full.code() == absl::StatusCode::kResourceExhausted);
+  CHECK_THAT(std::string(full.message()),
+             Catch::Contains("401 bytes of pinned memory wanted, 400 of this process's 1000"));
+  REQUIRE(api.MallocHost(400, &c).ok());
+  CHECK(api.pinned_bytes() == 1000);
+  char* const at = static_cast<char*>(a);
+  CHECK(api.IsPinned(at, 600));
+  CHECK(api.IsPinned(at + 599, 1));
+  CHECK(!api.IsPinned(at + 1, 600));
+  CHECK(!api.IsPinned(at + 600, 1));
+  CHECK(!api.IsPinned(at - 1, 1));
+  CHECK(!api.IsPinned(&api, 1));
+  REQUIRE(api.FreeHost(a).ok());
+  CHECK(!api.IsPinned(at, 1));
+  CHECK(api.pinned_bytes() == 400);
+  // What the runtime itself has not is not counted.
+  HostApi::Options little;
+  little.pinned_bytes = 100;
+  HostApi scarce(little);
+  CHECK(!scarce.MallocHost(200, &b).ok());
+  CHECK(scarce.pinned_bytes() == 0);
+  REQUIRE(api.FreeHost(c).ok());
+}
+
 TEST_CASE("random pieces never overlap, and gaps grow together", "[ops][cuda]") {
   HostApi api({});
   auto arena = Arena::Create(&api, MemoryKind::kPinned, 1 << 20, "pool");

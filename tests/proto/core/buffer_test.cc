@@ -1,6 +1,8 @@
 #include "proto/core/buffer.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -120,6 +122,53 @@ TEST_CASE("the pool never keeps more than its bound", "[buffer]") {
   builders.clear();
   CHECK(GetBufferPoolCounters().pooled_bytes <= BufferBuilder::kMaxPooledBytes);
   CHECK(GetBufferPoolCounters().pooled_bytes >= BufferBuilder::kMaxPooledBytes - kBlock);
+}
+
+// Blocks of its own, at most two at a time.
+class TwoBlocks : public BlockSource {
+ public:
+  void* Take(size_t bytes) override {
+    if (blocks.size() == 2) return nullptr;
+    blocks.push_back(std::aligned_alloc(64, bytes));
+    return blocks.back();
+  }
+  bool Give(void* block) override {
+    const auto found = std::find(blocks.begin(), blocks.end(), block);
+    if (found == blocks.end()) return false;
+    std::free(block);
+    blocks.erase(found);
+    return true;
+  }
+  std::vector<void*> blocks;
+};
+
+TEST_CASE("large blocks come from a source that was set, and go back there", "[buffer]") {
+  // For good, as its blocks may stay in the pool for good.
+  static TwoBlocks& source = *new TwoBlocks;
+  const auto has = [](const uint8_t* block) {
+    return std::find(source.blocks.begin(), source.blocks.end(), block) != source.blocks.end();
+  };
+  constexpr size_t kBytes = size_t{32} << 20;
+  // What is free already is used first.
+  std::vector<BufferBuilder> held;
+  SetBlockSource(&source);
+  while (source.blocks.size() < 2) held.emplace_back(kBytes);
+  const uint8_t* const last = held.back().data();
+  CHECK(has(last));
+  held.emplace_back(kBytes);
+  CHECK(!has(held.back().data()));  // the system's: the source has no more
+  held.emplace_back(size_t{32} << 10);
+  CHECK(!has(held.back().data()));  // small
+  for (BufferBuilder& builder : held) std::memset(builder.data(), 1, builder.size());
+  held.clear();
+  // Over the pool's bound blocks go back to where they came from; all are whole.
+  std::vector<BufferBuilder> many;
+  for (size_t bytes = 0; bytes < BufferBuilder::kMaxPooledBytes + 4 * kBytes; bytes += kBytes) {
+    many.emplace_back(kBytes);
+  }
+  many.clear();
+  CHECK(GetBufferPoolCounters().pooled_bytes <= BufferBuilder::kMaxPooledBytes);
+  SetBlockSource(nullptr);
 }
 
 TEST_CASE("buffers cross threads", "[buffer]") {

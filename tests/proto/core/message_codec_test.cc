@@ -2,11 +2,13 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "proto/core/checksum.h"
+#include "proto/core/device_values.h"
 #include "tests/proto/core/codec_oracle.h"
 #include "tests/proto/core/codec_samples.h"
 
@@ -240,6 +242,37 @@ TEST_CASE("a push request carries contributions, keys and values", "[codec]") {
         ToProto(*view).SerializeAsString());
 }
 
+TEST_CASE("groups whose values go by a device's memory have none", "[codec]") {
+  const std::vector<ShardId> shards = {ShardId(2)};
+  const std::vector<Key> keys = {Key(3), Key(5), Key(9)};
+  const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(keys.data()), 24});
+  for (const Ticket& ticket : {Ticket{}, Ticket{1, 2, 3, 4}}) {
+    const PushContribution c{{0, 1}, 7, {{TableId(0), shards[0], keys, 0}}, ticket};
+    auto encoder = PushRequestEncoder::Make(shards, {&c, 1});
+    REQUIRE(encoder.ok());
+    CHECK(encoder->bytes(0).empty());
+    const Buffer bytes = encoder->Finish({});
+    const auto push = ParsePushRequest(bytes.span());
+    REQUIRE(push.ok());
+    const GroupView& group = push->groups[0];
+    CHECK(group.keys() == (ticket ? 0 : 3));
+    CHECK(group.value_bytes.empty());
+    CHECK(group.crc32c == crc);
+    if (!ticket) continue;
+    CHECK(CheckTicketGroup(group, 3, crc, 0).ok());
+    CHECK(absl::IsInvalidArgument(CheckTicketGroup(group, 3, crc, 2)));
+    CHECK(absl::IsDataLoss(CheckTicketGroup(group, 3, crc + 1, 0)));
+  }
+  const ValueGroup value{TableId(0), shards[0], 3, 0};
+  auto encoder = PullReplyEncoder::Make({&value, 1});
+  REQUIRE(encoder.ok());
+  const Buffer bytes = encoder->Finish({}, PullOutcome::kServed);
+  const auto reply = ParsePullReply(bytes.span());
+  REQUIRE(reply.ok());
+  CHECK(CheckReplyGroup(reply->groups[0], TableId(0), shards[0], 3, 0).ok());
+  CHECK(absl::IsInvalidArgument(CheckReplyGroup(reply->groups[0], TableId(0), shards[0], 3, 4)));
+}
+
 TEST_CASE("values that other clients leave unaligned are copied", "[codec]") {
   std::vector<uint8_t> bytes(64);
   const float v = 1.25f;
@@ -264,6 +297,9 @@ TEST_CASE("WithHeader replaces the header in full", "[codec]") {
   CHECK(ParsePullRequest(second.span())->groups.size() == 1);
   CHECK(Read<::strata::PullRequest>(second).header().session() == 0);
   CHECK(ParsePullRequest(WithHeader(second, kHeader)->span())->header == kHeader);
+  CHECK(second.device_values() == nullptr);
+  const auto values = std::make_shared<const DeviceValues>();
+  CHECK(WithHeader(second.With(values), kHeader)->device_values() == values);
 }
 
 TEST_CASE("an unknown outcome is kept as it came", "[codec]") {

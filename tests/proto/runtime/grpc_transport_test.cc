@@ -11,14 +11,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "proto/core/device_values.h"
 #include "proto/core/message_codec.h"
 #include "proto/runtime/failpoints.h"
 #include "proto/runtime/grpc_server.h"
@@ -85,6 +88,36 @@ TEST_CASE("addresses that cannot be listened on are refused with the reason", "[
   INFO(s.ToString());
   CHECK(s.code() == absl::StatusCode::kInvalidArgument);
   CHECK(open->Listen("0.0.0.0:0", &handler).ok());
+}
+
+TEST_CASE("values on a device do not leave the process", "[grpc]") {
+  struct Offering : public DataHandler {
+    void Handle(DataMethod, Buffer, DataReply reply) override {
+      ++calls;
+      BufferBuilder builder(8);
+      reply(builder.Finish().With(values));
+    }
+    std::atomic<int> calls{0};
+    std::shared_ptr<DeviceValues> values = std::make_shared<DeviceValues>();
+  };
+  Offering handler;
+  handler.values->device = "GPU-1";
+  const auto transport = MakeGrpcTransport();
+  const auto listener = transport->Listen("127.0.0.1:0", &handler);
+  REQUIRE(listener.ok());
+  const auto channel = transport->Connect((*listener)->address());
+  BufferBuilder builder(100);
+  const Buffer plain = builder.Finish();
+  const auto refused =
+      channel->CallAndWait(DataMethod::kPush, plain.With(handler.values), absl::Seconds(60));
+  CHECK(absl::IsInvalidArgument(refused.status()));
+  CHECK_THAT(std::string(refused.status().message()), Catch::Contains("GPU-1"));
+  CHECK(handler.calls == 0);
+  const auto answer = channel->CallAndWait(DataMethod::kOpenSession, plain, absl::Seconds(60));
+  REQUIRE(answer.ok());
+  CHECK(answer->size() == 8);
+  CHECK(answer->device_values() == nullptr);
+  CHECK(handler.calls == 1);
 }
 
 TEST_CASE("more calls than the limit are refused", "[grpc]") {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/synchronization/notification.h"
+#include "proto/core/device_values.h"
 #include "proto/runtime/executor.h"
 #include "tests/proto/runtime/transport_conformance.h"
 
@@ -41,6 +42,37 @@ TEST_CASE("inside a process messages are shared, not copied", "[transport]") {
       transport->Connect("s")->CallAndWait(DataMethod::kPull, sent, absl::InfiniteDuration());
   REQUIRE(got.ok());
   CHECK(got->data() == sent.data());
+}
+
+// Answers with the values that the request has beside its bytes, in a message of its own.
+struct ValuesHandler : public DataHandler {
+  void Handle(DataMethod, Buffer request, DataReply reply) override {
+    BufferBuilder builder(8);
+    reply(builder.Finish().With(request.device_values()));
+  }
+};
+
+TEST_CASE("inside a process values on a device go with messages, both ways", "[transport]") {
+  const std::unique_ptr<Executor> pool = MakeThreadPool(1, "handlers");
+  for (Executor* executor : {static_cast<Executor*>(nullptr), pool.get()}) {
+    ValuesHandler handler;
+    const auto transport = MakeInProcTransport({.executor = executor});
+    const auto listener = transport->Listen("s", &handler);
+    const auto channel = transport->Connect("s");
+    float there = 0;
+    auto values = std::make_shared<DeviceValues>();
+    values->device = "GPU-1";
+    values->groups = {&there, nullptr};
+    BufferBuilder builder(100);
+    const Buffer plain = builder.Finish();
+    const auto got =
+        channel->CallAndWait(DataMethod::kPull, plain.With(values), absl::InfiniteDuration());
+    REQUIRE(got.ok());
+    CHECK(got->device_values() == values);
+    const auto none = channel->CallAndWait(DataMethod::kPull, plain, absl::InfiniteDuration());
+    REQUIRE(none.ok());
+    CHECK(none->device_values() == nullptr);
+  }
 }
 
 TEST_CASE("an executor decides when handlers run", "[transport]") {

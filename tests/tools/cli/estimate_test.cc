@@ -122,17 +122,25 @@ uint64_t ServerBytes(const JobEstimate& estimate) {
   return TotalBytes(Of(estimate, "server").parts);
 }
 
-TEST_CASE("a GPU tier on the host takes its memory", "[estimate]") {
+TEST_CASE("a GPU tier takes pinned memory, and on the host its own", "[estimate]") {
   JobSpec spec = Spec();
   const uint64_t without = ServerBytes(Estimate(spec));
   spec.mutable_storage()->set_gpu_bytes_per_server("64MiB");
   const JobEstimate device = Estimate(spec);
-  // Lists alone, of a device.
-  CHECK(ServerBytes(device) > without);
   CHECK(ServerBytes(device) < without + (32 << 20));
   CHECK(device.hbm_bytes == 64 << 20);
+  // Of four shards, each with 4096 rows of 34 floats and 8 bytes of metadata, 144 in all, three
+  // times; and some 64 bytes more a key.
+  const std::string part = "pinned memory of the GPU tier";
+  REQUIRE(HasPart(Of(device, "server"), part));
+  uint64_t pinned = 0;
+  for (const MemoryPart& p : Of(device, "server").parts) pinned += p.name == part ? p.bytes : 0;
+  CHECK(pinned >= 4 * 4096 * (3 * 144 + 32));
+  CHECK(pinned < 4 * 4096 * (3 * 160 + 96));
+  CHECK(ServerBytes(device) > without + pinned);  // lists
   spec.mutable_storage()->set_gpu_backend("host");
-  CHECK(ServerBytes(Estimate(spec)) == ServerBytes(device) + (64 << 20));
+  CHECK_FALSE(HasPart(Of(Estimate(spec), "server"), part));
+  CHECK(ServerBytes(Estimate(spec)) == ServerBytes(device) - pinned + (64 << 20));
   CHECK(absl::StrContains(EstimateText(device), "Least spec.storage.gpuBytesPerServer: " +
                                                     std::to_string(device.least_hbm_bytes) + "."));
 }

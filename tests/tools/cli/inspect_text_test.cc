@@ -25,6 +25,7 @@ ClusterStatus Cluster() {
   n->set_session(7);
   n->set_incarnation(0xfedcba9876543210);
   n->set_memory_bytes(uint64_t{3} << 30);
+  n->set_device("GPU-12ab");
   n->set_last_seen_unix_ms(1700000000000);
   n->add_jobs(2);
   n->add_jobs(5);
@@ -50,7 +51,8 @@ JobShards Shards() {
 
 TEST_CASE("nodes say who they are and what they do", "[inspect]") {
   const std::string table = NodesTable(Cluster(), kNow);
-  for (const char* part : {"server-0", "fedcba9876543210", "3.00 GiB", "0.5 s ago", "2,5"}) {
+  for (const char* part :
+       {"server-0", "fedcba9876543210", "3.00 GiB", "GPU-12ab", "0.5 s ago", "2,5"}) {
     INFO(table);
     CHECK(table.find(part) != std::string::npos);
   }
@@ -58,6 +60,8 @@ TEST_CASE("nodes say who they are and what they do", "[inspect]") {
   const Json json = Json::parse(NodesJson(Cluster()));
   CHECK(json["nodes"][0]["incarnation"] == "fedcba9876543210");
   CHECK(json["nodes"][0]["jobs"] == Json({2, 5}));
+  CHECK(json["nodes"][0]["device"] == "GPU-12ab");
+  CHECK(json["nodes"][0]["deviceNumericsId"] == nullptr);
   CHECK(json["nodes"][0]["numericsId"].is_null());
 }
 

@@ -49,7 +49,9 @@ TEST_CASE("wrong usage is told", "[gpu_check]") {
   CHECK(Run(folder.path(), "").exit_code == 2);
   CHECK(Has(Run(folder.path(), "").err, "--out is missing"));
   CHECK(Run(folder.path(), "--out x --budget_seconds none").exit_code == 2);
-  CHECK(Run(folder.path(), "--out x --budget_seconds -3").exit_code == 2);
+  const Said negative = Run(folder.path(), "--out x --budget_seconds -3");
+  CHECK(negative.exit_code == 2);
+  CHECK(Has(negative.err, "--budget_seconds: -3 is no number of seconds above 0"));
   CHECK(Run(folder.path(), "there").exit_code == 2);
   CHECK(Run(folder.path(), "--part none").exit_code == 2);
   CHECK_FALSE(fs::exists(folder.path() + "/x"));

@@ -355,6 +355,10 @@ TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_gpu_backend("host"); }) ==
         "spec.storage.gpuBackend: host, but there is no GPU tier; give "
         "spec.storage.gpuBytesPerServer too");
+  CHECK(SpecProblem([](JobSpec& s) {
+          s.mutable_storage()->set_gpu_backend("host");
+          s.mutable_storage()->set_gpu_bytes_per_server("0");
+        }) == "OK");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_storage()->set_gpu_bytes_per_server("8 gigs"); }) ==
         "spec.storage.gpuBytesPerServer: '8 gigs' is not a size; write bytes as in \"1048576\", "
         "\"4MiB\", \"1.5GiB\" or \"2GB\"");

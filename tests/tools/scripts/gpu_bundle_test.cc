@@ -15,9 +15,9 @@ bool Has(const std::string& text, const std::string& part) {
 class Builder {
  public:
   Builder() : c({"gpu_bundle"}) {
-    c.UseSystems({"as",      "awk",  "basename", "bash", "cat",   "chmod", "cp",     "dirname",
-                  "g++",     "grep", "gzip",     "ld",   "ldd",   "mkdir", "mktemp", "mv",
-                  "readelf", "rm",   "sort",     "stat", "strip", "tar",   "tr"});
+    c.UseSystems({"as",      "awk",  "basename", "bash", "cat",  "chmod", "cp",     "dirname",
+                  "g++",     "grep", "gzip",     "ld",   "ldd",  "mkdir", "mktemp", "mv",
+                  "readelf", "rm",   "sed",      "sort", "stat", "strip", "tar",    "tr"});
     c.Stub("nvcc", "");
     c.Write("program.cc",
             "#include <cstring>\n#include <iostream>\n"
@@ -100,6 +100,14 @@ TEST_CASE("a bundle that would not run elsewhere is refused", "[scripts]") {
   CHECK(r.exit_code == 1);
   CHECK(Has(r.err, "gpu_check would load libabsl_"));
 
+  // A machine with a driver alone has no such library.
+  REQUIRE(b.c.Run("echo 'int x;' >rt.cc && g++ -shared -fPIC -o libcudart.so.13 rt.cc").exit_code ==
+          0);
+  b.Bazel("\"${flags[@]}\" libcudart.so.13");
+  r = b.c.Run("LD_LIBRARY_PATH=. bash tools/gpu_bundle");
+  CHECK(r.exit_code == 1);
+  CHECK(Has(r.err, "gpu_check is linked to libcudart.so.13"));
+
   b.Bazel("\"${flags[@]}\"");
   b.c.Write("big.cc", "asm(\".section .rodata\\n.incbin \\\"big\\\"\");\n");
   b.c.Write("bin/bazel",
@@ -118,8 +126,17 @@ TEST_CASE("gpu_bundle tells wrong usage and failed builds", "[scripts]") {
   CHECK(b.c.Run("bash tools/gpu_bundle --output").exit_code == 2);
   CHECK(b.c.Run("bash tools/gpu_bundle there").exit_code == 2);
   CHECK(Has(b.c.Run("bash tools/gpu_bundle --help").out, "tools/gpu_bundle [--output FILE]"));
+  // Before anything is built.
+  ScriptResult r = b.c.Run("bash tools/gpu_bundle --output none/my.tar.gz");
+  CHECK(r.exit_code == 1);
+  CHECK(Has(r.err, "cannot write none/my.tar.gz: there is no folder none that"));
+  REQUIRE(b.c.Run("mkdir there").exit_code == 0);
+  r = b.c.Run("bash tools/gpu_bundle --output there");
+  CHECK(r.exit_code == 2);
+  CHECK(Has(r.err, "--output there is a folder; name a file"));
+  CHECK_FALSE(b.c.Exists("builds"));
   b.Bazel("--no-such-flag");
-  const ScriptResult r = b.c.Run("bash tools/gpu_bundle");
+  r = b.c.Run("bash tools/gpu_bundle");
   CHECK(r.exit_code == 1);
   CHECK(Has(r.err, "gpu_bundle: the build failed"));
 }

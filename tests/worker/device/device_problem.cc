@@ -38,7 +38,7 @@ device::DeviceStepOptions StepOptions(ops::gpu::CudaApi* api, const Problem& p,
   options.api = api;
 #ifdef STRATA_CUDA
   if (api->properties().uuid != "host") {
-    options.blas_bytes = ops::gpu::Blas::Options().workspace_bytes;
+    options.blas_bytes = ops::gpu::Blas::Options::kBytes;
     options.open_blas = [](ops::gpu::Arena* arena) { return ops::gpu::Blas::Open(arena, {}); };
   }
 #endif
@@ -53,23 +53,76 @@ device::DeviceStepOptions StepOptions(ops::gpu::CudaApi* api, const Problem& p,
   return options;
 }
 
-absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step) {
+namespace {
+
+// `there`: null: rows are the problem's own.
+absl::StatusOr<StepResult> RunStep(const Problem& p, device::DeviceStep& step,
+                                   const ProblemThere* there) {
   StepResult r;
   r.predictions.assign(p.batch.size, NAN);
   r.rows.assign(p.rows.size(), NAN);
-  std::vector<float*> out;
-  std::vector<const float*> in;
+  std::vector<float*> tensor_gradients;
+  std::vector<const float*> tensors;
   for (const auto& t : p.tensors) {
     r.tensors.emplace_back(t.size(), NAN);
-    in.push_back(t.data());
+    tensors.push_back(t.data());
   }
-  for (auto& t : r.tensors) out.push_back(t.data());
+  for (auto& t : r.tensors) tensor_gradients.push_back(t.data());
+  ModelInputs in = {&p.batch, &p.routed, p.rows.data(), tensors};
+  ModelGradients out = {r.rows.data(), tensor_gradients};
+  if (there != nullptr) {
+    in.rows = out.rows = nullptr;
+    in.there = {there->rows.get(), there->place};
+    out.rows_there = there->gradients.get();
+  }
   const auto parallel = ops::MakeParallel(1);
-  const auto loss = step.Train({&p.batch, &p.routed, p.rows.data(), in}, {r.rows.data(), out},
-                               r.predictions.data(), parallel.get());
+  const auto loss = step.Train(in, out, r.predictions.data(), parallel.get());
   if (!loss.ok()) return loss.status();
   r.loss = *loss;
   return r;
+}
+
+}  // namespace
+
+absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step) {
+  return RunStep(p, step, nullptr);
+}
+
+absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step,
+                                  const ProblemThere& there) {
+  return RunStep(p, step, &there);
+}
+
+absl::StatusOr<ProblemThere> ProblemThere::Make(const Problem& p, device::RowMemory* memory,
+                                                bool placed) {
+  ProblemThere there;
+  there.memory = memory;
+  const size_t unique = p.routed.keys.size();
+  const size_t dim = unique == 0 ? 0 : p.rows.size() / unique;
+  std::vector<float> all = p.rows;
+  if (placed) {
+    all.assign((2 * unique + 1) * dim, NAN);  // which nothing may read
+    for (size_t u = 0; u < unique; ++u) {
+      there.place.push_back(static_cast<uint32_t>(2 * (unique - u) - 1));
+      std::copy_n(&p.rows[u * dim], dim, &all[there.place[u] * dim]);
+    }
+  }
+  auto rows = memory->Take(all.size());
+  if (!rows.ok()) return rows.status();
+  there.rows = *std::move(rows);
+  if (absl::Status s = memory->Upload(all.data(), all.size(), there.rows.get()); !s.ok()) return s;
+  auto gradients = memory->Take(p.rows.size());
+  if (!gradients.ok()) return gradients.status();
+  there.gradients = *std::move(gradients);
+  const std::vector<float> none(p.rows.size(), NAN);
+  if (absl::Status s = memory->Upload(none.data(), none.size(), there.gradients.get()); !s.ok()) {
+    return s;
+  }
+  return there;
+}
+
+absl::Status ReadGradients(const ProblemThere& there, StepResult* result) {
+  return there.memory->Download(there.gradients.get(), result->rows.size(), result->rows.data());
 }
 
 double Error(const std::vector<float>& got, const std::vector<float>& right) {

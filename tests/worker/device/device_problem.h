@@ -11,6 +11,7 @@
 #include "ops/cuda/api.h"
 #include "ops/cuda/blas.h"
 #include "tests/worker/models/problem.h"
+#include "worker/device/row_memory.h"
 #include "worker/device/step.h"
 
 namespace strata::testing {
@@ -25,6 +26,22 @@ device::DeviceStepOptions StepOptions(
 
 // One training step; gradients and predictions go to memory that held NaNs.
 absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step);
+
+// Rows of a problem in a device's memory, and room for their gradients there.
+struct ProblemThere {
+  // placed: the rows lie among others, in another order; else one behind the other.
+  static absl::StatusOr<ProblemThere> Make(const Problem& p, device::RowMemory* memory,
+                                           bool placed);
+  device::RowMemory* memory = nullptr;
+  std::shared_ptr<float> rows, gradients;
+  std::vector<uint32_t> place;
+};
+
+// As TryRun, but for the rows: they come from there and their gradients go there, from where
+// ReadGradients brings them.
+absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step,
+                                  const ProblemThere& there);
+absl::Status ReadGradients(const ProblemThere& there, StepResult* result);
 
 // The largest difference of two arrays, in parts of the largest magnitude of `right`.
 double Error(const std::vector<float>& got, const std::vector<float>& right);

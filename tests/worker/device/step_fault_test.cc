@@ -14,18 +14,22 @@
 #include "tests/ops/cuda/failing_api.h"
 #include "tests/worker/device/device_problem.h"
 #include "tests/worker/models/problem.h"
+#include "worker/device/row_memory.h"
 #include "worker/device/step.h"
 
 namespace strata {
 namespace {
 
 using device::DeviceStep;
+using device::RowMemory;
 using ops::gpu::CallCounts;
 using ops::gpu::HostApi;
 using ops::gpu::IsDeviceLost;
 using ops::gpu::testing::FailingApi;
 using testing::DeviceShapes;
 using testing::Problem;
+using testing::ProblemThere;
+using testing::ReadGradients;
 using testing::SameBits;
 using testing::Shape;
 using testing::StepOptions;
@@ -54,40 +58,72 @@ absl::StatusOr<StepResult> Steps(ops::gpu::CudaApi* api, const Problem& p) {
   return last;
 }
 
+// The same with rows and their gradients on the device.
+absl::StatusOr<StepResult> StepsThere(ops::gpu::CudaApi* api, const Problem& p, bool placed) {
+  auto memory = RowMemory::Make(api, "host", nullptr);
+  if (!memory.ok()) return memory.status();
+  auto step = DeviceStep::Make(p.tables, StepOptions(api, p));
+  if (!step.ok()) return step.status();
+  auto there = ProblemThere::Make(p, memory->get(), placed);
+  if (!there.ok()) return there.status();
+  absl::StatusOr<StepResult> last;
+  for (int turn = 0; turn < 3; ++turn) {
+    last = TryRun(p, **step, *there);
+    if (!last.ok()) return last.status();
+  }
+  if (absl::Status s = ReadGradients(*there, &*last); !s.ok()) return s;
+  return last;
+}
+
+// run(api): whole, with everything made and given back.
+template <typename RunAll>
+void CheckEachCallFailing(const RunAll& run, const StepResult* expected) {
+  uint64_t calls = 0;
+  StepResult right;
+  {
+    FailingApi api(UINT64_MAX);
+    const auto result = run(&api);
+    REQUIRE(result.ok());
+    right = *result;
+    if (expected != nullptr) CHECK(SameBits(right, *expected));
+    CHECK(api.leaks() == 0);
+    calls = api.calls();
+  }
+  CHECK(calls > 100);
+  for (uint64_t failing = 0; failing < calls; ++failing) {
+    const bool lost = failing % 2 == 1;
+    FailingApi api(failing, lost);
+    int told = 0;
+    api.WhenLost([&](const absl::Status& why) { told += IsDeviceLost(why); });
+    const auto result = run(&api);
+    INFO("call " << failing << " of " << calls);
+    if (result.ok()) {
+      // Of those that give everything back: nobody is failed by them.
+      CHECK(SameBits(*result, right));
+      CHECK(failing + 30 > calls);
+    } else {
+      CHECK_THAT(std::string(result.status().message()), Catch::Contains("injected"));
+      CHECK(IsDeviceLost(result.status()) == lost);
+    }
+    CHECK(api.leaks() == 0);
+    CHECK(told == (lost ? 1 : 0));
+  }
+}
+
 TEST_CASE("whichever call of a step fails, it ends with that error and leaves nothing",
           "[worker][device]") {
   uint64_t seed = 50;
   for (const Shape& shape : DeviceShapes()) {
     INFO(testing::Describe(shape));
     const Problem p(shape, ++seed);
-    uint64_t calls = 0;
-    StepResult right;
-    {
-      FailingApi api(UINT64_MAX);
-      const auto result = Steps(&api, p);
-      REQUIRE(result.ok());
-      right = *result;
-      CHECK(api.leaks() == 0);
-      calls = api.calls();
-    }
-    CHECK(calls > 100);
-    for (uint64_t failing = 0; failing < calls; ++failing) {
-      const bool lost = failing % 2 == 1;
-      FailingApi api(failing, lost);
-      int told = 0;
-      api.WhenLost([&](const absl::Status& why) { told += IsDeviceLost(why); });
-      const auto result = Steps(&api, p);
-      INFO("call " << failing << " of " << calls);
-      if (result.ok()) {
-        // Of those that give everything back: nobody is failed by them.
-        CHECK(SameBits(*result, right));
-        CHECK(failing + 20 > calls);
-      } else {
-        CHECK_THAT(std::string(result.status().message()), Catch::Contains("injected"));
-        CHECK(IsDeviceLost(result.status()) == lost);
-      }
-      CHECK(api.leaks() == 0);
-      CHECK(told == (lost ? 1 : 0));
+    HostApi api({});
+    const auto right = Steps(&api, p);
+    REQUIRE(right.ok());
+    CheckEachCallFailing([&](FailingApi* failing) { return Steps(failing, p); }, nullptr);
+    for (const bool placed : {false, true}) {
+      INFO("rows on the device, placed: " << placed);
+      CheckEachCallFailing([&](FailingApi* failing) { return StepsThere(failing, p, placed); },
+                           &*right);
     }
   }
 }
@@ -115,6 +151,39 @@ TEST_CASE("a steady step allocates nothing, waits once, and is one launch", "[wo
     CHECK(predicted.synchronisations - trained.synchronisations == kSteps);
     CHECK(trained.launches - before.launches == kSteps);
     CHECK(predicted.launches - trained.launches == kSteps);
+  }
+}
+
+TEST_CASE("a steady step whose rows stay on the device allocates nothing and waits once",
+          "[worker][device]") {
+  uint64_t seed = 130;
+  for (const Shape& shape : DeviceShapes()) {
+    INFO(testing::Describe(shape));
+    const Problem p(shape, ++seed);
+    HostApi api({});
+    auto memory = RowMemory::Make(&api, "host", nullptr);
+    REQUIRE(memory.ok());
+    auto step = DeviceStep::Make(p.tables, StepOptions(&api, p));
+    REQUIRE(step.ok());
+    const auto right = TryRun(p, **step);
+    REQUIRE(right.ok());
+    for (const bool placed : {false, true}) {
+      const auto there = ProblemThere::Make(p, memory->get(), placed);
+      REQUIRE(there.ok());
+      for (int turn = 0; turn < 3; ++turn) REQUIRE(TryRun(p, **step, *there).ok());
+      constexpr uint64_t kSteps = 5;
+      const CallCounts before = api.counts();
+      for (uint64_t i = 0; i < kSteps; ++i) REQUIRE(TryRun(p, **step, *there).ok());
+      const CallCounts after = api.counts();
+      CHECK(after.allocations == before.allocations);
+      CHECK(after.synchronisations - before.synchronisations == kSteps);
+      // The graph and, where rows are placed, their gather.
+      CHECK(after.launches - before.launches == kSteps * (placed ? 2 : 1));
+      // On the host again by the same graph.
+      const auto again = TryRun(p, **step);
+      REQUIRE(again.ok());
+      CHECK(SameBits(*again, *right));
+    }
   }
 }
 

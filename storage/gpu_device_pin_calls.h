@@ -1,0 +1,26 @@
+// GpuBackend::Pin and Unpin on a device, by the kernels of gpu_device_pins.h.
+#ifndef STRATA_STORAGE_GPU_DEVICE_PIN_CALLS_H_
+#define STRATA_STORAGE_GPU_DEVICE_PIN_CALLS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "storage/gpu_backend.h"
+#include "storage/gpu_device_call.h"
+#include "storage/gpu_device_table.h"
+
+namespace strata::storage {
+
+// Each is one call, and waits once.
+absl::StatusOr<GpuPinned> PinOnDevice(const GpuDeviceTable& d, GpuDeviceCall& call,
+                                      std::span<const uint32_t> slots, size_t most_rows);
+absl::StatusOr<size_t> UnpinOnDevice(const GpuDeviceTable& d, GpuDeviceCall& call,
+                                     std::span<const Position> positions,
+                                     std::span<const uint32_t> slots);
+
+}  // namespace strata::storage
+
+#endif  // STRATA_STORAGE_GPU_DEVICE_PIN_CALLS_H_

@@ -1,0 +1,201 @@
+// Promise P3 where servers keep their rows in a GPU's memory, in the host's, on SSD, and in any mix
+// of these: 200 steps with workers on the CPU give one model. On the device where there is one,
+// else the same backend on host threads.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ops/cuda/api.h"
+#include "proto/runtime/inproc_transport.h"
+#include "proto/runtime/transport.h"
+#include "proto/strata/control.pb.h"
+#include "scheduler/memory_metadata_store.h"
+#include "scheduler/scheduler.h"
+#include "server/server.h"
+#include "storage/gpu_device_backend.h"
+#include "storage/gpu_host_backend.h"
+#include "tests/e2e/small_job.h"
+#include "tests/ops/cuda/test_apis.h"
+#include "tools/cluster/scratch_folder.h"
+#include "worker/worker.h"
+
+namespace strata {
+namespace {
+
+using Gpu = storage::GpuBackendFactory;
+
+Gpu On(ops::gpu::CudaApi* api) {
+  return [api](const storage::GpuShape& shape) {
+    return storage::MakeDeviceGpuBackend(api, shape, {.max_batch = 4096});
+  };
+}
+
+Gpu OnHostThreads() {
+  return [](const storage::GpuShape& shape) {
+    return storage::MakeHostGpuBackend(shape, {.threads = 1});
+  };
+}
+
+// A server for each of `gpus` (null: it has none), and workers on the CPU.
+class Cluster {
+ public:
+  Cluster(std::string folder, std::vector<Gpu> gpus, uint32_t workers)
+      : folder_(std::move(folder)), gpus_(std::move(gpus)), transport_(MakeInProcTransport()) {
+    scheduler::SchedulerOptions options;
+    options.store = scheduler::MakeMemoryMetadataStore();
+    options.lease = absl::Milliseconds(500);
+    options.tick_interval = kSyncWait;
+    auto scheduler = scheduler::Scheduler::Start(std::move(options));
+    REQUIRE(scheduler.ok());
+    scheduler_ = *std::move(scheduler);
+    servers_.resize(gpus_.size());
+    for (size_t i = 0; i < gpus_.size(); ++i) StartServer(i);
+    for (uint32_t i = 0; i < workers; ++i) {
+      WorkerOptions w;
+      w.name = absl::StrCat("worker-", i);
+      w.scheduler = scheduler_.get();
+      w.transport = transport_.get();
+      w.sync_wait = kSyncWait;
+      auto worker = Worker::Start(w);
+      REQUIRE(worker.ok());
+      workers_.push_back(*std::move(worker));
+    }
+  }
+
+  scheduler::Scheduler& scheduler() { return *scheduler_; }
+
+ private:
+  static constexpr absl::Duration kSyncWait = absl::Milliseconds(20);
+
+  void StartServer(size_t i) {
+    server::ServerOptions options;
+    options.name = absl::StrCat("server-", i);
+    options.scheduler = scheduler_.get();
+    options.transport = transport_.get();
+    options.listen_address = options.name;
+    options.directory = absl::StrCat(folder_, "/", options.name);
+    options.sync_wait = kSyncWait;
+    options.make_gpu = gpus_[i];
+    auto server = server::Server::Start(options);
+    REQUIRE(server.ok());
+    servers_[i] = *std::move(server);
+  }
+
+  const std::string folder_;
+  const std::vector<Gpu> gpus_;
+  std::unique_ptr<DataTransport> transport_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::vector<std::unique_ptr<server::Server>> servers_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+struct Outcome {
+  JobStatus status;
+  uint64_t hbm_hits = 0;  // at a step in the job's second half
+};
+
+// The job on a cluster of its own.
+Outcome Run(const TrainingJob& job, std::vector<Gpu> gpus) {
+  auto folder = ScratchFolder::Make("strata-test");
+  REQUIRE(folder.ok());
+  Cluster cluster(folder->path(), std::move(gpus), job.spec().replicas().workers());
+  SubmitRequest submit;
+  *submit.mutable_job() = job;
+  submit.set_request_id("test");
+  const auto id = cluster.scheduler().Submit(submit, absl::Seconds(10));
+  INFO(id.status());
+  REQUIRE(id.ok());
+  JobRef ref;
+  ref.set_job(id->job());
+  Outcome outcome;
+  while (true) {
+    auto status = cluster.scheduler().GetJob(ref, absl::Seconds(10));
+    REQUIRE(status.ok());
+    const JobState state = status->state();
+    if (state == SUCCEEDED || state == FAILED || state == CANCELLED) {
+      outcome.status = *std::move(status);
+      return outcome;
+    }
+    if (status->step() >= 100 && outcome.hbm_hits == 0) {
+      const auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
+      REQUIRE(shards.ok());
+      for (const ShardStatus& s : shards->shards()) outcome.hbm_hits += s.report().hbm_hits();
+    }
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
+// 200 steps over some 5000 features with rows of 144 bytes.
+TrainingJob Job(const std::string& folder) {
+  TrainingJob job = testing::SmallJob(folder);
+  testing::WriteLibfm(folder + "/train.libfm", 1, 1280, 6, 1000);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_model()->set_type("fm");
+  spec.mutable_model()->clear_hidden();
+  spec.mutable_model()->set_embedding_dim(16);
+  spec.mutable_training()->set_epochs(10);
+  spec.mutable_storage()->set_shards_per_server(2);
+  return job;
+}
+
+// "": no such tier.
+TrainingJob WithTiers(TrainingJob job, const std::string& hbm, const std::string& dram,
+                      uint32_t servers) {
+  JobSpec& spec = *job.mutable_spec();
+  if (!hbm.empty()) spec.mutable_storage()->set_gpu_bytes_per_server(hbm);
+  if (!dram.empty()) spec.mutable_storage()->set_dram_bytes_per_server(dram);
+  spec.mutable_replicas()->set_servers(servers);
+  spec.mutable_replicas()->set_workers(servers);
+  return job;
+}
+
+std::string LastMessage(const JobStatus& status) {
+  return status.conditions_size() == 0 ? ""
+                                       : status.conditions(status.conditions_size() - 1).message();
+}
+
+TEST_CASE("servers with a GPU, without, and with any mix of tiers give one model",
+          "[e2e][p3][gpu]") {
+  auto folder = ScratchFolder::Make("strata-test");
+  REQUIRE(folder.ok());
+  const TrainingJob job = Job(folder->path());
+  const std::vector<ops::gpu::testing::TestApi> apis = ops::gpu::testing::Apis();
+  const Gpu device = On(apis.back().api.get()), host = OnHostThreads(), none = nullptr;
+  const JobStatus reference = Run(WithTiers(job, "", "", 1), {none}).status;
+  REQUIRE(reference.state() == SUCCEEDED);
+  REQUIRE(reference.step() == 200);
+  REQUIRE(reference.model_hash().size() == 32);
+
+  struct Mix {
+    const char* name;
+    const char* hbm;
+    const char* dram;
+    std::vector<Gpu> gpus;
+  };
+  const std::vector<Mix> mixes = {
+      {"SSD below DRAM", "", "192KiB", {none}},
+      {"all rows in HBM", "16MiB", "", {device}},
+      {"HBM above DRAM", "128KiB", "", {device}},
+      {"HBM above DRAM and SSD", "128KiB", "192KiB", {device}},
+      {"a device, and host threads, above DRAM and SSD", "64KiB", "128KiB", {device, host}},
+  };
+  for (const Mix& mix : mixes) {
+    const auto servers = static_cast<uint32_t>(mix.gpus.size());
+    const Outcome outcome = Run(WithTiers(job, mix.hbm, mix.dram, servers), mix.gpus);
+    INFO(mix.name << " on " << apis.back().name << ": " << LastMessage(outcome.status));
+    CHECK(outcome.status.state() == SUCCEEDED);
+    CHECK(outcome.status.step() == 200);
+    CHECK(outcome.status.model_hash() == reference.model_hash());
+    CHECK(outcome.status.result().auc() == reference.result().auc());
+    CHECK((outcome.hbm_hits > 0) == (mix.hbm[0] != '\0'));
+  }
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,58 @@
+// A server whose GPU is lost ends before anybody is told of it; another process of that name goes
+// on as after kill -9 (promise P3). The device is played by threads (`--device host`).
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/strata/control.pb.h"
+#include "tests/e2e/process_cluster.h"
+#include "tests/faults/tiered_job.h"
+#include "tools/cluster/scratch_folder.h"
+
+namespace strata::testing {
+namespace {
+
+std::string DeviceOf(ProcessCluster& cluster, const std::string& name) {
+  const CommandResult said = cluster.Strata({"nodes", "--scheduler", cluster.address(), "--json"});
+  INFO(said.err);
+  REQUIRE(said.exit_code == 0);
+  const auto nodes = nlohmann::json::parse(said.out);
+  for (const auto& node : nodes["nodes"]) {
+    if (node["name"] == name && node["device"].is_string()) return node["device"];
+  }
+  return "none";
+}
+
+TEST_CASE("a server whose GPU is lost ends at once, and its successor goes on",
+          "[faults][p3][gpu]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  TrainingJob job = TieredJob(folder->path(), 2);
+  const JobStatus reference = Undisturbed(job);
+  job = WithHbm(BelowDram(job, "rowfile"));
+  job.mutable_spec()->mutable_storage()->set_gpu_backend("cuda");
+  ProcessCluster cluster({.folder = folder->path() + "/cluster",
+                          .server_flags = {"--tier-memtable-bytes=131072", "--device=host"}});
+  CHECK(DeviceOf(cluster, "server-0") == "host");
+  CHECK(DeviceOf(cluster, "worker-0") == "none");
+  // When tables are made, in pulls, commits and write-backs.
+  for (const uint64_t call : {10u, 60u, 101u, 500u, 1003u, 2006u}) {
+    INFO("call " << call);
+    cluster.Kill("server-1");
+    cluster.Start("server-1", absl::StrCat("device.lost=error(INTERNAL)@", call));
+    cluster.AwaitRegistered();
+    const uint64_t id = cluster.Submit(job);
+    CHECK(cluster.process("server-1").Wait() == 1);
+    cluster.Start("server-1");
+    const JobStatus end = cluster.AwaitEnd(id);
+    CheckSameModel(end, reference);
+    CHECK(end.rollbacks() == 0);
+  }
+  CHECK(absl::StrContains(ReadFile(cluster.folder() + "/server-1.log.err"), "device.lost"));
+}
+
+}  // namespace
+}  // namespace strata::testing

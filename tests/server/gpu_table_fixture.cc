@@ -1,0 +1,72 @@
+#include "tests/server/gpu_table_fixture.h"
+
+#include <catch2/catch.hpp>
+#include <span>
+#include <utility>
+
+#include "server/table_memory.h"
+#include "storage/eviction_kind.h"
+#include "storage/gpu_device_backend.h"
+#include "storage/gpu_host_backend.h"
+#include "storage/gpu_shape.h"
+#include "storage/row_layout.h"
+
+namespace strata::server {
+
+TableSpec TableOf(std::vector<SegmentSpec> segments) {
+  TableSpec spec;
+  spec.id = TableId(0);
+  spec.name = "features";
+  spec.segments = std::move(segments);
+  return spec;
+}
+
+OptimizerSpec Spec(OptimizerType type) {
+  OptimizerSpec spec = {type, 0.1f};
+  spec.clip_norm = type == OptimizerType::kSgd ? 2.0f : 0.0f;
+  spec.clip_value = type == OptimizerType::kAdam ? 0.5f : 0.0f;
+  return spec;
+}
+
+std::unique_ptr<ShardTable> MakeTable(const TableSpec& spec, uint64_t hbm_bytes,
+                                      const storage::GpuBackendFactory& make_gpu) {
+  auto memory = DivideMemory({spec}, kFirst, kLast, 0, 1);
+  REQUIRE(memory.ok());
+  if (hbm_bytes != 0) memory->hbm_limits = {hbm_bytes};
+  auto rows = MakeTables({spec}, kFirst, kLast, *memory, nullptr, make_gpu);
+  REQUIRE(rows.ok());
+  return std::make_unique<ShardTable>(spec, 1, std::move((*rows)[0]));
+}
+
+uint64_t HbmBytes(const TableSpec& spec, uint64_t buckets) {
+  return buckets * storage::MinimumHbmBytes(storage::RowLayout::For(spec).row_bytes(), 64,
+                                            storage::EvictionKind::kLrfu);
+}
+
+storage::HashSum HashOf(ShardTable& table) {
+  storage::HashSum sum;
+  const auto add = [&](Position p, std::span<const uint8_t> row) {
+    sum += storage::HashRow(table.spec().id, table.spec().KeyAtPosition(p), row);
+    return absl::OkStatus();
+  };
+  REQUIRE(table.rows().Scan(kFirst, kLast, add).ok());
+  return sum;
+}
+
+Backends::Backends() {
+  ops::gpu::HostApi::Options options;
+  options.threads = 2;
+  api_ = std::make_unique<ops::gpu::HostApi>(options);
+}
+
+std::vector<Backend> Backends::all() const {
+  return {{"host",
+           [](const storage::GpuShape& shape) {
+             return storage::MakeHostGpuBackend(shape, {.threads = 2});
+           }},
+          {"device", [this](const storage::GpuShape& shape) {
+             return storage::MakeDeviceGpuBackend(api_.get(), shape, {});
+           }}};
+}
+
+}  // namespace strata::server

@@ -283,11 +283,11 @@ class Runner {
                           StagesText(trained.stages.ahead));
     absl::StrAppendFormat(
         &line.note,
-        "; found in HBM %.1f %%, %.1f %% of rows there; bare products %.3f ms; "
-        "%.0f distinct keys; %.3g B in messages; loss %.4f",
-        100 * (1 - trained.moved_up / distinct),
+        "; %.0f distinct keys, %.0f rows moved into HBM, which has %.1f %%; bare products %.3f ms; "
+        "%.3g B in messages; loss %.4f",
+        distinct, trained.moved_up,
         100.0 * static_cast<double>(counters.hbm_rows) / static_cast<double>(spec_.rows),
-        probe.products_ms, distinct, trained.message_bytes, trained.loss);
+        probe.products_ms, trained.message_bytes, trained.loss);
     absl::StrAppendFormat(&line.note,
                           "; %d x %d rows of %d, batch %d, %d shards of %d servers, filled in "
                           "%.1f s, %d windows, %d steps%s",

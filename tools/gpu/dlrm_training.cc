@@ -44,7 +44,7 @@ double Median(std::vector<double> values) {
 class Training {
  public:
   explicit Training(const DlrmTrainingOptions& options)
-      : o_(options), first_(options.servers->counters().clock + 1) {}
+      : o_(options), before_(options.servers->counters()), first_(before_.clock + 1) {}
 
   absl::StatusOr<DlrmTraining> Run() {
     // A window may begin a step late, and the last one is to end before training does.
@@ -109,7 +109,10 @@ class Training {
   absl::StatusOr<DlrmTraining> Result(bool cut_short) const {
     DlrmTraining result;
     result.cut_short = cut_short;
-    result.steps = o_.servers->counters().clock + 1 - first_;
+    const DlrmCounters now = o_.servers->counters();
+    result.steps = now.clock + 1 - first_;
+    result.message_bytes = static_cast<double>(now.message_bytes - before_.message_bytes) /
+                           static_cast<double>(std::max<uint64_t>(1, result.steps));
     if (!cut_short && result.steps != last_ + 1 - first_) {
       return absl::InternalError(absl::StrCat("after ", last_ + 1 - first_,
                                               " steps the servers have committed ", result.steps));
@@ -148,8 +151,6 @@ class Training {
       result->stages.path[i] /= steps;
       result->stages.ahead[i] /= steps;
     }
-    result->message_bytes =
-        static_cast<double>(to.counters.message_bytes - from.counters.message_bytes) / steps;
     // Each takes an empty slot, or that of a row that leaves.
     result->moved_up =
         (static_cast<double>(to.counters.hbm_evicted - from.counters.hbm_evicted) +
@@ -158,6 +159,7 @@ class Training {
   }
 
   const DlrmTrainingOptions& o_;
+  const DlrmCounters before_;
   const uint64_t first_;
   uint64_t last_ = 0;
   TrainingStats stats_;

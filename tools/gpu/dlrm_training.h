@@ -36,10 +36,10 @@ struct DlrmTraining {
   uint32_t windows = 0;
   double step_ms = 0;  // the median over windows of the mean step
   double loss = 0;     // mean of recent steps, finite
-  // Over all windows together, of one step: seconds, bytes and rows.
+  // Of one step, over all windows together: seconds, and rows that were not in HBM and then were.
   StageSeconds stages;
-  double message_bytes = 0;
-  double moved_up = 0;  // rows that were not in HBM, and then were
+  double moved_up = 0;
+  double message_bytes = 0;  // of one step, over all of them
 };
 
 // The batches are made before the clock runs. Steps go on from the servers' clock.

@@ -123,7 +123,7 @@ class Runner {
     }
     device_.api = context_.api;
     device_.open_blas = context_.open_blas;
-    device_.blas_bytes = ops::gpu::Blas::Options().workspace_bytes;
+    device_.blas_bytes = ops::gpu::Blas::Options::kBytes;
     device_.uuid = context_.api->properties().uuid;
     status = Probe();
     return status.ok() ? ChooseServers() : status;
@@ -273,21 +273,18 @@ class Runner {
     line.probe_ms = probe.ms;
     line.copy_bytes_per_s = probe.copy_bytes_per_s;
     line.most_ms = sizes_.batch / c.examples_per_s * 1e3;
-    // In messages each value goes both ways; those of the dense part do in any case, and so do keys
-    // (announced, pulled and pushed).
-    const double others = 2.0 * static_cast<double>(DenseBytes()) + distinct * 3 * sizeof(uint64_t);
-    const bool in_messages = trained.message_bytes > values + others;
-    line.note = absl::StrCat(in_messages ? "values in messages" : "values by device memory",
-                             in_messages == offered_ ? " (NOT as offered)" : "");
+    const bool there = trained.rows_there > 0;
+    line.note = absl::StrCat(there ? "values by device memory" : "values in messages",
+                             there == offered_ ? "" : " (NOT as offered)");
     absl::StrAppendFormat(&line.note, ", ms a step: %s; ahead: %s", StagesText(trained.stages.path),
                           StagesText(trained.stages.ahead));
     absl::StrAppendFormat(
         &line.note,
         "; %.0f distinct keys, %.0f rows moved into HBM, which has %.1f %%; bare products %.3f ms; "
-        "%.3g B in messages; loss %.4f",
+        "%.0f rows by device memory, %.3g B in messages; loss %.4f",
         distinct, trained.moved_up,
         100.0 * static_cast<double>(counters.hbm_rows) / static_cast<double>(spec_.rows),
-        probe.products_ms, trained.message_bytes, trained.loss);
+        probe.products_ms, trained.rows_there, trained.message_bytes, trained.loss);
     absl::StrAppendFormat(&line.note,
                           "; %d x %d rows of %d, batch %d, %d shards of %d servers, filled in "
                           "%.1f s, %d windows, %d steps%s",

@@ -96,8 +96,7 @@ class Rows {
 absl::StatusOr<DlrmProbe> ProbeDlrm(const BarContext& context, const DlrmProbeOptions& o) {
   const MlpShape bottom = ShapeOf(o, o.bottom), top = ShapeOf(o, o.top);
   auto memory = BarMemory::Make(context, [&](const BarSizes&) {
-    return MlpBytes(bottom) + MlpBytes(top) + Rows(o).bytes() +
-           PieceBytes(Blas::Options().workspace_bytes);
+    return MlpBytes(bottom) + MlpBytes(top) + Rows(o).bytes() + PieceBytes(Blas::Options::kBytes);
   });
   if (!memory.ok()) return memory.status();
   auto blas = context.open_blas((*memory)->arena());

@@ -17,6 +17,7 @@
 #include "proto/runtime/inproc_transport.h"
 #include "server/data_service.h"
 #include "server/deadline_timer.h"
+#include "server/gpu_memory.h"
 #include "server/in_parallel.h"
 #include "server/job_opening.h"
 #include "server/job_plan.h"
@@ -41,7 +42,6 @@ constexpr uint64_t kJob = 1, kGeneration = 1, kMapEpoch = 1;
 // Of those who only ask; workers' sessions have higher numbers.
 constexpr uint64_t kAskingSession = 1;
 constexpr uint64_t kRequestBytes = uint64_t{8} << 30;
-constexpr uint32_t kDeviceBatch = 4096;  // as strata-server's
 constexpr absl::Duration kCallTimeout = absl::Seconds(20);
 
 // Puts the rows of those of the keys 0 .. rows - 1 that lie in the shard.
@@ -58,7 +58,7 @@ absl::Status Fill(const JobPlan& plan, const ShardPlan& shard, uint64_t rows, Ro
   }
   std::sort(positions.begin(), positions.end());
   table->Expect(positions.size());
-  const size_t most = std::min<size_t>(kDeviceBatch, table->max_batch());
+  const size_t most = std::min<size_t>(server::kGpuDeviceBatch, table->max_batch());
   std::vector<storage::RowRef> refs(most);
   for (size_t at = 0; at < positions.size(); at += most) {
     const auto part =
@@ -215,7 +215,7 @@ class Servers : public DlrmServers {
     auto plan = server::PlanJob(directive);
     if (!plan.ok()) return plan.status();
     plan->make_gpu = [api = o_.api](const storage::GpuShape& shape) {
-      return storage::MakeDeviceGpuBackend(api, shape, {.max_batch = kDeviceBatch});
+      return storage::MakeDeviceGpuBackend(api, shape, {.max_batch = server::kGpuDeviceBatch});
     };
     return plan;
   }

@@ -19,8 +19,9 @@ namespace {
 constexpr uint64_t kCallBytes = uint64_t{12} << 20;
 // Of a row in DRAM: its index, and what grows in steps.
 constexpr double kDramOverhead = 1.3;
-// Copies of a step's rows, or gradients, that may be under way between server and worker.
-constexpr uint64_t kStepsUnderWay = 4;
+// Copies of a step's rows or gradients that may be there: of two steps each between server and
+// worker, and what rows weighed before the last one or two.
+constexpr uint64_t kStepsUnderWay = 6;
 // Shards have different numbers of keys, by chance.
 constexpr double kSkew = 1.02;
 
@@ -64,7 +65,7 @@ absl::StatusOr<DlrmBytes> DlrmBytesOf(const DlrmSizes& sizes, const std::vector<
   const uint32_t features = sizes.batch * sizes.fields;
   const device::StepBytes step = device::DeviceStepBytes(*tables, ops::gpu::MatmulPrecision::kBf16,
                                                          {sizes.batch, features, features, 0},
-                                                         ops::gpu::Blas::Options().workspace_bytes);
+                                                         ops::gpu::Blas::Options::kBytes);
   const uint64_t between = kStepsUnderWay * features * sizes.dim * sizeof(float);
   const uint64_t steps = sizes.warm_steps + sizes.windows * (sizes.window_steps + 1) + 1;
   const uint64_t batch_bytes = sizes.batch * (8 * sizes.fields + 4 * sizes.numeric + 8);

@@ -69,10 +69,13 @@ class Training {
       status = (*made)->Run();
       ended = true;
     });
+    const Mark begin = Now();
     const bool stopped = Watch(ended);
     if (stopped) (*made)->Stop();
     thread.join();
     if (!status.ok() && !(stopped && absl::IsCancelled(status))) return status;
+    // Over before anybody looked twice: nothing that is worth measuring.
+    if (status.ok() && marks_.size() < 2) marks_ = {begin, Now()};
     return Result(/*cut_short=*/!status.ok());
   }
 
@@ -86,17 +89,19 @@ class Training {
     return directive;
   }
 
+  Mark Now() const {
+    return {Clock::now(), stats_.examples(), stats_.stages().Seconds(), o_.servers->counters()};
+  }
+
   // Notes the windows' ends, until training has ended, or the time is up: true.
   bool Watch(const std::atomic<bool>& ended) {
     const Clock::time_point begin = Clock::now();
     const uint64_t batch = o_.data.batch;
     uint64_t next = o_.warm_steps * batch;
     while (!ended) {
-      const uint64_t examples = stats_.examples();
-      if (examples >= next && marks_.size() <= o_.windows) {
-        marks_.push_back(
-            {Clock::now(), examples, stats_.stages().Seconds(), o_.servers->counters()});
-        next = examples + o_.window_steps * batch;
+      if (stats_.examples() >= next && marks_.size() <= o_.windows) {
+        marks_.push_back(Now());
+        next = marks_.back().examples + o_.window_steps * batch;
       }
       if (SecondsOf(Clock::now() - begin) > o_.most_seconds && marks_.size() <= o_.windows) {
         return true;
@@ -111,8 +116,9 @@ class Training {
     result.cut_short = cut_short;
     const DlrmCounters now = o_.servers->counters();
     result.steps = now.clock + 1 - first_;
-    result.message_bytes = static_cast<double>(now.message_bytes - before_.message_bytes) /
-                           static_cast<double>(std::max<uint64_t>(1, result.steps));
+    const auto steps = static_cast<double>(std::max<uint64_t>(1, result.steps));
+    result.message_bytes = static_cast<double>(now.message_bytes - before_.message_bytes) / steps;
+    result.rows_there = static_cast<double>(stats_.rows_there()) / steps;
     if (!cut_short && result.steps != last_ + 1 - first_) {
       return absl::InternalError(absl::StrCat("after ", last_ + 1 - first_,
                                               " steps the servers have committed ", result.steps));

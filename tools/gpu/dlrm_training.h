@@ -39,7 +39,10 @@ struct DlrmTraining {
   // Of one step, over all windows together: seconds, and rows that were not in HBM and then were.
   StageSeconds stages;
   double moved_up = 0;
-  double message_bytes = 0;  // of one step, over all of them
+  // Of one step, over all of them: bytes of messages, and rows that were pulled or pushed by device
+  // memory.
+  double message_bytes = 0;
+  double rows_there = 0;
 };
 
 // The batches are made before the clock runs. Steps go on from the servers' clock.

@@ -49,8 +49,10 @@ absl::Status GatherOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memo
   const uint32_t* from = nullptr;
   s = call.SlotsIn(slots, &from);
   const size_t bytes = size_t{n} * ops::EncodedRowBytes(codec, dim);
-  uint8_t* const to = d.api->IsPinned(out, bytes) ? out : memory.read_rows;
-  // Kernels write whole quads; what lies crooked in a message, a copy brings there.
+  // Kernels write whole quads: floats that lie crooked in a message are brought there by a copy of
+  // the device's, packed ones by the host.
+  const bool pinned = d.api->IsPinned(out, bytes) && (!packed || ops::gpu::IsAligned4(out, 4));
+  uint8_t* const to = pinned ? out : memory.read_rows;
   const bool straight = ops::gpu::IsAligned4(to, dim);
   auto* floats = reinterpret_cast<float*>(packed || !straight ? memory.call_rows : to);
   if (s.ok()) s = GatherFloats(d, RowsFrom(d, 0), from, n, dim, floats);

@@ -36,7 +36,7 @@ constexpr TestBinary kTests[] = {
     {"storage", "gpu_look_up_test", Sanitized::kYes, ""},
     {"storage", "gpu_table_device_test", Sanitized::kNo, ""},
     {"worker/device", "step_test", Sanitized::kNo, ""},
-    {"worker/device", "dense_step_test", Sanitized::kNo, ""},
+    {"worker/device", "dense_step_test", Sanitized::kYes, ""},
     {"e2e", "server_tiers_test", Sanitized::kNo, ""},
 };
 

@@ -1,5 +1,6 @@
 #include "tools/gpu/run_part.h"
 
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -105,7 +106,12 @@ int RunPart(const PartOptions& options, const Say& say) {
   }
   const auto api = OpenCheckedDevice(options.host);
   if (!api.ok()) {
-    say("no device: ");
+    // What --device of the whole check gives its parts.
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    say(visible == nullptr || *visible == 0
+            ? std::string("no device: ")
+            : absl::StrCat("no device of those that --device or ", "CUDA_VISIBLE_DEVICES names (",
+                           visible, "): "));
     return ExitCodeOf(api.status(), say);
   }
   return ExitCodeOf(named == nullptr ? TellFacts(options, api->get(), say)

@@ -69,10 +69,10 @@ class ThreadedPreparer : public LanePreparer {
   };
   struct Lane {
     std::map<Step, Entry> entries;
-    bool busy = false;  // a source is read by one thread per lane at a time
+    bool busy = false;  // being read: a source is read by one thread per lane at a time
   };
 
-  // The oldest wanted batch of a lane that nobody is preparing.
+  // The oldest wanted batch of a lane that nobody is reading.
   std::optional<std::pair<Step, uint32_t>> Pick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::optional<std::pair<Step, uint32_t>> best;
     for (auto& [number, lane] : lanes_) {
@@ -104,7 +104,6 @@ class ThreadedPreparer : public LanePreparer {
       Result result = Prepare(router, job->first, job->second);
       absl::MutexLock lock(&mu_);
       Lane& lane = lanes_[job->second];
-      lane.busy = false;
       auto entry = lane.entries.find(job->first);
       if (entry != lane.entries.end()) {
         entry->second.taken = true;
@@ -116,9 +115,12 @@ class ThreadedPreparer : public LanePreparer {
   Result Prepare(Router& router, Step step, uint32_t lane) {
     auto prepared = std::make_shared<PreparedLane>();
     const auto from = StageTimes::Clock::now();
-    if (absl::Status s = options_.source->Read(step, LaneId(lane), &prepared->batch); !s.ok()) {
-      return s;
+    const absl::Status read = options_.source->Read(step, LaneId(lane), &prepared->batch);
+    {  // the lane's next batch may be read while this one is routed
+      absl::MutexLock lock(&mu_);
+      lanes_[lane].busy = false;
     }
+    if (!read.ok()) return read;
     const auto between = StageTimes::Clock::now();
     router.Route(options_.features, prepared->batch.keys, &prepared->routed);
     if (options_.times != nullptr) {

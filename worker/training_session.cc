@@ -158,6 +158,10 @@ class Session : public TrainingSession {
     preparer.features = plan_.tables.tables[0];
     preparer.last_step = plan_.last_step;
     preparer.depth = std::max(1u, plan_.spec.training().pipeline_depth());
+    // Routing takes about as long as a GPU's step, where batches are large.
+    constexpr uint32_t kExamplesOfThread = 8192;
+    preparer.threads = std::clamp(plan_.spec.training().batch_size() / kExamplesOfThread, 1u,
+                                  std::max(1u, std::min(preparer.depth, threads_)));
     preparer.times = &o_.stats->stages();
     preparer_ = LanePreparer::Make(preparer);
     BspTrainerOptions trainer;

@@ -13,6 +13,7 @@ namespace strata::gpu_check {
 namespace {
 
 constexpr float kRate = 0.01f;
+constexpr uint32_t kDepth = 8;  // batches routed ahead, side by side
 
 const char* PrecisionName(ops::gpu::MatmulPrecision precision) {
   if (precision == ops::gpu::MatmulPrecision::kTf32) return "tf32";
@@ -60,6 +61,7 @@ absl::StatusOr<TrainingJob> MakeDlrmJob(const DlrmSpec& spec) {
   s.mutable_training()->set_lanes(1);
   s.mutable_training()->set_batch_size(spec.batch);
   s.mutable_training()->set_threads(spec.threads);
+  s.mutable_training()->set_pipeline_depth(kDepth);
   s.mutable_worker()->set_precision(PrecisionName(spec.precision));
   StorageSpec& storage = *s.mutable_storage();
   storage.set_durability("memory");

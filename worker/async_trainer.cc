@@ -146,6 +146,7 @@ class Trainer : public AsyncTrainer {
     options.sequences = o_.sequences;
     options.slots = &slots_;
     options.models = o_.models;
+    options.rows = o_.rows;
     options.cancelled = &lane.cancelled;
     options.session = o_.session;
     options.lane = LaneId(lane.number);

@@ -14,6 +14,7 @@
 #include "worker/boundary.h"
 #include "worker/data/batch_source.h"
 #include "worker/device/model_source.h"
+#include "worker/device/row_memory.h"
 #include "worker/exchange.h"
 #include "worker/push_sequences.h"
 #include "worker/server_links.h"
@@ -41,6 +42,7 @@ struct AsyncTrainerOptions {
   uint64_t total_windows = 1;
   uint64_t first_window = 0;
   ModelSource* models = nullptr;
+  device::RowMemory* rows = nullptr;  // see LaneWorkOptions
   // How many lanes compute at a time; the others wait.
   uint32_t concurrent_lanes = 2;
 };

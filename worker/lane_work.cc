@@ -33,6 +33,12 @@ ParameterClientOptions ClientOptions(const LaneWorkOptions& o) {
   const TrainingSpec& training = o.plan->spec.training();
   client.tickets = training.mode() == "async" ||
                    (training.mode() == "downpour" && training.n_fetch() == training.n_push());
+  if (training.mode() == "async" && client.codec == wire::ValueCodec::kFloat32 &&
+      o.exchange->push_dim() == o.exchange->row_dim()) {
+    client.memory = o.rows;
+    client.features = &o.plan->tables.tables[0];
+    client.stats = o.stats;
+  }
   return client;
 }
 
@@ -171,9 +177,15 @@ class Work : public LaneWork {
 
   absl::Status ComputeGradient(uint64_t batch) {
     const Prepared& p = prepared_[batch - first_];
+    BatchRows rows;
+    if (const auto& there = replica_.pulled()->rows_there; there != nullptr) {
+      rows.there.rows = there.get();  // of this batch alone: a window of async is one
+      rows.memory = o_.rows;
+    } else {
+      rows.here = replica_.Rows(batch - first_);
+    }
     o_.slots->Acquire();
-    auto gradient =
-        step_.Run(p.batch, p.routed, {replica_.Rows(batch - first_)}, replica_.dense(), &clock_);
+    auto gradient = step_.Run(p.batch, p.routed, rows, replica_.dense(), &clock_);
     o_.slots->Release();
     if (!gradient.ok()) return gradient.status();
     gradient_ = *std::move(gradient);

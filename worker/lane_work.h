@@ -14,6 +14,7 @@
 #include "proto/core/ids.h"
 #include "worker/data/batch_source.h"
 #include "worker/device/model_source.h"
+#include "worker/device/row_memory.h"
 #include "worker/exchange.h"
 #include "worker/push_sequences.h"
 #include "worker/server_links.h"
@@ -44,6 +45,8 @@ struct LaneWorkOptions {
   SequenceCounter* sequences = nullptr;  // of the session
   ComputeSlots* slots = nullptr;
   ModelSource* models = nullptr;
+  // Rows of plain async, whose lanes have no copy of their own, stay there; null: on the host.
+  device::RowMemory* rows = nullptr;
   // When it turns true, calls to servers end with CANCELLED.
   const std::atomic<bool>* cancelled = nullptr;
   SessionId session;

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "proto/core/device_values.h"
+#include "worker/gradient_there.h"
 #include "worker/retry_policy.h"
 
 namespace strata {
@@ -29,7 +32,8 @@ struct Round {
 ParameterClient::ParameterClient(const ParameterClientOptions& options)
     : options_(options),
       tickets_(options.links->servers()),
-      open_(options.links->servers(), false) {}
+      open_(options.links->servers(), false),
+      takes_(options.links->servers(), false) {}
 
 absl::Status ParameterClient::Open(uint32_t server) {
   std::shared_ptr<DataChannel> channel = options_.links->Channel(server);
@@ -41,11 +45,29 @@ absl::Status ParameterClient::Open(uint32_t server) {
                                     options_.call_timeout);
   if (!reply.ok()) return reply.status();
   open_[server] = true;
+  const auto& offer = reply->device_values();
+  takes_[server] =
+      options_.memory != nullptr && offer != nullptr && offer->device == options_.memory->device();
   return absl::OkStatus();
 }
 
+// One that cannot be opened now takes none: the call at hand will try to open it.
+bool ParameterClient::AllTakeRowsThere() {
+  if (options_.memory == nullptr) return false;
+  for (uint32_t s = 0; s < open_.size(); ++s) {
+    if (!open_[s] && !Open(s).ok()) return false;
+  }
+  return std::find(takes_.begin(), takes_.end(), false) == takes_.end();
+}
+
+void ParameterClient::CountThere(uint32_t server, const KeyList& keys) const {
+  uint64_t rows = 0;
+  for (const auto& [begin, end] : options_.exchange->ShareOf(server, keys)) rows += end - begin;
+  options_.stats->OnRowsThere(rows);
+}
+
 absl::Status ParameterClient::CallAll(std::vector<Request> requests, const Accept& accept) {
-  tried_again_ = false;
+  tried_again_ = offer_ended_ = false;
   RetryPolicy retry;
   absl::Time last_success = absl::Now();
   std::vector<size_t> todo(requests.size());
@@ -59,6 +81,10 @@ absl::Status ParameterClient::CallAll(std::vector<Request> requests, const Accep
       std::shared_ptr<DataChannel> channel;
       absl::Status ready = open_[request.server] ? absl::OkStatus() : Open(request.server);
       if (ready.ok()) channel = options_.links->Channel(request.server);
+      if (ready.ok() && request.bytes.device_values() != nullptr && !takes_[request.server]) {
+        offer_ended_ = true;
+        ready = absl::FailedPreconditionError("the server takes no rows on a device any more");
+      }
       if (ready.ok() && channel == nullptr) {
         ready = absl::UnavailableError(absl::StrCat("server ", request.server, " has no address"));
       }
@@ -81,6 +107,7 @@ absl::Status ParameterClient::CallAll(std::vector<Request> requests, const Accep
       round->mu.Await(absl::Condition(&all));
       replies = std::move(round->replies);
     }
+    if (offer_ended_) return absl::FailedPreconditionError("rows go in messages from now on");
     std::vector<size_t> again;
     bool waiting_only = true;
     for (size_t k = 0; k < todo.size(); ++k) {
@@ -145,23 +172,46 @@ std::vector<wire::Ticket> ParameterClient::TakeTickets(std::span<const uint64_t>
 }
 
 absl::Status ParameterClient::Pull(Step step, const KeyList& keys, ParameterBlock* out) {
-  options_.exchange->Prepare(keys, out);
+  const absl::Status s = PullOnce(step, keys, AllTakeRowsThere(), out);
+  return offer_ended_ ? PullOnce(step, keys, false, out) : s;
+}
+
+// A call that broke may still be at work on a server when it is made again, and writes the same
+// memory; but a shard takes calls in their order, so before it answers the later one it has done
+// with the earlier.
+absl::Status ParameterClient::PullOnce(Step step, const KeyList& keys, bool there,
+                                       ParameterBlock* out) {
+  out->rows_there = nullptr;
+  if (there) {
+    absl::Status s = options_.exchange->PrepareThere(keys, options_.memory, out);
+    if (!s.ok()) return s;
+  } else {
+    options_.exchange->Prepare(keys, out);
+  }
   tickets_.assign(options_.links->servers(), {});
   if (options_.tickets) pulled_.assign(keys.positions.begin(), keys.positions.end());
   std::vector<Request> requests;
+  std::vector<Exchange::Rows> rows;
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
     auto bytes = options_.exchange->EncodePull(s, options_.header, step, kWaitMs, keys, true,
                                                {options_.tickets, options_.codec, {}});
     if (!bytes.ok()) return bytes.status();
+    if (there) {
+      *bytes = bytes->With(options_.exchange->PlacesOfPull(s, keys, true, options_.memory->device(),
+                                                           out->rows_there));
+    }
+    rows.push_back(Exchange::RowsOf(*bytes));
     requests.push_back({s, DataMethod::kPull, *std::move(bytes)});
   }
   return CallAll(std::move(requests), [&](size_t i, const Buffer& reply) -> absl::Status {
-    auto answer = options_.exchange->DecodePull(static_cast<uint32_t>(i), reply.span(), keys, true,
-                                                out, options_.codec);
+    const auto server = static_cast<uint32_t>(i);
+    auto answer = options_.exchange->DecodePull(server, reply.span(), keys, true, out,
+                                                options_.codec, rows[i]);
     if (!answer.ok()) return answer.status();
     tickets_[i] = answer->ticket;
     switch (answer->outcome) {
       case wire::PullOutcome::kServed:
+        if (rows[i] == Exchange::Rows::kThere) CountThere(server, keys);
         return absl::OkStatus();
       case wire::PullOutcome::kNotYet:
         return absl::UnavailableError(
@@ -179,13 +229,25 @@ absl::Status ParameterClient::Push(wire::PushFields fields,
                                    std::shared_ptr<const Gradient> gradient, bool* theirs) {
   fields.header = options_.header;
   fields.sequence = options_.sequences->Next();
+  const absl::Status s = PushOnce(fields, gradient, theirs);
+  if (!offer_ended_) return s;
+  // The same work by another number: what some servers have of it counts once.
+  auto here = BringHere(*options_.features, options_.memory, *gradient);
+  if (!here.ok()) return here.status();
+  fields.sequence = options_.sequences->Next();
+  return PushOnce(fields, std::make_shared<const Gradient>(*std::move(here)), theirs);
+}
+
+absl::Status ParameterClient::PushOnce(const wire::PushFields& fields,
+                                       std::shared_ptr<const Gradient> gradient, bool* theirs) {
+  const std::string device = options_.memory == nullptr ? "" : options_.memory->device();
   const Exchange::Contribution contribution{{fields.lane.value, fields.lane.value + 1},
                                             std::move(gradient)};
   std::vector<Request> requests;
   const std::vector<wire::Ticket> tickets = TakeTickets(contribution.second->positions);
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
-    auto encode = [this, s, fields, contribution](const wire::Ticket& ticket) {
-      return options_.exchange->EncodePush(s, fields, {&contribution, 1}, ticket);
+    auto encode = [this, s, fields, contribution, device](const wire::Ticket& ticket) {
+      return options_.exchange->EncodePush(s, fields, {&contribution, 1}, ticket, device);
     };
     auto parts = encode(tickets[s]);
     const bool named = parts.ok() && tickets[s] && parts->size() == 1;
@@ -200,6 +262,11 @@ absl::Status ParameterClient::Push(wire::PushFields fields,
     repeated |= answer.ok() && answer->repeated;
     return answer.status();
   });
+  if (s.ok() && contribution.second->rows_there != nullptr) {
+    for (uint32_t server = 0; server < takes_.size(); ++server) {
+      CountThere(server, {contribution.second->keys, contribution.second->positions});
+    }
+  }
   if (theirs != nullptr) *theirs = s.ok() && repeated && !tried_again_;
   return s;
 }

@@ -12,9 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/message.h"
+#include "proto/core/table_spec.h"
+#include "worker/device/row_memory.h"
 #include "worker/exchange.h"
 #include "worker/push_sequences.h"
 #include "worker/server_links.h"
+#include "worker/training_stats.h"
 
 namespace strata {
 
@@ -32,6 +35,13 @@ struct ParameterClientOptions {
   wire::ValueCodec codec = wire::ValueCodec::kFloat32;
   // Pulls ask for tickets, and a push of the keys of the last pull names them. Needs a session.
   bool tickets = false;
+  // Rows of Pull and Push stay in this memory while every server takes them there: pulls give
+  // ParameterBlock::rows_there then. Null: they go in messages. Outlives the client; with it
+  // `features`, the rows' table, and `stats` are needed, the codec is float32, and a push has
+  // nothing beside gradients.
+  device::RowMemory* memory = nullptr;
+  const TableSpec* features = nullptr;
+  TrainingStats* stats = nullptr;
   // Checked between tries; when it turns true, calls return CANCELLED.
   const std::atomic<bool>* cancelled = nullptr;
 };
@@ -69,6 +79,11 @@ class ParameterClient {
   absl::Status CallAll(std::vector<Request> requests, const Accept& accept);
   absl::Status SendKeys(size_t index, std::vector<Request>& requests, std::vector<size_t>& again);
   absl::Status Open(uint32_t server);
+  bool AllTakeRowsThere();
+  absl::Status PullOnce(Step step, const KeyList& keys, bool there, ParameterBlock* out);
+  absl::Status PushOnce(const wire::PushFields& fields, std::shared_ptr<const Gradient> gradient,
+                        bool* theirs);
+  void CountThere(uint32_t server, const KeyList& keys) const;
   bool Cancelled() const {
     return options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed);
   }
@@ -80,6 +95,8 @@ class ParameterClient {
   std::vector<uint64_t> pulled_;       // positions of the last pull
   std::vector<wire::Ticket> tickets_;  // by server; of that pull
   std::vector<bool> open_;
+  std::vector<bool> takes_;   // by server: rows in options_.memory, as it said when it was opened
+  bool offer_ended_ = false;  // in the last CallAll a server that was sent such rows takes none now
   bool tried_again_ = false;  // in the last CallAll a call failed that may have been received
 };
 

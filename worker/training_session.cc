@@ -201,6 +201,7 @@ class Session : public TrainingSession {
       trainer.first_window = std::max(trainer.first_window, e.step());
     }
     trainer.models = models_.get();
+    if (o_.row_path == device::RowPath::kDevice) trainer.rows = models_->row_memory();
     trainer.batches_of = [this](TaskId task) { return BatchesOf(task); };
     async_ = AsyncTrainer::Make(trainer);
   }

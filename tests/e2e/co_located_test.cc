@@ -270,5 +270,47 @@ TEST_CASE("servers and workers that die while rows stay on a device", "[e2e][p3]
   }
 }
 
+// One lane, so that what it pulls does not depend on anybody else.
+TEST_CASE("windows of an asynchronous lane stay on a device", "[e2e][device]") {
+  const ScratchFolder folder = Folder();
+  const auto async = [](JobSpec& s) {
+    s.mutable_training()->set_mode("async");
+    s.mutable_training()->set_lanes(1);
+  };
+  for (const uint32_t servers : {1u, 2u}) {
+    for (const char* durability : {"memory", "logged"}) {
+      INFO(servers << " servers, " << durability);
+      CheckSame(Job(folder.path()), [&](JobSpec& s) {
+        async(s);
+        Replicas(servers, 1)(s);
+        s.mutable_storage()->set_durability(durability);
+      });
+    }
+  }
+  // A server that ends takes its rows' memory with it, and the next one offers its own: each window
+  // is applied once.
+  TrainingJob job = Job(folder.path());
+  async(*job.mutable_spec());
+  Replicas(2, 1)(*job.mutable_spec());
+  job.mutable_spec()->mutable_storage()->set_durability("logged");
+  const Ended undisturbed = Run(job, RowPath::kHost);
+  const Ended disturbed = Run(job, RowPath::kDevice, {5, [](EmbeddedCluster& cluster) {
+                                                        cluster.StopServer(1);
+                                                        REQUIRE(cluster.StartServer(1).ok());
+                                                      }});
+  CHECK(disturbed.rows_there > 10'000);
+  CHECK(disturbed.status.model_hash() == undisturbed.status.model_hash());
+  // A lane's own copy is on the host.
+  CheckSame(
+      Job(folder.path()),
+      [&](JobSpec& s) {
+        async(s);
+        s.mutable_training()->set_mode("downpour");
+        s.mutable_training()->set_n_fetch(2);
+        s.mutable_training()->set_n_push(2);
+      },
+      Expect::kHere);
+}
+
 }  // namespace
 }  // namespace strata

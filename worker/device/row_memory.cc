@@ -153,14 +153,14 @@ class Memory : public RowMemory {
   }
 
   absl::Status Upload(const float* from, size_t floats, float* there) override {
-    return InPieces(floats, [&](size_t at, size_t bytes) {
+    return InPieces(floats, [&](size_t at, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       std::memcpy(pinned_, from + at, bytes);
       return Wait(api_->CopyAsync(there + at, pinned_, bytes, stream_.get()));
     });
   }
 
   absl::Status Download(const float* there, size_t floats, float* to) override {
-    return InPieces(floats, [&](size_t at, size_t bytes) {
+    return InPieces(floats, [&](size_t at, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       const absl::Status status = Wait(api_->CopyAsync(pinned_, there + at, bytes, stream_.get()));
       if (status.ok()) std::memcpy(to + at, pinned_, bytes);
       return status;

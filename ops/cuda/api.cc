@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/str_cat.h"
+#include "ops/cuda/pinned_ledger.h"
 
 namespace strata::ops::gpu {
 namespace {
@@ -22,6 +22,10 @@ void CountOne(std::atomic<uint64_t>& counter) { counter.fetch_add(1, std::memory
     if (__builtin_expect(!entered.ok(), 0)) return Checked(std::move(entered)); \
   } while (false)
 
+CudaApi::CudaApi() : pinned_(std::make_unique<PinnedLedger>()) {}
+
+CudaApi::~CudaApi() = default;
+
 absl::Status CudaApi::Malloc(size_t bytes, void** out) {
   STRATA_ENTER("malloc");
   CountOne(allocations_);
@@ -31,45 +35,22 @@ absl::Status CudaApi::Malloc(size_t bytes, void** out) {
 absl::Status CudaApi::MallocHost(size_t bytes, void** out) {
   STRATA_ENTER("malloc host");
   CountOne(allocations_);
-  absl::Status status = TakePinned(bytes);
+  absl::Status status = pinned_->Take(bytes);
   if (!status.ok()) return status;
   status = DoMallocHost(bytes, out);
-  MutexLock lock(&pinned_mu_);
-  if (!status.ok()) {
-    pinned_bytes_ -= bytes;
-    return Checked(std::move(status));
+  if (status.ok()) {
+    pinned_->Add(*out, bytes);
+  } else {
+    pinned_->GiveBack(bytes);
   }
-  pinned_[reinterpret_cast<uintptr_t>(*out)] = bytes;
-  return absl::OkStatus();
+  return Checked(std::move(status));
 }
 
-absl::Status CudaApi::TakePinned(size_t bytes) {
-  MutexLock lock(&pinned_mu_);
-  const uint64_t limit = pinned_limit_;
-  const uint64_t left = pinned_bytes_ < limit ? limit - pinned_bytes_ : 0;
-  if (bytes > left) {
-    return absl::ResourceExhaustedError(absl::StrCat(bytes, " bytes of pinned memory wanted, ",
-                                                     left, " of this process's ", limit,
-                                                     " are free (--pinned-bytes)"));
-  }
-  pinned_bytes_ += bytes;
-  return absl::OkStatus();
-}
+void CudaApi::LimitPinned(uint64_t bytes) { pinned_->Limit(bytes); }
 
-uint64_t CudaApi::pinned_bytes() const {
-  MutexLock lock(&pinned_mu_);
-  return pinned_bytes_;
-}
+uint64_t CudaApi::pinned_bytes() const { return pinned_->bytes(); }
 
-bool CudaApi::IsPinned(const void* p, size_t bytes) const {
-  const auto at = reinterpret_cast<uintptr_t>(p);
-  MutexLock lock(&pinned_mu_);
-  auto piece = pinned_.upper_bound(at);
-  if (piece == pinned_.begin()) return false;
-  --piece;
-  const size_t offset = at - piece->first;
-  return offset <= piece->second && bytes <= piece->second - offset;
-}
+bool CudaApi::IsPinned(const void* p, size_t bytes) const { return pinned_->Has(p, bytes); }
 
 absl::Status CudaApi::Free(void* p) {
   CountOne(synchronisations_);
@@ -80,15 +61,7 @@ absl::Status CudaApi::Free(void* p) {
 
 absl::Status CudaApi::FreeHost(void* p) {
   CountOne(synchronisations_);
-  {
-    // Before the runtime gives the address to somebody else.
-    MutexLock lock(&pinned_mu_);
-    const auto piece = pinned_.find(reinterpret_cast<uintptr_t>(p));
-    if (piece != pinned_.end()) {
-      pinned_bytes_ -= piece->second;
-      pinned_.erase(piece);
-    }
-  }
+  pinned_->Remove(p);  // before the runtime gives the address to somebody else
   absl::Status status = DoFreeHost(p);
   STRATA_ENTER("free host");
   return Checked(std::move(status));

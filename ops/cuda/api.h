@@ -11,13 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "ops/cuda/mutex.h"
 
 namespace strata::ops::gpu {
 
@@ -74,12 +72,15 @@ struct CallCounts {
   uint64_t copies = 0;
 };
 
+class PinnedLedger;
+
 // Any thread. Work that names a stream begins after what the stream was given before, and the call
 // returns without waiting; calls that wait say so. Memory that work uses stays the caller's to keep
 // until that work is done.
 class CudaApi {
  public:
-  virtual ~CudaApi() = default;
+  CudaApi();
+  virtual ~CudaApi();
 
   virtual const DeviceProperties& properties() const = 0;
 
@@ -89,7 +90,7 @@ class CudaApi {
   absl::Status FreeHost(void* p);                     // the same
   // The process's pinned memory: at most so many bytes at a time, for all who ask; beyond them
   // kResourceExhausted with requested and free bytes. Default: no limit.
-  void LimitPinned(uint64_t bytes) { pinned_limit_ = bytes; }
+  void LimitPinned(uint64_t bytes);
   uint64_t pinned_bytes() const;
   // Whether the `bytes` from `p` on lie in one piece of it, so that kernels may write there.
   bool IsPinned(const void* p, size_t bytes) const;
@@ -173,13 +174,8 @@ class CudaApi {
   absl::Status Checked(absl::Status status);
   absl::Status EnterLibrary(const char* call);
 
-  absl::Status TakePinned(size_t bytes);
-
   std::function<void(const absl::Status&)> lost_;
-  std::atomic<uint64_t> pinned_limit_{UINT64_MAX};
-  mutable Mutex pinned_mu_;
-  uint64_t pinned_bytes_ ABSL_GUARDED_BY(pinned_mu_) = 0;
-  std::map<uintptr_t, size_t> pinned_ ABSL_GUARDED_BY(pinned_mu_);  // bytes, by address
+  const std::unique_ptr<PinnedLedger> pinned_;
   std::atomic<uint64_t> allocations_{0}, synchronisations_{0}, launches_{0}, copies_{0};
 };
 

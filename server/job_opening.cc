@@ -77,20 +77,9 @@ std::unique_ptr<storage::RemovedWriter> RemovedFile(const JobPlan& plan, ShardId
 
 absl::StatusOr<std::unique_ptr<Shard>> EmptyShard(const JobPlan& plan, const ShardPlan& shard,
                                                   const OpenedJob& opened) {
-  ShardOptions options;
-  options.job = plan.job;
-  options.generation = plan.generation;
-  options.map_epoch = plan.map_epoch;
-  options.id = shard.id;
-  options.partitioning = plan.partitioning;
-  options.range = shard.range;
-  options.tables = plan.tables;
-  options.seed = plan.seed;
-  options.lanes = plan.lanes;
-  options.synchronous = plan.synchronous;
+  ShardOptions options = OptionsOf(plan, shard);
   options.log = opened.log.get();
   options.removed = RemovedFile(plan, shard.id);
-  options.start = plan.start_step;
   auto tables = MakeTables(plan.tables, plan.partitioning.First(shard.range.first),
                            plan.partitioning.Last(shard.range.last), shard.memory,
                            opened.tier.get(), plan.make_gpu);
@@ -287,6 +276,22 @@ absl::Status OpenParts(const JobPlan& plan, OpenedJob& opened) {
 }
 
 }  // namespace
+
+ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard) {
+  ShardOptions options;
+  options.job = plan.job;
+  options.generation = plan.generation;
+  options.map_epoch = plan.map_epoch;
+  options.id = shard.id;
+  options.partitioning = plan.partitioning;
+  options.range = shard.range;
+  options.tables = plan.tables;
+  options.seed = plan.seed;
+  options.lanes = plan.lanes;
+  options.synchronous = plan.synchronous;
+  options.start = plan.start_step;
+  return options;
+}
 
 std::string JobFolder(const std::string& root, JobId job) {
   return absl::StrCat(root, "/job-", job.value);

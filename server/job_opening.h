@@ -25,6 +25,9 @@ namespace strata::server {
 std::string JobFolder(const std::string& root, JobId job);
 std::string GenerationFolder(const std::string& root, JobId job, Generation generation);
 
+// What a plan says of one of its shards; its log and what notes its removals are the caller's.
+ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard);
+
 struct OpenedJob {
   std::string folder;                          // of the generation
   std::unique_ptr<storage::WatchedTier> tier;  // null when nothing is limited

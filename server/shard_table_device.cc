@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/shard_table.h"
+#include "storage/row_births.h"
 #include "storage/row_update.h"
 
 namespace strata::server {
@@ -27,8 +28,8 @@ size_t ShardTable::ThereRows() const {
   return std::min({kMostRows, bounded, rows_->max_batch()});
 }
 
-// By chunks: 1 find the rows, 2 those on the device are gathered there, 3 the others go there from
-// the host: of absent rows the initial weights.
+// By chunks: 1 find the rows, 2 those on the device are gathered there, 3 those on the host go
+// there, 4 absent ones get their initial weights there.
 absl::Status ShardTable::ReadThere(std::span<const Position> positions, const ReadAs& as) {
   const uint32_t dim = layout_.dim;
   const size_t chunk = ThereRows();
@@ -39,19 +40,25 @@ absl::Status ShardTable::ReadThere(std::span<const Position> positions, const Re
     if (!s.ok()) return s;
     if (as.kept != nullptr) PinMore(*as.kept, at, part.size());
     elsewhere_.clear();
+    born_.clear();
+    born_keys_.clear();
     for (uint32_t i = 0; i < part.size(); ++i) {
-      if (!refs_[i].on_device) elsewhere_.push_back(i);
+      if (refs_[i].on_device) continue;
+      if (refs_[i].row != nullptr) {
+        elsewhere_.push_back(i);
+        continue;
+      }
+      born_.push_back(i);
+      born_keys_.push_back(spec_.KeyAtPosition(part[i]));
     }
     s = device_->GatherThere(dim, there);
     if (s.ok()) {
       s = stage_.Upload(elsewhere_, dim, there, [&](size_t k, float* out) {
-        const uint32_t i = elsewhere_[k];
-        if (refs_[i].row == nullptr) {
-          storage::InitialWeights(spec_, layout_, seed_, spec_.KeyAtPosition(part[i]), out);
-        } else {
-          std::memcpy(out, refs_[i].row, size_t{dim} * sizeof(float));
-        }
+        std::memcpy(out, refs_[elsewhere_[k]].row, size_t{dim} * sizeof(float));
       });
+    }
+    if (s.ok() && !born_.empty()) {
+      s = device_->InitializeThere({&spec_, &layout_, seed_, born_keys_}, born_, there);
     }
     rows_->Release();
     if (!s.ok()) return s;

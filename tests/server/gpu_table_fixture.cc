@@ -28,6 +28,18 @@ OptimizerSpec Spec(OptimizerType type) {
   return spec;
 }
 
+std::vector<TableSpec> EveryOptimizer() {
+  using T = OptimizerType;
+  const InitializerSpec uniform = {InitializerType::kUniform, 0.5f};
+  std::vector<TableSpec> tables;
+  for (const T type :
+       {T::kSgd, T::kAdagrad, T::kAdam, T::kMomentum, T::kRowwiseAdagrad, T::kFtrl, T::kAdd}) {
+    tables.push_back(TableOf({{"a", 9, uniform, Spec(type)}}));
+  }
+  tables.push_back(TableOf({{"w", 1, {}, Spec(T::kFtrl)}, {"e", 16, uniform, Spec(T::kAdam)}}));
+  return tables;
+}
+
 std::unique_ptr<ShardTable> MakeTable(const TableSpec& spec, uint64_t hbm_bytes,
                                       const storage::GpuBackendFactory& make_gpu) {
   auto memory = DivideMemory({spec}, kFirst, kLast, 0, 1);

@@ -24,6 +24,9 @@ TableSpec TableOf(std::vector<SegmentSpec> segments);
 // An optimizer of that type; some of them clip.
 OptimizerSpec Spec(OptimizerType type);
 
+// A table for each, and one of two segments.
+std::vector<TableSpec> EveryOptimizer();
+
 // hbm_bytes 0: without a GPU tier.
 std::unique_ptr<ShardTable> MakeTable(const TableSpec& spec, uint64_t hbm_bytes = 0,
                                       const storage::GpuBackendFactory& make_gpu = nullptr);

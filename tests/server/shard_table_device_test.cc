@@ -140,17 +140,9 @@ class Twins {
 };
 
 TEST_CASE("by a device's memory, every optimizer", "[shard_table][gpu]") {
-  using T = OptimizerType;
   const Backends backends;
-  const InitializerSpec uniform = {InitializerType::kUniform, 0.5f};
-  std::vector<TableSpec> tables;
-  for (const T type :
-       {T::kSgd, T::kAdagrad, T::kAdam, T::kMomentum, T::kRowwiseAdagrad, T::kFtrl, T::kAdd}) {
-    tables.push_back(TableOf({{"a", 9, uniform, Spec(type)}}));
-  }
-  tables.push_back(TableOf({{"w", 1, {}, Spec(T::kFtrl)}, {"e", 16, uniform, Spec(T::kAdam)}}));
   for (const Backend& backend : backends.all()) {
-    for (const TableSpec& spec : tables) {
+    for (const TableSpec& spec : EveryOptimizer()) {
       for (const uint64_t buckets : {1, 3, 20}) {
         INFO(backend.name << ", " << buckets << " buckets, optimizer "
                           << static_cast<int>(spec.segments[0].optimizer.type));

@@ -13,9 +13,8 @@
 
 #include "ops/cuda/host_api.h"
 #include "proto/core/device_values.h"
-#include "proto/core/job_spec.h"
 #include "proto/core/message_codec.h"
-#include "proto/core/position.h"
+#include "tests/worker/served_rows.h"
 #include "worker/gradient_there.h"
 #include "worker/router.h"
 
@@ -23,27 +22,6 @@ namespace strata {
 namespace {
 
 using device::RowMemory;
-
-ModelTables Tables() {
-  TrainingJob job;
-  job.set_api_version("strata/v1");
-  job.set_kind("TrainingJob");
-  job.mutable_metadata()->set_name("t");
-  job.mutable_spec()->mutable_data()->set_format("libfm");
-  job.mutable_spec()->mutable_data()->add_train(std::string("x"));
-  job.mutable_spec()->mutable_model()->set_type("deepfm");
-  job.mutable_spec()->mutable_model()->set_embedding_dim(3);
-  job.mutable_spec()->mutable_model()->add_hidden(100);
-  job.mutable_spec()->mutable_storage()->set_partitions(64);
-  REQUIRE(ResolveJob(job).ok());
-  auto tables = MakeModelTables(job.spec(), 5, 2);
-  REQUIRE(tables.ok());
-  return *std::move(tables);
-}
-
-float ValueOf(uint64_t key, size_t j) {
-  return static_cast<float>(Mix64(key) % 1000) + static_cast<float>(j) / 1024;
-}
 
 constexpr uint32_t kServers = 2, kDim = 4;
 
@@ -53,7 +31,7 @@ struct Fixture {
       : plan{JobId(1),
              Generation(1),
              {},
-             Tables(),
+             testing::SmallTables(),
              ShardMap::Even(MapEpoch(1), Partitioning(64), kServers, 4),
              1,
              1,
@@ -89,35 +67,11 @@ struct Fixture {
     REQUIRE(exchange.PrepareThere(data.keys(), data.memory, &data.weights).ok());
   }
 
-  // What a server does with a pull.
-  Buffer Serve(const Buffer& request) {
-    const auto view = wire::ParsePullRequest(request.span());
-    REQUIRE(view.ok());
-    const auto& values = request.device_values();
-    std::vector<wire::ValueGroup> groups;
-    for (size_t g = 0; g < view->groups.size(); ++g) {
-      const wire::GroupView& group = view->groups[g];
-      const bool there = values != nullptr && values->groups[g] != nullptr;
-      CHECK(there == (values != nullptr && group.table == TableId(0)));
-      groups.push_back({group.table, group.shard, group.keys(),
-                        there ? 0 : plan.tables.tables[group.table.value].dim()});
-    }
-    auto reply = wire::PullReplyEncoder::Make(groups);
-    REQUIRE(reply.ok());
-    for (size_t g = 0; g < groups.size(); ++g) {
-      const uint32_t dim = plan.tables.tables[groups[g].table.value].dim();
-      float* const to = groups[g].dim == 0 ? values->groups[g] : reply->values(g).data();
-      for (size_t i = 0; i < groups[g].keys * dim; ++i) {
-        const float value = ValueOf(view->groups[g].key(i / dim).value, i % dim);
-        std::memcpy(to + i, &value, sizeof(float));
-      }
-    }
-    return reply->Finish({}, wire::PullOutcome::kServed);
-  }
   Buffer Pull(uint32_t server) {
     auto request = rows.EncodePull(server, {}, Step(1), 10, data, {});
     REQUIRE(request.ok());
-    const auto answer = rows.DecodePull(server, Exchange::RowsOf(*request), Serve(*request), &data);
+    const auto answer = rows.DecodePull(server, Exchange::RowsOf(*request),
+                                        testing::ServePull(plan.tables, *request), &data);
     INFO(answer.status());
     REQUIRE(answer.ok());
     return *request;
@@ -131,7 +85,7 @@ struct Fixture {
   std::vector<float> RightWeights() const {
     std::vector<float> right;
     for (const uint64_t key : data.all.keys) {
-      for (size_t j = 0; j < kDim; ++j) right.push_back(ValueOf(key, j));
+      for (size_t j = 0; j < kDim; ++j) right.push_back(testing::WeightOf(key, j));
     }
     return right;
   }
@@ -258,7 +212,7 @@ TEST_CASE("a server that no longer takes rows there gets and gives the same in m
     Read(parts->front(), &carried);
   }
   CHECK(carried.size() == f.data.all.keys.size());
-  for (const auto& [key, value] : carried) REQUIRE(value == ValueOf(key, 1));
+  for (const auto& [key, value] : carried) REQUIRE(value == testing::WeightOf(key, 1));
 }
 
 TEST_CASE("a push keeps the rows that it names", "[row_exchange]") {
@@ -303,7 +257,7 @@ TEST_CASE("gradients are added there as on the host, to the bit", "[row_exchange
       g.keys.push_back(f.data.all.keys[k]);
       g.positions.push_back(f.data.all.positions[k]);
       for (size_t j = 0; j < kDim; ++j) {
-        g.rows.push_back(k % 7 == 0 ? -0.0f : scale * ValueOf(g.keys.back(), j));
+        g.rows.push_back(k % 7 == 0 ? -0.0f : scale * testing::WeightOf(g.keys.back(), j));
       }
     }
     if (begin != 0) g.dense = {scale, -0.0f};

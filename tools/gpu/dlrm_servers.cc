@@ -80,18 +80,7 @@ absl::StatusOr<std::unique_ptr<server::Shard>> FilledShard(const JobPlan& plan,
                                    /*below=*/nullptr, plan.make_gpu);
   if (!tables.ok()) return tables.status();
   if (absl::Status s = Fill(plan, shard, rows, (*tables)[0].get()); !s.ok()) return s;
-  server::ShardOptions options;
-  options.job = plan.job;
-  options.generation = plan.generation;
-  options.map_epoch = plan.map_epoch;
-  options.id = shard.id;
-  options.partitioning = plan.partitioning;
-  options.range = shard.range;
-  options.tables = plan.tables;
-  options.seed = plan.seed;
-  options.lanes = plan.lanes;
-  options.synchronous = plan.synchronous;
-  return std::make_unique<server::Shard>(std::move(options), *std::move(tables));
+  return std::make_unique<server::Shard>(server::OptionsOf(plan, shard), *std::move(tables));
 }
 
 class Servers : public DlrmServers {

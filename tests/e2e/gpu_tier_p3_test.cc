@@ -23,16 +23,7 @@ namespace fs = std::filesystem;
 using Change = std::function<void(JobSpec&)>;
 
 // 80 steps over some 5000 features with rows of 144 bytes.
-TrainingJob Job(const std::string& folder) {
-  TrainingJob job = testing::SmallJob(folder);
-  testing::WriteLibfm(folder + "/train.libfm", 1, 1280, 6, 1000);
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_model()->set_type("fm");
-  spec.mutable_model()->clear_hidden();
-  spec.mutable_model()->set_embedding_dim(16);
-  spec.mutable_training()->set_epochs(4);
-  return job;
-}
+TrainingJob Job(const std::string& folder) { return testing::ManyFeaturesJob(folder, 16, 4); }
 
 // Two buckets a shard of four: room for some 500 rows on each server.
 void InHbm(JobSpec& s) {

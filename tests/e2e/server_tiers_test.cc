@@ -133,14 +133,8 @@ Outcome Run(const TrainingJob& job, std::vector<Gpu> gpus) {
 
 // 200 steps over some 5000 features with rows of 144 bytes.
 TrainingJob Job(const std::string& folder) {
-  TrainingJob job = testing::SmallJob(folder);
-  testing::WriteLibfm(folder + "/train.libfm", 1, 1280, 6, 1000);
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_model()->set_type("fm");
-  spec.mutable_model()->clear_hidden();
-  spec.mutable_model()->set_embedding_dim(16);
-  spec.mutable_training()->set_epochs(10);
-  spec.mutable_storage()->set_shards_per_server(2);
+  TrainingJob job = testing::ManyFeaturesJob(folder, 16, 10);
+  job.mutable_spec()->mutable_storage()->set_shards_per_server(2);
   return job;
 }
 

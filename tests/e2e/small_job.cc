@@ -64,4 +64,15 @@ TrainingJob SmallJob(const std::string& folder) {
   return job;
 }
 
+TrainingJob ManyFeaturesJob(const std::string& folder, uint32_t dim, uint32_t epochs) {
+  TrainingJob job = SmallJob(folder);
+  WriteLibfm(folder + "/train.libfm", 1, 1280, 6, 1000);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_model()->set_type("fm");
+  spec.mutable_model()->clear_hidden();
+  spec.mutable_model()->set_embedding_dim(dim);
+  spec.mutable_training()->set_epochs(epochs);
+  return job;
+}
+
 }  // namespace strata::testing

@@ -18,6 +18,10 @@ void WriteLibfm(const std::string& path, uint64_t seed, int lines, int fields, i
 // 600 training lines and 200 eval lines: 20 steps.
 TrainingJob SmallJob(const std::string& folder);
 
+// A factorization machine on 1280 lines of six features, of some 5000, one server: 20 steps an
+// epoch.
+TrainingJob ManyFeaturesJob(const std::string& folder, uint32_t dim, uint32_t epochs);
+
 }  // namespace strata::testing
 
 #endif  // STRATA_TESTS_E2E_SMALL_JOB_H_

@@ -16,10 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/api.h"
 #include "ops/cuda/blas.h"
-#include "ops/cuda/host_api.h"
 #include "ops/cuda/memory.h"
 #include "ops/cuda/stream.h"
 #include "tests/tools/gpu/host_blas.h"
+#include "tests/tools/gpu/timed_api.h"
 #include "tools/gpu/apply_bar.h"
 #include "tools/gpu/bar.h"
 #include "tools/gpu/bar_line.h"
@@ -32,14 +32,12 @@
 namespace strata::gpu_check {
 namespace {
 
-using ops::gpu::HostApi;
-
 // Its events are a millisecond apart; its call number `failing` fails, and kernels named `idle` do
 // nothing.
-class BarApi : public HostApi {
+class BarApi : public TimedApi {
  public:
   explicit BarApi(uint64_t failing = UINT64_MAX, const std::string& idle = "")
-      : HostApi(Few()), failing_(failing), idle_(idle) {}
+      : TimedApi(size_t{256} << 20, idle), failing_(failing) {}
   uint64_t calls() const { return calls_; }
 
  protected:
@@ -47,24 +45,9 @@ class BarApi : public HostApi {
     if (calls_++ != failing_) return absl::OkStatus();
     return absl::InternalError(absl::StrCat(call, ": injected"));
   }
-  absl::Status DoElapsedMs(ops::gpu::EventHandle, ops::gpu::EventHandle, float* ms) override {
-    *ms = 1.0f;
-    return absl::OkStatus();
-  }
-  absl::Status DoLaunch(const ops::gpu::Kernel& kernel, const ops::gpu::LaunchShape& shape,
-                        const void* functor, ops::gpu::StreamHandle stream) override {
-    if (kernel.name == idle_) return absl::OkStatus();
-    return HostApi::DoLaunch(kernel, shape, functor, stream);
-  }
 
  private:
-  static Options Few() {
-    Options options;
-    options.device_bytes = size_t{256} << 20;
-    return options;
-  }
   const uint64_t failing_;
-  const std::string idle_;
   uint64_t calls_ = 0;
 };
 

@@ -15,11 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/api.h"
 #include "ops/cuda/blas.h"
-#include "ops/cuda/host_api.h"
 #include "ops/cuda/host_blas.h"
 #include "ops/cuda/memory.h"
 #include "ops/cuda/stream.h"
 #include "ops/parallel.h"
+#include "tests/tools/gpu/timed_api.h"
 #include "tools/gpu/bar.h"
 #include "tools/gpu/bar_line.h"
 #include "tools/gpu/dlrm_data.h"
@@ -32,14 +32,12 @@
 namespace strata::gpu_check {
 namespace {
 
-using ops::gpu::HostApi;
-
 // Its events are a millisecond apart; its allocation number `failing` fails, and kernels named
 // `idle` do nothing.
-class DlrmApi : public HostApi {
+class DlrmApi : public TimedApi {
  public:
-  explicit DlrmApi(uint64_t failing = UINT64_MAX, std::string idle = "")
-      : HostApi(Few()), failing_(failing), idle_(std::move(idle)) {}
+  explicit DlrmApi(uint64_t failing = UINT64_MAX, const std::string& idle = "")
+      : TimedApi(size_t{512} << 20, idle), failing_(failing) {}
   uint64_t allocations() const { return allocations_; }
 
  protected:
@@ -49,24 +47,9 @@ class DlrmApi : public HostApi {
     if (allocations_++ != failing_) return absl::OkStatus();
     return absl::ResourceExhaustedError(absl::StrCat(call, ": injected"));
   }
-  absl::Status DoElapsedMs(ops::gpu::EventHandle, ops::gpu::EventHandle, float* ms) override {
-    *ms = 1.0f;
-    return absl::OkStatus();
-  }
-  absl::Status DoLaunch(const ops::gpu::Kernel& kernel, const ops::gpu::LaunchShape& shape,
-                        const void* functor, ops::gpu::StreamHandle stream) override {
-    if (kernel.name == idle_) return absl::OkStatus();
-    return HostApi::DoLaunch(kernel, shape, functor, stream);
-  }
 
  private:
-  static Options Few() {
-    Options options;
-    options.device_bytes = size_t{512} << 20;
-    return options;
-  }
   const uint64_t failing_;
-  const std::string idle_;
   std::atomic<uint64_t> allocations_{0};
 };
 

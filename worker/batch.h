@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "worker/shared_keys.h"
+
 namespace strata {
 
 // A minibatch of one lane. Features of an example stand in field order.
@@ -37,8 +39,8 @@ struct Batch {
 
 // The distinct keys of one or more batches, ready to pull and to push.
 struct RoutedKeys {
-  std::vector<uint64_t> keys;       // (unique), ascending by position
-  std::vector<uint64_t> positions;  // (unique)
+  SharedKeys keys;                  // (unique), ascending by position
+  SharedKeys positions;             // (unique)
   std::vector<uint32_t> unique_of;  // (features of the batch): index into keys
   // Where each unique key occurs, in batch order: occurrences[first[u] .. first[u+1]-1].
   std::vector<uint32_t> first;        // (unique + 1)

@@ -7,15 +7,15 @@ namespace strata {
 
 BatchRows CohortData::LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const {
   const bool alone = lanes.size() == 1;
-  const std::vector<uint32_t>& place = all.place[i];
   if (memory != nullptr) {
     RowsThere there;
     there.rows = weights.rows_there.get();
-    if (!alone) there.place = place;
+    if (!alone) there.place = all.place[i];
     return {nullptr, there, memory};
   }
   const float* rows = weights.rows.data();
   if (alone) return {rows};
+  const std::vector<uint32_t>& place = all.place[i];
   scratch->resize(place.size() * dim);
   for (size_t u = 0; u < place.size(); ++u) {
     std::memcpy(scratch->data() + u * dim, rows + place[u] * dim, dim * sizeof(float));
@@ -40,7 +40,12 @@ absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer
     routed.push_back(&data->prepared.back()->routed);
   }
   const InStage route(clock, Stage::kRoute);
-  MergeLanes(routed, &data->all);
+  if (routed.size() == 1) {  // its keys as they are
+    data->all.keys = routed[0]->keys;
+    data->all.positions = routed[0]->positions;
+  } else {
+    MergeLanes(routed, &data->all);
+  }
   if (lanes.empty()) return data;
   data->memory = memory;
   if (memory == nullptr) {

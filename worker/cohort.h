@@ -22,7 +22,7 @@ struct CohortData {
   Step step;
   std::vector<uint32_t> lanes;                                // ascending
   std::vector<std::shared_ptr<const PreparedLane>> prepared;  // as lanes
-  UnionKeys all;                                              // of all lanes
+  UnionKeys all;                                              // of all lanes; no place of one alone
   ParameterBlock weights;                                     // of `all`
   device::RowMemory* memory = nullptr;                        // of weights.rows_there
 

@@ -23,14 +23,29 @@ Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gra
   return sum;
 }
 
+namespace {
+
+// Those of a side that has the same positions, if one has.
+SharedKeys KeysAt(const TableSpec& features, const SharedKeys& positions, const Gradient& left,
+                  const Gradient& right) {
+  for (const Gradient* side : {&left, &right}) {
+    if (side->positions == positions) return side->keys;
+  }
+  std::vector<uint64_t> keys;
+  keys.reserve(positions.size());
+  for (const uint64_t position : positions) {
+    keys.push_back(features.KeyAtPosition(Position(position)).value);
+  }
+  return keys;
+}
+
+}  // namespace
+
 void AddAllButRows(const TableSpec& features, const Gradient& left, const Gradient& right,
-                   std::vector<uint64_t> positions, Gradient* sum) {
+                   SharedKeys positions, Gradient* sum) {
   sum->examples = left.examples + right.examples;
   sum->positions = std::move(positions);
-  sum->keys.resize(sum->positions.size());
-  for (size_t i = 0; i < sum->keys.size(); ++i) {
-    sum->keys[i] = features.KeyAtPosition(Position(sum->positions[i])).value;
-  }
+  sum->keys = KeysAt(features, sum->positions, left, right);
   if (left.dense.empty() || right.dense.empty()) {
     sum->dense = left.dense.empty() ? right.dense : left.dense;
   } else {

@@ -10,14 +10,15 @@
 #include "absl/status/statusor.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/table_spec.h"
+#include "worker/shared_keys.h"
 
 namespace strata {
 
 // Sums over the examples of the node's lanes. Immutable once shared.
 struct Gradient {
   uint64_t examples = 0;
-  std::vector<uint64_t> keys;       // (n), ascending by position
-  std::vector<uint64_t> positions;  // (n)
+  SharedKeys keys;       // (n), ascending by position
+  SharedKeys positions;  // (n)
   // (n, push dim): a row's gradient and, where rows have a score, its shows and clicks.
   std::vector<float> rows;
   // Instead of rows, where servers read them on the model's device: (n, push dim) in its memory.
@@ -36,7 +37,7 @@ Gradient AddMeans(const TableSpec& features, const Gradient& left, const Gradien
 
 // Sets all of left + right but its rows.
 void AddAllButRows(const TableSpec& features, const Gradient& left, const Gradient& right,
-                   std::vector<uint64_t> positions, Gradient* sum);
+                   SharedKeys positions, Gradient* sum);
 
 using GradientPtr = std::shared_ptr<const Gradient>;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/cuda/row_block.h"
+#include "worker/shared_keys.h"
 
 namespace strata {
 namespace {
@@ -15,7 +16,7 @@ struct Union {
   std::vector<uint64_t> positions;
   std::vector<uint32_t> left_of, right_of;
 
-  Union(const std::vector<uint64_t>& left, const std::vector<uint64_t>& right) {
+  Union(const SharedKeys& left, const SharedKeys& right) {
     size_t l = 0, r = 0;
     while (l < left.size() || r < right.size()) {
       const bool from_left = r == right.size() || (l < left.size() && left[l] <= right[r]);

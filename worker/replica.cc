@@ -32,15 +32,16 @@ void Replica::HoldTouched() {
   for (size_t l = first_batch_; l < union_.place.size(); ++l) {
     for (const uint32_t u : union_.place[l]) touched[u] = true;
   }
-  held_.keys.clear();
-  held_.positions.clear();
+  std::vector<uint64_t> keys, positions;
   held_rows_.clear();
   for (size_t u = 0; u < touched.size(); ++u) {
     if (!touched[u]) continue;
-    held_.keys.push_back(union_.keys[u]);
-    held_.positions.push_back(union_.positions[u]);
+    keys.push_back(union_.keys[u]);
+    positions.push_back(union_.positions[u]);
     held_rows_.insert(held_rows_.end(), &rows_[u * row_dim_], &rows_[u * row_dim_] + row_dim_);
   }
+  held_.keys = std::move(keys);
+  held_.positions = std::move(positions);
 }
 
 void Replica::Pulled() {

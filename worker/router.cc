@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
+#include <utility>
 
 #include "proto/core/position.h"
 
@@ -75,14 +77,15 @@ void Router::Route(const TableSpec& table, std::span<const uint64_t> keys, Route
   Deduplicate(keys, &out->unique_of);
   SortByPosition(table);
   const size_t n = distinct_.size();
-  out->keys.resize(n);
-  out->positions.resize(n);
+  std::vector<uint64_t> sorted(n), positions(n);
   rank_.resize(n);
   for (size_t i = 0; i < n; ++i) {
-    out->keys[i] = distinct_[placed_[i].unique];
-    out->positions[i] = placed_[i].position;
+    sorted[i] = distinct_[placed_[i].unique];
+    positions[i] = placed_[i].position;
     rank_[placed_[i].unique] = static_cast<uint32_t>(i);
   }
+  out->keys = std::move(sorted);
+  out->positions = std::move(positions);
   out->first.assign(n + 1, 0);
   for (uint32_t& u : out->unique_of) {
     u = rank_[u];
@@ -99,17 +102,16 @@ void Router::Route(const TableSpec& table, std::span<const uint64_t> keys, Route
 }
 
 void MergeLanes(std::span<const RoutedKeys* const> lanes, UnionKeys* out) {
-  out->keys.clear();
-  out->positions.clear();
   out->place.resize(lanes.size());
-  std::vector<size_t> at(lanes.size(), 0);
   for (size_t l = 0; l < lanes.size(); ++l) out->place[l].resize(lanes[l]->keys.size());
   if (lanes.size() == 1) {
     out->keys = lanes[0]->keys;
     out->positions = lanes[0]->positions;
-    for (size_t i = 0; i < out->keys.size(); ++i) out->place[0][i] = static_cast<uint32_t>(i);
+    std::iota(out->place[0].begin(), out->place[0].end(), 0u);
     return;
   }
+  std::vector<uint64_t> keys, positions;
+  std::vector<size_t> at(lanes.size(), 0);
   while (true) {
     bool any = false;
     uint64_t least = 0;
@@ -119,17 +121,19 @@ void MergeLanes(std::span<const RoutedKeys* const> lanes, UnionKeys* out) {
       if (!any || p < least) least = p;
       any = true;
     }
-    if (!any) return;
-    const auto here = static_cast<uint32_t>(out->keys.size());
+    if (!any) break;
+    const auto here = static_cast<uint32_t>(keys.size());
     for (size_t l = 0; l < lanes.size(); ++l) {
       if (at[l] == lanes[l]->positions.size() || lanes[l]->positions[at[l]] != least) continue;
-      if (out->keys.size() == here) {
-        out->keys.push_back(lanes[l]->keys[at[l]]);
-        out->positions.push_back(least);
+      if (keys.size() == here) {
+        keys.push_back(lanes[l]->keys[at[l]]);
+        positions.push_back(least);
       }
       out->place[l][at[l]++] = here;
     }
   }
+  out->keys = std::move(keys);
+  out->positions = std::move(positions);
 }
 
 std::vector<ShardRun> SplitByShard(const ShardMap& map, std::span<const uint64_t> positions) {

@@ -10,11 +10,12 @@
 #include "proto/core/shard_map.h"
 #include "proto/core/table_spec.h"
 #include "worker/batch.h"
+#include "worker/shared_keys.h"
 
 namespace strata {
 
 // Finds the distinct keys of a batch. Owns scratch memory, so that a steady state allocates
-// nothing; one thread at a time.
+// nothing but the lists of keys, which are shared; one thread at a time.
 class Router {
  public:
   // Fills out from keys (one per feature, in batch order). The result depends on the keys alone.
@@ -42,8 +43,8 @@ class Router {
 
 // The union of several lanes' keys, by position, and where each lane's keys are in it.
 struct UnionKeys {
-  std::vector<uint64_t> keys;                // (union), ascending by position
-  std::vector<uint64_t> positions;           // (union)
+  SharedKeys keys;                           // (union), ascending by position
+  SharedKeys positions;                      // (union)
   std::vector<std::vector<uint32_t>> place;  // [lane][unique of the lane]: index into keys
 };
 void MergeLanes(std::span<const RoutedKeys* const> lanes, UnionKeys* out);

@@ -26,11 +26,14 @@ Gradient Of(uint64_t examples, std::initializer_list<std::pair<uint64_t, std::ve
             std::vector<float> dense) {
   Gradient g;
   g.examples = examples;
+  std::vector<uint64_t> keys, positions;
   for (const auto& [position, values] : rows) {
-    g.positions.push_back(position);
-    g.keys.push_back(Features(false).KeyAtPosition(Position(position)).value);
+    positions.push_back(position);
+    keys.push_back(Features(false).KeyAtPosition(Position(position)).value);
     g.rows.insert(g.rows.end(), values.begin(), values.end());
   }
+  g.keys = std::move(keys);
+  g.positions = std::move(positions);
   g.dense = std::move(dense);
   return g;
 }

@@ -68,7 +68,7 @@ struct Centre {
 
 RoutedKeys Keys(const std::set<uint64_t>& positions) {
   RoutedKeys routed;
-  routed.keys.assign(positions.begin(), positions.end());
+  routed.keys = std::vector<uint64_t>(positions.begin(), positions.end());
   routed.positions = routed.keys;
   return routed;
 }

@@ -253,11 +253,12 @@ TEST_CASE("gradients are added there as on the host, to the bit", "[row_exchange
   const auto part = [&](size_t begin, size_t end, float scale) {
     Gradient g;
     g.examples = end - begin;
+    const SharedKeys &keys = f.data.all.keys, &positions = f.data.all.positions;
+    g.keys = std::vector<uint64_t>(keys.begin() + begin, keys.begin() + end);
+    g.positions = std::vector<uint64_t>(positions.begin() + begin, positions.begin() + end);
     for (size_t k = begin; k < end; ++k) {
-      g.keys.push_back(f.data.all.keys[k]);
-      g.positions.push_back(f.data.all.positions[k]);
       for (size_t j = 0; j < kDim; ++j) {
-        g.rows.push_back(k % 7 == 0 ? -0.0f : scale * testing::WeightOf(g.keys.back(), j));
+        g.rows.push_back(k % 7 == 0 ? -0.0f : scale * testing::WeightOf(keys[k], j));
       }
     }
     if (begin != 0) g.dense = {scale, -0.0f};

@@ -63,7 +63,7 @@ class Pooled : public Model {
     });
     // Every run is a key of its own that occurs once.
     batch_.keys.resize(runs);
-    routed_.keys.resize(runs);
+    if (routed_.keys.size() != runs) routed_.keys = std::vector<uint64_t>(runs);
     routed_.unique_of.resize(runs);
     routed_.occurrences.resize(runs);
     routed_.first.resize(runs + 1);

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "proto/strata/job.pb.h"
 
@@ -99,10 +100,11 @@ void Problem::Route(uint32_t unique) {
     places[batch.keys[f]].push_back(f);
     routed.unique_of.push_back(static_cast<uint32_t>(batch.keys[f]));
   }
+  std::vector<uint64_t> ascending(unique);
+  std::iota(ascending.begin(), ascending.end(), uint64_t{0});
+  routed.keys = routed.positions = ascending;
   routed.first.push_back(0);
   for (uint32_t u = 0; u < unique; ++u) {
-    routed.keys.push_back(u);
-    routed.positions.push_back(u);
     routed.occurrences.insert(routed.occurrences.end(), places[u].begin(), places[u].end());
     routed.first.push_back(static_cast<uint32_t>(routed.occurrences.size()));
   }

@@ -1,19 +1,21 @@
 #include "worker/batch_step.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace strata {
 
-absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(const Batch& batch,
-                                                               const RoutedKeys& routed,
-                                                               const BatchRows& rows,
-                                                               const float* dense,
-                                                               StageClock* clock) {
+absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
+    const Batch& batch, const RoutedKeys& routed, const BatchRows& rows, const float* dense,
+    StageClock* clock, const Beside& beside) {
   const InStage forward(clock, Stage::kForward);
   auto gradient = std::make_shared<Gradient>();
   gradient->examples = batch.size;
   if (batch.size == 0) {
     stats_->OnBatch({}, {}, 0, batch.bad_lines);
+    if (beside != nullptr) {
+      if (absl::Status s = beside(); !s.ok()) return s;
+    }
     return gradient;
   }
   gradient->keys = routed.keys;
@@ -34,10 +36,15 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(const Batch& batc
     in.rows = rows.here;
     out.rows = row_sums.data();
   }
-  // The padding behind a tensor's last element stays zero.
-  gradient->dense.assign(exchange_->dense_rows() * ModelTables::kDenseRowDim, 0.0f);
   const std::vector<const float*> tensors = exchange_->TensorsIn(dense);
-  const std::vector<float*> sums = exchange_->TensorsIn(gradient->dense.data());
+  std::vector<float*> sums(tensors.size());
+  const auto meanwhile = [&] {
+    // The padding behind a tensor's last element stays zero.
+    gradient->dense.assign(exchange_->dense_rows() * ModelTables::kDenseRowDim, 0.0f);
+    const std::vector<float*> places = exchange_->TensorsIn(gradient->dense.data());
+    std::copy(places.begin(), places.end(), sums.begin());
+    return beside == nullptr ? absl::OkStatus() : beside();
+  };
   predictions_.resize(batch.size);
   PassTimes passes;
   in.batch = &batch;
@@ -45,6 +52,11 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(const Batch& batc
   in.tensors = tensors;
   in.passes = &passes;
   out.tensors = sums;
+  if (model_->waits()) {
+    in.meanwhile = meanwhile;
+  } else if (absl::Status s = meanwhile(); !s.ok()) {
+    return s;
+  }
   const absl::StatusOr<double> loss = model_->TrainStep(in, out, predictions_.data(), parallel_);
   if (!loss.ok()) return loss.status();
   clock->EndPasses(passes.blocks_done, passes.forward_ns, passes.backward_ns);

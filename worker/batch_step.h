@@ -2,9 +2,11 @@
 #ifndef STRATA_WORKER_BATCH_STEP_H_
 #define STRATA_WORKER_BATCH_STEP_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ops/parallel.h"
 #include "worker/batch.h"
@@ -34,9 +36,13 @@ class BatchStep {
   // are where `rows` are. A batch without examples gives a gradient without rows: it adds nothing
   // to any sum. `clock` is that of the calling thread: the time goes to the passes. Errors: the
   // model's, and the memory's. REQUIRES: rows on the host, or push dim == row dim.
+  // `beside`, unless null, is called once: before the model computes or, if it waits for a device,
+  // while it does. Its error is returned.
+  using Beside = std::function<absl::Status()>;
   absl::StatusOr<std::shared_ptr<const Gradient>> Run(const Batch& batch, const RoutedKeys& routed,
                                                       const BatchRows& rows, const float* dense,
-                                                      StageClock* clock);
+                                                      StageClock* clock,
+                                                      const Beside& beside = nullptr);
 
  private:
   const Exchange* const exchange_;

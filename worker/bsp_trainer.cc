@@ -7,8 +7,8 @@
 
 #include "absl/time/clock.h"
 #include "proto/core/lane_tree.h"
-#include "worker/batch_step.h"
 #include "worker/cohort.h"
+#include "worker/cohort_step.h"
 #include "worker/gradient.h"
 #include "worker/lane_driver.h"
 #include "worker/lane_sums.h"
@@ -35,7 +35,8 @@ class Trainer : public BspTrainer {
         sequences_(o_.sequences),
         gradients_(&o_.plan->tables.tables[0]),
         rows_(o_.plan, o_.exchange, o_.rows, o_.stats),
-        batch_step_(o_.exchange, o_.model, o_.parallel, o_.stats) {}
+        cohort_step_(o_.exchange, o_.model, o_.parallel, o_.stats, o_.preparer,
+                     o_.plan->last_step) {}
 
   absl::Status Run() override {
     while (!stop_.load(std::memory_order_relaxed)) {
@@ -322,9 +323,10 @@ class Trainer : public BspTrainer {
     }
     auto data = cohorts_.Get(action.step, action.lanes);
     if (!data.ok()) return data.status();
-    Prefetch(action.step.Next(), action.lanes);
     for (size_t i = 0; i < action.lanes.size(); ++i) {
-      auto gradient = ComputeLane(**data, i);
+      auto gradient = cohort_step_.Run(**data, i, &clock_, [&] {
+        if (i == 0) Prefetch(action.step.Next(), action.lanes);
+      });
       if (!gradient.ok()) return gradient.status();
       gradients_.Put(action.step, action.lanes[i], *std::move(gradient));
     }
@@ -365,12 +367,6 @@ class Trainer : public BspTrainer {
     }
   }
 
-  absl::StatusOr<std::shared_ptr<const Gradient>> ComputeLane(const CohortData& data, size_t i) {
-    const PreparedLane& lane = *data.prepared[i];
-    const BatchRows rows = data.LaneRows(i, o_.exchange->row_dim(), &lane_rows_);
-    return batch_step_.Run(lane.batch, lane.routed, rows, data.weights.dense.data(), &clock_);
-  }
-
   const BspTrainerOptions o_;
   const std::shared_ptr<Mailbox> mailbox_;
   std::atomic<bool> stop_{false};
@@ -386,9 +382,8 @@ class Trainer : public BspTrainer {
   bool progressed_ = false;
   bool finished_ = false;
   absl::Status failure_;
-  std::vector<float> lane_rows_;
   RowExchange rows_;
-  BatchStep batch_step_;
+  CohortStep cohort_step_;
   StageClock clock_{&o_.stats->stages()};
   Cohorts cohorts_{o_.preparer, o_.exchange, &clock_};
 };

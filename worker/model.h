@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -34,6 +35,13 @@ struct RowsThere {
   std::span<const uint32_t> place;
 };
 
+// A batch that TrainStep is given later, likely as the next one.
+struct NextBatch {
+  const Batch* batch = nullptr;
+  const RoutedKeys* routed = nullptr;
+  std::shared_ptr<const void> owner;  // of both, which do not change
+};
+
 // Weights that one batch needs. The arrays belong to the caller.
 struct ModelInputs {
   const Batch* batch = nullptr;
@@ -42,6 +50,9 @@ struct ModelInputs {
   std::span<const float* const> tensors;  // by tensor number of ModelTables; (elements) each
   PassTimes* passes = nullptr;            // filled by TrainStep, unless null
   RowsThere there;                        // instead of rows, where the model is on a device
+  // Called once by a TrainStep that waits for a device (`waits`) while it does so, unless null; its
+  // error is the step's. What ModelGradients' tensors point to may be decided by it.
+  std::function<absl::Status()> meanwhile;
 };
 
 // Where gradient sums over the batch's examples go (not means). Arrays belong to the caller and
@@ -65,6 +76,14 @@ class Model {
                                            float* predictions, ops::Parallel* parallel) = 0;
   virtual absl::Status Predict(const ModelInputs& in, float* predictions,
                                ops::Parallel* parallel) = 0;
+
+  // Whether TrainStep leaves the work to a device.
+  virtual bool waits() const { return false; }
+  // Begins what a batch needs and no weights are needed for, where that can go on beside another
+  // batch's step. One batch is kept, the last, until a TrainStep of it. Errors: a device's.
+  virtual absl::Status Stage(const NextBatch& /*next*/, ops::Parallel* /*parallel*/) {
+    return absl::OkStatus();
+  }
 };
 
 }  // namespace strata

@@ -18,6 +18,11 @@ class DeviceModel : public Model {
     return step_->Predict(in, predictions, parallel);
   }
 
+  bool waits() const override { return true; }
+  absl::Status Stage(const NextBatch& next, ops::Parallel* parallel) override {
+    return step_->Stage(next, parallel);
+  }
+
  private:
   const std::shared_ptr<DeviceStep> step_;
 };

@@ -1,7 +1,6 @@
 #include "worker/device/slot.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -13,20 +12,6 @@ namespace strata::device {
 namespace {
 
 constexpr size_t kTensorFloats = 64;  // tensors begin at multiples of 256 bytes
-
-// Copies `n` floats, in pieces over `parallel`.
-void CopyFloats(const float* from, size_t n, float* to, ops::Parallel* parallel) {
-  constexpr size_t kPiece = size_t{1} << 18;
-  parallel->For((n + kPiece - 1) / kPiece, [&](size_t piece) {
-    const size_t at = piece * kPiece;
-    std::memcpy(to + at, from + at, std::min(kPiece, n - at) * sizeof(float));
-  });
-}
-
-template <typename T>
-void CopyAll(const std::vector<T>& from, T* to) {
-  if (!from.empty()) std::memcpy(to, from.data(), from.size() * sizeof(T));
-}
 
 bool NeedsPooling(const Batch& batch) {
   if (batch.fields.empty()) return false;
@@ -84,7 +69,7 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
 }
 
 absl::Status Slot::MakeEvents(ops::gpu::CudaApi* api) {
-  for (ops::gpu::Event* event : {&copied_in, &computed, &copied_out}) {
+  for (ops::gpu::Event* event : {&batch_copied, &copied_in, &computed, &copied_out}) {
     auto made = ops::gpu::MakeEvent(api);
     if (!made.ok()) return made.status();
     *event = *std::move(made);
@@ -92,15 +77,14 @@ absl::Status Slot::MakeEvents(ops::gpu::CudaApi* api) {
   return absl::OkStatus();
 }
 
-StepKind Slot::Plan(const ModelInputs& in, const Stages& stages, ops::Passes passes,
-                    uint32_t multiple) {
-  const Batch& batch = *in.batch;
+StepKind Slot::Plan(const Batch& batch, const RoutedKeys& routed, const Stages& stages,
+                    ops::Passes passes, uint32_t multiple) {
   examples_ = batch.size;
   kind_ = {};
   kind_.passes = passes;
   kind_.shape.examples = (batch.size + multiple - 1) / multiple * multiple;
   kind_.shape.features = static_cast<uint32_t>(batch.keys.size());
-  kind_.shape.unique = static_cast<uint32_t>(in.routed->keys.size());
+  kind_.shape.unique = static_cast<uint32_t>(routed.keys.size());
   kind_.values = !batch.values.empty();
   // A sum of weights is the same however it is grouped into fields.
   const bool vectors = stages.matrix || stages.second_order;
@@ -131,57 +115,65 @@ void Slot::FindRuns(const Batch& batch) {
   run_first_.push_back(static_cast<uint32_t>(batch.keys.size()));
 }
 
-void Slot::Fill(const ModelInputs& in, const ModelGradients* out, const Stages& stages,
-                ops::Parallel* parallel) {
-  FillExamples(*in.batch);
-  FillFeatures(in);
+void Slot::FillBatch(const Batch& batch, const RoutedKeys& routed, ops::Parallel* parallel) {
+  copies_.Clear();
+  FillExamples(batch);
+  FillFeatures(batch, routed);
   if (kind_.pooled) FillRuns();
-  FillRows(in, parallel);
-  gradients_there_ = out == nullptr ? nullptr : out->rows_there;
-  float* const tensors = tensors_.Fill<float>(tensor_floats_);
-  parallel->For(tensor_sizes_.size(), [&](size_t t) {
-    std::memcpy(tensors + tensor_at_[t], in.tensors[t], tensor_sizes_[t] * sizeof(float));
-  });
+  uint32_t* const chunk_first = chunk_first_.Fill<uint32_t>(routed.first.size());
+  uint32_t* const counts = counts_.Fill<uint32_t>(kStepCounts);
+  copies_.Run(parallel, [&] { counts[kChunks] = CountChunks(routed, chunk_first); });
+  counts[kExamples] = batch.size;
+  counts[kUnique] = kind_.shape.unique;
+  counts[kRuns] = kind_.shape.runs;
+  counts[kZero] = 0;
 }
 
-void Slot::FillRows(const ModelInputs& in, ops::Parallel* parallel) {
+void Slot::FillWeights(const ModelInputs& in, const ModelGradients* out, ops::Parallel* parallel) {
+  gradients_there_ = out == nullptr ? nullptr : out->rows_there;
   rows_there_ = in.there.rows;
   rows_.bytes = place_.bytes = 0;
+  copies_.Clear();
   if (rows_there_ == nullptr) {
-    CopyFloats(in.rows, row_floats(), rows_.Fill<float>(row_floats()), parallel);
+    copies_.Add(in.rows, row_floats(), rows_.Fill<float>(row_floats()));
   } else if (!in.there.place.empty()) {
     const std::span<const uint32_t> place = in.there.place;
-    std::memcpy(place_.Fill<uint32_t>(place.size()), place.data(), place.size_bytes());
+    copies_.Add(place.data(), place.size(), place_.Fill<uint32_t>(place.size()));
   }
+  float* const tensors = tensors_.Fill<float>(tensor_floats_);
+  for (size_t t = 0; t < tensor_sizes_.size(); ++t) {
+    copies_.Add(in.tensors[t], tensor_sizes_[t], tensors + tensor_at_[t]);
+  }
+  copies_.Run(parallel);
 }
 
 // Examples that only fill up are empty.
 void Slot::FillExamples(const Batch& batch) {
   const size_t padded = kind_.shape.examples;
   uint32_t* const offsets = offsets_.Fill<uint32_t>(padded + 1);
-  CopyAll(batch.offsets, offsets);
+  copies_.Add(batch.offsets, offsets);
   std::fill(offsets + batch.size + 1, offsets + padded + 1, batch.offsets[batch.size]);
   float* const numeric = numeric_.Fill<float>(padded * batch.numeric);
-  CopyAll(batch.dense, numeric);
+  copies_.Add(batch.dense, numeric);
   std::fill(numeric + batch.dense.size(), numeric + padded * batch.numeric, 0.0f);
   float* const labels = labels_.Fill<float>(padded);
-  CopyAll(batch.labels, labels);
+  copies_.Add(batch.labels, labels);
   std::fill(labels + batch.labels.size(), labels + padded, 0.0f);
 }
 
-void Slot::FillFeatures(const ModelInputs& in) {
-  const Batch& batch = *in.batch;
-  const RoutedKeys& routed = *in.routed;
-  CopyAll(routed.unique_of, row_.Fill<uint32_t>(routed.unique_of.size()));
-  if (kind_.values) CopyAll(batch.values, values_.Fill<float>(batch.values.size()));
+void Slot::FillFeatures(const Batch& batch, const RoutedKeys& routed) {
+  copies_.Add(routed.unique_of, row_.Fill<uint32_t>(routed.unique_of.size()));
+  if (kind_.values) copies_.Add(batch.values, values_.Fill<float>(batch.values.size()));
   fields_.bytes = 0;
   if (kind_.fields && !kind_.pooled) {
-    CopyAll(batch.fields, fields_.Fill<uint32_t>(batch.fields.size()));
+    copies_.Add(batch.fields, fields_.Fill<uint32_t>(batch.fields.size()));
   }
-  CopyAll(routed.first, first_.Fill<uint32_t>(routed.first.size()));
-  CopyAll(routed.occurrences, occurrences_.Fill<uint32_t>(routed.occurrences.size()));
-  // As the coalescer counts them: runs of one chunk have none.
-  uint32_t* const chunk_first = chunk_first_.Fill<uint32_t>(routed.first.size());
+  copies_.Add(routed.first, first_.Fill<uint32_t>(routed.first.size()));
+  copies_.Add(routed.occurrences, occurrences_.Fill<uint32_t>(routed.occurrences.size()));
+}
+
+// As the coalescer counts them: runs of one chunk have none. Returns how many there are.
+uint32_t Slot::CountChunks(const RoutedKeys& routed, uint32_t* chunk_first) {
   uint32_t chunks = 0;
   for (size_t u = 0; u < routed.keys.size(); ++u) {
     chunk_first[u] = chunks;
@@ -189,22 +181,17 @@ void Slot::FillFeatures(const ModelInputs& in) {
     if (n > ops::kCoalesceChunk) chunks += (n + ops::kCoalesceChunk - 1) / ops::kCoalesceChunk;
   }
   if (!routed.first.empty()) chunk_first[routed.keys.size()] = chunks;
-  uint32_t* const counts = counts_.Fill<uint32_t>(kStepCounts);
-  counts[kExamples] = batch.size;
-  counts[kUnique] = kind_.shape.unique;
-  counts[kChunks] = chunks;
-  counts[kRuns] = kind_.shape.runs;
-  counts[kZero] = 0;
+  return chunks;
 }
 
 void Slot::FillRuns() {
   const size_t padded = kind_.shape.examples;
   uint32_t* const offsets = in_run_offsets_.Fill<uint32_t>(padded + 1);
-  CopyAll(run_offsets_, offsets);
+  copies_.Add(run_offsets_, offsets);
   std::fill(offsets + run_offsets_.size(), offsets + padded + 1, run_offsets_.back());
-  CopyAll(run_fields_, in_run_fields_.Fill<uint32_t>(run_fields_.size()));
-  CopyAll(run_first_, in_run_first_.Fill<uint32_t>(run_first_.size()));
-  CopyAll(run_of_, in_run_of_.Fill<uint32_t>(run_of_.size()));
+  copies_.Add(run_fields_, in_run_fields_.Fill<uint32_t>(run_fields_.size()));
+  copies_.Add(run_first_, in_run_first_.Fill<uint32_t>(run_first_.size()));
+  copies_.Add(run_of_, in_run_of_.Fill<uint32_t>(run_of_.size()));
 }
 
 StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
@@ -247,15 +234,18 @@ StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
   return b;
 }
 
-absl::Status Slot::CopyIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
-  const auto copy = [&](const Array& array) {
-    if (array.bytes == 0) return absl::OkStatus();
-    return api->CopyAsync(array.device.as<void>(), array.pinned.as<void>(), array.bytes, stream);
-  };
-  for (const Array* array : {&counts_, &offsets_, &row_, &numeric_, &rows_, &place_, &tensors_}) {
+absl::Status Slot::CopyWeightsIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
+  for (const Array* array : {&rows_, &place_, &tensors_}) {
+    STRATA_RETURN_IF_ERROR(array->CopyIn(api, stream));
+  }
+  return GatherRows(api, stream);
+}
+
+absl::Status Slot::CopyBatchIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
+  const auto copy = [&](const Array& array) { return array.CopyIn(api, stream); };
+  for (const Array* array : {&counts_, &offsets_, &row_, &numeric_}) {
     STRATA_RETURN_IF_ERROR(copy(*array));
   }
-  STRATA_RETURN_IF_ERROR(GatherRows(api, stream));
   if (kind_.values) STRATA_RETURN_IF_ERROR(copy(values_));
   if (kind_.fields && !kind_.pooled) STRATA_RETURN_IF_ERROR(copy(fields_));
   if (kind_.pooled) {
@@ -303,18 +293,24 @@ absl::Status Slot::CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream
                         row_floats() * sizeof(float), stream);
 }
 
-double Slot::Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel) const {
-  std::memcpy(predictions, predictions_.pinned.as<float>(), examples_ * sizeof(float));
-  if (out == nullptr) return 0;
+double Slot::Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel) {
+  copies_.Clear();
+  copies_.Add(predictions_.pinned.as<float>(), examples_, predictions);
+  double loss = 0;
+  if (out == nullptr) {
+    copies_.Run(parallel);
+    return loss;
+  }
   if (gradients_there_ == nullptr) {
-    CopyFloats(row_gradients_.pinned.as<float>(), row_floats(), out->rows, parallel);
+    copies_.Add(row_gradients_.pinned.as<float>(), row_floats(), out->rows);
   }
   const float* const tensors = tensor_gradients_.pinned.as<float>();
-  parallel->For(tensor_sizes_.size(), [&](size_t t) {
-    std::memcpy(out->tensors[t], tensors + tensor_at_[t], tensor_sizes_[t] * sizeof(float));
+  for (size_t t = 0; t < tensor_sizes_.size(); ++t) {
+    copies_.Add(tensors + tensor_at_[t], tensor_sizes_[t], out->tensors[t]);
+  }
+  copies_.Run(parallel, [&] {
+    for (uint32_t i = 0; i < examples_; ++i) loss += losses_.pinned.as<float>()[i];
   });
-  double loss = 0;
-  for (uint32_t i = 0; i < examples_; ++i) loss += losses_.pinned.as<float>()[i];
   return loss;
 }
 

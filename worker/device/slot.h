@@ -14,6 +14,7 @@
 #include "ops/nn/layer_memory.h"
 #include "ops/parallel.h"
 #include "worker/device/buffer_list.h"
+#include "worker/device/copy_list.h"
 #include "worker/device/stages.h"
 #include "worker/device/step_batch.h"
 #include "worker/model.h"
@@ -40,23 +41,26 @@ class Slot {
 
   // What a batch needs; `multiple`: examples are padded to whole multiples of it. Finds the runs of
   // a batch whose fields have several features each.
-  StepKind Plan(const ModelInputs& in, const Stages& stages, ops::Passes passes, uint32_t multiple);
-  // Writes the planned batch to pinned memory. REQUIRES: memory for it, and nothing under way.
-  // `out`: null in a forward pass.
-  void Fill(const ModelInputs& in, const ModelGradients* out, const Stages& stages,
-            ops::Parallel* parallel);
+  StepKind Plan(const Batch& batch, const RoutedKeys& routed, const Stages& stages,
+                ops::Passes passes, uint32_t multiple);
+  // Write the planned batch to pinned memory: what no weights are needed for, and then these.
+  // REQUIRE: memory for it, and none of the slot's copies under way. `out`: null in a forward pass.
+  void FillBatch(const Batch& batch, const RoutedKeys& routed, ops::Parallel* parallel);
+  void FillWeights(const ModelInputs& in, const ModelGradients* out, ops::Parallel* parallel);
   // What the kernels are given. `ordinals`: 0, 1, 2.. in device memory, most features + 1.
   StepBatch OnDevice(const StepShape& most, const Stages& stages, const uint32_t* ordinals) const;
 
-  // Asynchronous: pinned memory to the device's, and what came out back. Rows that are on the
-  // device already are gathered there, and gradients that stay there are copied.
-  absl::Status CopyIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
+  // Asynchronous: pinned memory to the device's, of the batch and of the weights, and what came out
+  // back. Rows that are on the device already are gathered there, and gradients that stay there are
+  // copied.
+  absl::Status CopyBatchIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
+  absl::Status CopyWeightsIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
   absl::Status CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
   // After the latter is done: predictions, and with gradients also those; returns the loss.
-  double Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel) const;
+  double Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel);
 
   const StepKind& kind() const { return kind_; }
-  ops::gpu::Event copied_in, computed, copied_out;
+  ops::gpu::Event batch_copied, copied_in, computed, copied_out;
 
  private:
   struct Array {
@@ -67,13 +71,17 @@ class Slot {
       bytes = count * sizeof(T);
       return pinned.as<T>();
     }
+    absl::Status CopyIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
+      if (bytes == 0) return absl::OkStatus();
+      return api->CopyAsync(device.as<void>(), pinned.as<void>(), bytes, stream);
+    }
   };
   void Want(Array* array, size_t bytes, BufferList* device, BufferList* pinned);
   void FindRuns(const Batch& batch);
   void FillExamples(const Batch& batch);
-  void FillFeatures(const ModelInputs& in);
+  void FillFeatures(const Batch& batch, const RoutedKeys& routed);
   void FillRuns();
-  void FillRows(const ModelInputs& in, ops::Parallel* parallel);
+  static uint32_t CountChunks(const RoutedKeys& routed, uint32_t* chunk_first);
   absl::Status GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
   size_t row_floats() const { return kind_.shape.unique * row_dim_; }
 
@@ -87,6 +95,7 @@ class Slot {
   // Where its rows come from and its gradients go on the device; null: the host.
   const float* rows_there_ = nullptr;
   float* gradients_there_ = nullptr;
+  CopyList copies_;
   // The runs of the batch at hand.
   std::vector<uint32_t> run_offsets_, run_fields_, run_first_, run_of_;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -63,6 +64,38 @@ class Step : public DeviceStep {
     return Run(in, Passes::kForward, nullptr, predictions, parallel).status();
   }
 
+  absl::Status Stage(const NextBatch& next, ops::Parallel* parallel) override {
+    if (next.batch->size == 0) return absl::OkStatus();
+    Taken taken;
+    {
+      MutexLock lock(&mu_);
+      const bool staged = staged_ && staged_->next.batch == next.batch;
+      if (memory_ == nullptr || staged || !AnyFree()) return absl::OkStatus();
+      taken = TakeFree();
+      const StepKind kind =
+          Plan(taken.number, *next.batch, *next.routed, Passes::kForwardAndBackward);
+      if (!memory_->most.Holds(kind.shape)) {
+        copying_[taken.number] = taken.copying;
+        return absl::OkStatus();
+      }
+      busy_[taken.number] = true;
+    }
+    Slot& slot = memory_->slots[taken.number];
+    absl::Status status;
+    if (taken.copying) status = o_.api->Synchronize(slot.batch_copied.get());
+    if (status.ok()) {
+      slot.FillBatch(*next.batch, *next.routed, parallel);
+      status = GiveBatch(slot);
+    }
+    if (!status.ok()) Drain();
+    MutexLock lock(&mu_);
+    busy_[taken.number] = false;
+    if (!status.ok()) return status;
+    copying_[taken.number] = true;
+    staged_ = {taken.number, next};
+    return status;
+  }
+
   size_t device_bytes() const override {
     MutexLock lock(&mu_);
     return memory_ == nullptr ? 0 : memory_->device->total_bytes();
@@ -73,57 +106,96 @@ class Step : public DeviceStep {
   }
 
  private:
+  // A slot that was taken, and what it has.
+  struct Taken {
+    uint32_t number = 0;
+    bool staged = false;   // the batch
+    bool copying = false;  // another one, whose copies may be under way
+  };
+
   // 1. A slot, with memory for the batch (Acquire).
-  // 2. The batch into its pinned memory.
+  // 2. The batch into its pinned memory, if it was not staged, and the weights.
   // 3. Copies in, kernels and copies out are given to their streams (Give).
   // 4. The one wait, for the copies out; while it lasts another thread may do 1 to 3.
   // 5. What came out into the caller's memory; the slot is free again.
   absl::StatusOr<double> Run(const ModelInputs& in, Passes passes, const ModelGradients* out,
                              float* predictions, ops::Parallel* parallel) {
-    auto acquired = Acquire(in, passes);
-    if (!acquired.ok()) return acquired.status();
-    const uint32_t number = *acquired;
-    Slot& slot = memory_->slots[number];
-    slot.Fill(in, out, stages_, parallel);
-    absl::Status status = Give(number);
+    auto taken = Acquire(in, passes);
+    if (!taken.ok()) return taken.status();
+    Slot& slot = memory_->slots[taken->number];
+    absl::Status status;
+    if (taken->copying) status = o_.api->Synchronize(slot.batch_copied.get());
+    if (status.ok()) {
+      if (!taken->staged) slot.FillBatch(*in.batch, *in.routed, parallel);
+      slot.FillWeights(in, out, parallel);
+      status = Give(*taken);
+    }
+    if (status.ok() && in.meanwhile) status = in.meanwhile();
     if (status.ok()) status = o_.api->Synchronize(slot.copied_out.get());
     if (!status.ok()) {
       Drain();
-      Release(number);
+      Release(taken->number);
       return status;
     }
     const double loss = slot.Read(out, predictions, parallel);
-    Release(number);
+    Release(taken->number);
     return loss;
   }
 
   bool AnyFree() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return !growing_ && std::find(busy_.begin(), busy_.end(), false) != busy_.end();
   }
+  // A free slot, rather than the staged one. REQUIRES: one is free.
+  Taken TakeFree() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    uint32_t number = 0;
+    while (number < kSlots && (busy_[number] || (staged_ && staged_->slot == number))) ++number;
+    if (number == kSlots) {
+      number = staged_->slot;
+      staged_.reset();
+    }
+    return {number, false, std::exchange(copying_[number], false)};
+  }
   bool AllFree() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return std::find(busy_.begin(), busy_.end(), true) == busy_.end();
   }
 
-  absl::StatusOr<uint32_t> Acquire(const ModelInputs& in, Passes passes) {
+  absl::StatusOr<Taken> Acquire(const ModelInputs& in, Passes passes) {
     MutexLock lock(&mu_);
     const auto any_free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AnyFree(); };
     mu_.Await(absl::Condition(&any_free));
     if (memory_ == nullptr) {
       STRATA_RETURN_IF_ERROR(Grow(StepShape()));  // an earlier try has failed
     }
-    const auto number =
-        static_cast<uint32_t>(std::find(busy_.begin(), busy_.end(), false) - busy_.begin());
-    const StepKind kind = memory_->slots[number].Plan(in, stages_, passes, o_.batch_size);
+    if (passes == Passes::kForwardAndBackward && staged_ && staged_->next.batch == in.batch) {
+      const Taken taken{staged_->slot, true, false};
+      staged_.reset();
+      copying_[taken.number] = false;  // the step waits for what follows them
+      busy_[taken.number] = true;
+      return taken;
+    }
+    Taken taken = TakeFree();
+    const StepKind kind = Plan(taken.number, *in.batch, *in.routed, passes);
     if (!memory_->most.Holds(kind.shape)) {
       growing_ = true;
       const auto all_free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return AllFree(); };
       mu_.Await(absl::Condition(&all_free));
       growing_ = false;
+      staged_.reset();
+      copying_[taken.number] |= std::exchange(taken.copying, false);
+      if (std::find(copying_.begin(), copying_.end(), true) != copying_.end()) {
+        STRATA_RETURN_IF_ERROR(o_.api->Synchronize(in_.get()));
+        copying_ = {};
+      }
       STRATA_RETURN_IF_ERROR(Grow(kind.shape));
-      memory_->slots[number].Plan(in, stages_, passes, o_.batch_size);
+      Plan(taken.number, *in.batch, *in.routed, passes);
     }
-    busy_[number] = true;
-    return number;
+    busy_[taken.number] = true;
+    return taken;
+  }
+
+  StepKind Plan(uint32_t number, const Batch& batch, const RoutedKeys& routed, Passes passes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return memory_->slots[number].Plan(batch, routed, stages_, passes, o_.batch_size);
   }
 
   void Release(uint32_t number) {
@@ -153,13 +225,21 @@ class Step : public DeviceStep {
     return absl::OkStatus();
   }
 
-  absl::Status Give(uint32_t number) {
+  // The copies of a batch that is staged.
+  absl::Status GiveBatch(const Slot& slot) {
     MutexLock lock(&streams_mu_);
-    const Slot& slot = memory_->slots[number];
-    STRATA_RETURN_IF_ERROR(slot.CopyIn(o_.api, in_.get()));
+    STRATA_RETURN_IF_ERROR(slot.CopyBatchIn(o_.api, in_.get()));
+    return o_.api->Record(slot.batch_copied.get(), in_.get());
+  }
+
+  absl::Status Give(const Taken& taken) {
+    MutexLock lock(&streams_mu_);
+    const Slot& slot = memory_->slots[taken.number];
+    if (!taken.staged) STRATA_RETURN_IF_ERROR(slot.CopyBatchIn(o_.api, in_.get()));
+    STRATA_RETURN_IF_ERROR(slot.CopyWeightsIn(o_.api, in_.get()));
     STRATA_RETURN_IF_ERROR(o_.api->Record(slot.copied_in.get(), in_.get()));
     STRATA_RETURN_IF_ERROR(o_.api->StreamWait(work_.get(), slot.copied_in.get()));
-    STRATA_RETURN_IF_ERROR(Compute(number));
+    STRATA_RETURN_IF_ERROR(Compute(taken.number));
     STRATA_RETURN_IF_ERROR(o_.api->Record(slot.computed.get(), work_.get()));
     STRATA_RETURN_IF_ERROR(o_.api->StreamWait(out_.get(), slot.computed.get()));
     STRATA_RETURN_IF_ERROR(slot.CopyOut(o_.api, out_.get()));
@@ -204,6 +284,14 @@ class Step : public DeviceStep {
   mutable Mutex mu_;
   std::array<bool, kSlots> busy_ ABSL_GUARDED_BY(mu_) = {};
   bool growing_ ABSL_GUARDED_BY(mu_) = false;
+  // Slots that are not busy, whose copies a Stage gave and nobody has waited for.
+  std::array<bool, kSlots> copying_ ABSL_GUARDED_BY(mu_) = {};
+  // The batch of one of them.
+  struct Staged {
+    uint32_t slot;
+    NextBatch next;
+  };
+  std::optional<Staged> staged_ ABSL_GUARDED_BY(mu_);
   // Made anew under mu_ while no slot is busy; a busy slot's thread reads it without.
   std::unique_ptr<StepMemory> memory_;
 };

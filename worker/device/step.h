@@ -72,6 +72,10 @@ class DeviceStep {
                                        float* predictions, ops::Parallel* parallel) = 0;
   virtual absl::Status Predict(const ModelInputs& in, float* predictions,
                                ops::Parallel* parallel) = 0;
+  // As Model's: a free slot takes the batch, and its copies go to the device beside what is
+  // computed there. Does nothing where no slot is free or the batch needs more memory. A step that
+  // finds no other slot free takes that one, and waits for its copies first.
+  virtual absl::Status Stage(const NextBatch& next, ops::Parallel* parallel) = 0;
 
   // Bytes of memory held now.
   virtual size_t device_bytes() const = 0;

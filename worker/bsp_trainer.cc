@@ -34,7 +34,7 @@ class Trainer : public BspTrainer {
         servers_(o_.links->servers()),
         sequences_(o_.sequences),
         gradients_(&o_.plan->tables.tables[0]),
-        rows_(o_.plan, o_.exchange, o_.rows, o_.stats),
+        rows_(o_.plan, o_.exchange, o_.rows, o_.parallel, o_.stats),
         cohort_step_(o_.exchange, o_.model, o_.parallel, o_.stats, o_.preparer,
                      o_.plan->last_step) {}
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,14 @@ std::span<const Key> AsKeys(std::span<const uint64_t> keys) {
 
 constexpr uint32_t kFeatures = 0;
 constexpr uint32_t kDense = 1;
+
+// body(i) for each i < n, by the team where they copy so many bytes together that it pays.
+void ForEach(size_t n, size_t bytes, ops::Parallel* parallel,
+             const std::function<void(size_t)>& body) {
+  constexpr size_t kManyBytes = size_t{1} << 20;
+  if (parallel != nullptr && bytes >= kManyBytes) return parallel->For(n, body);
+  for (size_t i = 0; i < n; ++i) body(i);
+}
 
 }  // namespace
 
@@ -148,11 +157,9 @@ absl::StatusOr<wire::Ticket> Exchange::DecodePrefetch(uint32_t server,
   return Verified(RunsOf(server, keys.positions, dense), keys, parsed->ticket);
 }
 
-absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(uint32_t server,
-                                                          std::span<const uint8_t> reply,
-                                                          const KeyList& keys, bool dense,
-                                                          ParameterBlock* out,
-                                                          wire::ValueCodec codec, Rows rows) const {
+absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
+    uint32_t server, std::span<const uint8_t> reply, const KeyList& keys, bool dense,
+    ParameterBlock* out, wire::ValueCodec codec, Rows rows, ops::Parallel* parallel) const {
   auto view = wire::ParsePullReply(reply);
   if (!view.ok()) return view.status();
   const std::vector<Run> runs = RunsOf(server, keys.positions, dense);
@@ -162,21 +169,27 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(uint32_t server,
     return absl::InternalError(absl::StrCat("server ", server, " answered ", view->groups.size(),
                                             " groups to a pull of ", runs.size()));
   }
+  const auto dim_of = [&](const Run& run) -> uint32_t {
+    if (run.table == kDense) return ModelTables::kDenseRowDim;
+    return rows == Rows::kThere ? 0 : row_dim_;
+  };
+  const auto codec_of = [&](const Run& run) {
+    return run.table == kDense ? wire::ValueCodec::kFloat32 : codec;
+  };
   for (size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i];
-    const bool there = run.table == kFeatures && rows == Rows::kThere;
-    const uint32_t dim = run.table == kDense ? ModelTables::kDenseRowDim : there ? 0 : row_dim_;
-    const wire::ValueCodec as = run.table == kDense ? wire::ValueCodec::kFloat32 : codec;
-    if (absl::Status s = wire::CheckReplyGroup(view->groups[i], TableId(run.table), run.shard,
-                                               run.end - run.begin, dim, as);
-        !s.ok()) {
-      return s;
-    }
-    if (there) continue;
-    std::vector<float>& to = run.table == kDense ? out->dense : out->rows;
-    ops::DecodeRows(static_cast<ops::RowCodec>(as), view->groups[i].value_bytes.data(),
-                    run.end - run.begin, dim, to.data() + run.begin * dim);
+    const absl::Status s = wire::CheckReplyGroup(view->groups[i], TableId(run.table), run.shard,
+                                                 run.end - run.begin, dim_of(run), codec_of(run));
+    if (!s.ok()) return s;
   }
+  ForEach(runs.size(), reply.size(), parallel, [&](size_t i) {
+    const Run& run = runs[i];
+    const uint32_t dim = dim_of(run);
+    if (dim == 0) return;
+    std::vector<float>& to = run.table == kDense ? out->dense : out->rows;
+    ops::DecodeRows(static_cast<ops::RowCodec>(codec_of(run)), view->groups[i].value_bytes.data(),
+                    run.end - run.begin, dim, to.data() + run.begin * dim);
+  });
   return answer;
 }
 
@@ -184,7 +197,8 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
                                                 const wire::PushFields& fields,
                                                 std::span<const Contribution> contributions,
                                                 const wire::Ticket& ticket,
-                                                const std::string& device) const {
+                                                const std::string& device,
+                                                ops::Parallel* parallel) const {
   const uint32_t server = shards_.shards()[shards.front().value].server;
   std::vector<wire::PushContribution> parts;
   std::vector<const float*> sources;  // null: there
@@ -215,13 +229,17 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
   auto encoder = wire::PushRequestEncoder::Make(shards, parts);
   if (!encoder.ok()) return encoder.status();
   bool any_there = false;
+  size_t bytes = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     any_there |= sources[i] == nullptr;
-    if (sources[i] == nullptr) continue;
+    bytes += encoder->bytes(i).size();
+  }
+  ForEach(sources.size(), bytes, parallel, [&](size_t i) {
+    if (sources[i] == nullptr) return;
     const std::span<float> place = encoder->values(i);
     std::memcpy(place.data(), sources[i], place.size() * sizeof(float));
     encoder->Seal(i);
-  }
+  });
   const Buffer request = encoder->Finish(fields);
   if (!any_there) return request;
   values->device = device;
@@ -231,14 +249,14 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
 
 absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
     uint32_t server, const wire::PushFields& fields, std::span<const Contribution> contributions,
-    const wire::Ticket& ticket, const std::string& device) const {
+    const wire::Ticket& ticket, const std::string& device, ops::Parallel* parallel) const {
   std::vector<Buffer> out;
   // Halve the shards until every part fits; almost always the first try does.
   std::vector<std::span<const ShardId>> todo = {own_[server]};
   while (!todo.empty()) {
     const std::span<const ShardId> shards = todo.back();
     todo.pop_back();
-    auto part = EncodePushPart(shards, fields, contributions, ticket, device);
+    auto part = EncodePushPart(shards, fields, contributions, ticket, device, parallel);
     if (part.ok()) {
       out.push_back(*std::move(part));
     } else if (absl::IsResourceExhausted(part.status()) && shards.size() > 1) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ops/parallel.h"
 #include "proto/core/buffer.h"
 #include "proto/core/device_values.h"
 #include "proto/core/message_codec.h"
@@ -77,7 +78,8 @@ class Exchange {
     wire::Ticket ticket;  // for these keys
   };
   // Checks a reply to EncodePull's request and, where it was served, writes the values to their
-  // places. DATA_LOSS or INTERNAL when the reply does not answer the request. `rows`: RowsOf it.
+  // places, many of them by the threads of `parallel`, unless that is null. DATA_LOSS or INTERNAL
+  // when the reply does not answer the request. `rows`: RowsOf it.
   enum class Rows : uint8_t {
     kInReply,
     kThere,  // the request went with PlacesOfPull
@@ -88,7 +90,8 @@ class Exchange {
   absl::StatusOr<PullAnswer> DecodePull(uint32_t server, std::span<const uint8_t> reply,
                                         const KeyList& keys, bool dense, ParameterBlock* out,
                                         wire::ValueCodec codec = wire::ValueCodec::kFloat32,
-                                        Rows rows = Rows::kInReply) const;
+                                        Rows rows = Rows::kInReply,
+                                        ops::Parallel* parallel = nullptr) const;
   // The ticket of a prefetch's reply, if it has one for these keys.
   absl::StatusOr<wire::Ticket> DecodePrefetch(uint32_t server, std::span<const uint8_t> reply,
                                               const KeyList& keys, bool dense) const;
@@ -97,11 +100,13 @@ class Exchange {
   // The requests that carry one server's share of the contributions: one, or several split by
   // shards where one would pass the message limit. RESOURCE_EXHAUSTED when one shard's share alone
   // does. With a ticket, which must be of the keys of the only contribution, keys are not sent.
-  // Rows that lie on a device, which is `device` then, stay there (Buffer::device_values).
+  // Rows that lie on a device, which is `device` then, stay there (Buffer::device_values). Many
+  // values are written by the threads of `parallel`, unless that is null.
   absl::StatusOr<std::vector<Buffer>> EncodePush(uint32_t server, const wire::PushFields& fields,
                                                  std::span<const Contribution> contributions,
                                                  const wire::Ticket& ticket = {},
-                                                 const std::string& device = "") const;
+                                                 const std::string& device = "",
+                                                 ops::Parallel* parallel = nullptr) const;
 
  private:
   // Indices begin .. end - 1 of a table's key list that lie in one shard of one server.
@@ -115,8 +120,8 @@ class Exchange {
   absl::StatusOr<Buffer> EncodePushPart(std::span<const ShardId> shards,
                                         const wire::PushFields& fields,
                                         std::span<const Contribution> contributions,
-                                        const wire::Ticket& ticket,
-                                        const std::string& device) const;
+                                        const wire::Ticket& ticket, const std::string& device,
+                                        ops::Parallel* parallel) const;
   std::vector<wire::KeyGroup> KeyGroups(std::span<const Run> runs, const KeyList& keys) const;
   // `ticket` if it is for these keys, else none: a server's mistake costs only the ticket.
   wire::Ticket Verified(std::span<const Run> runs, const KeyList& keys,

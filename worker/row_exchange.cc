@@ -18,10 +18,11 @@ bool MayStayThere(const TrainingPlan& plan, const Exchange& exchange) {
 }  // namespace
 
 RowExchange::RowExchange(const TrainingPlan* plan, const Exchange* exchange,
-                         device::RowMemory* memory, TrainingStats* stats)
+                         device::RowMemory* memory, ops::Parallel* parallel, TrainingStats* stats)
     : plan_(plan),
       exchange_(exchange),
       memory_(memory != nullptr && MayStayThere(*plan, *exchange) ? memory : nullptr),
+      parallel_(parallel),
       stats_(stats),
       takes_(plan->shards.servers()) {}
 
@@ -66,7 +67,7 @@ absl::StatusOr<Exchange::PullAnswer> RowExchange::DecodePull(uint32_t server, Ex
   const size_t dim = exchange_->row_dim();
   if (upload) block.rows.resize(data->all.keys.size() * dim);
   auto answer = exchange_->DecodePull(server, reply.span(), data->keys(), weights, &block,
-                                      plan_->pull_codec, rows);
+                                      plan_->pull_codec, rows, parallel_);
   if (!answer.ok() || answer->outcome != wire::PullOutcome::kServed) return answer;
   if (written_there) Count(server, data->keys());
   if (!upload) return answer;
@@ -98,7 +99,7 @@ absl::StatusOr<std::vector<Buffer>> RowExchange::EncodePush(uint32_t server,
     contributions.emplace_back(node, *std::move(sum));
   }
   return exchange_->EncodePush(server, fields, contributions, ticket,
-                               memory_ == nullptr ? "" : memory_->device());
+                               memory_ == nullptr ? "" : memory_->device(), parallel_);
 }
 
 }  // namespace strata

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ops/parallel.h"
 #include "proto/core/buffer.h"
 #include "proto/core/ids.h"
 #include "proto/core/lane_tree.h"
@@ -24,9 +25,10 @@ namespace strata {
 // One thread at a time. Errors are Exchange's, the device's, and its memory's.
 class RowExchange {
  public:
-  // All outlive it. `memory`: of the model's device; null: rows go through the host.
+  // All outlive it. `memory`: of the model's device; null: rows go through the host. `parallel`:
+  // the team of the thread that calls this.
   RowExchange(const TrainingPlan* plan, const Exchange* exchange, device::RowMemory* memory,
-              TrainingStats* stats);
+              ops::Parallel* parallel, TrainingStats* stats);
 
   // The server's reply to OpenSession: what it takes until it is opened again.
   void OnOpened(uint32_t server, const Buffer& reply);
@@ -56,6 +58,7 @@ class RowExchange {
   const TrainingPlan* const plan_;
   const Exchange* const exchange_;
   device::RowMemory* const memory_;
+  ops::Parallel* const parallel_;
   TrainingStats* const stats_;
   std::vector<bool> takes_;  // by server
   bool decided_ = false;

@@ -41,7 +41,7 @@ struct Fixture {
              codec},
         exchange(plan.tables, plan.shards),
         memory(*RowMemory::Make(&api, "host", nullptr)),
-        rows(&plan, &exchange, memory.get(), &stats) {
+        rows(&plan, &exchange, memory.get(), /*parallel=*/nullptr, &stats) {
     std::vector<uint64_t> keys;
     for (uint64_t i = 0; i < 300; ++i) keys.push_back(i * i);
     Router router;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "ops/cuda/host_blas.h"
 #include "ops/cuda/memory.h"
 #include "ops/parallel.h"
@@ -55,9 +56,10 @@ device::DeviceStepOptions StepOptions(ops::gpu::CudaApi* api, const Problem& p,
 
 namespace {
 
-// `there`: null: rows are the problem's own.
+// `there`: null: rows are the problem's own. `next`: null: nothing is staged.
 absl::StatusOr<StepResult> RunStep(const Problem& p, device::DeviceStep& step,
-                                   const ProblemThere* there) {
+                                   const ProblemThere* there,
+                                   const std::shared_ptr<const Problem>& next = nullptr) {
   StepResult r;
   r.predictions.assign(p.batch.size, NAN);
   r.rows.assign(p.rows.size(), NAN);
@@ -76,8 +78,18 @@ absl::StatusOr<StepResult> RunStep(const Problem& p, device::DeviceStep& step,
     out.rows_there = there->gradients.get();
   }
   const auto parallel = ops::MakeParallel(1);
+  int staged = 0;
+  if (next != nullptr) {
+    in.meanwhile = [&] {
+      ++staged;
+      return step.Stage({&next->batch, &next->routed, next}, parallel.get());
+    };
+  }
   const auto loss = step.Train(in, out, r.predictions.data(), parallel.get());
   if (!loss.ok()) return loss.status();
+  if (next != nullptr && p.batch.size > 0 && staged != 1) {
+    return absl::InternalError(absl::StrCat("`meanwhile` was called ", staged, " times"));
+  }
   r.loss = *loss;
   return r;
 }
@@ -86,6 +98,11 @@ absl::StatusOr<StepResult> RunStep(const Problem& p, device::DeviceStep& step,
 
 absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step) {
   return RunStep(p, step, nullptr);
+}
+
+absl::StatusOr<StepResult> TryRunStaging(const Problem& p, device::DeviceStep& step,
+                                         const std::shared_ptr<const Problem>& next) {
+  return RunStep(p, step, nullptr, next);
 }
 
 absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step,

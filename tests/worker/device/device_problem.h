@@ -27,6 +27,10 @@ device::DeviceStepOptions StepOptions(
 // One training step; gradients and predictions go to memory that held NaNs.
 absl::StatusOr<StepResult> TryRun(const Problem& p, device::DeviceStep& step);
 
+// The same; while it waits for the device `next` is staged.
+absl::StatusOr<StepResult> TryRunStaging(const Problem& p, device::DeviceStep& step,
+                                         const std::shared_ptr<const Problem>& next);
+
 // Rows of a problem in a device's memory, and room for their gradients there.
 struct ProblemThere {
   // placed: the rows lie among others, in another order; else one behind the other.

@@ -35,6 +35,7 @@ using testing::Shape;
 using testing::StepOptions;
 using testing::StepResult;
 using testing::TryRun;
+using testing::TryRunStaging;
 
 absl::Status TryPredict(const Problem& p, DeviceStep& step) {
   std::vector<const float*> tensors;
@@ -52,6 +53,11 @@ absl::StatusOr<StepResult> Steps(ops::gpu::CudaApi* api, const Problem& p) {
   absl::StatusOr<StepResult> last;
   for (int turn = 0; turn < 3; ++turn) {
     last = TryRun(p, **step);
+    if (!last.ok()) return last.status();
+  }
+  const auto same = std::make_shared<const Problem>(p);
+  for (int turn = 0; turn < 2; ++turn) {
+    last = TryRunStaging(*same, **step, same);
     if (!last.ok()) return last.status();
   }
   if (absl::Status s = TryPredict(p, **step); !s.ok()) return s;
@@ -151,6 +157,15 @@ TEST_CASE("a steady step allocates nothing, waits once, and is one launch", "[wo
     CHECK(predicted.synchronisations - trained.synchronisations == kSteps);
     CHECK(trained.launches - before.launches == kSteps);
     CHECK(predicted.launches - trained.launches == kSteps);
+    // The same where each step begins the next one's copies.
+    const auto same = std::make_shared<const Problem>(p);
+    for (int turn = 0; turn < 6; ++turn) REQUIRE(TryRunStaging(*same, **step, same).ok());
+    const CallCounts first = api.counts();
+    for (uint64_t i = 0; i < kSteps; ++i) REQUIRE(TryRunStaging(*same, **step, same).ok());
+    const CallCounts staged = api.counts();
+    CHECK(staged.allocations == first.allocations);
+    CHECK(staged.synchronisations - first.synchronisations == kSteps);
+    CHECK(staged.launches - first.launches == kSteps);
   }
 }
 

@@ -32,6 +32,7 @@ using testing::Shape;
 using testing::StepOptions;
 using testing::StepResult;
 using testing::TryRun;
+using testing::TryRunStaging;
 
 // Sums of at most some thousand terms in another order than the CPU's, layer after layer.
 constexpr double kTolerance = 2e-5;
@@ -131,6 +132,54 @@ TEST_CASE("steps give the same bits whatever came before, on any number of threa
       Error(*got, RightResult(*p), kTolerance, &where);
       CHECK(where == "");
     }
+  }
+}
+
+TEST_CASE("a batch that was staged gives the same bits, and so do others in its place",
+          "[worker][device][exact]") {
+  for (Shape shape : DeviceShapes()) {
+    INFO(testing::Describe(shape));
+    const auto make = [&shape](uint64_t seed) { return std::make_shared<Problem>(shape, seed); };
+    const std::shared_ptr<const Problem> a = make(1), b = make(2), c = make(3);
+    shape.batch = 150;
+    shape.unique = 130;
+    const std::shared_ptr<const Problem> large = make(4);
+    HostApi api({});
+    const auto alone = [&](const Problem& p) {
+      auto got = TryRun(p, *MakeStep(&api, p));
+      REQUIRE(got.ok());
+      return *got;
+    };
+    auto step = MakeStep(&api, *a);
+    const auto run = [&](const Problem& p, const std::shared_ptr<const Problem>& next) {
+      const uint64_t waits = api.counts().synchronisations;
+      const auto got = TryRunStaging(p, *step, next);
+      REQUIRE(got.ok());
+      const uint64_t waited = api.counts().synchronisations - waits;
+      CHECK(SameBits(*got, alone(p)));
+      return waited;
+    };
+    for (const auto& p : {a, b, c}) run(*p, nullptr);  // memory for each
+    run(*a, b);
+    CHECK(b.use_count() == 2);  // kept until it comes
+    CHECK(run(*b, a) == 1);
+    CHECK(b.use_count() == 1);
+    run(*a, b);
+    CHECK(run(*a, b) == 1);  // another one than was staged, in the other slot
+    CHECK(run(*a, c) == 2);  // in the place of one whose copies may still be under way
+    CHECK(b.use_count() == 1);
+    CHECK(run(*c, a) == 1);
+    run(*b, large);
+    CHECK(large.use_count() == 1);  // it needs more memory, which its step takes
+    run(*large, b);
+    CHECK(run(*b, c) == 1);
+    step = MakeStep(&api, *a);
+    for (const auto& p : {a, b}) run(*p, nullptr);
+    run(*a, b);
+    CHECK(b.use_count() == 2);
+    run(*large, nullptr);  // memory is made anew while b lies there
+    CHECK(b.use_count() == 1);
+    run(*b, nullptr);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
+#include "proto/runtime/allocator.h"
 #include "tools/gpu/check.h"
 #include "tools/gpu/part_list.h"
 #include "tools/gpu/report.h"
@@ -83,6 +84,7 @@ int RunAll(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
+  TuneAllocator();  // as the programs do whose work the bars measure
   Options options;
   CLI::App app("Checks Strata's GPU libraries on this machine and measures them");
   app.add_option("--out", options.out, "Folder for gpu_check.json and the logs of the parts");

@@ -176,10 +176,13 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
   const auto codec_of = [&](const Run& run) {
     return run.table == kDense ? wire::ValueCodec::kFloat32 : codec;
   };
-  for (size_t i = 0; i < runs.size(); ++i) {
+  std::vector<absl::Status> checked(runs.size());
+  ForEach(runs.size(), reply.size(), parallel, [&](size_t i) {
     const Run& run = runs[i];
-    const absl::Status s = wire::CheckReplyGroup(view->groups[i], TableId(run.table), run.shard,
-                                                 run.end - run.begin, dim_of(run), codec_of(run));
+    checked[i] = wire::CheckReplyGroup(view->groups[i], TableId(run.table), run.shard,
+                                       run.end - run.begin, dim_of(run), codec_of(run));
+  });
+  for (const absl::Status& s : checked) {
     if (!s.ok()) return s;
   }
   ForEach(runs.size(), reply.size(), parallel, [&](size_t i) {

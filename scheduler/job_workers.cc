@@ -19,9 +19,7 @@ std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRo
     Candidate candidate = {.name = name,
                            .jobs = jobs == cluster.jobs_of_node->end() ? 0 : jobs->second,
                            .cores = node.record.cores()};
-    if (role == WORKER && !ComputesWith(job().worker(), node.record, candidate)) {
-      continue;
-    }
+    if (role == WORKER) (void)ComputesWith(job().worker(), node.record, candidate);
     candidates.push_back(std::move(candidate));
   }
   return candidates;

@@ -54,6 +54,7 @@ bool ComputesWith(const WorkerSpec& spec, const NodeRecord& worker, Candidate& c
   if (absl::StartsWith(wanted, kCuda) &&
       (worker.device().empty() ||
        !absl::StartsWith(worker.device(), wanted.substr(kCuda.size())))) {
+    candidate.computes = false;
     return false;
   }
   if (wanted == "cpu" || worker.device().empty()) return true;
@@ -98,6 +99,10 @@ absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> li
                                                        const std::string& wanted) {
   std::sort(live.begin(), live.end(),
             [](const Candidate& a, const Candidate& b) { return a.name < b.name; });
+  const size_t there = live.size();
+  live.erase(
+      std::remove_if(live.begin(), live.end(), [](const Candidate& c) { return !c.computes; }),
+      live.end());
   std::vector<std::string> order;  // numerics ids, by their first worker's name
   std::map<std::string, std::vector<std::string>> free;
   size_t busy = 0;
@@ -120,8 +125,12 @@ absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> li
   if (same_numerics && wanted.empty()) {
     if (absl::Status s = CheckOneClass(live, count); !s.ok()) return s;
   }
-  std::string text = absl::StrCat("waiting for workers: ", count, " wanted, ", live.size(),
-                                  " there, ", busy, " of them with another job");
+  std::string text = absl::StrCat("waiting for workers: ", count, " wanted, ", there, " there, ",
+                                  busy, " of them with another job");
+  if (live.size() < there) {
+    absl::StrAppend(&text, ", ", there - live.size(),
+                    " without the GPU that spec.worker.device names (`strata nodes` shows theirs)");
+  }
   if (same_numerics && !wanted.empty()) {
     absl::StrAppend(&text, "; a bsp job needs the numerics id it began with: ", wanted);
   } else if (order.size() > 1) {

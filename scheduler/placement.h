@@ -21,10 +21,11 @@ struct Candidate {
   // Of workers: of what it would compute a job with.
   std::string numerics_id;
   std::string device_class;  // "cpu", or what tells GPUs of one make from others
+  bool computes = true;      // false: it lacks the GPU that the job names, and is never taken
 };
 
 // What a worker would compute a job of this spec with: fills the candidate's numerics id and class.
-// False: the job names a GPU that the worker has not.
+// False, and so `computes`: the job names a GPU that the worker has not.
 bool ComputesWith(const WorkerSpec& spec, const NodeRecord& worker, Candidate& candidate);
 
 // INVALID_ARGUMENT: more workers than lanes, or more servers than partitions; names both.
@@ -36,8 +37,9 @@ absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> li
 
 // `count` workers without a job, by name. Where `same_numerics`, all have one numerics id: `wanted`
 // if it is not empty, else the first (by name) of which there are enough. UNAVAILABLE says how many
-// there are, and of which ids. FAILED_PRECONDITION: there are enough, but only of several device
-// classes together; it names two of them and their classes.
+// there are, how many lack the job's GPU, and of which ids the others are. FAILED_PRECONDITION:
+// there are enough, but only of several device classes together; it names two of them and their
+// classes.
 absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> live, uint32_t count,
                                                        bool same_numerics,
                                                        const std::string& wanted);

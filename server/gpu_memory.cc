@@ -56,12 +56,12 @@ absl::StatusOr<std::vector<uint64_t>> DivideHbm(const std::vector<TableSpec>& ta
                         ? shard_bytes * least / least_of_shard
                         : least + left / sum * part + left % sum * part / sum;
     if (limits.back() >= least) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "spec.storage.gpuBytesPerServer is too small: ", shard_bytes * shards_here, " bytes over ",
-        shards_here, " shards leave table \"", t.name, "\" ", limits.back(),
-        " bytes in a shard, and ", least, " are needed; set it to at least ",
-        LeastGpuBytesPerServer(tables, eviction, shards_here),
-        ", or spec.storage.shardsPerServer lower"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("spec.storage.gpuBytesPerServer is too small: over ", shards_here,
+                     " shards it leaves table \"", t.name, "\" ", limits.back(),
+                     " bytes in a shard, and ", least, " are needed; set it to at least ",
+                     LeastGpuBytesPerServer(tables, eviction, shards_here),
+                     ", or spec.storage.shardsPerServer lower"));
   }
   return limits;
 }

@@ -1,5 +1,7 @@
 #include "server/job_plan.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -31,6 +33,17 @@ absl::StatusOr<std::vector<ShardPlan>> MyShards(const ServerJobDirective& direct
   std::sort(mine.begin(), mine.end(),
             [](const ShardPlan& a, const ShardPlan& b) { return a.id < b.id; });
   return mine;
+}
+
+// The kernel gives memory away that it has not, and ends the process that touches it.
+absl::Status CheckHostMemory(uint64_t hbm_bytes) {
+  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  if (hbm_bytes <= memory) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("spec.storage.gpuBytesPerServer is ", hbm_bytes,
+                                                    " bytes, which spec.storage.gpuBackend: host "
+                                                    "takes of this machine's ",
+                                                    memory, " bytes of memory; lower it"));
 }
 
 // The threads that run shards are those of the tier.
@@ -86,7 +99,10 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   auto hbm_bytes = ParseBytes(spec.storage().gpu_bytes_per_server());
   if (!hbm_bytes.ok()) return hbm_bytes.status();
   plan.has_hbm = *hbm_bytes > 0;
-  if (spec.storage().gpu_backend() == "host") plan.make_gpu = MakeOnHost;
+  if (spec.storage().gpu_backend() == "host") {
+    if (absl::Status s = CheckHostMemory(*hbm_bytes); !s.ok()) return s;
+    plan.make_gpu = MakeOnHost;
+  }
   auto shards = MyShards(directive, plan.partitioning);
   if (!shards.ok()) return shards.status();
   plan.shards = *std::move(shards);

@@ -39,7 +39,7 @@ struct Flags {
   uint64_t request_bytes = server::ServerOptions{}.request_bytes;
   uint64_t log_direct_from_bytes = server::ServerOptions{}.log_direct_from_bytes;
   uint64_t tier_memtable_bytes = server::ServerOptions{}.tier_memtable_bytes;
-  std::string device;
+  std::string device = "none";
   uint64_t pinned_bytes = uint64_t{4} << 30;
   bool insecure = false;
 };
@@ -89,7 +89,7 @@ int Run(const Flags& flags, const char* program) {
   options.tier_memtable_bytes = flags.tier_memtable_bytes;
   // For good: messages that lie in its memory may be held until the process ends.
   static ops::gpu::CudaApi* device = nullptr;
-  if (!flags.device.empty()) {
+  if (flags.device != "none") {
     auto opened = server::OpenServerDevice(flags.device);
     if (!opened.ok()) {
       return Fail(absl::Status(opened.status().code(), "--device " + flags.device + ": " +
@@ -152,13 +152,16 @@ int main(int argc, char** argv) {
                  "file (two), 16 MiB of RocksDB (three)")
       ->capture_default_str();
   app.add_option("--pinned-bytes", flags.pinned_bytes,
-                 "Pinned host memory of a process with a device: of its GPU tables, and, a quarter "
+                 "Bytes of pinned host memory of a process with a device: of its GPU tables, and, "
+                 "a quarter "
                  "at most, of messages")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
   app.add_option(
          "--device", flags.device,
          "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "
-         "do), first, or host: what would run on a GPU, on threads (for trying it); default: none")
+         "do), first, none, or host: what would run on a GPU, on threads (for trying it)")
+      ->capture_default_str()
       ->check([](const std::string& value) {
         return std::string(value.empty() ? "is empty; give a UUID, or leave it out" : "");
       });

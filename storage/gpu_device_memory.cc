@@ -41,11 +41,11 @@ uint64_t Words(const GpuShape& shape, uint64_t n) {
 
 // One piece of `bytes`, all of an arena of its own.
 absl::Status TakeAll(ops::gpu::CudaApi* api, MemoryKind kind, uint64_t bytes,
-                     absl::string_view name, absl::string_view option,
+                     absl::string_view name, absl::string_view remedy,
                      std::unique_ptr<Arena>* arena, ops::gpu::Buffer* buffer) {
   auto made = Arena::Create(api, kind, bytes, name);
   if (absl::IsResourceExhausted(made.status())) {
-    return absl::ResourceExhaustedError(absl::StrCat(made.status().message(), "; lower ", option));
+    return absl::ResourceExhaustedError(absl::StrCat(made.status().message(), "; ", remedy));
   }
   if (!made.ok()) return made.status();
   *arena = *std::move(made);
@@ -106,10 +106,11 @@ absl::StatusOr<GpuDeviceMemory> GpuDeviceMemory::Take(ops::gpu::CudaApi* api, co
   GpuDeviceMemory m;
   m.bytes = *bytes;
   absl::Status s = TakeAll(api, MemoryKind::kDevice, bytes->device(), "a GPU table",
-                           "spec.storage.gpuBytesPerServer", &m.device_arena, &m.device);
+                           "lower spec.storage.gpuBytesPerServer", &m.device_arena, &m.device);
   if (s.ok()) {
     s = TakeAll(api, MemoryKind::kPinned, bytes->pinned(), "a GPU table's pinned memory",
-                "DeviceGpuOptions::pinned_bytes", &m.pinned_arena, &m.pinned);
+                "raise the server's --pinned-bytes, or lower spec.storage.shardsPerServer",
+                &m.pinned_arena, &m.pinned);
   }
   if (!s.ok()) return s;
   uint8_t* at = m.device.as<uint8_t>();

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -126,10 +127,17 @@ int main(int argc, char** argv) {
                  "GPU for jobs that want one: its UUID, or that of a MIG slice (its beginning will "
                  "do), first, none, or auto: the one that this program sees, if it was built with "
                  "CUDA and sees exactly one")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check([](const std::string& value) {
+        if (value.empty()) return std::string("is empty; give a UUID, or leave it out");
+        return std::string(value != "host" ? ""
+                                           : "host is no GPU; any worker takes jobs with "
+                                             "spec.worker.device: host");
+      });
   app.add_option("--pinned-bytes", flags.pinned_bytes,
-                 "Pinned host memory of a process with a device")
-      ->capture_default_str();
+                 "Bytes of pinned host memory of a process with a device")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
   app.add_option("--cublas", flags.cublas, "File of cuBLASLt, instead of looking for it");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {

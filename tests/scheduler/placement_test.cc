@@ -91,6 +91,19 @@ TEST_CASE("a bsp job is refused where only several device classes together are e
       ChooseWorkers({{"a", 0, 1, "x", "cpu"}, {"b", 0, 1, "y", "cpu"}}, 2, true, "").status()));
 }
 
+TEST_CASE("a worker without the GPU that a job names is counted and not taken", "[scheduler]") {
+  const Candidate without = {"a", 0, 1, "x", "cpu", false};
+  const std::vector<Candidate> live = {without, {"b", 0, 1, "y", "NVIDIA H200"}};
+  for (const bool same : {true, false}) {
+    CHECK(*ChooseWorkers(live, 1, same, "") == std::vector<std::string>{"b"});
+    const absl::Status few = ChooseWorkers(live, 2, same, "").status();
+    CHECK(absl::IsUnavailable(few));
+    CHECK(few.message() ==
+          "waiting for workers: 2 wanted, 2 there, 0 of them with another job, 1 without the GPU "
+          "that spec.worker.device names (`strata nodes` shows theirs)");
+  }
+}
+
 TEST_CASE("what a worker computes with is the job's to say, where the worker has it",
           "[scheduler]") {
   NodeRecord plain, with_gpu;

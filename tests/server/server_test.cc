@@ -293,6 +293,14 @@ TEST_CASE("a GPU tier that a server cannot have fails the job, and says what to 
   CHECK(small.find("set it to at least ") != std::string::npos);
 
   job->set_generation(3);
+  storage.set_gpu_bytes_per_server("1000TiB");
+  c.scheduler.Say(directive);
+  const std::string large = failure(3);
+  INFO(large);
+  CHECK(large.find("spec.storage.gpuBytesPerServer is 1099511627776000 bytes, ") == 0);
+  CHECK(large.find(" bytes of memory; lower it") != std::string::npos);
+
+  job->set_generation(4);
   storage.set_gpu_bytes_per_server("8MiB");
   c.scheduler.Say(directive);
   c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });

@@ -260,7 +260,7 @@ TEST_CASE("a device's memory that is not there is refused with its bytes", "[sto
       message(without_pinned),
       Catch::Contains("pinned memory: " + std::to_string(bytes->pinned()) + " bytes requested") &&
           Catch::Contains(std::to_string(bytes->pinned() - 1) + " bytes free") &&
-          Catch::Contains("lower DeviceGpuOptions::pinned_bytes"));
+          Catch::Contains("raise the server's --pinned-bytes, or lower"));
   options.pinned_bytes = bytes->pinned();
   HostApi enough(options);
   CHECK(MakeDeviceGpuBackend(&enough, shape, {.max_batch = 100}).ok());

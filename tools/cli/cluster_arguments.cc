@@ -14,7 +14,7 @@ void AddUp(CLI::App& app, CommandSet& commands) {
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
   up->add_option("--devices", o.devices,
-                 "GPUs by UUID (or its beginning), one for each server in order")
+                 "GPUs by UUID (or its beginning), or none, one for each server in order")
       ->delimiter(',')
       ->type_name("UUID,...");
   up->add_option("--worker-devices", o.worker_devices,

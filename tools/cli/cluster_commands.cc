@@ -171,7 +171,7 @@ absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir
 
 ExitCode RunUp(const UpOptions& options) {
   if (!options.devices.empty() && options.devices.size() != options.servers) {
-    std::fprintf(stderr, "strata: --devices: %zu for %u servers; name one for each, or none\n",
+    std::fprintf(stderr, "strata: --devices: %zu for %u servers; name one for each, or no list\n",
                  options.devices.size(), options.servers);
     return kExitUsage;
   }

@@ -48,13 +48,26 @@ absl::StatusOr<std::unique_ptr<device::OpenedDevice>> OpenDeviceOf(const WorkerS
   return device::OpenWorkerDevice(wanted == "auto" ? "auto" : "none", "");
 }
 
-// What the job's servers keep rows on where its workers compute on the CPU. Null: they need no GPU,
-// or there is none, which they say.
+// Of a job whose workers have no GPU: now, and not once its checkpoints were replaced.
+absl::Status CheckPrecision(const WorkerSpec& worker) {
+  if (worker.device() == "host" || worker.precision() == "fp32") return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "spec.worker.precision is ", worker.precision(), ", but ", ops::gpu::Devices().size(),
+      " GPUs are seen here, of which spec.worker.device: auto takes one if it is the only one, and "
+      "a CPU computes in fp32; give fp32, or name a GPU as cuda:UUID"));
+}
+
+// What the job's servers keep rows on where its workers compute on the CPU. Null: they need no GPU.
 absl::StatusOr<std::unique_ptr<ops::gpu::CudaApi>> OpenServerDevice(const StorageSpec& storage) {
   const auto bytes = ParseBytes(storage.gpu_bytes_per_server());
   if (!bytes.ok()) return bytes.status();
-  if (*bytes == 0 || storage.gpu_backend() == "host" || ops::gpu::Devices().empty()) return nullptr;
-  return ops::gpu::OpenDevice("");
+  if (*bytes == 0 || storage.gpu_backend() == "host") return nullptr;
+  auto opened = ops::gpu::OpenDevice("");
+  if (opened.ok()) return opened;
+  return absl::Status(opened.status().code(),
+                      absl::StrCat("spec.storage.gpuBytesPerServer is ",
+                                   storage.gpu_bytes_per_server(), ": ", opened.status().message(),
+                                   "; or try the tier with spec.storage.gpuBackend: host"));
 }
 
 }  // namespace
@@ -81,16 +94,16 @@ absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
                         absl::StrCat("spec.worker.device is ", job.spec().worker().device(), ": ",
                                      device.status().message()));
   }
+  if (*device == nullptr) {
+    if (absl::Status s = CheckPrecision(job.spec().worker()); !s.ok()) return s;
+  }
   std::unique_ptr<ops::gpu::CudaApi> server_device;  // as well
   if (*device != nullptr) {
     cluster_options.devices.assign(cluster_options.workers, &(*device)->device);
     cluster_options.server_device = (*device)->device.api;
   } else {
     auto opened = OpenServerDevice(job.spec().storage());
-    if (!opened.ok()) {
-      return absl::Status(opened.status().code(), absl::StrCat("spec.storage.gpuBytesPerServer: ",
-                                                               opened.status().message()));
-    }
+    if (!opened.ok()) return opened.status();
     server_device = *std::move(opened);
     cluster_options.server_device = server_device.get();
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,7 +44,45 @@ std::vector<std::string> Environment(const std::vector<std::string>& added) {
   return all;
 }
 
-absl::StatusOr<pid_t> Spawn(const ChildOptions& options) {
+void Reap(pid_t pid, int* status) {
+  while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// The first process of a new group, which kills that group when the thread that made it is gone: so
+// nothing goes on, and holds a device, when this program itself is killed, in whatever way.
+[[noreturn]] void Guard(pid_t parent, int ready) {
+  sigset_t gone;
+  sigemptyset(&gone);
+  sigaddset(&gone, SIGTERM);
+  sigprocmask(SIG_BLOCK, &gone, nullptr);
+  const bool guards = setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 &&
+                      getppid() == parent && write(ready, "", 1) == 1;
+  int signal = 0;
+  if (guards && sigwait(&gone, &signal) == 0) (void)kill(0, SIGKILL);
+  _exit(1);
+}
+
+absl::StatusOr<pid_t> StartGuard() {
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
+  }
+  const pid_t parent = getpid();
+  const pid_t guard = fork();
+  const int error = errno;
+  if (guard == 0) Guard(parent, ready[1]);
+  close(ready[1]);
+  char byte = 0;
+  const bool guards = guard > 0 && read(ready[0], &byte, 1) == 1;
+  close(ready[0]);
+  if (guards) return guard;
+  if (guard > 0) Reap(guard, nullptr);
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot start a process: ", guard < 0 ? std::strerror(error) : "it ended"));
+}
+
+absl::StatusOr<pid_t> Spawn(const ChildOptions& options, pid_t group) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
@@ -53,7 +92,7 @@ absl::StatusOr<pid_t> Spawn(const ChildOptions& options) {
                                    O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setpgroup(&attributes, group);
   const std::vector<std::string> environment = Environment(options.environment);
   pid_t pid = 0;
   const int error = posix_spawn(&pid, options.argv[0].c_str(), &actions, &attributes,
@@ -65,6 +104,19 @@ absl::StatusOr<pid_t> Spawn(const ChildOptions& options) {
                                             options.log_path, "): ", std::strerror(error)));
   }
   return pid;
+}
+
+// Adds a line to the log. Where that finds no room, neither did the child, which need not have
+// noticed.
+absl::Status EndLog(const std::string& path, const std::string& line) {
+  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return absl::OkStatus();
+  const bool full =
+      write(file, line.data(), line.size()) < 0 && (errno == ENOSPC || errno == EDQUOT);
+  close(file);
+  if (!full) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("what it said is lost: there is no room for ", path));
 }
 
 std::string Tail(const std::string& path) {
@@ -80,8 +132,14 @@ std::string Tail(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
-  auto pid = Spawn(options);
-  if (!pid.ok()) return pid.status();
+  const auto guard = StartGuard();
+  if (!guard.ok()) return guard.status();
+  auto pid = Spawn(options, *guard);
+  if (!pid.ok()) {
+    (void)kill(*guard, SIGKILL);
+    Reap(*guard, nullptr);
+    return pid.status();
+  }
   // Waits without taking the process away, so that its number is not used again before the kill.
   std::future<void> ended = std::async(std::launch::async, [pid = *pid] {
     siginfo_t info;
@@ -91,14 +149,17 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   ChildResult result;
   const auto limit = std::chrono::duration<double>(options.limit_seconds);
   result.timed_out = ended.wait_for(limit) != std::future_status::ready;
-  (void)kill(-*pid, SIGKILL);  // itself, and what it started
+  (void)kill(-*guard, SIGKILL);  // itself, what it started, and the guard
   ended.wait();
+  Reap(*guard, nullptr);
   int status = 0;
-  while (waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  Reap(*pid, &status);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   result.output = Tail(options.log_path);
+  const absl::Status kept =
+      EndLog(options.log_path, absl::StrCat("[", HowItEnded(result, options.limit_seconds), "]\n"));
+  if (!kept.ok()) return kept;
   return result;
 }
 

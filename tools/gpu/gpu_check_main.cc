@@ -63,10 +63,25 @@ CheckOptions ChecksOf(const Options& options) {
   return checks;
 }
 
-int RunAll(const Options& options) {
+// The folder and a report without parts, so that whoever is killed in the first one leaves a report
+// of this run and not of the last.
+absl::Status PrepareOut(const Options& options, const std::string& report_path) {
   std::error_code error;
   fs::create_directories(options.out, error);
+  if (error) return absl::FailedPreconditionError(options.out + ": " + error.message());
+  Report none;
+  none.budget_seconds = options.budget_seconds;
+  return WriteReport(none, report_path);
+}
+
+int RunAll(const Options& options) {
   const std::string path = options.out + "/gpu_check.json";
+  if (const absl::Status s = PrepareOut(options, path); !s.ok()) {
+    std::fprintf(stderr,
+                 "gpu_check: --out: %s; name a folder that this user can write to, with room\n",
+                 std::string(s.message()).c_str());
+    return 2;
+  }
   absl::Status written;
   const Report report =
       RunParts(PlanChecks(AllParts(), ChecksOf(options)), options.budget_seconds, &Seconds,
@@ -74,13 +89,15 @@ int RunAll(const Options& options) {
                  const PartResult& last = so_far.parts.back();
                  std::fprintf(stderr, "%s: %s%s%s\n", last.name.c_str(), StateName(last.state),
                               last.reason.empty() ? "" : ": ", last.reason.c_str());
-                 written = WriteReport(so_far, path);
-                 if (!written.ok()) {
-                   std::fprintf(stderr, "%s\n", std::string(written.message()).c_str());
-                 }
+                 return written = WriteReport(so_far, path);
                });
   Say(ResultTable(report));
-  return written.ok() ? ExitCodeOf(report) : 1;
+  if (written.ok()) return ExitCodeOf(report);
+  std::fprintf(stderr,
+               "gpu_check: %s; what is after %s was not tried, and only the table above has what "
+               "was: make room, or give another --out, and run it again\n",
+               std::string(written.message()).c_str(), report.parts.back().name.c_str());
+  return 1;
 }
 
 int Main(int argc, char** argv) {
@@ -95,10 +112,20 @@ int Main(int argc, char** argv) {
         const bool right = absl::SimpleAtod(value, &seconds) && seconds > 0;
         return std::string(right ? "" : value + " is no number of seconds above 0");
       });
-  app.add_option("--device", options.device, "UUID of the device (GPU-... or MIG-...); the first");
-  app.add_option("--cublas", options.blas_library, "File of cuBLASLt, instead of the search");
+  const auto not_empty = [](const std::string& value) {
+    return std::string(value.empty() ? "is empty; name it, or leave the flag out" : "");
+  };
+  CLI::Option* const device =
+      app.add_option("--device", options.device,
+                     "UUID of the device (GPU-... or MIG-...); default: the first")
+          ->check(not_empty);
+  CLI::Option* const cublas =
+      app.add_option("--cublas", options.blas_library, "File of cuBLASLt, instead of the search")
+          ->check(not_empty);
   app.add_flag("--host", options.host,
-               "Bars on host threads at tiny sizes, nothing judged: shows that the program works");
+               "Bars on host threads at tiny sizes, nothing judged: shows that the program works")
+      ->excludes(device)
+      ->excludes(cublas);
   app.add_flag("--list-tests", options.list_tests, "Print the labels of the test binaries it runs");
   app.add_option("--part", options.part, "Do this part alone, in this process")->group("");
   app.add_option("--part_seconds", options.part_seconds, "What that part may take")

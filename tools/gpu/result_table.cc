@@ -84,8 +84,26 @@ void AddBars(const Report& report, std::vector<Row>* rows) {
   }
 }
 
+// How many parts from `first` on were skipped for one reason.
+size_t SkippedAlike(const std::vector<PartResult>& parts, size_t first) {
+  size_t end = first;
+  while (end < parts.size() && parts[end].state == PartState::kSkipped &&
+         parts[end].reason == parts[first].reason) {
+    ++end;
+  }
+  return end - first;
+}
+
 void AddParts(const Report& report, std::vector<Row>* rows) {
-  for (const PartResult& part : report.parts) {
+  for (size_t i = 0; i < report.parts.size(); ++i) {
+    const PartResult& part = report.parts[i];
+    if (const size_t alike = SkippedAlike(report.parts, i); alike > 1) {
+      i += alike - 1;
+      rows->push_back({absl::StrFormat("%-8s %d parts, %s to %s  %s", StateName(part.state), alike,
+                                       part.name, report.parts[i].name, Short(part.reason)),
+                       2});
+      continue;
+    }
     std::string text =
         absl::StrFormat("%-8s %-34s %6.1f s", StateName(part.state), part.name, part.seconds);
     if (!(part.cases == CaseCounts())) {

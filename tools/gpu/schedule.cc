@@ -30,7 +30,7 @@ double LimitOf(const std::vector<PlannedPart>& parts, size_t index, double left_
 
 Report RunParts(const std::vector<PlannedPart>& parts, double budget_seconds,
                 const std::function<double()>& clock,
-                const std::function<void(const Report&)>& done) {
+                const std::function<absl::Status(const Report&)>& done) {
   Report report;
   report.budget_seconds = budget_seconds;
   const double start = clock();
@@ -62,7 +62,7 @@ Report RunParts(const std::vector<PlannedPart>& parts, double budget_seconds,
     }
     report.parts.push_back(std::move(result));
     report.finished = i + 1 == parts.size();
-    done(report);
+    if (!done(report).ok()) break;
   }
   return report;
 }

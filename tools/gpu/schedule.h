@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "tools/gpu/report.h"
 
 namespace strata::gpu_check {
@@ -27,10 +28,11 @@ struct PlannedPart {
 double LimitOf(const std::vector<PlannedPart>& parts, size_t index, double left_seconds);
 
 // In order. `clock` tells seconds; `done` is called after each part with all results so far, the
-// last time with `finished`. A part that does not run is skipped, with the reason.
+// last time with `finished`; an error of it ends all, with the results so far. A part that does not
+// run is skipped, with the reason.
 Report RunParts(const std::vector<PlannedPart>& parts, double budget_seconds,
                 const std::function<double()>& clock,
-                const std::function<void(const Report&)>& done);
+                const std::function<absl::Status(const Report&)>& done);
 
 }  // namespace strata::gpu_check
 

@@ -96,7 +96,7 @@ TEST_CASE("a bad job file is exit code 2 in every command that reads one", "[str
 TEST_CASE("GPUs of up are one for each server, and a wrong one is told at once", "[strata]") {
   const Result few = Run("up --dir gpus --servers 2 --devices GPU-1234");
   CHECK(few.exit_code == 2);
-  CHECK(few.err == "strata: --devices: 1 for 2 servers; name one for each, or none\n");
+  CHECK(few.err == "strata: --devices: 1 for 2 servers; name one for each, or no list\n");
   const Result few_workers = Run("up --dir gpus --workers 3 --worker-devices GPU-1234,none");
   CHECK(few_workers.exit_code == 2);
   CHECK(few_workers.err ==

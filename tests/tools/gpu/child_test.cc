@@ -1,10 +1,17 @@
 // Programs run to their end, or to their limit.
 #include "tools/gpu/child.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "absl/status/status.h"
@@ -56,6 +63,40 @@ TEST_CASE("a child that is not done at its limit is killed with what it started"
     gone = state.output == "gone\n" || state.output.find(") Z ") != std::string::npos;
   }
   CHECK(gone);
+}
+
+// The log is a pipe: it ends when nobody is left who could write to it.
+TEST_CASE("a child and what it started end with the process that runs them", "[gpu_check]") {
+  const TempFolder folder;
+  const std::string log = folder.path() + "/log";
+  REQUIRE(mkfifo(log.c_str(), 0600) == 0);
+  const pid_t runner = fork();
+  REQUIRE(runner >= 0);
+  if (runner == 0) {
+    (void)RunChild({{"/bin/sh", "-c", "sleep 1000 & echo on; wait"}, {}, log, 1000});
+    _exit(0);
+  }
+  const int said = open(log.c_str(), O_RDONLY);
+  char text[16] = {};
+  REQUIRE(read(said, text, sizeof text) == 3);
+  REQUIRE(kill(runner, SIGKILL) == 0);
+  REQUIRE(waitpid(runner, nullptr, 0) == runner);
+  struct pollfd ended = {said, POLLIN, 0};
+  constexpr int kMostMs = 60000;
+  CHECK(poll(&ended, 1, kMostMs) == 1);
+  CHECK((ended.revents & POLLHUP) != 0);
+  close(said);
+}
+
+TEST_CASE("a log says at last how its child ended, and one without room is told", "[gpu_check]") {
+  const TempFolder folder;
+  (void)Shell(folder.path(), "echo out; exit 3");
+  std::ifstream log(folder.path() + "/log");
+  CHECK(std::string(std::istreambuf_iterator<char>(log), {}) == "out\n[exit code 3]\n");
+  const auto full = RunChild({{"/bin/sh", "-c", "echo out; true"}, {}, "/dev/full", 60});
+  CHECK(absl::IsResourceExhausted(full.status()));
+  CHECK(std::string(full.status().message()) ==
+        "what it said is lost: there is no room for /dev/full");
 }
 
 TEST_CASE("a program or log that is not there is named", "[gpu_check]") {

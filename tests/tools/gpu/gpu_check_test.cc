@@ -12,6 +12,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/temp_folder.h"
 
@@ -52,6 +53,11 @@ TEST_CASE("wrong usage is told", "[gpu_check]") {
   const Said negative = Run(folder.path(), "--out x --budget_seconds -3");
   CHECK(negative.exit_code == 2);
   CHECK(Has(negative.err, "--budget_seconds: -3 is no number of seconds above 0"));
+  const Said unnamed = Run(folder.path(), "--out x --device ''");
+  CHECK(unnamed.exit_code == 2);
+  CHECK(Has(unnamed.err, "--device: is empty"));
+  CHECK(Run(folder.path(), "--out x --host --device GPU-1").exit_code == 2);
+  CHECK(Run(folder.path(), "--out x --host --cublas some.so").exit_code == 2);
   CHECK(Run(folder.path(), "there").exit_code == 2);
   CHECK(Run(folder.path(), "--part none").exit_code == 2);
   CHECK_FALSE(fs::exists(folder.path() + "/x"));
@@ -77,12 +83,65 @@ TEST_CASE("without a device it says so, and exits with 77", "[gpu_check]") {
   for (const auto& part : json["parts"]) CHECK(part["state"] == "skipped");
 }
 
-TEST_CASE("a report that cannot be written is an error", "[gpu_check]") {
+TEST_CASE("a folder for results that cannot be written is told before anything is tried",
+          "[gpu_check]") {
   const TempFolder folder;
   std::ofstream(folder.path() + "/file") << "x";
-  const Said said = Run(folder.path(), "--out file");
+  fs::create_directories(folder.path() + "/taken/gpu_check.json.new");
+  for (const auto& [out, what] : {std::pair("file", "--out: file"),
+                                  std::pair("file/below", "--out: file/below: Not a directory"),
+                                  std::pair("taken", "--out: taken/gpu_check.json: Is a directory"),
+                                  std::pair("/proc/none", "--out: /proc/none")}) {
+    const Said said = Run(folder.path(), std::string("--host --out ") + out);
+    INFO(said.err);
+    CHECK(said.exit_code == 2);
+    CHECK(Has(said.err, what));
+    CHECK(Has(said.err, "name a folder that this user can write to"));
+    CHECK(said.out.empty());
+  }
+}
+
+// The log of a part is a pipe, which the program waits to open.
+TEST_CASE("a report that cannot be written any more ends the run", "[gpu_check]") {
+  const TempFolder folder;
+  const std::string results = folder.path() + "/results", log = results + "/bar-gather.log";
+  fs::create_directories(results);
+  REQUIRE(mkfifo(log.c_str(), 0600) == 0);
+  auto ended =
+      std::async(std::launch::async, [&] { return Run(folder.path(), "--out results --host"); });
+  const int begun = open(log.c_str(), O_RDONLY);
+  fs::create_directories(results + "/gpu_check.json.new");
+  const int kept = open(log.c_str(), O_WRONLY);
+  const Said said = ended.get();
+  close(begun);
+  close(kept);
+  INFO(said.out << said.err);
   CHECK(said.exit_code == 1);
-  CHECK(Has(said.err, "file/gpu_check.json: "));
+  CHECK(Has(said.err, "results/gpu_check.json: Is a directory; what is after bar gather was not"));
+  CHECK(Has(said.out, "passed   device"));
+  CHECK_FALSE(Has(said.out, "bar apply"));
+  const auto json = nlohmann::json::parse(Read(results + "/gpu_check.json"));
+  CHECK(json["finished"] == false);
+}
+
+TEST_CASE("who is killed in the first part leaves a report of this run", "[gpu_check]") {
+  const TempFolder folder;
+  const std::string results = folder.path() + "/results", log = results + "/device.log";
+  fs::create_directories(results);
+  std::ofstream(results + "/gpu_check.json") << "of the last run";
+  REQUIRE(mkfifo(log.c_str(), 0600) == 0);
+  auto ended = std::async(std::launch::async,
+                          [&] { return Run(folder.path(), "--out results --budget_seconds 6"); });
+  const int begun = open(log.c_str(), O_RDONLY);
+  const std::string so_far = Read(results + "/gpu_check.json");
+  const int kept = open(log.c_str(), O_WRONLY);  // so that the program can open it to read
+  (void)ended.get();
+  close(begun);
+  close(kept);
+  const auto json = nlohmann::json::parse(so_far, nullptr, false);
+  REQUIRE(json.is_object());
+  CHECK(json["finished"] == false);
+  CHECK(json["parts"].empty());
 }
 
 TEST_CASE("on host threads every bar runs", "[gpu_check]") {

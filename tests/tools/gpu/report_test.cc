@@ -56,6 +56,19 @@ Report Example() {
   return report;
 }
 
+TEST_CASE("parts that were skipped for one reason are one row", "[gpu_check]") {
+  Report report = Example();
+  for (const char* name : {"memcheck a", "memcheck b", "racecheck a"}) {
+    report.parts.push_back(Part(name, PartState::kSkipped, "no sanitizer"));
+  }
+  const std::string table = ResultTable(report);
+  INFO(table);
+  CHECK(Has(table, "bar dlrm                              1.5 s  not in this build\n"));
+  CHECK(Has(table, "skipped  3 parts, memcheck a to racecheck a  no sanitizer\n"));
+  CHECK_FALSE(Has(table, "memcheck b"));
+  CHECK(Has(table, "parts: 2 passed, 1 failed, 4 skipped\n"));
+}
+
 TEST_CASE("the exit code is that of the worst part", "[gpu_check]") {
   Report report;
   CHECK(ExitCodeOf(report) == 0);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace strata::gpu_check {
 namespace {
 
@@ -13,6 +15,7 @@ struct Stage {
   double now = 1000;
   std::vector<double> limits;
   std::vector<Report> told;
+  size_t most_told = 100;  // after so many, results can be kept no more
 
   PlannedPart Part(const std::string& name, double least, double most, double takes,
                    PartState state = PartState::kPassed) {
@@ -33,7 +36,10 @@ struct Stage {
   Report Run(const std::vector<PlannedPart>& parts, double budget) {
     return RunParts(
         parts, budget, [this] { return now; },
-        [this](const Report& report) { told.push_back(report); });
+        [this](const Report& report) {
+          told.push_back(report);
+          return told.size() < most_told ? absl::OkStatus() : absl::InternalError("a full disk");
+        });
   }
 };
 
@@ -49,6 +55,17 @@ TEST_CASE("a part leaves time for those after it", "[gpu_check]") {
   CHECK(LimitOf(parts, 2, 16) == 16);
   parts[1].missing = "no such thing";
   CHECK(LimitOf(parts, 0, 100) == 85);
+}
+
+TEST_CASE("nothing runs after a result that cannot be kept", "[gpu_check]") {
+  Stage stage;
+  stage.most_told = 2;
+  const Report report = stage.Run(
+      {stage.Part("a", 5, 50, 1), stage.Part("b", 5, 50, 1), stage.Part("c", 5, 50, 1)}, 100);
+  CHECK(stage.limits.size() == 2);
+  REQUIRE(report.parts.size() == 2);
+  CHECK(report.parts[1].name == "b");
+  CHECK_FALSE(report.finished);
 }
 
 TEST_CASE("parts run in order, and each result is told at once", "[gpu_check]") {

@@ -29,6 +29,20 @@ BarSizes TinySizes() {
   return sizes;
 }
 
+BarSizes BusyHostSizes(uint32_t batch) {
+  BarSizes sizes = TinySizes();
+  sizes.mlp_widths = {12, 8, 1};
+  sizes.dlrm.batch = batch;
+  sizes.dlrm.field_rows = uint64_t{5} * batch;
+  sizes.dlrm.dim = 8;
+  sizes.dlrm.bottom = {8};
+  sizes.dlrm.shards = 16;
+  sizes.dlrm.warm_steps = 12;
+  sizes.dlrm.windows = 5;
+  sizes.dlrm.window_steps = 8;
+  return sizes;
+}
+
 absl::StatusOr<BarSizes> FitSizes(const BarSizes& sizes, size_t free_bytes,
                                   const std::function<size_t(const BarSizes&)>& wanted,
                                   std::string* note) {

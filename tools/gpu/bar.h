@@ -50,6 +50,11 @@ struct BarSizes {
 // For host threads, where nothing is measured: a second or so for each bar.
 BarSizes TinySizes();
 
+// The same but for the dlrm bar: so many examples a batch, with the bar's fields and shards, and
+// next to nothing in the layers. What a profiler then finds outside of kernels is what the host has
+// to do in a step of that size.
+BarSizes BusyHostSizes(uint32_t batch);
+
 // The sizes halved (table, batch and copy alike) until what `wanted` says fits into nine tenths of
 // `free_bytes`; `note` says so, or stays empty. kResourceExhausted: even 1/1024 of them does not.
 absl::StatusOr<BarSizes> FitSizes(const BarSizes& sizes, size_t free_bytes,

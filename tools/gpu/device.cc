@@ -29,7 +29,7 @@ std::string DriverText() {
 absl::StatusOr<std::unique_ptr<CudaApi>> OpenCheckedDevice(bool host) {
   if (!host) return ops::gpu::OpenDevice("");
   ops::gpu::HostApi::Options options;
-  options.device_bytes = size_t{1} << 30;
+  options.device_bytes = size_t{8} << 30;
   return std::make_unique<ops::gpu::HostApi>(options);
 }
 

@@ -2,6 +2,7 @@
 // ops/cuda/GPU.md explains how to use it.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,7 @@ struct Options {
   std::string out;
   double budget_seconds = 480;
   double part_seconds = 90;
+  uint32_t host_batch = 0;
   std::string device, blas_library, part;
   bool host = false, list_tests = false;
 };
@@ -131,6 +133,9 @@ int Main(int argc, char** argv) {
   app.add_option("--part_seconds", options.part_seconds, "What that part may take")
       ->check(CLI::PositiveNumber)
       ->group("");
+  app.add_option("--host_batch", options.host_batch, "With --host: examples of dlrm's batch")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->group("");
   app.allow_extras(false);
   try {
     app.parse(argc, argv);
@@ -142,7 +147,9 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (!options.part.empty()) {
-    return RunPart({options.part, options.host, options.blas_library, options.part_seconds}, &Say);
+    return RunPart({options.part, options.host, options.host_batch, options.blas_library,
+                    options.part_seconds},
+                   &Say);
   }
   if (options.out.empty()) {
     std::fprintf(stderr, "gpu_check: --out is missing; gpu_check --help says more\n");

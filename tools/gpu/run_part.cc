@@ -77,7 +77,9 @@ absl::Status RunBar(const NamedBar& bar, const PartOptions& options, ops::gpu::C
   BarContext context;
   context.api = api;
   context.stream = stream->get();
-  if (options.host) context.sizes = TinySizes();
+  if (options.host) {
+    context.sizes = options.host_batch == 0 ? TinySizes() : BusyHostSizes(options.host_batch);
+  }
   context.part_seconds = options.seconds;
   context.open_blas = [&options, api](ops::gpu::Arena* arena) {
     return OpenBlasOf(options, api, arena);

@@ -2,6 +2,7 @@
 #ifndef STRATA_TOOLS_GPU_RUN_PART_H_
 #define STRATA_TOOLS_GPU_RUN_PART_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@ namespace strata::gpu_check {
 struct PartOptions {
   std::string name;   // "device", or of a bar: part_list.h
   bool host = false;  // host threads at tiny sizes: shows that the program works, not how fast
+  // Examples of the dlrm bar's batch on host threads (BusyHostSizes); 0: tiny.
+  uint32_t host_batch = 0;
   std::string blas_library;  // instead of the search
   double seconds = 90;       // after which nobody waits for it any more
 };

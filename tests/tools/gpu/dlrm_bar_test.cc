@@ -126,6 +126,16 @@ TEST_CASE("dlrm: a line of each precision, with all rows in HBM and a tenth", "[
   CHECK_FALSE(Has(run.lines[6].note, " 0 rows moved into HBM"));
 }
 
+TEST_CASE("dlrm: a larger batch on the host has the bar's fields and shards", "[gpu_check]") {
+  const Run run = RunBar(BusyHostSizes(64));
+  REQUIRE(run.status.ok());
+  REQUIRE(run.lines.size() == 7);
+  for (const BarLine& line : run.lines) {
+    CHECK(line.operations == 64);
+    CHECK(Has(line.note, "26 x 320 rows of 8, batch 64, 16 shards of 1 servers"));
+  }
+}
+
 TEST_CASE("dlrm: without a library of products there is nothing to measure", "[gpu_check]") {
   const Run run = RunBar(TinySizes(), UINT64_MAX, /*with_blas=*/false);
   CHECK(absl::IsNotFound(run.status));

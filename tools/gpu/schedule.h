@@ -27,7 +27,8 @@ struct PlannedPart {
 double LimitOf(const std::vector<PlannedPart>& parts, size_t index, double left_seconds);
 
 // In order. `clock` tells seconds; `done` is called after each part with all results so far, the
-// last time with `finished`. A part that does not run is skipped, with the reason.
+// last time with `finished`. A part that does not run is skipped, with the reason: "no time: ..."
+// where that is the budget.
 Report RunParts(const std::vector<PlannedPart>& parts, double budget_seconds,
                 const std::function<double()>& clock,
                 const std::function<void(const Report&)>& done);

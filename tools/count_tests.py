@@ -1,20 +1,26 @@
 """Counts test cases for tools/test: one line per failed or skipped case, last "N passed, N failed".
 
-Reads, for every run of Bazel, its build events (one JSON object a line) and the JUnit XML and the log
-of each test; and the list of checks that tools/test ran itself. A test whose XML names no failed case although Bazel says
-that it failed (a crash, a time-out, a build error) counts as one failed case. A case that prints a
-line "SKIPPED: case: reason" (tests/skip.h) is neither passed nor failed.
+Reads, for every run of Bazel, its build events (one JSON object a line) and the JUnit XML and the
+log of each test; and the list of checks that tools/test ran itself. A test whose XML names no failed
+case although Bazel says that it failed (a crash, a time-out, a build error) counts as one failed
+case. A case that prints a line "SKIPPED: case: reason" (tests/skip.h) is neither passed nor failed.
+What a compiler or linker warns of counts as one failed case for each place: Bazel tells it again
+where an earlier build's results are used (.bazelrc: experimental_replay_action_out_err).
 """
 
 import argparse
 import json
 import os
+import re
 import sys
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
 # What Bazel exits with when there were tests, and all passed, some failed, or there was none.
 BAZEL_RAN_TESTS = (0, 3, 4)
+
+# "x.cc:1:2: warning: ", "cc1plus: warning: ", "ld: x.o: warning: ", "x.cu(3): warning #1-D: ".
+WARNING = re.compile(r"^\S+(?::| \S+:) warning: |^\S+\(\d+\): warning(?: #\S+)?: ")
 
 
 def read_events(path):
@@ -37,6 +43,19 @@ def read_events(path):
                 test = tests.setdefault(identity["testSummary"]["label"], new_test())
                 test["status"] = event["testSummary"]["overallStatus"]
     return tests
+
+
+def compiler_warnings(path):
+    """Returns what Bazel showed of warnings, each line once, sorted."""
+    shown = {"stdout": "", "stderr": ""}  # of pieces, which may end within a line
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                progress = json.loads(line).get("progress", {})
+                for stream in shown:
+                    shown[stream] += progress.get(stream, "")
+    return sorted({line for text in shown.values() for line in text.splitlines()
+                   if WARNING.match(line)})
 
 
 def new_test():
@@ -90,6 +109,7 @@ class Outcome:
         elif bazel_exit not in BAZEL_RAN_TESTS:
             self.failed.append("%s could not build everything (exit code %d)" %
                                (command, bazel_exit))
+        self.failed += ["%s: %s" % (command, line) for line in compiler_warnings(events)]
 
     def add_test(self, label, test):
         cases, failed = count_cases(test["xml"])

@@ -217,7 +217,7 @@ void Scatter(Replica& replica, const RoutedKeys& keys, uint32_t dim, size_t dens
   g.positions = keys.positions;
   for (size_t i = 0; i < keys.keys.size() * dim; ++i) g.rows.push_back(draw());
   for (size_t i = 0; i < dense_floats; ++i) g.dense.push_back(draw());
-  replica.LocalStep(0, g);
+  REQUIRE(replica.LocalStep(0, g).ok());
 }
 
 void AddTo(std::vector<double>& sum, const float* values, size_t n) {

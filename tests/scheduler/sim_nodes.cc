@@ -56,8 +56,8 @@ void SimServer::Keep(uint64_t job, const Open& open) {
 }
 
 void SimServer::OpenShard(const ServerJobDirective& d) {
+  open_.erase(d.job());
   Open& open = open_[d.job()];
-  open = {};
   open.shard.generation = d.generation();
   const auto kept = logged_.find(d.job());
   if (kept != logged_.end() && kept->second.generation == d.generation()) {

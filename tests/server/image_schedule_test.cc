@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <optional>
 #include <random>
 #include <vector>
 
@@ -57,12 +56,12 @@ TEST_CASE("images bound the log, one at a time, each shard in turn", "[image_sch
     World world(shards);
     uint64_t during = 0, worst_during = 0, slack = 0, images = 0;
     std::vector<uint64_t> count(shards, 0);
-    std::optional<size_t> running;
+    size_t running = shards;  // the shard whose image is being written; `shards`: none
     uint64_t noted = 0;
     while (world.appended < 3000 * kMiB) {
       const uint64_t bytes = random() % (4 * kMiB);
       world.appended += bytes;
-      if (running) {
+      if (running < shards) {
         CHECK_FALSE(schedule.Due(world.appended));
         during += bytes;
         worst_during = std::max(worst_during, during);
@@ -73,11 +72,11 @@ TEST_CASE("images bound the log, one at a time, each shard in turn", "[image_sch
           slack += limit / 8 + 8 * kMiB + during;
         } else {
           schedule.Done(1);
-          world.boundary[*running] = noted;
-          ++count[*running];
+          world.boundary[running] = noted;
+          ++count[running];
           ++images;
         }
-        running.reset();
+        running = shards;
         const uint64_t needed = *std::min_element(world.boundary.begin(), world.boundary.end());
         REQUIRE(schedule.TrimBefore() == needed);
         continue;
@@ -87,7 +86,7 @@ TEST_CASE("images bound the log, one at a time, each shard in turn", "[image_sch
         noted = ++world.segment;
         world.starts.push_back(world.appended);
         schedule.Boundary(noted);
-        running = due;
+        running = *due;
         during = 0;
       }
       // The limit, and what came while images waited for each other and were written.

@@ -17,6 +17,7 @@ Json JsonOf(const PartResult& part) {
   json["name"] = part.name;
   json["state"] = StateName(part.state);
   json["reason"] = part.reason;
+  json["no_time"] = part.no_time;
   json["seconds"] = part.seconds;
   json["cases"] = {{"passed", part.cases.passed},
                    {"failed", part.cases.failed},
@@ -53,7 +54,7 @@ int ExitCodeOf(const Report& report) {
   for (const PartResult& part : report.parts) {
     if (part.state == PartState::kFailed) return 1;
   }
-  return 0;
+  return report.proven ? 0 : 3;
 }
 
 std::string ReportJson(const Report& report) {
@@ -61,6 +62,7 @@ std::string ReportJson(const Report& report) {
   json["budget_seconds"] = report.budget_seconds;
   json["device_found"] = report.device_found;
   json["finished"] = report.finished;
+  json["proven"] = report.proven;
   json["exit_code"] = ExitCodeOf(report);
   json["parts"] = Json::array();
   for (const PartResult& part : report.parts) json["parts"].push_back(JsonOf(part));

@@ -23,7 +23,8 @@ struct CaseCounts {
 struct PartResult {
   std::string name;
   PartState state = PartState::kPassed;
-  std::string reason;  // why it failed or was skipped
+  std::string reason;    // why it failed or was skipped
+  bool no_time = false;  // skipped, since too little of the budget was left
   double seconds = 0;
   CaseCounts cases;                                        // of a test
   std::vector<std::pair<std::string, std::string>> facts;  // "driver": "580.65"
@@ -34,17 +35,20 @@ struct Report {
   double budget_seconds = 0;
   bool device_found = true;  // else nothing but the search for it was run
   bool finished = false;     // every part has its turn behind it
+  // A part has passed beside those that all need, which look for a device and try nothing on it.
+  bool proven = false;
   std::vector<PartResult> parts;
 };
 
 const char* StateName(PartState state);  // "passed", "failed", "skipped"
 
-// 0: everything that ran passed; 1: something failed; 77: there is no device.
+// 0: everything that ran passed; 1: something failed; 3: nothing did, but nothing is proven; 77:
+// there is no device.
 int ExitCodeOf(const Report& report);
 
-// JSON for programs: {"budget_seconds", "device_found", "finished", "exit_code", "parts": [{"name",
-// "state", "reason", "seconds", "cases", "facts", "lines"}]}; a line is BarLineJson's with
-// "of_copy", "of_probe" and "missed" (texts).
+// JSON for programs: {"budget_seconds", "device_found", "finished", "proven", "exit_code", "parts":
+// [{"name", "state", "reason", "no_time", "seconds", "cases", "facts", "lines"}]}; a line is
+// BarLineJson's with "of_copy", "of_probe" and "missed" (texts).
 std::string ReportJson(const Report& report);
 
 // Writes it beside `path` and renames: whoever reads finds the old report or this one. The system's

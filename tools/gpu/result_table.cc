@@ -119,11 +119,19 @@ void AddParts(const Report& report, std::vector<Row>* rows) {
 }
 
 std::string LastRow(const Report& report) {
-  uint32_t counts[3] = {};
-  for (const PartResult& part : report.parts) ++counts[static_cast<int>(part.state)];
+  uint32_t counts[3] = {}, no_time = 0;
+  for (const PartResult& part : report.parts) {
+    ++counts[static_cast<int>(part.state)];
+    no_time += part.no_time ? 1 : 0;
+  }
   std::string text = absl::StrCat("parts: ", counts[0], " passed, ", counts[1], " failed, ",
                                   counts[2], " skipped");
+  if (no_time > 0) {
+    absl::StrAppend(&text, ", ", no_time, " of them since ", report.budget_seconds,
+                    " s were too little; give a larger --budget_seconds");
+  }
   if (!report.device_found) absl::StrAppend(&text, "; there is no device");
+  if (ExitCodeOf(report) == 3) absl::StrAppend(&text, "; nothing is proven");
   return text;
 }
 

@@ -34,7 +34,8 @@ Report RunParts(const std::vector<PlannedPart>& parts, double budget_seconds,
   Report report;
   report.budget_seconds = budget_seconds;
   const double start = clock();
-  std::string stopped;
+  std::string stopped;  // why nothing runs any more; "": it does
+  bool stopped_for_time = false;
   for (size_t i = 0; i < parts.size(); ++i) {
     const PlannedPart& part = parts[i];
     const double begin = clock();
@@ -44,11 +45,13 @@ Report RunParts(const std::vector<PlannedPart>& parts, double budget_seconds,
     bool ran = false;
     if (!stopped.empty()) {
       result = Skipped(stopped);
+      result.no_time = stopped_for_time;
     } else if (!part.missing.empty()) {
       result = Skipped(part.missing);
     } else if (limit <= 0) {
-      result = Skipped(absl::StrFormat("%.0f of %.0f s are left, it wants %.0f s",
+      result = Skipped(absl::StrFormat("no time: %.1f of %.1f s are left, it wants %.0f s",
                                        std::max(left, 0.0), budget_seconds, part.least_seconds));
+      result.no_time = true;
     } else {
       result = part.run(limit);
       ran = true;
@@ -56,10 +59,12 @@ Report RunParts(const std::vector<PlannedPart>& parts, double budget_seconds,
     result.name = part.name;
     result.seconds = clock() - begin;
     if (part.all_need_it && stopped.empty() && result.state != PartState::kPassed) {
-      stopped = absl::StrCat("without ", part.name, ", which ",
+      stopped_for_time = result.no_time;
+      stopped = absl::StrCat(stopped_for_time ? "no time: " : "", "without ", part.name, ", which ",
                              result.state == PartState::kFailed ? "failed" : "was skipped");
       report.device_found = !ran || result.state == PartState::kFailed;
     }
+    report.proven |= !part.all_need_it && result.state == PartState::kPassed;
     report.parts.push_back(std::move(result));
     report.finished = i + 1 == parts.size();
     if (!done(report).ok()) break;

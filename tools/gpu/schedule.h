@@ -29,7 +29,7 @@ double LimitOf(const std::vector<PlannedPart>& parts, size_t index, double left_
 
 // In order. `clock` tells seconds; `done` is called after each part with all results so far, the
 // last time with `finished`; an error of it ends all, with the results so far. A part that does not
-// run is skipped, with the reason.
+// run is skipped, with the reason: "no time: ..." where that is the budget.
 Report RunParts(const std::vector<PlannedPart>& parts, double budget_seconds,
                 const std::function<double()>& clock,
                 const std::function<absl::Status(const Report&)>& done);

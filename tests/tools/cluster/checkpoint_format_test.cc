@@ -102,8 +102,8 @@ TEST_CASE("a base image is as FORMAT.md says", "[format]") {
     const std::vector<std::string> words = absl::StrSplit(line, ' ');
     if (words[0] == "waiting") REQUIRE(absl::SimpleAtoi(words[1], &waiting));
     if (words[0] != "row" && words[0] != "before") continue;
-    uint32_t table;
-    uint64_t position;
+    uint32_t table = 0;
+    uint64_t position = 0;
     REQUIRE(absl::SimpleAtoi(words[1], &table));
     REQUIRE(absl::SimpleAtoi(words[2], &position));
     const bool is_row = words[0] == "row";

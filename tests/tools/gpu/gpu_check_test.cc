@@ -169,6 +169,24 @@ TEST_CASE("on host threads every bar runs", "[gpu_check]") {
   CHECK(Has(said.out, "uniform keys, 10 % of rows in HBM"));
 }
 
+TEST_CASE("a budget in which nothing runs is no success", "[gpu_check]") {
+  const TempFolder folder;
+  for (const std::string budget : {"0.5", "6"}) {  // nothing; the search for a device alone
+    const Said said = Run(folder.path(), "--out results --host --budget_seconds " + budget);
+    INFO(said.out << said.err);
+    CHECK(said.exit_code == 3);
+    CHECK(Has(said.err, "bar gather: skipped: no time: "));
+    CHECK(Has(said.out, "; nothing is proven\n"));
+    const auto json = nlohmann::json::parse(Read(folder.path() + "/results/gpu_check.json"));
+    CHECK(json["exit_code"] == 3);
+    CHECK(json["proven"] == false);
+    for (const auto& part : json["parts"]) {
+      const std::string name = part["name"];
+      if (name.rfind("bar ", 0) == 0) CHECK(part["no_time"] == true);
+    }
+  }
+}
+
 // The log of a part is a pipe, which the program waits to open.
 TEST_CASE("each result is in the report before the next part begins", "[gpu_check]") {
   const TempFolder folder;

@@ -53,6 +53,7 @@ Report Example() {
   report.parts.back().lines = {Line(0.4), Line(1.0)};
   report.parts.push_back(Part("bar dlrm", PartState::kSkipped, "not in this build"));
   report.finished = true;
+  report.proven = true;
   return report;
 }
 
@@ -71,8 +72,10 @@ TEST_CASE("parts that were skipped for one reason are one row", "[gpu_check]") {
 
 TEST_CASE("the exit code is that of the worst part", "[gpu_check]") {
   Report report;
-  CHECK(ExitCodeOf(report) == 0);
+  CHECK(ExitCodeOf(report) == 3);
   report.parts = {Part("a", PartState::kPassed), Part("b", PartState::kSkipped)};
+  CHECK(ExitCodeOf(report) == 3);
+  report.proven = true;
   CHECK(ExitCodeOf(report) == 0);
   report.parts.push_back(Part("c", PartState::kFailed));
   CHECK(ExitCodeOf(report) == 1);
@@ -97,7 +100,9 @@ TEST_CASE("a report is written as JSON, whole", "[gpu_check]") {
   CHECK(json["parts"][0]["facts"]["UUID"] == "GPU-1");
   CHECK(json["parts"][1]["cases"]["passed"] == 7);
   CHECK(json["parts"][1]["cases"]["skipped"] == 1);
+  CHECK(json["proven"] == true);
   CHECK(json["parts"][2]["state"] == "failed");
+  CHECK(json["parts"][3]["no_time"] == false);
   CHECK(json["parts"][2]["lines"][0]["missed"].empty());
   CHECK(json["parts"][2]["lines"][0]["of_copy"] == Approx(0.625));
   CHECK(json["parts"][2]["lines"][1]["missed"][0] == "25.0 % of copy, wanted 50 %");
@@ -127,6 +132,15 @@ TEST_CASE("the table shows what there is, lines, parts, and the sum last", "[gpu
   keys.parts[2].lines[0].most_change = 0.1;
   keys.parts[2].lines[0].reference_ms = 0.41;
   CHECK(Has(ResultTable(keys), "5e+06 keys; kept"));
+
+  Report late = Example();
+  late.parts[2].state = PartState::kSkipped;
+  late.parts[2].no_time = late.parts[3].no_time = true;
+  CHECK(Has(ResultTable(late),
+            "parts: 2 passed, 0 failed, 2 skipped, 2 of them since 480 s were too little; give a "
+            "larger --budget_seconds\n"));
+  late.proven = false;
+  CHECK(Has(ResultTable(late), "larger --budget_seconds; nothing is proven\n"));
 
   Report none;
   none.device_found = false;

@@ -84,8 +84,11 @@ TEST_CASE("parts run in order, and each result is told at once", "[gpu_check]") 
   CHECK(report.parts[2].state == PartState::kSkipped);
   CHECK(report.parts[2].reason == "no such thing");
   CHECK(report.parts[3].state == PartState::kSkipped);
-  CHECK(report.parts[3].reason == "50 of 100 s are left, it wants 60 s");
+  CHECK(report.parts[3].reason == "no time: 50.0 of 100.0 s are left, it wants 60 s");
+  CHECK(report.parts[3].no_time);
+  CHECK_FALSE(report.parts[2].no_time);
   CHECK(report.parts[4].state == PartState::kPassed);
+  CHECK(report.proven);
   CHECK(report.budget_seconds == 100);
   CHECK(report.device_found);
   REQUIRE(stage.told.size() == 5);
@@ -110,12 +113,36 @@ TEST_CASE("nothing runs without what all need", "[gpu_check]") {
     CHECK(report.device_found == (state == PartState::kFailed));
     CHECK(ExitCodeOf(report) == (state == PartState::kFailed ? 1 : 77));
   }
+}
+
+TEST_CASE("too small a budget proves nothing, and each part says so", "[gpu_check]") {
   Stage stage;
-  std::vector<PlannedPart> parts = {stage.Part("device", 5, 50, 1)};
+  std::vector<PlannedPart> parts = {stage.Part("device", 5, 50, 1), stage.Part("b", 10, 50, 1),
+                                    stage.Part("c", 20, 50, 1)};
   parts[0].all_need_it = true;
-  const Report report = stage.Run(parts, 4);  // not even that: nobody looked for a device
-  CHECK(report.parts[0].state == PartState::kSkipped);
-  CHECK(report.device_found);
+  // Not even the device's: nobody looked for one.
+  const Report none = stage.Run(parts, 4);
+  CHECK(stage.limits.empty());
+  for (const PartResult& part : none.parts) {
+    CHECK(part.state == PartState::kSkipped);
+    CHECK(part.no_time);
+  }
+  CHECK(none.parts[0].reason == "no time: 4.0 of 4.0 s are left, it wants 5 s");
+  CHECK(none.parts[2].reason == "no time: without device, which was skipped");
+  CHECK(none.device_found);
+  CHECK(ExitCodeOf(none) == 3);
+  // A device that was found, and nothing tried on it.
+  const Report found = stage.Run(parts, 10.5);
+  CHECK(stage.limits.size() == 1);
+  CHECK(found.parts[0].state == PartState::kPassed);
+  CHECK(found.parts[1].no_time);
+  CHECK(found.parts[2].no_time);
+  CHECK(ExitCodeOf(found) == 3);
+  // Some of it.
+  const Report some = stage.Run(parts, 12);
+  CHECK(some.parts[1].state == PartState::kPassed);
+  CHECK(some.parts[2].no_time);
+  CHECK(ExitCodeOf(some) == 0);
 }
 
 }  // namespace

@@ -69,6 +69,32 @@ TEST_CASE("failed and skipped cases are listed and not passed", "[scripts]") {
         "SKIPPED tests/fuzz:y\nFAILED  //tests:a: case 0\nFAILED  check_x\n5 passed, 2 failed\n");
 }
 
+// Bazel's output comes in pieces that may end anywhere.
+TEST_CASE("what a compiler or linker warns of has failed, each line once", "[scripts]") {
+  Count t;
+  const auto shown = [](const std::string& out, const std::string& err) {
+    return "{\"id\":{\"progress\":{}},\"progress\":{\"stdout\":\"" + out + "\",\"stderr\":\"" +
+           err + "\"}}\n";
+  };
+  const std::string harmless = "x.cc: In function 'f':\\n  3 | Warn(\\\"a warning: none\\\");\\n" +
+                               std::string("WARNING: From Compiling x.cc:\\n");
+  const std::string passed = Events(t.c, "a", "PASSED", 1, 0);
+  CHECK(t.Run(shown("", harmless) + passed, "//tests:a", 0) == 0);
+  CHECK(t.out == "1 passed, 0 failed\n");
+  CHECK(t.Run(shown("", harmless + "x.cc:3:14: warn") +
+                  shown("", "ing: unused [-Wunused]\\nx.cc:3:14: warning: unused [-Wunused]\\n") +
+                  shown("", "k.cu(7): warning #177-D: unused\\ncc1plus: warning: b\\n") +
+                  shown("/usr/bin/ld: warning: c\\n/usr/bin/ld: y.o: warning: d\\n", "") + passed,
+              "//tests:a", 0, "cuda") == 1);
+  CHECK(t.out ==
+        "FAILED  bazel test [cuda]: /usr/bin/ld: warning: c\n"
+        "FAILED  bazel test [cuda]: /usr/bin/ld: y.o: warning: d\n"
+        "FAILED  bazel test [cuda]: cc1plus: warning: b\n"
+        "FAILED  bazel test [cuda]: k.cu(7): warning #177-D: unused\n"
+        "FAILED  bazel test [cuda]: x.cc:3:14: warning: unused [-Wunused]\n"
+        "1 passed, 5 failed\n");
+}
+
 TEST_CASE("a target that ends without a failed case has failed once", "[scripts]") {
   Count t;
   // It crashed after its XML was written; it was killed before; it did not build.

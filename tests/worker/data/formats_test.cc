@@ -201,7 +201,7 @@ TEST_CASE("headers that criteo_csv cannot use", "[data][criteo_csv]") {
 
 TEST_CASE("faults of criteo_csv lines", "[data][criteo_csv]") {
   const auto parser = CriteoCsv("Id," + absl::StrJoin(CriteoNames(), ","));
-  const std::string rest = std::string(38, ',') + "c26";
+  const std::string rest = absl::StrCat(std::string(38, ','), "c26");
   CHECK(Parse(*parser, {"7,1,5" + rest}).dense[0] == CriteoDense(5));
   CHECK(Fault(*parser, "7,2,5" + rest) == "3: label \"2\" is none of 0, 1, -1");
   CHECK(Fault(*parser, "7,,5" + rest) == "3: label \"\" is none of 0, 1, -1");

@@ -115,7 +115,9 @@ TEST_CASE("files that are not what they say", "[data][text_files]") {
         "input file " + plain +
             " does not begin as gzip does; is it complete? (A plain file must not be named .gz or "
             ".zst)");
-  const std::string gzip = Gzip(std::string(5000, 'x') + "1 1:1\n");
+  std::string lines(5000, 'x');
+  lines += "1 1:1\n";
+  const std::string gzip = Gzip(lines);
   const std::string cut = folder.Write("cut.gz", gzip.substr(0, gzip.size() - 3));
   CHECK(Error(files, cut) == "input file " + cut + " is cut off: it ends at byte " +
                                  std::to_string(gzip.size() - 3) +

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
 #include "server/change_list.h"
+#include "server/device_stage.h"
 #include "server/gpu_memory.h"
 #include "server/shard_table.h"
 #include "server/snapshot_driver.h"
@@ -77,12 +78,36 @@ uint64_t StepBytes(const ServerLoad& load, uint64_t keys) {
   return bytes;
 }
 
+// Bytes of the values that a request or a reply of a worker has with it.
+uint64_t MessageBytes(const ServerLoad& load) {
+  uint64_t bytes = StepBytes(load, load.keys_per_push);
+  if (!load.rows_there) return bytes;
+  for (const TableSpec& table : load.tables) {
+    if (table.kind == TableKind::kDense) continue;
+    bytes -= CeilDiv(load.keys_per_push * (ValueBytes(table) - 8), load.servers);
+  }
+  return bytes;
+}
+
 // What a block of that many bytes takes up: whole huge pages where it has one.
 uint64_t Paged(uint64_t bytes) {
   return bytes < kHugePage ? bytes : CeilDiv(bytes, kHugePage) * kHugePage;
 }
 
 uint64_t KeysHere(const ServerLoad& load) { return CeilDiv(load.keys_per_push, load.servers); }
+uint64_t KeysOfShard(const ServerLoad& load) { return CeilDiv(KeysHere(load), load.shards_here); }
+
+// Rows that a device has not, on their way to and from where the others are.
+MemoryPart StagePart(const ServerLoad& load) {
+  uint64_t bytes = 0;
+  for (const TableSpec& table : load.tables) {
+    if (table.kind == TableKind::kDense) continue;
+    const uint64_t rows = std::min<uint64_t>(kGpuDeviceBatch, KeysOfShard(load));
+    bytes += load.shards_here * std::min<uint64_t>(DeviceStage::kBytes, rows * 4 * table.dim());
+  }
+  return {"rows between the host and the GPU", bytes,
+          "shards x tables x min(4 MiB, 4096 keys x 4 dim)"};
+}
 
 // Each shard has a record of a step or window in memory, whole pages of it, while it is written.
 MemoryPart LogPart(const ServerLoad& load, uint64_t bytes) {
@@ -156,18 +181,21 @@ std::vector<storage::GpuShape> GpuShapes(const ServerLoad& load) {
   return shapes;
 }
 
+// Of one table of one shard.
+storage::GpuDeviceBytes TierBytes(const storage::GpuShape& shape) {
+  return storage::GpuDeviceBytes::WithoutScratch(
+      shape, storage::GpuDeviceBytes::MostBatch(shape, kGpuDeviceBatch,
+                                                storage::DeviceGpuOptions{}.pinned_bytes));
+}
+
 // What the GPU tier takes of the host (storage/gpu_table.h).
 void AddGpuTier(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   if (load.hbm_on_host) {
     parts.push_back({"GPU tier, in the host's memory", load.hbm_bytes, "gpuBytesPerServer"});
   }
-  uint64_t lists = 0, pinned = 0, device = 0;
+  uint64_t lists = 0, pinned = 0;
   for (const storage::GpuShape& shape : GpuShapes(load)) {
-    const uint32_t batch = storage::GpuDeviceBytes::MostBatch(
-        shape, kGpuDeviceBatch, storage::DeviceGpuOptions{}.pinned_bytes);
-    const auto bytes = storage::GpuDeviceBytes::WithoutScratch(shape, batch);
-    pinned += load.shards_here * bytes.pinned();
-    device += load.shards_here * bytes.device();
+    pinned += load.shards_here * TierBytes(shape).pinned();
     lists += load.shards_here * ((kGpuListBytes + shape.row_bytes) *
                                      std::min(ShardTable::kChunkRows, shape.slots() / 2) +
                                  kGpuPlaceBytes * shape.places);
@@ -176,9 +204,8 @@ void AddGpuTier(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   parts.push_back({"lists of the GPU tier", lists,
                    "shards x tables x ((80 + row) x 2048 keys of a chunk + 32 x staging places)"});
   if (load.hbm_on_host) return;
-  parts.push_back({"pinned memory of the GPU tier", pinned,
-                   absl::StrCat("shards x tables x 4096 keys x (3 rows + 32); the GPU has ", device,
-                                " bytes of the tier, with lists of its calls")});
+  parts.push_back(
+      {"pinned memory of the GPU tier", pinned, "shards x tables x 4096 keys x (3 rows + 32)"});
 }
 
 uint64_t FilterBytes(const ServerLoad& load, const TableSpec& table) {
@@ -243,15 +270,15 @@ std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
   std::vector<MemoryPart> parts;
   AddTables(load, parts);
   AddGpuTier(load, parts);
+  if (load.rows_there) parts.push_back(StagePart(load));
   for (const TableSpec& table : load.tables) {
     const uint64_t bytes = FilterBytes(load, table);
     if (bytes == 0) continue;
     parts.push_back({absl::StrCat("admission filters, table ", table.name), bytes,
                      "spec.lifeCycle.admission.filterBytes / servers"});
   }
-  const uint64_t push = StepBytes(load, load.keys_per_push);
   const uint64_t step = StepBytes(load, load.keys_per_step);
-  const uint64_t pushes = load.workers * Paged(push);
+  const uint64_t pushes = load.workers * Paged(MessageBytes(load));
   parts.push_back({load.synchronous ? "gate: contributions held" : "requests", pushes,
                    "workers x (keys of a push x (8 + 4 dim) + dense rows), in whole pages"});
   if (load.synchronous) {
@@ -263,7 +290,10 @@ std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
     parts.push_back({"tickets", load.workers * kTickets * kTicketKeyBytes * KeysHere(load),
                      "workers x 2 x 12 x keys of a push"});
   }
-  if (load.logged) parts.push_back(LogPart(load, load.synchronous ? step : pushes));
+  if (load.logged) {
+    const uint64_t windows = load.workers * Paged(StepBytes(load, load.keys_per_push));
+    parts.push_back(LogPart(load, load.synchronous ? step : windows));
+  }
   if (load.removed_stream && std::any_of(load.tables.begin(), load.tables.end(), Removes)) {
     parts.push_back({"removed keys on their way to files",
                      load.shards_here * storage::RemovedWriter::kMostBytes,
@@ -271,6 +301,29 @@ std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
   }
   parts.push_back({"replies", pushes, "as the requests of a push"});
   parts.push_back({"threads and queues of the job", kJobBytes, "measured", true});
+  return parts;
+}
+
+std::vector<MemoryPart> EstimateServerDevice(const ServerLoad& load) {
+  const std::vector<storage::GpuShape> shapes = GpuShapes(load);
+  if (shapes.empty() || load.hbm_on_host) return {};
+  uint64_t tier = 0;
+  for (const storage::GpuShape& shape : shapes) {
+    tier += load.shards_here * TierBytes(shape).device();
+  }
+  std::vector<MemoryPart> parts = {
+      {"GPU tier", tier, "gpuBytesPerServer, and shards x tables x 4096 keys x (row + 96)"}};
+  if (!load.synchronous) return parts;
+  uint64_t images = 0;
+  const uint64_t keys = CeilDiv(load.keys_per_step, load.servers);
+  for (const TableSpec& table : load.tables) {
+    if (table.kind == TableKind::kDense) continue;
+    // A shard's last chunk may begin a piece of its own.
+    const uint64_t chunk =
+        std::min<uint64_t>(ShardTable::kChunkRows, CeilDiv(keys, load.shards_here));
+    images += (keys + keys / 4 + load.shards_here * chunk) * 4 * table.dim();
+  }
+  parts.push_back({"pre-images", images, "(5/4 x keys of a step + shards x at most 2048) x 4 dim"});
   return parts;
 }
 

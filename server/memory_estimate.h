@@ -32,11 +32,19 @@ struct ServerLoad {
   // Distinct keys, over all servers: of what one worker pushes at once, and of a whole step.
   uint64_t keys_per_push = 0;
   uint64_t keys_per_step = 0;
+  // Rows of pulls and pushes lie in the memory of a device that workers of this process share
+  // (DESIGN.md section 6, "Rows that stay there").
+  bool rows_there = false;
 };
 
 // Resident bytes of the server's parts, once the rows are there and the busiest step has been. What
 // one process has beside jobs (code, gRPC, its threads) is not among them.
 std::vector<MemoryPart> EstimateServer(const ServerLoad& load);
+
+// What the job takes of a GPU's memory on this server; none where the host stands for it.
+//   GPU tier    shards x tables x GpuDeviceBytes (gpu_device_memory.h), but for its sort's scratch
+//   pre-images  bsp: 5/4 x keys of a step x 4 dim, and a chunk for each shard (preimages.h)
+std::vector<MemoryPart> EstimateServerDevice(const ServerLoad& load);
 
 // What it may take beside that while base images and checkpoints are written and commits go on.
 // With S snapshots of a shard at once (2: an image and a checkpoint; 1: only one of them is ever

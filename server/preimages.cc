@@ -33,7 +33,10 @@ absl::StatusOr<float*> PreImages::ExtendThere(std::span<const Position> position
   }
   if (piece_ == pieces_.size()) {
     // Whole blocks of that size, which most of a step are: nothing is left over at a piece's end.
-    const size_t more = floats * std::max<size_t>(1, piece_floats_ / 4 / floats);
+    // While there are few, a quarter of one: else every step that is the largest by a row, and has
+    // one block, would take a piece of its own.
+    const size_t blocks = piece_floats_ / 4 / floats;
+    const size_t more = blocks == 0 ? floats + floats / 4 : blocks * floats;
     const auto memory = device_->AllocateThere(more);
     refused_ = absl::IsResourceExhausted(memory.status());
     if (refused_) return nullptr;

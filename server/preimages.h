@@ -25,8 +25,8 @@ namespace strata::server {
 //
 // Memory: 8 bytes per row of one step and 4 dim, reused from step to step, on the host; or those
 // 4 dim on the device, beyond the table's limit (DeviceRows::AllocateThere), in pieces that are
-// never given back and are a quarter more than the largest step needed: a steady step allocates
-// nothing. After BringToHost both hold them until Clear.
+// never given back, with a quarter to spare: a steady step allocates nothing. After BringToHost
+// both hold them until Clear.
 class PreImages {
  public:
   // device: of the table, which outlives it; null: all are on the host.

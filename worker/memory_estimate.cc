@@ -1,13 +1,16 @@
 #include "worker/memory_estimate.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/blas.h"
 #include "ops/nn/layer_memory.h"
 #include "worker/device/step.h"
 #include "worker/device/step_batch.h"
+#include "worker/evaluator.h"
 
 namespace strata {
 namespace {
@@ -50,28 +53,101 @@ uint64_t ActivationBytes(const ModelTables& t, uint64_t batch) {
   return bytes;
 }
 
-// A device's step (worker/device/step.h) for training batches, in fp32 and without what cuBLASLt
-// works in.
-MemoryPart DevicePart(const WorkerLoad& load) {
-  const auto features =
-      static_cast<uint32_t>(load.features_per_example * static_cast<double>(load.batch_size));
-  const device::StepShape shape = {load.batch_size, features, features, 0};
-  const device::StepBytes bytes =
-      device::DeviceStepBytes(load.tables, ops::gpu::MatmulPrecision::kFp32, shape, 0);
-  if (load.device == WorkerLoad::Device::kHost) {
-    return {"model of a GPU, in the host's memory", bytes.device + bytes.pinned,
-            absl::StrCat(bytes.device, " as a GPU's, ", bytes.pinned, " of batches on their way")};
+// What a device's steps (worker/device/step.h) take memory for in the end; where the host stands
+// for it, what they touch of that.
+device::StepShape ShapeOf(const WorkerLoad& load) {
+  const uint32_t fields = load.tables.fields;
+  const bool host = load.device == WorkerLoad::Device::kHost;
+  device::StepShape shape =
+      device::FirstShape(load.batch_size, load.evaluates ? Evaluator::kLinesAtATime : 0, fields);
+  const double examples = shape.examples;
+  const double batches = examples / std::max(1u, load.batch_size);
+  const auto features = static_cast<uint32_t>(load.features_per_example * examples);
+  // Of several batches at most so many.
+  const auto unique = static_cast<uint32_t>(
+      std::min(static_cast<double>(load.keys_per_batch) * batches, static_cast<double>(features)));
+  shape.features = host ? features : device::GrownTo(shape.features, features);
+  shape.unique = host ? unique : device::GrownTo(shape.unique, unique);
+  // Fields of several features each: they are pooled.
+  if (fields > 0 && load.features_per_example > fields) {
+    shape.runs = std::min(device::GrownTo(0, shape.examples * fields), shape.features);
   }
-  return {"batches on their way to the GPU", bytes.pinned,
-          absl::StrCat("2 batches with their gradients, pinned; beside that ", bytes.device,
-                       " bytes of the GPU")};
+  return shape;
+}
+
+device::StepBytes StepBytesOf(const WorkerLoad& load) {
+  const bool gpu = load.device == WorkerLoad::Device::kGpu;
+  return device::DeviceStepBytes(load.tables, load.precision, ShapeOf(load),
+                                 gpu ? ops::gpu::Blas::Options::kBytes : 0);
+}
+
+// Keys of the sum of so many lanes.
+uint64_t KeysOfSum(const WorkerLoad& load, uint64_t lanes) {
+  return std::min(lanes * load.keys_per_batch, load.keys_per_push);
+}
+
+// The most keys of all sums that are there at once while that of a node is made (SumNode): its
+// left part, while the right one is made; then both, and itself.
+uint64_t KeysOfSums(const WorkerLoad& load, uint64_t lanes) {
+  if (lanes < 2) return 0;
+  const uint64_t left = std::bit_ceil(lanes) / 2, right = lanes - left;
+  const auto kept = [&](uint64_t n) { return n < 2 ? 0 : KeysOfSum(load, n); };
+  return std::max({KeysOfSums(load, left), kept(left) + KeysOfSums(load, right),
+                   kept(left) + kept(right) + KeysOfSum(load, lanes)});
+}
+
+// Two places of each row of the largest sum.
+uint64_t PlaceBytes(const WorkerLoad& load) {
+  return load.synchronous && load.lanes_here > 1
+             ? 2 * sizeof(uint32_t) * KeysOfSum(load, load.lanes_here)
+             : 0;
+}
+
+// A quarter that the host does not touch.
+uint64_t WithSpare(const WorkerLoad& load, uint64_t bytes) {
+  return load.device == WorkerLoad::Device::kHost ? bytes : bytes + bytes / 4;
+}
+
+MemoryPart RowsPart(const WorkerLoad& load) {
+  const uint64_t row = uint64_t{load.tables.row_dim()} * 4;
+  const uint64_t gradients = load.lanes_here * load.keys_per_batch;
+  const char* const spare = load.device == WorkerLoad::Device::kHost ? "" : "5/4 x ";
+  if (!load.synchronous) {
+    return {"rows of steps", WithSpare(load, 2 * gradients * row),
+            absl::StrCat(spare, "2 x ", load.lanes_here, " lanes x ", load.keys_per_batch,
+                         " keys of a batch x ", row)};
+  }
+  const uint64_t sums = KeysOfSums(load, load.lanes_here);
+  return {"rows of steps",
+          WithSpare(load, (2 * load.keys_per_push + gradients + sums) * row + PlaceBytes(load)),
+          absl::StrCat(spare, "((2 x ", load.keys_per_push, " keys of a pull + ", load.lanes_here,
+                       " lanes x ", load.keys_per_batch, " of a batch + ", sums, " of sums) x ",
+                       row, " + places)")};
+}
+
+// What stands for the device's memory, or lies between the host and the device.
+void AddDevice(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
+  const uint64_t pinned = StepBytesOf(load).pinned;
+  if (load.device == WorkerLoad::Device::kHost) {
+    for (MemoryPart& part : EstimateWorkerDevice(load)) {
+      part.name = absl::StrCat(part.name, " of a GPU, in the host's memory");
+      parts->push_back(std::move(part));
+    }
+  }
+  parts->push_back(
+      {"batches on their way to the GPU", pinned, "2 batches with their gradients, pinned"});
+  if (load.rows_there && PlaceBytes(load) > 0) {
+    parts->push_back({"places on their way to the GPU", WithSpare(load, PlaceBytes(load)),
+                      "8 x keys of the largest sum, and a quarter, pinned"});
+  }
 }
 
 }  // namespace
 
 std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
   std::vector<MemoryPart> parts;
-  const uint64_t row = uint64_t{load.tables.row_dim()} * 4;
+  // A device has the rows themselves.
+  const uint64_t row = load.rows_there ? 0 : uint64_t{load.tables.row_dim()} * 4;
   const uint64_t dense = DenseFloats(load.tables) * 4;
   const auto features =
       static_cast<uint64_t>(load.features_per_example * static_cast<double>(load.batch_size));
@@ -109,9 +185,22 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
         {"model scratch", activations + 2 * dense + load.keys_per_batch * row,
          absl::StrCat("activations ", activations, ", 2 x dense part, rows of a batch")});
   } else {
-    parts.push_back(DevicePart(load));
+    AddDevice(load, &parts);
   }
   parts.push_back({"reading", kReadBytes, "one read of the index pass and one of a reader", true});
+  return parts;
+}
+
+std::vector<MemoryPart> EstimateWorkerDevice(const WorkerLoad& load) {
+  if (load.device == WorkerLoad::Device::kCpu) return {};
+  const device::StepShape shape = ShapeOf(load);
+  std::vector<MemoryPart> parts = {
+      {"model", StepBytesOf(load).device,
+       absl::StrCat(
+           "2 batches of ", shape.examples, " examples, ", shape.features,
+           " features, and their way through the model",
+           load.precision == ops::gpu::MatmulPrecision::kBf16 ? ", factors in bf16 too" : "")}};
+  if (load.rows_there) parts.push_back(RowsPart(load));
   return parts;
 }
 

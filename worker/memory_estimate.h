@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ops/cuda/blas.h"
 #include "proto/core/memory_part.h"
 #include "proto/core/model_tables.h"
 
@@ -27,11 +28,28 @@ struct WorkerLoad {
   // What spec.worker.device names: nothing, or the CPU; a GPU; or the host's threads for one.
   enum class Device : uint8_t { kCpu, kGpu, kHost };
   Device device = Device::kCpu;
+  ops::gpu::MatmulPrecision precision = ops::gpu::MatmulPrecision::kFp32;  // of products there
+  bool evaluates = false;  // held-out lines are predicted, too
+  bool synchronous = true;
+  // Rows of steps lie in the device's memory, which servers of this process share (DESIGN.md
+  // section 6, "Rows that stay there").
+  bool rows_there = false;
 };
 
 // Resident bytes of the worker's parts, once the busiest step has been. What one process has beside
 // jobs (code, gRPC, its threads) is not among them.
 std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load);
+
+// What it takes of its device's memory; none on the CPU. Where the host stands for the device this
+// is the host's memory, of which only what is touched counts, and is among EstimateWorker's parts.
+//   model          DeviceStepBytes of batches as the data's are; bf16 has factors of its own
+//   rows of steps  of bsp, with K keys of a push, L lanes of k keys and rows of r floats:
+//                    5/4 x (2 K 4 r + L k 4 r + sums + places)
+//                  weights of the step at hand and of the next one; gradients; sums of the nodes of
+//                  the lane tree, of which those are there at once that a sum still waits for; two
+//                  places of 4 bytes for each row that is added. Asynchronous: 5/4 x 2 L k 4 r.
+//                  A quarter is RowMemory's to spare.
+std::vector<MemoryPart> EstimateWorkerDevice(const WorkerLoad& load);
 
 // What messages to and from servers in other processes take here. Objects of one process share
 // them: then the server's parts count them.

@@ -43,13 +43,15 @@ class Session : public TrainingSession {
     auto source = o_.data->Open(plan_.spec, d.train_index(), d.train_index().shape());
     if (!source.ok()) return source.status();
     source_ = *std::move(source);
-    auto models = MakeModels(d.has_eval_index() ? Evaluator::kLinesAtATime : 0);
+    // The scheduler sends an empty index to a job without held-out lines.
+    const bool evaluates = d.has_eval_index() && d.eval_index().lines() > 0;
+    auto models = MakeModels(evaluates ? Evaluator::kLinesAtATime : 0);
     if (!models.ok()) return models.status();
     models_ = *std::move(models);
     auto model = models_->NewModel();
     if (!model.ok()) return model.status();
     model_ = *std::move(model);
-    if (d.has_eval_index() && d.eval_index().lines() > 0) {
+    if (evaluates) {
       if (absl::Status s = OpenEvaluation(d); !s.ok()) return s;
     }
     EvaluationBoundaryOptions options;

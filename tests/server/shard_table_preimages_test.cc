@@ -97,16 +97,12 @@ class Twins {
   ShardTable& gpu() { return *gpu_; }
 
   // A commit of one position in `of`. Returns how many.
-  size_t Step(uint64_t number, uint64_t of) {
-    const std::vector<Position> positions = Some(of);
-    std::vector<float> sums(positions.size() * kDim);
-    for (float& x : sums) x = (static_cast<float>(rng_() % 2001) - 1000.0f) / 300.0f;
-    for (ShardTable* table : {dram_.get(), gpu_.get()}) {
-      table->preimages().Clear();
-      size_t done = 0;
-      REQUIRE(table->Apply({positions, sums.data(), nullptr}, {number, 3}, true, done).ok());
-    }
-    return positions.size();
+  size_t Step(uint64_t number, uint64_t of) { return StepOf(number, Some(of)); }
+  // Of the first `n` positions.
+  size_t StepOfFirst(uint64_t number, size_t n) {
+    std::vector<Position> positions = Some(1);
+    positions.resize(n);
+    return StepOf(number, positions);
   }
   void Sweep(uint64_t number) {
     for (ShardTable* table : {dram_.get(), gpu_.get()}) {
@@ -139,6 +135,16 @@ class Twins {
   }
 
  private:
+  size_t StepOf(uint64_t number, const std::vector<Position>& positions) {
+    std::vector<float> sums(positions.size() * kDim);
+    for (float& x : sums) x = (static_cast<float>(rng_() % 2001) - 1000.0f) / 300.0f;
+    for (ShardTable* table : {dram_.get(), gpu_.get()}) {
+      table->preimages().Clear();
+      size_t done = 0;
+      REQUIRE(table->Apply({positions, sums.data(), nullptr}, {number, 3}, true, done).ok());
+    }
+    return positions.size();
+  }
   std::vector<Position> Some(uint64_t of) {
     std::vector<Position> out;
     for (uint64_t p = 0; p < kRange; ++p) {
@@ -184,6 +190,19 @@ TEST_CASE("pre-images stay on the device until they are read", "[shard_table][gp
       twins.Compare();
     });
   }
+}
+
+TEST_CASE("steps that grow row by row seldom take more of a device", "[shard_table][gpu]") {
+  OnEach(std::nullopt, [](const storage::GpuBackendFactory& make) {
+    Twins twins(Table(), 20, make);
+    REQUIRE(twins.gpu().rows().max_batch() >= 32);
+    twins.StepOfFirst(1, 32);  // born
+    uint64_t number = 1;
+    for (size_t n = 33; n <= 64; ++n) twins.StepOfFirst(++number, n);
+    // Pieces of 40, 51 and 65 rows.
+    CHECK(twins.gpu().counters().hbm_extra_bytes <= 3 * 64 * kDim * 4);
+    twins.Compare();
+  });
 }
 
 TEST_CASE("pre-images for which a device has no room are on the host", "[shard_table][gpu]") {

@@ -7,8 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ops/cuda/blas.h"
 #include "proto/core/job_spec.h"
 #include "proto/core/model_tables.h"
+#include "proto/core/table_spec.h"
 #include "server/gpu_memory.h"
 #include "server/memory_estimate.h"
 #include "server/table_memory.h"
@@ -71,6 +73,9 @@ uint64_t ClusterBytes(const JobEstimate& estimate) {
 uint64_t SnapshotBytes(const JobEstimate& estimate) {
   return SumOf(estimate, &ProcessEstimate::snapshot_parts);
 }
+uint64_t DeviceBytes(const JobEstimate& estimate) {
+  return SumOf(estimate, &ProcessEstimate::device_parts);
+}
 
 server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
                                 const ModelTables& tables, uint32_t shards, uint32_t cores) {
@@ -113,10 +118,53 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   load.features_per_example = data.features_per_example;
   load.keys_per_batch = data.keys_per_batch;
   load.keys_per_push = data.keys_per_push;
+  load.evaluates = spec.data().eval_size() > 0;
+  load.synchronous = training.mode() == "bsp";
+  if (spec.worker().precision() == "tf32") load.precision = ops::gpu::MatmulPrecision::kTf32;
+  if (spec.worker().precision() == "bf16") load.precision = ops::gpu::MatmulPrecision::kBf16;
   // What auto finds is not known here: the CPU.
   if (spec.worker().device() == "host") load.device = WorkerLoad::Device::kHost;
   if (absl::StartsWith(spec.worker().device(), "cuda:")) load.device = WorkerLoad::Device::kGpu;
   return load;
+}
+
+// Whether rows of steps stay on a device that servers and workers of one process share
+// (worker/row_exchange.h, worker/parameter_client.h, ShardTable::values_device).
+bool RowsStay(const JobSpec& spec, const server::ServerLoad& server, const WorkerLoad& worker) {
+  const TableSpec& features = worker.tables.tables[0];
+  const std::string& admission = spec.life_cycle().admission().type();
+  const bool plain = spec.training().mode() == "bsp" || spec.training().mode() == "async";
+  const bool same_device =
+      worker.device == (server.hbm_on_host ? WorkerLoad::Device::kHost : WorkerLoad::Device::kGpu);
+  return server.hbm_bytes > 0 && same_device && plain &&
+         spec.training().pull_codec() == "float32" && features.push_dim() == features.dim() &&
+         (admission.empty() || admission == "always");
+}
+
+// A GPU's: where the host stands for one, its memory is the host's.
+std::vector<MemoryPart> EstimateGpu(const WorkerLoad& load) {
+  if (load.device != WorkerLoad::Device::kGpu) return {};
+  return EstimateWorkerDevice(load);
+}
+
+// All processes as objects of one, whose messages need no connections.
+void AddOneProcess(const JobSpec& spec, const server::ServerLoad& server, const WorkerLoad& worker,
+                   JobEstimate* estimate) {
+  WorkerLoad there = worker;
+  there.rows_there = RowsStay(spec, server, worker);
+  server::ServerLoad server_there = server;
+  server_there.rows_there = there.rows_there;
+  for (const ProcessEstimate& process : estimate->processes) {
+    const bool is_worker = process.role == "worker", is_server = process.role == "server";
+    const std::vector<MemoryPart> parts = is_worker   ? EstimateWorker(there)
+                                          : is_server ? server::EstimateServer(server_there)
+                                                      : process.parts;
+    for (const MemoryPart& part : parts) {
+      estimate->one_process_bytes += (part.reused ? 1 : process.count) * part.bytes;
+    }
+    estimate->one_process_device_bytes +=
+        process.count * TotalBytes(is_worker ? EstimateGpu(there) : process.device_parts);
+  }
 }
 
 }  // namespace
@@ -135,18 +183,16 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   load.rows = estimate.rows;
   const WorkerLoad worker = WorkerLoadOf(spec, data, *tables);
   const uint64_t tasks = data.lines / kTaskLines + 1;
-  estimate.processes = {{"scheduler",
-                         1,
-                         {{"index of the input", tasks * kTaskBytes, "tasks of 8192 lines x 128"}},
-                         {}},
-                        {"server", spec.replicas().servers(), server::EstimateServer(load),
-                         server::EstimateSnapshots(load)},
-                        {"worker", spec.replicas().workers(), EstimateWorker(worker), {}}};
-  for (const ProcessEstimate& process : estimate.processes) {
-    for (const MemoryPart& part : process.parts) {
-      estimate.one_process_bytes += (part.reused ? 1 : process.count) * part.bytes;
-    }
-  }
+  estimate.processes = {
+      {"scheduler",
+       1,
+       {{"index of the input", tasks * kTaskBytes, "tasks of 8192 lines x 128"}},
+       {},
+       {}},
+      {"server", spec.replicas().servers(), server::EstimateServer(load),
+       server::EstimateSnapshots(load), server::EstimateServerDevice(load)},
+      {"worker", spec.replicas().workers(), EstimateWorker(worker), {}, EstimateGpu(worker)}};
+  AddOneProcess(spec, load, worker, &estimate);
   estimate.one_process_bytes += kSchedulerBytes;
   estimate.processes[0].parts.push_back(Itself(kSchedulerBytes));
   estimate.processes[1].parts.push_back({"connections of the workers",
@@ -202,6 +248,12 @@ std::string EstimateText(const JobEstimate& estimate) {
     AppendParts(absl::StrCat(process.role, " x ", process.count), process.snapshot_parts,
                 "more, each", text);
   }
+  if (DeviceBytes(estimate) > 0) absl::StrAppend(&text, "\nIn a GPU's memory:\n");
+  for (const ProcessEstimate& process : estimate.processes) {
+    if (process.device_parts.empty()) continue;
+    AppendParts(absl::StrCat(process.role, " x ", process.count), process.device_parts, "each",
+                text);
+  }
   const Dominant most = FindDominant(estimate);
   const double share =
       100.0 * static_cast<double>(most.bytes) / static_cast<double>(ClusterBytes(estimate));
@@ -209,6 +261,10 @@ std::string EstimateText(const JobEstimate& estimate) {
                         Size(ClusterBytes(estimate)), Size(estimate.one_process_bytes));
   if (SnapshotBytes(estimate) > 0) {
     absl::StrAppendFormat(&text, "Snapshots: at most %s more.\n", Size(SnapshotBytes(estimate)));
+  }
+  if (DeviceBytes(estimate) > 0) {
+    absl::StrAppendFormat(&text, "Of GPUs: %s. Of one that one process has: %s.\n",
+                          Size(DeviceBytes(estimate)), Size(estimate.one_process_device_bytes));
   }
   absl::StrAppendFormat(&text, "Most of it: %s, %s (%.0f %%).\n", most.role, most.part->name,
                         share);
@@ -235,12 +291,16 @@ std::string EstimateJson(const JobEstimate& estimate) {
                                  {"bytes", TotalBytes(process.parts)},
                                  {"parts", PartsJson(process.parts)},
                                  {"snapshotBytes", TotalBytes(process.snapshot_parts)},
-                                 {"snapshotParts", PartsJson(process.snapshot_parts)}});
+                                 {"snapshotParts", PartsJson(process.snapshot_parts)},
+                                 {"deviceBytes", TotalBytes(process.device_parts)},
+                                 {"deviceParts", PartsJson(process.device_parts)}});
   }
   const Dominant most = FindDominant(estimate);
   json["clusterBytes"] = ClusterBytes(estimate);
   json["oneProcessBytes"] = estimate.one_process_bytes;
   json["snapshotBytes"] = SnapshotBytes(estimate);
+  json["deviceBytes"] = DeviceBytes(estimate);
+  json["oneProcessDeviceBytes"] = estimate.one_process_device_bytes;
   json["dominates"] = {{"role", most.role}, {"name", most.part->name}, {"bytes", most.bytes}};
   json["leastDramBytesPerServer"] = estimate.least_dram_bytes;
   json["gpuBytesPerServer"] = estimate.hbm_bytes;

@@ -20,6 +20,8 @@ struct ProcessEstimate {
   std::vector<MemoryPart> parts;  // of one process; the last is the process itself
   // At most so much more while base images and checkpoints are written and training goes on.
   std::vector<MemoryPart> snapshot_parts;
+  // Of a GPU's memory. Where the host stands for the GPU they are among `parts`.
+  std::vector<MemoryPart> device_parts;
 };
 
 struct JobEstimate {
@@ -27,9 +29,12 @@ struct JobEstimate {
   uint64_t rows = 0;  // features that get a row
   std::vector<ProcessEstimate> processes;
   uint64_t one_process_bytes = 0;  // all of them as objects of `strata train`, without snapshots
-  uint64_t least_dram_bytes = 0;   // least spec.storage.dramBytesPerServer that is admitted
-  uint64_t hbm_bytes = 0;          // spec.storage.gpuBytesPerServer
-  uint64_t least_hbm_bytes = 0;    // the least of it that is admitted
+  // Of the GPU that these objects share, as far as they use one: with rows of steps that stay
+  // there.
+  uint64_t one_process_device_bytes = 0;
+  uint64_t least_dram_bytes = 0;  // least spec.storage.dramBytesPerServer that is admitted
+  uint64_t hbm_bytes = 0;         // spec.storage.gpuBytesPerServer
+  uint64_t least_hbm_bytes = 0;   // the least of it that is admitted
 };
 
 // `rows`: 0: as many as `data` has distinct keys. `cores`: of a server, where the job does not say

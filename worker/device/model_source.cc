@@ -13,6 +13,7 @@
 #include "worker/device/dense_step.h"
 #include "worker/device/device_model.h"
 #include "worker/device/step.h"
+#include "worker/device/step_batch.h"
 #include "worker/models/models.h"
 
 namespace strata {
@@ -70,11 +71,7 @@ DeviceStepOptions StepOptions(const ModelSourceOptions& o) {
   DeviceStepOptions options;
   options.precision = PrecisionOf(o.worker);
   options.batch_size = std::max(1u, o.batch_size);
-  const uint32_t batches = (o.most_examples + options.batch_size - 1) / options.batch_size;
-  const uint32_t examples = options.batch_size * std::max(1u, batches);
-  // One feature a field; where there are more, memory is made larger by the first such batch.
-  const uint32_t features = examples * std::max(1u, o.tables->fields);
-  options.first_shape = {examples, features, features, 0};
+  options.first_shape = device::FirstShape(o.batch_size, o.most_examples, o.tables->fields);
   return options;
 }
 

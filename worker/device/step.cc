@@ -206,12 +206,11 @@ class Step : public DeviceStep {
   // Memory for what there was and for `wanted`, in place of the memory that there is.
   absl::Status Grow(const StepShape& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const StepShape before = memory_ == nullptr ? o_.first_shape : memory_->most;
-    const auto larger = [](uint32_t old, uint32_t now) { return now <= old ? old : now + now / 4; };
     StepShape most;
     most.examples = std::max(before.examples, wanted.examples);
-    most.features = larger(before.features, wanted.features);
-    most.unique = larger(before.unique, wanted.unique);
-    most.runs = std::min(larger(before.runs, wanted.runs), most.features);
+    most.features = GrownTo(before.features, wanted.features);
+    most.unique = GrownTo(before.unique, wanted.unique);
+    most.runs = std::min(GrownTo(before.runs, wanted.runs), most.features);
     memory_.reset();  // before the new: both together may not fit
     auto memory = StepMemory::Make(stages_, tensors_, o_, most, work_.get());
     if (absl::IsResourceExhausted(memory.status())) {

@@ -4,6 +4,7 @@
 #ifndef STRATA_WORKER_DEVICE_STEP_BATCH_H_
 #define STRATA_WORKER_DEVICE_STEP_BATCH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,17 @@ struct StepShape {
            other.runs <= runs;
   }
 };
+
+// What a job's steps take memory for at first: whole batches that hold `most_examples`, with one
+// feature a field. Where there are more, the first such batch makes it larger.
+inline StepShape FirstShape(uint32_t batch_size, uint32_t most_examples, uint32_t fields) {
+  const uint32_t batch = std::max(1u, batch_size);
+  const uint32_t examples = batch * std::max(1u, (most_examples + batch - 1) / batch);
+  const uint32_t features = examples * std::max(1u, fields);
+  return {examples, features, features, 0};
+}
+// How much there is for after `now` was wanted and `old` was there: a quarter to spare.
+inline uint32_t GrownTo(uint32_t old, uint32_t now) { return now <= old ? old : now + now / 4; }
 
 // Numbers that only the device's memory has, so that a graph serves every batch.
 enum StepCount : uint32_t { kExamples = 0, kUnique, kChunks, kRuns, kZero, kStepCounts };

@@ -67,6 +67,17 @@ TEST_CASE("an embedded job takes what was estimated, to 15 percent", "[estimate]
   Compare(" --set spec.replicas.servers=2", .85, 1.25);
 }
 
+// Rows of steps lie where a GPU's memory would be, with its model and its tier. Rows weigh most.
+TEST_CASE("a job whose GPU is host threads takes what was estimated", "[estimate]") {
+  const std::string host =
+      " --set spec.worker.device=host --set spec.storage.gpuBackend=host"
+      " --set spec.storage.gpuBytesPerServer=4MiB --set spec.model.embeddingDim=64"
+      " --set spec.training.batchSize=4096";
+  Compare(host, .85, 1.2);
+  Compare(host + " --set spec.training.lanes=1", .85, 1.25);
+  Compare(host + " --set spec.storage.gpuBytesPerServer=0", .85, 1.15);
+}
+
 // One pass over so few rows does not fill the tier's buffers, which are half of what it takes; ten
 // million rows do (tools/bench/run tiered_training).
 TEST_CASE("with a DRAM limit it takes that at most, and not much less", "[estimate]") {

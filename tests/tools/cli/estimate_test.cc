@@ -158,6 +158,52 @@ TEST_CASE("a worker with a GPU holds batches on their way to it", "[estimate]") 
   CHECK(HasPart(gpu, "batches on their way to the GPU"));
   CHECK(HasPart(host, "model of a GPU, in the host's memory"));
   CHECK(TotalBytes(host.parts) > TotalBytes(gpu.parts));
+  // The host's own, where it stands for a GPU.
+  CHECK(host.device_parts.empty());
+  CHECK(worker("cpu").device_parts.empty());
+  CHECK(gpu.device_parts.size() == 1);
+}
+
+TEST_CASE("what a GPU has is told apart, and rows that stay there in one process", "[estimate]") {
+  JobSpec spec = Spec();
+  spec.mutable_worker()->set_device("cuda:GPU-1");
+  spec.mutable_replicas()->set_workers(2);
+  spec.mutable_training()->set_lanes(4);
+  const auto apart = [](const JobEstimate& e) {
+    return TotalBytes(Of(e, "server").device_parts) + 2 * TotalBytes(Of(e, "worker").device_parts);
+  };
+  // Without a tier there is nowhere to stay.
+  const JobEstimate none = Estimate(spec);
+  CHECK(none.one_process_device_bytes == apart(none));
+  spec.mutable_storage()->set_gpu_bytes_per_server("64MiB");
+  const JobEstimate both = Estimate(spec);
+  CHECK(apart(both) > apart(none) + (64 << 20));
+  // Of each worker's two lanes: two steps' weights, two gradients of 9000 keys, and their sum of
+  // 18000; rows of 17 floats, and two places for each row of the sum.
+  const uint64_t rows = (2 * 60000 + 2 * 9000 + 18000) * 4 * 17 + 8 * 18000;
+  CHECK(both.one_process_device_bytes == apart(both) + 2 * (rows + rows / 4));
+  const auto json = nlohmann::json::parse(EstimateJson(both));
+  CHECK(json["deviceBytes"] == apart(both));
+  CHECK(json["oneProcessDeviceBytes"] == both.one_process_device_bytes);
+  CHECK(json["processes"][1]["deviceParts"][0]["name"] == "GPU tier");
+  CHECK(absl::StrContains(EstimateText(both), "In a GPU's memory:\nserver x 1"));
+  CHECK_FALSE(absl::StrContains(EstimateText(Estimate(Spec())), "GPU's memory"));
+  // They go in messages.
+  const auto messages = [&](const JobSpec& changed) {
+    const JobEstimate e = Estimate(changed);
+    return e.one_process_device_bytes == apart(e);
+  };
+  JobSpec codec = spec, mode = spec, counted = spec, cpu = spec;
+  codec.mutable_training()->set_pull_codec("bf16");
+  CHECK(messages(codec));
+  mode.mutable_training()->set_mode("downpour");
+  CHECK(messages(mode));
+  counted.mutable_life_cycle()->mutable_admission()->set_type("exact");
+  counted.mutable_life_cycle()->mutable_admission()->set_min_steps(2);
+  counted.mutable_life_cycle()->mutable_admission()->set_filter_bytes("16MiB");
+  CHECK(messages(counted));
+  cpu.mutable_worker()->set_device("cpu");
+  CHECK(messages(cpu));
 }
 
 TEST_CASE("a log costs its records", "[estimate]") {

@@ -8,7 +8,8 @@ namespace strata {
 absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
     const Batch& batch, const RoutedKeys& routed, const BatchRows& rows, const float* dense,
     StageClock* clock, const Beside& beside) {
-  const InStage forward(clock, Stage::kForward);
+  // A device's passes are not told apart.
+  const InStage passes(clock, model_->waits() ? Stage::kBackward : Stage::kForward);
   auto gradient = std::make_shared<Gradient>();
   gradient->examples = batch.size;
   if (batch.size == 0) {
@@ -46,11 +47,11 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
     return beside == nullptr ? absl::OkStatus() : beside();
   };
   predictions_.resize(batch.size);
-  PassTimes passes;
+  PassTimes times;
   in.batch = &batch;
   in.routed = &routed;
   in.tensors = tensors;
-  in.passes = &passes;
+  in.passes = &times;
   out.tensors = sums;
   if (model_->waits()) {
     in.meanwhile = meanwhile;
@@ -59,7 +60,7 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
   }
   const absl::StatusOr<double> loss = model_->TrainStep(in, out, predictions_.data(), parallel_);
   if (!loss.ok()) return loss.status();
-  clock->EndPasses(passes.blocks_done, passes.forward_ns, passes.backward_ns);
+  clock->EndPasses(times.blocks_done, times.forward_ns, times.backward_ns);
   stats_->OnBatch(batch.labels, predictions_, *loss, batch.bad_lines);
   if (counts) AddCounts(batch, routed, gradient->rows);
   return gradient;

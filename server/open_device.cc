@@ -6,23 +6,12 @@
 #include "proto/runtime/failpoints.h"
 
 namespace strata::server {
-namespace {
-
-class HostThreads : public ops::gpu::HostApi {
- public:
-  HostThreads() : HostApi(Options()) {}
-
- protected:
-  absl::Status Enter(const char*) override {
-    const absl::Status status = Failpoint("device.lost");
-    return status.ok() ? status : ops::gpu::DeviceLost(status);
-  }
-};
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<ops::gpu::CudaApi>> OpenServerDevice(const std::string& wanted) {
-  if (wanted == "host") return std::make_unique<HostThreads>();
+  if (wanted == "host") {
+    ops::gpu::HostApi::Options options;
+    options.lose = [] { return Failpoint("device.lost"); };
+    return std::make_unique<ops::gpu::HostApi>(options);
+  }
   return ops::gpu::OpenDevice(wanted == "first" ? "" : wanted);
 }
 

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <thread>
 
 #include "proto/runtime/allocator.h"
 #include "proto/runtime/daemon.h"
+#include "proto/runtime/failpoints.h"
 #include "proto/runtime/grpc_scheduler_client.h"
 #include "proto/runtime/grpc_transport.h"
 #include "worker/device/open_device.h"
@@ -24,6 +26,7 @@ struct Flags {
   std::string advertise;
   std::string address_file;
   uint32_t threads = 0;
+  std::string failpoints;
   std::string device = "auto";
   std::string cublas;
   uint64_t pinned_bytes = uint64_t{4} << 30;
@@ -68,6 +71,7 @@ int Fail(const absl::Status& status) {
 
 int Run(const Flags& flags, const char* program) {
   TuneAllocator();
+  if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
   auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure,
                                flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
@@ -81,7 +85,9 @@ int Run(const Flags& flags, const char* program) {
   options.metrics_address = (*daemon)->metrics_address();
   options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.log = [&daemon](const std::string& line) { (*daemon)->Log(line); };
-  auto device = device::OpenWorkerDevice(flags.device, flags.cublas);
+  auto device = device::OpenWorkerDevice(
+      flags.device, flags.cublas,
+      flags.threads > 0 ? flags.threads : std::thread::hardware_concurrency());
   if (!device.ok()) {
     return Fail(absl::Status(device.status().code(), "--device " + flags.device + ": " +
                                                          std::string(device.status().message())));
@@ -123,16 +129,15 @@ int main(int argc, char** argv) {
                  "scheduler");
   app.add_option("--address-file", flags.address_file, "Written when ready: the metrics address");
   app.add_option("--threads", flags.threads, "Threads that compute; 0: all cores");
+  app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_option("--device", flags.device,
                  "GPU for jobs that want one: its UUID, or that of a MIG slice (its beginning will "
-                 "do), first, none, or auto: the one that this program sees, if it was built with "
-                 "CUDA and sees exactly one")
+                 "do), first, none, host: what would run on a GPU, on threads (for trying it), or "
+                 "auto: the one that this program sees, if it was built with CUDA and sees exactly "
+                 "one")
       ->capture_default_str()
       ->check([](const std::string& value) {
-        if (value.empty()) return std::string("is empty; give a UUID, or leave it out");
-        return std::string(value != "host" ? ""
-                                           : "host is no GPU; any worker takes jobs with "
-                                             "spec.worker.device: host");
+        return std::string(value.empty() ? "is empty; give a UUID, or leave it out" : "");
       });
   app.add_option("--pinned-bytes", flags.pinned_bytes,
                  "Bytes of pinned host memory of a process with a device")

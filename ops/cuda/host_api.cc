@@ -64,6 +64,11 @@ size_t HostApi::leaks() const {
   return device_.size() + pinned_.size() + streams_.size() + events_.size() + graphs_.size();
 }
 
+absl::Status HostApi::Enter(const char*) {
+  const absl::Status status = options_.lose == nullptr ? absl::OkStatus() : options_.lose();
+  return status.ok() ? status : DeviceLost(status);
+}
+
 absl::Status HostApi::Take(size_t bytes, size_t limit, Pieces& pieces, size_t& used, void** out) {
   if (bytes > limit - used) {
     return absl::ResourceExhaustedError(

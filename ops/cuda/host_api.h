@@ -27,6 +27,8 @@ class HostApi : public CudaApi {
     size_t device_bytes = size_t{1} << 40;  // Malloc fails beyond
     size_t pinned_bytes = size_t{1} << 40;  // MallocHost fails beyond
     uint32_t multiprocessors = 4;           // as properties() tells
+    // Asked before each call, unless null: an error loses the device.
+    std::function<absl::Status()> lose;
   };
   explicit HostApi(const Options& options);
   ~HostApi() override;
@@ -37,6 +39,7 @@ class HostApi : public CudaApi {
   size_t leaks() const;
 
  protected:
+  absl::Status Enter(const char* call) override;
   absl::Status DoMalloc(size_t bytes, void** out) override;
   absl::Status DoMallocHost(size_t bytes, void** out) override;
   absl::Status DoFree(void* p) override;

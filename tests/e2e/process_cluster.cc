@@ -194,7 +194,8 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
             "--scheduler=" + address_, "--threads=1"};
     // The worker's address file then holds its metrics address.
     if (!server) argv.push_back("--metrics-listen=127.0.0.1:0");
-    if (server) argv.insert(argv.end(), o_.server_flags.begin(), o_.server_flags.end());
+    const std::vector<std::string>& flags = server ? o_.server_flags : o_.worker_flags;
+    argv.insert(argv.end(), flags.begin(), flags.end());
   }
   if (!failpoints.empty()) argv.push_back("--failpoints=" + failpoints);
   argv.push_back("--dir=" + base);

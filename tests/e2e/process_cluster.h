@@ -62,6 +62,7 @@ struct ProcessClusterOptions {
   std::string folder;  // scratch; made where missing
   int lease_ms = 2000;
   std::vector<std::string> server_flags;  // of every server, at every start
+  std::vector<std::string> worker_flags;  // likewise
 };
 
 class ProcessCluster {

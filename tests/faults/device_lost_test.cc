@@ -1,5 +1,5 @@
-// A server whose GPU is lost ends before anybody is told of it; another process of that name goes
-// on as after kill -9 (promise P3). The device is played by threads (`--device host`).
+// A server or worker whose GPU is lost ends before anybody is told of it; another process of that
+// name goes on as after kill -9 (promise P3). The device is played by threads (`--device host`).
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -52,6 +52,33 @@ TEST_CASE("a server whose GPU is lost ends at once, and its successor goes on",
     CHECK(end.rollbacks() == 0);
   }
   CHECK(absl::StrContains(ReadFile(cluster.folder() + "/server-1.log.err"), "device.lost"));
+}
+
+TEST_CASE("a worker whose GPU is lost ends, and its lanes go on", "[faults][p3][gpu]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  TrainingJob job = TieredJob(folder->path(), 2);
+  job.mutable_spec()->mutable_worker()->set_device("host");
+  const JobStatus reference = Undisturbed(job);
+  job.mutable_spec()->mutable_worker()->set_device("auto");
+  ProcessCluster cluster(
+      {.folder = folder->path() + "/cluster", .worker_flags = {"--device=host"}});
+  CHECK(DeviceOf(cluster, "worker-1") == "host");
+  CHECK(DeviceOf(cluster, "server-0") == "none");
+  // When the step's memory is made, in copies, kernels and waits, and in graphs.
+  for (const uint64_t call : {3u, 40u, 101u, 200u, 351u, 502u}) {
+    INFO("call " << call);
+    cluster.Kill("worker-1");
+    cluster.Start("worker-1", absl::StrCat("device.lost=error(INTERNAL)@", call));
+    cluster.AwaitRegistered();
+    const uint64_t id = cluster.Submit(job);
+    CHECK(cluster.process("worker-1").Wait() == 1);
+    // Its successor takes the lanes; or another call finds the job at its end.
+    cluster.Start("worker-1");
+    const JobStatus end = cluster.AwaitEnd(id);
+    CheckSameModel(end, reference);
+  }
+  CHECK(absl::StrContains(ReadFile(cluster.folder() + "/worker-1.log.err"), "device.lost"));
 }
 
 }  // namespace

@@ -43,9 +43,9 @@ absl::StatusOr<std::unique_ptr<device::OpenedDevice>> OpenDeviceOf(const WorkerS
   constexpr absl::string_view kCuda = "cuda:";
   const std::string& wanted = worker.device();
   if (absl::StartsWith(wanted, kCuda)) {
-    return device::OpenWorkerDevice(wanted.substr(kCuda.size()), "");
+    return device::OpenWorkerDevice(wanted.substr(kCuda.size()), "", 1);
   }
-  return device::OpenWorkerDevice(wanted == "auto" ? "auto" : "none", "");
+  return device::OpenWorkerDevice(wanted == "auto" ? "auto" : "none", "", 1);
 }
 
 // Of a job whose workers have no GPU: now, and not once its checkpoints were replaced.

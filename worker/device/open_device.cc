@@ -1,11 +1,15 @@
 #include "worker/device/open_device.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/blas.h"
 #include "ops/cuda/device_api.h"
+#include "ops/cuda/host_api.h"
+#include "ops/cuda/host_blas.h"
 #include "ops/cuda/memory.h"
+#include "proto/runtime/failpoints.h"
 
 namespace strata::device {
 namespace {
@@ -35,11 +39,27 @@ absl::StatusOr<std::string> BlasVersion(ops::gpu::CudaApi* api, const std::strin
   return (*blas)->version();
 }
 
+std::unique_ptr<OpenedDevice> PlayedByThreads(uint32_t threads) {
+  ops::gpu::HostApi::Options options;
+  options.threads = std::max(1u, threads);
+  options.lose = [] { return Failpoint("device.lost"); };
+  auto opened = std::make_unique<OpenedDevice>();
+  opened->api = std::make_unique<ops::gpu::HostApi>(options);
+  WorkerDevice& d = opened->device;
+  d.api = opened->api.get();
+  d.open_blas = [api = d.api](Arena*) { return ops::gpu::MakeHostBlas(api); };
+  d.uuid = opened->api->properties().uuid;
+  d.numerics_id = "strata-host-1";
+  return opened;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenWorkerDevice(const std::string& wanted,
-                                                               const std::string& blas_library) {
+                                                               const std::string& blas_library,
+                                                               uint32_t threads) {
   if (wanted == "none") return nullptr;
+  if (wanted == "host") return PlayedByThreads(threads);
   if (wanted == "auto" && ops::gpu::Devices().size() != 1) return nullptr;
   auto api = ops::gpu::OpenDevice(wanted == "auto" || wanted == "first" ? "" : wanted);
   if (!api.ok()) return api.status();

@@ -16,12 +16,14 @@ struct OpenedDevice {
   WorkerDevice device;
 };
 
-// `wanted`: a UUID or its beginning; "first"; "none"; or "auto": the GPU where this program was
+// `wanted`: a UUID or its beginning; "first"; "none"; "host": `threads` threads play it, for trying
+// and testing it (failpoint device.lost plays its loss); or "auto": the GPU where this program was
 // built with CUDA and sees exactly one, else none. `blas_library`: a file, instead of the search of
 // ops/cuda/blas_search.h. Null: the worker has no GPU. Errors, never of "none": there is no such
 // GPU, the program was built without CUDA, or cuBLASLt is missing; of "auto" the last alone.
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenWorkerDevice(const std::string& wanted,
-                                                               const std::string& blas_library);
+                                                               const std::string& blas_library,
+                                                               uint32_t threads);
 
 }  // namespace strata::device
 

@@ -70,13 +70,15 @@ TEST_CASE("servers killed at any moment lose nothing of rows below DRAM", "[faul
 }
 
 TEST_CASE("a server killed at each place where a tier is written", "[faults][p1][p3]") {
-  const std::string ssd = GENERATE(as<std::string>{}, "rocksdb", "rowfile");
-  INFO(ssd);
+  const std::string tiers = GENERATE(as<std::string>{}, "rocksdb", "rowfile", "rowfile, HBM");
+  const std::string ssd = tiers.substr(0, tiers.find(','));
+  INFO(tiers);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   TrainingJob job = TieredJob(folder->path(), 2);
   const JobStatus reference = Undisturbed(job);
   job = BelowDram(job, ssd);
+  if (tiers != ssd) job = WithHbm(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   std::vector<std::string> points = {"tier.written=kill@90"};
   if (ssd == "rowfile") {

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/partition.h"
+#include "server/gpu_memory.h"
+#include "storage/eviction_kind.h"
 #include "storage/shard_file.h"
 #include "tests/server/shard_fixture.h"
 
@@ -46,11 +48,16 @@ server::ShardUpdate AsyncCutJob::UpdateOf(uint32_t shard, const Window& w) const
 
 std::unique_ptr<server::Shard> AsyncCutJob::MakeShard(uint32_t shard,
                                                       storage::UpdateLog* log) const {
+  const auto tables = server::TestTables();
+  const uint64_t hbm_bytes =
+      o_.hbm ? server::LeastGpuBytesPerServer(tables, storage::EvictionKind::kLrfu, 1) : 0;
   return server::MakeShard({.range = places_[shard].range,
                             .id = shard,
                             .lanes = o_.lanes,
                             .synchronous = false,
-                            .log = log});
+                            .log = log,
+                            .hbm_bytes = hbm_bytes,
+                            .tables = tables});
 }
 
 absl::Status AsyncCutJob::Count(uint32_t shard, const std::string& path, Counts& counts) const {

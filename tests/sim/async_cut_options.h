@@ -20,6 +20,7 @@ struct AsyncCutOptions {
   uint32_t kill_shard = 0;
   uint32_t kill_lane = 0;
   uint32_t max_kills = 0;
+  bool hbm = false;    // shards have a GPU tier on the host, the least
   std::string folder;  // scratch, for checkpoints
 };
 

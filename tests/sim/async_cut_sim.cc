@@ -30,6 +30,7 @@ struct Shard {
   std::unique_ptr<server::ShardRunner> runner;
   uint64_t incarnation = 0;
   CutNumber told = 0;
+  const server::Shard* tables = nullptr;  // of the runner
 };
 
 struct Lane {
@@ -80,6 +81,7 @@ class Sim {
       Faults();
       Event();
     }
+    for (const Shard& shard : shards_) Count(shard);
     return result_;
   }
 
@@ -89,6 +91,7 @@ class Sim {
   void Error(std::string text) {
     if (result_.error.empty()) result_.error = std::move(text);
   }
+  void Count(const Shard& shard) { result_.hbm_updated += shard.tables->counters().hbm_updated; }
   void StartShard(uint32_t s) {
     Shard& shard = shards_[s];
     auto made = job_.MakeShard(s, &shard.log);
@@ -96,6 +99,7 @@ class Sim {
     if (!replayed.ok()) Error(std::string(replayed.message()));
     ++shard.incarnation;
     shard.told = 0;
+    shard.tables = made.get();
     shard.executor = std::make_unique<ManualExecutor>();
     server::ShardRunner::Options options;
     options.timer = &timer_;
@@ -168,6 +172,7 @@ class Sim {
     if (result_.kills >= o_.max_kills) return;
     if (Chance(o_.kill_shard)) {
       const auto s = static_cast<uint32_t>(random_() % o_.shards);
+      Count(shards_[s]);
       StopShard(shards_[s]);
       StartShard(s);
       Abort();

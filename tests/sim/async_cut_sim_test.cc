@@ -17,20 +17,23 @@ AsyncCutOptions Shape(uint64_t seed, const std::string& folder) {
   o.shards = 1 + static_cast<uint32_t>(seed % 3);
   o.lanes = 1 + static_cast<uint32_t>(seed / 3 % 3);
   o.pipeline = 1 + seed / 9 % 3;
+  o.hbm = seed % 7 < 2;
   o.folder = folder;
   return o;
 }
 
 TEST_CASE("cuts of a network that delays and reorders", "[sim][async]") {
   const Scratch scratch;
-  uint64_t cuts = 0, ahead = 0;
+  uint64_t cuts = 0, ahead = 0, hbm_updated = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const AsyncCutResult r = RunAsyncCuts(Shape(seed, scratch.path()));
     INFO("seed " << seed << " after " << r.events << " events");
     REQUIRE(r.error == "");
     cuts += r.cuts;
     ahead += r.ahead;
+    hbm_updated += r.hbm_updated;
   }
+  CHECK(hbm_updated > 500);
   CHECK(cuts > 300);
   CHECK(ahead > 300);
 }

@@ -2,17 +2,15 @@
 // P7), whoever is killed.
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <cstring>
-#include <filesystem>
 #include <functional>
-#include <span>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
-#include "storage/shard_file.h"
 #include "tests/e2e/process_cluster.h"
+#include "tests/e2e/row_updates.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/scratch_folder.h"
 
@@ -39,32 +37,9 @@ TrainingJob AsyncJob(const std::string& folder, uint32_t epochs) {
   return job;
 }
 
-// How often each row of the dense table was updated, over all files of a checkpoint: every window
-// pushes to every one of them.
-std::vector<uint32_t> DenseUpdates(const std::string& folder) {
-  constexpr TableId kDense(1);
-  std::vector<uint32_t> updates;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().filename() == "MANIFEST.json") continue;
-    auto reader = storage::ShardFileReader::Open(entry.path());
-    REQUIRE(reader.ok());
-    const storage::ShardFileHeader& header = (*reader)->header();
-    size_t row_bytes = 0;
-    for (const storage::TableShape& t : header.tables) {
-      if (t.id == kDense) row_bytes = t.row_bytes();
-    }
-    const absl::Status s = (*reader)->ReadRows(
-        kDense, header.partitions, [&](std::span<const Position> positions, const uint8_t* rows) {
-          for (size_t i = 0; i < positions.size(); ++i) {
-            uint32_t count = 0;  // RowMeta.updates: the row's last four bytes
-            std::memcpy(&count, rows + (i + 1) * row_bytes - 4, 4);
-            updates.push_back(count);
-          }
-          return absl::OkStatus();
-        });
-    REQUIRE(s.ok());
-  }
-  return updates;
+// Of the dense table: every window pushes to every row.
+std::map<Position, uint32_t> DenseUpdates(const std::string& folder) {
+  return RowUpdates(folder, TableId(1));
 }
 
 // How often workers of the job changed after its start: each time lanes go from one to another.
@@ -112,10 +87,10 @@ void KillEach(const ScratchFolder& folder, const TrainingJob& job,
   CHECK(calm.examples() == calm.total_examples());
   CHECK(calm.examples() == 3000 * job.spec().training().epochs());
   lost(calm, WorkerChanges(cluster, undisturbed), false);
-  const std::vector<uint32_t> once = DenseUpdates(calm.checkpoint());
+  const auto once = DenseUpdates(calm.checkpoint());
   REQUIRE(once.size() > 5);
   const uint64_t windows = calm.step();
-  for (uint32_t count : once) REQUIRE(count == windows);
+  for (const auto& [position, count] : once) REQUIRE(count == windows);
   const std::vector<std::vector<std::string>> all = {
       {"worker-0"}, {"server-0"}, {"server-1", "worker-1"}, {"server-0", "server-1"}};
   for (const auto& who : all) {
@@ -126,9 +101,9 @@ void KillEach(const ScratchFolder& folder, const TrainingJob& job,
     CHECK(end.state() == SUCCEEDED);
     CHECK(end.step() == calm.step());
     CHECK(end.rollbacks() == 0);
-    const std::vector<uint32_t> updates = DenseUpdates(end.checkpoint());
+    const auto updates = DenseUpdates(end.checkpoint());
     CHECK(updates.size() == once.size());
-    for (uint32_t count : updates) CHECK(count == windows);
+    for (const auto& [position, count] : updates) CHECK(count == windows);
     CHECK(end.result().auc() > 0.55);
     const bool worker_killed = who.back().find("worker") == 0;
     const uint64_t changes = WorkerChanges(cluster, id);

@@ -12,10 +12,12 @@
 #include "ops/cuda/host_api.h"
 #include "ops/cuda/host_blas.h"
 #include "ops/cuda/memory.h"
+#include "proto/core/ids.h"
 #include "proto/runtime/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "tests/e2e/disturbed_run.h"
 #include "tests/e2e/embedded_training.h"
+#include "tests/e2e/row_updates.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded_cluster.h"
 #include "tools/cluster/scratch_folder.h"
@@ -310,6 +312,44 @@ TEST_CASE("windows of an asynchronous lane stay on a device", "[e2e][device]") {
         s.mutable_training()->set_n_push(2);
       },
       Expect::kHere);
+}
+
+// What a row weighs depends on the order of windows, and not how often it was updated.
+TEST_CASE("windows of several asynchronous lanes are applied once", "[e2e][device]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = Job(folder.path());
+  JobSpec& spec = *job.mutable_spec();
+  for (int file = 2; file < 6; ++file) {  // each is a task of every epoch
+    const std::string path = folder.path() + "/more-" + std::to_string(file);
+    testing::WriteLibfm(path, file, 640, 6, 1000);
+    spec.mutable_data()->add_train(path);
+  }
+  spec.mutable_training()->set_mode("async");
+  spec.mutable_storage()->set_durability("logged");
+  const auto run = [&](uint32_t lanes, uint32_t nodes, RowPath path,
+                       const std::function<void(EmbeddedCluster&)>& disturb) {
+    static int runs = 0;
+    spec.mutable_training()->set_lanes(lanes);
+    spec.mutable_checkpoint()->set_directory(folder.path() + "/ck-" + std::to_string(++runs));
+    spec.mutable_checkpoint()->set_every_steps(30);
+    Replicas(nodes, nodes)(spec);
+    const Ended ended = Run(job, path, {20, disturb});
+    CHECK((ended.rows_there > 0) == (path == RowPath::kDevice));
+    return testing::RowUpdates(ended.status.checkpoint(), TableId(0));
+  };
+  const auto once = run(1, 1, RowPath::kHost, nullptr);
+  CHECK(once.size() > 4000);
+  CHECK(run(4, 2, RowPath::kDevice, nullptr) == once);
+  const auto server = [](EmbeddedCluster& c) {
+    c.StopServer(1);
+    REQUIRE(c.StartServer(1).ok());
+  };
+  CHECK(run(4, 2, RowPath::kDevice, server) == once);
+  const auto worker = [](EmbeddedCluster& c) {
+    c.StopWorker(0);
+    REQUIRE(c.StartWorker(0).ok());
+  };
+  CHECK(run(4, 2, RowPath::kDevice, worker) == once);
 }
 
 }  // namespace

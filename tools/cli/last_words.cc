@@ -34,7 +34,7 @@ std::string WhyNotUp(const ClusterDir& dir, const ClusterState& state, const Log
     if (p.restarts > (worst == nullptr ? 0 : worst->restarts)) worst = &p;
   }
   if (worst == nullptr) return "";
-  return absl::StrCat(worst->name, " was started ", worst->restarts, " times and did not stay up",
+  return absl::StrCat(worst->name, " did not stay up: it ended ", worst->restarts, " times",
                       worst->trouble.empty() ? "" : absl::StrCat(" (", worst->trouble, ")"), "; ",
                       EndOfLog(dir, worst->name, before));
 }

@@ -31,13 +31,12 @@ TEST_CASE("the process that ended most often says why, of this start alone", "[l
   state.processes[1].trouble = "ended with exit code 1";
   state.processes[2].restarts = 1;
   CHECK(WhyNotUp(dir, state, before) ==
-        "server-0 was started 2 times and did not stay up (ended with exit code 1); the end of " +
+        "server-0 did not stay up: it ended 2 times (ended with exit code 1); the end of " +
             dir.LogPath("server-0") + ":\nno GPU\n");
   // One that runs again at this moment has no trouble.
   state.processes[2].restarts = 3;
-  CHECK(WhyNotUp(dir, state, before) ==
-        "worker-0 was started 3 times and did not stay up; the end of " + dir.LogPath("worker-0") +
-            ":\nno scheduler\n");
+  CHECK(WhyNotUp(dir, state, before) == "worker-0 did not stay up: it ended 3 times; the end of " +
+                                            dir.LogPath("worker-0") + ":\nno scheduler\n");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "scheduler/placement.h"
 
 namespace strata::scheduler {
 namespace {
@@ -169,6 +170,7 @@ absl::StatusOr<std::optional<uint64_t>> ClusterState::CheckSubmit(const std::str
                        " is not finished; cancel it first or give metadata.name another value"));
     }
   }
+  if (absl::Status s = CheckGpus(job.spec(), members_); !s.ok()) return s;
   return std::optional<uint64_t>();
 }
 

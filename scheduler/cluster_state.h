@@ -36,7 +36,7 @@ class ClusterState {
     TrainingJob job;
     bool resume = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
-    std::vector<std::string> replaced;       // folders to remove once the input is indexed
+    std::vector<std::string> replaced;       // folders to remove before training begins
   };
   // A node that is not alive and has no job is forgotten after this long.
   static constexpr absl::Duration kForgetAfter = absl::Hours(24);
@@ -53,7 +53,7 @@ class ClusterState {
   // A node's report; Membership's errors. Returns its session.
   absl::StatusOr<uint64_t> Report(const NodeReport& report, absl::Time now);
   // What Submit would say before the checkpoint directory is touched: nothing (go on), the job of
-  // the same request, or ALREADY_EXISTS.
+  // the same request, ALREADY_EXISTS, or CheckGpus' error (placement.h).
   absl::StatusOr<std::optional<uint64_t>> CheckSubmit(const std::string& request_id,
                                                       const TrainingJob& job) const;
   absl::StatusOr<uint64_t> Submit(Submission submission, absl::Time now);

@@ -55,7 +55,7 @@ void JobMachine::Remove(std::string folder) {
 
 void JobMachine::OnCheckpointRemoved(const std::string& folder, const absl::Status& status,
                                      absl::Time now) {
-  if (!status.ok() && state_.phase() == INDEXING) {
+  if (!status.ok() && state_.phase() == OPENING && state_.started_unix_ms() == 0) {
     End(FAILED, "OverwriteFailed",
         absl::StrCat("an earlier checkpoint cannot be removed: ", status.message(),
                      "; remove it yourself, or set spec.checkpoint.directory to another folder"),
@@ -64,6 +64,21 @@ void JobMachine::OnCheckpointRemoved(const std::string& folder, const absl::Stat
   auto& removing = *state_.mutable_removing();
   const auto it = std::find(removing.begin(), removing.end(), folder);
   if (it != removing.end()) removing.erase(it);
+}
+
+// Whether nothing of the job that this one replaces is in its way: a new checkpoint may have the
+// name of an old one. The old ones go when all that could keep this job from training has been
+// tried: its servers hold their shards, its workers their models.
+bool JobMachine::EarlierAreReplaced() {
+  if (state_.started_unix_ms() != 0) return true;
+  if (!state_.replacing() && spec_.replaced_size() > 0) {
+    for (int i = 0; i < state_.workers_size(); ++i) {
+      if (!state_.workers(i).name().empty() && !workers_[i].ready) return false;
+    }
+    state_.set_replacing(true);
+    for (const std::string& folder : spec_.replaced()) Remove(folder);
+  }
+  return state_.removing().empty();
 }
 
 void JobMachine::TakeCuts(absl::Time now) {

@@ -146,7 +146,7 @@ void JobMachine::Run(const ClusterView& cluster, absl::Time now) {
   if (WatchServers(cluster, now) || over()) return;
   FillWorkers(cluster, now);
   if (state_.phase() == OPENING) {
-    if (!ServersOpen(*cluster.members)) return;
+    if (!ServersOpen(*cluster.members) || !EarlierAreReplaced()) return;
     state_.set_phase(TRAINING);
     state_.set_state(RUNNING);
     if (state_.started_unix_ms() == 0) state_.set_started_unix_ms(absl::ToUnixMillis(now));
@@ -177,8 +177,7 @@ void JobMachine::Advance(const ClusterView& cluster, absl::Time now) {
   if (state_.phase() == WAITING) ChooseFirstWorkers(cluster, now);
   if (state_.phase() == INDEXING) {
     FillWorkers(cluster, now);
-    // A new checkpoint may have the name of one that is replaced.
-    if (index_ && state_.removing().empty()) PlaceOnServers(cluster, now);
+    if (index_) PlaceOnServers(cluster, now);
   }
   if (state_.phase() == OPENING || state_.phase() == TRAINING || state_.phase() == CUTTING) {
     Run(cluster, now);
@@ -204,9 +203,9 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
     index_.emplace();
     *index_->mutable_train() = report.train_index();
     *index_->mutable_eval() = report.eval_index();
-    for (const std::string& folder : spec_.replaced()) Remove(folder);
     return MakeParts();
   }
+  if (state_.phase() == OPENING) workers_[slot].ready = report.ready();
   if (state_.phase() != TRAINING && state_.phase() != CUTTING) return;
   WorkerView& view = workers_[slot];
   view.last = report;

@@ -105,6 +105,7 @@ class JobMachine {
   struct WorkerView {  // by worker slot
     WorkerJobReport last;
     bool finished = false;
+    bool ready = false;  // as WorkerJobReport's
   };
 
   const JobSpec& job() const { return spec_.spec().spec(); }
@@ -150,6 +151,7 @@ class JobMachine {
   void DropCut(const CutCoordinator::Result& result, absl::string_view why, absl::Time now);
   void AbortCuts();
   void Remove(std::string folder);
+  bool EarlierAreReplaced();
   void CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Time now);
   void AnswerManual(const absl::StatusOr<CheckpointRecord>& result);
 

@@ -40,7 +40,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     facts.opened = slot.opened_generation() == state_.generation();
     facts.same_process = slot.opened_session() == session;
     facts.keeps_nothing = job().storage().durability() == "memory";
-    facts.replaceable = !facts.alive && !Candidates(cluster, SERVER).empty();
+    facts.replaceable = !facts.alive && ChooseServers(Candidates(cluster, SERVER), 1).ok();
     switch (JudgeServer(facts, cluster.members->lease())) {
       case ServerVerdict::kFine:
         break;

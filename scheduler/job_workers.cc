@@ -20,6 +20,7 @@ std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRo
                            .jobs = jobs == cluster.jobs_of_node->end() ? 0 : jobs->second,
                            .cores = node.record.cores()};
     if (role == WORKER) (void)ComputesWith(job().worker(), node.record, candidate);
+    if (role == SERVER) candidate.able = HoldsGpuTier(job().storage(), node.record);
     candidates.push_back(std::move(candidate));
   }
   return candidates;

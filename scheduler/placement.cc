@@ -1,23 +1,57 @@
 #include "scheduler/placement.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
+#include "proto/core/job_spec.h"
 #include "proto/core/partition.h"
 #include "proto/core/shard_map.h"
 
 namespace strata::scheduler {
 namespace {
 
+constexpr absl::string_view kCuda = "cuda:";
+
+// A job from before there was a choice of precision has none.
+bool ComputesOnCpu(const WorkerSpec& spec) {
+  return spec.precision().empty() || spec.precision() == "fp32";
+}
+
 // The even run of `total` things that belongs to part `i` of `parts`.
 std::pair<uint32_t, uint32_t> EvenRun(uint32_t total, uint32_t parts, uint32_t i) {
   const uint64_t first = static_cast<uint64_t>(total) * i / parts;
   const uint64_t end = static_cast<uint64_t>(total) * (i + 1) / parts;
   return {static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
+}
+
+// Takes out those that lack the job's GPU; returns how many they were.
+size_t RemoveUnable(std::vector<Candidate>& live) {
+  const size_t there = live.size();
+  live.erase(std::remove_if(live.begin(), live.end(), [](const Candidate& c) { return !c.able; }),
+             live.end());
+  return there - live.size();
+}
+
+// CheckGpus, of one role: `what` asks for a GPU that `able` says a node has; `remedy` ends the
+// text.
+absl::Status CheckRole(const Membership& members, NodeRole role, absl::string_view what,
+                       absl::string_view remedy,
+                       const std::function<bool(const NodeRecord&)>& able) {
+  size_t live = 0;
+  for (const auto& [name, node] : members.nodes()) {
+    if (node.record.role() != role) continue;
+    if (able(node.record)) return absl::OkStatus();
+    live += node.alive;
+  }
+  if (live == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, ", but of the ", live, role == WORKER ? " workers" : " servers",
+                   " there none has that GPU (`strata nodes` shows theirs); ", remedy));
 }
 
 // Not enough of `free` are of one class: an error where there are enough of all classes together.
@@ -42,7 +76,6 @@ absl::Status CheckOneClass(const std::vector<Candidate>& live, uint32_t count) {
 }  // namespace
 
 bool ComputesWith(const WorkerSpec& spec, const NodeRecord& worker, Candidate& candidate) {
-  constexpr absl::string_view kCuda = "cuda:";
   const absl::string_view wanted = spec.device();
   candidate.numerics_id = worker.numerics_id();
   candidate.device_class = "cpu";
@@ -51,15 +84,43 @@ bool ComputesWith(const WorkerSpec& spec, const NodeRecord& worker, Candidate& c
     candidate.numerics_id = absl::StrCat("host of ", worker.numerics_id());
     return true;
   }
-  if (absl::StartsWith(wanted, kCuda) &&
-      (worker.device().empty() ||
-       !absl::StartsWith(worker.device(), wanted.substr(kCuda.size())))) {
-    candidate.computes = false;
+  const bool named = absl::StartsWith(wanted, kCuda);
+  if ((worker.device().empty() && (named || !ComputesOnCpu(spec))) ||
+      (named && !absl::StartsWith(worker.device(), wanted.substr(kCuda.size())))) {
+    candidate.able = false;
     return false;
   }
   if (wanted == "cpu" || worker.device().empty()) return true;
   candidate.numerics_id = candidate.device_class = worker.device_numerics_id();
   return true;
+}
+
+bool HoldsGpuTier(const StorageSpec& spec, const NodeRecord& server) {
+  if (spec.gpu_backend() == "host" || !server.device().empty()) return true;
+  const auto bytes = ParseBytes(spec.gpu_bytes_per_server());
+  return !bytes.ok() || *bytes == 0;
+}
+
+absl::Status CheckGpus(const JobSpec& spec, const Membership& members) {
+  const WorkerSpec& worker = spec.worker();
+  const bool named = absl::StartsWith(worker.device(), kCuda);
+  absl::Status workers = CheckRole(
+      members, WORKER,
+      named ? absl::StrCat("spec.worker.device is ", worker.device())
+            : absl::StrCat("spec.worker.precision is ", worker.precision(),
+                           ", for which a worker needs a GPU"),
+      absl::StrCat("start strata-worker with --device, or give ", named ? "auto" : "fp32"),
+      [&worker](const NodeRecord& node) {
+        Candidate candidate;
+        return ComputesWith(worker, node, candidate);
+      });
+  if (!workers.ok()) return workers;
+  return CheckRole(
+      members, SERVER,
+      absl::StrCat("spec.storage.gpuBytesPerServer is ", spec.storage().gpu_bytes_per_server(),
+                   ", for which a server needs a GPU"),
+      "start strata-server with --device, or give spec.storage.gpuBackend: host",
+      [&spec](const NodeRecord& node) { return HoldsGpuTier(spec.storage(), node); });
 }
 
 absl::Status CheckReplicas(const JobSpec& spec) {
@@ -81,9 +142,16 @@ absl::Status CheckReplicas(const JobSpec& spec) {
 
 absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live,
                                                        uint32_t count) {
+  const size_t there = live.size();
+  const size_t unable = RemoveUnable(live);
   if (live.size() < count) {
-    return absl::UnavailableError(
-        absl::StrCat("waiting for servers: ", count, " wanted, ", live.size(), " there"));
+    std::string text = absl::StrCat("waiting for servers: ", count, " wanted, ", there, " there");
+    if (unable > 0) {
+      absl::StrAppend(&text, ", ", unable,
+                      " without a GPU for spec.storage.gpuBytesPerServer (start them with "
+                      "--device, or give spec.storage.gpuBackend: host)");
+    }
+    return absl::UnavailableError(text);
   }
   std::sort(live.begin(), live.end(), [](const Candidate& a, const Candidate& b) {
     return a.jobs != b.jobs ? a.jobs < b.jobs : a.name < b.name;
@@ -100,9 +168,7 @@ absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> li
   std::sort(live.begin(), live.end(),
             [](const Candidate& a, const Candidate& b) { return a.name < b.name; });
   const size_t there = live.size();
-  live.erase(
-      std::remove_if(live.begin(), live.end(), [](const Candidate& c) { return !c.computes; }),
-      live.end());
+  const size_t unable = RemoveUnable(live);
   std::vector<std::string> order;  // numerics ids, by their first worker's name
   std::map<std::string, std::vector<std::string>> free;
   size_t busy = 0;
@@ -127,9 +193,9 @@ absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> li
   }
   std::string text = absl::StrCat("waiting for workers: ", count, " wanted, ", there, " there, ",
                                   busy, " of them with another job");
-  if (live.size() < there) {
-    absl::StrAppend(&text, ", ", there - live.size(),
-                    " without the GPU that spec.worker.device names (`strata nodes` shows theirs)");
+  if (unable > 0) {
+    absl::StrAppend(&text, ", ", unable,
+                    " without the GPU that spec.worker asks for (`strata nodes` shows theirs)");
   }
   if (same_numerics && !wanted.empty()) {
     absl::StrAppend(&text, "; a bsp job needs the numerics id it began with: ", wanted);

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/strata/control.pb.h"
+#include "scheduler/membership.h"
 #include "scheduler/state.pb.h"
 
 namespace strata::scheduler {
@@ -21,18 +22,26 @@ struct Candidate {
   // Of workers: of what it would compute a job with.
   std::string numerics_id;
   std::string device_class;  // "cpu", or what tells GPUs of one make from others
-  bool computes = true;      // false: it lacks the GPU that the job names, and is never taken
+  bool able = true;          // false: it lacks the GPU that the job asks for, and is never taken
 };
 
 // What a worker would compute a job of this spec with: fills the candidate's numerics id and class.
-// False, and so `computes`: the job names a GPU that the worker has not.
+// False, and so `able`: the job names a GPU that the worker has not, or a precision that only a GPU
+// computes in, and the worker has none.
 bool ComputesWith(const WorkerSpec& spec, const NodeRecord& worker, Candidate& candidate);
+
+// Whether a server can keep the GPU tier of a job of this spec, resolved; true where it has none.
+bool HoldsGpuTier(const StorageSpec& spec, const NodeRecord& server);
+
+// FAILED_PRECONDITION: nodes of a role are there, and none that the scheduler knows of has the GPU
+// that the job asks of it; says what to do. Silent nodes count: they may come back.
+absl::Status CheckGpus(const JobSpec& spec, const Membership& members);
 
 // INVALID_ARGUMENT: more workers than lanes, or more servers than partitions; names both.
 absl::Status CheckReplicas(const JobSpec& spec);
 
 // The `count` servers with the fewest jobs, then by name; ordered by name. UNAVAILABLE says how
-// many there are.
+// many there are, and how many of them lack the job's GPU.
 absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live, uint32_t count);
 
 // `count` workers without a job, by name. Where `same_numerics`, all have one numerics id: `wanted`

@@ -20,8 +20,8 @@ struct FoundCheckpoints {
 
 // Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
 // resolved) and makes the directory. Resuming, returns the checkpoints to resume from; with
-// overwrite those that the job replaces, damaged ones too: they stay until its input is known to be
-// readable. FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
+// overwrite those that the job replaces, damaged ones too: they stay until it is about to train.
+// FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
 // newest checkpoint is of another kind of job (names the field). INVALID_ARGUMENT: both options, or
 // one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written.
 absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request);

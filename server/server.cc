@@ -41,8 +41,6 @@ constexpr absl::Duration kCallSlack = absl::Seconds(2);  // beyond the wait aske
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLastBackoff = absl::Seconds(2);
 
-constexpr uint64_t kLeastMemtableBytes = 64 << 10;  // that both tiers take
-
 // An exclusive lock on a folder, for as long as it lives.
 class FolderLock {
  public:
@@ -381,10 +379,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (options.name.empty() || options.directory.empty()) {
     return absl::InvalidArgumentError("a server needs a name and a directory");
   }
-  if (options.tier_memtable_bytes > 0 && options.tier_memtable_bytes < kLeastMemtableBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a memtable of ", options.tier_memtable_bytes,
-                                                   " bytes; it must have at least ",
-                                                   kLeastMemtableBytes, ", or 0 for the default"));
+  if (options.make_gpu && options.device.empty()) {
+    return absl::InvalidArgumentError("a server with a GPU tier has to name its device");
+  }
+  if (options.tier_memtable_bytes > 0 &&
+      options.tier_memtable_bytes < ServerOptions::kLeastMemtableBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a memtable of ", options.tier_memtable_bytes, " bytes; it must have at least ",
+        ServerOptions::kLeastMemtableBytes, ", or 0 for the default"));
   }
   auto lock = FolderLock::Take(options.directory);
   if (!lock.ok()) return lock.status();

@@ -21,6 +21,8 @@
 namespace strata::server {
 
 struct ServerOptions {
+  static constexpr uint64_t kLeastMemtableBytes = 64 << 10;  // that both SSD tiers take
+
   std::string name;                      // stable over restarts, unique in the cluster
   SchedulerClient* scheduler = nullptr;  // both outlive the server
   DataTransport* transport = nullptr;
@@ -39,12 +41,13 @@ struct ServerOptions {
   // (storage/segment_writer.h); 0: always.
   uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
   // A memtable of the SSD tier of a job (storage/row_tier.h), of which there are two (row file) or
-  // three (RocksDB); at least 64 KiB. 0: 8 MiB, 16 MiB.
+  // three (RocksDB); at least kLeastMemtableBytes. 0: 8 MiB, 16 MiB.
   uint64_t tier_memtable_bytes = 0;
   // Memory for the GPU tiers of jobs that want a GPU (spec.storage.gpuBackend: cuda); null: this
   // server has none, and such jobs fail.
   storage::GpuBackendFactory make_gpu;
-  // The UUID of that GPU, for people to see (`strata nodes`); "": none.
+  // The UUID of that GPU: `strata nodes` shows it, and only servers with one are given jobs with
+  // such a tier. "": none, and then no make_gpu.
   std::string device = {};
   // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.
   // Stopping waits for the Sync in flight.

@@ -10,6 +10,7 @@
 
 #include "ops/cuda/api.h"
 #include "proto/core/buffer.h"
+#include "proto/core/message_limits.h"
 #include "proto/runtime/advertised_host.h"
 #include "proto/runtime/allocator.h"
 #include "proto/runtime/bind_policy.h"
@@ -141,22 +142,27 @@ int main(int argc, char** argv) {
   app.add_option("--metrics-listen", flags.metrics_listen, "host:port for Prometheus; port 0: any");
   app.add_option("--address-file", flags.address_file, "Written when ready: the data address");
   app.add_option("--threads", flags.threads, "Threads that run shards; 0: all cores");
-  app.add_option("--request-bytes", flags.request_bytes, "Bytes of requests held at once")
-      ->capture_default_str();
+  constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+  app.add_option("--request-bytes", flags.request_bytes,
+                 "Bytes of requests held at once, at least one message of the longest")
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{strata::kMaxMessageBytes}, kMostBytes));
   app.add_option("--log-direct-from-bytes", flags.log_direct_from_bytes,
                  "Update logs go around the page cache where appends are at least this long on "
                  "average; 0: always")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(uint64_t{0}, kMostBytes));
   app.add_option("--tier-memtable-bytes", flags.tier_memtable_bytes,
                  "Memory of one memtable of a job's SSD tier, at least 64 KiB; 0: 8 MiB of a row "
                  "file (two), 16 MiB of RocksDB (three)")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(strata::server::ServerOptions::kLeastMemtableBytes, uint64_t{1} << 40) |
+              CLI::IsMember({"0"}));
   app.add_option("--pinned-bytes", flags.pinned_bytes,
                  "Bytes of pinned host memory of a process with a device: of its GPU tables, and, "
-                 "a quarter "
-                 "at most, of messages")
+                 "a quarter at most, of messages")
       ->capture_default_str()
-      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+      ->check(CLI::Range(uint64_t{1} << 20, kMostBytes));
   app.add_option(
          "--device", flags.device,
          "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "

@@ -53,6 +53,7 @@ class Runner : public JobRunner {
     report.set_job(o_.job.value);
     // Before anything was trained there is only the index to report, of the generation that asked.
     report.set_generation(stats_ != nullptr ? running_generation_ : latest_.generation());
+    report.set_ready(stats_ != nullptr);
     if (stats_ != nullptr) stats_->Report(absl::Now(), &report);
     if (!fatal_.empty()) report.set_fatal(fatal_);
     return report;
@@ -75,7 +76,6 @@ class Runner : public JobRunner {
   bool WantsTraining() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return latest_.has_train_index() && latest_.shards_size() > 0 &&
            latest_.server_addresses_size() > 0 && latest_.generation() > running_generation_ &&
-           (latest_.lanes_size() > 0 || latest_.spec().spec().training().mode() != "bsp") &&
            fatal_.empty();
   }
 

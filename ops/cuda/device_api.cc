@@ -7,9 +7,8 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "ops/cuda/choose_device.h"
 
 namespace strata::ops::gpu {
 namespace {
@@ -272,26 +271,19 @@ absl::StatusOr<std::unique_ptr<CudaApi>> OpenDevice(absl::string_view uuid) {
     return absl::Status(status.code(), absl::StrCat(WhyNone(counted), ": ", status.message()));
   }
   const std::vector<DeviceProperties> devices = Devices();
-  size_t index = 0;
-  while (index < devices.size() && !absl::StartsWith(devices[index].uuid, uuid)) ++index;
-  if (index == devices.size()) {
-    return absl::NotFoundError(absl::StrCat(
-        "no device ", uuid, "; there are: ",
-        absl::StrJoin(devices, ", ", [](std::string* out, const DeviceProperties& device) {
-          absl::StrAppend(out, device.uuid, " (", device.name, ")");
-        })));
-  }
+  const absl::StatusOr<size_t> chosen = ChooseDevice(devices, uuid);
+  if (!chosen.ok()) return chosen.status();
+  const int index = static_cast<int>(*chosen);
   int opened = -1;
-  if (!opened_index.compare_exchange_strong(opened, static_cast<int>(index)) &&
-      opened != static_cast<int>(index)) {
+  if (!opened_index.compare_exchange_strong(opened, index) && opened != index) {
     return absl::FailedPreconditionError(
         absl::StrCat("this process uses device ", devices[static_cast<size_t>(opened)].uuid,
-                     " and cannot open ", devices[index].uuid, ": one process uses one device"));
+                     " and cannot open ", devices[*chosen].uuid, ": one process uses one device"));
   }
-  status = StatusOf(cudaSetDevice(static_cast<int>(index)), "cudaSetDevice");
+  status = StatusOf(cudaSetDevice(index), "cudaSetDevice");
   if (status.ok()) status = StatusOf(cudaFree(nullptr), "cudaFree");  // makes the context
   if (!status.ok()) return status;
-  return std::make_unique<DeviceApi>(static_cast<int>(index), devices[index]);
+  return std::make_unique<DeviceApi>(index, devices[*chosen]);
 }
 
 }  // namespace strata::ops::gpu

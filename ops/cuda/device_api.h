@@ -16,8 +16,9 @@ namespace strata::ops::gpu {
 std::vector<DeviceProperties> Devices();
 
 // The device of a UUID ("GPU-..", "MIG-..", or the beginning of one); "" is the first. A process
-// uses one device: a later call with another UUID is kFailedPrecondition. kNotFound names the
-// devices that there are. Any thread; threads that use the result need nothing further.
+// uses one device: a later call with another UUID is kFailedPrecondition. ChooseDevice's errors:
+// kNotFound names the devices that there are, kInvalidArgument those that `uuid` may mean. Any
+// thread; threads that use the result need nothing further.
 absl::StatusOr<std::unique_ptr<CudaApi>> OpenDevice(absl::string_view uuid);
 
 }  // namespace strata::ops::gpu

@@ -289,31 +289,6 @@ TEST_CASE("a disk that is full where a server keeps its files is waited for, and
             0, {"server-0: ", user.Path("disk/s"), "No space left on device", "job job succeeded"});
 }
 
-TEST_CASE("a GPU that is not there is told, and nothing was replaced for it", "[bad_input]") {
-  REQUIRE(setenv("CUDA_VISIBLE_DEVICES", "", 1) == 0);
-  User user;
-  user.Write("train.libfm", GoodLines(200));
-  user.WriteJob("  checkpoint: {directory: c}\n");
-  REQUIRE(user.Strata("train -f job.yaml").exit_code == 0);
-  const std::string train = "train -f job.yaml --overwrite --set spec.";
-  CheckSays(user.Strata(train + "storage.gpuBytesPerServer=1MiB"), 2,
-            {"spec.storage.gpuBytesPerServer is 1MiB: ", "with spec.storage.gpuBackend: host"});
-  CheckSays(user.Strata(train + "worker.precision=bf16"), 2,
-            {"spec.worker.precision is bf16, but 0 GPUs are seen here", "give fp32"});
-  CheckSays(user.Strata(train + "worker.device=cuda:GPU-1"), 2,
-            {"spec.worker.device is cuda:GPU-1: "});
-  CheckSays(user.Strata("checkpoint verify c"), 0, {"is whole"});
-  CheckSays(user.Daemon("worker", "--dir w --device ''"), 2, {"--device: is empty"});
-  CheckSays(user.Daemon("worker", "--dir w --device host"), 2, {"spec.worker.device: host"});
-  CheckSays(user.Daemon("server", "--dir s --device GPU-1"), 1, {"--device GPU-1: "});
-  for (const char* bytes : {"0", "-1", "99999999999999999999"}) {
-    for (const char* role : {"server", "worker"}) {
-      CheckSays(user.Daemon(role, std::string("--dir d --pinned-bytes ") + bytes), 2,
-                {"--pinned-bytes: ", "1048576"});
-    }
-  }
-}
-
 TEST_CASE("a scheduler that goes mid-run stops nothing, and its watcher waits", "[bad_input]") {
   User user;
   user.Up();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,12 +118,9 @@ bool Registered(const EmbeddedCluster& cluster, uint32_t worker) {
   return cluster.worker(worker)->Counters().registered;
 }
 
-// The final status of a job on a cluster of two workers with these devices (null: none). `often` is
-// called while it runs.
-JobStatus RunWith(TrainingJob job, const std::string& folder,
-                  std::vector<const device::WorkerDevice*> devices, const Change& change,
-                  const std::function<void(EmbeddedCluster&)>& often = nullptr) {
-  change(*job.mutable_spec());
+// Two workers with these devices (null: none), registered.
+std::unique_ptr<EmbeddedCluster> StartWith(const std::string& folder,
+                                           std::vector<const device::WorkerDevice*> devices) {
   EmbeddedClusterOptions options;
   options.workers = 2;
   options.directory = folder + "/cluster";
@@ -133,19 +131,32 @@ JobStatus RunWith(TrainingJob job, const std::string& folder,
   while (!Registered(**cluster, 0) || !Registered(**cluster, 1)) {
     absl::SleepFor(absl::Milliseconds(1));
   }
+  return *std::move(cluster);
+}
+
+absl::StatusOr<SubmitReply> Submit(EmbeddedCluster& cluster, const TrainingJob& job) {
   SubmitRequest submit;
   *submit.mutable_job() = job;
   submit.set_request_id("test");
-  auto id = (*cluster)->scheduler().Submit(submit, absl::Seconds(10));
+  return cluster.scheduler().Submit(submit, absl::Seconds(10));
+}
+
+// The final status of a job on such workers. `often` is called while it runs.
+JobStatus RunWith(TrainingJob job, const std::string& folder,
+                  std::vector<const device::WorkerDevice*> devices, const Change& change,
+                  const std::function<void(EmbeddedCluster&)>& often = nullptr) {
+  change(*job.mutable_spec());
+  const auto cluster = StartWith(folder, std::move(devices));
+  auto id = Submit(*cluster, job);
   REQUIRE(id.ok());
   JobRef ref;
   ref.set_job(id->job());
   while (true) {
-    auto status = (*cluster)->scheduler().GetJob(ref, absl::Seconds(10));
+    auto status = cluster->scheduler().GetJob(ref, absl::Seconds(10));
     REQUIRE(status.ok());
     const JobState state = status->state();
     if (state == SUCCEEDED || state == FAILED || state == CANCELLED) return *status;
-    if (often) often(**cluster);
+    if (often) often(*cluster);
     absl::SleepFor(absl::Milliseconds(1));
   }
 }
@@ -183,13 +194,15 @@ TEST_CASE("workers with and without a GPU", "[e2e][device]") {
         gpu);
 }
 
-TEST_CASE("a precision that a worker has not ends the job and says why", "[e2e][device]") {
+TEST_CASE("a precision that no worker has is refused, and says why", "[e2e][device]") {
   const ScratchFolder folder = Folder();
-  const JobStatus status = RunWith(Job(folder.path(), "deepfm"), folder.path(), {},
-                                   [](JobSpec& s) { s.mutable_worker()->set_precision("bf16"); });
-  CHECK(status.state() == FAILED);
-  CHECK_THAT(LastMessage(status),
-             Catch::Contains("spec.worker.precision is bf16, but this worker has no GPU"));
+  TrainingJob job = Job(folder.path(), "deepfm");
+  job.mutable_spec()->mutable_worker()->set_precision("bf16");
+  const auto cluster = StartWith(folder.path(), {});
+  const absl::Status refused = Submit(*cluster, job).status();
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Catch::Contains("spec.worker.precision is bf16") && Catch::Contains("2 workers"));
 }
 
 TEST_CASE("a job goes on when a worker's GPU is lost and its process ends", "[e2e][p3][device]") {

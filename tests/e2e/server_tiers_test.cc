@@ -82,6 +82,7 @@ class Cluster {
     options.directory = absl::StrCat(folder_, "/", options.name);
     options.sync_wait = kSyncWait;
     options.make_gpu = gpus_[i];
+    if (gpus_[i]) options.device = absl::StrCat("GPU-", i);
     auto server = server::Server::Start(options);
     REQUIRE(server.ok());
     servers_[i] = *std::move(server);

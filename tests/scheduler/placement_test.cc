@@ -1,6 +1,13 @@
 #include "scheduler/placement.h"
 
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+#include "scheduler/membership.h"
+#include "scheduler/state.pb.h"
 
 namespace strata::scheduler {
 namespace {
@@ -91,7 +98,7 @@ TEST_CASE("a bsp job is refused where only several device classes together are e
       ChooseWorkers({{"a", 0, 1, "x", "cpu"}, {"b", 0, 1, "y", "cpu"}}, 2, true, "").status()));
 }
 
-TEST_CASE("a worker without the GPU that a job names is counted and not taken", "[scheduler]") {
+TEST_CASE("a node without the GPU that a job asks for is counted and not taken", "[scheduler]") {
   const Candidate without = {"a", 0, 1, "x", "cpu", false};
   const std::vector<Candidate> live = {without, {"b", 0, 1, "y", "NVIDIA H200"}};
   for (const bool same : {true, false}) {
@@ -100,8 +107,72 @@ TEST_CASE("a worker without the GPU that a job names is counted and not taken", 
     CHECK(absl::IsUnavailable(few));
     CHECK(few.message() ==
           "waiting for workers: 2 wanted, 2 there, 0 of them with another job, 1 without the GPU "
-          "that spec.worker.device names (`strata nodes` shows theirs)");
+          "that spec.worker asks for (`strata nodes` shows theirs)");
   }
+  CHECK(*ChooseServers(live, 1) == std::vector<std::string>{"b"});
+  const absl::Status few = ChooseServers(live, 2).status();
+  CHECK(absl::IsUnavailable(few));
+  CHECK(
+      few.message() ==
+      "waiting for servers: 2 wanted, 2 there, 1 without a GPU for spec.storage.gpuBytesPerServer "
+      "(start them with --device, or give spec.storage.gpuBackend: host)");
+}
+
+TEST_CASE("a job is refused where nodes are there and no known one has its GPU", "[scheduler]") {
+  Membership members(absl::Seconds(10));
+  const absl::Time start = absl::FromUnixSeconds(1000);
+  uint64_t session = 1;
+  const auto report = [&](const char* name, NodeRole role, const char* device, absl::Time now) {
+    NodeReport node;
+    node.set_name(name);
+    node.set_role(role);
+    node.set_incarnation(session);
+    node.set_device(device);
+    node.set_data_address(name);
+    REQUIRE(members.Report(node, now, session).ok());
+  };
+  JobSpec plain, bf16, named, tier;
+  bf16.mutable_worker()->set_precision("bf16");
+  named.mutable_worker()->set_device("cuda:GPU-1");
+  tier.mutable_storage()->set_gpu_backend("cuda");
+  tier.mutable_storage()->set_gpu_bytes_per_server("1MiB");
+  const auto told = [&](const JobSpec& spec) {
+    return std::string(CheckGpus(spec, members).message());
+  };
+  for (const JobSpec& spec : {plain, bf16, named, tier}) CHECK(CheckGpus(spec, members).ok());
+
+  report("s0", SERVER, "", start);
+  report("w0", WORKER, "", start);
+  report("w1", WORKER, "", start);
+  CHECK(CheckGpus(plain, members).ok());
+  for (const JobSpec& spec : {bf16, named, tier}) {
+    CHECK(absl::IsFailedPrecondition(CheckGpus(spec, members)));
+  }
+  CHECK(told(bf16) ==
+        "spec.worker.precision is bf16, for which a worker needs a GPU, but of the 2 workers there "
+        "none has that GPU (`strata nodes` shows theirs); start strata-worker with --device, or "
+        "give fp32");
+  CHECK(told(named).find("spec.worker.device is cuda:GPU-1, but of the 2 workers") == 0);
+  CHECK(told(tier).find("spec.storage.gpuBytesPerServer is 1MiB, ") == 0);
+  CHECK(told(tier).find("give spec.storage.gpuBackend: host") != std::string::npos);
+  JobSpec host = tier;
+  host.mutable_storage()->set_gpu_backend("host");
+  *host.mutable_worker() = bf16.worker();
+  host.mutable_worker()->set_device("host");
+  CHECK(CheckGpus(host, members).ok());
+
+  report("s1", SERVER, "GPU-7", start);
+  report("w2", WORKER, "GPU-7", start);
+  CHECK(CheckGpus(bf16, members).ok());
+  CHECK(CheckGpus(tier, members).ok());
+  CHECK(absl::IsFailedPrecondition(CheckGpus(named, members)));
+  // One that is silent may come back, and is waited for.
+  report("s0", SERVER, "", start + absl::Seconds(60));
+  report("w0", WORKER, "", start + absl::Seconds(60));
+  members.Expire(start + absl::Seconds(61));
+  REQUIRE_FALSE(members.Find("w2")->alive);
+  CHECK(CheckGpus(bf16, members).ok());
+  CHECK(CheckGpus(tier, members).ok());
 }
 
 TEST_CASE("what a worker computes with is the job's to say, where the worker has it",
@@ -111,9 +182,11 @@ TEST_CASE("what a worker computes with is the job's to say, where the worker has
   with_gpu.set_numerics_id("cpu-1");
   with_gpu.set_device("GPU-12ab");
   with_gpu.set_device_numerics_id("NVIDIA H200, 132 SMs");
-  const auto id = [](const char* device, const NodeRecord& worker) -> std::string {
+  const char* precision = "fp32";
+  const auto id = [&precision](const char* device, const NodeRecord& worker) -> std::string {
     WorkerSpec spec;
     spec.set_device(device);
+    spec.set_precision(precision);
     Candidate candidate;
     return ComputesWith(spec, worker, candidate)
                ? candidate.numerics_id + " / " + candidate.device_class
@@ -131,6 +204,10 @@ TEST_CASE("what a worker computes with is the job's to say, where the worker has
   CHECK(id("cuda:GPU-12", plain) == "none");
   CHECK(id("cuda:GPU-12", with_gpu) == "NVIDIA H200, 132 SMs / NVIDIA H200, 132 SMs");
   CHECK(id("cuda:GPU-99", with_gpu) == "none");
+  precision = "tf32";
+  CHECK(id("auto", plain) == "none");
+  CHECK(id("auto", with_gpu) == "NVIDIA H200, 132 SMs / NVIDIA H200, 132 SMs");
+  CHECK(id("host", plain) == "host of cpu-1 / host");
 }
 
 TEST_CASE("shards cover all partitions once, evenly over servers", "[scheduler]") {

@@ -15,79 +15,11 @@
 #include "scheduler/memory_metadata_store.h"
 #include "scheduler/rocks_metadata_store.h"
 #include "scheduler/scheduler_service.h"
-#include "tests/scheduler/sim_nodes.h"
+#include "tests/scheduler/one_job.h"
 #include "tests/temp_folder.h"
 
 namespace strata::scheduler {
 namespace {
-
-constexpr absl::Duration kTimeout = absl::Seconds(20);
-
-std::unique_ptr<Scheduler> Start(std::unique_ptr<MetadataStore> store, const Clock* clock) {
-  auto scheduler = Scheduler::Start({.store = std::move(store),
-                                     .clock = clock,
-                                     .tick_interval = absl::ZeroDuration(),
-                                     .version = "test"});
-  INFO(scheduler.status());
-  REQUIRE(scheduler.ok());
-  return *std::move(scheduler);
-}
-
-SubmitRequest Job(const std::string& name, const std::string& directory) {
-  SubmitRequest request;
-  request.set_request_id(name + "-1");
-  TrainingJob& job = *request.mutable_job();
-  job.set_api_version("strata/v1");
-  job.set_kind("TrainingJob");
-  job.mutable_metadata()->set_name(name);
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_data()->set_format("libfm");
-  spec.mutable_data()->add_train("/data/train.libfm");
-  spec.mutable_model()->set_type("lr");
-  spec.mutable_training()->set_lanes(2);
-  spec.mutable_training()->set_batch_size(1);
-  spec.mutable_storage()->set_partitions(16);
-  spec.mutable_checkpoint()->set_directory(directory);
-  return request;
-}
-
-// One server and one worker that talk to `client` until `done`. 32 lines, 2 lanes: 16 steps.
-struct Nodes {
-  SimDisk disk;
-  SimJob job{.lanes = 2, .steps = 16};
-  std::map<std::string, SimServer> servers;
-  SimWorker worker{"w0", job, &servers};
-  bool works = true;
-
-  Nodes() {
-    servers.emplace("s0", SimServer("s0", job, &disk));
-    servers.at("s0").Start(1);
-    worker.Start(2);
-  }
-  void Round(SchedulerClient& client) {
-    auto to_server = client.Sync(servers.at("s0").Report(), kTimeout);
-    INFO(to_server.status());
-    REQUIRE(to_server.ok());
-    servers.at("s0").Act(*to_server);
-    auto to_worker = client.Sync(worker.Report(), kTimeout);
-    REQUIRE(to_worker.ok());
-    worker.Act(*to_worker);
-    if (works) worker.Work();
-  }
-  void Until(SchedulerClient& client, const std::function<bool()>& done) {
-    for (int i = 0; i < 500 && !done(); ++i) Round(client);
-    REQUIRE(done());
-  }
-};
-
-JobStatus Get(SchedulerClient& client, const std::string& name) {
-  JobRef ref;
-  ref.set_name(name);
-  auto status = client.GetJob(ref, kTimeout);
-  INFO(status.status());
-  REQUIRE(status.ok());
-  return *status;
-}
 
 // A server's files really exist where a manifest is verified; the simulated one writes none.
 void DayOfAJob(SchedulerClient& client, const std::string& directory) {
@@ -240,69 +172,17 @@ TEST_CASE("a checkpoint folder that is not empty is taken only if one says how",
   SubmitRequest overwrite = Job("a", directory);
   overwrite.set_overwrite(true);
   REQUIRE(scheduler->Submit(overwrite, kTimeout).ok());
-  // It stays until the input is known to be readable.
+  // It stays until the job is about to train.
   Nodes nodes;
   nodes.Until(*scheduler, [&] {
     const bool kept = ListCheckpoints(directory)->complete.size() == 1;
-    REQUIRE((kept || Get(*scheduler, "a").total_steps() == 16));
+    REQUIRE(kept == (Get(*scheduler, "a").state() == PENDING));
     return !kept;
   });
   nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
   REQUIRE(ReadManifest(directory + "/step-000000000016").ok());
   REQUIRE_FALSE(std::filesystem::exists(directory + "/step-000000000005"));
   REQUIRE(std::filesystem::exists(directory + "/mine.txt"));  // no manifest names it
-}
-
-// A folder with a checkpoint of step 5, and a job that is to replace it.
-SubmitRequest Replacing(const std::string& directory, const std::string& file) {
-  SubmitRequest request = Job("a", directory);
-  Manifest manifest;
-  *manifest.mutable_job() = request.job();
-  manifest.set_step(5);
-  if (!file.empty()) manifest.add_files()->set_name(file);
-  REQUIRE(WriteManifest(directory + "/step-000000000005", manifest).ok());
-  request.set_overwrite(true);
-  return request;
-}
-
-TEST_CASE("a job that cannot read its input removes no checkpoint", "[scheduler]") {
-  TempFolder folder;
-  const std::string directory = folder.path() + "/c";
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
-  REQUIRE(scheduler->Submit(Replacing(directory, ""), kTimeout).ok());
-  Nodes nodes;
-  for (int i = 0; i < 500 && Get(*scheduler, "a").state() != FAILED; ++i) {
-    REQUIRE(scheduler->Sync(nodes.servers.at("s0").Report(), kTimeout).ok());
-    NodeReport report = nodes.worker.Report();
-    for (WorkerJobReport& job : *report.mutable_worker_jobs()) {
-      job.clear_train_index();
-      job.set_fatal("train.libfm.gz: is cut off");
-    }
-    auto told = scheduler->Sync(report, kTimeout);
-    REQUIRE(told.ok());
-    nodes.worker.Act(*told);
-  }
-  REQUIRE(Get(*scheduler, "a").state() == FAILED);
-  REQUIRE(ListCheckpoints(directory)->complete.size() == 1);
-}
-
-TEST_CASE("a checkpoint that cannot be replaced ends the job, and says what to do", "[scheduler]") {
-  TempFolder folder;
-  const std::string directory = folder.path() + "/c";
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
-  SubmitRequest request = Replacing(directory, "rows");
-  std::filesystem::create_directories(directory + "/step-000000000005/rows/not-a-file");
-  REQUIRE(scheduler->Submit(request, kTimeout).ok());
-  Nodes nodes;
-  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == FAILED; });
-  const JobStatus status = Get(*scheduler, "a");
-  const JobCondition& last = *status.conditions().rbegin();
-  INFO(last.message());
-  CHECK(last.reason() == "OverwriteFailed");
-  CHECK(last.message().find(directory + "/step-000000000005/rows") != std::string::npos);
-  CHECK(last.message().find("spec.checkpoint.directory") != std::string::npos);
 }
 
 TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {

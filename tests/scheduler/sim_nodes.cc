@@ -223,6 +223,7 @@ void SimWorker::Act(const NodeDirective& directive) {
     held.report.set_job(d.job());
     held.report.set_generation(d.generation());
     if (d.make_index()) *held.report.mutable_train_index() = Index(index_tasks, index_lines);
+    held.report.set_ready(!d.make_index());
     std::set<uint64_t> tasks;
     for (const TaskAssignment& t : d.tasks()) tasks.insert(t.task());
     auto& done = *held.report.mutable_done_tasks();

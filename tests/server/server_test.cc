@@ -310,6 +310,8 @@ TEST_CASE("a server says which GPU it has", "[server]") {
   Cluster c;
   c.scheduler.Say({});
   ServerOptions options = c.Options();
+  options.make_gpu = [](const storage::GpuShape&) { return absl::UnimplementedError("no tier"); };
+  CHECK(absl::IsInvalidArgument(Server::Start(options).status()));
   options.device = "GPU-0123";
   auto server = Server::Start(options);
   REQUIRE(server.ok());

@@ -25,6 +25,7 @@
 #include "tools/cli/context_file.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/job_text.h"
+#include "tools/cli/last_words.h"
 #include "tools/cli/process.h"
 #include "tools/cli/supervisor.h"
 #include "tools/cli/tail.h"
@@ -43,10 +44,10 @@ std::string FolderOf(const std::string& given) {
 }
 
 // What a process that does not come up has said last.
-absl::Status NotUp(const ClusterDir& dir, const std::string& name, const std::string& trouble) {
-  return absl::InternalError(absl::StrCat(name, " does not come up (", trouble, "); the end of ",
-                                          dir.LogPath(name), ":\n",
-                                          LastLines(dir.LogPath(name), 10)));
+absl::Status NotUp(const ClusterDir& dir, const std::string& name, const std::string& trouble,
+                   const LogSizes& before) {
+  return absl::InternalError(
+      absl::StrCat(name, " does not come up (", trouble, "); ", EndOfLog(dir, name, before)));
 }
 
 // Registered nodes that are processes of this start: a scheduler that came back still knows those
@@ -61,21 +62,25 @@ uint32_t CountAlive(const ClusterStatus& cluster, const ClusterState& state, Nod
   return alive;
 }
 
-// Waits until all have registered; the cluster as the scheduler sees it then.
+// Waits until all have registered; the cluster as the scheduler sees it then. `before`: the logs as
+// this start found them.
 absl::StatusOr<ClusterStatus> WaitUntilUp(const ClusterDir& dir, const UpOptions& options,
-                                          const ProcessId& supervisor, std::string* scheduler) {
+                                          const ProcessId& supervisor, const LogSizes& before,
+                                          std::string* scheduler) {
   const absl::Time deadline = absl::Now() + absl::Seconds(options.timeout_seconds);
   const std::atomic<bool>& interrupted = CatchInterrupts();
   std::unique_ptr<SchedulerClient> client;
   std::string waiting_for = "the scheduler";
+  std::string why;
   while (absl::Now() < deadline) {
     if (interrupted.load()) return absl::CancelledError("interrupted");
-    if (!IsRunning(supervisor)) return NotUp(dir, "supervisor", "it ended");
+    if (!IsRunning(supervisor)) return NotUp(dir, "supervisor", "it ended", before);
     absl::StatusOr<ClusterState> state = dir.ReadState();
     if (state.ok()) {
       for (const ProcessState& p : state->processes) {
-        if (p.restarts >= kRestartsBeforeGivingUp) return NotUp(dir, p.name, p.trouble);
+        if (p.restarts >= kRestartsBeforeGivingUp) return NotUp(dir, p.name, p.trouble, before);
       }
+      why = WhyNotUp(dir, *state, before);
       *scheduler = state->scheduler;
     }
     if (state.ok() && !scheduler->empty()) {
@@ -92,9 +97,9 @@ absl::StatusOr<ClusterStatus> WaitUntilUp(const ClusterDir& dir, const UpOptions
     }
     absl::SleepFor(kPollInterval);
   }
+  if (why.empty()) why = absl::StrCat("the logs are in ", dir.path(), "/logs");
   return absl::DeadlineExceededError(absl::StrCat("still waiting for ", waiting_for, " after ",
-                                                  Duration(options.timeout_seconds),
-                                                  "; the logs are in ", dir.path(), "/logs"));
+                                                  Duration(options.timeout_seconds), "; ", why));
 }
 
 // Stops the supervisor, which stops its processes; then whatever of them still runs (a supervisor
@@ -156,9 +161,10 @@ absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir
   status = dir.WriteConfig(
       {bin_dir, options.servers, options.workers, options.devices, options.worker_devices});
   if (!status.ok()) return status;
+  const LogSizes before = SizesOfLogs(dir);
   absl::StatusOr<ProcessId> supervisor = StartSupervisor(dir);
   if (!supervisor.ok()) return supervisor.status();
-  absl::StatusOr<ClusterStatus> cluster = WaitUntilUp(dir, options, *supervisor, scheduler);
+  absl::StatusOr<ClusterStatus> cluster = WaitUntilUp(dir, options, *supervisor, before, scheduler);
   if (cluster.ok()) return cluster;
   ClusterState started = dir.ReadState().value_or(ClusterState{});
   started.supervisor = *supervisor;

@@ -55,8 +55,8 @@ void AddFresh(CLI::App* command, bool& resume, bool& overwrite) {
       "--resume", resume, "go on from the newest checkpoint in spec.checkpoint.directory");
   command
       ->add_flag("--overwrite", overwrite,
-                 "replace the checkpoints in spec.checkpoint.directory: they are removed once the "
-                 "input was read (nothing else there is)")
+                 "replace the checkpoints in spec.checkpoint.directory: they are removed just "
+                 "before the job trains (nothing else there is)")
       ->excludes(r);
 }
 

@@ -56,10 +56,10 @@ absl::StatusOr<std::vector<std::string>> LogNames(const std::string& folder) {
 
 std::string JoinNames(const std::vector<std::string>& names) { return absl::StrJoin(names, ", "); }
 
-std::string LastLines(const std::string& path, uint32_t lines) {
+std::string LastLines(const std::string& path, uint32_t lines, uint64_t from) {
   const uint64_t size = SizeOf(path);
-  const uint64_t from = size - std::min(size, kBlockBytes);
-  const std::string text = ReadFrom(path, from, kBlockBytes);
+  const uint64_t block = size - std::min(size, kBlockBytes);
+  const std::string text = ReadFrom(path, std::max(block, from), kBlockBytes);
   return text.substr(StartOfLast(text, lines));
 }
 

@@ -17,8 +17,9 @@ absl::StatusOr<std::vector<std::string>> LogNames(const std::string& folder);
 
 std::string JoinNames(const std::vector<std::string>& names);
 
-// The last `lines` lines of a file (of its last 64 KiB); "" when it cannot be read.
-std::string LastLines(const std::string& path, uint32_t lines);
+// The last `lines` lines of a file (of its last 64 KiB), none before byte `from`; "" when it cannot
+// be read.
+std::string LastLines(const std::string& path, uint32_t lines, uint64_t from = 0);
 
 // Prints lines of several logs, each after its name. One thread.
 class Tail {

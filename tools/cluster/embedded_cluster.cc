@@ -68,6 +68,7 @@ class Cluster : public EmbeddedCluster {
       options.make_gpu = [api = o_.server_device](const storage::GpuShape& shape) {
         return storage::MakeDeviceGpuBackend(api, shape, {.max_batch = kDeviceBatch});
       };
+      options.device = o_.server_device->properties().uuid;
     }
     auto server = server::Server::Start(options);
     if (!server.ok()) return server.status();

@@ -1,5 +1,7 @@
 #include "tools/gpu/report.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -81,6 +83,7 @@ absl::Status WriteReport(const Report& report, const std::string& path) {
   }
   if (error == 0 && std::rename(next.c_str(), path.c_str()) != 0) error = errno;
   if (error == 0) return absl::OkStatus();
+  if (file != nullptr) unlink(next.c_str());  // what it takes of a full disk helps nobody
   return absl::InternalError(absl::StrCat(path, ": ", std::strerror(error)));
 }
 

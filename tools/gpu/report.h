@@ -52,7 +52,7 @@ int ExitCodeOf(const Report& report);
 std::string ReportJson(const Report& report);
 
 // Writes it beside `path` and renames: whoever reads finds the old report or this one. The system's
-// error names the path.
+// error names the path, and nothing of this report stays.
 absl::Status WriteReport(const Report& report, const std::string& path);
 
 }  // namespace strata::gpu_check

@@ -101,11 +101,14 @@ TEST_CASE("GPUs of up are one for each server, and a wrong one is told at once",
   CHECK(few_workers.exit_code == 2);
   CHECK(few_workers.err ==
         "strata: --worker-devices: 2 for 3 workers; name one for each, or no list\n");
+  REQUIRE(std::system(("mkdir -p '" + Folder() + "/gpus/logs'").c_str()) == 0);
+  Write("gpus/logs/server-0.log", "E of an earlier run\n");
   const Result none = Run("up --dir gpus --devices GPU-no-such");
   CHECK(none.exit_code == 1);
   CHECK(none.out.empty());
   CHECK(none.err.find("server-0 does not come up") != std::string::npos);
   CHECK(none.err.find("--device GPU-no-such: ") != std::string::npos);
+  CHECK(none.err.find("of an earlier run") == std::string::npos);
   CHECK(Run("down --dir gpus").exit_code != 0);  // nothing was left running
   const Result worker = Run("up --dir gpus --worker-devices GPU-no-such");
   CHECK(worker.exit_code == 1);

@@ -72,6 +72,8 @@ TEST_CASE("last lines of files short, long and missing", "[tail]") {
   CHECK(LastLines(path, 1) == "two\n");
   CHECK(LastLines(path, 2) == "one\ntwo\n");
   CHECK(LastLines(path, 9) == "one\ntwo\n");
+  CHECK(LastLines(path, 9, 4) == "two\n");
+  CHECK(LastLines(path, 9, 8).empty());
   Append(path, std::string(200000, 'z') + "\nend\n");
   CHECK(LastLines(path, 1) == "end\n");
 }

@@ -112,6 +112,19 @@ TEST_CASE("a report is written as JSON, whole", "[gpu_check]") {
   CHECK(Has(std::string(failed.message()), "/none/gpu_check.json: No such file"));
 }
 
+TEST_CASE("a report for which there is no room leaves the one before, and no part of itself",
+          "[gpu_check]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/gpu_check.json", next = path + ".new";
+  std::ofstream(path) << "of the part before";
+  std::filesystem::create_symlink("/dev/full", next);
+  const absl::Status full = WriteReport(Example(), path);
+  CHECK(Has(std::string(full.message()), "/gpu_check.json: No space left on device"));
+  CHECK_FALSE(std::filesystem::is_symlink(next));
+  std::ifstream kept(path);
+  CHECK(std::string(std::istreambuf_iterator<char>(kept), {}) == "of the part before");
+}
+
 TEST_CASE("the table shows what there is, lines, parts, and the sum last", "[gpu_check]") {
   const std::string table = ResultTable(Example());
   INFO(table);

@@ -130,6 +130,9 @@ TEST_CASE("gpu_bundle tells wrong usage and failed builds", "[scripts]") {
   ScriptResult r = b.c.Run("bash tools/gpu_bundle --output none/my.tar.gz");
   CHECK(r.exit_code == 1);
   CHECK(Has(r.err, "cannot write none/my.tar.gz: there is no folder none that"));
+  r = b.c.Run("bash tools/gpu_bundle --output /proc/my.tar.gz");  // where root's rights end as well
+  CHECK(r.exit_code == 1);
+  CHECK(Has(r.err, "cannot write /proc/my.tar.gz: there is no folder /proc that"));
   REQUIRE(b.c.Run("mkdir there").exit_code == 0);
   r = b.c.Run("bash tools/gpu_bundle --output there");
   CHECK(r.exit_code == 2);

@@ -1,0 +1,122 @@
+// When the checkpoints go that a job replaces, and when they stay.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/runtime/manifest_io.h"
+#include "proto/runtime/manual_clock.h"
+#include "scheduler/memory_metadata_store.h"
+#include "tests/scheduler/one_job.h"
+#include "tests/temp_folder.h"
+
+namespace strata::scheduler {
+namespace {
+
+// A folder with a checkpoint of step 5, and a job that is to replace it.
+SubmitRequest Replacing(const std::string& directory, const std::string& file) {
+  SubmitRequest request = Job("a", directory);
+  Manifest manifest;
+  *manifest.mutable_job() = request.job();
+  manifest.set_step(5);
+  if (!file.empty()) manifest.add_files()->set_name(file);
+  REQUIRE(WriteManifest(directory + "/step-000000000005", manifest).ok());
+  request.set_overwrite(true);
+  return request;
+}
+
+// A replacing job's end where nodes say what `change` makes of their reports.
+void CheckFailsAndKeeps(const std::function<void(NodeReport&)>& change, const std::string& why) {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  REQUIRE(scheduler->Submit(Replacing(directory, ""), kTimeout).ok());
+  Nodes nodes;
+  const auto sync = [&](NodeReport report) {
+    change(report);
+    auto told = scheduler->Sync(report, kTimeout);
+    REQUIRE(told.ok());
+    return *told;
+  };
+  for (int i = 0; i < 500 && Get(*scheduler, "a").state() == PENDING; ++i) {
+    nodes.servers.at("s0").Act(sync(nodes.servers.at("s0").Report()));
+    nodes.worker.Act(sync(nodes.worker.Report()));
+  }
+  const JobStatus status = Get(*scheduler, "a");
+  REQUIRE(status.state() == FAILED);
+  CHECK(status.conditions().rbegin()->message().find(why) != std::string::npos);
+  CHECK(ListCheckpoints(directory)->complete.size() == 1);
+}
+
+TEST_CASE("a job that cannot begin to train removes no checkpoint", "[scheduler]") {
+  const std::string unreadable = "train.libfm.gz: is cut off";
+  CheckFailsAndKeeps(
+      [&](NodeReport& report) {
+        for (WorkerJobReport& job : *report.mutable_worker_jobs()) {
+          job.clear_train_index();
+          job.set_fatal(unreadable);
+        }
+      },
+      unreadable);
+  const std::string small = "spec.storage.gpuBytesPerServer is too small";
+  CheckFailsAndKeeps(
+      [&](NodeReport& report) {
+        for (ServerJobReport& job : *report.mutable_server_jobs()) {
+          job.set_state(ServerJobReport::FAILED);
+          job.set_message(small);
+        }
+      },
+      small);
+  // The servers have long opened when a worker finds that its model does not fit.
+  const std::string memory = "a model's step: 9 bytes requested";
+  int reports = 0;
+  CheckFailsAndKeeps(
+      [&](NodeReport& report) {
+        for (WorkerJobReport& job : *report.mutable_worker_jobs()) {
+          if (!job.ready()) continue;
+          job.set_ready(false);
+          if (++reports > 20) job.set_fatal(memory);
+        }
+      },
+      memory);
+}
+
+TEST_CASE("a job for a GPU that no node has is refused, and replaces nothing", "[scheduler]") {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  Nodes nodes;
+  nodes.Round(*scheduler);
+  SubmitRequest bf16 = Replacing(directory, ""), tier = bf16;
+  bf16.mutable_job()->mutable_spec()->mutable_worker()->set_precision("bf16");
+  tier.mutable_job()->mutable_spec()->mutable_storage()->set_gpu_bytes_per_server("1MiB");
+  for (const SubmitRequest& request : {bf16, tier}) {
+    CHECK(absl::IsFailedPrecondition(scheduler->Submit(request, kTimeout).status()));
+  }
+  CHECK(scheduler->ListJobs(kTimeout)->jobs_size() == 0);
+  CHECK(ListCheckpoints(directory)->complete.size() == 1);
+}
+
+TEST_CASE("a checkpoint that cannot be replaced ends the job, and says what to do", "[scheduler]") {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualClock clock;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  SubmitRequest request = Replacing(directory, "rows");
+  std::filesystem::create_directories(directory + "/step-000000000005/rows/not-a-file");
+  REQUIRE(scheduler->Submit(request, kTimeout).ok());
+  Nodes nodes;
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == FAILED; });
+  const JobStatus status = Get(*scheduler, "a");
+  const JobCondition& last = *status.conditions().rbegin();
+  INFO(last.message());
+  CHECK(last.reason() == "OverwriteFailed");
+  CHECK(last.message().find(directory + "/step-000000000005/rows") != std::string::npos);
+  CHECK(last.message().find("spec.checkpoint.directory") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace strata::scheduler

@@ -32,7 +32,6 @@ TEST_CASE("a GPU that is not there is told, and nothing was replaced for it", "[
             {"spec.worker.device is cuda:GPU-1: "});
   CheckSays(user.Strata("checkpoint verify c"), 0, {"is whole"});
   CheckSays(user.Daemon("worker", "--dir w --device ''"), 2, {"--device: is empty"});
-  CheckSays(user.Daemon("worker", "--dir w --device host"), 2, {"spec.worker.device: host"});
   CheckSays(user.Daemon("server", "--dir s --device GPU-1"), 1, {"--device GPU-1: "});
   for (const char* bytes : {"0", "-1", "99999999999999999999"}) {
     for (const char* role : {"server", "worker"}) {

@@ -91,7 +91,11 @@ class Sim {
   void Error(std::string text) {
     if (result_.error.empty()) result_.error = std::move(text);
   }
-  void Count(const Shard& shard) { result_.hbm_updated += shard.tables->counters().hbm_updated; }
+  void Count(const Shard& shard) {
+    const auto counters = shard.tables->counters();
+    result_.hbm_updated += counters.hbm_updated;
+    result_.hbm_evicted += counters.hbm_evicted;
+  }
   void StartShard(uint32_t s) {
     Shard& shard = shards_[s];
     auto made = job_.MakeShard(s, &shard.log);

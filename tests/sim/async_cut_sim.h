@@ -19,6 +19,7 @@ struct AsyncCutResult {
   uint64_t aborted = 0;  // cuts
   uint64_t kills = 0;
   uint64_t hbm_updated = 0;  // rows, where they lie in a GPU tier
+  uint64_t hbm_evicted = 0;  // rows that left one for DRAM
   uint64_t ahead = 0;  // pushes of the next cut that came to a shard before its cut was complete
 };
 

@@ -18,13 +18,14 @@ AsyncCutOptions Shape(uint64_t seed, const std::string& folder) {
   o.lanes = 1 + static_cast<uint32_t>(seed / 3 % 3);
   o.pipeline = 1 + seed / 9 % 3;
   o.hbm = seed % 7 < 2;
+  if (o.hbm) o.tasks_per_lane = 12;  // with 2 lanes or 3 more rows than the tier has room for, 64
   o.folder = folder;
   return o;
 }
 
 TEST_CASE("cuts of a network that delays and reorders", "[sim][async]") {
   const Scratch scratch;
-  uint64_t cuts = 0, ahead = 0, hbm_updated = 0;
+  uint64_t cuts = 0, ahead = 0, hbm_updated = 0, hbm_evicted = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const AsyncCutResult r = RunAsyncCuts(Shape(seed, scratch.path()));
     INFO("seed " << seed << " after " << r.events << " events");
@@ -32,15 +33,17 @@ TEST_CASE("cuts of a network that delays and reorders", "[sim][async]") {
     cuts += r.cuts;
     ahead += r.ahead;
     hbm_updated += r.hbm_updated;
+    hbm_evicted += r.hbm_evicted;
   }
   CHECK(hbm_updated > 500);
+  CHECK(hbm_evicted > 500);
   CHECK(cuts > 300);
   CHECK(ahead > 300);
 }
 
 void Survive(uint64_t first, uint64_t seeds) {
   const Scratch scratch;
-  uint64_t kills = 0, aborted = 0, cuts = 0;
+  uint64_t kills = 0, aborted = 0, cuts = 0, hbm_evicted = 0;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
     AsyncCutOptions o = Shape(seed, scratch.path());
     o.drop = 60;
@@ -54,7 +57,9 @@ void Survive(uint64_t first, uint64_t seeds) {
     kills += r.kills;
     aborted += r.aborted;
     cuts += r.cuts;
+    hbm_evicted += r.hbm_evicted;
   }
+  CHECK(hbm_evicted > seeds);
   CHECK(kills > seeds * 3);
   CHECK(aborted > seeds / 2);
   CHECK(cuts > seeds);

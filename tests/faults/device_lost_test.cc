@@ -7,8 +7,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/ids.h"
 #include "proto/strata/control.pb.h"
 #include "tests/e2e/process_cluster.h"
+#include "tests/e2e/row_updates.h"
 #include "tests/faults/tiered_job.h"
 #include "tools/cluster/scratch_folder.h"
 
@@ -79,6 +81,37 @@ TEST_CASE("a worker whose GPU is lost ends, and its lanes go on", "[faults][p3][
     CheckSameModel(end, reference);
   }
   CHECK(absl::StrContains(ReadFile(cluster.folder() + "/worker-1.log.err"), "device.lost"));
+}
+
+// What a row weighs depends on the order of windows, and not how often it was updated.
+TEST_CASE("windows of a worker whose GPU is lost are applied once", "[faults][gpu]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  TrainingJob job = TieredJob(folder->path(), 4);
+  job.mutable_spec()->mutable_training()->set_mode("async");
+  ProcessCluster cluster(
+      {.folder = folder->path() + "/cluster", .worker_flags = {"--device=host"}});
+  const auto updates = [&](uint64_t call) {
+    INFO("call " << call);
+    job.mutable_spec()->mutable_checkpoint()->set_directory(
+        absl::StrCat(folder->path(), "/checkpoints-", call));
+    if (call > 0) {
+      cluster.Kill("worker-1");
+      cluster.Start("worker-1", absl::StrCat("device.lost=error(INTERNAL)@", call));
+      cluster.AwaitRegistered();
+    }
+    const uint64_t id = cluster.Submit(job);
+    if (call > 0) {
+      CHECK(cluster.process("worker-1").Wait() == 1);
+      cluster.Start("worker-1");
+    }
+    const JobStatus end = cluster.AwaitEnd(id);
+    REQUIRE(end.state() == SUCCEEDED);
+    return RowUpdates(end.checkpoint(), TableId(0));
+  };
+  const auto once = updates(0);
+  CHECK(once.size() > 1000);
+  for (const uint64_t call : {40u, 200u, 502u}) CHECK(updates(call) == once);
 }
 
 }  // namespace

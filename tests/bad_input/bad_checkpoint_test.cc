@@ -9,12 +9,6 @@
 namespace strata {
 namespace {
 
-void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says) {
-  INFO(r.out << r.err);
-  CHECK(r.exit_code == exit_code);
-  CHECK(WhatIsWrongWith(r.out + r.err, says) == "");
-}
-
 // A job that has left checkpoints of steps 1 to 3 in c.
 void Train(const User& user) {
   user.Write("train.libfm", GoodLines(96));

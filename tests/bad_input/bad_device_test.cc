@@ -11,12 +11,6 @@
 namespace strata {
 namespace {
 
-void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says) {
-  INFO(r.out << r.err);
-  CHECK(r.exit_code == exit_code);
-  CHECK(WhatIsWrongWith(r.out + r.err, says) == "");
-}
-
 TEST_CASE("a GPU that is not there is told, and nothing was replaced for it", "[bad_input]") {
   REQUIRE(setenv("CUDA_VISIBLE_DEVICES", "", 1) == 0);
   User user;

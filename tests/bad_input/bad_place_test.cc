@@ -41,12 +41,6 @@ class SmallDisk {
 
 constexpr char kNoMount[] = "mounting a small disk needs root";
 
-void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says) {
-  INFO(r.out << r.err);
-  CHECK(r.exit_code == exit_code);
-  CHECK(WhatIsWrongWith(r.out + r.err, says) == "");
-}
-
 TEST_CASE("a port that is taken is told, and what to do", "[bad_input]") {
   User user;
   user.Up("--servers 1 --workers 1");

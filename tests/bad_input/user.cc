@@ -162,4 +162,10 @@ std::string WhatIsWrongWith(const std::string& message, const std::vector<std::s
   return "";
 }
 
+void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says) {
+  INFO(r.out << r.err);
+  CHECK(r.exit_code == exit_code);
+  CHECK(WhatIsWrongWith(r.out + r.err, says) == "");
+}
+
 }  // namespace strata

@@ -71,6 +71,9 @@ std::string ProgramPath(const std::string& target);
 // stack trace. The text of what is wrong, or "".
 std::string WhatIsWrongWith(const std::string& message, const std::vector<std::string>& must_say);
 
+// It ended with that code, and what it printed is right in that way.
+void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says);
+
 }  // namespace strata
 
 #endif  // STRATA_TESTS_BAD_INPUT_USER_H_

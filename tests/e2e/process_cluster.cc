@@ -259,14 +259,14 @@ uint64_t ProcessCluster::Submit(const TrainingJob& job, bool resume, bool overwr
   return reply->job();
 }
 
-uint64_t ProcessCluster::SubmitAndLose(const TrainingJob& job, const std::string& server,
-                                       const std::string& failpoint) {
-  Kill(server);
-  Start(server, failpoint);
+uint64_t ProcessCluster::SubmitAndLose(const TrainingJob& job, const std::string& node,
+                                       const std::string& failpoint, int code) {
+  Kill(node);
+  Start(node, failpoint);
   AwaitRegistered();
   const uint64_t id = Submit(job);
-  if (const int code = process(server).Wait(); code != 128 + SIGKILL) {
-    Throw(absl::StrCat(server, " has ended with ", code, ", not killed at ", failpoint));
+  if (const int ended = process(node).Wait(); ended != code) {
+    Throw(absl::StrCat(node, " has ended with ", ended, ", not with ", code, " at ", failpoint));
   }
   return id;
 }

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -95,10 +96,10 @@ class ProcessCluster {
 
   // Number of the job. Throws where it is refused.
   uint64_t Submit(const TrainingJob& job, bool resume = false, bool overwrite = false);
-  // Submits while `server` runs anew with `failpoint`, of which it dies; it stays down. Number of
-  // the job. Throws where the server ends in another way.
-  uint64_t SubmitAndLose(const TrainingJob& job, const std::string& server,
-                         const std::string& failpoint);
+  // Submits while the server or worker `node` runs anew with `failpoint`, of which it ends with
+  // `code`; it stays down. Number of the job. Throws where the process ends in another way.
+  uint64_t SubmitAndLose(const TrainingJob& job, const std::string& node,
+                         const std::string& failpoint, int code = 128 + SIGKILL);
   // Status of the job; tries for 10 s while the scheduler does not answer.
   JobStatus Status(uint64_t job);
   // Polls until `done`; throws after `limit` with the conditions of the job.

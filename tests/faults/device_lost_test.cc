@@ -28,6 +28,12 @@ std::string DeviceOf(ProcessCluster& cluster, const std::string& name) {
   return "none";
 }
 
+// The device's call of that number fails, and the process ends by that.
+uint64_t SubmitAndLoseDevice(ProcessCluster& cluster, const TrainingJob& job,
+                             const std::string& node, uint64_t call) {
+  return cluster.SubmitAndLose(job, node, absl::StrCat("device.lost=error(INTERNAL)@", call), 1);
+}
+
 TEST_CASE("a server whose GPU is lost ends at once, and its successor goes on",
           "[faults][p3][gpu]") {
   auto folder = ScratchFolder::Make("strata-fault");
@@ -43,11 +49,7 @@ TEST_CASE("a server whose GPU is lost ends at once, and its successor goes on",
   // When tables are made, in pulls, commits and write-backs.
   for (const uint64_t call : {10u, 60u, 101u, 500u, 1003u, 2006u}) {
     INFO("call " << call);
-    cluster.Kill("server-1");
-    cluster.Start("server-1", absl::StrCat("device.lost=error(INTERNAL)@", call));
-    cluster.AwaitRegistered();
-    const uint64_t id = cluster.Submit(job);
-    CHECK(cluster.process("server-1").Wait() == 1);
+    const uint64_t id = SubmitAndLoseDevice(cluster, job, "server-1", call);
     cluster.Start("server-1");
     const JobStatus end = cluster.AwaitEnd(id);
     CheckSameModel(end, reference);
@@ -70,11 +72,7 @@ TEST_CASE("a worker whose GPU is lost ends, and its lanes go on", "[faults][p3][
   // When the step's memory is made, in copies, kernels and waits, and in graphs.
   for (const uint64_t call : {3u, 40u, 101u, 200u, 351u, 502u}) {
     INFO("call " << call);
-    cluster.Kill("worker-1");
-    cluster.Start("worker-1", absl::StrCat("device.lost=error(INTERNAL)@", call));
-    cluster.AwaitRegistered();
-    const uint64_t id = cluster.Submit(job);
-    CHECK(cluster.process("worker-1").Wait() == 1);
+    const uint64_t id = SubmitAndLoseDevice(cluster, job, "worker-1", call);
     // Its successor takes the lanes; or another call finds the job at its end.
     cluster.Start("worker-1");
     const JobStatus end = cluster.AwaitEnd(id);
@@ -95,16 +93,9 @@ TEST_CASE("windows of a worker whose GPU is lost are applied once", "[faults][gp
     INFO("call " << call);
     job.mutable_spec()->mutable_checkpoint()->set_directory(
         absl::StrCat(folder->path(), "/checkpoints-", call));
-    if (call > 0) {
-      cluster.Kill("worker-1");
-      cluster.Start("worker-1", absl::StrCat("device.lost=error(INTERNAL)@", call));
-      cluster.AwaitRegistered();
-    }
-    const uint64_t id = cluster.Submit(job);
-    if (call > 0) {
-      CHECK(cluster.process("worker-1").Wait() == 1);
-      cluster.Start("worker-1");
-    }
+    const uint64_t id =
+        call == 0 ? cluster.Submit(job) : SubmitAndLoseDevice(cluster, job, "worker-1", call);
+    if (call > 0) cluster.Start("worker-1");
     const JobStatus end = cluster.AwaitEnd(id);
     REQUIRE(end.state() == SUCCEEDED);
     return RowUpdates(end.checkpoint(), TableId(0));

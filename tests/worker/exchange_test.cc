@@ -10,30 +10,13 @@
 #include <vector>
 
 #include "proto/core/device_values.h"
-#include "proto/core/job_spec.h"
 #include "proto/core/message_limits.h"
 #include "proto/core/position.h"
+#include "tests/worker/served_rows.h"
 #include "worker/router.h"
 
 namespace strata {
 namespace {
-
-ModelTables Tables(uint32_t embedding_dim = 3, const std::vector<uint32_t>& hidden = {100}) {
-  TrainingJob job;
-  job.set_api_version("strata/v1");
-  job.set_kind("TrainingJob");
-  job.mutable_metadata()->set_name("t");
-  job.mutable_spec()->mutable_data()->set_format("libfm");
-  job.mutable_spec()->mutable_data()->add_train(std::string("x"));
-  job.mutable_spec()->mutable_model()->set_type("deepfm");
-  job.mutable_spec()->mutable_model()->set_embedding_dim(embedding_dim);
-  for (const uint32_t width : hidden) job.mutable_spec()->mutable_model()->add_hidden(width);
-  job.mutable_spec()->mutable_storage()->set_partitions(64);
-  REQUIRE(ResolveJob(job).ok());
-  auto tables = MakeModelTables(job.spec(), 5, 2);
-  REQUIRE(tables.ok());
-  return *std::move(tables);
-}
 
 RoutedKeys SomeKeys(const ModelTables& tables, size_t n) {
   std::vector<uint64_t> keys;
@@ -69,7 +52,7 @@ Buffer Answer(const ModelTables& tables, const Buffer& request) {
 }
 
 TEST_CASE("a pull from several servers puts every value in its place", "[exchange]") {
-  const ModelTables tables = Tables();
+  const ModelTables tables = testing::SmallTables();
   for (uint32_t servers : {1, 3}) {
     const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), servers, 4);
     const Exchange exchange(tables, map);
@@ -102,7 +85,7 @@ TEST_CASE("a pull from several servers puts every value in its place", "[exchang
 }
 
 TEST_CASE("an answer to something else is refused", "[exchange]") {
-  const ModelTables tables = Tables();
+  const ModelTables tables = testing::SmallTables();
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 4);
   const Exchange exchange(tables, map);
   const RoutedKeys routed = SomeKeys(tables, 50), fewer = SomeKeys(tables, 49);
@@ -121,7 +104,7 @@ TEST_CASE("an answer to something else is refused", "[exchange]") {
 }
 
 TEST_CASE("pushes carry every gradient once, to the server that has it", "[exchange]") {
-  const ModelTables tables = Tables();
+  const ModelTables tables = testing::SmallTables();
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 3, 2);
   const Exchange exchange(tables, map);
   const RoutedKeys routed = SomeKeys(tables, 200);
@@ -179,7 +162,7 @@ std::shared_ptr<Gradient> BigGradient(const ModelTables& tables, size_t n, size_
 TEST_CASE("a push beyond the limit of a message goes in parts, by shards", "[exchange]") {
   // 1 KiB of gradient and 8 bytes of key each: 99 MB, which two messages can carry.
   constexpr size_t kDim = 256, kKeys = 96000;
-  const ModelTables tables = Tables(kDim - 1);
+  const ModelTables tables = testing::SmallTables(kDim - 1);
   const auto gradient = BigGradient(tables, kKeys, kDim);
   const auto empty = std::make_shared<Gradient>();
   const std::vector<Exchange::Contribution> contributions = {{{0, 2}, gradient}, {{2, 3}, empty}};
@@ -234,7 +217,7 @@ TEST_CASE("a push beyond the limit of a message goes in parts, by shards", "[exc
 
 TEST_CASE("each part of a push names the rows on a device of its own groups", "[exchange]") {
   // Two dense gradients of 45 MB each, which are in the messages.
-  const ModelTables tables = Tables(3, {1500, 1500, 1500, 1500, 1500, 1500});
+  const ModelTables tables = testing::SmallTables(3, {1500, 1500, 1500, 1500, 1500, 1500});
   auto gradient = std::make_shared<Gradient>(*BigGradient(tables, 1000, 4));
   const auto rows = std::make_shared<std::vector<float>>(std::move(gradient->rows));
   gradient->rows.clear();
@@ -273,7 +256,7 @@ TEST_CASE("each part of a push names the rows on a device of its own groups", "[
 }
 
 TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exchange][ticket]") {
-  const ModelTables tables = Tables();
+  const ModelTables tables = testing::SmallTables();
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 2);
   const Exchange exchange(tables, map);
   const RoutedKeys routed = SomeKeys(tables, 100), fewer = SomeKeys(tables, 50);
@@ -316,7 +299,7 @@ TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exc
 }
 
 TEST_CASE("pulled rows are decoded, the dense part is not", "[exchange][codec]") {
-  const ModelTables tables = Tables();
+  const ModelTables tables = testing::SmallTables();
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 2);
   const Exchange exchange(tables, map);
   const RoutedKeys routed = SomeKeys(tables, 40);
@@ -353,7 +336,7 @@ TEST_CASE("pulled rows are decoded, the dense part is not", "[exchange][codec]")
 
 TEST_CASE("lanes are summed along the tree, and a lane without examples adds nothing",
           "[exchange]") {
-  const ModelTables tables = Tables();
+  const ModelTables tables = testing::SmallTables();
   std::vector<std::shared_ptr<const Gradient>> lanes;
   for (uint32_t l = 0; l < 3; ++l) {
     auto g = std::make_shared<Gradient>();

@@ -13,7 +13,7 @@
 
 namespace strata::testing {
 
-ModelTables SmallTables() {
+ModelTables SmallTables(uint32_t embedding_dim, const std::vector<uint32_t>& hidden) {
   TrainingJob job;
   job.set_api_version("strata/v1");
   job.set_kind("TrainingJob");
@@ -21,8 +21,8 @@ ModelTables SmallTables() {
   job.mutable_spec()->mutable_data()->set_format("libfm");
   job.mutable_spec()->mutable_data()->add_train(std::string("x"));
   job.mutable_spec()->mutable_model()->set_type("deepfm");
-  job.mutable_spec()->mutable_model()->set_embedding_dim(3);
-  job.mutable_spec()->mutable_model()->add_hidden(100);
+  job.mutable_spec()->mutable_model()->set_embedding_dim(embedding_dim);
+  for (const uint32_t width : hidden) job.mutable_spec()->mutable_model()->add_hidden(width);
   job.mutable_spec()->mutable_storage()->set_partitions(64);
   REQUIRE(ResolveJob(job).ok());
   auto tables = MakeModelTables(job.spec(), 5, 2);

@@ -4,14 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "proto/core/buffer.h"
 #include "proto/core/model_tables.h"
 
 namespace strata::testing {
 
-// Of a model whose rows have four floats.
-ModelTables SmallTables();
+// Of deepfm on five fields and two numbers; rows have a float more than the embedding.
+ModelTables SmallTables(uint32_t embedding_dim = 3, const std::vector<uint32_t>& hidden = {100});
 
 float WeightOf(uint64_t key, size_t j);
 

@@ -1,4 +1,5 @@
 // The instruction-set builds of coalesce.h; coalesce.cc chooses one.
+// Tested by tests/ops/coalesce_test.cc
 #ifndef STRATA_OPS_COALESCE_KERNELS_H_
 #define STRATA_OPS_COALESCE_KERNELS_H_
 

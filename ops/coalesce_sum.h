@@ -1,5 +1,6 @@
 // The summation order of coalesce.h as a template over where gradients come from, so that a model
 // whose gradients are cheap to compute need not store one row per feature.
+// Tested by tests/ops/coalesce_test.cc
 #ifndef STRATA_OPS_COALESCE_SUM_H_
 #define STRATA_OPS_COALESCE_SUM_H_
 

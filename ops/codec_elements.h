@@ -1,5 +1,6 @@
 // The elements of encoded rows (codec.h), by integer operations (EXACT.md rule 8): shared by the
 // host's code and the device's.
+// Tested by tests/ops/codec_test.cc, tests/ops/cuda/elements_test.cc
 #ifndef STRATA_OPS_CODEC_ELEMENTS_H_
 #define STRATA_OPS_CODEC_ELEMENTS_H_
 

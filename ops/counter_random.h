@@ -1,5 +1,7 @@
 // Random numbers as pure functions of a counter (EXACT.md rule 7): no state, so any element can be
 // computed alone, in any order, on any machine.
+// Tested by tests/ops/initializer_test.cc
+// Tested by tests/server/protocol/life_cycle_admission_test.cc
 #ifndef STRATA_OPS_COUNTER_RANDOM_H_
 #define STRATA_OPS_COUNTER_RANDOM_H_
 

@@ -1,4 +1,6 @@
 // Which of a kernel's builds runs on this machine (EXACT.md rule 9).
+// Tested by tests/ops/optimizer_golden_test.cc
+// Tested by tests/ops/initializer_test.cc
 #ifndef STRATA_OPS_CPU_FEATURES_H_
 #define STRATA_OPS_CPU_FEATURES_H_
 

@@ -1,5 +1,6 @@
 // The instruction-set builds of what happens to gradients before an optimizer's rule;
 // optimizer.cc chooses one.
+// Tested by tests/ops/optimizer_test.cc
 #ifndef STRATA_OPS_GRADIENT_KERNELS_H_
 #define STRATA_OPS_GRADIENT_KERNELS_H_
 

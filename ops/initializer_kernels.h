@@ -1,4 +1,5 @@
 // The instruction-set builds of initializer.h; initializer.cc chooses one.
+// Tested by tests/ops/initializer_test.cc
 #ifndef STRATA_OPS_INITIALIZER_KERNELS_H_
 #define STRATA_OPS_INITIALIZER_KERNELS_H_
 

@@ -1,4 +1,5 @@
 // Small functions that kernels of any instruction set, ordinary code and device code share.
+// Tested by tests/ops/exact_math_test.cc
 #ifndef STRATA_OPS_INLINE_H_
 #define STRATA_OPS_INLINE_H_
 

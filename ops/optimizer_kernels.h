@@ -1,4 +1,5 @@
 // The instruction-set builds of ApplyRows; optimizer.cc chooses one.
+// Tested by tests/ops/optimizer_test.cc
 #ifndef STRATA_OPS_OPTIMIZER_KERNELS_H_
 #define STRATA_OPS_OPTIMIZER_KERNELS_H_
 

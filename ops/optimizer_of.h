@@ -1,4 +1,6 @@
 // From a description of an optimizer to what the kernels take: one mapping for all who update rows.
+// Tested by tests/storage/row/layout_test.cc
+// Tested by tests/worker/step/local_optimizer_test.cc
 #ifndef STRATA_OPS_OPTIMIZER_OF_H_
 #define STRATA_OPS_OPTIMIZER_OF_H_
 

@@ -1,6 +1,7 @@
 // What optimizers do to one element, and what may happen to its gradient before: the arithmetic
 // that every build of optimizer_kernels.cc, gradient_kernels.cc and the device's kernels share
 // (EXACT.md rule 2). Equations: OptimizerKind in optimizer.h.
+// Tested by tests/ops/optimizer_test.cc, tests/ops/cuda/rows/lanes_test.cc
 #ifndef STRATA_OPS_OPTIMIZER_RULES_H_
 #define STRATA_OPS_OPTIMIZER_RULES_H_
 

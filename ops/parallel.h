@@ -1,4 +1,5 @@
 // A fixed team of threads for loops inside one step.
+// Tested by tests/ops/nn/parallel_test.cc
 #ifndef STRATA_OPS_PARALLEL_H_
 #define STRATA_OPS_PARALLEL_H_
 

@@ -1,4 +1,5 @@
 // A sum over a row's elements (EXACT.md rule 5), for kernels of any instruction set.
+// Tested by tests/ops/optimizer_test.cc, tests/ops/cuda/rows/lanes_test.cc
 #ifndef STRATA_OPS_ROW_NORM_H_
 #define STRATA_OPS_ROW_NORM_H_
 

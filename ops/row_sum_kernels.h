@@ -1,4 +1,5 @@
 // The instruction-set builds of row_sum.h; row_sum.cc chooses one.
+// Tested by tests/ops/row_sum_test.cc
 #ifndef STRATA_OPS_ROW_SUM_KERNELS_H_
 #define STRATA_OPS_ROW_SUM_KERNELS_H_
 

@@ -1,4 +1,5 @@
 // A list of rows by position.
+// Tested by tests/ops/row_sum_test.cc
 #ifndef STRATA_OPS_SPARSE_ROWS_H_
 #define STRATA_OPS_SPARSE_ROWS_H_
 

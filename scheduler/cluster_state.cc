@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "scheduler/placement.h"
+#include "scheduler/nodes/placement.h"
 
 namespace strata::scheduler {
 namespace {

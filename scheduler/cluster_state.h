@@ -1,4 +1,5 @@
 // The scheduler's only source of truth: nodes and jobs.
+// Tested by tests/scheduler/cluster_sim_test.cc
 #ifndef STRATA_SCHEDULER_CLUSTER_STATE_H_
 #define STRATA_SCHEDULER_CLUSTER_STATE_H_
 
@@ -15,11 +16,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
-#include "scheduler/event_log.h"
-#include "scheduler/job_machine.h"
-#include "scheduler/membership.h"
-#include "scheduler/metadata_store.h"
-#include "scheduler/state.pb.h"
+#include "scheduler/job/machine.h"
+#include "scheduler/nodes/membership.h"
+#include "scheduler/state/state.pb.h"
+#include "scheduler/store/event_log.h"
+#include "scheduler/store/metadata_store.h"
 
 namespace strata::scheduler {
 
@@ -53,7 +54,7 @@ class ClusterState {
   // A node's report; Membership's errors. Returns its session.
   absl::StatusOr<uint64_t> Report(const NodeReport& report, absl::Time now);
   // What Submit would say before the checkpoint directory is touched: nothing (go on), the job of
-  // the same request, ALREADY_EXISTS, or CheckGpus' error (placement.h).
+  // the same request, ALREADY_EXISTS, or CheckGpus' error (scheduler/nodes/placement.h).
   absl::StatusOr<std::optional<uint64_t>> CheckSubmit(const std::string& request_id,
                                                       const TrainingJob& job) const;
   absl::StatusOr<uint64_t> Submit(Submission submission, absl::Time now);

@@ -9,14 +9,17 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "proto/core/dram_limit.h"
-#include "proto/core/job_spec.h"
-#include "proto/runtime/failpoints.h"
-#include "proto/runtime/manifest_io.h"
+#include "absl/time/time.h"
+#include "proto/core/mutex.h"
+#include "proto/job/dram_limit.h"
+#include "proto/job/job_spec.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/manifest_io.h"
 #include "scheduler/cluster_state.h"
-#include "scheduler/job_news.h"
-#include "scheduler/placement.h"
-#include "scheduler/submission.h"
+#include "scheduler/job/news.h"
+#include "scheduler/nodes/placement.h"
+#include "scheduler/store/submission.h"
 
 namespace strata::scheduler {
 namespace {
@@ -26,7 +29,7 @@ constexpr absl::Duration kMaxEventsWait = absl::Seconds(10);
 class SchedulerImpl : public Scheduler {
  public:
   explicit SchedulerImpl(SchedulerOptions options)
-      : clock_(options.clock),
+      : timer_(options.timer),
         lease_(options.lease),
         tick_interval_(options.tick_interval),
         version_(std::move(options.version)),
@@ -36,25 +39,25 @@ class SchedulerImpl : public Scheduler {
 
   ~SchedulerImpl() override {
     Stop();
-    if (timer_.joinable()) timer_.join();
+    if (ticker_.joinable()) ticker_.join();
     // Calls that were waiting are on their way out.
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     mu_.Await(absl::Condition(
         +[](int* calls) { return *calls == 0; }, &calls_));
   }
 
   absl::Status Open() {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       auto records = store_->Read();
       if (!records.ok()) return records.status();
-      if (absl::Status s = state_.Restore(*records, clock_->Now()); !s.ok()) return s;
-      state_.Started(clock_->Now());
-      state_.Tick(clock_->Now());
+      if (absl::Status s = state_.Restore(*records, timer_->Now()); !s.ok()) return s;
+      state_.Started(timer_->Now());
+      state_.Tick(timer_->Now());
       if (absl::Status s = Save(); !s.ok()) return s;
     }
     DoFileWork();
-    if (tick_interval_ > absl::ZeroDuration()) timer_ = std::thread([this] { RunTimer(); });
+    if (tick_interval_ > absl::ZeroDuration()) ticker_ = std::thread([this] { RunTicker(); });
     return absl::OkStatus();
   }
 
@@ -62,13 +65,13 @@ class SchedulerImpl : public Scheduler {
     const Call call(this);
     // A node must be heard of three times per lease, so that no poll is held for longer.
     const absl::Time deadline =
-        absl::Now() + std::min({absl::Milliseconds(report.wait_ms()), timeout, lease_ / 3});
+        timer_->Now() + std::min({absl::Milliseconds(report.wait_ms()), timeout, lease_ / 3});
     uint64_t session = 0;
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       ++counters_.syncs;
       if (absl::Status s = Ready(); !s.ok()) return s;
-      auto reported = state_.Report(report, clock_->Now());
+      auto reported = state_.Report(report, timer_->Now());
       if (absl::Status s = Save(); !s.ok()) return s;
       if (!reported.ok()) {
         counters_.fenced += absl::IsUnauthenticated(reported.status());
@@ -77,7 +80,7 @@ class SchedulerImpl : public Scheduler {
       session = *reported;
     }
     DoFileWork();
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     while (true) {
       if (absl::Status s = Ready(); !s.ok()) return s;
       auto version = state_.Directive(report.name(), session, /*version_only=*/true);
@@ -86,13 +89,13 @@ class SchedulerImpl : public Scheduler {
         return version.status();
       }
       if (report.session() == 0 || version->version() > report.seen_version()) break;
-      if (absl::Now() >= deadline) {
+      if (timer_->Now() >= deadline) {
         version->set_session(session);
         version->set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease_)));
         version->set_unchanged(true);
         return version;
       }
-      changed_.WaitWithDeadline(&mu_, deadline);
+      AwaitChange(deadline);
     }
     return state_.Directive(report.name(), session, /*version_only=*/false);
   }
@@ -104,9 +107,9 @@ class SchedulerImpl : public Scheduler {
     if (absl::Status s = CheckReplicas(resolved.job().spec()); !s.ok()) return s;
     if (absl::Status s = CheckDramLimit(resolved.job().spec()); !s.ok()) return s;
     // One at a time, so that nobody takes the name while the directory is looked at.
-    absl::MutexLock one(&submit_mu_);
+    MutexLock one(&submit_mu_);
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       if (absl::Status s = Ready(); !s.ok()) return s;
       auto known = state_.CheckSubmit(resolved.request_id(), resolved.job());
       if (!known.ok()) return known.status();
@@ -114,44 +117,44 @@ class SchedulerImpl : public Scheduler {
     }
     auto found = PrepareCheckpoints(resolved);
     if (!found.ok()) return found.status();
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
     auto job = state_.Submit({.request_id = resolved.request_id(),
                               .job = resolved.job(),
                               .resume = resolved.resume(),
                               .complete = std::move(found->complete),
                               .replaced = std::move(found->replaced)},
-                             clock_->Now());
+                             timer_->Now());
     if (absl::Status s = Save(); !s.ok()) return s;
     if (!job.ok()) return job.status();
     return Reply(*job);
   }
 
   absl::StatusOr<JobStatus> GetJob(const JobRef& ref, absl::Duration) override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
     auto job = state_.FindJob(ref);
     if (!job.ok()) return job.status();
-    return state_.Status(*job, clock_->Now());
+    return state_.Status(*job, timer_->Now());
   }
 
   absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
-    return state_.Jobs(clock_->Now());
+    return state_.Jobs(timer_->Now());
   }
 
   absl::StatusOr<JobStatus> CancelJob(const JobRef& ref, absl::Duration) override {
     const Call call(this);
     JobStatus status;
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       if (absl::Status s = Ready(); !s.ok()) return s;
       auto job = state_.FindJob(ref);
       if (!job.ok()) return job.status();
-      if (absl::Status s = state_.Cancel(*job, clock_->Now()); !s.ok()) return s;
+      if (absl::Status s = state_.Cancel(*job, timer_->Now()); !s.ok()) return s;
       if (absl::Status s = Save(); !s.ok()) return s;
-      status = state_.Status(*job, clock_->Now());
+      status = state_.Status(*job, timer_->Now());
     }
     DoFileWork();
     return status;
@@ -161,12 +164,12 @@ class SchedulerImpl : public Scheduler {
                                                          absl::Duration timeout) override {
     const Call call(this);
     const absl::Time deadline =
-        absl::Now() + std::min(absl::Milliseconds(request.wait_ms()), timeout);
-    absl::MutexLock lock(&mu_);
+        timer_->Now() + std::min(absl::Milliseconds(request.wait_ms()), timeout);
+    MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
     auto job = state_.FindJob(request.job());
     if (!job.ok()) return job.status();
-    auto ticket = state_.WantCheckpoint(*job, clock_->Now());
+    auto ticket = state_.WantCheckpoint(*job, timer_->Now());
     if (!ticket.ok()) return ticket.status();
     if (absl::Status s = Save(); !s.ok()) return s;
     while (true) {
@@ -179,25 +182,29 @@ class SchedulerImpl : public Scheduler {
         return reply;
       }
       if (absl::Status s = Ready(); !s.ok()) return s;
-      if (absl::Now() >= deadline) {
+      if (timer_->Now() >= deadline) {
         return absl::DeadlineExceededError(
             absl::StrCat("the checkpoint is not complete after ", request.wait_ms(),
                          " ms; it goes on, and appears in spec.checkpoint.directory when it is"));
       }
-      changed_.WaitWithDeadline(&mu_, deadline);
+      AwaitChange(deadline);
     }
   }
 
   absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
     ClusterStatus status = state_.Cluster();
+    for (NodeStatus& node : *status.mutable_nodes()) {
+      const absl::Time seen = absl::FromUnixMillis(node.last_seen_unix_ms());
+      node.set_last_seen_unix_ms(absl::ToUnixMillis(timer_->Wall(seen)));
+    }
     status.set_scheduler_version(version_);
     return status;
   }
 
   absl::StatusOr<JobShards> GetShards(const JobRef& ref, absl::Duration) override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
     auto job = state_.FindJob(ref);
     if (!job.ok()) return job.status();
@@ -208,8 +215,8 @@ class SchedulerImpl : public Scheduler {
                                            absl::Duration timeout) override {
     const Call call(this);
     const absl::Time deadline =
-        absl::Now() + std::min({absl::Milliseconds(request.wait_ms()), kMaxEventsWait, timeout});
-    absl::MutexLock lock(&mu_);
+        timer_->Now() + std::min({absl::Milliseconds(request.wait_ms()), kMaxEventsWait, timeout});
+    MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
     uint64_t job = 0;
     if (request.has_job()) {
@@ -220,30 +227,29 @@ class SchedulerImpl : public Scheduler {
     while (true) {
       if (absl::Status s = Ready(); !s.ok()) return s;
       GetEventsReply reply = state_.Events(request.after_sequence(), job, request.since_unix_ms());
-      if (reply.events_size() > 0 || absl::Now() >= deadline) return reply;
-      changed_.WaitWithDeadline(&mu_, deadline);
+      if (reply.events_size() > 0 || timer_->Now() >= deadline) return reply;
+      AwaitChange(deadline);
     }
   }
 
   void Stop() override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     stopped_ = true;
-    changed_.SignalAll();
   }
 
   void Tick() override {
     const Call call(this);
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       if (stopped_) return;
-      state_.Tick(clock_->Now());
+      state_.Tick(timer_->Now());
       if (!Save().ok()) return;
     }
     DoFileWork();
   }
 
   SchedulerCounters Counters() const override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     SchedulerCounters c = counters_;
     for (const auto& [name, node] : state_.members().nodes()) {
       if (!node.alive) continue;
@@ -266,11 +272,11 @@ class SchedulerImpl : public Scheduler {
   class Call {
    public:
     explicit Call(SchedulerImpl* s) : s_(s) {
-      absl::MutexLock lock(&s_->mu_);
+      MutexLock lock(&s_->mu_);
       ++s_->calls_;
     }
     ~Call() {
-      absl::MutexLock lock(&s_->mu_);
+      MutexLock lock(&s_->mu_);
       --s_->calls_;
     }
 
@@ -290,6 +296,14 @@ class SchedulerImpl : public Scheduler {
     return unsaved_.empty() ? absl::OkStatus() : Save();
   }
 
+  // Waits for the next change, the end of the scheduler or `deadline`.
+  void AwaitChange(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto changed = [this, seen = changes_]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return stopped_ || changes_ != seen;
+    };
+    AwaitUntil(timer_, &mu_, absl::Condition(&changed), deadline);
+  }
+
   // Appends what has changed; wakes those who wait. UNAVAILABLE: the store did not take it; the
   // next event tries again.
   absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -305,16 +319,16 @@ class SchedulerImpl : public Scheduler {
     }
     for (FileWork& work : state_.TakeFileWork()) work_.push_back(std::move(work));
     news_.Tell(state_.jobs());
-    changed_.SignalAll();
+    ++changes_;
     return absl::OkStatus();
   }
 
   void DoFileWork() {
-    absl::MutexLock one(&file_mu_);
+    MutexLock one(&file_mu_);
     while (true) {
       std::vector<FileWork> work;
       {
-        absl::MutexLock lock(&mu_);
+        MutexLock lock(&mu_);
         work = std::exchange(work_, {});
       }
       if (work.empty()) return;
@@ -324,8 +338,8 @@ class SchedulerImpl : public Scheduler {
 
   void Do(const WriteManifestWork& work) {
     const absl::Status status = WriteManifest(work.folder, work.manifest);
-    absl::MutexLock lock(&mu_);
-    state_.ManifestWritten(work.job, work.cut, status, clock_->Now());
+    MutexLock lock(&mu_);
+    state_.ManifestWritten(work.job, work.cut, status, timer_->Now());
     Save().IgnoreError();  // Ready tries again before anything is shown
   }
   // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
@@ -334,40 +348,41 @@ class SchedulerImpl : public Scheduler {
     if (status.ok()) status = RemoveCheckpoint(work.folder);
     // A manifest that cannot be read names nothing to remove.
     if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) status = absl::OkStatus();
-    absl::MutexLock lock(&mu_);
-    state_.CheckpointRemoved(work.job, work.folder, status, clock_->Now());
+    MutexLock lock(&mu_);
+    state_.CheckpointRemoved(work.job, work.folder, status, timer_->Now());
     Save().IgnoreError();
   }
   void Do(const RemoveIncompleteWork& work) {
     RemoveIncomplete(work.folder, work.names).IgnoreError();
   }
 
-  void RunTimer() {
+  void RunTicker() {
     while (true) {
       {
-        absl::MutexLock lock(&mu_);
-        if (mu_.AwaitWithTimeout(absl::Condition(&stopped_), tick_interval_)) return;
+        MutexLock lock(&mu_);
+        const absl::Time next = timer_->Now() + tick_interval_;
+        if (AwaitUntil(timer_, &mu_, absl::Condition(&stopped_), next)) return;
       }
       Tick();
     }
   }
 
-  const Clock* const clock_;
+  Timer* const timer_;
   const absl::Duration lease_;
   const absl::Duration tick_interval_;
   const std::string version_;
-  std::thread timer_;
+  std::thread ticker_;
 
-  absl::Mutex submit_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while a submission looks at files
-  absl::Mutex file_mu_ ABSL_ACQUIRED_BEFORE(mu_);    // held while files are written
+  Mutex submit_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while a submission looks at files
+  Mutex file_mu_ ABSL_ACQUIRED_BEFORE(mu_);    // held while files are written
 
-  mutable absl::Mutex mu_;
-  absl::CondVar changed_;
+  mutable Mutex mu_;
   std::unique_ptr<MetadataStore> store_ ABSL_GUARDED_BY(mu_);
   ClusterState state_ ABSL_GUARDED_BY(mu_);
   JobNews news_ ABSL_GUARDED_BY(mu_);
   std::vector<MetadataChange> unsaved_ ABSL_GUARDED_BY(mu_);
   std::vector<FileWork> work_ ABSL_GUARDED_BY(mu_);
+  uint64_t changes_ ABSL_GUARDED_BY(mu_) = 0;  // those who wait look at everything again
   SchedulerCounters counters_ ABSL_GUARDED_BY(mu_);
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

@@ -10,17 +10,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/runtime/clock.h"
-#include "proto/runtime/scheduler_client.h"
-#include "scheduler/metadata_store.h"
+#include "proto/runtime/base/timer.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "scheduler/store/metadata_store.h"
 
 namespace strata::scheduler {
 
 struct SchedulerOptions {
   // Required.
   std::unique_ptr<MetadataStore> store;
-  // Must outlive the scheduler. Leases are judged by it; how long a long poll is held is real time.
-  const Clock* clock = Clock::Real();
+  // Must outlive the scheduler. Leases, long polls and ticks go by it, and every time that users
+  // are told is one of it.
+  Timer* timer = Timer::Real();
   // How long a node may be silent. At least 10 ms.
   absl::Duration lease = absl::Seconds(10);
   // A thread calls Tick this often; zero: nobody does but the caller (tests).

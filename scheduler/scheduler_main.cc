@@ -13,12 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "proto/runtime/bind_policy.h"
-#include "proto/runtime/daemon.h"
-#include "proto/runtime/failpoints.h"
-#include "scheduler/rocks_metadata_store.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/transport/bind_policy.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
+#include "scheduler/store/rocks_metadata_store.h"
 
 namespace strata::scheduler {
 namespace {

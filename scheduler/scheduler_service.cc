@@ -4,15 +4,13 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_context.h>
 
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/runtime/grpc_server.h"
-#include "proto/runtime/grpc_status.h"
+#include "proto/runtime/transport/grpc_deadline.h"
+#include "proto/runtime/transport/grpc_server.h"
+#include "proto/runtime/transport/grpc_status.h"
 #include "proto/strata/control.grpc.pb.h"
 
 namespace strata::scheduler {
@@ -22,8 +20,7 @@ constexpr absl::Duration kDrain = absl::Seconds(2);
 
 // What is left of the caller's deadline.
 absl::Duration Left(const grpc::ServerContext* context) {
-  const absl::Time deadline = absl::FromChrono(context->deadline());
-  return std::max(absl::ZeroDuration(), deadline - absl::Now());
+  return TimeLeft(context->raw_deadline());
 }
 
 template <typename Reply>
@@ -85,7 +82,7 @@ class SchedulerServiceImpl : public SchedulerService {
 
   ~SchedulerServiceImpl() override {
     if (started_.server == nullptr) return;
-    started_.server->Shutdown(absl::ToChronoTime(absl::Now() + kDrain));
+    started_.server->Shutdown(GrpcDeadline(kDrain));
     started_.server->Wait();
   }
 

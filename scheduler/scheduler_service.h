@@ -1,4 +1,5 @@
 // The scheduler behind gRPC.
+// Tested by tests/scheduler/scheduler_test.cc
 #ifndef STRATA_SCHEDULER_SCHEDULER_SERVICE_H_
 #define STRATA_SCHEDULER_SCHEDULER_SERVICE_H_
 
@@ -6,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "proto/runtime/bind_policy.h"
-#include "proto/runtime/scheduler_client.h"
+#include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/scheduler_client.h"
 
 namespace strata::scheduler {
 

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "proto/core/message_codec.h"
+#include "proto/wire/message_codec.h"
 
 namespace strata::server {
 

@@ -11,11 +11,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "proto/core/buffer.h"
 #include "proto/core/ids.h"
-#include "proto/core/message.h"
-#include "proto/runtime/transport.h"
-#include "server/server_job.h"
+#include "proto/runtime/transport/transport.h"
+#include "proto/wire/buffer.h"
+#include "proto/wire/message.h"
+#include "server/job/server_job.h"
 
 namespace strata::server {
 

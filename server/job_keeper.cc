@@ -7,10 +7,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "ops/mxcsr.h"
-#include "server/job_opening.h"
-#include "server/job_plan.h"
+#include "server/job/opening.h"
+#include "server/job/plan.h"
 
 namespace strata::server {
 namespace {
@@ -45,7 +46,7 @@ JobKeeper::~JobKeeper() { CloseAll(); }
 void JobKeeper::CloseAll() {
   std::vector<JobId> ids;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     for (const auto& [id, entry] : entries_) ids.push_back(id);
   }
   for (const JobId id : ids) Drop(id);
@@ -72,7 +73,7 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
   std::shared_ptr<ServerJob> open;
   bool start = false;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     const auto it = entries_.find(id);
     if (it == entries_.end() || it->second->generation < generation) {
       start = true;
@@ -93,7 +94,7 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
 void JobKeeper::ReopenDamaged() {
   std::map<JobId, absl::Status> damaged;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     for (const auto& [id, entry] : entries_) {
       if (entry->job == nullptr) continue;
       absl::Status damage = entry->job->tier_damage();
@@ -105,7 +106,7 @@ void JobKeeper::ReopenDamaged() {
     ServerJobDirective directive;
     Reopening reopening;
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       directive = entries_[id]->directive;
       reopening = {entries_[id]->reopening.times + 1, std::string(damage.message())};
     }
@@ -120,7 +121,7 @@ void JobKeeper::StartOpening(const ServerJobDirective& directive, const Reopenin
   LOG(INFO) << "job_opening job=" << id.value << " generation=" << directive.generation()
             << " was_open=" << directive.was_open() << " restore_from=\""
             << directive.restore_from() << '"';
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   auto entry = std::make_unique<Entry>();
   entry->generation = Generation(directive.generation());
   entry->reopening = reopening;
@@ -138,13 +139,13 @@ void JobKeeper::Open(JobId id, ServerJobDirective directive, const Reopening& re
   bool wait = reopening.times > 1;
   while (wait || !OpenOnce(id, directive, reopening)) {
     wait = false;
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       const auto it = entries_.find(id);
       return it == entries_.end() || it->second->generation != generation || it->second->cancelled;
     };
-    mu_.AwaitWithTimeout(absl::Condition(&gone), kReopenAfter);
-    if (gone()) return;
+    const absl::Time next = options_.timer->Now() + kReopenAfter;
+    if (AwaitUntil(options_.timer, &mu_, absl::Condition(&gone), next)) return;
   }
 }
 
@@ -168,7 +169,7 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
   }
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   plan->tier_memtable_bytes = options_.tier_memtable_bytes;
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = options_.timer->Now();
   auto opened = OpenJob(*plan, RootFor(directive));
   if (!opened.ok()) {
     const absl::Status& s = opened.status();
@@ -187,7 +188,7 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
   LOG(INFO) << "job_open job=" << id.value << " generation=" << generation.value
             << " shards=" << opened->shards.size() << " recovered=" << opened->recovered
             << " replayed_records=" << opened->replayed_records
-            << " milliseconds=" << absl::ToInt64Milliseconds(absl::Now() - begin);
+            << " milliseconds=" << absl::ToInt64Milliseconds(options_.timer->Now() - begin);
   ServerJob::Options options = options_.job;
   options.incarnation += reopening.times;
   auto job = std::make_shared<ServerJob>(*std::move(plan), *std::move(opened), options);
@@ -196,7 +197,7 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
 
 bool JobKeeper::Settle(JobId id, Generation generation, ServerJobReport::State state,
                        std::string message, std::shared_ptr<ServerJob> job) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const auto it = entries_.find(id);
   if (it == entries_.end() || it->second->generation != generation || it->second->cancelled) {
     return true;  // `job`, if any, ends here: nobody has seen it
@@ -215,7 +216,7 @@ bool JobKeeper::Settle(JobId id, Generation generation, ServerJobReport::State s
 void JobKeeper::Drop(JobId id) {
   std::thread opener;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     const auto it = entries_.find(id);
     if (it == entries_.end()) return;
     it->second->cancelled = true;
@@ -225,7 +226,7 @@ void JobKeeper::Drop(JobId id) {
   options_.service->Remove(id);
   std::shared_ptr<ServerJob> job;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     job = std::move(entries_[id]->job);
     entries_.erase(id);
   }
@@ -233,12 +234,12 @@ void JobKeeper::Drop(JobId id) {
 }
 
 void JobKeeper::Fence() {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   for (const auto& [id, entry] : entries_) options_.service->Remove(id);
 }
 
 std::vector<ServerJobReport> JobKeeper::Reports() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   std::vector<ServerJobReport> reports;
   for (const auto& [id, entry] : entries_) {
     if (entry->job != nullptr) {
@@ -259,7 +260,7 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
 }
 
 bool JobKeeper::Busy() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   for (const auto& [id, entry] : entries_) {
     if (entry->state == ServerJobReport::OPENING) return true;
     if (entry->job != nullptr && entry->job->Report().cuts_size() < entry->directive.cuts_size()) {
@@ -270,7 +271,7 @@ bool JobKeeper::Busy() const {
 }
 
 std::vector<std::shared_ptr<ServerJob>> JobKeeper::Jobs() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   std::vector<std::shared_ptr<ServerJob>> jobs;
   for (const auto& [id, entry] : entries_) {
     if (entry->job != nullptr) jobs.push_back(entry->job);

@@ -1,5 +1,6 @@
 // The jobs of a server over their lives: opening (on a thread of its own), open, replaced by a new
 // generation, closed.
+// Tested by tests/server/server_test.cc
 #ifndef STRATA_SERVER_JOB_KEEPER_H_
 #define STRATA_SERVER_JOB_KEEPER_H_
 
@@ -12,13 +13,15 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "proto/core/ids.h"
+#include "proto/core/mutex.h"
+#include "proto/runtime/base/timer.h"
 #include "proto/strata/control.pb.h"
 #include "server/data_service.h"
-#include "server/server_job.h"
-#include "storage/gpu_backend.h"
-#include "storage/update_log.h"
+#include "server/job/server_job.h"
+#include "storage/gpu/backend.h"
+#include "storage/log/update_log.h"
 
 namespace strata::server {
 
@@ -31,9 +34,10 @@ class JobKeeper {
     uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
     uint64_t tier_memtable_bytes = 0;  // as in ServerOptions
     // The GPU of this server; null: it has none.
-    storage::GpuBackendFactory make_gpu;
+    storage::gpu::GpuBackendFactory make_gpu;
     ServerJob::Options job;
     DataService* service = nullptr;
+    Timer* timer = Timer::Real();  // outlives the keeper
   };
   // How long after an opening that may yet succeed (disk full, checkpoint unreachable), and after a
   // tier's second damage, the next try.
@@ -86,7 +90,7 @@ class JobKeeper {
   std::string RootFor(const ServerJobDirective& directive) const;
 
   const Options options_;
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   std::map<JobId, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);
 };
 

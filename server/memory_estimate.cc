@@ -5,34 +5,36 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
-#include "server/change_list.h"
-#include "server/device_stage.h"
-#include "server/gpu_memory.h"
-#include "server/shard_table.h"
-#include "server/snapshot_driver.h"
-#include "server/snapshot_turn.h"
-#include "server/table_snapshot.h"
-#include "storage/absent_memo.h"
-#include "storage/file_stream.h"
-#include "storage/gpu_device_backend.h"
-#include "storage/gpu_device_memory.h"
-#include "storage/gpu_shape.h"
-#include "storage/huge_memory.h"
-#include "storage/log_batch.h"
-#include "storage/removed_stream.h"
-#include "storage/rocks_tier.h"
-#include "storage/row_file_tier.h"
-#include "storage/row_layout.h"
-#include "storage/row_store.h"
-#include "storage/tier_memory.h"
+#include "server/snapshot/driver.h"
+#include "server/snapshot/turn.h"
+#include "server/table/change_list.h"
+#include "server/table/device_stage.h"
+#include "server/table/gpu_memory.h"
+#include "server/table/shard_table.h"
+#include "server/table/snapshot.h"
+#include "storage/delta/removed_stream.h"
+#include "storage/dram/store.h"
+#include "storage/gpu/device/backend.h"
+#include "storage/gpu/device/memory.h"
+#include "storage/gpu/shape.h"
+#include "storage/io/file_stream.h"
+#include "storage/io/huge_memory.h"
+#include "storage/log/batch.h"
+#include "storage/rocks/memory.h"
+#include "storage/rocks/tier.h"
+#include "storage/row/layout.h"
+#include "storage/row_file/memory.h"
+#include "storage/row_file/tier.h"
+#include "storage/tier/load.h"
+#include "storage/tiered/absent_memo.h"
 
 namespace strata::server {
 namespace {
 
 // Measured: a job's threads, queues and open files.
 constexpr uint64_t kJobBytes = uint64_t{7} << 20;
-// What gRPC reads ahead of one connection (proto/runtime/grpc_server.cc: lookahead and one read),
-// reached with messages of a twelfth of it.
+// What gRPC reads ahead of one connection (proto/runtime/transport/grpc_server.cc: lookahead and
+// one read), reached with messages of a twelfth of it.
 constexpr uint64_t kConnectionBytes = uint64_t{20} << 20;
 constexpr uint64_t kConnectionMessages = 12;
 // A page of messages and log records of that size and above.
@@ -44,8 +46,8 @@ constexpr uint64_t kGpuPlaceBytes = 32;
 // What its Scan keeps of dirty rows, at most so many at a time.
 constexpr uint64_t kGpuDirtyBytes = 24;
 constexpr uint64_t kGpuDirtyRows = uint64_t{1} << 20;
-// Position and slot of a key that a ticket remembers (server/request_keys.h), and the tickets of a
-// worker that are held: of the step that is pushed, and of the next one.
+// Position and slot of a key that a ticket remembers (server/shard/request_keys.h), and the tickets
+// of a worker that are held: of the step that is pushed, and of the next one.
 constexpr uint64_t kTicketKeyBytes = 12;
 constexpr uint64_t kTickets = 2;
 
@@ -167,34 +169,34 @@ void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
 }
 
 // Shapes of the GPU tables of one shard; none where the limit is too small for them.
-std::vector<storage::GpuShape> GpuShapes(const ServerLoad& load) {
-  std::vector<storage::GpuShape> shapes;
+std::vector<storage::gpu::GpuShape> GpuShapes(const ServerLoad& load) {
+  std::vector<storage::gpu::GpuShape> shapes;
   if (load.hbm_bytes == 0) return shapes;
   const auto limits =
       DivideHbm(load.tables, load.eviction, load.hbm_bytes / load.shards_here, load.shards_here);
   for (size_t i = 0; limits.ok() && i < limits->size(); ++i) {
     const auto shape =
-        storage::GpuShapeFor((*limits)[i], storage::RowLayout::For(load.tables[i]).row_bytes(),
-                             kGpuBucketSlots, load.eviction);
+        storage::gpu::GpuShapeFor((*limits)[i], storage::RowLayout::For(load.tables[i]).row_bytes(),
+                                  kGpuBucketSlots, load.eviction);
     if (shape.ok()) shapes.push_back(*shape);
   }
   return shapes;
 }
 
 // Of one table of one shard.
-storage::GpuDeviceBytes TierBytes(const storage::GpuShape& shape) {
-  return storage::GpuDeviceBytes::WithoutScratch(
-      shape, storage::GpuDeviceBytes::MostBatch(shape, kGpuDeviceBatch,
-                                                storage::DeviceGpuOptions{}.pinned_bytes));
+storage::gpu::GpuDeviceBytes TierBytes(const storage::gpu::GpuShape& shape) {
+  return storage::gpu::GpuDeviceBytes::WithoutScratch(
+      shape, storage::gpu::GpuDeviceBytes::MostBatch(
+                 shape, kGpuDeviceBatch, storage::gpu::DeviceGpuOptions{}.pinned_bytes));
 }
 
-// What the GPU tier takes of the host (storage/gpu_table.h).
+// What the GPU tier takes of the host (storage/gpu/table.h).
 void AddGpuTier(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   if (load.hbm_on_host) {
     parts.push_back({"GPU tier, in the host's memory", load.hbm_bytes, "gpuBytesPerServer"});
   }
   uint64_t lists = 0, pinned = 0;
-  for (const storage::GpuShape& shape : GpuShapes(load)) {
+  for (const storage::gpu::GpuShape& shape : GpuShapes(load)) {
     pinned += load.shards_here * TierBytes(shape).pinned();
     lists += load.shards_here * ((kGpuListBytes + shape.row_bytes) *
                                      std::min(ShardTable::kChunkRows, shape.slots() / 2) +
@@ -305,10 +307,10 @@ std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
 }
 
 std::vector<MemoryPart> EstimateServerDevice(const ServerLoad& load) {
-  const std::vector<storage::GpuShape> shapes = GpuShapes(load);
+  const std::vector<storage::gpu::GpuShape> shapes = GpuShapes(load);
   if (shapes.empty() || load.hbm_on_host) return {};
   uint64_t tier = 0;
-  for (const storage::GpuShape& shape : shapes) {
+  for (const storage::gpu::GpuShape& shape : shapes) {
     tier += load.shards_here * TierBytes(shape).device();
   }
   std::vector<MemoryPart> parts = {
@@ -345,7 +347,7 @@ std::vector<MemoryPart> EstimateSnapshots(const ServerLoad& load) {
                    at_once * (pieces + shards * storage::FileStream::kStagingBytes),
                    absl::StrCat(at_once, " x shards x (8 pieces of 256 KiB, twice, + 1 MiB)")});
   uint64_t dirty = 0;
-  for (const storage::GpuShape& shape : GpuShapes(load)) {
+  for (const storage::gpu::GpuShape& shape : GpuShapes(load)) {
     dirty += at_once * shards * kGpuDirtyBytes * std::min(kGpuDirtyRows, shape.slots());
   }
   if (dirty > 0) {

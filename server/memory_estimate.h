@@ -1,4 +1,5 @@
 // How much memory a job takes on one of its servers, by formula (`strata estimate`).
+// Tested by tests/tools/cli/data/estimate_memory_test.cc
 #ifndef STRATA_SERVER_MEMORY_ESTIMATE_H_
 #define STRATA_SERVER_MEMORY_ESTIMATE_H_
 
@@ -7,7 +8,7 @@
 
 #include "proto/core/memory_part.h"
 #include "proto/core/table_spec.h"
-#include "storage/eviction_kind.h"
+#include "storage/eviction/kind.h"
 
 namespace strata::server {
 
@@ -42,8 +43,10 @@ struct ServerLoad {
 std::vector<MemoryPart> EstimateServer(const ServerLoad& load);
 
 // What the job takes of a GPU's memory on this server; none where the host stands for it.
-//   GPU tier    shards x tables x GpuDeviceBytes (gpu_device_memory.h), but for its sort's scratch
-//   pre-images  bsp: 5/4 x keys of a step x 4 dim, and a chunk for each shard (preimages.h)
+//   GPU tier    shards x tables x GpuDeviceBytes (storage/gpu/device/memory.h), but for its sort's
+//               scratch
+//   pre-images  bsp: 5/4 x keys of a step x 4 dim, and a chunk for each shard
+//               (server/table/preimages.h)
 std::vector<MemoryPart> EstimateServerDevice(const ServerLoad& load);
 
 // What it may take beside that while base images and checkpoints are written and commits go on.
@@ -57,8 +60,9 @@ std::vector<MemoryPart> EstimateServerDevice(const ServerLoad& load);
 //   lists of changed rows   increments: 2 lists x 2 x 8 x at most max(65536, rows / 4) of each
 //                           table and shard
 // A commit has the keys of a step (asynchronous: of a push), and what removal rules take of the
-// partitions that they look at in it. Bounds of snapshot_driver.h, table_snapshot.h and
-// change_list.h: what is really kept are the rows that change while a file is written.
+// partitions that they look at in it. Bounds of server/snapshot/driver.h, server/table/snapshot.h
+// and server/table/change_list.h: what is really kept are the rows that change while a file is
+// written.
 std::vector<MemoryPart> EstimateSnapshots(const ServerLoad& load);
 
 // What the connections of the workers take in a process of its own (none are between objects of one

@@ -1,9 +1,9 @@
 #include "server/open_device.h"
 
 #include "absl/status/status.h"
-#include "ops/cuda/device_api.h"
-#include "ops/cuda/host_api.h"
-#include "proto/runtime/failpoints.h"
+#include "ops/cuda/api/device_api.h"
+#include "ops/cuda/api/host_api.h"
+#include "proto/runtime/base/failpoints.h"
 
 namespace strata::server {
 absl::StatusOr<std::unique_ptr<ops::gpu::CudaApi>> OpenServerDevice(const std::string& wanted) {

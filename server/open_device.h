@@ -1,4 +1,6 @@
 // The GPU that a server is started with.
+// Tested by tests/faults/device_lost_test.cc
+// Tested by tests/bad_input/bad_device_test.cc
 #ifndef STRATA_SERVER_OPEN_DEVICE_H_
 #define STRATA_SERVER_OPEN_DEVICE_H_
 
@@ -6,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "ops/cuda/api.h"
+#include "ops/cuda/api/api.h"
 
 namespace strata::server {
 

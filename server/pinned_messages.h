@@ -1,12 +1,13 @@
 // Messages of a process with a device in pinned memory, so that the device writes pulled rows
-// straight into the replies (storage/gpu_device_updates.h).
+// straight into the replies (storage/gpu/device/updates.h).
+// Tested by tests/faults/device_lost_test.cc
 #ifndef STRATA_SERVER_PINNED_MESSAGES_H_
 #define STRATA_SERVER_PINNED_MESSAGES_H_
 
 #include <memory>
 
-#include "ops/cuda/api.h"
-#include "proto/core/buffer.h"
+#include "ops/cuda/api/api.h"
+#include "proto/wire/buffer.h"
 
 namespace strata::server {
 

@@ -21,17 +21,18 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ops/mxcsr.h"
-#include "proto/runtime/advertised_host.h"
-#include "proto/runtime/executor.h"
+#include "proto/core/mutex.h"
+#include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/timer.h"
+#include "proto/runtime/daemon/advertised_host.h"
 #include "server/data_service.h"
-#include "server/deadline_timer.h"
 #include "server/job_keeper.h"
-#include "server/life_cycle_counters.h"
-#include "server/request.h"
-#include "storage/row_tier.h"
+#include "server/protocol/life_cycle_counters.h"
+#include "server/shard/request.h"
+#include "server/snapshot/deadline_timer.h"
+#include "storage/tier/row_tier.h"
 
 namespace strata::server {
 namespace {
@@ -98,7 +99,7 @@ class ServerImpl : public Server {
 
   ~ServerImpl() override {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       stopping_ = true;
     }
     if (sync_.joinable()) sync_.join();
@@ -136,17 +137,18 @@ class ServerImpl : public Server {
     keeper.make_gpu = options_.make_gpu;
     keeper.job = {pool_.get(), disk_.get(), timer_.get(), &memory_, incarnation_, &keys_};
     keeper.service = &service_;
+    keeper.timer = options_.timer;
     return keeper;
   }
 
   NodeReport MakeReport(uint64_t session, uint64_t seen, absl::Duration wait) const;
   void SyncLoop();
   void Sleep(absl::Duration duration) {
-    absl::MutexLock lock(&mu_);
-    mu_.AwaitWithTimeout(absl::Condition(&stopping_), duration);
+    MutexLock lock(&mu_);
+    AwaitUntil(options_.timer, &mu_, absl::Condition(&stopping_), options_.timer->Now() + duration);
   }
   bool stopping() {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     return stopping_;
   }
 
@@ -164,7 +166,7 @@ class ServerImpl : public Server {
   std::unique_ptr<DataListener> listener_;
   std::thread sync_;
   std::atomic<uint64_t> sync_failures_{0};
-  absl::Mutex mu_;
+  Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 };
 

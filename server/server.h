@@ -13,10 +13,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/runtime/scheduler_client.h"
-#include "proto/runtime/transport.h"
-#include "storage/gpu_backend.h"
-#include "storage/update_log.h"
+#include "proto/runtime/base/timer.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "proto/runtime/transport/transport.h"
+#include "storage/gpu/backend.h"
+#include "storage/log/update_log.h"
 
 namespace strata::server {
 
@@ -38,20 +39,22 @@ struct ServerOptions {
   // that for the jobs that run here at once.
   uint64_t request_bytes = uint64_t{4} << 30;
   // Update logs go around the page cache where appends are at least this long on average
-  // (storage/segment_writer.h); 0: always.
+  // (storage/log/segment_writer.h); 0: always.
   uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
-  // A memtable of the SSD tier of a job (storage/row_tier.h), of which there are two (row file) or
-  // three (RocksDB); at least kLeastMemtableBytes. 0: 8 MiB, 16 MiB.
+  // A memtable of the SSD tier of a job (storage/tier/row_tier.h), of which there are two (row
+  // file) or three (RocksDB); at least kLeastMemtableBytes. 0: 8 MiB, 16 MiB.
   uint64_t tier_memtable_bytes = 0;
   // Memory for the GPU tiers of jobs that want a GPU (spec.storage.gpuBackend: cuda); null: this
   // server has none, and such jobs fail.
-  storage::GpuBackendFactory make_gpu;
+  storage::gpu::GpuBackendFactory make_gpu;
   // The UUID of that GPU: `strata nodes` shows it, and only servers with one are given jobs with
   // such a tier. "": none, and then no make_gpu.
   std::string device = {};
   // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.
   // Stopping waits for the Sync in flight.
   absl::Duration sync_wait = absl::Milliseconds(500);
+  // Pauses before the next try, of the scheduler and of openings. Outlives the server.
+  Timer* timer = Timer::Real();
   // Called, from a thread of its own, when a newer process has registered under this name: this one
   // is never let in again, and should end. May be empty; may be called again while it has not.
   std::function<void(const absl::Status& why)> on_replaced;

@@ -8,21 +8,21 @@
 #include <string>
 #include <vector>
 
-#include "ops/cuda/api.h"
-#include "proto/core/buffer.h"
-#include "proto/core/message_limits.h"
-#include "proto/runtime/advertised_host.h"
-#include "proto/runtime/allocator.h"
-#include "proto/runtime/bind_policy.h"
-#include "proto/runtime/daemon.h"
-#include "proto/runtime/failpoints.h"
-#include "proto/runtime/grpc_scheduler_client.h"
-#include "proto/runtime/grpc_transport.h"
-#include "server/gpu_memory.h"
+#include "ops/cuda/api/api.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/daemon/advertised_host.h"
+#include "proto/runtime/daemon/allocator.h"
+#include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "proto/runtime/transport/grpc_transport.h"
+#include "proto/wire/buffer.h"
+#include "proto/wire/message_limits.h"
 #include "server/open_device.h"
 #include "server/pinned_messages.h"
 #include "server/server.h"
-#include "storage/gpu_device_backend.h"
+#include "server/table/gpu_memory.h"
+#include "storage/gpu/device/backend.h"
 
 namespace strata {
 namespace {
@@ -106,8 +106,9 @@ int Run(const Flags& flags, const char* program) {
     SetBlockSource(messages);
     options.device = device->properties().uuid;
     (*daemon)->Log("device uuid=" + options.device);
-    options.make_gpu = [](const storage::GpuShape& shape) {
-      return storage::MakeDeviceGpuBackend(device, shape, {.max_batch = server::kGpuDeviceBatch});
+    options.make_gpu = [](const storage::gpu::GpuShape& shape) {
+      return storage::gpu::MakeDeviceGpuBackend(device, shape,
+                                                {.max_batch = server::kGpuDeviceBatch});
     };
   }
   auto server = server::Server::Start(options);

@@ -16,13 +16,16 @@ usage_error() {
 # Prints the comment block at the top of the calling script, its help text.
 print_help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
 
+# Flags of Bazel itself, before its command: of another server than the usual one.
+read -r -a BAZEL_FLAGS <<<"${STRATA_BAZEL_FLAGS-}"
+
 # Bazel with output that reads well in a terminal and in a log. The output is on stderr.
 run_bazel() {
   local command="$1"
   shift
   local progress=(--show_progress_rate_limit=30 --curses=no)
   if [[ -t 2 ]]; then progress=(); fi
-  (cd "$ROOT" && bazel "$command" "${progress[@]}" --ui_event_filters=-info,-debug "$@" >&2)
+  (cd "$ROOT" && bazel "${BAZEL_FLAGS[@]}" "$command" "${progress[@]}" --ui_event_filters=-info,-debug "$@" >&2)
 }
 
 # Where a built program lies: built_program //scheduler:strata-scheduler

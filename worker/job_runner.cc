@@ -10,8 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
-#include "ops/cuda/api.h"
+#include "ops/cuda/api/api.h"
 #include "ops/mxcsr.h"
 #include "worker/training_session.h"
 
@@ -54,7 +53,7 @@ class Runner : public JobRunner {
     // Before anything was trained there is only the index to report, of the generation that asked.
     report.set_generation(stats_ != nullptr ? running_generation_ : latest_.generation());
     report.set_ready(stats_ != nullptr);
-    if (stats_ != nullptr) stats_->Report(absl::Now(), &report);
+    if (stats_ != nullptr) stats_->Report(o_.timer->Now(), &report);
     if (!fatal_.empty()) report.set_fatal(fatal_);
     return report;
   }
@@ -129,6 +128,7 @@ class Runner : public JobRunner {
     options.member = member;
     options.sequences = o_.sequences;
     options.transport = o_.transport;
+    options.timer = o_.timer;
     options.data = o_.data;
     options.threads = o_.threads;
     options.device = o_.device;

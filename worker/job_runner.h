@@ -8,12 +8,13 @@
 #include <string>
 
 #include "proto/core/ids.h"
-#include "proto/runtime/transport.h"
+#include "proto/runtime/base/timer.h"
+#include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
-#include "worker/data_access.h"
+#include "worker/client/push_sequences.h"
+#include "worker/data/reading/data_access.h"
 #include "worker/device/worker_device.h"
-#include "worker/push_sequences.h"
-#include "worker/stage_times.h"
+#include "worker/metrics/stage_times.h"
 
 namespace strata {
 
@@ -26,6 +27,7 @@ struct JobRunnerOptions {
   const device::WorkerDevice* device = nullptr;  // outlives the runner; null: none
   device::RowPath row_path = device::RowPath::kDevice;
   std::function<void(const std::string& line)> log;
+  Timer* timer = Timer::Real();  // outlives the runner
 };
 
 // Thread-safe. The destructor stops the job and waits for its thread.

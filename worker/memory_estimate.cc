@@ -6,16 +6,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/cuda/blas.h"
+#include "ops/cuda/products/blas.h"
 #include "ops/nn/layer_memory.h"
 #include "worker/device/step.h"
 #include "worker/device/step_batch.h"
-#include "worker/evaluator.h"
+#include "worker/eval/evaluator.h"
 
 namespace strata {
 namespace {
 
-// The longest reads: 4 MiB (worker/data/index.cc) and 8 MiB (worker/data/raw_lines.cc).
+// The longest reads: 4 MiB (worker/data/index/index.cc) and 8 MiB
+// (worker/data/reading/raw_lines.cc).
 constexpr uint64_t kReadBytes = uint64_t{12} << 20;
 
 // As of server/memory_estimate.cc: what gRPC reads ahead of one connection.

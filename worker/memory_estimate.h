@@ -1,13 +1,14 @@
 // How much memory a job takes on one of its workers, by formula (`strata estimate`).
+// Tested by tests/tools/cli/data/estimate_memory_test.cc
 #ifndef STRATA_WORKER_MEMORY_ESTIMATE_H_
 #define STRATA_WORKER_MEMORY_ESTIMATE_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "ops/cuda/blas.h"
+#include "ops/cuda/products/blas.h"
 #include "proto/core/memory_part.h"
-#include "proto/core/model_tables.h"
+#include "proto/job/model_tables.h"
 
 namespace strata {
 

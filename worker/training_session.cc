@@ -9,18 +9,18 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "ops/parallel.h"
-#include "proto/core/job_plan.h"
-#include "worker/async_trainer.h"
-#include "worker/bsp_trainer.h"
-#include "worker/data/job_epoch_plan.h"
-#include "worker/device/model_source.h"
-#include "worker/evaluation_boundary.h"
-#include "worker/evaluator.h"
-#include "worker/exchange.h"
-#include "worker/lane_preparer.h"
-#include "worker/parameter_client.h"
-#include "worker/server_links.h"
-#include "worker/training_plan.h"
+#include "proto/job/job_plan.h"
+#include "worker/async/trainer.h"
+#include "worker/bsp/lane_preparer.h"
+#include "worker/bsp/trainer.h"
+#include "worker/client/exchange.h"
+#include "worker/client/parameter_client.h"
+#include "worker/client/server_links.h"
+#include "worker/data/index/job_epoch_plan.h"
+#include "worker/eval/boundary.h"
+#include "worker/eval/evaluator.h"
+#include "worker/train/model_source.h"
+#include "worker/train/plan.h"
 
 namespace strata {
 namespace {
@@ -61,6 +61,7 @@ class Session : public TrainingSession {
     options.history = History(d);
     options.train_lines = d.train_index().lines();
     options.cancelled = &cancelled_;
+    options.timer = o_.timer;
     auto boundary = EvaluationBoundary::Make(options);
     if (!boundary.ok()) return boundary.status();
     boundary_ = *std::move(boundary);
@@ -138,6 +139,7 @@ class Session : public TrainingSession {
     ParameterClientOptions client;
     client.exchange = &exchange_;
     client.links = &links_;
+    client.timer = o_.timer;
     client.header = {plan_.job, o_.member, plan_.generation, plan_.shards.epoch()};
     client.cancelled = &cancelled_;
     client_ = std::make_unique<ParameterClient>(client);
@@ -170,6 +172,7 @@ class Session : public TrainingSession {
     trainer.plan = &plan_;
     trainer.exchange = &exchange_;
     trainer.links = &links_;
+    trainer.timer = o_.timer;
     trainer.preparer = preparer_.get();
     trainer.model = model_.get();
     if (o_.row_path == device::RowPath::kDevice) trainer.rows = models_->row_memory();
@@ -186,6 +189,7 @@ class Session : public TrainingSession {
     trainer.plan = &plan_;
     trainer.exchange = &exchange_;
     trainer.links = &links_;
+    trainer.timer = o_.timer;
     trainer.source = source_.get();
     trainer.stats = o_.stats;
     trainer.session = o_.member;

@@ -8,12 +8,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
-#include "proto/runtime/transport.h"
+#include "proto/runtime/base/timer.h"
+#include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
-#include "worker/data_access.h"
+#include "worker/client/push_sequences.h"
+#include "worker/data/reading/data_access.h"
 #include "worker/device/worker_device.h"
-#include "worker/push_sequences.h"
-#include "worker/training_stats.h"
+#include "worker/metrics/training_stats.h"
 
 namespace strata {
 
@@ -22,6 +23,7 @@ struct TrainingSessionOptions {
   SessionId member;
   SequenceCounter* sequences = nullptr;          // of that session; outlives this one
   DataTransport* transport = nullptr;            // outlives the session
+  Timer* timer = Timer::Real();                  // outlives the session
   DataAccess* data = nullptr;                    // outlives the session
   uint32_t threads = 1;                          // when the job does not say
   const device::WorkerDevice* device = nullptr;  // outlives the session; null: none

@@ -11,10 +11,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/core/mutex.h"
+#include "proto/runtime/base/timer.h"
+#include "worker/client/push_sequences.h"
+#include "worker/client/retry_policy.h"
 #include "worker/job_runner.h"
-#include "worker/push_sequences.h"
-#include "worker/retry_policy.h"
 
 namespace strata {
 namespace {
@@ -35,14 +37,14 @@ class WorkerImpl : public Worker {
 
   ~WorkerImpl() override {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       stop_ = true;
     }
     thread_.join();
   }
 
   WorkerCounters Counters() const override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     WorkerCounters c = past_;
     c.registered = session_.value != 0;
     for (const auto& [job, runner] : runners_) {
@@ -65,14 +67,14 @@ class WorkerImpl : public Worker {
   }
 
   bool stopping() const {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     return stop_;
   }
 
   // Waits, unless the worker is being stopped.
   void Pause(absl::Duration d) {
-    absl::MutexLock lock(&mu_);
-    mu_.AwaitWithTimeout(absl::Condition(&stop_), d);
+    MutexLock lock(&mu_);
+    AwaitUntil(o_.timer, &mu_, absl::Condition(&stop_), o_.timer->Now() + d);
   }
 
   NodeReport MakeReport() const {
@@ -92,7 +94,7 @@ class WorkerImpl : public Worker {
     }
     report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(o_.sync_wait)));
     report.set_pid(getpid());
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     report.set_session(session_.value);
     report.set_seen_version(seen_version_);
     for (const auto& [job, runner] : runners_) *report.add_worker_jobs() = runner->Report();
@@ -120,7 +122,7 @@ class WorkerImpl : public Worker {
       retry.OnSuccess();
       Apply(*reply);
     }
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     stopped_runners_.swap(runners_);
   }
 
@@ -128,7 +130,7 @@ class WorkerImpl : public Worker {
   void Fenced() {
     std::map<uint64_t, std::unique_ptr<JobRunner>> old;
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       session_ = SessionId(0);
       seen_version_ = 0;
       old.swap(runners_);
@@ -139,7 +141,7 @@ class WorkerImpl : public Worker {
   void Apply(const NodeDirective& directive) {
     std::vector<std::unique_ptr<JobRunner>> closed;
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       session_ = SessionId(directive.session());
       seen_version_ = directive.version();
       if (directive.unchanged()) return;
@@ -163,8 +165,15 @@ class WorkerImpl : public Worker {
       for (const auto& [id, job] : wanted) {
         auto& runner = runners_[id];
         if (runner == nullptr) {
-          runner = JobRunner::Make({JobId(id), o_.transport, o_.data, &sequences_, threads_,
-                                    o_.device, o_.row_path, o_.log});
+          runner = JobRunner::Make({.job = JobId(id),
+                                    .transport = o_.transport,
+                                    .data = o_.data,
+                                    .sequences = &sequences_,
+                                    .threads = threads_,
+                                    .device = o_.device,
+                                    .row_path = o_.row_path,
+                                    .log = o_.log,
+                                    .timer = o_.timer});
         }
         runner->Update(*job, session_);
       }
@@ -176,7 +185,7 @@ class WorkerImpl : public Worker {
   const uint32_t threads_;
   const uint64_t incarnation_;
   SequenceCounter sequences_;
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   SessionId session_ ABSL_GUARDED_BY(mu_);
   uint64_t seen_version_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,5 +1,6 @@
 // A process (or an object of the embedded runner) that trains: keeps its membership with the
 // scheduler and runs the jobs it is given.
+// Tested by tests/e2e/p3/embedded_test.cc, tests/e2e/server_tiers_test.cc
 #ifndef STRATA_WORKER_WORKER_H_
 #define STRATA_WORKER_WORKER_H_
 
@@ -11,11 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/runtime/scheduler_client.h"
-#include "proto/runtime/transport.h"
-#include "worker/data_access.h"
+#include "proto/runtime/base/timer.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "proto/runtime/transport/transport.h"
+#include "worker/data/reading/data_access.h"
 #include "worker/device/worker_device.h"
-#include "worker/stage_times.h"
+#include "worker/metrics/stage_times.h"
 
 namespace strata {
 
@@ -28,6 +30,8 @@ struct WorkerOptions {
   uint32_t threads = 0;
   // How long the scheduler may hold a Sync; also how late a report can be.
   absl::Duration sync_wait = absl::Milliseconds(200);
+  // Pauses before the next try of the scheduler. Outlives the worker.
+  Timer* timer = Timer::Real();
   // The GPU that it computes with where jobs want one; outlives the worker. Null: none.
   const device::WorkerDevice* device = nullptr;
   device::RowPath row_path = device::RowPath::kDevice;

@@ -7,11 +7,11 @@
 #include <string>
 #include <thread>
 
-#include "proto/runtime/allocator.h"
-#include "proto/runtime/daemon.h"
-#include "proto/runtime/failpoints.h"
-#include "proto/runtime/grpc_scheduler_client.h"
-#include "proto/runtime/grpc_transport.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/daemon/allocator.h"
+#include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "proto/runtime/transport/grpc_transport.h"
 #include "worker/device/open_device.h"
 #include "worker/worker.h"
 

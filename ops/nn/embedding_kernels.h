@@ -1,4 +1,5 @@
 // The instruction-set builds of embedding.h; embedding.cc chooses one.
+// Tested by tests/ops/nn/embedding_test.cc
 #ifndef STRATA_OPS_NN_EMBEDDING_KERNELS_H_
 #define STRATA_OPS_NN_EMBEDDING_KERNELS_H_
 

@@ -1,4 +1,5 @@
 // Arguments of embedding.h. Plain types: kernels of every instruction set include this.
+// Tested by tests/ops/nn/embedding_test.cc
 #ifndef STRATA_OPS_NN_EMBEDDING_TYPES_H_
 #define STRATA_OPS_NN_EMBEDDING_TYPES_H_
 

@@ -1,4 +1,5 @@
 // The instruction-set builds of fm.h; fm.cc chooses one.
+// Tested by tests/ops/nn/fm_test.cc
 #ifndef STRATA_OPS_NN_FM_KERNELS_H_
 #define STRATA_OPS_NN_FM_KERNELS_H_
 

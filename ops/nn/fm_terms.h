@@ -1,4 +1,5 @@
 // One element of a factorization machine's terms (fm.h), for every build of its kernels.
+// Tested by tests/ops/nn/fm_test.cc, tests/ops/cuda/nn/fm_test.cc
 #ifndef STRATA_OPS_NN_FM_TERMS_H_
 #define STRATA_OPS_NN_FM_TERMS_H_
 

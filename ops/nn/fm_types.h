@@ -1,4 +1,5 @@
 // Arguments of fm.h. Plain types: kernels of every instruction set include this.
+// Tested by tests/ops/nn/fm_test.cc
 #ifndef STRATA_OPS_NN_FM_TYPES_H_
 #define STRATA_OPS_NN_FM_TYPES_H_
 

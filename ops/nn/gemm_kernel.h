@@ -1,6 +1,7 @@
 // Register tiles of the matrix product, one build per instruction set. Plain types only: these
 // files are compiled with other -march flags than the rest, so they must hold no inline code of the
 // standard library (the linker may keep that copy for everybody).
+// Tested by tests/ops/nn/gemm_test.cc
 #ifndef STRATA_OPS_NN_GEMM_KERNEL_H_
 #define STRATA_OPS_NN_GEMM_KERNEL_H_
 

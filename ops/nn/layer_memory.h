@@ -1,4 +1,5 @@
 // What layers that own their activations share.
+// Tested by tests/ops/nn/cross_test.cc
 #ifndef STRATA_OPS_NN_LAYER_MEMORY_H_
 #define STRATA_OPS_NN_LAYER_MEMORY_H_
 

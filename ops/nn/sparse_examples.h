@@ -1,4 +1,5 @@
 // A batch of examples whose features point into a matrix of rows.
+// Tested by tests/ops/nn/embedding_test.cc, tests/ops/nn/fm_test.cc
 #ifndef STRATA_OPS_NN_SPARSE_EXAMPLES_H_
 #define STRATA_OPS_NN_SPARSE_EXAMPLES_H_
 

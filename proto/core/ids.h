@@ -1,5 +1,6 @@
 // Strong types for the look-alike integers of the protocol (DESIGN.md section 4 gives their
 // meaning).
+// Tested by tests/proto/core/values_test.cc
 #ifndef STRATA_PROTO_CORE_IDS_H_
 #define STRATA_PROTO_CORE_IDS_H_
 

@@ -1,4 +1,5 @@
 // A share of a process's memory, and why it is that much.
+// Tested by tests/tools/cli/data/estimate_test.cc
 #ifndef STRATA_PROTO_CORE_MEMORY_PART_H_
 #define STRATA_PROTO_CORE_MEMORY_PART_H_
 

@@ -1,4 +1,5 @@
 // Where keys lie: a bijective hash from keys to positions.
+// Tested by tests/proto/core/values_test.cc
 #ifndef STRATA_PROTO_CORE_POSITION_H_
 #define STRATA_PROTO_CORE_POSITION_H_
 

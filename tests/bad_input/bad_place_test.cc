@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/bad_input/user.h"
@@ -41,9 +42,16 @@ class SmallDisk {
 
 constexpr char kNoMount[] = "mounting a small disk needs root";
 
+// A user with a cluster of one server and two workers, which cases share that leave it as it was.
+User& UserWithCluster() {
+  static User user;
+  static const bool up = user.Up().exit_code == 0;
+  REQUIRE(up);
+  return user;
+}
+
 TEST_CASE("a port that is taken is told, and what to do", "[bad_input]") {
-  User user;
-  user.Up("--servers 1 --workers 1");
+  User& user = UserWithCluster();
   const std::string address = user.Scheduler();
   const std::vector<std::string> says = {"\"" + address + "\": Address already in use",
                                          "choose another one or port 0"};
@@ -149,8 +157,7 @@ TEST_CASE("a process whose name another takes ends and says so, and gets it back
 
 TEST_CASE("a folder that cannot be written is told by the field or option that names it",
           "[bad_input]") {
-  User user;
-  user.Up("--servers 1 --workers 1");
+  User& user = UserWithCluster();
   user.Write("train.libfm", GoodLines(50));
   user.WriteJob();
   const std::string file = user.Path("job.yaml");
@@ -231,14 +238,19 @@ TEST_CASE("output that cannot be written is an error, not a success", "[bad_inpu
 }
 
 TEST_CASE("a scheduler that nobody reaches is exit code 3", "[bad_input]") {
-  User user;
-  user.Write("train.libfm", GoodLines(50));
-  user.WriteJob();
-  // Nothing listens on port 1 of loopback.
-  for (const char* command : {"submit --wait -f job.yaml", "checkpoint create job"}) {
-    CheckSays(user.Strata(std::string(command) + " --scheduler 127.0.0.1:1"), 3,
-              {"no scheduler answers at 127.0.0.1:1"});
+  // Nothing listens on port 1 of loopback. Each looks for it for some seconds, beside the other.
+  const std::string commands[] = {"submit --wait -f job.yaml", "checkpoint create job"};
+  User users[2];
+  ProgramResult results[2];
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 2; ++i) {
+    users[i].Write("train.libfm", GoodLines(50));
+    users[i].WriteJob();
+    threads.emplace_back(
+        [&, i] { results[i] = users[i].Strata(commands[i] + " --scheduler 127.0.0.1:1"); });
   }
+  for (std::thread& t : threads) t.join();
+  for (const ProgramResult& r : results) CheckSays(r, 3, {"no scheduler answers at 127.0.0.1:1"});
 }
 
 TEST_CASE("what is asked of a cluster and is not there is told", "[bad_input]") {
@@ -269,10 +281,9 @@ TEST_CASE("what is asked of a cluster and is not there is told", "[bad_input]") 
 
 TEST_CASE("a disk that is full where a server keeps its files is waited for, and the job says why",
           "[bad_input]") {
-  User user;
+  User& user = UserWithCluster();
   SmallDisk disk(user, 8192);
   if (!disk.mounted()) STRATA_SKIP(kNoMount);
-  user.Up("--servers 1 --workers 1");
   user.Write("train.libfm", GoodLines(50));
   user.WriteJob();
   const std::string filler(8192 << 10, 'x');
@@ -307,10 +318,10 @@ TEST_CASE("a server that is gone is named to who waits for it, and the job can b
   User user;
   testing::ProcessCluster cluster(
       {.servers = 1, .workers = 1, .folder = user.Path("cluster"), .lease_ms = 1000});
-  user.Write("train.libfm", GoodLines(20000));
+  user.Write("train.libfm", GoodLines(10000));
   user.WriteJob();
   const std::string at = " --scheduler " + cluster.address();
-  const std::string submit = "submit --wait --timeout 10 -f job.yaml --set spec.training.epochs=";
+  const std::string submit = "submit --wait --timeout 5 -f job.yaml --set spec.training.epochs=";
   CheckSays(user.Interrupted(submit + "100000" + at,
                              "Training: ", [&](const User&, pid_t) { cluster.Kill("server-0"); }),
             5, {"server server-0", "not at its end after", "strata cancel job"});
@@ -322,9 +333,8 @@ TEST_CASE("a server that is gone is named to who waits for it, and the job can b
 }
 
 TEST_CASE("Ctrl-C keeps what was trained, or detaches from it", "[bad_input]") {
-  User user;
-  user.Up();
-  user.Write("train.libfm", GoodLines(20000));
+  User& user = UserWithCluster();
+  user.Write("train.libfm", GoodLines(10000));
   user.WriteJob("  checkpoint: {directory: c}\n");
   user.Write("my job's.yaml", user.Read("job.yaml"));
   const std::string epochs = " --set spec.training.epochs=50";

@@ -13,7 +13,7 @@
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {

@@ -1,16 +1,21 @@
 // Asynchronous jobs inside one process: every window takes effect exactly once, whatever dies.
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/disturbed_run.h"
+#include "tests/e2e/removed_keys.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/embedded_cluster.h"
-#include "tools/cluster/scratch_folder.h"
-#include "tools/cluster/verify.h"
+#include "tools/cluster/checkpoint/verify.h"
+#include "tools/cluster/embedded/cluster.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata {
 namespace {
@@ -138,6 +143,62 @@ TEST_CASE("an async job that was cancelled goes on from its checkpoint", "[e2e][
   REQUIRE_FALSE(cut.checkpoint().empty());
   job.mutable_spec()->mutable_replicas()->set_servers(1);  // on another number of servers
   CheckComplete(Train(job, true), kEpochs);
+}
+
+TEST_CASE("async works with tickets that are lost", "[e2e][async][ticket]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = AsyncJob(folder.path(), 2);
+  job.mutable_spec()->mutable_replicas()->set_servers(3);
+  job.mutable_spec()->mutable_replicas()->set_workers(3);
+  for (const uint64_t lost : {0, 2, 1}) {  // every n-th
+    INFO(lost);
+    std::atomic<uint64_t> named{0};
+    const ScopedFailpoint find("server.ticket.find", {.act = [&] {
+                                 const uint64_t i = ++named;
+                                 if (lost == 0 || i % lost != 0) return absl::OkStatus();
+                                 return absl::FailedPreconditionError("lost by the test");
+                               }});
+    const JobStatus status = Train(job);
+    CheckComplete(status, 2);
+    CHECK(status.result().auc() > 0.55);
+    CHECK(named > 10);
+  }
+}
+
+TEST_CASE("the life cycle works in asynchronous modes", "[e2e][async]") {
+  const ScratchFolder folder = Folder();
+  for (const std::string mode : {"async", "downpour", "easgd"}) {
+    INFO(mode);
+    TrainingJob job = AsyncJob(folder.path(), 4);
+    TrainingSpec& training = *job.mutable_spec()->mutable_training();
+    training.set_mode(mode);
+    if (mode == "downpour") training.set_n_push(2);
+    AdmissionSpec& admission = *job.mutable_spec()->mutable_life_cycle()->mutable_admission();
+    admission.set_type("counting");
+    admission.set_min_steps(2);
+    admission.set_filter_bytes("256KiB");
+    RemovalSpec& removal = *job.mutable_spec()->mutable_life_cycle()->mutable_removal();
+    removal.set_every_steps(7);
+    if (mode == "easgd") {
+      removal.set_ttl_steps(8);
+      removal.mutable_norm()->set_below(0.14f);
+    } else {
+      removal.mutable_score()->set_below(2.0f);
+      removal.mutable_score()->set_decay(0.7f);
+      removal.mutable_score()->set_decay_steps(5);
+      removal.set_bytes_per_partition("96");
+    }
+    const std::string gone = folder.path() + "/gone-" + mode;
+    job.mutable_spec()->mutable_output()->set_removed(gone);
+    const JobStatus status = Train(job);
+    REQUIRE(status.state() == SUCCEEDED);
+    const LifeCycleCounts& counts = status.life_cycle();
+    CHECK(testing::RemovedKeysIn(gone).size() ==
+          counts.removed_by_ttl() + counts.removed_by_count() + counts.removed_by_score() +
+              counts.removed_by_norm() + counts.removed_by_bytes());
+    CHECK(counts.admitted() > 0);
+    CHECK(counts.refused() > 0);
+  }
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/runtime/scheduler_client.h"
+#include "proto/runtime/transport/scheduler_client.h"
 
 namespace strata::testing {
 

@@ -8,7 +8,7 @@
 
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
-#include "tools/cluster/embedded_cluster.h"
+#include "tools/cluster/embedded/cluster.h"
 
 namespace strata::testing {
 

@@ -9,9 +9,9 @@
 
 #include "tests/e2e/disturbed_run.h"
 #include "tests/e2e/reads_below.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/embedded_cluster.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/cluster.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata {
 

@@ -17,11 +17,11 @@
 #include "ops/parallel.h"
 #include "proto/core/ids.h"
 #include "proto/strata/job.pb.h"
-#include "storage/row_layout.h"
+#include "storage/row/layout.h"
 #include "tests/e2e/embedded_training.h"
-#include "tools/cluster/checkpoint_rows.h"
-#include "tools/cluster/predict.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/checkpoint/rows.h"
+#include "tools/cluster/embedded/predict.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata {
 namespace {

@@ -15,9 +15,9 @@
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
-#include "tests/worker/data/compressed.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tests/worker/data/files/compressed.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 #include "tools/generate/criteo_generator.h"
 
 namespace strata {

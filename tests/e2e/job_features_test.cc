@@ -17,11 +17,11 @@
 #include "ops/nn/auc.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
-#include "tests/worker/data/compressed.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/predict.h"
-#include "tools/cluster/scratch_folder.h"
-#include "tools/cluster/verify.h"
+#include "tests/worker/data/files/compressed.h"
+#include "tools/cluster/checkpoint/verify.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/predict.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 #include "tools/generate/criteo_generator.h"
 
 namespace strata {

@@ -7,16 +7,16 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/core/job_spec.h"
-#include "proto/runtime/scheduler_client.h"
+#include "proto/job/job_spec.h"
+#include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/embedded_training.h"
 #include "tests/e2e/serial_sgd.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded_cluster.h"
-#include "tools/cluster/scratch_folder.h"
-#include "tools/cluster/verify.h"
+#include "tools/cluster/checkpoint/verify.h"
+#include "tools/cluster/embedded/cluster.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "proto/runtime/grpc_scheduler_client.h"
+#include "proto/runtime/transport/grpc_scheduler_client.h"
 
 namespace strata::testing {
 namespace {
@@ -76,11 +76,12 @@ void AwaitThat(const std::string& what, const std::function<bool()>& done, absl:
 }
 
 ChildProcess::ChildProcess(const std::vector<std::string>& argv, const std::string& log,
-                           const std::string& home) {
+                           const std::string& home, std::vector<std::string> variables) {
   std::vector<char*> arguments;
   for (const std::string& a : argv) arguments.push_back(const_cast<char*>(a.c_str()));
   arguments.push_back(nullptr);
-  std::vector<std::string> variables = {"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config"};
+  variables.push_back("HOME=" + home);
+  variables.push_back("XDG_CONFIG_HOME=" + home + "/.config");
   for (char** v = environ; *v != nullptr; ++v) {
     const std::string text = *v;
     if (text.rfind("HOME=", 0) != 0 && text.rfind("XDG_CONFIG_HOME=", 0) != 0) {
@@ -200,7 +201,7 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
   if (!failpoints.empty()) argv.push_back("--failpoints=" + failpoints);
   argv.push_back("--dir=" + base);
   argv.push_back("--address-file=" + base + ".address");
-  processes_[name] = std::make_unique<ChildProcess>(argv, base + ".log", o_.folder);
+  processes_[name] = std::make_unique<ChildProcess>(argv, base + ".log", o_.folder, o_.variables);
 }
 
 void ProcessCluster::Kill(const std::string& name) { process(name).Kill(); }
@@ -265,10 +266,24 @@ uint64_t ProcessCluster::SubmitAndLose(const TrainingJob& job, const std::string
   Start(node, failpoint);
   AwaitRegistered();
   const uint64_t id = Submit(job);
+  AwaitLoss(node, failpoint, code);
+  return id;
+}
+
+void ProcessCluster::LoseAgain(const std::string& node, const std::vector<std::string>& failpoints,
+                               int code) {
+  for (const std::string& failpoint : failpoints) {
+    Start(node, failpoint);
+    AwaitLoss(node, failpoint, code);
+  }
+}
+
+void ProcessCluster::AwaitLoss(const std::string& node, const std::string& failpoint, int code) {
+  AwaitThat(absl::StrCat("end of ", node, " at ", failpoint),
+            [&] { return process(node).Ended(); });
   if (const int ended = process(node).Wait(); ended != code) {
     Throw(absl::StrCat(node, " has ended with ", ended, ", not with ", code, " at ", failpoint));
   }
-  return id;
 }
 
 JobStatus ProcessCluster::Status(uint64_t job) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "proto/runtime/scheduler_client.h"
+#include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 
@@ -32,9 +32,10 @@ struct CommandResult {
 // A program that runs; ended by SIGKILL with its owner, or when this process ends.
 class ChildProcess {
  public:
-  // stdout and stderr are appended to `log` and `log` + ".err".
+  // stdout and stderr are appended to `log` and `log` + ".err". `variables`: "NAME=value" each,
+  // beside those of this process.
   ChildProcess(const std::vector<std::string>& argv, const std::string& log,
-               const std::string& home);
+               const std::string& home, std::vector<std::string> variables = {});
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -64,6 +65,7 @@ struct ProcessClusterOptions {
   int lease_ms = 2000;
   std::vector<std::string> server_flags;  // of every server, at every start
   std::vector<std::string> worker_flags;  // likewise
+  std::vector<std::string> variables;     // of every process: "NAME=value"
 };
 
 class ProcessCluster {
@@ -73,7 +75,7 @@ class ProcessCluster {
   ~ProcessCluster();
 
   // Named "scheduler", "server-0", ..., "worker-0", ...; a restart keeps name, folder and, for the
-  // scheduler, the port. `failpoints` as in proto/runtime/failpoints.h.
+  // scheduler, the port. `failpoints` as in proto/runtime/base/failpoints.h.
   void Start(const std::string& name, const std::string& failpoints = "");
   // kill -9; does nothing where it has ended already.
   void Kill(const std::string& name);
@@ -100,6 +102,10 @@ class ProcessCluster {
   // `code`; it stays down. Number of the job. Throws where the process ends in another way.
   uint64_t SubmitAndLose(const TrainingJob& job, const std::string& node,
                          const std::string& failpoint, int code = 128 + SIGKILL);
+  // Starts the server or worker `node` with each failpoint in turn, of which it ends with `code`;
+  // it stays down. Throws where the process ends in another way.
+  void LoseAgain(const std::string& node, const std::vector<std::string>& failpoints,
+                 int code = 128 + SIGKILL);
   // Status of the job; tries for 10 s while the scheduler does not answer.
   JobStatus Status(uint64_t job);
   // Polls until `done`; throws after `limit` with the conditions of the job.
@@ -112,6 +118,8 @@ class ProcessCluster {
   CommandResult Strata(const std::vector<std::string>& arguments);
 
  private:
+  void AwaitLoss(const std::string& node, const std::string& failpoint, int code);
+
   const ProcessClusterOptions o_;
   std::string address_;
   std::unique_ptr<SchedulerClient> client_;

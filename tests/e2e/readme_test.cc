@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "tests/e2e/process_cluster.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {

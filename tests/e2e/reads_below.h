@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "proto/runtime/failpoints.h"
+#include "proto/runtime/base/failpoints.h"
 
 namespace strata::testing {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/removed_stream.h"
+#include "storage/delta/removed_stream.h"
 
 namespace strata::testing {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <span>
 
-#include "storage/shard_file.h"
+#include "storage/checkpoint/shard_file.h"
 
 namespace strata::testing {
 

@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "ops/parallel.h"
-#include "proto/core/model_tables.h"
-#include "storage/row_layout.h"
-#include "storage/shard_file.h"
-#include "worker/batch.h"
-#include "worker/data_access.h"
+#include "proto/job/model_tables.h"
+#include "storage/checkpoint/shard_file.h"
+#include "storage/row/layout.h"
+#include "worker/data/reading/data_access.h"
 #include "worker/models/models.h"
-#include "worker/router.h"
+#include "worker/step/batch.h"
+#include "worker/step/router.h"
 
 namespace strata::testing {
 namespace {

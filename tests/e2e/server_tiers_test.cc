@@ -11,34 +11,34 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "ops/cuda/api.h"
-#include "proto/runtime/inproc_transport.h"
-#include "proto/runtime/transport.h"
+#include "ops/cuda/api/api.h"
+#include "proto/runtime/transport/inproc_transport.h"
+#include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
-#include "scheduler/memory_metadata_store.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/store/memory_metadata_store.h"
 #include "server/server.h"
-#include "storage/gpu_device_backend.h"
-#include "storage/gpu_host_backend.h"
+#include "storage/gpu/device/backend.h"
+#include "storage/gpu/host_backend.h"
 #include "tests/e2e/small_job.h"
-#include "tests/ops/cuda/test_apis.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tests/ops/cuda/api/test_apis.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 #include "worker/worker.h"
 
 namespace strata {
 namespace {
 
-using Gpu = storage::GpuBackendFactory;
+using Gpu = storage::gpu::GpuBackendFactory;
 
 Gpu On(ops::gpu::CudaApi* api) {
-  return [api](const storage::GpuShape& shape) {
-    return storage::MakeDeviceGpuBackend(api, shape, {.max_batch = 4096});
+  return [api](const storage::gpu::GpuShape& shape) {
+    return storage::gpu::MakeDeviceGpuBackend(api, shape, {.max_batch = 4096});
   };
 }
 
 Gpu OnHostThreads() {
-  return [](const storage::GpuShape& shape) {
-    return storage::MakeHostGpuBackend(shape, {.threads = 1});
+  return [](const storage::gpu::GpuShape& shape) {
+    return storage::gpu::MakeHostGpuBackend(shape, {.threads = 1});
   };
 }
 

@@ -10,21 +10,22 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "proto/core/buffer.h"
 #include "proto/core/ids.h"
-#include "proto/core/message.h"
-#include "proto/core/message_codec.h"
-#include "proto/core/message_limits.h"
-#include "proto/core/model_tables.h"
 #include "proto/core/partition.h"
-#include "proto/runtime/grpc_transport.h"
-#include "proto/runtime/scheduler_client.h"
-#include "proto/runtime/transport.h"
+#include "proto/job/model_tables.h"
+#include "proto/runtime/transport/grpc_transport.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
+#include "proto/wire/buffer.h"
+#include "proto/wire/message.h"
+#include "proto/wire/message_codec.h"
+#include "proto/wire/message_limits.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tests/skip.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {
@@ -120,8 +121,13 @@ void SendGarbage(Client& client) {
   }
 }
 
-// Every prefix of a message, and the message with every single bit changed. How many of them the
-// server took for damaged on the way.
+// Every third prefix and bit of a message is tried, so that every byte and every bit of a byte has
+// its turn; with --long every one.
+size_t EachBroken() { return LongRun() ? 1 : 3; }
+
+// Prefixes of a message, and the message with single bits changed. How many of them the server took
+// for damaged on the way.
+
 size_t SendBroken(Client& client, DataMethod method, const Bytes& whole, bool all_refused) {
   size_t damaged = 0;
   const auto send = [&](const Bytes& broken) {
@@ -130,11 +136,11 @@ size_t SendBroken(Client& client, DataMethod method, const Bytes& whole, bool al
     if (all_refused) CHECK_FALSE(s.ok());
     damaged += absl::IsDataLoss(s);
   };
-  for (size_t n = 0; n < whole.size(); ++n) {
+  for (size_t n = 0; n < whole.size(); n += EachBroken()) {
     INFO("method " << static_cast<int>(method) << ", the first " << n << " bytes");
     send({whole.begin(), whole.begin() + static_cast<long>(n)});
   }
-  for (size_t bit = 0; bit < whole.size() * 8; ++bit) {
+  for (size_t bit = 0; bit < whole.size() * 8; bit += EachBroken()) {
     INFO("method " << static_cast<int>(method) << ", bit " << bit);
     Bytes changed = whole;
     changed[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
@@ -149,7 +155,7 @@ TEST_CASE("a server that trains is sent garbage, truncated, changed, oversize an
   REQUIRE(folder.ok());
   TrainingJob job = SmallJob(folder->path());
   // Several times as many steps as fit beside the requests: both want the same processors.
-  job.mutable_spec()->mutable_training()->set_epochs(800);
+  job.mutable_spec()->mutable_training()->set_epochs(LongRun() ? 800 : 300);
   EmbeddedOptions embedded;
   embedded.job = job;
   auto reference = RunEmbedded(embedded);
@@ -184,7 +190,7 @@ TEST_CASE("a server that trains is sent garbage, truncated, changed, oversize an
   INFO(too_new);
   CHECK(absl::IsFailedPrecondition(too_new));
   CHECK(too_new.message().find("step 1099511627776") != std::string::npos);
-  CHECK(SendBroken(client, DataMethod::kPush, push, true) >= client.value_bits());
+  CHECK(SendBroken(client, DataMethod::kPush, push, true) >= client.value_bits() / EachBroken());
   SendBroken(client, DataMethod::kMark, client.Mark(), true);
   REQUIRE(client.Call(DataMethod::kPull, client.Pull()).ok());
   SendBroken(client, DataMethod::kPull, client.Pull(), false);

@@ -25,13 +25,14 @@
 #include <vector>
 
 #include "proto/core/position.h"
-#include "proto/runtime/failpoints.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/strata/checkpoint.pb.h"
-#include "server/job_opening.h"
-#include "storage/removed_stream.h"
-#include "storage/shard_file.h"
-#include "tests/server/job_bench.h"
-#include "tests/server/shard_fixture.h"
+#include "server/job/opening.h"
+#include "storage/checkpoint/shard_file.h"
+#include "storage/delta/removed_stream.h"
+#include "tests/seed.h"
+#include "tests/server/job/bench.h"
+#include "tests/server/shard/shard_fixture.h"
 #include "tests/skip.h"
 #include "tests/temp_folder.h"
 
@@ -231,10 +232,8 @@ std::vector<std::string> Places(bool row_file) {
 
 TEST_CASE("no kill loses an acknowledged step or applies one twice", "[crash]") {
   const bool row_file = GENERATE(false, true);
-  const uint64_t kills_wanted = LongRun() ? 1500 : 120;
-  const uint64_t seed = std::random_device{}();
-  std::fprintf(stderr, "%s: seed %llu\n", row_file ? "row file" : "RocksDB",
-               static_cast<unsigned long long>(seed));
+  const uint64_t kills_wanted = LongRun() ? 1500 : 80;
+  const uint64_t seed = GENERATE(from_range(Seeds("crash_kills")));
   std::mt19937_64 random(seed);
   const std::vector<Reference> references = References(kWork, 1, kSteps, TestTablesWithLifeCycle());
   REQUIRE(RemovalsUpTo(kSteps, references).size() > kSteps);

@@ -9,8 +9,8 @@
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {
@@ -27,7 +27,7 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
   SmallDisk disk(folder->path() + "/disk", 64 << 20);
   if (!disk.mounted()) STRATA_SKIP(disk.reason());
   TrainingJob job = SmallJob(folder->path());
-  job.mutable_spec()->mutable_training()->set_epochs(200);
+  job.mutable_spec()->mutable_training()->set_epochs(120);
   job.mutable_spec()->mutable_replicas()->set_servers(2);
   EmbeddedOptions embedded;
   embedded.job = job;
@@ -38,7 +38,7 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
   {
     ProcessCluster cluster({.servers = 2, .workers = 1, .folder = folder->path() + "/cluster"});
     const uint64_t id = cluster.Submit(job);
-    cluster.AwaitStep(id, 100);
+    cluster.AwaitStep(id, 40);
     disk.Fill();
     const auto log = [&] {
       return ReadFile(cluster.folder() + "/server-0.log.err") +
@@ -134,7 +134,7 @@ TEST_CASE("a full disk under the metrics file", "[faults][p9]") {
   SmallDisk disk(folder->path() + "/disk", 1 << 20);
   if (!disk.mounted()) STRATA_SKIP(disk.reason());
   TrainingJob job = SmallJob(folder->path());
-  job.mutable_spec()->mutable_training()->set_epochs(300);
+  job.mutable_spec()->mutable_training()->set_epochs(150);
   job.mutable_spec()->mutable_evaluation()->set_every_steps(5);
   EmbeddedOptions embedded;
   embedded.job = job;

@@ -9,8 +9,9 @@
 #include "absl/time/time.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tests/skip.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {
@@ -23,7 +24,7 @@ ScratchFolder Folder() {
 
 TrainingJob LongJob(const std::string& folder) {
   TrainingJob job = SmallJob(folder);
-  job.mutable_spec()->mutable_training()->set_epochs(300);
+  job.mutable_spec()->mutable_training()->set_epochs(150);
   job.mutable_spec()->mutable_replicas()->set_servers(2);
   job.mutable_spec()->mutable_replicas()->set_workers(2);
   return job;
@@ -37,21 +38,21 @@ TEST_CASE("a scheduler that is killed and comes back: training goes on, nobody i
           "[faults][p6]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = LongJob(folder.path());
-  job.mutable_spec()->mutable_training()->set_epochs(600);
+  job.mutable_spec()->mutable_training()->set_epochs(400);
   EmbeddedOptions embedded;
   embedded.job = job;
   auto reference = RunEmbedded(embedded);
   REQUIRE(reference.ok());
-  ProcessCluster cluster({.folder = folder.path() + "/cluster", .lease_ms = 2000});
+  ProcessCluster cluster({.folder = folder.path() + "/cluster", .lease_ms = 1000});
   const uint64_t id = cluster.Submit(job);
   for (int round = 1; round <= 3; ++round) {
     INFO("round " << round);
-    cluster.AwaitStep(id, static_cast<uint64_t>(400 * round));
+    cluster.AwaitStep(id, static_cast<uint64_t>(200 * round));
     cluster.Kill("scheduler");
     const double before = Examples(cluster);
     // 64 examples a step: two hundred steps without a scheduler, the last time for longer than a
     // lease.
-    const absl::Time until = absl::Now() + (round == 3 ? absl::Seconds(2) : absl::ZeroDuration());
+    const absl::Time until = absl::Now() + (round == 3 ? absl::Seconds(1) : absl::ZeroDuration());
     AwaitThat("training goes on",
               [&] { return Examples(cluster) > before + 200 * 64 && absl::Now() > until; });
     cluster.Start("scheduler");
@@ -70,6 +71,8 @@ TEST_CASE("a scheduler that is killed and comes back: training goes on, nobody i
   }
 }
 
+// Who waits gives up after a minute (job_watch_test has that of a shorter limit): --long sits it
+// out.
 TEST_CASE("a scheduler that is gone for good: submit --wait says so, and nothing spins",
           "[faults][p6]") {
   const ScratchFolder folder = Folder();
@@ -84,22 +87,29 @@ TEST_CASE("a scheduler that is gone for good: submit --wait says so, and nothing
   AwaitThat("training", [&] { return Examples(cluster) > 1000; });
   cluster.Kill("scheduler");
   // All that can be done without it is done: then the processes wait.
-  AwaitThat("training to its end", [&] { return Examples(cluster) >= 600 * 300; });
+  AwaitThat("training to its end", [&] { return Examples(cluster) >= 600 * 150; });
   AwaitThat("submit to see it",
             [&] { return ReadFile(log + ".err").find("does not answer") != std::string::npos; });
   const char* names[] = {"server-0", "server-1", "worker-0", "worker-1"};
   absl::Duration used;
   for (const char* name : names) used -= cluster.process(name).CpuTime();
   const absl::Time start = absl::Now();
-  CHECK(submit.Wait(absl::Seconds(100)) == 3);
+  if (LongRun()) {
+    CHECK(submit.Wait(absl::Seconds(100)) == 3);
+    CHECK(ReadFile(log + ".err").find("the scheduler was gone for") != std::string::npos);
+    CHECK(ReadFile(log + ".err").find("The job goes on.") != std::string::npos);
+  } else {
+    // As long as it takes to see that nothing spins.
+    const absl::Time until = start + absl::Seconds(3);
+    AwaitThat("three seconds", [&] { return absl::Now() > until; });
+    CHECK_FALSE(submit.Ended());
+  }
   const absl::Duration passed = absl::Now() - start;
   for (const char* name : names) {
     CHECK(cluster.Running(name));
     used += cluster.process(name).CpuTime();
   }
   INFO(ReadFile(log + ".err"));
-  CHECK(ReadFile(log + ".err").find("the scheduler was gone for") != std::string::npos);
-  CHECK(ReadFile(log + ".err").find("The job goes on.") != std::string::npos);
   // Four processes that only ask now and then; one that spins would use all of its time.
   INFO(absl::FormatDuration(used) << " of " << absl::FormatDuration(passed));
   CHECK(used < passed * 0.2);
@@ -119,7 +129,7 @@ TEST_CASE("a scheduler that dies before it removes a checkpoint removes it when 
   const ScratchFolder folder = Folder();
   TrainingJob job = SmallJob(folder.path());
   JobSpec& spec = *job.mutable_spec();
-  spec.mutable_training()->set_epochs(4);
+  spec.mutable_training()->set_epochs(16);  // a busy machine makes some cuts late, and fewer
   EmbeddedOptions embedded;
   embedded.job = job;
   auto reference = RunEmbedded(embedded);

@@ -6,8 +6,8 @@
 
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {
@@ -17,7 +17,7 @@ TEST_CASE("a worker or server that stands still beyond its lease does not change
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   TrainingJob job = SmallJob(folder->path());
-  job.mutable_spec()->mutable_training()->set_epochs(200);
+  job.mutable_spec()->mutable_training()->set_epochs(100);
   job.mutable_spec()->mutable_replicas()->set_servers(2);
   job.mutable_spec()->mutable_replicas()->set_workers(2);
   EmbeddedOptions embedded;
@@ -36,7 +36,7 @@ TEST_CASE("a worker or server that stands still beyond its lease does not change
   for (const char* worker : {"worker-0", "worker-1"}) {
     INFO(worker);
     const uint64_t id = cluster.Submit(job);
-    cluster.AwaitStep(id, 300);
+    cluster.AwaitStep(id, 100);
     cluster.process(worker).Signal(SIGSTOP);
     const JobStatus lost =
         cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "WorkerLost"); });
@@ -49,7 +49,7 @@ TEST_CASE("a worker or server that stands still beyond its lease does not change
   {
     INFO("server-1");
     const uint64_t id = cluster.Submit(job);
-    cluster.AwaitStep(id, 300);
+    cluster.AwaitStep(id, 100);
     cluster.process("server-1").Signal(SIGSTOP);
     const JobStatus lost =
         cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "ServerLost"); });

@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -14,11 +13,13 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/faults/tiered_job.h"
+#include "tests/seed.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {
@@ -55,23 +56,17 @@ void Damage(const std::string& path, std::mt19937_64& random) {
   }
 }
 
-uint64_t Seed(const std::string& ssd) {
-  const uint64_t seed = std::random_device{}();
-  std::fprintf(stderr, "%s: seed %llu\n", ssd.c_str(), static_cast<unsigned long long>(seed));
-  return seed;
-}
-
 TEST_CASE("a tier that is damaged while its server is down is not looked at", "[faults][p3]") {
-  const std::string ssd = GENERATE(as<std::string>{}, "rocksdb", "rowfile");
-  const uint64_t seed = Seed(ssd);
-  INFO(ssd << ", seed " << seed);
+  const uint64_t seed = GENERATE(from_range(Seeds("tier_damaged_down")));
   std::mt19937_64 random(seed);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  const TrainingJob job = TieredJob(folder->path(), 6);
+  const TrainingJob job = TieredJob(folder->path(), 4);
   const JobStatus reference = Undisturbed(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
-  for (int round = 0; round < (LongRun() ? 20 : 1); ++round) {
+  for (int round = 0; round < (LongRun() ? 40 : 2); ++round) {
+    const std::string ssd = round % 2 == 0 ? "rocksdb" : "rowfile";
+    INFO(ssd << ", seed " << seed << ", round " << round);
     const uint64_t id = cluster.Submit(BelowDram(job, ssd));
     cluster.AwaitStep(id, 15 + random() % 10);
     CheckRowsBelow(cluster.folder());
@@ -91,23 +86,11 @@ struct Under {
 };
 
 // RocksDB may have in memory what it needs of the files; then nothing is noticed.
-TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][p1][p3]") {
-  const Under under =
-      GENERATE(Under{"rocksdb", "bsp", "logged"}, Under{"rowfile", "bsp", "logged"},
-               Under{"rowfile", "bsp", "memory"}, Under{"rowfile", "async", "logged"});
-  const uint64_t seed = Seed(under.ssd);
-  INFO(under.ssd << ", " << under.mode << ", " << under.durability << ", seed " << seed);
-  std::mt19937_64 random(seed);
-  auto folder = ScratchFolder::Make("strata-fault");
-  REQUIRE(folder.ok());
-  TrainingJob job = TieredJob(folder->path(), 8);  // long enough to be met while it trains
+void DamageUnder(ProcessCluster& cluster, const Under& under, TrainingJob job,
+                 const JobStatus& reference, std::mt19937_64& random) {
   JobSpec& spec = *job.mutable_spec();
-  const JobStatus reference = Undisturbed(job);
   spec.mutable_training()->set_mode(under.mode);
   spec.mutable_storage()->set_durability(under.durability);
-  spec.mutable_checkpoint()->set_directory(folder->path() + "/checkpoints");
-  spec.mutable_checkpoint()->set_every_steps(8);
-  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   const uint64_t id = cluster.Submit(BelowDram(job, under.ssd));
   cluster.AwaitStep(id, under.mode == "bsp" ? 25 : 4 * 25);  // async: windows
   CheckRowsBelow(cluster.folder());
@@ -126,30 +109,51 @@ TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][
   CHECK(cluster.Running("server-0"));
 }
 
+TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][p1][p3]") {
+  const uint64_t seed = GENERATE(from_range(Seeds("tier_damaged_under")));
+  std::mt19937_64 random(seed);
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  TrainingJob job = TieredJob(folder->path(), 8);  // long enough to be met while it trains
+  const JobStatus reference = Undisturbed(job);
+  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
+  int round = 0;
+  for (const Under& under :
+       {Under{"rocksdb", "bsp", "logged"}, Under{"rowfile", "bsp", "logged"},
+        Under{"rowfile", "bsp", "memory"}, Under{"rowfile", "async", "logged"}}) {
+    INFO(under.ssd << ", " << under.mode << ", " << under.durability << ", seed " << seed);
+    CheckpointSpec& checkpoint = *job.mutable_spec()->mutable_checkpoint();
+    checkpoint.set_directory(absl::StrCat(folder->path(), "/checkpoints-", round++));
+    checkpoint.set_every_steps(8);
+    DamageUnder(cluster, under, job, reference, random);
+  }
+}
+
 // RocksDB syncs some files when it opens the tier; a failure there is the job's.
 TEST_CASE("a tier whose write or sync failed is filled afresh", "[faults][p1][p3]") {
   struct Broken {
     std::string ssd, failpoint;
   };
-  const Broken broken = GENERATE(Broken{"rowfile", "tier.sync=error(UNAVAILABLE)@5*1"},
-                                 Broken{"rocksdb", "tier.sync=error(UNAVAILABLE)@20*1"},
-                                 Broken{"rocksdb", "tier.file.write=error(UNAVAILABLE)@20*1"});
-  INFO(broken.ssd << ", " << broken.failpoint);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  const TrainingJob job = TieredJob(folder->path(), 6);
+  const TrainingJob job = TieredJob(folder->path(), 3);
   const JobStatus reference = Undisturbed(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
-  cluster.Kill("server-1");
-  cluster.Start("server-1", broken.failpoint);
-  cluster.AwaitRegistered();
-  const JobStatus end = cluster.AwaitEnd(cluster.Submit(BelowDram(job, broken.ssd)));
-  CheckSameModel(end, reference);
-  CHECK(end.rollbacks() == 0);
-  CHECK(HasCondition(end, "TierDamaged"));
-  if (broken.ssd == "rocksdb") {  // of which file
-    CHECK(absl::StrContains(Conditions(end), cluster.folder() + "/server-1"));
-    CHECK(absl::StrContains(Conditions(end), "Input/output error"));
+  for (const Broken& broken : {Broken{"rowfile", "tier.sync=error(UNAVAILABLE)@5*1"},
+                               Broken{"rocksdb", "tier.sync=error(UNAVAILABLE)@20*1"},
+                               Broken{"rocksdb", "tier.file.write=error(UNAVAILABLE)@20*1"}}) {
+    INFO(broken.ssd << ", " << broken.failpoint);
+    cluster.Kill("server-1");
+    cluster.Start("server-1", broken.failpoint);
+    cluster.AwaitRegistered();
+    const JobStatus end = cluster.AwaitEnd(cluster.Submit(BelowDram(job, broken.ssd)));
+    CheckSameModel(end, reference);
+    CHECK(end.rollbacks() == 0);
+    CHECK(HasCondition(end, "TierDamaged"));
+    if (broken.ssd == "rocksdb") {  // of which file
+      CHECK(absl::StrContains(Conditions(end), cluster.folder() + "/server-1"));
+      CHECK(absl::StrContains(Conditions(end), "Input/output error"));
+    }
   }
 }
 
@@ -170,7 +174,7 @@ std::vector<double> TimesOf(const std::string& event, const std::string& log) {
 TEST_CASE("a row file that can never be synced is tried in measure", "[faults][p1][p3]") {
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  const TrainingJob job = TieredJob(folder->path(), 6);
+  const TrainingJob job = TieredJob(folder->path(), 3);
   const JobStatus reference = Undisturbed(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   cluster.Kill("server-1");
@@ -192,21 +196,11 @@ TEST_CASE("a row file that can never be synced is tried in measure", "[faults][p
   CHECK(end.rollbacks() == 0);
 }
 
-TEST_CASE("a full disk under a tier", "[faults][p9]") {
-  // Without a log, so that the tier is what meets the full disk; and with one.
-  const Under under = GENERATE(Under{"rocksdb", "bsp", "memory"}, Under{"rowfile", "bsp", "memory"},
-                               Under{"rowfile", "bsp", "logged"});
-  INFO(under.ssd << ", " << under.durability);
-  auto folder = ScratchFolder::Make("strata-fault");
-  REQUIRE(folder.ok());
-  SmallDisk disk(folder->path() + "/disk", 96 << 20);
-  if (!disk.mounted()) STRATA_SKIP(disk.reason());
-  TrainingJob job = TieredJob(folder->path(), 6);
-  const JobStatus reference = Undisturbed(job);
-  job = BelowDram(job, under.ssd);
+void FillUnder(ProcessCluster& cluster, SmallDisk& disk, const Under& under,
+               const TrainingJob& whole, const JobStatus& reference) {
+  TrainingJob job = BelowDram(whole, under.ssd);
   job.mutable_spec()->mutable_storage()->set_durability(under.durability);
   job.mutable_spec()->mutable_storage()->set_directory(disk.path());
-  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   disk.Fill(1 << 20);  // enough to begin with; rows below DRAM need twice that
   const uint64_t id = cluster.Submit(job);
   const JobStatus stalled =
@@ -230,6 +224,23 @@ TEST_CASE("a full disk under a tier", "[faults][p9]") {
   CHECK(end.rollbacks() == 0);
   CHECK(HasCondition(end, "Recovered"));
   CHECK(cluster.Running("server-0"));
+}
+
+TEST_CASE("a full disk under a tier", "[faults][p9]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  const TrainingJob job = TieredJob(folder->path(), 6);
+  const JobStatus reference = Undisturbed(job);
+  ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
+  // Without a log, so that the tier is what meets the full disk; and with one.
+  int round = 0;
+  for (const Under& under : {Under{"rocksdb", "bsp", "memory"}, Under{"rowfile", "bsp", "memory"},
+                             Under{"rowfile", "bsp", "logged"}}) {
+    INFO(under.ssd << ", " << under.durability);
+    SmallDisk disk(absl::StrCat(folder->path(), "/disk-", round++), 96 << 20);
+    if (!disk.mounted()) STRATA_SKIP(disk.reason());
+    FillUnder(cluster, disk, under, job, reference);
+  }
 }
 
 }  // namespace

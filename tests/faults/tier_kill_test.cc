@@ -1,16 +1,18 @@
 // Promises P1 and P3 where rows lie below DRAM, in each SSD tier: real servers killed at random
 // moments, and at every place of the tier's writing, and what they give is the undisturbed model.
 #include <catch2/catch.hpp>
-#include <cstdio>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/faults/tiered_job.h"
+#include "tests/seed.h"
 #include "tests/skip.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {
@@ -33,67 +35,77 @@ void CheckNewest(ProcessCluster& cluster, const TrainingJob& job, const JobStatu
   CHECK(absl::StrContains(verify.out, reference.model_hash()));
 }
 
+// The tiers that are tried, one after the other on the same servers.
+struct Tiers {
+  const char* ssd;
+  bool hbm;
+};
+constexpr Tiers kTiers[] = {{"rocksdb", false}, {"rowfile", false}, {"rowfile", true}};
+
+std::string Name(const Tiers& tiers) { return absl::StrCat(tiers.ssd, tiers.hbm ? "-hbm" : ""); }
+
+TrainingJob On(const Tiers& tiers, const TrainingJob& job) {
+  const TrainingJob below = BelowDram(job, tiers.ssd);
+  return tiers.hbm ? WithHbm(below) : below;
+}
+
 TEST_CASE("servers killed at any moment lose nothing of rows below DRAM", "[faults][p1][p3]") {
-  const std::string tiers = GENERATE(as<std::string>{}, "rocksdb", "rowfile", "rowfile, HBM");
-  const std::string ssd = tiers.substr(0, tiers.find(','));
-  const uint64_t seed = std::random_device{}();
-  std::fprintf(stderr, "%s: seed %llu\n", tiers.c_str(), static_cast<unsigned long long>(seed));
-  INFO(tiers << ", seed " << seed);
+  const uint64_t seed = GENERATE(from_range(Seeds("tier_kills")));
+  INFO("seed " << seed);
   std::mt19937_64 random(seed);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  TrainingJob job = TieredJob(folder->path(), 2);
+  const TrainingJob job = TieredJob(folder->path(), 2);
   const JobStatus reference = Undisturbed(job);
-  job = BelowDram(job, ssd);
-  if (tiers != ssd) job = WithHbm(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   const std::vector<std::vector<std::string>> victims = {
       {"server-0"}, {"server-1"}, {"server-0", "server-1"}};
-  for (int round = 0; round < (LongRun() ? 30 : 1); ++round) {
-    job = WithCheckpoints(job, folder->path() + "/checkpoints-" + std::to_string(round));
-    const uint64_t id = cluster.Submit(job);
+  const int rounds = LongRun() ? 30 : 1;
+  for (int round = 0; round < rounds * static_cast<int>(std::size(kTiers)); ++round) {
+    const Tiers& tiers = kTiers[static_cast<size_t>(round) % std::size(kTiers)];
+    const TrainingJob run =
+        WithCheckpoints(On(tiers, job), absl::StrCat(folder->path(), "/checkpoints-", round));
+    const uint64_t id = cluster.Submit(run);
     uint64_t at = 12;
-    std::string story = "round " + std::to_string(round);
+    std::string story = absl::StrCat("seed ", seed, ", ", Name(tiers), ", round ", round);
     for (int kills = 0; kills < 3; ++kills) {
       const JobStatus status = cluster.AwaitStep(id, at += random() % 10);
       if (kills == 0) CheckRowsBelow(cluster.folder());
       const auto& who = victims[random() % victims.size()];
       cluster.KillAndStart(who);
-      for (const std::string& name : who) story += " " + std::to_string(status.step()) + ":" + name;
+      for (const std::string& name : who) absl::StrAppend(&story, " ", status.step(), ":", name);
     }
     INFO(story);
     const JobStatus end = cluster.AwaitEnd(id);
     CheckSameModel(end, reference);
     CHECK(end.rollbacks() == 0);
-    CheckNewest(cluster, job, reference);
+    CheckNewest(cluster, run, reference);
   }
 }
 
+// At all places in one job of each tier: the tier begins anew with each start of its server.
 TEST_CASE("a server killed at each place where a tier is written", "[faults][p1][p3]") {
-  const std::string tiers = GENERATE(as<std::string>{}, "rocksdb", "rowfile", "rowfile, HBM");
-  const std::string ssd = tiers.substr(0, tiers.find(','));
-  INFO(tiers);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  TrainingJob job = TieredJob(folder->path(), 2);
+  const TrainingJob job = TieredJob(folder->path(), 3);
   const JobStatus reference = Undisturbed(job);
-  job = BelowDram(job, ssd);
-  if (tiers != ssd) job = WithHbm(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
-  std::vector<std::string> points = {"tier.written=kill@90"};
-  if (ssd == "rowfile") {
-    points = {"tier.flush=kill@6", "tier.merge=kill@2", "tier.sync=kill@4", "tier.manifest=kill@5",
-              "tier.committed=kill@7"};
-  }
-  for (const std::string& point : points) {
-    INFO(point);
-    job = WithCheckpoints(job, folder->path() + "/" + point.substr(0, point.find('=')));
-    const uint64_t id = cluster.SubmitAndLose(job, "server-1", point);
+  for (const Tiers& tiers : kTiers) {
+    INFO(Name(tiers));
+    std::vector<std::string> points = {"tier.written=kill@90", "tier.written=kill@7"};
+    if (std::string(tiers.ssd) == "rowfile") {
+      points = {"tier.flush=kill@6", "tier.merge=kill@2", "tier.sync=kill@4",
+                "tier.manifest=kill@5", "tier.committed=kill@7"};
+    }
+    const TrainingJob run =
+        WithCheckpoints(On(tiers, job), absl::StrCat(folder->path(), "/", Name(tiers)));
+    const uint64_t id = cluster.SubmitAndLose(run, "server-1", points.front());
+    cluster.LoseAgain("server-1", {points.begin() + 1, points.end()});
     cluster.Start("server-1");
     const JobStatus end = cluster.AwaitEnd(id);
     CheckSameModel(end, reference);
     CHECK(end.rollbacks() == 0);
-    CheckNewest(cluster, job, reference);
+    CheckNewest(cluster, run, reference);
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded.h"
+#include "tools/cluster/embedded/embedded.h"
 
 namespace strata::testing {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/worker/data/input_oracle.h"
+#include "tests/worker/data/formats/input_oracle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string complaint =

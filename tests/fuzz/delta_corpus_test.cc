@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "tests/fuzz/delta_seeds.h"
-#include "tests/storage/delta_oracle.h"
+#include "tests/storage/delta/oracle.h"
 #include "tests/temp_folder.h"
 
 namespace strata::storage {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "absl/status/status.h"
-#include "storage/delta_file.h"
+#include "storage/delta/file.h"
 
 namespace strata::storage {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/worker/data/input_oracle.h"
+#include "tests/worker/data/formats/input_oracle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using strata::testing::LineFormat;

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/storage/log_oracle.h"
+#include "tests/storage/log/oracle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string complaint = strata::storage::JudgeLogInput({data, size});

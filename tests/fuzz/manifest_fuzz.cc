@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "proto/core/checksum.h"
-#include "proto/runtime/manifest_io.h"
+#include "proto/runtime/files/manifest_io.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/proto/core/codec_oracle.h"
+#include "tests/proto/wire/codec_oracle.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using strata::testing::MessageKind;

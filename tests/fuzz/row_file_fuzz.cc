@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "proto/core/checksum.h"
-#include "storage/row_file_block.h"
-#include "storage/row_file_extent.h"
-#include "storage/row_file_version.h"
-#include "storage/row_file_volume.h"
+#include "storage/row_file/block.h"
+#include "storage/row_file/extent.h"
+#include "storage/row_file/version.h"
+#include "storage/row_file/volume.h"
 
 namespace strata::storage::row_file {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "proto/core/checksum.h"
-#include "storage/shard_file.h"
+#include "storage/checkpoint/shard_file.h"
 
 namespace strata::storage {
 namespace {

@@ -7,7 +7,7 @@
 #include "proto/strata/job.pb.h"
 #include "tests/quality/train_job.h"
 #include "tests/skip.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 #include "tools/generate/criteo_generator.h"
 
 namespace strata {

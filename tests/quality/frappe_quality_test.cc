@@ -14,8 +14,8 @@
 #include "tests/quality/data_set.h"
 #include "tests/quality/train_job.h"
 #include "tests/skip.h"
-#include "tools/cluster/embedded.h"
-#include "tools/cluster/scratch_folder.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata {
 namespace {

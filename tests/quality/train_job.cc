@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cstdio>
 
-#include "tools/cluster/embedded.h"
+#include "tools/cluster/embedded/embedded.h"
 
 namespace strata::testing {
 

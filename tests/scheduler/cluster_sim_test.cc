@@ -7,11 +7,13 @@
 #include <random>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "scheduler/cluster_state.h"
 #include "tests/scheduler/sim_nodes.h"
+#include "tests/seed.h"
 #include "tests/skip.h"
 
 namespace strata::scheduler {
@@ -368,10 +370,11 @@ TEST_CASE("a job runs to its end without faults", "[scheduler][sim]") {
   }
 }
 
-TEST_CASE("a job survives kills, lost messages and restarts of the scheduler", "[scheduler][sim]") {
-  const uint64_t seeds = LongRun() ? 20000 : 600;
+TEST_CASE("a job survives kills, lost messages and restarts of the scheduler",
+          "[scheduler][sim][seeds]") {
+  const std::vector<uint64_t> seeds = Seeds("cluster_faults", 0, LongRun() ? 20000 : 600);
   uint64_t succeeded = 0, rollbacks = 0;
-  for (uint64_t seed = 0; seed < seeds; ++seed) {
+  for (const uint64_t seed : seeds) {
     INFO("seed " << seed);
     Sim sim(seed, Any(seed));
     sim.Run(600, 12);
@@ -386,8 +389,9 @@ TEST_CASE("a job survives kills, lost messages and restarts of the scheduler", "
     sim.CheckClosed();
     ++succeeded;
   }
-  REQUIRE(succeeded > seeds * 95 / 100);
-  REQUIRE(rollbacks > seeds / 10);  // the faults do bite
+  if (SeedsAreGiven()) return;
+  REQUIRE(succeeded > seeds.size() * 95 / 100);
+  REQUIRE(rollbacks > seeds.size() / 10);  // the faults do bite
 }
 
 }  // namespace

@@ -10,20 +10,20 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "proto/runtime/clock.h"
-#include "proto/runtime/scheduler_client.h"
+#include "proto/runtime/base/timer.h"
+#include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "scheduler/metadata_store.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/store/metadata_store.h"
 #include "tests/scheduler/sim_nodes.h"
 
 namespace strata::scheduler {
 
 inline constexpr absl::Duration kTimeout = absl::Seconds(20);
 
-inline std::unique_ptr<Scheduler> Start(std::unique_ptr<MetadataStore> store, const Clock* clock) {
+inline std::unique_ptr<Scheduler> Start(std::unique_ptr<MetadataStore> store, Timer* timer) {
   auto scheduler = Scheduler::Start({.store = std::move(store),
-                                     .clock = clock,
+                                     .timer = timer,
                                      .tick_interval = absl::ZeroDuration(),
                                      .version = "test"});
   INFO(scheduler.status());

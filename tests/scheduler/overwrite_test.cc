@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "proto/runtime/manifest_io.h"
-#include "proto/runtime/manual_clock.h"
-#include "scheduler/memory_metadata_store.h"
+#include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "scheduler/store/memory_metadata_store.h"
 #include "tests/scheduler/one_job.h"
 #include "tests/temp_folder.h"
 
@@ -30,8 +30,8 @@ SubmitRequest Replacing(const std::string& directory, const std::string& file) {
 void CheckFailsAndKeeps(const std::function<void(NodeReport&)>& change, const std::string& why) {
   TempFolder folder;
   const std::string directory = folder.path() + "/c";
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   REQUIRE(scheduler->Submit(Replacing(directory, ""), kTimeout).ok());
   Nodes nodes;
   const auto sync = [&](NodeReport report) {
@@ -86,8 +86,8 @@ TEST_CASE("a job that cannot begin to train removes no checkpoint", "[scheduler]
 TEST_CASE("a job for a GPU that no node has is refused, and replaces nothing", "[scheduler]") {
   TempFolder folder;
   const std::string directory = folder.path() + "/c";
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   Nodes nodes;
   nodes.Round(*scheduler);
   SubmitRequest bf16 = Replacing(directory, ""), tier = bf16;
@@ -103,8 +103,8 @@ TEST_CASE("a job for a GPU that no node has is refused, and replaces nothing", "
 TEST_CASE("a checkpoint that cannot be replaced ends the job, and says what to do", "[scheduler]") {
   TempFolder folder;
   const std::string directory = folder.path() + "/c";
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   SubmitRequest request = Replacing(directory, "rows");
   std::filesystem::create_directories(directory + "/step-000000000005/rows/not-a-file");
   REQUIRE(scheduler->Submit(request, kTimeout).ok());

@@ -9,12 +9,12 @@
 #include <functional>
 #include <thread>
 
-#include "proto/runtime/grpc_scheduler_client.h"
-#include "proto/runtime/manifest_io.h"
-#include "proto/runtime/manual_clock.h"
-#include "scheduler/memory_metadata_store.h"
-#include "scheduler/rocks_metadata_store.h"
+#include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "scheduler/scheduler_service.h"
+#include "scheduler/store/memory_metadata_store.h"
+#include "scheduler/store/rocks_metadata_store.h"
 #include "tests/scheduler/one_job.h"
 #include "tests/temp_folder.h"
 
@@ -59,15 +59,15 @@ void DayOfAJob(SchedulerClient& client, const std::string& directory) {
 
 TEST_CASE("a job's day, called directly", "[scheduler]") {
   TempFolder folder;
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   DayOfAJob(*scheduler, folder.path() + "/c");
 }
 
 TEST_CASE("a job's day over gRPC, and errors that arrive as they were", "[scheduler]") {
   TempFolder folder;
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   auto service = SchedulerService::Start({.scheduler = scheduler.get()});
   INFO(service.status());
   REQUIRE(service.ok());
@@ -99,12 +99,12 @@ TEST_CASE("a job's day over gRPC, and errors that arrive as they were", "[schedu
 TEST_CASE("killing the scheduler stops nothing: jobs, sessions and generations are there again",
           "[scheduler]") {
   TempFolder folder;
-  ManualClock clock;
+  ManualTimer timer;
   Nodes nodes;
   const auto open = [&] {
     auto store = OpenRocksMetadataStore(folder.path() + "/metadata");
     REQUIRE(store.ok());
-    return Start(*std::move(store), &clock);
+    return Start(*std::move(store), &timer);
   };
   auto scheduler = open();
   SubmitRequest day = Job("day", folder.path() + "/c");
@@ -119,7 +119,7 @@ TEST_CASE("killing the scheduler stops nothing: jobs, sessions and generations a
     if (worker != 0) REQUIRE(nodes.worker.session() == worker);
     const JobStatus before = Get(*scheduler, "day");
     scheduler.reset();
-    clock.Advance(absl::Hours(1));  // however long it was away
+    timer.Advance(absl::Hours(1));  // however long it was away
     scheduler = open();
     scheduler->Tick();
     const JobStatus after = Get(*scheduler, "day");
@@ -144,8 +144,8 @@ TEST_CASE("killing the scheduler stops nothing: jobs, sessions and generations a
 TEST_CASE("a checkpoint folder that is not empty is taken only if one says how", "[scheduler]") {
   TempFolder folder;
   const std::string directory = folder.path() + "/c";
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   Manifest manifest;
   SubmitRequest first = Job("a", directory);
   *manifest.mutable_job() = first.job();
@@ -188,8 +188,8 @@ TEST_CASE("a checkpoint folder that is not empty is taken only if one says how",
 TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {
   TempFolder folder;
   const std::string directory = folder.path() + "/c";
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   Nodes nodes;
   SubmitRequest request = Job("a", directory);
   REQUIRE(scheduler->Submit(request, kTimeout).ok());
@@ -260,8 +260,8 @@ class FailingStore : public MetadataStore {
 TEST_CASE("nothing is shown that is not recorded, and work goes on when the disk is back",
           "[scheduler]") {
   bool fails = false;
-  ManualClock clock;
-  auto scheduler = Start(std::make_unique<FailingStore>(&fails), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(std::make_unique<FailingStore>(&fails), &timer);
   fails = true;
   const absl::Status refused = scheduler->Submit(Job("a", ""), kTimeout).status();
   REQUIRE(absl::IsUnavailable(refused));
@@ -275,13 +275,20 @@ TEST_CASE("nothing is shown that is not recorded, and work goes on when the disk
 
 TEST_CASE("a long poll ends with news, with its time, or with the scheduler", "[scheduler]") {
   TempFolder folder;
-  ManualClock clock;
-  auto scheduler = Start(MakeMemoryMetadataStore(), &clock);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   Nodes nodes;
   nodes.Round(*scheduler);
   NodeReport idle = nodes.worker.Report();
-  idle.set_wait_ms(1);
+  idle.set_wait_ms(1000);
+  const absl::Time start = timer.Now();
+  std::thread time([&] {
+    timer.AwaitAlarms(1);
+    timer.AdvanceTo(timer.next());
+  });
   REQUIRE(scheduler->Sync(idle, kTimeout)->worker_jobs_size() == 0);  // its time
+  time.join();
+  REQUIRE(timer.Now() - start == absl::Seconds(1));
   idle.set_wait_ms(60000);
   std::thread user([&] { REQUIRE(scheduler->Submit(Job("a", ""), kTimeout).ok()); });
   auto news = scheduler->Sync(idle, kTimeout);
@@ -293,6 +300,82 @@ TEST_CASE("a long poll ends with news, with its time, or with the scheduler", "[
   std::thread stopper([&] { scheduler->Stop(); });
   REQUIRE(absl::IsUnavailable(scheduler->Sync(idle, kTimeout).status()));
   stopper.join();
+}
+
+TEST_CASE("long polls of users end by the scheduler's timer", "[scheduler]") {
+  TempFolder folder;
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  Nodes nodes;
+  REQUIRE(scheduler->Submit(Job("a", folder.path() + "/c"), kTimeout).ok());
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").step() >= 1; });
+  const auto after = [&](absl::Duration wait, const std::function<void()>& poll) {
+    const absl::Time start = timer.Now();
+    std::thread time([&] {
+      timer.AwaitAlarms(1);
+      timer.AdvanceTo(timer.next());
+    });
+    poll();
+    time.join();
+    REQUIRE(timer.Now() - start == wait);
+  };
+  after(absl::Milliseconds(700), [&] {
+    CreateCheckpointRequest create;
+    create.mutable_job()->set_name("a");
+    create.set_wait_ms(700);
+    const absl::Status late = scheduler->CreateCheckpoint(create, kTimeout).status();
+    REQUIRE(absl::IsDeadlineExceeded(late));
+  });
+  after(absl::Seconds(10), [&] {  // the scheduler's own limit
+    GetEventsRequest events;
+    events.set_after_sequence(scheduler->GetEvents({}, kTimeout)->last_sequence());
+    events.set_wait_ms(60000);
+    REQUIRE(scheduler->GetEvents(events, kTimeout)->events_size() == 0);
+  });
+}
+
+// A timer in whose process the wall clock was set by an hour.
+class SetTimer : public ManualTimer {
+ public:
+  absl::Time Wall(absl::Time time) const override { return time + absl::Hours(1); }
+};
+
+TEST_CASE("when nodes were heard is told by the clock that users have", "[scheduler]") {
+  SetTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  Nodes nodes;
+  nodes.Round(*scheduler);
+  const absl::Time heard = timer.Now();
+  timer.Advance(absl::Seconds(3));
+  const auto cluster = scheduler->GetCluster(kTimeout);
+  REQUIRE(cluster->nodes_size() == 2);
+  for (const NodeStatus& node : cluster->nodes()) {
+    REQUIRE(node.last_seen_unix_ms() == absl::ToUnixMillis(heard + absl::Hours(1)));
+  }
+}
+
+TEST_CASE("leases lapse at ticks, which the timer gives", "[scheduler]") {
+  ManualTimer timer;
+  auto started = Scheduler::Start({.store = MakeMemoryMetadataStore(),
+                                   .timer = &timer,
+                                   .lease = absl::Seconds(10),
+                                   .tick_interval = absl::Milliseconds(100)});
+  REQUIRE(started.ok());
+  Scheduler& scheduler = **started;
+  Nodes nodes;
+  nodes.Round(scheduler);
+  const absl::Time start = timer.Now();
+  const auto tick = [&] {
+    timer.AdvanceTo(timer.next());
+    timer.AwaitAlarms(1);  // the tick is over: the next one is set
+  };
+  timer.AwaitAlarms(1);
+  for (int i = 0; i < 100; ++i) tick();
+  REQUIRE(timer.Now() - start == absl::Seconds(10));
+  REQUIRE(scheduler.Counters().live_servers == 1);
+  tick();
+  REQUIRE(scheduler.Counters().live_servers == 0);
+  REQUIRE(scheduler.Counters().live_workers == 0);
 }
 
 TEST_CASE("a record that cannot be read stops the start", "[scheduler]") {

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "proto/core/message_codec.h"
-#include "proto/runtime/failpoints.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/strata/data.pb.h"
-#include "tests/server/job_bench.h"
-#include "tests/server/shard_fixture.h"
+#include "proto/wire/message_codec.h"
+#include "tests/server/job/bench.h"
+#include "tests/server/shard/shard_fixture.h"
 
 namespace strata::server {
 namespace {

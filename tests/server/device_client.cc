@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <utility>
 
-#include "proto/runtime/inproc_transport.h"
+#include "proto/runtime/transport/inproc_transport.h"
 
 namespace strata::server {
 namespace {

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "proto/core/buffer.h"
-#include "proto/core/device_values.h"
 #include "proto/core/ids.h"
 #include "proto/core/lane_tree.h"
-#include "proto/core/message_codec.h"
-#include "proto/runtime/transport.h"
-#include "tests/server/job_bench.h"
-#include "tests/server/shard_fixture.h"
+#include "proto/runtime/transport/transport.h"
+#include "proto/wire/buffer.h"
+#include "proto/wire/device_values.h"
+#include "proto/wire/message_codec.h"
+#include "tests/server/job/bench.h"
+#include "tests/server/shard/shard_fixture.h"
 
 namespace strata::server {
 

@@ -6,16 +6,16 @@
 #include <utility>
 #include <vector>
 
-#include "ops/cuda/host_api.h"
-#include "proto/core/device_values.h"
-#include "proto/core/message_codec.h"
-#include "proto/runtime/failpoints.h"
-#include "proto/runtime/transport.h"
-#include "storage/gpu_device_backend.h"
-#include "storage/gpu_shape.h"
+#include "ops/cuda/api/host_api.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/transport/transport.h"
+#include "proto/wire/device_values.h"
+#include "proto/wire/message_codec.h"
+#include "storage/gpu/device/backend.h"
+#include "storage/gpu/shape.h"
 #include "tests/server/device_client.h"
-#include "tests/server/job_bench.h"
-#include "tests/server/shard_fixture.h"
+#include "tests/server/job/bench.h"
+#include "tests/server/shard/shard_fixture.h"
 
 namespace strata::server {
 namespace {
@@ -122,8 +122,8 @@ TEST_CASE("steps by a device's memory are those by messages, and are recovered",
       bench.AddHbm();
       bench.plan().logged = logged;
       if (kernels) {
-        bench.plan().make_gpu = [&api](const storage::GpuShape& shape) {
-          return storage::MakeDeviceGpuBackend(&api, shape, {});
+        bench.plan().make_gpu = [&api](const storage::gpu::GpuShape& shape) {
+          return storage::gpu::MakeDeviceGpuBackend(&api, shape, {});
         };
       }
       bench.Start();

@@ -15,9 +15,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/core/message_codec.h"
-#include "proto/runtime/inproc_transport.h"
-#include "tests/server/shard_fixture.h"
+#include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/transport/inproc_transport.h"
+#include "proto/wire/message_codec.h"
+#include "tests/server/shard/shard_fixture.h"
 
 namespace strata::server {
 namespace {
@@ -177,6 +178,27 @@ TEST_CASE("registers, opens a job, serves it, survives fencing, closes it", "[se
   REQUIRE(absl::IsNotFound(OpenSession(*c.transport, address)));
 }
 
+TEST_CASE("pauses before the scheduler is tried again grow, and go by the timer", "[server]") {
+  strata::ManualTimer timer;
+  Cluster c;
+  c.scheduler.SetReachable(false);
+  ServerOptions options = c.Options();
+  options.timer = &timer;
+  auto server = Server::Start(options);
+  REQUIRE(server.ok());
+  const auto pause = [&] {
+    timer.AwaitAlarms(1);
+    return timer.next() - timer.Now();
+  };
+  for (const int want : {50, 100, 200, 400, 800, 1600, 2000, 2000}) {
+    CHECK(pause() == absl::Milliseconds(want));
+    timer.AdvanceTo(timer.next());
+  }
+  pause();
+  server->reset();  // waits for no pause
+  CHECK(timer.alarms() == 0);
+}
+
 // Niceness of this process's threads by name, from the kernel's list of them.
 std::multimap<std::string, int> NicenessByThread() {
   std::multimap<std::string, int> found;
@@ -310,7 +332,9 @@ TEST_CASE("a server says which GPU it has", "[server]") {
   Cluster c;
   c.scheduler.Say({});
   ServerOptions options = c.Options();
-  options.make_gpu = [](const storage::GpuShape&) { return absl::UnimplementedError("no tier"); };
+  options.make_gpu = [](const storage::gpu::GpuShape&) {
+    return absl::UnimplementedError("no tier");
+  };
   CHECK(absl::IsInvalidArgument(Server::Start(options).status()));
   options.device = "GPU-0123";
   auto server = Server::Start(options);

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/partition.h"
-#include "server/gpu_memory.h"
-#include "storage/eviction_kind.h"
-#include "storage/shard_file.h"
-#include "tests/server/shard_fixture.h"
+#include "server/table/gpu_memory.h"
+#include "storage/checkpoint/shard_file.h"
+#include "storage/eviction/kind.h"
+#include "tests/server/shard/shard_fixture.h"
 
 namespace strata::sim {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "absl/status/status.h"
 #include "proto/core/ids.h"
-#include "server/shard.h"
-#include "server/shard_runner.h"
-#include "storage/update_log.h"
+#include "server/shard/runner.h"
+#include "server/shard/shard.h"
+#include "storage/log/update_log.h"
 #include "tests/sim/async_cut_options.h"
 
 namespace strata::sim {

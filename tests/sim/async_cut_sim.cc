@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/runtime/executor.h"
-#include "server/deadline_timer.h"
-#include "server/request.h"
-#include "server/shard_runner.h"
+#include "proto/runtime/base/executor.h"
+#include "server/shard/request.h"
+#include "server/shard/runner.h"
+#include "server/snapshot/deadline_timer.h"
 #include "tests/sim/async_cut_job.h"
 #include "tests/sim/memory_log.h"
 

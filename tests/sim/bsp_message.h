@@ -8,8 +8,8 @@
 
 #include "proto/core/ids.h"
 #include "proto/core/lane_tree.h"
-#include "proto/core/message.h"
-#include "worker/lane_driver.h"
+#include "proto/wire/message.h"
+#include "worker/bsp/lane_driver.h"
 
 namespace strata::sim {
 

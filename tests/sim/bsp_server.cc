@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/runtime/failpoints.h"
-#include "server/gpu_memory.h"
-#include "server/request_keys.h"
-#include "server/work_identity.h"
-#include "storage/eviction_kind.h"
-#include "storage/shard_file.h"
-#include "tests/server/shard_fixture.h"
+#include "proto/runtime/base/failpoints.h"
+#include "server/protocol/work_identity.h"
+#include "server/shard/request_keys.h"
+#include "server/table/gpu_memory.h"
+#include "storage/checkpoint/shard_file.h"
+#include "storage/eviction/kind.h"
+#include "tests/server/shard/shard_fixture.h"
 
 namespace strata::sim {
 

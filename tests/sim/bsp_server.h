@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "proto/core/ids.h"
-#include "server/session_table.h"
-#include "server/shard.h"
-#include "server/ticket_book.h"
-#include "storage/row_hash.h"
+#include "server/job/ticket_book.h"
+#include "server/protocol/session_table.h"
+#include "server/shard/shard.h"
+#include "storage/row/hash.h"
 #include "tests/sim/bsp_message.h"
 #include "tests/sim/bsp_workload.h"
 #include "tests/sim/memory_log.h"

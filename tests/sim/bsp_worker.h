@@ -10,9 +10,9 @@
 #include "proto/core/ids.h"
 #include "proto/core/lane_tree.h"
 #include "tests/sim/bsp_message.h"
-#include "worker/lane_driver.h"
-#include "worker/push_sequences.h"
-#include "worker/ticket_ledger.h"
+#include "worker/bsp/lane_driver.h"
+#include "worker/client/push_sequences.h"
+#include "worker/client/ticket_ledger.h"
 
 namespace strata::sim {
 

@@ -10,7 +10,7 @@
 #include "proto/core/ids.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/table_spec.h"
-#include "tests/server/shard_fixture.h"
+#include "tests/server/shard/shard_fixture.h"
 
 namespace strata::sim {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "storage/update_log.h"
+#include "storage/log/update_log.h"
 
 namespace strata::sim {
 

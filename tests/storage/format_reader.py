@@ -2,7 +2,7 @@
 
 usage: format_reader.py delta FILE | removals FILE | rowfile FOLDER | image FILE | checkpoint FOLDER
 
-Prints what is in them, a line each, for format_test.cc and checkpoint_format_test.cc to compare.
+Prints what is in them, a line each, for format_test.cc and tests/tools/cluster/checkpoint/format_test.cc to compare.
 Whatever is not as the document says ends with an AssertionError. Uses the standard library, and for
 model hashes the xxHash library.
 """

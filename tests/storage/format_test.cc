@@ -23,9 +23,9 @@
 #include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "proto/core/position.h"
-#include "storage/delta_file.h"
-#include "storage/removed_stream.h"
-#include "storage/row_file_tier.h"
+#include "storage/delta/file.h"
+#include "storage/delta/removed_stream.h"
+#include "storage/row_file/tier.h"
 #include "tests/skip.h"
 #include "tests/temp_folder.h"
 

@@ -9,7 +9,7 @@ _PRESENT = """
 package(default_visibility = ["//visibility:public"])
 
 # Headers of the runtime and of cuBLASLt, and the static runtime. cuBLASLt itself is loaded when it
-# is wanted (ops/cuda/blas.h), never linked: a machine without it starts the same programs.
+# is wanted (ops/cuda/products/blas.h), never linked: a machine without it starts the same programs.
 cc_library(
     name = "runtime",
     srcs = ["lib/libcudart_static.a"],

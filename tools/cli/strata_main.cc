@@ -1,4 +1,4 @@
-// The command line `strata`: see command_line.cc for what can be typed.
+// The command line `strata`: see tools/cli/arguments/command_line.cc for what can be typed.
 #include <glog/logging.h>
 
 #include <cerrno>
@@ -7,25 +7,25 @@
 #include <string>
 #include <variant>
 
-#include "proto/runtime/allocator.h"
-#include "tools/cli/checkpoint_commands.h"
-#include "tools/cli/cluster_commands.h"
-#include "tools/cli/command_line.h"
-#include "tools/cli/data_commands.h"
-#include "tools/cli/delta_command.h"
-#include "tools/cli/estimate_command.h"
-#include "tools/cli/exit_code.h"
-#include "tools/cli/explain_command.h"
-#include "tools/cli/export_command.h"
-#include "tools/cli/get_row_command.h"
-#include "tools/cli/help_commands.h"
-#include "tools/cli/inspect_commands.h"
-#include "tools/cli/job_commands.h"
-#include "tools/cli/options.h"
-#include "tools/cli/top_command.h"
-#include "tools/cli/train_command.h"
-#include "tools/cli/validate_command.h"
-#include "tools/cli/version.h"
+#include "proto/runtime/daemon/allocator.h"
+#include "tools/cli/arguments/command_line.h"
+#include "tools/cli/base/exit_code.h"
+#include "tools/cli/base/options.h"
+#include "tools/cli/base/version.h"
+#include "tools/cli/checkpoint/commands.h"
+#include "tools/cli/checkpoint/delta_command.h"
+#include "tools/cli/cluster/commands.h"
+#include "tools/cli/data/commands.h"
+#include "tools/cli/data/estimate_command.h"
+#include "tools/cli/describe/explain_command.h"
+#include "tools/cli/describe/help_commands.h"
+#include "tools/cli/export/command.h"
+#include "tools/cli/inspect/commands.h"
+#include "tools/cli/inspect/get_row_command.h"
+#include "tools/cli/inspect/top_command.h"
+#include "tools/cli/job/commands.h"
+#include "tools/cli/job/train_command.h"
+#include "tools/cli/job/validate_command.h"
 
 namespace strata {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/position.h"
 #include "tools/generate/zipf.h"
-#include "worker/data/natural_log.h"
+#include "worker/data/formats/natural_log.h"
 
 namespace strata {
 namespace {

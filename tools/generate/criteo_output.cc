@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/generate/auc_sample.h"
 #include "tools/generate/criteo_generator.h"
-#include "worker/data/natural_log.h"
+#include "worker/data/formats/natural_log.h"
 
 namespace strata {
 namespace {

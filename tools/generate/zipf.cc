@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "proto/core/position.h"
-#include "worker/data/natural_log.h"
+#include "worker/data/formats/natural_log.h"
 
 namespace strata {
 

@@ -5,9 +5,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "ops/cuda/device_api.h"
-#include "ops/cuda/host_api.h"
-#include "ops/cuda/versions.h"
+#include "ops/cuda/api/device_api.h"
+#include "ops/cuda/api/host_api.h"
+#include "ops/cuda/api/versions.h"
 
 namespace strata::gpu_check {
 namespace {

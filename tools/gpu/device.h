@@ -1,4 +1,5 @@
 // The device that gpu_check runs on, or host threads in its place.
+// Tested by tests/tools/gpu/gpu_check_test.cc
 #ifndef STRATA_TOOLS_GPU_DEVICE_H_
 #define STRATA_TOOLS_GPU_DEVICE_H_
 
@@ -8,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/blas.h"
-#include "ops/cuda/memory.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/products/blas.h"
 
 namespace strata::gpu_check {
 
@@ -18,8 +19,8 @@ namespace strata::gpu_check {
 // without CUDA. `host`: host threads.
 absl::StatusOr<std::unique_ptr<ops::gpu::CudaApi>> OpenCheckedDevice(bool host);
 
-// `library`: a file, instead of the search (ops/cuda/blas_search.h). Where the program was built
-// without CUDA: kNotFound.
+// `library`: a file, instead of the search (ops/cuda/products/blas_search.h). Where the program was
+// built without CUDA: kNotFound.
 absl::StatusOr<std::unique_ptr<ops::gpu::Blas>> OpenCheckedBlas(ops::gpu::Arena* arena,
                                                                 const std::string& library);
 

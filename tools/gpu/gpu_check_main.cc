@@ -12,13 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
-#include "proto/runtime/allocator.h"
-#include "tools/gpu/check.h"
-#include "tools/gpu/part_list.h"
-#include "tools/gpu/report.h"
-#include "tools/gpu/result_table.h"
+#include "proto/runtime/daemon/allocator.h"
+#include "tools/gpu/check/check.h"
+#include "tools/gpu/check/part_list.h"
+#include "tools/gpu/report/report.h"
+#include "tools/gpu/report/result_table.h"
+#include "tools/gpu/report/schedule.h"
 #include "tools/gpu/run_part.h"
-#include "tools/gpu/schedule.h"
 
 namespace strata::gpu_check {
 namespace {

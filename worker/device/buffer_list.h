@@ -1,4 +1,5 @@
 // Pieces of one arena that are taken together, so that the arena can be made as large as they are.
+// Tested by tests/worker/device/dense_step_test.cc
 #ifndef STRATA_WORKER_DEVICE_BUFFER_LIST_H_
 #define STRATA_WORKER_DEVICE_BUFFER_LIST_H_
 
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/cuda/memory.h"
+#include "ops/cuda/api/memory.h"
 
 namespace strata::device {
 

@@ -1,4 +1,5 @@
 // Copies between arrays of the host, done by several threads at once.
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_COPY_LIST_H_
 #define STRATA_WORKER_DEVICE_COPY_LIST_H_
 

@@ -1,5 +1,6 @@
 // The cross network of dcn_v2 on a device, forward and backward: ops/nn/cross.h by a library's
 // products.
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_CROSS_H_
 #define STRATA_WORKER_DEVICE_CROSS_H_
 
@@ -7,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/layers.h"
-#include "ops/cuda/memory.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/nn/layers.h"
 #include "worker/device/buffer_list.h"
 #include "worker/device/layer_work.h"
 #include "worker/device/stages.h"

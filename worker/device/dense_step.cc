@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "ops/cuda/apply.h"
-#include "ops/cuda/layers.h"
-#include "ops/cuda/memory.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/api/stream.h"
+#include "ops/cuda/nn/layers.h"
+#include "ops/cuda/rows/apply.h"
 #include "ops/optimizer.h"
 #include "ops/optimizer_of.h"
 #include "worker/device/buffer_list.h"

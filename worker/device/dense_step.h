@@ -1,4 +1,4 @@
-// The local step on the dense part by a device (ops/cuda/apply.h), whose memory keeps the
+// The local step on the dense part by a device (ops/cuda/rows/apply.h), whose memory keeps the
 // optimizer's state.
 #ifndef STRATA_WORKER_DEVICE_DENSE_STEP_H_
 #define STRATA_WORKER_DEVICE_DENSE_STEP_H_
@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "ops/cuda/api.h"
+#include "ops/cuda/api/api.h"
 #include "proto/core/table_spec.h"
-#include "worker/dense_optimizer.h"
+#include "worker/step/dense_optimizer.h"
 
 namespace strata::device {
 

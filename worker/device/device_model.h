@@ -1,11 +1,12 @@
-// A Model (worker/model.h) that a device computes.
+// A Model (worker/step/model.h) that a device computes.
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_DEVICE_MODEL_H_
 #define STRATA_WORKER_DEVICE_DEVICE_MODEL_H_
 
 #include <memory>
 
 #include "worker/device/step.h"
-#include "worker/model.h"
+#include "worker/step/model.h"
 
 namespace strata::device {
 

@@ -1,4 +1,5 @@
 // Matrix products in the job's precision, and sums of columns: what layers share.
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_LAYER_WORK_H_
 #define STRATA_WORKER_DEVICE_LAYER_WORK_H_
 
@@ -8,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/blas.h"
-#include "ops/cuda/layers.h"
-#include "ops/cuda/memory.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/nn/layers.h"
+#include "ops/cuda/products/blas.h"
 #include "worker/device/buffer_list.h"
 
 namespace strata::device {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/cuda/embedding.h"
-#include "ops/cuda/fm.h"
-#include "ops/cuda/logistic.h"
-#include "ops/cuda/pairwise.h"
-#include "ops/cuda/pool.h"
+#include "ops/cuda/nn/embedding.h"
+#include "ops/cuda/nn/fm.h"
+#include "ops/cuda/nn/logistic.h"
+#include "ops/cuda/nn/pairwise.h"
+#include "ops/cuda/rows/pool.h"
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {

@@ -1,4 +1,5 @@
 // A model's forward and backward pass on a device, over memory of the device alone.
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_NETWORK_H_
 #define STRATA_WORKER_DEVICE_NETWORK_H_
 
@@ -7,11 +8,11 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/blas.h"
-#include "ops/cuda/coalesce.h"
-#include "ops/cuda/layers.h"
-#include "ops/cuda/memory.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/nn/layers.h"
+#include "ops/cuda/products/blas.h"
+#include "ops/cuda/rows/coalesce.h"
 #include "ops/nn/layer_memory.h"
 #include "ops/nn/sparse_examples.h"
 #include "worker/device/buffer_list.h"

@@ -1,7 +1,7 @@
 // The backward half of network.h.
-#include "ops/cuda/embedding.h"
-#include "ops/cuda/fm.h"
-#include "ops/cuda/pairwise.h"
+#include "ops/cuda/nn/embedding.h"
+#include "ops/cuda/nn/fm.h"
+#include "ops/cuda/nn/pairwise.h"
 #include "worker/device/network.h"
 #include "worker/device/return_if_error.h"
 

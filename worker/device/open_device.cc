@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ops/cuda/blas.h"
-#include "ops/cuda/device_api.h"
-#include "ops/cuda/host_api.h"
-#include "ops/cuda/host_blas.h"
-#include "ops/cuda/memory.h"
-#include "proto/runtime/failpoints.h"
+#include "ops/cuda/api/device_api.h"
+#include "ops/cuda/api/host_api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/products/blas.h"
+#include "ops/cuda/products/host_blas.h"
+#include "proto/runtime/base/failpoints.h"
 
 namespace strata::device {
 namespace {

@@ -1,4 +1,5 @@
 // For functions that give a device one piece of work after the other.
+// Tested by tests/worker/device/step_fault_test.cc
 #ifndef STRATA_WORKER_DEVICE_RETURN_IF_ERROR_H_
 #define STRATA_WORKER_DEVICE_RETURN_IF_ERROR_H_
 

@@ -7,9 +7,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "ops/cuda/memory.h"
-#include "ops/cuda/merge_rows.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/api/stream.h"
+#include "ops/cuda/rows/merge_rows.h"
 #include "proto/core/mutex.h"
 #include "worker/device/return_if_error.h"
 

@@ -1,5 +1,5 @@
 // Memory of a device for rows that a worker exchanges with servers of its own process
-// (proto/core/device_values.h): weights that they write there, gradient sums that they read.
+// (proto/wire/device_values.h): weights that they write there, gradient sums that they read.
 #ifndef STRATA_WORKER_DEVICE_ROW_MEMORY_H_
 #define STRATA_WORKER_DEVICE_ROW_MEMORY_H_
 
@@ -11,11 +11,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ops/cuda/api.h"
+#include "ops/cuda/api/api.h"
 
 namespace strata::device {
 
-// The sum of two lists of rows: see ops/cuda/merge_rows.h.
+// The sum of two lists of rows: see ops/cuda/rows/merge_rows.h.
 struct RowMerge {
   // Of Take; they overlap nowhere.
   const float* left = nullptr;         // (any, dim)

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ops/coalesce_sum.h"
-#include "ops/cuda/pool.h"
+#include "ops/cuda/rows/pool.h"
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {

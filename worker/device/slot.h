@@ -1,5 +1,6 @@
 // One batch on its way through the device: its arrays in pinned memory and, at the same addresses
 // from batch to batch, on the device.
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_SLOT_H_
 #define STRATA_WORKER_DEVICE_SLOT_H_
 
@@ -8,16 +9,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/memory.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/api/stream.h"
 #include "ops/nn/layer_memory.h"
 #include "ops/parallel.h"
 #include "worker/device/buffer_list.h"
 #include "worker/device/copy_list.h"
 #include "worker/device/stages.h"
 #include "worker/device/step_batch.h"
-#include "worker/model.h"
+#include "worker/step/model.h"
 
 namespace strata::device {
 

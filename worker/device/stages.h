@@ -1,5 +1,6 @@
 // What a model is made of, for a device: which parts there are, how wide, and in which tensors.
 // One network (network.h) runs whatever is described here, so that six models are no six copies.
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_STAGES_H_
 #define STRATA_WORKER_DEVICE_STAGES_H_
 
@@ -8,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "proto/core/model_tables.h"
+#include "proto/job/model_tables.h"
 
 namespace strata::device {
 

@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/api/stream.h"
 #include "proto/core/mutex.h"
 #include "worker/device/return_if_error.h"
 #include "worker/device/step_memory.h"

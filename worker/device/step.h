@@ -11,13 +11,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/blas.h"
-#include "ops/cuda/memory.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/products/blas.h"
 #include "ops/parallel.h"
-#include "proto/core/model_tables.h"
+#include "proto/job/model_tables.h"
 #include "worker/device/step_batch.h"
-#include "worker/model.h"
+#include "worker/step/model.h"
 
 namespace strata::device {
 
@@ -65,9 +65,9 @@ class DeviceStep {
                                                           const DeviceStepOptions& options);
   virtual ~DeviceStep() = default;
 
-  // As Model's (worker/model.h). Waits for the device once, for the copies of its results; those of
-  // ModelGradients::rows_there are there then, too. After kResourceExhausted nothing is lost and
-  // smaller batches go on; other errors are the device's.
+  // As Model's (worker/step/model.h). Waits for the device once, for the copies of its results;
+  // those of ModelGradients::rows_there are there then, too. After kResourceExhausted nothing is
+  // lost and smaller batches go on; other errors are the device's.
   virtual absl::StatusOr<double> Train(const ModelInputs& in, const ModelGradients& out,
                                        float* predictions, ops::Parallel* parallel) = 0;
   virtual absl::Status Predict(const ModelInputs& in, float* predictions,

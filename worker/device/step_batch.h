@@ -1,6 +1,7 @@
 // What one batch's step reads and writes, all in device memory. Pointers are those of a slot of
 // step.h, whose copies fill them; or they belong to a server in the same process, whose rows come
 // and whose gradients go without the host (nothing here says who wrote them).
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_STEP_BATCH_H_
 #define STRATA_WORKER_DEVICE_STEP_BATCH_H_
 
@@ -8,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/cuda/coalesce.h"
-#include "ops/cuda/embedding.h"
+#include "ops/cuda/nn/embedding.h"
+#include "ops/cuda/rows/coalesce.h"
 #include "ops/nn/sparse_examples.h"
 
 namespace strata::device {

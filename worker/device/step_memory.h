@@ -1,5 +1,6 @@
 // All that a job's steps have on a device, for batches up to a shape: taken together, given back
 // together.
+// Tested by tests/worker/device/step_test.cc
 #ifndef STRATA_WORKER_DEVICE_STEP_MEMORY_H_
 #define STRATA_WORKER_DEVICE_STEP_MEMORY_H_
 
@@ -11,9 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ops/cuda/memory.h"
-#include "ops/cuda/stream.h"
-#include "proto/core/model_tables.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/api/stream.h"
+#include "proto/job/model_tables.h"
 #include "worker/device/buffer_list.h"
 #include "worker/device/network.h"
 #include "worker/device/slot.h"

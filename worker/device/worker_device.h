@@ -1,4 +1,6 @@
 // The GPU that a worker was started with, as whatever computes on it takes it.
+// Tested by tests/e2e/co_located_test.cc
+// Tested by tests/tools/cli/data/estimate_device_test.cc
 #ifndef STRATA_WORKER_DEVICE_WORKER_DEVICE_H_
 #define STRATA_WORKER_DEVICE_WORKER_DEVICE_H_
 
@@ -9,9 +11,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/blas.h"
-#include "ops/cuda/memory.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/products/blas.h"
 
 namespace strata::device {
 

@@ -1,5 +1,6 @@
 // What wide_deep and deepfm are both: a part over the rows, which also fills the perceptron's
 // input, plus a perceptron over the fields' embeddings and the numbers.
+// Tested by tests/worker/models/models_test.cc
 #ifndef STRATA_WORKER_MODELS_LINEAR_AND_DEEP_H_
 #define STRATA_WORKER_MODELS_LINEAR_AND_DEEP_H_
 
@@ -10,10 +11,10 @@
 #include "ops/nn/gemm.h"
 #include "ops/nn/sparse_examples.h"
 #include "ops/parallel.h"
-#include "proto/core/model_tables.h"
-#include "worker/model.h"
+#include "proto/job/model_tables.h"
 #include "worker/models/model_parts.h"
 #include "worker/models/perceptron.h"
+#include "worker/step/model.h"
 
 namespace strata {
 

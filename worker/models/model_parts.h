@@ -1,4 +1,5 @@
 // What the models share: the view of a batch that kernels take, and the logistic output.
+// Tested by tests/worker/models/models_test.cc
 #ifndef STRATA_WORKER_MODELS_MODEL_PARTS_H_
 #define STRATA_WORKER_MODELS_MODEL_PARTS_H_
 
@@ -11,7 +12,7 @@
 #include "ops/nn/gemm.h"
 #include "ops/nn/sparse_examples.h"
 #include "ops/parallel.h"
-#include "worker/model.h"
+#include "worker/step/model.h"
 
 namespace strata {
 

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "proto/core/model_tables.h"
-#include "worker/model.h"
+#include "proto/job/model_tables.h"
+#include "worker/step/model.h"
 
 namespace strata {
 

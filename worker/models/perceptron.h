@@ -1,4 +1,5 @@
 // A perceptron whose layers are consecutive tensors of the job.
+// Tested by tests/worker/models/models_test.cc
 #ifndef STRATA_WORKER_MODELS_PERCEPTRON_H_
 #define STRATA_WORKER_MODELS_PERCEPTRON_H_
 
@@ -9,7 +10,7 @@
 #include "ops/nn/gemm.h"
 #include "ops/nn/mlp.h"
 #include "ops/parallel.h"
-#include "worker/model.h"
+#include "worker/step/model.h"
 
 namespace strata {
 

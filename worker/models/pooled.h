@@ -1,11 +1,12 @@
 // Fields with several features each, for models that know one.
+// Tested by tests/worker/models/models_test.cc
 #ifndef STRATA_WORKER_MODELS_POOLED_H_
 #define STRATA_WORKER_MODELS_POOLED_H_
 
 #include <memory>
 
-#include "proto/core/model_tables.h"
-#include "worker/model.h"
+#include "proto/job/model_tables.h"
+#include "worker/step/model.h"
 
 namespace strata {
 

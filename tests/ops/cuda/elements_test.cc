@@ -8,14 +8,14 @@
 
 #include "ops/codec.h"
 #include "ops/codec_elements.h"
-#include "ops/cuda/initialize.h"
-#include "ops/cuda/logistic.h"
-#include "ops/cuda/row_block.h"
-#include "ops/cuda/row_codec.h"
+#include "ops/cuda/kernel/row_block.h"
+#include "ops/cuda/nn/logistic.h"
+#include "ops/cuda/rows/initialize.h"
+#include "ops/cuda/rows/row_codec.h"
 #include "ops/initializer.h"
 #include "ops/nn/logistic.h"
 #include "ops/optimizer.h"
-#include "tests/ops/cuda/test_apis.h"
+#include "tests/ops/cuda/api/test_apis.h"
 
 namespace strata::ops::gpu {
 namespace {

@@ -1,6 +1,6 @@
-// A whole step through the seam (ops/cuda/api.h): every call in turn fails, and each time the step
-// ends with that error and nothing is left behind; in a steady step nothing allocates, and nothing
-// waits but the one wait that is asked for.
+// A whole step through the seam (ops/cuda/api/api.h): every call in turn fails, and each time the
+// step ends with that error and nothing is left behind; in a steady step nothing allocates, and
+// nothing waits but the one wait that is asked for.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/apply.h"
-#include "ops/cuda/coalesce.h"
-#include "ops/cuda/memory.h"
-#include "ops/cuda/pool.h"
-#include "ops/cuda/stream.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/api/stream.h"
+#include "ops/cuda/rows/apply.h"
+#include "ops/cuda/rows/coalesce.h"
+#include "ops/cuda/rows/pool.h"
 #include "ops/optimizer.h"
-#include "tests/ops/cuda/failing_api.h"
-#include "tests/ops/cuda/test_apis.h"
+#include "tests/ops/cuda/api/failing_api.h"
+#include "tests/ops/cuda/api/test_apis.h"
 
 namespace strata::ops::gpu {
 namespace {

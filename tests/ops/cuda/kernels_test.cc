@@ -16,7 +16,8 @@ namespace {
 
 std::vector<std::string> FilesEndingWith(const std::string& ending) {
   std::vector<std::string> paths;
-  for (const char* folder : {"ops/cuda/_cuda", "storage/_cuda"}) {
+  for (const char* folder : {"ops/cuda/api/_cuda", "ops/cuda/rows/_cuda", "ops/cuda/nn/_cuda",
+                             "ops/cuda/products/_cuda", "storage/gpu/device/_cuda"}) {
     if (!std::filesystem::exists(folder)) continue;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
       const std::string path = entry.path().string();

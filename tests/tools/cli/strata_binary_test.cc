@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 #include "tests/temp_folder.h"
 
@@ -28,16 +29,19 @@ struct Result {
   std::string out, err;
 };
 
-// Runs strata with arguments as a shell splits them, in a folder of its own.
-Result Run(const std::string& arguments, const std::string& input = "/dev/null") {
+// Runs strata with arguments as a shell splits them, in a folder of its own. What it says goes to
+// the files out and err, whose names begin with `say`: one of its own for who runs beside others.
+Result Run(const std::string& arguments, const std::string& input = "/dev/null",
+           const std::string& say = "") {
   const std::string program = std::string(std::getenv("TEST_SRCDIR")) + "/strata/tools/cli/strata";
   const std::string command = "cd '" + Folder() + "' && XDG_CONFIG_HOME='" + Folder() +
-                              "/config' '" + program + "' " + arguments + " >out 2>err <" + input;
+                              "/config' '" + program + "' " + arguments + " >" + say + "out 2>" +
+                              say + "err <" + input;
   Result result;
   const int status = std::system(command.c_str());
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 1000;
-  result.out = Read(Folder() + "/out");
-  result.err = Read(Folder() + "/err");
+  result.out = Read(Folder() + "/" + say + "out");
+  result.err = Read(Folder() + "/" + say + "err");
   return result;
 }
 
@@ -103,14 +107,17 @@ TEST_CASE("GPUs of up are one for each server, and a wrong one is told at once",
         "strata: --worker-devices: 2 for 3 workers; name one for each, or no list\n");
   REQUIRE(std::system(("mkdir -p '" + Folder() + "/gpus/logs'").c_str()) == 0);
   Write("gpus/logs/server-0.log", "E of an earlier run\n");
-  const Result none = Run("up --dir gpus --devices GPU-no-such");
+  // Beside each other: each gives up after some restarts with pauses in between.
+  Result none, worker;
+  std::thread first([&] { none = Run("up --dir gpus --devices GPU-no-such"); });
+  worker = Run("up --dir more --worker-devices GPU-no-such", "/dev/null", "worker-");
+  first.join();
   CHECK(none.exit_code == 1);
   CHECK(none.out.empty());
   CHECK(none.err.find("server-0 does not come up") != std::string::npos);
   CHECK(none.err.find("--device GPU-no-such: ") != std::string::npos);
   CHECK(none.err.find("of an earlier run") == std::string::npos);
   CHECK(Run("down --dir gpus").exit_code != 0);  // nothing was left running
-  const Result worker = Run("up --dir gpus --worker-devices GPU-no-such");
   CHECK(worker.exit_code == 1);
   CHECK(worker.err.find("worker-0 does not come up") != std::string::npos);
   CHECK(worker.err.find("--device GPU-no-such: ") != std::string::npos);

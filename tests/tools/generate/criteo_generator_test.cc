@@ -16,10 +16,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/batch.h"
-#include "worker/data/criteo_parser.h"
-#include "worker/data/feature_hash.h"
-#include "worker/data/line_parser.h"
+#include "worker/data/formats/criteo_parser.h"
+#include "worker/data/formats/feature_hash.h"
+#include "worker/data/formats/line_parser.h"
+#include "worker/step/batch.h"
 
 namespace strata {
 namespace {

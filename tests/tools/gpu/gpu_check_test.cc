@@ -66,7 +66,7 @@ TEST_CASE("wrong usage is told", "[gpu_check]") {
   CHECK(Has(help.out, "--budget_seconds"));
   const Said tests = Run(folder.path(), "--list-tests");
   CHECK(tests.exit_code == 0);
-  CHECK(Has(tests.out, "//tests/ops/cuda:pool_test\n"));
+  CHECK(Has(tests.out, "//tests/ops/cuda/rows:pool_test\n"));
 }
 
 TEST_CASE("without a device it says so, and exits with 77", "[gpu_check]") {

@@ -19,12 +19,13 @@ class Builder {
                   "g++",     "grep", "gzip",     "ld",   "ldd",  "mkdir", "mktemp", "mv",
                   "readelf", "rm",   "sed",      "sort", "stat", "strip", "tar",    "tr"});
     c.Stub("nvcc", "");
-    c.Write("program.cc",
-            "#include <cstring>\n#include <iostream>\n"
-            "int main(int n, char** a) {\n"
-            "  if (n > 1 && !std::strcmp(a[1], \"--list-tests\"))\n"
-            "    std::cout << \"//tests/ops/cuda:pool_test\\n//tests/ops/cuda:fm_test\\n\";\n"
-            "  else\n    std::cout << \"it runs\\n\";\n}\n");
+    c.Write(
+        "program.cc",
+        "#include <cstring>\n#include <iostream>\n"
+        "int main(int n, char** a) {\n"
+        "  if (n > 1 && !std::strcmp(a[1], \"--list-tests\"))\n"
+        "    std::cout << \"//tests/ops/cuda/rows:pool_test\\n//tests/ops/cuda/nn:fm_test\\n\";\n"
+        "  else\n    std::cout << \"it runs\\n\";\n}\n");
     // absl_status needs libraries of its own.
     Bazel("\"${flags[@]}\"");
   }

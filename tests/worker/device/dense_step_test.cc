@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "ops/cuda/api.h"
-#include "tests/ops/cuda/failing_api.h"
-#include "tests/ops/cuda/test_apis.h"
-#include "worker/local_optimizer.h"
+#include "ops/cuda/api/api.h"
+#include "tests/ops/cuda/api/failing_api.h"
+#include "tests/ops/cuda/api/test_apis.h"
+#include "worker/step/local_optimizer.h"
 
 namespace strata {
 namespace {

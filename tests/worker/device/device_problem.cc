@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "ops/cuda/host_blas.h"
-#include "ops/cuda/memory.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/products/host_blas.h"
 #include "ops/parallel.h"
 
 namespace strata::testing {

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/blas.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/products/blas.h"
 #include "tests/worker/models/problem.h"
 #include "worker/device/row_memory.h"
 #include "worker/device/step.h"

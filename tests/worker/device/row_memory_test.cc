@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/cuda/host_api.h"
-#include "ops/cuda/row_block.h"
-#include "tests/ops/cuda/failing_api.h"
+#include "ops/cuda/api/host_api.h"
+#include "ops/cuda/kernel/row_block.h"
+#include "tests/ops/cuda/api/failing_api.h"
 
 namespace strata::device {
 namespace {

@@ -1,5 +1,5 @@
-// Steps on a device through the seam (ops/cuda/api.h): every call in turn fails, products too, and
-// each time the step ends with that error and nothing is left behind; a steady step allocates
+// Steps on a device through the seam (ops/cuda/api/api.h): every call in turn fails, products too,
+// and each time the step ends with that error and nothing is left behind; a steady step allocates
 // nothing and waits once; memory has a bound.
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/cuda/api.h"
-#include "ops/cuda/host_api.h"
+#include "ops/cuda/api/api.h"
+#include "ops/cuda/api/host_api.h"
 #include "ops/parallel.h"
-#include "tests/ops/cuda/failing_api.h"
+#include "tests/ops/cuda/api/failing_api.h"
 #include "tests/worker/device/device_problem.h"
 #include "tests/worker/models/problem.h"
 #include "worker/device/row_memory.h"

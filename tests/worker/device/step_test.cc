@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "ops/cuda/host_api.h"
+#include "ops/cuda/api/host_api.h"
 #include "ops/parallel.h"
-#include "tests/ops/cuda/test_apis.h"
+#include "tests/ops/cuda/api/test_apis.h"
 #include "tests/worker/device/device_problem.h"
 #include "tests/worker/models/problem.h"
 #include "worker/device/device_model.h"

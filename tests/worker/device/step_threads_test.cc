@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "ops/cuda/host_api.h"
+#include "ops/cuda/api/host_api.h"
 #include "tests/worker/device/device_problem.h"
 #include "tests/worker/models/problem.h"
 #include "worker/device/step.h"

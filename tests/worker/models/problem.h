@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "ops/parallel.h"
-#include "proto/core/model_tables.h"
-#include "worker/batch.h"
-#include "worker/model.h"
+#include "proto/job/model_tables.h"
+#include "worker/step/batch.h"
+#include "worker/step/model.h"
 
 namespace strata::testing {
 

@@ -1,0 +1,19 @@
+// Defaults and limits of spec.data.
+// Tested by tests/proto/job/job_spec_test.cc
+#ifndef STRATA_PROTO_JOB_DATA_SPEC_H_
+#define STRATA_PROTO_JOB_DATA_SPEC_H_
+
+#include "absl/status/status.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata::spec {
+
+// See ResolveJob (job_spec.h).
+absl::Status ResolveData(DataSpec& data);
+
+// Whether one of the files is "-".
+bool ReadsStandardInput(const DataSpec& data);
+
+}  // namespace strata::spec
+
+#endif  // STRATA_PROTO_JOB_DATA_SPEC_H_

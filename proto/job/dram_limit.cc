@@ -1,0 +1,66 @@
+#include "proto/job/dram_limit.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "proto/job/job_spec.h"
+#include "proto/job/model_tables.h"
+
+namespace strata {
+namespace {
+
+constexpr uint64_t kRows = 16;
+constexpr uint64_t kPages = 2 * 4096;
+constexpr uint32_t kLeastDefaultShards = 4;
+
+// Floats of optimizer state of a row (ops/optimizer.h).
+uint64_t StateFloats(OptimizerType type, uint64_t dim) {
+  switch (type) {
+    case OptimizerType::kSgd:
+    case OptimizerType::kAdd:
+      return 0;
+    case OptimizerType::kRowwiseAdagrad:
+      return 1;
+    case OptimizerType::kAdagrad:
+    case OptimizerType::kMomentum:
+      return dim;
+    case OptimizerType::kAdam:
+    case OptimizerType::kFtrl:
+      return 2 * dim;
+  }
+  return 0;
+}
+
+}  // namespace
+
+uint64_t LeastTableBytes(const TableSpec& table) {
+  uint64_t floats = 0;
+  for (const SegmentSpec& s : table.segments) {
+    floats += s.dim + StateFloats(s.optimizer.type, s.dim);
+  }
+  return kRows * (4 * floats + 8 + 8) + kPages;
+}
+
+absl::Status CheckDramLimit(const JobSpec& spec) {
+  const auto limit = ParseBytes(spec.storage().dram_bytes_per_server());
+  if (!limit.ok() || *limit == 0) return limit.status();
+  // Rows of hashed tables are as long whatever the fields are.
+  const auto model = MakeModelTables(spec, /*fields=*/1, /*numeric=*/0);
+  if (!model.ok()) return absl::OkStatus();  // with other fields it may be one
+  uint64_t shard = 0;
+  for (const TableSpec& table : model->tables) {
+    if (table.kind == TableKind::kHashed) shard += LeastTableBytes(table);
+  }
+  const uint32_t servers = std::max<uint32_t>(1, spec.replicas().servers());
+  const uint32_t most = std::max<uint32_t>(1, spec.storage().partitions() / servers);
+  const uint32_t wanted = spec.storage().shards_per_server();
+  const uint64_t shards = std::min(wanted == 0 ? kLeastDefaultShards : wanted, most);
+  if (*limit >= shards * shard) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "spec.storage.dramBytesPerServer: ", spec.storage().dram_bytes_per_server(),
+      " is too small: a server holds ", shards, " shards or more, and each needs at least ", shard,
+      " bytes for its rows of features; set it above ", shards * shard,
+      ", or spec.storage.shardsPerServer lower"));
+}
+
+}  // namespace strata

@@ -1,0 +1,22 @@
+// Meaning of a job file: defaults, limits and byte sizes. Used by whoever reads or accepts a job.
+// Tested by tests/proto/job/job_spec_test.cc
+// Tested by tests/proto/job/model_spec_test.cc
+#ifndef STRATA_PROTO_JOB_JOB_SPEC_H_
+#define STRATA_PROTO_JOB_JOB_SPEC_H_
+
+#include "absl/status/status.h"
+#include "proto/job/byte_size.h"  // IWYU pragma: export
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+
+// Fills every absent field with the default that its comment in job.proto states, and checks every
+// value. INVALID_ARGUMENT names the field by its path in the file ("spec.training.batchSize"), the
+// value, the limit, and what to do. Idempotent. Two fields stay absent, because their defaults are
+// those of the machine that uses them: spec.training.threads and spec.storage.shardsPerServer.
+// spec.data.columns.delimiter becomes the character itself.
+absl::Status ResolveJob(TrainingJob& job);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_JOB_JOB_SPEC_H_

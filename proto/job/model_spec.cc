@@ -1,0 +1,71 @@
+#include "proto/job/model_spec.h"
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "proto/job/spec_checks.h"
+
+namespace strata::spec {
+namespace {
+
+using Widths = google::protobuf::RepeatedField<uint32_t>;
+
+absl::Status CheckWidths(absl::string_view field, const Widths& widths) {
+  STRATA_RETURN_IF_BAD(CheckRange(absl::StrCat(field, " (layers)"), widths.size(), 0, 32));
+  for (int i = 0; i < widths.size(); ++i) {
+    STRATA_RETURN_IF_BAD(CheckRange(absl::StrCat(field, "[", i, "]"), widths[i], 1, 16384));
+  }
+  return absl::OkStatus();
+}
+
+void SetIfEmpty(Widths* widths, std::initializer_list<uint32_t> defaults) {
+  if (!widths->empty()) return;
+  for (uint32_t w : defaults) widths->Add(w);
+}
+
+// Fields that only one type reads: told rather than ignored, because who sets them wants it.
+absl::Status CheckOnlyOf(const ModelSpec& model, absl::string_view owner, absl::string_view field,
+                         bool given) {
+  if (!given || model.type() == owner) return absl::OkStatus();
+  return Bad(field, absl::StrCat("is for spec.model.type ", owner, ", and this job's is ",
+                                 model.type(), "; remove it"));
+}
+
+absl::Status ResolveCross(ModelSpec& model) {
+  STRATA_RETURN_IF_BAD(
+      CheckOnlyOf(model, "dcn_v2", "spec.model.crossLayers", model.has_cross_layers()));
+  STRATA_RETURN_IF_BAD(
+      CheckOnlyOf(model, "dcn_v2", "spec.model.crossRank", model.has_cross_rank()));
+  if (model.type() != "dcn_v2") return absl::OkStatus();
+  if (!model.has_cross_layers()) model.set_cross_layers(3);
+  if (!model.has_cross_rank()) model.set_cross_rank(0);
+  STRATA_RETURN_IF_BAD(CheckRange("spec.model.crossLayers", model.cross_layers(), 1, 32));
+  return CheckRange("spec.model.crossRank", model.cross_rank(), 0, 16384);
+}
+
+}  // namespace
+
+absl::Status ResolveModel(ModelSpec& model) {
+  STRATA_RETURN_IF_BAD(CheckChoice("spec.model.type", model.type(),
+                                   {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}));
+  if (!model.has_embedding_dim()) model.set_embedding_dim(16);
+  STRATA_RETURN_IF_BAD(CheckRange("spec.model.embeddingDim", model.embedding_dim(), 1, 4096));
+  STRATA_RETURN_IF_BAD(
+      CheckOnlyOf(model, "dlrm", "spec.model.bottomHidden", !model.bottom_hidden().empty()));
+  if (model.type() == "dlrm") {
+    SetIfEmpty(model.mutable_bottom_hidden(), {256, 64});
+    SetIfEmpty(model.mutable_hidden(), {256, 128});
+  } else if (model.type() != "lr" && model.type() != "fm") {
+    SetIfEmpty(model.mutable_hidden(), {400, 400, 400});
+  }
+  STRATA_RETURN_IF_BAD(CheckWidths("spec.model.hidden", model.hidden()));
+  STRATA_RETURN_IF_BAD(CheckWidths("spec.model.bottomHidden", model.bottom_hidden()));
+  STRATA_RETURN_IF_BAD(ResolveCross(model));
+  if (!model.has_hash_seed()) model.set_hash_seed(0);
+  if (!model.has_init_scale()) model.set_init_scale(0.01f);
+  return CheckReal("spec.model.initScale", model.init_scale(), 0.0f, Low::kNotAllowed, 100.0f);
+}
+
+}  // namespace strata::spec

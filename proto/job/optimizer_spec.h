@@ -1,0 +1,16 @@
+// Defaults and limits of spec.optimizer.
+// Tested by tests/proto/job/optimizer_spec_test.cc
+#ifndef STRATA_PROTO_JOB_OPTIMIZER_SPEC_H_
+#define STRATA_PROTO_JOB_OPTIMIZER_SPEC_H_
+
+#include "absl/status/status.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata::spec {
+
+// See ResolveJob (job_spec.h). `model` is resolved: it decides whether `linear` has a use.
+absl::Status ResolveOptimizers(const ModelSpec& model, OptimizersSpec& optimizers);
+
+}  // namespace strata::spec
+
+#endif  // STRATA_PROTO_JOB_OPTIMIZER_SPEC_H_

@@ -1,0 +1,190 @@
+#include "proto/runtime/base/executor.h"
+
+#include <pthread.h>
+
+#include <cstddef>
+#include <deque>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace strata {
+namespace {
+
+using Work = std::function<void()>;
+
+class ThreadPool : public Executor {
+ public:
+  // Twice the threads: each that is in a blocking section has one to take its place.
+  ThreadPool(size_t threads, const std::string& name, Work at_start)
+      : at_start_(std::move(at_start)), free_(threads) {
+    for (size_t i = 0; i < 2 * threads; ++i) {
+      threads_.emplace_back([this] { Run(); });
+      // Linux keeps 15 characters.
+      pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());
+    }
+  }
+
+  ~ThreadPool() override {
+    {
+      absl::MutexLock lock(&mu_);
+      closing_ = true;
+    }
+    for (std::thread& t : threads_) t.join();
+  }
+
+  void Post(Work work) override {
+    absl::MutexLock lock(&mu_);
+    queue_.push_back(std::move(work));
+  }
+
+  // The calling thread's place: given up, and taken again.
+  void Leave() {
+    absl::MutexLock lock(&mu_);
+    ++free_;
+  }
+  void Return() {
+    absl::MutexLock lock(&mu_);
+    --free_;
+  }
+  // The pool that the calling thread belongs to, or null.
+  static ThreadPool*& OfThisThread() {
+    thread_local ThreadPool* pool = nullptr;
+    return pool;
+  }
+
+ private:
+  bool Ready() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return queue_.empty() ? closing_ : free_ > 0;
+  }
+
+  void Run() {
+    OfThisThread() = this;
+    if (at_start_) at_start_();
+    for (bool ran = false;; ran = true) {
+      Work work;
+      {
+        absl::MutexLock lock(&mu_);
+        if (ran) ++free_;
+        mu_.Await(absl::Condition(this, &ThreadPool::Ready));
+        if (queue_.empty()) return;
+        work = std::move(queue_.front());
+        queue_.pop_front();
+        --free_;
+      }
+      work();
+    }
+  }
+
+  const Work at_start_;
+  absl::Mutex mu_;
+  std::deque<Work> queue_ ABSL_GUARDED_BY(mu_);
+  // Places to run in; below 0 for moments after a blocking section.
+  ptrdiff_t free_ ABSL_GUARDED_BY(mu_);
+  bool closing_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_;
+};
+
+class Serial : public Executor {
+ public:
+  explicit Serial(Executor* base) : base_(base) {}
+
+  ~Serial() override {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(this, &Serial::Idle));
+  }
+
+  void Post(Work work) override {
+    {
+      absl::MutexLock lock(&mu_);
+      queue_.push_back(std::move(work));
+      if (scheduled_) return;
+      scheduled_ = true;
+    }
+    base_->Post([this] { RunSome(); });
+  }
+
+ private:
+  // Closures run before the thread is given back to other queues of the same base.
+  static constexpr int kTurn = 16;
+
+  bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !scheduled_; }
+
+  void RunSome() {
+    for (int i = 0; i < kTurn; ++i) {
+      Work work;
+      {
+        absl::MutexLock lock(&mu_);
+        if (queue_.empty()) {
+          scheduled_ = false;  // after which *this may be destroyed
+          return;
+        }
+        work = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      work();
+    }
+    base_->Post([this] { RunSome(); });
+  }
+
+  Executor* const base_;
+  absl::Mutex mu_;
+  std::deque<Work> queue_ ABSL_GUARDED_BY(mu_);
+  bool scheduled_ ABSL_GUARDED_BY(mu_) = false;  // RunSome is posted or running
+};
+
+}  // namespace
+
+BlockingSection::BlockingSection() {
+  if (ThreadPool* pool = ThreadPool::OfThisThread()) pool->Leave();
+}
+BlockingSection::~BlockingSection() {
+  if (ThreadPool* pool = ThreadPool::OfThisThread()) pool->Return();
+}
+
+std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name, Work at_start) {
+  return std::make_unique<ThreadPool>(threads, name, std::move(at_start));
+}
+
+std::unique_ptr<Executor> MakeSerial(Executor* base) { return std::make_unique<Serial>(base); }
+
+struct ManualExecutor::State {
+  mutable absl::Mutex mu;
+  std::deque<Work> queue ABSL_GUARDED_BY(mu);
+};
+
+ManualExecutor::ManualExecutor() : state_(std::make_unique<State>()) {}
+ManualExecutor::~ManualExecutor() = default;
+
+void ManualExecutor::Post(Work work) {
+  absl::MutexLock lock(&state_->mu);
+  state_->queue.push_back(std::move(work));
+}
+
+bool ManualExecutor::RunOne() {
+  Work work;
+  {
+    absl::MutexLock lock(&state_->mu);
+    if (state_->queue.empty()) return false;
+    work = std::move(state_->queue.front());
+    state_->queue.pop_front();
+  }
+  work();
+  return true;
+}
+
+size_t ManualExecutor::RunAll() {
+  size_t ran = 0;
+  while (RunOne()) ++ran;
+  return ran;
+}
+
+size_t ManualExecutor::waiting() const {
+  absl::MutexLock lock(&state_->mu);
+  return state_->queue.size();
+}
+
+}  // namespace strata

@@ -1,0 +1,242 @@
+#include "proto/runtime/daemon/daemon.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <prometheus/client_metric.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/metric_type.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/runtime/daemon/advertised_host.h"
+#include "proto/runtime/transport/bind_policy.h"
+
+namespace strata {
+namespace {
+
+// What the operating system says of this process.
+void AddProcessMetrics(std::vector<Metric>& out) {
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) == 0) {
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
+    out.push_back({"strata_process_cpu_seconds_total", "Processor time used, user and system.",
+                   seconds(usage.ru_utime) + seconds(usage.ru_stime), true});
+  }
+  unsigned long long total = 0, resident = 0;
+  std::FILE* statm = std::fopen("/proc/self/statm", "re");
+  if (statm == nullptr) return;
+  if (std::fscanf(statm, "%llu %llu", &total, &resident) == 2) {
+    out.push_back({"strata_process_resident_bytes", "Memory of this process that is not paged out.",
+                   static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)),
+                   false});
+  }
+  std::fclose(statm);
+}
+
+// Bridges our plain numbers to the library's families.
+class Collector : public prometheus::Collectable {
+ public:
+  void Set(std::function<std::vector<Metric>()> collect) {
+    absl::MutexLock lock(&mu_);
+    collect_ = std::move(collect);
+  }
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    absl::MutexLock lock(&mu_);
+    std::vector<prometheus::MetricFamily> families;
+    if (!collect_) return families;
+    std::vector<Metric> metrics = collect_();
+    AddProcessMetrics(metrics);
+    for (const Metric& m : metrics) {
+      prometheus::ClientMetric value;
+      if (m.counter) {
+        value.counter.value = m.value;
+      } else {
+        value.gauge.value = m.value;
+      }
+      families.push_back(
+          {m.name,
+           m.help,
+           m.counter ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge,
+           {value}});
+    }
+    return families;
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  std::function<std::vector<Metric>()> collect_ ABSL_GUARDED_BY(mu_);
+};
+
+class DaemonImpl : public Daemon {
+ public:
+  explicit DaemonImpl(const DaemonOptions& options)
+      : o_(options), collector_(std::make_shared<Collector>()) {}
+
+  ~DaemonImpl() override {
+    StopMetrics();
+    exposer_.reset();
+    if (logging_) google::ShutdownGoogleLogging();
+    if (lock_ >= 0) close(lock_);
+  }
+
+  absl::Status OpenFolder() {
+    std::error_code error;
+    std::filesystem::create_directories(o_.directory + "/log", error);
+    const std::string path = o_.directory + "/lock";
+    if (!error) lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (error || lock_ < 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--dir ", o_.directory,
+                       " cannot be written: ", error ? error.message() : std::strerror(errno),
+                       "; name a folder that this user may write to"));
+    }
+    if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--dir ", o_.directory,
+                       " is in use by another process; every process needs a folder of its own"));
+    }
+    return absl::OkStatus();
+  }
+
+  void BlockSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+
+  void OpenLog() {
+    FLAGS_log_dir = o_.directory + "/log";
+    FLAGS_logbufsecs = 0;
+    FLAGS_max_log_size = 100;                      // MiB
+    FLAGS_stderrthreshold = google::GLOG_WARNING;  // an unreachable scheduler too
+    google::InitGoogleLogging(o_.program.c_str());
+    logging_ = true;
+  }
+
+  absl::Status OpenMetrics() {
+    if (o_.metrics_listen.empty()) return absl::OkStatus();
+    if (absl::Status s =
+            CheckBindAddress(o_.metrics_listen,
+                             o_.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly);
+        !s.ok()) {
+      return absl::Status(s.code(), absl::StrCat("--metrics-listen: ", s.message()));
+    }
+    try {  // the library reports a taken port by an exception
+      exposer_ = std::make_unique<prometheus::Exposer>(o_.metrics_listen, 1);
+      exposer_->RegisterCollectable(collector_);
+    } catch (const std::exception& e) {
+      return absl::AlreadyExistsError(absl::StrCat("--metrics-listen ", o_.metrics_listen,
+                                                   " cannot be listened on (", e.what(),
+                                                   "); choose another port, or 0 for any"));
+    }
+    const std::string bound =
+        absl::StrCat(o_.metrics_listen.substr(0, o_.metrics_listen.rfind(':')), ":",
+                     exposer_->GetListeningPorts().front());
+    if (o_.scheduler.empty()) {
+      metrics_address_ = bound;
+      return absl::OkStatus();
+    }
+    // Metrics may stay on loopback where the rest does not.
+    const bool local = CheckBindAddress(bound, BindScope::kLoopbackOnly).ok();
+    auto host = AdvertisedHost(bound, local ? "" : o_.advertise, o_.scheduler);
+    if (!host.ok()) return host.status();
+    metrics_address_ = AtHost(bound, *host);
+    return absl::OkStatus();
+  }
+
+  void SetMetrics(std::function<std::vector<Metric>()> collect) override {
+    collector_->Set(std::move(collect));
+  }
+  std::string metrics_address() const override { return metrics_address_; }
+
+  absl::Status ServeUntilSignal(const Ready& ready) override {
+    if (absl::Status s = WriteAddressFile(ready.address_file, ready.address); !s.ok()) return s;
+    Log(absl::StrCat("started ", ready.fields));
+    int number = 0;
+    sigwait(&signals_, &number);
+    Log(absl::StrCat("stopping signal=", number));
+    StopMetrics();
+    absl::MutexLock lock(&mu_);
+    return failure_;
+  }
+
+  void Log(const std::string& line) override { LOG(INFO) << line; }
+
+  void Fail(const absl::Status& why) override {
+    absl::MutexLock lock(&mu_);
+    if (!failure_.ok()) return;
+    failure_ = why;
+    kill(getpid(), SIGTERM);
+  }
+
+  void Die(const absl::Status& why) override {
+    LOG(ERROR) << "ends_at_once error=\"" << why << '"';
+    google::FlushLogFiles(google::GLOG_INFO);
+    _exit(DaemonExitCode(why));
+  }
+
+ private:
+  void StopMetrics() { collector_->Set(nullptr); }
+
+  // By a temporary file and a rename, so that a reader never sees half of it.
+  absl::Status WriteAddressFile(const std::string& path, const std::string& address) {
+    if (path.empty()) return absl::OkStatus();
+    const std::string next = path + ".next";
+    std::FILE* file = std::fopen(next.c_str(), "w");
+    const bool written = file != nullptr && std::fprintf(file, "%s\n", address.c_str()) > 0;
+    const bool closed = file != nullptr && std::fclose(file) == 0;
+    if (!written || !closed || std::rename(next.c_str(), path.c_str()) != 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--address-file ", path, " cannot be written: ", std::strerror(errno)));
+    }
+    return absl::OkStatus();
+  }
+
+  const DaemonOptions o_;
+  const std::shared_ptr<Collector> collector_;
+  std::unique_ptr<prometheus::Exposer> exposer_;
+  std::string metrics_address_;
+  sigset_t signals_;
+  int lock_ = -1;
+  bool logging_ = false;
+  absl::Mutex mu_;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+int DaemonExitCode(const absl::Status& end) {
+  if (end.ok()) return 0;
+  return absl::IsInvalidArgument(end) || absl::IsPermissionDenied(end) ? 2 : 1;
+}
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const DaemonOptions& options) {
+  auto daemon = std::make_unique<DaemonImpl>(options);
+  daemon->BlockSignals();
+  if (absl::Status s = daemon->OpenFolder(); !s.ok()) return s;
+  daemon->OpenLog();
+  if (absl::Status s = daemon->OpenMetrics(); !s.ok()) return s;
+  return std::unique_ptr<Daemon>(std::move(daemon));
+}
+
+}  // namespace strata

@@ -1,0 +1,147 @@
+#include "proto/runtime/transport/grpc_channel.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/async_unary_call.h>
+
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/runtime/transport/grpc_buffers.h"
+#include "proto/runtime/transport/grpc_deadline.h"
+#include "proto/runtime/transport/grpc_server.h"
+#include "proto/runtime/transport/grpc_status.h"
+#include "proto/wire/device_values.h"
+#include "proto/wire/message_limits.h"
+
+namespace strata::grpc_internal {
+namespace {
+
+struct ClientCall {
+  grpc::ClientContext context;
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader;
+  DataReply done;
+};
+
+// The part of a queue that its thread shares, so that a `done` callback may drop the last channel.
+class Loop : public std::enable_shared_from_this<Loop> {
+ public:
+  void Start() {
+    thread_ = std::thread([self = shared_from_this()] { self->Run(); });
+  }
+
+  // Call once; no call may be started afterwards.
+  void Stop() {
+    {
+      absl::MutexLock lock(&mu_);
+      for (ClientCall* call : calls_) call->context.TryCancel();
+    }
+    queue_.Shutdown();
+    if (thread_.get_id() == std::this_thread::get_id()) {
+      thread_.detach();
+    } else {
+      thread_.join();
+    }
+  }
+
+  grpc::CompletionQueue* queue() { return &queue_; }
+  void Add(ClientCall* call) {
+    absl::MutexLock lock(&mu_);
+    calls_.insert(call);
+  }
+
+ private:
+  void Run() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) Finish(static_cast<ClientCall*>(tag));
+  }
+
+  void Finish(ClientCall* call) {
+    const std::unique_ptr<ClientCall> owner(call);
+    {
+      absl::MutexLock lock(&mu_);
+      calls_.erase(call);
+    }
+    if (call->status.ok()) return call->done(FromByteBuffer(call->reply));
+    if (call->status.error_code() == grpc::StatusCode::CANCELLED &&
+        call->context.GetServerTrailingMetadata().count(kHandlerMark) == 0) {
+      return call->done(absl::UnavailableError("the connection was closed by one of its ends"));
+    }
+    call->done(FromGrpc(call->status));
+  }
+
+  grpc::CompletionQueue queue_;
+  std::thread thread_;
+  absl::Mutex mu_;
+  absl::flat_hash_set<ClientCall*> calls_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+class ClientQueue {
+ public:
+  ClientQueue() : loop_(std::make_shared<Loop>()) { loop_->Start(); }
+  ~ClientQueue() { loop_->Stop(); }
+  Loop& loop() { return *loop_; }
+
+ private:
+  const std::shared_ptr<Loop> loop_;
+};
+
+namespace {
+
+class Channel : public DataChannel {
+ public:
+  Channel(std::shared_ptr<ClientQueue> queue, const std::string& address)
+      : queue_(std::move(queue)),
+        stub_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                        GrpcChannelArguments())) {}
+
+  void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) override {
+    if (request.size() > kMaxMessageBytes) {
+      return done(absl::ResourceExhaustedError(absl::StrCat(
+          "request of ", request.size(), " bytes, the limit of a message is ", kMaxMessageBytes)));
+    }
+    if (request.device_values() != nullptr) {
+      return done(absl::InvalidArgumentError(
+          absl::StrCat("request with values on device \"", request.device_values()->device,
+                       "\": they cannot leave this process; send them in the message")));
+    }
+    auto call = std::make_unique<ClientCall>();
+    call->context.set_deadline(GrpcDeadline(timeout));
+    call->done = std::move(done);
+    Loop& loop = queue_->loop();
+    call->reader = stub_.PrepareUnaryCall(&call->context, kMethodPaths[static_cast<int>(method)],
+                                          ToByteBuffer(std::move(request)), loop.queue());
+    call->reader->StartCall();
+    ClientCall* const tag = call.release();  // Loop::Finish deletes it
+    loop.Add(tag);
+    tag->reader->Finish(&tag->reply, &tag->status, tag);
+  }
+
+ private:
+  const std::shared_ptr<ClientQueue> queue_;
+  grpc::GenericStub stub_;
+};
+
+}  // namespace
+
+std::shared_ptr<ClientQueue> MakeClientQueue() { return std::make_shared<ClientQueue>(); }
+
+std::shared_ptr<DataChannel> MakeChannel(std::shared_ptr<ClientQueue> queue,
+                                         const std::string& address) {
+  return std::make_shared<Channel>(std::move(queue), address);
+}
+
+}  // namespace strata::grpc_internal

@@ -1,0 +1,103 @@
+#include "proto/runtime/transport/grpc_scheduler_client.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/runtime/transport/grpc_deadline.h"
+#include "proto/runtime/transport/grpc_server.h"
+#include "proto/runtime/transport/grpc_status.h"
+#include "proto/strata/control.grpc.pb.h"
+
+namespace strata {
+namespace {
+
+constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+
+class GrpcSchedulerClient : public SchedulerClient {
+ public:
+  explicit GrpcSchedulerClient(const std::string& address)
+      : address_(address),
+        channel_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                           GrpcChannelArguments())),
+        stub_(Scheduler::NewStub(channel_)) {}
+
+  absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::Sync, report, timeout);
+  }
+  absl::StatusOr<SubmitReply> Submit(const SubmitRequest& request,
+                                     absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::Submit, request, timeout);
+  }
+  absl::StatusOr<JobStatus> GetJob(const JobRef& ref, absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::GetJob, ref, timeout);
+  }
+  absl::StatusOr<ListJobsReply> ListJobs(absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::ListJobs, ListJobsRequest(), timeout);
+  }
+  absl::StatusOr<JobStatus> CancelJob(const JobRef& ref, absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::CancelJob, ref, timeout);
+  }
+  absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest& request,
+                                                         absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::CreateCheckpoint, request, timeout);
+  }
+  absl::StatusOr<ClusterStatus> GetCluster(absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::GetCluster, GetClusterRequest(), timeout);
+  }
+  absl::StatusOr<JobShards> GetShards(const JobRef& ref, absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::GetShards, ref, timeout);
+  }
+  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest& request,
+                                           absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::GetEvents, request, timeout);
+  }
+
+ private:
+  template <typename Request, typename Reply>
+  absl::StatusOr<Reply> Call(grpc::Status (Scheduler::Stub::*method)(grpc::ClientContext*,
+                                                                     const Request&, Reply*),
+                             const Request& request, absl::Duration timeout) {
+    const gpr_timespec deadline = GrpcDeadline(timeout);
+    // Without a connection the call would fail at once, or wait on while the scheduler restarts and
+    // then say DEADLINE_EXCEEDED: whoever asks must be able to tell "not there" from "slow".
+    // A call may take long (a checkpoint), being there does not.
+    const absl::Duration patience = std::min(timeout, kConnectTimeout);
+    if (!channel_->WaitForConnected(GrpcDeadline(patience))) {
+      return NotThere(patience, "");
+    }
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    Reply reply;
+    const grpc::Status status = ((*stub_).*method)(&context, request, &reply);
+    if (status.ok()) return reply;
+    absl::Status error = FromGrpc(status);
+    if (absl::IsUnavailable(error)) return NotThere(timeout, error.message());
+    return error;
+  }
+
+  absl::Status NotThere(absl::Duration timeout, absl::string_view why) const {
+    return absl::UnavailableError(
+        absl::StrCat("no scheduler answers at ", address_,
+                     why.empty() ? absl::StrCat(" within ", absl::FormatDuration(timeout))
+                                 : absl::StrCat(": ", why)));
+  }
+
+  const std::string address_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<Scheduler::Stub> stub_;
+};
+
+}  // namespace
+
+std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address) {
+  return std::make_unique<GrpcSchedulerClient>(address);
+}
+
+}  // namespace strata

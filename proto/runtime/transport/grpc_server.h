@@ -1,0 +1,37 @@
+// Starting a gRPC server the way all our processes do: bind policy, limits, buffer sizes, health
+// service, and an error that says what is wrong with the address.
+// Tested by tests/proto/runtime/transport/grpc_transport_test.cc
+#ifndef STRATA_PROTO_RUNTIME_TRANSPORT_GRPC_SERVER_H_
+#define STRATA_PROTO_RUNTIME_TRANSPORT_GRPC_SERVER_H_
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/runtime/transport/bind_policy.h"
+
+namespace strata {
+
+struct StartedServer {
+  std::unique_ptr<grpc::Server> server;
+  std::string address;  // with the real port where 0 was asked for
+};
+
+// Starts what `builder` holds (its services and completion queues) at `address`, without TLS.
+// Enables gRPC's health service, which answers SERVING until the server's GetHealthCheckService()
+// is told otherwise. On failure completion queues of the builder are the caller's to shut down.
+//   ALREADY_EXISTS: the port is taken. INVALID_ARGUMENT: no address of this machine.
+//   PERMISSION_DENIED: bind policy, or a port that needs privileges.
+absl::StatusOr<StartedServer> StartGrpcServer(grpc::ServerBuilder& builder,
+                                              const std::string& address, BindScope scope);
+
+// Arguments of a channel to such a server: message limits, buffer sizes, quick reconnection.
+grpc::ChannelArguments GrpcChannelArguments();
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_TRANSPORT_GRPC_SERVER_H_

@@ -1,0 +1,337 @@
+#include "scheduler/job/cut_coordinator.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/runtime/files/manifest_io.h"
+
+namespace strata::scheduler {
+namespace {
+
+// Async: CutBook.last.
+constexpr uint64_t kAsked = 1;
+constexpr uint64_t kTaken = 2;
+
+}  // namespace
+
+CutCoordinator::CutCoordinator(CutConfig config, CutBook book)
+    : config_(std::move(config)), book_(std::move(book)) {
+  if (book_.next_cut() == 0) book_.set_next_cut(1);
+  if (book_.lookahead() == 0) book_.set_lookahead(kLookahead);
+  if (book_.margin() == 0) book_.set_margin(kMargin);
+  // The pause before a retry was one of another process's clock: its restart was pause enough.
+  book_.set_retry_unix_ms(0);
+}
+
+const CutRecord* CutCoordinator::Find(uint64_t cut) const {
+  for (const CutRecord& c : book_.pending()) {
+    if (c.cut() == cut) return &c;
+  }
+  return nullptr;
+}
+
+const CheckpointRecord* CutCoordinator::AtStep(uint64_t step) const {
+  for (const CheckpointRecord& c : book_.complete()) {
+    if (c.step() == step) return &c;
+  }
+  return nullptr;
+}
+
+const CheckpointRecord* CutCoordinator::NewestOnDisk() const {
+  for (int i = book_.complete_size() - 1; i >= 0; --i) {
+    if (!book_.complete(i).folder().empty()) return &book_.complete(i);
+  }
+  return nullptr;
+}
+
+uint64_t CutCoordinator::BaseCut(uint64_t generation) const {
+  const CheckpointRecord* newest = NewestOnDisk();
+  const bool follows = newest != nullptr && newest->generation() == generation &&
+                       newest->increments() + 1 < config_.full_every;
+  return follows ? newest->cut() : 0;
+}
+
+CutRecord* CutCoordinator::Ask(uint64_t generation, uint64_t step) {
+  if (config_.bsp) {
+    for (CutRecord& c : *book_.mutable_pending()) {
+      if (c.step() == step) return &c;
+    }
+  }
+  CutRecord* cut = book_.add_pending();
+  cut->set_cut(book_.next_cut());
+  book_.set_next_cut(book_.next_cut() + 1);
+  cut->set_step(step);
+  cut->set_generation(generation);
+  if (!config_.directory.empty()) {
+    cut->set_folder(absl::StrCat(config_.directory, "/",
+                                 CheckpointFolderName(config_.bsp ? step : cut->cut())));
+  }
+  return cut;
+}
+
+void CutCoordinator::WantAt(uint64_t step) {
+  if (step != 0 && AtStep(step) == nullptr) book_.set_wanted(step);
+}
+
+void CutCoordinator::WantLast(uint64_t step) {
+  book_.set_last(config_.bsp ? step : kAsked);
+  book_.set_wanted(0);
+  if (!config_.bsp) return;
+  for (int i = book_.pending_size() - 1; i >= 0; --i) {
+    CutRecord& cut = *book_.mutable_pending(i);
+    if (cut.step() <= step || cut.has_manifest()) continue;
+    if (cut.manual()) book_.set_manual(true);
+    words_.erase(cut.cut());
+    book_.mutable_pending()->erase(book_.pending().begin() + i);
+  }
+}
+
+void CutCoordinator::Plan(uint64_t generation, uint64_t progress, bool ready, int64_t now_ms) {
+  const bool may_retry = book_.retry_unix_ms() <= now_ms && !GivenUp();
+  if (config_.bsp) {
+    PlanBsp(generation, progress, may_retry);
+  } else if (ready && book_.pending_size() == 0) {
+    PlanAsync(generation, progress, may_retry);
+  }
+}
+
+void CutCoordinator::PlanBsp(uint64_t generation, uint64_t clock, bool may_retry) {
+  const uint64_t every = config_.every_steps;
+  const bool training = book_.last() == 0;
+  if (training && every > 0 && !config_.directory.empty()) {
+    uint64_t step = (clock / every + 1) * every;
+    for (uint32_t i = 0; i < book_.lookahead() && step < config_.total_steps; ++i, step += every) {
+      if (AtStep(step) == nullptr) Ask(generation, step)->set_periodic(true);
+    }
+  }
+  if (may_retry) {
+    if (!training && AtStep(book_.last()) == nullptr) Ask(generation, book_.last())->set_last(true);
+    if (book_.wanted() != 0 && AtStep(book_.wanted()) == nullptr) {
+      Ask(generation, book_.wanted())->set_wanted(true);
+    }
+    book_.set_wanted(AtStep(book_.wanted()) == nullptr ? book_.wanted() : 0);
+  }
+  if (book_.manual()) {
+    const uint64_t end = training ? config_.total_steps : book_.last();
+    const uint64_t step = std::min(clock + book_.margin(), end);
+    if (AtStep(step) == nullptr && (training || may_retry)) {
+      Ask(generation, step)->set_manual(true);
+      book_.set_manual(false);
+    }
+  }
+}
+
+void CutCoordinator::PlanAsync(uint64_t generation, uint64_t windows, bool may_retry) {
+  const uint64_t every = config_.every_steps;
+  // After a roll-back servers count from the checkpoint on.
+  if (windows < book_.periodic_at() && every > 0) {
+    book_.set_periodic_at(windows - windows % every);
+  }
+  const bool periodic = every > 0 && !config_.directory.empty() && book_.last() == 0 &&
+                        windows >= book_.periodic_at() + every;
+  const bool last = book_.last() == kAsked && may_retry;
+  if (!periodic && !last && !book_.manual()) return;
+  CutRecord* cut = Ask(generation, 0);
+  cut->set_periodic(periodic);
+  cut->set_last(last);
+  cut->set_manual(book_.manual());
+  book_.set_manual(false);
+  if (periodic) book_.set_periodic_at(windows - windows % every);
+}
+
+void CutCoordinator::Report(uint32_t server, const CutReport& report) {
+  const CutRecord* cut = Find(report.cut());
+  if (cut == nullptr || cut->has_manifest() || server >= config_.servers) return;
+  if (report.state() == CutReport::STATE_UNSPECIFIED) return;
+  words_[report.cut()][server] = report;
+}
+
+void CutCoordinator::ForgetServer(uint32_t server) {
+  for (auto& [cut, words] : words_) words.erase(server);
+}
+
+void CutCoordinator::Erase(uint64_t cut) {
+  words_.erase(cut);
+  for (int i = 0; i < book_.pending_size(); ++i) {
+    if (book_.pending(i).cut() != cut) continue;
+    book_.mutable_pending()->erase(book_.pending().begin() + i);
+    return;
+  }
+}
+
+void CutCoordinator::Rearm(const CutRecord& cut, Outcome outcome, int64_t now_ms,
+                           int64_t retry_ms) {
+  if (outcome == Outcome::kRefused) {
+    if (cut.manual()) {
+      book_.set_manual(true);
+      book_.set_margin(std::min(kMaxMargin, book_.margin() * 2));
+    }
+    if (cut.periodic()) book_.set_lookahead(std::min(kMaxLookahead, book_.lookahead() * 2));
+  }
+  // Refused at the only step that would do, or failed: tried again after a while, a few times.
+  if (cut.last() || cut.wanted()) {
+    book_.set_failures(book_.failures() + 1);
+    book_.set_retry_unix_ms(now_ms + retry_ms);
+    if (cut.wanted()) book_.set_wanted(cut.step());
+  }
+}
+
+std::vector<CutCoordinator::Result> CutCoordinator::Settle(int64_t now_ms, int64_t retry_ms) {
+  std::vector<Result> results;
+  for (const CutRecord& cut : book_.pending()) {
+    auto it = words_.find(cut.cut());
+    if (it == words_.end() || cut.has_manifest()) continue;
+    Result result{.cut = cut};
+    bool refused = false, failed = false;
+    uint32_t done = 0;
+    for (const auto& [server, word] : it->second) {
+      refused |= word.state() == CutReport::REFUSED;
+      if (word.state() == CutReport::FAILED) {
+        failed = true;
+        result.message = word.message();
+      }
+      if (word.state() != CutReport::DONE) continue;
+      ++done;
+      result.files.insert(result.files.end(), word.files().begin(), word.files().end());
+      if (result.lanes.empty()) result.lanes.assign(word.lanes().begin(), word.lanes().end());
+    }
+    if (!failed && !refused && done < config_.servers) continue;
+    if (!failed && !refused && !config_.directory.empty()) {
+      result.message = WhatIsMissing(result.files, config_.partitions);
+      failed = !result.message.empty();
+    }
+    result.outcome = failed ? Outcome::kFailed : refused ? Outcome::kRefused : Outcome::kDone;
+    results.push_back(std::move(result));
+  }
+  for (const Result& result : results) {
+    if (result.outcome == Outcome::kDone) {
+      words_.erase(result.cut.cut());
+      continue;
+    }
+    Erase(result.cut.cut());
+    Rearm(result.cut, result.outcome, now_ms, retry_ms);
+  }
+  return results;
+}
+
+void CutCoordinator::Writing(uint64_t cut, const Manifest& manifest) {
+  for (CutRecord& c : *book_.mutable_pending()) {
+    if (c.cut() == cut) *c.mutable_manifest() = manifest;
+  }
+}
+
+CutCoordinator::Result CutCoordinator::WritingFailed(uint64_t cut, const std::string& message,
+                                                     int64_t now_ms, int64_t retry_ms) {
+  Result result{.outcome = Outcome::kFailed, .message = message};
+  const CutRecord* found = Find(cut);
+  if (found == nullptr) return result;
+  result.cut = *found;
+  result.files.assign(found->manifest().files().begin(), found->manifest().files().end());
+  Erase(cut);
+  Rearm(result.cut, Outcome::kFailed, now_ms, retry_ms);
+  return result;
+}
+
+void CutCoordinator::Complete(uint64_t cut, CheckpointRecord checkpoint) {
+  if (const CutRecord* found = Find(cut); found != nullptr) {
+    if (found->wanted() || found->last()) book_.set_failures(0);
+    if (found->wanted() && book_.wanted() == found->step()) book_.set_wanted(0);
+    if (found->last() && !config_.bsp) book_.set_last(kTaken);
+  }
+  Erase(cut);
+  auto& complete = *book_.mutable_complete();
+  int at = 0;
+  while (at < complete.size() && complete[at].step() < checkpoint.step()) ++at;
+  if (at < complete.size() && complete[at].step() == checkpoint.step()) {
+    complete[at] = std::move(checkpoint);
+    return;
+  }
+  *complete.Add() = std::move(checkpoint);
+  std::rotate(complete.pointer_begin() + at, complete.pointer_end() - 1, complete.pointer_end());
+}
+
+std::vector<CutCoordinator::Result> CutCoordinator::Abort() {
+  std::vector<Result> dropped;
+  for (const CutRecord& cut : book_.pending()) {
+    if (cut.has_manifest()) continue;
+    Result result{.cut = cut};
+    for (const auto& [server, word] : words_[cut.cut()]) {
+      result.files.insert(result.files.end(), word.files().begin(), word.files().end());
+    }
+    dropped.push_back(std::move(result));
+  }
+  for (const Result& result : dropped) {
+    Erase(result.cut.cut());
+    if (result.cut.manual()) book_.set_manual(true);
+    if (result.cut.periodic() && !config_.bsp) {
+      const uint64_t at = book_.periodic_at();
+      book_.set_periodic_at(at > config_.every_steps ? at - config_.every_steps : 0);
+    }
+  }
+  return dropped;
+}
+
+void CutCoordinator::TrainingAgain() {
+  book_.set_last(0);
+  book_.set_wanted(0);
+  book_.set_failures(0);
+  book_.set_retry_unix_ms(0);
+}
+
+std::vector<std::string> CutCoordinator::TakeExcess(uint64_t best_step) {
+  std::vector<std::string> folders;
+  uint32_t kept = 0;
+  int hashes = 0;
+  for (int i = book_.complete_size() - 1; i >= 0; --i) {
+    const CheckpointRecord& c = book_.complete(i);
+    if (c.step() == best_step && best_step != 0) continue;
+    const bool excess =
+        c.folder().empty() ? ++hashes > kMaxHashes : ++kept > std::max<uint32_t>(1, config_.keep);
+    if (!excess) continue;
+    if (!c.folder().empty()) folders.push_back(c.folder());
+    book_.mutable_complete()->erase(book_.complete().begin() + i);
+  }
+  std::reverse(folders.begin(), folders.end());
+  return folders;
+}
+
+std::vector<std::string> CutCoordinator::TakeAfter(uint64_t step) {
+  std::vector<std::string> folders;
+  while (book_.complete_size() > 0 && book_.complete(book_.complete_size() - 1).step() > step) {
+    const CheckpointRecord& c = book_.complete(book_.complete_size() - 1);
+    if (!c.folder().empty()) folders.push_back(c.folder());
+    book_.mutable_complete()->RemoveLast();
+  }
+  return folders;
+}
+
+void CutCoordinator::Forget(const std::string& folder) {
+  for (int i = 0; i < book_.complete_size(); ++i) {
+    if (book_.complete(i).folder() != folder) continue;
+    book_.mutable_complete()->erase(book_.complete().begin() + i);
+    return;
+  }
+}
+
+std::string WhatIsMissing(const std::vector<CheckpointFile>& files, uint32_t partitions) {
+  std::set<std::string> names;
+  std::vector<std::pair<uint32_t, uint32_t>> ranges;
+  for (const CheckpointFile& file : files) {
+    if (!names.insert(file.name()).second) {
+      return absl::StrCat("two servers wrote a file ", file.name());
+    }
+    if (file.sequence() > 0) continue;
+    ranges.emplace_back(file.first_partition(), file.last_partition());
+  }
+  std::sort(ranges.begin(), ranges.end());
+  uint32_t next = 0;
+  for (const auto& [first, last] : ranges) {
+    if (first > next) break;
+    if (last < partitions) next = std::max(next, last + 1);
+  }
+  return next >= partitions ? "" : absl::StrCat("no file holds partition ", next);
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,190 @@
+// One job from submission to its end: phases, nodes, tasks, cuts, recovery.
+// Tested by tests/scheduler/cluster_sim_test.cc
+// Tested by tests/scheduler/job/machine_lanes_test.cc
+#ifndef STRATA_SCHEDULER_JOB_MACHINE_H_
+#define STRATA_SCHEDULER_JOB_MACHINE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+#include "scheduler/job/cut_coordinator.h"
+#include "scheduler/job/events.h"
+#include "scheduler/job/recovery_coordinator.h"
+#include "scheduler/job/task_ledger.h"
+#include "scheduler/nodes/membership.h"
+#include "scheduler/nodes/placement.h"
+#include "scheduler/state/state.pb.h"
+
+namespace strata::scheduler {
+
+// Files to be written or removed by whoever drives the state machine.
+struct WriteManifestWork {
+  uint64_t job = 0;
+  uint64_t cut = 0;
+  std::string folder;
+  Manifest manifest;
+};
+struct RemoveCheckpointWork {
+  uint64_t job = 0;
+  std::string folder;
+};
+struct RemoveIncompleteWork {
+  std::string folder;
+  std::vector<std::string> names;
+};
+using FileWork = std::variant<WriteManifestWork, RemoveCheckpointWork, RemoveIncompleteWork>;
+
+// What a job may take now, besides what it has: made by ClusterState from Membership and all jobs.
+struct ClusterView {
+  const Membership* members = nullptr;
+  // Unfinished jobs of each node, this one not counted.
+  const std::map<std::string, uint32_t>* jobs_of_node = nullptr;
+};
+
+// A pure state machine, owned and called by ClusterState. After every event it calls Advance, which
+// does all that is due; Advance is idempotent. What must survive is in the records.
+class JobMachine {
+ public:
+  static constexpr int kMaxConditions = 200;
+  // Tasks ahead of an async lane: as many as it does in this time, at least two.
+  static constexpr absl::Duration kAhead = absl::Seconds(60);
+
+  // A new job; `complete` are the checkpoints that it resumes from, ascending (empty: none).
+  JobMachine(JobSpecRecord spec, std::vector<CheckpointRecord> complete, absl::Time now);
+  // From its records. `index`, `ledger` may be absent.
+  JobMachine(JobSpecRecord spec, JobStateRecord state, std::optional<JobIndexRecord> index,
+             std::optional<LedgerRecord> ledger, absl::Time now);
+
+  void Advance(const ClusterView& cluster, absl::Time now);
+  // Words of a node about this job. Those of a process that has no part in it do nothing.
+  void OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now);
+  void OnWorkerReport(const Node& node, const WorkerJobReport& report, bool seen_all_done,
+                      absl::Time now);
+  // Removed, or given up on: not to be tried again. Before training it is one of an earlier job,
+  // and the error of one that is still there ends this job.
+  void OnCheckpointRemoved(const std::string& folder, const absl::Status& status, absl::Time now);
+  void OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now);
+  void Cancel(absl::Time now);
+  // The result is taken with TakeCheckpointResult(ticket). FAILED_PRECONDITION: not training, or no
+  // directory to write to.
+  absl::Status WantCheckpoint(uint64_t ticket);
+  std::optional<absl::StatusOr<CheckpointRecord>> TakeCheckpointResult(uint64_t ticket);
+  void ConfirmClosed(absl::string_view node);
+
+  // Adds what `node` is to do for this job, if anything; the bulk (spec, index) only where wanted.
+  void AddServerDirective(const Node& node, bool bulk, NodeDirective& out) const;
+  void AddWorkerDirective(const Membership& members, const Node& node, bool bulk,
+                          NodeDirective& out) const;
+  JobStatus Status(absl::Time now) const;
+  JobShards Shards(const Membership& members) const;
+  // What happened since the last call.
+  std::vector<JobEvent> TakeEvents();
+
+  bool over() const { return state_.phase() == OVER; }
+  uint64_t id() const { return spec_.job(); }
+  const JobSpecRecord& spec() const { return spec_; }
+  const JobStateRecord& state() const { return state_; }
+  const std::optional<JobIndexRecord>& index() const { return index_; }
+  // The state with its parts, ready to be stored; nullptr ledger: none.
+  JobStateRecord StateRecord() const;
+  const LedgerRecord* ledger() const { return ledger_ ? &ledger_->record() : nullptr; }
+  std::vector<FileWork> TakeFileWork();
+  bool Hosts(absl::string_view node) const;
+
+ private:
+  struct ServerView {  // by server slot; repeated by servers, so not recorded
+    uint64_t session = 0;
+    ServerJobReport last;
+  };
+  struct WorkerView {  // by worker slot
+    WorkerJobReport last;
+    bool finished = false;
+    bool ready = false;  // as WorkerJobReport's
+  };
+
+  const JobSpec& job() const { return spec_.spec().spec(); }
+  bool bsp() const { return job().training().mode() == "bsp"; }
+  uint32_t lanes() const { return job().training().lanes(); }
+
+  // machine.cc
+  void MakeParts();
+  void PlaceOnServers(const ClusterView& cluster, absl::Time now);
+  bool TrainingFinished() const;
+  void Run(const ClusterView& cluster, absl::Time now);
+  void Succeed(absl::Time now);
+  void End(JobState state, absl::string_view reason, absl::string_view message, absl::Time now);
+  void Say(absl::string_view reason, absl::string_view message, absl::Time now);
+  void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
+
+  // machine_workers.cc
+  std::vector<Candidate> Candidates(const ClusterView& cluster, NodeRole role) const;
+  void ChooseFirstWorkers(const ClusterView& cluster, absl::Time now);
+  void LeaveWorker(int slot);
+  void FillWorkers(const ClusterView& cluster, absl::Time now);
+
+  // machine_lanes.cc
+  std::vector<uint64_t> HostsOfLanes() const;
+  void LanesMoved(const std::vector<uint64_t>& before, const std::vector<uint64_t>& after);
+  uint64_t MostLocalSteps() const;
+  bool Warm();
+  void HandOutTasks(absl::Time now);
+
+  // machine_recovery.cc
+  bool WatchServers(const ClusterView& cluster, absl::Time now);
+  void SayTroubles(absl::string_view node,
+                   const google::protobuf::RepeatedPtrField<Trouble>& reported, absl::Time now);
+  void ServerBeganAgain(int slot);
+  void ReplaceServer(const ClusterView& cluster, int slot, absl::Time now);
+  void RollBack(absl::string_view why, absl::Time now);
+  void StartGeneration(const CheckpointRecord* from);
+  bool ServersOpen(const Membership& members) const;
+
+  // machine_cuts.cc
+  void TakeCuts(absl::Time now);
+  void FinishCut(const CutCoordinator::Result& result, absl::Time now);
+  void DropCut(const CutCoordinator::Result& result, absl::string_view why, absl::Time now);
+  void AbortCuts();
+  void Remove(std::string folder);
+  bool EarlierAreReplaced();
+  void CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Time now);
+  void AnswerManual(const absl::StatusOr<CheckpointRecord>& result);
+
+  // machine_status.cc
+  std::vector<std::vector<uint32_t>> LanesOfSlots() const;
+  WorkerCounters Counted() const;
+  uint64_t Progress() const;
+  // The same for those who watch: bsp, not before the newest checkpoint, though a scheduler that
+  // has just begun has not heard every server.
+  uint64_t KnownStep() const;
+  // Where the server serves this generation; empty: it does not.
+  std::string OpenAddress(const Membership& members, const ServerSlot& slot) const;
+  uint64_t ExamplesAt(uint64_t step, uint64_t bad_lines) const;
+  void FillRates(JobStatus& out) const;
+
+  JobSpecRecord spec_;
+  JobStateRecord state_;
+  std::optional<JobIndexRecord> index_;
+  std::optional<TaskLedger> ledger_;    // async, once indexed
+  std::optional<CutCoordinator> cuts_;  // once indexed
+  RecoveryCoordinator recovery_;
+  std::vector<ServerView> servers_;
+  std::vector<WorkerView> workers_;
+  JobEvents events_;
+  std::vector<FileWork> work_;
+  std::vector<uint64_t> tickets_;
+  std::map<uint64_t, absl::StatusOr<CheckpointRecord>> ticket_results_;
+  absl::Time rate_since_;
+  uint64_t rate_closed_ = 0;
+};
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_JOB_MACHINE_H_

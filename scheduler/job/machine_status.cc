@@ -1,0 +1,255 @@
+// JobMachine: what nodes are told, and what users see.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "proto/job/job_plan.h"
+#include "scheduler/job/machine.h"
+#include "scheduler/job/progress.h"
+#include "scheduler/nodes/placement.h"
+
+namespace strata::scheduler {
+
+std::vector<std::vector<uint32_t>> JobMachine::LanesOfSlots() const {
+  std::vector<bool> occupied;
+  for (const WorkerSlot& slot : state_.workers()) occupied.push_back(!slot.name().empty());
+  return AssignLanes(lanes(), occupied);
+}
+
+WorkerCounters JobMachine::Counted() const {
+  WorkerCounters sum;
+  uint64_t examples = state_.base().examples() + state_.gone().examples();
+  uint64_t bad_lines = state_.base().bad_lines() + state_.gone().bad_lines();
+  uint64_t refused_rows = state_.gone().refused_rows();
+  uint64_t clipped_rows = state_.gone().clipped_rows();
+  for (const WorkerView& view : workers_) {
+    examples += view.last.examples();
+    bad_lines += view.last.bad_lines();
+    refused_rows += view.last.refused_rows();
+    clipped_rows += view.last.clipped_rows();
+  }
+  sum.set_examples(examples);
+  sum.set_bad_lines(bad_lines);
+  sum.set_refused_rows(refused_rows);
+  sum.set_clipped_rows(clipped_rows);
+  return sum;
+}
+
+uint64_t JobMachine::Progress() const {
+  if (over()) return state_.final_step();
+  if (bsp()) return std::max(state_.start_step(), recovery_.min_clock());
+  uint64_t windows = 0;
+  for (const ServerView& view : servers_) windows += view.last.windows();
+  return windows / std::max(1, state_.shards_size());
+}
+
+uint64_t JobMachine::KnownStep() const {
+  if (over() || !bsp() || !cuts_ || cuts_->book().complete().empty()) return Progress();
+  return std::max(Progress(), cuts_->book().complete().rbegin()->step());
+}
+
+uint64_t JobMachine::ExamplesAt(uint64_t step, uint64_t bad_lines) const {
+  if (!index_) return 0;
+  const uint64_t lines = LinesAtStep(job().training(), index_->train().lines(), step);
+  return lines - std::min(lines, bad_lines);
+}
+
+void JobMachine::FillRates(JobStatus& out) const {
+  double weight = 0, loss = 0, auc = 0, rate = 0;
+  for (const WorkerView& view : workers_) {
+    const double examples = static_cast<double>(view.last.examples());
+    rate += view.last.examples_per_second();
+    if (examples == 0) continue;
+    weight += examples;
+    loss += examples * view.last.training_loss();
+    auc += examples * view.last.training_auc();
+  }
+  out.set_examples_per_second(rate);
+  if (weight == 0) return;
+  out.set_training_loss(loss / weight);
+  out.set_training_auc(auc / weight);
+}
+
+std::string JobMachine::OpenAddress(const Membership& members, const ServerSlot& slot) const {
+  const Node* server = members.Find(slot.name());
+  const bool open = server != nullptr && slot.opened_generation() == state_.generation() &&
+                    slot.opened_session() == server->record.session();
+  return open ? server->record.data_address() : "";
+}
+
+JobStatus JobMachine::Status(absl::Time now) const {
+  JobStatus out;
+  out.set_job(id());
+  out.set_name(spec_.spec().metadata().name());
+  out.set_state(state_.state());
+  *out.mutable_conditions() = state_.conditions();
+  out.set_generation(state_.generation());
+  out.set_step(KnownStep());
+  out.set_total_steps(state_.total_steps());
+  const WorkerCounters counted = Counted();
+  if (over()) {
+    out.set_examples(state_.final_examples());
+    out.set_bad_lines(state_.final_bad_lines());
+    out.set_training_loss(state_.final_training_loss());
+    out.set_training_auc(state_.final_training_auc());
+    out.set_examples_per_second(state_.final_examples_per_second());
+  } else {
+    out.set_examples(bsp() ? ExamplesAt(KnownStep(), counted.bad_lines()) : counted.examples());
+    out.set_bad_lines(counted.bad_lines());
+    FillRates(out);
+  }
+  if (index_) out.set_total_examples(index_->train().lines() * job().training().epochs());
+  *out.mutable_evaluations() = state_.evaluations();
+  for (const EvaluationResult& e : state_.evaluations()) {
+    const bool patience = job().evaluation().patience() > 0 && state_.best_step() > 0;
+    if (!patience || e.step() == state_.best_step()) *out.mutable_result() = e;
+  }
+  out.set_checkpoint(state_.final_checkpoint());
+  if (!over() && cuts_ && cuts_->NewestOnDisk() != nullptr) {
+    out.set_checkpoint(cuts_->NewestOnDisk()->folder());
+  }
+  out.set_model_hash(state_.model_hash());
+  if (state_.started_unix_ms() != 0) {
+    const int64_t end =
+        state_.trained_unix_ms() != 0 ? state_.trained_unix_ms() : absl::ToUnixMillis(now);
+    out.set_train_seconds(static_cast<double>(end - state_.started_unix_ms()) / 1000);
+  }
+  // What servers refused, and (easgd) lanes in their own copies.
+  out.set_refused_rows(state_.refused_rows() + (over() ? 0 : counted.refused_rows()));
+  out.set_clipped_rows(state_.clipped_rows() + (over() ? 0 : counted.clipped_rows()));
+  if (spec_.spec().spec().has_life_cycle()) *out.mutable_life_cycle() = state_.life_cycle();
+  out.set_lost_local_steps(state_.lost_local_steps());
+  out.set_predictions(state_.predictions());
+  out.set_servers(static_cast<uint32_t>(state_.servers_size()));
+  out.set_workers(static_cast<uint32_t>(state_.workers_size()));
+  out.set_rollbacks(state_.rollbacks());
+  out.set_submitted_unix_ms(spec_.submitted_unix_ms());
+  return out;
+}
+
+JobShards JobMachine::Shards(const Membership& members) const {
+  JobShards out;
+  out.set_job(id());
+  out.set_name(spec_.spec().metadata().name());
+  out.set_state(state_.state());
+  out.set_generation(state_.generation());
+  out.set_map_epoch(state_.map_epoch());
+  *out.mutable_spec() = spec_.spec();
+  if (index_) *out.mutable_shape() = index_->train().shape();
+  if (over()) return out;
+  std::map<uint32_t, const ShardReport*> reports;
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    const ServerSlot& slot = state_.servers(static_cast<int>(i));
+    ShardServer* server = out.add_servers();
+    server->set_name(slot.name());
+    server->set_data_address(OpenAddress(members, slot));
+    for (const ShardReport& r : servers_[i].last.shards()) reports[r.shard()] = &r;
+  }
+  for (const ShardAssignment& place : state_.shards()) {
+    ShardStatus* shard = out.add_shards();
+    *shard->mutable_place() = place;
+    const auto report = reports.find(place.shard());
+    if (report != reports.end()) *shard->mutable_report() = *report->second;
+  }
+  return out;
+}
+
+void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& out) const {
+  if (over()) {
+    const auto& closing = state_.closing();
+    if (std::find(closing.begin(), closing.end(), node.record.name()) == closing.end()) return;
+    ServerJobDirective* d = out.add_server_jobs();
+    d->set_job(id());
+    d->set_generation(state_.generation());
+    d->set_close(true);
+    return;
+  }
+  if (state_.phase() < OPENING) return;
+  for (int i = 0; i < state_.servers_size(); ++i) {
+    const ServerSlot& slot = state_.servers(i);
+    if (slot.name() != node.record.name()) continue;
+    ServerJobDirective* d = out.add_server_jobs();
+    d->set_job(id());
+    d->set_generation(state_.generation());
+    d->set_map_epoch(state_.map_epoch());
+    d->set_server_index(static_cast<uint32_t>(i));
+    d->set_restore_from(state_.restore_from());
+    d->set_start_step(state_.start_step());
+    d->set_was_open(slot.opened_generation() == state_.generation());
+    if (ledger_) d->set_closed_below(ledger_->closed_below());
+    for (const CutRecord& cut : cuts_->book().pending()) {
+      if (cut.has_manifest()) continue;
+      CutDirective* c = d->add_cuts();
+      c->set_cut(cut.cut());
+      c->set_step(cut.step());
+      c->set_directory(cut.folder());
+      if (cut.folder().empty()) continue;
+      c->set_base(cuts_->BaseCut(state_.generation()));
+      c->set_follow(cuts_->config().full_every > 1);
+    }
+    if (!bulk) return;
+    *d->mutable_spec() = spec_.spec();
+    *d->mutable_shape() = index_->train().shape();
+    *d->mutable_shards() = state_.shards();
+    return;
+  }
+}
+
+void JobMachine::AddWorkerDirective(const Membership& members, const Node& node, bool bulk,
+                                    NodeDirective& out) const {
+  if (over()) {
+    const auto& closing = state_.closing();
+    if (std::find(closing.begin(), closing.end(), node.record.name()) == closing.end()) return;
+    WorkerJobDirective* d = out.add_worker_jobs();
+    d->set_job(id());
+    d->set_generation(state_.generation());
+    d->set_close(true);
+    return;
+  }
+  int first = -1, mine = -1;
+  for (int i = 0; i < state_.workers_size(); ++i) {
+    if (state_.workers(i).name().empty()) continue;
+    if (first < 0) first = i;
+    if (state_.workers(i).session() == node.record.session()) mine = i;
+  }
+  if (mine < 0 || (state_.phase() == INDEXING && (mine != first || index_))) return;
+  WorkerJobDirective* d = out.add_worker_jobs();
+  d->set_job(id());
+  d->set_generation(state_.generation());
+  if (bulk) *d->mutable_spec() = spec_.spec();
+  if (state_.phase() == INDEXING) {
+    d->set_make_index(true);
+    return;
+  }
+  d->set_map_epoch(state_.map_epoch());
+  d->set_start_step(state_.start_step());
+  for (const ServerSlot& slot : state_.servers()) {
+    d->add_server_addresses(OpenAddress(members, slot));
+  }
+  for (const CheckpointRecord& c : cuts_->book().complete()) d->add_checkpoint_steps(c.step());
+  *d->mutable_evaluations() = state_.evaluations();
+  d->set_stop_at_step(state_.stop_at_step());
+  if (bulk) {
+    *d->mutable_train_index() = index_->train();
+    *d->mutable_eval_index() = index_->eval();
+    *d->mutable_shards() = state_.shards();
+  }
+  if (state_.phase() == OPENING) return;
+  const std::vector<uint32_t> lanes = LanesOfSlots()[mine];
+  d->mutable_lanes()->Assign(lanes.begin(), lanes.end());
+  if (!ledger_) return;
+  d->set_all_tasks_done(state_.all_tasks_done());
+  for (uint32_t lane : lanes) {
+    for (const LedgerTask& task : ledger_->held(lane)) {
+      TaskAssignment* t = d->add_tasks();
+      t->set_task(task.task());
+      t->set_lane(lane);
+      t->set_first_window(task.first_window());
+    }
+  }
+  for (const CutRecord& cut : cuts_->book().pending()) {
+    if (!cut.has_manifest()) d->set_cut(cut.cut());
+  }
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,33 @@
+#include "scheduler/job/progress.h"
+
+#include <algorithm>
+
+#include "proto/job/job_plan.h"
+
+namespace strata::scheduler {
+
+uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train) {
+  const TrainingSpec& t = spec.training();
+  if (t.mode() == "bsp") {
+    return t.epochs() * StepsPerEpoch(train.lines(), t.lanes(), t.batch_size());
+  }
+  uint64_t windows = 0;
+  for (const InputTask& task : train.tasks()) {
+    windows += WindowsOfTask(t, (task.lines() + t.batch_size() - 1) / t.batch_size());
+  }
+  return t.epochs() * windows;
+}
+
+void AddEvaluation(const EvaluationResult& result,
+                   google::protobuf::RepeatedPtrField<EvaluationResult>& list) {
+  int at = list.size();
+  while (at > 0 && list[at - 1].step() > result.step()) --at;
+  if (at > 0 && list[at - 1].step() == result.step()) {
+    list[at - 1] = result;
+    return;
+  }
+  *list.Add() = result;
+  std::rotate(list.pointer_begin() + at, list.pointer_end() - 1, list.pointer_end());
+}
+
+}  // namespace strata::scheduler

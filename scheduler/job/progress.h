@@ -1,0 +1,22 @@
+// How much a job has to do, and how far it is: arithmetic on the job and its index. Pure functions.
+#ifndef STRATA_SCHEDULER_JOB_PROGRESS_H_
+#define STRATA_SCHEDULER_JOB_PROGRESS_H_
+
+#include <cstdint>
+
+#include "google/protobuf/repeated_field.h"
+#include "proto/strata/control.pb.h"
+
+namespace strata::scheduler {
+
+// Bsp: epochs * StepsPerEpoch. Else windows of all epochs' tasks
+// (proto/job/job_plan.h).
+uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train);
+
+// Evaluations of one step are the same result: the list stays ascending by step, later ones win.
+void AddEvaluation(const EvaluationResult& result,
+                   google::protobuf::RepeatedPtrField<EvaluationResult>& list);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_JOB_PROGRESS_H_

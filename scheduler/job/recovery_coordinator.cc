@@ -1,0 +1,83 @@
+#include "scheduler/job/recovery_coordinator.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace strata::scheduler {
+namespace {
+
+// How long it may be silent before another takes its place.
+absl::Duration Patience(const ServerFacts& facts, absl::Duration lease) {
+  const bool nothing_to_lose = !facts.opened || facts.keeps_nothing;
+  return nothing_to_lose ? lease : lease * (1 + kReturnLeases);
+}
+
+std::string TimeOfDay(absl::Time time) {
+  return absl::FormatTime("%H:%M:%S UTC", time, absl::UTCTimeZone());
+}
+
+}  // namespace
+
+ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease) {
+  if (facts.alive) {
+    if (!facts.opened || facts.same_process) {
+      return facts.opened ? ServerVerdict::kFine : ServerVerdict::kWait;
+    }
+    return facts.keeps_nothing ? ServerVerdict::kRollBack : ServerVerdict::kWait;
+  }
+  if (facts.silent > Patience(facts, lease) && facts.replaceable) return ServerVerdict::kReplace;
+  return ServerVerdict::kWait;
+}
+
+std::string DescribeSilentServer(absl::string_view name, absl::string_view address,
+                                 absl::Time last_seen, const ServerFacts& facts,
+                                 absl::Duration lease) {
+  std::string text = absl::StrCat("server ", name);
+  if (!address.empty()) absl::StrAppend(&text, " at ", address);
+  const bool known = last_seen != absl::InfinitePast();
+  absl::StrAppend(&text, " is silent");
+  if (known) absl::StrAppend(&text, " since ", TimeOfDay(last_seen));
+  absl::StrAppend(&text,
+                  "; the job waits for it. Start it again with the --name and --dir that it had");
+  const std::string when =
+      known ? absl::StrCat(" after ", TimeOfDay(last_seen + Patience(facts, lease))) : "";
+  absl::StrAppend(&text,
+                  facts.replaceable
+                      ? absl::StrCat("; else another server takes its place", when)
+                      : absl::StrCat(", or start another server, which takes its place", when),
+                  " from the last checkpoint");
+  return text;
+}
+
+void RecoveryCoordinator::Begin(uint32_t servers, uint64_t clock) {
+  begin_clock_ = max_clock_ = clock;
+  servers_.assign(servers, View{clock, false, clock, clock});
+}
+
+void RecoveryCoordinator::ProcessChanged(uint32_t server) {
+  // Whatever is known now is older than anything that the new process says.
+  servers_[server] = View{begin_clock_, false, max_clock_, max_clock_};
+}
+
+bool RecoveryCoordinator::Clocks(uint32_t server, uint64_t min_clock, uint64_t max_clock) {
+  View& view = servers_[server];
+  // A late report of the same process changes nothing: clocks do not go back.
+  view.min_clock = std::max(view.min_clock, min_clock);
+  view.spoke = true;
+  if (view.min_clock + 1 < view.floor) return false;
+  max_clock_ = std::max({max_clock_, min_clock, max_clock});
+  view.floor = view.next_floor;
+  view.next_floor = max_clock_;
+  return true;
+}
+
+uint64_t RecoveryCoordinator::min_clock() const {
+  uint64_t least = max_clock_;
+  for (const View& view : servers_) {
+    least = std::min(least, view.spoke ? view.min_clock : begin_clock_);
+  }
+  return least;
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,78 @@
+// When a job must go back to a checkpoint, and when it only has to wait.
+#ifndef STRATA_SCHEDULER_JOB_RECOVERY_COORDINATOR_H_
+#define STRATA_SCHEDULER_JOB_RECOVERY_COORDINATOR_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace strata::scheduler {
+
+// What is known of one of a job's servers.
+struct ServerFacts {
+  bool alive = false;          // heard of within a lease
+  absl::Duration silent;       // since it was last heard of
+  bool opened = false;         // its shards were open in this generation
+  bool same_process = false;   // and the process that opened them is the one that is there now
+  bool keeps_nothing = false;  // durability `memory`: a process's end loses its shards
+  bool replaceable = false;    // another live server could take its place
+};
+
+enum class ServerVerdict {
+  kFine,
+  kWait,      // it is away or opening; nothing else is to be done
+  kRollBack,  // what it held is lost; it is there and can take its shards anew
+  kReplace,   // it is away for too long: another server takes its place, and the job rolls back
+};
+
+// Deadlines: a server with nothing to lose (its shards were not open yet, or are gone with its
+// process) is replaced when its lease lapses; one whose disk holds its shards, kReturnLeases later.
+// Without another server the job waits for it.
+inline constexpr int kReturnLeases = 20;
+ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease);
+
+// For users: which server a job waits for, since when, and what they can do. `address`: where it
+// served, "" if unknown. `last_seen`: infinitely past when it is not known any more.
+std::string DescribeSilentServer(absl::string_view name, absl::string_view address,
+                                 absl::Time last_seen, const ServerFacts& facts,
+                                 absl::Duration lease);
+
+// The clocks of a job's servers in one generation (bsp). A pure state machine. They may differ by
+// one between shards, but reports are of different moments, so that only this is proof of a loss: a
+// report that was made after another one (of any server) was received, and that is behind it by two
+// steps or more. A report is known to be made after what was received two reports of its server
+// before (a node may send one while the answer to the last is on its way), or before its process
+// registered.
+class RecoveryCoordinator {
+ public:
+  // Roll-backs in a row, none with a later step than before, after which the job fails.
+  static constexpr uint32_t kMaxFruitless = 10;
+
+  // A generation begins at `clock`.
+  void Begin(uint32_t servers, uint64_t clock);
+  void ProcessChanged(uint32_t server);
+  // An open server's smallest and largest clock. False: steps are lost; roll back.
+  bool Clocks(uint32_t server, uint64_t min_clock, uint64_t max_clock);
+
+  // Smallest and largest of what is known.
+  uint64_t min_clock() const;
+  uint64_t max_clock() const { return max_clock_; }
+
+ private:
+  struct View {
+    uint64_t min_clock = 0;  // of this process, the latest
+    bool spoke = false;      // this process has reported clocks
+    uint64_t floor = 0;      // largest clock known to be older than its next report
+    uint64_t next_floor = 0;
+  };
+  std::vector<View> servers_;
+  uint64_t begin_clock_ = 0;
+  uint64_t max_clock_ = 0;
+};
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_JOB_RECOVERY_COORDINATOR_H_

@@ -1,0 +1,130 @@
+#include "scheduler/nodes/membership.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace strata::scheduler {
+namespace {
+
+absl::Status Check(const NodeReport& report) {
+  if (report.name().empty() || report.name().size() > Membership::kMaxNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("name has ", report.name().size(),
+                                                   " bytes; it must have 1 to ",
+                                                   Membership::kMaxNameBytes));
+  }
+  if (report.role() != SERVER && report.role() != WORKER) {
+    return absl::InvalidArgumentError(absl::StrCat("role is ", static_cast<int>(report.role()),
+                                                   "; it must be SERVER (1) or WORKER (2)"));
+  }
+  if (report.incarnation() == 0) {
+    return absl::InvalidArgumentError("incarnation is 0; draw a random number at start");
+  }
+  if (report.role() == SERVER && report.data_address().empty()) {
+    return absl::InvalidArgumentError("data_address is empty; a server must say where it listens");
+  }
+  return absl::OkStatus();
+}
+
+void Describe(const NodeReport& report, NodeRecord& record) {
+  record.set_name(report.name());
+  record.set_role(report.role());
+  record.set_incarnation(report.incarnation());
+  record.set_data_address(report.data_address());
+  record.set_metrics_address(report.metrics_address());
+  record.set_cores(report.cores());
+  record.set_memory_bytes(report.memory_bytes());
+  record.set_numerics_id(report.numerics_id());
+  record.set_pid(report.pid());
+  record.set_device(report.device());
+  record.set_device_numerics_id(report.device_numerics_id());
+}
+
+bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {
+  return std::find(record.replaced().begin(), record.replaced().end(), incarnation) !=
+         record.replaced().end();
+}
+
+}  // namespace
+
+void Membership::Restore(const NodeRecord& record, absl::Time now) {
+  nodes_[record.name()] =
+      Node{.record = record, .last_seen = std::max(now, now + kReturnTime - lease_), .alive = true};
+}
+
+absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& report, absl::Time now,
+                                                         uint64_t& next_session) {
+  if (absl::Status s = Check(report); !s.ok()) return s;
+  auto it = nodes_.find(report.name());
+  if (it != nodes_.end() && it->second.record.incarnation() == report.incarnation()) {
+    Node& node = it->second;
+    if (report.session() != 0 && report.session() != node.record.session()) {
+      return absl::UnauthenticatedError(absl::StrCat("session ", report.session(), " of ",
+                                                     report.name(),
+                                                     " is not known; register with session 0"));
+    }
+    Admission admission{.session = node.record.session(), .revived = !node.alive};
+    Describe(report, node.record);
+    node.last_seen = now;
+    node.alive = true;
+    return admission;
+  }
+  if (report.session() != 0) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("session ", report.session(), " of ", report.name(),
+                     it == nodes_.end() ? " is not known; register with session 0"
+                                        : " was replaced by a newer process of that name"));
+  }
+  if (it != nodes_.end() && WasReplaced(it->second.record, report.incarnation())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "name ", report.name(), " is held by a newer process (pid ", it->second.record.pid(),
+        ", address ", it->second.record.data_address(), "); stop one or give it another name"));
+  }
+  if (it != nodes_.end() && it->second.alive && it->second.record.role() != report.role()) {
+    return absl::AlreadyExistsError(absl::StrCat("name ", report.name(), " is taken by a live ",
+                                                 NodeRole_Name(it->second.record.role())));
+  }
+  if (it == nodes_.end() && nodes_.size() >= kMaxNodes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the cluster has ", nodes_.size(), " nodes; the limit is ", kMaxNodes));
+  }
+  Admission admission{.session = next_session++, .registered = true};
+  Node& node = nodes_[report.name()];
+  if (it != nodes_.end()) {
+    admission.replaced = true;
+    node.record.add_replaced(node.record.incarnation());
+    while (static_cast<size_t>(node.record.replaced_size()) > kMaxReplaced) {
+      node.record.mutable_replaced()->erase(node.record.replaced().begin());
+    }
+  }
+  admission.revived = !node.alive;
+  node.record.set_session(admission.session);
+  Describe(report, node.record);
+  node.last_seen = now;
+  node.alive = true;
+  return admission;
+}
+
+std::vector<std::string> Membership::Expire(absl::Time now) {
+  std::vector<std::string> lapsed;
+  for (auto& [name, node] : nodes_) {
+    if (node.alive && now - node.last_seen > lease_) {
+      node.alive = false;
+      lapsed.push_back(name);
+    }
+  }
+  return lapsed;
+}
+
+const Node* Membership::Find(absl::string_view name) const {
+  auto it = nodes_.find(name);
+  return it == nodes_.end() ? nullptr : &it->second;
+}
+
+void Membership::Forget(absl::string_view name) {
+  auto it = nodes_.find(name);
+  if (it != nodes_.end() && !it->second.alive) nodes_.erase(it);
+}
+
+}  // namespace strata::scheduler

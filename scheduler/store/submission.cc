@@ -1,0 +1,188 @@
+#include "scheduler/store/submission.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/runtime/files/manifest_io.h"
+
+namespace strata::scheduler {
+namespace {
+
+CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
+  CheckpointRecord record;
+  record.set_step(manifest.step());
+  record.set_folder(folder);
+  record.set_generation(manifest.generation());
+  record.set_model_hash(manifest.model_hash());
+  record.set_examples(manifest.examples());
+  record.set_bad_lines(manifest.bad_lines());
+  *record.mutable_closed_tasks() = manifest.closed_tasks();
+  *record.mutable_lanes() = manifest.lanes();
+  return record;
+}
+
+absl::Status MakeDirectory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
+    const std::string text =
+        absl::StrCat("spec.checkpoint.directory ", directory, " cannot be made: ", error.message());
+    // A file where a folder should be is a wrong name, not a matter of rights.
+    if (error == std::errc::not_a_directory || error == std::errc::file_exists) {
+      return absl::InvalidArgumentError(text);
+    }
+    return absl::PermissionDeniedError(text);
+  }
+  if (access(directory.c_str(), W_OK | X_OK) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("spec.checkpoint.directory ", directory, " is not writable"));
+  }
+  return absl::OkStatus();
+}
+
+// The optimizers of a resolved job by their fields. Optimizer state is read as its own optimizer
+// wrote it: adagrad's sums and momentum's velocities have one size, and nothing else in common.
+std::vector<std::pair<std::string, std::string>> OptimizerTypes(const OptimizersSpec& o) {
+  return {{"spec.optimizer.sparse.type", o.sparse().type()},
+          {"spec.optimizer.linear.type", o.has_linear() ? o.linear().type() : o.sparse().type()},
+          {"spec.optimizer.dense.type", o.dense().type()}};
+}
+
+absl::Status CheckInitOptimizers(const std::string& folder, const JobSpec& now,
+                                 const JobSpec& then) {
+  const auto types = OptimizerTypes(now.optimizer());
+  const auto saved = OptimizerTypes(then.optimizer());
+  // Easgd's optimizers step in the lanes; its rows have no state, as those of sgd.
+  const bool elastic = now.training().mode() == "easgd";
+  const bool was_elastic = then.training().mode() == "easgd";
+  if (elastic && was_elastic) return absl::OkStatus();
+  for (size_t i = 0; elastic != was_elastic && i < types.size(); ++i) {
+    const auto& [field, type] = elastic ? saved[i] : types[i];
+    if (type == "sgd") continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("spec.training.mode is ", now.training().mode(), " but spec.model.initFrom ",
+                     folder, " was made in mode ", then.training().mode(),
+                     ": rows of easgd have no optimizer state, and ", field, " of the other is ",
+                     type, "; start from a checkpoint of the same mode, or of sgd"));
+  }
+  if (elastic != was_elastic) return absl::OkStatus();
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i].second == saved[i].second) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(types[i].first, " is ", types[i].second, " but the optimizer state in ",
+                     "spec.model.initFrom ", folder, " is of ", saved[i].second, "; set ",
+                     types[i].first, " to that"));
+  }
+  return absl::OkStatus();
+}
+
+// spec.model.initFrom is one checkpoint. Its files are read, and checked, by the servers.
+absl::Status CheckInitFrom(const JobSpec& spec) {
+  const std::string& folder = spec.model().init_from();
+  if (folder.empty()) return absl::OkStatus();
+  const auto manifest = ReadManifest(folder);
+  if (manifest.ok()) return CheckInitOptimizers(folder, spec, manifest->job().spec());
+  const auto newest = NewestCheckpoint(folder);
+  const std::string hint =
+      newest.ok() && newest->has_value()
+          ? absl::StrCat("; it holds checkpoints: name one of them, as in ", (*newest)->folder)
+          : std::string("; name the folder of one checkpoint");
+  return absl::FailedPreconditionError(
+      absl::StrCat("spec.model.initFrom ", folder,
+                   " is no whole checkpoint: ", manifest.status().message(), hint));
+}
+
+}  // namespace
+
+absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
+  const JobSpec& now = job.spec();
+  const JobSpec& then = saved.job().spec();
+  absl::Status status;
+  const auto same = [&status](absl::string_view field, const auto& a, const auto& b) {
+    if (!status.ok() || a == b) return;
+    status = absl::FailedPreconditionError(
+        absl::StrCat(field, " is ", a, " but the checkpoint to resume from was made with ", b,
+                     "; resume with the same value, or start anew with --overwrite"));
+  };
+  const auto text = [](const auto& list) {
+    return absl::StrCat("[", absl::StrJoin(list, ", "), "]");
+  };
+  same("spec.data.format", now.data().format(), then.data().format());
+  same("spec.model.type", now.model().type(), then.model().type());
+  same("spec.model.embeddingDim", now.model().embedding_dim(), then.model().embedding_dim());
+  same("spec.model.hidden", text(now.model().hidden()), text(then.model().hidden()));
+  same("spec.model.bottomHidden", text(now.model().bottom_hidden()),
+       text(then.model().bottom_hidden()));
+  same("spec.model.crossLayers", now.model().cross_layers(), then.model().cross_layers());
+  same("spec.model.crossRank", now.model().cross_rank(), then.model().cross_rank());
+  same("spec.model.hashSeed", now.model().hash_seed(), then.model().hash_seed());
+  const auto types = OptimizerTypes(now.optimizer());
+  const auto saved_types = OptimizerTypes(then.optimizer());
+  for (size_t i = 0; i < types.size(); ++i) {
+    same(types[i].first, types[i].second, saved_types[i].second);
+  }
+  same("spec.storage.partitions", now.storage().partitions(), then.storage().partitions());
+  same("spec.training.mode", now.training().mode(), then.training().mode());
+  same("spec.training.lanes", now.training().lanes(), then.training().lanes());
+  same("spec.training.nPush", now.training().n_push(), then.training().n_push());
+  same("spec.training.tau", now.training().tau(), then.training().tau());
+  same("spec.training.batchSize", now.training().batch_size(), then.training().batch_size());
+  same("spec.training.seed", now.training().seed(), then.training().seed());
+  return status;
+}
+
+absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request) {
+  const std::string& directory = request.job().spec().checkpoint().directory();
+  FoundCheckpoints found;
+  if (request.resume() && request.overwrite()) {
+    return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
+  }
+  if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;
+  if (directory.empty()) {
+    if (request.resume()) {
+      return absl::InvalidArgumentError(
+          "there is nothing to resume from: spec.checkpoint.directory is not set");
+    }
+    return found;
+  }
+  if (absl::Status s = MakeDirectory(directory); !s.ok()) return s;
+  auto list = ListCheckpoints(directory);
+  if (!list.ok()) return list.status();
+  if (!list->empty_directory && !request.resume() && !request.overwrite()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.checkpoint.directory ", directory, " is not empty (",
+        list->complete.empty()
+            ? std::string("no complete checkpoint")
+            : absl::StrCat("newest checkpoint: step ", list->complete.back().step),
+        "); --resume goes on from its newest checkpoint, --overwrite removes its checkpoints"));
+  }
+  if (request.resume() && list->complete.empty() && !list->damaged.empty()) {
+    // Starting anew would look like going on.
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.checkpoint.directory ", directory,
+        " has no checkpoint to resume from: ", list->damaged.size(), " damaged, the newest ",
+        list->damaged.back().folder, " (", list->damaged.back().error.message(),
+        "); put back a whole copy, or start anew with --overwrite"));
+  }
+  if (request.overwrite()) {
+    for (const CheckpointEntry& entry : list->complete) found.replaced.push_back(entry.folder);
+    for (const DamagedCheckpoint& d : list->damaged) found.replaced.push_back(d.folder);
+    return found;
+  }
+  for (const CheckpointEntry& entry : list->complete) {
+    auto manifest = ReadManifest(entry.folder);
+    if (!manifest.ok()) continue;  // was whole a moment ago; the others still are
+    if (absl::Status s = CheckResumable(request.job(), *manifest); !s.ok()) return s;
+    found.complete.push_back(ToRecord(entry.folder, *manifest));
+  }
+  return found;
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,35 @@
+// What a submitted job finds in its checkpoint directory. File IO.
+#ifndef STRATA_SCHEDULER_STORE_SUBMISSION_H_
+#define STRATA_SCHEDULER_STORE_SUBMISSION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/control.pb.h"
+#include "scheduler/state/state.pb.h"
+
+namespace strata::scheduler {
+
+struct FoundCheckpoints {
+  std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
+  std::vector<std::string> replaced;       // folders that the job is to remove
+};
+
+// Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
+// resolved) and makes the directory. Resuming, returns the checkpoints to resume from; with
+// overwrite those that the job replaces, damaged ones too: they stay until it is about to train.
+// FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
+// newest checkpoint is of another kind of job (names the field). INVALID_ARGUMENT: both options, or
+// one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written.
+absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request);
+
+// Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
+// must be equal: data format, model, optimizers' types, partitions, mode, lanes, batch size, seed.
+absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_STORE_SUBMISSION_H_

@@ -1,0 +1,340 @@
+#include "server/job/opening.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "server/job/in_parallel.h"
+#include "server/snapshot/image_files.h"
+#include "server/table/memory.h"
+#include "storage/checkpoint/shard_file.h"
+#include "storage/delta/removed_stream.h"
+#include "storage/io/file_io.h"
+#include "storage/rocks/tier.h"
+#include "storage/row/layout.h"
+#include "storage/row_file/tier.h"
+#include "storage/tier/row_tier.h"
+#include "storage/tier/watched_tier.h"
+
+namespace strata::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status Failed(absl::string_view what, const std::string& path, int error) {
+  const std::string text = absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error));
+  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
+  if (error == EACCES || error == EROFS || error == EPERM) return absl::PermissionDeniedError(text);
+  if (error == ENOENT || error == ENOTDIR || error == EEXIST)
+    return absl::FailedPreconditionError(text);  // waiting does not make the place another one
+  return absl::UnavailableError(text);
+}
+
+absl::Status MakeFolders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  return error ? Failed("make folder", path, error.value()) : absl::OkStatus();
+}
+
+// An empty file whose name is durable when this returns, and so are those of the folders from the
+// server's own down to it.
+absl::Status WriteMarker(const std::string& root, const std::string& folder) {
+  const std::string path = absl::StrCat(folder, "/OPEN");
+  absl::StatusOr<storage::File> file = storage::File::Open(path, O_WRONLY | O_CREAT);
+  if (!file.ok()) return file.status();
+  if (absl::Status s = file->Sync(); !s.ok()) return s;
+  for (fs::path p = folder; p.string().size() >= root.size(); p = p.parent_path()) {
+    if (absl::Status s = storage::SyncFolder(p.string()); !s.ok()) return s;
+    if (!p.has_relative_path()) break;
+  }
+  return absl::OkStatus();
+}
+
+// Null where the job wants none.
+std::unique_ptr<storage::RemovedWriter> RemovedFile(const JobPlan& plan, ShardId shard) {
+  if (plan.removed.empty()) return nullptr;
+  storage::RemovedWriter::Options options;
+  options.folder = plan.removed;
+  options.name = {plan.generation, plan.start_step, shard};
+  for (const TableSpec& t : plan.tables) {
+    if (!t.life_cycle.removal.any()) continue;
+    const storage::RowLayout layout = storage::RowLayout::For(t);
+    options.tables.push_back({t.id, t.kind, layout.dim, layout.state_floats});
+  }
+  return std::make_unique<storage::RemovedWriter>(std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<Shard>> EmptyShard(const JobPlan& plan, const ShardPlan& shard,
+                                                  const OpenedJob& opened) {
+  ShardOptions options = OptionsOf(plan, shard);
+  options.log = opened.log.get();
+  options.removed = RemovedFile(plan, shard.id);
+  auto tables = MakeTables(plan.tables, plan.partitioning.First(shard.range.first),
+                           plan.partitioning.Last(shard.range.last), shard.memory,
+                           opened.tier.get(), plan.make_gpu);
+  if (!tables.ok()) return tables.status();
+  return std::make_unique<Shard>(std::move(options), *std::move(tables));
+}
+
+// A shard in the making.
+struct Recovering {
+  std::unique_ptr<Shard> shard;
+  ImageSchedule::Start image;
+  uint64_t replayed_records = 0;
+};
+
+uint64_t SizeOf(const std::string& path) {
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(path, error);
+  return error ? 0 : bytes;
+}
+
+// DATA_LOSS of the tier says nothing of images and log: the tier is filled from them at the next
+// opening.
+absl::Status NotOfTheTier(absl::Status s, const OpenedJob& opened) {
+  if (!absl::IsDataLoss(s) || opened.tier == nullptr) return s;
+  const absl::Status damage = opened.tier->damage();
+  return damage.ok() ? s : absl::UnavailableError(damage.message());
+}
+
+// The newest image that is whole, else the one before: if the log no longer reaches back to that,
+// replay finds the gap.
+absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
+                             const std::vector<ImageName>& images, const OpenedJob& opened,
+                             Recovering& out) {
+  absl::Status damage;
+  for (const ImageName& name : images) {
+    if (name.shard != shard.id) continue;
+    auto fresh = EmptyShard(plan, shard, opened);
+    if (!fresh.ok()) return fresh.status();
+    const std::string path = absl::StrCat(opened.folder, "/", ImageFileName(name));
+    auto reader = storage::ShardFileReader::Open(path);
+    absl::Status s = reader.ok() ? (*fresh)->LoadImage(**reader) : reader.status();
+    s = NotOfTheTier(std::move(s), opened);
+    if (s.ok()) {
+      out.image.segment = (*reader)->header().log_segment;
+      out.image.image_bytes = SizeOf(path);
+      out.shard = *std::move(fresh);
+      return s;
+    }
+    if (!absl::IsDataLoss(s)) return s;
+    LOG(ERROR) << "image_damaged job=" << plan.job.value << " shard=" << shard.id.value
+               << " error=\"" << s << "\" next=older";
+    damage = s;
+    // What of it went to the tier must not be found again.
+    if (opened.tier != nullptr) {
+      s = opened.tier->DeletePartitions(shard.range.first, shard.range.last);
+      if (!s.ok()) return s;
+    }
+  }
+  if (plan.start_step.value > 0 || !plan.restore_from.empty()) {
+    return damage.ok() ? absl::DataLossError(absl::StrCat("no base image of shard ", shard.id.value,
+                                                          " in ", opened.folder))
+                       : damage;
+  }
+  auto fresh = EmptyShard(plan, shard, opened);
+  if (!fresh.ok()) return fresh.status();
+  out.shard = *std::move(fresh);
+  return out.shard->StartRemoved(/*is_new=*/false);
+}
+
+// 1 loads the shard's image, 2 replays its records of the log after it.
+absl::Status RecoverShard(const JobPlan& plan, const ShardPlan& shard,
+                          const std::vector<ImageName>& images, const OpenedJob& opened,
+                          Recovering& out) {
+  if (absl::Status s = LoadNewestImage(plan, shard, images, opened, out); !s.ok()) return s;
+  // An older image may want segments that are gone: replay what is left, gaps are found by steps.
+  const bool gone = out.image.segment < opened.log->stats().first_segment;
+  const uint64_t begin = gone ? 0 : out.image.segment;
+  out.image.replay_bytes = opened.log->BytesFrom(begin);
+  absl::Status s = opened.log->Replay(
+      begin, [&](const storage::LogHeader& header) { return header.shard == shard.id; },
+      [&](const storage::LogRecordView& record) {
+        ++out.replayed_records;
+        return out.shard->Replay(record);
+      });
+  return NotOfTheTier(std::move(s), opened);
+}
+
+void Add(std::vector<Recovering> shards, OpenedJob& opened) {
+  for (Recovering& r : shards) {
+    opened.shards.push_back(std::move(r.shard));
+    opened.images.push_back(r.image);
+    opened.replayed_records += r.replayed_records;
+  }
+}
+
+absl::Status RecoverShards(const JobPlan& plan, OpenedJob& opened) {
+  auto images = ListImages(opened.folder);
+  if (!images.ok()) return images.status();
+  std::vector<Recovering> shards(plan.shards.size());
+  absl::Status s = InParallel(shards.size(), [&](size_t i) {
+    return RecoverShard(plan, plan.shards[i], *images, opened, shards[i]);
+  });
+  if (!s.ok()) return s;
+  Add(std::move(shards), opened);
+  opened.recovered = true;
+  return absl::OkStatus();
+}
+
+// What the checkpoint's files hold of the shard; at `logged` into an image as well: the checkpoint
+// may go, and recovery must not need it.
+absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Manifest& manifest,
+                          const OpenedJob& opened, Recovering& out) {
+  for (const CheckpointFile& file : FilesInOrder(manifest)) {
+    if (file.last_partition() < shard.range.first.value ||
+        file.first_partition() > shard.range.last.value) {
+      continue;
+    }
+    auto reader = storage::ShardFileReader::Open(absl::StrCat(plan.restore_from, "/", file.name()));
+    if (!reader.ok()) return reader.status();
+    if (absl::Status s = out.shard->Restore(**reader, plan.start_step); !s.ok()) return s;
+  }
+  if (!plan.logged) return absl::OkStatus();
+  const std::string path =
+      absl::StrCat(opened.folder, "/", ImageFileName({shard.id, out.shard->clock()}));
+  out.image.segment = opened.log->stats().last_segment;
+  if (absl::Status s = out.shard->WriteImage(path, out.image.segment); !s.ok()) return s;
+  out.image.image_bytes = SizeOf(path);
+  return absl::OkStatus();
+}
+
+absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
+  std::vector<Recovering> shards(plan.shards.size());
+  for (size_t i = 0; i < shards.size(); ++i) {
+    auto fresh = EmptyShard(plan, plan.shards[i], opened);
+    if (!fresh.ok()) return fresh.status();
+    shards[i].shard = *std::move(fresh);
+    if (absl::Status s = shards[i].shard->StartRemoved(/*is_new=*/true); !s.ok()) return s;
+  }
+  if (!plan.restore_from.empty()) {
+    auto manifest = ReadManifest(plan.restore_from);
+    if (!manifest.ok()) return manifest.status();
+    absl::Status s = InParallel(shards.size(), [&](size_t i) {
+      return RestoreShard(plan, plan.shards[i], *manifest, opened, shards[i]);
+    });
+    if (!s.ok()) return s;
+  }
+  Add(std::move(shards), opened);
+  return absl::OkStatus();
+}
+
+void RemoveOtherGenerations(const std::string& root, const JobPlan& plan) {
+  const fs::path keep = GenerationFolder(root, plan.job, plan.generation);
+  std::error_code error;
+  std::vector<fs::path> others;
+  for (fs::directory_iterator it(JobFolder(root, plan.job), error);
+       !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (it->path() != keep) others.push_back(it->path());
+  }
+  for (const fs::path& other : others) fs::remove_all(other, error);
+}
+
+// Empty, whatever the folder holds.
+absl::StatusOr<std::unique_ptr<storage::RowTier>> OpenTier(const JobPlan& plan,
+                                                           const std::string& directory) {
+  if (plan.row_file) {
+    storage::RowFileTierOptions options;
+    options.directory = directory;
+    options.partitions = plan.partitioning.count();
+    if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
+    return storage::OpenRowFileTier(options);
+  }
+  storage::RocksTierOptions options;
+  options.directory = directory;
+  options.partitions = plan.partitioning.count();
+  if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
+  return storage::OpenRocksTier(options);
+}
+
+absl::Status OpenParts(const JobPlan& plan, OpenedJob& opened) {
+  if (plan.needs_tier) {
+    auto tier = OpenTier(plan, absl::StrCat(opened.folder, "/tier"));
+    if (!tier.ok()) return tier.status();
+    opened.tier = std::make_unique<storage::WatchedTier>(*std::move(tier));
+  }
+  if (!plan.logged) return absl::OkStatus();
+  storage::UpdateLogOptions options;
+  options.directory = absl::StrCat(opened.folder, "/log");
+  options.direct_from_bytes = plan.log_direct_from_bytes;
+  if (plan.synced) options.durability = storage::LogDurability::kSynced;
+  auto log = storage::UpdateLog::Open(options);
+  if (!log.ok()) return log.status();
+  opened.log = *std::move(log);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard) {
+  ShardOptions options;
+  options.job = plan.job;
+  options.generation = plan.generation;
+  options.map_epoch = plan.map_epoch;
+  options.id = shard.id;
+  options.partitioning = plan.partitioning;
+  options.range = shard.range;
+  options.tables = plan.tables;
+  options.seed = plan.seed;
+  options.lanes = plan.lanes;
+  options.synchronous = plan.synchronous;
+  options.start = plan.start_step;
+  return options;
+}
+
+std::string JobFolder(const std::string& root, JobId job) {
+  return absl::StrCat(root, "/job-", job.value);
+}
+
+std::string GenerationFolder(const std::string& root, JobId job, Generation generation) {
+  return absl::StrCat(JobFolder(root, job), "/generation-", generation.value);
+}
+
+absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root) {
+  OpenedJob opened;
+  opened.folder = GenerationFolder(root, plan.job, plan.generation);
+  const bool there = plan.logged && fs::exists(absl::StrCat(opened.folder, "/OPEN"));
+  if (plan.was_open && !there) {
+    return absl::DataLossError(absl::StrCat(
+        "job ", plan.job.value, ", generation ", plan.generation.value, " was open here and ",
+        plan.logged ? absl::StrCat("is not in ", opened.folder)
+                    : std::string("level memory keeps nothing over a restart")));
+  }
+  if (!there) {
+    std::error_code error;
+    fs::remove_all(opened.folder, error);  // of an opening that was cut short
+    if (error) return Failed("remove", opened.folder, error.value());
+  }
+  if (absl::Status s = MakeFolders(opened.folder); !s.ok()) return s;
+  if (absl::Status s = OpenParts(plan, opened); !s.ok()) return s;
+  absl::Status s = there ? RecoverShards(plan, opened) : RestoreShards(plan, opened);
+  if (!s.ok() && opened.tier != nullptr && !opened.tier->damage().ok()) {
+    // The tier failed, not what it is filled from: nothing is lost.
+    return absl::UnavailableError(opened.tier->damage().message());
+  }
+  if (!s.ok()) return s;
+  if (plan.logged && !there) {
+    if (s = WriteMarker(root, opened.folder); !s.ok()) return s;
+  }
+  RemoveOtherGenerations(root, plan);
+  return opened;
+}
+
+absl::Status RemoveJob(const std::string& root, JobId job) {
+  std::error_code error;
+  fs::remove_all(JobFolder(root, job), error);
+  return error ? Failed("remove", JobFolder(root, job), error.value()) : absl::OkStatus();
+}
+
+}  // namespace strata::server

@@ -1,0 +1,65 @@
+// What a server is to hold of a job: the scheduler's directive, checked and resolved.
+// Tested by tests/server/job/recovery_test.cc
+// Tested by tests/server/job/restore_test.cc
+#ifndef STRATA_SERVER_JOB_PLAN_H_
+#define STRATA_SERVER_JOB_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
+#include "proto/core/table_spec.h"
+#include "proto/strata/control.pb.h"
+#include "server/table/memory.h"
+#include "storage/gpu/backend.h"
+#include "storage/log/update_log.h"
+
+namespace strata::server {
+
+// A shard that is to be held here.
+struct ShardPlan {
+  ShardId id;
+  PartitionRange range;
+  TableMemory memory;
+};
+
+struct JobPlan {
+  JobId job;
+  Generation generation;
+  MapEpoch map_epoch;
+  std::string name;
+  std::vector<TableSpec> tables;
+  Partitioning partitioning{Partitioning::kDefaultPartitions};
+  std::vector<ShardPlan> shards;  // ascending
+  uint64_t seed = 0;
+  uint32_t lanes = 1;
+  bool synchronous = true;
+  bool life_cycle = false;  // spec.lifeCycle is given
+  bool logged = true;       // false: level memory
+  bool synced = false;      // logged, and a commit waits for the disk
+  uint64_t log_bytes = 0;   // of log that are kept at most (server/protocol/image_schedule.h)
+  uint64_t snapshot_bytes_per_second = 0;  // of images and checkpoints; 0: no limit
+  uint64_t log_direct_from_bytes = storage::UpdateLogOptions{}.direct_from_bytes;
+  uint64_t tier_memtable_bytes = 0;  // of the tier; 0: what it takes by itself
+  std::string directory;             // spec.storage.directory; empty: the server's own
+  bool needs_tier = false;           // some table has a DRAM limit
+  bool has_hbm = false;              // some table has a GPU tier
+  // Makes the memory of the GPU tier; null: that of the server's GPU, which the plan does not know.
+  storage::gpu::GpuBackendFactory make_gpu;
+  bool row_file = false;     // the tier is a row file, else RocksDB
+  std::string removed;       // spec.output.removed; empty: nobody wants it
+  std::string restore_from;  // folder of a complete checkpoint, or empty
+  Step start_step;
+  bool was_open = false;
+};
+
+// INVALID_ARGUMENT / FAILED_PRECONDITION name the field, its value and its limit: the job can never
+// be opened here. Pure.
+absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive);
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_JOB_PLAN_H_

@@ -1,0 +1,169 @@
+// A job on this server: its shards on their executors, the log they share, its sessions, cuts and
+// base images.
+// Tested by tests/server/data_service_test.cc, tests/server/job/cut_test.cc
+#ifndef STRATA_SERVER_JOB_SERVER_JOB_H_
+#define STRATA_SERVER_JOB_SERVER_JOB_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/core/ids.h"
+#include "proto/runtime/base/executor.h"
+#include "proto/runtime/transport/transport.h"
+#include "proto/strata/control.pb.h"
+#include "proto/wire/buffer.h"
+#include "proto/wire/device_values.h"
+#include "proto/wire/message.h"
+#include "server/job/opening.h"
+#include "server/job/plan.h"
+#include "server/job/ticket_book.h"
+#include "server/protocol/image_schedule.h"
+#include "server/protocol/session_table.h"
+#include "server/shard/request.h"
+#include "server/shard/runner.h"
+#include "server/snapshot/deadline_timer.h"
+#include "server/table/device_offer.h"
+#include "storage/tier/row_tier.h"
+#include "storage/tier/watched_tier.h"
+
+namespace strata::server {
+
+// Thread-safe. Every request is answered exactly once, from whichever thread had the last word.
+//
+// Base images: when a shard's is due (server/protocol/image_schedule.h), a new log segment begins,
+// the shard writes an image of a moment between two commits, and the segments that no shard needs
+// any more go.
+class ServerJob {
+ public:
+  struct Options {
+    Executor* pool = nullptr;  // all of them outlive the job
+    Executor* disk = nullptr;  // for files of images and checkpoints
+    DeadlineTimer* timer = nullptr;
+    RequestMemory* memory = nullptr;
+    uint64_t incarnation = 0;     // of this process, and of this opening of the job in it
+    KeyCounters* keys = nullptr;  // may be null; outlives the job
+  };
+  // A pull waits at most this long, whatever it asks.
+  static constexpr uint32_t kMaxWaitMs = 60000;
+
+  ServerJob(JobPlan plan, OpenedJob opened, const Options& options);
+  // Answers what waits with UNAVAILABLE, waits for what runs.
+  ~ServerJob();
+
+  // The views point into `bytes`. Errors: FAILED_PRECONDITION (generation, map epoch or session is
+  // not the one here: the text has both; or values on a device: server/table/device_offer.h),
+  // INVALID_ARGUMENT, DATA_LOSS, RESOURCE_EXHAUSTED; nothing was changed then.
+  void OpenSession(const wire::OpenSessionRequest& request, DataReply reply);
+  void Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply);
+  void Prefetch(Buffer bytes, const wire::PrefetchRequestView& request, DataReply reply);
+  void Push(Buffer bytes, const wire::PushRequestView& request, DataReply reply);
+  void Mark(const wire::MarkRequest& request, DataReply reply);
+
+  // Follows the scheduler: cuts, closed tasks, map epoch. REQUIRES: same job and generation.
+  void Follow(const ServerJobDirective& directive);
+  // State is OPEN.
+  ServerJobReport Report() const;
+
+  const JobPlan& plan() const { return plan_; }
+  // For metrics; any thread.
+  const std::vector<std::unique_ptr<ShardRunner>>& shards() const { return runners_; }
+  // OK, or why no row below DRAM can be trusted: only opening the job anew mends it.
+  absl::Status tier_damage() const { return tier_ == nullptr ? absl::OkStatus() : tier_->damage(); }
+  // Zeros without a tier.
+  storage::TierStats tier_stats() const {
+    return tier_ == nullptr ? storage::TierStats() : tier_->stats();
+  }
+  uint64_t log_bytes() const { return log_ == nullptr ? 0 : log_->stats().bytes; }
+  uint64_t images_written() const { return images_written_; }
+
+ private:
+  struct PushData;
+  struct Cut {
+    CutOrder order;
+    std::map<ShardId, ShardCut> shards;
+  };
+
+  absl::Status CheckHeader(const wire::Header& header, bool session_known) const;
+  // The session's number stands for this work from now on (server/protocol/session_table.h,
+  // server/protocol/work_identity.h). INVALID_ARGUMENT: it is 0, or stands for other work.
+  absl::Status UseSequence(const char* what, SessionId session, Sequence number, uint64_t work);
+  absl::Status Closed() const;
+  wire::ServerState Identity() const;
+  // Index into runners_ of every shard named: strictly once each, all of them held here.
+  absl::StatusOr<std::vector<size_t>> Named(const std::vector<ShardId>& shards) const;
+  absl::StatusOr<std::vector<Position>> CheckGroup(const wire::GroupView& group,
+                                                   wire::GroupValues values) const;
+  // Index into a request's shards by shard, and of a group's; INVALID_ARGUMENT: not among them.
+  static std::map<ShardId, size_t> PartsOf(std::span<const ShardId> shards);
+  static absl::StatusOr<size_t> PartOf(const std::map<ShardId, size_t>& parts, ShardId shard);
+  // The groups' keys, checked. With `for_ticket`: ready to be kept, and no table and shard twice.
+  absl::StatusOr<RequestedKeys> CheckKeys(std::span<const ShardId> shards,
+                                          std::span<const wire::GroupView> groups,
+                                          bool for_ticket) const;
+  // The keys of a pull's ticket. FAILED_PRECONDITION: it is stale.
+  absl::StatusOr<RequestedKeys> TicketKeys(const wire::PullRequestView& request) const;
+  absl::StatusOr<TicketBook::KeysPtr> FindTicket(SessionId session,
+                                                 const wire::Ticket& ticket) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives keys.ticket for keys that were checked for one; none where memory is short.
+  void GiveTicket(const wire::Header& header, Step step, RequestedKeys& keys);
+  void Drop(const std::vector<TicketBook::KeysPtr>& tickets);
+  absl::Status CheckPush(const wire::PushRequestView& request) const;
+  absl::StatusOr<std::vector<PushPart>> PushParts(const Buffer& bytes,
+                                                  const wire::PushRequestView& request) const;
+  // Keys and values of group g of a push, in `data`.
+  absl::StatusOr<TableSums> PushGroup(const wire::PushRequestView& request, size_t g,
+                                      const std::shared_ptr<RequestKeys>& ticket,
+                                      const std::shared_ptr<PushData>& data) const;
+  // What a pull's values on a device (or null) must be, with its keys.
+  absl::Status CheckThere(const wire::PullRequestView& request, const DeviceValues* there,
+                          const RequestKeys& keys) const;
+  absl::StatusOr<std::shared_ptr<PullCall>> MakePull(const wire::PullRequestView& request,
+                                                     const Buffer& bytes, DataReply& reply);
+  // Posts to runners unless the job is being closed.
+  using Post = std::function<void(ShardRunner& runner, size_t part)>;
+  void Dispatch(Call& call, const std::vector<size_t>& named, const Post& post);
+
+  void OnCommitted();
+  void EndTickets();
+  void OnImage(size_t shard, absl::Status status);
+  void ReportStalls(ServerJobReport& report) const;
+  void OnCut(ShardId shard, CutNumber cut, const ShardCut& result);
+  static CutReport ReportCut(const JobPlan& plan, const Cut& cut, size_t shards);
+
+  const JobPlan plan_;
+  const Options options_;
+  const std::string folder_;
+  const std::unique_ptr<storage::WatchedTier> tier_;
+  const std::unique_ptr<storage::UpdateLog> log_;
+  SnapshotPace pace_;  // of all shards
+  const DeviceOffer device_;
+  std::vector<std::unique_ptr<ShardRunner>> runners_;  // fixed after construction
+  std::vector<std::unique_ptr<Executor>> executors_;   // destroyed before runners_
+  std::atomic<uint64_t> map_epoch_;
+  std::atomic<uint64_t> images_written_{0};
+
+  mutable absl::Mutex mu_;
+  SessionTable sessions_ ABSL_GUARDED_BY(mu_);
+  TicketBook tickets_ ABSL_GUARDED_BY(mu_);
+  std::atomic<uint64_t> tickets_until_{0};  // tickets of steps up to here have ended
+  std::map<CutNumber, Cut> cuts_ ABSL_GUARDED_BY(mu_);
+  ImageSchedule images_ ABSL_GUARDED_BY(mu_);
+  absl::Mutex posting_;  // held shared while posting to runners
+  bool closed_ ABSL_GUARDED_BY(posting_) = false;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_JOB_SERVER_JOB_H_

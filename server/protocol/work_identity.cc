@@ -1,0 +1,40 @@
+#include "server/protocol/work_identity.h"
+
+#include <initializer_list>
+
+#include "proto/core/position.h"
+
+namespace strata::server {
+namespace {
+
+// Kinds, so that work of one is never that of another.
+constexpr uint64_t kStep = 1;
+constexpr uint64_t kWindow = 2;
+constexpr uint64_t kMark = 3;
+
+// The seed is mixed before a number joins it: seeds and numbers are small, and the sums of small
+// numbers meet.
+uint64_t Join(uint64_t seed, std::initializer_list<uint64_t> numbers) {
+  for (const uint64_t n : numbers) seed = Mix64(Mix64(seed) ^ n);
+  return seed;
+}
+
+}  // namespace
+
+uint64_t WorkOfContributions(const wire::PushRequestView& request) {
+  uint64_t work = Join(kStep, {request.fields.step.value, request.contributions.size()});
+  for (const wire::ContributionView& c : request.contributions) {
+    work = Join(work, {c.node.first, c.node.end});
+  }
+  return work;
+}
+
+uint64_t WorkOfWindow(const wire::PushRequestView& request) {
+  return Join(kWindow, {request.fields.task.value, request.fields.window});
+}
+
+uint64_t WorkOfMark(const wire::MarkRequest& request) {
+  return Join(kMark, {request.lane.value, request.cut});
+}
+
+}  // namespace strata::server

@@ -1,0 +1,158 @@
+// A shard on its executor: takes parts of requests, keeps what must wait, commits when a step is
+// complete, and takes cuts and images between commits.
+// Tested by tests/server/shard/cut_consistency_test.cc
+// Tested by tests/server/shard/tier_trouble_test.cc
+#ifndef STRATA_SERVER_SHARD_RUNNER_H_
+#define STRATA_SERVER_SHARD_RUNNER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/core/ids.h"
+#include "proto/runtime/base/executor.h"
+#include "server/protocol/cut_barrier.h"
+#include "server/shard/cut.h"
+#include "server/shard/disk_stall.h"
+#include "server/shard/request.h"
+#include "server/shard/shard.h"
+#include "server/shard/tidier.h"
+#include "server/shard/view.h"
+#include "server/snapshot/deadline_timer.h"
+#include "server/snapshot/driver.h"
+#include "server/snapshot/pace.h"
+
+namespace strata::server {
+
+// Methods without a note may be called from any thread: they post to the executor. Owned by the
+// server's job, which destroys the executor (waiting for it) before the runner.
+class ShardRunner {
+ public:
+  struct Options {
+    DeadlineTimer* timer = nullptr;
+    // Of background writes to the tier below.
+    double tidy_bytes_per_second = Tidier::kJobBytesPerSecond;
+    Executor* disk = nullptr;      // for images and checkpoints (server/snapshot/driver.h)
+    SnapshotPace* pace = nullptr;  // for the same
+    // Called on the executor after the clock moved by a commit or an applied window.
+    std::function<void()> committed;
+    // Called on the executor, once for every cut that is ordered and not taken back.
+    std::function<void(CutNumber, const ShardCut&)> cut_done;
+  };
+  // How long after a disk error a commit is tried again.
+  static constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+
+  ShardRunner(std::unique_ptr<Shard> shard, Options options);
+  ~ShardRunner();
+
+  // Where the shard lives; REQUIRES: before anything else is called. Null: what comes later is
+  // dropped, and the executor may go (after it ran what it has).
+  void SetExecutor(Executor* executor);
+
+  // Does part `part` of the call.
+  void Pull(std::shared_ptr<PullCall> call, size_t part);
+  void Prefetch(std::shared_ptr<PrefetchCall> call, size_t part);
+  void Push(std::shared_ptr<PushCall> call, PushPart part);
+  void Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber cut, LaneMark mark);
+
+  // All cuts that are ordered now; each is answered once, when its file is durable. The shard is
+  // frozen at the cut and goes on at once. Those that vanish are forgotten.
+  void SetCuts(std::vector<CutOrder> orders);
+  void CloseBelow(TaskId task);
+  // Ends the pins of a ticket that was dropped.
+  void Unpin(std::shared_ptr<RequestKeys> keys);
+  // Writes a base image into `folder` (server/snapshot/image_files.h names it) in the background,
+  // after whatever image or cut is under way here, and calls `done` on the executor.
+  void WriteImage(std::string folder, uint64_t log_segment, std::function<void(absl::Status)> done);
+  // Answers everything that waits with `status`. What comes later is answered the same.
+  void Close(absl::Status status);
+
+  const ShardView& view() const { return view_; }
+  const DiskStall& stalled_commits() const { return stalled_commits_; }
+  const DiskStall& stalled_reads() const { return stalled_reads_; }
+  ShardId id() const { return id_; }
+
+ private:
+  struct WaitingPull {
+    std::shared_ptr<PullCall> call;
+    size_t part;
+  };
+  struct HeldWindow {
+    std::shared_ptr<PushCall> call;
+    PushPart part;
+  };
+  struct Taking {
+    uint64_t id = 0;                 // of the driver
+    std::vector<std::string> links;  // names that its folder got for the base's files
+  };
+
+  void Post(std::function<void()> work);
+  // On the executor:
+  void RunPull(const std::shared_ptr<PullCall>& call, size_t part);
+  void ServePull(PullCall& call, size_t part, bool preimages);
+  void RunContributions(PushCall& call, PushPart& part);
+  void RunWindow(const std::shared_ptr<PushCall>& call, PushPart part);
+  void ApplyWindow(PushCall& call, PushPart& part);
+  void ApplyReleased();
+  void Advance();
+  bool TakeCuts();
+  bool TakeCut(const CutOrder& order);
+  void BeginCut(const CutOrder& order);
+  bool LinkBase(const CutOrder& order);
+  void DropCut(const Taking& taking);
+  void CutWritten(const CutOrder& order, ShardCut cut,
+                  absl::StatusOr<SnapshotDriver::Result> result);
+  void BeginImages();
+  void RunDeferred();
+  void AnswerCut(const CutOrder& order, ShardCut cut);
+  void Expire();
+  void RetryLater();
+  void CommitFailed(const absl::Status& why);
+  void CommitWentThrough();
+  void ReadFailed(const absl::Status& why);
+  void Publish();
+
+  const ShardId id_;
+  const Options options_;
+  ShardView view_;
+  DiskStall stalled_commits_;
+  DiskStall stalled_reads_;
+  absl::Mutex mu_;
+  Executor* executor_ ABSL_GUARDED_BY(mu_) = nullptr;
+
+  // Touched on the executor only.
+  std::unique_ptr<Shard> shard_;
+  Tidier tidier_;
+  std::vector<WaitingPull> waiting_;
+  std::map<HeldPush, HeldWindow> held_;
+  HeldPush next_held_ = 1;
+  std::vector<CutOrder> orders_;        // not answered yet
+  std::map<CutNumber, bool> answered_;  // of those ordered now
+  std::map<CutNumber, Taking> taking_;
+  // The last cut with files that was complete here: what an increment follows.
+  CutOrder last_cut_;
+  std::vector<CutFile> last_files_;
+  struct ImageOrder {
+    std::string folder;
+    uint64_t log_segment = 0;
+    std::function<void(absl::Status)> done;
+  };
+  std::deque<ImageOrder> images_;    // not begun
+  std::deque<HeldWindow> deferred_;  // async: windows that wait for snapshots to catch up
+  bool retry_queued_ = false;
+  absl::Status closed_;
+  SnapshotDriver driver_;  // ends before the shard
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_SHARD_RUNNER_H_

@@ -1,0 +1,213 @@
+// ShardRunner: cuts and base images, from the order to the durable file.
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "server/shard/runner.h"
+#include "server/snapshot/image_files.h"
+#include "storage/io/file_io.h"
+
+namespace strata::server {
+namespace {
+
+// shard-00003.strata, and the increments on it: shard-00003.1.strata ...
+std::string CutFileName(ShardId shard, uint32_t sequence) {
+  if (sequence == 0) return absl::StrFormat("shard-%05d.strata", shard.value);
+  return absl::StrFormat("shard-%05d.%d.strata", shard.value, sequence);
+}
+
+}  // namespace
+
+void ShardRunner::SetCuts(std::vector<CutOrder> orders) {
+  Post([this, orders = std::move(orders)] {
+    std::map<CutNumber, bool> still;
+    std::map<CutNumber, Taking> taking;
+    orders_.clear();
+    for (const CutOrder& order : orders) {
+      if (answered_.contains(order.cut)) {
+        still[order.cut] = true;
+      } else if (const auto it = taking_.find(order.cut); it != taking_.end()) {
+        taking.insert(taking_.extract(it));
+      } else {
+        orders_.push_back(order);
+      }
+    }
+    for (const auto& [cut, dropped] : taking_) DropCut(dropped);
+    taking_ = std::move(taking);
+    answered_ = std::move(still);
+    if (!closed_.ok()) return;
+    if (!shard_->options().synchronous) {
+      for (const CutOrder& order : orders_) shard_->barrier().Begin(order.cut);
+    }
+    TakeCuts();
+    BeginImages();
+    if (!shard_->options().synchronous) ApplyReleased();
+  });
+}
+
+bool ShardRunner::TakeCuts() {
+  const size_t before = orders_.size();
+  std::erase_if(orders_, [&](const CutOrder& order) { return TakeCut(order); });
+  return orders_.size() != before;
+}
+
+// True when the cut is begun or answered.
+bool ShardRunner::TakeCut(const CutOrder& order) {
+  if (shard_->options().synchronous) {
+    if (shard_->clock() < order.step) return false;
+    if (shard_->clock() == order.step) {
+      BeginCut(order);
+      return true;
+    }
+  } else {
+    CutBarrier& barrier = shard_->barrier();
+    if (order.cut > barrier.pending()) return false;
+    if (order.cut == barrier.pending() && order.cut > barrier.done()) {
+      if (!barrier.Ready()) return false;
+      BeginCut(order);
+      return true;
+    }
+  }
+  ShardCut cut;
+  cut.outcome = ShardCut::Outcome::kRefused;
+  cut.message = shard_->options().synchronous
+                    ? absl::StrCat("shard ", id_.value, " is already at clock ",
+                                   shard_->clock().value, ", past step ", order.step.value)
+                    : absl::StrCat("cut ", order.cut, " was taken or given up: shard ", id_.value,
+                                   " has cut ", shard_->barrier().pending());
+  cut.step = shard_->clock();
+  AnswerCut(order, std::move(cut));
+  return true;
+}
+
+// 1 the base's files get names in the cut's folder, if it may be an increment  2 the shard is
+// frozen  3 async: the barrier opens, durably: what the lanes pushed after the cut is applied while
+// the file is written. The file is written in the background and ends in CutWritten.
+void ShardRunner::BeginCut(const CutOrder& order) {
+  ShardCut cut;
+  cut.step = shard_->clock();
+  const bool synchronous = shard_->options().synchronous;
+  if (!synchronous) cut.marks = shard_->barrier().marks();
+  absl::StatusOr<std::unique_ptr<ShardSnapshot>> snapshot;
+  if (order.directory.empty()) {
+    snapshot = shard_->SnapshotSums();
+  } else {
+    // All servers write into one folder; whoever comes first makes it.
+    const absl::Status folder = storage::MakeFolder(order.directory);
+    Shard::CheckpointOptions options{.cut = synchronous ? shard_->clock() : Step(order.cut),
+                                     .base = std::nullopt,
+                                     .follow = order.follow};
+    if (folder.ok() && LinkBase(order)) {
+      options.base = synchronous ? last_cut_.step : Step(last_cut_.cut);
+    }
+    snapshot = folder.ok() ? shard_->SnapshotCheckpoint(options)
+                           : absl::StatusOr<std::unique_ptr<ShardSnapshot>>(folder);
+  }
+  if (!synchronous) {
+    if (absl::Status s = shard_->CutTaken(); !s.ok() && snapshot.ok()) snapshot = s;
+  }
+  if (!snapshot.ok()) return CutWritten(order, std::move(cut), snapshot.status());
+  std::string path;
+  Taking taking;
+  if (!order.directory.empty()) {
+    CutFile file;
+    if ((*snapshot)->is_increment()) {
+      cut.files = last_files_;
+      for (const CutFile& f : last_files_) {
+        taking.links.push_back(absl::StrCat(order.directory, "/", f.name));
+      }
+      file.sequence = last_files_.back().sequence + 1;
+    }
+    file.name = CutFileName(id_, file.sequence);
+    path = absl::StrCat(order.directory, "/", file.name);
+    cut.files.push_back(std::move(file));
+  } else {
+    cut.files.emplace_back();
+  }
+  taking.id = driver_.Begin(*std::move(snapshot), std::move(path),
+                            [this, order, cut](absl::StatusOr<SnapshotDriver::Result> result) {
+                              auto taken = taking_.extract(order.cut);
+                              if (!result.ok() && !taken.empty()) DropCut(taken.mapped());
+                              CutWritten(order, cut, std::move(result));
+                              BeginImages();
+                            });
+  taking_[order.cut] = std::move(taking);
+}
+
+// Only what was made here: names that others made stay.
+void ShardRunner::DropCut(const Taking& taking) {
+  driver_.Drop(taking.id);
+  for (const std::string& link : taking.links) ::unlink(link.c_str());
+}
+
+// The files that an increment follows become part of its folder: names cost nothing, and every
+// checkpoint is whole by itself. False: it cannot be an increment (another base, no hard links).
+bool ShardRunner::LinkBase(const CutOrder& order) {
+  if (order.base == 0 || order.base != last_cut_.cut || last_files_.empty()) return false;
+  const BlockingSection disk;
+  for (const CutFile& file : last_files_) {
+    const std::string from = absl::StrCat(last_cut_.directory, "/", file.name);
+    const std::string to = absl::StrCat(order.directory, "/", file.name);
+    ::unlink(to.c_str());  // of an attempt before
+    if (::link(from.c_str(), to.c_str()) != 0) return false;
+  }
+  return true;  // the names are durable with the increment's own
+}
+
+void ShardRunner::CutWritten(const CutOrder& order, ShardCut cut,
+                             absl::StatusOr<SnapshotDriver::Result> result) {
+  if (result.ok()) {
+    cut.files.back().summary = result->summary;
+    cut.files.back().hash = result->hash;
+    cut.files.back().row_change = result->row_change;
+    if (!order.directory.empty()) {
+      last_cut_ = order;
+      last_files_ = cut.files;
+    }
+  } else {
+    ++view_.disk_errors;
+    cut.outcome = ShardCut::Outcome::kFailed;
+    cut.message = std::string(result.status().message());
+    cut.files.clear();
+  }
+  AnswerCut(order, std::move(cut));
+}
+
+void ShardRunner::AnswerCut(const CutOrder& order, ShardCut cut) {
+  answered_[order.cut] = true;
+  Publish();
+  options_.cut_done(order.cut, cut);
+}
+
+void ShardRunner::WriteImage(std::string folder, uint64_t log_segment,
+                             std::function<void(absl::Status)> done) {
+  Post([this, folder = std::move(folder), log_segment, done = std::move(done)] {
+    images_.push_back({folder, log_segment, done});
+    BeginImages();
+  });
+}
+
+// One at a time, and none beside a cut: a cut cannot wait, an image can.
+void ShardRunner::BeginImages() {
+  while (!images_.empty() && !driver_.busy()) {
+    ImageOrder image = std::move(images_.front());
+    images_.pop_front();
+    auto snapshot = shard_->SnapshotImage(image.log_segment);
+    if (!snapshot.ok()) {
+      image.done(snapshot.status());
+      continue;
+    }
+    const ImageName name = {id_, shard_->clock()};
+    driver_.Begin(*std::move(snapshot), absl::StrCat(image.folder, "/", ImageFileName(name)),
+                  [this, done = image.done](absl::StatusOr<SnapshotDriver::Result> result) {
+                    done(result.status());
+                    BeginImages();
+                  });
+  }
+}
+
+}  // namespace strata::server

@@ -1,0 +1,376 @@
+// How a shard is written to and read from base images, checkpoint files and the log.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/failpoints.h"
+#include "server/shard/shard.h"
+#include "storage/checkpoint/shard_chain.h"
+
+namespace strata::server {
+namespace {
+
+// Section types of shard files; beside them AdmissionFilter::kSection.
+constexpr uint32_t kLedgerSection = 1;    // WindowLedger::Serialize
+constexpr uint32_t kCountersSection = 2;  // u64 applied windows, u64 newest cut taken (async)
+constexpr uint32_t kServedSection = 3;    // u64 oldest step that is served (bsp images)
+constexpr uint32_t kRemovedSection = 6;   // u64 bytes of the file of removals (images)
+
+constexpr uint32_t kRowsPerPut = 1024;
+
+}  // namespace
+
+storage::ShardFileHeader Shard::FileHeader(storage::ShardFileKind kind, Step clock) const {
+  storage::ShardFileHeader header;
+  header.kind = kind;
+  header.job = options_.job;
+  header.generation = options_.generation;
+  header.shard = options_.id;
+  header.partitioning = options_.partitioning;
+  header.partitions = options_.range;
+  header.clock = clock;
+  for (const ShardTable& t : tables_) header.tables.push_back(t.shape());
+  return header;
+}
+
+void Shard::FreezeState(FrozenState& out) const {
+  if (options_.synchronous) return;
+  const std::string ledger = ledger_.Serialize();
+  out.sections.push_back({kLedgerSection, options_.range, {ledger.begin(), ledger.end()}});
+  const uint64_t counters[2] = {clock().value, barrier_.done()};
+  out.sections.push_back({kCountersSection, options_.range, std::vector<uint8_t>(sizeof counters)});
+  std::memcpy(out.sections.back().bytes.data(), counters, sizeof counters);
+}
+
+void Shard::FreezeFilters(FrozenState& out) const {
+  for (const ShardTable& t : tables_) {
+    absl::Status ignored = t.admission().Save([&](PartitionId p, std::span<const uint8_t> bytes) {
+      out.sections.push_back(
+          {AdmissionFilter::kSection, {p, p}, std::vector<uint8_t>(bytes.begin(), bytes.end())});
+      return absl::OkStatus();
+    });
+  }
+}
+
+absl::Status Shard::ReadFilters(const storage::ShardFileReader& file) {
+  return file.ReadSections(options_.range, [&](const storage::Section& section) {
+    absl::Status s;
+    for (ShardTable& t : tables_) {
+      if (!s.ok() || section.type != AdmissionFilter::kSection) break;
+      s = t.admission().Load(section.partitions.first, section.bytes);
+    }
+    return s;
+  });
+}
+
+absl::Status Shard::FreezePreimages(FrozenState& out) {
+  if (!options_.synchronous) return absl::OkStatus();
+  const uint64_t resume = ResumeStep().value;
+  out.sections.push_back({kServedSection, options_.range, std::vector<uint8_t>(sizeof resume)});
+  std::memcpy(out.sections.back().bytes.data(), &resume, sizeof resume);
+  if (ResumeStep() != clock()) return absl::OkStatus();
+  for (ShardTable& t : tables_) {
+    PreImages& images = t.preimages();
+    if (images.positions().empty()) continue;
+    if (absl::Status s = images.BringToHost(); !s.ok()) return s;
+    const auto weights = images.all_weights();
+    out.preimages.push_back({t.spec().id,
+                             {images.positions().begin(), images.positions().end()},
+                             {weights.begin(), weights.end()}});
+  }
+  return absl::OkStatus();
+}
+
+// What an image or checkpoint stands for is not replayed again: its removals must be durable too.
+absl::Status Shard::SyncRemoved() {
+  if (options_.removed == nullptr) return absl::OkStatus();
+  const BlockingSection disk;
+  return options_.removed->Sync();
+}
+
+void Shard::FreezeRemoved(FrozenState& out) const {
+  if (options_.removed == nullptr) return;
+  const uint64_t bytes = options_.removed->bytes();
+  out.sections.push_back({kRemovedSection, options_.range, std::vector<uint8_t>(sizeof bytes)});
+  std::memcpy(out.sections.back().bytes.data(), &bytes, sizeof bytes);
+}
+
+absl::Status Shard::ReadRemoved(const storage::ShardFileReader& image) {
+  if (options_.removed == nullptr) return absl::OkStatus();
+  uint64_t bytes = 0;
+  absl::Status s = image.ReadSections(options_.range, [&](const storage::Section& section) {
+    if (section.type == kRemovedSection && section.bytes.size() == 8) {
+      std::memcpy(&bytes, section.bytes.data(), 8);
+    }
+    return absl::OkStatus();
+  });
+  return s.ok() ? options_.removed->StartAt(bytes) : s;
+}
+
+absl::Status Shard::StartRemoved(bool is_new) {
+  if (options_.removed == nullptr) return absl::OkStatus();
+  return is_new ? options_.removed->StartNew() : options_.removed->StartAt(0);
+}
+
+std::unique_ptr<ShardSnapshot> Shard::Snapshot(FrozenState state,
+                                               std::vector<ChangeList::Changes> changes) {
+  return std::make_unique<ShardSnapshot>(ShardSnapshot::Options{.state = std::move(state),
+                                                                .first = first_position(),
+                                                                .last = last_position(),
+                                                                .step = clock().value,
+                                                                .changes = std::move(changes)},
+                                         tables_);
+}
+
+absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotImage(uint64_t log_segment) {
+  if (absl::Status s = Failpoint("server.image"); !s.ok()) return s;
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  if (absl::Status s = SyncRemoved(); !s.ok()) return s;
+  FrozenState state;
+  state.header = FileHeader(storage::ShardFileKind::kBaseImage, clock());
+  state.header.log_segment = log_segment;
+  FreezeState(state);
+  FreezeFilters(state);
+  if (absl::Status s = FreezePreimages(state); !s.ok()) return s;
+  FreezeRemoved(state);
+  return Snapshot(std::move(state), {});
+}
+
+// By table, if they are what an increment on options.base needs; and begins new lists.
+std::vector<ChangeList::Changes> Shard::TakeChanges(const CheckpointOptions& options) {
+  bool known = options.base.has_value() && changes_since_ == options.base;
+  bool steps_tell = true;
+  for (ShardTable& t : tables_) {
+    known &= t.changes().active();
+    steps_tell &= t.StepsTell(clock().value);
+  }
+  std::vector<ChangeList::Changes> changes;
+  for (ShardTable& t : tables_) {
+    if (known && steps_tell) changes.push_back(t.changes().Take());
+    t.changes().Stop();
+    if (options.follow && steps_tell) t.changes().Begin(clock().value, t.counters().rows);
+  }
+  changes_since_ = options.cut;
+  return changes;
+}
+
+absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotCheckpoint(
+    const CheckpointOptions& options) {
+  if (absl::Status s = Failpoint("server.checkpoint"); !s.ok()) return s;
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  if (absl::Status s = SyncRemoved(); !s.ok()) return s;
+  std::vector<ChangeList::Changes> changes = TakeChanges(options);
+  FrozenState state;
+  state.header = FileHeader(
+      changes.empty() ? storage::ShardFileKind::kCheckpoint : storage::ShardFileKind::kIncrement,
+      options.cut);
+  if (!changes.empty()) {
+    state.header.base = *options.base;
+    std::vector<uint8_t> rows;
+    for (const ShardTable& t : tables_) {
+      const uint64_t n = t.counters().rows;
+      const auto* bytes = reinterpret_cast<const uint8_t*>(&n);
+      rows.insert(rows.end(), bytes, bytes + sizeof n);
+    }
+    state.sections.push_back({storage::kTableRowsSection, options_.range, std::move(rows)});
+  }
+  FreezeState(state);
+  FreezeFilters(state);
+  return Snapshot(std::move(state), std::move(changes));
+}
+
+absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotSums() {
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  FrozenState state;
+  state.header = FileHeader(storage::ShardFileKind::kCheckpoint, clock());
+  return Snapshot(std::move(state), {});
+}
+
+absl::Status Shard::WriteImage(const std::string& path, uint64_t log_segment) {
+  auto snapshot = SnapshotImage(log_segment);
+  if (!snapshot.ok()) return snapshot.status();
+  return WriteSnapshot(**snapshot, path).status();
+}
+
+absl::StatusOr<storage::ShardFileSummary> Shard::WriteCheckpoint(const std::string& path,
+                                                                 Step cut) {
+  auto snapshot = SnapshotCheckpoint({.cut = cut});
+  if (!snapshot.ok()) return snapshot.status();
+  return WriteSnapshot(**snapshot, path);
+}
+
+absl::StatusOr<storage::ShardFileSummary> Shard::Summarize() {
+  if (absl::Status s = Finish(); !s.ok()) return s;
+  storage::ShardFileSummary summary;
+  for (ShardTable& t : tables_) {
+    absl::Status s = t.rows().Scan(
+        first_position(), last_position(), [&](Position position, std::span<const uint8_t> row) {
+          ++summary.rows;
+          summary.hash += storage::HashRow(t.spec().id, t.spec().KeyAtPosition(position), row);
+          return absl::OkStatus();
+        });
+    if (!s.ok()) return s;
+  }
+  return summary;
+}
+
+absl::Status Shard::CheckShapes(const storage::ShardFileHeader& header) const {
+  std::vector<storage::TableShape> shapes;
+  for (const ShardTable& t : tables_) shapes.push_back(t.shape());
+  if (header.tables != shapes) {
+    return absl::FailedPreconditionError(
+        "the file's tables have other shapes (dimension, optimizer or kind) than the job's");
+  }
+  if (!(header.partitioning == options_.partitioning)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the file has ", header.partitioning.count(), " partitions, the job ",
+                     options_.partitioning.count(), ": set spec.storage.partitions to that"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::ReadRows(const storage::ShardFileReader& file) {
+  const PartitionRange& theirs = file.header().partitions;
+  const uint32_t first = std::max(theirs.first.value, options_.range.first.value);
+  const uint32_t last = std::min(theirs.last.value, options_.range.last.value);
+  const uint64_t shared = first <= last ? uint64_t{last} - first + 1 : 0;
+  const uint64_t whole = uint64_t{theirs.last.value} - theirs.first.value + 1;
+  for (ShardTable& t : tables_) {
+    t.rows().Expect(file.rows(t.spec().id) * shared / whole);
+    absl::Status s = file.ReadRows(
+        t.spec().id, options_.range,
+        [&](std::span<const Position> positions, const uint8_t* rows) -> absl::Status {
+          for (size_t at = 0; at < positions.size(); at += kRowsPerPut) {
+            const size_t n = std::min<size_t>(kRowsPerPut, positions.size() - at);
+            absl::Status put = t.Put(positions.subspan(at, n), rows + at * t.layout().row_bytes());
+            if (!put.ok()) return put;
+          }
+          return absl::OkStatus();
+        });
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+// Of an increment: rows of the files before it that are gone.
+absl::Status Shard::EraseRows(const storage::ShardFileReader& file) {
+  for (ShardTable& t : tables_) {
+    absl::Status s =
+        file.ReadErased(t.spec().id, options_.range,
+                        [&](std::span<const Position> positions) { return t.Erase(positions); });
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Shard::ReadState(const storage::ShardFileReader& file) {
+  if (options_.synchronous) return absl::OkStatus();
+  return file.ReadSections(options_.range, [&](const storage::Section& section) -> absl::Status {
+    if (section.type == kLedgerSection) {
+      auto ledger = WindowLedger::Parse(absl::string_view(
+          reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()));
+      if (!ledger.ok()) return ledger.status();
+      ledger_.Merge(*ledger);
+    } else if (section.type == kCountersSection) {
+      uint64_t counters[2];
+      if (section.bytes.size() != sizeof counters) {
+        return absl::DataLossError("shard counters: damaged bytes");
+      }
+      std::memcpy(counters, section.bytes.data(), sizeof counters);
+      SetClock(Step(std::max(clock().value, counters[0])), false);
+      barrier_ = CutBarrier(options_.lanes, std::max(barrier_.done(), counters[1]));
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Shard::ReadPreimageBlocks(const storage::ShardFileReader& image) {
+  for (ShardTable& t : tables_) {
+    const uint32_t dim = t.layout().dim;
+    absl::Status s = image.ReadPreImages(
+        t.spec().id, options_.range, [&](const storage::PreImages& block) -> absl::Status {
+          if (block.weights.size() != block.positions.size() * dim) {
+            return absl::DataLossError("pre-images: wrong number of weights");
+          }
+          float* out = t.preimages().Extend(block.positions);
+          std::memcpy(out, block.weights.data(), block.weights.size() * 4);
+          return absl::OkStatus();
+        });
+    if (!s.ok()) return s;
+  }
+  uint64_t resume = image.header().clock.value + 1;
+  absl::Status s = image.ReadSections(options_.range, [&](const storage::Section& section) {
+    if (section.type == kServedSection && section.bytes.size() == 8) {
+      std::memcpy(&resume, section.bytes.data(), 8);
+    }
+    return absl::OkStatus();
+  });
+  if (!s.ok()) return s;
+  SetClock(image.header().clock, resume == image.header().clock.value);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
+  const storage::ShardFileHeader& header = image.header();
+  if (header.kind != storage::ShardFileKind::kBaseImage || header.job != options_.job ||
+      header.generation != options_.generation || header.shard != options_.id ||
+      !(header.partitions == options_.range)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the image is not of job ", options_.job.value, ", generation ",
+                     options_.generation.value, ", shard ", options_.id.value));
+  }
+  if (absl::Status s = CheckShapes(header); !s.ok()) return s;
+  if (absl::Status s = ReadRows(image); !s.ok()) return s;
+  if (absl::Status s = ReadFilters(image); !s.ok()) return s;
+  if (absl::Status s = ReadRemoved(image); !s.ok()) return s;
+  if (options_.synchronous) return ReadPreimageBlocks(image);
+  return ReadState(image);
+}
+
+absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_step) {
+  if (absl::Status s = CheckShapes(segment.header()); !s.ok()) return s;
+  if (absl::Status s = EraseRows(segment); !s.ok()) return s;
+  if (absl::Status s = ReadRows(segment); !s.ok()) return s;
+  if (absl::Status s = ReadState(segment); !s.ok()) return s;
+  if (absl::Status s = ReadFilters(segment); !s.ok()) return s;
+  if (options_.synchronous) SetClock(start_step, false);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::Replay(const storage::LogRecordView& record) {
+  const storage::LogHeader& header = record.header;
+  if (header.job != options_.job || header.generation != options_.generation ||
+      header.shard != options_.id) {
+    return absl::OkStatus();
+  }
+  const auto kind = static_cast<RecordKind>(header.kind);
+  if (kind == RecordKind::kCut) {
+    if (header.window > barrier_.done()) barrier_ = CutBarrier(options_.lanes, header.window);
+    return absl::OkStatus();
+  }
+  const auto expected = options_.synchronous ? RecordKind::kStep : RecordKind::kWindow;
+  if (kind != expected) {
+    return absl::DataLossError(absl::StrCat("log segment ", record.at.segment, ", offset ",
+                                            record.at.offset, ": unexpected kind ", header.kind));
+  }
+  if (header.step <= clock()) return absl::OkStatus();
+  if (header.step != clock().Next()) {
+    return absl::DataLossError(absl::StrCat(
+        "log segment ", record.at.segment, ", offset ", record.at.offset, ": step ",
+        header.step.value, " of shard ", options_.id.value, " follows ", clock().value));
+  }
+  auto tables = ParseTables(record.payload, dims_);
+  if (!tables.ok()) return tables.status();
+  if (!options_.synchronous) ledger_.Record(header.task, header.window);
+  Begin({header.step.value, header.examples}, *std::move(tables));
+  return Finish();
+}
+
+}  // namespace strata::server

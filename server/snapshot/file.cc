@@ -1,0 +1,108 @@
+#include "server/snapshot/file.h"
+
+#include <span>
+#include <utility>
+
+#include "proto/runtime/base/failpoints.h"
+#include "storage/row/hash.h"
+
+namespace strata::server {
+
+SnapshotFile::SnapshotFile(Executor* disk, std::string path, FrozenState state)
+    : disk_(disk), path_(std::move(path)), state_(std::move(state)) {}
+
+SnapshotFile::~SnapshotFile() {
+  Drop();
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(this, &SnapshotFile::NothingRuns));
+}
+
+void SnapshotFile::Write(std::shared_ptr<const RowBlock> block, Written written) {
+  Add([this, block = std::move(block), written = std::move(written)] { written(DoWrite(*block)); });
+}
+
+void SnapshotFile::Finish(Finished finished) {
+  Add([this, finished = std::move(finished)] { finished(DoFinish()); });
+}
+
+void SnapshotFile::Drop() {
+  std::deque<std::function<void()>> dropped;
+  absl::MutexLock lock(&mu_);
+  dropped_ = true;
+  dropped.swap(work_);
+}
+
+bool SnapshotFile::Idle() const {
+  absl::MutexLock lock(&mu_);
+  return !running_;
+}
+
+void SnapshotFile::Add(std::function<void()> work) {
+  if (disk_ == nullptr) return work();
+  {
+    absl::MutexLock lock(&mu_);
+    if (dropped_) return;
+    work_.push_back(std::move(work));
+    if (running_) return;
+    running_ = true;
+  }
+  disk_->Post([this] { Run(); });
+}
+
+// One piece of work, so that others of the pool get their turn. After `running_ = false` this may
+// be gone.
+void SnapshotFile::Run() {
+  std::function<void()> work;
+  {
+    absl::MutexLock lock(&mu_);
+    if (work_.empty()) {
+      running_ = false;
+      return;
+    }
+    work = std::move(work_.front());
+    work_.pop_front();
+  }
+  work();
+  work = nullptr;
+  disk_->Post([this] { Run(); });
+}
+
+absl::Status SnapshotFile::DoWrite(const RowBlock& block) {
+  if (!status_.ok()) return status_;
+  if (path_.empty()) {
+    for (const storage::TableShape& shape : state_.header.tables) {
+      if (shape.id != block.table) continue;
+      const std::span<const uint8_t> rows(block.rows);
+      for (size_t i = 0; i < block.positions.size(); ++i) {
+        sums_.hash += storage::HashRow(shape.id, shape.KeyAt(block.positions[i]),
+                                       rows.subspan(i * shape.row_bytes(), shape.row_bytes()));
+      }
+    }
+    sums_.rows += block.positions.size();
+    return status_;
+  }
+  const BlockingSection disk;
+  status_ = Failpoint("server.snapshot.write");
+  if (status_.ok() && writer_ == nullptr) {
+    auto writer = storage::ShardFileWriter::Create(path_, state_.header);
+    status_ = writer.status();
+    if (writer.ok()) writer_ = *std::move(writer);
+  }
+  if (status_.ok()) status_ = writer_->AddRows(block.table, block.positions, block.rows);
+  if (status_.ok()) status_ = writer_->AddErased(block.table, block.erased);
+  return status_;
+}
+
+absl::StatusOr<storage::ShardFileSummary> SnapshotFile::DoFinish() {
+  if (path_.empty()) return sums_;
+  if (absl::Status s = DoWrite({}); !s.ok()) return s;  // the file, if there was no row
+  const BlockingSection disk;
+  if (absl::Status s = Failpoint("server.snapshot.finish"); !s.ok()) return s;
+  if (absl::Status s = state_.AddTo(*writer_); !s.ok()) return s;
+  auto summary = writer_->Finish();
+  writer_ = nullptr;
+  if (absl::Status s = Failpoint("server.snapshot.finished"); !s.ok()) return s;
+  return summary;
+}
+
+}  // namespace strata::server

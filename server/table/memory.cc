@@ -1,0 +1,138 @@
+#include "server/table/memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/table/gpu_memory.h"
+#include "storage/dram/store.h"
+#include "storage/dram/table.h"
+#include "storage/gpu/table.h"
+#include "storage/row/layout.h"
+#include "storage/tiered/options.h"
+#include "storage/tiered/table.h"
+
+namespace strata::server {
+namespace {
+
+uint64_t Minimum(const TableSpec& table) {
+  return storage::MinimumDramBytes(storage::RowLayout::For(table).row_bytes());
+}
+
+uint64_t DenseBytes(const TableSpec& table, Position first, Position last) {
+  storage::RowStoreOptions options;
+  options.row_bytes = storage::RowLayout::For(table).row_bytes();
+  return storage::RowStore::BytesFor(options, DenseRows(table, first, last));
+}
+
+storage::Spread SpreadOf(const TableSpec& table) {
+  return table.kind == TableKind::kDense ? storage::Spread::kClustered : storage::Spread::kUniform;
+}
+
+// In DRAM alone (limit_bytes 0), or in DRAM and below.
+absl::StatusOr<std::unique_ptr<storage::RowTable>> MakeBelowHbm(const TableSpec& table,
+                                                                Position first, Position last,
+                                                                uint64_t limit_bytes,
+                                                                storage::EvictionKind eviction,
+                                                                storage::RowTier* below) {
+  const size_t row_bytes = storage::RowLayout::For(table).row_bytes();
+  if (limit_bytes == 0) {
+    storage::DramTableOptions options;
+    options.row_bytes = row_bytes;
+    options.first = first;
+    options.last = last;
+    options.spread = SpreadOf(table);
+    return storage::MakeDramTable(options);
+  }
+  storage::TieredOptions options;
+  options.table = table.id;
+  options.row_bytes = row_bytes;
+  options.first = first;
+  options.last = last;
+  options.spread = SpreadOf(table);
+  options.dram_limit_bytes = limit_bytes;
+  options.below = below;
+  options.eviction = eviction;
+  return storage::MakeTieredTable(options);
+}
+
+}  // namespace
+
+uint64_t DenseRows(const TableSpec& table, Position first, Position last) {
+  uint64_t rows = 0;
+  for (const TensorSpec& tensor : table.tensors) {
+    const uint64_t tensor_rows = tensor.Rows(table.dim());
+    if (tensor_rows == 0) continue;
+    const uint64_t from = std::max(first.value, tensor.first.value);
+    const uint64_t to = std::min(last.value, tensor.first.value + tensor_rows - 1);
+    if (from <= to) rows += to - from + 1;
+  }
+  return rows;
+}
+
+uint64_t LeastDramBytesPerServer(const std::vector<TableSpec>& tables, uint32_t shards_here) {
+  // Half for dense tables, half for hashed ones, equally within each.
+  uint64_t need[2] = {0, 0};
+  uint64_t count[2] = {0, 0};
+  for (const TableSpec& t : tables) {
+    const int dense = t.kind == TableKind::kDense;
+    need[dense] = std::max(need[dense], Minimum(t));
+    ++count[dense];
+  }
+  return shards_here * 2 * std::max(need[0] * count[0], need[1] * count[1]);
+}
+
+absl::StatusOr<TableMemory> DivideMemory(const std::vector<TableSpec>& tables, Position first,
+                                         Position last, uint64_t shard_bytes,
+                                         uint32_t shards_here) {
+  TableMemory memory;
+  memory.limits.assign(tables.size(), 0);
+  if (shard_bytes == 0) return memory;
+  uint64_t dense = 0, hashed = 0;
+  for (const TableSpec& t : tables) ++(t.kind == TableKind::kDense ? dense : hashed);
+  uint64_t left = shard_bytes;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (tables[i].kind != TableKind::kDense) continue;
+    const uint64_t most = shard_bytes / 2 / dense;
+    const uint64_t whole = DenseBytes(tables[i], first, last);
+    memory.limits[i] = whole <= most ? 0 : most;
+    left -= std::min(whole, most);
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (tables[i].kind == TableKind::kHashed)
+      memory.limits[i] = std::max<uint64_t>(left / hashed, 1);
+    if (memory.limits[i] == 0 || memory.limits[i] >= Minimum(tables[i])) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.storage.dramBytesPerServer is too small: ", shard_bytes * shards_here, " bytes over ",
+        shards_here, " shards leave table \"", tables[i].name, "\" ", memory.limits[i],
+        " bytes in a shard, and ", Minimum(tables[i]), " are needed; set it to at least ",
+        LeastDramBytesPerServer(tables, shards_here), ", or spec.storage.shardsPerServer lower"));
+  }
+  return memory;
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<storage::RowTable>>> MakeTables(
+    const std::vector<TableSpec>& tables, Position first, Position last, const TableMemory& memory,
+    storage::RowTier* below, const storage::gpu::GpuBackendFactory& make_gpu) {
+  std::vector<std::unique_ptr<storage::RowTable>> made;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    auto table = MakeBelowHbm(tables[i], first, last, memory.limits[i], memory.eviction, below);
+    if (!table.ok()) return table.status();
+    if (!memory.hbm_limits.empty() && memory.hbm_limits[i] > 0) {
+      storage::gpu::GpuTableOptions options;
+      options.row_bytes = storage::RowLayout::For(tables[i]).row_bytes();
+      options.first = first;
+      options.last = last;
+      options.hbm_limit_bytes = memory.hbm_limits[i];
+      options.bucket_slots = kGpuBucketSlots;
+      options.eviction = memory.eviction;
+      table = storage::gpu::MakeGpuTable(options, *std::move(table), make_gpu);
+      if (!table.ok()) return table.status();
+    }
+    made.push_back(*std::move(table));
+  }
+  return made;
+}
+
+}  // namespace strata::server

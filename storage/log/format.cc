@@ -1,0 +1,148 @@
+#include "storage/log/format.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+
+#include "proto/core/checksum.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
+#include "storage/io/byte_codec.h"
+
+namespace strata::storage::log {
+namespace {
+
+constexpr uint64_t kSegmentMagic = 0x31474f4c54415254ull;  // "TRATLOG1"
+constexpr uint32_t kRecordMagic = 0x4345524cu;             // "LREC"
+constexpr uint16_t kVersion = 2;
+// In version 1 records lie on multiples of 8, and nothing says what was settled before them.
+constexpr uint16_t kOldVersion = 1;
+constexpr size_t kNameDigits = 20;
+
+}  // namespace
+
+std::string SegmentName(uint64_t segment) {
+  char name[kNameDigits + 5];
+  std::snprintf(name, sizeof(name), "%020llu.log", static_cast<unsigned long long>(segment));
+  return name;
+}
+
+std::optional<uint64_t> ParseSegmentName(const std::string& name) {
+  if (name.size() != kNameDigits + 4 || name.substr(kNameDigits) != ".log") return std::nullopt;
+  uint64_t segment = 0;
+  for (size_t i = 0; i < kNameDigits; ++i) {
+    if (name[i] < '0' || name[i] > '9') return std::nullopt;
+    segment = segment * 10 + static_cast<uint64_t>(name[i] - '0');
+  }
+  return segment;
+}
+
+void EncodeSegmentHeader(const SegmentHeader& header, uint8_t* out) {
+  FieldWriter fields(out);
+  fields.U64(kSegmentMagic);
+  fields.U64(header.segment);
+  fields.U64(header.previous_bytes);
+  fields.U16(kVersion);
+  fields.U16(static_cast<uint16_t>(std::countr_zero(header.alignment)));
+  fields.U32(Crc32c({out, kSegmentHeaderBytes - 4}));
+}
+
+std::optional<SegmentHeader> DecodeSegmentHeader(const uint8_t* in) {
+  FieldReader fields(in);
+  if (fields.U64() != kSegmentMagic) return std::nullopt;
+  SegmentHeader header;
+  header.segment = fields.U64();
+  header.previous_bytes = fields.U64();
+  const uint16_t version = fields.U16();
+  const uint16_t shift = fields.U16();
+  if (fields.U32() != Crc32c({in, kSegmentHeaderBytes - 4})) return std::nullopt;
+  if (version == kOldVersion && shift == 0) return header;
+  if (version != kVersion || shift > 31) return std::nullopt;
+  header.alignment = uint32_t{1} << shift;
+  if (header.alignment != kAlignment && header.alignment != kBlockAlignment) return std::nullopt;
+  return header;
+}
+
+void EncodeRecordHeader(const LogHeader& header, const RecordPlace& place,
+                        const PayloadSum& payload, uint8_t* out) {
+  FieldWriter fields(out);
+  fields.U32(kRecordMagic);
+  fields.U16(header.kind);
+  fields.U16(kVersion);
+  fields.U64(payload.bytes);
+  fields.U64(place.at.segment);
+  fields.U64(place.at.offset);
+  fields.U64(header.job.value);
+  fields.U64(header.generation.value);
+  fields.U64(header.step.value);
+  fields.U64(header.map_epoch.value);
+  fields.U64(header.task.value);
+  fields.U64(header.window);
+  fields.U64(header.examples);
+  fields.U32(header.shard.value);
+  fields.U32(header.partitions.first.value);
+  fields.U32(header.partitions.last.value);
+  fields.U32(header.lane.value);
+  fields.U64(place.settled);
+  fields.U64(0);
+  fields.U32(payload.crc);
+  fields.U32(Crc32c({out, kRecordHeaderBytes - 4}));
+}
+
+std::optional<DecodedRecord> DecodeRecordHeader(LogPosition at, const uint8_t* in) {
+  FieldReader fields(in);
+  if (fields.U32() != kRecordMagic) return std::nullopt;
+  DecodedRecord record;
+  record.header.kind = fields.U16();
+  const uint16_t version = fields.U16();
+  record.payload.bytes = fields.U64();
+  if (fields.U64() != at.segment || fields.U64() != at.offset) return std::nullopt;
+  record.header.job = JobId(fields.U64());
+  record.header.generation = Generation(fields.U64());
+  record.header.step = Step(fields.U64());
+  record.header.map_epoch = MapEpoch(fields.U64());
+  record.header.task = TaskId(fields.U64());
+  record.header.window = fields.U64();
+  record.header.examples = fields.U64();
+  record.header.shard = ShardId(fields.U32());
+  record.header.partitions.first = PartitionId(fields.U32());
+  record.header.partitions.last = PartitionId(fields.U32());
+  record.header.lane = LaneId(fields.U32());
+  record.settled = version == kVersion ? fields.U64() : (fields.U64(), at.offset);
+  fields.U64();
+  record.payload.crc = fields.U32();
+  if (fields.U32() != Crc32c({in, kRecordHeaderBytes - 4})) return std::nullopt;
+  if (record.settled > at.offset) return std::nullopt;
+  return record;
+}
+
+std::optional<DecodedRecord> DecodeHeaderIn(LogPosition at, std::span<const uint8_t> segment,
+                                            uint32_t alignment) {
+  if (at.offset > segment.size() || segment.size() - at.offset < kRecordHeaderBytes) {
+    return std::nullopt;
+  }
+  auto record = DecodeRecordHeader(at, segment.data() + at.offset);
+  if (!record) return std::nullopt;
+  // Compared without adding: a length may be any number.
+  if (record->payload.bytes > segment.size()) return std::nullopt;
+  if (RecordBytes(record->payload.bytes, alignment) > segment.size() - at.offset) {
+    return std::nullopt;
+  }
+  return record;
+}
+
+std::optional<LogRecordView> DecodePayload(LogPosition at, const DecodedRecord& record,
+                                           std::span<const uint8_t> segment, uint32_t alignment) {
+  const auto all = segment.subspan(at.offset, RecordBytes(record.payload.bytes, alignment));
+  const uint64_t summed = RecordBytes(record.payload.bytes);
+  const auto zeros = all.subspan(summed);
+  if (!std::all_of(zeros.begin(), zeros.end(), [](uint8_t b) { return b == 0; })) {
+    return std::nullopt;
+  }
+  const auto payload = all.first(summed).subspan(kRecordHeaderBytes);
+  if (Crc32c(payload) != record.payload.crc) return std::nullopt;
+  return LogRecordView{at, record.header, payload.first(record.payload.bytes)};
+}
+
+}  // namespace strata::storage::log

@@ -1,0 +1,333 @@
+// Promise P3 inside one process: one model hash whatever the cluster looks like, wherever rows lie,
+// whatever the wire carries and whatever dies. One table: its rows are drawn from the axes of
+// embedded_axes.h such that every two values meet that may; with `tools/test --long` the full
+// product of the main axes.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ops/cpu_features.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "tests/e2e/embedded_training.h"
+#include "tests/e2e/p3/covering.h"
+#include "tests/e2e/p3/embedded_axes.h"
+#include "tests/e2e/p3/hold.h"
+#include "tests/e2e/p3/models.h"
+#include "tests/e2e/reads_below.h"
+#include "tests/e2e/removed_keys.h"
+#include "tests/skip.h"
+#include "tools/cluster/checkpoint/verify.h"
+#include "tools/cluster/embedded/cluster.h"
+#include "tools/cluster/embedded/scratch_folder.h"
+
+namespace strata::testing {
+namespace {
+
+constexpr absl::Duration kCall = absl::Seconds(10);
+constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr uint64_t kMemtableBytes = 64 << 10;  // so few that row files are written and merged
+
+// Counts how often tickets were given and named, and refuses some of both.
+class Tickets {
+ public:
+  explicit Tickets(const TicketTrouble& trouble)
+      : give_("server.ticket.give", {.act = Every(trouble.not_given, given_)}),
+        find_("server.ticket.find", {.act = Every(trouble.lost, named_)}) {}
+  uint64_t given() const { return given_; }
+  uint64_t named() const { return named_; }
+
+ private:
+  static std::function<absl::Status()> Every(uint64_t n, std::atomic<uint64_t>& count) {
+    return [n, &count] {
+      const uint64_t i = ++count;
+      if (n == 0 || i % n != 0) return absl::OkStatus();
+      return absl::FailedPreconditionError("ticket 0: lost by the test");
+    };
+  }
+  std::atomic<uint64_t> given_{0}, named_{0};
+  ScopedFailpoint give_, find_;
+};
+
+// The kernels of a row.
+class Kernels {
+ public:
+  explicit Kernels(bool avx2)
+      : before_(avx2 ? ops::SetActiveIsaLevel(ops::IsaLevel::kV3) : ops::ActiveIsaLevel()) {}
+  ~Kernels() { ops::SetActiveIsaLevel(before_); }
+
+ private:
+  const ops::IsaLevel before_;
+};
+
+bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
+
+// Row files below a folder that hold the rows of a memtable at least.
+int RowFiles(const std::string& folder) {
+  int files = 0;
+  std::error_code error;  // files come and go meanwhile
+  for (std::filesystem::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code gone;
+    files += it->path().filename() == "ROWS" && it->file_size(gone) > kMemtableBytes / 2 && !gone;
+  }
+  return files;
+}
+
+// One row's job on a cluster of its own.
+class RowRun {
+ public:
+  RowRun(const EmbeddedRow& row, const TrainingJob& job, uint64_t steps, const std::string& folder)
+      : row_(row), folder_(folder), hold_(FirstHeld(row, steps)) {
+    EmbeddedClusterOptions options;
+    options.servers = row.servers;
+    options.workers = row.workers;
+    options.directory = folder;
+    options.lease = absl::Milliseconds(500);
+    options.tier_memtable_bytes = kMemtableBytes;
+    auto cluster = EmbeddedCluster::Start(options);
+    REQUIRE(cluster.ok());
+    cluster_ = *std::move(cluster);
+    SubmitRequest submit;
+    *submit.mutable_job() = job;
+    submit.set_request_id("test");
+    const auto id = cluster_->scheduler().Submit(submit, kCall);
+    INFO(id.status());
+    REQUIRE(id.ok());
+    ref_.set_job(id->job());
+  }
+  // No REQUIRE may leave servers waiting in it.
+  ~RowRun() { hold_.LetGo(); }
+
+  // Runs the job, and disturbs it in its midst. Its final status.
+  JobStatus Run() {
+    const absl::Time deadline = absl::Now() + kPatience;
+    Await([&] { return hold_.Reached(); }, deadline);
+    CheckHbm(deadline);
+    row_files_ = RowFiles(folder_);
+    Disturb();
+    hold_.LetGo();
+    JobStatus status;
+    Await([&] { return IsFinal((status = Status()).state()); }, deadline, /*may_end=*/true);
+    return status;
+  }
+
+  // How many there were when the job was disturbed.
+  int row_files() const { return row_files_; }
+
+ private:
+  // A step is a commit of each shard.
+  static uint64_t FirstHeld(const EmbeddedRow& row, uint64_t steps) {
+    const auto step = static_cast<uint64_t>(1 + row.when * static_cast<double>(steps));
+    return step * row.servers * row.shards;
+  }
+
+  JobStatus Status() {
+    auto status = cluster_->scheduler().GetJob(ref_, kCall);
+    REQUIRE(status.ok());
+    return *std::move(status);
+  }
+
+  void Await(const std::function<bool()>& done, absl::Time deadline, bool may_end = false) {
+    while (!done()) {
+      const JobStatus status = Status();
+      for (const JobCondition& c : status.conditions()) {
+        UNSCOPED_INFO(c.reason() << ": " << c.message());
+      }
+      REQUIRE((may_end || !IsFinal(status.state())));
+      REQUIRE(absl::Now() < deadline);
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
+
+  // Rows of the GPU tier were used, and take no more than the limit.
+  void CheckHbm(absl::Time deadline) {
+    if (row_.tiers.hbm_bytes[0] == '\0' || row_.when < 0.5) return;
+    uint64_t hits = 0;
+    const auto looked = [&] {
+      const auto shards = cluster_->scheduler().GetShards(ref_, kCall);
+      REQUIRE(shards.ok());
+      hits = 0;
+      for (const ShardStatus& s : shards->shards()) {
+        hits += s.report().hbm_hits();
+        if (std::string(row_.tiers.hbm_bytes) == "few") {
+          CHECK(s.report().hbm_bytes() <= (128 << 10) / row_.shards);
+        }
+      }
+      return hits > 0;
+    };
+    Await(looked, deadline);
+  }
+
+  void Disturb() {
+    if (row_.disturbance == Disturbance::kGoesOnElsewhere) {
+      hold_.Slow();
+      CreateCheckpointRequest request;
+      *request.mutable_job() = ref_;
+      request.set_wait_ms(30'000);
+      const auto taken = cluster_->scheduler().CreateCheckpoint(request, absl::Seconds(35));
+      INFO(taken.status());
+      REQUIRE(taken.ok());
+      REQUIRE(cluster_->scheduler().CancelJob(ref_, kCall).ok());
+      return;
+    }
+    if (!row_.servers_die() && !row_.workers_die()) return;
+    hold_.Refuse();
+    std::vector<uint32_t> servers, workers;
+    if (row_.servers_die()) servers = {row_.servers - 1};
+    if (row_.disturbance == Disturbance::kAllServers ||
+        row_.disturbance == Disturbance::kNearlyAll) {
+      servers.clear();
+      for (uint32_t s = 0; s < row_.servers; ++s) servers.push_back(s);
+    }
+    if (row_.workers_die()) workers = {row_.workers - 1};
+    for (const uint32_t s : servers) cluster_->StopServer(s);
+    for (const uint32_t w : workers) cluster_->StopWorker(w);
+    // The last one first: what comes back need not come in order.
+    for (size_t s = servers.size(); s-- > 0;) REQUIRE(cluster_->StartServer(servers[s]).ok());
+    if (row_.disturbance == Disturbance::kWorkerGone) return;
+    for (const uint32_t w : workers) REQUIRE(cluster_->StartWorker(w).ok());
+  }
+
+  const EmbeddedRow row_;
+  const std::string folder_;
+  int row_files_ = 0;
+  Hold hold_;  // before the cluster: ends after it
+  std::unique_ptr<EmbeddedCluster> cluster_;
+  JobRef ref_;
+};
+
+// Goes on from the checkpoint of a cancelled run: other servers, no GPU tier, another SSD tier.
+JobStatus GoOnElsewhere(const EmbeddedRow& row, TrainingJob job) {
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_replicas()->set_servers(row.servers % 3 + 1);
+  spec.mutable_replicas()->set_workers(row.workers % 3 + 1);
+  spec.mutable_storage()->clear_gpu_bytes_per_server();
+  spec.mutable_storage()->clear_gpu_backend();
+  spec.mutable_output()->clear_removed();
+  spec.mutable_storage()->set_ssd(std::string(row.tiers.ssd) == "rowfile" ? "rocksdb" : "rowfile");
+  const auto middle = VerifyCheckpoint(spec.checkpoint().directory());
+  REQUIRE(middle.ok());
+  CHECK(middle->step > 0);
+  return Train(job, /*resume=*/true);
+}
+
+void CheckSame(const EmbeddedRow& row, const JobStatus& status, const Reference& reference) {
+  CHECK(status.state() == SUCCEEDED);
+  CHECK(status.model_hash() == reference.status.model_hash());
+  CHECK(status.step() == reference.status.step());
+  CHECK(status.result().auc() == reference.status.result().auc());
+  CHECK(status.result().logloss() == reference.status.result().logloss());
+  if (row.disturbance == Disturbance::kNone) {
+    CHECK(status.clipped_rows() == reference.status.clipped_rows());
+    CHECK(status.life_cycle().SerializeAsString() ==
+          reference.status.life_cycle().SerializeAsString());
+  }
+  // What is not logged is gone with its server; then the job returns to a checkpoint or begins
+  // anew.
+  const bool rolled_back = row.servers_die() && std::string(row.durability) == "memory";
+  if (row.disturbance != Disturbance::kGoesOnElsewhere) {
+    CHECK(status.rollbacks() == (rolled_back ? 1 : 0));
+  }
+}
+
+// Returns how many row files were in use.
+int CheckRow(const EmbeddedRow& row, const Reference& reference, const std::string& folder) {
+  TrainingJob job = JobOf(row, reference.job);
+  const std::string checkpoints = folder + "/checkpoints", removed = folder + "/removed";
+  if (row.cuts > 0) job.mutable_spec()->mutable_checkpoint()->set_directory(checkpoints);
+  if (row.model->life_cycle) job.mutable_spec()->mutable_output()->set_removed(removed);
+  const Kernels kernels(row.avx2);
+  const ReadsBelow reads;
+  const Tickets tickets(row.tickets);
+  JobStatus status;
+  int row_files = 0;
+  {
+    RowRun run(row, job, reference.status.step(), folder + "/cluster");
+    status = run.Run();
+    row_files = run.row_files();
+  }
+  for (const JobCondition& c : status.conditions()) {
+    UNSCOPED_INFO(c.reason() << ": " << c.message());
+  }
+  // Who looks ahead pulls by the tickets that were given.
+  if (row.depth != 1) {
+    CHECK(tickets.given() > 0);
+    CHECK((tickets.named() > 0) == (row.tickets.not_given != 1));
+  }
+  if (row.disturbance == Disturbance::kGoesOnElsewhere) {
+    REQUIRE(status.state() == CANCELLED);
+    status = GoOnElsewhere(row, job);
+  } else if (row.model->life_cycle) {
+    CHECK(RemovedKeysIn(removed) == reference.removed);
+  }
+  CheckSame(row, status, reference);
+  // Where there is HBM as well, it and DRAM may have room for all.
+  const bool too_many = row.tiers.hbm_bytes[0] == '\0' && row.servers <= row.model->below_on;
+  if (row.tiers.ssd[0] != '\0' && too_many) CHECK(reads.count() > 0);
+  if (row.cuts == 0) return row_files;
+  const auto end = VerifyCheckpoint(checkpoints);
+  REQUIRE(end.ok());
+  CHECK(end->step == reference.status.step());
+  CHECK(end->model_hash == reference.status.model_hash());
+  return row_files;
+}
+
+// What the models themselves must show, so that rows of theirs mean something.
+void CheckReference(const Model& model, const Reference& reference) {
+  const std::string name = model.name;
+  const LifeCycleCounts& counts = reference.status.life_cycle();
+  INFO(name << ": " << counts.ShortDebugString());
+  CHECK(reference.status.refused_rows() == 0);
+  if (name == "many optimizers") CHECK(reference.status.clipped_rows() > 0);
+  if (!model.life_cycle) return;
+  CHECK(counts.admitted() > 0);
+  CHECK(counts.refused() > 0);
+  CHECK((counts.removed_by_ttl() > 0) == (name != "score"));
+  CHECK((counts.removed_by_score() > 0) == (name == "score"));
+  CHECK((counts.removed_by_bytes() > 0) == (name == "score"));
+  CHECK((counts.removed_by_count() > 0) == (name == "counts"));
+  CHECK((counts.removed_by_norm() > 0) == (name == "counts"));
+  CHECK(reference.removed.size() == counts.removed_by_ttl() + counts.removed_by_count() +
+                                        counts.removed_by_score() + counts.removed_by_norm() +
+                                        counts.removed_by_bytes());
+}
+
+TEST_CASE("a model depends neither on its cluster nor on what happens to that", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  std::map<std::string, Reference> references;
+  for (const Model& model : Models()) {
+    references[model.name] = MakeReference(model, folder.path());
+    CheckReference(model, references[model.name]);
+  }
+  const Axes axes = EmbeddedAxes();
+  const std::vector<Row> rows = LongRun() ? ProductRows(axes, kMainAxes) : PairwiseRows(axes);
+  int with_row_files = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const EmbeddedRow row = EmbeddedRowOf(rows[i]);
+    INFO("row " << i << " of " << rows.size() << ": " << ToText(row));
+    const absl::Time start = absl::Now();
+    const ScratchFolder own = Folder();
+    with_row_files += CheckRow(row, references[row.model->name], own.path()) > 0;
+    std::fprintf(stderr, "%zu of %zu, %.2f s: %s\n", i, rows.size(),
+                 absl::ToDoubleSeconds(absl::Now() - start), ToText(row).c_str());
+  }
+  std::fprintf(stderr, "%d rows with row files\n", with_row_files);
+  CHECK(with_row_files > 3);
+}
+
+}  // namespace
+}  // namespace strata::testing

@@ -1,0 +1,250 @@
+// The machine's clock is set by an hour while a cluster runs, and nothing comes of it: no node is
+// lost or registers anew, nothing is rolled back, polls are answered in their time, the model is
+// the same to the bit. The processes are real; libfaketime shows them another wall clock.
+//
+// Forth and back are not the same here. The kernel keeps the true time: what waits for a time of
+// the shown clock (as Abseil's timed waits do by themselves) sleeps for an hour when that runs an
+// hour ahead, as it would when a true clock is set an hour back; where the shown clock is behind,
+// it does not wait at all.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/small_job.h"
+#include "tests/skip.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
+
+namespace strata::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLibrary[] = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+
+// The wall clock that processes with `variables()` see.
+class ShownClock {
+ public:
+  explicit ShownClock(const std::string& file) : file_(file) { Set(0); }
+
+  // That many hours before the true time, from now on.
+  void Set(int hours) {
+    // In one step: each look at the clock reads the file.
+    std::ofstream(file_ + ".next") << absl::StrCat(hours < 0 ? "" : "+", hours * 3600) << '\n';
+    fs::rename(file_ + ".next", file_);
+  }
+
+  std::vector<std::string> variables() const {
+    return {absl::StrCat("LD_PRELOAD=", kLibrary), "FAKETIME_TIMESTAMP_FILE=" + file_,
+            "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1"};
+  }
+
+ private:
+  const std::string file_;
+};
+
+// Removes what libfaketime leaves of a process.
+void RemoveShared(pid_t pid) {
+  for (const char* name : {"faketime_shm_", "sem.faketime_sem_"}) {
+    std::error_code ignored;
+    fs::remove(absl::StrCat("/dev/shm/", name, pid), ignored);
+  }
+}
+
+// Two servers and two workers that see `clock`.
+class Cluster : public ProcessCluster {
+ public:
+  Cluster(const std::string& folder, const ShownClock& clock)
+      : ProcessCluster({.folder = folder, .lease_ms = 500, .variables = clock.variables()}) {}
+  ~Cluster() {
+    for (const char* name : kNames) RemoveShared(process(name).pid());
+  }
+
+  static constexpr const char* kNames[] = {"scheduler", "server-0", "server-1", "worker-0",
+                                           "worker-1"};
+  void KillAndForget(const std::string& name) {
+    Kill(name);
+    RemoveShared(process(name).pid());
+  }
+};
+
+std::map<std::string, NodeStatus> Nodes(ProcessCluster& cluster) {
+  std::map<std::string, NodeStatus> nodes;
+  auto status = cluster.scheduler().GetCluster(absl::Seconds(2));
+  if (!status.ok()) return nodes;  // it is just starting
+  for (const NodeStatus& n : status->nodes()) nodes[n.name()] = n;
+  return nodes;
+}
+
+// Waits until the scheduler has heard of every node `times` times. Polls that hang do not end
+// before their callers' deadlines, two seconds and more.
+void AwaitHeard(ProcessCluster& cluster, int times,
+                absl::Duration limit = absl::Milliseconds(1900)) {
+  std::map<std::string, std::pair<int64_t, int>> heard;  // last time, how often
+  AwaitThat(
+      absl::StrCat("every node heard of ", times, " times"),
+      [&] {
+        const auto nodes = Nodes(cluster);
+        bool all = nodes.size() == 4;
+        for (const auto& [name, node] : nodes) {
+          auto& [last, n] = heard[name];
+          n += last != 0 && last != node.last_seen_unix_ms();
+          last = node.last_seen_unix_ms();
+          all = all && n >= times;
+        }
+        return all;
+      },
+      limit);
+}
+
+// What users ask, with an hour's difference between the scheduler's start and now.
+void CheckUsers(ProcessCluster& cluster, const ShownClock& clock, uint64_t job) {
+  GetEventsRequest events;
+  auto so_far = cluster.scheduler().GetEvents(events, absl::Seconds(2));
+  REQUIRE(so_far.ok());
+  events.set_after_sequence(so_far->last_sequence());
+  events.set_wait_ms(100);
+  CHECK(cluster.scheduler().GetEvents(events, absl::Seconds(2)).ok());  // a long poll ends
+  const auto strata = [&](const std::string& command, const std::string& more) {
+    const std::string log = cluster.folder() + "/" + command;
+    fs::remove(log);
+    std::vector<std::string> argv = {Program("tools/cli/strata"), command, "--scheduler",
+                                     cluster.address()};
+    if (!more.empty()) argv.push_back(more);
+    ChildProcess child(argv, log, cluster.folder(), clock.variables());
+    CHECK(child.Wait(absl::Seconds(5)) == 0);
+    RemoveShared(child.pid());
+    return ReadFile(log);
+  };
+  CHECK(absl::StrContains(strata("events", ""), "JobSubmitted"));
+  CHECK(absl::StrContains(strata("status", absl::StrCat(job)), "succeeded"));
+  const std::string nodes = strata("nodes", "");
+  INFO(nodes);
+  CHECK(absl::StrContains(nodes, " s ago"));
+  for (const char* off : {" 359", " 360", " 719", " 720"}) {  // an hour or two
+    CHECK_FALSE(absl::StrContains(nodes, off));
+  }
+}
+
+// Everything in files whose paths begin with `prefix`.
+std::string Logs(const std::string& prefix) {
+  std::string text;
+  const fs::path folder = fs::path(prefix).parent_path();
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string path = entry.path().string();
+    if (!entry.is_regular_file() || !absl::StartsWith(path, prefix)) continue;
+    if (absl::StrContains(path, "log")) text += ReadFile(path);
+  }
+  return text;
+}
+
+void CheckEnd(const JobStatus& end, const JobStatus& reference) {
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  CHECK(end.model_hash() == reference.model_hash());
+  CHECK(end.generation() == 1);
+  CHECK(end.rollbacks() == 0);
+  for (const char* reason : {"WorkerLost", "WorkerRestarted", "WorkerJoined", "ServerLost"}) {
+    CHECK_FALSE(HasCondition(end, reason));
+  }
+}
+
+TrainingJob Job(const std::string& folder, const std::string& mode, uint32_t epochs) {
+  TrainingJob job = SmallJob(folder);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_training()->set_mode(mode);
+  spec.mutable_training()->set_epochs(epochs);
+  spec.mutable_replicas()->set_servers(2);
+  spec.mutable_replicas()->set_workers(mode == "bsp" ? 2 : 1);
+  if (mode != "bsp") spec.mutable_training()->set_lanes(1);  // then it has one model, too
+  return job;
+}
+
+JobStatus Reference(const TrainingJob& job) {
+  EmbeddedOptions embedded;
+  embedded.job = job;
+  auto reference = RunEmbedded(embedded);
+  REQUIRE(reference.ok());
+  return *reference;
+}
+
+TEST_CASE("the clock is set an hour forth and back while jobs train: nothing comes of it",
+          "[faults][clock]") {
+  if (!fs::exists(kLibrary)) STRATA_SKIP("libfaketime is not installed");
+  auto folder = ScratchFolder::Make("strata-clock");
+  REQUIRE(folder.ok());
+  ShownClock clock(folder->path() + "/clock");
+  Cluster cluster(folder->path() + "/cluster", clock);
+  const auto before = Nodes(cluster);
+  REQUIRE(before.size() == 4);
+  for (const char* mode : {"bsp", "async"}) {
+    INFO(mode);
+    const TrainingJob job = Job(folder->path(), mode, 20);
+    const JobStatus reference = Reference(job);
+    for (const int hours : {1, -1, 0}) {
+      INFO("shown: " << hours << " h");
+      const uint64_t id = cluster.Submit(job);
+      cluster.Await(id, [](const JobStatus& s) { return s.examples() > 0; });
+      clock.Set(hours);
+      AwaitHeard(cluster, 3);
+      CheckEnd(cluster.AwaitEnd(id), reference);
+      if (hours == 1) CheckUsers(cluster, clock, id);
+    }
+  }
+  for (const auto& [name, node] : Nodes(cluster)) {
+    INFO(name);
+    CHECK(node.alive());
+    CHECK(node.session() == before.at(name).session());
+  }
+  // Nobody of the cluster had to say that another was gone.
+  const std::string logs = Logs(cluster.folder() + "/");
+  CHECK_FALSE(logs.empty());
+  for (const char* word : {"scheduler_unreachable", "scheduler_lost", "fenced "}) {
+    INFO(word);
+    CHECK_FALSE(absl::StrContains(logs, word));
+  }
+}
+
+TEST_CASE("the clock was set: who dies is missed, and reached again when it is back",
+          "[faults][clock]") {
+  if (!fs::exists(kLibrary)) STRATA_SKIP("libfaketime is not installed");
+  auto folder = ScratchFolder::Make("strata-clock");
+  REQUIRE(folder.ok());
+  const TrainingJob job = Job(folder->path(), "bsp", 100);
+  const JobStatus reference = Reference(job);
+  ShownClock clock(folder->path() + "/clock");
+  Cluster cluster(folder->path() + "/cluster", clock);
+  const uint64_t id = cluster.Submit(job);
+  cluster.Await(id, [](const JobStatus& s) { return s.examples() > 0; });
+  clock.Set(1);
+  cluster.KillAndForget("server-1");  // from here on no step is complete
+  cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "ServerLost"); });
+  cluster.KillAndForget("scheduler");
+  for (const char* name : {"server-0", "worker-0", "worker-1"}) {
+    AwaitThat(absl::StrCat(name, " misses it"), [&] {  // and has begun to try again
+      const std::string logs = Logs(cluster.folder() + "/" + name);
+      return absl::StrContains(logs, "scheduler_unreachable") ||
+             absl::StrContains(logs, "scheduler_lost");
+    });
+  }
+  cluster.Start("scheduler");
+  cluster.Start("server-1");
+  AwaitHeard(cluster, 3, absl::Seconds(10));
+  const JobStatus end = cluster.AwaitEnd(id);
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  CHECK(end.model_hash() == reference.model_hash());
+  CHECK(end.rollbacks() == 0);
+}
+
+}  // namespace
+}  // namespace strata::testing

@@ -1,0 +1,95 @@
+#include "tests/golden/golden_commands.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/bad_input/user.h"
+#include "tests/e2e/process_cluster.h"
+#include "tests/golden/golden_data.h"
+#include "tests/golden/golden_file.h"
+#include "tests/golden/golden_jobs.h"
+#include "tests/golden/golden_json.h"
+
+namespace strata::golden {
+namespace {
+
+struct Line {
+  std::string name, rest;
+};
+
+std::vector<Line> ReadCommands(const std::string& file) {
+  std::vector<Line> lines;
+  std::istringstream in(ReadWhole(SourcePath(file)));
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t end = line.find(' ');
+    lines.push_back({line.substr(0, end), line.substr(line.find_first_not_of(' ', end))});
+  }
+  return lines;
+}
+
+// With {JOB} replaced.
+std::string Arguments(const User& user, std::string text) {
+  const size_t from = text.find('{'), to = text.find('}');
+  if (from == std::string::npos) return text;
+  const std::string job = PrepareJob(user, JobNamed(text.substr(from + 1, to - from - 1)));
+  return text.replace(from, to - from + 1, job);
+}
+
+// Until the job's shards have rows, and two looks at all processes find counters.
+void AwaitTraining(const User& user, const std::string& job) {
+  testing::AwaitThat("job " + job + " trains", [&] {
+    const ProgramResult r = user.Strata("shards " + job + " --json");
+    INFO(r.err);
+    REQUIRE(r.exit_code == 0);
+    const auto shards = nlohmann::json::parse(r.out).at("shards");
+    for (const auto& shard : shards) {
+      if (!shard.at("clock").is_number() || shard.at("clock") < 2) return false;
+    }
+    return !shards.empty();
+  });
+  testing::AwaitThat("all processes tell of " + job, [&] {
+    const ProgramResult r = user.Strata("top --once --interval 0.1 --json");
+    INFO(r.err);
+    REQUIRE(r.exit_code == 0);
+    for (const auto& process : nlohmann::json::parse(r.out).at("processes")) {
+      if (!process.at("clock").is_number() || !process.at("memoryBytes").is_number()) return false;
+    }
+    return true;
+  });
+}
+
+// What the command printed, masked; before it its exit code, where that is not 0.
+std::string Said(const Masks& masks, const std::string& name, const ProgramResult& r) {
+  INFO(name << "\n" << r.out << r.err);
+  CHECK_FALSE(r.out.empty());
+  const std::string json = masks.Apply(name, r.out);
+  return r.exit_code == 0 ? json : "exit code " + std::to_string(r.exit_code) + "\n" + json;
+}
+
+}  // namespace
+
+void CheckCommands(const std::string& table) {
+  User user;
+  WriteData(user);
+  const Masks masks(user.folder());
+  GoldenFile golden(table);
+  for (const auto& [name, rest] : ReadCommands(table + ".txt")) {
+    if (name == "$") {
+      REQUIRE(std::system(("cd '" + user.folder() + "' && " + rest).c_str()) == 0);
+    } else if (name == "await") {
+      AwaitTraining(user, rest);
+    } else if (name == "up") {
+      golden.Check(name, Said(masks, name, user.Up(rest.substr(3) + " --json")));
+    } else {
+      golden.Check(name, Said(masks, name, user.Strata(Arguments(user, rest) + " --json")));
+    }
+  }
+  golden.Finish();
+}
+
+}  // namespace strata::golden

@@ -1,0 +1,144 @@
+#include "tests/golden/golden_data.h"
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+
+namespace strata::golden {
+namespace {
+
+constexpr uint64_t kFields = 6;
+
+// Rows first .. end-1 go to one file.
+struct Part {
+  const char* name;
+  uint64_t first, end;
+};
+constexpr std::array<Part, 3> kParts = {
+    {{"train-0", 0, 200}, {"train-1", 200, 320}, {"eval", 320, 400}}};
+
+// splitmix64.
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+uint64_t Draw(uint64_t a, uint64_t b, uint64_t c = 0) { return Mix(Mix(Mix(a) + b) + c); }
+
+struct Example {
+  bool positive = false;
+  std::array<uint64_t, kFields> ids{};  // small ids are more frequent
+  uint64_t more = 0;                    // one more id of the last field
+  uint64_t number = 0;                  // 0 .. 49
+};
+
+// Labels follow a weight of each id, and noise.
+Example MakeExample(uint64_t row, uint64_t ids) {
+  Example e;
+  int score = static_cast<int>(Draw(row, 300) % 9) - 4;
+  for (uint64_t f = 0; f < kFields; ++f) {
+    const uint64_t random = Draw(row, f);
+    e.ids[f] = std::min(random % ids, (random >> 32) % ids);
+    score += static_cast<int>(Draw(uint64_t{1} << 32, f, e.ids[f]) % 7) - 3;
+  }
+  e.positive = score > 0;
+  e.more = Draw(row, 100) % ids;
+  e.number = Draw(row, 200) % 50;
+  return e;
+}
+
+std::string Feature(uint64_t field, uint64_t id) { return std::to_string(field * 1000 + id); }
+
+std::string Libfm(const Example& e) {
+  std::string line = e.positive ? "1" : "-1";
+  for (uint64_t f = 0; f < kFields; ++f) line += ' ' + Feature(f, e.ids[f]) + ":1";
+  return line;
+}
+
+std::string Libsvm(const Example& e) {
+  std::string line = e.positive ? "1" : "0";
+  for (uint64_t f = 0; f < kFields; ++f) line += ' ' + Feature(f, e.ids[f]) + ":1";
+  return line + " 9000:" + std::to_string(e.number % 4) + ".5";
+}
+
+std::string Libffm(const Example& e) {
+  std::string line = e.positive ? "1" : "0";
+  for (uint64_t f = 0; f < kFields; ++f) {
+    line += ' ' + std::to_string(f) + ':' + Feature(f, e.ids[f]) + ":1";
+  }
+  if (e.more != e.ids[5]) line += " 5:" + Feature(5, e.more) + ":1";
+  return line;
+}
+
+std::string Csv(const Example& e) {
+  const auto id = [&e](const char* prefix, size_t f) { return prefix + std::to_string(e.ids[f]); };
+  std::string tags;
+  if (e.number % 7 != 0) tags = id("t", 2);
+  if (e.number % 7 > 3 && e.more != e.ids[2]) tags += "|t" + std::to_string(e.more);
+  return std::string(e.positive ? "1," : "0,") + std::to_string(e.number) + ',' + id("u", 0) + ',' +
+         id("c", 1) + ',' + tags + ',' + id("g", 3) + ';' + id("h", 4);
+}
+
+void WriteFiles(const User& user, const std::string& name, const std::string& head, uint64_t ids,
+                const std::function<std::string(const Example&)>& line) {
+  for (const Part& part : kParts) {
+    std::string text = head;
+    for (uint64_t row = part.first; row < part.end; ++row) {
+      text += line(MakeExample(row, ids)) + '\n';
+      const bool bad = name == "bad_lines" && (row == 17 || row == 250);
+      if (bad) text += "1 not-a-feature\n";
+    }
+    user.Write("data/" + name + '.' + part.name, text);
+  }
+}
+
+void WriteCriteo(const User& user) {
+  std::string head = "Label";
+  for (int i = 1; i <= 13; ++i) head += ",I" + std::to_string(i);
+  for (int c = 1; c <= 26; ++c) head += ",C" + std::to_string(c);
+  for (const Part& part : kParts) {
+    const std::string file = std::string("data/criteo.") + part.name;
+    const ProgramResult made =
+        user.Strata("generate criteo --vocab 400 --rows " + std::to_string(part.end - part.first) +
+                    " --first-row " + std::to_string(part.first) + " --output " + file);
+    INFO(made.err);
+    REQUIRE(made.exit_code == 0);
+    std::string text = user.Read(file);
+    std::replace(text.begin(), text.end(), '\t', ',');
+    user.Write(std::string("data/criteo_csv.") + part.name, head + '\n' + text);
+  }
+}
+
+}  // namespace
+
+void WriteData(const User& user) {
+  std::filesystem::create_directory(user.Path("data"));
+  WriteFiles(user, "libfm", "", 60, Libfm);
+  WriteFiles(user, "libsvm", "", 60, Libsvm);
+  WriteFiles(user, "libffm", "", 60, Libffm);
+  WriteFiles(user, "csv", "clicked,age,user,country,tags,genres\n", 60, Csv);
+  WriteFiles(user, "wide", "", 1000, Libfm);
+  WriteFiles(user, "bad_lines", "", 60, Libfm);
+  WriteCriteo(user);
+}
+
+std::string DataField(const std::string& name) {
+  const std::string path = "../data/" + name;
+  std::string columns;
+  if (name == "csv") {
+    columns =
+        ", columns: {label: clicked, numeric: [age], categorical: [user, country],"
+        " multiValued: [{column: tags}, {column: genres, separator: ';', pooling: mean}]}";
+  }
+  return "  data: {format: " + (name == "wide" || name == "bad_lines" ? "libfm" : name) +
+         ", train: [" + path + ".train-0, " + path + ".train-1], eval: [" + path +
+         ".eval], shuffle: {bufferLines: 64}" + columns + "}\n";
+}
+
+}  // namespace strata::golden

@@ -1,0 +1,142 @@
+// What the manifest of a checkpoint does when the disk does not do what it should.
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/core/checksum.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "tests/small_disk.h"
+#include "tests/storage/io/scripted_files.h"
+#include "tests/temp_folder.h"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+using storage::ScriptedFiles;
+using Call = ScriptedFiles::Call;
+using absl::StatusCode;
+
+Manifest ManifestOf(uint64_t examples) {
+  Manifest manifest;
+  manifest.set_step(7);
+  manifest.set_examples(examples);
+  return manifest;
+}
+
+// A manifest takes: open, write, sync, rename, then open and sync of its folder and of the folder
+// around that.
+struct Fault {
+  const char* what;
+  Call call;
+  int error;
+  uint64_t nth;
+  StatusCode code;
+  const char* remedy;
+  bool renamed = false;  // the new manifest is there when this fails
+};
+
+constexpr char kRoom[] = "free disk space";
+constexpr char kDisk[] = "look at the disk";
+constexpr char kHandles[] = "raise the limit of open files";
+
+const Fault kFaults[] = {
+    {"no handle", Call::kOpen, EMFILE, 1, StatusCode::kResourceExhausted, kHandles},
+    {"full", Call::kWrite, ENOSPC, 1, StatusCode::kResourceExhausted, kRoom},
+    {"a write fails", Call::kWrite, EIO, 1, StatusCode::kInternal, kDisk},
+    {"its sync fails", Call::kSync, EIO, 1, StatusCode::kInternal, kDisk},
+    {"full at its sync", Call::kSync, ENOSPC, 1, StatusCode::kResourceExhausted, kRoom},
+    {"its rename fails", Call::kRename, EIO, 1, StatusCode::kInternal, kDisk},
+    {"no handle for its folder", Call::kOpen, EMFILE, 2, StatusCode::kResourceExhausted, kHandles,
+     true},
+    {"its folder's sync fails", Call::kSync, EIO, 2, StatusCode::kInternal, kDisk, true},
+    {"the outer folder's sync fails", Call::kSync, EIO, 3, StatusCode::kInternal, kDisk, true},
+};
+
+TEST_CASE("a manifest that cannot be written leaves the old one, or none", "[manifest]") {
+  for (const Fault& fault : kFaults) {
+    for (const bool replaces : {false, true}) {
+      CAPTURE(fault.what, replaces);
+      TempFolder f;
+      ScriptedFiles files(1);
+      const std::string folder = f.path() + "/step-000000000007", path = folder + "/MANIFEST.json";
+      if (replaces) REQUIRE(WriteManifest(folder, ManifestOf(1), files).ok());
+      files.Fail(fault.call, fault.error, fault.nth);
+      const absl::Status failed = WriteManifest(folder, ManifestOf(2), files);
+      INFO(failed);
+      CHECK(failed.code() == fault.code);
+      const std::string text(failed.message());
+      CHECK(text.find(fault.renamed ? f.path() : path) != std::string::npos);
+      CHECK(text.find(fault.remedy) != std::string::npos);
+      CHECK_FALSE(fs::exists(path + ".tmp"));
+      const auto there = ReadManifest(folder);
+      if (replaces || fault.renamed) {
+        REQUIRE(there.ok());
+        CHECK(there->examples() == (fault.renamed ? 2 : 1));
+      } else {
+        CHECK(absl::IsNotFound(there.status()));
+      }
+      // What a failed sync was about is written again.
+      const uint64_t writes = files.calls(Call::kWrite), syncs = files.calls(Call::kSync);
+      REQUIRE(WriteManifest(folder, ManifestOf(3), files).ok());
+      CHECK(files.calls(Call::kWrite) == writes + 1);
+      CHECK(files.calls(Call::kSync) == syncs + 3);
+      fs::create_directory(f.path() + "/after");
+      files.PowerLoss(folder, f.path() + "/after");
+      const auto survived = ReadManifest(f.path() + "/after");
+      INFO(survived.status());
+      REQUIRE(survived.ok());
+      CHECK(survived->examples() == 3);
+    }
+  }
+}
+
+TEST_CASE("a manifest that is written in parts is whole", "[manifest]") {
+  TempFolder f;
+  ScriptedFiles files(1);
+  files.ShortWrite(5);
+  REQUIRE(WriteManifest(f.path() + "/c", ManifestOf(1), files).ok());
+  CHECK(ReadManifest(f.path() + "/c")->examples() == 1);
+}
+
+TEST_CASE("a checkpoint whose manifest cannot be removed is whole", "[manifest]") {
+  TempFolder f;
+  ScriptedFiles files(1);
+  const std::string folder = f.path() + "/c";
+  REQUIRE(WriteManifest(folder, ManifestOf(1), files).ok());
+  files.Fail(Call::kRemove, EIO);
+  CHECK(absl::IsInternal(RemoveCheckpoint(folder, files)));
+  CHECK(ReadManifest(folder).ok());
+  REQUIRE(RemoveCheckpoint(folder, files).ok());
+  CHECK_FALSE(fs::exists(folder));
+}
+
+TEST_CASE("a full disk keeps the manifest that is there, and room lets the next one in",
+          "[manifest]") {
+  TempFolder f;
+  SmallDisk disk(f.path() + "/disk", 256 << 10);
+  if (!disk.mounted()) {
+    WARN("skipped: " << disk.reason());
+    return;
+  }
+  const std::string folder = disk.path() + "/step-000000000007";
+  REQUIRE(WriteManifest(folder, ManifestOf(1)).ok());
+  disk.Fill();
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status failed = WriteManifest(folder, ManifestOf(2));
+    INFO(failed);
+    CHECK(absl::IsResourceExhausted(failed));
+    CHECK(std::string(failed.message()).find(kRoom) != std::string::npos);
+    CHECK(ReadManifest(folder)->examples() == 1);
+  }
+  disk.Free();
+  REQUIRE(WriteManifest(folder, ManifestOf(3)).ok());
+  CHECK(ReadManifest(folder)->examples() == 3);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,214 @@
+#include "scheduler/job/cut_coordinator.h"
+
+#include <catch2/catch.hpp>
+
+namespace strata::scheduler {
+namespace {
+
+using Outcome = CutCoordinator::Outcome;
+
+CutConfig Config() {
+  return {.bsp = true,
+          .every_steps = 10,
+          .directory = "/c",
+          .keep = 2,
+          .total_steps = 100,
+          .servers = 2,
+          .partitions = 8};
+}
+
+CutReport Word(uint64_t cut, CutReport::State state, uint32_t first = 0, uint32_t last = 7) {
+  CutReport report;
+  report.set_cut(cut);
+  report.set_state(state);
+  report.set_message("disk full");
+  if (state == CutReport::DONE) {
+    CheckpointFile* file = report.add_files();
+    file->set_name("f" + std::to_string(first));
+    file->set_first_partition(first);
+    file->set_last_partition(last);
+  }
+  return report;
+}
+
+std::vector<uint64_t> Steps(const CutCoordinator& cuts) {
+  std::vector<uint64_t> steps;
+  for (const CutRecord& c : cuts.book().pending()) steps.push_back(c.step());
+  return steps;
+}
+
+CheckpointRecord At(uint64_t step, const std::string& folder) {
+  CheckpointRecord record;
+  record.set_step(step);
+  record.set_folder(folder);
+  return record;
+}
+
+TEST_CASE("multiples are asked for ahead and re-issued until done", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  cuts.Plan(1, 0, true, 0);
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{10, 20});
+  cuts.Plan(1, 10, true, 0);  // the clock is there; 10 is not done yet
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{10, 20, 30});
+  REQUIRE(cuts.book().pending(0).folder() == "/c/step-000000000010");
+  const uint64_t cut = cuts.book().pending(0).cut();
+  cuts.Report(0, Word(cut, CutReport::DONE, 0, 3));
+  REQUIRE(cuts.Settle(0, 1).empty());  // the other server has not spoken
+  cuts.Report(1, Word(cut, CutReport::DONE, 4, 7));
+  const auto results = cuts.Settle(0, 1);
+  REQUIRE(results.size() == 1);
+  REQUIRE(results[0].outcome == Outcome::kDone);
+  REQUIRE(results[0].files.size() == 2);
+  REQUIRE(cuts.Settle(0, 1).empty());  // once
+  cuts.Complete(cut, At(10, "/c/step-000000000010"));
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{20, 30});
+  REQUIRE(cuts.NewestOnDisk()->step() == 10);
+  cuts.Plan(1, 9, true, 0);  // a roll-back: what is complete is not cut again
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{20, 30});
+}
+
+TEST_CASE("the last multiple is left to the last cut", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  cuts.Plan(1, 95, true, 0);
+  REQUIRE(Steps(cuts).empty());
+  cuts.WantLast(100);
+  cuts.Plan(1, 100, true, 0);
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{100});
+  REQUIRE(cuts.book().pending(0).last());
+}
+
+TEST_CASE("a manual cut that is refused goes further ahead", "[scheduler]") {
+  CutConfig config = Config();
+  config.every_steps = 0;
+  CutCoordinator cuts(config, {});
+  cuts.WantManual();
+  cuts.Plan(1, 7, true, 0);
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{11});
+  cuts.Report(0, Word(1, CutReport::REFUSED));
+  REQUIRE(cuts.Settle(0, 1).at(0).outcome == Outcome::kRefused);
+  cuts.Plan(1, 40, true, 0);
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{48});
+  REQUIRE(cuts.book().pending(0).cut() == 2);  // numbers are never used again
+  cuts.Report(1, Word(2, CutReport::REFUSED));
+  cuts.Settle(0, 1);
+  cuts.Plan(1, 97, true, 0);
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{100});  // never beyond the end
+}
+
+TEST_CASE("a cut that the job needs is tried three times", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  cuts.WantLast(100);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_FALSE(cuts.GivenUp());
+    cuts.Plan(1, 100, true, i * 1000);
+    REQUIRE(Steps(cuts) == std::vector<uint64_t>{100});
+    cuts.Report(0, Word(cuts.book().pending(0).cut(), CutReport::FAILED));
+    const auto results = cuts.Settle(i * 1000, 1000);
+    REQUIRE(results.at(0).message == "disk full");
+    cuts.Plan(1, 100, true, i * 1000 + 999);
+    REQUIRE(Steps(cuts).empty());
+  }
+  REQUIRE(cuts.GivenUp());
+}
+
+TEST_CASE("a pause before a retry does not outlast the process that began it", "[scheduler]") {
+  constexpr int64_t kMorning = 1'700'000'000'000;
+  CutCoordinator cuts(Config(), {});
+  cuts.WantLast(100);
+  cuts.Plan(1, 100, true, kMorning);
+  cuts.Report(0, Word(cuts.book().pending(0).cut(), CutReport::FAILED));
+  cuts.Settle(kMorning, 1000);
+  cuts.Plan(1, 100, true, kMorning);
+  REQUIRE(Steps(cuts).empty());
+  // The clock was set back before the next scheduler started.
+  CutCoordinator next(Config(), cuts.book());
+  next.Plan(1, 100, true, kMorning - 3'600'000);
+  REQUIRE(Steps(next) == std::vector<uint64_t>{100});
+  REQUIRE(next.book().failures() == 1);  // of three
+}
+
+TEST_CASE("files that miss a partition make no checkpoint", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  cuts.Plan(1, 0, true, 0);
+  cuts.Report(0, Word(1, CutReport::DONE, 0, 3));
+  cuts.Report(1, Word(1, CutReport::DONE, 5, 7));
+  const auto results = cuts.Settle(0, 1);
+  REQUIRE(results.at(0).outcome == Outcome::kFailed);
+  REQUIRE(results.at(0).message == "no file holds partition 4");
+  const auto file = [](const char* name, uint32_t first, uint32_t last) {
+    CheckpointFile f;
+    f.set_name(name);
+    f.set_first_partition(first);
+    f.set_last_partition(last);
+    return f;
+  };
+  REQUIRE(WhatIsMissing({file("a", 0, 3), file("b", 4, 7)}, 8).empty());
+  REQUIRE(WhatIsMissing({file("a", 0, 3), file("a", 4, 7)}, 8) == "two servers wrote a file a");
+  REQUIRE(WhatIsMissing({}, 8) == "no file holds partition 0");
+}
+
+TEST_CASE("a restarted server's word is void", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  cuts.Plan(1, 0, true, 0);
+  cuts.Report(0, Word(1, CutReport::DONE, 0, 3));
+  cuts.ForgetServer(0);
+  cuts.Report(1, Word(1, CutReport::DONE, 4, 7));
+  REQUIRE(cuts.Settle(0, 1).empty());
+}
+
+TEST_CASE("async takes one barrier at a time, and an aborted one anew under another number",
+          "[scheduler]") {
+  CutConfig config = Config();
+  config.bsp = false;
+  CutCoordinator cuts(config, {});
+  cuts.Plan(1, 9, true, 0);
+  REQUIRE(cuts.Idle());
+  cuts.Plan(1, 25, true, 0);
+  REQUIRE(cuts.book().pending_size() == 1);
+  REQUIRE(cuts.book().pending(0).step() == 0);
+  cuts.Plan(1, 35, true, 0);
+  REQUIRE(cuts.book().pending_size() == 1);
+  cuts.Report(0, Word(1, CutReport::DONE, 0, 3));
+  const auto dropped = cuts.Abort();
+  REQUIRE(dropped.size() == 1);
+  REQUIRE(dropped[0].files.size() == 1);  // to be removed
+  cuts.Plan(1, 26, false, 0);             // a lane has no host
+  REQUIRE(cuts.Idle());
+  cuts.Plan(1, 26, true, 0);
+  REQUIRE(cuts.book().pending(0).cut() == 2);
+  cuts.Complete(2, At(2, "/c/2"));
+  cuts.Plan(1, 27, true, 0);
+  REQUIRE(cuts.Idle());
+  cuts.WantLast(0);
+  cuts.Plan(1, 27, true, 0);
+  REQUIRE(cuts.book().pending(0).last());
+  cuts.Complete(cuts.book().pending(0).cut(), At(3, "/c/3"));
+  cuts.Plan(1, 27, true, 0);
+  REQUIRE(cuts.Idle());  // the last is the last
+}
+
+TEST_CASE("the newest are kept, and the best", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  for (uint64_t step : {10, 20, 30, 40}) cuts.Complete(0, At(step, "/c/" + std::to_string(step)));
+  REQUIRE(cuts.TakeExcess(10) == std::vector<std::string>{"/c/20"});
+  REQUIRE(cuts.AtStep(10) != nullptr);
+  REQUIRE(cuts.TakeExcess(0) == std::vector<std::string>{"/c/10"});
+  REQUIRE(cuts.TakeAfter(30) == std::vector<std::string>{"/c/40"});
+  cuts.Forget("/c/30");
+  REQUIRE(cuts.NewestOnDisk() == nullptr);
+}
+
+TEST_CASE("what is being written survives a roll-back, the rest is dropped", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  cuts.Plan(1, 0, true, 0);
+  Manifest manifest;
+  manifest.set_step(10);
+  cuts.Writing(1, manifest);
+  REQUIRE(cuts.Abort().size() == 1);
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{10});
+  cuts.Plan(2, 0, true, 0);
+  REQUIRE(Steps(cuts) == std::vector<uint64_t>{10, 20});  // not into the same folder twice
+}
+
+}  // namespace
+}  // namespace strata::scheduler

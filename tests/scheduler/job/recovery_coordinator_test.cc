@@ -1,0 +1,101 @@
+#include "scheduler/job/recovery_coordinator.h"
+
+#include <catch2/catch.hpp>
+
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr absl::Duration kLease = absl::Seconds(10);
+
+TEST_CASE("a server is judged by what it can have lost", "[scheduler]") {
+  ServerFacts f{.alive = true, .opened = true, .same_process = true};
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kFine);
+  f.same_process = false;  // restarted: its log brings it back
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kWait);
+  f.keeps_nothing = true;
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kRollBack);
+  f.opened = false;  // nothing was there to lose
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kWait);
+}
+
+TEST_CASE("a silent server is replaced only when waiting is no use, and only if one is there",
+          "[scheduler]") {
+  ServerFacts f{
+      .alive = false, .silent = kLease + absl::Seconds(1), .opened = true, .replaceable = true};
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kWait);  // its disk holds its shards
+  f.silent = kLease * (1 + kReturnLeases);
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kWait);
+  f.silent += absl::Milliseconds(1);
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kReplace);
+  f.replaceable = false;
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kWait);
+  f = {.alive = false,
+       .silent = kLease + absl::Seconds(1),
+       .opened = true,
+       .keeps_nothing = true,
+       .replaceable = true};
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kReplace);
+  f = {.alive = false, .silent = kLease, .opened = false, .replaceable = true};
+  REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kWait);
+}
+
+TEST_CASE("a silent server is named with place, time and remedy", "[scheduler]") {
+  const absl::Time seen =
+      absl::FromCivil(absl::CivilSecond(2026, 3, 4, 5, 6, 7), absl::UTCTimeZone());
+  ServerFacts f{.alive = false, .silent = kLease + absl::Seconds(1), .opened = true};
+  CHECK(DescribeSilentServer("t0", "10.0.0.7:4711", seen, f, kLease) ==
+        "server t0 at 10.0.0.7:4711 is silent since 05:06:07 UTC; the job waits for it. Start it "
+        "again with the --name and --dir that it had, or start another server, which takes its "
+        "place after 05:09:37 UTC from the last checkpoint");
+  f.replaceable = true;
+  f.keeps_nothing = true;
+  CHECK(DescribeSilentServer("t0", "10.0.0.7:4711", seen, f, kLease) ==
+        "server t0 at 10.0.0.7:4711 is silent since 05:06:07 UTC; the job waits for it. Start it "
+        "again with the --name and --dir that it had; else another server takes its place after "
+        "05:06:17 UTC from the last checkpoint");
+  // The text is the same as long as nothing changes, so that it is told once.
+  f.silent += absl::Seconds(5);
+  CHECK(DescribeSilentServer("t0", "", absl::InfinitePast(), f, kLease) ==
+        "server t0 is silent; the job waits for it. Start it again with the --name and --dir that "
+        "it had; else another server takes its place from the last checkpoint");
+}
+
+TEST_CASE("clocks of different moments are no proof of a loss", "[scheduler]") {
+  RecoveryCoordinator r;
+  r.Begin(2, 0);
+  REQUIRE(r.Clocks(0, 5, 6));
+  REQUIRE(r.Clocks(1, 90, 91));  // server 0 has not spoken for long
+  REQUIRE(r.Clocks(0, 6, 6));    // sent before the other's report was received
+  REQUIRE(r.Clocks(0, 90, 90));
+  REQUIRE(r.min_clock() == 90);
+  REQUIRE(r.max_clock() == 91);
+  REQUIRE(r.Clocks(0, 7, 7));  // an old report that comes late
+  REQUIRE(r.min_clock() == 90);
+}
+
+TEST_CASE("a server that stays behind has lost steps", "[scheduler]") {
+  RecoveryCoordinator r;
+  r.Begin(2, 0);
+  REQUIRE(r.Clocks(1, 90, 90));
+  REQUIRE(r.Clocks(0, 88, 88));
+  REQUIRE(r.Clocks(0, 88, 88));
+  REQUIRE_FALSE(r.Clocks(0, 88, 88));
+}
+
+TEST_CASE("a new process must have all that was known when it registered, but for one step",
+          "[scheduler]") {
+  for (uint64_t recovered : {90, 89, 88}) {
+    RecoveryCoordinator r;
+    r.Begin(2, 0);
+    REQUIRE(r.Clocks(0, 90, 90));
+    REQUIRE(r.Clocks(1, 89, 90));
+    r.ProcessChanged(0);
+    REQUIRE(r.Clocks(0, recovered, recovered) == (recovered >= 89));
+  }
+}
+
+}  // namespace
+}  // namespace strata::scheduler

@@ -1,0 +1,116 @@
+#include "scheduler/job/task_ledger.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+
+namespace strata::scheduler {
+namespace {
+
+std::vector<uint64_t> Held(const TaskLedger& ledger, uint32_t lane) {
+  std::vector<uint64_t> tasks;
+  for (const LedgerTask& t : ledger.held(lane)) tasks.push_back(t.task());
+  return tasks;
+}
+
+LanePosition At(uint32_t lane, uint64_t task, uint64_t window) {
+  LanePosition p;
+  p.set_lane(lane);
+  p.set_task(task);
+  p.set_next_window(window);
+  return p;
+}
+
+TEST_CASE("tasks are handed out ahead, never more than a fair share of what is left",
+          "[scheduler]") {
+  TaskLedger ledger = TaskLedger::Begin(7, 2);
+  ledger.Dispatch({true, true}, 3);
+  REQUIRE(Held(ledger, 0) == std::vector<uint64_t>{0, 2, 4});
+  REQUIRE(Held(ledger, 1) == std::vector<uint64_t>{1, 3, 5});
+  for (uint64_t task : {0, 1, 2, 3}) ledger.Close(task);
+  // Three are left: two each at most, so that the last ones are not all with one lane.
+  ledger.Dispatch({true, true}, 3);
+  REQUIRE(Held(ledger, 0) == std::vector<uint64_t>{4, 6});
+  REQUIRE(Held(ledger, 1) == std::vector<uint64_t>{5});
+  REQUIRE(ledger.closed_below() == 4);
+}
+
+TEST_CASE("a dead worker's tasks are handed out again, first of all", "[scheduler]") {
+  TaskLedger ledger = TaskLedger::Begin(10, 2);
+  ledger.Dispatch({true, true}, 2);
+  ledger.Close(1);
+  ledger.Requeue(0);
+  REQUIRE(Held(ledger, 0).empty());
+  ledger.Dispatch({false, true}, 4);
+  REQUIRE(Held(ledger, 1) == std::vector<uint64_t>{3, 0, 2, 4});
+}
+
+TEST_CASE("the watermark is below every open task", "[scheduler]") {
+  TaskLedger ledger = TaskLedger::Begin(5, 1);
+  ledger.Dispatch({true}, 5);
+  ledger.Close(2);
+  ledger.Close(1);
+  ledger.Close(1);
+  ledger.Close(99);
+  REQUIRE(ledger.closed_below() == 0);
+  REQUIRE(ledger.closed_count() == 2);
+  ledger.Close(0);
+  REQUIRE(ledger.closed_below() == 3);
+  ledger.Close(3);
+  ledger.Close(4);
+  REQUIRE(ledger.AllClosed());
+}
+
+TEST_CASE("a cut holds what lanes did before their marks, and resumes with the rest",
+          "[scheduler]") {
+  TaskLedger ledger = TaskLedger::Begin(12, 3);
+  ledger.Dispatch({true, true, true}, 2);  // lane 0: 0 3, 1: 1 4, 2: 2 5
+  ledger.Close(0);
+  ledger.BeginCut(9);
+  ledger.Close(1);                         // lane 1 before its mark
+  ledger.Close(2);                         // lane 2 after its mark
+  ledger.Dispatch({true, true, true}, 2);  // lane 0 gets 6, 1: 7, 2: 8
+  CheckpointRecord cut;
+  ledger.CutContents({At(0, 3, 5), At(1, 4, 0), At(2, 2, 3)}, cut);
+  REQUIRE(std::vector<uint64_t>(cut.closed_tasks().begin(), cut.closed_tasks().end()) ==
+          std::vector<uint64_t>{0, 1});
+  TaskLedger again = TaskLedger::Resume(12, 1, cut);
+  again.Dispatch({true}, 64);
+  std::vector<std::pair<uint64_t, uint64_t>> got;
+  for (const LedgerTask& t : again.held(0)) got.emplace_back(t.task(), t.first_window());
+  REQUIRE(got ==
+          std::vector<std::pair<uint64_t, uint64_t>>{
+              {2, 3}, {3, 5}, {4, 0}, {5, 0}, {6, 0}, {7, 0}, {8, 0}, {9, 0}, {10, 0}, {11, 0}});
+}
+
+TEST_CASE("no task is lost or kept open, whatever happens", "[scheduler]") {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937_64 random(seed);
+    const uint32_t lanes = 1 + random() % 5;
+    const uint64_t total = random() % 200;
+    TaskLedger ledger = TaskLedger::Begin(total, lanes);
+    std::set<uint64_t> done;
+    for (int i = 0; i < 5000 && !ledger.AllClosed(); ++i) {
+      std::vector<bool> hosted(lanes, true);
+      if (i < 300) {
+        for (uint32_t l = 0; l < lanes; ++l) hosted[l] = random() % 3 > 0;
+      }
+      ledger.Dispatch(hosted, 1 + random() % 5);
+      const uint32_t lane = random() % lanes;
+      if (i < 300 && random() % 4 == 0) ledger.Requeue(lane);
+      if (ledger.held(lane).size() > 0) {
+        const uint64_t task = ledger.held(lane).begin()->task();
+        REQUIRE(done.insert(task).second);  // never handed out again when done
+        ledger.Close(task);
+      }
+      if (random() % 10 == 0) ledger = TaskLedger(ledger.record());  // a restart
+      REQUIRE(ledger.closed_count() == done.size());
+    }
+    REQUIRE(ledger.AllClosed());
+    REQUIRE(done.size() == total);
+  }
+}
+
+}  // namespace
+}  // namespace strata::scheduler

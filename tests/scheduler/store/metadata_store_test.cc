@@ -1,0 +1,158 @@
+// What every MetadataStore promises; each implementation registers a line in Stores().
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "scheduler/store/memory_metadata_store.h"
+#include "scheduler/store/rocks_metadata_store.h"
+#include "tests/skip.h"
+#include "tests/small_disk.h"
+#include "tests/temp_folder.h"
+
+namespace strata::scheduler {
+namespace {
+
+struct Kind {
+  const char* name;
+  std::function<std::unique_ptr<MetadataStore>(const std::string&)> open;
+  bool lasts;
+};
+
+std::vector<Kind> Stores() {
+  return {{"memory", [](const std::string&) { return MakeMemoryMetadataStore(); }, false},
+          {"rocksdb",
+           [](const std::string& dir) {
+             auto store = OpenRocksMetadataStore(dir);
+             INFO(store.status());
+             REQUIRE(store.ok());
+             return *std::move(store);
+           },
+           true}};
+}
+
+using Records = std::map<std::string, std::string>;
+
+TEST_CASE("batches are applied in order and whole", "[scheduler][store]") {
+  for (const Kind& kind : Stores()) {
+    INFO(kind.name);
+    TempFolder folder;
+    auto store = kind.open(folder.path());
+    REQUIRE(store->Read()->empty());
+    const std::string bytes("\0\xff\n", 3);
+    REQUIRE(store->Append({{"a", "1"}, {bytes, bytes}, {"c", ""}}).ok());
+    REQUIRE(*store->Read() == Records{{"a", "1"}, {bytes, bytes}, {"c", ""}});
+    REQUIRE(store->Append({{"a", "2"}, {"a", std::nullopt}, {"c", std::nullopt}, {"c", "3"}}).ok());
+    REQUIRE(*store->Read() == Records{{bytes, bytes}, {"c", "3"}});
+    REQUIRE(store->Append({}).ok());
+    REQUIRE(store->Append({{"not there", std::nullopt}}).ok());
+    REQUIRE(store->Read()->size() == 2);
+  }
+}
+
+TEST_CASE("what was appended is there after a restart", "[scheduler][store]") {
+  for (const Kind& kind : Stores()) {
+    if (!kind.lasts) continue;
+    INFO(kind.name);
+    TempFolder folder;
+    Records expected;
+    for (int round = 0; round < 5; ++round) {
+      auto store = kind.open(folder.path());
+      REQUIRE(*store->Read() == expected);
+      for (int i = 0; i < 20; ++i) {
+        const std::string key = std::to_string(i % 7), value(1000, static_cast<char>('a' + round));
+        REQUIRE(store->Append({{key, value}}).ok());
+        expected[key] = value;
+      }
+    }
+  }
+}
+
+TEST_CASE("a store that another has open is refused", "[scheduler][store]") {
+  TempFolder folder;
+  auto first = OpenRocksMetadataStore(folder.path());
+  REQUIRE(first.ok());
+  auto second = OpenRocksMetadataStore(folder.path());
+  REQUIRE(absl::IsFailedPrecondition(second.status()));
+  REQUIRE(std::string(second.status().message()).find(folder.path()) != std::string::npos);
+}
+
+TEST_CASE("a path that cannot be a folder is an error that names it", "[scheduler][store]") {
+  TempFolder folder;
+  std::FILE* file = std::fopen((folder.path() + "/file").c_str(), "w");
+  std::fclose(file);
+  auto store = OpenRocksMetadataStore(folder.path() + "/file");
+  REQUIRE_FALSE(store.ok());
+  REQUIRE(std::string(store.status().message()).find(folder.path()) != std::string::npos);
+}
+
+std::string Value(int i) {
+  std::string value(60'000, static_cast<char>('a' + i % 26));
+  value.replace(0, 8, std::to_string(10'000'000 + i));
+  return value;
+}
+
+// Many memtables are filled, so that the disk is full for flushes and compactions as well as for
+// the log.
+TEST_CASE("a full disk is told with its remedy, loses nothing, and is over with new room",
+          "[scheduler][store][p9]") {
+  TempFolder folder;
+  SmallDisk disk(folder.path() + "/disk", 48 << 20);
+  if (!disk.mounted()) STRATA_SKIP(disk.reason());
+  const std::string directory = disk.path() + "/metadata";
+  auto store = OpenRocksMetadataStore(directory);
+  REQUIRE(store.ok());
+  Records expected;
+  const auto append = [&](int i) {
+    const std::string key = "key" + std::to_string(i % 40);
+    const absl::Status s = (*store)->Append({{key, Value(i)}});
+    if (s.ok()) expected[key] = Value(i);
+    return s;
+  };
+  int i = 0;
+  for (int round = 0; round < 4; ++round) {
+    INFO("round " << round);
+    for (int n = 0; n < 100; ++n) REQUIRE(append(i++).ok());
+    int failures = 0;
+    for (int n = 0; n < 2000 && failures < 20; ++n) {
+      if (failures == 0) disk.Fill();  // also what was freed meanwhile
+      const absl::Status s = append(i);
+      if (s.ok()) {
+        ++i;
+        failures = 0;
+        continue;
+      }
+      INFO(s);
+      REQUIRE(absl::IsResourceExhausted(s));
+      REQUIRE(std::string(s.message()).find(directory) != std::string::npos);
+      REQUIRE(std::string(s.message()).find("Free 8 MiB") != std::string::npos);
+      ++failures;
+    }
+    REQUIRE(failures == 20);
+    // A scheduler that starts now says the same.
+    if (round == 2) {
+      store->reset();
+      const absl::Status closed = OpenRocksMetadataStore(directory).status();
+      INFO(closed);
+      REQUIRE(absl::IsResourceExhausted(closed));
+      REQUIRE(std::string(closed.message()).find("Free 8 MiB") != std::string::npos);
+      disk.Free();
+      store = OpenRocksMetadataStore(directory);
+      REQUIRE(store.ok());
+    }
+    disk.Free();
+    const absl::Status again = append(i++);
+    INFO(again);
+    REQUIRE(again.ok());
+    REQUIRE(*(*store)->Read() == expected);
+  }
+  store->reset();
+  store = OpenRocksMetadataStore(directory);
+  REQUIRE(store.ok());
+  REQUIRE(*(*store)->Read() == expected);
+}
+
+}  // namespace
+}  // namespace strata::scheduler

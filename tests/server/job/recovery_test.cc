@@ -1,0 +1,130 @@
+// What a server finds again after a restart: log, base images, checkpoints.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "server/job/opening.h"
+#include "tests/server/job/bench.h"
+#include "tests/server/shard/shard_fixture.h"
+
+namespace strata::server {
+namespace {
+
+TEST_CASE("a restart recovers, knows no session, and goes on", "[service][recovery]") {
+  const auto references = References(2, 2, 3);
+  JobBench bench(2);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  REQUIRE(bench.PushStep(2, 1, {{0, 2}}).ok());
+  REQUIRE(bench.PushStep(2, 2, {{0, 1}}).ok());  // held, and lost
+  bench.plan().was_open = true;
+  bench.Restart();
+  REQUIRE(bench.recovered_);
+  bench.CheckServed(*bench.Pull(2, 0), references[1]);
+  bench.CheckServed(*bench.Pull(1, 0), references[0]);
+  REQUIRE(absl::IsFailedPrecondition(bench.PushStep(2, 2, {{0, 2}}).status()));
+  REQUIRE(bench.OpenSession().ok());
+  REQUIRE(bench.PushStep(2, 2, {{1, 2}}).ok());
+  bench.CheckServed(*bench.Pull(2, 0), references[1]);
+  REQUIRE(bench.PushStep(2, 2, {{0, 1}}).ok());
+  REQUIRE(bench.Hash(2) == references[2].Hash());
+}
+
+TEST_CASE("images bound the log; recovery from them; level memory is lost", "[service][recovery]") {
+  const auto references = References(3, 1, 40);
+  JobBench bench(1);
+  bench.plan().log_bytes = 20000;
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  uint64_t most = 0;
+  for (uint64_t step = 1; step <= 40; ++step) {
+    REQUIRE(bench.PushStep(3, step, {{0, 1}}).ok());
+    most = std::max(most, bench.service_.Find(JobId(1))->log_bytes());
+  }
+  REQUIRE(bench.service_.Find(JobId(1))->images_written() >= 6);
+  REQUIRE(most < 30000);
+  bench.plan().was_open = true;
+  bench.Restart();
+  REQUIRE(bench.Hash(40) == references[40].Hash());
+  bench.CheckServed(*bench.Pull(40, 0), references[39]);
+
+  bench.plan().generation = Generation(1);
+  bench.plan().logged = false;
+  REQUIRE(absl::IsDataLoss(OpenJob(bench.plan(), bench.folder_.path() + "/other").status()));
+}
+
+TEST_CASE("no damaged image is trusted: the one before and the log, or lost", "[service]") {
+  JobBench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  REQUIRE(bench.PushStep(3, 1, {{0, 1}}).ok());
+  bench.Stop();
+  const std::string folder = GenerationFolder(bench.folder_.path(), JobId(1), Generation(1));
+  const std::string image = folder + "/image-0-00000000000000000009.strata";
+  std::FILE* f = std::fopen(image.c_str(), "w");
+  std::fputs("not an image", f);
+  std::fclose(f);
+  bench.Restart();  // the log has everything
+  REQUIRE(bench.Hash(1) == References(3, 1, 1)[1].Hash());
+}
+
+TEST_CASE("a checkpoint restores under a new generation, and is not needed after",
+          "[service][cut]") {
+  const auto references = References(1, 1, 4);
+  TempFolder checkpoint;
+  JobBench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  for (uint64_t step = 1; step <= 2; ++step) REQUIRE(bench.PushStep(1, step, {{0, 1}}).ok());
+  ServerJobDirective d;
+  d.set_map_epoch(5);
+  CutDirective* cut = d.add_cuts();
+  cut->set_cut(1);
+  cut->set_step(2);
+  const std::string folder = checkpoint.path() + "/c";
+  cut->set_directory(folder);
+  auto job = bench.service_.Find(JobId(1));
+  job->Follow(d);
+  bench.pool_.RunAll();
+  Manifest manifest;
+  const ServerJobReport report = job->Report();
+  for (const CheckpointFile& f : report.cuts(0).files()) *manifest.add_files() = f;
+  REQUIRE(manifest.files_size() == 3);
+  REQUIRE(WriteManifest(folder, manifest).ok());
+  job.reset();
+  REQUIRE(bench.PushStep(1, 3, {{0, 1}}).ok());
+  bench.Stop();
+
+  JobPlan plan = bench.plan();
+  plan.generation = Generation(2);
+  plan.restore_from = folder;
+  plan.start_step = Step(2);
+  plan.shards.clear();
+  const auto memory = DivideMemory(plan.tables, Position(0), Position(~0ull), 0, 2);
+  for (uint32_t i = 0; i < 2; ++i) plan.shards.push_back({ShardId(i), Ranges(2)[i], *memory});
+  for (const bool again : {false, true}) {
+    plan.was_open = again;
+    auto opened = OpenJob(plan, bench.folder_.path());
+    INFO(opened.status());
+    REQUIRE(opened.ok());
+    REQUIRE(opened->recovered == again);
+    storage::HashSum sum;
+    for (const auto& shard : opened->shards) {
+      REQUIRE(shard->clock() == Step(2));
+      REQUIRE(shard->CheckPull(Step(2)) == PullVerdict::kTooOld);
+      sum += shard->Summarize()->hash;
+    }
+    REQUIRE(sum == references[2].Hash());
+    std::filesystem::remove_all(folder);
+  }
+  REQUIRE_FALSE(
+      std::filesystem::exists(GenerationFolder(bench.folder_.path(), JobId(1), Generation(1))));
+  plan.generation = Generation(3);
+  plan.was_open = false;
+  REQUIRE(absl::IsNotFound(OpenJob(plan, bench.folder_.path()).status()));
+}
+
+}  // namespace
+}  // namespace strata::server

@@ -1,0 +1,293 @@
+// The jobs of a server over their lives: a scheduler that says what the test wants, openings that
+// fail as it wants, and a timer that it moves.
+#include "server/job_keeper.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "proto/core/ids.h"
+#include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/base/manual_timer.h"
+#include "proto/strata/control.pb.h"
+#include "proto/wire/message_codec.h"
+#include "server/data_service.h"
+#include "server/shard/request.h"
+#include "server/snapshot/deadline_timer.h"
+#include "tests/temp_folder.h"
+
+namespace strata::server {
+namespace {
+
+constexpr JobId kJob(1);
+// What an opening meets first when it makes a log.
+constexpr char kOpening[] = "log.rotate";
+
+struct Fixture {
+  Fixture() {
+    ServerJobDirective* job = directive.add_server_jobs();
+    job->set_job(kJob.value);
+    job->set_generation(1);
+    job->set_map_epoch(3);
+    job->mutable_shape()->set_fields(5);
+    job->add_shards()->set_last_partition(15);
+    TrainingJob& spec = *job->mutable_spec();
+    spec.set_api_version("strata/v1");
+    spec.set_kind("TrainingJob");
+    spec.mutable_metadata()->set_name("job");
+    spec.mutable_spec()->mutable_data()->set_format("libfm");
+    spec.mutable_spec()->mutable_data()->add_train("x");
+    spec.mutable_spec()->mutable_model()->set_type("fm");
+    spec.mutable_spec()->mutable_model()->set_embedding_dim(16);
+    spec.mutable_spec()->mutable_training()->set_mode("bsp");
+    spec.mutable_spec()->mutable_training()->set_lanes(1);
+    spec.mutable_spec()->mutable_storage()->set_partitions(16);
+    spec.mutable_spec()->mutable_storage()->set_durability("logged");
+    JobKeeper::Options options;
+    options.root = folder.path() + "/s";
+    options.name = "s";
+    options.job = {pool.get(), pool.get(), job_timer.get(), &memory, 100, nullptr};
+    options.service = &service;
+    options.timer = &timer;
+    keeper = std::make_unique<JobKeeper>(options);
+  }
+
+  ServerJobDirective& job() { return *directive.mutable_server_jobs(0); }
+  std::string Folder() const { return folder.path() + "/s/job-1"; }
+  ServerJobReport Report() const {
+    const auto reports = keeper->Reports();
+    REQUIRE(reports.size() == 1);
+    return reports[0];
+  }
+  // Waits until the opening has come to an end; nothing but time would change it then.
+  ServerJobReport Settled() const {
+    while (Report().state() == ServerJobReport::OPENING) std::this_thread::yield();
+    return Report();
+  }
+  bool Serves() const { return service.Find(kJob) != nullptr; }
+
+  TempFolder folder;
+  strata::ManualTimer timer;  // of the keeper
+  RequestMemory memory{uint64_t{64} << 20};
+  const std::unique_ptr<Executor> pool = MakeThreadPool(1, "shards");
+  const std::unique_ptr<DeadlineTimer> job_timer = MakeDeadlineTimer();
+  DataService service;
+  NodeDirective directive;
+  std::unique_ptr<JobKeeper> keeper;
+};
+
+TEST_CASE("a job is opened, followed, replaced by a new generation, and closed", "[keeper]") {
+  Fixture f;
+  CHECK_FALSE(f.keeper->Busy());
+  f.keeper->Follow(f.directive);
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  CHECK(f.Report().generation() == 1);
+  CHECK(f.Report().reopened() == 0);
+  CHECK(f.Serves());
+  CHECK_FALSE(f.keeper->Busy());
+  const ServerJob* const first = f.service.Find(kJob).get();
+  f.keeper->Follow(f.directive);  // as often as one likes
+  CHECK(f.service.Find(kJob).get() == first);
+  CHECK(std::filesystem::exists(f.Folder() + "/generation-1/OPEN"));
+
+  f.job().set_generation(2);
+  f.keeper->Follow(f.directive);
+  CHECK(f.Settled().generation() == 2);
+  CHECK(f.Report().state() == ServerJobReport::OPEN);
+  CHECK_FALSE(std::filesystem::exists(f.Folder() + "/generation-1"));
+  f.job().set_generation(1);  // late
+  f.keeper->Follow(f.directive);
+  CHECK(f.Report().generation() == 2);
+
+  f.keeper->Fence();
+  CHECK_FALSE(f.Serves());
+  f.job().set_generation(2);
+  f.keeper->Follow(f.directive);  // named again
+  CHECK(f.Serves());
+
+  f.job().set_close(true);
+  f.keeper->Follow(f.directive);
+  CHECK(f.keeper->Reports().empty());
+  CHECK_FALSE(f.Serves());
+  CHECK_FALSE(std::filesystem::exists(f.Folder()));
+  f.keeper->Follow(f.directive);  // nothing is left to close
+}
+
+TEST_CASE("an opening that may yet succeed is tried again by the timer", "[keeper]") {
+  Fixture f;
+  const ScopedFailpoint full(
+      kOpening, {.act = FailWith(absl::ResourceExhaustedError("disk full")), .hits = 2});
+  const absl::Time start = f.timer.Now();
+  f.keeper->Follow(f.directive);
+  for (int i = 1; i <= 2; ++i) {
+    f.timer.AwaitAlarms(1);
+    CHECK(f.timer.next() == start + i * JobKeeper::kReopenAfter);
+    CHECK(FailpointHits(kOpening) == static_cast<uint64_t>(i));
+    CHECK(f.Report().state() == ServerJobReport::OPENING);
+    CHECK(f.Report().message() == "disk full");
+    CHECK(f.keeper->Busy());
+    CHECK_FALSE(f.Serves());
+    f.timer.Advance(JobKeeper::kReopenAfter - absl::Milliseconds(1));
+    CHECK(f.timer.alarms() == 1);  // not yet
+    f.timer.Advance(absl::Milliseconds(1));
+  }
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  CHECK(f.Report().message().empty());
+  CHECK(f.Serves());
+}
+
+TEST_CASE("who waits to try again is closed, replaced and ended at once", "[keeper]") {
+  Fixture f;
+  const ScopedFailpoint full(kOpening,
+                             {.act = FailWith(absl::UnavailableError("not reached")), .hits = 2});
+  f.keeper->Follow(f.directive);
+  f.timer.AwaitAlarms(1);
+  f.job().set_generation(2);
+  f.keeper->Follow(f.directive);  // ends the first one's wait; the second fails as well
+  while (FailpointHits(kOpening) < 2) std::this_thread::yield();
+  f.timer.AwaitAlarms(1);
+  CHECK(f.Report().generation() == 2);
+  CHECK(f.Report().message() == "not reached");
+  f.job().set_close(true);
+  f.keeper->Follow(f.directive);
+  CHECK(f.keeper->Reports().empty());
+  CHECK(f.timer.alarms() == 0);
+
+  ArmFailpoint(kOpening, {.act = FailWith(absl::UnavailableError("not reached"))});
+  f.job().set_close(false);
+  f.job().set_generation(3);
+  f.keeper->Follow(f.directive);
+  f.timer.AwaitAlarms(1);
+  f.keeper.reset();  // does not wait for time, either
+  CHECK(f.timer.alarms() == 0);
+}
+
+TEST_CASE("what no later try can mend is told, and not tried", "[keeper]") {
+  Fixture f;
+  const auto [status, state] =
+      GENERATE(std::pair(absl::InvalidArgumentError("why"), ServerJobReport::FAILED),
+               std::pair(absl::FailedPreconditionError("why"), ServerJobReport::FAILED),
+               std::pair(absl::NotFoundError("why"), ServerJobReport::FAILED),
+               std::pair(absl::PermissionDeniedError("why"), ServerJobReport::FAILED),
+               std::pair(absl::DataLossError("why"), ServerJobReport::LOST));
+  INFO(status);
+  const ScopedFailpoint fails(kOpening, {.act = FailWith(status)});
+  f.keeper->Follow(f.directive);
+  CHECK(f.Settled().state() == state);
+  CHECK(f.Report().message() == "why");
+  CHECK_FALSE(f.keeper->Busy());
+  CHECK_FALSE(f.Serves());
+  f.keeper->Follow(f.directive);
+  f.keeper.reset();
+  CHECK(FailpointHits(kOpening) == 1);
+  CHECK(f.timer.alarms() == 0);
+}
+
+TEST_CASE("a job that was open and is not here is lost", "[keeper]") {
+  Fixture f;
+  f.job().set_was_open(true);
+  f.keeper->Follow(f.directive);
+  CHECK(f.Settled().state() == ServerJobReport::LOST);
+  CHECK(absl::StrContains(f.Report().message(), "was open here and is not in "));
+}
+
+TEST_CASE("an opening that nobody wants any more is seen by nobody", "[keeper]") {
+  Fixture f;
+  absl::Notification begun, go_on;
+  const ScopedFailpoint slow(kOpening, {.act =
+                                            [&] {
+                                              begun.Notify();
+                                              go_on.WaitForNotification();
+                                              return absl::OkStatus();
+                                            },
+                                        .hits = 1});
+  f.keeper->Follow(f.directive);
+  begun.WaitForNotification();
+  std::thread closes([&] {
+    f.job().set_close(true);
+    f.keeper->Follow(f.directive);
+  });
+  go_on.Notify();
+  closes.join();
+  CHECK(f.keeper->Reports().empty());
+  CHECK_FALSE(f.Serves());
+}
+
+// Pushes the next step of a job of one lane: more rows than its memory holds.
+void PushManyRows(Fixture& f, uint64_t number) {
+  const auto job = f.service.Find(kJob);
+  REQUIRE(job != nullptr);
+  const JobPlan& plan = job->plan();
+  const wire::Header header{kJob, SessionId(5), plan.generation, plan.map_epoch};
+  const auto call = [&](DataMethod method, Buffer request) {
+    f.service.Handle(method, std::move(request), [](absl::StatusOr<Buffer>) {});
+  };
+  call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({header}));
+  std::vector<Key> keys;
+  for (uint64_t k = 0; k < 20'000; ++k) keys.emplace_back(number * 20'000 + k);
+  std::sort(keys.begin(), keys.end(), [&](Key a, Key b) {
+    return plan.tables[0].PositionOfKey(a) < plan.tables[0].PositionOfKey(b);
+  });
+  const std::vector<ShardId> shards = {ShardId(0)};
+  std::vector<wire::PushContribution> contributions = {{{0, 1}, 1, {}}};
+  contributions[0].groups.push_back({TableId(0), ShardId(0), keys, plan.tables[0].dim()});
+  auto encoder = wire::PushRequestEncoder::Make(shards, contributions);
+  REQUIRE(encoder.ok());
+  std::ranges::fill(encoder->values(0), 1.0f);
+  wire::PushFields fields;
+  fields.header = header;
+  fields.sequence = Sequence(number);
+  fields.step = Step(job->Report().max_clock() + 1);
+  call(DataMethod::kPush, encoder->Finish(fields));
+}
+
+TEST_CASE("a damaged tier has its job opened anew: at once, and from then on after a while",
+          "[keeper]") {
+  Fixture f;
+  f.job().mutable_spec()->mutable_spec()->mutable_storage()->set_dram_bytes_per_server("1MiB");
+  f.job().mutable_spec()->mutable_spec()->mutable_storage()->set_ssd("rowfile");
+  f.keeper->Follow(f.directive);
+  INFO(f.Settled().message());
+  REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+  f.keeper->ReopenDamaged();  // nothing to do
+  CHECK(f.Report().reopened() == 0);
+  const absl::Time start = f.timer.Now();
+  const auto damage = [&](uint64_t number) {
+    const ScopedFailpoint bad("tier.write", {.act = FailWith(absl::DataLossError("bad block"))});
+    PushManyRows(f, number);
+    const auto job = f.service.Find(kJob);
+    while (job->tier_damage().ok()) std::this_thread::yield();
+  };
+  damage(1);
+  f.keeper->ReopenDamaged();
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  CHECK(f.Report().reopened() == 1);
+  CHECK(absl::StrContains(f.Report().reopened_because(), "bad block"));
+  CHECK(f.timer.alarms() == 0);
+
+  damage(2);
+  f.keeper->ReopenDamaged();
+  f.timer.AwaitAlarms(1);
+  CHECK(f.timer.next() == start + JobKeeper::kReopenAfter);
+  CHECK(f.Report().state() == ServerJobReport::OPENING);
+  CHECK(absl::StrContains(f.Report().message(), "bad block"));
+  CHECK_FALSE(f.Serves());
+  f.timer.Advance(JobKeeper::kReopenAfter);
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  CHECK(f.Report().reopened() == 2);
+  CHECK(f.Serves());
+}
+
+}  // namespace
+}  // namespace strata::server

@@ -1,0 +1,75 @@
+#include "server/protocol/window_ledger.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+#include <utility>
+
+namespace strata::server {
+namespace {
+
+TEST_CASE("each window is new once, in any order", "[dedup]") {
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    std::mt19937_64 random(seed);
+    WindowLedger ledger;
+    std::set<std::pair<uint64_t, uint64_t>> seen;
+    for (int i = 0; i < 500; ++i) {
+      const uint64_t task = 3 + random() % 5, window = random() % 40;
+      const bool fresh = seen.insert({task, window}).second;
+      REQUIRE(ledger.Check(TaskId(task), window) ==
+              (fresh ? WindowVerdict::kNew : WindowVerdict::kRepeated));
+      if (fresh) ledger.Record(TaskId(task), window);
+      if (i % 50 == 0) {
+        auto copy = WindowLedger::Parse(ledger.Serialize());
+        REQUIRE(copy.ok());
+        REQUIRE(*copy == ledger);
+      }
+    }
+    REQUIRE(ledger.applied() == seen.size());
+  }
+}
+
+TEST_CASE("closed tasks are refused and cost nothing", "[dedup]") {
+  WindowLedger ledger;
+  ledger.Record(TaskId(1), 0);
+  ledger.Record(TaskId(5), 0);
+  ledger.CloseBelow(TaskId(5));
+  WindowLedger open;
+  open.Record(TaskId(5), 0);
+  REQUIRE(ledger.Serialize().size() == open.Serialize().size());
+  REQUIRE(ledger.Check(TaskId(1), 0) == WindowVerdict::kClosed);
+  REQUIRE(ledger.Check(TaskId(4), 9) == WindowVerdict::kClosed);
+  REQUIRE(ledger.Check(TaskId(5), 0) == WindowVerdict::kRepeated);
+  ledger.CloseBelow(TaskId(2));
+  REQUIRE(ledger.closed_below() == TaskId(5));
+  REQUIRE(ledger.Check(TaskId(5), 2 + WindowLedger::kMaxAhead) == WindowVerdict::kTooFar);
+}
+
+TEST_CASE("ledgers of two shards merge to their union", "[dedup]") {
+  WindowLedger a, b;
+  for (const uint64_t w : {0, 1, 4}) a.Record(TaskId(2), w);
+  for (const uint64_t w : {0, 2, 3}) b.Record(TaskId(2), w);
+  b.Record(TaskId(9), 0);
+  a.Merge(b);
+  for (uint64_t w = 0; w < 5; ++w) REQUIRE(a.Check(TaskId(2), w) == WindowVerdict::kRepeated);
+  REQUIRE(a.Check(TaskId(2), 5) == WindowVerdict::kNew);
+  REQUIRE(a.Check(TaskId(9), 0) == WindowVerdict::kRepeated);
+}
+
+TEST_CASE("damaged ledgers are told, at every length", "[dedup]") {
+  WindowLedger ledger;
+  ledger.Record(TaskId(2), 0);
+  ledger.Record(TaskId(2), 5);
+  ledger.Record(TaskId(7), 1);
+  const std::string bytes = ledger.Serialize();
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    REQUIRE_FALSE(WindowLedger::Parse(bytes.substr(0, n)).ok());
+  }
+  REQUIRE_FALSE(WindowLedger::Parse(bytes + "x").ok());
+  std::string huge = bytes;
+  huge[40 + 7] = '\x7f';  // the first task's count of windows ahead
+  REQUIRE_FALSE(WindowLedger::Parse(huge).ok());
+}
+
+}  // namespace
+}  // namespace strata::server

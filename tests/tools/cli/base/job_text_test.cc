@@ -1,0 +1,174 @@
+#include "tools/cli/base/job_text.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "tools/cli/base/progress.h"
+
+namespace strata {
+namespace {
+
+JobStatus Finished() {
+  JobStatus s;
+  s.set_job(7);
+  s.set_name("clicks");
+  s.set_state(SUCCEEDED);
+  s.set_step(100);
+  s.set_total_steps(100);
+  s.set_examples(1234567);
+  s.set_total_examples(1234567);
+  s.set_examples_per_second(0);  // nothing runs any more
+  s.set_train_seconds(24.7);
+  s.set_model_hash("00112233445566778899aabbccddeeff");
+  s.mutable_result()->set_step(100);
+  s.mutable_result()->set_auc(0.8125);
+  s.mutable_result()->set_logloss(0.45);
+  s.mutable_result()->set_examples(1000);
+  s.set_checkpoint("/c/step-000000000100");
+  return s;
+}
+
+TEST_CASE("the line of JSON holds what scripts read", "[job_text]") {
+  const std::string line = JobJson(Finished());
+  CHECK(line.find('\n') == std::string::npos);
+  const nlohmann::json json = nlohmann::json::parse(line);
+  CHECK(json["auc"] == 0.8125);
+  CHECK(json["logloss"] == 0.45);
+  CHECK(json["examples"] == 1234567);
+  CHECK(json["examplesPerSecond"] == 1234567 / 24.7);
+  CHECK(json["trainSeconds"] == 24.7);
+  CHECK(json["modelHash"] == "00112233445566778899aabbccddeeff");
+  CHECK(json["state"] == "succeeded");
+  CHECK(json["error"].is_null());
+}
+
+TEST_CASE("what does not exist is null, and bytes that are no text do not stop it", "[job_text]") {
+  JobStatus s;
+  s.set_state(FAILED);
+  s.set_name("bad\xff");
+  s.set_training_loss(std::numeric_limits<double>::quiet_NaN());
+  s.add_conditions()->set_message("train.tsv:3:1: label 'x'");
+  const nlohmann::json json = nlohmann::json::parse(JobJson(s));
+  CHECK(json["auc"].is_null());
+  CHECK(json["modelHash"].is_null());
+  CHECK(json["trainingLoss"].is_null());
+  CHECK(json["error"] == "train.tsv:3:1: label 'x'");
+}
+
+TEST_CASE("people read a summary", "[job_text]") {
+  CHECK(JobSummary(Finished()) ==
+        "job clicks succeeded\n"
+        "  AUC 0.8125, logloss 0.4500 on 1,000 held-out examples (step 100)\n"
+        "  trained on 1,234,567 examples in 25 s, 49,982 examples/s\n"
+        "  checkpoint /c/step-000000000100\n"
+        "  model hash 00112233445566778899aabbccddeeff\n");
+  JobStatus lost = Finished();
+  lost.set_lost_local_steps(12);
+  CHECK(
+      JobSummary(lost).find("  at most 12 local steps were lost with workers, and done again\n") !=
+      std::string::npos);
+  JobStatus failed;
+  failed.set_name("clicks");
+  failed.set_state(FAILED);
+  failed.add_conditions()->set_message("disk full");
+  CHECK(JobSummary(failed) == "job clicks failed: disk full\n");
+}
+
+TEST_CASE("labels of one class have no AUC, and that is told", "[job_text]") {
+  JobStatus s = Finished();
+  EvaluationResult& result = *s.mutable_result();
+  result.set_auc(0.5);
+  result.set_positives(0);
+  CHECK(JobSummary(s).find("  AUC is not defined (all 1,000 labels are 0), logloss 0.4500 on 1,000 "
+                           "held-out examples (step 100)\n") != std::string::npos);
+  nlohmann::json json = nlohmann::json::parse(JobJson(s));
+  CHECK(json["auc"] == 0.5);  // a number, as ever
+  CHECK(json["evaluatedPositives"] == 0);
+  ListJobsReply jobs;
+  *jobs.add_jobs() = s;
+  CHECK(JobTable(jobs).find("0.5") == std::string::npos);
+  result.set_positives(1000);
+  CHECK(AucText(result) == "AUC is not defined (all 1,000 labels are 1)");
+  *s.add_evaluations() = result;
+  CHECK(nlohmann::json::parse(JobJson(s))["evaluations"][0]["positives"] == 1000);
+  result.set_positives(999);
+  CHECK(AucText(result) == "AUC 0.5000");
+  // From before anybody counted.
+  result.clear_positives();
+  CHECK(AucText(result) == "AUC 0.5000");
+  CHECK(nlohmann::json::parse(JobJson(s))["evaluatedPositives"].is_null());
+}
+
+TEST_CASE("tables line up", "[job_text]") {
+  ListJobsReply jobs;
+  CHECK(JobTable(jobs) == "no jobs\n");
+  *jobs.add_jobs() = Finished();
+  CHECK(JobTable(jobs) ==
+        "JOB  NAME    STATE      DONE  EXAMPLES   EXAMPLES/S  AUC\n"
+        "7    clicks  succeeded  100%  1,234,567  49,982      0.8125\n");
+}
+
+TEST_CASE("numbers and times are written for people", "[job_text]") {
+  CHECK(WithCommas(0) == "0");
+  CHECK(WithCommas(999) == "999");
+  CHECK(WithCommas(1000) == "1,000");
+  CHECK(WithCommas(1234567890) == "1,234,567,890");
+  CHECK(Duration(0.25) == "0.2 s");
+  CHECK(Duration(59) == "59 s");
+  CHECK(Duration(185) == "3:05");
+  CHECK(Duration(7385) == "2:03:05");
+  CHECK(Duration(-1) == "?");
+}
+
+TEST_CASE("progress fits the terminal", "[progress]") {
+  JobStatus s = Finished();
+  CHECK(ProgressLine(s, 0) == "clicks succeeded");
+  s.set_state(RUNNING);
+  s.set_examples_per_second(50000.4);
+  s.set_step(50);
+  s.set_examples(617283);
+  s.set_training_loss(0.5);
+  s.set_training_auc(0.75);
+  CHECK(ProgressLine(s, 0) ==
+        "clicks  50%  step 50/100  50,000 examples/s  loss 0.5000  auc 0.7500  eta 12 s");
+  CHECK(ProgressLine(s, 120).substr(0, 33) == "[###############...............] ");
+  for (int width : {1, 10, 40, 80, 100, 200}) {
+    CHECK(static_cast<int>(ProgressLine(s, width).size()) < std::max(width, 2));
+  }
+}
+
+TEST_CASE("plain progress tells each condition once and rations lines", "[progress]") {
+  char* text = nullptr;
+  size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  ProgressOptions options;
+  options.out = out;
+  {
+    ProgressPrinter printer(options);
+    JobStatus s = Finished();
+    s.set_state(RUNNING);
+    s.clear_evaluations();
+    s.add_conditions()->set_reason("Started");
+    s.mutable_conditions(0)->set_message("on 2 workers");
+    absl::Time now = absl::UnixEpoch();
+    for (int step = 10; step <= 30; ++step) {
+      s.set_step(step);
+      printer.Show(s, now);
+      now += absl::Milliseconds(500);
+    }
+  }
+  std::fclose(out);
+  const std::string shown(text, size);
+  std::free(text);
+  CHECK(shown.find("clicks Started: on 2 workers\n") == 0);
+  CHECK(shown.find("Started", 10) == std::string::npos);
+  CHECK(std::count(shown.begin(), shown.end(), '\n') == 1 + 3);  // at 0, 5 and 10 seconds
+  CHECK(shown.find('\x1b') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,121 @@
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/strata/job.pb.h"
+#include "tools/cli/inspect/get_row_key.h"
+#include "tools/cli/inspect/get_row_text.h"
+
+namespace strata {
+namespace {
+
+using Json = nlohmann::json;
+
+JobSpec Criteo(const std::string& integers) {
+  JobSpec spec;
+  spec.mutable_data()->set_format("criteo");
+  spec.mutable_data()->set_integer_features(integers);
+  return spec;
+}
+
+std::string Refused(const absl::Status& status) {
+  CHECK(absl::IsInvalidArgument(status));
+  return std::string(status.message());
+}
+
+TEST_CASE("numbers are decimal or hexadecimal, all 64 bits", "[get-row]") {
+  CHECK(*ParseNumber64("--key", "0") == 0);
+  CHECK(*ParseNumber64("--key", "18446744073709551615") == ~uint64_t{0});
+  CHECK(*ParseNumber64("--key", "0xffffffffffffffff") == ~uint64_t{0});
+  for (const char* bad : {"", "x", "-1", "1.5", "18446744073709551616", "0x", "1 2"}) {
+    INFO(bad);
+    CHECK(Refused(ParseNumber64("--key", bad).status()).find("--key") == 0);
+  }
+}
+
+// Keys that the Python of feature_hash.h gives.
+TEST_CASE("a category's key is what the readers make of it", "[get-row]") {
+  auto key = KeyOfCategory(Criteo("dense"), "C1", "05db9164");
+  REQUIRE(key.ok());
+  CHECK(key->field == 0);
+  CHECK(key->key == KeyOfCategory(Criteo("dense"), "0", "05db9164")->key);
+  CHECK(key->key == KeyOfCategory(Criteo("dense"), "c1", "05db9164")->key);
+  CHECK(key->key != KeyOfCategory(Criteo("dense"), "C2", "05db9164")->key);
+  JobSpec seeded = Criteo("dense");
+  seeded.mutable_model()->set_hash_seed(9);
+  CHECK(key->key != KeyOfCategory(seeded, "C1", "05db9164")->key);
+  // An integer becomes its bucket: floor(ln(1000)^2) = 47.
+  auto bucket = KeyOfCategory(Criteo("bucket"), "I3", "1000");
+  REQUIRE(bucket.ok());
+  CHECK(bucket->field == 28);
+  CHECK(bucket->hashed == "47");
+  CHECK(KeyOfCategory(Criteo("bucket"), "I3", "")->hashed.empty());
+}
+
+TEST_CASE("columns of csv are fields, by number or by name", "[get-row]") {
+  JobSpec spec;
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->mutable_columns()->add_categorical("site");
+  spec.mutable_data()->mutable_columns()->add_categorical("app");
+  spec.mutable_data()->mutable_columns()->add_multi_valued()->set_column("tags");
+  CHECK(KeyOfCategory(spec, "app", "x")->field == 1);
+  CHECK(KeyOfCategory(spec, "tags", "x")->field == 2);
+  CHECK(KeyOfCategory(spec, "1", "x")->name == "app");
+  CHECK(Refused(KeyOfCategory(spec, "3", "x").status()).find("site, app, tags") !=
+        std::string::npos);
+}
+
+TEST_CASE("fields that are none are told", "[get-row]") {
+  CHECK(Refused(KeyOfCategory(Criteo("dense"), "I3", "4").status()).find("is a number") !=
+        std::string::npos);
+  CHECK(Refused(KeyOfCategory(Criteo("bucket"), "I3", "four").status()).find("four") !=
+        std::string::npos);
+  CHECK(Refused(KeyOfCategory(Criteo("dense"), "C27", "a").status()).find("C26") !=
+        std::string::npos);
+  JobSpec libfm;
+  libfm.mutable_data()->set_format("libfm");
+  CHECK(Refused(KeyOfCategory(libfm, "0", "a").status()).find("--key") != std::string::npos);
+}
+
+TEST_CASE("rows of tensors", "[get-row]") {
+  TableSpec table;
+  table.name = "dense";
+  table.kind = TableKind::kDense;
+  table.segments.emplace_back();
+  table.segments[0].dim = 4;
+  table.tensors.emplace_back();
+  table.tensors[0].name = "w";
+  table.tensors[0].elements = 6;
+  table.tensors[0].first = Position(100);
+  CHECK(TensorRowOf(table, Key(100))->elements == 4);
+  CHECK(TensorRowOf(table, Key(101))->elements == 2);
+  CHECK(TensorRowOf(table, Key(101))->first_element == 4);
+  for (uint64_t none : {uint64_t{0}, uint64_t{99}, uint64_t{102}, ~uint64_t{0}}) {
+    CHECK(Refused(TensorRowOf(table, Key(none)).status()).find("w 100 to 101") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a row as text and as JSON", "[get-row]") {
+  RowReport row;
+  row.table = "features";
+  row.key = Key(~uint64_t{0});
+  row.checkpoint = "ck/step-7";
+  row.segments = {{{"weight", {0.1f}}, {{"m", {2.0f}}}}};
+  CHECK(RowText(row).find("no row: reads as its initial value\n") != std::string::npos);
+  CHECK(RowText(row).find("weight: 0.100000001\n  m: 2\n") != std::string::npos);
+  const Json json = Json::parse(RowJson(row));
+  CHECK(json["key"] == "18446744073709551615");
+  CHECK(json["exists"] == false);
+  CHECK(json["segments"][0]["weights"][0].get<float>() == 0.1f);
+  CHECK(json["segments"][0]["state"]["m"][0] == 2.0);
+  row.checkpoint.clear();
+  row.server = "server-1";
+  row.clock = 12;
+  CHECK(RowText(row).find("server server-1, shard 0, clock 12\n") != std::string::npos);
+  CHECK(Json::parse(RowJson(row))["clock"] == 12);
+}
+
+}  // namespace
+}  // namespace strata

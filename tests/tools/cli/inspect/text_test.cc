@@ -1,0 +1,122 @@
+#include "tools/cli/inspect/text.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+
+namespace strata {
+namespace {
+
+using Json = nlohmann::json;
+
+const absl::Time kNow = absl::FromUnixMillis(1700000000500);
+
+ClusterStatus Cluster() {
+  ClusterStatus cluster;
+  NodeStatus* n = cluster.add_nodes();
+  n->set_name("server-0");
+  n->set_role(SERVER);
+  n->set_alive(true);
+  n->set_data_address("127.0.0.1:1");
+  n->set_session(7);
+  n->set_incarnation(0xfedcba9876543210);
+  n->set_memory_bytes(uint64_t{3} << 30);
+  n->set_device("GPU-12ab");
+  n->set_last_seen_unix_ms(1700000000000);
+  n->add_jobs(2);
+  n->add_jobs(5);
+  return cluster;
+}
+
+JobShards Shards() {
+  JobShards shards;
+  shards.set_job(3);
+  shards.set_name("clicks");
+  shards.set_state(RUNNING);
+  shards.add_servers()->set_name("server-0");
+  for (uint32_t i = 0; i < 2; ++i) {
+    ShardStatus* s = shards.add_shards();
+    s->mutable_place()->set_shard(i);
+    s->mutable_place()->set_first_partition(i * 8);
+    s->mutable_place()->set_last_partition(i * 8 + 7);
+  }
+  shards.mutable_shards(0)->mutable_report()->set_clock(12);
+  shards.mutable_shards(0)->mutable_report()->set_rows(1234567);
+  return shards;
+}
+
+TEST_CASE("nodes say who they are and what they do", "[inspect]") {
+  const std::string table = NodesTable(Cluster(), kNow);
+  for (const char* part :
+       {"server-0", "fedcba9876543210", "3.00 GiB", "GPU-12ab", "0.5 s ago", "2,5"}) {
+    INFO(table);
+    CHECK(table.find(part) != std::string::npos);
+  }
+  CHECK(NodesTable(ClusterStatus(), kNow) == "no servers or workers\n");
+  const Json json = Json::parse(NodesJson(Cluster()));
+  CHECK(json["nodes"][0]["incarnation"] == "fedcba9876543210");
+  CHECK(json["nodes"][0]["jobs"] == Json({2, 5}));
+  CHECK(json["nodes"][0]["device"] == "GPU-12ab");
+  CHECK(json["nodes"][0]["deviceNumericsId"] == nullptr);
+  CHECK(json["nodes"][0]["numericsId"].is_null());
+}
+
+TEST_CASE("shards say where they are, and what is known of them", "[inspect]") {
+  const std::string table = ShardsTable(Shards());
+  INFO(table);
+  CHECK(table.find("1,234,567") != std::string::npos);
+  CHECK(table.find("8-15") != std::string::npos);
+  const Json json = Json::parse(ShardsJson(Shards()));
+  CHECK(json["shards"][0]["clock"] == 12);
+  CHECK(json["shards"][1]["clock"].is_null());
+  CHECK(json["shards"][1]["server"] == "server-0");
+  JobShards over;
+  over.set_name("clicks");
+  over.set_state(SUCCEEDED);
+  CHECK(ShardsTable(over) == "job clicks is succeeded: no server holds shards of it\n");
+  // A server that the list does not have is no reason to end.
+  JobShards odd = Shards();
+  odd.mutable_shards(0)->mutable_place()->set_server(9);
+  CHECK(Json::parse(ShardsJson(odd))["shards"][0]["server"].is_null());
+  CHECK(!ShardsTable(odd).empty());
+}
+
+TEST_CASE("events are lines, for people and for programs", "[inspect]") {
+  Event event;
+  event.set_sequence(4);
+  event.set_time_unix_ms(1700000000123);
+  event.set_reason("RolledBack");
+  event.set_job(3);
+  event.set_message("server \"s\"\nwent");
+  CHECK(EventLine(event, absl::UTCTimeZone()).substr(0, 43) ==
+        "2023-11-14 22:13:20.123  job 3       Rolled");
+  const Json json = Json::parse(EventJson(event));
+  CHECK(EventJson(event).find('\n') == std::string::npos);
+  CHECK(json["time"] == "2023-11-14T22:13:20.123Z");
+  CHECK(json["job"] == 3);
+  CHECK(json["node"].is_null());
+  event.set_job(0);
+  event.set_node("server-1");
+  CHECK(EventLine(event, absl::UTCTimeZone()).find("server-1") != std::string::npos);
+  CHECK(Json::parse(EventJson(event))["job"].is_null());
+}
+
+TEST_CASE("since when: how long ago, or a time", "[inspect]") {
+  const absl::TimeZone utc = absl::UTCTimeZone();
+  CHECK(*ParseSince("90s", kNow, utc) == kNow - absl::Seconds(90));
+  CHECK(*ParseSince("1h30m", kNow, utc) == kNow - absl::Minutes(90));
+  CHECK(*ParseSince("2023-11-14T22:13:20Z", kNow, utc) == absl::FromUnixSeconds(1700000000));
+  CHECK(*ParseSince("2023-11-14T23:13:20+01:00", kNow, utc) == absl::FromUnixSeconds(1700000000));
+  CHECK(*ParseSince("2023-11-14 22:13", kNow, utc) == absl::FromUnixSeconds(1699999980));
+  for (const char* bad : {"", "yesterday", "-5m", "5", "inf", "2023-13-01", "infinite-past"}) {
+    INFO(bad);
+    CHECK(absl::IsInvalidArgument(ParseSince(bad, kNow, utc).status()));
+  }
+}
+
+}  // namespace
+}  // namespace strata

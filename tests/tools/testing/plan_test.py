@@ -1,0 +1,76 @@
+"""plan.py and the plan.toml that tools/test reads."""
+
+import unittest
+
+import command_line
+import plan
+
+SMALL = """
+[concurrency]
+tests = "2"
+[[part]]
+name = "tests"
+lane = "main"
+tests = "a"
+build = "//..."
+[[part]]
+name = "asan"
+lane = "side"
+flags = ["--config=asan"]
+tests = '''b
+  c'''
+long_tests = "d"
+[sanitizers]
+folders = ["x", "y"]
+[fuzz]
+seconds = 3
+targets = "f"
+[seeds]
+tag = "seeds"
+seconds = 30
+[changed]
+depth = 3
+sanitizer_depth = 2
+smoke = ["//s:s"]
+everything = ["*.bzl"]
+[[left_out]]
+what = "one two three four"
+where = "--long"
+[[left_out]]
+what = "five"
+where = "--data DIR"
+"""
+
+
+class PlanTest(unittest.TestCase):
+    def test_parts_run_other_tests_under_long(self):
+        small = plan.Plan(SMALL)
+        self.assertEqual([p.tests for p in small.parts()], ["a", "b c"])
+        self.assertEqual([p.tests for p in small.parts(is_long=True)], ["a", "d"])
+        asan = small.parts()[1]
+        self.assertEqual((asan.lane, asan.flags, asan.suffix),
+                         ("side", ("--config=asan",), " [asan]"))
+        self.assertEqual((small.parts()[0].build, small.parts()[0].suffix), ("//...", ""))
+
+    def test_sanitizers_have_a_part_for_each_folder(self):
+        self.assertEqual([(p.name, p.tests, p.flags) for p in plan.Plan(SMALL).sanitizer_parts()],
+                         [("asan-x", "tests(//tests/x/...)", ("--config=asan",)),
+                          ("asan-y", "tests(//tests/y/...)", ("--config=asan",))])
+
+    def test_the_table_has_a_row_for_each_that_is_left_out(self):
+        self.assertEqual(plan.Plan(SMALL).table(28).split("\n"), [
+            "  --long      one two three", "              four", "  --data DIR  five"])
+
+    def test_tools_test_knows_what_its_table_names(self):
+        real = plan.load()
+        self.assertEqual([p.name for p in real.parts()], ["tests", "cuda", "asan", "tsan"])
+        self.assertEqual(len(real.smoke), 3)
+        parts = {p.name: p for p in real.parts()}
+        long_parts = {p.name: p for p in real.parts(is_long=True)}
+        named = {row["part"] for row in real.left_out if "part" in row}
+        self.assertEqual(named, {n for n in parts if parts[n].tests != long_parts[n].tests})
+        text = command_line.help_text(real)
+        for row in real.left_out:
+            self.assertIn(row["what"].split()[0], text)
+            flag = row["where"].split()[0]
+            self.assertTrue(flag.startswith("tools/") or "\n  %s" % flag in text, flag)

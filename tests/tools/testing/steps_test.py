@@ -1,0 +1,84 @@
+"""steps.py: what each step tells, without processes."""
+
+import os
+import types
+import unittest
+
+import outcome
+import plan
+import processes
+import steps
+import times
+
+
+def context(run):
+    """`run`: in the place of Children.run."""
+    return types.SimpleNamespace(
+        root="/x", plan=types.SimpleNamespace(fuzz_seconds=3), side=[],
+        children=types.SimpleNamespace(run=run), screen=types.SimpleNamespace(say=lambda _: None),
+        side_environment=lambda: {})
+
+
+class BazelStepTest(unittest.TestCase):
+    def left(self, lane):
+        a_context = context(None)
+        a_context.plan.concurrency = {"tests": "HOST_CPUS*2", "side": "HOST_CPUS"}
+        labels = ["//a:%d" % i for i in range(1000)]
+        a_context.times = times.Times({label: 1.0 for label in labels})
+        step = steps.BazelStep(a_context, plan.Part("tests", lane, ""), labels)
+        step.poll()
+        return step.status.left
+
+    def test_the_time_left_is_by_the_plans_concurrency(self):
+        cores = os.cpu_count() or 1
+        self.assertAlmostEqual(self.left("main"), max(1, 500 / cores))
+        self.assertAlmostEqual(self.left("side"), max(1, 1000 / cores))
+
+
+class LimitTest(unittest.TestCase):
+    def test_checks_and_fuzzing_have_a_limit(self):
+        for make in (lambda c: steps.FuzzStep(c, ["//tests/fuzz:a_fuzz"]),
+                     lambda c: steps.ChecksStep(c, "checks", "checks", ["/x/check_a"])):
+            limits = []
+
+            def run(*_, limit=None):
+                limits.append(limit)
+                return processes.TOO_LONG
+
+            step = make(context(run))
+            step.execute()
+            self.assertEqual(set(limits), {steps.LIMIT_SECONDS})
+            counts = outcome.Outcome()
+            step.report(counts)
+            self.assertEqual(counts.exit_code(), 1)
+
+
+class FuzzStepTest(unittest.TestCase):
+    def lines(self, run, labels=("//tests/fuzz:a_fuzz",)):
+        step = steps.FuzzStep(context(run), list(labels))
+        try:
+            step.execute()
+        except OSError:
+            pass
+        counts = outcome.Outcome()
+        step.report(counts)
+        return counts.lines()
+
+    def test_targets_that_ran_are_counted(self):
+        def run(_, on_line, *__, **___):
+            on_line("passed a_fuzz")
+            on_line("failed b_fuzz")
+            return 1
+
+        self.assertEqual(self.lines(run), ["FAILED  tests/fuzz:b_fuzz", "1 passed, 1 failed"])
+
+    def test_what_breaks_off_has_failed_once_whatever_passed(self):
+        def run(_, on_line, *__, **___):
+            on_line("passed a_fuzz")
+            raise OSError("no disk")
+
+        self.assertEqual(self.lines(run), ["FAILED  tools/fuzz broke off", "1 passed, 1 failed"])
+
+    def test_nothing_to_run_is_no_success(self):
+        self.assertEqual(self.lines(lambda *_, **__: 0, []), ["FAILED  tools/fuzz ran nothing",
+                                                        "0 passed, 1 failed"])

@@ -1,0 +1,144 @@
+#include "worker/data/files/text_files.h"
+
+#include <sys/resource.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tests/worker/data/files/compressed.h"
+#include "tests/worker/data/files/scratch_file.h"
+#include "worker/data/files/data_file.h"
+
+namespace strata {
+namespace {
+
+std::string Text(const DataFile& file) {
+  std::string text(file.size(), '\0');
+  REQUIRE(file.Read(0, text.size(), text.data()).ok());
+  return text;
+}
+
+std::string Error(TextFiles& files, const std::string& path) {
+  return std::string(files.Open(path).status().message());
+}
+
+}  // namespace
+
+TEST_CASE("compressed files read as their text, whatever their name", "[data][text_files]") {
+  const ScratchFolder folder;
+  TextFiles files({folder.Path(""), ""});
+  const std::string text = "1 1:1\n0 2:1\n";
+  for (const std::string& path : {folder.Write("a", text), folder.Write("b.gz", Gzip(text)),
+                                  folder.Write("c.zst", Zstd(text)), folder.Write("d", Gzip(text)),
+                                  folder.Write("e.gz", Zstd(text))}) {
+    const auto file = files.Open(path);
+    INFO(path << file.status().ToString());
+    REQUIRE(file.ok());
+    CHECK(Text(**file) == text);
+    CHECK((*file)->path() == path);
+    CHECK((*file)->is_copy() == (path.back() != 'a'));
+  }
+}
+
+TEST_CASE("who opens a file meanwhile shares its copy", "[data][text_files]") {
+  const ScratchFolder folder;
+  TextFiles files({folder.Path(""), ""});
+  const std::string path = folder.Write("a.gz", Gzip(std::string(1'000'000, 'x')));
+  std::vector<absl::StatusOr<std::shared_ptr<const DataFile>>> opened(8);
+  std::vector<std::thread> threads;
+  for (auto& file : opened) threads.emplace_back([&] { file = files.Open(path); });
+  for (std::thread& t : threads) t.join();
+  for (const auto& file : opened) REQUIRE(file->get() == opened[0]->get());
+  // Another content of the same name is another file.
+  const std::string gone = path + ".old";
+  std::filesystem::rename(path, gone);
+  folder.Write("a.gz", Gzip("new"));
+  const auto changed = files.Open(path);
+  REQUIRE(changed.ok());
+  CHECK(Text(**changed) == "new");
+  CHECK((*opened[0])->size() == 1'000'000);
+  const std::weak_ptr<const DataFile> last = *opened[0];
+  opened.clear();
+  CHECK(last.expired());
+  CHECK(Text(**files.Open(gone)) == std::string(1'000'000, 'x'));
+}
+
+TEST_CASE("copies have no name and need a place", "[data][text_files]") {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("a.zst", Zstd("1 1:1\n"));
+  TextFiles files({folder.Path(""), ""});
+  const auto file = files.Open(path);
+  REQUIRE(file.ok());
+  int entries = 0;
+  for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder.Path(""))) {
+    ++entries;
+  }
+  CHECK(entries == 1);
+  TextFiles nowhere({folder.Path("none"), ""});
+  CHECK(Error(nowhere, path) ==
+        "input file " + path + ": cannot write its decompressed copy to " + folder.Path("none") +
+            " (0 bytes so far): No such file or directory; set TMPDIR to a folder that can be "
+            "written");
+}
+
+TEST_CASE("no room for a copy names the place", "[data][text_files]") {
+  const ScratchFolder folder;
+  TextFiles files({folder.Path(""), ""});
+  const std::string path = folder.Write("a.gz", Gzip(std::string(3'000'000, 'x')));
+  rlimit before;
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit small = {1'000'000, before.rlim_max};
+  std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const absl::Status s = files.Open(path).status();
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  CHECK(s.code() == absl::StatusCode::kResourceExhausted);
+  CHECK(std::string(s.message())
+            .find("input file " + path + ": cannot write its decompressed copy to " +
+                  folder.Path("")) == 0);
+  CHECK(std::string(s.message()).find("make room there, or set TMPDIR") != std::string::npos);
+  REQUIRE(files.Open(path).ok());  // when there is room again
+}
+
+TEST_CASE("files that are not what they say", "[data][text_files]") {
+  const ScratchFolder folder;
+  TextFiles files({folder.Path(""), ""});
+  const std::string plain = folder.Write("plain.gz", "1 1:1\n");
+  CHECK(Error(files, plain) ==
+        "input file " + plain +
+            " does not begin as gzip does; is it complete? (A plain file must not be named .gz or "
+            ".zst)");
+  std::string lines(5000, 'x');
+  lines += "1 1:1\n";
+  const std::string gzip = Gzip(lines);
+  const std::string cut = folder.Write("cut.gz", gzip.substr(0, gzip.size() - 3));
+  CHECK(Error(files, cut) == "input file " + cut + " is cut off: it ends at byte " +
+                                 std::to_string(gzip.size() - 3) +
+                                 " within a gzip member; fetch or compress it again");
+  CHECK(files.Open(cut).status().code() == absl::StatusCode::kDataLoss);
+  CHECK(Text(**files.Open(folder.Write("empty.gz", ""))).empty());
+  CHECK(Text(**files.Open(folder.Write("nothing.gz", Gzip("")))).empty());
+}
+
+TEST_CASE("standard input is a file that somebody has spooled", "[data][text_files]") {
+  const ScratchFolder folder;
+  TextFiles none({folder.Path(""), ""});
+  CHECK(Error(none, "-") ==
+        "input file -: standard input can be read by `strata train` and `strata predict` only; "
+        "write the data to a file");
+  TextFiles files({folder.Path(""), folder.Write("spool", Zstd("1 1:1\n"))});
+  const auto file = files.Open("-");
+  REQUIRE(file.ok());
+  CHECK(Text(**file) == "1 1:1\n");
+  CHECK((*file)->path() == "standard input");
+  CHECK((*files.OpenRaw("-"))->size() == Zstd("1 1:1\n").size());
+}
+
+}  // namespace strata

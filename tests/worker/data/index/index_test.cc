@@ -1,0 +1,225 @@
+#include "worker/data/index/index.h"
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "tests/without_privileges.h"
+#include "tests/worker/data/files/compressed.h"
+#include "tests/worker/data/files/scratch_file.h"
+#include "worker/data/files/text_files.h"
+
+namespace strata {
+namespace {
+
+TextFiles text_files;
+
+DataSpec Format(const std::string& format) {
+  DataSpec data;
+  data.set_format(format);
+  return data;
+}
+
+InputIndex Index(const DataSpec& data, const std::vector<std::string>& files) {
+  absl::StatusOr<InputIndex> index = BuildIndex(data, files, &text_files);
+  INFO(index.status().ToString());
+  REQUIRE(index.ok());
+  return *std::move(index);
+}
+
+std::string Error(const DataSpec& data, const std::vector<std::string>& files) {
+  return std::string(BuildIndex(data, files, &text_files).status().message());
+}
+
+}  // namespace
+
+TEST_CASE("tasks are runs of whole lines of one file", "[data][index]") {
+  const ScratchFolder folder;
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += "1 " + std::to_string(i) + ":1\n";
+  const std::string a = folder.Write("a", text);
+  const std::string b = folder.Write("b", "1 1:1\n\n0 2:1 3:1");  // no newline at the end
+  const InputIndex index = Index(Format("libsvm"), {a, b});
+  REQUIRE(index.tasks_size() == 4);
+  CHECK(index.lines() == 20'003);
+  CHECK(index.shape().fields() == 2);
+  CHECK(index.shape().numeric() == 0);
+  uint64_t offset = 0;
+  const uint32_t lines[] = {8192, 8192, 3616};
+  for (int t = 0; t < 3; ++t) {
+    CHECK(index.tasks(t).file() == 0);
+    CHECK(index.tasks(t).lines() == lines[t]);
+    CHECK(index.tasks(t).first_line() == 1 + 8192u * t);
+    CHECK(index.tasks(t).offset() == offset);
+    CHECK((offset == 0 || text[offset - 1] == '\n'));
+    offset += index.tasks(t).bytes();
+  }
+  CHECK(offset == text.size());
+  CHECK(index.tasks(3).file() == 1);
+  CHECK(index.tasks(3).lines() == 3);
+  CHECK(index.tasks(3).bytes() == 16);
+  CHECK(index.files(1).bytes() == 16);
+}
+
+TEST_CASE("lines longer than one read are found whole", "[data][index]") {
+  const ScratchFolder folder;
+  const std::string comment(9 << 20, 'x');
+  const std::string path =
+      folder.Write("a", "1 1:1 # " + comment + "\n0 2:1\n1 3:1 #" + comment + "\n0 4:1\n");
+  const InputIndex index = Index(Format("libsvm"), {path});
+  CHECK(index.lines() == 4);
+  CHECK(index.tasks(0).bytes() == std::filesystem::file_size(path));
+}
+
+TEST_CASE("the most features are those of a good line", "[data][index]") {
+  const ScratchFolder folder;
+  const std::string path =
+      folder.Write("a", "1 1:1 2:1\n1 1:1 2:x 3:1 4:1\n1 1:1 # 1:1 2:2 3:3\n0 7:1 8:1 9:1\n");
+  CHECK(Index(Format("libfm"), {path}).shape().fields() == 3);
+}
+
+TEST_CASE("the shape of criteo and csv is in the job", "[data][index]") {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("a", "x\n");
+  DataSpec data = Format("criteo");
+  CHECK(Index(data, {path}).shape().fields() == 26);
+  CHECK(Index(data, {path}).shape().numeric() == 13);
+  data.set_integer_features("bucket");
+  CHECK(Index(data, {path}).shape().fields() == 39);
+  CHECK(Index(data, {path}).shape().numeric() == 0);
+}
+
+TEST_CASE("csv headers belong to no task and must agree", "[data][index]") {
+  const ScratchFolder folder;
+  DataSpec data = Format("csv");
+  data.mutable_columns()->set_label("y");
+  data.mutable_columns()->add_categorical("c");
+  const std::string a = folder.Write("a", "\xef\xbb\xbfy,c\r\n1,x\r\n0,y\r\n");
+  const std::string b = folder.Write("b", "y,c\n1,z\n");
+  const InputIndex index = Index(data, {a, b});
+  CHECK(index.lines() == 3);
+  CHECK(index.tasks(0).first_line() == 2);
+  CHECK(index.tasks(0).offset() == 8);
+  CHECK(index.tasks(1).first_line() == 2);
+  CHECK(index.shape().fields() == 1);
+  const std::string c = folder.Write("c", "c,y\nz,1\n");
+  CHECK(Error(data, {a, c}) == c + ":1: the header differs from that of " + a +
+                                   "; all files must name the same columns in the same order");
+  const std::string d = folder.Write("d", "y,c\n");
+  CHECK(Error(data, {a, d}) ==
+        "input file " + d + " has no line of data; remove it from spec.data, or write data to it");
+  const std::string e = folder.Write("e", "y,z\n1,2\n");
+  CHECK(Error(data, {e}) ==
+        e + ": spec.data.columns.categorical[0]: \"c\" is no column of the header");
+}
+
+TEST_CASE("files that cannot be used", "[data][index]") {
+  const ScratchFolder folder;
+  const DataSpec data = Format("libsvm");
+  const std::string none = folder.Path("none");
+  CHECK(BuildIndex(data, {none}, &text_files).status().code() == absl::StatusCode::kNotFound);
+  CHECK(Error(data, {none}) == "input file " + none + " does not exist; check spec.data");
+  CHECK(Error(data, {folder.Path("")}) ==
+        "input file " + folder.Path("") + " is a directory; name the files in it");
+  const std::string empty = folder.Write("empty", "");
+  CHECK(Error(data, {empty}) ==
+        "input file " + empty + " is empty; remove it from spec.data, or write data to it");
+  const std::string gzip = folder.Write("gzip", "\x1f\x8b\x08 and so on");
+  CHECK(Error(data, {gzip}) ==
+        "input file " + gzip +
+            " is damaged at byte 4: unknown header flags set (gzip); fetch or compress it again");
+  const std::string nothing = folder.Write("nothing.gz", Gzip(""));
+  CHECK(Error(data, {nothing}) ==
+        "input file " + nothing + " is empty; remove it from spec.data, or write data to it");
+  const std::string pipe = folder.Path("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(Error(data, {pipe}) ==
+        "input file " + pipe + " is not a regular file; write the data to one");
+  const std::string wrong = folder.Write("wrong", "a\tb\tc\n");
+  CHECK(Error(data, {wrong}) ==
+        "input file " + wrong +
+            ": no line has a label and a feature in libsvm form (\"label index:value ...\"); is "
+            "spec.data.format right?");
+  CHECK(Error(data, {}) == "no input files; set spec.data.train");
+}
+
+TEST_CASE("a file that may not be read", "[data][index]") {
+  const ScratchFolder folder;
+  const std::string closed = folder.Write("closed", "1 1:1\n");
+  REQUIRE(chmod(closed.c_str(), 0) == 0);
+  const WithoutPrivileges root_may_read_everything;
+  const absl::Status status = BuildIndex(Format("libsvm"), {closed}, &text_files).status();
+  CHECK(status.code() == absl::StatusCode::kPermissionDenied);
+  CHECK(status.message() == "input file " + closed + " may not be read; check its permissions");
+}
+
+TEST_CASE("the fields of libffm are those of good lines", "[data][index]") {
+  const ScratchFolder folder;
+  const DataSpec data = Format("libffm");
+  const std::string path = folder.Write("a", "1 6:1:1 2:1:1\n1 9:1:x\n1 70000:1:1\n0 0:1:1\n0\n");
+  CHECK(Index(data, {path}).shape().fields() == 7);
+  CHECK(Index(data, {path}).shape().numeric() == 0);
+  const std::string wrong = folder.Write("wrong", "1 1:1\n");
+  CHECK(Error(data, {wrong}) ==
+        "input file " + wrong +
+            ": no line has a label and a feature in libffm form (\"label field:index:value ...\"); "
+            "is spec.data.format right?");
+}
+
+TEST_CASE("multi-valued columns are fields", "[data][index]") {
+  const ScratchFolder folder;
+  DataSpec data = Format("csv");
+  data.mutable_columns()->set_label("y");
+  data.mutable_columns()->add_categorical("c");
+  data.mutable_columns()->add_multi_valued()->set_column("m");
+  CHECK(Index(data, {folder.Write("a", "y,c,m\n1,x,a|b\n")}).shape().fields() == 2);
+}
+
+TEST_CASE("the index of a compressed file is that of its text", "[data][index]") {
+  const ScratchFolder folder;
+  std::string text = "\xef\xbb\xbf";
+  for (int i = 0; i < 20'000; ++i) text += "1 " + std::to_string(i) + ":1\n";
+  const InputIndex plain = Index(Format("libsvm"), {folder.Write("a", text)});
+  for (const std::string& compressed : {Gzip(text), Zstd(text)}) {
+    const std::string path = folder.Write("b", compressed);
+    InputIndex index = Index(Format("libsvm"), {path});
+    CHECK(index.files(0).bytes() == compressed.size());
+    CHECK(CheckFingerprints(index, text_files).ok());
+    *index.mutable_files() = plain.files();
+    CHECK(index.SerializeAsString() == plain.SerializeAsString());
+  }
+}
+
+TEST_CASE("a line of 100 MB stops the index pass", "[data][index]") {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("long", "1 1:1\n" + std::string(100'000'000, '7'));
+  CHECK(Error(Format("libsvm"), {path}) ==
+        path +
+            ":2: the line is longer than the limit of 16777216 bytes; is spec.data.format "
+            "right, and does the file have line ends?");
+}
+
+TEST_CASE("a changed file is noticed", "[data][index]") {
+  const ScratchFolder folder;
+  const std::string path = folder.Write("a", "1 1:1\n0 2:1\n");
+  const InputIndex index = Index(Format("libsvm"), {path});
+  CHECK(CheckFingerprints(index, text_files).ok());
+  folder.Write("a", "1 1:1\n0 3:1\n");
+  CHECK(CheckFingerprints(index, text_files).code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(std::string(CheckFingerprints(index, text_files).message()) ==
+        "input file " + path +
+            " has changed since the job began (12 bytes then, 12 now); restore it, or submit a new "
+            "job");
+  folder.Write("a", "1 1:1\n0 2:1\n");
+  CHECK(CheckFingerprints(index, text_files).ok());
+}
+
+}  // namespace strata

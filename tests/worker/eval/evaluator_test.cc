@@ -1,0 +1,173 @@
+// Predictions over held-out lines by a model that always says 0.25, from one server in this
+// process.
+#include "worker/eval/evaluator.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/runtime/transport/inproc_transport.h"
+#include "proto/wire/message_codec.h"
+#include "tests/temp_folder.h"
+#include "tests/worker/client/served_rows.h"
+#include "tests/worker/small_training.h"
+
+namespace strata {
+namespace {
+
+class Server : public DataHandler {
+ public:
+  explicit Server(const ModelTables* tables) : tables_(tables) {}
+
+  void Handle(DataMethod method, Buffer request, DataReply reply) override {
+    if (method == DataMethod::kOpenSession) return reply(wire::EncodeOpenSessionReply({}));
+    REQUIRE(method == DataMethod::kPull);
+    steps.push_back(wire::ParsePullRequest(request.span())->step.value);
+    if (too_old) {
+      return reply(wire::PullReplyEncoder::Make({})->Finish({}, wire::PullOutcome::kTooOld));
+    }
+    reply(testing::ServePull(*tables_, request));
+  }
+
+  std::vector<uint64_t> steps;  // of pulls
+  bool too_old = false;
+
+ private:
+  const ModelTables* const tables_;
+};
+
+// Notes which lines are read; the block that begins at `empty` has none that is good.
+class Lines : public testing::MadeUpSource {
+ public:
+  absl::Status ReadLines(uint64_t first, uint64_t count, Batch* out) override {
+    read.emplace_back(first, count);
+    if (cancels != nullptr) *cancels = true;
+    const absl::Status s = MadeUpSource::ReadLines(first, count, out);
+    if (first == empty) out->Clear();
+    return s;
+  }
+
+  std::vector<std::pair<uint64_t, uint64_t>> read;
+  uint64_t empty = ~uint64_t{0};
+  std::atomic<bool>* cancels = nullptr;
+};
+
+struct Fixture {
+  explicit Fixture(uint64_t lines) {
+    REQUIRE(listener.ok());
+    links.SetAddresses({"s"});
+    ParameterClientOptions options;
+    options.exchange = &exchange;
+    options.links = &links;
+    client = std::make_unique<ParameterClient>(options);
+    EvaluatorOptions evaluate;
+    evaluate.client = client.get();
+    evaluate.source = &source;
+    evaluate.lines = lines;
+    evaluate.tables = &tables;
+    evaluate.exchange = &exchange;
+    evaluate.model = &model;
+    evaluate.parallel = parallel.get();
+    evaluate.cancelled = &cancelled;
+    evaluator = std::make_unique<Evaluator>(evaluate);
+  }
+
+  const ModelTables tables = testing::SmallTables();
+  const Exchange exchange{tables, ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 4)};
+  Server server{&tables};
+  const std::unique_ptr<DataTransport> transport = MakeInProcTransport();
+  const absl::StatusOr<std::unique_ptr<DataListener>> listener = transport->Listen("s", &server);
+  ServerLinks links{transport.get(), 1};
+  std::unique_ptr<ParameterClient> client;
+  Lines source;
+  testing::CountingModel model;
+  const std::unique_ptr<ops::Parallel> parallel = ops::MakeParallel(1);
+  std::atomic<bool> cancelled{false};
+  std::unique_ptr<Evaluator> evaluator;
+};
+
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_CASE("every line is read once, in order, and counts", "[evaluator]") {
+  Fixture f(Evaluator::kLinesAtATime + 904);
+  const auto result = f.evaluator->Run(Step(8), "");
+  REQUIRE(result.ok());
+  CHECK(f.source.read == std::vector<std::pair<uint64_t, uint64_t>>{
+                             {0, Evaluator::kLinesAtATime}, {4096, Evaluator::kLinesAtATime}});
+  CHECK(f.server.steps == std::vector<uint64_t>{8, 8});
+  CHECK(result->step() == 7);
+  CHECK(result->examples() == 6);
+  CHECK(result->positives() == 2);
+  CHECK(result->auc() == 0.5);  // all scores are one
+  CHECK(result->logloss() == Approx(-(std::log(0.25) + 2 * std::log(0.75)) / 3));
+  CHECK(result->calibration() == Approx(0.25 * 6 / 2));
+}
+
+TEST_CASE("weights of now are those of step 0", "[evaluator]") {
+  Fixture f(3);
+  const auto result = f.evaluator->Run(Step(0), "");
+  REQUIRE(result.ok());
+  CHECK(result->step() == 0);
+  CHECK(f.server.steps == std::vector<uint64_t>{0});
+}
+
+TEST_CASE("lines of which none is good need no weights", "[evaluator]") {
+  Fixture f(2 * Evaluator::kLinesAtATime);
+  f.source.empty = 0;
+  const auto result = f.evaluator->Run(Step(2), "");
+  REQUIRE(result.ok());
+  CHECK(result->examples() == 3);
+  CHECK(f.server.steps.size() == 1);
+}
+
+TEST_CASE("predictions appear whole or not at all", "[evaluator]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/predictions";
+  std::ofstream(path) << "of before\n";
+  Fixture f(2 * Evaluator::kLinesAtATime);
+  SECTION("whole") {
+    REQUIRE(f.evaluator->Run(Step(2), path).ok());
+    CHECK(TextOf(path) == "1,0.25\n0,0.25\n0,0.25\n1,0.25\n0,0.25\n0,0.25\n");
+    CHECK(TextOf(path + ".tmp").empty());
+  }
+  SECTION("not where a line is bad") {
+    f.source.Fail(absl::InvalidArgumentError("file:7:1: bad"));
+    CHECK(f.evaluator->Run(Step(2), path).status() == absl::InvalidArgumentError("file:7:1: bad"));
+    CHECK(TextOf(path) == "of before\n");
+  }
+  SECTION("not where the servers have gone on") {
+    f.server.too_old = true;
+    const absl::Status s = f.evaluator->Run(Step(2), path).status();
+    CHECK(absl::IsFailedPrecondition(s));
+    CHECK(s.message() == "step 2 is older than clock 0 keeps");
+    CHECK(TextOf(path) == "of before\n");
+  }
+  SECTION("not where training is stopped") {
+    f.source.cancels = &f.cancelled;
+    CHECK(absl::IsCancelled(f.evaluator->Run(Step(2), path).status()));
+    CHECK(f.server.steps.size() == 1);
+    CHECK(TextOf(path) == "of before\n");
+  }
+}
+
+TEST_CASE("a file that cannot be made is named before anything is read", "[evaluator]") {
+  Fixture f(3);
+  const absl::Status s = f.evaluator->Run(Step(2), "/no/such/folder/predictions").status();
+  CHECK(absl::IsFailedPrecondition(s));
+  CHECK(s.message() ==
+        "predictions: cannot open /no/such/folder/predictions: No such file or directory");
+  CHECK(f.source.read.empty());
+}
+
+}  // namespace
+}  // namespace strata

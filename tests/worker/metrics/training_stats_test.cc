@@ -1,0 +1,159 @@
+#include "worker/metrics/training_stats.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ops/nn/auc.h"
+#include "proto/runtime/base/manual_clock.h"
+#include "proto/strata/control.pb.h"
+
+namespace strata {
+namespace {
+
+constexpr size_t kBatch = 50;
+
+struct Examples {
+  std::vector<float> labels, predictions;
+  double loss = 0;
+};
+
+// Predictions that know something of their labels; as loss, the sum of the labels' distances.
+Examples Draw(std::mt19937_64& random, size_t n) {
+  std::normal_distribution<double> normal(0, 1);
+  Examples out;
+  for (size_t i = 0; i < n; ++i) {
+    const float label = random() % 3 == 0 ? 1.0f : 0.0f;
+    const double logit = normal(random) + (label > 0 ? 0.7 : -0.7);
+    out.labels.push_back(label);
+    out.predictions.push_back(static_cast<float>(1 / (1 + std::exp(-logit))));
+    out.loss += std::abs(label - out.predictions.back());
+  }
+  return out;
+}
+
+void Train(TrainingStats& stats, const Examples& batch, uint64_t step, absl::Time now) {
+  stats.OnBatch(batch.labels, batch.predictions, batch.loss, 0);
+  stats.OnStep(step, now);
+}
+
+double RateAt(const TrainingStats& stats, const Clock& clock) {
+  WorkerJobReport report;
+  stats.Report(clock.Now(), &report);
+  return report.examples_per_second();
+}
+
+TEST_CASE("loss and AUC are those of the recent steps", "[stats]") {
+  std::mt19937_64 random(1);
+  TrainingStats stats;
+  const absl::Time now = absl::UnixEpoch();
+  std::vector<Examples> all;
+  size_t first = 0;  // of the steps that count
+  for (uint64_t step = 1; step <= 300; ++step) {
+    all.push_back(Draw(random, kBatch));
+    Train(stats, all.back(), step, now);
+    // Two halves of kRecentSteps: when the younger is full, the older goes.
+    if (step % TrainingStats::kRecentSteps == 0) first = step - TrainingStats::kRecentSteps;
+    if (step % 37 != 0) continue;
+    Examples recent;
+    for (size_t s = first; s < all.size(); ++s) {
+      const Examples& e = all[s];
+      recent.labels.insert(recent.labels.end(), e.labels.begin(), e.labels.end());
+      recent.predictions.insert(recent.predictions.end(), e.predictions.begin(),
+                                e.predictions.end());
+      recent.loss += e.loss;
+    }
+    const auto quality = stats.RecentQuality();
+    INFO("step " << step);
+    REQUIRE(quality);
+    CHECK(quality->loss == Approx(recent.loss / static_cast<double>(recent.labels.size())));
+    // 4096 bins: a pair is misjudged only within one of them.
+    const double exact = ops::Auc(recent.predictions, recent.labels);
+    REQUIRE(quality->auc);
+    CHECK(*quality->auc == Approx(exact).margin(0.001));
+    CHECK(exact > 0.7);
+    WorkerJobReport report;
+    stats.Report(now, &report);
+    CHECK(report.training_loss() == quality->loss);
+    CHECK(report.training_auc() == *quality->auc);
+    CHECK(report.examples() == step * kBatch);
+    CHECK(report.step() == step);
+  }
+  CHECK(stats.examples() == 300 * kBatch);
+}
+
+TEST_CASE("what was not measured is not told", "[stats]") {
+  TrainingStats stats;
+  CHECK_FALSE(stats.RecentQuality());
+  const std::vector<float> ones(4, 1.0f);
+  stats.OnBatch(ones, std::vector<float>(4, 0.5f), 2.0, 0);
+  REQUIRE(stats.RecentQuality());
+  CHECK(stats.RecentQuality()->loss == 0.5);
+  CHECK_FALSE(stats.RecentQuality()->auc);  // no example of the other class
+}
+
+TEST_CASE("scores at the ends and what is no number have their places", "[stats]") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> labels = {1, 0, 1, 0}, scores = {1, 0, 2, none};
+  TrainingStats stats;
+  stats.OnBatch(labels, scores, 0, 0);
+  CHECK(*stats.RecentQuality()->auc == ops::Auc(scores, labels));
+  CHECK(*stats.RecentQuality()->auc == 1);
+}
+
+TEST_CASE("the rate is that of the last moments", "[stats]") {
+  std::mt19937_64 random(2);
+  const Examples batch = Draw(random, kBatch);
+  ManualClock clock;
+  TrainingStats stats;
+  CHECK(RateAt(stats, clock) == 0);
+  uint64_t step = 0;
+  const auto run = [&](int steps, absl::Duration each) {
+    for (int i = 0; i < steps; ++i) {
+      clock.Advance(each);
+      Train(stats, batch, ++step, clock.Now());
+    }
+  };
+  run(1, absl::Milliseconds(700));  // until then a job prepares itself
+  CHECK(RateAt(stats, clock) == 0);
+  // A job shorter than a second has a rate: 5 batches in 50 ms.
+  run(5, absl::Milliseconds(10));
+  CHECK(RateAt(stats, clock) == Approx(5000));
+  run(1000, absl::Milliseconds(10));
+  CHECK(RateAt(stats, clock) == Approx(5000).epsilon(0.01));
+
+  // While nothing moves it falls; a minute later next to nothing is left.
+  double before = RateAt(stats, clock);
+  for (int s = 0; s < 60; ++s) {
+    clock.Advance(absl::Seconds(1));
+    CHECK(RateAt(stats, clock) < before);
+    before = RateAt(stats, clock);
+  }
+  CHECK(before < 5000.0 * 2 / 60);
+  // Then training is ten times slower, which is told two spans later: the stall is forgotten.
+  run(30, absl::Milliseconds(100));
+  CHECK(RateAt(stats, clock) == Approx(500).epsilon(0.01));
+}
+
+TEST_CASE("a restart begins at nothing", "[stats]") {
+  std::mt19937_64 random(3);
+  ManualClock clock;
+  TrainingStats again;  // each generation has its own
+  WorkerJobReport report;
+  again.Report(clock.Now(), &report);
+  CHECK(report.examples() == 0);
+  CHECK(report.examples_per_second() == 0);
+  CHECK_FALSE(again.RecentQuality());
+  // It goes on at step 600: the steps before are not counted.
+  Train(again, Draw(random, kBatch), 600, clock.Now());
+  clock.Advance(absl::Seconds(2));
+  Train(again, Draw(random, kBatch), 601, clock.Now());
+  CHECK(RateAt(again, clock) == Approx(kBatch / 2.0));
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,32 @@
+// Arguments that several commands have.
+// Tested by tests/tools/cli/arguments/command_line_test.cc
+#ifndef STRATA_TOOLS_CLI_ARGUMENTS_COMMON_ARGUMENTS_H_
+#define STRATA_TOOLS_CLI_ARGUMENTS_COMMON_ARGUMENTS_H_
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "tools/cli/base/options.h"
+
+namespace strata {
+
+// Numbers that are refused with a short message: CLI11's own tells the largest double in 309
+// digits.
+CLI::Validator NotNegative();
+CLI::Validator Positive();
+
+void AddJson(CLI::App* command, bool& json);
+
+// -f and --set.
+void AddSource(CLI::App* command, JobSource& source);
+
+void AddScheduler(CLI::App* command, std::string& address);
+
+// --resume and --overwrite.
+void AddFresh(CLI::App* command, bool& resume, bool& overwrite);
+
+void AddTimeout(CLI::App* command, double& seconds, const char* help);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_ARGUMENTS_COMMON_ARGUMENTS_H_

@@ -1,0 +1,54 @@
+#include "tools/cli/arguments/argument_groups.h"
+#include "tools/cli/arguments/common_arguments.h"
+
+namespace strata {
+namespace {
+
+void AddPredict(CLI::App& app, CommandSet& commands) {
+  auto [predict, o] = commands.Add<PredictCommandOptions>(
+      app, "predict", "Score lines of data with a model: one 'label,score' a line");
+  predict->add_option("inputs", o.inputs, "files to score, in order; - is standard input")
+      ->required()
+      ->type_name("FILE");
+  CLI::Option* dir =
+      predict->add_option("--checkpoint", o.checkpoint, "folder of a checkpoint")->type_name("DIR");
+  predict->add_option("--job", o.job, "instead: number or name of a job")
+      ->type_name("JOB")
+      ->excludes(dir);
+  predict->add_option("--format", o.format, "default: the format the job trained on")
+      ->check(CLI::IsMember({"criteo", "criteo_csv", "libfm", "libsvm", "libffm", "csv"}));
+  predict->add_option("-o,--output", o.output, "default: stdout")->type_name("FILE");
+  AddScheduler(predict, o.scheduler);
+  predict->add_flag("--json", o.json, "print lines, AUC and logloss as JSON at the end");
+}
+
+void AddGenerateCriteo(CLI::App& generate, CommandSet& commands) {
+  auto [criteo, o] = commands.Add<GenerateCriteoOptions>(
+      generate, "criteo", "Criteo-shaped lines whose labels a DeepFM-like teacher drew");
+  criteo->add_option("--rows", o.rows, "lines")->capture_default_str()->check(Positive());
+  criteo->add_option("--vocab", o.vocab, "ids over all 26 fields")
+      ->capture_default_str()
+      ->check(Positive());
+  criteo->add_option("--zipf", o.zipf, "exponent of how often ids occur")
+      ->capture_default_str()
+      ->check(NotNegative());
+  criteo->add_option("--seed", o.seed, "the same seed makes the same lines")->capture_default_str();
+  criteo
+      ->add_option(
+          "--first-row", o.first_row,
+          "number of the first line: rows after those of a training file make its held-out file")
+      ->capture_default_str();
+  criteo->add_option("-o,--output", o.output, "file to write")->required()->type_name("FILE");
+  AddJson(criteo, o.json);
+}
+
+}  // namespace
+
+void AddDataCommands(CLI::App& app, CommandSet& commands) {
+  AddPredict(app, commands);
+  CLI::App* generate = app.add_subcommand("generate", "Make synthetic data");
+  generate->require_subcommand(1);
+  AddGenerateCriteo(*generate, commands);
+}
+
+}  // namespace strata

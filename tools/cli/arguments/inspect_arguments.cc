@@ -1,0 +1,57 @@
+#include "tools/cli/arguments/argument_groups.h"
+#include "tools/cli/arguments/common_arguments.h"
+
+namespace strata {
+namespace {
+
+void AddNodes(CLI::App& app, CommandSet& commands) {
+  auto [nodes, o] = commands.Add<NodesOptions>(app, "nodes", "Show the servers and workers");
+  AddScheduler(nodes, o.scheduler);
+  AddJson(nodes, o.json);
+}
+
+void AddShards(CLI::App& app, CommandSet& commands) {
+  auto [shards, o] =
+      commands.Add<ShardsOptions>(app, "shards", "Show where a job's shards are and how full");
+  shards->add_option("job", o.job, "number or name")->required()->type_name("JOB");
+  AddScheduler(shards, o.scheduler);
+  AddJson(shards, o.json);
+}
+
+void AddEvents(CLI::App& app, CommandSet& commands) {
+  auto [events, o] = commands.Add<EventsOptions>(
+      app, "events", "Show what happened, oldest first (the newest 4096 are kept)");
+  events->add_option("job", o.job, "number or name (default: all jobs and nodes)")
+      ->type_name("JOB");
+  events->add_flag("-f,--follow", o.follow, "go on with what comes");
+  events
+      ->add_option("--since", o.since,
+                   "only from then on: how long ago (90s, 15m, 2h) or a time "
+                   "(2026-01-31T12:00:00Z)")
+      ->type_name("TIME");
+  AddScheduler(events, o.scheduler);
+  events->add_flag("--json", o.json, "print a line of JSON on stdout for each");
+}
+
+void AddTop(CLI::App& app, CommandSet& commands) {
+  auto [top, o] = commands.Add<TopOptions>(
+      app, "top", "Show what each process does now: keys and bytes a second, hits, queues, clocks");
+  top->add_option("--interval", o.interval_seconds, "seconds between two looks")
+      ->capture_default_str()
+      ->type_name("SECONDS")
+      ->check(Positive());
+  top->add_flag("--once", o.once, "look twice, print once (the default away from a terminal)");
+  AddScheduler(top, o.scheduler);
+  top->add_flag("--json", o.json, "print a line of JSON on stdout for each look");
+}
+
+}  // namespace
+
+void AddInspectCommands(CLI::App& app, CommandSet& commands) {
+  AddNodes(app, commands);
+  AddShards(app, commands);
+  AddEvents(app, commands);
+  AddTop(app, commands);
+}
+
+}  // namespace strata

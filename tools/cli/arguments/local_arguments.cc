@@ -1,0 +1,42 @@
+#include "tools/cli/arguments/argument_groups.h"
+#include "tools/cli/arguments/common_arguments.h"
+
+namespace strata {
+namespace {
+
+void AddTrain(CLI::App& app, CommandSet& commands) {
+  auto [train, o] =
+      commands.Add<TrainOptions>(app, "train", "Train a job in this process, without a cluster");
+  AddSource(train, o.source);
+  AddFresh(train, o.resume, o.overwrite);
+  AddJson(train, o.json);
+}
+
+void AddValidate(CLI::App& app, CommandSet& commands) {
+  auto [validate, o] = commands.Add<ValidateOptions>(
+      app, "validate", "Check a job file and print it with every default");
+  AddSource(validate, o.source);
+  AddJson(validate, o.json);
+}
+
+void AddVersion(CLI::App& app, CommandSet& commands) {
+  auto [version, o] = commands.Add<VersionOptions>(app, "version", "Print the version");
+  AddJson(version, o.json);
+}
+
+void AddSupervise(CLI::App& app, CommandSet& commands) {
+  auto [supervise, o] = commands.Add<SuperviseOptions>(app, "supervise", "");
+  supervise->group("");  // what `up` starts in the background
+  supervise->add_option("--dir", o.dir)->required();
+}
+
+}  // namespace
+
+void AddLocalCommands(CLI::App& app, CommandSet& commands) {
+  AddTrain(app, commands);
+  AddValidate(app, commands);
+  AddVersion(app, commands);
+  AddSupervise(app, commands);
+}
+
+}  // namespace strata

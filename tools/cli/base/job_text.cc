@@ -1,0 +1,268 @@
+#include "tools/cli/base/job_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/cli/base/text_table.h"
+
+namespace strata {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+// Nobody said otherwise, or both labels are there.
+bool HasAuc(const EvaluationResult& e) {
+  return !e.has_positives() || (e.positives() > 0 && e.positives() < e.examples());
+}
+
+Json PositivesOrNull(const EvaluationResult& e) {
+  return e.has_positives() ? Json(e.positives()) : Json(nullptr);
+}
+
+Json EvaluationJson(const EvaluationResult& e) {
+  return Json{{"step", e.step()},
+              {"auc", Finite(e.auc())},
+              {"logloss", Finite(e.logloss())},
+              {"examples", e.examples()},
+              {"positives", PositivesOrNull(e)},
+              {"calibration", Finite(e.calibration())}};
+}
+
+Json LifeCycleJson(const LifeCycleCounts& c) {
+  return Json{{"admitted", c.admitted()},
+              {"refused", c.refused()},
+              {"removedByTtl", c.removed_by_ttl()},
+              {"removedByCount", c.removed_by_count()},
+              {"removedByScore", c.removed_by_score()},
+              {"removedByNorm", c.removed_by_norm()},
+              {"removedByBytes", c.removed_by_bytes()}};
+}
+
+std::string LifeCycleText(const LifeCycleCounts& c) {
+  std::string text;
+  if (c.admitted() + c.refused() > 0) {
+    absl::StrAppend(&text, "  ", WithCommas(c.admitted()), " features were admitted, ",
+                    WithCommas(c.refused()), " gradients of others dropped\n");
+  }
+  std::string rules;
+  const auto add = [&](uint64_t rows, const char* rule) {
+    if (rows > 0) {
+      absl::StrAppend(&rules, rules.empty() ? "" : ", ", WithCommas(rows), " by ", rule);
+    }
+  };
+  add(c.removed_by_ttl(), "ttl");
+  add(c.removed_by_count(), "count");
+  add(c.removed_by_score(), "score");
+  add(c.removed_by_norm(), "norm");
+  add(c.removed_by_bytes(), "bytes");
+  if (!rules.empty()) absl::StrAppend(&text, "  rows removed: ", rules, "\n");
+  return text;
+}
+
+// Over the whole training once it has ended, over the last moments before.
+double ExamplesPerSecond(const JobStatus& s) {
+  if (IsFinal(s.state()) && s.train_seconds() > 0) {
+    return static_cast<double>(s.examples()) / s.train_seconds();
+  }
+  return s.examples_per_second();
+}
+
+Json ToJson(const JobStatus& s) {
+  const bool evaluated = s.has_result() && s.result().examples() > 0;
+  Json json{{"job", s.job()}, {"name", s.name()}, {"state", StateName(s.state())}};
+  json["auc"] = evaluated ? Finite(s.result().auc()) : Json(nullptr);
+  json["logloss"] = evaluated ? Finite(s.result().logloss()) : Json(nullptr);
+  json["examples"] = s.examples();
+  json["examplesPerSecond"] = Finite(ExamplesPerSecond(s));
+  json["trainSeconds"] = Finite(s.train_seconds());
+  json["modelHash"] = TextOrNull(s.model_hash());
+  json["step"] = s.step();
+  json["totalSteps"] = s.total_steps();
+  json["totalExamples"] = s.total_examples();
+  json["trainingLoss"] = Finite(s.training_loss());
+  json["trainingAuc"] = Finite(s.training_auc());
+  json["evaluatedStep"] = evaluated ? Json(s.result().step()) : Json(nullptr);
+  json["evaluatedExamples"] = evaluated ? Json(s.result().examples()) : Json(nullptr);
+  json["evaluatedPositives"] = evaluated ? PositivesOrNull(s.result()) : Json(nullptr);
+  json["badLines"] = s.bad_lines();
+  json["refusedRows"] = s.refused_rows();
+  json["clippedRows"] = s.clipped_rows();
+  if (s.has_life_cycle()) json["lifeCycle"] = LifeCycleJson(s.life_cycle());
+  json["lostLocalSteps"] = s.lost_local_steps();
+  json["checkpoint"] = TextOrNull(s.checkpoint());
+  json["predictions"] = TextOrNull(s.predictions());
+  json["servers"] = s.servers();
+  json["workers"] = s.workers();
+  json["generation"] = s.generation();
+  json["rollbacks"] = s.rollbacks();
+  json["submittedUnixMs"] = s.submitted_unix_ms();
+  json["evaluations"] = Json::array();
+  for (const EvaluationResult& e : s.evaluations()) {
+    json["evaluations"].push_back(EvaluationJson(e));
+  }
+  json["conditions"] = Json::array();
+  for (const JobCondition& c : s.conditions()) {
+    json["conditions"].push_back(
+        Json{{"reason", c.reason()}, {"message", c.message()}, {"timeUnixMs", c.time_unix_ms()}});
+  }
+  const bool failed = s.state() == FAILED && !s.conditions().empty();
+  json["error"] = failed ? Json(s.conditions().rbegin()->message()) : Json(nullptr);
+  return json;
+}
+
+// Bytes that are not UTF-8 (a path may hold any) are replaced, not fatal.
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string Share(uint64_t part, uint64_t whole) {
+  if (whole == 0) return "-";
+  return absl::StrFormat("%.0f%%", 100.0 * std::min(part, whole) / whole);
+}
+
+std::string Quality(const JobStatus& s) {
+  if (!s.has_result() || s.result().examples() == 0 || !HasAuc(s.result())) return "-";
+  return absl::StrFormat("%.4f", s.result().auc());
+}
+
+}  // namespace
+
+bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
+
+std::string StateName(JobState state) {
+  if (state == JOB_STATE_UNSPECIFIED) return "unknown";
+  return absl::AsciiStrToLower(JobState_Name(state));
+}
+
+std::string WithCommas(uint64_t number) {
+  std::string digits = absl::StrCat(number);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), 1, ',');
+  return digits;
+}
+
+std::string Duration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "?";
+  if (seconds < 60) return absl::StrFormat(seconds < 10 ? "%.1f s" : "%.0f s", seconds);
+  const int64_t whole = std::llround(seconds);
+  if (whole < 3600) return absl::StrFormat("%d:%02d", whole / 60, whole % 60);
+  return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string AucText(const EvaluationResult& result) {
+  if (HasAuc(result)) return absl::StrFormat("AUC %.4f", result.auc());
+  return absl::StrCat("AUC is not defined (all ", WithCommas(result.examples()), " labels are ",
+                      result.positives() == 0 ? "0)" : "1)");
+}
+
+std::string JobJson(const JobStatus& status) { return Line(ToJson(status)); }
+
+std::string JobSummary(const JobStatus& s) {
+  std::string text = absl::StrCat("job ", s.name(), " ", StateName(s.state()));
+  if (s.state() != SUCCEEDED && !s.conditions().empty()) {
+    absl::StrAppend(&text, ": ", s.conditions().rbegin()->message());
+  }
+  absl::StrAppend(&text, "\n");
+  if (s.has_result() && s.result().examples() > 0) {
+    absl::StrAppendFormat(&text, "  %s, logloss %.4f on %s held-out examples (step %s)\n",
+                          AucText(s.result()), s.result().logloss(),
+                          WithCommas(s.result().examples()), WithCommas(s.result().step()));
+  }
+  if (s.train_seconds() > 0) {
+    absl::StrAppend(&text, "  trained on ", WithCommas(s.examples()), " examples in ",
+                    Duration(s.train_seconds()), ", ",
+                    WithCommas(std::llround(std::max(0.0, ExamplesPerSecond(s)))), " examples/s\n");
+  }
+  if (s.bad_lines() > 0) {
+    absl::StrAppend(&text, "  ", WithCommas(s.bad_lines()), " bad lines were skipped\n");
+  }
+  if (s.refused_rows() > 0) {
+    absl::StrAppend(&text, "  ", WithCommas(s.refused_rows()),
+                    " row updates were not finite and not applied\n");
+  }
+  if (s.lost_local_steps() > 0) {
+    absl::StrAppend(&text, "  at most ", WithCommas(s.lost_local_steps()),
+                    " local steps were lost with workers, and done again\n");
+  }
+  if (s.clipped_rows() > 0) {
+    absl::StrAppend(&text, "  ", WithCommas(s.clipped_rows()), " row updates were clipped\n");
+  }
+  if (s.has_life_cycle()) absl::StrAppend(&text, LifeCycleText(s.life_cycle()));
+  if (s.rollbacks() > 0) {
+    absl::StrAppend(&text, "  rolled back to a checkpoint ", s.rollbacks(), " times\n");
+  }
+  if (!s.checkpoint().empty()) absl::StrAppend(&text, "  checkpoint ", s.checkpoint(), "\n");
+  if (!s.predictions().empty()) absl::StrAppend(&text, "  predictions ", s.predictions(), "\n");
+  if (!s.model_hash().empty()) absl::StrAppend(&text, "  model hash ", s.model_hash(), "\n");
+  return text;
+}
+
+std::string JobDetails(const JobStatus& s) {
+  std::string text = JobSummary(s);
+  absl::StrAppend(&text, "  job ", s.job(), ", generation ", s.generation(), ", ", s.servers(),
+                  " servers, ", s.workers(), " workers\n");
+  absl::StrAppend(&text, "  step ", WithCommas(s.step()), " of ", WithCommas(s.total_steps()), " (",
+                  Share(s.step(), s.total_steps()), ")\n");
+  if (s.state() == RUNNING) {
+    absl::StrAppendFormat(&text, "  %s examples/s, loss %.4f, AUC %.4f while training\n",
+                          WithCommas(std::llround(std::max(0.0, s.examples_per_second()))),
+                          s.training_loss(), s.training_auc());
+  }
+  for (const JobCondition& c : s.conditions()) {
+    absl::StrAppend(&text, "  ", c.reason(), ": ", c.message(), "\n");
+  }
+  return text;
+}
+
+std::string JobTable(const ListJobsReply& jobs) {
+  if (jobs.jobs().empty()) return "no jobs\n";
+  std::vector<TextRow> rows = {{"JOB", "NAME", "STATE", "DONE", "EXAMPLES", "EXAMPLES/S", "AUC"}};
+  for (const JobStatus& s : jobs.jobs()) {
+    rows.push_back({absl::StrCat(s.job()), s.name(), StateName(s.state()),
+                    Share(s.step(), s.total_steps()), WithCommas(s.examples()),
+                    WithCommas(std::llround(std::max(0.0, ExamplesPerSecond(s)))), Quality(s)});
+  }
+  return TextTable(rows);
+}
+
+std::string JobListJson(const ListJobsReply& jobs) {
+  Json list = Json::array();
+  for (const JobStatus& s : jobs.jobs()) list.push_back(ToJson(s));
+  return Line(list);
+}
+
+std::string ClusterTable(const ClusterStatus& cluster) {
+  if (cluster.nodes().empty()) return "no servers or workers\n";
+  std::vector<TextRow> rows = {{"NODE", "ROLE", "STATE", "PID", "DATA", "METRICS"}};
+  for (const NodeStatus& n : cluster.nodes()) {
+    rows.push_back({n.name(), n.role() == SERVER ? "server" : "worker", n.alive() ? "up" : "lost",
+                    absl::StrCat(n.pid()), n.data_address().empty() ? "-" : n.data_address(),
+                    n.metrics_address().empty() ? "-" : n.metrics_address()});
+  }
+  return TextTable(rows);
+}
+
+std::string ClusterJson(const ClusterStatus& cluster) {
+  Json nodes = Json::array();
+  for (const NodeStatus& n : cluster.nodes()) {
+    nodes.push_back(Json{{"name", n.name()},
+                         {"role", n.role() == SERVER ? "server" : "worker"},
+                         {"alive", n.alive()},
+                         {"pid", n.pid()},
+                         {"cores", n.cores()},
+                         {"dataAddress", TextOrNull(n.data_address())},
+                         {"metricsAddress", TextOrNull(n.metrics_address())},
+                         {"lastSeenUnixMs", n.last_seen_unix_ms()}});
+  }
+  return Line(Json{{"schedulerVersion", cluster.scheduler_version()}, {"nodes", nodes}});
+}
+
+}  // namespace strata

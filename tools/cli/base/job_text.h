@@ -1,0 +1,49 @@
+// How jobs and nodes are shown: JSON for programs, text for people.
+#ifndef STRATA_TOOLS_CLI_BASE_JOB_TEXT_H_
+#define STRATA_TOOLS_CLI_BASE_JOB_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+
+// True in SUCCEEDED, FAILED and CANCELLED.
+bool IsFinal(JobState state);
+
+// "running", "succeeded", ...
+std::string StateName(JobState state);
+
+// 1234567 as "1,234,567".
+std::string WithCommas(uint64_t number);
+
+// Seconds as "12 s", "3:05", "2:03:05".
+std::string Duration(double seconds);
+
+// One JSON object on one line, camelCase, every field; numbers that do not exist (yet) are null.
+// auc, logloss, evaluatedExamples, evaluatedPositives and evaluatedStep are those of the reported
+// evaluation; without both labels auc is 0.5. `error` is the last condition's message of a failed
+// job.
+std::string JobJson(const JobStatus& status);
+
+// "AUC 0.8125", or that there is none, and why: labels of one class.
+std::string AucText(const EvaluationResult& result);
+
+// What a finished job says to a person, several lines with their ends.
+std::string JobSummary(const JobStatus& status);
+
+// Everything about a job for `strata status JOB`.
+std::string JobDetails(const JobStatus& status);
+
+// A table with a header line; "no jobs" without any.
+std::string JobTable(const ListJobsReply& jobs);
+std::string JobListJson(const ListJobsReply& jobs);
+
+std::string ClusterTable(const ClusterStatus& cluster);
+std::string ClusterJson(const ClusterStatus& cluster);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_BASE_JOB_TEXT_H_

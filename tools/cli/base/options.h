@@ -1,0 +1,244 @@
+// What was typed, as plain values: filled by tools/cli/arguments/command_line.h, used by the
+// commands.
+// Tested by tests/tools/cli/arguments/command_line_test.cc
+#ifndef STRATA_TOOLS_CLI_BASE_OPTIONS_H_
+#define STRATA_TOOLS_CLI_BASE_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace strata {
+
+// Where a job comes from.
+struct JobSource {
+  std::string file;                    // -f; "-": standard input
+  std::vector<std::string> overrides;  // --set
+};
+
+struct VersionOptions {
+  bool json = false;
+};
+
+struct TrainOptions {
+  JobSource source;
+  bool resume = false;
+  bool overwrite = false;
+  bool json = false;
+};
+
+struct ValidateOptions {
+  JobSource source;
+  bool json = false;
+};
+
+struct UpOptions {
+  std::string dir = "./strata-run";
+  std::string bin_dir;
+  uint32_t servers = 1;
+  uint32_t workers = 1;
+  std::vector<std::string> devices;         // of each server; none: servers have no GPU
+  std::vector<std::string> worker_devices;  // of each worker; none: workers look for one
+  double timeout_seconds = 60;
+  bool json = false;
+};
+
+struct DownOptions {
+  std::string dir;  // "": the one of the context, else ./strata-run
+  double timeout_seconds = 60;
+  bool json = false;
+};
+
+struct SubmitOptions {
+  JobSource source;
+  std::string scheduler;
+  bool wait = false;
+  bool resume = false;
+  bool overwrite = false;
+  double timeout_seconds = 0;  // 0: no limit
+  bool json = false;
+};
+
+struct ListOptions {
+  std::string scheduler;
+  bool json = false;
+};
+
+struct StatusOptions {
+  std::string scheduler;
+  std::string job;  // number or name; "": the whole cluster
+  bool watch = false;
+  bool json = false;
+};
+
+struct LogsOptions {
+  std::string dir;                 // "": the one of the context
+  std::vector<std::string> names;  // processes; none: all
+  bool follow = false;
+  uint32_t lines = 20;  // of each process, from the end
+  bool json = false;    // a line of JSON for each line
+};
+
+struct CancelOptions {
+  std::string scheduler;
+  std::string job;
+  bool json = false;
+};
+
+struct CheckpointCreateOptions {
+  std::string scheduler;
+  std::string job;
+  double timeout_seconds = 600;
+  bool json = false;
+};
+
+// Of `directory`, or of where the job keeps its checkpoints.
+struct CheckpointListOptions {
+  std::string scheduler;
+  std::string job;
+  std::string directory;
+  bool json = false;
+};
+
+struct CheckpointVerifyOptions {
+  std::string directory;
+  bool json = false;
+};
+
+struct CheckpointDiffOptions {
+  std::string a;
+  std::string b;
+  size_t top = 10;
+  bool json = false;
+};
+
+struct CheckpointRepairOptions {
+  std::string directory;
+  bool dry_run = false;
+  bool json = false;
+};
+
+struct CheckpointQuantiseOptions {
+  std::string checkpoint;
+  std::string output;
+  std::string type = "fp16";
+  bool json = false;
+};
+
+struct PredictCommandOptions {
+  std::string scheduler;
+  std::string checkpoint;  // a checkpoint's folder, or one that holds checkpoints: the newest
+  std::string job;         // instead: the newest checkpoint of this job
+  std::vector<std::string> inputs;
+  std::string format;
+  std::string output = "-";
+  bool json = false;
+};
+
+struct GenerateCriteoOptions {
+  uint64_t rows = 100000;
+  uint64_t vocab = 100000;
+  double zipf = 1.05;
+  uint64_t seed = 1;
+  uint64_t first_row = 0;
+  std::string output;
+  bool json = false;
+};
+
+// Of `checkpoint`, or of the newest checkpoint of `job`.
+struct ExportCommandOptions {
+  std::string scheduler;
+  std::string checkpoint;
+  std::string job;
+  std::string output;
+  std::string format = "npy";
+  std::string table;  // "": all
+  bool with_state = false;
+  std::string shard_bytes;  // as in "4GiB"; "": the default
+  std::string since;        // step of a checkpoint, or its folder; "": everything
+  bool overwrite = false;
+  bool json = false;
+};
+
+// Of `checkpoint`, or of `job` as its servers have it; by key, by field and value, or by position.
+struct GetRowOptions {
+  std::string scheduler;
+  std::string checkpoint;
+  std::string job;
+  std::string table = "features";
+  std::string key;
+  std::string field;
+  std::vector<std::string> value;  // one, possibly "", or none
+  std::string position;
+  bool json = false;
+};
+
+struct DeltaCommandOptions {
+  std::string path;   // a file, or a folder of them
+  bool rows = false;  // each of them, not only how many
+  bool json = false;
+};
+
+struct NodesOptions {
+  std::string scheduler;
+  bool json = false;
+};
+
+struct ShardsOptions {
+  std::string scheduler;
+  std::string job;
+  bool json = false;
+};
+
+struct EventsOptions {
+  std::string scheduler;
+  std::string job;    // number or name; "": all
+  std::string since;  // as tools/cli/inspect/text.h reads it; "": all that are kept
+  bool follow = false;
+  bool json = false;
+};
+
+struct TopOptions {
+  std::string scheduler;
+  double interval_seconds = 1;
+  bool once = false;
+  bool json = false;
+};
+
+struct ExplainOptions {
+  std::string path;  // "": the top
+  bool recursive = false;
+  bool json = false;
+};
+
+struct EstimateOptions {
+  JobSource source;
+  uint64_t rows = 0;  // features that get a row; 0: the distinct keys of the training data
+  bool json = false;
+};
+
+struct CompletionOptions {
+  std::string shell;  // bash, zsh or fish
+};
+
+struct ManOptions {
+  std::string output;  // a folder
+};
+
+struct SuperviseOptions {
+  std::string dir;
+};
+
+using Command =
+    std::variant<VersionOptions, TrainOptions, ValidateOptions, UpOptions, DownOptions,
+                 SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
+                 CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
+                 CheckpointDiffOptions, CheckpointRepairOptions, CheckpointQuantiseOptions,
+                 PredictCommandOptions, GenerateCriteoOptions, ExportCommandOptions, GetRowOptions,
+                 DeltaCommandOptions, NodesOptions, ShardsOptions, EventsOptions, TopOptions,
+                 ExplainOptions, EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_BASE_OPTIONS_H_

@@ -1,0 +1,257 @@
+#include "tools/cli/checkpoint/commands.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "tools/cli/base/context_file.h"
+#include "tools/cli/base/job_text.h"
+#include "tools/cli/base/job_watch.h"
+#include "tools/cluster/checkpoint/diff.h"
+#include "tools/cluster/checkpoint/quantise.h"
+#include "tools/cluster/checkpoint/quantised_copy.h"
+#include "tools/cluster/checkpoint/repair.h"
+#include "tools/cluster/checkpoint/verify.h"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void PrintJson(const Json& json) {
+  std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CheckpointOfJob(const std::string& scheduler, const std::string& job) {
+  absl::StatusOr<std::string> address = SchedulerAddress(scheduler);
+  if (!address.ok()) return address.status();
+  absl::StatusOr<JobStatus> status =
+      MakeGrpcSchedulerClient(*address)->GetJob(ParseJobRef(job), absl::Seconds(10));
+  if (!status.ok()) return status.status();
+  if (status->checkpoint().empty()) {
+    return absl::NotFoundError(absl::StrCat("job ", job, " has no checkpoint (yet)"));
+  }
+  return status->checkpoint();
+}
+
+ExitCode RunCheckpointCreate(const CheckpointCreateOptions& options) {
+  absl::StatusOr<std::string> address = SchedulerAddress(options.scheduler);
+  if (!address.ok()) return ReportError(address.status());
+  CreateCheckpointRequest request;
+  *request.mutable_job() = ParseJobRef(options.job);
+  const absl::Duration wait = absl::Seconds(options.timeout_seconds);
+  request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+  absl::StatusOr<CreateCheckpointReply> reply =
+      MakeGrpcSchedulerClient(*address)->CreateCheckpoint(request, wait + absl::Seconds(10));
+  if (!reply.ok()) return ReportError(reply.status());
+  if (options.json) {
+    PrintJson(Json{{"directory", reply->directory()},
+                   {"step", reply->step()},
+                   {"modelHash", reply->model_hash()}});
+  } else {
+    std::printf("%s\n", reply->directory().c_str());
+  }
+  return kExitOk;
+}
+
+ExitCode RunCheckpointList(const CheckpointListOptions& options) {
+  std::string directory = options.directory;
+  if (directory.empty()) {
+    if (options.job.empty()) {
+      return ReportError(
+          absl::InvalidArgumentError("checkpoint list: give a folder, or --job JOB"));
+    }
+    absl::StatusOr<std::string> newest = CheckpointOfJob(options.scheduler, options.job);
+    if (!newest.ok()) return ReportError(newest.status());
+    directory = fs::path(*newest).parent_path().string();
+  }
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    return ReportError(absl::NotFoundError(absl::StrCat(directory, ": no such folder")));
+  }
+  absl::StatusOr<CheckpointList> list = ListCheckpoints(directory);
+  if (!list.ok()) return ReportError(list.status());
+  Json json{{"complete", Json::array()}, {"damaged", Json::array()}};
+  for (const CheckpointEntry& c : list->complete) {
+    json["complete"].push_back(Json{{"step", c.step}, {"directory", c.folder}});
+    if (!options.json) std::printf("%s\n", absl::StrCat("step ", c.step, "  ", c.folder).c_str());
+  }
+  for (const DamagedCheckpoint& c : list->damaged) {
+    const std::string why(c.error.message());
+    json["damaged"].push_back(Json{{"directory", c.folder}, {"error", why}});
+    std::fprintf(stderr, "strata: %s is damaged: %s\n", c.folder.c_str(), why.c_str());
+  }
+  if (options.json) PrintJson(json);
+  if (list->complete.empty()) std::fprintf(stderr, "no complete checkpoint\n");
+  return kExitOk;
+}
+
+ExitCode VerifyCopy(const CheckpointVerifyOptions& options) {
+  auto copy = VerifyQuantised(options.directory);
+  if (!copy.ok()) return ReportError(copy.status());
+  if (options.json) {
+    PrintJson(Json{{"directory", copy->folder},
+                   {"type", copy->type},
+                   {"checkpoint", copy->checkpoint},
+                   {"step", copy->step},
+                   {"modelHash", copy->model_hash},
+                   {"bytes", copy->bytes},
+                   {"files", copy->files}});
+    return kExitOk;
+  }
+  std::printf("%s is whole\n  step %s as %s, %s bytes in %s files\n  of model hash %s\n",
+              copy->folder.c_str(), WithCommas(copy->step).c_str(), copy->type.c_str(),
+              WithCommas(copy->bytes).c_str(), WithCommas(copy->files).c_str(),
+              copy->model_hash.c_str());
+  return kExitOk;
+}
+
+ExitCode RunCheckpointVerify(const CheckpointVerifyOptions& options) {
+  if (IsQuantisedCopy(options.directory)) return VerifyCopy(options);
+  absl::StatusOr<CheckpointSummary> summary = VerifyCheckpoint(options.directory);
+  if (!summary.ok()) return ReportError(summary.status());
+  if (options.json) {
+    PrintJson(Json{{"directory", summary->directory},
+                   {"step", summary->step},
+                   {"modelHash", summary->model_hash},
+                   {"rows", summary->rows},
+                   {"bytes", summary->bytes},
+                   {"files", summary->files}});
+    return kExitOk;
+  }
+  std::printf("%s is whole\n  step %s, %s rows, %s bytes in %s files\n  model hash %s\n",
+              summary->directory.c_str(), WithCommas(summary->step).c_str(),
+              WithCommas(summary->rows).c_str(), WithCommas(summary->bytes).c_str(),
+              WithCommas(summary->files).c_str(), summary->model_hash.c_str());
+  return kExitOk;
+}
+
+ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
+  auto found = DiffCheckpoints(options.a, options.b, options.top);
+  if (!found.ok()) return ReportError(found.status());
+  Json json{{"a", Json{{"directory", found->a}, {"step", found->step_a}}},
+            {"b", Json{{"directory", found->b}, {"step", found->step_b}}},
+            {"equal", found->hash_a == found->hash_b},
+            {"tables", Json::array()}};
+  for (const TableDifference& t : found->tables) {
+    Json top = Json::array();
+    for (const RowDifference& r : t.top) {
+      top.push_back(Json{{"key", r.key.value}, {"distance", r.distance}, {"largest", r.largest}});
+    }
+    json["tables"].push_back(Json{{"name", t.name},
+                                  {"rowsA", t.rows_a},
+                                  {"rowsB", t.rows_b},
+                                  {"added", t.added},
+                                  {"removed", t.removed},
+                                  {"changed", t.changed},
+                                  {"distance", t.distance},
+                                  {"largest", t.largest},
+                                  {"top", std::move(top)}});
+  }
+  if (options.json) {
+    PrintJson(json);
+    return kExitOk;
+  }
+  std::printf("a  step %s  %s\nb  step %s  %s\n", WithCommas(found->step_a).c_str(),
+              found->a.c_str(), WithCommas(found->step_b).c_str(), found->b.c_str());
+  for (const TableDifference& t : found->tables) {
+    std::printf(
+        "%s: %s rows in a, %s in b; %s added, %s removed, %s changed (by %g, one weight by "
+        "%g)\n",
+        t.name.c_str(), WithCommas(t.rows_a).c_str(), WithCommas(t.rows_b).c_str(),
+        WithCommas(t.added).c_str(), WithCommas(t.removed).c_str(), WithCommas(t.changed).c_str(),
+        t.distance, t.largest);
+    for (const RowDifference& r : t.top) {
+      std::printf("  key %s  by %g, one weight by %g\n", std::to_string(r.key.value).c_str(),
+                  r.distance, r.largest);
+    }
+  }
+  return kExitOk;
+}
+
+ExitCode RunCheckpointRepair(const CheckpointRepairOptions& options) {
+  auto report = RepairCheckpoints(
+      options.directory, options.dry_run ? RepairMode::kOnlyLook : RepairMode::kMoveDamaged);
+  if (!report.ok()) return ReportError(report.status());
+  Json json{{"directory", report->directory},
+            {"dryRun", options.dry_run},
+            {"damaged", Json::array()},
+            {"incomplete", report->incomplete},
+            {"newest", nullptr}};
+  for (const DamagedFolder& d : report->damaged) {
+    const std::string why(d.error.message());
+    json["damaged"].push_back(
+        Json{{"directory", d.folder}, {"error", why}, {"movedTo", d.moved_to}});
+    if (options.json) continue;
+    std::printf("damaged: %s\n  %s\n", d.folder.c_str(), why.c_str());
+    if (!d.moved_to.empty()) std::printf("  is now %s\n", d.moved_to.c_str());
+  }
+  if (report->newest) {
+    json["newest"] = Json{{"directory", report->newest->directory},
+                          {"step", report->newest->step},
+                          {"modelHash", report->newest->model_hash}};
+  }
+  if (options.json) {
+    PrintJson(json);
+  } else {
+    for (const std::string& folder : report->incomplete) {
+      std::printf("incomplete, left alone: %s\n", folder.c_str());
+    }
+    if (report->newest) {
+      std::printf("the newest whole checkpoint is %s, step %s, model hash %s\n",
+                  report->newest->directory.c_str(), WithCommas(report->newest->step).c_str(),
+                  report->newest->model_hash.c_str());
+    }
+  }
+  if (report->newest) return kExitOk;
+  return ReportError(
+      absl::NotFoundError(absl::StrCat("no whole checkpoint is in ", options.directory)));
+}
+
+ExitCode RunCheckpointQuantise(const CheckpointQuantiseOptions& options) {
+  auto summary = QuantiseCheckpoint(
+      {.checkpoint = options.checkpoint,
+       .output = options.output,
+       .type = options.type == "int8" ? QuantisedType::kInt8 : QuantisedType::kFp16});
+  if (!summary.ok()) return ReportError(summary.status());
+  Json json{{"checkpoint", summary->checkpoint},
+            {"step", summary->step},
+            {"bytes", summary->bytes},
+            {"arrays", Json::array()}};
+  for (const QuantisedArray& a : summary->arrays) {
+    json["arrays"].push_back(Json{{"name", a.name},
+                                  {"dtype", a.dtype},
+                                  {"rows", a.rows},
+                                  {"dim", a.dim},
+                                  {"largestError", a.largest_error},
+                                  {"rmsError", a.rms_error},
+                                  {"rms", a.rms}});
+    if (options.json) continue;
+    std::printf("%s: %s x %s of %s, wrong by at most %g, rms %g of %g\n", a.name.c_str(),
+                WithCommas(a.rows).c_str(), WithCommas(a.dim).c_str(), a.dtype.c_str(),
+                a.largest_error, a.rms_error, a.rms);
+  }
+  if (options.json) {
+    PrintJson(json);
+  } else {
+    std::printf("%s bytes in %s\n", WithCommas(summary->bytes).c_str(), options.output.c_str());
+  }
+  return kExitOk;
+}
+
+}  // namespace strata

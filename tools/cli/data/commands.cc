@@ -1,0 +1,89 @@
+#include "tools/cli/data/commands.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "tools/cli/base/job_text.h"
+#include "tools/cli/base/progress.h"
+#include "tools/cli/checkpoint/commands.h"
+#include "tools/cluster/embedded/predict.h"
+#include "tools/generate/criteo_generator.h"
+
+namespace strata {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+ExitCode RunPredictCommand(const PredictCommandOptions& options) {
+  if (options.checkpoint.empty() == options.job.empty()) {
+    return ReportError(
+        absl::InvalidArgumentError("predict: give --checkpoint DIR or --job JOB (one of them)"));
+  }
+  absl::StatusOr<std::string> where = options.job.empty()
+                                          ? absl::StatusOr<std::string>(options.checkpoint)
+                                          : CheckpointOfJob(options.scheduler, options.job);
+  if (!where.ok()) return ReportError(where.status());
+  PredictOptions predict;
+  predict.checkpoint_dir = *where;
+  predict.inputs = options.inputs;
+  predict.format_override = options.format;
+  predict.output = options.output;
+  absl::StatusOr<PredictSummary> summary = RunPredict(predict);
+  if (!summary.ok()) return ReportError(summary.status());
+  if (options.json) {
+    // Beside the scores where those go to a file, else after them on stderr.
+    std::FILE* out = options.output == "-" ? stderr : stdout;
+    const Json json{{"checkpoint", summary->checkpoint},
+                    {"step", summary->step},
+                    {"lines", summary->lines},
+                    {"auc", Finite(summary->auc)},
+                    {"logloss", Finite(summary->logloss)}};
+    std::fprintf(out, "%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::fprintf(stderr, "scored %s lines: AUC %.4f, logloss %.4f\n",
+                 WithCommas(summary->lines).c_str(), summary->auc, summary->logloss);
+  }
+  return kExitOk;
+}
+
+ExitCode RunGenerateCriteo(const GenerateCriteoOptions& options) {
+  CriteoGeneratorOptions generator;
+  generator.rows = options.rows;
+  generator.first_row = options.first_row;
+  generator.vocabulary = options.vocab;
+  generator.zipf = options.zipf;
+  generator.seed = options.seed;
+  const bool terminal = ProgressOptions::ForStderr().terminal;
+  const auto show = [&](uint64_t rows) {
+    if (terminal) std::fprintf(stderr, "\r%3.0f%%", 100.0 * rows / options.rows);
+  };
+  absl::StatusOr<CriteoGeneratorResult> made = GenerateCriteo(generator, options.output, show);
+  if (terminal) std::fprintf(stderr, "\r");
+  if (!made.ok()) return ReportError(made.status());
+  if (options.json) {
+    const Json json{{"output", options.output},
+                    {"rows", made->rows},
+                    {"bytes", made->bytes},
+                    {"positives", made->positives},
+                    {"teacherAuc", Finite(made->teacher_auc)},
+                    {"teacherLogloss", Finite(made->teacher_logloss)}};
+    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s: %s rows, %s bytes; the teacher's own AUC is %.4f, logloss %.4f\n",
+                options.output.c_str(), WithCommas(made->rows).c_str(),
+                WithCommas(made->bytes).c_str(), made->teacher_auc, made->teacher_logloss);
+  }
+  return kExitOk;
+}
+
+}  // namespace strata

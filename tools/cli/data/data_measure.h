@@ -1,0 +1,33 @@
+// What an estimate of memory must know of a job's training data.
+// Tested by tests/tools/cli/data/estimate_device_test.cc
+#ifndef STRATA_TOOLS_CLI_DATA_DATA_MEASURE_H_
+#define STRATA_TOOLS_CLI_DATA_DATA_MEASURE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+
+struct DataMeasure {
+  uint64_t lines = 0;
+  uint64_t line_bytes = 0;  // on average
+  uint32_t fields = 0;      // DataShape
+  uint32_t numeric = 0;
+  double features_per_example = 0;
+  uint64_t distinct_keys = 0;  // DistinctCounter's estimate
+  // Distinct keys of one batch, of a worker's lanes' batches and of all lanes' batches: the most
+  // over the first windows of so many lines of the files.
+  uint64_t keys_per_batch = 0;
+  uint64_t keys_per_push = 0;
+  uint64_t keys_per_step = 0;
+};
+
+// Reads the training files of a resolved job once, whole. Errors are those of the index pass and of
+// bad lines.
+absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_DATA_DATA_MEASURE_H_

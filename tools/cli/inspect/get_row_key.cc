@@ -1,0 +1,116 @@
+#include "tools/cli/inspect/get_row_key.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/data/formats/criteo_parser.h"
+#include "worker/data/formats/feature_hash.h"
+
+namespace strata {
+namespace {
+
+constexpr uint32_t kCriteoCategories = 26;
+constexpr uint32_t kCriteoIntegers = 13;
+
+// Names of all fields, by number.
+std::vector<std::string> FieldNames(const DataSpec& data) {
+  std::vector<std::string> names;
+  if (data.format() == "csv") {
+    names.assign(data.columns().categorical().begin(), data.columns().categorical().end());
+    for (const MultiValuedColumn& c : data.columns().multi_valued()) names.push_back(c.column());
+    return names;
+  }
+  for (uint32_t i = 1; i <= kCriteoCategories; ++i) names.push_back(absl::StrCat("C", i));
+  if (data.integer_features() == "bucket") {
+    for (uint32_t i = 1; i <= kCriteoIntegers; ++i) names.push_back(absl::StrCat("I", i));
+  }
+  return names;
+}
+
+absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std::string>& names,
+                                     absl::string_view field) {
+  uint32_t number = 0;
+  if (absl::SimpleAtoi(field, &number) && number < names.size()) return number;
+  const bool csv = data.format() == "csv";
+  for (uint32_t i = 0; i < names.size(); ++i) {
+    if (csv ? names[i] == field : absl::EqualsIgnoreCase(names[i], field)) return i;
+  }
+  if (!csv && !field.empty() && absl::ascii_toupper(field[0]) == 'I' &&
+      data.integer_features() != "bucket" && absl::SimpleAtoi(field.substr(1), &number)) {
+    return absl::InvalidArgumentError(absl::StrCat("--field ", field,
+                                                   " is a number of the example, and has no row "
+                                                   "(spec.data.integerFeatures is dense)"));
+  }
+  if (names.empty()) {
+    return absl::InvalidArgumentError("the job's data have no categorical field");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--field ", field, " is no field of the job's data; there are 0 to ",
+                   names.size() - 1, ": ", absl::StrJoin(names, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_view text) {
+  uint64_t number = 0;
+  const bool hex = absl::StartsWith(text, "0x") || absl::StartsWith(text, "0X");
+  const bool good = hex ? absl::SimpleHexAtoi(text, &number) : absl::SimpleAtoi(text, &number);
+  if (good) return number;
+  return absl::InvalidArgumentError(absl::StrCat(
+      option, " '", text, "' is not a whole number from 0 to 18446744073709551615 (2^64 - 1)"));
+}
+
+absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
+                                          const std::string& value) {
+  const DataSpec& data = spec.data();
+  const std::string& format = data.format();
+  if (format != "csv" && format != "criteo" && format != "criteo_csv") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the job's data are ", format,
+                     ", whose features are numbers of their own: name one by --key"));
+  }
+  const std::vector<std::string> names = FieldNames(data);
+  auto number = FieldNumber(data, names, field);
+  if (!number.ok()) return number.status();
+  CategoryKey out;
+  out.field = *number;
+  out.name = names[*number];
+  out.hashed = value;
+  if (format != "csv" && *number >= kCriteoCategories && !value.empty()) {
+    int64_t integer = 0;
+    if (!absl::SimpleAtoi(value, &integer)) {
+      return absl::InvalidArgumentError(absl::StrCat("--value '", value, "' of ", out.name,
+                                                     " is not an integer of at most 64 bits"));
+    }
+    out.hashed = CriteoBucket(integer);
+  }
+  out.key = Key(FeatureKey(FieldSeed(spec.model().hash_seed(), out.field), out.hashed));
+  return out;
+}
+
+absl::StatusOr<TensorRow> TensorRowOf(const TableSpec& table, Key key) {
+  const uint32_t dim = table.dim();
+  std::vector<std::string> places;
+  for (const TensorSpec& t : table.tensors) {
+    const uint64_t row = key.value - t.first.value;
+    if (key.value >= t.first.value && row < t.Rows(dim)) {
+      const uint64_t first = row * dim;
+      return TensorRow{t.name, first,
+                       static_cast<uint32_t>(std::min<uint64_t>(dim, t.elements - first))};
+    }
+    places.push_back(
+        absl::StrCat(t.name, " ", t.first.value, " to ", t.first.value + t.Rows(dim) - 1));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no tensor of table ", table.name,
+                                                 " has a row at ", key.value,
+                                                 "; there are: ", absl::StrJoin(places, ", ")));
+}
+
+}  // namespace strata

@@ -1,0 +1,47 @@
+// Which row is meant by what was typed.
+// Tested by tests/tools/cli/inspect/get_row_test.cc
+#ifndef STRATA_TOOLS_CLI_INSPECT_GET_ROW_KEY_H_
+#define STRATA_TOOLS_CLI_INSPECT_GET_ROW_KEY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/core/ids.h"
+#include "proto/core/table_spec.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+
+// "123" or "0x7b". INVALID_ARGUMENT names `option` and the range.
+absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_view text);
+
+// A category of the data, and the key that the readers make of it
+// (worker/data/formats/feature_hash.h).
+struct CategoryKey {
+  uint32_t field = 0;
+  std::string name;    // of the field: "C3", a column
+  std::string hashed;  // the bytes that are hashed: the value, or an integer's bucket
+  Key key;
+};
+
+// `field`: its number, or its name (criteo: C1..C26 and, as buckets, I1..I13; csv: a column of
+// spec.data.columns). INVALID_ARGUMENT: no such field (the text says which there are), or data
+// whose features are numbers of their own.
+absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
+                                          const std::string& value);
+
+// What a row of the dense table belongs to.
+struct TensorRow {
+  std::string tensor;
+  uint64_t first_element = 0;
+  uint32_t elements = 0;  // beside padding
+};
+// INVALID_ARGUMENT: the key is no tensor's row; the text says where the tensors are.
+absl::StatusOr<TensorRow> TensorRowOf(const TableSpec& table, Key key);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_INSPECT_GET_ROW_KEY_H_

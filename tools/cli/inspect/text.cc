@@ -1,0 +1,175 @@
+#include "tools/cli/inspect/text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "tools/cli/base/job_text.h"
+#include "tools/cli/base/text_table.h"
+
+namespace strata {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+std::string Hex(uint64_t number) { return absl::StrFormat("%016x", number); }
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
+const char* RoleName(NodeRole role) { return role == SERVER ? "server" : "worker"; }
+
+std::string Ago(int64_t unix_ms, absl::Time now) {
+  const absl::Duration ago = now - absl::FromUnixMillis(unix_ms);
+  return absl::StrFormat("%.1f s ago", std::max(0.0, absl::ToDoubleSeconds(ago)));
+}
+
+const std::string& ServerOf(const JobShards& shards, const ShardAssignment& place) {
+  static const std::string* const kNobody = new std::string;
+  const auto index = static_cast<int>(place.server());
+  return index < shards.servers_size() ? shards.servers(index).name() : *kNobody;
+}
+
+}  // namespace
+
+std::string NodesTable(const ClusterStatus& cluster, absl::Time now) {
+  if (cluster.nodes().empty()) return "no servers or workers\n";
+  std::vector<TextRow> rows = {{"NODE", "ROLE", "STATE", "ADDRESS", "PID", "SESSION", "INCARNATION",
+                                "CORES", "MEMORY", "NUMERICS", "DEVICE", "HEARD", "JOBS"}};
+  for (const NodeStatus& n : cluster.nodes()) {
+    rows.push_back({n.name(), RoleName(n.role()), n.alive() ? "up" : "lost",
+                    OrDash(n.data_address()), absl::StrCat(n.pid()), absl::StrCat(n.session()),
+                    Hex(n.incarnation()), absl::StrCat(n.cores()),
+                    n.memory_bytes() == 0 ? "-" : BytesText(static_cast<double>(n.memory_bytes())),
+                    OrDash(n.numerics_id()), OrDash(n.device()), Ago(n.last_seen_unix_ms(), now),
+                    OrDash(absl::StrJoin(n.jobs(), ","))});
+  }
+  return TextTable(rows);
+}
+
+std::string NodesJson(const ClusterStatus& cluster) {
+  Json nodes = Json::array();
+  for (const NodeStatus& n : cluster.nodes()) {
+    Json jobs = Json::array();
+    for (uint64_t job : n.jobs()) jobs.push_back(job);
+    nodes.push_back(Json{{"name", n.name()},
+                         {"role", RoleName(n.role())},
+                         {"alive", n.alive()},
+                         {"dataAddress", TextOrNull(n.data_address())},
+                         {"metricsAddress", TextOrNull(n.metrics_address())},
+                         {"pid", n.pid()},
+                         {"session", Hex(n.session())},
+                         {"incarnation", Hex(n.incarnation())},
+                         {"cores", n.cores()},
+                         {"memoryBytes", n.memory_bytes()},
+                         {"numericsId", TextOrNull(n.numerics_id())},
+                         {"device", TextOrNull(n.device())},
+                         {"deviceNumericsId", TextOrNull(n.device_numerics_id())},
+                         {"lastSeenUnixMs", n.last_seen_unix_ms()},
+                         {"jobs", jobs}});
+  }
+  return Line(Json{{"schedulerVersion", cluster.scheduler_version()}, {"nodes", nodes}});
+}
+
+std::string ShardsTable(const JobShards& shards) {
+  if (shards.shards().empty()) {
+    return absl::StrCat("job ", shards.name(), " is ", StateName(shards.state()),
+                        ": no server holds shards of it\n");
+  }
+  std::vector<TextRow> rows = {
+      {"SHARD", "PARTITIONS", "SERVER", "ADDRESS", "CLOCK", "ROWS", "DRAM", "SSD-READS"}};
+  for (const ShardStatus& s : shards.shards()) {
+    const auto index = static_cast<int>(s.place().server());
+    const bool known = index < shards.servers_size();
+    TextRow row = {absl::StrCat(s.place().shard()),
+                   absl::StrCat(s.place().first_partition(), "-", s.place().last_partition()),
+                   OrDash(ServerOf(shards, s.place())),
+                   known ? OrDash(shards.servers(index).data_address()) : "-"};
+    if (s.has_report()) {
+      row.push_back(absl::StrCat(s.report().clock()));
+      row.push_back(WithCommas(s.report().rows()));
+      row.push_back(BytesText(static_cast<double>(s.report().dram_bytes())));
+      row.push_back(WithCommas(s.report().ssd_reads()));
+    } else {
+      row.insert(row.end(), 4, "-");
+    }
+    rows.push_back(std::move(row));
+  }
+  return TextTable(rows);
+}
+
+std::string ShardsJson(const JobShards& shards) {
+  Json servers = Json::array(), list = Json::array();
+  for (const ShardServer& s : shards.servers()) {
+    servers.push_back(Json{{"name", s.name()}, {"dataAddress", TextOrNull(s.data_address())}});
+  }
+  for (const ShardStatus& s : shards.shards()) {
+    const bool known = s.has_report();
+    const auto number = [known](uint64_t n) { return known ? Json(n) : Json(nullptr); };
+    list.push_back(Json{{"shard", s.place().shard()},
+                        {"firstPartition", s.place().first_partition()},
+                        {"lastPartition", s.place().last_partition()},
+                        {"server", TextOrNull(ServerOf(shards, s.place()))},
+                        {"clock", number(s.report().clock())},
+                        {"rows", number(s.report().rows())},
+                        {"dramBytes", number(s.report().dram_bytes())},
+                        {"ssdReads", number(s.report().ssd_reads())},
+                        {"hbmBytes", number(s.report().hbm_bytes())},
+                        {"hbmHits", number(s.report().hbm_hits())}});
+  }
+  return Line(Json{{"job", shards.job()},
+                   {"name", shards.name()},
+                   {"state", StateName(shards.state())},
+                   {"generation", shards.generation()},
+                   {"mapEpoch", shards.map_epoch()},
+                   {"servers", servers},
+                   {"shards", list}});
+}
+
+std::string EventLine(const Event& event, absl::TimeZone zone) {
+  const std::string time =
+      absl::FormatTime("%Y-%m-%d %H:%M:%E3S", absl::FromUnixMillis(event.time_unix_ms()), zone);
+  const std::string whom = event.job() != 0       ? absl::StrCat("job ", event.job())
+                           : event.node().empty() ? std::string("cluster")
+                                                  : event.node();
+  return absl::StrFormat("%s  %-10s  %-18s  %s", time, whom, event.reason(), event.message());
+}
+
+std::string EventJson(const Event& event) {
+  return Line(Json{
+      {"sequence", event.sequence()},
+      {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromUnixMillis(event.time_unix_ms()),
+                                absl::UTCTimeZone())},
+      {"timeUnixMs", event.time_unix_ms()},
+      {"reason", event.reason()},
+      {"node", TextOrNull(event.node())},
+      {"job", event.job() == 0 ? Json(nullptr) : Json(event.job())},
+      {"message", event.message()}});
+}
+
+absl::StatusOr<absl::Time> ParseSince(absl::string_view text, absl::Time now, absl::TimeZone zone) {
+  absl::Duration ago;
+  if (absl::ParseDuration(text, &ago) && ago >= absl::ZeroDuration() &&
+      ago < absl::InfiniteDuration()) {
+    return now - ago;
+  }
+  absl::Time time;
+  for (const char* format : {absl::RFC3339_full, "%Y-%m-%dT%H:%M:%E*S", "%Y-%m-%d %H:%M:%E*S",
+                             "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+    std::string error;
+    if (absl::ParseTime(format, text, zone, &time, &error) && time > absl::InfinitePast() &&
+        time < absl::InfiniteFuture()) {
+      return time;
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--since '", text, "' is neither how long ago (90s, 15m, 2h) nor a time (",
+                   "2026-01-31T12:00:00Z)"));
+}
+
+}  // namespace strata

@@ -1,0 +1,48 @@
+// Fills a protobuf message from protobuf's text format, strictly: what the message does not have is
+// an error that names the place and the field that was probably meant.
+// Tested by tests/tools/cli/job/file_test.cc
+#ifndef STRATA_TOOLS_CLI_JOB_TEXTPROTO_MESSAGE_H_
+#define STRATA_TOOLS_CLI_JOB_TEXTPROTO_MESSAGE_H_
+
+#include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace strata {
+
+// Fields go by the names of the .proto file (batch_size). One thread; reads once.
+class TextprotoReader {
+ public:
+  // `name` stands in messages: "job.textproto:7:5: ...".
+  explicit TextprotoReader(std::string name) : name_(std::move(name)) {}
+
+  // Replaces what `message` had; it must outlive the reader. What is wrong goes to problems(): what
+  // protobuf's parser says of syntax (it stops at the first), unknown fields, numbers that are not
+  // finite.
+  void Read(absl::string_view text, google::protobuf::Message* message);
+
+  // Each a line without its end.
+  const std::vector<std::string>& problems() const { return problems_; }
+
+  // "name:line:column: " of a field by its camelCase path ("spec.data.train[0]"; lines and columns
+  // from 1), "name: " where the file does not have it.
+  std::string Where(absl::string_view path) const;
+
+ private:
+  class Errors;
+  void CheckFinite(const google::protobuf::Message& message, const std::string& path);
+
+  const std::string name_;
+  const google::protobuf::Descriptor* type_ = nullptr;
+  google::protobuf::TextFormat::ParseInfoTree places_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLI_JOB_TEXTPROTO_MESSAGE_H_

@@ -1,0 +1,68 @@
+#include "tools/cli/job/validate_command.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/cli/job/file.h"
+
+namespace strata {
+namespace {
+
+// "" or what is wrong with the file.
+std::string FileProblem(const std::string& path) {
+  if (path == "-") return "";  // standard input
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return std::strerror(errno);
+  if (S_ISDIR(info.st_mode)) return "is a folder";
+  if (access(path.c_str(), R_OK) != 0) return std::strerror(errno);
+  if (S_ISREG(info.st_mode) && info.st_size == 0) return "is empty";
+  return "";
+}
+
+template <typename Files>
+void CheckFiles(const char* field, const Files& files, std::vector<std::string>* problems) {
+  for (int i = 0; i < files.size(); ++i) {
+    const std::string problem = FileProblem(files[i]);
+    if (!problem.empty()) {
+      problems->push_back(absl::StrCat(field, "[", i, "]: ", files[i], ": ", problem));
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status CheckDataFiles(const DataSpec& data) {
+  std::vector<std::string> problems;
+  CheckFiles("spec.data.train", data.train(), &problems);
+  CheckFiles("spec.data.eval", data.eval(), &problems);
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+ExitCode RunValidate(const ValidateOptions& options) {
+  absl::StatusOr<TrainingJob> job = LoadJobFile(options.source.file, options.source.overrides);
+  if (!job.ok()) return ReportError(job.status());
+  const absl::Status files = CheckDataFiles(job->spec().data());
+  if (!files.ok()) return ReportError(files);
+  google::protobuf::util::JsonPrintOptions print;
+  print.add_whitespace = !options.json;
+  std::string text;
+  if (!google::protobuf::util::MessageToJsonString(*job, &text, print).ok()) {
+    return ReportError(absl::InternalError("the job cannot be printed as JSON"));
+  }
+  std::printf("%s%s", text.c_str(), options.json ? "\n" : "");
+  std::fprintf(stderr, "%s is right\n", options.source.file.c_str());
+  return kExitOk;
+}
+
+}  // namespace strata

@@ -1,0 +1,163 @@
+#include "tools/cluster/checkpoint/diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "proto/core/partition.h"
+#include "proto/core/table_spec.h"
+#include "storage/row/layout.h"
+#include "tools/cluster/checkpoint/rows.h"
+
+namespace strata {
+namespace {
+
+constexpr uint64_t kRunBytes = uint64_t{16} << 20;
+
+bool SameTables(const CheckpointRows& a, const CheckpointRows& b) {
+  if (a.tables().tables.size() != b.tables().tables.size()) return false;
+  for (uint32_t t = 0; t < a.tables().tables.size(); ++t) {
+    if (a.tables().tables[t].name != b.tables().tables[t].name ||
+        a.layout(t).dim != b.layout(t).dim ||
+        a.layout(t).state_floats != b.layout(t).state_floats) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// One table's difference, fed with both checkpoints' rows by runs of partitions.
+class Differ {
+ public:
+  Differ(const TableSpec& spec, const storage::RowLayout& layout, size_t top, TableDifference& out)
+      : spec_(spec), layout_(layout), top_(top), out_(out) {}
+
+  void AddA(Position position, const uint8_t* row) {
+    positions_.push_back(position);
+    rows_.insert(rows_.end(), row, row + layout_.row_bytes());
+  }
+  // After all of the run's AddA, ascending.
+  void AddB(Position position, const uint8_t* row) {
+    for (; at_ < positions_.size() && positions_[at_] < position; ++at_) ++out_.removed;
+    ++out_.rows_b;
+    if (at_ == positions_.size() || position < positions_[at_]) {
+      ++out_.added;
+      return;
+    }
+    const uint8_t* before = rows_.data() + at_++ * layout_.row_bytes();
+    if (std::memcmp(before, row, layout_.row_bytes()) != 0) Compare(position, before, row);
+  }
+  void EndRun() {
+    out_.removed += positions_.size() - at_;
+    out_.rows_a += positions_.size();
+    positions_.clear();
+    rows_.clear();
+    at_ = 0;
+  }
+  void End() {
+    std::sort_heap(out_.top.begin(), out_.top.end(), Farther);
+    out_.distance = std::sqrt(squares_);
+  }
+
+ private:
+  static bool Farther(const RowDifference& a, const RowDifference& b) {
+    return a.distance > b.distance || (a.distance == b.distance && a.key < b.key);
+  }
+
+  void Compare(Position position, const uint8_t* before, const uint8_t* after) {
+    ++out_.changed;
+    RowDifference row;
+    row.key = spec_.KeyAtPosition(position);
+    double squares = 0;
+    for (uint32_t i = 0; i < layout_.dim; ++i) {
+      float x, y;
+      std::memcpy(&x, before + 4 * i, 4);
+      std::memcpy(&y, after + 4 * i, 4);
+      const double d = std::abs(static_cast<double>(y) - x);
+      squares += d * d;
+      row.largest = std::max(row.largest, d);
+    }
+    squares_ += squares;
+    row.distance = std::sqrt(squares);
+    out_.largest = std::max(out_.largest, row.largest);
+    if (top_ == 0) return;
+    // A heap whose front is the nearest of the farthest.
+    if (out_.top.size() == top_) {
+      if (!Farther(row, out_.top.front())) return;
+      std::pop_heap(out_.top.begin(), out_.top.end(), Farther);
+      out_.top.pop_back();
+    }
+    out_.top.push_back(row);
+    std::push_heap(out_.top.begin(), out_.top.end(), Farther);
+  }
+
+  const TableSpec& spec_;
+  const storage::RowLayout& layout_;
+  const size_t top_;
+  TableDifference& out_;
+  std::vector<Position> positions_;
+  std::vector<uint8_t> rows_;
+  size_t at_ = 0;
+  double squares_ = 0;
+};
+
+absl::Status DiffTable(const CheckpointRows& a, const CheckpointRows& b, uint32_t table, size_t top,
+                       TableDifference& out) {
+  out.name = a.tables().tables[table].name;
+  const uint32_t partitions = a.manifest().partitions();
+  const uint64_t bytes = a.rows(table) * a.layout(table).row_bytes();
+  const auto run =
+      static_cast<uint32_t>(std::max<uint64_t>(1, partitions / (1 + bytes / kRunBytes)));
+  Differ differ(a.tables().tables[table], a.layout(table), top, out);
+  for (uint32_t first = 0; first < partitions; first += run) {
+    const PartitionRange part = {PartitionId(first),
+                                 PartitionId(std::min(partitions, first + run) - 1)};
+    absl::Status s = a.ReadPartitions(table, part, [&](Position position, const uint8_t* row) {
+      differ.AddA(position, row);
+      return absl::OkStatus();
+    });
+    if (!s.ok()) return s;
+    s = b.ReadPartitions(table, part, [&](Position position, const uint8_t* row) {
+      differ.AddB(position, row);
+      return absl::OkStatus();
+    });
+    if (!s.ok()) return s;
+    differ.EndRun();
+  }
+  differ.End();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const std::string& b,
+                                                     size_t top) {
+  auto first = CheckpointRows::Open(a);
+  if (!first.ok()) return first.status();
+  auto second = CheckpointRows::Open(b);
+  if (!second.ok()) return second.status();
+  if (!SameTables(*first, *second) ||
+      first->manifest().partitions() != second->manifest().partitions()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(first->folder(), " and ", second->folder(),
+                     " are of other models: tables, dimensions, optimizers or "
+                     "spec.storage.partitions differ"));
+  }
+  CheckpointDifference out;
+  out.a = first->folder();
+  out.b = second->folder();
+  out.step_a = first->manifest().step();
+  out.step_b = second->manifest().step();
+  out.hash_a = first->manifest().model_hash();
+  out.hash_b = second->manifest().model_hash();
+  for (uint32_t t = 0; t < first->tables().tables.size(); ++t) {
+    out.tables.emplace_back();
+    if (absl::Status s = DiffTable(*first, *second, t, top, out.tables.back()); !s.ok()) return s;
+  }
+  return out;
+}
+
+}  // namespace strata

@@ -1,0 +1,49 @@
+// What two checkpoints of one model differ in.
+// Tested by tests/tools/cluster/checkpoint/checkpoint_test.cc
+#ifndef STRATA_TOOLS_CLUSTER_CHECKPOINT_DIFF_H_
+#define STRATA_TOOLS_CLUSTER_CHECKPOINT_DIFF_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+
+namespace strata {
+
+struct RowDifference {
+  Key key;              // of a dense table: the row's place
+  double distance = 0;  // Euclidean, of the weights
+  double largest = 0;   // of one weight
+};
+
+struct TableDifference {
+  std::string name;
+  uint64_t rows_a = 0;
+  uint64_t rows_b = 0;
+  uint64_t added = 0;    // in b alone
+  uint64_t removed = 0;  // in a alone
+  uint64_t changed = 0;  // in both, with other weights, optimizer state or metadata
+  double distance = 0;   // of all rows that are in both
+  double largest = 0;
+  std::vector<RowDifference> top;  // changed rows, the most distant first
+};
+
+struct CheckpointDifference {
+  std::string a, b;  // folders
+  uint64_t step_a = 0;
+  uint64_t step_b = 0;
+  std::string hash_a, hash_b;
+  std::vector<TableDifference> tables;
+};
+
+// Streams both: memory is some 32 MiB of rows and a block of each. Errors: those of CheckpointRows;
+// FAILED_PRECONDITION: their tables or partitions are not the same.
+absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const std::string& b,
+                                                     size_t top);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLUSTER_CHECKPOINT_DIFF_H_

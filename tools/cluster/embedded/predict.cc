@@ -1,0 +1,219 @@
+#include "tools/cluster/embedded/predict.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "ops/mxcsr.h"
+#include "ops/parallel.h"
+#include "proto/core/shard_map.h"
+#include "proto/job/model_tables.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/transport/inproc_transport.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "server/server.h"
+#include "tools/cluster/checkpoint/folder.h"
+#include "tools/cluster/embedded/scratch_folder.h"
+#include "tools/cluster/embedded/standard_input.h"
+#include "worker/client/exchange.h"
+#include "worker/client/parameter_client.h"
+#include "worker/client/server_links.h"
+#include "worker/data/reading/data_access.h"
+#include "worker/eval/evaluator.h"
+#include "worker/models/models.h"
+
+namespace strata {
+namespace {
+
+constexpr uint64_t kJob = 1;
+constexpr uint64_t kSession = 1;
+constexpr char kServer[] = "predict";
+
+// A scheduler that knows one server and one thing to say: hold this checkpoint. Thread-safe.
+class FixedDirective : public SchedulerClient {
+ public:
+  explicit FixedDirective(ServerJobDirective job) : job_(std::move(job)) {}
+
+  absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration) override {
+    absl::MutexLock lock(&mu_);
+    for (const ServerJobReport& r : report.server_jobs()) {
+      if (r.job() == kJob) report_ = r;
+    }
+    NodeDirective directive;
+    directive.set_session(kSession);
+    directive.set_version(1);
+    directive.set_lease_ms(10000);
+    *directive.add_server_jobs() = job_;
+    return directive;
+  }
+
+  // Waits until the server holds the checkpoint, or says why it cannot.
+  absl::Status AwaitOpen() {
+    absl::MutexLock lock(&mu_);
+    const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return report_.state() == ServerJobReport::OPEN ||
+             report_.state() == ServerJobReport::FAILED || report_.state() == ServerJobReport::LOST;
+    };
+    mu_.Await(absl::Condition(&settled));
+    if (report_.state() == ServerJobReport::OPEN) return absl::OkStatus();
+    return absl::DataLossError(report_.message());
+  }
+
+  absl::StatusOr<SubmitReply> Submit(const SubmitRequest&, absl::Duration) override {
+    return None();
+  }
+  absl::StatusOr<JobStatus> GetJob(const JobRef&, absl::Duration) override { return None(); }
+  absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override { return None(); }
+  absl::StatusOr<JobStatus> CancelJob(const JobRef&, absl::Duration) override { return None(); }
+  absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest&,
+                                                         absl::Duration) override {
+    return None();
+  }
+  absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override { return None(); }
+  absl::StatusOr<JobShards> GetShards(const JobRef&, absl::Duration) override { return None(); }
+  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
+    return None();
+  }
+
+ private:
+  static absl::Status None() { return absl::UnimplementedError("there is no scheduler here"); }
+
+  const ServerJobDirective job_;
+  absl::Mutex mu_;
+  ServerJobReport report_ ABSL_GUARDED_BY(mu_);
+};
+
+// The checkpoint as one server's job: no limit on memory, nothing logged, everything in one place.
+ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& map) {
+  ServerJobDirective d;
+  d.set_job(kJob);
+  d.set_generation(1);
+  *d.mutable_spec() = found.manifest.job();
+  StorageSpec& storage = *d.mutable_spec()->mutable_spec()->mutable_storage();
+  storage.set_durability("memory");
+  storage.set_dram_bytes_per_server("0");
+  storage.clear_gpu_bytes_per_server();
+  storage.clear_gpu_backend();
+  storage.clear_directory();
+  d.mutable_spec()->mutable_spec()->mutable_output()->clear_removed();
+  d.mutable_shape()->set_fields(found.manifest.fields());
+  d.mutable_shape()->set_numeric(found.manifest.numeric());
+  d.set_map_epoch(map.epoch().value);
+  for (const ShardPlace& s : map.shards()) {
+    ShardAssignment* a = d.add_shards();
+    a->set_shard(s.id.value);
+    a->set_first_partition(s.range.first.value);
+    a->set_last_partition(s.range.last.value);
+  }
+  d.set_restore_from(found.folder);
+  d.set_start_step(found.manifest.step());
+  return d;
+}
+
+absl::Status CopyToStdout(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> block(1 << 16);
+  size_t put = 0, got = 0;
+  do {
+    in.read(block.data(), static_cast<std::streamsize>(block.size()));
+    got = static_cast<size_t>(in.gcount());
+    put = std::fwrite(block.data(), 1, got, stdout);
+  } while (got > 0 && put == got);
+  if (put == got && std::fflush(stdout) == 0) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("cannot write to standard output: ", std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
+  const ops::ExactFloatScope exact;
+  auto found = FindCheckpoint(options.checkpoint_dir);
+  if (!found.ok()) return found.status();
+  JobSpec spec = found->manifest.job().spec();
+  if (!options.format_override.empty()) spec.mutable_data()->set_format(options.format_override);
+  auto scratch = ScratchFolder::Make("strata-predict");
+  if (!scratch.ok()) return scratch.status();
+  DataAccess* data = DataAccess::Files();
+  std::unique_ptr<DataAccess> standard_input;
+  const auto dashes = std::count(options.inputs.begin(), options.inputs.end(), "-");
+  if (dashes > 1) {
+    return absl::InvalidArgumentError(
+        "'-', standard input, is named more than once; it can be read once");
+  }
+  if (dashes == 1) {
+    auto spooled = SpoolStandardInput(scratch->path(), nullptr);
+    if (!spooled.ok()) return spooled.status();
+    standard_input = *std::move(spooled);
+    data = standard_input.get();
+  }
+  auto index = data->BuildIndex(spec.data(), options.inputs);
+  if (!index.ok()) return index.status();
+  DataShape shape;
+  shape.set_fields(found->manifest.fields());
+  shape.set_numeric(found->manifest.numeric());
+  auto source = data->Open(spec, *index, shape);
+  if (!source.ok()) return source.status();
+  auto tables = MakeModelTables(spec, shape.fields(), shape.numeric());
+  if (!tables.ok()) return tables.status();
+  auto model = MakeModel(*tables);
+  if (!model.ok()) return model.status();
+
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(found->manifest.partitions()), 1,
+                                      std::min(cores * 2, found->manifest.partitions()));
+  FixedDirective scheduler(DirectiveFor(*found, map));
+  auto transport = MakeInProcTransport();
+  server::ServerOptions server_options;
+  server_options.name = kServer;
+  server_options.scheduler = &scheduler;
+  server_options.transport = transport.get();
+  server_options.listen_address = kServer;
+  server_options.directory = scratch->path();
+  auto server = server::Server::Start(server_options);
+  if (!server.ok()) return server.status();
+  if (absl::Status s = scheduler.AwaitOpen(); !s.ok()) {
+    const bool whole = VerifyCheckpointFiles(found->folder, found->manifest).ok();
+    return whole ? s : WithWholeOne(s, found->folder);
+  }
+
+  const Exchange exchange(*tables, map);
+  ServerLinks links(transport.get(), 1);
+  links.SetAddresses({kServer});
+  ParameterClientOptions client_options;
+  client_options.exchange = &exchange;
+  client_options.links = &links;
+  client_options.header = {JobId(kJob), SessionId(kSession), Generation(1), map.epoch()};
+  client_options.give_up_after = absl::Seconds(30);
+  ParameterClient client(client_options);
+  auto parallel = ops::MakeParallel(cores);
+  EvaluatorOptions evaluator_options;
+  evaluator_options.client = &client;
+  evaluator_options.source = source->get();
+  evaluator_options.lines = index->lines();
+  evaluator_options.tables = &*tables;
+  evaluator_options.exchange = &exchange;
+  evaluator_options.model = model->get();
+  evaluator_options.parallel = parallel.get();
+  Evaluator evaluator(evaluator_options);
+  const bool to_stdout = options.output == "-";
+  const std::string path = to_stdout ? scratch->path() + "/predictions" : options.output;
+  auto result = evaluator.Run(Step(0), path);
+  if (!result.ok()) return result.status();
+  if (to_stdout) {
+    if (absl::Status s = CopyToStdout(path); !s.ok()) return s;
+  }
+  return PredictSummary{result->examples(), result->auc(), result->logloss(),
+                        found->manifest.step(), found->folder};
+}
+
+}  // namespace strata

@@ -1,0 +1,37 @@
+// Predictions of a checkpoint's model, without a cluster.
+// Tested by tests/e2e/job_features_test.cc, tests/e2e/float_state_test.cc
+#ifndef STRATA_TOOLS_CLUSTER_EMBEDDED_PREDICT_H_
+#define STRATA_TOOLS_CLUSTER_EMBEDDED_PREDICT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace strata {
+
+struct PredictOptions {
+  std::string checkpoint_dir;       // one checkpoint's folder, or a folder of them: the newest
+  std::vector<std::string> inputs;  // files, in order; one may be "-", standard input
+  std::string format_override;      // spec.data.format of the job when empty
+  std::string output;               // file of "label,score" per line; "-": standard output
+};
+
+struct PredictSummary {
+  uint64_t lines = 0;
+  double auc = 0;
+  double logloss = 0;
+  uint64_t step = 0;
+  std::string checkpoint;  // the folder that was used
+};
+
+// Loads every row into memory. Errors: NOT_FOUND (no complete checkpoint there), DATA_LOSS
+// (damaged: names the file and the newest whole checkpoint beside it; never falls back to that by
+// itself, whose scores would pass for the newer model's), INVALID_ARGUMENT (bad input,
+// "file:line:column: reason").
+absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options);
+
+}  // namespace strata
+
+#endif  // STRATA_TOOLS_CLUSTER_EMBEDDED_PREDICT_H_

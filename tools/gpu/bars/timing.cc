@@ -1,0 +1,73 @@
+#include "tools/gpu/bars/timing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "ops/cuda/api/stream.h"
+
+namespace strata::gpu_check {
+namespace {
+
+using ops::gpu::CudaApi;
+using ops::gpu::Event;
+using ops::gpu::StreamHandle;
+
+constexpr double kMostCalls = 64;  // of a sample
+
+struct Sampler {
+  CudaApi* api;
+  StreamHandle stream;
+  Event begin, end;
+
+  // ms of `calls` calls together.
+  absl::StatusOr<double> Sample(const Work& work, uint32_t calls) const {
+    absl::Status status = api->Record(begin.get(), stream);
+    for (uint32_t i = 0; i < calls && status.ok(); ++i) status = work();
+    if (status.ok()) status = api->Record(end.get(), stream);
+    if (status.ok()) status = api->Synchronize(end.get());
+    float ms = 0;
+    if (status.ok()) status = api->ElapsedMs(begin.get(), end.get(), &ms);
+    if (!status.ok()) return status;
+    return ms;
+  }
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<double>> MedianMs(CudaApi* api, StreamHandle stream,
+                                             const std::vector<Work>& works, uint32_t repetitions,
+                                             double sample_ms) {
+  auto begin = ops::gpu::MakeEvent(api);
+  if (!begin.ok()) return begin.status();
+  auto end = ops::gpu::MakeEvent(api);
+  if (!end.ok()) return end.status();
+  const Sampler sampler{api, stream, *std::move(begin), *std::move(end)};
+
+  std::vector<uint32_t> calls;
+  for (const Work& work : works) {
+    auto first = sampler.Sample(work, 1);  // loads the kernels
+    if (first.ok()) first = sampler.Sample(work, 1);
+    if (!first.ok()) return first.status();
+    const double wanted = *first > 0 ? std::ceil(sample_ms / *first) : 1;
+    calls.push_back(static_cast<uint32_t>(std::clamp(wanted, 1.0, kMostCalls)));
+  }
+  std::vector<std::vector<double>> samples(works.size());
+  for (uint32_t r = 0; r < std::max(repetitions, 1u); ++r) {
+    for (size_t i = 0; i < works.size(); ++i) {
+      const auto ms = sampler.Sample(works[i], calls[i]);
+      if (!ms.ok()) return ms.status();
+      samples[i].push_back(*ms / calls[i]);
+    }
+  }
+  std::vector<double> medians;
+  for (const std::vector<double>& of_work : samples) medians.push_back(Median(of_work));
+  return medians;
+}
+
+}  // namespace strata::gpu_check

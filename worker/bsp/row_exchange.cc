@@ -1,0 +1,91 @@
+#include "worker/bsp/row_exchange.h"
+
+#include <memory>
+#include <utility>
+
+#include "worker/device/gradient_there.h"
+
+namespace strata {
+
+RowExchange::RowExchange(const TrainingPlan* plan, const Exchange* exchange,
+                         device::RowMemory* memory, const SessionMachine* session,
+                         ops::Parallel* parallel, TrainingStats* stats)
+    : plan_(plan),
+      exchange_(exchange),
+      memory_(memory != nullptr && exchange->MayStayThere(plan->pull_codec) ? memory : nullptr),
+      session_(session),
+      parallel_(parallel),
+      stats_(stats) {}
+
+void RowExchange::OnAllOpen() {
+  if (decided_) return;
+  decided_ = true;
+  there_ = memory_ != nullptr && session_->all_take_rows();
+}
+
+void RowExchange::Count(uint32_t server, const KeyList& keys) const {
+  uint64_t rows = 0;
+  for (const auto& [begin, end] : exchange_->ShareOf(server, keys)) rows += end - begin;
+  stats_->OnRowsThere(rows);
+}
+
+absl::StatusOr<Buffer> RowExchange::EncodePull(uint32_t server, const wire::Header& header,
+                                               Step step, uint32_t wait_ms, const CohortData& data,
+                                               const wire::PullExtras& extras) const {
+  const bool weights = !data.lanes.empty();
+  auto request = exchange_->EncodePull(server, header, step, wait_ms, data.keys(), weights, extras);
+  if (!request.ok() || !weights || !there_ || !session_->takes_rows(server)) return request;
+  // Where the call breaks here and the pull goes again, the server may still write for the first
+  // one: the same, as the weights of a step are.
+  auto places = exchange_->PlacesOfPull(server, data.keys(), weights, memory_->device(),
+                                        data.weights.rows_there);
+  return places == nullptr ? request : request->With(std::move(places));
+}
+
+absl::StatusOr<Exchange::PullAnswer> RowExchange::DecodePull(uint32_t server, Exchange::Rows rows,
+                                                             const Buffer& reply,
+                                                             CohortData* data) const {
+  const bool weights = !data->lanes.empty();
+  const bool written_there = rows == Exchange::Rows::kThere;
+  // A server that takes no rows there sends them in its reply: they go up from here.
+  const bool upload = weights && there_ && !written_there;
+  ParameterBlock& block = data->weights;
+  const size_t dim = exchange_->row_dim();
+  if (upload) block.rows.resize(data->all.keys.size() * dim);
+  auto answer = exchange_->DecodePull(server, reply.span(), data->keys(), weights, &block,
+                                      plan_->pull_codec, rows, parallel_);
+  if (!answer.ok() || answer->outcome != wire::PullOutcome::kServed) return answer;
+  if (written_there) Count(server, data->keys());
+  if (!upload) return answer;
+  for (const auto& [begin, end] : exchange_->ShareOf(server, data->keys())) {
+    const absl::Status s = memory_->Upload(block.rows.data() + begin * dim, (end - begin) * dim,
+                                           block.rows_there.get() + begin * dim);
+    if (!s.ok()) return s;
+  }
+  return answer;
+}
+
+absl::StatusOr<std::vector<Buffer>> RowExchange::EncodePush(uint32_t server,
+                                                            const wire::PushFields& fields,
+                                                            std::span<const LaneNode> nodes,
+                                                            LaneSums* sums,
+                                                            const wire::Ticket& ticket) const {
+  std::vector<Exchange::Contribution> contributions;
+  for (const LaneNode node : nodes) {
+    auto sum = sums->Sum(fields.step, node);
+    if (!sum.ok()) return sum.status();
+    const Gradient& gradient = **sum;
+    if (gradient.rows_there != nullptr && session_->takes_rows(server)) {
+      Count(server, {gradient.keys, gradient.positions});
+    } else if (gradient.rows_there != nullptr) {
+      auto here = BringHere(plan_->tables.tables[0], memory_, gradient);
+      if (!here.ok()) return here.status();
+      sum = std::make_shared<Gradient>(*std::move(here));
+    }
+    contributions.emplace_back(node, *std::move(sum));
+  }
+  return exchange_->EncodePush(server, fields, contributions, ticket,
+                               memory_ == nullptr ? "" : memory_->device(), parallel_);
+}
+
+}  // namespace strata

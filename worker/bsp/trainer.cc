@@ -1,0 +1,319 @@
+#include "worker/bsp/trainer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <utility>
+
+#include "proto/core/lane_tree.h"
+#include "worker/bsp/cohort.h"
+#include "worker/bsp/cohort_step.h"
+#include "worker/bsp/lane_driver.h"
+#include "worker/bsp/lane_sums.h"
+#include "worker/bsp/row_exchange.h"
+#include "worker/client/mailbox.h"
+#include "worker/client/push_sequences.h"
+#include "worker/client/retry_policy.h"
+#include "worker/client/server_session.h"
+#include "worker/metrics/stage_times.h"
+#include "worker/step/gradient.h"
+
+namespace strata {
+namespace {
+
+constexpr uint32_t kWaitMs = 5000;
+
+class Trainer : public BspTrainer {
+ public:
+  explicit Trainer(const BspTrainerOptions& options)
+      : o_(options),
+        mailbox_(std::make_shared<Mailbox>()),
+        driver_(o_.links->servers(), o_.plan->last_step),
+        session_(SessionOptions()),
+        sequences_(o_.sequences),
+        gradients_(&o_.plan->tables.tables[0]),
+        rows_(o_.plan, o_.exchange, o_.rows, &session_.machine(), o_.parallel, o_.stats),
+        cohort_step_(o_.exchange, o_.model, o_.parallel, o_.stats, o_.preparer,
+                     o_.plan->last_step) {}
+
+  absl::Status Run() override {
+    while (!stop_.load(std::memory_order_relaxed)) {
+      HostWhenOpen();
+      for (const Action& action : driver_.Next()) {
+        if (absl::Status s = Execute(action); !s.ok()) return s;
+      }
+      if (!failure_.ok()) return failure_;
+      if (finished_) return absl::OkStatus();
+      if (progressed_) {
+        progressed_ = false;
+        mailbox_->Run();  // the tickets of what was announced
+        if (!failure_.ok()) return failure_;
+        continue;
+      }
+      const InStage pull(&clock_, Stage::kPull);  // nearly always its reply is what is waited for
+      session_.Wait();
+      if (!failure_.ok()) return failure_;
+    }
+    return absl::CancelledError("training was stopped");
+  }
+
+  void SetLanes(const std::vector<uint32_t>& lanes) override {
+    mailbox_->Post([this, lanes] { Adopt(lanes); });
+  }
+
+  void Stop() override {
+    stop_.store(true, std::memory_order_relaxed);
+    mailbox_->Post([] {});
+  }
+
+ private:
+  using Action = LaneDriver::Action;
+  using Kind = LaneDriver::Kind;
+
+  ServerSessionOptions SessionOptions() {
+    ServerSessionOptions session;
+    session.links = o_.links;
+    session.timer = o_.timer;
+    session.mailbox = mailbox_;
+    session.header = {o_.plan->job, o_.session, o_.plan->generation, o_.plan->shards.epoch()};
+    if (o_.rows != nullptr) session.device = o_.rows->device();
+    session.on_not_open = [this](uint32_t server, const absl::Status& why) {
+      if (Classify(why) == ErrorClass::kFatal) failure_ = OfServer(server, why);
+    };
+    return session;
+  }
+  const wire::Header& header() const { return session_.header(); }
+
+  void Adopt(const std::vector<uint32_t>& lanes) {
+    const std::vector<uint32_t> now = driver_.lanes();
+    for (uint32_t lane : now) {
+      if (std::find(lanes.begin(), lanes.end(), lane) != lanes.end()) continue;
+      driver_.Unhost(lane);
+      o_.preparer->Forget(lane);
+    }
+    to_host_.clear();
+    for (uint32_t lane : lanes) {
+      if (std::find(now.begin(), now.end(), lane) == now.end()) to_host_.insert(lane);
+    }
+    // The clocks must be read after the lanes were given to us: ask every server anew.
+    if (!to_host_.empty()) session_.CloseAll();
+  }
+
+  void HostWhenOpen() {
+    if (to_host_.empty()) return;
+    const SessionMachine& servers = session_.machine();
+    bool all_open = true;
+    for (uint32_t s = 0; s < servers.servers(); ++s) {
+      if (servers.open(s)) continue;
+      all_open = false;
+      session_.Ready(s);
+    }
+    if (!all_open) return;
+    rows_.OnAllOpen();
+    cohorts_.Use(rows_.memory());
+    gradients_.Use(rows_.memory());
+    Step least = servers.state(0).clock;
+    for (uint32_t s = 1; s < servers.servers(); ++s) {
+      least = std::min(least, servers.state(s).clock);
+    }
+    for (uint32_t lane : to_host_) driver_.Host(lane, least.Next());
+    to_host_.clear();
+  }
+
+  // A pull or push failed; it goes again with keys.
+  void OnBroken(const Action& action, const absl::Status& status) {
+    driver_.OnBroken(action.ticket);
+    if (session_.OnError(action.server, status) == ServerSession::Retry::kNever) {
+      failure_ = OfServer(action.server, status);
+    }
+  }
+
+  // What waited for its server.
+  void Resume(const Action& action) {
+    if (!driver_.StillWanted(action.ticket)) return;
+    if (absl::Status s = Execute(action); !s.ok()) failure_ = s;
+  }
+
+  absl::Status Execute(const Action& action) {
+    switch (action.kind) {
+      case Kind::kPull:
+      case Kind::kPush:
+        if (!session_.Ready(action.server)) {
+          session_.Defer(action.server, [this, action] { Resume(action); });
+          return absl::OkStatus();
+        }
+        return action.kind == Kind::kPull ? Pull(action) : Push(action);
+      case Kind::kCompute:
+        progressed_ = true;
+        return Compute(action);
+      case Kind::kDrop:
+        gradients_.Drop(action.step);
+        cohorts_.DropBelow(driver_.step());
+        session_.tickets().DropBelow(action.step.Next());
+        sequences_.DropBelow(action.step.Next());
+        return absl::OkStatus();
+      case Kind::kDone:
+        finished_ = true;
+        if (hosts_lane_0()) return o_.boundary->OnBoundary(o_.plan->last_step, true).status();
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  bool hosts_lane_0() const {
+    const std::vector<uint32_t> lanes = driver_.lanes();
+    return !lanes.empty() && lanes.front() == 0;
+  }
+
+  absl::Status Pull(const Action& action) {
+    auto data = cohorts_.Get(action.step, action.lanes);
+    if (!data.ok()) return data.status();
+    const InStage pull(&clock_, Stage::kPull);
+    wire::PullExtras extras;
+    extras.codec = o_.plan->pull_codec;
+    extras.ticket = session_.tickets().ForPull(action.step, action.server, action.lanes);
+    // A ticket is for what is pushed as one node: its keys are those of the pull.
+    extras.want_ticket = !extras.ticket && CoverNodes(action.lanes, o_.plan->lanes).size() == 1;
+    auto request = rows_.EncodePull(action.server, header(), action.step, kWaitMs, **data, extras);
+    if (!request.ok()) return request.status();
+    const Exchange::Rows rows = Exchange::RowsOf(*request);
+    session_.Call(action.server, DataMethod::kPull, *std::move(request),
+                  [this, action, data = *data, rows](absl::StatusOr<Buffer> reply) {
+                    if (!reply.ok()) return OnBroken(action, reply.status());
+                    OnPulled(action, *data, rows, *reply);
+                  });
+    return absl::OkStatus();
+  }
+
+  void OnPulled(const Action& action, CohortData& data, Exchange::Rows rows, const Buffer& reply) {
+    auto answer = rows_.DecodePull(action.server, rows, reply, &data);
+    if (!answer.ok()) return OnBroken(action, answer.status());
+    session_.tickets().Learn(action.step, action.server, action.lanes, answer->ticket);
+    session_.OnAnswered(action.server);
+    const ServerIdentity identity{answer->state.incarnation, answer->state.map_epoch.value};
+    switch (answer->outcome) {
+      case wire::PullOutcome::kServed:
+        return driver_.OnServed(action.ticket, identity);
+      case wire::PullOutcome::kNotYet:
+        return driver_.OnNotYet(action.ticket, identity);
+      case wire::PullOutcome::kTooOld:
+        return driver_.OnTooOld(action.ticket, identity, answer->state.clock);
+      default:
+        OnBroken(action, absl::DataLossError("unknown outcome of a pull"));
+    }
+  }
+
+  absl::Status Push(const Action& action) {
+    const InStage push(&clock_, Stage::kPush);
+    wire::PushFields fields;
+    fields.header = header();
+    fields.sequence = sequences_.Of(action.step, action.lanes);
+    fields.step = action.step;
+    auto parts = rows_.EncodePush(
+        action.server, fields, CoverNodes(action.lanes, o_.plan->lanes), &gradients_,
+        session_.tickets().TakeForPush(action.step, action.server, action.lanes));
+    if (!parts.ok()) return parts.status();
+    // Accepted when every part is; one that breaks breaks the whole.
+    auto missing = std::make_shared<size_t>(parts->size());
+    for (Buffer& part : *parts) {
+      session_.Call(
+          action.server, DataMethod::kPush, std::move(part),
+          [this, action, missing](absl::StatusOr<Buffer> reply) {
+            auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
+            if (!parsed.ok()) return OnBroken(action, parsed.status());
+            session_.OnAnswered(action.server);
+            if (--*missing > 0) return;
+            driver_.OnAccepted(action.ticket,
+                               {parsed->state.incarnation, parsed->state.map_epoch.value});
+          });
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Compute(const Action& action) {
+    const Step completed(action.step.value - 1);
+    if (action.lanes.front() == 0 && completed > boundary_done_) {
+      auto verdict = o_.boundary->OnBoundary(completed, false);
+      if (!verdict.ok()) return verdict.status();
+      boundary_done_ = completed;
+      if (*verdict == StepBoundary::Verdict::kStop) {
+        finished_ = true;
+        return absl::OkStatus();
+      }
+    }
+    auto data = cohorts_.Get(action.step, action.lanes);
+    if (!data.ok()) return data.status();
+    for (size_t i = 0; i < action.lanes.size(); ++i) {
+      auto gradient = cohort_step_.Run(**data, i, &clock_, [&] {
+        if (i == 0) Prefetch(action.step.Next(), action.lanes);
+      });
+      if (!gradient.ok()) return gradient.status();
+      gradients_.Put(action.step, action.lanes[i], *std::move(gradient));
+    }
+    const InStage push(&clock_, Stage::kPush);
+    const std::vector<LaneNode> nodes = CoverNodes(action.lanes, o_.plan->lanes);
+    if (nodes.size() == 1) {
+      auto sum = gradients_.Sum(action.step, nodes[0]);
+      if (!sum.ok()) return sum.status();
+      if ((*sum)->positions == (*data)->all.positions) {
+        session_.tickets().SameKeys(action.step, action.lanes);
+      }
+    }
+    cohorts_.Drop(action.step);
+    o_.stats->OnStep(action.step.value, o_.timer->Now());
+    driver_.OnComputed(action.step, action.lanes);
+    return absl::OkStatus();
+  }
+
+  // Announces the keys of the next step while this one is computed, if its batches are there. What
+  // goes wrong is left to the pull.
+  void Prefetch(Step step, const std::vector<uint32_t>& lanes) {
+    if (!o_.plan->prefetch || step > o_.plan->last_step) return;
+    for (uint32_t lane : lanes) {
+      if (!o_.preparer->Ready(step, lane)) return;
+    }
+    auto data = cohorts_.Get(step, lanes);
+    if (!data.ok()) return;
+    const InStage prefetch(&clock_, Stage::kPrefetch);
+    for (uint32_t s = 0; s < o_.links->servers(); ++s) {
+      if (!session_.machine().open(s)) continue;
+      auto request = o_.exchange->EncodePrefetch(s, header(), step, (*data)->keys(), true);
+      if (!request.ok()) continue;
+      session_.Call(s, DataMethod::kPrefetch, *std::move(request),
+                    [this, s, step, lanes, data = *data](absl::StatusOr<Buffer> reply) {
+                      if (!reply.ok()) return;
+                      auto ticket =
+                          o_.exchange->DecodePrefetch(s, reply->span(), data->keys(), true);
+                      if (!ticket.ok() || step < driver_.step()) return;
+                      session_.tickets().Learn(step, s, lanes, *ticket);
+                    });
+    }
+  }
+
+  const BspTrainerOptions o_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  std::atomic<bool> stop_{false};
+
+  // Touched only on Run's thread.
+  LaneDriver driver_;
+  ServerSession session_;
+  std::set<uint32_t> to_host_;
+  PushSequences sequences_;
+  LaneSums gradients_;
+  Step boundary_done_;
+  bool progressed_ = false;
+  bool finished_ = false;
+  absl::Status failure_;
+  RowExchange rows_;
+  CohortStep cohort_step_;
+  StageClock clock_{&o_.stats->stages()};
+  Cohorts cohorts_{o_.preparer, o_.exchange, &clock_};
+};
+
+}  // namespace
+
+std::unique_ptr<BspTrainer> BspTrainer::Make(const BspTrainerOptions& options) {
+  return std::make_unique<Trainer>(options);
+}
+
+}  // namespace strata

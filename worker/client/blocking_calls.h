@@ -1,0 +1,87 @@
+// The blocking face of a ServerSession: calls to several servers that wait and are made again until
+// each is answered.
+#ifndef STRATA_WORKER_CLIENT_BLOCKING_CALLS_H_
+#define STRATA_WORKER_CLIENT_BLOCKING_CALLS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/runtime/transport/transport.h"
+#include "proto/wire/buffer.h"
+#include "worker/client/mailbox.h"
+#include "worker/client/server_session.h"
+
+namespace strata {
+
+struct BlockingCallsOptions {
+  // Without mailbox and on_not_open, which BlockingCalls fills in.
+  ServerSessionOptions session;
+  // CallAll gives up after so long without any good answer; infinite for training.
+  absl::Duration give_up_after = absl::InfiniteDuration();
+  // Looked at whenever something happens. When it turns true, CallAll returns CANCELLED.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+// One thread at a time. No call is in flight when a function returns.
+class BlockingCalls {
+ public:
+  struct Request {
+    uint32_t server;
+    DataMethod method;
+    Buffer bytes;
+    // What is sent instead once `bytes`, which name a ticket, have failed: the same with keys.
+    std::function<absl::StatusOr<std::vector<Buffer>>()> with_keys = nullptr;
+  };
+  // What an answer says. OK: it is good; UNAVAILABLE: not yet, ask again; DATA_LOSS: it cannot be
+  // read, ask again; else final.
+  using Accept = std::function<absl::Status(size_t request, const Buffer& reply)>;
+
+  explicit BlockingCalls(const BlockingCallsOptions& options);
+
+  // Whether every server is open and takes rows on the session's device. Tries each closed one
+  // once; one that cannot be opened now takes none: the call at hand will try to open it.
+  bool OpenAndAllTakeRows();
+  // Makes each request, and again until it was answered and `accept` returned OK for it.
+  absl::Status CallAll(std::vector<Request> requests, const Accept& accept);
+
+  // Of the last CallAll: a server that was to be sent rows on a device takes none any more. The
+  // calls to the others may have been received.
+  bool offer_ended() const { return offer_ended_; }
+  // Of the last CallAll: a call failed that may have been received.
+  bool tried_again() const { return tried_again_; }
+  TicketLedger& tickets() { return session_.tickets(); }
+
+ private:
+  void LookIfCancelled();
+  void Send(size_t index);
+  void OnReply(size_t index, const absl::StatusOr<Buffer>& reply);
+  void SendAgain(size_t index);
+  void OnNotOpen(const absl::Status& why);
+  // Something failed that is tried again, unless it has been for too long.
+  void OnSetback(const absl::Status& why);
+  bool over() const { return !end_.ok() || offer_ended_; }
+
+  const BlockingCallsOptions o_;
+  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  ServerSession session_;
+  // Of the last CallAll.
+  std::vector<Request> requests_;
+  const Accept* accept_ = nullptr;  // null outside CallAll
+  size_t missing_ = 0;              // requests that were not accepted yet
+  size_t in_flight_ = 0;
+  absl::Time last_success_;
+  absl::Status end_;  // what it returns, once it is known
+  bool offer_ended_ = false;
+  bool tried_again_ = false;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_CLIENT_BLOCKING_CALLS_H_

@@ -1,0 +1,275 @@
+#include "worker/client/exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ops/codec.h"
+#include "proto/wire/message_limits.h"
+#include "worker/step/router.h"
+
+namespace strata {
+namespace {
+
+std::span<const Key> AsKeys(std::span<const uint64_t> keys) {
+  static_assert(sizeof(Key) == sizeof(uint64_t));
+  return {reinterpret_cast<const Key*>(keys.data()), keys.size()};
+}
+
+constexpr uint32_t kFeatures = 0;
+constexpr uint32_t kDense = 1;
+
+// body(i) for each i < n, by the team where they copy so many bytes together that it pays.
+void ForEach(size_t n, size_t bytes, ops::Parallel* parallel,
+             const std::function<void(size_t)>& body) {
+  constexpr size_t kManyBytes = size_t{1} << 20;
+  if (parallel != nullptr && bytes >= kManyBytes) return parallel->For(n, body);
+  for (size_t i = 0; i < n; ++i) body(i);
+}
+
+}  // namespace
+
+Exchange::Exchange(const ModelTables& tables, const ShardMap& shards)
+    : tables_(tables),
+      shards_(shards),
+      row_dim_(tables.row_dim()),
+      push_dim_(tables.tables[kFeatures].push_dim()) {
+  tensor_row_.resize(tables_.tensor_count());
+  std::vector<size_t> first_row;
+  for (const TensorSpec& t : tables_.tables[kDense].tensors) {
+    first_row.push_back(dense_keys_.size());
+    for (uint64_t r = 0; r < t.Rows(ModelTables::kDenseRowDim); ++r) {
+      dense_keys_.push_back(t.first.value + r);
+    }
+  }
+  for (size_t k = 0; k < tensor_row_.size(); ++k) {
+    tensor_row_[k] = first_row[tables_.tensor_order[k]];
+  }
+  for (uint32_t s = 0; s < shards_.servers(); ++s) own_.push_back(shards_.ShardsOf(s));
+  dense_runs_.resize(shards_.servers());
+  for (const ShardRun& run : SplitByShard(shards_, dense_keys_)) {
+    dense_runs_[run.server].push_back({kDense, run.shard, run.begin, run.end});
+  }
+}
+
+std::vector<const float*> Exchange::TensorsIn(const float* dense) const {
+  std::vector<const float*> out;
+  for (size_t row : tensor_row_) out.push_back(dense + row * ModelTables::kDenseRowDim);
+  return out;
+}
+
+std::vector<float*> Exchange::TensorsIn(float* dense) const {
+  std::vector<float*> out;
+  for (size_t row : tensor_row_) out.push_back(dense + row * ModelTables::kDenseRowDim);
+  return out;
+}
+
+void Exchange::Prepare(const KeyList& keys, ParameterBlock* out) const {
+  out->rows.resize(keys.keys.size() * row_dim_);
+  out->dense.resize(dense_keys_.size() * ModelTables::kDenseRowDim);
+}
+
+absl::Status Exchange::PrepareThere(const KeyList& keys, device::RowMemory* memory,
+                                    ParameterBlock* out) const {
+  auto rows = memory->Take(keys.keys.size() * row_dim_);
+  if (!rows.ok()) return rows.status();
+  out->rows_there = *std::move(rows);
+  out->dense.resize(dense_keys_.size() * ModelTables::kDenseRowDim);
+  return absl::OkStatus();
+}
+
+std::vector<Exchange::Run> Exchange::RunsOf(uint32_t server, std::span<const uint64_t> positions,
+                                            bool dense) const {
+  std::vector<Run> runs;
+  for (const ShardRun& run : SplitByShard(shards_, positions)) {
+    if (run.server == server) runs.push_back({kFeatures, run.shard, run.begin, run.end});
+  }
+  if (dense) runs.insert(runs.end(), dense_runs_[server].begin(), dense_runs_[server].end());
+  return runs;
+}
+
+std::vector<wire::KeyGroup> Exchange::KeyGroups(std::span<const Run> runs,
+                                                const KeyList& keys) const {
+  std::vector<wire::KeyGroup> groups;
+  for (const Run& run : runs) {
+    const std::span<const uint64_t> all =
+        run.table == kDense ? std::span<const uint64_t>(dense_keys_) : keys.keys;
+    groups.push_back(
+        {TableId(run.table), run.shard, AsKeys(all.subspan(run.begin, run.end - run.begin))});
+  }
+  return groups;
+}
+
+wire::Ticket Exchange::Verified(std::span<const Run> runs, const KeyList& keys,
+                                const wire::Ticket& ticket) const {
+  if (!ticket) return {};
+  uint64_t count = 0;
+  for (const Run& run : runs) count += run.end - run.begin;
+  if (count != ticket.keys) return {};
+  return wire::FingerprintOf(KeyGroups(runs, keys)) == ticket.fingerprint ? ticket : wire::Ticket();
+}
+
+absl::StatusOr<Buffer> Exchange::EncodePull(uint32_t server, const wire::Header& header, Step step,
+                                            uint32_t wait_ms, const KeyList& keys, bool dense,
+                                            const wire::PullExtras& extras) const {
+  std::vector<wire::KeyGroup> groups;
+  if (!extras.ticket) groups = KeyGroups(RunsOf(server, keys.positions, dense), keys);
+  return wire::EncodePullRequest(header, step, wait_ms, own_[server], groups, extras);
+}
+
+std::shared_ptr<const DeviceValues> Exchange::PlacesOfPull(
+    uint32_t server, const KeyList& keys, bool dense, const std::string& device,
+    const std::shared_ptr<float>& rows) const {
+  auto values = std::make_shared<DeviceValues>();
+  values->device = device;
+  values->owner = rows;
+  bool any = false;
+  for (const Run& run : RunsOf(server, keys.positions, dense)) {
+    const bool there = run.table == kFeatures;
+    values->groups.push_back(there ? rows.get() + run.begin * row_dim_ : nullptr);
+    any |= there;
+  }
+  return any ? values : nullptr;
+}
+
+std::vector<std::pair<size_t, size_t>> Exchange::ShareOf(uint32_t server,
+                                                         const KeyList& keys) const {
+  std::vector<std::pair<size_t, size_t>> share;
+  for (const Run& run : RunsOf(server, keys.positions, false)) {
+    share.emplace_back(run.begin, run.end);
+  }
+  return share;
+}
+
+absl::StatusOr<Buffer> Exchange::EncodePrefetch(uint32_t server, const wire::Header& header,
+                                                Step step, const KeyList& keys, bool dense) const {
+  return wire::EncodePrefetchRequest(header, step, own_[server],
+                                     KeyGroups(RunsOf(server, keys.positions, dense), keys));
+}
+
+absl::StatusOr<wire::Ticket> Exchange::DecodePrefetch(uint32_t server,
+                                                      std::span<const uint8_t> reply,
+                                                      const KeyList& keys, bool dense) const {
+  auto parsed = wire::ParsePrefetchReply(reply);
+  if (!parsed.ok()) return parsed.status();
+  return Verified(RunsOf(server, keys.positions, dense), keys, parsed->ticket);
+}
+
+absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
+    uint32_t server, std::span<const uint8_t> reply, const KeyList& keys, bool dense,
+    ParameterBlock* out, wire::ValueCodec codec, Rows rows, ops::Parallel* parallel) const {
+  auto view = wire::ParsePullReply(reply);
+  if (!view.ok()) return view.status();
+  const std::vector<Run> runs = RunsOf(server, keys.positions, dense);
+  const PullAnswer answer{view->state, view->outcome, Verified(runs, keys, view->ticket)};
+  if (view->outcome != wire::PullOutcome::kServed) return answer;
+  if (runs.size() != view->groups.size()) {
+    return absl::InternalError(absl::StrCat("server ", server, " answered ", view->groups.size(),
+                                            " groups to a pull of ", runs.size()));
+  }
+  const auto dim_of = [&](const Run& run) -> uint32_t {
+    if (run.table == kDense) return ModelTables::kDenseRowDim;
+    return rows == Rows::kThere ? 0 : row_dim_;
+  };
+  const auto codec_of = [&](const Run& run) {
+    return run.table == kDense ? wire::ValueCodec::kFloat32 : codec;
+  };
+  std::vector<absl::Status> checked(runs.size());
+  ForEach(runs.size(), reply.size(), parallel, [&](size_t i) {
+    const Run& run = runs[i];
+    checked[i] = wire::CheckReplyGroup(view->groups[i], TableId(run.table), run.shard,
+                                       run.end - run.begin, dim_of(run), codec_of(run));
+  });
+  for (const absl::Status& s : checked) {
+    if (!s.ok()) return s;
+  }
+  ForEach(runs.size(), reply.size(), parallel, [&](size_t i) {
+    const Run& run = runs[i];
+    const uint32_t dim = dim_of(run);
+    if (dim == 0) return;
+    std::vector<float>& to = run.table == kDense ? out->dense : out->rows;
+    ops::DecodeRows(static_cast<ops::RowCodec>(codec_of(run)), view->groups[i].value_bytes.data(),
+                    run.end - run.begin, dim, to.data() + run.begin * dim);
+  });
+  return answer;
+}
+
+absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
+                                                const wire::PushFields& fields,
+                                                std::span<const Contribution> contributions,
+                                                const wire::Ticket& ticket,
+                                                const std::string& device,
+                                                ops::Parallel* parallel) const {
+  const uint32_t server = shards_.shards()[shards.front().value].server;
+  std::vector<wire::PushContribution> parts;
+  std::vector<const float*> sources;  // null: there
+  auto values = std::make_shared<DeviceValues>();
+  auto owners = std::make_shared<std::vector<std::shared_ptr<const float>>>();
+  for (const auto& [node, gradient] : contributions) {
+    owners->push_back(gradient->rows_there);
+    wire::PushContribution part;
+    part.node = node;
+    part.examples = gradient->examples;
+    part.ticket = ticket;
+    for (const Run& run : RunsOf(server, gradient->positions, !gradient->dense.empty())) {
+      if (std::find(shards.begin(), shards.end(), run.shard) == shards.end()) continue;
+      const bool is_dense = run.table == kDense;
+      const bool there = !is_dense && gradient->rows_there != nullptr;
+      const uint32_t dim = is_dense ? ModelTables::kDenseRowDim : push_dim_;
+      const std::span<const uint64_t> all = is_dense ? std::span<const uint64_t>(dense_keys_)
+                                                     : std::span<const uint64_t>(gradient->keys);
+      part.groups.push_back({TableId(run.table), run.shard,
+                             AsKeys(all.subspan(run.begin, run.end - run.begin)), there ? 0 : dim});
+      sources.push_back(
+          there ? nullptr : (is_dense ? gradient->dense : gradient->rows).data() + run.begin * dim);
+      values->groups.push_back(
+          there ? const_cast<float*>(gradient->rows_there.get()) + run.begin * dim : nullptr);
+    }
+    parts.push_back(std::move(part));
+  }
+  auto encoder = wire::PushRequestEncoder::Make(shards, parts);
+  if (!encoder.ok()) return encoder.status();
+  bool any_there = false;
+  size_t bytes = 0;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    any_there |= sources[i] == nullptr;
+    bytes += encoder->bytes(i).size();
+  }
+  ForEach(sources.size(), bytes, parallel, [&](size_t i) {
+    if (sources[i] == nullptr) return;
+    const std::span<float> place = encoder->values(i);
+    std::memcpy(place.data(), sources[i], place.size() * sizeof(float));
+    encoder->Seal(i);
+  });
+  const Buffer request = encoder->Finish(fields);
+  if (!any_there) return request;
+  values->device = device;
+  values->owner = std::move(owners);
+  return request.With(std::move(values));
+}
+
+absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
+    uint32_t server, const wire::PushFields& fields, std::span<const Contribution> contributions,
+    const wire::Ticket& ticket, const std::string& device, ops::Parallel* parallel) const {
+  std::vector<Buffer> out;
+  // Halve the shards until every part fits; almost always the first try does.
+  std::vector<std::span<const ShardId>> todo = {own_[server]};
+  while (!todo.empty()) {
+    const std::span<const ShardId> shards = todo.back();
+    todo.pop_back();
+    auto part = EncodePushPart(shards, fields, contributions, ticket, device, parallel);
+    if (part.ok()) {
+      out.push_back(*std::move(part));
+    } else if (absl::IsResourceExhausted(part.status()) && shards.size() > 1) {
+      todo.push_back(shards.subspan(shards.size() / 2));
+      todo.push_back(shards.first(shards.size() / 2));
+    } else {
+      return part.status();
+    }
+  }
+  return out;
+}
+
+}  // namespace strata

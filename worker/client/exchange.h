@@ -1,0 +1,146 @@
+// Between a worker's arrays and the wire: pure functions of a job's tables and shard map.
+#ifndef STRATA_WORKER_CLIENT_EXCHANGE_H_
+#define STRATA_WORKER_CLIENT_EXCHANGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ops/parallel.h"
+#include "proto/core/shard_map.h"
+#include "proto/job/model_tables.h"
+#include "proto/wire/buffer.h"
+#include "proto/wire/device_values.h"
+#include "proto/wire/message_codec.h"
+#include "worker/device/row_memory.h"
+#include "worker/step/gradient.h"
+
+namespace strata {
+
+// Distinct keys of table 0, ascending by position; the arrays belong to the caller.
+struct KeyList {
+  std::span<const uint64_t> keys;
+  std::span<const uint64_t> positions;
+};
+
+// Weights that were pulled: of the asked keys, and of the whole dense table.
+struct ParameterBlock {
+  std::vector<float> rows;   // (keys, row dim)
+  std::vector<float> dense;  // (dense rows, dense row dim), in position order
+  // Instead of rows, where servers write them on the model's device: (keys, row dim) in its memory.
+  std::shared_ptr<float> rows_there;
+};
+
+// Immutable after construction; any thread.
+class Exchange {
+ public:
+  Exchange(const ModelTables& tables, const ShardMap& shards);
+
+  size_t dense_rows() const { return dense_keys_.size(); }
+  uint32_t row_dim() const { return row_dim_; }
+  // Floats of a key of table 0 in a push: row_dim, and the counts where rows have a score.
+  uint32_t push_dim() const { return push_dim_; }
+  // Whether pulled rows and pushed ones are floats of one width, which may lie on a device.
+  bool MayStayThere(wire::ValueCodec pulls) const {
+    return pulls == wire::ValueCodec::kFloat32 && push_dim_ == row_dim_;
+  }
+  // Pointers to the tensors inside a dense array of (dense_rows, dense row dim), by tensor number.
+  std::vector<const float*> TensorsIn(const float* dense) const;
+  std::vector<float*> TensorsIn(float* dense) const;
+
+  // Sizes `out` for `keys`. Contents are unspecified until every server's reply was decoded.
+  void Prepare(const KeyList& keys, ParameterBlock* out) const;
+  // The same with rows in `memory`. Errors: its.
+  absl::Status PrepareThere(const KeyList& keys, device::RowMemory* memory,
+                            ParameterBlock* out) const;
+
+  // The request of one server: its share of `keys` and, with `dense`, of the dense table. Every
+  // shard of the server is spoken of, with keys or without.
+  // With extras.ticket, made for these very keys, none is sent.
+  absl::StatusOr<Buffer> EncodePull(uint32_t server, const wire::Header& header, Step step,
+                                    uint32_t wait_ms, const KeyList& keys, bool dense,
+                                    const wire::PullExtras& extras = {}) const;
+  // What goes with that request, or one by its ticket, so that the server writes the rows into
+  // `rows`, (keys, row dim) on `device`. Null: none of the keys are its.
+  std::shared_ptr<const DeviceValues> PlacesOfPull(uint32_t server, const KeyList& keys, bool dense,
+                                                   const std::string& device,
+                                                   const std::shared_ptr<float>& rows) const;
+  // The server's share of `keys`: indices [first, second), ascending.
+  std::vector<std::pair<size_t, size_t>> ShareOf(uint32_t server, const KeyList& keys) const;
+  // Announces a pull's keys.
+  absl::StatusOr<Buffer> EncodePrefetch(uint32_t server, const wire::Header& header, Step step,
+                                        const KeyList& keys, bool dense) const;
+
+  struct PullAnswer {
+    wire::ServerState state;
+    wire::PullOutcome outcome = wire::PullOutcome::kUnspecified;
+    wire::Ticket ticket;  // for these keys
+  };
+  // Checks a reply to EncodePull's request and, where it was served, writes the values to their
+  // places, many of them by the threads of `parallel`, unless that is null. DATA_LOSS or INTERNAL
+  // when the reply does not answer the request. `rows`: RowsOf it.
+  enum class Rows : uint8_t {
+    kInReply,
+    kThere,  // the request went with PlacesOfPull
+  };
+  static Rows RowsOf(const Buffer& request) {
+    return request.device_values() == nullptr ? Rows::kInReply : Rows::kThere;
+  }
+  absl::StatusOr<PullAnswer> DecodePull(uint32_t server, std::span<const uint8_t> reply,
+                                        const KeyList& keys, bool dense, ParameterBlock* out,
+                                        wire::ValueCodec codec = wire::ValueCodec::kFloat32,
+                                        Rows rows = Rows::kInReply,
+                                        ops::Parallel* parallel = nullptr) const;
+  // The ticket of a prefetch's reply, if it has one for these keys.
+  absl::StatusOr<wire::Ticket> DecodePrefetch(uint32_t server, std::span<const uint8_t> reply,
+                                              const KeyList& keys, bool dense) const;
+
+  using Contribution = std::pair<LaneNode, std::shared_ptr<const Gradient>>;
+  // The requests that carry one server's share of the contributions: one, or several split by
+  // shards where one would pass the message limit. RESOURCE_EXHAUSTED when one shard's share alone
+  // does. With a ticket, which must be of the keys of the only contribution, keys are not sent.
+  // Rows that lie on a device, which is `device` then, stay there (Buffer::device_values). Many
+  // values are written by the threads of `parallel`, unless that is null.
+  absl::StatusOr<std::vector<Buffer>> EncodePush(uint32_t server, const wire::PushFields& fields,
+                                                 std::span<const Contribution> contributions,
+                                                 const wire::Ticket& ticket = {},
+                                                 const std::string& device = "",
+                                                 ops::Parallel* parallel = nullptr) const;
+
+ private:
+  // Indices begin .. end - 1 of a table's key list that lie in one shard of one server.
+  struct Run {
+    uint32_t table;
+    ShardId shard;
+    size_t begin;
+    size_t end;
+  };
+  std::vector<Run> RunsOf(uint32_t server, std::span<const uint64_t> positions, bool dense) const;
+  absl::StatusOr<Buffer> EncodePushPart(std::span<const ShardId> shards,
+                                        const wire::PushFields& fields,
+                                        std::span<const Contribution> contributions,
+                                        const wire::Ticket& ticket, const std::string& device,
+                                        ops::Parallel* parallel) const;
+  std::vector<wire::KeyGroup> KeyGroups(std::span<const Run> runs, const KeyList& keys) const;
+  // `ticket` if it is for these keys, else none: a server's mistake costs only the ticket.
+  wire::Ticket Verified(std::span<const Run> runs, const KeyList& keys,
+                        const wire::Ticket& ticket) const;
+
+  const ModelTables tables_;
+  const ShardMap shards_;
+  const uint32_t row_dim_;
+  const uint32_t push_dim_;
+  std::vector<uint64_t> dense_keys_;          // (dense rows): key = position
+  std::vector<size_t> tensor_row_;            // by tensor number: first row in the dense array
+  std::vector<std::vector<ShardId>> own_;     // by server: its shards
+  std::vector<std::vector<Run>> dense_runs_;  // by server
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_CLIENT_EXCHANGE_H_

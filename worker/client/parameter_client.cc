@@ -1,0 +1,163 @@
+#include "worker/client/parameter_client.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/wire/message_codec.h"
+#include "worker/device/gradient_there.h"
+
+namespace strata {
+namespace {
+
+constexpr uint32_t kWaitMs = 5000;
+
+// A lane has one set of keys at a time: its tickets are those of one step, and of no named lanes.
+constexpr Step kTickets(0);
+
+BlockingCallsOptions CallsOf(const ParameterClientOptions& options) {
+  BlockingCallsOptions calls;
+  calls.session.links = options.links;
+  calls.session.timer = options.timer;
+  calls.session.header = options.header;
+  if (options.memory != nullptr) calls.session.device = options.memory->device();
+  calls.session.call_timeout = options.call_timeout;
+  calls.give_up_after = options.give_up_after;
+  calls.cancelled = options.cancelled;
+  return calls;
+}
+
+}  // namespace
+
+ParameterClient::ParameterClient(const ParameterClientOptions& options)
+    : options_(options), calls_(CallsOf(options)) {}
+
+void ParameterClient::CountThere(uint32_t server, const KeyList& keys) const {
+  uint64_t rows = 0;
+  for (const auto& [begin, end] : options_.exchange->ShareOf(server, keys)) rows += end - begin;
+  options_.stats->OnRowsThere(rows);
+}
+
+bool ParameterClient::AsPulled(std::span<const uint64_t> positions) const {
+  return std::equal(positions.begin(), positions.end(), pulled_.begin(), pulled_.end());
+}
+
+absl::Status ParameterClient::Pull(Step step, const KeyList& keys, ParameterBlock* out) {
+  const bool there = options_.memory != nullptr && calls_.OpenAndAllTakeRows();
+  const absl::Status s = PullOnce(step, keys, there, out);
+  return calls_.offer_ended() ? PullOnce(step, keys, false, out) : s;
+}
+
+// A call that broke may still be at work on a server when it is made again, and writes the same
+// memory; but a shard takes calls in their order, so before it answers the later one it has done
+// with the earlier.
+absl::Status ParameterClient::PullOnce(Step step, const KeyList& keys, bool there,
+                                       ParameterBlock* out) {
+  out->rows_there = nullptr;
+  if (there) {
+    absl::Status s = options_.exchange->PrepareThere(keys, options_.memory, out);
+    if (!s.ok()) return s;
+  } else {
+    options_.exchange->Prepare(keys, out);
+  }
+  calls_.tickets().DropBelow(kTickets.Next());
+  if (options_.tickets) pulled_.assign(keys.positions.begin(), keys.positions.end());
+  std::vector<BlockingCalls::Request> requests;
+  std::vector<Exchange::Rows> rows;
+  for (uint32_t s = 0; s < options_.links->servers(); ++s) {
+    auto bytes = options_.exchange->EncodePull(s, options_.header, step, kWaitMs, keys, true,
+                                               {options_.tickets, options_.codec, {}});
+    if (!bytes.ok()) return bytes.status();
+    if (there) {
+      *bytes = bytes->With(options_.exchange->PlacesOfPull(s, keys, true, options_.memory->device(),
+                                                           out->rows_there));
+    }
+    rows.push_back(Exchange::RowsOf(*bytes));
+    requests.push_back({s, DataMethod::kPull, *std::move(bytes)});
+  }
+  return calls_.CallAll(std::move(requests), [&](size_t i, const Buffer& reply) -> absl::Status {
+    const auto server = static_cast<uint32_t>(i);
+    auto answer = options_.exchange->DecodePull(server, reply.span(), keys, true, out,
+                                                options_.codec, rows[i]);
+    if (!answer.ok()) return answer.status();
+    calls_.tickets().Learn(kTickets, server, {}, answer->ticket);
+    switch (answer->outcome) {
+      case wire::PullOutcome::kServed:
+        if (rows[i] == Exchange::Rows::kThere) CountThere(server, keys);
+        return absl::OkStatus();
+      case wire::PullOutcome::kNotYet:
+        return absl::UnavailableError(
+            absl::StrCat("server ", i, " has not committed step ", step.value - 1, " yet"));
+      case wire::PullOutcome::kTooOld:
+        return absl::FailedPreconditionError(absl::StrCat(
+            "step ", step.value, " is older than clock ", answer->state.clock.value, " keeps"));
+      default:
+        return absl::InternalError(absl::StrCat("server ", i, " answered an unknown outcome"));
+    }
+  });
+}
+
+absl::Status ParameterClient::Push(wire::PushFields fields,
+                                   std::shared_ptr<const Gradient> gradient, bool* theirs) {
+  fields.header = options_.header;
+  fields.sequence = options_.sequences->Next();
+  const absl::Status s = PushOnce(fields, gradient, theirs);
+  if (!calls_.offer_ended()) return s;
+  // The same work by another number: what some servers have of it counts once.
+  auto here = BringHere(*options_.features, options_.memory, *gradient);
+  if (!here.ok()) return here.status();
+  fields.sequence = options_.sequences->Next();
+  return PushOnce(fields, std::make_shared<const Gradient>(*std::move(here)), theirs);
+}
+
+absl::Status ParameterClient::PushOnce(const wire::PushFields& fields,
+                                       std::shared_ptr<const Gradient> gradient, bool* theirs) {
+  const std::string device = options_.memory == nullptr ? "" : options_.memory->device();
+  const Exchange::Contribution contribution{{fields.lane.value, fields.lane.value + 1},
+                                            std::move(gradient)};
+  std::vector<BlockingCalls::Request> requests;
+  const bool as_pulled = AsPulled(contribution.second->positions);
+  if (as_pulled) calls_.tickets().SameKeys(kTickets, {});
+  for (uint32_t s = 0; s < options_.links->servers(); ++s) {
+    auto encode = [this, s, fields, contribution, device](const wire::Ticket& ticket) {
+      return options_.exchange->EncodePush(s, fields, {&contribution, 1}, ticket, device);
+    };
+    const wire::Ticket ticket =
+        as_pulled ? calls_.tickets().TakeForPush(kTickets, s, {}) : wire::Ticket();
+    auto parts = encode(ticket);
+    const bool named = parts.ok() && ticket && parts->size() == 1;
+    if (ticket && !named) parts = encode({});
+    if (!parts.ok()) return parts.status();
+    for (Buffer& part : *parts) requests.push_back({s, DataMethod::kPush, std::move(part)});
+    if (named) requests.back().with_keys = [encode] { return encode({}); };
+  }
+  bool repeated = false;
+  absl::Status s = calls_.CallAll(std::move(requests), [&repeated](size_t, const Buffer& reply) {
+    const auto answer = wire::ParsePushReply(reply.span());
+    repeated |= answer.ok() && answer->repeated;
+    return answer.status();
+  });
+  if (s.ok() && contribution.second->rows_there != nullptr) {
+    for (uint32_t server = 0; server < options_.links->servers(); ++server) {
+      CountThere(server, {contribution.second->keys, contribution.second->positions});
+    }
+  }
+  if (theirs != nullptr) *theirs = s.ok() && repeated && !calls_.tried_again();
+  return s;
+}
+
+absl::Status ParameterClient::Mark(LaneId lane, uint64_t cut, TaskId task, uint64_t window) {
+  const wire::MarkRequest mark{options_.header, options_.sequences->Next(), lane, cut, task,
+                               window};
+  std::vector<BlockingCalls::Request> requests;
+  for (uint32_t s = 0; s < options_.links->servers(); ++s) {
+    requests.push_back({s, DataMethod::kMark, wire::EncodeMarkRequest(mark)});
+  }
+  return calls_.CallAll(std::move(requests), [](size_t, const Buffer& reply) {
+    return wire::ParseMarkReply(reply.span()).status();
+  });
+}
+
+}  // namespace strata

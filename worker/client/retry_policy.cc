@@ -1,0 +1,38 @@
+#include "worker/client/retry_policy.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ops/cuda/api/api.h"
+
+namespace strata {
+
+absl::Duration RetryPolicy::OnFailure() {
+  const uint32_t doublings = std::min<uint32_t>(failures_, 10);
+  ++failures_;
+  return std::min(kMost, kFirst * (1 << doublings));
+}
+
+absl::Status OfServer(uint32_t server, const absl::Status& status) {
+  const absl::Status named(status.code(), absl::StrCat("server ", server, ": ", status.message()));
+  return ops::gpu::IsDeviceLost(status) ? ops::gpu::DeviceLost(named) : named;
+}
+
+ErrorClass Classify(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDataLoss:
+      return ErrorClass::kRetry;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kNotFound:
+      return ErrorClass::kReopen;
+    default:
+      return ErrorClass::kFatal;
+  }
+}
+
+}  // namespace strata

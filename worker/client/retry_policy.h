@@ -1,0 +1,41 @@
+// How long to wait before the next try: exponential, bounded, pure.
+#ifndef STRATA_WORKER_CLIENT_RETRY_POLICY_H_
+#define STRATA_WORKER_CLIENT_RETRY_POLICY_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace strata {
+
+// Counts failures in a row. One thread at a time.
+class RetryPolicy {
+ public:
+  static constexpr absl::Duration kFirst = absl::Milliseconds(10);
+  static constexpr absl::Duration kMost = absl::Seconds(1);
+
+  // The wait after one more failure: 10, 20, 40 ... 1000 ms.
+  absl::Duration OnFailure();
+  void OnSuccess() { failures_ = 0; }
+  uint32_t failures() const { return failures_; }
+
+ private:
+  uint32_t failures_ = 0;
+};
+
+// What an error of a data call means to the caller (DESIGN.md section 5).
+enum class ErrorClass : uint8_t {
+  kRetry,  // UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED, RESOURCE_EXHAUSTED, DATA_LOSS: the same bytes
+           // again, after a wait
+  kReopen,  // FAILED_PRECONDITION, NOT_FOUND: session, epoch or generation stale; open and resend
+  kFatal,   // anything else: wrong, and always will be
+};
+ErrorClass Classify(const absl::Status& status);
+
+// The same error with the server named; that of a lost device stays one.
+absl::Status OfServer(uint32_t server, const absl::Status& status);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_CLIENT_RETRY_POLICY_H_

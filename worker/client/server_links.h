@@ -1,0 +1,40 @@
+// A worker's connections to a job's servers.
+// Tested by tests/worker/client/server_session_test.cc
+#ifndef STRATA_WORKER_CLIENT_SERVER_LINKS_H_
+#define STRATA_WORKER_CLIENT_SERVER_LINKS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/runtime/transport/transport.h"
+
+namespace strata {
+
+// Channels by server index; addresses change when servers restart. Thread-safe.
+class ServerLinks {
+ public:
+  // `transport` must outlive the links.
+  ServerLinks(DataTransport* transport, uint32_t servers);
+
+  // Connects where an address changed; empty text means that the server has no address now.
+  void SetAddresses(const std::vector<std::string>& addresses);
+
+  // Null while the server has no address.
+  std::shared_ptr<DataChannel> Channel(uint32_t server) const;
+  uint32_t servers() const { return servers_; }
+
+ private:
+  DataTransport* const transport_;
+  const uint32_t servers_;
+  mutable absl::Mutex mu_;
+  std::vector<std::string> addresses_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<DataChannel>> channels_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_CLIENT_SERVER_LINKS_H_

@@ -1,0 +1,291 @@
+#include "worker/data/formats/csv_parser.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "worker/data/formats/csv_cursor.h"
+#include "worker/data/formats/feature_hash.h"
+#include "worker/data/formats/number_text.h"
+
+namespace strata {
+namespace {
+
+enum class Role : uint8_t { kUnset, kIgnored, kLabel, kNumeric, kCategorical, kMultiValued };
+
+struct Column {
+  Role role = Role::kUnset;
+  uint32_t index = 0;  // in columns.numeric, columns.categorical or columns.multi_valued
+  std::string name;
+};
+
+struct MultiValued {
+  char separator = '|';
+  bool mean = false;
+};
+
+struct Layout {
+  std::vector<Column> columns;
+  uint32_t numeric = 0;
+  uint32_t categorical = 0;
+  std::vector<MultiValued> multi_valued;
+  char delimiter = ',';
+};
+
+// Texts of the multi-valued columns of one line, until all its columns are known.
+struct MultiTexts {
+  std::vector<absl::string_view> text;  // by index; in the line or in `unquoted`
+  std::vector<std::string> unquoted;    // by index
+};
+
+class CsvParser : public LineParser {
+ public:
+  CsvParser(Layout layout, uint64_t hash_seed) : layout_(std::move(layout)) {
+    for (uint32_t f = 0; f < layout_.categorical + layout_.multi_valued.size(); ++f) {
+      field_seeds_.push_back(FieldSeed(hash_seed, f));
+    }
+  }
+
+  uint32_t numeric() const override { return layout_.numeric; }
+
+ private:
+  LineOutcome ParseExample(absl::string_view line, Batch* batch, LineError* error) const override;
+  LineOutcome ParseFields(absl::string_view line, Batch* batch, float* label,
+                          LineError* error) const;
+  // The values of multi-valued column `i` as further features of the example.
+  void AppendValues(size_t i, absl::string_view text, Batch* batch) const;
+  // One field into its place; empty on success, else the reason.
+  std::string TakeField(const Column& column, absl::string_view text, float* label, float* dense,
+                        uint64_t* keys) const;
+
+  const Layout layout_;
+  std::vector<uint64_t> field_seeds_;
+};
+
+std::string CsvParser::TakeField(const Column& column, absl::string_view text, float* label,
+                                 float* dense, uint64_t* keys) const {
+  switch (column.role) {
+    case Role::kLabel:
+      if (ParseLabel(absl::StripAsciiWhitespace(text), label)) return "";
+      return absl::StrCat("label ", Quoted(text), " is none of 0, 1, -1");
+    case Role::kNumeric: {
+      const absl::string_view number = absl::StripAsciiWhitespace(text);
+      float value = 0;
+      if (!number.empty() && ParseReal(number, &value) != NumberError::kNone) {
+        return absl::StrCat("column ", column.name, ": ", Quoted(text), " is not a finite number");
+      }
+      dense[column.index] = value;
+      return "";
+    }
+    case Role::kCategorical:
+      keys[column.index] = FeatureKey(field_seeds_[column.index], text);
+      return "";
+    case Role::kMultiValued:  // comes when all columns are known
+    case Role::kUnset:
+    case Role::kIgnored:
+      return "";
+  }
+  return "";
+}
+
+void CsvParser::AppendValues(size_t i, absl::string_view text, Batch* batch) const {
+  const uint32_t field = layout_.categorical + static_cast<uint32_t>(i);
+  const MultiValued& spec = layout_.multi_valued[i];
+  const size_t first = batch->keys.size();
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(spec.separator), text.size());
+    if (end > 0) batch->keys.push_back(FeatureKey(field_seeds_[field], text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (batch->keys.size() == first) batch->keys.push_back(FeatureKey(field_seeds_[field], ""));
+  const size_t count = batch->keys.size() - first;
+  batch->values.resize(batch->keys.size(), spec.mean ? 1.0f / static_cast<float>(count) : 1.0f);
+  batch->fields.resize(batch->keys.size(), field);
+}
+
+LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, float* label,
+                                   LineError* error) const {
+  const size_t first_key = batch->keys.size();
+  const size_t first_dense = batch->dense.size();
+  batch->keys.resize(first_key + layout_.categorical);
+  batch->dense.resize(first_dense + layout_.numeric);
+  const size_t multi_count = layout_.multi_valued.size();
+  MultiTexts multi{std::vector<absl::string_view>(multi_count),
+                   std::vector<std::string>(multi_count)};
+  CsvCursor cursor(line, layout_.delimiter);
+  absl::string_view field;
+  std::string scratch;
+  size_t columns = 0;
+  while (cursor.Next(&field, &scratch)) {
+    if (columns < layout_.columns.size()) {
+      const Column& column = layout_.columns[columns];
+      std::string reason = TakeField(column, field, label, batch->dense.data() + first_dense,
+                                     batch->keys.data() + first_key);
+      if (column.role == Role::kMultiValued) {
+        const bool unquoted = field.data() == scratch.data();
+        if (unquoted) multi.unquoted[column.index] = scratch;
+        multi.text[column.index] = unquoted ? multi.unquoted[column.index] : field;
+      }
+      if (!reason.empty()) return BadLine(cursor.column(), std::move(reason), error);
+    }
+    ++columns;
+  }
+  if (cursor.error() != nullptr) return BadLine(cursor.column(), cursor.error(), error);
+  if (columns != layout_.columns.size()) {
+    return BadLine(
+        1, absl::StrCat("found ", columns, " columns, expected ", layout_.columns.size()), error);
+  }
+  if (multi_count == 0) return LineOutcome::kExample;
+  batch->values.resize(batch->keys.size(), 1.0f);
+  for (uint32_t f = 0; f < layout_.categorical; ++f) batch->fields.push_back(f);
+  for (size_t i = 0; i < multi_count; ++i) AppendValues(i, multi.text[i], batch);
+  return LineOutcome::kExample;
+}
+
+LineOutcome CsvParser::ParseExample(absl::string_view line, Batch* batch, LineError* error) const {
+  const BatchMark mark(*batch);
+  float label = 0;
+  const LineOutcome outcome = ParseFields(line, batch, &label, error);
+  if (outcome != LineOutcome::kExample) {
+    mark.Restore(batch);
+    return outcome;
+  }
+  AppendExample(label, batch);
+  return outcome;
+}
+
+// The character that `text` of the job file means.
+absl::StatusOr<char> Separator(absl::string_view text, char fallback, absl::string_view where) {
+  if (text.empty()) return fallback;
+  if (text == "\\t") return '\t';
+  if (text.size() == 1 && text[0] != '"' && text[0] != '\n' && text[0] != '\r') return text[0];
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": ", Quoted(text), " must be one character (no quote, no line end), or \"\\t\""));
+}
+
+absl::Status ReadMultiValued(const ColumnsSpec& spec, Layout* layout) {
+  for (int i = 0; i < spec.multi_valued_size(); ++i) {
+    const MultiValuedColumn& column = spec.multi_valued(i);
+    const std::string where = absl::StrCat("spec.data.columns.multiValued[", i, "].");
+    absl::StatusOr<char> separator = Separator(column.separator(), '|', where + "separator");
+    if (!separator.ok()) return separator.status();
+    if (!column.pooling().empty() && column.pooling() != "sum" && column.pooling() != "mean") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, "pooling: ", Quoted(column.pooling()), " is neither sum nor mean"));
+    }
+    layout->multi_valued.push_back({*separator, column.pooling() == "mean"});
+  }
+  return absl::OkStatus();
+}
+
+// The column that a name of the job file means.
+absl::StatusOr<size_t> FindColumn(const std::string& wanted, const std::string& where, bool header,
+                                  const std::vector<Column>& columns) {
+  if (wanted.empty()) return absl::InvalidArgumentError(absl::StrCat(where, " is empty"));
+  if (header) {
+    const auto named = [&](const Column& c) { return c.name == wanted; };
+    const auto found = std::find_if(columns.begin(), columns.end(), named);
+    if (found != columns.end()) {
+      if (std::find_if(found + 1, columns.end(), named) != columns.end()) {
+        return absl::InvalidArgumentError(absl::StrCat(where, ": the header names ", Quoted(wanted),
+                                                       " twice; give positions instead"));
+      }
+      return static_cast<size_t>(found - columns.begin());
+    }
+  }
+  uint64_t position = 0;
+  if (ParseUnsigned(wanted, &position) != NumberError::kNone) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": ", Quoted(wanted),
+        header ? " is no column of the header" : " is not a position (there is no header)"));
+  }
+  if (position >= columns.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": position ", position, " is past the last column, ", columns.size() - 1));
+  }
+  return static_cast<size_t>(position);
+}
+
+absl::Status Assign(const std::string& wanted, const std::string& where, bool header, Column value,
+                    std::vector<Column>* columns) {
+  absl::StatusOr<size_t> at = FindColumn(wanted, where, header, *columns);
+  if (!at.ok()) return at.status();
+  Column& column = (*columns)[*at];
+  if (column.role != Role::kUnset) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": column ", Quoted(wanted), " is listed twice"));
+  }
+  column.role = value.role;
+  column.index = value.index;
+  return absl::OkStatus();
+}
+
+absl::Status AssignAll(const ColumnsSpec& spec, bool header, std::vector<Column>* columns) {
+  const std::string base = "spec.data.columns.";
+  absl::Status s = Assign(spec.label(), base + "label", header, {Role::kLabel, 0, ""}, columns);
+  for (int i = 0; s.ok() && i < spec.numeric_size(); ++i) {
+    s = Assign(spec.numeric(i), absl::StrCat(base, "numeric[", i, "]"), header,
+               {Role::kNumeric, static_cast<uint32_t>(i), ""}, columns);
+  }
+  for (int i = 0; s.ok() && i < spec.categorical_size(); ++i) {
+    s = Assign(spec.categorical(i), absl::StrCat(base, "categorical[", i, "]"), header,
+               {Role::kCategorical, static_cast<uint32_t>(i), ""}, columns);
+  }
+  for (int i = 0; s.ok() && i < spec.multi_valued_size(); ++i) {
+    s = Assign(spec.multi_valued(i).column(), absl::StrCat(base, "multiValued[", i, "].column"),
+               header, {Role::kMultiValued, static_cast<uint32_t>(i), ""}, columns);
+  }
+  const bool rest_ignored = spec.ignored_size() == 1 && spec.ignored(0) == "*";
+  for (int i = 0; s.ok() && !rest_ignored && i < spec.ignored_size(); ++i) {
+    s = Assign(spec.ignored(i), absl::StrCat(base, "ignored[", i, "]"), header,
+               {Role::kIgnored, 0, ""}, columns);
+  }
+  if (!s.ok() || rest_ignored) return s;
+  for (size_t i = 0; i < columns->size(); ++i) {
+    if ((*columns)[i].role != Role::kUnset) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.data.columns: column ", header ? Quoted((*columns)[i].name) : absl::StrCat(i),
+        " is in no list; add it to numeric, categorical, multiValued or "
+        "ignored, or set ignored: [\"*\"]"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& columns,
+                                                          absl::string_view first_line,
+                                                          uint64_t hash_seed) {
+  if (!first_line.empty() && first_line.back() == '\r') first_line.remove_suffix(1);
+  const bool header = !columns.has_header() || columns.header();
+  Layout layout;
+  absl::StatusOr<char> delimiter =
+      Separator(columns.delimiter(), ',', "spec.data.columns.delimiter");
+  if (!delimiter.ok()) return delimiter.status();
+  layout.delimiter = *delimiter;
+  if (absl::Status s = ReadMultiValued(columns, &layout); !s.ok()) return s;
+  CsvCursor cursor(first_line, layout.delimiter);
+  absl::string_view field;
+  std::string scratch;
+  while (cursor.Next(&field, &scratch)) {
+    const size_t position = layout.columns.size();
+    Column column;
+    column.name = header ? std::string(field) : absl::StrCat(position);
+    layout.columns.push_back(std::move(column));
+  }
+  if (cursor.error() != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first line of the csv file, column ", cursor.column(), ": ", cursor.error()));
+  }
+  if (absl::Status s = AssignAll(columns, header, &layout.columns); !s.ok()) return s;
+  layout.numeric = static_cast<uint32_t>(columns.numeric_size());
+  layout.categorical = static_cast<uint32_t>(columns.categorical_size());
+  return std::unique_ptr<LineParser>(std::make_unique<CsvParser>(std::move(layout), hash_seed));
+}
+
+}  // namespace strata

@@ -1,0 +1,32 @@
+// csv lines with named or numbered columns.
+// Tested by tests/worker/data/formats/formats_test.cc
+// Tested by tests/worker/data/formats/parsers_test.cc
+#ifndef STRATA_WORKER_DATA_FORMATS_CSV_PARSER_H_
+#define STRATA_WORKER_DATA_FORMATS_CSV_PARSER_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/strata/job.pb.h"
+#include "worker/data/formats/line_parser.h"
+
+namespace strata {
+
+// Fields may be quoted (csv_cursor.h). Numbers may have spaces around them; missing is 0. A
+// category is its bytes, hashed by feature_hash.h with field = its index in columns.categorical;
+// missing is the empty string. A multi-valued column is split at its separator, empty parts are
+// left out, and each value is hashed as a category of field categorical + its index in
+// columns.multi_valued; without any value it is missing. With mean pooling its features have the
+// value 1 / count, else 1; Batch.fields tells which features belong together. Every line must have
+// as many columns as `first_line` (without newline): the header, or with columns.header false the
+// first line of data. INVALID_ARGUMENT names the column and the field of the job file: a column
+// that is not in the file, in two lists, or in none (unless columns.ignored is ["*"]).
+absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& columns,
+                                                          absl::string_view first_line,
+                                                          uint64_t hash_seed);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_FORMATS_CSV_PARSER_H_

@@ -1,0 +1,53 @@
+#include "worker/data/formats/parser_factory.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "worker/data/formats/criteo_parser.h"
+#include "worker/data/formats/csv_parser.h"
+#include "worker/data/formats/libffm_parser.h"
+#include "worker/data/formats/libsvm_parser.h"
+
+namespace strata {
+
+absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const DataSpec& data,
+                                                           const DataShape& shape,
+                                                           absl::string_view first_line,
+                                                           uint64_t hash_seed) {
+  const std::string& format = data.format();
+  if (IsCriteo(data)) {
+    if (!data.integer_features().empty() && data.integer_features() != "dense" &&
+        !HasBuckets(data)) {
+      return absl::InvalidArgumentError(absl::StrCat("spec.data.integerFeatures: \"",
+                                                     data.integer_features(),
+                                                     "\" is neither dense nor bucket"));
+    }
+    const auto integers = HasBuckets(data) ? IntegerFeatures::kBucket : IntegerFeatures::kDense;
+    if (format == "criteo") return MakeCriteoParser(integers, hash_seed);
+    return MakeCriteoCsvParser(first_line, integers, hash_seed);
+  }
+  if (format == "libfm" || format == "libsvm") return MakeLibsvmParser(shape.fields());
+  if (format == "libffm") return MakeLibffmParser(shape.fields());
+  if (format == "csv") return MakeCsvParser(data.columns(), first_line, hash_seed);
+  return absl::InvalidArgumentError(
+      absl::StrCat("spec.data.format: \"", format,
+                   "\" is none of criteo, criteo_csv, libfm, libsvm, libffm, csv"));
+}
+
+bool IsCriteo(const DataSpec& data) {
+  return data.format() == "criteo" || data.format() == "criteo_csv";
+}
+
+bool NeedsFirstLine(const DataSpec& data) {
+  return data.format() == "csv" || data.format() == "criteo_csv";
+}
+
+bool HasBuckets(const DataSpec& data) { return data.integer_features() == "bucket"; }
+
+bool HasHeader(const DataSpec& data) {
+  if (data.format() == "criteo_csv") return true;
+  return data.format() == "csv" && (!data.columns().has_header() || data.columns().header());
+}
+
+}  // namespace strata

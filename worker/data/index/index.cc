@@ -1,0 +1,249 @@
+#include "worker/data/index/index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "worker/data/files/data_file.h"
+#include "worker/data/formats/criteo_header.h"
+#include "worker/data/formats/libffm_parser.h"
+#include "worker/data/formats/libsvm_parser.h"
+#include "worker/data/formats/line_parser.h"
+#include "worker/data/formats/parser_factory.h"
+#include "worker/step/batch.h"
+
+namespace strata {
+namespace {
+
+constexpr size_t kReadBytes = size_t{4} << 20;
+
+// Finds the most features on a good line (libfm, libsvm: only a line with more colons than any
+// before is parsed), or the highest field of libffm and one.
+class FeatureCounter {
+ public:
+  explicit FeatureCounter(const DataSpec& data)
+      : parser_(data.format() == "libffm" ? MakeLibffmParser(kMaxLibffmFields)
+                                          : MakeLibsvmParser(std::numeric_limits<uint32_t>::max())),
+        libffm_(data.format() == "libffm") {}
+
+  void Add(absl::string_view line) {
+    if (!libffm_) {
+      const auto colons = std::count(line.begin(), line.end(), ':');
+      if (static_cast<uint64_t>(colons) <= most_) return;
+    }
+    parser_->Start(&batch_);
+    LineError error;
+    if (parser_->Parse(line, &batch_, &error) != LineOutcome::kExample) return;
+    const bool none = batch_.keys.empty();
+    const uint64_t fields = none ? 0 : libffm_ ? batch_.fields.back() + 1 : batch_.keys.size();
+    most_ = std::max(most_, fields);
+  }
+
+  uint64_t most() const { return most_; }
+
+ private:
+  const std::unique_ptr<LineParser> parser_;
+  const bool libffm_;
+  Batch batch_;
+  uint64_t most_ = 0;
+};
+
+// Cuts one file's lines into tasks.
+class TaskCutter {
+ public:
+  TaskCutter(uint32_t file, InputIndex* index) : file_(file), index_(index) {}
+
+  void Add(uint64_t offset, uint64_t bytes, uint64_t line_number) {
+    if (task_ == nullptr || task_->lines() == kTaskLines) {
+      task_ = index_->add_tasks();
+      task_->set_file(file_);
+      task_->set_offset(offset);
+      task_->set_first_line(line_number);
+    }
+    task_->set_bytes(task_->bytes() + bytes);
+    task_->set_lines(task_->lines() + 1);
+    index_->set_lines(index_->lines() + 1);
+  }
+
+  bool empty() const { return task_ == nullptr; }
+
+ private:
+  const uint32_t file_;
+  InputIndex* const index_;
+  InputTask* task_ = nullptr;
+};
+
+class Indexer {
+ public:
+  Indexer(const DataSpec& data, TextFiles* files, InputIndex* index)
+      : data_(data), files_(files), index_(index), features_(data) {}
+
+  absl::Status AddFile(const std::string& path);
+  absl::Status SetShape();
+
+ private:
+  // Bytes of a byte order mark.
+  static absl::StatusOr<uint64_t> FirstByte(const DataFile& file);
+  absl::Status AddLines(const DataFile& file, uint64_t offset, TaskCutter* tasks);
+  absl::Status AddLine(const DataFile& file, absl::string_view line, uint64_t number);
+
+  bool counts_features() const { return !IsCriteo(data_) && data_.format() != "csv"; }
+
+  const DataSpec& data_;
+  TextFiles* const files_;
+  InputIndex* const index_;
+  FeatureCounter features_;
+  bool have_first_line_ = false;
+  std::string first_line_;  // of the first file, where NeedsFirstLine
+};
+
+absl::StatusOr<uint64_t> Indexer::FirstByte(const DataFile& file) {
+  char start[3] = {};
+  const size_t size = static_cast<size_t>(std::min<uint64_t>(sizeof(start), file.size()));
+  if (absl::Status s = file.Read(0, size, start); !s.ok()) return s;
+  return absl::string_view(start, size) == "\xef\xbb\xbf" ? 3 : 0;
+}
+
+absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint64_t number) {
+  if (counts_features()) features_.Add(line);
+  if (number != 1 || !NeedsFirstLine(data_)) return absl::OkStatus();
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (!have_first_line_) {
+    have_first_line_ = true;
+    first_line_ = std::string(line);
+    absl::StatusOr<std::unique_ptr<LineParser>> parser =
+        MakeLineParser(data_, DataShape(), first_line_, 0);
+    if (parser.ok()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", parser.status().message()));
+  }
+  if (HasHeader(data_) && line != first_line_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path(), ":1: the header differs from that of ",
+                     NameForMessages(index_->files(0).path()),
+                     "; all files must name the same columns in the same order"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter* tasks) {
+  std::vector<char> buffer;
+  size_t held = 0;      // bytes of an unfinished line at the front of the buffer
+  uint64_t number = 0;  // of the line just seen, from 1
+  uint64_t read_at = offset;
+  uint64_t line_at = offset;
+  while (read_at < file.size() || held > 0) {
+    const bool last = file.size() - read_at <= kReadBytes;
+    const size_t size = last ? static_cast<size_t>(file.size() - read_at) : kReadBytes;
+    buffer.resize(held + size);
+    if (absl::Status s = file.Read(read_at, size, buffer.data() + held); !s.ok()) return s;
+    read_at += size;
+    const char* at = buffer.data();
+    const char* const end = at + buffer.size();
+    const char* scan = at + held;
+    while (at < end) {
+      const char* newline = static_cast<const char*>(
+          scan < end ? std::memchr(scan, '\n', static_cast<size_t>(end - scan)) : nullptr);
+      const size_t text = static_cast<size_t>((newline != nullptr ? newline : end) - at);
+      if (text > kMaxLineBytes) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            file.path(), ":", number + 1, ": the line is longer than the limit of ", kMaxLineBytes,
+            " bytes; is spec.data.format right, and does the file have line ends?"));
+      }
+      if (newline == nullptr && !last) break;
+      const uint64_t bytes = text + (newline != nullptr ? 1 : 0);
+      ++number;
+      if (absl::Status s = AddLine(file, {at, text}, number); !s.ok()) return s;
+      if (number > 1 || !HasHeader(data_)) tasks->Add(line_at, bytes, number);
+      line_at += bytes;
+      at += bytes;
+      scan = at;
+    }
+    held = static_cast<size_t>(end - at);
+    std::memmove(buffer.data(), at, held);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Indexer::AddFile(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<DataFile>> raw = files_->OpenRaw(path);
+  if (!raw.ok()) return raw.status();
+  absl::StatusOr<uint64_t> fingerprint = (*raw)->Fingerprint();
+  if (!fingerprint.ok()) return fingerprint.status();
+  absl::StatusOr<std::shared_ptr<const DataFile>> text = files_->Open(path);
+  if (!text.ok()) return text.status();
+  const DataFile& f = **text;
+  absl::StatusOr<uint64_t> start = FirstByte(f);
+  if (!start.ok()) return start.status();
+  const uint32_t number = static_cast<uint32_t>(index_->files_size());
+  InputFile* entry = index_->add_files();
+  entry->set_path(path);
+  entry->set_bytes((*raw)->size());
+  entry->set_fingerprint(*fingerprint);
+  TaskCutter tasks(number, index_);
+  if (absl::Status s = AddLines(f, *start, &tasks); !s.ok()) return s;
+  if (tasks.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input file ", f.path(), f.size() == 0 ? " is empty" : " has no line of data",
+                     "; remove it from spec.data, or write data to it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Indexer::SetShape() {
+  DataShape* shape = index_->mutable_shape();
+  if (IsCriteo(data_)) {
+    const bool buckets = HasBuckets(data_);
+    shape->set_fields(buckets ? kCriteoCategories + kCriteoIntegers : kCriteoCategories);
+    shape->set_numeric(buckets ? 0 : kCriteoIntegers);
+  } else if (data_.format() == "csv") {
+    shape->set_fields(static_cast<uint32_t>(data_.columns().categorical_size() +
+                                            data_.columns().multi_valued_size()));
+    shape->set_numeric(static_cast<uint32_t>(data_.columns().numeric_size()));
+  } else {
+    if (features_.most() == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input file ", NameForMessages(index_->files(0).path()),
+                       ": no line has a label and a feature in ", data_.format(),
+                       data_.format() == "libffm" ? " form (\"label field:index:value ...\")"
+                                                  : " form (\"label index:value ...\")",
+                       "; is spec.data.format right?"));
+    }
+    shape->set_fields(static_cast<uint32_t>(features_.most()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+                                      TextFiles* text_files) {
+  if (files.empty()) return absl::InvalidArgumentError("no input files; set spec.data.train");
+  InputIndex index;
+  Indexer indexer(data, text_files, &index);
+  for (const std::string& path : files) {
+    if (absl::Status s = indexer.AddFile(path); !s.ok()) return s;
+  }
+  if (absl::Status s = indexer.SetShape(); !s.ok()) return s;
+  return index;
+}
+
+absl::Status CheckFingerprints(const InputIndex& index, const TextFiles& files) {
+  for (const InputFile& entry : index.files()) {
+    absl::StatusOr<std::unique_ptr<DataFile>> file = files.OpenRaw(entry.path());
+    if (!file.ok()) return file.status();
+    absl::StatusOr<uint64_t> fingerprint = (*file)->Fingerprint();
+    if (!fingerprint.ok()) return fingerprint.status();
+    if ((*file)->size() != entry.bytes() || *fingerprint != entry.fingerprint()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "input file ", (*file)->path(), " has changed since the job began (", entry.bytes(),
+          " bytes then, ", (*file)->size(), " now); restore it, or submit a new job"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace strata

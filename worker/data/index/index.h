@@ -1,0 +1,37 @@
+// The index pass: cuts input files into tasks and finds what fixes the model's tables.
+#ifndef STRATA_WORKER_DATA_INDEX_INDEX_H_
+#define STRATA_WORKER_DATA_INDEX_INDEX_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "worker/data/files/text_files.h"
+
+namespace strata {
+
+// Most physical lines of a task.
+inline constexpr uint32_t kTaskLines = 8192;
+
+// Reads every file once, in order. Memory: one read of 4 MiB and at most one line (kMaxLineBytes).
+// Tasks are runs of whole physical lines of one file, blank ones included; header lines of csv and
+// criteo_csv belong to none, must be the same in all files, and a UTF-8 byte order mark is skipped.
+// shape: criteo and criteo_csv by spec.data.integerFeatures; csv by spec.data.columns; libfm and
+// libsvm: the most features on one good line; libffm: the highest field on a good line, and one.
+// Compressed files: `text_files` decompresses; tasks are places in the text, sizes and fingerprints
+// those of the files themselves.
+// Errors: those of TextFiles::Open; INVALID_ARGUMENT with the file's name: no lines, a line over
+// kMaxLineBytes, columns that are not there, headers that differ.
+absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+                                      TextFiles* text_files);
+
+// FAILED_PRECONDITION names the first file that is not what was indexed.
+absl::Status CheckFingerprints(const InputIndex& index, const TextFiles& text_files);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_INDEX_INDEX_H_

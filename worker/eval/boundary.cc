@@ -1,0 +1,214 @@
+#include "worker/eval/boundary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/core/mutex.h"
+#include "proto/job/job_plan.h"
+#include "proto/runtime/base/timer.h"
+#include "worker/metrics/example_rate.h"
+#include "worker/metrics/line_file.h"
+
+namespace strata {
+namespace {
+
+// How long a wait for a checkpoint goes on when training is stopped.
+constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
+
+// A number of a JSON line.
+std::string OrNull(const double* value, int digits) {
+  return value == nullptr || !std::isfinite(*value) ? "null"
+                                                    : absl::StrFormat("%.*f", digits, *value);
+}
+
+class Boundary : public EvaluationBoundary {
+ public:
+  explicit Boundary(const EvaluationBoundaryOptions& options)
+      : o_(options), bsp_(options.spec.training().mode() == "bsp") {
+    const uint64_t every = o_.spec.evaluation().every_steps();
+    if (every == 0) return;
+    for (const EvaluationResult& e : o_.history) passed_ = std::max(passed_, e.step() / every);
+  }
+  absl::Status OpenMetrics() {
+    const std::string& path = o_.spec.output().metrics();
+    if (path.empty()) return absl::OkStatus();
+    metrics_.emplace(path);
+    absl::Status s = metrics_->Open();
+    if (s.ok() || absl::IsResourceExhausted(s)) return absl::OkStatus();  // lines can wait
+    return absl::Status(s.code(), absl::StrCat("spec.output.metrics: ", s.message()));
+  }
+
+  void SetCheckpoints(std::vector<uint64_t> steps) override {
+    MutexLock lock(&mu_);
+    checkpoints_ = std::move(steps);
+  }
+
+  absl::StatusOr<Verdict> OnBoundary(Step completed, bool last) override {
+    const uint64_t every = o_.spec.evaluation().every_steps();
+    reached_ = {o_.timer->Now(), ExamplesAt(completed)};
+    if (!rate_from_) {
+      rate_from_ = reached_;
+      last_metrics_ = reached_.at;  // the first line has a second to tell of
+    }
+    CountHistory(completed);
+    const bool due = last || Due(completed, every);
+    if (!due || o_.evaluator == nullptr) {
+      WriteMetrics(completed, nullptr, last, last);
+      return Verdict::kGoOn;
+    }
+    const uint32_t patience = o_.spec.evaluation().patience();
+    // Where the best counts, predictions of a worse one must not replace the best one's.
+    const std::string& path = o_.spec.output().predictions();
+    const std::string fresh = path.empty() ? "" : path + ".next";
+    auto result = o_.evaluator->Run(bsp_ ? completed.Next() : Step(0), fresh);
+    if (!result.ok()) return result.status();
+    result->set_step(completed.value);
+    const bool better = Count(*result);
+    if (!path.empty() && (better || patience == 0)) {
+      if (std::rename(fresh.c_str(), path.c_str()) != 0) {
+        return absl::UnavailableError(absl::StrCat("cannot rename ", fresh, " to ", path));
+      }
+      o_.stats->SetPredictions(path);
+    } else if (!path.empty()) {
+      std::remove(fresh.c_str());
+    }
+    o_.stats->OnEvaluation(*result);
+    WriteMetrics(completed, &*result, true, last);
+    if (patience == 0) return Verdict::kGoOn;
+    return Judge(completed, better, last, patience);
+  }
+
+ private:
+  // Bsp: at each multiple. Async: when the count of windows has passed one since the last call.
+  bool Due(Step completed, uint64_t every) {
+    if (every == 0) return false;
+    if (bsp_) return completed.value % every == 0;
+    const uint64_t before = std::exchange(passed_, completed.value / every);
+    return completed.value / every > before;
+  }
+
+  // What earlier hosts of lane 0 found before this step; what they found later is to be found
+  // again.
+  void CountHistory(Step completed) {
+    if (std::exchange(history_counted_, true)) return;
+    for (const EvaluationResult& e : o_.history) {
+      if (e.step() < completed.value) Count(e);
+    }
+  }
+
+  // True when it is the best so far.
+  bool Count(const EvaluationResult& result) {
+    const bool better = !best_ || result.auc() > best_->auc();
+    if (better) best_ = result;
+    worse_in_a_row_ = better ? 0 : worse_in_a_row_ + 1;
+    return better;
+  }
+
+  absl::StatusOr<Verdict> Judge(Step completed, bool better, bool last, uint32_t patience) {
+    // Told with the wish for its checkpoint: from then on no younger one may push it out.
+    if (better) o_.stats->OnBest(completed.value);
+    if (better && !last && !o_.spec.checkpoint().directory().empty()) {
+      if (!AwaitCheckpoint(completed.value)) return absl::CancelledError("training was stopped");
+    }
+    const bool stop = !last && worse_in_a_row_ >= patience;
+    if (stop || last) o_.stats->OnStopDecision(completed.value);
+    return stop ? Verdict::kStop : Verdict::kGoOn;
+  }
+
+  // Holds the step open until its checkpoint is complete. False when training is stopped meanwhile.
+  bool AwaitCheckpoint(uint64_t step) {
+    o_.stats->WantCut(step);
+    while (!o_.cancelled->load(std::memory_order_relaxed)) {
+      MutexLock lock(&mu_);
+      const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+        return std::find(checkpoints_.begin(), checkpoints_.end(), step) != checkpoints_.end();
+      };
+      const absl::Time look = o_.timer->Now() + kLookEvery;
+      if (AwaitUntil(o_.timer, &mu_, absl::Condition(&there), look)) {
+        o_.stats->WantCut(0);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // What the job has trained on when `completed` steps are: bsp, the whole job; else what the lanes
+  // of this worker have.
+  uint64_t ExamplesAt(Step completed) const {
+    return bsp_ ? LinesAtStep(o_.spec.training(), o_.train_lines, completed.value)
+                : o_.stats->examples();
+  }
+
+  // One line per second of training and one per evaluation. The rate is that of training alone:
+  // from where the line before was written to where this boundary was reached.
+  void WriteMetrics(Step completed, const EvaluationResult* result, bool always, bool last) {
+    const absl::Time now = o_.timer->Now();
+    if (!metrics_ || (!always && now - last_metrics_ < absl::Seconds(1))) return;
+    last_metrics_ = now;
+    std::optional<double> rate;
+    if (reached_.examples > rate_from_->examples) rate = ExampleRate(*rate_from_, reached_);
+    rate_from_ = {now, reached_.examples};
+    const std::optional<TrainingStats::Quality> recent = o_.stats->RecentQuality();
+    std::string line = absl::StrCat(
+        "{\"step\": ", completed.value, ", \"loss\": ", OrNull(recent ? &recent->loss : nullptr, 6),
+        ", \"auc\": ", OrNull(recent && recent->auc ? &*recent->auc : nullptr, 6),
+        ", \"examplesPerSecond\": ", OrNull(rate ? &*rate : nullptr, 1));
+    if (result != nullptr) {
+      absl::StrAppendFormat(&line, ", \"evalAuc\": %.6f, \"evalLogloss\": %.6f", result->auc(),
+                            result->logloss());
+    }
+    ReportMetrics(metrics_->Append(line + "}"), now, last);
+  }
+
+  // Training goes on without its metrics; users are told, and what waits is written later.
+  void ReportMetrics(const absl::Status& written, absl::Time now, bool last) {
+    if (written.ok() && metrics_->lost_lines() == 0) {
+      metrics_trouble_.reset();
+      return o_.stats->EndTrouble();
+    }
+    if (!metrics_trouble_) metrics_trouble_ = now;
+    const uint64_t waiting = metrics_->waiting_lines();
+    const uint64_t lost = metrics_->lost_lines() + (last ? waiting : 0);
+    Trouble trouble;
+    trouble.set_reason(lost == 0 ? "MetricsNotWritten" : "MetricsLost");
+    trouble.set_message(absl::StrCat(
+        "spec.output.metrics: ", written.ok() ? metrics_->path() : written.message(), "; ",
+        lost > 0 ? absl::StrCat(lost, " lines are lost")
+                 : absl::StrCat(waiting, " lines wait and are tried again")));
+    trouble.set_since_unix_ms(absl::ToUnixMillis(*metrics_trouble_));
+    o_.stats->SetTrouble(trouble);
+  }
+
+  const EvaluationBoundaryOptions o_;
+  const bool bsp_;
+  uint64_t passed_ = 0;  // async: multiples of everySteps passed
+  std::optional<LineFile> metrics_;
+  std::optional<absl::Time> metrics_trouble_;  // since when
+  absl::Time last_metrics_;
+  std::optional<ExampleMark> rate_from_;  // set by the first boundary
+  ExampleMark reached_;                   // the present boundary, before it evaluates
+  bool history_counted_ = false;
+  std::optional<EvaluationResult> best_;
+  uint32_t worse_in_a_row_ = 0;
+  Mutex mu_;
+  std::vector<uint64_t> checkpoints_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EvaluationBoundary>> EvaluationBoundary::Make(
+    const EvaluationBoundaryOptions& options) {
+  auto boundary = std::make_unique<Boundary>(options);
+  if (absl::Status s = boundary->OpenMetrics(); !s.ok()) return s;
+  return std::unique_ptr<EvaluationBoundary>(std::move(boundary));
+}
+
+}  // namespace strata

@@ -1,0 +1,167 @@
+#include "worker/metrics/training_stats.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace strata {
+
+void TrainingStats::OnBatch(std::span<const float> labels, std::span<const float> predictions,
+                            double loss_sum, uint64_t bad_lines) {
+  absl::MutexLock lock(&mu_);
+  examples_ += labels.size();
+  bad_lines_ += bad_lines;
+  Recent& half = half_[0];
+  half.examples += labels.size();
+  half.loss += loss_sum;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const float p = predictions[i] > 0 ? std::min(predictions[i], 1.0f) : 0.0f;  // no number: 0
+    const size_t bin = std::min(kBins - 1, static_cast<size_t>(p * kBins));
+    ++(labels[i] > 0.5f ? half.positive : half.negative)[bin];
+  }
+}
+
+void TrainingStats::OnStep(uint64_t step, absl::Time now) {
+  absl::MutexLock lock(&mu_);
+  step_ = std::max(step_, step);
+  if (++steps_in_half_ >= kRecentSteps) {
+    steps_in_half_ = 0;
+    half_[1] = std::move(half_[0]);
+    half_[0] = Recent();
+  }
+  if (!older_mark_) {
+    newer_mark_ = {now, examples_};
+    older_mark_ = newer_mark_;
+  } else if (now - newer_mark_.at >= kRateSpan) {
+    older_mark_ = std::exchange(newer_mark_, {now, examples_});
+  }
+}
+
+void TrainingStats::OnLocalRows(uint64_t refused, uint64_t clipped) {
+  absl::MutexLock lock(&mu_);
+  refused_rows_ += refused;
+  clipped_rows_ += clipped;
+}
+
+void TrainingStats::OnEvaluation(const EvaluationResult& result) {
+  absl::MutexLock lock(&mu_);
+  evaluations_.push_back(result);
+}
+
+void TrainingStats::OnFinished() {
+  absl::MutexLock lock(&mu_);
+  finished_ = true;
+}
+
+void TrainingStats::OnFatal(const absl::Status& status) {
+  absl::MutexLock lock(&mu_);
+  if (fatal_.empty()) fatal_ = std::string(status.message());
+}
+
+void TrainingStats::OnDoneTask(uint64_t task) {
+  absl::MutexLock lock(&mu_);
+  done_tasks_.push_back(task);
+}
+
+void TrainingStats::KeepDoneTasks(const std::function<bool(uint64_t)>& keep) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(done_tasks_, [&](uint64_t task) { return !keep(task); });
+}
+
+void TrainingStats::OnBest(uint64_t step) {
+  absl::MutexLock lock(&mu_);
+  best_step_ = step;
+}
+
+void TrainingStats::OnStopDecision(uint64_t stop_at_step) {
+  absl::MutexLock lock(&mu_);
+  stop_at_step_ = stop_at_step;
+}
+
+void TrainingStats::WantCut(uint64_t step) {
+  absl::MutexLock lock(&mu_);
+  wants_cut_at_ = step;
+}
+
+void TrainingStats::SetPredictions(const std::string& path) {
+  absl::MutexLock lock(&mu_);
+  predictions_ = path;
+}
+
+void TrainingStats::SetMarkedCut(uint64_t cut) {
+  absl::MutexLock lock(&mu_);
+  marked_cut_ = std::max(marked_cut_, cut);
+}
+
+void TrainingStats::SetTrouble(const Trouble& trouble) {
+  absl::MutexLock lock(&mu_);
+  trouble_ = trouble;
+}
+
+void TrainingStats::EndTrouble() {
+  absl::MutexLock lock(&mu_);
+  trouble_.reset();
+}
+
+uint64_t TrainingStats::bad_lines() const {
+  absl::MutexLock lock(&mu_);
+  return bad_lines_;
+}
+
+uint64_t TrainingStats::examples() const {
+  absl::MutexLock lock(&mu_);
+  return examples_;
+}
+
+std::optional<TrainingStats::Quality> TrainingStats::RecentQuality() const {
+  absl::MutexLock lock(&mu_);
+  return RecentQualityLocked();
+}
+
+std::optional<TrainingStats::Quality> TrainingStats::RecentQualityLocked() const {
+  const uint64_t recent = half_[0].examples + half_[1].examples;
+  if (recent == 0) return std::nullopt;
+  return Quality{(half_[0].loss + half_[1].loss) / static_cast<double>(recent), RecentAuc()};
+}
+
+std::optional<double> TrainingStats::RecentAuc() const {
+  double positives = 0, negatives = 0, pairs = 0;
+  for (size_t b = 0; b < kBins; ++b) {
+    const double p = static_cast<double>(half_[0].positive[b] + half_[1].positive[b]);
+    const double n = static_cast<double>(half_[0].negative[b] + half_[1].negative[b]);
+    pairs += p * (negatives + n / 2);
+    positives += p;
+    negatives += n;
+  }
+  if (positives == 0 || negatives == 0) return std::nullopt;
+  return pairs / (positives * negatives);
+}
+
+void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
+  absl::MutexLock lock(&mu_);
+  out->set_examples(examples_);
+  out->set_bad_lines(bad_lines_);
+  out->set_step(step_);
+  out->set_refused_rows(refused_rows_);
+  out->set_clipped_rows(clipped_rows_);
+  if (older_mark_) {
+    out->set_examples_per_second(ExampleRate(*older_mark_, {now, examples_}).value_or(0));
+  }
+  if (const std::optional<Quality> recent = RecentQualityLocked()) {
+    out->set_training_loss(recent->loss);
+    out->set_training_auc(recent->auc.value_or(0));
+  }
+  for (const EvaluationResult& e : evaluations_) *out->add_evaluations() = e;
+  out->set_finished(finished_);
+  out->set_fatal(fatal_);
+  for (uint64_t task : done_tasks_) out->add_done_tasks(task);
+  out->set_stop_at_step(stop_at_step_);
+  out->set_best_step(best_step_);
+  out->set_wants_cut_at(wants_cut_at_);
+  out->set_marked_cut(marked_cut_);
+  out->set_predictions(predictions_);
+  if (trouble_) *out->add_troubles() = *trouble_;
+}
+
+}  // namespace strata

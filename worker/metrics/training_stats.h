@@ -1,0 +1,115 @@
+// What a trainer tells about its work while it runs.
+#ifndef STRATA_WORKER_METRICS_TRAINING_STATS_H_
+#define STRATA_WORKER_METRICS_TRAINING_STATS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+#include "worker/metrics/example_rate.h"
+#include "worker/metrics/stage_times.h"
+
+namespace strata {
+
+// Filled by the trainer's thread, read by the reporting thread. Thread-safe.
+class TrainingStats {
+ public:
+  // Loss and AUC are reported over this many recent steps, and up to as many before.
+  static constexpr size_t kRecentSteps = 64;
+  // The rate is reported over at least this long, where training has lasted so long.
+  static constexpr absl::Duration kRateSpan = absl::Seconds(1);
+
+  // One lane's batch is computed: labels and predictions of its examples, and their summed logloss.
+  void OnBatch(std::span<const float> labels, std::span<const float> predictions, double loss_sum,
+               uint64_t bad_lines);
+  void OnStep(uint64_t step, absl::Time now);
+  // Rows of a lane's own copy that refused, or cut, their gradient.
+  void OnLocalRows(uint64_t refused, uint64_t clipped);
+  // Rows of a pull or push that went by the memory of a device (DESIGN.md section 6, "On a GPU").
+  void OnRowsThere(uint64_t rows) { rows_there_.fetch_add(rows, std::memory_order_relaxed); }
+  void OnEvaluation(const EvaluationResult& result);
+  void OnFinished();
+  void OnFatal(const absl::Status& status);
+  void OnDoneTask(uint64_t task);
+  // Forgets done tasks that the scheduler no longer asks for: it has heard of them.
+  void KeepDoneTasks(const std::function<bool(uint64_t)>& keep);
+  // Patience: the evaluation after this step is the best so far; its checkpoint must stay.
+  void OnBest(uint64_t step);
+  void OnStopDecision(uint64_t stop_at_step);
+  void WantCut(uint64_t step);
+  void SetPredictions(const std::string& path);
+  void SetMarkedCut(uint64_t cut);
+  // What is told of troubles from now on: this one; none.
+  void SetTrouble(const Trouble& trouble);
+  void EndTrouble();
+
+  // Where the time of this training goes; used without this object's lock.
+  StageTimes& stages() { return stages_; }
+  const StageTimes& stages() const { return stages_; }
+
+  // Adds the counters to a report; loss and AUC are of the recent steps, 0 where there are none.
+  // examples_per_second: of this worker's lanes, over the time since the last mark but one (marks
+  // are steps at least kRateSpan apart), so it falls towards 0 while nothing moves; 0 before the
+  // second step.
+  void Report(absl::Time now, WorkerJobReport* out) const;
+
+  struct Quality {
+    double loss = 0;
+    std::optional<double> auc;  // none where one class is missing
+  };
+  // Of this worker's lanes over the recent steps; none where nothing was computed.
+  std::optional<Quality> RecentQuality() const;
+  // Examples that this worker's lanes have computed.
+  uint64_t examples() const;
+  uint64_t bad_lines() const;
+  uint64_t rows_there() const { return rows_there_.load(std::memory_order_relaxed); }
+
+ private:
+  StageTimes stages_;
+  std::atomic<uint64_t> rows_there_{0};
+
+  static constexpr size_t kBins = 4096;
+  struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated
+    uint64_t examples = 0;
+    double loss = 0;
+    std::vector<uint64_t> positive = std::vector<uint64_t>(kBins);
+    std::vector<uint64_t> negative = std::vector<uint64_t>(kBins);
+  };
+  std::optional<double> RecentAuc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<Quality> RecentQualityLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable absl::Mutex mu_;
+  uint64_t examples_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t bad_lines_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t step_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t refused_rows_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t clipped_rows_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t steps_in_half_ ABSL_GUARDED_BY(mu_) = 0;
+  Recent half_[2] ABSL_GUARDED_BY(mu_);
+  // The rate counts from the older; both are the first step's end at first.
+  std::optional<ExampleMark> older_mark_ ABSL_GUARDED_BY(mu_);
+  ExampleMark newer_mark_ ABSL_GUARDED_BY(mu_);
+  std::vector<EvaluationResult> evaluations_ ABSL_GUARDED_BY(mu_);
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  std::string fatal_ ABSL_GUARDED_BY(mu_);
+  std::vector<uint64_t> done_tasks_ ABSL_GUARDED_BY(mu_);
+  uint64_t stop_at_step_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t best_step_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t wants_cut_at_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t marked_cut_ ABSL_GUARDED_BY(mu_) = 0;
+  std::string predictions_ ABSL_GUARDED_BY(mu_);
+  std::optional<Trouble> trouble_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_METRICS_TRAINING_STATS_H_

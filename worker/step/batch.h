@@ -1,0 +1,54 @@
+// Parsed examples.
+// Tested by tests/worker/data/reading/file_batch_source_test.cc
+// Tested by tests/worker/data/formats/parsers_test.cc
+#ifndef STRATA_WORKER_STEP_BATCH_H_
+#define STRATA_WORKER_STEP_BATCH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "worker/step/shared_keys.h"
+
+namespace strata {
+
+// A minibatch of one lane. Features of an example stand in field order.
+struct Batch {
+  uint32_t size = 0;              // examples
+  uint32_t numeric = 0;           // numeric inputs of each example
+  std::vector<float> labels;      // (size), 0 or 1
+  std::vector<float> dense;       // (size, numeric)
+  std::vector<uint32_t> offsets;  // (size + 1): example i has features offsets[i] .. offsets[i+1]-1
+  std::vector<uint64_t> keys;     // (offsets[size])
+  std::vector<float> values;      // (offsets[size]), or empty when every value is 1
+  // (offsets[size]): field of each feature, ascending within an example, below the index's count of
+  // fields; or empty when the ordinal of a feature within its example is its field. The features of
+  // one field are pooled to one embedding, the sum of value times row (mean pooling comes as values
+  // of 1 / count), before a model looks at it.
+  std::vector<uint32_t> fields;
+  uint64_t bad_lines = 0;  // lines of this batch that were skipped
+
+  void Clear() {
+    size = numeric = 0;
+    bad_lines = 0;
+    labels.clear();
+    dense.clear();
+    offsets.assign(1, 0);
+    keys.clear();
+    values.clear();
+    fields.clear();
+  }
+};
+
+// The distinct keys of one or more batches, ready to pull and to push.
+struct RoutedKeys {
+  SharedKeys keys;                  // (unique), ascending by position
+  SharedKeys positions;             // (unique)
+  std::vector<uint32_t> unique_of;  // (features of the batch): index into keys
+  // Where each unique key occurs, in batch order: occurrences[first[u] .. first[u+1]-1].
+  std::vector<uint32_t> first;        // (unique + 1)
+  std::vector<uint32_t> occurrences;  // (features): feature index
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_STEP_BATCH_H_

@@ -1,0 +1,91 @@
+#include "worker/train/batch_step.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace strata {
+
+absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
+    const Batch& batch, const RoutedKeys& routed, const BatchRows& rows, const float* dense,
+    StageClock* clock, const Beside& beside) {
+  // A device's passes are not told apart.
+  const InStage passes(clock, model_->waits() ? Stage::kBackward : Stage::kForward);
+  auto gradient = std::make_shared<Gradient>();
+  gradient->examples = batch.size;
+  if (batch.size == 0) {
+    stats_->OnBatch({}, {}, 0, batch.bad_lines);
+    if (beside != nullptr) {
+      if (absl::Status s = beside(); !s.ok()) return s;
+    }
+    return gradient;
+  }
+  gradient->keys = routed.keys;
+  gradient->positions = routed.positions;
+  const bool counts = exchange_->push_dim() > exchange_->row_dim();
+  const size_t row_floats = routed.keys.size() * exchange_->row_dim();
+  std::vector<float>& row_sums = counts ? sums_ : gradient->rows;
+  ModelInputs in;
+  ModelGradients out;
+  if (rows.there.rows != nullptr) {
+    auto taken = rows.memory->Take(row_floats);
+    if (!taken.ok()) return taken.status();
+    in.there = rows.there;
+    out.rows_there = taken->get();
+    gradient->rows_there = *std::move(taken);
+  } else {
+    row_sums.resize(row_floats);
+    in.rows = rows.here;
+    out.rows = row_sums.data();
+  }
+  const std::vector<const float*> tensors = exchange_->TensorsIn(dense);
+  std::vector<float*> sums(tensors.size());
+  const auto meanwhile = [&] {
+    // The padding behind a tensor's last element stays zero.
+    gradient->dense.assign(exchange_->dense_rows() * ModelTables::kDenseRowDim, 0.0f);
+    const std::vector<float*> places = exchange_->TensorsIn(gradient->dense.data());
+    std::copy(places.begin(), places.end(), sums.begin());
+    return beside == nullptr ? absl::OkStatus() : beside();
+  };
+  predictions_.resize(batch.size);
+  PassTimes times;
+  in.batch = &batch;
+  in.routed = &routed;
+  in.tensors = tensors;
+  in.passes = &times;
+  out.tensors = sums;
+  if (model_->waits()) {
+    in.meanwhile = meanwhile;
+  } else if (absl::Status s = meanwhile(); !s.ok()) {
+    return s;
+  }
+  const absl::StatusOr<double> loss = model_->TrainStep(in, out, predictions_.data(), parallel_);
+  if (!loss.ok()) return loss.status();
+  clock->EndPasses(times.blocks_done, times.forward_ns, times.backward_ns);
+  stats_->OnBatch(batch.labels, predictions_, *loss, batch.bad_lines);
+  if (counts) AddCounts(batch, routed, gradient->rows);
+  return gradient;
+}
+
+void BatchStep::AddCounts(const Batch& batch, const RoutedKeys& routed,
+                          std::vector<float>& rows) const {
+  const size_t dim = exchange_->row_dim(), stride = exchange_->push_dim();
+  std::vector<uint8_t> clicked(batch.keys.size());  // by feature
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
+      clicked[f] = batch.labels[i] > 0.5f;
+    }
+  }
+  rows.resize(routed.keys.size() * stride);
+  for (size_t u = 0; u < routed.keys.size(); ++u) {
+    float* row = &rows[u * stride];
+    std::memcpy(row, &sums_[u * dim], dim * sizeof(float));
+    uint32_t clicks = 0;
+    for (uint32_t o = routed.first[u]; o < routed.first[u + 1]; ++o) {
+      clicks += clicked[routed.occurrences[o]];
+    }
+    row[dim] = static_cast<float>(routed.first[u + 1] - routed.first[u]);
+    row[dim + 1] = static_cast<float>(clicks);
+  }
+}
+
+}  // namespace strata

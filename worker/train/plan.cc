@@ -1,0 +1,59 @@
+#include "worker/train/plan.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/core/partition.h"
+#include "proto/job/job_plan.h"
+#include "proto/job/job_spec.h"
+
+namespace strata {
+
+absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directive) {
+  const JobSpec& spec = directive.spec().spec();
+  const uint32_t partitions = spec.storage().partitions();
+  if (!Partitioning::IsValid(partitions)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec.storage.partitions is ", partitions, ", not a power of two"));
+  }
+  const DataShape& shape = directive.train_index().shape();
+  auto tables = MakeModelTables(spec, shape.fields(), shape.numeric());
+  if (!tables.ok()) return tables.status();
+  std::vector<ShardPlace> places;
+  for (const ShardAssignment& s : directive.shards()) {
+    places.push_back({ShardId(s.shard()),
+                      {PartitionId(s.first_partition()), PartitionId(s.last_partition())},
+                      s.server()});
+  }
+  auto shards =
+      ShardMap::Make(MapEpoch(directive.map_epoch()), Partitioning(partitions),
+                     static_cast<uint32_t>(directive.server_addresses_size()), std::move(places));
+  if (!shards.ok()) return shards.status();
+  const TrainingSpec& training = spec.training();
+  if (training.lanes() == 0 || training.batch_size() == 0) {
+    return absl::InvalidArgumentError("spec.training.lanes and batchSize must be at least 1");
+  }
+  const uint64_t per_epoch =
+      StepsPerEpoch(directive.train_index().lines(), training.lanes(), training.batch_size());
+  const auto dram = ParseBytes(spec.storage().dram_bytes_per_server());
+  if (!dram.ok()) return dram.status();
+  const auto hbm = ParseBytes(spec.storage().gpu_bytes_per_server());
+  if (!hbm.ok()) return hbm.status();
+  auto codec = wire::ValueCodec::kFloat32;
+  if (training.pull_codec() == "bf16") codec = wire::ValueCodec::kBf16;
+  if (training.pull_codec() == "int8") codec = wire::ValueCodec::kInt8;
+  return TrainingPlan{JobId(directive.job()),
+                      Generation(directive.generation()),
+                      spec,
+                      *std::move(tables),
+                      *std::move(shards),
+                      training.lanes(),
+                      training.batch_size(),
+                      per_epoch,
+                      Step(per_epoch * training.epochs()),
+                      Step(directive.start_step()),
+                      codec,
+                      /*prefetch=*/*dram > 0 || *hbm > 0};
+}
+
+}  // namespace strata

@@ -1,5 +1,6 @@
 """The driver of tools/test: which parts there are, lanes that run them, and the end."""
 
+import dataclasses
 import glob
 import os
 import shutil
@@ -153,7 +154,8 @@ def changed_steps(context, plan, options):
             within = changed.tests_within(start, plan.sanitizer_depth)
             labels = labels_of("(%s) intersect (%s)" % (part.tests, within))
             if labels:
-                found.append(steps.BazelStep(context, part, labels))
+                now = dataclasses.replace(part, after_build=False)  # nothing else is built
+                found.append(steps.BazelStep(context, now, labels))
     return found
 
 

@@ -17,6 +17,7 @@ class Part:
     flags: tuple = ()        # of Bazel
     build: str = ""          # what is built beside the tests
     needs: str = ""          # a program without which the part is not run
+    after_build: bool = False  # waits until the ordinary build is over
 
     @property
     def suffix(self):
@@ -47,7 +48,7 @@ class Plan:
                 tests = part["long_tests"]
             chosen.append(Part(part["name"], part["lane"], " ".join(tests.split()),
                                tuple(part.get("flags", ())), part.get("build", ""),
-                               part.get("needs", "")))
+                               part.get("needs", ""), part.get("after_build", False)))
         return chosen
 
     def sanitizer_parts(self):

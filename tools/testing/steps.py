@@ -82,6 +82,8 @@ class BazelStep(Step):
         self._phase_begun = 0
 
     def execute(self):
+        if self.part.after_build:
+            wait_until_built(self.context, self.status)
         code = 0
         try:
             if self.part.build:

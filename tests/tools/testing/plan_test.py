@@ -16,6 +16,7 @@ build = "//..."
 [[part]]
 name = "asan"
 lane = "side"
+after_build = true
 flags = ["--config=asan"]
 tests = '''b
   c'''
@@ -50,6 +51,7 @@ class PlanTest(unittest.TestCase):
         asan = small.parts()[1]
         self.assertEqual((asan.lane, asan.flags, asan.suffix),
                          ("side", ("--config=asan",), " [asan]"))
+        self.assertEqual([p.after_build for p in small.parts()], [False, True])
         self.assertEqual((small.parts()[0].build, small.parts()[0].suffix), ("//...", ""))
 
     def test_sanitizers_have_a_part_for_each_folder(self):

@@ -1,6 +1,8 @@
 """steps.py: what each step tells, without processes."""
 
 import os
+import tempfile
+import threading
 import types
 import unittest
 
@@ -33,6 +35,27 @@ class BazelStepTest(unittest.TestCase):
         cores = os.cpu_count() or 1
         self.assertAlmostEqual(self.left("main"), max(1, 500 / cores))
         self.assertAlmostEqual(self.left("side"), max(1, 1000 / cores))
+
+
+    def test_a_part_that_waits_for_the_build_calls_nothing_before_it(self):
+        calls = []
+        a_context = context(lambda command, *_, **__: calls.append(command[-1]) or 0)
+        a_context.built = threading.Event()
+        a_context.test_flags = []
+        a_context.plan.concurrency = {"side": "2"}
+        waited = []
+
+        def check():
+            waited.append(list(calls))
+            if len(waited) == 3:
+                a_context.built.set()
+
+        a_context.children.check = check
+        with tempfile.TemporaryDirectory() as work:
+            a_context.work = work
+            step = steps.BazelStep(a_context, plan.Part("asan", "side", "", after_build=True), [])
+            step.execute()
+        self.assertEqual((waited, len(calls)), ([[]] * 3, 1))
 
 
 class LimitTest(unittest.TestCase):

@@ -13,11 +13,14 @@ _EXACT_FLAGS = [
     "-Xcompiler=-ffp-contract=off",
 ]
 
-# Machine code for A100 and H100/H200, and PTX that drivers compile for what comes after them.
-_TARGET_FLAGS = [
-    "-gencode=arch=compute_80,code=sm_80",
-    "-gencode=arch=compute_90,code=[sm_90,compute_90]",
-]
+# Machine code for H100/H200, and PTX that drivers compile for what comes after them.
+_NEWEST_FLAGS = ["-gencode=arch=compute_90,code=[sm_90,compute_90]"]
+
+# And for A100, but with --define=cuda_targets=newest, which takes a quarter less time.
+_TARGET_FLAGS = select({
+    "//tools/bazel:cuda_newest": _NEWEST_FLAGS,
+    "//conditions:default": ["-gencode=arch=compute_80,code=sm_80"] + _NEWEST_FLAGS,
+})
 
 _OTHER_FLAGS = [
     "-std=c++20",
@@ -51,7 +54,7 @@ def _cuda_objects_impl(ctx):
         cc_infos = [dep[CcInfo] for dep in ctx.attr.deps],
     )
     compilation = context.compilation_context
-    flags = ["-x", "cu"] + _EXACT_FLAGS + _TARGET_FLAGS + _OTHER_FLAGS
+    flags = ["-x", "cu"] + _EXACT_FLAGS + ctx.attr.targets + _OTHER_FLAGS
     for flag in ctx.fragments.cpp.copts + ["-fPIC", "-Werror"]:
         flags.append("-Xcompiler=" + flag)
     for folder in compilation.quote_includes.to_list():
@@ -105,6 +108,7 @@ _cuda_objects = rule(
         "srcs": attr.label_list(allow_files = [".cc"], mandatory = True),
         "hdrs": attr.label_list(allow_files = [".h"]),
         "deps": attr.label_list(providers = [CcInfo]),
+        "targets": attr.string_list(doc = "nvcc's flags of what it compiles for."),
         "_compile": attr.label(
             default = "//tools/bazel:cuda_compile.sh",
             allow_single_file = True,
@@ -163,6 +167,7 @@ def cuda_library(name, srcs, hdrs = [], deps = [], host_srcs = None, cuda_only =
         hdrs = hdrs,
         target_compatible_with = CUDA_ONLY,
         visibility = ["//visibility:private"],
+        targets = _TARGET_FLAGS,
         deps = deps + ["@cuda//:runtime"],
     )
     _cuda_reports(

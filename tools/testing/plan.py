@@ -46,8 +46,9 @@ class Plan:
             tests = part["tests"]
             if is_long and "long_tests" in part:
                 tests = part["long_tests"]
+            flags = part.get("flags", []) + ([] if is_long else part.get("short_flags", []))
             chosen.append(Part(part["name"], part["lane"], " ".join(tests.split()),
-                               tuple(part.get("flags", ())), part.get("build", ""),
+                               tuple(flags), part.get("build", ""),
                                part.get("needs", ""), part.get("after_build", False)))
         return chosen
 

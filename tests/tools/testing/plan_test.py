@@ -18,6 +18,7 @@ name = "asan"
 lane = "side"
 after_build = true
 flags = ["--config=asan"]
+short_flags = ["-s"]
 tests = '''b
   c'''
 long_tests = "d"
@@ -48,9 +49,10 @@ class PlanTest(unittest.TestCase):
         small = plan.Plan(SMALL)
         self.assertEqual([p.tests for p in small.parts()], ["a", "b c"])
         self.assertEqual([p.tests for p in small.parts(is_long=True)], ["a", "d"])
+        self.assertEqual([p.flags for p in small.parts(is_long=True)], [(), ("--config=asan",)])
         asan = small.parts()[1]
         self.assertEqual((asan.lane, asan.flags, asan.suffix),
-                         ("side", ("--config=asan",), " [asan]"))
+                         ("side", ("--config=asan", "-s"), " [asan]"))
         self.assertEqual([p.after_build for p in small.parts()], [False, True])
         self.assertEqual((small.parts()[0].build, small.parts()[0].suffix), ("//...", ""))
 

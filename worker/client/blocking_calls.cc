@@ -67,10 +67,13 @@ void BlockingCalls::Send(size_t index) {
   }
   ++in_flight_;
   session_.Call(request.server, request.method, request.bytes,
-                [this, index](absl::StatusOr<Buffer> reply) { OnReply(index, reply); });
+                [this, index](ServerSession::Epoch sent, absl::StatusOr<Buffer> reply) {
+                  OnReply(index, sent, reply);
+                });
 }
 
-void BlockingCalls::OnReply(size_t index, const absl::StatusOr<Buffer>& reply) {
+void BlockingCalls::OnReply(size_t index, ServerSession::Epoch sent,
+                            const absl::StatusOr<Buffer>& reply) {
   --in_flight_;
   if (over()) return;
   const absl::Status s = reply.ok() ? (*accept_)(index, *reply) : reply.status();
@@ -89,7 +92,7 @@ void BlockingCalls::OnReply(size_t index, const absl::StatusOr<Buffer>& reply) {
     tried_again_ = true;  // at once: the server kept the call as long as it may
     return SendAgain(index);
   }
-  switch (session_.OnError(requests_[index].server, s)) {
+  switch (session_.OnError(requests_[index].server, sent, s)) {
     case ServerSession::Retry::kNever:
       end_ = s;
       return;

@@ -61,7 +61,7 @@ class BlockingCalls {
  private:
   void LookIfCancelled();
   void Send(size_t index);
-  void OnReply(size_t index, const absl::StatusOr<Buffer>& reply);
+  void OnReply(size_t index, ServerSession::Epoch sent, const absl::StatusOr<Buffer>& reply);
   void SendAgain(size_t index);
   void OnNotOpen(const absl::Status& why);
   // Something failed that is tried again, unless it has been for too long.

@@ -16,6 +16,7 @@ namespace {
 using Call = testing::ScriptedServers::Call;
 using Fixture = testing::TrainerFixture;
 using testing::At;
+using testing::kPull;
 using testing::kPush;
 
 TEST_CASE("a call that breaks goes again after the back-off, with what the server may have lost",
@@ -39,6 +40,35 @@ TEST_CASE("a call that breaks goes again after the back-off, with what the serve
   pull.reply(f.Weights(pull, At(1)));
   other.reply(f.Weights(other, At(1)));
   f.NextPush(0, 2);
+}
+
+TEST_CASE("a connection that breaks with a pull and a push in flight is one failure", "[bsp]") {
+  Fixture f({.servers = 1});
+  f.Start({0});
+  f.Open();
+  f.ServeAll(1);
+  for (const int ms : {10, 20, 40}) {
+    const Call push = f.servers.Any(0, kPush), pull = f.servers.Any(0, kPull);
+    push.reply(absl::UnavailableError("broke"));
+    pull.reply(absl::UnavailableError("broke"));
+    f.AwaitPause(ms);
+  }
+  f.servers.Any(0, kPush).reply(wire::EncodePushReply({At(0)}));
+  const Call pull = f.servers.Any(0, kPull);
+  pull.reply(f.Weights(pull, At(1)));
+  f.NextPush(0, 2);
+}
+
+TEST_CASE("an answer without an outcome is no good one", "[bsp]") {
+  Fixture f({.servers = 1});
+  f.Start({0});
+  f.Open();
+  for (const int ms : {10, 20, 40}) {
+    f.NextPull(0, 1).reply(Fixture::Without(wire::PullOutcome::kUnspecified, At(0)));
+    f.AwaitPause(ms);
+  }
+  f.Serve(0, 1);
+  f.NextPush(0, 1);
 }
 
 TEST_CASE("an answer that cannot be read is a broken call", "[bsp]") {

@@ -17,6 +17,7 @@ using Call = testing::ScriptedServers::Call;
 using Fixture = testing::TrainerFixture;
 using testing::At;
 using testing::kOpen;
+using testing::kPush;
 using testing::OpenReply;
 
 TEST_CASE("a session that is lost is opened again, for that server alone", "[bsp]") {
@@ -34,6 +35,25 @@ TEST_CASE("a session that is lost is opened again, for that server alone", "[bsp
   f.NextPull(0, 2);
   f.NextPull(1, 2);
   CHECK(f.servers.waiting() == 0);
+}
+
+TEST_CASE("the late error of an older session leaves the newer one open", "[bsp]") {
+  Fixture f({.servers = 1});
+  f.Start({0});
+  f.Open();
+  f.ServeAll(1);
+  const Call push = f.servers.Any(0, kPush);
+  f.NextPull(0, 2).reply(absl::NotFoundError("job 5 is not open"));
+  f.AwaitPause(10);
+  f.Open();
+  const Call pull = f.NextPull(0, 2);
+  push.reply(absl::NotFoundError("job 5 is not open"));
+  const Call again = f.NextPush(0, 1);  // not OpenSession
+  CHECK(Fixture::SequenceOf(again) == Fixture::SequenceOf(push));
+  CHECK(f.timer.alarms() == 0);
+  again.reply(wire::EncodePushReply({At(0)}));
+  pull.reply(f.Weights(pull, At(1)));
+  f.NextPush(0, 2);
 }
 
 TEST_CASE("a lane that is given later starts where the servers are by then", "[bsp]") {

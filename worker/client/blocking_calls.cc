@@ -88,16 +88,15 @@ void BlockingCalls::OnReply(size_t index, ServerSession::Epoch sent,
     end_ = s;
     return;
   }
-  if (reply.ok() && absl::IsUnavailable(s)) {
-    tried_again_ = true;  // at once: the server kept the call as long as it may
-    return SendAgain(index);
-  }
+  tried_again_ |= SessionMachine::MayHaveArrived(sent, s);
+  // At once: the server kept the call as long as it may.
+  if (reply.ok() && absl::IsUnavailable(s)) return SendAgain(index);
   switch (session_.OnError(requests_[index].server, sent, s)) {
     case ServerSession::Retry::kNever:
       end_ = s;
       return;
     case ServerSession::Retry::kLater:
-      OnSetback(s);
+      MayGiveUp(s);
       break;
     case ServerSession::Retry::kAtOnce:
       break;
@@ -125,12 +124,11 @@ void BlockingCalls::SendAgain(size_t index) {
 
 void BlockingCalls::OnNotOpen(const absl::Status& why) {
   if (accept_ == nullptr) return;  // OpenAndAllTakeRows: the calls will try again
-  if (Classify(why) != ErrorClass::kFatal) return OnSetback(why);
+  if (Classify(why) != ErrorClass::kFatal) return MayGiveUp(why);
   if (end_.ok()) end_ = why;
 }
 
-void BlockingCalls::OnSetback(const absl::Status& why) {
-  tried_again_ = true;
+void BlockingCalls::MayGiveUp(const absl::Status& why) {
   if (end_.ok() && o_.session.timer->Now() - last_success_ > o_.give_up_after) end_ = why;
 }
 

@@ -54,7 +54,8 @@ class BlockingCalls {
   // Of the last CallAll: a server that was to be sent rows on a device takes none any more. The
   // calls to the others may have been received.
   bool offer_ended() const { return offer_ended_; }
-  // Of the last CallAll: a call failed that may have been received.
+  // Of the last CallAll: a call was made again that may have been carried out before. Not one that
+  // waited for its server to be open or to have an address, and not one that was refused.
   bool tried_again() const { return tried_again_; }
   TicketLedger& tickets() { return session_.tickets(); }
 
@@ -64,8 +65,8 @@ class BlockingCalls {
   void OnReply(size_t index, ServerSession::Epoch sent, const absl::StatusOr<Buffer>& reply);
   void SendAgain(size_t index);
   void OnNotOpen(const absl::Status& why);
-  // Something failed that is tried again, unless it has been for too long.
-  void OnSetback(const absl::Status& why);
+  // What failed is tried again, unless nothing was answered well for too long.
+  void MayGiveUp(const absl::Status& why);
   bool over() const { return !end_.ok() || offer_ended_; }
 
   const BlockingCallsOptions o_;

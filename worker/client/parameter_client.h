@@ -59,8 +59,9 @@ class ParameterClient {
 
   // Async: one window's gradient to every server; returns when all have applied it (or had before).
   // `fields` without header and sequence, which this fills. `theirs`, if not null, receives whether
-  // a server had the window from somebody else: all calls were answered at once, and one by "I have
-  // it". After a try that failed that cannot be told, and is taken for our own.
+  // a server had the window from somebody else: no call was made again that may have been carried
+  // out before, and one was answered by "I have it". After such a call that cannot be told, and is
+  // taken for our own.
   absl::Status Push(wire::PushFields fields, std::shared_ptr<const Gradient> gradient,
                     bool* theirs = nullptr);
 

@@ -23,6 +23,10 @@ bool SessionMachine::all_take_rows() const {
                      [](const Server& s) { return s.takes_rows; });
 }
 
+bool SessionMachine::MayHaveArrived(Epoch sent, const absl::Status& status) {
+  return sent != Epoch::kNotSent && Classify(status) != ErrorClass::kReopen;
+}
+
 void SessionMachine::OnOpenSent(uint32_t server) {
   Server& s = servers_[server];
   s.phase = Phase::kOpening;

@@ -62,6 +62,9 @@ class SessionMachine {
   bool all_take_rows() const;
   // Of what is sent now.
   Epoch epoch(uint32_t server) const { return servers_[server].epoch; }
+  // Whether a call that was sent then and failed so may have been carried out. A server that does
+  // not know its session or its ticket has refused it as a whole.
+  static bool MayHaveArrived(Epoch sent, const absl::Status& status);
 
   void OnOpenSent(uint32_t server);
   // The answer to OpenSession. Opens the session (OK), or returns the error, which is a failure

@@ -151,6 +151,30 @@ TEST_CASE("a session that is lost meanwhile is opened again", "[calls]") {
   f.servers.Next(0, kOpen).reply(OpenReply({}));
   f.Answer(0, Text("good"));
   CHECK(f.result.get().ok());
+  CHECK_FALSE(f.calls->tried_again());  // the first try was refused
+}
+
+TEST_CASE("a call that waited for its server was not tried before", "[calls]") {
+  Fixture f(1);
+  SECTION("that was not open") {
+    f.Start();
+    f.servers.Next(0, kOpen).reply(absl::UnavailableError("away"));
+    f.AwaitPause(10);
+    f.servers.Next(0, kOpen).reply(absl::NotFoundError("job 5 is not open"));
+    f.AwaitPause(20);
+  }
+  SECTION("that had no address") {
+    f.links.SetAddresses({""});
+    f.Start();
+    f.AwaitPause(10);
+    f.timer.AwaitAlarms(1);
+    f.links.SetAddresses({"0"});
+    f.AwaitPause(20);
+  }
+  f.servers.Next(0, kOpen).reply(OpenReply({}));
+  f.Answer(0, Text("good"));
+  CHECK(f.result.get().ok());
+  CHECK_FALSE(f.calls->tried_again());
 }
 
 TEST_CASE("an answer that says not yet is asked for again at once", "[calls]") {

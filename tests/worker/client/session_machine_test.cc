@@ -206,6 +206,17 @@ TEST_CASE("what was sent in an older session does not touch the newer one", "[se
   CHECK_FALSE(machine.open(0));
 }
 
+TEST_CASE("what was sent may have arrived, unless the server refused it", "[session]") {
+  const Epoch sent = SessionMachine(1, "").epoch(0);
+  CHECK(SessionMachine::MayHaveArrived(sent, absl::UnavailableError("the answer was lost")));
+  CHECK(SessionMachine::MayHaveArrived(sent, absl::DeadlineExceededError("x")));
+  CHECK(SessionMachine::MayHaveArrived(sent, absl::ResourceExhaustedError("x")));
+  CHECK(SessionMachine::MayHaveArrived(sent, absl::DataLossError("unreadable")));
+  CHECK_FALSE(SessionMachine::MayHaveArrived(sent, absl::FailedPreconditionError("session 3")));
+  CHECK_FALSE(SessionMachine::MayHaveArrived(sent, absl::NotFoundError("job 3 is not open")));
+  CHECK_FALSE(SessionMachine::MayHaveArrived(Epoch::kNotSent, absl::UnavailableError("x")));
+}
+
 TEST_CASE("a call that was not sent says nothing of its server", "[session]") {
   SessionMachine machine = Opened(1);
   CHECK(machine.OnError(0, Epoch::kNotSent, absl::UnavailableError("no address"), kNow) ==

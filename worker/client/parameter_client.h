@@ -2,7 +2,6 @@
 #ifndef STRATA_WORKER_CLIENT_PARAMETER_CLIENT_H_
 #define STRATA_WORKER_CLIENT_PARAMETER_CLIENT_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,6 +13,7 @@
 #include "proto/runtime/base/timer.h"
 #include "proto/wire/message.h"
 #include "worker/client/blocking_calls.h"
+#include "worker/client/cancel_flag.h"
 #include "worker/client/exchange.h"
 #include "worker/client/push_sequences.h"
 #include "worker/client/server_links.h"
@@ -44,8 +44,8 @@ struct ParameterClientOptions {
   device::RowMemory* memory = nullptr;
   const TableSpec* features = nullptr;
   TrainingStats* stats = nullptr;
-  // Checked between tries; when it turns true, calls return CANCELLED.
-  const std::atomic<bool>* cancelled = nullptr;
+  // When it is set, calls return CANCELLED at once. Outlives the client.
+  CancelFlag* cancelled = nullptr;
 };
 
 // One thread at a time; several clients may share links and exchange.

@@ -2,7 +2,6 @@
 // with tickets.
 #include "worker/client/parameter_client.h"
 
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
@@ -22,6 +21,7 @@
 #include "proto/wire/message_codec.h"
 #include "tests/worker/client/scripted_servers.h"
 #include "tests/worker/client/served_rows.h"
+#include "worker/client/cancel_flag.h"
 #include "worker/step/router.h"
 
 namespace strata {
@@ -181,7 +181,7 @@ struct Ticketed {
     gradient->rows.assign(routed.keys.size() * exchange.row_dim(), 1.0f);
   }
   ~Ticketed() {
-    cancelled = true;
+    cancelled.Set();
     servers.Close();
     while (result.valid() &&
            result.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout) {
@@ -238,7 +238,7 @@ struct Ticketed {
   const Exchange exchange{tables, ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 4)};
   ServerLinks links{&servers, 2};
   SequenceCounter sequences;
-  std::atomic<bool> cancelled{false};
+  CancelFlag cancelled;
   RoutedKeys routed;
   ParameterBlock block;
   std::shared_ptr<Gradient> gradient;

@@ -13,6 +13,7 @@
 #include "worker/async/trainer.h"
 #include "worker/bsp/lane_preparer.h"
 #include "worker/bsp/trainer.h"
+#include "worker/client/cancel_flag.h"
 #include "worker/client/exchange.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/server_links.h"
@@ -60,7 +61,7 @@ class Session : public TrainingSession {
     options.stats = o_.stats;
     options.history = History(d);
     options.train_lines = d.train_index().lines();
-    options.cancelled = &cancelled_;
+    options.cancelled = &cancelled_.value();
     options.timer = o_.timer;
     auto boundary = EvaluationBoundary::Make(options);
     if (!boundary.ok()) return boundary.status();
@@ -106,7 +107,7 @@ class Session : public TrainingSession {
   }
 
   void Stop() override {
-    cancelled_ = true;
+    cancelled_.Set();
     if (bsp_ != nullptr) bsp_->Stop();
     if (async_ != nullptr) async_->Stop();
   }
@@ -151,7 +152,7 @@ class Session : public TrainingSession {
     evaluator.exchange = &exchange_;
     evaluator.model = eval_model_.get();
     evaluator.parallel = parallel_.get();
-    evaluator.cancelled = &cancelled_;
+    evaluator.cancelled = &cancelled_.value();
     evaluator_ = std::make_unique<Evaluator>(evaluator);
     return absl::OkStatus();
   }
@@ -230,13 +231,13 @@ class Session : public TrainingSession {
   std::unique_ptr<ModelSource> models_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Model> eval_model_;
+  CancelFlag cancelled_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<EvaluationBoundary> boundary_;
   std::unique_ptr<LanePreparer> preparer_;
   std::unique_ptr<BspTrainer> bsp_;
   std::unique_ptr<AsyncTrainer> async_;
-  std::atomic<bool> cancelled_{false};
   std::atomic<bool> stopped_early_{false};
   mutable absl::Mutex mu_;
   std::vector<uint32_t> lanes_ ABSL_GUARDED_BY(mu_);

@@ -121,6 +121,26 @@ TEST_CASE("a synchronous job trains all steps and evaluates the last", "[session
   CHECK(report.examples() == 6);
 }
 
+TEST_CASE("Stop ends an evaluation that waits for a server", "[session]") {
+  Fixture f(WithEvaluation(testing::SmallDirective("bsp", 6)));
+  f.Start();
+  f.Open();
+  for (uint64_t step = 1; step <= 2; ++step) {
+    f.Serve(step);
+    f.Accept();
+  }
+  f.Serve(3);
+  Call hangs{};
+  SECTION("to be open") { hangs = f.servers.Next(0, kOpen); }
+  SECTION("to answer") {
+    f.Open();
+    hangs = f.servers.Next(0, kPull);
+  }
+  f.session->Stop();
+  REQUIRE(f.result.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+  CHECK(absl::IsCancelled(f.result.get()));
+}
+
 TEST_CASE("a job without held-out lines evaluates nothing", "[session]") {
   WorkerJobDirective d = testing::SmallDirective("bsp", 3);
   d.mutable_eval_index();  // empty, as the scheduler sends it

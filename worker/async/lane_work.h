@@ -3,7 +3,6 @@
 #ifndef STRATA_WORKER_ASYNC_LANE_WORK_H_
 #define STRATA_WORKER_ASYNC_LANE_WORK_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/timer.h"
+#include "worker/client/cancel_flag.h"
 #include "worker/client/exchange.h"
 #include "worker/client/push_sequences.h"
 #include "worker/client/server_links.h"
@@ -50,8 +50,8 @@ struct LaneWorkOptions {
   ModelSource* models = nullptr;
   // Rows of plain async, whose lanes have no copy of their own, stay there; null: on the host.
   device::RowMemory* rows = nullptr;
-  // When it turns true, calls to servers end with CANCELLED.
-  const std::atomic<bool>* cancelled = nullptr;
+  // When it is set, calls to servers end with CANCELLED.
+  CancelFlag* cancelled = nullptr;
   SessionId session;
   LaneId lane;
   uint32_t threads = 1;  // of the lane's computation

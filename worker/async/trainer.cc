@@ -13,6 +13,7 @@
 #include "ops/mxcsr.h"
 #include "proto/job/job_plan.h"
 #include "worker/async/lane_work.h"
+#include "worker/client/cancel_flag.h"
 
 namespace strata {
 namespace {
@@ -64,9 +65,9 @@ class Trainer : public AsyncTrainer {
     for (auto& [number, lane] : lanes_) {
       std::erase_if(lane->waiting,
                     [&, n = number](const TaskAssignment& t) { return !given(t.task(), n); });
-      // Given to another lane meanwhile, which answers for it at cuts. What was applied of it is
-      // dropped there as a repetition.
-      if (lane->running && !given(lane->current, number)) lane->cancelled = true;
+      // Given to another lane meanwhile, which answers for it at cuts. What was applied of it, or
+      // is on its way yet, counts once: the later of two is dropped as a repetition.
+      if (lane->running && !given(lane->current, number)) lane->cancelled.Set();
     }
     for (const TaskAssignment& t : tasks) {
       const auto [it, fresh] = seen_.try_emplace(t.task(), t.lane());
@@ -93,18 +94,18 @@ class Trainer : public AsyncTrainer {
   void Stop() override {
     absl::MutexLock lock(&mu_);
     stop_ = true;
-    for (auto& [number, lane] : lanes_) lane->cancelled = true;
+    for (auto& [number, lane] : lanes_) lane->cancelled.Set();
   }
 
  private:
-  // One lane's queue and thread. Guarded by mu_ but for the atomics.
+  // One lane's queue and thread. Guarded by mu_ but for the flag.
   struct Lane {
     uint32_t number = 0;
     std::deque<TaskAssignment> waiting;
     bool running = false;
     uint64_t current = 0;
     uint64_t marked = 0;
-    std::atomic<bool> cancelled{false};
+    CancelFlag cancelled;
     std::thread thread;
   };
 
@@ -171,7 +172,7 @@ class Trainer : public AsyncTrainer {
           lane.waiting.pop_front();
           lane.running = true;
           lane.current = task.task();
-          lane.cancelled = false;
+          lane.cancelled.Clear();
         }
       }
       absl::Status s =
@@ -179,7 +180,7 @@ class Trainer : public AsyncTrainer {
       absl::MutexLock lock(&mu_);
       lane.running = false;
       if (absl::IsCancelled(s)) {
-        if (!stop_) lane.cancelled = false;
+        if (!stop_) lane.cancelled.Clear();
       } else if (!s.ok()) {
         if (failure_.ok()) failure_ = s;
       }

@@ -64,6 +64,7 @@ class AsyncTrainer {
   // The newest cut that every hosted lane must mark, and the lanes hosted.
   virtual void SetCut(uint64_t cut, const std::vector<uint32_t>& lanes) = 0;
   virtual void SetAllDone() = 0;
+  // No lane waits for a server any more; one that computes comes to the end of its batch.
   virtual void Stop() = 0;
 };
 

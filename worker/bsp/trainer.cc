@@ -69,6 +69,7 @@ class Trainer : public BspTrainer {
  private:
   using Action = LaneDriver::Action;
   using Kind = LaneDriver::Kind;
+  using Epoch = ServerSession::Epoch;
 
   ServerSessionOptions SessionOptions() {
     ServerSessionOptions session;
@@ -121,9 +122,9 @@ class Trainer : public BspTrainer {
   }
 
   // A pull or push failed; it goes again with keys.
-  void OnBroken(const Action& action, const absl::Status& status) {
+  void OnBroken(const Action& action, Epoch sent, const absl::Status& status) {
     driver_.OnBroken(action.ticket);
-    if (session_.OnError(action.server, status) == ServerSession::Retry::kNever) {
+    if (session_.OnError(action.server, sent, status) == ServerSession::Retry::kNever) {
       failure_ = OfServer(action.server, status);
     }
   }
@@ -178,29 +179,33 @@ class Trainer : public BspTrainer {
     if (!request.ok()) return request.status();
     const Exchange::Rows rows = Exchange::RowsOf(*request);
     session_.Call(action.server, DataMethod::kPull, *std::move(request),
-                  [this, action, data = *data, rows](absl::StatusOr<Buffer> reply) {
-                    if (!reply.ok()) return OnBroken(action, reply.status());
-                    OnPulled(action, *data, rows, *reply);
+                  [this, action, data = *data, rows](Epoch sent, absl::StatusOr<Buffer> reply) {
+                    if (!reply.ok()) return OnBroken(action, sent, reply.status());
+                    OnPulled(action, sent, *data, rows, *reply);
                   });
     return absl::OkStatus();
   }
 
-  void OnPulled(const Action& action, CohortData& data, Exchange::Rows rows, const Buffer& reply) {
+  void OnPulled(const Action& action, Epoch sent, CohortData& data, Exchange::Rows rows,
+                const Buffer& reply) {
     auto answer = rows_.DecodePull(action.server, rows, reply, &data);
-    if (!answer.ok()) return OnBroken(action, answer.status());
+    if (!answer.ok()) return OnBroken(action, sent, answer.status());
     session_.tickets().Learn(action.step, action.server, action.lanes, answer->ticket);
-    session_.OnAnswered(action.server);
     const ServerIdentity identity{answer->state.incarnation, answer->state.map_epoch.value};
     switch (answer->outcome) {
       case wire::PullOutcome::kServed:
-        return driver_.OnServed(action.ticket, identity);
+        driver_.OnServed(action.ticket, identity);
+        break;
       case wire::PullOutcome::kNotYet:
-        return driver_.OnNotYet(action.ticket, identity);
+        driver_.OnNotYet(action.ticket, identity);
+        break;
       case wire::PullOutcome::kTooOld:
-        return driver_.OnTooOld(action.ticket, identity, answer->state.clock);
+        driver_.OnTooOld(action.ticket, identity, answer->state.clock);
+        break;
       default:
-        OnBroken(action, absl::DataLossError("unknown outcome of a pull"));
+        return OnBroken(action, sent, absl::DataLossError("unknown outcome of a pull"));
     }
+    session_.OnAnswered(action.server);
   }
 
   absl::Status Push(const Action& action) {
@@ -218,9 +223,9 @@ class Trainer : public BspTrainer {
     for (Buffer& part : *parts) {
       session_.Call(
           action.server, DataMethod::kPush, std::move(part),
-          [this, action, missing](absl::StatusOr<Buffer> reply) {
+          [this, action, missing](Epoch sent, absl::StatusOr<Buffer> reply) {
             auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
-            if (!parsed.ok()) return OnBroken(action, parsed.status());
+            if (!parsed.ok()) return OnBroken(action, sent, parsed.status());
             session_.OnAnswered(action.server);
             if (--*missing > 0) return;
             driver_.OnAccepted(action.ticket,
@@ -280,7 +285,7 @@ class Trainer : public BspTrainer {
       auto request = o_.exchange->EncodePrefetch(s, header(), step, (*data)->keys(), true);
       if (!request.ok()) continue;
       session_.Call(s, DataMethod::kPrefetch, *std::move(request),
-                    [this, s, step, lanes, data = *data](absl::StatusOr<Buffer> reply) {
+                    [this, s, step, lanes, data = *data](Epoch, absl::StatusOr<Buffer> reply) {
                       if (!reply.ok()) return;
                       auto ticket =
                           o_.exchange->DecodePrefetch(s, reply->span(), data->keys(), true);

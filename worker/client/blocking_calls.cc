@@ -13,7 +13,9 @@ BlockingCalls::BlockingCalls(const BlockingCallsOptions& options)
         session.mailbox = mailbox_;
         session.on_not_open = [this](uint32_t, const absl::Status& why) { OnNotOpen(why); };
         return session;
-      }()) {}
+      }()) {
+  if (o_.cancelled != nullptr) o_.cancelled->Wakes(mailbox_);
+}
 
 bool BlockingCalls::OpenAndAllTakeRows() {
   const SessionMachine& servers = session_.machine();
@@ -22,7 +24,7 @@ bool BlockingCalls::OpenAndAllTakeRows() {
   }
   bool all_open = true;
   for (uint32_t s = 0; s < servers.servers(); ++s) {
-    while (servers.opening(s)) mailbox_->WaitAndRun();
+    while (servers.opening(s) && !cancelled()) mailbox_->WaitAndRun();
     all_open = all_open && servers.open(s);
   }
   mailbox_->Run();  // what is said of servers without an address is not of the call at hand
@@ -33,16 +35,14 @@ absl::Status BlockingCalls::CallAll(std::vector<Request> requests, const Accept&
   requests_ = std::move(requests);
   accept_ = &accept;
   missing_ = requests_.size();
+  in_flight_ = 0;
   last_success_ = o_.session.timer->Now();
   end_ = absl::OkStatus();
   tried_again_ = offer_ended_ = false;
   for (size_t i = 0; i < requests_.size() && !over(); ++i) Send(i);
-  while (over() ? in_flight_ > 0 : missing_ > 0) {
-    session_.Wait();
-    if (missing_ > 0) LookIfCancelled();
-    if (over()) session_.DropDeferred();
-  }
+  while (MustWait()) session_.Wait();
   session_.DropDeferred();
+  ++round_;  // what was cancelled in flight
   accept_ = nullptr;
   requests_.clear();
   if (offer_ended_) return absl::FailedPreconditionError("rows go in messages from now on");
@@ -50,8 +50,15 @@ absl::Status BlockingCalls::CallAll(std::vector<Request> requests, const Accept&
 }
 
 void BlockingCalls::LookIfCancelled() {
-  if (over() || o_.cancelled == nullptr || !o_.cancelled->load(std::memory_order_relaxed)) return;
-  end_ = absl::CancelledError("stopped");
+  if (!over() && cancelled()) end_ = absl::CancelledError("stopped");
+}
+
+bool BlockingCalls::MustWait() {
+  if (missing_ == 0) return false;
+  LookIfCancelled();
+  if (!over()) return true;
+  session_.DropDeferred();
+  return in_flight_ > 0 && !cancelled();
 }
 
 void BlockingCalls::Send(size_t index) {
@@ -66,11 +73,17 @@ void BlockingCalls::Send(size_t index) {
     return;
   }
   ++in_flight_;
-  session_.Call(request.server, request.method, request.bytes,
-                [this, index](absl::StatusOr<Buffer> reply) { OnReply(index, reply); });
+  // So small that std::function needs no memory for it.
+  const auto done = [this, round = round_, i = static_cast<uint32_t>(index)](
+                        ServerSession::Epoch sent, absl::StatusOr<Buffer> reply) {
+    if (round == round_) OnReply(i, sent, reply);
+  };
+  static_assert(sizeof(done) <= 2 * sizeof(void*));
+  session_.Call(request.server, request.method, request.bytes, done);
 }
 
-void BlockingCalls::OnReply(size_t index, const absl::StatusOr<Buffer>& reply) {
+void BlockingCalls::OnReply(size_t index, ServerSession::Epoch sent,
+                            const absl::StatusOr<Buffer>& reply) {
   --in_flight_;
   if (over()) return;
   const absl::Status s = reply.ok() ? (*accept_)(index, *reply) : reply.status();
@@ -85,16 +98,15 @@ void BlockingCalls::OnReply(size_t index, const absl::StatusOr<Buffer>& reply) {
     end_ = s;
     return;
   }
-  if (reply.ok() && absl::IsUnavailable(s)) {
-    tried_again_ = true;  // at once: the server kept the call as long as it may
-    return SendAgain(index);
-  }
-  switch (session_.OnError(requests_[index].server, s)) {
+  tried_again_ |= SessionMachine::MayHaveArrived(sent, s);
+  // At once: the server kept the call as long as it may.
+  if (reply.ok() && absl::IsUnavailable(s)) return SendAgain(index);
+  switch (session_.OnError(requests_[index].server, sent, s)) {
     case ServerSession::Retry::kNever:
       end_ = s;
       return;
     case ServerSession::Retry::kLater:
-      OnSetback(s);
+      MayGiveUp(s);
       break;
     case ServerSession::Retry::kAtOnce:
       break;
@@ -122,12 +134,11 @@ void BlockingCalls::SendAgain(size_t index) {
 
 void BlockingCalls::OnNotOpen(const absl::Status& why) {
   if (accept_ == nullptr) return;  // OpenAndAllTakeRows: the calls will try again
-  if (Classify(why) != ErrorClass::kFatal) return OnSetback(why);
+  if (Classify(why) != ErrorClass::kFatal) return MayGiveUp(why);
   if (end_.ok()) end_ = why;
 }
 
-void BlockingCalls::OnSetback(const absl::Status& why) {
-  tried_again_ = true;
+void BlockingCalls::MayGiveUp(const absl::Status& why) {
   if (end_.ok() && o_.session.timer->Now() - last_success_ > o_.give_up_after) end_ = why;
 }
 

@@ -13,7 +13,7 @@ namespace strata {
 
 // An actor's inbox: closures run on the owner's thread, in the order they came. Thread-safe.
 // Bounded by what posts to it: at most the calls in flight, one alarm for each server, and one
-// control message each.
+// control message each. What comes when the owner has left is never run.
 class Mailbox {
  public:
   void Post(std::function<void()> work);

@@ -2,7 +2,6 @@
 #ifndef STRATA_WORKER_CLIENT_PARAMETER_CLIENT_H_
 #define STRATA_WORKER_CLIENT_PARAMETER_CLIENT_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,6 +13,7 @@
 #include "proto/runtime/base/timer.h"
 #include "proto/wire/message.h"
 #include "worker/client/blocking_calls.h"
+#include "worker/client/cancel_flag.h"
 #include "worker/client/exchange.h"
 #include "worker/client/push_sequences.h"
 #include "worker/client/server_links.h"
@@ -44,8 +44,8 @@ struct ParameterClientOptions {
   device::RowMemory* memory = nullptr;
   const TableSpec* features = nullptr;
   TrainingStats* stats = nullptr;
-  // Checked between tries; when it turns true, calls return CANCELLED.
-  const std::atomic<bool>* cancelled = nullptr;
+  // When it is set, calls return CANCELLED at once. Outlives the client.
+  CancelFlag* cancelled = nullptr;
 };
 
 // One thread at a time; several clients may share links and exchange.
@@ -59,8 +59,9 @@ class ParameterClient {
 
   // Async: one window's gradient to every server; returns when all have applied it (or had before).
   // `fields` without header and sequence, which this fills. `theirs`, if not null, receives whether
-  // a server had the window from somebody else: all calls were answered at once, and one by "I have
-  // it". After a try that failed that cannot be told, and is taken for our own.
+  // a server had the window from somebody else: no call was made again that may have been carried
+  // out before, and one was answered by "I have it". After such a call that cannot be told, and is
+  // taken for our own.
   absl::Status Push(wire::PushFields fields, std::shared_ptr<const Gradient> gradient,
                     bool* theirs = nullptr);
 

@@ -28,7 +28,8 @@ class RetryPolicy {
 enum class ErrorClass : uint8_t {
   kRetry,  // UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED, RESOURCE_EXHAUSTED, DATA_LOSS: the same bytes
            // again, after a wait
-  kReopen,  // FAILED_PRECONDITION, NOT_FOUND: session, epoch or generation stale; open and resend
+  kReopen,  // FAILED_PRECONDITION, NOT_FOUND: session, epoch or generation stale, so the call was
+            // refused as a whole; open and resend
   kFatal,   // anything else: wrong, and always will be
 };
 ErrorClass Classify(const absl::Status& status);

@@ -45,7 +45,8 @@ bool ServerSession::Ready(uint32_t server) {
 void ServerSession::SendOpen(uint32_t server, const std::shared_ptr<DataChannel>& channel) {
   machine_.OnOpenSent(server);
   channel->Call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({o_.header}),
-                o_.call_timeout, ToOwner([this, server](absl::StatusOr<Buffer> reply) {
+                o_.call_timeout,
+                ToOwner(server, [this, server](Epoch, absl::StatusOr<Buffer> reply) {
                   const absl::Status s = machine_.OnOpenAnswered(server, reply, o_.timer->Now());
                   if (!s.ok()) SayNotOpen(server, s);
                 }));
@@ -57,19 +58,22 @@ void ServerSession::SetAlarm(uint32_t server) {
   o_.timer->At(when, this, [mailbox = o_.mailbox] { mailbox->Post([] {}); });
 }
 
-void ServerSession::Call(uint32_t server, DataMethod method, Buffer request, DataReply done) {
+void ServerSession::Call(uint32_t server, DataMethod method, Buffer request, Done done) {
   const std::shared_ptr<DataChannel> channel = o_.links->Channel(server);
   if (channel == nullptr) {
-    o_.mailbox->Post([server, done = std::move(done)] { done(NoAddress(server)); });
+    o_.mailbox->Post(
+        [server, done = std::move(done)] { done(Epoch::kNotSent, NoAddress(server)); });
     return;
   }
-  channel->Call(method, std::move(request), o_.call_timeout, ToOwner(std::move(done)));
+  channel->Call(method, std::move(request), o_.call_timeout, ToOwner(server, std::move(done)));
 }
 
-DataReply ServerSession::ToOwner(DataReply done) const {
-  return [mailbox = o_.mailbox, done = std::move(done)](absl::StatusOr<Buffer> reply) mutable {
-    mailbox->Post(
-        [done = std::move(done), reply = std::move(reply)]() mutable { done(std::move(reply)); });
+DataReply ServerSession::ToOwner(uint32_t server, Done done) const {
+  return [mailbox = o_.mailbox, sent = machine_.epoch(server),
+          done = std::move(done)](absl::StatusOr<Buffer> reply) mutable {
+    mailbox->Post([sent, done = std::move(done), reply = std::move(reply)]() mutable {
+      done(sent, std::move(reply));
+    });
   };
 }
 

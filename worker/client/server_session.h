@@ -42,9 +42,9 @@ struct ServerSessionOptions {
 // a session; all functions and callbacks run there.
 //
 //   if (!session.Ready(server)) return session.Defer(server, [this] { Pull(); });
-//   session.Call(server, DataMethod::kPull, request, [this](absl::StatusOr<Buffer> reply) {
+//   session.Call(server, DataMethod::kPull, request, [this](Epoch sent, StatusOr<Buffer> reply) {
 //     if (reply.ok()) return session.OnAnswered(server), Use(*reply);
-//     if (session.OnError(server, reply.status()) == Retry::kNever) ...
+//     if (session.OnError(server, sent, reply.status()) == Retry::kNever) ...
 //   });
 //   while (!done) session.Wait();
 //
@@ -52,6 +52,9 @@ struct ServerSessionOptions {
 class ServerSession {
  public:
   using Retry = SessionMachine::Retry;
+  using Epoch = SessionMachine::Epoch;
+  // The answer to a call, and when it was sent: kNotSent where the server had no address.
+  using Done = std::function<void(Epoch sent, absl::StatusOr<Buffer> reply)>;
 
   explicit ServerSession(ServerSessionOptions options);
   ~ServerSession();
@@ -67,12 +70,13 @@ class ServerSession {
   }
   void DropDeferred();
   // Sends, ready or not; `done` gets the answer, or UNAVAILABLE where the server has no address. It
-  // runs as mail only, so never after the owner has left its mailbox.
-  void Call(uint32_t server, DataMethod method, Buffer request, DataReply done);
+  // runs as mail only, so never after the owner has left its mailbox: the session may be destroyed
+  // while calls, or an OpenSession, are in flight.
+  void Call(uint32_t server, DataMethod method, Buffer request, Done done);
 
   // As SessionMachine's.
-  Retry OnError(uint32_t server, const absl::Status& status) {
-    return machine_.OnError(server, status, o_.timer->Now());
+  Retry OnError(uint32_t server, Epoch sent, const absl::Status& status) {
+    return machine_.OnError(server, sent, status, o_.timer->Now());
   }
   void OnAnswered(uint32_t server) { machine_.OnAnswered(server); }
   void CloseAll() { machine_.CloseAll(); }
@@ -87,8 +91,8 @@ class ServerSession {
  private:
   void SendOpen(uint32_t server, const std::shared_ptr<DataChannel>& channel);
   void SetAlarm(uint32_t server);
-  // Hands the answer to `done` as mail.
-  DataReply ToOwner(DataReply done) const;
+  // Of a call that is sent now: hands the answer to `done` as mail.
+  DataReply ToOwner(uint32_t server, Done done) const;
   bool RunDeferred();
   void SayNotOpen(uint32_t server, const absl::Status& why) {
     if (o_.on_not_open) o_.on_not_open(server, why);

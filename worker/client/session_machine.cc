@@ -23,7 +23,15 @@ bool SessionMachine::all_take_rows() const {
                      [](const Server& s) { return s.takes_rows; });
 }
 
-void SessionMachine::OnOpenSent(uint32_t server) { servers_[server].phase = Phase::kOpening; }
+bool SessionMachine::MayHaveArrived(Epoch sent, const absl::Status& status) {
+  return sent != Epoch::kNotSent && Classify(status) != ErrorClass::kReopen;
+}
+
+void SessionMachine::OnOpenSent(uint32_t server) {
+  Server& s = servers_[server];
+  s.phase = Phase::kOpening;
+  s.epoch = Next(s.epoch);
+}
 
 absl::Status SessionMachine::OnOpenAnswered(uint32_t server, const absl::StatusOr<Buffer>& reply,
                                             absl::Time now) {
@@ -31,7 +39,8 @@ absl::Status SessionMachine::OnOpenAnswered(uint32_t server, const absl::StatusO
   s.phase = Phase::kClosed;
   const auto parsed = reply.ok() ? wire::ParseOpenSessionReply(reply->span()) : reply.status();
   if (!parsed.ok()) {
-    OnError(server, parsed.status(), now);
+    tickets_.Broken(server);
+    if (Classify(parsed.status()) != ErrorClass::kFatal) BackOff(s, now);
     return parsed.status();
   }
   const wire::ServerState before = std::exchange(s.state, parsed->state);
@@ -41,20 +50,21 @@ absl::Status SessionMachine::OnOpenAnswered(uint32_t server, const absl::StatusO
   const auto& offer = reply->device_values();
   s.takes_rows = !device_.empty() && offer != nullptr && offer->device == device_;
   s.phase = Phase::kOpen;
-  s.retry.OnSuccess();
+  s.opened = s.epoch = Next(s.epoch);
   return absl::OkStatus();
 }
 
 void SessionMachine::BackOff(Server& server, absl::Time now) {
   server.not_before = now + server.retry.OnFailure();
+  server.epoch = Next(server.epoch);
 }
 
 void SessionMachine::OnUnreachable(uint32_t server, absl::Time now) {
   BackOff(servers_[server], now);
 }
 
-SessionMachine::Retry SessionMachine::OnError(uint32_t server, const absl::Status& status,
-                                              absl::Time now) {
+SessionMachine::Retry SessionMachine::OnError(uint32_t server, Epoch sent,
+                                              const absl::Status& status, absl::Time now) {
   tickets_.Broken(server);
   if (wire::IsTicketError(status)) return Retry::kAtOnce;
   Server& s = servers_[server];
@@ -62,12 +72,12 @@ SessionMachine::Retry SessionMachine::OnError(uint32_t server, const absl::Statu
     case ErrorClass::kFatal:
       return Retry::kNever;
     case ErrorClass::kReopen:
-      if (s.phase == Phase::kOpen) s.phase = Phase::kClosed;
+      if (s.phase == Phase::kOpen && sent >= s.opened) s.phase = Phase::kClosed;
       break;
     case ErrorClass::kRetry:
       break;
   }
-  BackOff(s, now);
+  if (sent == s.epoch) BackOff(s, now);
   return Retry::kLater;
 }
 

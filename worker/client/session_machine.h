@@ -19,10 +19,20 @@ namespace strata {
 
 // A session at a server is closed, opening or open. No I/O, no clock, one thread at a time.
 //
-// An error of a call does what its class says (retry_policy.h); each but a stale ticket's ends all
-// tickets of the server and makes calls wait: 10, 20, 40 ... 1000 ms, until a call is answered.
+// An error of a call does what its class says (retry_policy.h). One that goes away with time is a
+// failure and makes calls wait: 10, 20, 40 ... 1000 ms, until a call is answered well; that the
+// session was opened is no such answer. Calls that were sent side by side and broke together are
+// one failure; what was sent in an older session is none, and does not close the newer one.
+//
+// Every error ends all tickets of the server, whichever session the call was of: the call goes
+// again, and what goes again goes with keys. A stale ticket's call goes at once, and would meet the
+// same error for ever with the same ticket. What a ticket stands for needs no such care: servers
+// know their own tickets, and a push's checksum covers the keys that it names.
 class SessionMachine {
  public:
+  // When something was sent to a server, by what had happened there: it grows when OpenSession is
+  // sent, when the session is open, and with each failure.
+  enum class Epoch : uint64_t { kNotSent };  // the server had no address
   // What a call to a server waits for.
   enum class Wait : uint8_t {
     kNothing,  // it may go
@@ -50,16 +60,21 @@ class SessionMachine {
   // Whether the server takes, and gives, rows on the worker's device, as it said then.
   bool takes_rows(uint32_t server) const { return servers_[server].takes_rows; }
   bool all_take_rows() const;
+  // Of what is sent now.
+  Epoch epoch(uint32_t server) const { return servers_[server].epoch; }
+  // Whether a call that was sent then and failed so may have been carried out. A server that does
+  // not know its session or its ticket has refused it as a whole.
+  static bool MayHaveArrived(Epoch sent, const absl::Status& status);
 
   void OnOpenSent(uint32_t server);
-  // The answer to OpenSession. Opens the session (OK), or returns the error, which counts as
-  // OnError's. A server that is another process than before, or has another shard map, knows none
-  // of the tickets.
+  // The answer to OpenSession. Opens the session (OK), or returns the error, which is a failure
+  // unless it is final. A server that is another process than before, or has another shard map,
+  // knows none of the tickets.
   absl::Status OnOpenAnswered(uint32_t server, const absl::StatusOr<Buffer>& reply, absl::Time now);
   // The server has no address.
   void OnUnreachable(uint32_t server, absl::Time now);
-  // A call broke, was refused, or its answer cannot be read.
-  Retry OnError(uint32_t server, const absl::Status& status, absl::Time now);
+  // A call that was sent then broke, was refused, or its answer cannot be read.
+  Retry OnError(uint32_t server, Epoch sent, const absl::Status& status, absl::Time now);
   // A call was answered well.
   void OnAnswered(uint32_t server) { servers_[server].retry.OnSuccess(); }
   // The sessions are to be opened again before the next call. One that is being opened will do.
@@ -69,9 +84,13 @@ class SessionMachine {
   TicketLedger& tickets() { return tickets_; }
 
  private:
+  static constexpr Epoch kFirst = Epoch(1);
+  static Epoch Next(Epoch epoch) { return Epoch(static_cast<uint64_t>(epoch) + 1); }
   enum class Phase : uint8_t { kClosed, kOpening, kOpen };
   struct Server {
     Phase phase = Phase::kClosed;
+    Epoch epoch = kFirst;
+    Epoch opened = kFirst;  // that of the session's first call
     wire::ServerState state;
     bool takes_rows = false;
     RetryPolicy retry;

@@ -1,10 +1,9 @@
 // Calls to several servers as one: what each answer makes of them, by scripted servers and a clock
-// that is moved by hand. The caller waits in a thread of its own.
+// that is moved by hand. The caller waits in a thread of its own. How they are cancelled is in
+// blocking_calls_cancel_test.cc.
 #include "worker/client/blocking_calls.h"
 
-#include <atomic>
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <future>
 #include <map>
 #include <memory>
@@ -16,90 +15,23 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "proto/runtime/base/manual_timer.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/device_values.h"
 #include "proto/wire/message.h"
+#include "tests/worker/client/blocking_fixture.h"
 #include "tests/worker/client/scripted_servers.h"
-#include "worker/client/server_links.h"
 
 namespace strata {
 namespace {
 
+using Fixture = testing::BlockingFixture;
 using testing::OpenReply;
 using testing::ScriptedServers;
+using testing::Text;
+using testing::TextOf;
 
 constexpr auto kOpen = DataMethod::kOpenSession;
 constexpr auto kPush = DataMethod::kPush;
-
-Buffer Text(const std::string& text) {
-  return Buffer::CopyOf({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
-}
-std::string TextOf(const Buffer& bytes) {
-  return {reinterpret_cast<const char*>(bytes.span().data()), bytes.span().size()};
-}
-
-struct Fixture {
-  explicit Fixture(uint32_t n = 2, const std::string& device = "",
-                   absl::Duration give_up_after = absl::InfiniteDuration())
-      : links(&servers, n) {
-    links.SetAddresses(ScriptedServers::Addresses(n));
-    BlockingCallsOptions options;
-    options.session.links = &links;
-    options.session.timer = &timer;
-    options.session.device = device;
-    options.give_up_after = give_up_after;
-    options.cancelled = &cancelled;
-    calls = std::make_unique<BlockingCalls>(options);
-    for (uint32_t s = 0; s < n; ++s) requests.push_back({s, kPush, Text(absl::StrCat("to ", s))});
-  }
-
-  ~Fixture() {
-    cancelled = true;
-    servers.Close();
-    while (result.valid() && running()) timer.Advance(absl::Seconds(1));
-  }
-
-  // In another thread. Good answers are "good"; others are what their text says.
-  void Start() {
-    result = std::async(std::launch::async, [this] {
-      return calls->CallAll(requests, [](size_t, const Buffer& reply) -> absl::Status {
-        const std::string text = TextOf(reply);
-        if (text == "good") return absl::OkStatus();
-        if (text == "not yet") return absl::UnavailableError(text);
-        if (text == "unreadable") return absl::DataLossError(text);
-        return absl::FailedPreconditionError(text);
-      });
-    });
-  }
-  // Every server says that it is open.
-  void StartOpen(const std::string& device = "") {
-    Start();
-    for (uint32_t s = 0; s < links.servers(); ++s) {
-      servers.Next(s, kOpen).reply(OpenReply({}, device));
-    }
-  }
-  void Answer(uint32_t server, const absl::StatusOr<Buffer>& reply) {
-    servers.Next(server, kPush).reply(reply);
-  }
-  // The caller sleeps for `ms`; wakes it.
-  void AwaitPause(int ms) {
-    timer.AwaitAlarms(1);
-    CHECK(timer.next() == timer.Now() + absl::Milliseconds(ms));
-    timer.AdvanceTo(timer.next());
-  }
-  bool running() const {
-    return result.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout;
-  }
-
-  ScriptedServers servers;
-  ManualTimer timer;
-  ServerLinks links;
-  std::atomic<bool> cancelled{false};
-  std::vector<BlockingCalls::Request> requests;
-  std::unique_ptr<BlockingCalls> calls;
-  std::future<absl::Status> result;
-};
 
 TEST_CASE("a call returns when every server has answered", "[calls]") {
   Fixture f;
@@ -151,6 +83,30 @@ TEST_CASE("a session that is lost meanwhile is opened again", "[calls]") {
   f.servers.Next(0, kOpen).reply(OpenReply({}));
   f.Answer(0, Text("good"));
   CHECK(f.result.get().ok());
+  CHECK_FALSE(f.calls->tried_again());  // the first try was refused
+}
+
+TEST_CASE("a call that waited for its server was not tried before", "[calls]") {
+  Fixture f(1);
+  SECTION("that was not open") {
+    f.Start();
+    f.servers.Next(0, kOpen).reply(absl::UnavailableError("away"));
+    f.AwaitPause(10);
+    f.servers.Next(0, kOpen).reply(absl::NotFoundError("job 5 is not open"));
+    f.AwaitPause(20);
+  }
+  SECTION("that had no address") {
+    f.links.SetAddresses({""});
+    f.Start();
+    f.AwaitPause(10);
+    f.timer.AwaitAlarms(1);
+    f.links.SetAddresses({"0"});
+    f.AwaitPause(20);
+  }
+  f.servers.Next(0, kOpen).reply(OpenReply({}));
+  f.Answer(0, Text("good"));
+  CHECK(f.result.get().ok());
+  CHECK_FALSE(f.calls->tried_again());
 }
 
 TEST_CASE("an answer that says not yet is asked for again at once", "[calls]") {
@@ -261,34 +217,9 @@ TEST_CASE("a good answer starts the time to give up anew", "[calls]") {
   CHECK(absl::IsUnavailable(f.result.get()));
 }
 
-TEST_CASE("a call that is cancelled sends nothing more", "[calls]") {
-  Fixture f(1);
-  SECTION("before it began") {
-    f.cancelled = true;
-    f.Start();
-  }
-  SECTION("while it backs off") {
-    f.StartOpen();
-    f.Answer(0, absl::UnavailableError("away"));
-    f.timer.AwaitAlarms(1);
-    f.cancelled = true;
-    f.timer.AdvanceTo(f.timer.next());
-  }
-  SECTION("while a server thinks") {
-    f.StartOpen();
-    auto call = f.servers.Next(0, kPush);
-    f.cancelled = true;
-    call.reply(Text("not yet"));
-  }
-  CHECK(absl::IsCancelled(f.result.get()));
-  CHECK(f.servers.waiting() == 0);
-}
-
 TEST_CASE("rows on a device are sent to no server that does not take them", "[calls][device]") {
   Fixture f(2, "GPU-1");
-  f.result = std::async(std::launch::async, [&f] {
-    return f.calls->OpenAndAllTakeRows() ? absl::OkStatus() : absl::AbortedError("no");
-  });
+  f.StartOpenAll();
   for (uint32_t s : {0, 1}) f.servers.Next(s, kOpen).reply(OpenReply({}, "GPU-1"));
   REQUIRE(f.result.get().ok());
   auto values = std::make_shared<DeviceValues>();
@@ -315,16 +246,11 @@ TEST_CASE("rows on a device are sent to no server that does not take them", "[ca
 
 TEST_CASE("a server that cannot be opened takes no rows now", "[calls][device]") {
   Fixture f(2, "GPU-1");
-  const auto ask = [&f] {
-    f.result = std::async(std::launch::async, [&f] {
-      return f.calls->OpenAndAllTakeRows() ? absl::OkStatus() : absl::AbortedError("no");
-    });
-  };
-  ask();
+  f.StartOpenAll();
   f.servers.Next(0, kOpen).reply(OpenReply({}, "GPU-1"));
   f.servers.Next(1, kOpen).reply(absl::InvalidArgumentError("wrong"));
   CHECK_FALSE(f.result.get().ok());
-  ask();
+  f.StartOpenAll();
   f.servers.Next(1, kOpen).reply(OpenReply({}, "GPU-1"));
   CHECK(f.result.get().ok());
 }

@@ -2,7 +2,6 @@
 // with tickets.
 #include "worker/client/parameter_client.h"
 
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
@@ -22,6 +21,7 @@
 #include "proto/wire/message_codec.h"
 #include "tests/worker/client/scripted_servers.h"
 #include "tests/worker/client/served_rows.h"
+#include "worker/client/cancel_flag.h"
 #include "worker/step/router.h"
 
 namespace strata {
@@ -181,7 +181,7 @@ struct Ticketed {
     gradient->rows.assign(routed.keys.size() * exchange.row_dim(), 1.0f);
   }
   ~Ticketed() {
-    cancelled = true;
+    cancelled.Set();
     servers.Close();
     while (result.valid() &&
            result.wait_for(std::chrono::milliseconds(1)) == std::future_status::timeout) {
@@ -225,6 +225,11 @@ struct Ticketed {
     return wire::ParsePushRequest(push.request.span())->contributions[0].ticket.number;
   }
   Call NextPush(uint32_t server) { return servers.Next(server, DataMethod::kPush); }
+  // The client backs off; wakes it.
+  void Pause() {
+    timer.AwaitAlarms(1);
+    timer.AdvanceTo(timer.next());
+  }
   static Buffer Accepted(bool repeated = false) { return wire::EncodePushReply({{}, repeated}); }
 
   ScriptedServers servers;
@@ -233,7 +238,7 @@ struct Ticketed {
   const Exchange exchange{tables, ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 4)};
   ServerLinks links{&servers, 2};
   SequenceCounter sequences;
-  std::atomic<bool> cancelled{false};
+  CancelFlag cancelled;
   RoutedKeys routed;
   ParameterBlock block;
   std::shared_ptr<Gradient> gradient;
@@ -296,8 +301,7 @@ TEST_CASE("a window that a server had is somebody else's, unless a try of ours f
   }
   SECTION("ours") {
     f.NextPush(1).reply(absl::UnavailableError("the answer was lost"));
-    f.timer.AwaitAlarms(1);
-    f.timer.AdvanceTo(f.timer.next());
+    f.Pause();
     f.NextPush(1).reply(Ticketed::Accepted(/*repeated=*/true));
     REQUIRE(f.result.get().ok());
     CHECK_FALSE(f.theirs);
@@ -308,6 +312,39 @@ TEST_CASE("a window that a server had is somebody else's, unless a try of ours f
     REQUIRE(f.result.get().ok());
     CHECK(f.theirs);
   }
+  SECTION("another's, though our session was lost") {
+    f.NextPush(1).reply(absl::FailedPreconditionError("header.session 6 was not opened"));
+    f.Pause();
+    f.servers.Next(1, DataMethod::kOpenSession).reply(absl::UnavailableError("away"));
+    f.Pause();
+    f.servers.Next(1, DataMethod::kOpenSession).reply(testing::OpenReply({}));
+    f.NextPush(1).reply(Ticketed::Accepted(/*repeated=*/true));
+    REQUIRE(f.result.get().ok());
+    CHECK(f.theirs);
+  }
+}
+
+TEST_CASE("a window is somebody else's also where our first try had to wait for its server",
+          "[worker]") {
+  Ticketed f;
+  SECTION("to be open") {
+    f.StartPush();
+    f.servers.Next(1, DataMethod::kOpenSession).reply(absl::UnavailableError("away"));
+    f.Pause();
+  }
+  SECTION("to have an address") {
+    f.links.SetAddresses({"0", ""});
+    f.StartPush();
+    f.timer.AwaitAlarms(1);
+    f.links.SetAddresses({"0", "1"});
+    f.Pause();
+  }
+  f.servers.Next(1, DataMethod::kOpenSession).reply(testing::OpenReply({}));
+  f.NextPush(1).reply(Ticketed::Accepted(/*repeated=*/true));
+  f.servers.Next(0, DataMethod::kOpenSession).reply(testing::OpenReply({}));
+  f.NextPush(0).reply(Ticketed::Accepted());
+  REQUIRE(f.result.get().ok());
+  CHECK(f.theirs);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ namespace {
 
 using testing::OpenReply;
 using testing::ScriptedServers;
+using Epoch = ServerSession::Epoch;
 using Retry = ServerSession::Retry;
 
 constexpr auto kOpen = DataMethod::kOpenSession;
@@ -51,11 +52,11 @@ struct Fixture {
       return session->Defer(server, [this, server] { Pull(server); });
     }
     session->Call(server, DataMethod::kPull, Buffer(),
-                  [this, server](absl::StatusOr<Buffer> reply) {
+                  [this, server](Epoch sent, absl::StatusOr<Buffer> reply) {
                     if (reply.ok()) {
                       session->OnAnswered(server);
                       answers.push_back(*reply);
-                    } else if (session->OnError(server, reply.status()) != Retry::kNever) {
+                    } else if (session->OnError(server, sent, reply.status()) != Retry::kNever) {
                       Pull(server);
                     } else {
                       failed = reply.status();
@@ -155,9 +156,67 @@ TEST_CASE("a call that fails goes again after the back-off, not before", "[sessi
   CHECK(f.timer.next() == f.timer.Now() + absl::Milliseconds(10));
 }
 
+TEST_CASE("a connection that breaks with several calls is one failure", "[session]") {
+  Fixture f;
+  for (int i = 0; i < 3; ++i) f.Pull(0);
+  f.Run();
+  f.Answer(0, kOpen, OpenReply({}));
+  for (const int ms : {10, 20, 40}) {
+    REQUIRE(f.servers.waiting() == 3);
+    for (int i = 0; i < 3; ++i) f.Answer(0, DataMethod::kPull, absl::UnavailableError("broke"));
+    CHECK(f.timer.alarms() == 1);
+    CHECK(f.timer.next() == f.timer.Now() + absl::Milliseconds(ms));
+    f.timer.AdvanceTo(f.timer.next());
+    f.Run();
+  }
+  for (int i = 0; i < 3; ++i) f.Answer(0, DataMethod::kPull, Buffer());
+  CHECK(f.answers.size() == 3);
+}
+
+TEST_CASE("the late error of an older session leaves the newer one open", "[session]") {
+  Fixture f;
+  const absl::Status lost = absl::FailedPreconditionError("session 6 was not opened");
+  f.Pull(0);
+  f.Pull(0);
+  f.Run();
+  f.Answer(0, kOpen, OpenReply({}));
+  const auto late = f.servers.Next(0, DataMethod::kPull);
+  f.Answer(0, DataMethod::kPull, lost);
+  f.timer.AdvanceTo(f.timer.next());
+  f.Run();
+  f.Answer(0, kOpen, OpenReply({}));
+  const auto again = f.servers.Next(0, DataMethod::kPull);
+  late.reply(lost);
+  f.Run();
+  CHECK(f.timer.alarms() == 0);
+  REQUIRE(f.servers.waiting() == 1);
+  f.Answer(0, DataMethod::kPull, Buffer());  // not OpenSession
+  again.reply(Buffer());
+  f.Run();
+  CHECK(f.answers.size() == 2);
+}
+
+TEST_CASE("a server that opens each session and refuses each call is asked ever more slowly",
+          "[session]") {
+  Fixture f;
+  f.Pull(0);
+  f.Run();
+  for (const int ms : {10, 20, 40, 80, 160, 320, 640, 1000, 1000}) {
+    f.Answer(0, kOpen, OpenReply({}));
+    f.Answer(0, DataMethod::kPull, absl::FailedPreconditionError("session 6 was not opened"));
+    CHECK(f.servers.waiting() == 0);
+    CHECK(f.timer.next() == f.timer.Now() + absl::Milliseconds(ms));
+    f.timer.AdvanceTo(f.timer.next());
+    f.Run();
+  }
+  f.Answer(0, kOpen, OpenReply({}));
+  f.Answer(0, DataMethod::kPull, Buffer());
+  CHECK(f.answers.size() == 1);
+}
+
 TEST_CASE("asking again and again sets one alarm", "[session]") {
   Fixture f;
-  f.session->OnError(0, absl::UnavailableError("away"));
+  f.session->OnError(0, f.session->machine().epoch(0), absl::UnavailableError("away"));
   for (int i = 0; i < 5; ++i) CHECK_FALSE(f.session->Ready(0));
   CHECK(f.timer.alarms() == 1);
   f.session.reset();
@@ -262,11 +321,15 @@ TEST_CASE("a call to a server whose address is gone fails as mail", "[session]")
   Fixture f;
   f.links.SetAddresses({""});
   absl::Status status;
-  f.session->Call(0, DataMethod::kPull, Buffer(),
-                  [&](absl::StatusOr<Buffer> reply) { status = reply.status(); });
+  Epoch when = f.session->machine().epoch(0);
+  f.session->Call(0, DataMethod::kPull, Buffer(), [&](Epoch sent, absl::StatusOr<Buffer> reply) {
+    when = sent;
+    status = reply.status();
+  });
   CHECK(status.ok());
   f.Run();
   CHECK(absl::IsUnavailable(status));
+  CHECK(when == Epoch::kNotSent);
 }
 
 TEST_CASE("an answer that comes when the session is gone goes nowhere", "[session]") {

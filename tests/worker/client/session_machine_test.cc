@@ -16,6 +16,7 @@
 namespace strata {
 namespace {
 
+using Epoch = SessionMachine::Epoch;
 using Retry = SessionMachine::Retry;
 using Wait = SessionMachine::Wait;
 using testing::OpenReply;
@@ -36,6 +37,15 @@ SessionMachine Opened(uint32_t servers, const std::string& device = "", uint64_t
     REQUIRE(machine.OnOpenAnswered(s, OpenReply(StateOf(incarnation), device), kNow).ok());
   }
   return machine;
+}
+
+// A call to server 0 fails at once.
+Retry Fail(SessionMachine& machine, const absl::Status& status, absl::Time now = kNow) {
+  return machine.OnError(0, machine.epoch(0), status, now);
+}
+void Reopen(SessionMachine& machine, absl::Time now = kNow) {
+  machine.OnOpenSent(0);
+  REQUIRE(machine.OnOpenAnswered(0, OpenReply(StateOf(7)), now).ok());
 }
 
 void Learn(SessionMachine& machine, uint32_t servers) {
@@ -84,7 +94,7 @@ TEST_CASE("each class of errors does one thing to a session", "[session]") {
     INFO(c.status);
     SessionMachine machine = Opened(2);
     Learn(machine, 2);
-    CHECK(machine.OnError(0, c.status, kNow) == c.retry);
+    CHECK(Fail(machine, c.status) == c.retry);
     const bool waits = c.retry == Retry::kLater;
     CHECK(machine.WaitOf(0, kNow) == (waits ? Wait::kTime : Wait::kNothing));
     if (waits) CHECK(machine.not_before(0) == kNow + absl::Milliseconds(10));
@@ -100,11 +110,11 @@ TEST_CASE("a stale ticket is no failure of the server", "[session]") {
   SessionMachine machine = Opened(2);
   Learn(machine, 2);
   const auto stale = absl::FailedPreconditionError(absl::StrCat(wire::kTicketError, "4 is gone"));
-  CHECK(machine.OnError(0, stale, kNow) == Retry::kAtOnce);
+  CHECK(Fail(machine, stale) == Retry::kAtOnce);
   CHECK(machine.WaitOf(0, kNow) == Wait::kNothing);
   CHECK_FALSE(HasTicket(machine, 0));
   CHECK(HasTicket(machine, 1));
-  CHECK(machine.OnError(0, absl::AbortedError("x"), kNow) == Retry::kLater);
+  CHECK(Fail(machine, absl::AbortedError("x")) == Retry::kLater);
   CHECK(machine.not_before(0) == kNow + absl::Milliseconds(10));  // the first
 }
 
@@ -112,20 +122,106 @@ TEST_CASE("waits grow with failures in a row, and an answer ends the row", "[ses
   SessionMachine machine = Opened(1);
   absl::Time now = kNow;
   for (const int ms : {10, 20, 40, 80, 160, 320, 640, 1000, 1000}) {
-    CHECK(machine.OnError(0, absl::UnavailableError("x"), now) == Retry::kLater);
+    CHECK(Fail(machine, absl::UnavailableError("x"), now) == Retry::kLater);
     CHECK(machine.not_before(0) - now == absl::Milliseconds(ms));
     CHECK(machine.WaitOf(0, machine.not_before(0) - absl::Nanoseconds(1)) == Wait::kTime);
     now = machine.not_before(0);
     CHECK(machine.WaitOf(0, now) == Wait::kNothing);
   }
-  SECTION("of a call") { machine.OnAnswered(0); }
-  SECTION("to OpenSession") {
-    machine.CloseAll();
-    machine.OnOpenSent(0);
-    REQUIRE(machine.OnOpenAnswered(0, OpenReply(StateOf(7)), now).ok());
-  }
-  machine.OnError(0, absl::UnavailableError("x"), now);
+  machine.OnAnswered(0);
+  Fail(machine, absl::UnavailableError("x"), now);
   CHECK(machine.not_before(0) - now == absl::Milliseconds(10));
+}
+
+TEST_CASE("a server that opens every session and refuses every call is asked ever more slowly",
+          "[session]") {
+  SessionMachine machine = Opened(1);
+  absl::Time now = kNow;
+  for (const int ms : {10, 20, 40, 80, 160, 320, 640, 1000, 1000}) {
+    Fail(machine, absl::NotFoundError("session 3 is unknown"), now);
+    CHECK(machine.not_before(0) - now == absl::Milliseconds(ms));
+    now = machine.not_before(0);
+    CHECK(machine.WaitOf(0, now) == Wait::kClosed);
+    Reopen(machine, now);
+    CHECK(machine.WaitOf(0, now) == Wait::kNothing);
+  }
+}
+
+TEST_CASE("calls that break together are one failure", "[session]") {
+  SessionMachine machine = Opened(2);
+  const absl::Status broken = absl::UnavailableError("the connection broke");
+  const absl::Time first = kNow + absl::Milliseconds(10);
+  const Epoch sent = machine.epoch(0);
+  for (int i = 0; i < 5; ++i) {
+    CHECK(machine.OnError(0, sent, broken, kNow) == Retry::kLater);
+    CHECK(machine.not_before(0) == first);
+  }
+  CHECK(machine.WaitOf(1, kNow) == Wait::kNothing);
+  // Also where one of them breaks when the others have gone again.
+  CHECK(machine.OnError(0, sent, broken, first) == Retry::kLater);
+  CHECK(machine.WaitOf(0, first) == Wait::kNothing);
+  // Those that have gone again break together, too.
+  const Epoch again = machine.epoch(0);
+  for (int i = 0; i < 5; ++i) CHECK(machine.OnError(0, again, broken, first) == Retry::kLater);
+  CHECK(machine.not_before(0) == first + absl::Milliseconds(20));
+}
+
+TEST_CASE("a session that is lost is closed by whichever of its calls says so", "[session]") {
+  SessionMachine machine = Opened(1);
+  const Epoch sent = machine.epoch(0);
+  Fail(machine, absl::UnavailableError("x"));
+  machine.OnError(0, sent, absl::NotFoundError("x"), kNow);
+  CHECK(machine.not_before(0) == kNow + absl::Milliseconds(10));
+  CHECK(machine.WaitOf(0, machine.not_before(0)) == Wait::kClosed);
+}
+
+TEST_CASE("what was sent in an older session does not touch the newer one", "[session]") {
+  SessionMachine machine = Opened(2);
+  const Epoch sent = machine.epoch(0);
+  SECTION("that was lost") { Fail(machine, absl::NotFoundError("x")); }
+  SECTION("that was to be opened again") { machine.CloseAll(); }
+  const absl::Time now = kNow + absl::Milliseconds(10);
+  machine.OnOpenSent(0);
+  CHECK(machine.OnError(0, sent, absl::UnavailableError("late"), now) == Retry::kLater);
+  REQUIRE(machine.OnOpenAnswered(0, OpenReply(StateOf(7)), now).ok());
+  CHECK(machine.WaitOf(0, now) == Wait::kNothing);
+  for (const auto& late : {absl::NotFoundError("late"), absl::UnavailableError("late")}) {
+    Learn(machine, 2);
+    CHECK(machine.OnError(0, sent, late, now) == Retry::kLater);
+    CHECK(machine.open(0));
+    CHECK(machine.WaitOf(0, now) == Wait::kNothing);
+    // Its call goes again, and so with keys.
+    CHECK_FALSE(HasTicket(machine, 0));
+    CHECK(HasTicket(machine, 1));
+  }
+  // With the ticket that is stale it would go again and again.
+  Learn(machine, 1);
+  const auto stale = absl::FailedPreconditionError(absl::StrCat(wire::kTicketError, "4 is gone"));
+  CHECK(machine.OnError(0, sent, stale, now) == Retry::kAtOnce);
+  CHECK_FALSE(HasTicket(machine, 0));
+  // A final error is one whenever it comes.
+  CHECK(machine.OnError(0, sent, absl::InvalidArgumentError("x"), now) == Retry::kNever);
+  // The newer session's own calls close it.
+  Fail(machine, absl::NotFoundError("x"), now);
+  CHECK_FALSE(machine.open(0));
+}
+
+TEST_CASE("what was sent may have arrived, unless the server refused it", "[session]") {
+  const Epoch sent = SessionMachine(1, "").epoch(0);
+  CHECK(SessionMachine::MayHaveArrived(sent, absl::UnavailableError("the answer was lost")));
+  CHECK(SessionMachine::MayHaveArrived(sent, absl::DeadlineExceededError("x")));
+  CHECK(SessionMachine::MayHaveArrived(sent, absl::ResourceExhaustedError("x")));
+  CHECK(SessionMachine::MayHaveArrived(sent, absl::DataLossError("unreadable")));
+  CHECK_FALSE(SessionMachine::MayHaveArrived(sent, absl::FailedPreconditionError("session 3")));
+  CHECK_FALSE(SessionMachine::MayHaveArrived(sent, absl::NotFoundError("job 3 is not open")));
+  CHECK_FALSE(SessionMachine::MayHaveArrived(Epoch::kNotSent, absl::UnavailableError("x")));
+}
+
+TEST_CASE("a call that was not sent says nothing of its server", "[session]") {
+  SessionMachine machine = Opened(1);
+  CHECK(machine.OnError(0, Epoch::kNotSent, absl::UnavailableError("no address"), kNow) ==
+        Retry::kLater);
+  CHECK(machine.WaitOf(0, kNow) == Wait::kNothing);
 }
 
 TEST_CASE("an error of OpenSession counts as a call's", "[session]") {
@@ -201,10 +297,10 @@ TEST_CASE("a server takes rows on the worker's device as long as it says so", "[
 
 TEST_CASE("to close leaves a session that is being opened", "[session]") {
   SessionMachine machine = Opened(2);
-  machine.OnError(0, absl::NotFoundError("x"), kNow);
+  Fail(machine, absl::NotFoundError("x"));
   machine.OnOpenSent(0);
-  // Neither an error of an older call nor CloseAll makes it be opened twice.
-  machine.OnError(0, absl::NotFoundError("x"), kNow);
+  // Neither an error of a call nor CloseAll makes it be opened twice.
+  Fail(machine, absl::NotFoundError("x"));
   machine.CloseAll();
   CHECK(machine.opening(0));
   CHECK(machine.WaitOf(1, kNow) == Wait::kClosed);

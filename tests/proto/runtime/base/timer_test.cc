@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -106,6 +107,26 @@ TEST_CASE("Cancel returns when the owner's alarm has ended, and drops what that 
   CHECK(had_ended);
   CHECK(holders == 1);  // what the alarm held is gone, too
   CHECK(left == 0);
+}
+
+TEST_CASE("many alarms of one owner: each runs at its time, and the others are dropped",
+          "[timer]") {
+  // The newest is due first. A queue that looks through all of the owner's takes minutes.
+  constexpr int kAlarms = 200000;
+  ManualTimer timer;
+  const absl::Time start = timer.Now();
+  std::vector<int> ran;
+  for (int i = kAlarms; i > 0; --i) {
+    timer.At(start + absl::Milliseconds(i), &ran, [&ran, i] { ran.push_back(i); });
+  }
+  timer.Advance(absl::Milliseconds(kAlarms / 2));
+  CHECK(timer.next() == start + absl::Milliseconds(kAlarms / 2 + 1));
+  timer.Cancel(&ran);
+  CHECK(timer.alarms() == 0);
+  timer.Advance(absl::Hours(1));
+  std::vector<int> expected(kAlarms / 2);
+  std::iota(expected.begin(), expected.end(), 1);
+  CHECK(ran == expected);
 }
 
 TEST_CASE("the real timer runs what is due, the earliest first", "[timer]") {

@@ -114,20 +114,20 @@ void CheckUsers(ProcessCluster& cluster, const ShownClock& clock, uint64_t job) 
   events.set_after_sequence(so_far->last_sequence());
   events.set_wait_ms(100);
   CHECK(cluster.scheduler().GetEvents(events, absl::Seconds(2)).ok());  // a long poll ends
-  const auto strata = [&](const std::string& command, const std::string& more) {
+  const auto strata = [&](const std::string& command, const std::vector<std::string>& more) {
     const std::string log = cluster.folder() + "/" + command;
     fs::remove(log);
     std::vector<std::string> argv = {Program("tools/cli/strata"), command, "--scheduler",
                                      cluster.address()};
-    if (!more.empty()) argv.push_back(more);
+    argv.insert(argv.end(), more.begin(), more.end());
     ChildProcess child(argv, log, cluster.folder(), clock.variables());
     CHECK(child.Wait(absl::Seconds(5)) == 0);
     RemoveShared(child.pid());
     return ReadFile(log);
   };
-  CHECK(absl::StrContains(strata("events", ""), "JobSubmitted"));
-  CHECK(absl::StrContains(strata("status", absl::StrCat(job)), "succeeded"));
-  const std::string nodes = strata("nodes", "");
+  CHECK(absl::StrContains(strata("events", {"--since", "5m"}), "JobSubmitted"));
+  CHECK(absl::StrContains(strata("status", {absl::StrCat(job)}), "succeeded"));
+  const std::string nodes = strata("nodes", {});
   INFO(nodes);
   CHECK(absl::StrContains(nodes, " s ago"));
   for (const char* off : {" 359", " 360", " 719", " 720"}) {  // an hour or two

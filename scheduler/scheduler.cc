@@ -19,6 +19,7 @@
 #include "scheduler/cluster_state.h"
 #include "scheduler/job/news.h"
 #include "scheduler/nodes/placement.h"
+#include "scheduler/store/event_log.h"
 #include "scheduler/store/submission.h"
 
 namespace strata::scheduler {
@@ -218,15 +219,13 @@ class SchedulerImpl : public Scheduler {
         timer_->Now() + std::min({absl::Milliseconds(request.wait_ms()), kMaxEventsWait, timeout});
     MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
-    uint64_t job = 0;
-    if (request.has_job()) {
-      auto found = state_.FindJob(request.job());
-      if (!found.ok()) return found.status();
-      job = *found;
-    }
+    absl::StatusOr<uint64_t> job = uint64_t{0};
+    if (request.has_job()) job = state_.FindJob(request.job());
+    if (!job.ok()) return job.status();
+    const int64_t since = SinceUnixMs(request, timer_->Now());
     while (true) {
       if (absl::Status s = Ready(); !s.ok()) return s;
-      GetEventsReply reply = state_.Events(request.after_sequence(), job, request.since_unix_ms());
+      GetEventsReply reply = state_.Events(request.after_sequence(), *job, since);
       if (reply.events_size() > 0 || timer_->Now() >= deadline) return reply;
       AwaitChange(deadline);
     }

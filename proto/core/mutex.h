@@ -33,6 +33,7 @@ class ABSL_LOCKABLE Mutex {
     mu_.unlock();
     changed_.notify_all();
   }
+  bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mu_.try_lock(); }
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() { mu_.lock_shared(); }
   void ReaderUnlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock_shared(); }
   // REQUIRES: not held for reading.

@@ -47,7 +47,7 @@ std::vector<TroubleNews> FollowTroubles(
     StandingTrouble* fresh = standing.Add();
     fresh->set_node(std::string(node));
     fresh->set_reason(t.reason());
-    fresh->set_since_unix_ms(t.since_unix_ms());
+    fresh->set_since_unix_ms(now_unix_ms);
   }
   return news;
 }

@@ -23,7 +23,8 @@ inline constexpr int kMaxTroubles = 16;
 
 // `reported` is all that troubles `node` now. Returns what began and what ended since it was last
 // asked, and keeps `standing`, whose entries are of all nodes, up to date. A trouble that only
-// changes its text is no news.
+// changes its text is no news. How long one stood is counted by the clock of `now_unix_ms` from the
+// first report of it: the node's own may be another.
 std::vector<TroubleNews> FollowTroubles(
     absl::string_view node, const google::protobuf::RepeatedPtrField<Trouble>& reported,
     int64_t now_unix_ms, google::protobuf::RepeatedPtrField<StandingTrouble>& standing);

@@ -84,4 +84,10 @@ GetEventsReply EventLog::Since(uint64_t after_sequence, uint64_t job, int64_t si
   return reply;
 }
 
+int64_t SinceUnixMs(const GetEventsRequest& request, absl::Time now) {
+  if (!request.has_since_ago_ms()) return request.since_unix_ms();
+  const absl::Time since = now - absl::Milliseconds(request.since_ago_ms());
+  return std::max<int64_t>(request.since_unix_ms(), absl::ToUnixMillis(since));
+}
+
 }  // namespace strata::scheduler

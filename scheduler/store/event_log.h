@@ -49,6 +49,9 @@ class EventLog {
   uint64_t first_recorded_ = 1;  // the oldest that has a record, if any has
 };
 
+// When the events that a request asks for begin, by the clock of the log, which shows `now`.
+int64_t SinceUnixMs(const GetEventsRequest& request, absl::Time now);
+
 }  // namespace strata::scheduler
 
 #endif  // STRATA_SCHEDULER_STORE_EVENT_LOG_H_

@@ -340,7 +340,7 @@ class SetTimer : public ManualTimer {
   absl::Time Wall(absl::Time time) const override { return time + absl::Hours(1); }
 };
 
-TEST_CASE("when nodes were heard is told by the clock that users have", "[scheduler]") {
+TEST_CASE("what is recent to users is so whatever their clock shows", "[scheduler]") {
   SetTimer timer;
   auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
   Nodes nodes;
@@ -352,6 +352,11 @@ TEST_CASE("when nodes were heard is told by the clock that users have", "[schedu
   for (const NodeStatus& node : cluster->nodes()) {
     REQUIRE(node.last_seen_unix_ms() == absl::ToUnixMillis(heard + absl::Hours(1)));
   }
+  GetEventsRequest events;
+  events.set_since_ago_ms(2999);
+  REQUIRE(scheduler->GetEvents(events, kTimeout)->events_size() == 0);
+  events.set_since_ago_ms(3000);
+  REQUIRE(scheduler->GetEvents(events, kTimeout)->events_size() == 3);
 }
 
 TEST_CASE("leases lapse at ticks, which the timer gives", "[scheduler]") {

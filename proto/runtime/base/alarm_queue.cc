@@ -8,8 +8,9 @@ namespace strata {
 
 bool AlarmQueue::Add(absl::Time when, const void* owner, std::function<void()> work) {
   MutexLock lock(&mu_);
-  const auto added = alarms_.emplace(when, Alarm{owner, std::move(work)});
-  of_owner_.emplace(owner, added);
+  const Place place(when, added_++);
+  const auto of_owner = of_owner_.emplace(owner, place);
+  const auto added = alarms_.emplace(place, Alarm{of_owner, std::move(work)}).first;
   return added == alarms_.begin();
 }
 
@@ -26,7 +27,7 @@ void AlarmQueue::Cancel(const void* owner) {
 
 absl::Time AlarmQueue::next() const {
   MutexLock lock(&mu_);
-  return alarms_.empty() ? absl::InfiniteFuture() : alarms_.begin()->first;
+  return alarms_.empty() ? absl::InfiniteFuture() : alarms_.begin()->first.first;
 }
 
 size_t AlarmQueue::size() const {
@@ -35,19 +36,18 @@ size_t AlarmQueue::size() const {
 }
 
 bool AlarmQueue::RunFirst(absl::Time now) {
-  Alarm alarm;
+  std::function<void()> work;
   {
     MutexLock lock(&mu_);
-    if (alarms_.empty() || alarms_.begin()->first > now) return false;
-    alarm = std::move(alarms_.begin()->second);
-    auto it = of_owner_.lower_bound(alarm.owner);
-    while (it->second != alarms_.begin()) ++it;
-    of_owner_.erase(it);
+    if (alarms_.empty() || alarms_.begin()->first.first > now) return false;
+    Alarm& first = alarms_.begin()->second;
+    running_ = first.of_owner->first;
+    work = std::move(first.work);
+    of_owner_.erase(first.of_owner);
     alarms_.erase(alarms_.begin());
-    running_ = alarm.owner;
   }
-  alarm.work();
-  alarm.work = nullptr;  // what it holds goes before Cancel returns
+  work();
+  work = nullptr;  // what it holds goes before Cancel returns
   MutexLock lock(&mu_);
   running_ = nullptr;
   return true;

@@ -4,8 +4,10 @@
 #define STRATA_PROTO_RUNTIME_BASE_ALARM_QUEUE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
@@ -30,15 +32,18 @@ class AlarmQueue {
   void AwaitSize(size_t n);
 
  private:
+  using Place = std::pair<absl::Time, uint64_t>;  // the second counts the calls of Add
+  using OfOwner = std::multimap<const void*, Place>;
   struct Alarm {
-    const void* owner;
+    OfOwner::iterator of_owner;  // its own entry there
     std::function<void()> work;
   };
+
   mutable Mutex mu_;
-  using Alarms = std::multimap<absl::Time, Alarm>;
-  Alarms alarms_ ABSL_GUARDED_BY(mu_);
+  uint64_t added_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<Place, Alarm> alarms_ ABSL_GUARDED_BY(mu_);
   // So that Cancel, with which every wait ends, looks at its owner's alone.
-  std::multimap<const void*, Alarms::iterator> of_owner_ ABSL_GUARDED_BY(mu_);
+  OfOwner of_owner_ ABSL_GUARDED_BY(mu_);
   const void* running_ ABSL_GUARDED_BY(mu_) = nullptr;  // owner of the alarm that runs
 };
 

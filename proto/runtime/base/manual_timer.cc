@@ -1,8 +1,16 @@
 #include "proto/runtime/base/manual_timer.h"
 
 #include <algorithm>
+#include <thread>
+#include <utility>
 
 namespace strata {
+
+// At the same time: Advance goes on until it is done.
+void ManualTimer::TryAgain(const void* owner, std::function<void()> work) {
+  std::this_thread::yield();  // to the thread that it waits for
+  alarms_.Add(clock_.Now(), owner, std::move(work));
+}
 
 void ManualTimer::AdvanceTo(absl::Time when) {
   while (true) {

@@ -24,6 +24,7 @@ class ManualTimer : public Timer {
   void At(absl::Time when, const void* owner, std::function<void()> work) override {
     alarms_.Add(when, owner, std::move(work));
   }
+  void TryAgain(const void* owner, std::function<void()> work) override;
   void Cancel(const void* owner) override { alarms_.Cancel(owner); }
 
   // Moves the time and runs what is due by then, each alarm at its own time. One thread at a time.

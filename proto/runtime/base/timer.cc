@@ -1,6 +1,7 @@
 #include "proto/runtime/base/timer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -37,6 +38,11 @@ class RealTimer : public Timer {
     changed_.notify_all();
   }
 
+  void TryAgain(const void* owner, std::function<void()> work) override {
+    constexpr absl::Duration kMoment = absl::Milliseconds(1);
+    At(Now() + kMoment, owner, std::move(work));
+  }
+
   void Cancel(const void* owner) override { alarms_.Cancel(owner); }
 
  private:
@@ -64,6 +70,42 @@ class RealTimer : public Timer {
   std::thread thread_;      // last: starts when everything else is there
 };
 
+// The alarm of one wait, which tells the wait that its time has come. It never waits for the mutex
+// itself: its owner may hold that for long, and the timer's thread is there for all alarms.
+class WaitAlarm {
+ public:
+  WaitAlarm(Timer* timer, Mutex* mu) : timer_(timer), mu_(mu) {}
+
+  bool due() const { return due_; }
+
+  void Set(absl::Time when) {
+    timer_->At(when, this, [this] { Ring(); });
+  }
+
+  // When it returns, nothing of the alarm runs or will run. Mutex held: Ring does not wait for it.
+  void End() {
+    over_ = true;
+    timer_->Cancel(this);
+  }
+
+ private:
+  // Who unlocks the mutex wakes those whose conditions hold. If somebody else holds it, that is
+  // them, unless they have looked at the conditions already: so it is tried again.
+  void Ring() {
+    due_ = true;
+    if (mu_->TryLock()) {
+      mu_->Unlock();
+    } else if (!over_) {
+      timer_->TryAgain(this, [this] { Ring(); });
+    }
+  }
+
+  Timer* const timer_;
+  Mutex* const mu_;
+  std::atomic<bool> due_{false};
+  std::atomic<bool> over_{false};
+};
+
 }  // namespace
 
 Timer* Timer::Real() {
@@ -78,22 +120,14 @@ bool AwaitUntil(Timer* timer, Mutex* mu, const absl::Condition& condition, absl:
     mu->Await(condition);
     return true;
   }
-  while (!condition.Eval()) {
-    if (timer->Now() >= when) return false;
-    bool expired = false;  // guarded by *mu
-    timer->At(when, &expired, [mu, &expired] {
-      MutexLock lock(mu);
-      expired = true;
-    });
-    const auto over = [&] { return expired || condition.Eval(); };
-    mu->Await(absl::Condition(&over));
-    if (expired) return condition.Eval();
-    // The alarm must be gone before this returns, and it may be waiting for `mu`.
-    mu->Unlock();
-    timer->Cancel(&expired);
-    mu->Lock();
-  }
-  return true;
+  if (condition.Eval()) return true;
+  if (timer->Now() >= when) return false;
+  WaitAlarm alarm(timer, mu);
+  alarm.Set(when);
+  const auto over = [&] { return alarm.due() || condition.Eval(); };
+  mu->Await(absl::Condition(&over));
+  alarm.End();
+  return condition.Eval();
 }
 
 }  // namespace strata

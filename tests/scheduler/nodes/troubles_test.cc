@@ -35,9 +35,21 @@ TEST_CASE("the beginning and the end of a trouble are news, each once", "[troubl
   news = FollowTroubles("server-0", none, 73000, standing);
   REQUIRE(news.size() == 1);
   CHECK(news[0].reason == kTroubleOver);
-  CHECK(news[0].message == "server-0: DiskFull is over after 12s");
+  CHECK(news[0].message == "server-0: DiskFull is over after 11s");
   CHECK(FollowTroubles("server-0", none, 74000, standing).empty());
   CHECK(standing.size() == 1);
+}
+
+TEST_CASE("how long a trouble stood is counted by one clock, whatever a node's shows",
+          "[troubles]") {
+  for (const int64_t off : {-3600000, 3600000}) {
+    INFO(off);
+    Standing standing;
+    FollowTroubles("a", Only("DiskFull", "x", 10000000 + off), 10000500, standing);
+    const auto news = FollowTroubles("a", {}, 10005500, standing);
+    REQUIRE(news.size() == 1);
+    CHECK(news[0].message == "a: DiskFull is over after 5s");
+  }
 }
 
 TEST_CASE("a trouble that turns into another ends and begins", "[troubles]") {

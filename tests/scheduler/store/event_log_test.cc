@@ -1,6 +1,8 @@
 #include "scheduler/store/event_log.h"
 
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,6 +51,25 @@ TEST_CASE("events come in order, by job, time and sequence", "[event_log]") {
   CHECK(log.Since(~uint64_t{0}, 0, 0).events_size() == 0);
   CHECK(log.Since(0, 0, 1002000).events_size() == 1);
   CHECK(log.Since(0, 0, 1002001).events_size() == 0);
+}
+
+TEST_CASE("since when is asked as a time, or as how long ago by the log's clock", "[event_log]") {
+  GetEventsRequest request;
+  CHECK(SinceUnixMs(request, kStart) == 0);
+  request.set_since_unix_ms(999000);
+  CHECK(SinceUnixMs(request, kStart) == 999000);
+  request.set_since_ago_ms(0);
+  CHECK(SinceUnixMs(request, kStart) == 1000000);
+  request.set_since_ago_ms(400);
+  CHECK(SinceUnixMs(request, kStart) == 999600);
+  request.set_since_ago_ms(1001);  // the later of both
+  CHECK(SinceUnixMs(request, kStart) == 999000);
+  request.clear_since_unix_ms();
+  CHECK(SinceUnixMs(request, kStart) == 998999);
+  for (const int64_t ago : {int64_t{1} << 60, std::numeric_limits<int64_t>::max()}) {
+    request.set_since_ago_ms(ago);
+    CHECK(SinceUnixMs(request, kStart) <= 0);
+  }
 }
 
 TEST_CASE("a restored log has the same events and goes on", "[event_log]") {

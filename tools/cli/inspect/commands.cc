@@ -100,10 +100,8 @@ ExitCode RunEvents(const EventsOptions& options) {
   GetEventsRequest request;
   if (!options.job.empty()) *request.mutable_job() = ParseJobRef(options.job);
   if (!options.since.empty()) {
-    absl::StatusOr<absl::Time> since =
-        ParseSince(options.since, absl::Now(), absl::LocalTimeZone());
-    if (!since.ok()) return ReportError(since.status());
-    request.set_since_unix_ms(absl::ToUnixMillis(*since));
+    const absl::Status since = SetSince(options.since, absl::LocalTimeZone(), request);
+    if (!since.ok()) return ReportError(since);
   }
   absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
   if (!client.ok()) return ReportError(client.status());
@@ -111,6 +109,9 @@ ExitCode RunEvents(const EventsOptions& options) {
   if (!reply.ok()) return ReportError(reply.status());
   Print(*reply, options.json);
   if (!options.follow) return kExitOk;
+  // What comes is new by its sequence.
+  request.clear_since_unix_ms();
+  request.clear_since_ago_ms();
   request.set_after_sequence(reply->last_sequence());
   return Follow(**client, std::move(request), options.json);
 }

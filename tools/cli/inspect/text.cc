@@ -152,11 +152,12 @@ std::string EventJson(const Event& event) {
       {"message", event.message()}});
 }
 
-absl::StatusOr<absl::Time> ParseSince(absl::string_view text, absl::Time now, absl::TimeZone zone) {
+absl::Status SetSince(absl::string_view text, absl::TimeZone zone, GetEventsRequest& request) {
   absl::Duration ago;
   if (absl::ParseDuration(text, &ago) && ago >= absl::ZeroDuration() &&
       ago < absl::InfiniteDuration()) {
-    return now - ago;
+    request.set_since_ago_ms(absl::ToInt64Milliseconds(ago));
+    return absl::OkStatus();
   }
   absl::Time time;
   for (const char* format : {absl::RFC3339_full, "%Y-%m-%dT%H:%M:%E*S", "%Y-%m-%d %H:%M:%E*S",
@@ -164,7 +165,8 @@ absl::StatusOr<absl::Time> ParseSince(absl::string_view text, absl::Time now, ab
     std::string error;
     if (absl::ParseTime(format, text, zone, &time, &error) && time > absl::InfinitePast() &&
         time < absl::InfiniteFuture()) {
-      return time;
+      request.set_since_unix_ms(absl::ToUnixMillis(time));
+      return absl::OkStatus();
     }
   }
   return absl::InvalidArgumentError(

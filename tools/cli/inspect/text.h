@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
@@ -24,9 +24,10 @@ std::string ShardsJson(const JobShards& shards);
 std::string EventLine(const Event& event, absl::TimeZone zone);
 std::string EventJson(const Event& event);
 
-// "15m", "1h30m" (before `now`), or a time as in "2026-01-31T12:00:00Z", whose zone is `zone` where
-// it names none. INVALID_ARGUMENT says what is wanted.
-absl::StatusOr<absl::Time> ParseSince(absl::string_view text, absl::Time now, absl::TimeZone zone);
+// Asks for events since `text`: "15m", "1h30m" ago by the scheduler's clock, or a time as events
+// show theirs, as in "2026-01-31T12:00:00Z", whose zone is `zone` where it names none.
+// INVALID_ARGUMENT says what is wanted.
+absl::Status SetSince(absl::string_view text, absl::TimeZone zone, GetEventsRequest& request);
 
 }  // namespace strata
 

@@ -1,30 +1,32 @@
-// Waits of Abseil with proto/runtime/base/abseil_waits.cc in the program: they do what they did.
-// That they go by the monotonic clock is seen in tests/faults/clock_step_test.cc.
-#include <dlfcn.h>
-
+// Waits of Abseil with proto/runtime/base/abseil_waits.cc in the program: they do what they did,
+// but by the monotonic clock. What comes of it in a cluster: tests/faults/clock_step_test.cc.
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/base/config.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/clock.h"
+#include "tests/proto/runtime/base/timed_waits.h"
 
 namespace strata {
 namespace {
 
-TEST_CASE("Abseil's own library waits with our code", "[waits]") {
-  void* const used = dlsym(
-      RTLD_DEFAULT, ABSL_INTERNAL_TOKEN_STR(ABSL_INTERNAL_C_SYMBOL(AbslInternalPerThreadSemWait)));
-  REQUIRE(used != nullptr);
-  Dl_info info{};
-  REQUIRE(dladdr(used, &info) != 0);
-  INFO(info.dli_fname);
-  CHECK(std::string(info.dli_fname).find("libabsl") == std::string::npos);
+TEST_CASE("Abseil waits for a time by the monotonic clock", "[waits]") {
+  const testing::TimedWaits before = testing::TimedWaitsSoFar();
+  absl::Notification never;
+  CHECK_FALSE(never.WaitForNotificationWithTimeout(absl::Milliseconds(5)));
+  absl::Mutex mu;
+  absl::CondVar changed;
+  {
+    absl::MutexLock lock(&mu);
+    changed.WaitWithTimeout(&mu, absl::Milliseconds(5));
+  }
+  const testing::TimedWaits after = testing::TimedWaitsSoFar();
+  CHECK(after.monotonic >= before.monotonic + 2);
+  CHECK(after.wall == before.wall);
 }
 
 TEST_CASE("a wait ends when its time is over", "[waits]") {

@@ -107,14 +107,24 @@ TEST_CASE("events are lines, for people and for programs", "[inspect]") {
 
 TEST_CASE("since when: how long ago, or a time", "[inspect]") {
   const absl::TimeZone utc = absl::UTCTimeZone();
-  CHECK(*ParseSince("90s", kNow, utc) == kNow - absl::Seconds(90));
-  CHECK(*ParseSince("1h30m", kNow, utc) == kNow - absl::Minutes(90));
-  CHECK(*ParseSince("2023-11-14T22:13:20Z", kNow, utc) == absl::FromUnixSeconds(1700000000));
-  CHECK(*ParseSince("2023-11-14T23:13:20+01:00", kNow, utc) == absl::FromUnixSeconds(1700000000));
-  CHECK(*ParseSince("2023-11-14 22:13", kNow, utc) == absl::FromUnixSeconds(1699999980));
+  const auto request = [&](const char* text) {
+    GetEventsRequest request;
+    CHECK(SetSince(text, utc, request).ok());
+    return request;
+  };
+  CHECK(request("0s").has_since_ago_ms());
+  CHECK(request("0s").since_ago_ms() == 0);
+  CHECK(request("90s").since_ago_ms() == 90000);
+  CHECK(request("1h30m").since_ago_ms() == 5400000);
+  CHECK(request("90s").since_unix_ms() == 0);
+  CHECK(request("2023-11-14T22:13:20Z").since_unix_ms() == 1700000000000);
+  CHECK_FALSE(request("2023-11-14T22:13:20Z").has_since_ago_ms());
+  CHECK(request("2023-11-14T23:13:20+01:00").since_unix_ms() == 1700000000000);
+  CHECK(request("2023-11-14 22:13").since_unix_ms() == 1699999980000);
   for (const char* bad : {"", "yesterday", "-5m", "5", "inf", "2023-13-01", "infinite-past"}) {
     INFO(bad);
-    CHECK(absl::IsInvalidArgument(ParseSince(bad, kNow, utc).status()));
+    GetEventsRequest request;
+    CHECK(absl::IsInvalidArgument(SetSince(bad, utc, request)));
   }
 }
 

@@ -285,6 +285,10 @@ void CutCoordinator::TrainingAgain() {
   book_.set_wanted(0);
   book_.set_failures(0);
   book_.set_retry_unix_ms(0);
+  for (CutRecord& cut : *book_.mutable_pending()) {  // what is being written
+    cut.set_last(false);
+    cut.set_wanted(false);
+  }
 }
 
 std::vector<std::string> CutCoordinator::TakeExcess(uint64_t best_step) {

@@ -211,6 +211,24 @@ TEST_CASE("async: nothing stands in for a last cut that failed or waits for a ho
   REQUIRE(cuts.book().pending(0).last());
 }
 
+TEST_CASE("a last cut that is written when training goes on again is the last no more",
+          "[scheduler]") {
+  CutConfig config = Config();
+  config.bsp = false;
+  CutCoordinator cuts(config, {});
+  cuts.WantLast(0);
+  cuts.Plan(1, 30, true, 0);
+  const uint64_t cut = cuts.book().pending(0).cut();
+  cuts.Writing(cut, {});
+  cuts.Abort();
+  cuts.TrainingAgain();
+  cuts.Complete(cut, At(cut, "/c/1"));
+  REQUIRE(cuts.Last() == nullptr);
+  cuts.Plan(2, 10, true, 0);  // periodic ones go on
+  REQUIRE(cuts.book().pending_size() == 1);
+  REQUIRE(cuts.book().pending(0).periodic());
+}
+
 TEST_CASE("bsp: the last cut is that of the last step", "[scheduler]") {
   CutCoordinator cuts(Config(), {});
   cuts.Complete(0, At(90, "/c/90"));

@@ -46,6 +46,13 @@ const CheckpointRecord* CutCoordinator::NewestOnDisk() const {
   return nullptr;
 }
 
+const CheckpointRecord* CutCoordinator::Last() const {
+  if (config_.bsp) return book_.last() == 0 ? nullptr : AtStep(book_.last());
+  // Cuts have no steps, and one that was complete before is not of all windows.
+  if (book_.last() != kTaken || book_.complete().empty()) return nullptr;
+  return &book_.complete(book_.complete_size() - 1);
+}
+
 uint64_t CutCoordinator::BaseCut(uint64_t generation) const {
   const CheckpointRecord* newest = NewestOnDisk();
   const bool follows = newest != nullptr && newest->generation() == generation &&
@@ -278,6 +285,10 @@ void CutCoordinator::TrainingAgain() {
   book_.set_wanted(0);
   book_.set_failures(0);
   book_.set_retry_unix_ms(0);
+  for (CutRecord& cut : *book_.mutable_pending()) {  // what is being written
+    cut.set_last(false);
+    cut.set_wanted(false);
+  }
 }
 
 std::vector<std::string> CutCoordinator::TakeExcess(uint64_t best_step) {

@@ -99,6 +99,8 @@ class CutCoordinator {
   // The cut that increments of this generation may follow; 0: none, write all rows.
   uint64_t BaseCut(uint64_t generation) const;
   const CheckpointRecord* AtStep(uint64_t step) const;
+  // The job's last cut, once it is complete; nullptr: it is not, or training goes on.
+  const CheckpointRecord* Last() const;
   const CutRecord* Find(uint64_t cut) const;
   bool GivenUp() const { return book_.failures() >= kMaxFailures; }
   bool Idle() const { return book_.pending_size() == 0; }

@@ -266,10 +266,8 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
 }
 
 void JobMachine::Succeed(absl::Time now) {
-  const CheckpointRecord* last = cuts_->AtStep(state_.final_step());
-  if (!bsp())
-    last = cuts_->book().complete_size() == 0 ? nullptr : &*cuts_->book().complete().rbegin();
-  if (last == nullptr) return;  // its cut waits to be tried again
+  const CheckpointRecord* last = cuts_->Last();
+  if (last == nullptr) return;  // its cut waits to be tried again, or for a worker
   const CheckpointRecord final_cut = *last;
   state_.set_final_checkpoint(final_cut.folder());
   state_.set_model_hash(final_cut.model_hash());

@@ -1,5 +1,6 @@
 // One job from submission to its end: phases, nodes, tasks, cuts, recovery.
 // Tested by tests/scheduler/cluster_sim_test.cc
+// Tested by tests/scheduler/job/machine_cuts_test.cc
 // Tested by tests/scheduler/job/machine_lanes_test.cc
 #ifndef STRATA_SCHEDULER_JOB_MACHINE_H_
 #define STRATA_SCHEDULER_JOB_MACHINE_H_

@@ -66,7 +66,6 @@ void TaskLedger::Hand(uint32_t lane, uint64_t task, uint64_t first_window) {
   LedgerTask* held = to.add_held();
   held->set_task(task);
   held->set_first_window(first_window);
-  if (record_.cut() != 0) to.add_since_cut(task);
 }
 
 bool TaskLedger::TakeNext(LedgerTask& task) {
@@ -128,33 +127,22 @@ void TaskLedger::BeginCut(uint64_t cut) {
   record_.set_cut(cut);
   record_.set_cut_closed_below(record_.closed_below());
   *record_.mutable_cut_closed() = record_.closed();
-  for (LedgerLane& lane : *record_.mutable_lanes()) {
-    lane.clear_since_cut();
-    for (const LedgerTask& task : lane.held()) lane.add_since_cut(task.task());
-  }
 }
 
 void TaskLedger::EndCut() {
   record_.set_cut(0);
   record_.clear_cut_closed_below();
   record_.clear_cut_closed();
-  for (LedgerLane& lane : *record_.mutable_lanes()) lane.clear_since_cut();
 }
 
 void TaskLedger::CutContents(const std::vector<LanePosition>& marks, CheckpointRecord& out) const {
   std::set<uint64_t> closed(record_.cut_closed().begin(), record_.cut_closed().end());
   for (uint64_t task = 0; task < record_.cut_closed_below(); ++task) closed.insert(task);
-  for (const LanePosition& mark : marks) {
-    if (mark.lane() >= static_cast<uint32_t>(record_.lanes_size())) continue;
-    const auto& order = record_.lanes(static_cast<int>(mark.lane())).since_cut();
-    // A lane that stands at a task it was never given since has begun nothing since.
-    const auto at = std::find(order.begin(), order.end(), mark.task());
-    if (at == order.end()) continue;
-    closed.insert(order.begin(), at);
-    LanePosition* position = out.add_lanes();
-    *position = mark;
-  }
   out.mutable_closed_tasks()->Assign(closed.begin(), closed.end());
+  for (const LanePosition& mark : marks) {
+    const bool idle = mark.task() >= record_.total() || mark.next_window() == 0;
+    if (!idle && closed.count(mark.task()) == 0) *out.add_lanes() = mark;
+  }
 }
 
 }  // namespace strata::scheduler

@@ -45,11 +45,14 @@ class TaskLedger {
     return record_.lanes(static_cast<int>(lane)).held();
   }
 
-  // A cut is asked for: remember what is closed and the order of what lanes do from here on.
+  // A cut is asked for: remember what is closed.
   void BeginCut(uint64_t cut);
   void EndCut();
-  // What the cut holds, from where each lane marked it: every task closed at BeginCut, and those
-  // that a lane did before the one it stood at. REQUIRES: BeginCut was called.
+  // What the cut surely holds, from where each lane marked it: every task closed at BeginCut, and
+  // the windows before a mark of its task. Of other tasks nothing, though some were done between
+  // the two: a lane whose host was silent and came back is not where the order of its tasks says.
+  // They are handed out again after a roll-back, and what was applied of them is dropped.
+  // REQUIRES: BeginCut was called.
   void CutContents(const std::vector<LanePosition>& marks, CheckpointRecord& out) const;
 
   const LedgerRecord& record() const { return record_; }

@@ -18,7 +18,7 @@
 namespace strata {
 namespace {
 
-// Where an idle lane stands at a cut: at no task, so that none counts as done before it.
+// Where an idle lane stands at a cut: at no task.
 constexpr uint64_t kNoTask = ~uint64_t{0};
 
 class Trainer : public AsyncTrainer {

@@ -182,9 +182,63 @@ TEST_CASE("async takes one barrier at a time, and an aborted one anew under anot
   cuts.WantLast(0);
   cuts.Plan(1, 27, true, 0);
   REQUIRE(cuts.book().pending(0).last());
+  REQUIRE(cuts.Last() == nullptr);  // the one before it has not all windows
   cuts.Complete(cuts.book().pending(0).cut(), At(3, "/c/3"));
+  REQUIRE(cuts.Last() != nullptr);
+  REQUIRE(cuts.Last()->folder() == "/c/3");
   cuts.Plan(1, 27, true, 0);
   REQUIRE(cuts.Idle());  // the last is the last
+}
+
+TEST_CASE("async: nothing stands in for a last cut that failed or waits for a host",
+          "[scheduler]") {
+  CutConfig config = Config();
+  config.bsp = false;
+  CutCoordinator cuts(config, {});
+  cuts.Complete(0, At(1, "/c/1"));
+  REQUIRE(cuts.Last() == nullptr);  // training goes on
+  cuts.WantLast(0);
+  cuts.Plan(1, 5, false, 0);  // a lane has no host
+  REQUIRE(cuts.Idle());
+  REQUIRE(cuts.Last() == nullptr);
+  cuts.Plan(1, 5, true, 0);
+  cuts.Writing(cuts.book().pending(0).cut(), {});
+  cuts.WritingFailed(cuts.book().pending(0).cut(), "disk full", 1000, 500);
+  cuts.Plan(1, 5, true, 1499);
+  REQUIRE(cuts.Idle());
+  REQUIRE(cuts.Last() == nullptr);
+  cuts.Plan(1, 5, true, 1500);
+  REQUIRE(cuts.book().pending(0).last());
+}
+
+TEST_CASE("a last cut that is written when training goes on again is the last no more",
+          "[scheduler]") {
+  CutConfig config = Config();
+  config.bsp = false;
+  CutCoordinator cuts(config, {});
+  cuts.WantLast(0);
+  cuts.Plan(1, 30, true, 0);
+  const uint64_t cut = cuts.book().pending(0).cut();
+  cuts.Writing(cut, {});
+  cuts.Abort();
+  cuts.TrainingAgain();
+  cuts.Complete(cut, At(cut, "/c/1"));
+  REQUIRE(cuts.Last() == nullptr);
+  cuts.Plan(2, 10, true, 0);  // periodic ones go on
+  REQUIRE(cuts.book().pending_size() == 1);
+  REQUIRE(cuts.book().pending(0).periodic());
+}
+
+TEST_CASE("bsp: the last cut is that of the last step", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  cuts.Complete(0, At(90, "/c/90"));
+  cuts.Complete(0, At(95, "/c/95"));
+  REQUIRE(cuts.Last() == nullptr);
+  cuts.WantLast(100);
+  REQUIRE(cuts.Last() == nullptr);
+  cuts.WantLast(95);  // the best, or the one that a worker stopped at
+  REQUIRE(cuts.Last() != nullptr);
+  REQUIRE(cuts.Last()->folder() == "/c/95");
 }
 
 TEST_CASE("the newest are kept, and the best", "[scheduler]") {

@@ -1,0 +1,310 @@
+#include "tests/scheduler/cluster_sim.h"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <iterator>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr absl::Duration kLease = absl::Seconds(10);
+
+}  // namespace
+
+ClusterSim::ClusterSim(uint64_t seed, SimSetup setup) : random_(seed), setup_(std::move(setup)) {
+  SimJob job{.lanes = setup_.lanes, .memory = setup_.memory};
+  // 4 tasks of 8 lines; batch 1: bsp 8 steps of 4 lanes an epoch, async 8 windows a task.
+  (setup_.bsp ? job.steps : job.windows_per_task) = setup_.bsp ? 8 * kEpochs : 8;
+  for (uint32_t i = 0; i <= setup_.servers; ++i) {  // one to spare
+    const std::string name = "s" + std::to_string(i);
+    servers_.emplace(name, SimServer(name, job, &disk_));
+  }
+  for (uint32_t i = 0; i < setup_.workers; ++i) {
+    workers_.emplace_back("w" + std::to_string(i), job, &servers_);
+  }
+  for (auto& [name, server] : servers_) server.Start(++incarnation_);
+  for (SimWorker& worker : workers_) worker.Start(++incarnation_);
+  state_ = std::make_unique<ClusterState>(kLease);
+  REQUIRE(state_->Restore(store_, now_).ok());
+}
+
+void ClusterSim::Submit() {
+  ClusterState::Submission s;
+  s.request_id = "r";
+  s.job.mutable_metadata()->set_name("job");
+  JobSpec& spec = *s.job.mutable_spec();
+  spec.mutable_training()->set_mode(setup_.bsp ? "bsp" : "async");
+  spec.mutable_training()->set_lanes(setup_.lanes);
+  spec.mutable_training()->set_batch_size(1);
+  spec.mutable_training()->set_epochs(kEpochs);
+  spec.mutable_replicas()->set_servers(setup_.servers);
+  spec.mutable_replicas()->set_workers(setup_.workers);
+  spec.mutable_storage()->set_partitions(16);
+  spec.mutable_storage()->set_durability(setup_.memory ? "memory" : "logged");
+  spec.mutable_checkpoint()->set_directory(setup_.directory);
+  spec.mutable_checkpoint()->set_every_steps(setup_.every_steps);
+  spec.mutable_checkpoint()->set_keep(2);
+  REQUIRE(state_->Submit(std::move(s), now_).ok());
+  Save();
+}
+
+void ClusterSim::Save() {
+  for (MetadataChange& c : state_->TakeChanges()) {
+    if (c.value) {
+      store_[c.key] = *c.value;
+    } else {
+      store_.erase(c.key);
+    }
+  }
+  const uint64_t restarts = restarts_;
+  for (FileWork& w : state_->TakeFileWork()) {
+    // Killed with its state recorded and the files not done: a restart does them.
+    if (faults_ && Roll(20) == 0) RestartScheduler();
+    if (restarts_ != restarts) return;
+    Do(w);
+    if (restarts_ != restarts) return;
+  }
+}
+
+void ClusterSim::Do(const FileWork& work) {
+  if (const auto* write = std::get_if<WriteManifestWork>(&work)) {
+    const bool fails = faults_ && Roll(10) == 0;
+    if (!fails) {
+      SimFolder& folder = disk_[write->folder];
+      // A manifest never names what is not there.
+      for (const CheckpointFile& f : write->manifest.files()) REQUIRE(folder.files.count(f.name()));
+      folder.complete = true;
+      CheckManifest(write->manifest, folder);
+    }
+    state_->ManifestWritten(write->job, write->cut,
+                            fails ? absl::ResourceExhaustedError("disk full") : absl::OkStatus(),
+                            now_);
+    Save();
+  } else if (const auto* remove = std::get_if<RemoveCheckpointWork>(&work)) {
+    disk_.erase(remove->folder);
+    state_->CheckpointRemoved(remove->job, remove->folder, absl::OkStatus(), now_);
+    Save();
+  } else if (const auto* part = std::get_if<RemoveIncompleteWork>(&work)) {
+    SimFolder& folder = disk_[part->folder];
+    if (folder.complete) return;
+    for (const std::string& name : part->names) folder.files.erase(name);
+  }
+}
+
+// All servers at one point, and what the manifest says is there.
+void ClusterSim::CheckManifest(const Manifest& manifest, const SimFolder& folder) {
+  for (const CheckpointFile& f : manifest.files()) {
+    const SimShard& shard = folder.files.at(f.name());
+    if (setup_.bsp) {
+      REQUIRE(shard.clock == manifest.step());
+      continue;
+    }
+    for (uint64_t task : manifest.closed_tasks()) {
+      for (uint64_t w = 0; w < 8; ++w) REQUIRE(shard.applied.count({task, w}) == 1);
+    }
+    for (const LanePosition& p : manifest.lanes()) {
+      for (uint64_t w = 0; w < p.next_window(); ++w) {
+        REQUIRE(shard.applied.count({p.task(), w}) == 1);
+      }
+    }
+  }
+}
+
+template <typename NodeT>
+void ClusterSim::Sync(NodeT& node) {
+  if (!node.alive()) return;
+  if (faults_ && Roll(8) == 0) return;  // request lost
+  const uint64_t restarts = restarts_;
+  auto session = state_->Report(node.Report(), now_);
+  Save();
+  if (restarts_ != restarts) return;  // its answer died with it
+  Check();
+  if (!session.ok()) {
+    REQUIRE(absl::IsUnauthenticated(session.status()));
+    node.Fenced();
+    return;
+  }
+  auto directive = state_->Directive(node.name(), *session, false);
+  REQUIRE(directive.ok());
+  if (faults_ && Roll(8) == 0) return;  // reply lost
+  node.Act(*directive);
+}
+
+// What every node would be told of its jobs, versions aside.
+std::string ClusterSim::Told() {
+  std::string all;
+  for (const auto& [name, node] : state_->members().nodes()) {
+    NodeDirective d = *state_->Directive(name, node.record.session(), false);
+    all += name + ":";
+    for (const auto& j : d.server_jobs()) all += j.close() ? "" : j.SerializeAsString();
+    for (const auto& j : d.worker_jobs()) all += j.close() ? "" : j.SerializeAsString();
+  }
+  return all;
+}
+
+void ClusterSim::RestartScheduler() {
+  ++restarts_;
+  const std::string before = Told();
+  const std::string events = state_->Events(0, 0, 0).SerializeAsString();
+  state_ = std::make_unique<ClusterState>(kLease);
+  REQUIRE(state_->Restore(store_, now_).ok());
+  REQUIRE(Told() == before);
+  REQUIRE(state_->Events(0, 0, 0).SerializeAsString() == events);
+  Save();
+  if (++event_checks_ % 4 == 0) CheckEvents();
+}
+
+// Nothing is told twice, and the job's states follow each other, whatever restarts.
+void ClusterSim::CheckEvents() {
+  std::set<std::string> cuts;
+  std::string state = "PENDING";
+  const GetEventsReply all = state_->Events(0, 1, 0);
+  for (const Event& e : all.events()) {
+    if (e.reason() == "CutStarted") REQUIRE(cuts.insert(e.message()).second);
+    if (e.reason() != "JobState") continue;
+    const size_t arrow = e.message().find(" -> ");
+    REQUIRE(e.message().substr(0, arrow) == state);
+    state = e.message().substr(arrow + 4);
+  }
+  REQUIRE(state == JobState_Name(state_->jobs().at(1)->state().state()));
+}
+
+void ClusterSim::Check() {
+  const JobMachine& job = *state_->jobs().at(1);
+  REQUIRE(job.state().generation() >= generation_);
+  generation_ = job.state().generation();
+  if (job.over()) return;
+  std::vector<uint32_t> hosted(setup_.lanes);
+  bool any = false;
+  for (const auto& [name, node] : state_->members().nodes()) {
+    if (node.record.role() != WORKER) continue;
+    NodeDirective d;
+    job.AddWorkerDirective(state_->members(), node, false, d);
+    for (const auto& j : d.worker_jobs()) {
+      for (uint32_t lane : j.lanes()) ++hosted[lane], any = true;
+    }
+  }
+  for (uint32_t hosts : hosted) REQUIRE(hosts == (any ? 1 : 0));
+}
+
+void ClusterSim::Fault() {
+  switch (Roll(12)) {
+    case 0:
+    case 1: {
+      auto it = std::next(servers_.begin(), static_cast<long>(Roll(servers_.size())));
+      it->second.Kill();
+      if (Roll(6) == 0) it->second.Wipe();
+      if (Roll(2) == 0) it->second.Start(++incarnation_);
+      break;
+    }
+    case 2:
+    case 3: {
+      SimWorker& worker = workers_[Roll(workers_.size())];
+      worker.Kill();
+      if (Roll(2) == 0) worker.Start(++incarnation_);
+      break;
+    }
+    case 4:
+    case 5:
+      RestartScheduler();
+      break;
+    case 6:
+      now_ += absl::Seconds(static_cast<double>(Roll(15)));
+      break;
+    case 7:
+      (void)state_->WantCheckpoint(1, now_);
+      Save();
+      break;
+    case 8:
+      if (!disk_.empty() && Roll(4) == 0) {
+        std::next(disk_.begin(), static_cast<long>(Roll(disk_.size())))->second.damaged = true;
+      }
+      break;
+    case 9:
+      std::next(servers_.begin(), static_cast<long>(Roll(servers_.size())))->second.Reopen();
+      break;
+    default:
+      for (auto& [name, server] : servers_) {
+        if (!server.alive()) server.Start(++incarnation_);
+      }
+      for (SimWorker& worker : workers_) {
+        if (!worker.alive()) worker.Start(++incarnation_);
+      }
+  }
+}
+
+void ClusterSim::Step() {
+  now_ += absl::Milliseconds(static_cast<double>(Roll(faults_ ? 200 : 40)));
+  const uint64_t what = Roll(10);
+  if (what < 3) {
+    Sync(std::next(servers_.begin(), static_cast<long>(Roll(servers_.size())))->second);
+  } else if (what < 6) {
+    Sync(workers_[Roll(workers_.size())]);
+  } else if (what < 9) {
+    SimWorker& worker = workers_[Roll(workers_.size())];
+    if (worker.alive()) worker.Work();
+  } else {
+    state_->Tick(now_);
+    Save();
+    Check();
+  }
+}
+
+void ClusterSim::Run(int fault_steps, int fault_every) {
+  Submit();
+  for (int i = 0; i < fault_steps && !job().over(); ++i) {
+    faults_ = true;
+    Step();
+    if (fault_every > 0 && Roll(static_cast<uint64_t>(fault_every)) == 0) Fault();
+  }
+  faults_ = false;
+  for (auto& [name, server] : servers_) {
+    if (!server.alive()) server.Start(++incarnation_);
+  }
+  for (SimWorker& worker : workers_) {
+    if (!worker.alive()) worker.Start(++incarnation_);
+  }
+  int peace = 0;
+  while (!job().over() && ++peace < 20000) Step();
+  INFO(state_->Status(1, now_).DebugString());
+  REQUIRE(job().over());
+}
+
+void ClusterSim::CheckResult() {
+  INFO(state_->Status(1, now_).DebugString());
+  REQUIRE(job().state().state() == SUCCEEDED);
+  const std::string folder = job().state().final_checkpoint();
+  if (setup_.directory.empty()) {
+    REQUIRE(folder.empty());
+    REQUIRE(job().state().model_hash().size() == 32);
+    return;
+  }
+  REQUIRE(disk_.count(folder) == 1);
+  REQUIRE(disk_[folder].complete);
+  int kept = 0;
+  for (const auto& [name, other] : disk_) kept += other.complete && !other.damaged;
+  REQUIRE(kept <= 2);  // spec.checkpoint.keep
+  for (const auto& [name, shard] : disk_[folder].files) {
+    if (setup_.bsp) {
+      REQUIRE(shard.clock == 8 * kEpochs);
+    } else if (job().Hosts(name)) {
+      REQUIRE(shard.applied.size() == 4 * kEpochs * 8);  // no task lost
+    }
+  }
+}
+
+void ClusterSim::CheckClosed() {
+  for (int i = 0; i < 200; ++i) {
+    for (auto& [name, server] : servers_) Sync(server);
+    for (SimWorker& worker : workers_) Sync(worker);
+  }
+  REQUIRE(job().state().closing_size() == 0);
+  for (auto& [name, server] : servers_) REQUIRE(server.Report().server_jobs_size() == 0);
+}
+
+}  // namespace strata::scheduler

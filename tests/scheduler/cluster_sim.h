@@ -1,0 +1,78 @@
+// ClusterState under everything that can happen to it, in one thread: nodes that die and come back,
+// messages lost either way, restarts of the scheduler, failing manifests, damaged checkpoints. All
+// of it follows from a seed.
+#ifndef STRATA_TESTS_SCHEDULER_CLUSTER_SIM_H_
+#define STRATA_TESTS_SCHEDULER_CLUSTER_SIM_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "scheduler/cluster_state.h"
+#include "tests/scheduler/sim_nodes.h"
+
+namespace strata::scheduler {
+
+struct SimSetup {
+  bool bsp = true;
+  bool memory = false;
+  uint32_t servers = 2, workers = 2, lanes = 4;
+  uint64_t every_steps = 0;
+  std::string directory = "/c";
+};
+
+// A cluster with one server to spare, and one job. What it finds wrong fails the case that runs.
+class ClusterSim {
+ public:
+  ClusterSim(uint64_t seed, SimSetup setup);
+
+  // Submits the job; then `fault_steps` with a fault at every `fault_every`th, by chance (0: none),
+  // then peace until the job is over.
+  void Run(int fault_steps, int fault_every);
+  // The job succeeded, with every step's effect once.
+  void CheckResult();
+  // Everybody hears that it is over, and drops it.
+  void CheckClosed();
+
+  const JobMachine& job() const { return *state_->jobs().at(1); }
+
+ private:
+  static constexpr uint32_t kEpochs = 3;
+
+  uint64_t Roll(uint64_t n) { return random_() % n; }
+  void Submit();
+  // What a driver of ClusterState does after every event.
+  void Save();
+  void Do(const FileWork& work);
+  void CheckManifest(const Manifest& manifest, const SimFolder& folder);
+  template <typename NodeT>
+  void Sync(NodeT& node);
+  std::string Told();
+  void RestartScheduler();
+  void CheckEvents();
+  void Check();
+  void Fault();
+  void Step();
+
+  std::mt19937_64 random_;
+  SimSetup setup_;
+  SimDisk disk_;
+  std::map<std::string, SimServer> servers_;
+  std::vector<SimWorker> workers_;
+  std::map<std::string, std::string> store_;
+  std::unique_ptr<ClusterState> state_;
+  absl::Time now_ = absl::FromUnixSeconds(1767225600);
+  uint64_t incarnation_ = 0;
+  uint64_t generation_ = 0;
+  int event_checks_ = 0;
+  uint64_t restarts_ = 0;
+  bool faults_ = false;
+};
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_TESTS_SCHEDULER_CLUSTER_SIM_H_

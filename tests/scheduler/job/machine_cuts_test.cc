@@ -1,0 +1,171 @@
+// Which checkpoint an asynchronous job ends with: the one that was taken when all was trained.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "scheduler/cluster_state.h"
+#include "tests/scheduler/sim_nodes.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr absl::Duration kLease = absl::Seconds(10);
+constexpr uint64_t kWindows = 8;  // of a task
+constexpr uint64_t kAll = 4 * kWindows;
+
+// A server, two workers with a lane each, and an asynchronous job of one epoch.
+class Cluster {
+ public:
+  Cluster() {
+    servers_.emplace("s0", SimServer("s0", kJob, &disk_));
+    servers_.at("s0").Start(1);
+    for (const char* name : {"w0", "w1"}) {
+      workers_.emplace_back(name, kJob, &servers_);
+      workers_.back().Start(++incarnation_);
+    }
+    REQUIRE(state_.Restore({}, now_).ok());
+    ClusterState::Submission s;
+    s.request_id = "r";
+    s.job.mutable_metadata()->set_name("job");
+    JobSpec& spec = *s.job.mutable_spec();
+    spec.mutable_training()->set_mode("async");
+    spec.mutable_training()->set_lanes(kJob.lanes);
+    spec.mutable_training()->set_batch_size(1);
+    spec.mutable_training()->set_epochs(1);
+    spec.mutable_replicas()->set_servers(1);
+    spec.mutable_replicas()->set_workers(2);
+    spec.mutable_storage()->set_partitions(16);
+    spec.mutable_storage()->set_durability("logged");
+    spec.mutable_checkpoint()->set_directory("/c");
+    spec.mutable_checkpoint()->set_keep(2);
+    REQUIRE(state_.Submit(std::move(s), now_).ok());
+    Until([&] { return job().phase() == TRAINING; });
+  }
+
+  // All nodes that live report and work, until `done`. Little time passes.
+  template <typename Done>
+  void Until(Done done) {
+    for (int round = 0; !done(); ++round) {
+      INFO(state_.Status(1, now_).DebugString());
+      REQUIRE(round < 500);
+      Sync(servers_.at("s0"));
+      for (SimWorker& worker : workers_) Sync(worker);
+      if (done()) return;
+      for (SimWorker& worker : workers_) {
+        if (worker.alive()) worker.Work();
+      }
+    }
+  }
+  void TakeCheckpoint() {
+    REQUIRE(state_.WantCheckpoint(1, now_).ok());
+    DoFileWork();
+    Until([&] { return job().cuts().complete_size() == 1; });
+    REQUIRE(WindowsIn(job().cuts().complete(0).folder()) < kAll);
+  }
+  void LoseWorkers() {
+    for (SimWorker& worker : workers_) worker.Kill();
+    for (int i = 0; i < 5; ++i) {
+      Pass(kLease / 2);
+      Sync(servers_.at("s0"));
+    }
+    const JobStateRecord now = job();
+    for (const WorkerSlot& slot : now.workers()) REQUIRE(slot.name().empty());
+  }
+  void StartWorkers() {
+    for (SimWorker& worker : workers_) worker.Start(++incarnation_);
+  }
+  void Pass(absl::Duration time) {
+    now_ += time;
+    state_.Tick(now_);
+    DoFileWork();
+  }
+
+  size_t WindowsIn(const std::string& folder) const {
+    REQUIRE(disk_.at(folder).complete);
+    return disk_.at(folder).files.at("s0").applied.size();
+  }
+  JobStateRecord job() const { return state_.jobs().at(1)->StateRecord(); }
+
+  int manifests_to_fail = 0;
+
+ private:
+  static constexpr SimJob kJob = {.lanes = 2, .windows_per_task = kWindows};
+
+  template <typename Node>
+  void Sync(Node& node) {
+    if (!node.alive()) return;
+    const auto session = state_.Report(node.Report(), now_);
+    REQUIRE(session.ok());
+    DoFileWork();
+    const auto directive = state_.Directive(node.name(), *session, false);
+    REQUIRE(directive.ok());
+    node.Act(*directive);
+  }
+
+  void DoFileWork() {
+    state_.TakeChanges();
+    for (const FileWork& work : state_.TakeFileWork()) {
+      const auto* write = std::get_if<WriteManifestWork>(&work);
+      if (write == nullptr) continue;
+      const bool fails = manifests_to_fail > 0;
+      manifests_to_fail -= fails;
+      disk_[write->folder].complete = !fails;
+      state_.ManifestWritten(write->job, write->cut,
+                             fails ? absl::ResourceExhaustedError("disk full") : absl::OkStatus(),
+                             now_);
+      state_.TakeChanges();
+    }
+  }
+
+  SimDisk disk_;
+  std::map<std::string, SimServer> servers_;
+  std::vector<SimWorker> workers_;
+  uint64_t incarnation_ = 0;
+  ClusterState state_{kLease};
+  absl::Time now_ = absl::FromUnixSeconds(1767225600);
+};
+
+void CheckEndsWhole(Cluster& cluster) {
+  cluster.Until([&] { return cluster.job().phase() == OVER; });
+  CHECK(cluster.job().state() == SUCCEEDED);
+  CHECK(cluster.WindowsIn(cluster.job().final_checkpoint()) == kAll);
+}
+
+TEST_CASE("a job ends with a checkpoint of all its windows", "[scheduler][cuts]") {
+  Cluster cluster;
+  cluster.TakeCheckpoint();
+  CheckEndsWhole(cluster);
+}
+
+TEST_CASE("an earlier checkpoint does not stand in for the last one that cannot be written",
+          "[scheduler][cuts]") {
+  Cluster cluster;
+  cluster.TakeCheckpoint();
+  cluster.manifests_to_fail = 1;
+  cluster.Until([&] { return cluster.manifests_to_fail == 0; });
+  CHECK(cluster.job().phase() == CUTTING);
+  cluster.Pass(absl::Seconds(1));
+  CheckEndsWhole(cluster);
+}
+
+TEST_CASE("an earlier checkpoint does not stand in for the last one when no worker is left",
+          "[scheduler][cuts]") {
+  Cluster cluster;
+  cluster.TakeCheckpoint();
+  cluster.Until([&] { return cluster.job().phase() == CUTTING; });
+  REQUIRE(cluster.job().cuts().pending_size() == 1);
+  cluster.LoseWorkers();
+  CHECK(cluster.job().phase() == CUTTING);
+  cluster.StartWorkers();
+  CheckEndsWhole(cluster);
+}
+
+}  // namespace
+}  // namespace strata::scheduler

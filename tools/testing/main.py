@@ -175,6 +175,13 @@ def run_lane(lane, context):
         step.status.state = "over"
 
 
+def wait_for(threads, seconds):
+    """Until all are over, or so long."""
+    deadline = time.monotonic() + seconds
+    for t in threads:
+        t.join(max(0.0, deadline - time.monotonic()))
+
+
 def run_steps(found, context, begun):
     """Runs all lanes; progress meanwhile."""
     lanes = {}
@@ -186,7 +193,7 @@ def run_steps(found, context, begun):
         t.start()
     statuses = [step.status for step in found]
     while any(t.is_alive() for t in threads):
-        time.sleep(0.5)
+        wait_for(threads, 0.5)
         for step in found:
             if step.status.state == "runs":
                 step.poll()

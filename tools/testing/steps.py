@@ -37,7 +37,8 @@ class Context:
         self.built = threading.Event()  # programs and generated headers are there, or never will be
 
     def side_environment(self):
-        return dict(os.environ, STRATA_BAZEL_FLAGS=" ".join(self.side))
+        """One flag a line (tools/common.sh reads them): a path may have blanks."""
+        return dict(os.environ, STRATA_BAZEL_FLAGS="\n".join(self.side))
 
 
 class Step:

@@ -33,7 +33,7 @@ class Context:
         self.times = known_times
         self.side = side             # start-up flags of the side lane's Bazel
         self.unreadable = []         # parts whose tests Bazel cannot list
-        self.skipped = []            # parts that cannot run here, and why
+        self.skipped = []            # what does not run, and why
         self.built = threading.Event()  # programs and generated headers are there, or never will be
 
     def side_environment(self):

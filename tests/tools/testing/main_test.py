@@ -307,7 +307,7 @@ class MainTest(unittest.TestCase):
         # 4 tests, the sanitizers' two, 2 checks and their own tests.
         self.assertEqual((code, out[-1]), (0, "10 passed, 0 failed"), err)
         self.assertIn("left out: 1 tests that depend on it from farther away", err)
-        self.assertIn("not built: 1 targets that depend on it and are no test", err)
+        self.assertIn("not built: 1 targets that depend on it, none a test", err)
         self.assertNotIn("no test depends", err)
         calls = self.read("calls")
         self.assertNotRegex(calls, r"(?m)^build ")
@@ -324,3 +324,15 @@ class MainTest(unittest.TestCase):
         self.write("BUILD.bazel", "# a comment\n")
         code, out, err = self.run_test("--changed")
         self.assertEqual((code, out[-1]), (0, "7 passed, 0 failed"), err)
+
+    def test_what_everything_depends_on_wants_a_full_run(self):
+        self.write("tools/bazel/x.bzl", "")
+        self.checkout()
+        self.git("add", "-f", "tools/bazel/x.bzl")
+        self.write("tools/bazel/x.bzl", "x = 1\n")
+        code, out, err = self.run_test("--changed")
+        # The driver's own tests as well.
+        self.assertEqual((code, out[-2:]), (0, [
+            "SKIPPED everything depends on tools/bazel/x.bzl: run tools/test without --changed",
+            "8 passed, 0 failed"]), err)
+        self.assertIn("changed: everything depends on tools/bazel/x.bzl: run tools/test", err)

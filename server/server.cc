@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <glog/logging.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -115,11 +114,11 @@ class ServerImpl : public Server {
  private:
   // Sums and files of images and checkpoints are made in the time that requests leave: as a part of
   // the shards' own threads they would make those wait for whole slices of a busy machine's cores.
-  static constexpr int kFileNiceness = 5;
+  static constexpr int kFileNiceness = 5;  // beside that of the process
   static void BeginFileThread() {
     ops::RestoreExactFloatState();
     // Linux: of this thread alone. Refused or not, it works.
-    static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kFileNiceness));
+    static_cast<void>(nice(kFileNiceness));
   }
   static size_t CoreCount() { return std::max(1u, std::thread::hardware_concurrency()); }
   static uint64_t DrawIncarnation() {

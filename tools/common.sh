@@ -16,8 +16,10 @@ usage_error() {
 # Prints the comment block at the top of the calling script, its help text.
 print_help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
 
-# Flags of Bazel itself, before its command: of another server than the usual one.
-read -r -a BAZEL_FLAGS <<<"${STRATA_BAZEL_FLAGS-}"
+# Flags of Bazel itself, before its command: of another server than the usual one. One a line: a path
+# may have blanks.
+BAZEL_FLAGS=()
+if [[ -n "${STRATA_BAZEL_FLAGS-}" ]]; then mapfile -t BAZEL_FLAGS <<<"$STRATA_BAZEL_FLAGS"; fi
 
 # Bazel with output that reads well in a terminal and in a log. The output is on stderr.
 run_bazel() {

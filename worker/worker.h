@@ -1,6 +1,5 @@
 // A process (or an object of the embedded runner) that trains: keeps its membership with the
 // scheduler and runs the jobs it is given.
-// Tested by tests/e2e/p3/embedded_test.cc, tests/e2e/server_tiers_test.cc
 #ifndef STRATA_WORKER_WORKER_H_
 #define STRATA_WORKER_WORKER_H_
 

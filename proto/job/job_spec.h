@@ -1,6 +1,4 @@
 // Meaning of a job file: defaults, limits and byte sizes. Used by whoever reads or accepts a job.
-// Tested by tests/proto/job/job_spec_test.cc
-// Tested by tests/proto/job/model_spec_test.cc
 #ifndef STRATA_PROTO_JOB_JOB_SPEC_H_
 #define STRATA_PROTO_JOB_JOB_SPEC_H_
 

@@ -1,5 +1,4 @@
 // Defaults and limits of spec.lifeCycle, and its values as tables use them.
-// Tested by tests/proto/job/life_cycle_spec_test.cc
 #ifndef STRATA_PROTO_JOB_LIFE_CYCLE_SPEC_H_
 #define STRATA_PROTO_JOB_LIFE_CYCLE_SPEC_H_
 

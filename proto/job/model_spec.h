@@ -1,5 +1,4 @@
 // Defaults and limits of spec.model.
-// Tested by tests/proto/job/model_spec_test.cc
 #ifndef STRATA_PROTO_JOB_MODEL_SPEC_H_
 #define STRATA_PROTO_JOB_MODEL_SPEC_H_
 

@@ -1,7 +1,5 @@
 // The tables that a model's parameters live in: a pure function of the job and of the data's shape,
 // the same in scheduler, servers and workers.
-// Tested by tests/proto/job/model_tables_test.cc
-// Tested by tests/tools/cluster/export/plan_test.cc
 #ifndef STRATA_PROTO_JOB_MODEL_TABLES_H_
 #define STRATA_PROTO_JOB_MODEL_TABLES_H_
 

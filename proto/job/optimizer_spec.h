@@ -1,5 +1,4 @@
 // Defaults and limits of spec.optimizer.
-// Tested by tests/proto/job/optimizer_spec_test.cc
 #ifndef STRATA_PROTO_JOB_OPTIMIZER_SPEC_H_
 #define STRATA_PROTO_JOB_OPTIMIZER_SPEC_H_
 

@@ -6,7 +6,6 @@
 // compaction) stops flushes without refusing writes, and writers stall forever. So a background
 // thread that finds no room waits here, as if the disk were slow, and tries again, at the latest
 // after kRetry; the tier's writers see the shortage and answer at once.
-// Tested by tests/storage/rocks/tier_test.cc
 #ifndef STRATA_STORAGE_ROCKS_FILES_H_
 #define STRATA_STORAGE_ROCKS_FILES_H_
 

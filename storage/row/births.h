@@ -1,5 +1,5 @@
 // Rows as they are before anything touched them, wherever they are to lie.
-// Tested by tests/storage/dram/table_test.cc
+// Tested by tests/server/table/shard_table_test.cc
 // Tested by tests/storage/gpu/device/fault_test.cc
 #ifndef STRATA_STORAGE_ROW_BIRTHS_H_
 #define STRATA_STORAGE_ROW_BIRTHS_H_

@@ -1,6 +1,6 @@
 // What an update leaves in a row beside weights and state, and what it tells of the row: one
 // source for the host's loop (update.h) and a device's kernel (storage/gpu/device/touch.h).
-// Tested by tests/storage/dram/table_test.cc
+// Tested by tests/server/table/shard_table_test.cc
 // Tested by tests/storage/gpu/device/fault_test.cc
 #ifndef STRATA_STORAGE_ROW_TOUCH_H_
 #define STRATA_STORAGE_ROW_TOUCH_H_

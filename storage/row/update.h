@@ -1,5 +1,5 @@
 // One update of rows of a table by sums of their gradients, wherever they lie.
-// Tested by tests/storage/dram/table_test.cc
+// Tested by tests/server/table/shard_table_test.cc
 // Tested by tests/storage/gpu/device/fault_test.cc
 #ifndef STRATA_STORAGE_ROW_UPDATE_H_
 #define STRATA_STORAGE_ROW_UPDATE_H_

@@ -40,7 +40,7 @@ struct Section {
 // Where an extent lies: what the manifest keeps of it.
 struct ExtentPlace {
   uint64_t number = 0;  // unique in the tier's life
-  uint32_t level = 0;   // how many times its rows were merged (row_file_plan.h)
+  uint32_t level = 0;   // how many times its rows were merged (version.h)
   std::vector<ChunkRun> runs;
   uint64_t index_offset = 0;
   uint64_t index_bytes = 0;

@@ -1,14 +1,18 @@
 #include "server/server.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -216,23 +220,42 @@ std::multimap<std::string, int> NicenessByThread() {
   return found;
 }
 
+// A server's threads have the niceness of the thread that starts it, and those of files 5 more.
 TEST_CASE("files of images and checkpoints are written behind what serves requests", "[server]") {
+  constexpr int kMost = 19;  // Linux knows no more
+  const int own = getpriority(PRIO_PROCESS, 0);
+  // As with `nice -n 3 strata-server`.
+  const int given = std::min(own + GENERATE(0, 3), kMost);
   Cluster c;
-  auto server = Server::Start(c.Options());
-  REQUIRE(server.ok());
+  std::unique_ptr<Server> server;
+  std::thread starts([&] {
+    setpriority(PRIO_PROCESS, 0, given);  // Linux: of this thread alone
+    auto started = Server::Start(c.Options());
+    if (started.ok()) server = *std::move(started);
+  });
+  starts.join();
+  REQUIRE(server != nullptr);
+  const int behind = std::min(given + 5, kMost);
   std::multimap<std::string, int> threads;
   // A thread sets it when it begins; the server is up before all of them have.
   for (int i = 0; i < 1000; ++i) {
     threads = NicenessByThread();
     const auto [first, last] = threads.equal_range("files");
-    if (std::all_of(first, last, [](const auto& t) { return t.second > 0; })) break;
+    const bool all = std::all_of(first, last, [&](const auto& t) { return t.second == behind; });
+    if (all && std::distance(first, last) == 4) break;
     absl::SleepFor(absl::Milliseconds(10));
   }
   REQUIRE(threads.count("files") == 4);
   REQUIRE(threads.count("shards") == 4);
   for (const auto& [name, nice] : threads) {
-    INFO(name);
-    REQUIRE(nice == (name == "files" ? 5 : threads.find("shards")->second));
+    INFO(name << " has " << nice << " of " << own << ", " << given << " and " << behind);
+    if (name == "files") {
+      REQUIRE(nice == behind);
+    } else if (name == "shards") {
+      REQUIRE(nice == given);
+    } else {
+      REQUIRE((nice == given || nice == own));
+    }
   }
 }
 

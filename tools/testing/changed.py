@@ -157,16 +157,24 @@ def not_built(start, tests):
 
 @dataclasses.dataclass
 class Selection:
-    tests: list              # labels, smoke tests included, sorted
+    tests: list              # labels, those that always run included, sorted
     left_out: list           # tests that depend on the change from farther away
-    smoke: list
+    always: list             # that run whatever changed
     untested: list = dataclasses.field(default_factory=list)   # changed; no test depends on them
     not_built: list = dataclasses.field(default_factory=list)  # depend on the change; no test
 
 
-def select(near, all_that_depend, smoke):
-    chosen = set(near) | set(smoke)
-    return Selection(sorted(chosen), sorted(set(all_that_depend) - chosen), list(smoke))
+def select(near, all_that_depend, always):
+    chosen = set(near) | set(always)
+    return Selection(sorted(chosen), sorted(set(all_that_depend) - chosen), list(always))
+
+
+def full_run(found):
+    """Why the whole run is wanted; "" where it is not."""
+    if not found.everything:
+        return ""
+    return "everything depends on %s: run tools/test without --changed" % ", ".join(
+        found.everything)
 
 
 def describe(change, found, known, selection, depth, verbose):
@@ -181,19 +189,20 @@ def describe(change, found, known, selection, depth, verbose):
             ", ".join(names[:8]), " and %d more" % (len(names) - 8) if len(names) > 8 else ""))
     for package in found.packages:
         lines.append("changed: everything of //%s counts as changed" % package)
-    if found.everything:
-        lines.append("changed: every test depends on %s; what is chosen here does not cover that: "
-                     "run tools/test" % ", ".join(found.everything))
+    if full_run(found):
+        lines += ["changed: " + full_run(found),
+                  "changed: for that, this runs only the quick checks, the driver's own tests and "
+                  "the end-to-end tests"]
     lines.append("changed: %d tests depend on it over at most %d rules, or are one of %d "
-                 "end-to-end tests that always run" % (
-                     len(selection.tests), depth, len(selection.smoke)))
+                 "that run in any case" % (len(selection.tests), depth, len(selection.always)))
     if selection.left_out:
         lines.append("changed: left out: %d tests that depend on it from farther away%s" % (
             len(selection.left_out), ":" if verbose else " (--verbose names them; --depth N)"))
         lines += ["  " + label for label in selection.left_out] if verbose else []
     if selection.not_built:
-        lines.append("changed: not built: %d targets that depend on it and are no test%s" % (
-            len(selection.not_built), ":" if verbose else " (--verbose names them)"))
+        lines.append("changed: not built: %d targets that depend on it, none a test or a program of "
+                     "a cluster%s" % (len(selection.not_built),
+                                      ":" if verbose else " (--verbose names them)"))
         lines += ["  " + label for label in selection.not_built] if verbose else []
     lines.append("changed: left out: %s" % LEFT_OUT_PARTS)
     return lines

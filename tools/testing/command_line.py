@@ -9,7 +9,8 @@ Builds everything and runs every test: tools/test [FLAGS]
   --changed [REV]    instead: the tests of what differs from REV (default: where this branch left
                      main; on main itself, from the last commit), uncommitted and new files
                      included, of what depends on it over at most --depth rules, three end-to-end
-                     tests, and the checks of tests/structure
+                     tests, and the checks of tests/structure. Programs are built for these tests;
+                     benchmarks and other tools are not, because linking each again takes minutes
   --depth N          for --changed: how many rules away from a changed file (default %(depth)d)
   --verbose          for --changed: lists the tests that depend on the change from farther away
   --long             full sizes (hours where a test says so)

@@ -140,13 +140,16 @@ def changed_steps(context, plan, options):
     start = changed.start_set(roots, known)
     near = labels_of(changed.tests_within(start, options.depth)) if start else []
     every = labels_of(changed.tests_within(start, None)) if start else []
-    selection = changed.select(near, every, plan.smoke)
+    wants_all = changed.full_run(roots)
+    always = plan.smoke + (labels_of(plan.driver) if wants_all else [])
+    selection = changed.select(near, every, always)
     if known:
         selection.untested = sorted(set(known) - set(labels_of(changed.tested(start, known))))
     if start:
         selection.not_built = sorted(labels_of(changed.not_built(start, selection.tests)))
     for line in changed.describe(change, roots, known, selection, options.depth, options.verbose):
         context.screen.say(line)
+    context.skipped += [wants_all] if wants_all else []
     found = check_steps(context, quick=True)
     found.append(steps.BazelStep(context, plans.Part("tests", "main", ""), selection.tests))
     for part in plan.parts():
@@ -175,6 +178,13 @@ def run_lane(lane, context):
         step.status.state = "over"
 
 
+def wait_for(threads, seconds):
+    """Until all are over, or so long."""
+    deadline = time.monotonic() + seconds
+    for t in threads:
+        t.join(max(0.0, deadline - time.monotonic()))
+
+
 def run_steps(found, context, begun):
     """Runs all lanes; progress meanwhile."""
     lanes = {}
@@ -186,7 +196,7 @@ def run_steps(found, context, begun):
         t.start()
     statuses = [step.status for step in found]
     while any(t.is_alive() for t in threads):
-        time.sleep(0.5)
+        wait_for(threads, 0.5)
         for step in found:
             if step.status.state == "runs":
                 step.poll()

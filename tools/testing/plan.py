@@ -37,6 +37,7 @@ class Plan:
         self.sanitizer_depth = self.raw["changed"]["sanitizer_depth"]
         self.smoke = self.raw["changed"]["smoke"]
         self.everything = self.raw["changed"]["everything"]
+        self.driver = self.raw["changed"]["driver"]
         self.left_out = self.raw["left_out"]
 
     def parts(self, is_long=False):

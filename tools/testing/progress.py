@@ -21,6 +21,8 @@ class Status:
     took: float = 0          # when it is over
     actions: tuple = ()      # Bazel's (done, all)
     left: float = None       # expected seconds until it is over; None: unknown
+    waits_for_build: bool = False  # begins its work when the ordinary build is over
+    build_left: float = 0.0  # until what others wait for is built; None: unknown
 
 
 def clock(seconds):
@@ -58,24 +60,27 @@ def tests_left(times, wanted, done, at_once):
 
 
 def build_left(actions, elapsed):
-    """Seconds for what Bazel has still to do at the pace so far."""
+    """Seconds for what Bazel has still to do at the pace so far; None: unknown."""
     if not actions or actions[0] < 20 or elapsed <= 0:
-        return 0.0
+        return None
     return max(0, actions[1] - actions[0]) * elapsed / actions[0]
 
 
 def expected(statuses, times):
-    """(seconds until all is over, whether all of it is known). Lanes run beside each other."""
+    """(seconds until all is over, whether all of it is known). Lanes run beside each other; what
+    waits for the build begins no sooner than that is over."""
     lanes, known = {}, True
+    to_build = [s.build_left for s in statuses if s.state != "over"]
     for s in statuses:
-        left = 0.0
-        if s.state == "waits":
-            left = times.parts.get(s.part)
-        elif s.state == "runs":
-            left = s.left
-        if left is None:
-            known = False
-        lanes[s.lane] = lanes.get(s.lane, 0.0) + (left or 0.0)
+        if s.state == "over":
+            continue
+        begins = lanes.get(s.lane, 0.0)
+        if s.waits_for_build:
+            known = known and None not in to_build
+            begins = max([begins] + [seconds or 0.0 for seconds in to_build])
+        left = times.parts.get(s.part) if s.left is None else s.left
+        known = known and left is not None
+        lanes[s.lane] = begins + (left or 0.0)
     return max(lanes.values(), default=0.0), known
 
 

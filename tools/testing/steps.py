@@ -33,11 +33,12 @@ class Context:
         self.times = known_times
         self.side = side             # start-up flags of the side lane's Bazel
         self.unreadable = []         # parts whose tests Bazel cannot list
-        self.skipped = []            # parts that cannot run here, and why
+        self.skipped = []            # what does not run, and why
         self.built = threading.Event()  # programs and generated headers are there, or never will be
 
     def side_environment(self):
-        return dict(os.environ, STRATA_BAZEL_FLAGS=" ".join(self.side))
+        """One flag a line (tools/common.sh reads them): a path may have blanks."""
+        return dict(os.environ, STRATA_BAZEL_FLAGS="\n".join(self.side))
 
 
 class Step:
@@ -78,12 +79,13 @@ class BazelStep(Step):
         self.exit_code = 1
         self.told = events.Events()
         self.status.total = len(labels)
+        self.status.waits_for_build = part.after_build
         self._files = []     # [path, offset]
+        self._builds = bool(part.build)  # still, or yet
         self._phase_begun = 0
 
     def execute(self):
-        if self.part.after_build:
-            wait_until_built(self.context, self.status)
+        wait_until_built(self.context, self.status)
         code = 0
         try:
             if self.part.build:
@@ -105,6 +107,7 @@ class BazelStep(Step):
 
     def _begin(self, phase):
         self.status.doing = phase
+        self._builds = phase == "builds"
         self.status.actions = ()
         self._phase_begun = time.monotonic()
 
@@ -129,16 +132,18 @@ class BazelStep(Step):
         done = self.told.done()
         self.status.done = len(done)
         self.status.failed = len(self.told.failed())
+        if self.status.waits_for_build:
+            return  # as long as the last time
         names = [label + self.part.suffix for label in self.labels]
         concurrency = self.context.plan.concurrency
         at_once = progress.slots(concurrency["side" if self.part.lane == "side" else "tests"],
                                  os.cpu_count() or 1)
         left = progress.tests_left(self.context.times, names,
                                    {label + self.part.suffix for label in done}, at_once)
+        build = progress.build_left(self.status.actions, time.monotonic() - self._phase_begun)
+        self.status.build_left = build if self._builds else 0.0
         # Tests are among Bazel's actions as soon as they run.
-        build = 0 if done else progress.build_left(self.status.actions,
-                                                   time.monotonic() - self._phase_begun)
-        self.status.left = None if left is None else left + build
+        self.status.left = None if left is None else left + (0 if done else build or 0)
 
     def report(self, outcome):
         outcome.add_run(self.part, self.told, self.labels, self.exit_code)
@@ -157,14 +162,13 @@ class ChecksStep(Step):
     def __init__(self, context, name, lane, checks, after_build=False):
         super().__init__(context, name, lane)
         self._commands = [[check] + more for check in checks for more in ([], ["--self-test"])]
-        self._after_build = after_build
+        self.status.waits_for_build = after_build
         self._states = []
         self._seconds = {}
         self.status.total = len(self._commands)
 
     def execute(self):
-        if self._after_build:
-            wait_until_built(self.context, self.status)
+        wait_until_built(self.context, self.status)
         for command in self._commands:
             said = []
             name = " ".join([os.path.relpath(command[0], self.context.root)] + command[1:])
@@ -183,6 +187,8 @@ class ChecksStep(Step):
                 self.context.screen.say("\n".join(["test: %s failed:" % name] + said[-60:]))
 
     def poll(self):
+        if self.status.waits_for_build:
+            return
         last = self.context.times.parts.get(self.status.part)
         self.status.left = None if last is None else max(0.0, last - self.running_for())
 
@@ -252,6 +258,8 @@ class SeedsStep(Step):
 
     def __init__(self, context, labels, seconds, base):
         super().__init__(context, "seeds", "checks")
+        self.status.waits_for_build = True
+        self.status.left = float(seconds)
         self._labels = labels
         self._seconds = seconds
         self._base = base
@@ -328,7 +336,6 @@ class SeedsStep(Step):
         return code == 0, time.monotonic() - begun
 
     def poll(self):
-        self.status.left = float(self._seconds)
         if self._deadline is not None:
             self.status.left = max(0.0, self._deadline - time.monotonic())
 
@@ -351,11 +358,15 @@ class SeedsStep(Step):
 
 
 def wait_until_built(context, status):
+    """Where that is what it waits for."""
+    if not status.waits_for_build:
+        return
     status.doing = "waits for the build"
     while not context.built.wait(0.2):
         context.children.check()
     status.doing = ""
     status.begun = time.monotonic()
+    status.waits_for_build = False
 
 
 def nvcc_found():

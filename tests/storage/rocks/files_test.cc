@@ -3,10 +3,10 @@
 #include "storage/rocks/files.h"
 
 #include <catch2/catch.hpp>
+#include <latch>
 #include <string>
 #include <thread>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/manual_timer.h"
 
@@ -19,16 +19,16 @@ struct Operation {
       : thread([this, watch] {
           RoomWatch::Shortage shortage(watch);
           again = shortage.Await("no room");
-          returned.Notify();
-          done.WaitForNotification();  // it lacks room until then
+          returned.count_down();
+          done.wait();  // it lacks room until then
         }) {}
   void Join() {
-    done.Notify();
+    done.count_down();
     thread.join();
   }
 
   bool again = false;
-  absl::Notification returned, done;
+  std::latch returned{1}, done{1};  // ThreadSanitizer sees them
   std::thread thread;
 };
 
@@ -40,9 +40,9 @@ TEST_CASE("what lacks room is tried again after a second of the timer", "[tier]"
   Operation operation(&watch);
   timer.AwaitAlarms(1);
   CHECK(timer.next() == start + RoomWatch::kRetry);
-  CHECK_FALSE(operation.returned.HasBeenNotified());
+  CHECK_FALSE(operation.returned.try_wait());
   timer.AdvanceTo(timer.next());
-  operation.returned.WaitForNotification();
+  operation.returned.wait();
   CHECK(operation.again);
   operation.Join();
 }
@@ -55,7 +55,7 @@ TEST_CASE("it is tried at once when somebody waits, who gets its trouble in the 
   timer.AwaitAlarms(1);
   std::string trouble;
   std::thread writer([&] { trouble = watch.TryAgain(absl::Seconds(5)); });
-  operation.returned.WaitForNotification();  // no time has passed
+  operation.returned.wait();  // no time has passed
   CHECK(operation.again);
   timer.AwaitAlarms(1);
   timer.Advance(absl::Seconds(5));
@@ -90,7 +90,7 @@ TEST_CASE("nobody waits for a tier that is closed", "[tier]") {
   timer.AwaitAlarms(1);
   watch.Close();
   // What had begun to wait is not held for longer than until its next look.
-  operation.returned.WaitForNotification();
+  operation.returned.wait();
   CHECK_FALSE(operation.again);
   operation.Join();
   RoomWatch::Shortage after(&watch);

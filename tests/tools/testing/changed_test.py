@@ -114,7 +114,8 @@ class ChangedTest(unittest.TestCase):
                                     ["//:a.cc"], verbose, untested=["//:a.cc"],
                                     not_built=["//l:x", "//l:y"])
             self.assertIn("no test depends on //:a.cc\n", said)
-            self.assertIn("not built: 2 targets that depend on it and are no test" + rest, said)
+            self.assertIn("not built: 2 targets that depend on it, none a test or a program of a "
+                          "cluster" + rest, said)
 
     def description(self, a_change, found, known, verbose=False, **more):
         selection = changed.select(["//t:b"], ["//t:a", "//t:b"], ["//e:s"])
@@ -126,7 +127,7 @@ class ChangedTest(unittest.TestCase):
         said = self.description(change(["a.cc"], ["b.cc"]), changed.Roots(["//:a.cc"], [], [], []),
                                 ["//:a.cc"])
         self.assertIn("2 files differ from main", said)
-        self.assertIn("2 tests depend on it over at most 3 rules, or are one of 1 end-to-end", said)
+        self.assertIn("2 tests depend on it over at most 3 rules, or are one of 1 that run", said)
         self.assertIn("left out: 1 tests that depend on it from farther away (--verbose", said)
         self.assertNotIn("no test depends", said)
         self.assertNotIn("//t:a", said)
@@ -140,5 +141,11 @@ class ChangedTest(unittest.TestCase):
         said = self.description(change([".bazelrc"]), found, [])
         self.assertIn("no test depends on //:x.md, docs/y", said)
         self.assertIn("everything of //storage counts as changed", said)
-        self.assertIn("every test depends on .bazelrc; what is chosen here does not cover that: "
-                      "run tools/test", said)
+        self.assertIn("changed: everything depends on .bazelrc: run tools/test without --changed\n"
+                      "changed: for that, this runs only the quick checks, the driver's own tests",
+                      said)
+
+    def test_a_full_run_is_wanted_for_what_everything_depends_on_alone(self):
+        self.assertEqual(changed.full_run(changed.Roots(["//:a.cc"], ["b"], [], [])), "")
+        self.assertEqual(changed.full_run(changed.Roots([], [], ["WORKSPACE", "x.bzl"], [])),
+                         "everything depends on WORKSPACE, x.bzl: run tools/test without --changed")

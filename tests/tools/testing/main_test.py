@@ -1,5 +1,6 @@
 """tools/test as it is typed, in a checkout of its own with a Bazel of this test's making."""
 
+import compileall
 import json
 import os
 import shutil
@@ -9,71 +10,6 @@ import tempfile
 import unittest
 
 import main
-
-# Answers by files: `told/NAME` is the status of a test that did not pass, `told/build` an exit
-# code, `told/hang` makes tests wait for ever. Notes its calls.
-BAZEL = r'''#!/usr/bin/env python3
-import json, os, subprocess, sys
-root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-args = sys.argv[1:]
-with open(root + "/calls", "a") as calls:
-    calls.write(" ".join(args) + "\n")
-side = [args.pop(0) for _ in list(args) if args[0].startswith("--")]
-command = args.pop(0)
-def told(name):
-    try:
-        with open(root + "/told/" + name) as file:
-            return file.read()
-    except OSError:
-        return ""
-if command == "info":
-    print(root + "/base")
-elif command == "query":
-    for word, labels in (("tests/fuzz", "//tests/fuzz:x_fuzz"),
-                         (" intersect deps(", told("tested") or "//:a.cc"),
-                         (" except deps(", "//lib:x"), ("seeds", "//tests:sim"),
-                         ("memory", "//tests:m"), ("threads", "//tests:t"), (":*", "//:a.cc"),
-                         ("rdeps(//..., set(//:a.cc), ", "//tests:b"),
-                         ("rdeps", "//tests:b //tests:far"), ("tests/ops", "//tests:c"),
-                         ("", "//tests:a //tests:b")):
-        if word in args[-1]:
-            print("\n".join(labels.split()))
-            break
-    sys.exit(1 if told("query") else 0)
-elif command in ("build", "test"):
-    flags = dict(a.split("=", 1) for a in args if "=" in a)
-    print("[10 / 20] Compiling x.cc", flush=True)
-    if command == "build":
-        open(flags["--build_event_json_file"], "w").close()
-        sys.exit(int(told("build") or 0))
-    with open(flags["--target_pattern_file"]) as file:
-        labels = file.read().split()
-    if told("hang"):
-        child = subprocess.Popen(["sleep", "1000"])
-        with open(root + "/sleeper", "w") as file:
-            file.write(str(child.pid))
-        os.rename(root + "/sleeper", root + "/sleeps")
-        with open(flags["--build_event_json_file"], "w") as events:
-            events.write(told("events"))
-        child.wait()
-    code = 0
-    with open(flags["--build_event_json_file"], "w") as events:
-        for label in labels:
-            name = label.rpartition(":")[2]
-            status = told(name) or "PASSED"
-            code = 3 if status != "PASSED" else code
-            xml = root + "/" + name + ".xml"
-            with open(xml, "w") as file:
-                file.write("<a><testcase name='first'>%s</testcase></a>" % (
-                    "" if status == "PASSED" else "<failure/>"))
-            events.write(json.dumps({"id": {"testResult": {"label": label}}, "testResult": {
-                "status": status, "cachedLocally": label == told("cached"),
-                "testAttemptDurationMillis": "2500", "testActionOutput": [
-                    {"name": "test.xml", "uri": "file://" + xml}]}}) + "\n")
-            events.write(json.dumps({"id": {"testSummary": {"label": label}},
-                                     "testSummary": {"overallStatus": status}}) + "\n")
-    sys.exit(code)
-'''
 
 SIMULATION = r'''#!/bin/bash
 if [[ "$1" == --list* ]]; then echo "a simulation, of faults"; exit 1; fi
@@ -92,20 +28,36 @@ fi
 '''
 
 
+TOOLS = os.path.dirname(os.path.dirname(os.path.abspath(main.__file__)))
+FAKE_BAZEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fake_bazel")
+
+
 class MainTest(unittest.TestCase):
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
+        """What lies in each case's checkout: scripts, and the driver, which is compiled once."""
         folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.made = folder.name
+        driver = os.path.join(cls.made, "tools", "testing")
+        shutil.copytree(os.path.join(TOOLS, "testing"), driver)
+        compileall.compile_dir(driver, quiet=1)
+        for name in ("common.sh", "fuzz", "test"):
+            shutil.copy(os.path.join(TOOLS, name), os.path.join(cls.made, "tools", name))
+        os.mkdir(os.path.join(cls.made, "bin"))
+        shutil.copy(FAKE_BAZEL, os.path.join(cls.made, "bin", "bazel"))
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="with a blank ")
         self.addCleanup(folder.cleanup)
         self.root = os.path.realpath(folder.name)
-        real = os.path.dirname(os.path.dirname(os.path.abspath(main.__file__)))
-        shutil.copytree(os.path.join(real, "testing"), os.path.join(self.root, "tools", "testing"))
-        for name in ("common.sh", "test"):
-            shutil.copy(os.path.join(real, name), os.path.join(self.root, "tools", name))
-        self.write("bin/bazel", BAZEL)
+        shutil.copytree(self.made, self.root, dirs_exist_ok=True)
         self.write("tools/setup", "#!/bin/bash\n")
-        self.write("tools/fuzz", "#!/bin/bash\necho passed x_fuzz\necho Building >&2\n")
+        self.write("base/tests/fuzz/x_fuzz", "#!/bin/bash\n")
         self.write("tests/structure/check_a", "#!/bin/bash\n[[ ! -e told/check_a ]]\n")
-        self.write("tests/structure/check_b", "#!/bin/bash\necho $STRATA_BAZEL_FLAGS >flags\n")
+        self.write("tests/structure/check_b", "#!/bin/bash\nset -e\nsource tools/common.sh\n"
+                   "bazel \"${BAZEL_FLAGS[@]}\" info check_b\n"
+                   "echo \"$STRATA_BAZEL_FLAGS\" >flags\n")
         self.write(".bazel-bin/tests/sim", SIMULATION)
         os.makedirs(os.path.join(self.root, "told"))
         self.environment = {"HOME": self.root + "/home", "CUDA_HOME": self.root + "/none",
@@ -198,19 +150,22 @@ class MainTest(unittest.TestCase):
             self.assertEqual(given, {False: main_lane, True: side})
 
     def test_a_check_that_asks_bazel_uses_the_side_lanes_server(self):
-        self.run_shortly()
-        self.assertIn("--output_base=%s/base-side" % self.root, self.read("flags"))
+        self.run_test("--seeds-seconds=0")
+        side = "--output_base=%s/base-side" % self.root
+        self.assertEqual(self.read("flags").splitlines(), [side, "--max_idle_secs=600"])
+        for call in ("info check_b", "query attr(tags, fuzz", "build "):
+            self.assertIn("\n%s --max_idle_secs=600 %s" % (side, call), self.read("calls"))
 
     def test_what_fails_is_listed_and_fails_the_run(self):
         self.write("told/b", "FAILED")
         self.write("told/m", "TIMEOUT")
         self.write("told/check_a", "x")
         self.write("tools/fuzz", "#!/bin/bash\necho passed x_fuzz\necho failed y_fuzz\nexit 1\n")
-        code, out, _ = self.run_shortly()
+        code, out, _ = self.run_test("--seeds-seconds=0")
         self.assertEqual((code, out[-6:]), (1, [
             "FAILED  tests/structure/check_a", "FAILED  tests/structure/check_a --self-test",
             "FAILED  //tests:b: first", "FAILED  //tests:m [asan]: first",
-            "FAILED  tests/fuzz:y_fuzz", "6 passed, 5 failed"]))
+            "FAILED  tests/fuzz:y_fuzz", "5 passed, 5 failed"]))
 
     def test_fuzzing_that_ends_badly_has_failed_whatever_passed(self):
         for script, why in (("echo passed x_fuzz; exit 3", "exited with 3"),
@@ -226,7 +181,7 @@ class MainTest(unittest.TestCase):
 
     def test_a_build_that_breaks_has_failed(self):
         self.write("told/build", "1")
-        code, out, _ = self.run_shortly()
+        code, out, _ = self.run_test("--seeds-seconds=0")
         self.assertEqual(code, 1)
         self.assertIn("FAILED  bazel test exited with 1", out)
 
@@ -352,7 +307,7 @@ class MainTest(unittest.TestCase):
         # 4 tests, the sanitizers' two, 2 checks and their own tests.
         self.assertEqual((code, out[-1]), (0, "10 passed, 0 failed"), err)
         self.assertIn("left out: 1 tests that depend on it from farther away", err)
-        self.assertIn("not built: 1 targets that depend on it and are no test", err)
+        self.assertIn("not built: 1 targets that depend on it, none a test", err)
         self.assertNotIn("no test depends", err)
         calls = self.read("calls")
         self.assertNotRegex(calls, r"(?m)^build ")
@@ -369,3 +324,15 @@ class MainTest(unittest.TestCase):
         self.write("BUILD.bazel", "# a comment\n")
         code, out, err = self.run_test("--changed")
         self.assertEqual((code, out[-1]), (0, "7 passed, 0 failed"), err)
+
+    def test_what_everything_depends_on_wants_a_full_run(self):
+        self.write("tools/bazel/x.bzl", "")
+        self.checkout()
+        self.git("add", "-f", "tools/bazel/x.bzl")
+        self.write("tools/bazel/x.bzl", "x = 1\n")
+        code, out, err = self.run_test("--changed")
+        # The driver's own tests as well.
+        self.assertEqual((code, out[-2:]), (0, [
+            "SKIPPED everything depends on tools/bazel/x.bzl: run tools/test without --changed",
+            "8 passed, 0 failed"]), err)
+        self.assertIn("changed: everything depends on tools/bazel/x.bzl: run tools/test", err)

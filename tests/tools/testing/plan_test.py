@@ -35,6 +35,7 @@ depth = 3
 sanitizer_depth = 2
 smoke = ["//s:s"]
 everything = ["*.bzl"]
+driver = "d"
 [[left_out]]
 what = "one two three four"
 where = "--long"

@@ -37,8 +37,8 @@ class ProgressTest(unittest.TestCase):
 
     def test_a_build_goes_on_at_its_pace(self):
         self.assertEqual(progress.build_left((100, 300), 60), 120)
-        self.assertEqual(progress.build_left((5, 300), 60), 0)
-        self.assertEqual(progress.build_left((), 60), 0)
+        self.assertIsNone(progress.build_left((5, 300), 60))
+        self.assertIsNone(progress.build_left((), 60))
 
     def test_lanes_run_beside_each_other_and_their_parts_do_not(self):
         known = times.Times(parts={"tsan": 100, "fuzz": 50})
@@ -48,6 +48,33 @@ class ProgressTest(unittest.TestCase):
         self.assertEqual(progress.expected(statuses, known), (150, True))
         self.assertEqual(progress.expected(statuses + [status("seeds", "checks", "waits")], known),
                          (150, False))
+
+    def test_what_waits_for_the_build_begins_when_that_is_over(self):
+        known = times.Times(parts={"asan": 100, "tsan": 70, "checks of the build": 5})
+        side = [status("edges", "side", "runs", left=10.0),
+                status("asan", "side", "waits", waits_for_build=True),
+                status("tsan", "side", "waits", waits_for_build=True)]
+        seeds = status("seeds", "checks", "runs", left=30.0, waits_for_build=True)
+        for build, left in ((60.0, 230), (4.0, 180), (0.0, 180)):
+            builds = status("tests", "main", "runs", left=90.0, build_left=build)
+            self.assertEqual(progress.expected([builds] + side, known), (left, True))
+        # The main lane's tests may still be the longest.
+        builds = status("tests", "main", "runs", left=300.0, build_left=60.0)
+        self.assertEqual(progress.expected([builds] + side, known), (300, True))
+        # One after the other in each lane, whatever waits.
+        builds = status("tests", "main", "runs", left=60.0, build_left=60.0)
+        checks = status("checks of the build", "checks", "waits", waits_for_build=True)
+        self.assertEqual(progress.expected([builds, checks, seeds], known), (95, True))
+        # When the build is over, nothing waits any more.
+        now = status("asan", "side", "runs", left=80.0)
+        self.assertEqual(progress.expected([builds, now, side[2]], known), (150, True))
+
+    def test_a_build_of_unknown_length_makes_what_waits_for_it_unknown(self):
+        known = times.Times(parts={"asan": 100})
+        statuses = [status("tests", "main", "runs", left=90.0, build_left=None),
+                    status("asan", "side", "waits", waits_for_build=True)]
+        self.assertEqual(progress.expected(statuses, known), (100, False))
+        self.assertEqual(progress.expected(statuses[:1], known), (90, True))
 
     def test_a_line_tells_parts_counts_and_time(self):
         known = times.Times(parts={"tsan": 100})

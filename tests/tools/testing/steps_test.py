@@ -36,6 +36,40 @@ class BazelStepTest(unittest.TestCase):
         self.assertAlmostEqual(self.left("main"), max(1, 500 / cores))
         self.assertAlmostEqual(self.left("side"), max(1, 1000 / cores))
 
+    def test_what_is_left_of_the_build_is_told_until_that_is_over(self):
+        a_context = context(None)
+        a_context.plan.concurrency = {"tests": "2", "build": "2"}
+        a_context.times = times.Times({"//a:1": 1.0})
+        a_context.test_flags, a_context.built = [], threading.Event()
+        told = []
+        with tempfile.TemporaryDirectory() as work:
+            a_context.work = work
+            step = steps.BazelStep(a_context, plan.Part("tests", "main", "", build="//..."),
+                                   ["//a:1"])
+
+            def run(command, on_line, **_):
+                step.poll()
+                told.append((command[1], step.status.build_left))
+                on_line("[100 / 300] Compiling x.cc")
+                step.poll()
+                told.append((command[1], step.status.build_left is not None))
+                return 0
+
+            a_context.children.run = run
+            step.execute()
+        self.assertEqual(told, [("build", None), ("build", True), ("test", 0.0), ("test", True)])
+        self.assertEqual(step.status.build_left, 0)
+
+    def test_what_waits_for_the_build_tells_no_time_of_its_own(self):
+        a_context = context(None)
+        a_context.times = times.Times({"//a:1": 1.0}, {"asan": 40.0, "checks": 40.0})
+        part = plan.Part("asan", "side", "", after_build=True)
+        for step, left in ((steps.BazelStep(a_context, part, ["//a:1"]), None),
+                           (steps.ChecksStep(a_context, "checks", "checks", ["/x/check_a"], True),
+                            None),
+                           (steps.SeedsStep(a_context, [], 30, 1), 30)):
+            step.poll()
+            self.assertEqual((step.status.waits_for_build, step.status.left), (True, left))
 
     def test_a_part_that_waits_for_the_build_calls_nothing_before_it(self):
         calls = []
@@ -56,6 +90,7 @@ class BazelStepTest(unittest.TestCase):
             step = steps.BazelStep(a_context, plan.Part("asan", "side", "", after_build=True), [])
             step.execute()
         self.assertEqual((waited, len(calls)), ([[]] * 3, 1))
+        self.assertFalse(step.status.waits_for_build)
 
 
 class LimitTest(unittest.TestCase):

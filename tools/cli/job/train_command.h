@@ -1,5 +1,5 @@
 // `strata train`: a job in this process.
-// Tested by tests/e2e/formats_test.cc, tests/tools/cli/terminal_test.cc
+// Tested by tests/tools/cli/terminal_test.cc
 #ifndef STRATA_TOOLS_CLI_JOB_TRAIN_COMMAND_H_
 #define STRATA_TOOLS_CLI_JOB_TRAIN_COMMAND_H_
 

@@ -30,7 +30,6 @@
 #include "server/job/opening.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/delta/removed_stream.h"
-#include "tests/seed.h"
 #include "tests/server/job/bench.h"
 #include "tests/server/shard/shard_fixture.h"
 #include "tests/skip.h"
@@ -39,6 +38,9 @@
 namespace strata::server {
 namespace {
 
+// No seed of tests/seed.h: it would repeat no run. Kills come some microseconds after a writer's
+// word, and how far its threads and the disk are by then, no number says. It draws what is killed.
+constexpr uint64_t kDraws = 1;
 constexpr uint64_t kWork = 3;          // seed of the gradients
 constexpr uint64_t kSteps = 48;        // of a job; then the next one begins
 constexpr uint64_t kCutEvery = 5;      // steps
@@ -233,8 +235,8 @@ std::vector<std::string> Places(bool row_file) {
 TEST_CASE("no kill loses an acknowledged step or applies one twice", "[crash]") {
   const bool row_file = GENERATE(false, true);
   const uint64_t kills_wanted = LongRun() ? 1500 : 80;
-  const uint64_t seed = GENERATE(from_range(Seeds("crash_kills")));
-  std::mt19937_64 random(seed);
+  INFO("drawn with " << kDraws);
+  std::mt19937_64 random(kDraws);
   const std::vector<Reference> references = References(kWork, 1, kSteps, TestTablesWithLifeCycle());
   REQUIRE(RemovalsUpTo(kSteps, references).size() > kSteps);
   const std::vector<std::string> places = Places(row_file);

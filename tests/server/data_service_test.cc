@@ -9,6 +9,7 @@
 #include "proto/runtime/base/failpoints.h"
 #include "proto/strata/data.pb.h"
 #include "proto/wire/message_codec.h"
+#include "tests/seed.h"
 #include "tests/server/job/bench.h"
 #include "tests/server/shard/shard_fixture.h"
 
@@ -233,14 +234,16 @@ TEST_CASE("asynchronous pushes and marks are in one count", "[service][input][as
   REQUIRE(push(3, 1, 1).ok());
 }
 
-TEST_CASE("no bytes crash the service", "[service][input]") {
+TEST_CASE("no bytes crash the service", "[service][input][seeds]") {
+  const uint64_t seed = GENERATE(from_range(Seeds("service_bytes", 4)));
+  CAPTURE(seed);
   JobBench bench(2);
   bench.Start();
   REQUIRE(bench.OpenSession().ok());
   wire::PushFields fields;
   fields.step = Step(1);
   const Buffer good = bench.PushMessage(1, 1, {{0, 1}}, fields);
-  std::mt19937_64 random(4);
+  std::mt19937_64 random(seed);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
     std::vector<uint8_t> bytes(good.span().begin(), good.span().end());

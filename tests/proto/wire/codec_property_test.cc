@@ -4,10 +4,12 @@
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "proto/strata/data.pb.h"
 #include "tests/proto/wire/codec_oracle.h"
 #include "tests/proto/wire/wire_generator.h"
+#include "tests/seed.h"
 
 namespace strata::testing {
 namespace {
@@ -22,10 +24,12 @@ Verdict JudgeCopy(MessageKind kind, const std::string& message) {
   return Judge(kind, copy);
 }
 
-TEST_CASE("whatever order and form protobuf allows is read as protobuf reads it", "[codec]") {
+TEST_CASE("whatever order and form protobuf allows is read as protobuf reads it",
+          "[codec][seeds]") {
+  const std::vector<uint64_t> seeds = Seeds("codec_forms", 0, 4000);
   for (int k = 0; k < kMessageKinds; ++k) {
     const auto kind = static_cast<MessageKind>(k);
-    for (uint64_t seed = 0; seed < 4000; ++seed) {
+    for (const uint64_t seed : seeds) {
       WireGenerator generator(seed * kMessageKinds + static_cast<uint64_t>(k));
       const std::string message = generator.Message(kind);
       const Verdict verdict = JudgeCopy(kind, message);
@@ -37,13 +41,14 @@ TEST_CASE("whatever order and form protobuf allows is read as protobuf reads it"
 }
 
 TEST_CASE("damaged messages never crash the codec, nor are they read otherwise than by protobuf",
-          "[codec][fuzz]") {
+          "[codec][fuzz][seeds]") {
   constexpr uint64_t kRounds = 40'000;  // per kind: 400,000 in all
+  const std::vector<uint64_t> seeds = Seeds("codec_damage", 0, kRounds);
   size_t accepted = 0;
   size_t refused = 0;
   for (int k = 0; k < kMessageKinds; ++k) {
     const auto kind = static_cast<MessageKind>(k);
-    for (uint64_t seed = 0; seed < kRounds; ++seed) {
+    for (const uint64_t seed : seeds) {
       WireGenerator generator(~(seed * kMessageKinds + static_cast<uint64_t>(k)));
       std::string message = generator.Message(kind);
       generator.Mutate(message);
@@ -54,6 +59,7 @@ TEST_CASE("damaged messages never crash the codec, nor are they read otherwise t
       if (!verdict.accepted) REQUIRE(!verdict.error.empty());
     }
   }
+  if (SeedsAreGiven()) return;
   // The test is worth something only while both happen often.
   CHECK(accepted > kRounds);
   CHECK(refused > kRounds);

@@ -4,6 +4,8 @@
 #include <random>
 #include <set>
 
+#include "tests/seed.h"
+
 namespace strata::scheduler {
 namespace {
 
@@ -104,8 +106,8 @@ TEST_CASE("a cut holds what was closed when it began, and where lanes stood in o
   REQUIRE(first_windows == std::vector<uint64_t>{0, 3, 5, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("no task is lost or kept open, whatever happens", "[scheduler]") {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+TEST_CASE("no task is lost or kept open, whatever happens", "[scheduler][seeds]") {
+  for (const uint64_t seed : Seeds("task_ledger", 0, 300)) {
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     const uint32_t lanes = 1 + random() % 5;

@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "tests/seed.h"
+
 namespace strata::server {
 namespace {
 
@@ -108,8 +110,9 @@ TEST_CASE("bytes are bounded: the oldest go, and what never fits gets no ticket"
   CHECK(f.book.bytes() == Bytes(100) + Bytes(150));
 }
 
-TEST_CASE("random use keeps within the limits and loses no ticket silently", "[ticket]") {
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+TEST_CASE("random use keeps within the limits and loses no ticket silently", "[ticket][seeds]") {
+  for (const uint64_t seed : Seeds("ticket_book", 0, 300)) {
+    INFO("seed " << seed);
     std::mt19937_64 random(seed);
     const TicketBook::Limits limits{1 + random() % 5, Bytes(50) * (1 + random() % 6)};
     TicketBook book(kIncarnation, Generation(1), limits);

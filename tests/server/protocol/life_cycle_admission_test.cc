@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/counter_random.h"
+#include "tests/seed.h"
 
 namespace strata::server {
 namespace {
@@ -49,8 +50,10 @@ TEST_CASE("exact: the minSteps-th step admits, and a key starts anew after that"
   }
 }
 
-TEST_CASE("exact: random touches agree with a map", "[life_cycle_admission]") {
-  std::mt19937_64 random(3);
+TEST_CASE("exact: random touches agree with a map", "[life_cycle_admission][seeds]") {
+  const uint64_t seed = GENERATE(from_range(Seeds("admission_exact", 3)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   AdmissionFilter filter = Filter(AdmissionType::kExact, 4);
   std::map<uint64_t, uint32_t> steps;
   for (int i = 0; i < 20000; ++i) {
@@ -80,9 +83,11 @@ TEST_CASE("exact: a full filter forgets the keys with the fewest steps, and goes
 
 // What a full filter does, by the definition: the rarest counts go whole until at most half is
 // left.
-TEST_CASE("exact: what a full filter forgets, against a map", "[life_cycle_admission]") {
+TEST_CASE("exact: what a full filter forgets, against a map", "[life_cycle_admission][seeds]") {
   constexpr uint64_t kMost = 24;
-  std::mt19937_64 random(17);
+  const uint64_t seed = GENERATE(from_range(Seeds("admission_full", 17)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   AdmissionFilter filter =
       Filter(AdmissionType::kExact, 9, kMost * AdmissionFilter::kExactEntryBytes);
   std::map<uint64_t, uint32_t> steps;

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "tests/seed.h"
+
 namespace strata::server {
 namespace {
 
@@ -44,10 +46,12 @@ std::string Reference(LaneNode n) {
   return "(" + Reference(n.Left()) + "+" + Reference(n.Right()) + ")";
 }
 
-TEST_CASE("every order and grouping of contributions gives one root expression", "[gate]") {
+TEST_CASE("every order and grouping of contributions gives one root expression", "[gate][seeds]") {
+  const std::vector<uint64_t> seeds = Seeds("step_gate", 0, 200);
   for (uint32_t lanes = 1; lanes <= 9; ++lanes) {
     const std::vector<LaneNode> nodes = AllNodes(lanes);
-    for (uint32_t seed = 0; seed < 200; ++seed) {
+    for (const uint64_t seed : seeds) {
+      INFO("seed " << seed << ", " << lanes << " lanes");
       std::mt19937_64 random(seed * 100 + lanes);
       StepGate gate(lanes, Step(4), true);
       std::map<uint64_t, std::string> text;

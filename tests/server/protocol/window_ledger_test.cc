@@ -5,11 +5,14 @@
 #include <set>
 #include <utility>
 
+#include "tests/seed.h"
+
 namespace strata::server {
 namespace {
 
-TEST_CASE("each window is new once, in any order", "[dedup]") {
-  for (uint32_t seed = 0; seed < 50; ++seed) {
+TEST_CASE("each window is new once, in any order", "[dedup][seeds]") {
+  for (const uint64_t seed : Seeds("window_ledger", 0, 50)) {
+    INFO("seed " << seed);
     std::mt19937_64 random(seed);
     WindowLedger ledger;
     std::set<std::pair<uint64_t, uint64_t>> seen;

@@ -15,6 +15,7 @@
 #include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/delta/removed_stream.h"
+#include "tests/seed.h"
 #include "tests/server/shard/life_cycle_account.h"
 #include "tests/server/shard/shard_fixture.h"
 #include "tests/storage/io/scripted_files.h"
@@ -131,8 +132,10 @@ TEST_CASE("no image and no checkpoint stands for removals that are not durable",
 }
 
 // Image, log, and the stream as a power failure or a kill leaves it; full disks in between.
-TEST_CASE("what a shard removes is told once, whatever dies", "[shard_life_cycle]") {
-  std::mt19937_64 random(13);
+TEST_CASE("what a shard removes is told once, whatever dies", "[shard_life_cycle][seeds]") {
+  const uint64_t seed = GENERATE(from_range(Seeds("life_cycle_removed", 13)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   size_t failures = 0;
   for (const Case& c : Cases()) {
     INFO(c.name);

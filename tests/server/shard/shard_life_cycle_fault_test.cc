@@ -12,6 +12,7 @@
 #include "server/table/shard_table.h"
 #include "storage/row/hash.h"
 #include "storage/row/table.h"
+#include "tests/seed.h"
 #include "tests/server/shard/life_cycle_account.h"
 #include "tests/server/shard/shard_fixture.h"
 
@@ -60,8 +61,10 @@ class Flaky : public storage::RowTable {
 };
 
 TEST_CASE("commits that fail anywhere, again and again, count and remove nothing twice",
-          "[shard_life_cycle]") {
-  std::mt19937_64 random(9);
+          "[shard_life_cycle][seeds]") {
+  const uint64_t seed = GENERATE(from_range(Seeds("life_cycle_faults", 9)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   for (const Case& c : Cases()) {
     INFO(c.name);
     const TableSpec table = Table(c.rules);

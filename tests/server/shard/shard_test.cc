@@ -299,55 +299,6 @@ TEST_CASE("a gradient that is not finite changes nothing and bears no row", "[sh
   REQUIRE(std::isfinite(out[0]));
 }
 
-TEST_CASE("asynchronous windows: duplicates, any order, replay", "[shard][async]") {
-  TempFolder folder;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    std::mt19937_64 random(seed);
-    const std::string path = folder.path() + "/" + std::to_string(seed);
-    auto log = OpenLog(path);
-    auto shard = MakeShard({.synchronous = false, .log = log.get()});
-    Reference reference;
-    std::set<std::pair<uint64_t, uint64_t>> applied;
-    for (int i = 0; i < 60; ++i) {
-      const uint64_t task = random() % 3, window = random() % 8;
-      const LaneWork work = WorkOf(seed, task * 100 + window, 0);
-      auto result =
-          shard->ApplyWindow(TaskId(task), window, LaneId(0),
-                             UpdateFor(work, shard->first_position(), shard->last_position()));
-      REQUIRE(result.ok());
-      const bool fresh = applied.insert({task, window}).second;
-      REQUIRE(*result == (fresh ? Shard::WindowResult::kApplied : Shard::WindowResult::kRepeated));
-      if (fresh) reference.Apply(work, applied.size());
-    }
-    REQUIRE(HashOf(*shard) == reference.Hash());
-    REQUIRE(shard->clock() == Step(applied.size()));
-    REQUIRE(shard->WriteImage(folder.path() + "/image", 0).ok());
-    auto replayed = MakeShard({.synchronous = false, .log = log.get()});
-    if (seed % 2 == 0) {
-      auto image = storage::ShardFileReader::Open(folder.path() + "/image");
-      REQUIRE(image.ok());
-      REQUIRE(replayed->LoadImage(**image).ok());
-    }
-    REQUIRE(log->Replay(0, [&](const auto& r) { return replayed->Replay(r); }).ok());
-    REQUIRE(HashOf(*replayed) == reference.Hash());
-    const auto [task, window] = *applied.begin();
-    auto result = replayed->ApplyWindow(
-        TaskId(task), window, LaneId(0),
-        UpdateFor(WorkOf(1, 1, 0), shard->first_position(), shard->last_position()));
-    REQUIRE(result.ok());
-    REQUIRE(*result == Shard::WindowResult::kRepeated);
-    const Step before = replayed->clock();
-    replayed->CloseBelow(TaskId(2));
-    result = replayed->ApplyWindow(
-        TaskId(1), 99, LaneId(0),
-        UpdateFor(WorkOf(1, 1, 0), shard->first_position(), shard->last_position()));
-    // Its task is closed, so the window counts as applied: a resumed job may push it again.
-    REQUIRE(result.ok());
-    REQUIRE(*result == Shard::WindowResult::kRepeated);
-    REQUIRE(replayed->clock() == before);
-  }
-}
-
 TEST_CASE("disk errors at every stage: nothing lost, nothing twice", "[shard][faults]") {
   TempFolder folder;
   const auto references = References(8, 3, 3);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "tests/seed.h"
 
 namespace strata::server {
 namespace {
@@ -22,8 +23,8 @@ TEST_CASE("a pace of 0 is none", "[server][snapshot]") {
 
 // Readers that read when they may, some of them late: together never more than rate x time and one
 // burst, and not less than that while they are ready.
-TEST_CASE("all readers together keep to the rate", "[server][snapshot]") {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+TEST_CASE("all readers together keep to the rate", "[server][snapshot][seeds]") {
+  for (const uint64_t seed : Seeds("snapshot_pace", 1, 20)) {
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     SnapshotPace pace(kRate);

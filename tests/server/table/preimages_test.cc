@@ -4,11 +4,14 @@
 #include <map>
 #include <random>
 
+#include "tests/seed.h"
+
 namespace strata::server {
 namespace {
 
-TEST_CASE("ascending look-ups find exactly what is there", "[preimages]") {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
+TEST_CASE("ascending look-ups find exactly what is there", "[preimages][seeds]") {
+  for (const uint64_t seed : Seeds("preimages", 0, 200)) {
+    INFO("seed " << seed);
     std::mt19937_64 random(seed);
     std::map<Position, float> there;
     for (uint64_t i = random() % 50; i > 0; --i) {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "proto/core/position.h"
 #include "storage/delta/file.h"
+#include "tests/seed.h"
 #include "tests/storage/io/scripted_files.h"
 #include "tests/temp_folder.h"
 
@@ -98,8 +99,10 @@ TEST_CASE("what a disk refuses is written by the next call, once", "[delta]") {
   }
 }
 
-TEST_CASE("a delta whose sync failed is never finished, but can be written anew", "[delta]") {
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
+TEST_CASE("a delta whose sync failed is never finished, but can be written anew",
+          "[delta][seeds]") {
+  for (const uint64_t seed : Seeds("delta_power", 1, 4)) {
+    CAPTURE(seed);
     TempFolder folder;
     ScriptedFiles files(seed);
     const std::string directory = folder.path() + "/d", after = folder.path() + "/after";

@@ -6,14 +6,18 @@
 #include <random>
 #include <vector>
 
+#include "tests/seed.h"
+
 namespace strata::storage {
 namespace {
 
 const auto kAny = [](uint32_t) { return true; };
 
-TEST_CASE("lfu lets go of what was referenced least", "[storage][eviction]") {
+TEST_CASE("lfu lets go of what was referenced least", "[storage][eviction][seeds]") {
   constexpr size_t kSlots = 100;
-  std::mt19937_64 random(5);
+  const uint64_t seed = GENERATE(from_range(Seeds("lfu", 5)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   auto policy = MakeLfuPolicy(kSlots);
   std::vector<uint64_t> count(kSlots, 1);
   for (uint32_t s = 0; s < kSlots; ++s) policy->OnInsert(s, Position(s));

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/seed.h"
+
 namespace strata::storage {
 namespace {
 
@@ -14,9 +16,11 @@ const auto kAny = [](uint32_t) { return true; };
 
 // Up to 256 slots time passes with every reference, so that the order is exact; the run is long
 // enough for the scores to be lowered several times.
-TEST_CASE("lru is a list by last reference", "[storage][eviction]") {
+TEST_CASE("lru is a list by last reference", "[storage][eviction][seeds]") {
   constexpr size_t kSlots = 40;
-  std::mt19937_64 random(3);
+  const uint64_t seed = GENERATE(from_range(Seeds("lru", 3)));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   auto policy = MakeLruPolicy(kSlots);
   std::list<uint32_t> order;  // the longest unused first
   for (uint32_t s = 0; s < kSlots; ++s) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "storage/eviction/kind.h"
+#include "tests/seed.h"
 
 namespace strata::storage {
 namespace {
@@ -21,11 +22,13 @@ TEST_CASE("policies have names", "[storage][eviction]") {
   CHECK_FALSE(EvictionKindOf("").has_value());
 }
 
-TEST_CASE("a policy names rows that are there and may leave, each once", "[storage][eviction]") {
+TEST_CASE("a policy names rows that are there and may leave, each once",
+          "[storage][eviction][seeds]") {
+  const uint64_t given = GENERATE(from_range(Seeds("eviction_policies", 7)));
   for (const EvictionKind kind : {EvictionKind::kLru, EvictionKind::kLfu, EvictionKind::kLrfu}) {
     for (const size_t capacity : {size_t{1}, size_t{16}, size_t{1000}}) {
-      const uint64_t seed = 7 + capacity;
-      INFO("kind " << static_cast<int>(kind) << ", capacity " << capacity << ", seed " << seed);
+      const uint64_t seed = given + capacity;
+      INFO("kind " << static_cast<int>(kind) << ", capacity " << capacity << ", seed " << given);
       std::mt19937_64 random(seed);
       auto policy = MakeEvictionPolicy(kind, capacity);
       std::vector<uint64_t> row(capacity, 0);  // 0: empty

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/seed.h"
+
 namespace strata::storage {
 namespace {
 
@@ -47,8 +49,8 @@ TEST_CASE("slots of one score take turns", "[storage][eviction]") {
 }
 
 // By sorting: lowest score first, equal ones from behind the last that was chosen.
-TEST_CASE("the lowest scores leave, whichever may", "[storage][eviction]") {
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+TEST_CASE("the lowest scores leave, whichever may", "[storage][eviction][seeds]") {
+  for (const uint64_t seed : Seeds("slot_scores", 1, 40)) {
     INFO("seed " << seed);
     std::mt19937_64 random(seed);
     const auto slots = static_cast<uint32_t>(1 + random() % 300);

@@ -159,8 +159,8 @@ TEST_CASE("an opening whose sync fails fails, and the next one reads what the di
 }
 
 TEST_CASE("what an opening at synced finds survives a power failure from then on",
-          "[storage][log]") {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+          "[storage][log][seeds]") {
+  for (const uint64_t seed : Seeds("log_opening", 0, 10)) {
     CAPTURE(seed);
     TempFolder folder;
     ScriptedFiles files(seed);
@@ -169,7 +169,7 @@ TEST_CASE("what an opening at synced finds survives a power failure from then on
     {
       // What a process of level logged left to the operating system.
       auto log = MustOpen(On(directory, files, LogDurability::kLogged));
-      for (uint64_t i = 0; i < seed; ++i) {
+      for (uint64_t i = 0; i <= seed % 10; ++i) {
         kept.push_back(RecordOf(i, 300));
         REQUIRE(Append(*log, kept.back()).ok());
       }

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "storage/log/format.h"
+#include "tests/seed.h"
 #include "tests/small_disk.h"
 #include "tests/storage/io/file_bytes.h"
 #include "tests/storage/log/fixture.h"
@@ -210,9 +211,11 @@ TEST_CASE("damage and loss in old segments are data loss, with file and offset",
   CHECK(outcome().ok());
 }
 
-TEST_CASE("random bytes behind a log or instead of it never crash it", "[storage][log]") {
+TEST_CASE("random bytes behind a log or instead of it never crash it", "[storage][log][seeds]") {
+  const uint64_t seed = GENERATE(from_range(Seeds("log_random_bytes", 77)));
+  CAPTURE(seed);
   TempFolder folder;
-  std::mt19937_64 rng(77);
+  std::mt19937_64 rng(seed);
   const std::string directory = folder.path() + "/log";
   Bytes whole;
   {

@@ -219,8 +219,9 @@ TEST_CASE("after a failed sync a row file takes nothing more, and is read on",
 }
 
 // Of what was written since the last sync a power failure leaves anything; of what was synced, all.
-TEST_CASE("a power failure leaves a row file as it was at some sync", "[storage][row_file]") {
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
+TEST_CASE("a power failure leaves a row file as it was at some sync",
+          "[storage][row_file][seeds]") {
+  for (const uint64_t seed : Seeds("row_file_power", 1, 8)) {
     INFO("seed " << seed);
     TempFolder folder;
     ScriptedFiles files(seed);

@@ -159,7 +159,9 @@ TEST_CASE("numbers of extents are never given twice, also over restarts", "[stor
 }
 
 // The manifest that the disk has may be the old one for a long time: what it names stays.
-TEST_CASE("chunks are used again only when no manifest can name them", "[storage][row_file]") {
+TEST_CASE("chunks are used again only when no manifest can name them",
+          "[storage][row_file][seeds]") {
+  const std::vector<uint64_t> seeds = Seeds("row_file_chunks", 1, 6);
   struct Case {
     const char* name;
     Call call;
@@ -170,7 +172,7 @@ TEST_CASE("chunks are used again only when no manifest can name them", "[storage
       {"not written", Call::kWrite, 1},  {"not synced", Call::kSync, 2},
       {"not renamed", Call::kRename, 1}, {"the folder is not synced", Call::kSync, 3}};
   for (const Case& c : cases) {
-    for (uint64_t seed = 1; seed <= 6; ++seed) {
+    for (const uint64_t seed : seeds) {
       INFO(c.name << ", seed " << seed);
       TempFolder folder;
       ScriptedFiles files(seed);

@@ -5,12 +5,16 @@
 #include <random>
 #include <set>
 
+#include "tests/seed.h"
+
 namespace strata::storage {
 namespace {
 
-TEST_CASE("what is held was added and not removed since", "[storage][tiered]") {
+TEST_CASE("what is held was added and not removed since", "[storage][tiered][seeds]") {
+  const uint64_t seed = GENERATE(from_range(Seeds("absent_memo", 0)));
+  CAPTURE(seed);
   for (const size_t capacity : {size_t{0}, size_t{1}, size_t{100}, size_t{1} << 20}) {
-    std::mt19937_64 random(capacity);
+    std::mt19937_64 random(seed + capacity);
     AbsentMemo memo(capacity);
     std::set<uint64_t> added;
     bool right = true;

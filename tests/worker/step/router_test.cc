@@ -4,6 +4,8 @@
 #include <map>
 #include <random>
 
+#include "tests/seed.h"
+
 namespace strata {
 namespace {
 
@@ -27,11 +29,12 @@ std::vector<uint64_t> DrawKeys(uint64_t seed, size_t n, uint64_t distinct) {
 }
 
 TEST_CASE("routing lists every distinct key once, by position, with its occurrences in order",
-          "[router]") {
+          "[router][seeds]") {
   const TableSpec table = Features();
   Router router;
-  for (uint64_t seed = 0; seed < 30; ++seed) {
-    const auto keys = DrawKeys(seed, seed * 97 % 3000, 1 + seed * 31);
+  for (const uint64_t seed : Seeds("router", 0, 30)) {
+    INFO("seed " << seed);
+    const auto keys = DrawKeys(seed, seed * 97 % 3000, 1 + seed * 31 % 1000);
     RoutedKeys routed;
     router.Route(table, keys, &routed);
     std::map<uint64_t, std::vector<uint32_t>> expected;  // position -> features

@@ -19,6 +19,7 @@ class Target:
         self.headers = [self._file(f) for f in attributes.get("hdrs") or []]
         self.headers += [self._file(f) for f in attributes.get("textual_hdrs") or []]
         self.deps = [absolute(package, d) for d in attributes.get("deps") or []]
+        self.tags = list(attributes.get("tags") or [])
 
     def _file(self, name):
         return os.path.join(self.package, name.lstrip(":"))

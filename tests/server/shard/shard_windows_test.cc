@@ -8,12 +8,19 @@
 
 #include "server/shard/shard.h"
 #include "storage/checkpoint/shard_file.h"
+#include "storage/row/hash.h"
 #include "tests/seed.h"
 #include "tests/server/shard/shard_fixture.h"
 #include "tests/temp_folder.h"
 
 namespace strata::server {
 namespace {
+
+storage::HashSum HashOf(Shard& shard) {
+  auto summary = shard.Summarize();
+  REQUIRE(summary.ok());
+  return summary->hash;
+}
 
 TEST_CASE("asynchronous windows: duplicates, any order, replay", "[shard][async][seeds]") {
   TempFolder folder;

@@ -170,7 +170,7 @@ TEST_CASE("a log whose writer is killed over and over", "[storage][log][crash]")
   std::mt19937_64 random(kDraws);
   TempFolder folder;
   const SharedTold told;
-  const int kills = LongRun() ? 2000 : 140;
+  const int kills = LongRun() ? 2000 : 125;
   for (int i = 0; i < kills; ++i) {
     const UpdateLogOptions options = OptionsOf(folder.path() + "/log", random);
     CAPTURE(i, options.direct_from_bytes);
@@ -203,15 +203,15 @@ std::vector<uint64_t> KillAtEveryFailpoint(size_t writers, int kills, std::mt199
 
 TEST_CASE("a log whose writer is killed at every failpoint", "[storage][log][crash]") {
   CAPTURE(kDraws);
-  KillAtEveryFailpoint(kThreads, LongRun() ? 100 : 10, std::mt19937_64(kDraws));
+  KillAtEveryFailpoint(kThreads, LongRun() ? 100 : 8, std::mt19937_64(kDraws));
 }
 
 TEST_CASE("a log of one thread that is killed at every failpoint, twice the same",
           "[storage][log][crash][seeds]") {
   const uint64_t seed = GENERATE(from_range(Seeds("log_failpoints")));
   CAPTURE(seed);
-  const std::vector<uint64_t> found = KillAtEveryFailpoint(1, 3, std::mt19937_64(seed));
-  CHECK(KillAtEveryFailpoint(1, 3, std::mt19937_64(seed)) == found);
+  const std::vector<uint64_t> found = KillAtEveryFailpoint(1, 2, std::mt19937_64(seed));
+  CHECK(KillAtEveryFailpoint(1, 2, std::mt19937_64(seed)) == found);
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ TEST_CASE("checkpoints and what is made of them have the bytes that they always 
   const User user;
   WriteData(user);
   GoldenFile golden("checkpoints");
-  for (const char* job :
-       {"increments", "increments_life", "resumed_increment", "life_cycle_all", "async", "easgd"}) {
+  for (const char* job : {"increments", "increments_life", "resumed_increment", "life_cycle_all",
+                          "snapshots", "async", "easgd"}) {
     if (!TrainJob(user, JobNamed(job)).empty()) CheckCheckpoints(user, job, golden);
   }
   const Masks masks(user.folder());

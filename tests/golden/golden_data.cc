@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+
+#include "tests/worker/data/files/compressed.h"
 
 namespace strata::golden {
 namespace {
@@ -115,6 +118,49 @@ void WriteCriteo(const User& user) {
   }
 }
 
+std::string With(std::string text, char to, char from) {
+  std::replace(text.begin(), text.end(), from, to);
+  return text;
+}
+
+// The files of csv in other ways to write them, and those of libfm compressed.
+void WriteOtherWays(const User& user) {
+  for (const Part& part : kParts) {
+    const std::string name = part.name;
+    const std::string csv = user.Read("data/csv." + name);
+    const std::string body = csv.substr(csv.find('\n') + 1);
+    user.Write("data/csv_headless." + name, body);
+    user.Write("data/csv_tabs." + name, With(body, '\t', ','));
+    user.Write("data/csv_semicolons." + name, With(With(csv, '+', ';'), ';', ','));
+    const std::string libfm = user.Read("data/libfm." + name);
+    user.Write("data/packed." + name, name == "train-1" ? Zstd(libfm) : Gzip(libfm));
+  }
+}
+
+// Of a job file: what each column of the csv files is.
+const std::map<std::string, std::string>& ColumnsOf() {
+  static const std::map<std::string, std::string> columns = {
+      {"csv",
+       "label: clicked, numeric: [age], categorical: [user, country],"
+       " multiValued: [{column: tags}, {column: genres, separator: ';', pooling: mean}]"},
+      {"csv_headless",
+       "header: false, label: '0', numeric: ['1'], categorical: ['2', '3'],"
+       " multiValued: [{column: '4', pooling: sum}, {column: '5', separator: ';', pooling: mean}]"},
+      {"csv_tabs",
+       "header: false, delimiter: '\\t', label: '0', numeric: ['1'], categorical: ['3', '2'],"
+       " ignored: ['4'], multiValued: [{column: '5', separator: ';'}]"},
+      {"csv_semicolons",
+       "header: true, delimiter: ';', label: clicked, categorical: [country, user],"
+       " ignored: ['*'], multiValued: [{column: genres, separator: '+', pooling: mean}]"},
+  };
+  return columns;
+}
+
+std::string FormatOf(const std::string& name) {
+  if (name == "wide" || name == "bad_lines" || name == "packed") return "libfm";
+  return ColumnsOf().contains(name) ? "csv" : name;
+}
+
 }  // namespace
 
 void WriteData(const User& user) {
@@ -126,19 +172,16 @@ void WriteData(const User& user) {
   WriteFiles(user, "wide", "", 1000, Libfm);
   WriteFiles(user, "bad_lines", "", 60, Libfm);
   WriteCriteo(user);
+  WriteOtherWays(user);
 }
 
 std::string DataField(const std::string& name) {
   const std::string path = "../data/" + name;
-  std::string columns;
-  if (name == "csv") {
-    columns =
-        ", columns: {label: clicked, numeric: [age], categorical: [user, country],"
-        " multiValued: [{column: tags}, {column: genres, separator: ';', pooling: mean}]}";
-  }
-  return "  data: {format: " + (name == "wide" || name == "bad_lines" ? "libfm" : name) +
-         ", train: [" + path + ".train-0, " + path + ".train-1], eval: [" + path +
-         ".eval], shuffle: {bufferLines: 64}" + columns + "}\n";
+  const auto columns = ColumnsOf().find(name);
+  const std::string more =
+      columns == ColumnsOf().end() ? "" : ", columns: {" + columns->second + "}";
+  return "  data: {format: " + FormatOf(name) + ", train: [" + path + ".train-0, " + path +
+         ".train-1], eval: [" + path + ".eval], shuffle: {bufferLines: 64}" + more + "}\n";
 }
 
 }  // namespace strata::golden

@@ -17,6 +17,13 @@ constexpr char kResume[] = "resume=";
 
 }  // namespace
 
+std::string GoldenJob::Value(const std::string& field) const {
+  for (const std::string& given : fields) {
+    if (given.rfind(field + '=', 0) == 0) return given.substr(field.size() + 1);
+  }
+  return "";
+}
+
 std::vector<GoldenJob> ReadJobs() {
   std::vector<GoldenJob> jobs;
   std::istringstream in(ReadWhole(SourcePath("jobs.txt")));

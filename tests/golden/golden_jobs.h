@@ -14,6 +14,9 @@ struct GoldenJob {
   std::string data;                 // as DataField knows it
   std::vector<std::string> fields;  // "model.type=lr", below spec
   std::string resume;               // "JOB/ck/step-...": the checkpoint that it goes on from, or ""
+
+  // Of "storage.ssd" as in `fields`; "": the job does not give it.
+  std::string Value(const std::string& field) const;
 };
 
 // In the order of the table.
@@ -27,8 +30,7 @@ GoldenJob JobNamed(const std::string& name);
 std::string PrepareJob(const User& user, const GoldenJob& job);
 
 // `strata train ... --json` of the job, as one line of JSON. Fails the test where that fails, and
-// is
-// "" then.
+// is "" then.
 std::string TrainJob(const User& user, const GoldenJob& job);
 
 }  // namespace strata::golden

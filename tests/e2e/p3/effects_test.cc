@@ -1,5 +1,4 @@
-// What a model may depend on: each of it changes the model, or the P3 table would show nothing. And
-// the limits that jobs are admitted with.
+// What a model may depend on: each of it changes the model, or the P3 table would show nothing.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
@@ -10,9 +9,7 @@
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/embedded_training.h"
 #include "tests/e2e/p3/models.h"
-#include "tests/e2e/reads_below.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -92,45 +89,6 @@ TEST_CASE("a life cycle changes the model", "[e2e][p3]") {
     without.mutable_spec()->clear_life_cycle();
     CHECK(Train(without).model_hash() != reference.status.model_hash());
   }
-}
-
-// By bisecting, in KiB.
-TEST_CASE("the smallest admitted DRAM limit gives the same model", "[e2e][p3]") {
-  const ScratchFolder folder = Folder();
-  const TrainingJob job = SmallJob(folder.path());
-  int refused_at_submit = 0, refused = 0, admitted = 256;
-  const auto is_admitted = [&](int kib) {
-    EmbeddedOptions options;
-    options.job = job;
-    options.job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server(std::to_string(kib) +
-                                                                             "KiB");
-    const auto end = RunEmbedded(options);
-    refused_at_submit += !end.ok();
-    std::string why(end.status().message());
-    if (end.ok()) {
-      for (const JobCondition& c : end->conditions()) why += c.message();
-    }
-    INFO(kib << " KiB: " << why);
-    if (!end.ok() || end->state() != SUCCEEDED) {
-      CHECK(why.find("dramBytesPerServer") != std::string::npos);
-      return false;
-    }
-    CHECK(end->model_hash() == kSmallJobHash);
-    return true;
-  };
-  REQUIRE(is_admitted(admitted));
-  while (admitted - refused > 1) {
-    const int middle = (admitted + refused) / 2;
-    (is_admitted(middle) ? admitted : refused) = middle;
-  }
-  INFO("smallest limit admitted: " << admitted << " KiB");
-  CHECK_FALSE(is_admitted(8));
-  CHECK(refused_at_submit > 0);
-  CHECK(refused > 0);
-  // Rows lie on SSD with it.
-  const ReadsBelow reads;
-  CHECK(is_admitted(admitted));
-  CHECK(reads.count() > 0);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ constexpr TicketTrouble kTickets[] = {
 };
 constexpr const char* kEvictions[] = {"", "lru", "lfu"};
 constexpr uint32_t kThreads[] = {1, 2};
-constexpr uint32_t kDepths[] = {0, 1, 2};
+constexpr uint32_t kDepths[] = {4, 1, 2};
 constexpr const char* kDurabilities[] = {"", "memory", "synced"};
 constexpr const char* kLogBytes[] = {"", "64KiB"};
 constexpr uint32_t kCuts[] = {0, 12};
@@ -57,6 +57,7 @@ enum Axis : size_t {
   kLogBytesAxis,
   kCutsAxis,
   kShardsAxis,
+  kIntoHbmAxis,
 };
 static_assert(kDisturbanceAxis + 1 == kMainAxes);
 
@@ -77,6 +78,7 @@ bool MayMeet(size_t a, size_t x, size_t b, size_t y) {
   }
   if (small && b == kTicketsAxis) return y < 2;
   if (a == kModelAxis && b == kShardsAxis) return kShards[y] == 1 || !Models()[x].one_shard;
+  if (a == kModelAxis && b == kIntoHbmAxis) return y == 0 || Models()[x].hbm[0] != '\0';
   if (a == kServersAxis && b == kDisturbanceAxis) {
     const auto what = static_cast<Disturbance>(y);
     return kNodes[x] > 1 || what != Disturbance::kAllServers;  // with one they are a server
@@ -109,7 +111,7 @@ Axes EmbeddedAxes() {
   return {{Models().size(), std::size(kNodes), std::size(kNodes), std::size(kTiers),
            std::size(kDisturbances), std::size(kWhen), std::size(kTickets), std::size(kEvictions),
            2, std::size(kThreads), std::size(kDepths), std::size(kDurabilities),
-           std::size(kLogBytes), std::size(kCuts), std::size(kShards)},
+           std::size(kLogBytes), std::size(kCuts), std::size(kShards), 2},
           MayMeet};
 }
 
@@ -128,7 +130,8 @@ EmbeddedRow EmbeddedRowOf(const Row& row) {
           .durability = kDurabilities[row[kDurabilityAxis]],
           .log_bytes = kLogBytes[row[kLogBytesAxis]],
           .cuts = kCuts[row[kCutsAxis]],
-          .shards = kShards[row[kShardsAxis]]};
+          .shards = kShards[row[kShardsAxis]],
+          .into_hbm = row[kIntoHbmAxis] == 1};
 }
 
 std::string ToText(const EmbeddedRow& row) {
@@ -136,9 +139,11 @@ std::string ToText(const EmbeddedRow& row) {
   return absl::StrCat(
       row.model->name, "; ", row.servers, " servers of ", row.shards, " shards, ", row.workers,
       " workers; ", row.tiers.name, ", eviction ", or_default(row.eviction), "; ",
-      kDisturbances[static_cast<size_t>(row.disturbance)], " at ", row.when, "; ", row.tickets.name,
-      "; ", row.avx2 ? "AVX2, " : "", row.threads, " threads, depth ", row.depth, "; durability ",
-      or_default(row.durability), ", log ", or_default(row.log_bytes), ", cuts ", row.cuts);
+      kDisturbances[static_cast<size_t>(row.disturbance)],
+      row.disturbance == Disturbance::kGoesOnElsewhere && row.into_hbm ? " in HBM" : "", " at ",
+      row.when, "; ", row.tickets.name, "; ", row.avx2 ? "AVX2, " : "", row.threads,
+      " threads, depth ", row.depth, "; durability ", or_default(row.durability), ", log ",
+      or_default(row.log_bytes), ", cuts ", row.cuts);
 }
 
 TrainingJob JobOf(const EmbeddedRow& row, TrainingJob job) {
@@ -146,7 +151,7 @@ TrainingJob JobOf(const EmbeddedRow& row, TrainingJob job) {
   spec.mutable_replicas()->set_servers(row.servers);
   spec.mutable_replicas()->set_workers(row.workers);
   spec.mutable_training()->set_threads(row.threads);
-  if (row.depth > 0) spec.mutable_training()->set_pipeline_depth(row.depth);
+  spec.mutable_training()->set_pipeline_depth(row.depth);
   StorageSpec& storage = *spec.mutable_storage();
   storage.set_shards_per_server(row.shards);
   if (IsBelow(row.tiers)) {
@@ -166,6 +171,21 @@ TrainingJob JobOf(const EmbeddedRow& row, TrainingJob job) {
     spec.mutable_checkpoint()->set_full_every(2);
   }
   return job;
+}
+
+EmbeddedRow ElsewhereOf(const EmbeddedRow& row) {
+  EmbeddedRow other = row;
+  other.disturbance = Disturbance::kNone;
+  other.when = 0.5;
+  other.servers = row.servers % 3 + 1;
+  other.workers = row.workers % 3 + 1;
+  other.tiers.name = "elsewhere";
+  if (IsBelow(row.tiers)) {
+    other.tiers.ssd = std::string(row.tiers.ssd) == "rowfile" ? "rocksdb" : "rowfile";
+  }
+  other.tiers.hbm_bytes = row.into_hbm ? "few" : "";
+  if (!IsBelow(other.tiers) && !row.into_hbm) other.eviction = "";
+  return other;
 }
 
 }  // namespace strata::testing

@@ -53,6 +53,7 @@ struct EmbeddedRow {
   const char* log_bytes;
   uint32_t cuts;  // a checkpoint after so many steps; 0: none
   uint32_t shards;
+  bool into_hbm;  // where it goes on elsewhere
 
   bool servers_die() const;
   bool workers_die() const;
@@ -67,6 +68,10 @@ std::string ToText(const EmbeddedRow& row);
 
 // The model's job as this row has it.
 TrainingJob JobOf(const EmbeddedRow& row, TrainingJob job);
+
+// Where a job goes on that went on elsewhere: as many undisturbed steps as are left on other
+// numbers of servers and workers, another SSD tier, with a GPU tier or without.
+EmbeddedRow ElsewhereOf(const EmbeddedRow& row);
 
 }  // namespace strata::testing
 

@@ -66,7 +66,7 @@ class Tickets {
 class Kernels {
  public:
   explicit Kernels(bool avx2)
-      : before_(avx2 ? ops::SetActiveIsaLevel(ops::IsaLevel::kV3) : ops::ActiveIsaLevel()) {}
+      : before_(ops::SetActiveIsaLevel(avx2 ? ops::IsaLevel::kV3 : ops::SupportedIsaLevel())) {}
   ~Kernels() { ops::SetActiveIsaLevel(before_); }
 
  private:
@@ -90,8 +90,10 @@ int RowFiles(const std::string& folder) {
 // One row's job on a cluster of its own.
 class RowRun {
  public:
-  RowRun(const EmbeddedRow& row, const TrainingJob& job, uint64_t steps, const std::string& folder)
-      : row_(row), folder_(folder), hold_(FirstHeld(row, steps)) {
+  // `steps`: that it makes; `resume`: from the newest checkpoint.
+  RowRun(const EmbeddedRow& row, const TrainingJob& job, uint64_t steps, const std::string& folder,
+         bool resume = false)
+      : row_(row), held_step_(HeldStep(row, steps)), folder_(folder), hold_(FirstHeld(row, steps)) {
     EmbeddedClusterOptions options;
     options.servers = row.servers;
     options.workers = row.workers;
@@ -104,6 +106,7 @@ class RowRun {
     SubmitRequest submit;
     *submit.mutable_job() = job;
     submit.set_request_id("test");
+    submit.set_resume(resume);
     const auto id = cluster_->scheduler().Submit(submit, kCall);
     INFO(id.status());
     REQUIRE(id.ok());
@@ -127,12 +130,16 @@ class RowRun {
 
   // How many there were when the job was disturbed.
   int row_files() const { return row_files_; }
+  // Rows that the GPU tier had given until then, where that is in the midst of the job.
+  uint64_t hbm_hits() const { return hbm_hits_; }
 
  private:
+  static uint64_t HeldStep(const EmbeddedRow& row, uint64_t steps) {
+    return static_cast<uint64_t>(1 + row.when * static_cast<double>(steps));
+  }
   // A step is a commit of each shard.
   static uint64_t FirstHeld(const EmbeddedRow& row, uint64_t steps) {
-    const auto step = static_cast<uint64_t>(1 + row.when * static_cast<double>(steps));
-    return step * row.servers * row.shards;
+    return HeldStep(row, steps) * row.servers * row.shards;
   }
 
   JobStatus Status() {
@@ -153,21 +160,22 @@ class RowRun {
     }
   }
 
-  // Rows of the GPU tier were used, and take no more than the limit.
+  // Rows of the GPU tier were used in every step, and take no more than the limit.
   void CheckHbm(absl::Time deadline) {
+    constexpr uint64_t kHitsAStep = 50;  // of some 300 features, pulled and pushed
     if (row_.tiers.hbm_bytes[0] == '\0' || row_.when < 0.5) return;
-    uint64_t hits = 0;
+    INFO("waits until " << kHitsAStep * (held_step_ - 1) << " rows were found in HBM");
     const auto looked = [&] {
       const auto shards = cluster_->scheduler().GetShards(ref_, kCall);
       REQUIRE(shards.ok());
-      hits = 0;
+      hbm_hits_ = 0;
       for (const ShardStatus& s : shards->shards()) {
-        hits += s.report().hbm_hits();
+        hbm_hits_ += s.report().hbm_hits();
         if (std::string(row_.tiers.hbm_bytes) == "few") {
           CHECK(s.report().hbm_bytes() <= (128 << 10) / row_.shards);
         }
       }
-      return hits > 0;
+      return hbm_hits_ >= kHitsAStep * (held_step_ - 1);
     };
     Await(looked, deadline);
   }
@@ -203,26 +211,37 @@ class RowRun {
   }
 
   const EmbeddedRow row_;
+  const uint64_t held_step_;
   const std::string folder_;
   int row_files_ = 0;
+  uint64_t hbm_hits_ = 0;
   Hold hold_;  // before the cluster: ends after it
   std::unique_ptr<EmbeddedCluster> cluster_;
   JobRef ref_;
 };
 
-// Goes on from the checkpoint of a cancelled run: other servers, no GPU tier, another SSD tier.
-JobStatus GoOnElsewhere(const EmbeddedRow& row, TrainingJob job) {
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_replicas()->set_servers(row.servers % 3 + 1);
-  spec.mutable_replicas()->set_workers(row.workers % 3 + 1);
-  spec.mutable_storage()->clear_gpu_bytes_per_server();
-  spec.mutable_storage()->clear_gpu_backend();
-  spec.mutable_output()->clear_removed();
-  spec.mutable_storage()->set_ssd(std::string(row.tiers.ssd) == "rowfile" ? "rocksdb" : "rowfile");
-  const auto middle = VerifyCheckpoint(spec.checkpoint().directory());
+// What rows showed of where their jobs' rows lay.
+struct Seen {
+  int with_row_files = 0;
+  int with_hbm = 0;
+  int gone_on_in_hbm = 0;
+};
+
+// Goes on from the checkpoint of a cancelled run, and with the stream of what it removed.
+JobStatus GoOnElsewhere(const EmbeddedRow& row, const Reference& reference, const TrainingJob& job,
+                        const std::string& folder, Seen& seen) {
+  const EmbeddedRow other = ElsewhereOf(row);
+  TrainingJob rest = JobOf(other, reference.job);
+  rest.mutable_spec()->mutable_checkpoint()->set_directory(job.spec().checkpoint().directory());
+  *rest.mutable_spec()->mutable_output() = job.spec().output();
+  const auto middle = VerifyCheckpoint(job.spec().checkpoint().directory());
   REQUIRE(middle.ok());
-  CHECK(middle->step > 0);
-  return Train(job, /*resume=*/true);
+  REQUIRE(middle->step > 0);
+  REQUIRE(middle->step < reference.status.step());
+  RowRun run(other, rest, reference.status.step() - middle->step, folder, /*resume=*/true);
+  const JobStatus status = run.Run();
+  seen.gone_on_in_hbm += run.hbm_hits() > 0;
+  return status;
 }
 
 void CheckSame(const EmbeddedRow& row, const JobStatus& status, const Reference& reference) {
@@ -244,8 +263,8 @@ void CheckSame(const EmbeddedRow& row, const JobStatus& status, const Reference&
   }
 }
 
-// Returns how many row files were in use.
-int CheckRow(const EmbeddedRow& row, const Reference& reference, const std::string& folder) {
+void CheckRow(const EmbeddedRow& row, const Reference& reference, const std::string& folder,
+              Seen& seen) {
   TrainingJob job = JobOf(row, reference.job);
   const std::string checkpoints = folder + "/checkpoints", removed = folder + "/removed";
   if (row.cuts > 0) job.mutable_spec()->mutable_checkpoint()->set_directory(checkpoints);
@@ -254,11 +273,11 @@ int CheckRow(const EmbeddedRow& row, const Reference& reference, const std::stri
   const ReadsBelow reads;
   const Tickets tickets(row.tickets);
   JobStatus status;
-  int row_files = 0;
   {
     RowRun run(row, job, reference.status.step(), folder + "/cluster");
     status = run.Run();
-    row_files = run.row_files();
+    seen.with_row_files += run.row_files() > 0;
+    seen.with_hbm += run.hbm_hits() > 0;
   }
   for (const JobCondition& c : status.conditions()) {
     UNSCOPED_INFO(c.reason() << ": " << c.message());
@@ -270,20 +289,18 @@ int CheckRow(const EmbeddedRow& row, const Reference& reference, const std::stri
   }
   if (row.disturbance == Disturbance::kGoesOnElsewhere) {
     REQUIRE(status.state() == CANCELLED);
-    status = GoOnElsewhere(row, job);
-  } else if (row.model->life_cycle) {
-    CHECK(RemovedKeysIn(removed) == reference.removed);
+    status = GoOnElsewhere(row, reference, job, folder + "/elsewhere", seen);
   }
+  if (row.model->life_cycle) CHECK(RemovedKeysIn(removed) == reference.removed);
   CheckSame(row, status, reference);
   // Where there is HBM as well, it and DRAM may have room for all.
   const bool too_many = row.tiers.hbm_bytes[0] == '\0' && row.servers <= row.model->below_on;
   if (row.tiers.ssd[0] != '\0' && too_many) CHECK(reads.count() > 0);
-  if (row.cuts == 0) return row_files;
+  if (row.cuts == 0) return;
   const auto end = VerifyCheckpoint(checkpoints);
   REQUIRE(end.ok());
   CHECK(end->step == reference.status.step());
   CHECK(end->model_hash == reference.status.model_hash());
-  return row_files;
 }
 
 // What the models themselves must show, so that rows of theirs mean something.
@@ -315,18 +332,31 @@ TEST_CASE("a model depends neither on its cluster nor on what happens to that", 
   }
   const Axes axes = EmbeddedAxes();
   const std::vector<Row> rows = LongRun() ? ProductRows(axes, kMainAxes) : PairwiseRows(axes);
-  int with_row_files = 0;
+  Seen seen;
   for (size_t i = 0; i < rows.size(); ++i) {
     const EmbeddedRow row = EmbeddedRowOf(rows[i]);
     INFO("row " << i << " of " << rows.size() << ": " << ToText(row));
     const absl::Time start = absl::Now();
     const ScratchFolder own = Folder();
-    with_row_files += CheckRow(row, references[row.model->name], own.path()) > 0;
+    CheckRow(row, references[row.model->name], own.path(), seen);
     std::fprintf(stderr, "%zu of %zu, %.2f s: %s\n", i, rows.size(),
                  absl::ToDoubleSeconds(absl::Now() - start), ToText(row).c_str());
   }
-  std::fprintf(stderr, "%d rows with row files\n", with_row_files);
-  CHECK(with_row_files > 3);
+  std::fprintf(stderr, "%d rows with row files, %d with HBM, %d went on in HBM\n",
+               seen.with_row_files, seen.with_hbm, seen.gone_on_in_hbm);
+  CHECK(seen.with_row_files > 3);
+  CHECK(seen.with_hbm > 10);
+  CHECK(seen.gone_on_in_hbm > 1);
+}
+
+TEST_CASE("rows of the table compute with AVX2 or with AVX-512", "[e2e][p3]") {
+  const Kernels kernels(/*avx2=*/true);
+  CHECK(ops::ActiveIsaLevel() == ops::IsaLevel::kV3);
+  if (ops::SupportedIsaLevel() == ops::IsaLevel::kV3) {
+    STRATA_SKIP("without AVX-512 here all rows of the table compute with AVX2");
+  }
+  const Kernels others(/*avx2=*/false);
+  CHECK(ops::ActiveIsaLevel() == ops::IsaLevel::kV4);
 }
 
 }  // namespace

@@ -114,8 +114,10 @@ void Csv(const std::string& folder, TrainingJob& job, const char* type,
 }
 
 void CsvLr(const std::string& folder, TrainingJob& job) { Csv(folder, job, "lr"); }
+void CsvFm(const std::string& folder, TrainingJob& job) { Csv(folder, job, "fm"); }
 void CsvWideDeep(const std::string& folder, TrainingJob& job) { Csv(folder, job, "wide_deep"); }
 void CsvDeepFm(const std::string& folder, TrainingJob& job) { Csv(folder, job, "deepfm", "mean"); }
+void CsvDcn(const std::string& folder, TrainingJob& job) { Csv(folder, job, "dcn_v2"); }
 void CsvLowRankDcn(const std::string& folder, TrainingJob& job) {
   Csv(folder, job, "dcn_v2", "mean");
   job.mutable_spec()->mutable_model()->set_cross_rank(5);
@@ -163,8 +165,10 @@ const std::vector<Model>& Models() {
        .below_on = 1,
        .life_cycle = true},
       {.name = "csv lr", .make = CsvLr},
+      {.name = "csv fm", .make = CsvFm},
       {.name = "csv wide_deep", .make = CsvWideDeep},
       {.name = "csv deepfm, mean", .make = CsvDeepFm},
+      {.name = "csv dcn_v2", .make = CsvDcn},
       {.name = "csv dcn_v2 of low rank, mean", .make = CsvLowRankDcn},
       {.name = "csv dlrm", .make = CsvDlrm},
   };

@@ -1,7 +1,9 @@
 // Promise P3 with real processes: one model hash whatever the cluster looks like and whatever is
 // killed, at whatever moment. One table: its rows are drawn from the axes of process_axes.h such
 // that every two values meet that may; with `tools/test --long` the full product of the main axes.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <random>
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/embedded_training.h"
@@ -22,6 +25,7 @@
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
 #include "tools/cluster/checkpoint/verify.h"
+#include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -137,8 +141,28 @@ uint64_t Begin(const ProcessRow& row, const TrainingJob& job, ProcessCluster& cl
   return cluster.Submit(job);
 }
 
+// What rows showed of their servers.
+struct Seen {
+  bool direct = false;    // logs written around the page cache
+  uint64_t hbm_hits = 0;  // rows that one job found in its GPU tier, at most
+};
+
+void Look(const ProcessRow& row, uint64_t job, ProcessCluster& cluster, Seen& seen) {
+  if (row.cluster.direct_log && !seen.direct) {
+    seen.direct = cluster.process("server-0").WritesDirectly("/log/");
+  }
+  if (!row.hbm) return;
+  JobRef ref;
+  ref.set_job(job);
+  const auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
+  if (!shards.ok()) return;  // the scheduler may be the one that was killed
+  uint64_t hits = 0;
+  for (const ShardStatus& s : shards->shards()) hits += s.report().hbm_hits();
+  seen.hbm_hits = std::max(seen.hbm_hits, hits);
+}
+
 void CheckRow(const ProcessRow& row, const Reference& reference, const std::string& folder,
-              ProcessCluster& cluster, bool& direct) {
+              ProcessCluster& cluster, Seen& seen) {
   TrainingJob job = JobOf(row, reference.job);
   const std::string removed = folder + "/removed", checkpoints = folder + "/checkpoints";
   if (!reference.removed.empty()) job.mutable_spec()->mutable_output()->set_removed(removed);
@@ -146,9 +170,7 @@ void CheckRow(const ProcessRow& row, const Reference& reference, const std::stri
   std::mt19937_64 random(row.when + 11);
   const uint64_t id = Begin(row, job, cluster, random);
   const JobStatus end = cluster.Await(id, [&](const JobStatus& s) {
-    if (row.cluster.direct_log && !direct) {
-      direct = cluster.process("server-0").WritesDirectly("/log/");
-    }
+    Look(row, id, cluster, seen);
     return s.state() != RUNNING && s.state() != PENDING;
   });
   CheckEnd(end, reference.status);
@@ -172,7 +194,7 @@ TEST_CASE("a model depends neither on its processes nor on which of them is kill
   const Axes axes = ProcessAxes();
   const std::vector<Row> rows =
       LongRun() ? ProductRows(axes, kMainProcessAxes) : PairwiseRows(axes);
-  bool direct = false;
+  Seen seen;
   for (size_t c = 0; c < Clusters().size(); ++c) {
     const Cluster& shape = Clusters()[c];
     ProcessCluster cluster(OptionsOf(shape, absl::StrCat(folder.path(), "/cluster-", c)));
@@ -182,12 +204,13 @@ TEST_CASE("a model depends neither on its processes nor on which of them is kill
       INFO("row " << i << " of " << rows.size() << ": " << ToText(row));
       const absl::Time start = absl::Now();
       const ScratchFolder own = Folder();
-      CheckRow(row, references.at(row.model), own.path(), cluster, direct);
+      CheckRow(row, references.at(row.model), own.path(), cluster, seen);
       std::fprintf(stderr, "%zu of %zu, %.2f s: %s\n", i, rows.size(),
                    absl::ToDoubleSeconds(absl::Now() - start), ToText(row).c_str());
     }
   }
-  if (!direct) STRATA_SKIP("this file system takes no direct writes");
+  CHECK(seen.hbm_hits > 1000);
+  if (!seen.direct) STRATA_SKIP("this file system takes no direct writes");
 }
 
 TEST_CASE("a server killed between push and commit of any shard", "[e2e][p3]") {
@@ -210,6 +233,60 @@ TEST_CASE("a server killed between push and commit of any shard", "[e2e][p3]") {
       CHECK(end.rollbacks() == 0);
     }
   }
+}
+
+// What a server with few bytes of DRAM does to a job.
+struct Limited {
+  JobStatus end;
+  bool at_submit = false;  // it was refused there
+};
+
+Limited TrainWith(TrainingJob job, int dram_kib) {
+  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server(absl::StrCat(dram_kib, "KiB"));
+  EmbeddedOptions options;
+  options.job = job;
+  const auto end = RunEmbedded(options);
+  if (end.ok()) return {*end};
+  Limited refused{.at_submit = true};
+  refused.end.set_state(FAILED);
+  refused.end.add_conditions()->set_message(std::string(end.status().message()));
+  return refused;
+}
+
+// By bisecting, in KiB.
+TEST_CASE("the smallest admitted DRAM limit gives the same model, also of a killed server",
+          "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = SmallJob(folder.path());
+  const JobStatus reference = Train(job);
+  int refused_at_submit = 0, refused = 0, admitted = 256;
+  const auto is_admitted = [&](int kib) {
+    const Limited run = TrainWith(job, kib);
+    INFO(kib << " KiB: " << Conditions(run.end));
+    refused_at_submit += run.at_submit;
+    if (run.end.state() == SUCCEEDED) {
+      CheckEnd(run.end, reference);
+      return true;
+    }
+    CHECK(Conditions(run.end).find("dramBytesPerServer") != std::string::npos);
+    return false;
+  };
+  REQUIRE(is_admitted(admitted));
+  while (admitted - refused > 1) {
+    const int middle = (admitted + refused) / 2;
+    (is_admitted(middle) ? admitted : refused) = middle;
+  }
+  INFO("smallest limit admitted: " << admitted << " KiB");
+  CHECK_FALSE(is_admitted(8));
+  CHECK(refused_at_submit > 0);
+  CHECK(refused > 0);
+  // Rows lie on SSD with it: the server ends where it has read some.
+  job.mutable_spec()->mutable_storage()->set_dram_bytes_per_server(absl::StrCat(admitted, "KiB"));
+  ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder.path() + "/cluster"});
+  const JobStatus end =
+      cluster.AwaitEnd(KillAt(cluster, job, "server-0", {"tier.read=kill@20"}, false));
+  CheckEnd(end, reference);
+  CHECK(end.rollbacks() == 0);
 }
 
 TEST_CASE("a server lost at level memory rolls the job back to the same model", "[e2e][p3]") {

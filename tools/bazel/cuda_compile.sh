@@ -31,4 +31,7 @@ awk '
 if [[ -s "$kernels" ]]; then
   sed 's/^/kernel: /' "$kernels" | cut -c1-160
 fi
-cat "$scratch"/*compute_90.ptx >"$ptx"
+# Where there is one architecture, nvcc does not name it.
+newest=("$scratch"/*compute_90.ptx)
+[[ -e "${newest[0]}" ]] || newest=("$scratch"/*.ptx)
+cat "${newest[@]}" >"$ptx"

@@ -118,7 +118,7 @@ class ServerImpl : public Server {
   static void BeginFileThread() {
     ops::RestoreExactFloatState();
     // Linux: of this thread alone. Refused or not, it works.
-    static_cast<void>(nice(kFileNiceness));
+    [[maybe_unused]] const int niceness = nice(kFileNiceness);
   }
   static size_t CoreCount() { return std::max(1u, std::thread::hardware_concurrency()); }
   static uint64_t DrawIncarnation() {

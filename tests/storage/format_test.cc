@@ -26,13 +26,14 @@
 #include "storage/delta/file.h"
 #include "storage/delta/removed_stream.h"
 #include "storage/row_file/tier.h"
+#include "tests/seed.h"
 #include "tests/skip.h"
 #include "tests/temp_folder.h"
 
 namespace strata::storage {
 namespace {
 
-constexpr uint64_t kSeed = 20260401;
+using Catch::Generators::from_range;
 
 std::string Text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -97,10 +98,11 @@ void FillDelta(const DeltaHeader& header, const DeltaTable& table, size_t keys, 
   }
 }
 
-TEST_CASE("a delta is as FORMAT.md says", "[format]") {
+TEST_CASE("a delta is as FORMAT.md says", "[format][seeds]") {
   if (!HavePython()) STRATA_SKIP("there is no python3");
-  std::mt19937_64 random(kSeed);
-  INFO("seed " << kSeed);
+  const uint64_t seed = GENERATE(from_range(Seeds("format_delta")));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   for (const bool whole : {false, true}) {
     TempFolder folder;
     DeltaHeader header;
@@ -129,10 +131,11 @@ TEST_CASE("a delta is as FORMAT.md says", "[format]") {
   }
 }
 
-TEST_CASE("removals are as FORMAT.md says", "[format]") {
+TEST_CASE("removals are as FORMAT.md says", "[format][seeds]") {
   if (!HavePython()) STRATA_SKIP("there is no python3");
-  std::mt19937_64 random(kSeed);
-  INFO("seed " << kSeed);
+  const uint64_t seed = GENERATE(from_range(Seeds("format_removals")));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   TempFolder folder;
   RemovedWriter::Options options;
   options.folder = folder.path() + "/removed";
@@ -175,10 +178,11 @@ TEST_CASE("removals are as FORMAT.md says", "[format]") {
   }
 }
 
-TEST_CASE("a row file is as FORMAT.md says", "[format]") {
+TEST_CASE("a row file is as FORMAT.md says", "[format][seeds]") {
   if (!HavePython()) STRATA_SKIP("there is no python3");
-  std::mt19937_64 random(kSeed);
-  INFO("seed " << kSeed);
+  const uint64_t seed = GENERATE(from_range(Seeds("format_row_file")));
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
   TempFolder folder;
   const std::string path = folder.path() + "/tier";
   auto tier = OpenRowFileTier({.directory = path, .partitions = 16, .memtable_bytes = 512 << 10});

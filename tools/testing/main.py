@@ -15,6 +15,7 @@ import bazel
 import changed
 import command_line
 import git_changes
+import machine
 import outcome
 import plan as plans
 import processes
@@ -95,7 +96,7 @@ def labels_found(context, part, expression):
 def bazel_steps(context, parts):
     found = []
     for part in parts:
-        if part.needs == "nvcc" and not steps.nvcc_found():
+        if part.needs == "nvcc" and not machine.nvcc_found():
             context.screen.say("test: no nvcc: the part %s does not run" % part.name)
             context.skipped.append("the part %s: no nvcc" % part.name)
             continue
@@ -107,7 +108,8 @@ def ordinary_steps(context, plan, options):
     if options.sanitizers:
         context.built.set()
         return bazel_steps(context, plan.sanitizer_parts())
-    found = check_steps(context) + bazel_steps(context, plan.parts(options.long))
+    found = check_steps(context)
+    found += bazel_steps(context, plan.parts(options.long, machine.gpus_found()))
     found.append(steps.FuzzStep(context, labels_found(context, "fuzz", plan.fuzz_targets)))
     if options.seeds_seconds:
         labels = labels_found(context, "seeds",

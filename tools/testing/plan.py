@@ -5,6 +5,8 @@ import os
 import textwrap
 import tomllib
 
+import machine
+
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plan.toml")
 
 
@@ -40,14 +42,18 @@ class Plan:
         self.driver = self.raw["changed"]["driver"]
         self.left_out = self.raw["left_out"]
 
-    def parts(self, is_long=False):
-        """The parts of an ordinary run, in the order in which each lane runs them."""
+    def parts(self, is_long=False, gpus=()):
+        """The parts of an ordinary run, in the order in which each lane runs them. `gpus`: compute
+        capabilities of those that are present, as machine.gpus_found() has them."""
         chosen = []
         for part in self.raw["part"]:
             tests = part["tests"]
             if is_long and "long_tests" in part:
                 tests = part["long_tests"]
-            flags = part.get("flags", []) + ([] if is_long else part.get("short_flags", []))
+            flags = list(part.get("flags", []))
+            least = machine.capability(part.get("short_flags_gpu", ""))
+            if not is_long and all(gpu >= least for gpu in gpus):
+                flags += part.get("short_flags", [])
             chosen.append(Part(part["name"], part["lane"], " ".join(tests.split()),
                                tuple(flags), part.get("build", ""),
                                part.get("needs", ""), part.get("after_build", False)))

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import threading
 import time
 
@@ -367,9 +366,3 @@ def wait_until_built(context, status):
     status.doing = ""
     status.begun = time.monotonic()
     status.waits_for_build = False
-
-
-def nvcc_found():
-    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    return os.access(os.path.join(home, "bin", "nvcc"), os.X_OK) or subprocess.run(
-        ["bash", "-c", "command -v nvcc"], capture_output=True, check=False).returncode == 0

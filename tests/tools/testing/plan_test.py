@@ -19,6 +19,7 @@ lane = "side"
 after_build = true
 flags = ["--config=asan"]
 short_flags = ["-s"]
+short_flags_gpu = "9.0"
 tests = '''b
   c'''
 long_tests = "d"
@@ -57,6 +58,18 @@ class PlanTest(unittest.TestCase):
         self.assertEqual([p.after_build for p in small.parts()], [False, True])
         self.assertEqual((small.parts()[0].build, small.parts()[0].suffix), ("//...", ""))
 
+    def test_short_flags_are_not_for_older_gpus(self):
+        small = plan.Plan(SMALL)
+        for gpus, given in (((), True), (((9, 0),), True), (((12, 0), (9, 0)), True),
+                            (((8, 0),), False), (((9, 0), (8, 9)), False), (((0, 0),), False)):
+            self.assertEqual("-s" in small.parts(gpus=gpus)[1].flags, given, gpus)
+            self.assertNotIn("-s", small.parts(is_long=True, gpus=gpus)[1].flags)
+
+    def test_an_a100_gets_kernels_that_it_can_load(self):
+        for gpus, newest in (((), True), (((9, 0),), True), (((8, 0),), False)):
+            flags = {p.name: p.flags for p in plan.load().parts(gpus=gpus)}["cuda"]
+            self.assertEqual("--define=cuda_targets=newest" in flags, newest, gpus)
+
     def test_sanitizers_have_a_part_for_each_folder(self):
         self.assertEqual([(p.name, p.tests, p.flags) for p in plan.Plan(SMALL).sanitizer_parts()],
                          [("asan-x", "tests(//tests/x/...)", ("--config=asan",)),
@@ -73,7 +86,7 @@ class PlanTest(unittest.TestCase):
         parts = {p.name: p for p in real.parts()}
         long_parts = {p.name: p for p in real.parts(is_long=True)}
         named = {row["part"] for row in real.left_out if "part" in row}
-        self.assertEqual(named, {n for n in parts if parts[n].tests != long_parts[n].tests})
+        self.assertEqual(named, {n for n in parts if parts[n] != long_parts[n]})
         text = command_line.help_text(real)
         for row in real.left_out:
             self.assertIn(row["what"].split()[0], text)

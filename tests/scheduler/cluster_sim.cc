@@ -104,6 +104,7 @@ void ClusterSim::CheckManifest(const Manifest& manifest, const SimFolder& folder
       REQUIRE(shard.clock == manifest.step());
       continue;
     }
+    REQUIRE(shard.EachOnce());
     for (uint64_t task : manifest.closed_tasks()) {
       for (uint64_t w = 0; w < 8; ++w) REQUIRE(shard.applied.count({task, w}) == 1);
     }
@@ -294,6 +295,7 @@ void ClusterSim::CheckResult() {
       REQUIRE(shard.clock == 8 * kEpochs);
     } else if (job().Hosts(name)) {
       REQUIRE(shard.applied.size() == 4 * kEpochs * 8);  // no task lost
+      REQUIRE(shard.EachOnce());
     }
   }
 }

@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "proto/core/ids.h"
+
 namespace strata::scheduler {
+
+bool SimShard::EachOnce() const {
+  return std::all_of(applied.begin(), applied.end(), [](const auto& w) { return w.second == 1; });
+}
 
 void SimServer::Start(uint64_t incarnation) {
   alive_ = true;
@@ -99,6 +105,7 @@ void SimServer::Act(const NodeDirective& directive) {
     Open& open = open_[d.job()];
     if (open.shard.generation != d.generation()) continue;
     open.told = d;
+    open.shard.ledger.CloseBelow(TaskId(d.closed_below()));
     std::set<uint64_t> listed;
     for (const CutDirective& cut : d.cuts()) listed.insert(cut.cut());
     for (auto c = open.cuts.begin(); c != open.cuts.end();) {
@@ -161,12 +168,15 @@ bool SimServer::Push(uint64_t job, uint64_t generation, uint64_t step, uint32_t 
 bool SimServer::Apply(uint64_t job, uint64_t generation, Window window, uint64_t cut) {
   if (Find(job, generation) == nullptr) return false;
   Open& open = open_[job];
-  if (window.first < open.told.closed_below()) return true;  // refused: done by somebody else
+  const TaskId task(window.first);
+  // Done before, perhaps by somebody else.
+  if (open.shard.ledger.Check(task, window.second) != server::WindowVerdict::kNew) return true;
   for (const CutDirective& pending : open.told.cuts()) {
     // A push after its lane's mark waits until all have marked.
     if (pending.cut() <= cut && open.cuts.count(pending.cut()) == 0) return false;
   }
-  open.shard.applied.insert(window);
+  open.shard.ledger.Record(task, window.second);
+  ++open.shard.applied[window];
   Keep(job, open);
   return true;
 }

@@ -13,16 +13,21 @@
 #include <vector>
 
 #include "proto/strata/control.pb.h"
+#include "server/protocol/window_ledger.h"
 
 namespace strata::scheduler {
 
 using Window = std::pair<uint64_t, uint64_t>;  // task, window
 
-// What a server holds of a job: bsp a clock, async the windows that took effect.
+// What a server holds of a job: bsp a clock; async how often each window took effect, and what the
+// real server decides that by.
 struct SimShard {
   uint64_t generation = 0;
   uint64_t clock = 0;
-  std::set<Window> applied;
+  std::map<Window, int> applied;
+  server::WindowLedger ledger;
+
+  bool EachOnce() const;
 };
 
 // Checkpoint folders: what each server put there. A folder is a checkpoint when `manifest` says so.

@@ -218,9 +218,7 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
   if (report.best_step() != 0) state_.set_best_step(report.best_step());
   if (state_.phase() == TRAINING) cuts_->WantAt(report.wants_cut_at());
   if (!report.predictions().empty()) state_.set_predictions(report.predictions());
-  if (ledger_) {
-    for (uint64_t task : report.done_tasks()) ledger_->Close(task);
-  }
+  if (ledger_) CloseTasks(report);
   const uint64_t bad = Counted().bad_lines();
   if (bad > job().data().max_bad_lines()) {
     End(FAILED, "TooManyBadLines",
@@ -241,7 +239,6 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   state_.set_final_step(step);
   state_.set_final_examples(bsp() ? ExamplesAt(step, counted.bad_lines()) : counted.examples());
   if (!bsp() && state == SUCCEEDED) {
-    // Workers counted anew what they repeated for others that died; the servers dropped it.
     const uint64_t lines = index_->train().lines() * job().training().epochs();
     state_.set_final_examples(lines - std::min(lines, counted.bad_lines()));
   }

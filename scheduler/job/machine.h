@@ -136,6 +136,8 @@ class JobMachine {
   void LanesMoved(const std::vector<uint64_t>& before, const std::vector<uint64_t>& after);
   uint64_t MostLocalSteps() const;
   bool Warm();
+  void CloseTasks(const WorkerJobReport& report);
+  TaskCounts CountedLines() const;
   void HandOutTasks(absl::Time now);
 
   // machine_recovery.cc

@@ -116,11 +116,11 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   record.set_step(bsp() ? cut.step() : cut.cut());
   record.set_folder(cut.folder());
   record.set_generation(cut.generation());
-  const WorkerCounters counted = Counted();
-  record.set_bad_lines(counted.bad_lines());
-  record.set_examples(bsp() ? ExamplesAt(cut.step(), counted.bad_lines()) : counted.examples());
   record.set_model_hash(ModelHashText(result.files, record.step()));
-  if (ledger_) {
+  if (bsp()) {
+    record.set_bad_lines(Counted().bad_lines());
+    record.set_examples(ExamplesAt(cut.step(), record.bad_lines()));
+  } else {
     ledger_->CutContents(result.lanes, record);
     ledger_->EndCut();
   }

@@ -1,5 +1,7 @@
 // JobMachine: which tasks the lanes of an asynchronous mode get, and what goes with a lane's host.
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "proto/job/job_plan.h"
 #include "scheduler/job/machine.h"
@@ -57,6 +59,42 @@ bool JobMachine::Warm() {
   if (most < training.warm_start_steps() + short_by) return false;
   state_.set_warm(true);
   return true;
+}
+
+void JobMachine::CloseTasks(const WorkerJobReport& report) {
+  std::map<uint64_t, const TaskCounts*> counts;
+  for (const TaskCounts& c : report.task_counts()) counts[c.task()] = &c;
+  for (uint64_t task : report.done_tasks()) {
+    const auto it = counts.find(task);
+    if (it == counts.end()) {
+      ledger_->Close(task);
+    } else {
+      ledger_->Close(*it->second);
+    }
+  }
+}
+
+// Of all tasks together: of closed ones what they hold, of each other one what the worker that is
+// furthest in it has read. So no line counts twice, whoever does a task again, and after whatever
+// roll-back.
+TaskCounts JobMachine::CountedLines() const {
+  std::map<uint64_t, std::pair<uint64_t, uint64_t>> open;  // by task: examples, bad lines
+  for (const WorkerView& view : workers_) {
+    for (const TaskCounts& c : view.last.task_counts()) {
+      if (ledger_->IsClosed(c.task())) continue;
+      auto& [examples, bad_lines] = open[c.task()];
+      examples = std::max(examples, c.examples());
+      bad_lines = std::max(bad_lines, c.bad_lines());
+    }
+  }
+  TaskCounts sum;
+  sum.set_examples(ledger_->record().examples());
+  sum.set_bad_lines(ledger_->record().bad_lines());
+  for (const auto& [task, counts] : open) {
+    sum.set_examples(sum.examples() + counts.first);
+    sum.set_bad_lines(sum.bad_lines() + counts.second);
+  }
+  return sum;
 }
 
 void JobMachine::HandOutTasks(absl::Time now) {

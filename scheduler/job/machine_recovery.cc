@@ -117,8 +117,10 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   state_.set_phase(OPENING);
   state_.set_restore_from(from == nullptr ? job().model().init_from() : start.folder());
   state_.set_start_step(start.step());
-  state_.mutable_base()->set_examples(start.examples());
-  state_.mutable_base()->set_bad_lines(start.bad_lines());
+  if (bsp()) {  // else the ledger has them
+    state_.mutable_base()->set_examples(start.examples());
+    state_.mutable_base()->set_bad_lines(start.bad_lines());
+  }
   state_.clear_gone();
   state_.set_trained_unix_ms(0);
   state_.set_stop_at_step(0);

@@ -23,10 +23,15 @@ WorkerCounters JobMachine::Counted() const {
   uint64_t refused_rows = state_.gone().refused_rows();
   uint64_t clipped_rows = state_.gone().clipped_rows();
   for (const WorkerView& view : workers_) {
-    examples += view.last.examples();
-    bad_lines += view.last.bad_lines();
+    if (bsp()) examples += view.last.examples();
+    if (bsp()) bad_lines += view.last.bad_lines();
     refused_rows += view.last.refused_rows();
     clipped_rows += view.last.clipped_rows();
+  }
+  if (ledger_) {
+    const TaskCounts lines = CountedLines();
+    examples = lines.examples();
+    bad_lines = lines.bad_lines();
   }
   sum.set_examples(examples);
   sum.set_bad_lines(bad_lines);

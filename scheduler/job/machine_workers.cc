@@ -51,8 +51,10 @@ void JobMachine::ChooseFirstWorkers(const ClusterView& cluster, absl::Time now) 
 void JobMachine::LeaveWorker(int slot) {
   ForgetTroubles(state_.workers(slot).name(), *state_.mutable_troubles());
   const WorkerJobReport& last = workers_[slot].last;
-  state_.mutable_gone()->set_examples(state_.gone().examples() + last.examples());
-  state_.mutable_gone()->set_bad_lines(state_.gone().bad_lines() + last.bad_lines());
+  if (bsp()) {  // else tasks are counted
+    state_.mutable_gone()->set_examples(state_.gone().examples() + last.examples());
+    state_.mutable_gone()->set_bad_lines(state_.gone().bad_lines() + last.bad_lines());
+  }
   state_.mutable_gone()->set_refused_rows(state_.gone().refused_rows() + last.refused_rows());
   state_.mutable_gone()->set_clipped_rows(state_.gone().clipped_rows() + last.clipped_rows());
   workers_[slot] = {};

@@ -53,6 +53,8 @@ TaskLedger TaskLedger::Resume(uint64_t total, uint32_t lanes, const CheckpointRe
             [](const LedgerTask& a, const LedgerTask& b) { return a.task() < b.task(); });
   ledger.record_.set_fresh(end);
   for (uint64_t task : closed) ledger.Close(task);
+  ledger.record_.set_examples(checkpoint.examples());
+  ledger.record_.set_bad_lines(checkpoint.bad_lines());
   return ledger;
 }
 
@@ -99,7 +101,16 @@ void TaskLedger::Dispatch(const std::vector<bool>& hosted, uint64_t ahead) {
 }
 
 void TaskLedger::Close(uint64_t task) {
+  TaskCounts none;
+  none.set_task(task);
+  Close(none);
+}
+
+void TaskLedger::Close(const TaskCounts& done) {
+  const uint64_t task = done.task();
   if (task >= record_.total() || IsClosed(task)) return;
+  record_.set_examples(record_.examples() + done.examples());
+  record_.set_bad_lines(record_.bad_lines() + done.bad_lines());
   auto& closed = *record_.mutable_closed();
   const auto at = std::lower_bound(closed.begin(), closed.end(), task);
   const int index = static_cast<int>(at - closed.begin());
@@ -127,18 +138,24 @@ void TaskLedger::BeginCut(uint64_t cut) {
   record_.set_cut(cut);
   record_.set_cut_closed_below(record_.closed_below());
   *record_.mutable_cut_closed() = record_.closed();
+  record_.set_cut_examples(record_.examples());
+  record_.set_cut_bad_lines(record_.bad_lines());
 }
 
 void TaskLedger::EndCut() {
   record_.set_cut(0);
   record_.clear_cut_closed_below();
   record_.clear_cut_closed();
+  record_.clear_cut_examples();
+  record_.clear_cut_bad_lines();
 }
 
 void TaskLedger::CutContents(const std::vector<LanePosition>& marks, CheckpointRecord& out) const {
   std::set<uint64_t> closed(record_.cut_closed().begin(), record_.cut_closed().end());
   for (uint64_t task = 0; task < record_.cut_closed_below(); ++task) closed.insert(task);
   out.mutable_closed_tasks()->Assign(closed.begin(), closed.end());
+  out.set_examples(record_.cut_examples());
+  out.set_bad_lines(record_.cut_bad_lines());
   for (const LanePosition& mark : marks) {
     const bool idle = mark.task() >= record_.total() || mark.next_window() == 0;
     if (!idle && closed.count(mark.task()) == 0) *out.add_lanes() = mark;

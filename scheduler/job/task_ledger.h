@@ -32,11 +32,15 @@ class TaskLedger {
   // Fills up the lanes that `hosted` marks, to at most `ahead` tasks each and never more than a
   // fair share of what is open.
   void Dispatch(const std::vector<bool>& hosted, uint64_t ahead);
-  // The task is done. Unknown and repeated ones do nothing.
+  // The task is done, and this is what it held. Unknown and repeated ones do nothing: counts of a
+  // task that is done twice count once.
+  void Close(const TaskCounts& done);
+  // Its lines are counted already, or there are none.
   void Close(uint64_t task);
   // The lane's host is gone: its tasks are to be handed out again.
   void Requeue(uint32_t lane);
 
+  bool IsClosed(uint64_t task) const;
   bool AllClosed() const { return record_.closed_below() >= record_.total(); }
   uint64_t closed_below() const { return record_.closed_below(); }
   uint64_t closed_count() const { return record_.closed_below() + record_.closed_size(); }
@@ -51,14 +55,15 @@ class TaskLedger {
   // What the cut surely holds, from where each lane marked it: every task closed at BeginCut, and
   // the windows before a mark of its task. Of other tasks nothing, though some were done between
   // the two: a lane whose host was silent and came back is not where the order of its tasks says.
-  // They are handed out again after a roll-back, and what was applied of them is dropped.
+  // They are handed out again after a roll-back, and what was applied of them is dropped. Lines are
+  // counted of the tasks closed at BeginCut alone: who ends another task counts it from its
+  // beginning.
   // REQUIRES: BeginCut was called.
   void CutContents(const std::vector<LanePosition>& marks, CheckpointRecord& out) const;
 
   const LedgerRecord& record() const { return record_; }
 
  private:
-  bool IsClosed(uint64_t task) const;
   void Hand(uint32_t lane, uint64_t task, uint64_t first_window);
   bool TakeNext(LedgerTask& task);
 

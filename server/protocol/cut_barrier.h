@@ -27,8 +27,10 @@ struct LaneMark {
 // carries a cut which is not taken yet belongs after it, and is held back until it is taken, or
 // given up for a later one. A pure machine; one per shard.
 //
-// Bound: a lane has at most its pipeline's pushes held back, which its own window of requests
-// limits; the server's limit of bytes in flight holds beside it.
+// Bound: a lane waits for one push at a time, and a push that comes again takes the place of what
+// it repeats (server/shard/runner.cc). So of a lane there is one, and one more for each push of a
+// window that it was told to leave while that was held; those are answered with the others, whoever
+// waits for them. The server's limit of bytes in flight (--request-bytes) holds for all together.
 class CutBarrier {
  public:
   // REQUIRES: lanes >= 1. `done`: the newest cut that was taken before.

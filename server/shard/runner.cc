@@ -251,7 +251,7 @@ void ShardRunner::RunWindow(const std::shared_ptr<PushCall>& call, PushPart part
     return;
   }
   if (!deferred_.empty() || driver_.NeedsPriority()) {
-    deferred_.push_back({call, std::move(part)});  // at most its lane's pipeline, as held_
+    deferred_.push_back({call, std::move(part)});  // bound: bytes in flight
     return;
   }
   ApplyWindow(*call, part);

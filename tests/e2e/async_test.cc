@@ -2,10 +2,12 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/strata/job.pb.h"
@@ -20,8 +22,9 @@
 namespace strata {
 namespace {
 
-// 600 lines in windows of 16: 38 windows a pass.
+// 608 lines in windows of 16: 38 windows a pass.
 constexpr uint64_t kWindows = 38;
+constexpr uint64_t kBadLines = 8;
 
 ScratchFolder Folder() {
   auto folder = ScratchFolder::Make("strata-test");
@@ -29,8 +32,17 @@ ScratchFolder Folder() {
   return *std::move(folder);
 }
 
+// With a bad line after every 75th, and no more of them allowed than there are.
 TrainingJob AsyncJob(const std::string& folder, uint32_t epochs) {
   TrainingJob job = testing::SmallJob(folder);
+  const std::string path = job.spec().data().train(0);
+  std::ifstream in(path);
+  std::string line, text;
+  for (uint64_t i = 1; std::getline(in, line); ++i) {
+    absl::StrAppend(&text, line, i % 75 == 0 ? "\n1 x:1\n" : "\n");
+  }
+  std::ofstream(path) << text;
+  job.mutable_spec()->mutable_data()->set_max_bad_lines(epochs * kBadLines);
   job.mutable_spec()->mutable_training()->set_mode("async");
   job.mutable_spec()->mutable_training()->set_epochs(epochs);
   return job;
@@ -43,6 +55,7 @@ void CheckComplete(const JobStatus& status, uint32_t epochs) {
   CHECK(status.step() == epochs * kWindows);
   CHECK(status.total_steps() == epochs * kWindows);
   CHECK(status.examples() == epochs * 600);
+  CHECK(status.bad_lines() == epochs * kBadLines);
   CHECK(status.result().examples() == 200);
   CHECK(status.result().step() == epochs * kWindows);
   CHECK(status.model_hash().size() == 32);

@@ -17,15 +17,17 @@ constexpr absl::Duration kLease = absl::Seconds(10);
 }  // namespace
 
 ClusterSim::ClusterSim(uint64_t seed, SimSetup setup) : random_(seed), setup_(std::move(setup)) {
-  SimJob job{.lanes = setup_.lanes, .memory = setup_.memory};
-  // 4 tasks of 8 lines; batch 1: bsp 8 steps of 4 lanes an epoch, async 8 windows a task.
-  (setup_.bsp ? job.steps : job.windows_per_task) = setup_.bsp ? 8 * kEpochs : 8;
+  job_.lanes = setup_.lanes;
+  job_.memory = setup_.memory;
+  // Batch 1: bsp 8 steps of 4 lanes an epoch, async a window for each line of a task.
+  (setup_.bsp ? job_.steps : job_.windows_per_task) = setup_.bsp ? 8 * kEpochs : kTaskLines;
+  job_.bad_every = kBadEvery;
   for (uint32_t i = 0; i <= setup_.servers; ++i) {  // one to spare
     const std::string name = "s" + std::to_string(i);
-    servers_.emplace(name, SimServer(name, job, &disk_));
+    servers_.emplace(name, SimServer(name, job_, &disk_));
   }
   for (uint32_t i = 0; i < setup_.workers; ++i) {
-    workers_.emplace_back("w" + std::to_string(i), job, &servers_);
+    workers_.emplace_back("w" + std::to_string(i), job_, &servers_);
   }
   for (auto& [name, server] : servers_) server.Start(++incarnation_);
   for (SimWorker& worker : workers_) worker.Start(++incarnation_);
@@ -42,6 +44,7 @@ void ClusterSim::Submit() {
   spec.mutable_training()->set_lanes(setup_.lanes);
   spec.mutable_training()->set_batch_size(1);
   spec.mutable_training()->set_epochs(kEpochs);
+  spec.mutable_data()->set_max_bad_lines(kBadLines);
   spec.mutable_replicas()->set_servers(setup_.servers);
   spec.mutable_replicas()->set_workers(setup_.workers);
   spec.mutable_storage()->set_partitions(16);
@@ -96,16 +99,27 @@ void ClusterSim::Do(const FileWork& work) {
   }
 }
 
-// All servers at one point, and what the manifest says is there.
+// All servers at one point, what the manifest says is there, and it counts what it says is done.
 void ClusterSim::CheckManifest(const Manifest& manifest, const SimFolder& folder) {
+  if (!setup_.bsp) {
+    uint64_t examples = 0, bad_lines = 0;
+    for (uint64_t task : manifest.closed_tasks()) {
+      const TaskCounts counts = job_.CountLines(task, kTaskLines, kTasks);
+      examples += counts.examples();
+      bad_lines += counts.bad_lines();
+    }
+    REQUIRE(manifest.examples() == examples);
+    REQUIRE(manifest.bad_lines() == bad_lines);
+  }
   for (const CheckpointFile& f : manifest.files()) {
     const SimShard& shard = folder.files.at(f.name());
     if (setup_.bsp) {
       REQUIRE(shard.clock == manifest.step());
       continue;
     }
+    REQUIRE(shard.EachOnce());
     for (uint64_t task : manifest.closed_tasks()) {
-      for (uint64_t w = 0; w < 8; ++w) REQUIRE(shard.applied.count({task, w}) == 1);
+      for (uint64_t w = 0; w < kTaskLines; ++w) REQUIRE(shard.applied.count({task, w}) == 1);
     }
     for (const LanePosition& p : manifest.lanes()) {
       for (uint64_t w = 0; w < p.next_window(); ++w) {
@@ -178,6 +192,11 @@ void ClusterSim::Check() {
   const JobMachine& job = *state_->jobs().at(1);
   REQUIRE(job.state().generation() >= generation_);
   generation_ = job.state().generation();
+  if (!setup_.bsp) {
+    const JobStatus status = job.Status(now_);
+    REQUIRE(status.bad_lines() <= kBadLines);
+    REQUIRE(status.examples() <= kLines - kBadLines);
+  }
   if (job.over()) return;
   std::vector<uint32_t> hosted(setup_.lanes);
   bool any = false;
@@ -278,6 +297,10 @@ void ClusterSim::Run(int fault_steps, int fault_every) {
 void ClusterSim::CheckResult() {
   INFO(state_->Status(1, now_).DebugString());
   REQUIRE(job().state().state() == SUCCEEDED);
+  if (!setup_.bsp) {
+    REQUIRE(job().state().final_bad_lines() == kBadLines);
+    REQUIRE(job().state().final_examples() == kLines - kBadLines);
+  }
   const std::string folder = job().state().final_checkpoint();
   if (setup_.directory.empty()) {
     REQUIRE(folder.empty());
@@ -293,7 +316,8 @@ void ClusterSim::CheckResult() {
     if (setup_.bsp) {
       REQUIRE(shard.clock == 8 * kEpochs);
     } else if (job().Hosts(name)) {
-      REQUIRE(shard.applied.size() == 4 * kEpochs * 8);  // no task lost
+      REQUIRE(shard.applied.size() == kLines);  // no task lost
+      REQUIRE(shard.EachOnce());
     }
   }
 }

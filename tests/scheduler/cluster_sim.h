@@ -33,7 +33,7 @@ class ClusterSim {
   // Submits the job; then `fault_steps` with a fault at every `fault_every`th, by chance (0: none),
   // then peace until the job is over.
   void Run(int fault_steps, int fault_every);
-  // The job succeeded, with every step's effect once.
+  // The job succeeded, with every step's effect once, and (async) each bad line counted once.
   void CheckResult();
   // Everybody hears that it is over, and drops it.
   void CheckClosed();
@@ -42,6 +42,10 @@ class ClusterSim {
 
  private:
   static constexpr uint32_t kEpochs = 3;
+  // Async: of 4 tasks of 8 lines, of which each fifth is bad.
+  static constexpr uint64_t kTasks = 4, kTaskLines = 8, kBadEvery = 5;
+  static constexpr uint64_t kLines = kTasks * kTaskLines * kEpochs;
+  static constexpr uint64_t kBadLines = kTasks * kTaskLines / kBadEvery * kEpochs;
 
   uint64_t Roll(uint64_t n) { return random_() % n; }
   void Submit();
@@ -60,6 +64,7 @@ class ClusterSim {
 
   std::mt19937_64 random_;
   SimSetup setup_;
+  SimJob job_;
   SimDisk disk_;
   std::map<std::string, SimServer> servers_;
   std::vector<SimWorker> workers_;

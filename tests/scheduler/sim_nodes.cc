@@ -2,7 +2,25 @@
 
 #include <algorithm>
 
+#include "proto/core/ids.h"
+
 namespace strata::scheduler {
+
+bool SimShard::EachOnce() const {
+  return std::all_of(applied.begin(), applied.end(), [](const auto& w) { return w.second == 1; });
+}
+
+TaskCounts SimJob::CountLines(uint64_t task, uint64_t end, uint64_t tasks) const {
+  TaskCounts counts;
+  counts.set_task(task);
+  const uint64_t first = task % tasks * windows_per_task;
+  for (uint64_t line = first; line < first + end; ++line) {
+    const bool bad = bad_every > 0 && line % bad_every == bad_every - 1;
+    counts.set_bad_lines(counts.bad_lines() + (bad ? 1 : 0));
+    counts.set_examples(counts.examples() + (bad ? 0 : 1));
+  }
+  return counts;
+}
 
 void SimServer::Start(uint64_t incarnation) {
   alive_ = true;
@@ -99,6 +117,7 @@ void SimServer::Act(const NodeDirective& directive) {
     Open& open = open_[d.job()];
     if (open.shard.generation != d.generation()) continue;
     open.told = d;
+    open.shard.ledger.CloseBelow(TaskId(d.closed_below()));
     std::set<uint64_t> listed;
     for (const CutDirective& cut : d.cuts()) listed.insert(cut.cut());
     for (auto c = open.cuts.begin(); c != open.cuts.end();) {
@@ -161,12 +180,15 @@ bool SimServer::Push(uint64_t job, uint64_t generation, uint64_t step, uint32_t 
 bool SimServer::Apply(uint64_t job, uint64_t generation, Window window, uint64_t cut) {
   if (Find(job, generation) == nullptr) return false;
   Open& open = open_[job];
-  if (window.first < open.told.closed_below()) return true;  // refused: done by somebody else
+  const TaskId task(window.first);
+  // Done before, perhaps by somebody else.
+  if (open.shard.ledger.Check(task, window.second) != server::WindowVerdict::kNew) return true;
   for (const CutDirective& pending : open.told.cuts()) {
     // A push after its lane's mark waits until all have marked.
     if (pending.cut() <= cut && open.cuts.count(pending.cut()) == 0) return false;
   }
-  open.shard.applied.insert(window);
+  open.shard.ledger.Record(task, window.second);
+  ++open.shard.applied[window];
   Keep(job, open);
   return true;
 }
@@ -230,6 +252,10 @@ void SimWorker::Act(const NodeDirective& directive) {
     done.erase(
         std::remove_if(done.begin(), done.end(), [&](uint64_t t) { return tasks.count(t) == 0; }),
         done.end());
+    auto& counts = *held.report.mutable_task_counts();
+    counts.erase(std::remove_if(counts.begin(), counts.end(),
+                                [&](const TaskCounts& c) { return tasks.count(c.task()) == 0; }),
+                 counts.end());
     for (auto& [id, lane] : held.lanes) {
       if (lane.busy && tasks.count(lane.task) == 0) lane = {.marked = lane.marked};
     }
@@ -284,6 +310,22 @@ void SimWorker::WorkBsp(Held& held) {
   }
 }
 
+// The lane's next window; counts what the task holds up to there.
+void SimWorker::Read(Held& held, Lane& lane) {
+  const uint64_t end = std::min(lane.next_window + 1, job_.windows_per_task);
+  const TaskCounts counts = job_.CountLines(lane.task, end, index_tasks);
+  if (lane.read < end) {  // what this process has read, ever
+    const TaskCounts before = job_.CountLines(lane.task, lane.read, index_tasks);
+    held.report.set_examples(held.report.examples() + counts.examples() - before.examples());
+    held.report.set_bad_lines(held.report.bad_lines() + counts.bad_lines() - before.bad_lines());
+    lane.read = end;
+  }
+  auto& all = *held.report.mutable_task_counts();
+  const auto at = std::find_if(all.begin(), all.end(),
+                               [&](const TaskCounts& c) { return c.task() == lane.task; });
+  (at == all.end() ? *all.Add() : *at) = counts;
+}
+
 void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {
   const std::vector<SimServer*> servers = Servers(held);
   if (servers.empty()) return;
@@ -296,7 +338,7 @@ void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {
         continue;
       }
       lane.task = t.task();
-      lane.next_window = t.first_window();
+      lane.next_window = lane.read = t.first_window();
       lane.busy = true;
       break;
     }
@@ -312,6 +354,7 @@ void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {
     lane.marked = held.told.cut();
   }
   if (!lane.busy) return;
+  Read(held, lane);
   if (lane.next_window < job_.windows_per_task) {
     for (SimServer* server : servers) {
       if (!server->Apply(job, generation, {lane.task, lane.next_window}, lane.marked)) return;

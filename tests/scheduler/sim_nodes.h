@@ -13,16 +13,21 @@
 #include <vector>
 
 #include "proto/strata/control.pb.h"
+#include "server/protocol/window_ledger.h"
 
 namespace strata::scheduler {
 
 using Window = std::pair<uint64_t, uint64_t>;  // task, window
 
-// What a server holds of a job: bsp a clock, async the windows that took effect.
+// What a server holds of a job: bsp a clock; async how often each window took effect, and what the
+// real server decides that by.
 struct SimShard {
   uint64_t generation = 0;
   uint64_t clock = 0;
-  std::set<Window> applied;
+  std::map<Window, int> applied;
+  server::WindowLedger ledger;
+
+  bool EachOnce() const;
 };
 
 // Checkpoint folders: what each server put there. A folder is a checkpoint when `manifest` says so.
@@ -38,6 +43,11 @@ struct SimJob {
   uint64_t steps = 0;             // bsp
   uint64_t windows_per_task = 0;  // async; 0: bsp
   bool memory = false;            // durability
+  // Async: every so manyth line of the input is bad; 0: none. A window is a line.
+  uint64_t bad_every = 0;
+
+  // Of a task of `tasks`, in its windows below `end`.
+  TaskCounts CountLines(uint64_t task, uint64_t end, uint64_t tasks) const;
 };
 
 class SimServer {
@@ -115,6 +125,7 @@ class SimWorker {
   struct Lane {
     uint64_t task = 0;
     uint64_t next_window = 0;
+    uint64_t read = 0;  // windows from the task's beginning
     bool busy = false;
     uint64_t marked = 0;
   };
@@ -125,6 +136,7 @@ class SimWorker {
   };
   void WorkBsp(Held& held);
   void WorkAsync(Held& held, uint32_t lane_id);
+  void Read(Held& held, Lane& lane);
   std::vector<SimServer*> Servers(const Held& held) const;
 
   std::string name_;

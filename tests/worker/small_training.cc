@@ -38,7 +38,9 @@ absl::Status MadeUpSource::Read(Step step, LaneId lane, Batch* out) {
 }
 
 absl::Status MadeUpSource::ReadWindow(TaskId task, uint64_t window, Batch* out) {
-  return Make(1'000'000 + task.value * 1000 + window, out);
+  const absl::Status s = Make(1'000'000 + task.value * 1000 + window, out);
+  out->bad_lines = 1;
+  return s;
 }
 
 absl::Status MadeUpSource::ReadLines(uint64_t first, uint64_t, Batch* out) {

@@ -34,7 +34,7 @@ namespace strata::testing {
 TrainingPlan SmallPlan(const std::string& mode, uint32_t servers, uint32_t lanes, Step last_step);
 
 // Any place has a batch of three examples of five features, the first of which are the same in all
-// batches.
+// batches. Windows have a bad line.
 class MadeUpSource : public BatchSource {
  public:
   absl::Status Read(Step step, LaneId lane, Batch* out) override;

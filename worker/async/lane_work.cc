@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/parallel.h"
+#include "proto/job/job_plan.h"
 #include "proto/job/model_tables.h"
 #include "worker/async/replica.h"
 #include "worker/async/training_strategy.h"
@@ -91,6 +92,8 @@ class Work : public LaneWork {
     return s;
   }
 
+  const TaskCounts& counts() const override { return counts_; }
+
   absl::Status Mark(uint64_t cut, TaskId task, uint64_t window) override {
     return client_.Mark(o_.lane, cut, task, window);
   }
@@ -118,7 +121,31 @@ class Work : public LaneWork {
     return Stage::kOther;
   }
 
+  // Counts what the task's windows before `first_window` hold: who did them need not have told it.
+  // A task has at most 8192 lines, and only those begin in their midst where a lane stood at a cut.
+  absl::Status CountFirstWindows(const Task& task) {
+    counts_.Clear();
+    counts_.set_task(task.id.value);
+    const uint64_t end =
+        std::min(task.batches, task.first_window * BatchesPerWindow(o_.plan->spec.training()));
+    Batch batch;
+    for (uint64_t b = 0; b < end; ++b) {
+      if (o_.cancelled != nullptr && o_.cancelled->set()) return absl::CancelledError("stopped");
+      if (absl::Status s = Read(task.id, b, &batch); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Read(TaskId task, uint64_t number, Batch* batch) {
+    if (absl::Status s = o_.source->ReadWindow(task, number, batch); !s.ok()) return s;
+    counts_.set_examples(counts_.examples() + batch->size);
+    counts_.set_bad_lines(counts_.bad_lines() + batch->bad_lines);
+    o_.stats->OnTaskRead(counts_);
+    return absl::OkStatus();
+  }
+
   absl::Status Carry(const Task& task) {
+    if (absl::Status s = CountFirstWindows(task); !s.ok()) return s;
     strategy_->BeginTask(task.batches, task.first_window);
     while (true) {
       const LaneAction action = strategy_->Next();
@@ -160,7 +187,7 @@ class Work : public LaneWork {
     for (size_t i = 0; i < prepared_.size(); ++i) {
       Prepared& p = prepared_[i];
       clock_.Enter(Stage::kRead);
-      if (absl::Status s = o_.source->ReadWindow(task, first + i, &p.batch); !s.ok()) return s;
+      if (absl::Status s = Read(task, first + i, &p.batch); !s.ok()) return s;
       clock_.Enter(Stage::kRoute);
       router_.Route(o_.plan->tables.tables[0], p.batch.keys, &p.routed);
       keys.push_back(&p.routed);
@@ -238,6 +265,7 @@ class Work : public LaneWork {
   Router router_;
   std::vector<Prepared> prepared_;  // of the last pull: batches first_ ...
   uint64_t first_ = 0;
+  TaskCounts counts_;                            // of the task in work, as far as it was read
   std::shared_ptr<const Gradient> gradient_;     // of the last batch
   std::shared_ptr<const Gradient> accumulated_;  // of the window's batches so far
   StageClock clock_{&o_.stats->stages()};

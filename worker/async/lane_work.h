@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/strata/control.pb.h"
 #include "worker/client/cancel_flag.h"
 #include "worker/client/exchange.h"
 #include "worker/client/push_sequences.h"
@@ -75,6 +76,9 @@ class LaneWork {
     std::function<uint64_t()> cut;
   };
   virtual absl::Status Run(const Task& task) = 0;
+  // Of the task of the last Run, as far as it was read; what is before `first_window` is read for
+  // it.
+  virtual const TaskCounts& counts() const = 0;
 
   // The marker of a cut, to every server (ParameterClient::Mark).
   virtual absl::Status Mark(uint64_t cut, TaskId task, uint64_t window) = 0;

@@ -76,7 +76,7 @@ class Trainer : public AsyncTrainer {
       LaneOf(t.lane()).waiting.push_back(t);
     }
     std::erase_if(seen_, [&](const auto& seen) { return !assigned.contains(seen.first); });
-    o_.stats->KeepDoneTasks([&](uint64_t task) { return assigned.contains(task); });
+    o_.stats->KeepTasks([&](uint64_t task) { return assigned.contains(task); });
   }
 
   void SetCut(uint64_t cut, const std::vector<uint32_t>& lanes) override {
@@ -214,7 +214,7 @@ class Trainer : public AsyncTrainer {
       return next < windows ? MarkCut(lane, work, task.task(), next) : absl::OkStatus();
     };
     if (absl::Status s = work.Run(todo); !s.ok()) return s;
-    o_.stats->OnDoneTask(task.task());
+    o_.stats->OnDoneTask(work.counts());
     return absl::OkStatus();
   }
 

@@ -42,9 +42,9 @@ absl::Status BlockingCalls::CallAll(std::vector<Request> requests, const Accept&
   for (size_t i = 0; i < requests_.size() && !over(); ++i) Send(i);
   while (MustWait()) session_.Wait();
   session_.DropDeferred();
-  ++round_;  // what was cancelled in flight
   accept_ = nullptr;
   requests_.clear();
+  if (in_flight_ > 0) session_.ForgetCalls();  // it was cancelled; there may be no other for long
   if (offer_ended_) return absl::FailedPreconditionError("rows go in messages from now on");
   return end_;
 }
@@ -74,9 +74,8 @@ void BlockingCalls::Send(size_t index) {
   }
   ++in_flight_;
   // So small that std::function needs no memory for it.
-  const auto done = [this, round = round_, i = static_cast<uint32_t>(index)](
-                        ServerSession::Epoch sent, absl::StatusOr<Buffer> reply) {
-    if (round == round_) OnReply(i, sent, reply);
+  const auto done = [this, index](ServerSession::Epoch sent, absl::StatusOr<Buffer> reply) {
+    OnReply(index, sent, reply);
   };
   static_assert(sizeof(done) <= 2 * sizeof(void*));
   session_.Call(request.server, request.method, request.bytes, done);

@@ -34,9 +34,13 @@ struct BlockingCallsOptions {
 // None of a CallAll's calls is in flight when it returns, unless it was cancelled; an OpenSession
 // may be whenever a function returns. What is in flight has its request and shares the mailbox, but
 // has no hold on this: its answer is mail, which runs in the next call here or never. So this may
-// be destroyed at any time. Then, or in another CallAll, the answer to a call that was cancelled is
-// dropped, whatever it is; the server may have carried the call out, also after the return. The
-// answer to an OpenSession counts whenever it comes.
+// be destroyed at any time. The answer to a call that was cancelled is dropped as it comes,
+// whatever it is; the server may have carried the call out, also after the return. The answer to an
+// OpenSession counts whenever it comes.
+//
+// Bound: requests of a CallAll that was cancelled, as many as it had in flight (one for each
+// server, or the parts of that), live until they are answered, at most for call_timeout. So those
+// in flight are a CallAll's times one more than it was cancelled within call_timeout.
 class BlockingCalls {
  public:
   struct Request {
@@ -83,7 +87,6 @@ class BlockingCalls {
   const BlockingCallsOptions o_;
   const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   ServerSession session_;
-  uint32_t round_ = 0;  // counts calls of CallAll
   // Of the last CallAll.
   std::vector<Request> requests_;
   const Accept* accept_ = nullptr;  // null outside CallAll

@@ -6,14 +6,14 @@ namespace strata {
 
 void CancelFlag::Set() {
   if (set_.exchange(true)) return;  // they know, or will see it before they wait
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   for (const auto& weak : mailboxes_) {
     if (const auto mailbox = weak.lock()) mailbox->Post([] {});
   }
 }
 
 void CancelFlag::Wakes(std::weak_ptr<Mailbox> mailbox) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   std::erase_if(mailboxes_, [](const auto& weak) { return weak.expired(); });
   mailboxes_.push_back(std::move(mailbox));
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "proto/core/mutex.h"
 #include "worker/client/mailbox.h"
 
 namespace strata {
@@ -28,7 +28,7 @@ class CancelFlag {
 
  private:
   std::atomic<bool> set_{false};
-  absl::Mutex mu_;
+  Mutex mu_;
   // Those that are kept, and such as went since the last Wakes.
   std::vector<std::weak_ptr<Mailbox>> mailboxes_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,32 +1,48 @@
 #include "worker/client/mailbox.h"
 
-#include <utility>
+#include <algorithm>
+#include <iterator>
 
 namespace strata {
 
-void Mailbox::Post(std::function<void()> work) {
-  absl::MutexLock lock(&mu_);
-  waiting_.push_back(std::move(work));
+void Mailbox::PostIn(Round round, std::function<void()> work) {
+  MutexLock lock(&mu_);
+  if (round == kNoRound || round == round_) waiting_.push_back({round, std::move(work)});
+}
+
+Mailbox::Round Mailbox::round() const {
+  MutexLock lock(&mu_);
+  return round_;
+}
+
+void Mailbox::EndRound() {
+  std::vector<Mail> dropped;  // what it holds goes without the lock
+  MutexLock lock(&mu_);
+  ++round_;
+  const auto of_round = std::stable_partition(
+      waiting_.begin(), waiting_.end(), [](const Mail& mail) { return mail.round == kNoRound; });
+  dropped.assign(std::make_move_iterator(of_round), std::make_move_iterator(waiting_.end()));
+  waiting_.erase(of_round, waiting_.end());
 }
 
 void Mailbox::Run() {
-  std::vector<std::function<void()>> now;
+  std::vector<Mail> now;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     now.swap(waiting_);
   }
-  for (auto& work : now) work();
+  for (Mail& mail : now) mail.work();
 }
 
 void Mailbox::WaitAndRun() {
-  std::vector<std::function<void()>> now;
+  std::vector<Mail> now;
   {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !waiting_.empty(); };
     mu_.Await(absl::Condition(&some));
     now.swap(waiting_);
   }
-  for (auto& work : now) work();
+  for (Mail& mail : now) mail.work();
 }
 
 }  // namespace strata

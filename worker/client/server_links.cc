@@ -8,7 +8,7 @@ ServerLinks::ServerLinks(DataTransport* transport, uint32_t servers)
     : transport_(transport), servers_(servers), addresses_(servers), channels_(servers) {}
 
 void ServerLinks::SetAddresses(const std::vector<std::string>& addresses) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const size_t n = std::min<size_t>(servers_, addresses.size());
   for (size_t s = 0; s < n; ++s) {
     if (addresses_[s] == addresses[s]) continue;
@@ -18,7 +18,7 @@ void ServerLinks::SetAddresses(const std::vector<std::string>& addresses) {
 }
 
 std::shared_ptr<DataChannel> ServerLinks::Channel(uint32_t server) const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   return channels_[server];
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "proto/core/mutex.h"
 #include "proto/runtime/transport/transport.h"
 
 namespace strata {
@@ -30,7 +30,7 @@ class ServerLinks {
  private:
   DataTransport* const transport_;
   const uint32_t servers_;
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   std::vector<std::string> addresses_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<DataChannel>> channels_ ABSL_GUARDED_BY(mu_);
 };

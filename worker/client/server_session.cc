@@ -44,12 +44,12 @@ bool ServerSession::Ready(uint32_t server) {
 
 void ServerSession::SendOpen(uint32_t server, const std::shared_ptr<DataChannel>& channel) {
   machine_.OnOpenSent(server);
-  channel->Call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({o_.header}),
-                o_.call_timeout,
-                ToOwner(server, [this, server](Epoch, absl::StatusOr<Buffer> reply) {
-                  const absl::Status s = machine_.OnOpenAnswered(server, reply, o_.timer->Now());
-                  if (!s.ok()) SayNotOpen(server, s);
-                }));
+  channel->Call(
+      DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({o_.header}), o_.call_timeout,
+      ToOwner(server, Mailbox::kNoRound, [this, server](Epoch, absl::StatusOr<Buffer> reply) {
+        const absl::Status s = machine_.OnOpenAnswered(server, reply, o_.timer->Now());
+        if (!s.ok()) SayNotOpen(server, s);
+      }));
 }
 
 void ServerSession::SetAlarm(uint32_t server) {
@@ -59,19 +59,21 @@ void ServerSession::SetAlarm(uint32_t server) {
 }
 
 void ServerSession::Call(uint32_t server, DataMethod method, Buffer request, Done done) {
+  const Mailbox::Round round = o_.mailbox->round();
   const std::shared_ptr<DataChannel> channel = o_.links->Channel(server);
   if (channel == nullptr) {
-    o_.mailbox->Post(
-        [server, done = std::move(done)] { done(Epoch::kNotSent, NoAddress(server)); });
+    o_.mailbox->PostIn(
+        round, [server, done = std::move(done)] { done(Epoch::kNotSent, NoAddress(server)); });
     return;
   }
-  channel->Call(method, std::move(request), o_.call_timeout, ToOwner(server, std::move(done)));
+  channel->Call(method, std::move(request), o_.call_timeout,
+                ToOwner(server, round, std::move(done)));
 }
 
-DataReply ServerSession::ToOwner(uint32_t server, Done done) const {
-  return [mailbox = o_.mailbox, sent = machine_.epoch(server),
+DataReply ServerSession::ToOwner(uint32_t server, Mailbox::Round round, Done done) const {
+  return [mailbox = o_.mailbox, round, sent = machine_.epoch(server),
           done = std::move(done)](absl::StatusOr<Buffer> reply) mutable {
-    mailbox->Post([sent, done = std::move(done), reply = std::move(reply)]() mutable {
+    mailbox->PostIn(round, [sent, done = std::move(done), reply = std::move(reply)]() mutable {
       done(sent, std::move(reply));
     });
   };

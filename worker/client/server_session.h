@@ -73,6 +73,9 @@ class ServerSession {
   // runs as mail only, so never after the owner has left its mailbox: the session may be destroyed
   // while calls, or an OpenSession, are in flight.
   void Call(uint32_t server, DataMethod method, Buffer request, Done done);
+  // Of calls that are in flight: `done` is never run, and what the answer holds goes when it comes.
+  // The requests live until then, at most for call_timeout. An OpenSession is no such call.
+  void ForgetCalls() { o_.mailbox->EndRound(); }
 
   // As SessionMachine's.
   Retry OnError(uint32_t server, Epoch sent, const absl::Status& status) {
@@ -91,8 +94,8 @@ class ServerSession {
  private:
   void SendOpen(uint32_t server, const std::shared_ptr<DataChannel>& channel);
   void SetAlarm(uint32_t server);
-  // Of a call that is sent now: hands the answer to `done` as mail.
-  DataReply ToOwner(uint32_t server, Done done) const;
+  // Of a call that is sent now: hands the answer to `done` as mail, unless it is forgotten.
+  DataReply ToOwner(uint32_t server, Mailbox::Round round, Done done) const;
   bool RunDeferred();
   void SayNotOpen(uint32_t server, const absl::Status& why) {
     if (o_.on_not_open) o_.on_not_open(server, why);

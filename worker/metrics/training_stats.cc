@@ -59,14 +59,23 @@ void TrainingStats::OnFatal(const absl::Status& status) {
   if (fatal_.empty()) fatal_ = std::string(status.message());
 }
 
-void TrainingStats::OnDoneTask(uint64_t task) {
+void TrainingStats::OnTaskRead(const TaskCounts& counts) {
   absl::MutexLock lock(&mu_);
-  done_tasks_.push_back(task);
+  TaskCounts& known = task_counts_[counts.task()];
+  const auto lines = [](const TaskCounts& c) { return c.examples() + c.bad_lines(); };
+  if (lines(counts) >= lines(known)) known = counts;
 }
 
-void TrainingStats::KeepDoneTasks(const std::function<bool(uint64_t)>& keep) {
+void TrainingStats::OnDoneTask(const TaskCounts& counts) {
+  absl::MutexLock lock(&mu_);
+  done_tasks_.push_back(counts.task());
+  task_counts_[counts.task()] = counts;  // perhaps forgotten while it was in work
+}
+
+void TrainingStats::KeepTasks(const std::function<bool(uint64_t)>& keep) {
   absl::MutexLock lock(&mu_);
   std::erase_if(done_tasks_, [&](uint64_t task) { return !keep(task); });
+  std::erase_if(task_counts_, [&](const auto& counts) { return !keep(counts.first); });
 }
 
 void TrainingStats::OnBest(uint64_t step) {
@@ -156,6 +165,7 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_finished(finished_);
   out->set_fatal(fatal_);
   for (uint64_t task : done_tasks_) out->add_done_tasks(task);
+  for (const auto& [task, counts] : task_counts_) *out->add_task_counts() = counts;
   out->set_stop_at_step(stop_at_step_);
   out->set_best_step(best_step_);
   out->set_wants_cut_at(wants_cut_at_);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,9 +40,12 @@ class TrainingStats {
   void OnEvaluation(const EvaluationResult& result);
   void OnFinished();
   void OnFatal(const absl::Status& status);
-  void OnDoneTask(uint64_t task);
-  // Forgets done tasks that the scheduler no longer asks for: it has heard of them.
-  void KeepDoneTasks(const std::function<bool(uint64_t)>& keep);
+  // What was read of a task, from its beginning. What another lane had read, that goes no further,
+  // changes nothing.
+  void OnTaskRead(const TaskCounts& counts);
+  void OnDoneTask(const TaskCounts& counts);
+  // Forgets tasks that the scheduler no longer asks for: it has heard of those that are done.
+  void KeepTasks(const std::function<bool(uint64_t)>& keep);
   // Patience: the evaluation after this step is the best so far; its checkpoint must stay.
   void OnBest(uint64_t step);
   void OnStopDecision(uint64_t stop_at_step);
@@ -102,6 +106,9 @@ class TrainingStats {
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   std::string fatal_ ABSL_GUARDED_BY(mu_);
   std::vector<uint64_t> done_tasks_ ABSL_GUARDED_BY(mu_);
+  // By task. One for each that was told and was begun; of others at most one for each lane, whose
+  // work at it is just being cancelled.
+  std::map<uint64_t, TaskCounts> task_counts_ ABSL_GUARDED_BY(mu_);
   uint64_t stop_at_step_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t best_step_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t wants_cut_at_ ABSL_GUARDED_BY(mu_) = 0;

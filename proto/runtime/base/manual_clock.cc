@@ -7,12 +7,12 @@ ManualClock::ManualClock() : ManualClock(absl::FromUnixSeconds(1767225600)) {}
 ManualClock::ManualClock(absl::Time start) : now_(start) {}
 
 absl::Time ManualClock::Now() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   return now_;
 }
 
 void ManualClock::Advance(absl::Duration by) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   now_ += by;
 }
 

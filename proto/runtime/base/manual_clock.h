@@ -4,8 +4,8 @@
 #define STRATA_PROTO_RUNTIME_BASE_MANUAL_CLOCK_H_
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/core/mutex.h"
 #include "proto/runtime/base/clock.h"
 
 namespace strata {
@@ -21,7 +21,7 @@ class ManualClock : public Clock {
   void Advance(absl::Duration by);
 
  private:
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   absl::Time now_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -1,4 +1,5 @@
-// Which checkpoint an asynchronous job ends with: the one that was taken when all was trained.
+// Which checkpoint an asynchronous job ends with: the one that was taken when all was trained. And
+// what it has counted by then, also after a roll-back.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <map>
@@ -20,14 +21,23 @@ constexpr absl::Duration kLease = absl::Seconds(10);
 constexpr uint64_t kWindows = 8;  // of a task
 constexpr uint64_t kAll = 4 * kWindows;
 
+struct Setup {
+  bool memory = false;
+  uint64_t bad_every = 0;
+};
+
 // A server, two workers with a lane each, and an asynchronous job of one epoch.
 class Cluster {
  public:
-  Cluster() {
-    servers_.emplace("s0", SimServer("s0", kJob, &disk_));
+  explicit Cluster(const Setup& setup = {}) {
+    const SimJob sim = {.lanes = 2,
+                        .windows_per_task = kWindows,
+                        .memory = setup.memory,
+                        .bad_every = setup.bad_every};
+    servers_.emplace("s0", SimServer("s0", sim, &disk_));
     servers_.at("s0").Start(1);
     for (const char* name : {"w0", "w1"}) {
-      workers_.emplace_back(name, kJob, &servers_);
+      workers_.emplace_back(name, sim, &servers_);
       workers_.back().Start(++incarnation_);
     }
     REQUIRE(state_.Restore({}, now_).ok());
@@ -36,13 +46,15 @@ class Cluster {
     s.job.mutable_metadata()->set_name("job");
     JobSpec& spec = *s.job.mutable_spec();
     spec.mutable_training()->set_mode("async");
-    spec.mutable_training()->set_lanes(kJob.lanes);
+    spec.mutable_training()->set_lanes(sim.lanes);
     spec.mutable_training()->set_batch_size(1);
     spec.mutable_training()->set_epochs(1);
     spec.mutable_replicas()->set_servers(1);
     spec.mutable_replicas()->set_workers(2);
     spec.mutable_storage()->set_partitions(16);
-    spec.mutable_storage()->set_durability("logged");
+    spec.mutable_storage()->set_durability(setup.memory ? "memory" : "logged");
+    // None to spare.
+    if (setup.bad_every > 0) spec.mutable_data()->set_max_bad_lines(kAll / setup.bad_every);
     spec.mutable_checkpoint()->set_directory("/c");
     spec.mutable_checkpoint()->set_keep(2);
     REQUIRE(state_.Submit(std::move(s), now_).ok());
@@ -69,6 +81,15 @@ class Cluster {
     Until([&] { return job().cuts().complete_size() == 1; });
     REQUIRE(WindowsIn(job().cuts().complete(0).folder()) < kAll);
   }
+  void WantCheckpoint() { REQUIRE(state_.WantCheckpoint(1, now_).ok()); }
+  // By a worker that hears nothing meanwhile.
+  void FinishTask(size_t worker) {
+    for (uint64_t window = 0; window < kWindows; ++window) workers_[worker].Work();
+  }
+  void RestartServer() {
+    servers_.at("s0").Kill();
+    servers_.at("s0").Start(++incarnation_);
+  }
   void LoseWorkers() {
     for (SimWorker& worker : workers_) worker.Kill();
     for (int i = 0; i < 5; ++i) {
@@ -92,12 +113,15 @@ class Cluster {
     return disk_.at(folder).files.at("s0").applied.size();
   }
   JobStateRecord job() const { return state_.jobs().at(1)->StateRecord(); }
+  uint64_t closed_tasks() const {
+    const LedgerRecord& ledger = *state_.jobs().at(1)->ledger();
+    return ledger.closed_below() + static_cast<uint64_t>(ledger.closed_size());
+  }
+  JobStatus status() const { return state_.jobs().at(1)->Status(now_); }
 
   int manifests_to_fail = 0;
 
  private:
-  static constexpr SimJob kJob = {.lanes = 2, .windows_per_task = kWindows};
-
   template <typename Node>
   void Sync(Node& node) {
     if (!node.alive()) return;
@@ -165,6 +189,46 @@ TEST_CASE("an earlier checkpoint does not stand in for the last one when no work
   CHECK(cluster.job().phase() == CUTTING);
   cluster.StartWorkers();
   CheckEndsWhole(cluster);
+}
+
+// A task that is closed between the beginning of a cut and its end is open in the checkpoint.
+TEST_CASE("lines are counted once, whatever a roll-back has done again", "[scheduler][cuts]") {
+  const uint64_t bad_every = GENERATE(0, 1, 2, 3);
+  INFO(bad_every);
+  const uint64_t bad = bad_every == 0 ? 0 : kAll / bad_every;
+  Cluster cluster({.memory = true, .bad_every = bad_every});
+  const auto counted = [&] {
+    const JobStatus status = cluster.status();
+    return status.examples() + status.bad_lines();
+  };
+  cluster.Until([&] { return counted() >= 4; });  // both workers are at work
+  cluster.WantCheckpoint();
+  cluster.FinishTask(0);
+  cluster.Until([&] { return cluster.job().cuts().complete_size() == 1; });
+  CHECK(cluster.closed_tasks() > 0);
+  CHECK(cluster.job().cuts().complete(0).closed_tasks_size() == 0);
+  CHECK(cluster.job().cuts().complete(0).bad_lines() == 0);
+  CHECK(cluster.job().cuts().complete(0).examples() == 0);
+  CHECK(counted() >= kWindows);
+  cluster.RestartServer();
+  cluster.Until([&] { return cluster.job().generation() == 2; });
+  CHECK(counted() == 0);
+  CheckEndsWhole(cluster);
+  CHECK(cluster.job().rollbacks() == 1);
+  CHECK(cluster.status().bad_lines() == bad);
+  CHECK(cluster.status().examples() == kAll - bad);
+}
+
+// Servers drop what it had pushed; nobody drops what it had counted.
+TEST_CASE("lines that a lost worker had read are counted once", "[scheduler][cuts]") {
+  Cluster cluster({.bad_every = 2});
+  cluster.Until([&] { return cluster.status().bad_lines() >= 5; });
+  cluster.LoseWorkers();
+  CHECK(cluster.status().bad_lines() == 0);
+  cluster.StartWorkers();
+  CheckEndsWhole(cluster);
+  CHECK(cluster.status().bad_lines() == kAll / 2);
+  CHECK(cluster.status().examples() == kAll / 2);
 }
 
 }  // namespace

@@ -106,6 +106,38 @@ TEST_CASE("a cut holds what was closed when it began, and where lanes stood in o
   REQUIRE(first_windows == std::vector<uint64_t>{0, 3, 5, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
+TaskCounts Lines(uint64_t task, uint64_t examples, uint64_t bad_lines) {
+  TaskCounts counts;
+  counts.set_task(task);
+  counts.set_examples(examples);
+  counts.set_bad_lines(bad_lines);
+  return counts;
+}
+
+TEST_CASE("a cut counts the lines of what it holds closed, and each task counts once",
+          "[scheduler]") {
+  TaskLedger ledger = TaskLedger::Begin(12, 1);
+  ledger.Close(Lines(0, 7, 1));
+  ledger.Close(Lines(0, 7, 1));
+  ledger.Close(Lines(99, 7, 1));
+  ledger.BeginCut(1);
+  ledger.Close(Lines(1, 6, 2));
+  CHECK(ledger.record().examples() == 13);
+  CHECK(ledger.record().bad_lines() == 3);
+  CheckpointRecord cut;
+  ledger.CutContents({At(0, 2, 3)}, cut);
+  CHECK(cut.examples() == 7);
+  CHECK(cut.bad_lines() == 1);
+  ledger.EndCut();
+  CHECK(ledger.record().cut_bad_lines() == 0);
+  TaskLedger again = TaskLedger::Resume(12, 1, cut);
+  CHECK(again.record().examples() == 7);
+  again.Close(Lines(1, 6, 2));
+  again.Close(Lines(0, 7, 1));
+  CHECK(again.record().examples() == 13);
+  CHECK(again.record().bad_lines() == 3);
+}
+
 TEST_CASE("no task is lost or kept open, whatever happens", "[scheduler][seeds]") {
   for (const uint64_t seed : Seeds("task_ledger", 0, 300)) {
     INFO("seed " << seed);

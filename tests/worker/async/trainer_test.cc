@@ -44,11 +44,19 @@ TaskAssignment TaskOf(uint64_t task, uint32_t lane, uint64_t first_window = 0) {
   return assignment;
 }
 
-// One server. Each task has two batches, that is windows.
+TrainingPlan PlanOf(const std::string& mode, uint32_t batches_per_window) {
+  TrainingPlan plan = testing::SmallPlan(mode, 1, 2, Step(0));
+  plan.spec.mutable_training()->set_n_fetch(batches_per_window);
+  plan.spec.mutable_training()->set_n_push(batches_per_window);
+  return plan;
+}
+
+// One server. Each task has two batches, that is windows unless the mode says otherwise.
 class Fixture {
  public:
-  explicit Fixture(uint64_t first_window = 0)
-      : plan(testing::SmallPlan("async", 1, 2, Step(0))),
+  explicit Fixture(uint64_t first_window = 0, const std::string& mode = "async",
+                   uint32_t batches_per_window = 1)
+      : plan(PlanOf(mode, batches_per_window)),
         exchange(plan.tables, plan.shards),
         links(&servers, 1) {
     links.SetAddresses({"0"});
@@ -152,6 +160,13 @@ TEST_CASE("a lane works off its tasks, window by window", "[async]") {
         std::vector<uint64_t>{3, 4});
   CHECK(report.step() == 3);
   CHECK(f.boundary.calls().empty());  // lane 0 is elsewhere
+  // Of the second task, too, whose first window another lane has done.
+  REQUIRE(report.task_counts_size() == 2);
+  for (const TaskCounts& counts : report.task_counts()) {
+    INFO(counts.task());
+    CHECK(counts.examples() == 6);
+    CHECK(counts.bad_lines() == 2);
+  }
 }
 
 TEST_CASE("lanes work side by side, and a task that is told again is no other one", "[async]") {
@@ -218,6 +233,40 @@ TEST_CASE("a task that another lane has got is left alone at once", "[async]") {
   f.trainer->SetCut(1, {1});
   f.Marked(f.NextMark(1, kNoTask, 0));
   CHECK(f.Report().done_tasks_size() == 1);
+  REQUIRE(f.Report().task_counts_size() == 1);
+  CHECK(f.Report().task_counts(0).task() == 4);
+}
+
+TEST_CASE("windows of a task that were done before are counted, all their batches", "[async]") {
+  Fixture f(/*first_window=*/0, "downpour", /*batches_per_window=*/2);
+  f.trainer->SetTasks({TaskOf(3, 1, 1), TaskOf(4, 1)});
+  f.Open();
+  const Call pull = f.servers.Next(0, kPull);  // of task 4
+  const WorkerJobReport report = f.Report();
+  REQUIRE(report.done_tasks_size() == 1);
+  CHECK(report.done_tasks(0) == 3);
+  REQUIRE(report.task_counts_size() == 2);
+  for (const TaskCounts& counts : report.task_counts()) {
+    INFO(counts.task());
+    CHECK(counts.examples() == 6);
+    CHECK(counts.bad_lines() == 2);
+  }
+}
+
+TEST_CASE("what was read of a task is told before it is done", "[async]") {
+  Fixture f;
+  f.trainer->SetTasks({TaskOf(3, 1)});
+  f.Open();
+  f.Serve();
+  const Call push = f.NextPush(3, 0, 1);
+  const WorkerJobReport report = f.Report();
+  CHECK(report.done_tasks_size() == 0);
+  REQUIRE(report.task_counts_size() == 1);
+  CHECK(report.task_counts(0).task() == 3);
+  CHECK(report.task_counts(0).examples() == 3);
+  CHECK(report.task_counts(0).bad_lines() == 1);
+  f.Accept(push);
+  f.Serve();
 }
 
 TEST_CASE("a push that breaks goes again after the back-off: the same work, the same number",

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "proto/wire/buffer.h"
+#include "proto/wire/device_values.h"
 #include "tests/worker/client/blocking_fixture.h"
 #include "tests/worker/client/scripted_servers.h"
 #include "worker/client/blocking_calls.h"
@@ -101,6 +102,27 @@ TEST_CASE("an answer that a cancelled call did not wait for is not the next one'
   CHECK(f.Result().ok());
   CHECK_FALSE(f.calls->tried_again());
   CHECK(f.timer.alarms() == 0);
+}
+
+// A lane that is idle now makes no next call for long.
+TEST_CASE("what an answer holds that a cancelled call did not wait for goes at once",
+          "[calls][cancel]") {
+  Fixture f;
+  f.StartOpen();
+  const auto first = f.servers.Next(0, kPush), second = f.servers.Next(1, kPush);
+  f.cancelled.Set();
+  REQUIRE(absl::IsCancelled(f.Result()));
+  const auto held = std::make_shared<DeviceValues>();
+  first.reply(Text("good").With(held));
+  CHECK(held.use_count() == 1);
+  second.reply(absl::UnavailableError("away"));
+  // The next call has its own answers.
+  f.cancelled.Clear();
+  f.Start();
+  f.Answer(0, Text("good").With(held));
+  f.Answer(1, Text("good"));
+  CHECK(f.Result().ok());
+  CHECK(held.use_count() == 1);
 }
 
 TEST_CASE("a call that is cancelled while a server is opened does not wait for it",

@@ -31,7 +31,7 @@ class ScriptedServers::Channel : public DataChannel {
 
   void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) override {
     auto answer = std::make_shared<Answer>(std::move(done));
-    absl::MutexLock lock(&servers_->mu_);
+    MutexLock lock(&servers_->mu_);
     if (servers_->closed_) return;
     servers_->calls_.push_back({server_, method, std::move(request), timeout,
                                 [answer = std::move(answer)](absl::StatusOr<Buffer> reply) {
@@ -66,7 +66,7 @@ ScriptedServers::Call ScriptedServers::Any(uint32_t server, DataMethod method) {
 }
 
 ScriptedServers::Call ScriptedServers::Take(uint32_t server, std::optional<DataMethod> method) {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   const auto find = [&, this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return std::find_if(calls_.begin(), calls_.end(), [&](const Call& c) {
       return c.server == server && method.value_or(c.method) == c.method;
@@ -83,13 +83,13 @@ ScriptedServers::Call ScriptedServers::Take(uint32_t server, std::optional<DataM
 }
 
 size_t ScriptedServers::waiting() const {
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   return calls_.size();
 }
 
 void ScriptedServers::Close() {
   std::deque<Call> calls;  // answered without the lock
-  absl::MutexLock lock(&mu_);
+  MutexLock lock(&mu_);
   closed_ = true;
   calls.swap(calls_);
 }

@@ -12,8 +12,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/core/mutex.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"
@@ -58,7 +58,7 @@ class ScriptedServers : public DataTransport {
 
   Call Take(uint32_t server, std::optional<DataMethod> method);
 
-  mutable absl::Mutex mu_;
+  mutable Mutex mu_;
   std::deque<Call> calls_ ABSL_GUARDED_BY(mu_);
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

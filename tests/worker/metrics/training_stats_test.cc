@@ -155,5 +155,41 @@ TEST_CASE("a restart begins at nothing", "[stats]") {
   CHECK(RateAt(again, clock) == Approx(kBatch / 2.0));
 }
 
+TaskCounts Lines(uint64_t task, uint64_t examples, uint64_t bad_lines) {
+  TaskCounts counts;
+  counts.set_task(task);
+  counts.set_examples(examples);
+  counts.set_bad_lines(bad_lines);
+  return counts;
+}
+
+TEST_CASE("what is told of a task only grows, until nobody asks for it", "[stats]") {
+  TrainingStats stats;
+  const auto told = [&] {
+    WorkerJobReport report;
+    stats.Report(absl::UnixEpoch(), &report);
+    return report;
+  };
+  stats.OnTaskRead(Lines(3, 2, 1));
+  stats.OnTaskRead(Lines(4, 1, 0));
+  REQUIRE(told().task_counts_size() == 2);
+  CHECK(told().done_tasks_size() == 0);
+  stats.OnDoneTask(Lines(3, 5, 2));
+  stats.OnTaskRead(Lines(3, 3, 1));  // of a lane that it was taken from
+  REQUIRE(told().done_tasks_size() == 1);
+  CHECK(told().task_counts(0).examples() == 5);
+  CHECK(told().task_counts(0).bad_lines() == 2);
+  stats.KeepTasks([](uint64_t task) { return task == 4; });
+  CHECK(told().done_tasks_size() == 0);
+  REQUIRE(told().task_counts_size() == 1);
+  CHECK(told().task_counts(0).task() == 4);
+  // Done although nobody asks for it any more: with what it holds.
+  stats.OnTaskRead(Lines(5, 1, 1));
+  stats.KeepTasks([](uint64_t) { return false; });
+  stats.OnDoneTask(Lines(5, 1, 1));
+  REQUIRE(told().task_counts_size() == 1);
+  CHECK(told().task_counts(0).bad_lines() == 1);
+}
+
 }  // namespace
 }  // namespace strata

@@ -22,13 +22,14 @@
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/wire/message_codec.h"
+#include "tests/proto/runtime/transport/unanswered_scheduler.h"
 #include "tests/server/shard/shard_fixture.h"
 
 namespace strata::server {
 namespace {
 
 // A scheduler that says what the test wants, and tells it what servers report.
-class ScriptedScheduler : public SchedulerClient {
+class ScriptedScheduler : public testing::UnansweredScheduler {
  public:
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration) override {
     absl::MutexLock lock(&mu_);
@@ -44,19 +45,6 @@ class ScriptedScheduler : public SchedulerClient {
     d.set_session(session_);
     d.set_lease_ms(1000);
     return d;
-  }
-  absl::StatusOr<SubmitReply> Submit(const SubmitRequest&, absl::Duration) override { return No(); }
-  absl::StatusOr<JobStatus> GetJob(const JobRef&, absl::Duration) override { return No(); }
-  absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override { return No(); }
-  absl::StatusOr<JobStatus> CancelJob(const JobRef&, absl::Duration) override { return No(); }
-  absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest&,
-                                                         absl::Duration) override {
-    return No();
-  }
-  absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override { return No(); }
-  absl::StatusOr<JobShards> GetShards(const JobRef&, absl::Duration) override { return No(); }
-  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
-    return No();
   }
 
   void Say(NodeDirective directive) {
@@ -86,7 +74,6 @@ class ScriptedScheduler : public SchedulerClient {
   }
 
  private:
-  static absl::Status No() { return absl::UnimplementedError("not in this test"); }
   absl::Mutex mu_;
   NodeReport last_ ABSL_GUARDED_BY(mu_);
   NodeDirective directive_ ABSL_GUARDED_BY(mu_);

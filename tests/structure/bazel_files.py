@@ -110,5 +110,16 @@ def read_package(root, package):
     return targets
 
 
+def reached(labels, edges):
+    """`labels` and what they lead to: `edges` has the next ones of each."""
+    found, queue = set(labels), list(labels)
+    for label in queue:
+        for after in edges.get(label, ()):
+            if after not in found:
+                found.add(after)
+                queue.append(after)
+    return found
+
+
 def read_all(root):
     return [t for p in packages(root) for t in read_package(root, p)]

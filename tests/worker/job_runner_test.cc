@@ -24,13 +24,12 @@
 namespace strata {
 namespace {
 
+using testing::kOpen;
+using testing::kPull;
+using testing::kPush;
 using testing::OpenReply;
 using testing::ScriptedServers;
 using Call = ScriptedServers::Call;
-
-constexpr auto kOpen = DataMethod::kOpenSession;
-constexpr auto kPull = DataMethod::kPull;
-constexpr auto kPush = DataMethod::kPush;
 
 class Fixture {
  public:

@@ -14,14 +14,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/manual_timer.h"
-#include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
+#include "tests/proto/runtime/transport/unanswered_scheduler.h"
 
 namespace strata {
 namespace {
 
 // Answers Sync with what the test says, in turn; a call without an answer waits for one.
-class ScriptedScheduler : public SchedulerClient {
+class ScriptedScheduler : public testing::UnansweredScheduler {
  public:
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration) override {
     absl::MutexLock lock(&mu_);
@@ -31,19 +31,6 @@ class ScriptedScheduler : public SchedulerClient {
     auto answer = std::move(answers_.front());
     answers_.pop_front();
     return answer;
-  }
-  absl::StatusOr<SubmitReply> Submit(const SubmitRequest&, absl::Duration) override { return No(); }
-  absl::StatusOr<JobStatus> GetJob(const JobRef&, absl::Duration) override { return No(); }
-  absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override { return No(); }
-  absl::StatusOr<JobStatus> CancelJob(const JobRef&, absl::Duration) override { return No(); }
-  absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest&,
-                                                         absl::Duration) override {
-    return No();
-  }
-  absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override { return No(); }
-  absl::StatusOr<JobShards> GetShards(const JobRef&, absl::Duration) override { return No(); }
-  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
-    return No();
   }
 
   void Say(absl::StatusOr<NodeDirective> answer) {
@@ -64,7 +51,6 @@ class ScriptedScheduler : public SchedulerClient {
   }
 
  private:
-  static absl::Status No() { return absl::UnimplementedError("not in this test"); }
   absl::Mutex mu_;
   std::deque<absl::StatusOr<NodeDirective>> answers_ ABSL_GUARDED_BY(mu_);
   std::vector<uint64_t> sessions_ ABSL_GUARDED_BY(mu_);

@@ -25,14 +25,14 @@
 namespace strata {
 namespace {
 
+using testing::kOpen;
+using testing::kPull;
+using testing::kPush;
 using testing::OpenReply;
 using testing::ScriptedServers;
 using Call = ScriptedServers::Call;
 using Boundaries = std::vector<testing::NotedBoundary::Call>;
 
-constexpr auto kOpen = DataMethod::kOpenSession;
-constexpr auto kPull = DataMethod::kPull;
-constexpr auto kPush = DataMethod::kPush;
 constexpr auto kMark = DataMethod::kMark;
 constexpr uint64_t kNoTask = ~uint64_t{0};
 

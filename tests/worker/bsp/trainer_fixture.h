@@ -30,10 +30,6 @@
 
 namespace strata::testing {
 
-inline constexpr auto kOpen = DataMethod::kOpenSession;
-inline constexpr auto kPull = DataMethod::kPull;
-inline constexpr auto kPush = DataMethod::kPush;
-
 inline constexpr uint64_t kIncarnation = 70;
 
 // What a server of that clock says of itself.

@@ -14,12 +14,11 @@ namespace strata {
 namespace {
 
 using Fixture = testing::BlockingFixture;
+using testing::kOpen;
+using testing::kPush;
 using testing::OpenReply;
 using testing::Text;
 using testing::TextOf;
-
-constexpr auto kOpen = DataMethod::kOpenSession;
-constexpr auto kPush = DataMethod::kPush;
 
 TEST_CASE("a call that is cancelled before it began sends nothing", "[calls][cancel]") {
   Fixture f(1);

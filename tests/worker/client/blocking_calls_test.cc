@@ -25,13 +25,12 @@ namespace strata {
 namespace {
 
 using Fixture = testing::BlockingFixture;
+using testing::kOpen;
+using testing::kPush;
 using testing::OpenReply;
 using testing::ScriptedServers;
 using testing::Text;
 using testing::TextOf;
-
-constexpr auto kOpen = DataMethod::kOpenSession;
-constexpr auto kPush = DataMethod::kPush;
 
 TEST_CASE("a call returns when every server has answered", "[calls]") {
   Fixture f;

@@ -20,6 +20,10 @@
 
 namespace strata::testing {
 
+inline constexpr auto kOpen = DataMethod::kOpenSession;
+inline constexpr auto kPull = DataMethod::kPull;
+inline constexpr auto kPush = DataMethod::kPush;
+
 // A transport whose calls wait until the test answers them; one that the test takes and drops is
 // answered UNAVAILABLE. Server s listens at "s", at "s/again" and so on. Outlives its channels.
 // Thread-safe.

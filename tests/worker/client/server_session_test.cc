@@ -23,12 +23,11 @@
 namespace strata {
 namespace {
 
+using testing::kOpen;
 using testing::OpenReply;
 using testing::ScriptedServers;
 using Epoch = ServerSession::Epoch;
 using Retry = ServerSession::Retry;
-
-constexpr auto kOpen = DataMethod::kOpenSession;
 
 struct Fixture {
   explicit Fixture(uint32_t n = 1, const std::string& device = "") : links(&servers, n) {

@@ -9,15 +9,15 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/manual_clock.h"
-#include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/proto/runtime/transport/unanswered_scheduler.h"
 
 namespace strata {
 namespace {
 
 // Answers GetJob from a list, the last one again and again.
-class ScriptedScheduler : public SchedulerClient {
+class ScriptedScheduler : public testing::UnansweredScheduler {
  public:
   std::vector<absl::StatusOr<JobStatus>> answers;
   size_t asked = 0;
@@ -25,24 +25,6 @@ class ScriptedScheduler : public SchedulerClient {
   absl::StatusOr<JobStatus> GetJob(const JobRef&, absl::Duration) override {
     return answers[std::min(asked++, answers.size() - 1)];
   }
-  absl::StatusOr<NodeDirective> Sync(const NodeReport&, absl::Duration) override { return Not(); }
-  absl::StatusOr<SubmitReply> Submit(const SubmitRequest&, absl::Duration) override {
-    return Not();
-  }
-  absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override { return Not(); }
-  absl::StatusOr<JobStatus> CancelJob(const JobRef&, absl::Duration) override { return Not(); }
-  absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest&,
-                                                         absl::Duration) override {
-    return Not();
-  }
-  absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override { return Not(); }
-  absl::StatusOr<JobShards> GetShards(const JobRef&, absl::Duration) override { return Not(); }
-  absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
-    return Not();
-  }
-
- private:
-  static absl::Status Not() { return absl::UnimplementedError("not asked in this test"); }
 };
 
 JobStatus In(JobState state) {

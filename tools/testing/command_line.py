@@ -24,7 +24,8 @@ Builds everything and runs every test: tools/test [FLAGS]
                      on two cores the first time)
 
 Parts run beside each other: the ordinary tests; tests of storage under AddressSanitizer and
-UndefinedBehaviorSanitizer, under ThreadSanitizer, and the fuzz targets for a few seconds each
+UndefinedBehaviorSanitizer, those of %(threads)s
+under ThreadSanitizer, and the fuzz targets for a few seconds each
 (tools/fuzz), by a Bazel server of their own; the checks of tests/structure; and
 simulations with fresh seeds. Where NVIDIA's compiler is installed, kernels are built and tested
 once more as it compiles them (tools/bazel/cuda.bzl); cases that want a GPU where there is none are
@@ -61,7 +62,9 @@ class Options:
 
 
 def help_text(plan):
-    return HELP % {"depth": plan.depth, "seeds": plan.seeds_seconds, "table": plan.table()}
+    threads = plan.folders("tsan")
+    return HELP % {"depth": plan.depth, "seeds": plan.seeds_seconds, "table": plan.table(),
+                   "threads": ", ".join(threads[:-1]) + " and " + threads[-1]}
 
 
 def number(flag, text, least, most=2**63 - 1):

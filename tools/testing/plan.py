@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import textwrap
 import tomllib
 
@@ -63,6 +64,11 @@ class Plan:
         """The parts of --sanitizers."""
         return [Part("asan-" + folder, "main", "tests(//tests/%s/...)" % folder,
                      ("--config=asan",)) for folder in self.raw["sanitizers"]["folders"]]
+
+    def folders(self, name):
+        """The folders below tests/ of which the ordinary run of the part takes tests, in order."""
+        tests, = [part["tests"] for part in self.raw["part"] if part["name"] == name]
+        return re.findall(r"//tests/([\w/]+)/\.\.\.", tests)
 
     def table(self, width=100):
         """What is not run by default, and where it runs, for people."""

@@ -101,4 +101,14 @@ void CheckCommands(const std::string& table) {
   golden.Finish();
 }
 
+std::vector<std::string> TypedCommands() {
+  std::vector<std::string> typed;
+  for (const char* table : {"commands.txt", "cluster_commands.txt"}) {
+    for (const auto& [name, rest] : ReadCommands(table)) {
+      if (name != "$" && name != "await") typed.push_back(rest);
+    }
+  }
+  return typed;
+}
+
 }  // namespace strata::golden

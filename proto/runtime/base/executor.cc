@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/core/mutex.h"
 
 namespace strata {
 namespace {
@@ -30,24 +31,24 @@ class ThreadPool : public Executor {
 
   ~ThreadPool() override {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       closing_ = true;
     }
     for (std::thread& t : threads_) t.join();
   }
 
   void Post(Work work) override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     queue_.push_back(std::move(work));
   }
 
   // The calling thread's place: given up, and taken again.
   void Leave() {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     ++free_;
   }
   void Return() {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     --free_;
   }
   // The pool that the calling thread belongs to, or null.
@@ -67,7 +68,7 @@ class ThreadPool : public Executor {
     for (bool ran = false;; ran = true) {
       Work work;
       {
-        absl::MutexLock lock(&mu_);
+        MutexLock lock(&mu_);
         if (ran) ++free_;
         mu_.Await(absl::Condition(this, &ThreadPool::Ready));
         if (queue_.empty()) return;
@@ -80,7 +81,7 @@ class ThreadPool : public Executor {
   }
 
   const Work at_start_;
-  absl::Mutex mu_;
+  Mutex mu_;
   std::deque<Work> queue_ ABSL_GUARDED_BY(mu_);
   // Places to run in; below 0 for moments after a blocking section.
   ptrdiff_t free_ ABSL_GUARDED_BY(mu_);
@@ -93,13 +94,13 @@ class Serial : public Executor {
   explicit Serial(Executor* base) : base_(base) {}
 
   ~Serial() override {
-    absl::MutexLock lock(&mu_);
+    MutexLock lock(&mu_);
     mu_.Await(absl::Condition(this, &Serial::Idle));
   }
 
   void Post(Work work) override {
     {
-      absl::MutexLock lock(&mu_);
+      MutexLock lock(&mu_);
       queue_.push_back(std::move(work));
       if (scheduled_) return;
       scheduled_ = true;
@@ -117,7 +118,7 @@ class Serial : public Executor {
     for (int i = 0; i < kTurn; ++i) {
       Work work;
       {
-        absl::MutexLock lock(&mu_);
+        MutexLock lock(&mu_);
         if (queue_.empty()) {
           scheduled_ = false;  // after which *this may be destroyed
           return;
@@ -131,7 +132,7 @@ class Serial : public Executor {
   }
 
   Executor* const base_;
-  absl::Mutex mu_;
+  Mutex mu_;
   std::deque<Work> queue_ ABSL_GUARDED_BY(mu_);
   bool scheduled_ ABSL_GUARDED_BY(mu_) = false;  // RunSome is posted or running
 };
@@ -152,7 +153,7 @@ std::unique_ptr<Executor> MakeThreadPool(size_t threads, std::string name, Work 
 std::unique_ptr<Executor> MakeSerial(Executor* base) { return std::make_unique<Serial>(base); }
 
 struct ManualExecutor::State {
-  mutable absl::Mutex mu;
+  mutable Mutex mu;
   std::deque<Work> queue ABSL_GUARDED_BY(mu);
 };
 
@@ -160,14 +161,14 @@ ManualExecutor::ManualExecutor() : state_(std::make_unique<State>()) {}
 ManualExecutor::~ManualExecutor() = default;
 
 void ManualExecutor::Post(Work work) {
-  absl::MutexLock lock(&state_->mu);
+  MutexLock lock(&state_->mu);
   state_->queue.push_back(std::move(work));
 }
 
 bool ManualExecutor::RunOne() {
   Work work;
   {
-    absl::MutexLock lock(&state_->mu);
+    MutexLock lock(&state_->mu);
     if (state_->queue.empty()) return false;
     work = std::move(state_->queue.front());
     state_->queue.pop_front();
@@ -183,7 +184,7 @@ size_t ManualExecutor::RunAll() {
 }
 
 size_t ManualExecutor::waiting() const {
-  absl::MutexLock lock(&state_->mu);
+  MutexLock lock(&state_->mu);
   return state_->queue.size();
 }
 

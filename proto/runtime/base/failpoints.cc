@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/core/mutex.h"
 
 namespace strata {
 namespace {
@@ -24,7 +25,7 @@ struct Armed {
 };
 
 struct Registry {
-  absl::Mutex mu;
+  Mutex mu;
   std::map<std::string, Armed, std::less<>> points ABSL_GUARDED_BY(mu);
 };
 
@@ -106,7 +107,7 @@ absl::Status Hit(absl::string_view name) {
   std::function<absl::Status()> act;
   {
     Registry& registry = Points();
-    absl::MutexLock lock(&registry.mu);
+    MutexLock lock(&registry.mu);
     const auto it = Find(registry, name);
     if (it == registry.points.end()) return absl::OkStatus();
     Armed& point = it->second;
@@ -142,14 +143,14 @@ std::function<absl::Status()> Exit(int code) {
 
 void ArmFailpoint(absl::string_view name, FailpointPlan plan) {
   Registry& registry = Points();
-  absl::MutexLock lock(&registry.mu);
+  MutexLock lock(&registry.mu);
   registry.points.insert_or_assign(std::string(name), Armed{std::move(plan), 0});
   failpoints_internal::armed.store(static_cast<int>(registry.points.size()));
 }
 
 void DisarmFailpoint(absl::string_view name) {
   Registry& registry = Points();
-  absl::MutexLock lock(&registry.mu);
+  MutexLock lock(&registry.mu);
   const auto it = Find(registry, name);
   if (it != registry.points.end()) registry.points.erase(it);
   failpoints_internal::armed.store(static_cast<int>(registry.points.size()));
@@ -157,14 +158,14 @@ void DisarmFailpoint(absl::string_view name) {
 
 void DisarmAllFailpoints() {
   Registry& registry = Points();
-  absl::MutexLock lock(&registry.mu);
+  MutexLock lock(&registry.mu);
   registry.points.clear();
   failpoints_internal::armed.store(0);
 }
 
 uint64_t FailpointHits(absl::string_view name) {
   Registry& registry = Points();
-  absl::MutexLock lock(&registry.mu);
+  MutexLock lock(&registry.mu);
   const auto it = Find(registry, name);
   return it == registry.points.end() ? 0 : it->second.seen;
 }

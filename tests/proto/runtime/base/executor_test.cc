@@ -3,15 +3,13 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <barrier>
 #include <catch2/catch.hpp>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "absl/synchronization/barrier.h"
-#include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/notification.h"
 
 namespace strata {
 namespace {
@@ -32,32 +30,32 @@ TEST_CASE("a pool runs everything before it ends, also what its closures post", 
 
 TEST_CASE("a pool's threads run at the same time and bear its name", "[executor]") {
   const std::unique_ptr<Executor> pool = MakeThreadPool(2, "a-rather-long-name");
-  auto* const both = new absl::Barrier(2);
+  std::barrier both(2);
   std::vector<std::string> names(2);
-  absl::BlockingCounter done(2);
+  std::latch done(2);
   for (int i = 0; i < 2; ++i) {
     pool->Post([&, i] {
-      if (both->Block()) delete both;  // passes only when both run
+      both.arrive_and_wait();  // passes only when both run
       char name[16];
       pthread_getname_np(pthread_self(), name, sizeof(name));
       names[i] = name;
-      done.DecrementCount();
+      done.count_down();
     });
   }
-  done.Wait();
+  done.wait();
   CHECK(names[0] == "a-rather-long-n");
 }
 
 TEST_CASE("another thread takes the place of one that waits outside", "[executor]") {
-  absl::Notification other_ran;
+  std::latch other_ran(1);
   std::atomic<int> running{0}, most{0};
   {
     const std::unique_ptr<Executor> pool = MakeThreadPool(1, "pool");
     pool->Post([&] {
       const BlockingSection outside;
-      other_ran.WaitForNotification();
+      other_ran.wait();
     });
-    pool->Post([&] { other_ran.Notify(); });
+    pool->Post([&] { other_ran.count_down(); });
     for (int i = 0; i < 1000; ++i) {
       pool->Post([&] {
         const int now = ++running;
@@ -69,7 +67,7 @@ TEST_CASE("another thread takes the place of one that waits outside", "[executor
       });
     }
   }
-  CHECK(other_ran.HasBeenNotified());
+  CHECK(other_ran.try_wait());
   CHECK(most == 1);
   const BlockingSection nothing;  // on a thread of no pool
 }
@@ -120,17 +118,17 @@ TEST_CASE("a serial lets other queues of its base run", "[executor]") {
 
 TEST_CASE("a serial's destructor waits for what runs", "[executor]") {
   const std::unique_ptr<Executor> pool = MakeThreadPool(1, "pool");
-  absl::Notification running;
-  absl::Notification go;
+  std::latch running(1);
+  std::latch go(1);
   std::atomic<bool> finished{false};
   auto serial = MakeSerial(pool.get());
   serial->Post([&] {
-    running.Notify();
-    go.WaitForNotification();
+    running.count_down();
+    go.wait();
     finished = true;
   });
-  running.WaitForNotification();
-  std::thread releaser([&] { go.Notify(); });
+  running.wait();
+  std::thread releaser([&] { go.count_down(); });
   serial.reset();
   CHECK(finished);
   releaser.join();

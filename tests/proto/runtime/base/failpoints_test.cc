@@ -6,11 +6,10 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "absl/synchronization/notification.h"
 
 namespace strata {
 namespace {
@@ -45,19 +44,19 @@ TEST_CASE("arming again begins anew", "[failpoints]") {
 }
 
 TEST_CASE("a failpoint may hold a thread at its place", "[failpoints]") {
-  absl::Notification there;
-  absl::Notification go;
+  std::latch there(1);
+  std::latch go(1);
   const ScopedFailpoint hold("x", {.act = [&] {
-                               there.Notify();
-                               go.WaitForNotification();
+                               there.count_down();
+                               go.wait();
                                return absl::OkStatus();
                              }});
   std::atomic<bool> passed{false};
   std::thread thread([&] { passed = Failpoint("x").ok(); });
-  there.WaitForNotification();
+  there.wait();
   CHECK(!passed);
   CHECK(FailpointHits("x") == 1);  // others are not blocked
-  go.Notify();
+  go.count_down();
   thread.join();
   CHECK(passed);
 }

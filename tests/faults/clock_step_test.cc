@@ -1,7 +1,7 @@
 // The machine's clock is set by an hour while a cluster runs, and nothing comes of it: no node is
 // lost or registers anew, nothing is rolled back, polls are answered in their time, checkpoints are
-// taken, the model is the same to the bit. The processes are real; libfaketime shows them another
-// wall clock.
+// taken, durations are what passed, the model is the same to the bit. The processes are real;
+// libfaketime shows them another wall clock.
 //
 // Forth and back are not the same here. The kernel keeps the true time: what waits for a time of
 // the shown clock (as Abseil's timed waits do by themselves) sleeps for an hour when that runs an
@@ -207,6 +207,12 @@ void RequireTraining(ProcessCluster& cluster, uint64_t job, double earlier) {
   REQUIRE(computed < static_cast<double>(status.total_examples()));
 }
 
+// Durations on one clock, of a job that takes seconds.
+void CheckDurations(const JobStatus& end) {
+  CHECK(end.train_seconds() > 0);
+  CHECK(end.train_seconds() < 60);
+}
+
 TrainingJob Job(const std::string& folder, const std::string& mode, uint32_t epochs) {
   TrainingJob job = SmallJob(folder);
   job.mutable_metadata()->set_name(mode);
@@ -261,6 +267,7 @@ TEST_CASE("the clock is set forth and back while jobs train: nothing comes of it
       CheckSeen(clock, seen);
       const JobStatus end = cluster.AwaitEnd(id);
       CheckEnd(end, reference);
+      CheckDurations(end);
       if (!bsp) continue;
       CHECK(CheckpointsSince(cluster, event, id) >= 2);  // the last one is among them
       CheckUsers(cluster, clock, id);
@@ -311,6 +318,7 @@ TEST_CASE("the clock was set: who dies is missed, and reached again when it is b
   CHECK(end.state() == SUCCEEDED);
   CHECK(end.model_hash() == reference.model_hash());
   CHECK(end.rollbacks() == 0);
+  CheckDurations(end);
 }
 
 }  // namespace

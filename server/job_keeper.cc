@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ops/mxcsr.h"
+#include "proto/runtime/base/timer.h"
 #include "server/job/opening.h"
 #include "server/job/plan.h"
 
@@ -144,8 +145,8 @@ void JobKeeper::Open(JobId id, ServerJobDirective directive, const Reopening& re
       const auto it = entries_.find(id);
       return it == entries_.end() || it->second->generation != generation || it->second->cancelled;
     };
-    const absl::Time next = options_.timer->Now() + kReopenAfter;
-    if (AwaitUntil(options_.timer, &mu_, absl::Condition(&gone), next)) return;
+    const absl::Time next = options_.job.timer->Now() + kReopenAfter;
+    if (AwaitUntil(options_.job.timer, &mu_, absl::Condition(&gone), next)) return;
   }
 }
 
@@ -169,8 +170,8 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
   }
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   plan->tier_memtable_bytes = options_.tier_memtable_bytes;
-  const absl::Time begin = options_.timer->Now();
-  auto opened = OpenJob(*plan, RootFor(directive));
+  const absl::Time begin = options_.job.timer->Now();
+  auto opened = OpenJob(*plan, RootFor(directive), options_.job.timer);
   if (!opened.ok()) {
     const absl::Status& s = opened.status();
     ServerJobReport::State state = ServerJobReport::OPENING;
@@ -188,7 +189,7 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
   LOG(INFO) << "job_open job=" << id.value << " generation=" << generation.value
             << " shards=" << opened->shards.size() << " recovered=" << opened->recovered
             << " replayed_records=" << opened->replayed_records
-            << " milliseconds=" << absl::ToInt64Milliseconds(options_.timer->Now() - begin);
+            << " milliseconds=" << absl::ToInt64Milliseconds(options_.job.timer->Now() - begin);
   ServerJob::Options options = options_.job;
   options.incarnation += reopening.times;
   auto job = std::make_shared<ServerJob>(*std::move(plan), *std::move(opened), options);

@@ -15,7 +15,6 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/core/mutex.h"
-#include "proto/runtime/base/timer.h"
 #include "proto/strata/control.pb.h"
 #include "server/data_service.h"
 #include "server/job/server_job.h"
@@ -34,9 +33,8 @@ class JobKeeper {
     uint64_t tier_memtable_bytes = 0;  // as in ServerOptions
     // The GPU of this server; null: it has none.
     storage::gpu::GpuBackendFactory make_gpu;
-    ServerJob::Options job;
+    ServerJob::Options job;  // what is named there outlives the keeper, which waits by its timer
     DataService* service = nullptr;
-    Timer* timer = Timer::Real();  // outlives the keeper
   };
   // How long after an opening that may yet succeed (disk full, checkpoint unreachable), and after a
   // tier's second damage, the next try.

@@ -30,7 +30,6 @@
 #include "server/job_keeper.h"
 #include "server/protocol/life_cycle_counters.h"
 #include "server/shard/request.h"
-#include "server/snapshot/deadline_timer.h"
 #include "storage/tier/row_tier.h"
 
 namespace strata::server {
@@ -85,7 +84,8 @@ class ServerImpl : public Server {
         memory_(options.request_bytes),
         pool_(MakeThreadPool(threads_, "shards", ops::RestoreExactFloatState)),
         disk_(MakeThreadPool(threads_, "files", BeginFileThread)),
-        timer_(MakeDeadlineTimer()),
+        own_timer_(options.timer == nullptr ? MakeTimer() : nullptr),
+        timer_(options.timer == nullptr ? own_timer_.get() : options.timer),
         keeper_(KeeperOptions()) {}
 
   absl::Status Listen() {
@@ -134,9 +134,8 @@ class ServerImpl : public Server {
     keeper.log_direct_from_bytes = options_.log_direct_from_bytes;
     keeper.tier_memtable_bytes = options_.tier_memtable_bytes;
     keeper.make_gpu = options_.make_gpu;
-    keeper.job = {pool_.get(), disk_.get(), timer_.get(), &memory_, incarnation_, &keys_};
+    keeper.job = {pool_.get(), disk_.get(), timer_, &memory_, incarnation_, &keys_};
     keeper.service = &service_;
-    keeper.timer = options_.timer;
     return keeper;
   }
 
@@ -144,7 +143,7 @@ class ServerImpl : public Server {
   void SyncLoop();
   void Sleep(absl::Duration duration) {
     MutexLock lock(&mu_);
-    AwaitUntil(options_.timer, &mu_, absl::Condition(&stopping_), options_.timer->Now() + duration);
+    AwaitUntil(timer_, &mu_, absl::Condition(&stopping_), timer_->Now() + duration);
   }
   bool stopping() {
     MutexLock lock(&mu_);
@@ -159,7 +158,8 @@ class ServerImpl : public Server {
   KeyCounters keys_;
   const std::unique_ptr<Executor> pool_;
   const std::unique_ptr<Executor> disk_;
-  const std::unique_ptr<DeadlineTimer> timer_;
+  const std::unique_ptr<Timer> own_timer_;  // null: it was given one
+  Timer* const timer_;
   DataService service_;
   JobKeeper keeper_;  // its jobs use what stands above
   std::unique_ptr<DataListener> listener_;

@@ -53,8 +53,9 @@ struct ServerOptions {
   // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.
   // Stopping waits for the Sync in flight.
   absl::Duration sync_wait = absl::Milliseconds(500);
-  // Pauses before the next try, of the scheduler and of openings. Outlives the server.
-  Timer* timer = Timer::Real();
+  // Of everything that waits here: pauses before the next try, pulls, background work, tiers.
+  // Outlives the server. Null: one of its own, whose alarms wait for nobody else's.
+  Timer* timer = nullptr;
   // Called, from a thread of its own, when a newer process has registered under this name: this one
   // is never let in again, and should end. May be empty; may be called again while it has not.
   std::function<void(const absl::Status& why)> on_replaced;

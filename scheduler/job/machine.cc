@@ -11,7 +11,7 @@
 namespace strata::scheduler {
 
 JobMachine::JobMachine(JobSpecRecord spec, std::vector<CheckpointRecord> complete, absl::Time now)
-    : spec_(std::move(spec)) {
+    : spec_(std::move(spec)), kept_(now) {
   state_.set_phase(WAITING);
   state_.set_state(PENDING);
   state_.set_generation(1);
@@ -40,6 +40,10 @@ JobMachine::JobMachine(JobSpecRecord spec, JobStateRecord state,
   }
   workers_.resize(state_.workers_size());
   recovery_.Begin(static_cast<uint32_t>(state_.servers_size()), state_.start_step());
+  for (StandingTrouble& trouble : *state_.mutable_troubles()) {
+    trouble.set_since_unix_ms(absl::ToUnixMillis(now) - trouble.stood_ms());
+  }
+  KeepTimes(now);
   rate_since_ = now;
   if (ledger_) rate_closed_ = ledger_->closed_count();
   if (index_) MakeParts();
@@ -150,6 +154,7 @@ void JobMachine::Run(const ClusterView& cluster, absl::Time now) {
     state_.set_phase(TRAINING);
     state_.set_state(RUNNING);
     if (state_.started_unix_ms() == 0) state_.set_started_unix_ms(absl::ToUnixMillis(now));
+    KeepTimes(now);
     rate_since_ = now;
     SayAgain("Training",
              absl::StrCat("generation ", state_.generation(), " trains after step ",
@@ -160,7 +165,7 @@ void JobMachine::Run(const ClusterView& cluster, absl::Time now) {
     HandOutTasks(now);
     if (TrainingFinished()) {
       state_.set_phase(CUTTING);
-      state_.set_trained_unix_ms(absl::ToUnixMillis(now));
+      KeepTimes(now);
       const bool best = job().evaluation().patience() > 0 && state_.best_step() > 0;
       state_.set_final_step(best                    ? state_.best_step()
                             : state_.stop_at_step() ? state_.stop_at_step()
@@ -174,6 +179,7 @@ void JobMachine::Run(const ClusterView& cluster, absl::Time now) {
 
 void JobMachine::Advance(const ClusterView& cluster, absl::Time now) {
   if (over()) return;
+  if (now - kept_ >= kKeepTimes) KeepTimes(now);
   if (state_.phase() == WAITING) ChooseFirstWorkers(cluster, now);
   if (state_.phase() == INDEXING) {
     FillWorkers(cluster, now);
@@ -245,7 +251,6 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   state_.set_final_bad_lines(counted.bad_lines());
   state_.set_refused_rows(state_.refused_rows() + counted.refused_rows());
   state_.set_clipped_rows(state_.clipped_rows() + counted.clipped_rows());
-  if (state_.trained_unix_ms() == 0) state_.set_trained_unix_ms(absl::ToUnixMillis(now));
   if (cuts_) {
     for (const CutCoordinator::Result& dropped : cuts_->Abort()) DropCut(dropped, "", now);
     if (state_.final_checkpoint().empty() && cuts_->NewestOnDisk() != nullptr) {
@@ -259,6 +264,7 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   Say(reason, message, now);
   state_.set_phase(OVER);
   state_.set_state(state);
+  KeepTimes(now);
   AnswerManual(absl::FailedPreconditionError(absl::StrCat("the job is over: ", message)));
 }
 

@@ -2,6 +2,7 @@
 // Tested by tests/scheduler/cluster_sim_test.cc
 // Tested by tests/scheduler/job/machine_cuts_test.cc
 // Tested by tests/scheduler/job/machine_lanes_test.cc
+// Tested by tests/scheduler/job/machine_status_test.cc
 #ifndef STRATA_SCHEDULER_JOB_MACHINE_H_
 #define STRATA_SCHEDULER_JOB_MACHINE_H_
 
@@ -57,6 +58,8 @@ class JobMachine {
   static constexpr int kMaxConditions = 200;
   // Tasks ahead of an async lane: as many as it does in this time, at least two.
   static constexpr absl::Duration kAhead = absl::Seconds(60);
+  // What has passed is stored so often at least: more is not lost with a run of the scheduler.
+  static constexpr absl::Duration kKeepTimes = absl::Seconds(10);
 
   // A new job; `complete` are the checkpoints that it resumes from, ascending (empty: none).
   JobMachine(JobSpecRecord spec, std::vector<CheckpointRecord> complete, absl::Time now);
@@ -171,6 +174,9 @@ class JobMachine {
   std::string OpenAddress(const Membership& members, const ServerSlot& slot) const;
   uint64_t ExamplesAt(uint64_t step, uint64_t bad_lines) const;
   void FillRates(JobStatus& out) const;
+  bool Trains() const;
+  int64_t TrainMs(absl::Time now) const;
+  void KeepTimes(absl::Time now);
 
   JobSpecRecord spec_;
   JobStateRecord state_;
@@ -184,6 +190,8 @@ class JobMachine {
   std::vector<FileWork> work_;
   std::vector<uint64_t> tickets_;
   std::map<uint64_t, absl::StatusOr<CheckpointRecord>> ticket_results_;
+  std::optional<absl::Time> train_since_;  // train_ms counts up to there, while it trains
+  absl::Time kept_;                        // last KeepTimes
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
 };

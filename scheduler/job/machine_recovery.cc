@@ -110,6 +110,7 @@ void JobMachine::RollBack(absl::string_view why, absl::Time now) {
                                    : absl::StrCat("from checkpoint ", from->folder())),
       now);
   StartGeneration(from);
+  KeepTimes(now);
 }
 
 void JobMachine::StartGeneration(const CheckpointRecord* from) {
@@ -122,7 +123,6 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
     state_.mutable_base()->set_bad_lines(start.bad_lines());
   }
   state_.clear_gone();
-  state_.set_trained_unix_ms(0);
   state_.set_stop_at_step(0);
   state_.set_best_step(0);
   state_.set_final_step(0);

@@ -1,6 +1,7 @@
 // JobMachine: what nodes are told, and what users see.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "proto/job/job_plan.h"
@@ -82,6 +83,25 @@ std::string JobMachine::OpenAddress(const Membership& members, const ServerSlot&
   return open ? server->record.data_address() : "";
 }
 
+bool JobMachine::Trains() const {
+  return state_.started_unix_ms() != 0 && (state_.phase() == OPENING || state_.phase() == TRAINING);
+}
+
+int64_t JobMachine::TrainMs(absl::Time now) const {
+  return state_.train_ms() + (train_since_ ? absl::ToInt64Milliseconds(now - *train_since_) : 0);
+}
+
+// After every change of Trains(), and now and then. A time of this run says nothing to the next
+// one, whose clock may be another: so what has passed is stored instead.
+void JobMachine::KeepTimes(absl::Time now) {
+  state_.set_train_ms(TrainMs(now));
+  train_since_ = Trains() ? std::optional<absl::Time>(now) : std::nullopt;
+  for (StandingTrouble& trouble : *state_.mutable_troubles()) {
+    trouble.set_stood_ms(absl::ToUnixMillis(now) - trouble.since_unix_ms());
+  }
+  kept_ = now;
+}
+
 JobStatus JobMachine::Status(absl::Time now) const {
   JobStatus out;
   out.set_job(id());
@@ -114,11 +134,7 @@ JobStatus JobMachine::Status(absl::Time now) const {
     out.set_checkpoint(cuts_->NewestOnDisk()->folder());
   }
   out.set_model_hash(state_.model_hash());
-  if (state_.started_unix_ms() != 0) {
-    const int64_t end =
-        state_.trained_unix_ms() != 0 ? state_.trained_unix_ms() : absl::ToUnixMillis(now);
-    out.set_train_seconds(static_cast<double>(end - state_.started_unix_ms()) / 1000);
-  }
+  out.set_train_seconds(static_cast<double>(TrainMs(now)) / 1000);
   // What servers refused, and (easgd) lanes in their own copies.
   out.set_refused_rows(state_.refused_rows() + (over() ? 0 : counted.refused_rows()));
   out.set_clipped_rows(state_.clipped_rows() + (over() ? 0 : counted.clipped_rows()));

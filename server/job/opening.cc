@@ -243,24 +243,27 @@ void RemoveOtherGenerations(const std::string& root, const JobPlan& plan) {
 
 // Empty, whatever the folder holds.
 absl::StatusOr<std::unique_ptr<storage::RowTier>> OpenTier(const JobPlan& plan,
-                                                           const std::string& directory) {
+                                                           const std::string& directory,
+                                                           Timer* timer) {
   if (plan.row_file) {
     storage::RowFileTierOptions options;
     options.directory = directory;
     options.partitions = plan.partitioning.count();
     if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
+    options.timer = timer;
     return storage::OpenRowFileTier(options);
   }
   storage::RocksTierOptions options;
   options.directory = directory;
   options.partitions = plan.partitioning.count();
   if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
+  options.timer = timer;
   return storage::OpenRocksTier(options);
 }
 
-absl::Status OpenParts(const JobPlan& plan, OpenedJob& opened) {
+absl::Status OpenParts(const JobPlan& plan, Timer* timer, OpenedJob& opened) {
   if (plan.needs_tier) {
-    auto tier = OpenTier(plan, absl::StrCat(opened.folder, "/tier"));
+    auto tier = OpenTier(plan, absl::StrCat(opened.folder, "/tier"), timer);
     if (!tier.ok()) return tier.status();
     opened.tier = std::make_unique<storage::WatchedTier>(*std::move(tier));
   }
@@ -301,7 +304,7 @@ std::string GenerationFolder(const std::string& root, JobId job, Generation gene
   return absl::StrCat(JobFolder(root, job), "/generation-", generation.value);
 }
 
-absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root) {
+absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer) {
   OpenedJob opened;
   opened.folder = GenerationFolder(root, plan.job, plan.generation);
   const bool there = plan.logged && fs::exists(absl::StrCat(opened.folder, "/OPEN"));
@@ -317,7 +320,7 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root) 
     if (error) return Failed("remove", opened.folder, error.value());
   }
   if (absl::Status s = MakeFolders(opened.folder); !s.ok()) return s;
-  if (absl::Status s = OpenParts(plan, opened); !s.ok()) return s;
+  if (absl::Status s = OpenParts(plan, timer, opened); !s.ok()) return s;
   absl::Status s = there ? RecoverShards(plan, opened) : RestoreShards(plan, opened);
   if (!s.ok() && opened.tier != nullptr && !opened.tier->damage().ok()) {
     // The tier failed, not what it is filled from: nothing is lost.

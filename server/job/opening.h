@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/runtime/base/timer.h"
 #include "server/job/plan.h"
 #include "server/protocol/image_schedule.h"
 #include "server/shard/shard.h"
@@ -45,7 +46,8 @@ struct OpenedJob {
 // 4 removes other generations.
 // Errors: DATA_LOSS: what should be here is not, or is damaged: roll back. FAILED_PRECONDITION,
 // INVALID_ARGUMENT, NOT_FOUND: never. Others (disk full, checkpoint not reachable): try again.
-absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root);
+// `timer`: of what the tier waits for; outlives it.
+absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer);
 
 // Removes what a server keeps of a job. Missing is fine.
 absl::Status RemoveJob(const std::string& root, JobId job);

@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/timer.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
 #include "proto/wire/buffer.h"
@@ -32,7 +33,6 @@
 #include "server/protocol/session_table.h"
 #include "server/shard/request.h"
 #include "server/shard/runner.h"
-#include "server/snapshot/deadline_timer.h"
 #include "server/table/device_offer.h"
 #include "storage/tier/row_tier.h"
 #include "storage/tier/watched_tier.h"
@@ -49,7 +49,7 @@ class ServerJob {
   struct Options {
     Executor* pool = nullptr;  // all of them outlive the job
     Executor* disk = nullptr;  // for files of images and checkpoints
-    DeadlineTimer* timer = nullptr;
+    Timer* timer = nullptr;
     RequestMemory* memory = nullptr;
     uint64_t incarnation = 0;     // of this process, and of this opening of the job in it
     KeyCounters* keys = nullptr;  // may be null; outlives the job

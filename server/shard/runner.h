@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/timer.h"
 #include "server/protocol/cut_barrier.h"
 #include "server/shard/cut.h"
 #include "server/shard/disk_stall.h"
@@ -27,7 +28,6 @@
 #include "server/shard/shard.h"
 #include "server/shard/tidier.h"
 #include "server/shard/view.h"
-#include "server/snapshot/deadline_timer.h"
 #include "server/snapshot/driver.h"
 #include "server/snapshot/pace.h"
 
@@ -38,7 +38,7 @@ namespace strata::server {
 class ShardRunner {
  public:
   struct Options {
-    DeadlineTimer* timer = nullptr;
+    Timer* timer = nullptr;
     // Of background writes to the tier below.
     double tidy_bytes_per_second = Tidier::kJobBytesPerSecond;
     Executor* disk = nullptr;      // for images and checkpoints (server/snapshot/driver.h)

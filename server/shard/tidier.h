@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/snapshot/deadline_timer.h"
+#include "proto/runtime/base/timer.h"
 
 namespace strata::server {
 
@@ -27,7 +27,7 @@ class Tidier {
   static constexpr double kJobBytesPerSecond = double{1 << 26};
 
   struct Options {
-    DeadlineTimer* timer = nullptr;
+    Timer* timer = nullptr;
     const void* owner = nullptr;  // who cancels at the timer
     double bytes_per_second = kJobBytesPerSecond;
     // Posts to the executor, or drops the work for good.

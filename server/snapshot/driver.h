@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/executor.h"
-#include "server/snapshot/deadline_timer.h"
+#include "proto/runtime/base/timer.h"
 #include "server/snapshot/file.h"
 #include "server/snapshot/pace.h"
 #include "server/snapshot/shard_snapshot.h"
@@ -41,7 +41,7 @@ class SnapshotDriver {
   struct Options {
     std::function<void(std::function<void()>)> post;  // to the shard's executor; any thread
     Executor* disk = nullptr;  // for files; null: they are written on the shard's executor
-    DeadlineTimer* timer = nullptr;
+    Timer* timer = nullptr;
     SnapshotPace* pace = nullptr;  // null: none
     // Commits may go on (after NeedsPriority said that they should wait).
     std::function<void()> caught_up;

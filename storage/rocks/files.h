@@ -31,7 +31,7 @@ class RoomWatch {
   static constexpr absl::Duration kRetry = absl::Seconds(1);
 
   // The timer outlives the watch.
-  explicit RoomWatch(Timer* timer = Timer::Real()) : timer_(timer) {}
+  explicit RoomWatch(Timer* timer) : timer_(timer) {}
 
   // One operation that may lack room. Lives from its first failure to its success or surrender.
   class Shortage {

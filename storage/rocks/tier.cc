@@ -372,7 +372,7 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRocksTier(const RocksTierOptions& o
   }
   const absl::StatusOr<uint64_t> synced = parts.mark->Read();
   if (!synced.ok()) return synced.status();
-  parts.watch = std::make_shared<RoomWatch>();
+  parts.watch = std::make_shared<RoomWatch>(options.timer);
   parts.work = std::make_shared<BackgroundWork>(parts.watch);
   parts.queues = std::make_shared<ReadQueues>();
   parts.env = rocksdb::NewCompositeEnv(MakeTierFileSystem(parts.watch, parts.queues));

@@ -23,6 +23,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "proto/runtime/base/timer.h"
 #include "storage/tier/row_tier.h"
 
 namespace strata::storage {
@@ -41,6 +42,7 @@ struct RocksTierOptions {
   // Changes to the options in RocksDB's own text ("compression=kZSTD;..."), applied last: to
   // measure what they do (STRATA_SSD_ROCKSDB of tools/bench/run ssd).
   std::string changes;
+  Timer* timer = Timer::Real();  // outlives the tier
 };
 
 inline constexpr int kMaxMemtables = 3;

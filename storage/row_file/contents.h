@@ -37,7 +37,7 @@ class Contents {
   struct Options {
     std::string directory;  // for errors
     uint64_t memtable_bytes = 0;
-    Timer* timer = Timer::Real();  // outlives the contents
+    Timer* timer = nullptr;  // outlives the contents
   };
   Contents(Options options, std::unique_ptr<VersionWriter> writer, VersionPointer version);
   // What Sync did not save is lost.

@@ -24,7 +24,6 @@
 #include "proto/wire/message_codec.h"
 #include "server/data_service.h"
 #include "server/shard/request.h"
-#include "server/snapshot/deadline_timer.h"
 #include "tests/temp_folder.h"
 
 namespace strata::server {
@@ -57,9 +56,8 @@ struct Fixture {
     JobKeeper::Options options;
     options.root = folder.path() + "/s";
     options.name = "s";
-    options.job = {pool.get(), pool.get(), job_timer.get(), &memory, 100, nullptr};
+    options.job = {pool.get(), pool.get(), &timer, &memory, 100, nullptr};
     options.service = &service;
-    options.timer = &timer;
     keeper = std::make_unique<JobKeeper>(options);
   }
 
@@ -78,10 +76,9 @@ struct Fixture {
   bool Serves() const { return service.Find(kJob) != nullptr; }
 
   TempFolder folder;
-  strata::ManualTimer timer;  // of the keeper
+  ManualTimer timer;
   RequestMemory memory{uint64_t{64} << 20};
   const std::unique_ptr<Executor> pool = MakeThreadPool(1, "shards");
-  const std::unique_ptr<DeadlineTimer> job_timer = MakeDeadlineTimer();
   DataService service;
   NodeDirective directive;
   std::unique_ptr<JobKeeper> keeper;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -170,7 +172,7 @@ TEST_CASE("registers, opens a job, serves it, survives fencing, closes it", "[se
 }
 
 TEST_CASE("pauses before the scheduler is tried again grow, and go by the timer", "[server]") {
-  strata::ManualTimer timer;
+  ManualTimer timer;
   Cluster c;
   c.scheduler.SetReachable(false);
   ServerOptions options = c.Options();
@@ -188,6 +190,35 @@ TEST_CASE("pauses before the scheduler is tried again grow, and go by the timer"
   pause();
   server->reset();  // waits for no pause
   CHECK(timer.alarms() == 0);
+}
+
+TEST_CASE("a pull that waits for a step ends by the server's timer", "[server]") {
+  ManualTimer timer;
+  Cluster c;
+  NodeDirective directive;
+  AddJob(directive, "memory")->mutable_spec()->mutable_spec()->mutable_training()->set_mode("bsp");
+  c.scheduler.Say(directive);
+  ServerOptions options = c.Options();
+  options.timer = &timer;
+  auto server = Server::Start(options);
+  REQUIRE(server.ok());
+  c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+  const std::vector<ShardId> shards = {ShardId(0)};
+  const std::vector<Key> keys = {Key(7)};
+  const std::vector<wire::KeyGroup> groups = {{TableId(0), ShardId(0), keys}};
+  auto request = wire::EncodePullRequest({JobId(1), SessionId(5), Generation(1), MapEpoch(3)},
+                                         Step(2), /*wait_ms=*/30000, shards, groups);
+  REQUIRE(request.ok());
+  const auto channel = c.transport->Connect((*server)->address());
+  auto answer = std::async(std::launch::async, [&] {
+    return channel->CallAndWait(DataMethod::kPull, *request, absl::Minutes(1));
+  });
+  timer.AwaitAlarms(1);
+  CHECK(timer.next() == timer.Now() + absl::Seconds(30));
+  timer.Advance(absl::Hours(1));
+  const auto reply = answer.get();
+  REQUIRE(reply.ok());
+  CHECK(wire::ParsePullReply(reply->span())->outcome == wire::PullOutcome::kNotYet);
 }
 
 // Niceness of this process's threads by name, from the kernel's list of them.

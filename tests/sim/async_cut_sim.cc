@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/manual_timer.h"
 #include "server/shard/request.h"
 #include "server/shard/runner.h"
-#include "server/snapshot/deadline_timer.h"
 #include "tests/sim/async_cut_job.h"
 #include "tests/sim/memory_log.h"
 
@@ -333,7 +333,7 @@ class Sim {
   const AsyncCutOptions o_;
   const AsyncCutJob job_;
   std::mt19937_64 random_;
-  server::ManualTimer timer_;
+  ManualTimer timer_;
   std::vector<Shard> shards_;
   std::vector<Lane> lanes_;
   std::vector<Message> network_;

@@ -126,8 +126,8 @@ class Work : public LaneWork {
   absl::Status CountFirstWindows(const Task& task) {
     counts_.Clear();
     counts_.set_task(task.id.value);
-    const uint64_t end =
-        std::min(task.batches, task.first_window * BatchesPerWindow(o_.plan->spec.training()));
+    const uint64_t end = BatchesOfWindows(task.first_window,
+                                          BatchesPerWindow(o_.plan->spec.training()), task.batches);
     Batch batch;
     for (uint64_t b = 0; b < end; ++b) {
       if (o_.cancelled != nullptr && o_.cancelled->set()) return absl::CancelledError("stopped");

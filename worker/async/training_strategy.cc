@@ -15,9 +15,7 @@ class Strategy : public TrainingStrategy {
 
   void BeginTask(uint64_t batches, uint64_t first_window) override {
     batches_ = batches;
-    batch_ =
-        first_window < batches / window_batches_ + 1 ? first_window * window_batches_ : batches;
-    batch_ = std::min(batch_, batches);
+    batch_ = BatchesOfWindows(first_window, window_batches_, batches);
     fresh_ = true;
     plan_.clear();
     at_ = 0;

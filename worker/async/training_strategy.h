@@ -53,6 +53,13 @@ class TrainingStrategy {
   virtual LaneAction Next() = 0;
 };
 
+// Of a task's `batches` batches those in its first `windows` windows, of `per_window` batches each;
+// all of them where it has no more windows than that: a checkpoint may name any number.
+// REQUIRES: per_window >= 1.
+constexpr uint64_t BatchesOfWindows(uint64_t windows, uint64_t per_window, uint64_t batches) {
+  return windows > batches / per_window ? batches : windows * per_window;
+}
+
 // `training` has its defaults resolved; its mode is not bsp.
 std::unique_ptr<TrainingStrategy> MakeTrainingStrategy(const TrainingSpec& training);
 

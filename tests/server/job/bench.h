@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/manual_timer.h"
 #include "proto/wire/message_codec.h"
 #include "server/data_service.h"
 #include "server/job/server_job.h"
-#include "server/snapshot/deadline_timer.h"
 #include "tests/server/shard/shard_fixture.h"
 
 namespace strata::server {

@@ -1,13 +1,22 @@
 // What a server finds again after a restart: log, base images, checkpoints.
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/core/ids.h"
+#include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/opening.h"
 #include "tests/server/job/bench.h"
 #include "tests/server/shard/shard_fixture.h"
+#include "tests/temp_folder.h"
 
 namespace strata::server {
 namespace {
@@ -52,7 +61,8 @@ TEST_CASE("images bound the log; recovery from them; level memory is lost", "[se
 
   bench.plan().generation = Generation(1);
   bench.plan().logged = false;
-  REQUIRE(absl::IsDataLoss(OpenJob(bench.plan(), bench.folder_.path() + "/other").status()));
+  REQUIRE(absl::IsDataLoss(
+      OpenJob(bench.plan(), bench.folder_.path() + "/other", Timer::Real()).status()));
 }
 
 TEST_CASE("no damaged image is trusted: the one before and the log, or lost", "[service]") {
@@ -106,7 +116,7 @@ TEST_CASE("a checkpoint restores under a new generation, and is not needed after
   for (uint32_t i = 0; i < 2; ++i) plan.shards.push_back({ShardId(i), Ranges(2)[i], *memory});
   for (const bool again : {false, true}) {
     plan.was_open = again;
-    auto opened = OpenJob(plan, bench.folder_.path());
+    auto opened = OpenJob(plan, bench.folder_.path(), Timer::Real());
     INFO(opened.status());
     REQUIRE(opened.ok());
     REQUIRE(opened->recovered == again);
@@ -123,7 +133,31 @@ TEST_CASE("a checkpoint restores under a new generation, and is not needed after
       std::filesystem::exists(GenerationFolder(bench.folder_.path(), JobId(1), Generation(1))));
   plan.generation = Generation(3);
   plan.was_open = false;
-  REQUIRE(absl::IsNotFound(OpenJob(plan, bench.folder_.path()).status()));
+  REQUIRE(absl::IsNotFound(OpenJob(plan, bench.folder_.path(), Timer::Real()).status()));
+}
+
+TEST_CASE("a tier without room tries again by the timer that it was opened with", "[service]") {
+  ManualTimer timer;
+  TempFolder folder;
+  JobBench bench(1);
+  bench.LimitDram();
+  bench.plan().row_file = GENERATE(true, false);
+  bench.plan().tier_memtable_bytes = 64 << 10;
+  auto opened = OpenJob(bench.plan(), folder.path(), &timer);
+  REQUIRE(opened.ok());
+  const ScopedFailpoint full(bench.plan().row_file ? "tier.flush" : "tier.file.write",
+                             {.act = FailWith(absl::ResourceExhaustedError("no room"))});
+  const absl::Time start = timer.Now();
+  const std::vector<uint8_t> row(100);
+  std::vector<Position> positions;
+  for (uint64_t i = 0; i < 1000; ++i) positions.emplace_back(i << 50);
+  const std::vector<const uint8_t*> rows(positions.size(), row.data());
+  // Each is more than a memtable holds; the second has the first written, which nobody waits for.
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(opened->tier->Write(TableId(0), positions, rows, row.size()).ok());
+  }
+  timer.AwaitAlarms(1);
+  CHECK(timer.next() == start + absl::Seconds(1));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/opening.h"
@@ -41,7 +42,7 @@ TEST_CASE("a checkpoint opens on any number of shards", "[service][cut]") {
       REQUIRE(memory.ok());
       plan.shards.push_back({ShardId(i), range, *memory});
     }
-    auto opened = OpenJob(plan, folder.path() + "/" + std::to_string(shards));
+    auto opened = OpenJob(plan, folder.path() + "/" + std::to_string(shards), Timer::Real());
     INFO(opened.status());
     REQUIRE(opened.ok());
     for (const auto& shard : opened->shards) {

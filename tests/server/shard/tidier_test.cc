@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/executor.h"
-#include "server/snapshot/deadline_timer.h"
+#include "proto/runtime/base/manual_timer.h"
 
 namespace strata::server {
 namespace {

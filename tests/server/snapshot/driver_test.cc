@@ -13,7 +13,7 @@
 
 #include "absl/time/time.h"
 #include "proto/runtime/base/executor.h"
-#include "server/snapshot/deadline_timer.h"
+#include "proto/runtime/base/manual_timer.h"
 #include "server/snapshot/pace.h"
 #include "server/table/snapshot.h"
 #include "storage/checkpoint/shard_file.h"

@@ -142,5 +142,17 @@ TEST_CASE("a task that was given up leaves nothing behind", "[training_strategy]
   CHECK(ActionsOf(*strategy, 6, 1) == ActionsOf(*fresh, 6, 1));
 }
 
+TEST_CASE("windows end with their task, whatever number they have", "[training_strategy]") {
+  CHECK(BatchesOfWindows(0, 4, 10) == 0);
+  CHECK(BatchesOfWindows(2, 4, 10) == 8);
+  CHECK(BatchesOfWindows(3, 4, 10) == 10);
+  CHECK(BatchesOfWindows(2, 4, 8) == 8);
+  CHECK(BatchesOfWindows(1, 4, 0) == 0);
+  for (const uint64_t windows : {uint64_t{1} << 62, uint64_t{1} << 63, ~uint64_t{0}}) {
+    CHECK(BatchesOfWindows(windows, 4, 10) == 10);
+    CHECK(BatchesOfWindows(windows, 1, ~uint64_t{0}) == windows);
+  }
+}
+
 }  // namespace
 }  // namespace strata

@@ -1,11 +1,13 @@
-// Predictions over held-out lines by a model that always says 0.25, from one server in this
-// process.
+// Predictions over held-out lines by a model that always says 0.25: from one server in this
+// process, and from servers that say what the test says while time moves by hand.
 #include "worker/eval/evaluator.h"
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -13,11 +15,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/runtime/base/manual_timer.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/wire/message_codec.h"
 #include "tests/temp_folder.h"
+#include "tests/worker/client/scripted_servers.h"
 #include "tests/worker/client/served_rows.h"
 #include "tests/worker/small_training.h"
+#include "worker/client/cancel_flag.h"
 
 namespace strata {
 namespace {
@@ -167,6 +173,139 @@ TEST_CASE("a file that cannot be made is named before anything is read", "[evalu
   CHECK(s.message() ==
         "predictions: cannot open /no/such/folder/predictions: No such file or directory");
   CHECK(f.source.read.empty());
+}
+
+// Evaluates two blocks of lines in a thread of its own, with two servers that the test speaks for.
+// A file of predictions is there from before.
+class Scripted {
+ public:
+  static constexpr absl::Duration kGiveUpAfter = absl::Seconds(1);
+  using Call = testing::ScriptedServers::Call;
+
+  Scripted() {
+    std::ofstream(path()) << "of before\n";
+    links_.SetAddresses(testing::ScriptedServers::Addresses(2));
+    ParameterClientOptions options;
+    options.exchange = &exchange_;
+    options.links = &links_;
+    options.timer = &timer;
+    options.give_up_after = kGiveUpAfter;
+    options.cancelled = &cancelled;
+    client_ = std::make_unique<ParameterClient>(options);
+    EvaluatorOptions evaluate;
+    evaluate.client = client_.get();
+    evaluate.source = &source;
+    evaluate.lines = 2 * Evaluator::kLinesAtATime;
+    evaluate.tables = &tables_;
+    evaluate.exchange = &exchange_;
+    evaluate.model = &model_;
+    evaluate.parallel = parallel_.get();
+    evaluate.cancelled = &cancelled.value();
+    evaluator_ = std::make_unique<Evaluator>(evaluate);
+    result_ = std::async(std::launch::async, [this] { return evaluator_->Run(Step(3), path()); });
+    for (const uint32_t s : {0, 1}) {
+      servers.Next(s, testing::kOpen).reply(testing::OpenReply({}));
+    }
+  }
+  ~Scripted() {
+    cancelled.Set();
+    servers.Close();
+  }
+
+  void Serve(const Call& pull) { pull.reply(testing::ServePull(tables_, pull.request)); }
+  void ServeNext(uint32_t server) { Serve(servers.Next(server, testing::kPull)); }
+  void Break(uint32_t server) {
+    servers.Next(server, testing::kPull).reply(absl::UnavailableError("away"));
+  }
+  // The evaluator sleeps for `ms` and asks nobody; wakes it.
+  void AwaitPause(int ms) {
+    timer.AwaitAlarms(1);
+    CHECK(timer.next() == timer.Now() + absl::Milliseconds(ms));
+    CHECK(servers.waiting() == 0);
+    timer.AdvanceTo(timer.next());
+  }
+  // Waits for it, and fails the test where it never comes.
+  absl::StatusOr<EvaluationResult> Result() {
+    REQUIRE(result_.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+    return result_.get();
+  }
+  std::string path() const { return folder_.path() + "/predictions"; }
+
+  testing::ScriptedServers servers;
+  ManualTimer timer;
+  CancelFlag cancelled;
+  Lines source;
+
+ private:
+  const TempFolder folder_;
+  const ModelTables tables_ = testing::SmallTables();
+  const Exchange exchange_{tables_, ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 4)};
+  ServerLinks links_{&servers, 2};
+  testing::CountingModel model_;
+  const std::unique_ptr<ops::Parallel> parallel_ = ops::MakeParallel(1);
+  std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<Evaluator> evaluator_;
+  std::future<absl::StatusOr<EvaluationResult>> result_;
+};
+
+TEST_CASE("a server that is away is asked again after the back-off, and every line counts once",
+          "[evaluator]") {
+  Scripted f;
+  f.ServeNext(0);
+  for (const int ms : {10, 20, 40}) {
+    f.Break(1);
+    f.AwaitPause(ms);
+  }
+  f.ServeNext(1);
+  // In the second block, it has forgotten its session.
+  f.ServeNext(0);
+  f.servers.Next(1, testing::kPull).reply(absl::NotFoundError("job 0 is not open"));
+  f.AwaitPause(10);
+  f.servers.Next(1, testing::kOpen).reply(testing::OpenReply({}));
+  f.ServeNext(1);
+  const auto result = f.Result();
+  REQUIRE(result.ok());
+  CHECK(result->step() == 2);
+  CHECK(result->examples() == 6);
+  CHECK(f.source.read.size() == 2);
+  CHECK(f.servers.waiting() == 0);
+  CHECK(TextOf(f.path()) == "1,0.25\n0,0.25\n0,0.25\n1,0.25\n0,0.25\n0,0.25\n");
+}
+
+TEST_CASE("an evaluation gives up when its time is over, and leaves no half file", "[evaluator]") {
+  Scripted f;
+  for (const uint32_t s : {0, 1}) f.ServeNext(s);
+  f.ServeNext(0);
+  const absl::Time last_success = f.timer.Now();
+  for (const int ms : {10, 20, 40, 80, 160, 320, 640}) {
+    CHECK(f.timer.Now() - last_success < Scripted::kGiveUpAfter);
+    f.Break(1);
+    f.AwaitPause(ms);
+  }
+  CHECK(f.timer.Now() - last_success > Scripted::kGiveUpAfter);
+  f.Break(1);
+  CHECK(f.Result().status() == absl::UnavailableError("away"));
+  CHECK(f.timer.alarms() == 0);
+  CHECK(f.servers.waiting() == 0);
+  CHECK(TextOf(f.path()) == "of before\n");
+}
+
+TEST_CASE("an evaluation that is stopped in a block ends at once", "[evaluator]") {
+  Scripted f;
+  for (const uint32_t s : {0, 1}) f.ServeNext(s);
+  f.ServeNext(0);
+  Scripted::Call hangs{};
+  SECTION("while it waits for an answer") { hangs = f.servers.Next(1, testing::kPull); }
+  SECTION("while it backs off") {
+    f.Break(1);
+    f.timer.AwaitAlarms(1);
+  }
+  f.cancelled.Set();
+  CHECK(absl::IsCancelled(f.Result().status()));
+  CHECK(f.source.read.size() == 2);
+  CHECK(f.servers.waiting() == 0);
+  CHECK(TextOf(f.path()) == "of before\n");
+  if (hangs.reply != nullptr) f.Serve(hangs);  // nobody waits for it
 }
 
 }  // namespace

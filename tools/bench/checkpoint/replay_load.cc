@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/job/job_spec.h"
+#include "proto/runtime/base/timer.h"
 #include "proto/strata/control.pb.h"
 #include "server/job/opening.h"
 #include "server/shard/shard.h"
@@ -75,7 +76,7 @@ absl::StatusOr<ReplayLoad> ReplayLoad::Write(const std::string& folder) {
   auto plan = MakePlan();
   if (!plan.ok()) return plan.status();
   ReplayLoad load(*std::move(plan), folder);
-  auto opened = server::OpenJob(load.plan_, folder);
+  auto opened = server::OpenJob(load.plan_, folder, Timer::Real());
   if (!opened.ok()) return opened.status();
   std::mt19937_64 random(5);
   std::vector<Position> all;
@@ -97,7 +98,7 @@ absl::StatusOr<ReplayLoad> ReplayLoad::Write(const std::string& folder) {
 
 absl::StatusOr<double> ReplayLoad::Recover() const {
   const absl::Time from = absl::Now();
-  auto opened = server::OpenJob(plan_, folder_);
+  auto opened = server::OpenJob(plan_, folder_, Timer::Real());
   if (!opened.ok()) return opened.status();
   if (opened->replayed_records != kWindows) {
     return absl::InternalError(absl::StrCat(opened->replayed_records, " windows were replayed"));

@@ -12,6 +12,7 @@
 #include "proto/core/shard_map.h"
 #include "proto/core/table_spec.h"
 #include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/timer.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/wire/device_values.h"
 #include "proto/wire/message_codec.h"
@@ -22,7 +23,6 @@
 #include "server/job/server_job.h"
 #include "server/shard/request.h"
 #include "server/shard/shard.h"
-#include "server/snapshot/deadline_timer.h"
 #include "server/table/gpu_memory.h"
 #include "server/table/memory.h"
 #include "storage/gpu/device/backend.h"
@@ -88,7 +88,7 @@ class Servers : public DlrmServers {
   explicit Servers(const DlrmServersOptions& options)
       : o_(options),
         pool_(MakeThreadPool(options.threads, "shards", ops::RestoreExactFloatState)),
-        timer_(server::MakeDeadlineTimer()),
+        timer_(MakeTimer()),
         memory_(kRequestBytes),
         transport_(MakeInProcTransport()),
         hosts_(options.servers) {}
@@ -225,7 +225,7 @@ class Servers : public DlrmServers {
 
   const DlrmServersOptions o_;
   const std::unique_ptr<Executor> pool_;
-  const std::unique_ptr<server::DeadlineTimer> timer_;
+  const std::unique_ptr<Timer> timer_;
   server::RequestMemory memory_;
   const std::unique_ptr<DataTransport> transport_;
   std::vector<ShardAssignment> assigned_;

@@ -69,8 +69,13 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
 }
 
 absl::Status Slot::MakeEvents(ops::gpu::CudaApi* api) {
-  for (ops::gpu::Event* event : {&batch_copied, &copied_in, &computed, &copied_out}) {
-    auto made = ops::gpu::MakeEvent(api);
+  using ops::gpu::EventUse;
+  const std::pair<ops::gpu::Event*, EventUse> events[] = {{&batch_copied, EventUse::kOrder},
+                                                          {&copied_in, EventUse::kOrder},
+                                                          {&computed, EventUse::kOrder},
+                                                          {&copied_out, EventUse::kLongWait}};
+  for (const auto& [event, use] : events) {
+    auto made = ops::gpu::MakeEvent(api, use);
     if (!made.ok()) return made.status();
     *event = *std::move(made);
   }

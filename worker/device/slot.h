@@ -61,6 +61,8 @@ class Slot {
   double Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel);
 
   const StepKind& kind() const { return kind_; }
+  // The last one is what a step waits for: its thread sleeps, since the cores have the next batch
+  // to prepare, and shards to serve.
   ops::gpu::Event batch_copied, copied_in, computed, copied_out;
 
  private:

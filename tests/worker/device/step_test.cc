@@ -3,11 +3,14 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "ops/cuda/api/api.h"
 #include "ops/cuda/api/host_api.h"
 #include "ops/cuda/api/memory.h"
 #include "ops/cuda/products/blas.h"
@@ -212,6 +215,36 @@ TEST_CASE("a library without bf16 gives a step the same bits", "[worker][device]
     }
     CHECK(refused > 0);
   }
+}
+
+// Notes what events were made for, and which were waited for.
+class NotingApi : public HostApi {
+ public:
+  NotingApi() : HostApi(Options()) {}
+  std::map<ops::gpu::EventHandle, ops::gpu::EventUse> uses;
+  std::vector<ops::gpu::EventUse> waits;
+
+ protected:
+  absl::Status DoCreateEvent(ops::gpu::EventUse use, ops::gpu::EventHandle* out) override {
+    const absl::Status status = HostApi::DoCreateEvent(use, out);
+    if (status.ok()) uses[*out] = use;
+    return status;
+  }
+  absl::Status DoSynchronizeEvent(ops::gpu::EventHandle event) override {
+    waits.push_back(uses.at(event));
+    return HostApi::DoSynchronizeEvent(event);
+  }
+};
+
+TEST_CASE("a step sleeps while it waits for the device, and its events have no times",
+          "[worker][device]") {
+  const Problem p(DeviceShapes().front(), 6);
+  NotingApi api;
+  auto step = MakeStep(&api, p);
+  REQUIRE(TryRun(p, *step).ok());
+  CHECK_FALSE(api.uses.empty());
+  for (const auto& [event, use] : api.uses) CHECK(use != ops::gpu::EventUse::kTiming);
+  CHECK(api.waits == std::vector{ops::gpu::EventUse::kLongWait});
 }
 
 TEST_CASE("examples may have no features at all", "[worker][device]") {

@@ -43,9 +43,9 @@ double Median(std::vector<double> values) {
 absl::StatusOr<std::vector<double>> MedianMs(CudaApi* api, StreamHandle stream,
                                              const std::vector<Work>& works, uint32_t repetitions,
                                              double sample_ms) {
-  auto begin = ops::gpu::MakeEvent(api);
+  auto begin = ops::gpu::MakeEvent(api, ops::gpu::EventUse::kTiming);
   if (!begin.ok()) return begin.status();
-  auto end = ops::gpu::MakeEvent(api);
+  auto end = ops::gpu::MakeEvent(api, ops::gpu::EventUse::kTiming);
   if (!end.ok()) return end.status();
   const Sampler sampler{api, stream, *std::move(begin), *std::move(end)};
 

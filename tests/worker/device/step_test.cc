@@ -21,6 +21,7 @@
 #include "tests/worker/device/device_problem.h"
 #include "tests/worker/models/problem.h"
 #include "worker/device/device_model.h"
+#include "worker/device/row_memory.h"
 #include "worker/models/models.h"
 
 namespace strata {
@@ -245,6 +246,38 @@ TEST_CASE("a step sleeps while it waits for the device, and its events have no t
   CHECK_FALSE(api.uses.empty());
   for (const auto& [event, use] : api.uses) CHECK(use != ops::gpu::EventUse::kTiming);
   CHECK(api.waits == std::vector{ops::gpu::EventUse::kLongWait});
+}
+
+TEST_CASE("pinned memory for rows is taken when rows are copied, once", "[worker][device]") {
+  const Problem p(DeviceShapes().front(), 6);
+  HostApi api({});
+  const auto memory = device::RowMemory::Make(&api, "host", nullptr);
+  REQUIRE(memory.ok());
+  const auto there = testing::ProblemThere::Make(p, memory->get(), /*placed=*/true);
+  REQUIRE(there.ok());
+  const auto options = StepOptions(&api, p);
+  const device::StepBytes bytes =
+      device::DeviceStepBytes(p.tables, options.precision, options.first_shape, 0);
+  CHECK(bytes.pinned_rows >= 2 * 2 * p.routed.keys.size() * p.tables.row_dim() * sizeof(float));
+  const auto step = MakeStep(&api, p);
+  for (int turn = 0; turn < 2; ++turn) REQUIRE(TryRun(p, *step, *there).ok());
+  CHECK(step->pinned_bytes() == bytes.pinned);
+  (void)Predictions(p, step);  // rows come, no gradients go
+  CHECK(step->pinned_bytes() == bytes.pinned + bytes.pinned_rows / 4);
+  for (int turn = 0; turn < 2; ++turn) {
+    REQUIRE(TryRun(p, *step).ok());
+    CHECK(step->pinned_bytes() == bytes.pinned + bytes.pinned_rows / 2);  // of one slot
+  }
+  // More than the process may have is told, and harms nothing.
+  HostApi scarce({});
+  scarce.LimitPinned(bytes.pinned);
+  const auto without = MakeStep(&scarce, p);
+  const absl::Status refused = TryRun(p, *without).status();
+  CHECK(refused.code() == absl::StatusCode::kResourceExhausted);
+  CHECK_THAT(std::string(refused.message()), Catch::Contains("gradients of the model's rows: ") &&
+                                                 Catch::Contains("--pinned-bytes"));
+  scarce.LimitPinned(bytes.pinned + bytes.pinned_rows);
+  CHECK(TryRun(p, *without).ok());
 }
 
 TEST_CASE("examples may have no features at all", "[worker][device]") {

@@ -73,7 +73,8 @@ absl::StatusOr<DlrmBytes> DlrmBytesOf(const DlrmSizes& sizes, const std::vector<
   DlrmBytes bytes;
   bytes.device = *hbm + sizes.shards * kCallBytes + step.device + between;
   bytes.host = static_cast<uint64_t>(static_cast<double>(spec.rows * row_bytes) * kDramOverhead) +
-               sizes.shards * kCallBytes + step.pinned + between + steps * batch_bytes;
+               sizes.shards * kCallBytes + step.pinned + step.pinned_rows + between +
+               steps * batch_bytes;
   return bytes;
 }
 

@@ -17,9 +17,9 @@ constexpr size_t EncodedRowBytes(RowCodec codec, size_t dim) {
   return codec == RowCodec::kInt8 ? dim + 4 : dim * 4;
 }
 
-// row: (dim), finite. out: EncodedRowBytes, of any alignment.
+// row: (dim), finite but for bf16. out: EncodedRowBytes, of any alignment.
 //   bf16: the upper half of the float, rounded to nearest, ties to even. What rounds beyond the
-//     largest bf16 (3.3895e38) becomes infinite.
+//     largest bf16 (3.3895e38) becomes infinite; a NaN becomes 0x7fff.
 //   int8: scale = max |x| / 127; element = x / scale rounded to nearest, ties to even, at most 127
 //     in magnitude. A row whose scale would be 0 is all zeros.
 // Any thread.

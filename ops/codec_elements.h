@@ -11,9 +11,16 @@
 
 namespace strata::ops {
 
-// bfloat16, the upper half of a float: rounded to nearest, ties to even. Not for NaN.
+// What a device makes of every NaN, in bfloat16 and in binary16 alike.
+inline constexpr uint16_t kNan16 = 0x7fffu;
+
+STRATA_HD bool IsNanBits(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
+
+// bfloat16, the upper half of a float: rounded to nearest, ties to even; kNan16 of every NaN.
 STRATA_HD uint16_t Bf16Of(float x) {
   const uint32_t bits = exact::Bits(x);
+  // By the sum below a device's own NaN, 0x7fffffff, would be -0.
+  if (IsNanBits(bits)) return kNan16;
   // Half of the last place, less one where the last bit is even. A carry goes into the exponent, as
   // it should.
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
@@ -24,9 +31,10 @@ STRATA_HD float FromBf16(uint16_t half) {
 }
 
 // IEEE 754's binary16: rounded to nearest, ties to even, subnormal numbers kept; beyond 65519.99
-// infinite. Not for NaN.
+// infinite; kNan16 of every NaN.
 STRATA_HD uint16_t Fp16Of(float x) {
   const uint32_t bits = exact::Bits(x);
+  if (IsNanBits(bits)) return kNan16;
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 2^16 and more

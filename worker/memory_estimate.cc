@@ -128,7 +128,7 @@ MemoryPart RowsPart(const WorkerLoad& load) {
 
 // What stands for the device's memory, or lies between the host and the device.
 void AddDevice(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
-  const uint64_t pinned = StepBytesOf(load).pinned;
+  const device::StepBytes step = StepBytesOf(load);
   if (load.device == WorkerLoad::Device::kHost) {
     for (MemoryPart& part : EstimateWorkerDevice(load)) {
       part.name = absl::StrCat(part.name, " of a GPU, in the host's memory");
@@ -136,7 +136,11 @@ void AddDevice(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
     }
   }
   parts->push_back(
-      {"batches on their way to the GPU", pinned, "2 batches with their gradients, pinned"});
+      {"batches on their way to the GPU", step.pinned, "2 batches and the dense part, pinned"});
+  if (!load.rows_there) {
+    parts->push_back({"rows on their way to the GPU", step.pinned_rows,
+                      "2 batches' rows and their gradients, pinned"});
+  }
   if (load.rows_there && PlaceBytes(load) > 0) {
     parts->push_back({"places on their way to the GPU", WithSpare(load, PlaceBytes(load)),
                       "8 x keys of the largest sum, and a quarter, pinned"});

@@ -1,6 +1,7 @@
 // Promise P3 where servers keep their rows in a GPU's memory, in the host's, on SSD, and in any mix
-// of these: 200 steps with workers on the CPU give one model. On the device where there is one,
-// else the same backend on host threads.
+// of these: 200 steps with workers on the CPU give one model. And where a worker shares its
+// server's device: steps repeat to the bit, in every precision, and are those of rows that go in
+// messages. On the device where there is one, with its library's products, else on host threads.
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ops/cuda/api/api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/products/blas.h"
+#include "ops/cuda/products/host_blas.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
@@ -23,6 +27,7 @@
 #include "tests/e2e/small_job.h"
 #include "tests/ops/cuda/api/test_apis.h"
 #include "tools/cluster/embedded/scratch_folder.h"
+#include "worker/device/worker_device.h"
 #include "worker/worker.h"
 
 namespace strata {
@@ -42,11 +47,20 @@ Gpu OnHostThreads() {
   };
 }
 
-// A server for each of `gpus` (null: it has none), and workers on the CPU.
+// The device of workers and servers, and how rows go between them.
+struct Shared {
+  const device::WorkerDevice* gpu = nullptr;  // null: workers are on the CPU
+  device::RowPath path = device::RowPath::kDevice;
+};
+
+// A server for each of `gpus` (null: it has none), and workers.
 class Cluster {
  public:
-  Cluster(std::string folder, std::vector<Gpu> gpus, uint32_t workers)
-      : folder_(std::move(folder)), gpus_(std::move(gpus)), transport_(MakeInProcTransport()) {
+  Cluster(std::string folder, std::vector<Gpu> gpus, uint32_t workers, const Shared& shared)
+      : folder_(std::move(folder)),
+        gpus_(std::move(gpus)),
+        shared_(shared),
+        transport_(MakeInProcTransport()) {
     scheduler::SchedulerOptions options;
     options.store = scheduler::MakeMemoryMetadataStore();
     options.lease = absl::Milliseconds(500);
@@ -62,6 +76,8 @@ class Cluster {
       w.scheduler = scheduler_.get();
       w.transport = transport_.get();
       w.sync_wait = kSyncWait;
+      w.device = shared_.gpu;
+      w.row_path = shared_.path;
       auto worker = Worker::Start(w);
       REQUIRE(worker.ok());
       workers_.push_back(*std::move(worker));
@@ -69,6 +85,11 @@ class Cluster {
   }
 
   scheduler::Scheduler& scheduler() { return *scheduler_; }
+  uint64_t rows_there() const {
+    uint64_t rows = 0;
+    for (const auto& worker : workers_) rows += worker->Counters().rows_there;
+    return rows;
+  }
 
  private:
   static constexpr absl::Duration kSyncWait = absl::Milliseconds(20);
@@ -83,6 +104,7 @@ class Cluster {
     options.sync_wait = kSyncWait;
     options.make_gpu = gpus_[i];
     if (gpus_[i]) options.device = absl::StrCat("GPU-", i);
+    if (shared_.gpu != nullptr) options.device = shared_.gpu->uuid;
     auto server = server::Server::Start(options);
     REQUIRE(server.ok());
     servers_[i] = *std::move(server);
@@ -90,6 +112,7 @@ class Cluster {
 
   const std::string folder_;
   const std::vector<Gpu> gpus_;
+  const Shared shared_;
   std::unique_ptr<DataTransport> transport_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::vector<std::unique_ptr<server::Server>> servers_;
@@ -98,14 +121,15 @@ class Cluster {
 
 struct Outcome {
   JobStatus status;
-  uint64_t hbm_hits = 0;  // at a step in the job's second half
+  uint64_t hbm_hits = 0;    // at a step in the job's second half
+  uint64_t rows_there = 0;  // that went by the memory of a shared device
 };
 
 // The job on a cluster of its own.
-Outcome Run(const TrainingJob& job, std::vector<Gpu> gpus) {
+Outcome Run(const TrainingJob& job, std::vector<Gpu> gpus, const Shared& shared = {}) {
   auto folder = ScratchFolder::Make("strata-test");
   REQUIRE(folder.ok());
-  Cluster cluster(folder->path(), std::move(gpus), job.spec().replicas().workers());
+  Cluster cluster(folder->path(), std::move(gpus), job.spec().replicas().workers(), shared);
   SubmitRequest submit;
   *submit.mutable_job() = job;
   submit.set_request_id("test");
@@ -121,6 +145,7 @@ Outcome Run(const TrainingJob& job, std::vector<Gpu> gpus) {
     const JobState state = status->state();
     if (state == SUCCEEDED || state == FAILED || state == CANCELLED) {
       outcome.status = *std::move(status);
+      outcome.rows_there = cluster.rows_there();
       return outcome;
     }
     if (status->step() >= 100 && outcome.hbm_hits == 0) {
@@ -189,6 +214,53 @@ TEST_CASE("servers with a GPU, without, and with any mix of tiers give one model
     CHECK(outcome.status.model_hash() == reference.model_hash());
     CHECK(outcome.status.result().auc() == reference.result().auc());
     CHECK((outcome.hbm_hits > 0) == (mix.hbm[0] != '\0'));
+  }
+}
+
+device::WorkerDevice DeviceOf(const ops::gpu::testing::TestApi& test) {
+  ops::gpu::CudaApi* const api = test.api.get();
+  device::WorkerDevice gpu;
+  gpu.api = api;
+  gpu.uuid = api->properties().uuid;
+  gpu.numerics_id = "the test's device";
+  gpu.open_blas = [api](ops::gpu::Arena*) { return ops::gpu::MakeHostBlas(api); };
+#ifdef STRATA_CUDA
+  if (test.name == "device") {
+    gpu.blas_bytes = ops::gpu::Blas::Options::kBytes;
+    gpu.open_blas = [](ops::gpu::Arena* arena) { return ops::gpu::Blas::Open(arena, {}); };
+  }
+#endif
+  return gpu;
+}
+
+TEST_CASE("steps on a shared device repeat, and are those of rows in messages", "[e2e][p3][gpu]") {
+  auto folder = ScratchFolder::Make("strata-test");
+  REQUIRE(folder.ok());
+  TrainingJob job = WithTiers(Job(folder->path()), "128KiB", "", 1);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_training()->set_epochs(2);
+  spec.mutable_model()->set_type("deepfm");
+  for (const uint32_t width : {32, 8}) spec.mutable_model()->add_hidden(width);
+  spec.mutable_worker()->set_device("auto");
+  const std::vector<ops::gpu::testing::TestApi> apis = ops::gpu::testing::Apis();
+  const device::WorkerDevice gpu = DeviceOf(apis.back());
+  for (const char* precision : {"fp32", "tf32", "bf16"}) {
+    spec.mutable_worker()->set_precision(precision);
+    const auto run = [&](device::RowPath path) {
+      const Outcome outcome = Run(job, {On(gpu.api)}, {&gpu, path});
+      INFO(precision << " on " << apis.back().name << ": " << LastMessage(outcome.status));
+      REQUIRE(outcome.status.state() == SUCCEEDED);
+      REQUIRE(outcome.status.model_hash().size() == 32);
+      return outcome;
+    };
+    const Outcome there = run(device::RowPath::kDevice), again = run(device::RowPath::kDevice);
+    const Outcome here = run(device::RowPath::kHost);
+    INFO(precision << " on " << apis.back().name);
+    CHECK(there.rows_there > 10'000);
+    CHECK(again.status.model_hash() == there.status.model_hash());
+    CHECK(again.status.result().auc() == there.status.result().auc());
+    CHECK(here.rows_there == 0);
+    CHECK(here.status.model_hash() == there.status.model_hash());
   }
 }
 

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "ops/codec_elements.h"
 #include "tests/ops/golden_hash.h"
 
 namespace strata::ops {
@@ -55,6 +56,30 @@ TEST_CASE("bf16 rounds to the nearest, ties to even", "[ops][codec]") {
   }
   CHECK(wrong == 0);
   CHECK(row.size() > 16'000'000);
+}
+
+// 0x7fffffff is what a device computes; it and its like are where a carry runs through the sign.
+TEST_CASE("a NaN stays one in 16 bits, with the device's pattern", "[ops][codec]") {
+  std::vector<uint32_t> patterns = {0x7fffffffu, 0xffffffffu, 0x7f800001u, 0xff800001u,
+                                    0x7fc00000u, 0xffc00000u, 0x7fff8000u, 0x7fff7fffu};
+  for (uint32_t bits = 0x7f800001u; bits < 0x7fffff00u; bits += 257) {
+    patterns.push_back(bits);
+    patterns.push_back(bits | 0x80000000u);
+  }
+  size_t wrong_bf16 = 0, wrong_fp16 = 0, numbers = 0;
+  for (const uint32_t bits : patterns) {
+    const auto x = std::bit_cast<float>(bits);
+    wrong_bf16 += Bf16Of(x) != 0x7fff;
+    wrong_fp16 += Fp16Of(x) != 0x7fff;
+    numbers += !std::isnan(Decoded(RowCodec::kBf16, {x})[0]) || !std::isnan(FromFp16(Fp16Of(x)));
+  }
+  CHECK(wrong_bf16 == 0);
+  CHECK(wrong_fp16 == 0);
+  CHECK(numbers == 0);
+  // The numbers beside them are none.
+  CHECK(Bf16Of(std::bit_cast<float>(0x7f800000u)) == 0x7f80);
+  CHECK(Bf16Of(std::bit_cast<float>(0xff800000u)) == 0xff80);
+  CHECK(Bf16Of(std::bit_cast<float>(0x7f7fffffu)) == 0x7f80);
 }
 
 // By the definition in data.proto, with the library's rounding.

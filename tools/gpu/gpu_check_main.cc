@@ -6,14 +6,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "proto/runtime/daemon/allocator.h"
 #include "tools/gpu/check/check.h"
+#include "tools/gpu/check/log_archive.h"
+#include "tools/gpu/check/part_choice.h"
 #include "tools/gpu/check/part_list.h"
 #include "tools/gpu/report/report.h"
 #include "tools/gpu/report/result_table.h"
@@ -31,6 +35,7 @@ struct Options {
   double part_seconds = 90;
   uint32_t host_batch = 0;
   std::string device, blas_library, part;
+  PartChoice choice;
   bool host = false, list_tests = false;
 };
 
@@ -44,17 +49,28 @@ double Seconds() {
   return std::chrono::duration<double>(now).count();
 }
 
-CheckOptions ChecksOf(const Options& options) {
+// What --out holds, and while parts run what they write.
+struct Out {
+  explicit Out(const std::string& out)
+      : report(out + "/gpu_check.json"),
+        archive(out + "/gpu_check.tar"),
+        running(out + "/running"),
+        scratch(running + "/tmp") {}
+  const std::string report, archive, running, scratch;
+};
+
+CheckOptions ChecksOf(const Options& options, const Out& out) {
   CheckOptions checks;
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   checks.self = self.string();
   checks.programs = self.parent_path().string();
-  checks.out = options.out;
+  checks.logs = out.running;
+  checks.archive = out.archive;
   const char* path = std::getenv("PATH");
   checks.path = path == nullptr ? "" : path;
-  const fs::path out = fs::absolute(options.out, error);
-  checks.environment.push_back("TMPDIR=" + out.string());  // servers of tests keep files
+  // Servers of tests keep files.
+  checks.environment.push_back("TMPDIR=" + fs::absolute(out.scratch, error).string());
   if (!options.device.empty()) {
     checks.environment.push_back("CUDA_VISIBLE_DEVICES=" + options.device);
   }
@@ -65,34 +81,63 @@ CheckOptions ChecksOf(const Options& options) {
   return checks;
 }
 
-// The folder and a report without parts, so that whoever is killed in the first one leaves a report
-// of this run and not of the last.
-absl::Status PrepareOut(const Options& options, const std::string& report_path) {
+void MakeScratch(const Out& out) {
   std::error_code error;
-  fs::create_directories(options.out, error);
-  if (error) return absl::FailedPreconditionError(options.out + ": " + error.message());
-  Report none;
-  none.budget_seconds = options.budget_seconds;
-  return WriteReport(none, report_path);
+  fs::remove_all(out.scratch, error);
+  fs::create_directories(out.scratch, error);
 }
 
-int RunAll(const Options& options) {
-  const std::string path = options.out + "/gpu_check.json";
-  if (const absl::Status s = PrepareOut(options, path); !s.ok()) {
+// The folders, a report without parts and an archive without logs, so that whoever is killed in the
+// first part leaves those of this run and not of the last.
+absl::StatusOr<std::unique_ptr<LogArchive>> PrepareOut(const Options& options, const Out& out) {
+  std::error_code error;
+  fs::create_directories(options.out, error);
+  if (!error) fs::create_directories(out.running, error);
+  if (error) return absl::FailedPreconditionError(options.out + ": " + error.message());
+  // Logs of a run that was killed.
+  for (const auto& entry : fs::directory_iterator(out.running, error)) {
+    if (entry.is_regular_file(error)) fs::remove(entry.path(), error);
+  }
+  MakeScratch(out);
+  Report none;
+  none.budget_seconds = options.budget_seconds;
+  if (absl::Status s = WriteReport(none, out.report); !s.ok()) return s;
+  return LogArchive::Create(out.archive);
+}
+
+// What a part leaves behind goes into the archive, or away.
+absl::Status PutAway(const std::string& part, const Out& out, LogArchive* archive) {
+  const std::string log = out.running + "/" + LogName(part);
+  absl::Status status = archive->Add(log, LogName(part));
+  std::error_code error;
+  fs::remove(log, error);
+  MakeScratch(out);
+  return status;
+}
+
+int RunAll(const Options& options, const std::vector<PartEntry>& parts) {
+  const Out out(options.out);
+  const auto archive = PrepareOut(options, out);
+  std::error_code error;
+  if (!archive.ok()) {
+    fs::remove_all(out.running, error);
     std::fprintf(stderr,
                  "gpu_check: --out: %s; name a folder that this user can write to, with room\n",
-                 std::string(s.message()).c_str());
+                 std::string(archive.status().message()).c_str());
     return 2;
   }
   absl::Status written;
   const Report report =
-      RunParts(PlanChecks(AllParts(), ChecksOf(options)), options.budget_seconds, &Seconds,
+      RunParts(PlanChecks(parts, ChecksOf(options, out)), options.budget_seconds, &Seconds,
                [&](const Report& so_far) {
                  const PartResult& last = so_far.parts.back();
                  std::fprintf(stderr, "%s: %s%s%s\n", last.name.c_str(), StateName(last.state),
                               last.reason.empty() ? "" : ": ", last.reason.c_str());
-                 return written = WriteReport(so_far, path);
+                 written = PutAway(last.name, out, archive->get());
+                 if (written.ok()) written = WriteReport(so_far, out.report);
+                 return written;
                });
+  fs::remove_all(out.running, error);
   Say(ResultTable(report));
   if (written.ok()) return ExitCodeOf(report);
   std::fprintf(stderr,
@@ -106,7 +151,9 @@ int Main(int argc, char** argv) {
   TuneAllocator();  // as the programs do whose work the bars measure
   Options options;
   CLI::App app("Checks Strata's GPU libraries on this machine and measures them");
-  app.add_option("--out", options.out, "Folder for gpu_check.json and the logs of the parts");
+  app.add_option(
+      "--out", options.out,
+      "Folder for the report, gpu_check.json, and for the logs of the parts, gpu_check.tar");
   app.add_option("--budget_seconds", options.budget_seconds, "What the whole may take")
       ->capture_default_str()
       ->check([](const std::string& value) {
@@ -124,6 +171,13 @@ int Main(int argc, char** argv) {
   CLI::Option* const cublas =
       app.add_option("--cublas", options.blas_library, "File of cuBLASLt, instead of the search")
           ->check(not_empty);
+  app.add_option(
+         "--parts", options.choice.parts,
+         "Do these alone: kinds (test, bar, memcheck, racecheck), names (mlp, pool_test), or "
+         "both (\"test pool_test\"), with commas between them")
+      ->check(not_empty);
+  app.add_option("--skip", options.choice.skip, "Leave these out, named as for --parts")
+      ->check(not_empty);
   app.add_flag("--host", options.host,
                "Bars on host threads at tiny sizes, nothing judged: shows that the program works")
       ->excludes(device)
@@ -155,7 +209,12 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "gpu_check: --out is missing; gpu_check --help says more\n");
     return 2;
   }
-  return RunAll(options);
+  const auto parts = ChooseParts(AllParts(), options.choice);
+  if (!parts.ok()) {
+    std::fprintf(stderr, "gpu_check: %s\n", std::string(parts.status().message()).c_str());
+    return 2;
+  }
+  return RunAll(options, *parts);
 }
 
 }  // namespace

@@ -33,9 +33,13 @@ struct NamedBar {
   absl::Status (*run)(const BarContext&);
 };
 constexpr NamedBar kBars[] = {
-    {"gather", &GatherBar}, {"apply", &ApplyBar}, {"coalesce", &CoalesceBar},
-    {"mlp", &MlpBar},       {"find", &FindBar},   {"find-or-insert", &FindOrInsertBar},
+    {"mlp", &MlpBar},
     {"dlrm", &DlrmBar},
+    {"gather", &GatherBar},
+    {"apply", &ApplyBar},
+    {"coalesce", &CoalesceBar},
+    {"find", &FindBar},
+    {"find-or-insert", &FindOrInsertBar},
 };
 
 int ExitCodeOf(const absl::Status& status, const Say& say) {

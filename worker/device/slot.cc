@@ -50,7 +50,6 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
       {&fields_, features * 4},
       {&numeric_, examples * stages.numeric * 4},
       {&labels_, examples * 4},
-      {&rows_, unique * row_bytes},
       {&place_, unique * 4},
       {&tensors_, tensor_floats_ * 4},
       {&first_, (unique + 1) * 4},
@@ -60,17 +59,30 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
       {&in_run_fields_, runs * 4},
       {&in_run_first_, runs == 0 ? 0 : (runs + 1) * 4},
       {&in_run_of_, runs == 0 ? 0 : features * 4},
-      {&row_gradients_, unique * row_bytes},
       {&tensor_gradients_, tensor_floats_ * 4},
       {&predictions_, examples * 4},
       {&losses_, examples * 4},
   };
   for (const auto& [array, bytes] : wanted) Want(array, bytes, device, pinned);
+  most_row_bytes_ = unique * row_bytes;
+  device->Want(&rows_.device, most_row_bytes_);
+  device->Want(&row_gradients_.device, most_row_bytes_);
 }
 
-absl::Status Slot::MakeEvents(ops::gpu::CudaApi* api) {
-  for (ops::gpu::Event* event : {&batch_copied, &copied_in, &computed, &copied_out}) {
-    auto made = ops::gpu::MakeEvent(api);
+size_t Slot::most_pinned_rows_bytes() const { return 2 * ops::gpu::ArenaBytes(most_row_bytes_); }
+
+absl::Status Slot::Open(ops::gpu::CudaApi* api) {
+  using ops::gpu::LateBuffer;
+  constexpr auto kPinned = ops::gpu::MemoryKind::kPinned;
+  pinned_rows_ = LateBuffer(api, kPinned, most_row_bytes_, "rows of the model's batches");
+  pinned_gradients_ = LateBuffer(api, kPinned, most_row_bytes_, "gradients of the model's rows");
+  using ops::gpu::EventUse;
+  const std::pair<ops::gpu::Event*, EventUse> events[] = {{&batch_copied, EventUse::kOrder},
+                                                          {&copied_in, EventUse::kOrder},
+                                                          {&computed, EventUse::kOrder},
+                                                          {&copied_out, EventUse::kLongWait}};
+  for (const auto& [event, use] : events) {
+    auto made = ops::gpu::MakeEvent(api, use);
     if (!made.ok()) return made.status();
     *event = *std::move(made);
   }
@@ -129,13 +141,26 @@ void Slot::FillBatch(const Batch& batch, const RoutedKeys& routed, ops::Parallel
   counts[kZero] = 0;
 }
 
-void Slot::FillWeights(const ModelInputs& in, const ModelGradients* out, ops::Parallel* parallel) {
+absl::Status Slot::TakePinned(ops::gpu::LateBuffer* rows) {
+  if (rows->taken()) return absl::OkStatus();
+  STRATA_RETURN_IF_ERROR(rows->Take());
+  pinned_rows_bytes_.fetch_add(rows->taken_bytes(), std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+absl::Status Slot::FillWeights(const ModelInputs& in, const ModelGradients* out,
+                               ops::Parallel* parallel) {
   gradients_there_ = out == nullptr ? nullptr : out->rows_there;
   rows_there_ = in.there.rows;
   rows_.bytes = place_.bytes = 0;
   copies_.Clear();
+  if (out != nullptr && gradients_there_ == nullptr) {
+    STRATA_RETURN_IF_ERROR(TakePinned(&pinned_gradients_));
+  }
   if (rows_there_ == nullptr) {
-    copies_.Add(in.rows, row_floats(), rows_.Fill<float>(row_floats()));
+    STRATA_RETURN_IF_ERROR(TakePinned(&pinned_rows_));
+    copies_.Add(in.rows, row_floats(), pinned_rows_.as<float>());
+    rows_.bytes = row_floats() * sizeof(float);
   } else if (!in.there.place.empty()) {
     const std::span<const uint32_t> place = in.there.place;
     copies_.Add(place.data(), place.size(), place_.Fill<uint32_t>(place.size()));
@@ -145,6 +170,7 @@ void Slot::FillWeights(const ModelInputs& in, const ModelGradients* out, ops::Pa
     copies_.Add(in.tensors[t], tensor_sizes_[t], tensors + tensor_at_[t]);
   }
   copies_.Run(parallel);
+  return absl::OkStatus();
 }
 
 // Examples that only fill up are empty.
@@ -235,7 +261,11 @@ StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
 }
 
 absl::Status Slot::CopyWeightsIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
-  for (const Array* array : {&rows_, &place_, &tensors_}) {
+  if (rows_.bytes > 0) {
+    STRATA_RETURN_IF_ERROR(
+        api->CopyAsync(rows_.device.as<void>(), pinned_rows_.as<void>(), rows_.bytes, stream));
+  }
+  for (const Array* array : {&place_, &tensors_}) {
     STRATA_RETURN_IF_ERROR(array->CopyIn(api, stream));
   }
   return GatherRows(api, stream);
@@ -278,19 +308,19 @@ absl::Status Slot::GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle str
 }
 
 absl::Status Slot::CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
-  const auto copy = [&](const Array& array, size_t floats) {
+  const auto copy_to = [&](void* to, const Array& array, size_t floats) {
     if (floats == 0) return absl::OkStatus();
-    return api->CopyAsync(array.pinned.as<void>(), array.device.as<void>(), floats * sizeof(float),
-                          stream);
+    return api->CopyAsync(to, array.device.as<void>(), floats * sizeof(float), stream);
+  };
+  const auto copy = [&](const Array& array, size_t floats) {
+    return copy_to(array.pinned.as<void>(), array, floats);
   };
   STRATA_RETURN_IF_ERROR(copy(predictions_, examples_));
   if (kind_.passes == ops::Passes::kForward) return absl::OkStatus();
   STRATA_RETURN_IF_ERROR(copy(losses_, examples_));
   STRATA_RETURN_IF_ERROR(copy(tensor_gradients_, tensor_floats_));
-  if (gradients_there_ == nullptr) return copy(row_gradients_, row_floats());
-  if (row_floats() == 0) return absl::OkStatus();
-  return api->CopyAsync(gradients_there_, row_gradients_.device.as<void>(),
-                        row_floats() * sizeof(float), stream);
+  void* const to = gradients_there_ == nullptr ? pinned_gradients_.as<void>() : gradients_there_;
+  return copy_to(to, row_gradients_, row_floats());
 }
 
 double Slot::Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel) {
@@ -302,7 +332,7 @@ double Slot::Read(const ModelGradients* out, float* predictions, ops::Parallel* 
     return loss;
   }
   if (gradients_there_ == nullptr) {
-    copies_.Add(row_gradients_.pinned.as<float>(), row_floats(), out->rows);
+    copies_.Add(pinned_gradients_.as<float>(), row_floats(), out->rows);
   }
   const float* const tensors = tensor_gradients_.pinned.as<float>();
   for (size_t t = 0; t < tensor_sizes_.size(); ++t) {

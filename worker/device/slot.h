@@ -4,6 +4,7 @@
 #ifndef STRATA_WORKER_DEVICE_SLOT_H_
 #define STRATA_WORKER_DEVICE_SLOT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -38,7 +39,12 @@ class Slot {
   // Memory for batches up to `most`.
   void Want(const StepShape& most, const Stages& stages, const TensorSizes& tensors,
             BufferList* device, BufferList* pinned);
-  absl::Status MakeEvents(ops::gpu::CudaApi* api);
+  // After Want: events, and the right to take pinned memory for rows (FillWeights).
+  absl::Status Open(ops::gpu::CudaApi* api);
+  // Pinned memory for rows and their gradients, as Want was told: what is taken at most, and what
+  // was taken so far (any thread).
+  size_t most_pinned_rows_bytes() const;
+  size_t pinned_rows_bytes() const { return pinned_rows_bytes_.load(std::memory_order_relaxed); }
 
   // What a batch needs; `multiple`: examples are padded to whole multiples of it. Finds the runs of
   // a batch whose fields have several features each.
@@ -46,8 +52,11 @@ class Slot {
                 ops::Passes passes, uint32_t multiple);
   // Write the planned batch to pinned memory: what no weights are needed for, and then these.
   // REQUIRE: memory for it, and none of the slot's copies under way. `out`: null in a forward pass.
+  // Pinned memory for rows, and for their gradients, is taken by the first batch whose rows come
+  // from the host, or go there.
   void FillBatch(const Batch& batch, const RoutedKeys& routed, ops::Parallel* parallel);
-  void FillWeights(const ModelInputs& in, const ModelGradients* out, ops::Parallel* parallel);
+  absl::Status FillWeights(const ModelInputs& in, const ModelGradients* out,
+                           ops::Parallel* parallel);
   // What the kernels are given. `ordinals`: 0, 1, 2.. in device memory, most features + 1.
   StepBatch OnDevice(const StepShape& most, const Stages& stages, const uint32_t* ordinals) const;
 
@@ -61,6 +70,8 @@ class Slot {
   double Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel);
 
   const StepKind& kind() const { return kind_; }
+  // The last one is what a step waits for: its thread sleeps, since the cores have the next batch
+  // to prepare, and shards to serve.
   ops::gpu::Event batch_copied, copied_in, computed, copied_out;
 
  private:
@@ -85,6 +96,7 @@ class Slot {
   static uint32_t CountChunks(const RoutedKeys& routed, uint32_t* chunk_first);
   absl::Status GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
   size_t row_floats() const { return kind_.shape.unique * row_dim_; }
+  absl::Status TakePinned(ops::gpu::LateBuffer* rows);
 
   TensorSizes tensor_sizes_;
   std::vector<size_t> tensor_at_;  // floats before each
@@ -104,6 +116,10 @@ class Slot {
   Array first_, occurrences_, chunk_first_;
   Array in_run_offsets_, in_run_fields_, in_run_first_, in_run_of_;
   Array row_gradients_, tensor_gradients_, predictions_, losses_;
+  // Of rows_ and row_gradients_, which have none else.
+  size_t most_row_bytes_ = 0;
+  ops::gpu::LateBuffer pinned_rows_, pinned_gradients_;
+  std::atomic<size_t> pinned_rows_bytes_{0};
 };
 
 }  // namespace strata::device

@@ -102,7 +102,10 @@ class Step : public DeviceStep {
   }
   size_t pinned_bytes() const override {
     MutexLock lock(&mu_);
-    return memory_ == nullptr ? 0 : memory_->pinned->total_bytes();
+    if (memory_ == nullptr) return 0;
+    size_t bytes = memory_->pinned->total_bytes();
+    for (const Slot& slot : memory_->slots) bytes += slot.pinned_rows_bytes();
+    return bytes;
   }
 
  private:
@@ -127,8 +130,8 @@ class Step : public DeviceStep {
     if (taken->copying) status = o_.api->Synchronize(slot.batch_copied.get());
     if (status.ok()) {
       if (!taken->staged) slot.FillBatch(*in.batch, *in.routed, parallel);
-      slot.FillWeights(in, out, parallel);
-      status = Give(*taken);
+      status = slot.FillWeights(in, out, parallel);
+      if (status.ok()) status = Give(*taken);
     }
     if (status.ok() && in.meanwhile) status = in.meanwhile();
     if (status.ok()) status = o_.api->Synchronize(slot.copied_out.get());

@@ -38,6 +38,7 @@ struct DeviceStepOptions {
 struct StepBytes {
   size_t device = 0;
   size_t pinned = 0;
+  size_t pinned_rows = 0;  // and so much at most, where rows or gradients go by the host
 };
 StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision precision,
                           const StepShape& most, size_t blas_bytes);
@@ -48,8 +49,9 @@ StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision p
 // distinct keys of row dim r, T floats of tensors, and W the widths of all layers together, the
 // device's is about kSlots x 4 (2 U r + 3 U + 3 F + E (4 + numbers) + 2 T) + 4 (F + F r / 4 + 2 E
 // W)
-// + blas_bytes, pinned memory the first of these terms. A batch that does not fit makes both anew
-// with a quarter of it to spare; so a job's steps allocate until the largest batch has been.
+// + blas_bytes, pinned memory the first of these terms, of which the 2 U r for rows and their
+// gradients are taken when the first go that way. A batch that does not fit makes all anew with a
+// quarter of it to spare; so a job's steps allocate until the largest batch has been.
 //
 // A step's kernels are captured as a graph when a kind of step comes a second time, and launched as
 // one from then on: by slot, padded number of examples, forward or both passes, and whether the

@@ -45,8 +45,10 @@ StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision p
   memory.Want(stages, StepMemory::TensorSizesOf(tables), &device, &pinned);
   // Sums alone need no word of the runtime.
   const auto coalescer = Coalescer::Bytes(nullptr, memory.network->CoalescerOptions(most));
-  return {device.bytes() + coalescer.value_or(0) + ops::gpu::ArenaBytes(blas_bytes),
-          pinned.bytes()};
+  size_t pinned_rows = 0;
+  for (const Slot& slot : memory.slots) pinned_rows += slot.most_pinned_rows_bytes();
+  return {device.bytes() + coalescer.value_or(0) + ops::gpu::ArenaBytes(blas_bytes), pinned.bytes(),
+          pinned_rows};
 }
 
 absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stages,
@@ -79,7 +81,7 @@ absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stage
   auto blas = options.open_blas(memory->device.get());
   if (!blas.ok()) return blas.status();
   memory->network->Open(*std::move(blas), *std::move(coalescer));
-  for (Slot& slot : memory->slots) STRATA_RETURN_IF_ERROR(slot.MakeEvents(options.api));
+  for (Slot& slot : memory->slots) STRATA_RETURN_IF_ERROR(slot.Open(options.api));
 
   const size_t ordinals = Ordinals(most);
   auto* const from = memory->pinned_ordinals.as<uint32_t>();

@@ -100,9 +100,9 @@ absl::Status CudaApi::Synchronize(StreamHandle stream) {
   return Checked(DoSynchronizeStream(stream));
 }
 
-absl::Status CudaApi::CreateEvent(EventHandle* out) {
+absl::Status CudaApi::CreateEvent(EventUse use, EventHandle* out) {
   STRATA_ENTER("create event");
-  return Checked(DoCreateEvent(out));
+  return Checked(DoCreateEvent(use, out));
 }
 
 absl::Status CudaApi::DestroyEvent(EventHandle event) {

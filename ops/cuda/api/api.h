@@ -28,6 +28,14 @@ using StreamHandle = StreamState*;
 using EventHandle = EventState*;
 using GraphHandle = GraphState*;
 
+// What an event is made for. What is not asked of it costs nothing: an event of kOrder or kLongWait
+// has no time, and ElapsedMs refuses it.
+enum class EventUse : uint8_t {
+  kOrder,     // streams wait for it, and threads for moments: they spin
+  kLongWait,  // a thread waits for it as long as a step takes: it sleeps
+  kTiming,    // ElapsedMs
+};
+
 struct DeviceProperties {
   std::string name;
   std::string uuid;  // "GPU-..." or, of a slice, "MIG-..."
@@ -106,13 +114,13 @@ class CudaApi {
   absl::Status DestroyStream(StreamHandle stream);
   absl::Status Synchronize(StreamHandle stream);  // waits
 
-  absl::Status CreateEvent(EventHandle* out);
+  absl::Status CreateEvent(EventUse use, EventHandle* out);
   absl::Status DestroyEvent(EventHandle event);
   absl::Status Record(EventHandle event, StreamHandle stream);
   absl::Status StreamWait(StreamHandle stream, EventHandle event);
   absl::Status Synchronize(EventHandle event);  // waits
   absl::Status IsDone(EventHandle event, bool* done);
-  absl::Status ElapsedMs(EventHandle begin, EventHandle end, float* ms);
+  absl::Status ElapsedMs(EventHandle begin, EventHandle end, float* ms);  // both kTiming
 
   // `functor` is copied before the call returns.
   absl::Status Launch(const Kernel& kernel, const LaunchShape& shape, const void* functor,
@@ -152,7 +160,7 @@ class CudaApi {
   virtual absl::Status DoCreateStream(StreamHandle* out) = 0;
   virtual absl::Status DoDestroyStream(StreamHandle stream) = 0;
   virtual absl::Status DoSynchronizeStream(StreamHandle stream) = 0;
-  virtual absl::Status DoCreateEvent(EventHandle* out) = 0;
+  virtual absl::Status DoCreateEvent(EventUse use, EventHandle* out) = 0;
   virtual absl::Status DoDestroyEvent(EventHandle event) = 0;
   virtual absl::Status DoRecord(EventHandle event, StreamHandle stream) = 0;
   virtual absl::Status DoStreamWait(StreamHandle stream, EventHandle event) = 0;

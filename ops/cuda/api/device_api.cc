@@ -54,6 +54,18 @@ cudaStream_t Cuda(StreamHandle stream) { return reinterpret_cast<cudaStream_t>(s
 cudaEvent_t Cuda(EventHandle event) { return reinterpret_cast<cudaEvent_t>(event); }
 cudaGraphExec_t Cuda(GraphHandle graph) { return reinterpret_cast<cudaGraphExec_t>(graph); }
 
+unsigned int FlagsOf(EventUse use) {
+  switch (use) {
+    case EventUse::kOrder:
+      return cudaEventDisableTiming;
+    case EventUse::kLongWait:
+      return cudaEventDisableTiming | cudaEventBlockingSync;
+    case EventUse::kTiming:
+      return cudaEventDefault;
+  }
+  return cudaEventDisableTiming;
+}
+
 std::string UuidText(const cudaUUID_t& uuid, const char* prefix) {
   std::string text = prefix;
   for (int i = 0; i < 16; ++i) {
@@ -139,11 +151,11 @@ class DeviceApi : public CudaApi {
     return StatusOf(cudaStreamSynchronize(Cuda(stream)), "cudaStreamSynchronize");
   }
 
-  absl::Status DoCreateEvent(EventHandle* out) override {
+  absl::Status DoCreateEvent(EventUse use, EventHandle* out) override {
     cudaEvent_t event = nullptr;
-    const cudaError_t error = cudaEventCreate(&event);
+    const cudaError_t error = cudaEventCreateWithFlags(&event, FlagsOf(use));
     *out = reinterpret_cast<EventHandle>(event);
-    return StatusOf(error, "cudaEventCreate");
+    return StatusOf(error, "cudaEventCreateWithFlags");
   }
   absl::Status DoDestroyEvent(EventHandle event) override {
     return StatusOf(cudaEventDestroy(Cuda(event)), "cudaEventDestroy");

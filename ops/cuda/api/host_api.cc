@@ -13,7 +13,9 @@
 
 namespace strata::ops::gpu {
 
-struct EventState {};
+struct EventState {
+  EventUse use;
+};
 struct GraphState {
   std::vector<std::function<void()>> work;
 };
@@ -160,9 +162,9 @@ absl::Status HostApi::DoSynchronizeStream(StreamHandle stream) {
   return absl::OkStatus();
 }
 
-absl::Status HostApi::DoCreateEvent(EventHandle* out) {
+absl::Status HostApi::DoCreateEvent(EventUse use, EventHandle* out) {
   MutexLock lock(&mu_);
-  *out = *events_.insert(new EventState).first;
+  *out = *events_.insert(new EventState{use}).first;
   return absl::OkStatus();
 }
 
@@ -185,7 +187,10 @@ absl::Status HostApi::DoIsDone(EventHandle, bool* done) {
   return absl::OkStatus();
 }
 
-absl::Status HostApi::DoElapsedMs(EventHandle, EventHandle, float* ms) {
+absl::Status HostApi::DoElapsedMs(EventHandle begin, EventHandle end, float* ms) {
+  if (begin->use != EventUse::kTiming || end->use != EventUse::kTiming) {
+    return absl::InternalError("an event that was not made for it has no time");
+  }
   *ms = 0.0f;
   return absl::OkStatus();
 }

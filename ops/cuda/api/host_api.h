@@ -52,7 +52,7 @@ class HostApi : public CudaApi {
   absl::Status DoCreateStream(StreamHandle* out) override;
   absl::Status DoDestroyStream(StreamHandle stream) override;
   absl::Status DoSynchronizeStream(StreamHandle stream) override;
-  absl::Status DoCreateEvent(EventHandle* out) override;
+  absl::Status DoCreateEvent(EventUse use, EventHandle* out) override;
   absl::Status DoDestroyEvent(EventHandle event) override;
   absl::Status DoRecord(EventHandle event, StreamHandle stream) override;
   absl::Status DoStreamWait(StreamHandle stream, EventHandle event) override;

@@ -137,4 +137,15 @@ absl::StatusOr<std::unique_ptr<Arena>> Arena::Create(CudaApi* api, MemoryKind ki
   return std::make_unique<ArenaImpl>(api, kind, static_cast<char*>(base), bytes, name);
 }
 
+absl::Status LateBuffer::Take() {
+  if (taken()) return absl::OkStatus();
+  auto arena = Arena::Create(api_, kind_, ArenaBytes(bytes_), name_);
+  if (!arena.ok()) return arena.status();
+  auto buffer = (*arena)->Allocate(bytes_);
+  if (!buffer.ok()) return buffer.status();
+  arena_ = *std::move(arena);
+  buffer_ = *std::move(buffer);
+  return absl::OkStatus();
+}
+
 }  // namespace strata::ops::gpu

@@ -1,14 +1,16 @@
 // Memory of a device and pinned memory of its host: one piece of each is taken from the runtime
-// when the process starts, and everything lives in it. A steady step so never allocates, and a
-// process never takes more than it was given.
+// when a table or a job begins, and what it always needs lives in it; what it may never need comes
+// in pieces of their own, when it does. A steady step so never allocates.
 #ifndef STRATA_OPS_CUDA_API_MEMORY_H_
 #define STRATA_OPS_CUDA_API_MEMORY_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ops/cuda/api/api.h"
@@ -82,6 +84,34 @@ class Arena {
   friend class Buffer;
   Buffer MakeBuffer(void* data, size_t bytes);
   virtual void Free(void* data) = 0;
+};
+
+// A piece of memory, in an arena of its own, that nobody has until he takes it. Given back when
+// destroyed, by an owner who first waits for the work that uses it. Movable; one thread at a time.
+class LateBuffer {
+ public:
+  LateBuffer() = default;
+  // `api` outlives it; `name` is for messages.
+  LateBuffer(CudaApi* api, MemoryKind kind, size_t bytes, absl::string_view name)
+      : api_(api), kind_(kind), bytes_(bytes), name_(name) {}
+
+  // Unless it is there. Errors as Arena::Create's.
+  absl::Status Take();
+  bool taken() const { return arena_ != nullptr; }
+  size_t taken_bytes() const { return taken() ? ArenaBytes(bytes_) : 0; }
+  // Null: it is not taken.
+  template <typename T>
+  T* as() const {
+    return buffer_.as<T>();
+  }
+
+ private:
+  CudaApi* api_ = nullptr;
+  MemoryKind kind_ = MemoryKind::kPinned;
+  size_t bytes_ = 0;
+  std::string name_;
+  std::unique_ptr<Arena> arena_;  // outlives the buffer
+  Buffer buffer_;
 };
 
 }  // namespace strata::ops::gpu

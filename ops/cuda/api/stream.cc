@@ -9,9 +9,9 @@ absl::StatusOr<Stream> MakeStream(CudaApi* api) {
   return Stream(api, handle);
 }
 
-absl::StatusOr<Event> MakeEvent(CudaApi* api) {
+absl::StatusOr<Event> MakeEvent(CudaApi* api, EventUse use) {
   EventHandle handle = nullptr;
-  absl::Status status = api->CreateEvent(&handle);
+  absl::Status status = api->CreateEvent(use, &handle);
   if (!status.ok()) return status;
   return Event(api, handle);
 }

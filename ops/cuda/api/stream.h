@@ -45,7 +45,7 @@ using Event = Owned<EventHandle, &CudaApi::DestroyEvent>;
 using Graph = Owned<GraphHandle, &CudaApi::DestroyGraph>;
 
 absl::StatusOr<Stream> MakeStream(CudaApi* api);
-absl::StatusOr<Event> MakeEvent(CudaApi* api);
+absl::StatusOr<Event> MakeEvent(CudaApi* api, EventUse use);
 
 // The graph of what `record` gives the stream; nothing of it is run yet. `record` may launch, copy,
 // fill, record events and let streams wait, and nothing else. When it fails, so does this, and the

@@ -67,6 +67,15 @@ struct ToBf16 {
   }
 };
 
+struct OfBf16 {
+  const uint16_t* from;
+  uint32_t from_stride;
+  Matrix to;
+  STRATA_HD_MEMBER void operator()(uint32_t r, uint32_t c) const {
+    *At(to, r, c) = FromBf16(from[size_t{r} * from_stride + c]);
+  }
+};
+
 struct Clear {
   const uint32_t* count;
   float* x;
@@ -174,6 +183,11 @@ absl::Status ReluGradient(CudaApi& api, const Extent& extent, const Matrix& valu
 absl::Status RoundToBf16(CudaApi& api, const Extent& extent, const Matrix& from, uint16_t* to,
                          uint32_t to_stride, StreamHandle stream) {
   return ForEach(api, "round to bf16", extent, ToBf16{from, to, to_stride}, stream);
+}
+
+absl::Status WidenBf16(CudaApi& api, const Extent& extent, const uint16_t* from,
+                       uint32_t from_stride, const Matrix& to, StreamHandle stream) {
+  return ForEach(api, "widen bf16", extent, OfBf16{from, from_stride, to}, stream);
 }
 
 absl::Status ClearBeyond(CudaApi& api, const uint32_t* count, uint32_t n, float* x,

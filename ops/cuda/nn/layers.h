@@ -36,6 +36,9 @@ absl::Status ReluGradient(CudaApi& api, const Extent& extent, const Matrix& valu
 // bf16 of each element, to nearest; rows of `to` stand to_stride elements apart.
 absl::Status RoundToBf16(CudaApi& api, const Extent& extent, const Matrix& from, uint16_t* to,
                          uint32_t to_stride, StreamHandle stream);
+// The way back, exact; rows of `from` stand from_stride elements apart.
+absl::Status WidenBf16(CudaApi& api, const Extent& extent, const uint16_t* from,
+                       uint32_t from_stride, const Matrix& to, StreamHandle stream);
 // x[i] = 0 for *count <= i < n.
 absl::Status ClearBeyond(CudaApi& api, const uint32_t* count, uint32_t n, float* x,
                          StreamHandle stream);

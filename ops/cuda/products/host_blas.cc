@@ -14,7 +14,11 @@ namespace {
 
 constexpr uint32_t kColumns = 64;  // of C that one item has: a whole number of mask bytes
 
-float Tf32Of(float x) { return exact::FromBits((exact::Bits(x) + 0x1000u) & ~0x1fffu); }
+// As a device does it: a NaN is the device's, which the sum would make -0.
+float Tf32Of(float x) {
+  const uint32_t bits = exact::Bits(x);
+  return exact::FromBits(IsNanBits(bits) ? 0x7fffffffu : (bits + 0x1000u) & ~0x1fffu);
+}
 
 float LoadFactor(const void* p, size_t i, MatmulPrecision precision) {
   if (precision == MatmulPrecision::kBf16) return FromBf16(static_cast<const uint16_t*>(p)[i]);

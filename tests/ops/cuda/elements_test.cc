@@ -166,6 +166,29 @@ TEST_CASE("packed rows are the host's, to the bit", "[ops][cuda][exact]") {
   }
 }
 
+TEST_CASE("a NaN in a packed row stays one", "[ops][cuda][exact]") {
+  constexpr uint32_t kDim = 6;
+  const std::vector<uint32_t> bits = {0x7fffffffu, 0xffffffffu, 0x7f800001u,
+                                      0x3f800000u, 0x7f800000u, 0xffc00000u};
+  std::vector<float> row;
+  for (const uint32_t b : bits) row.push_back(std::bit_cast<float>(b));
+  for (TestApi& test : Apis()) {
+    for (PackedFormat format : {PackedFormat::kBf16, PackedFormat::kFp16}) {
+      INFO(test.name << ", format " << int(format));
+      DeviceVector<float> there(test, row);
+      DeviceVector<uint8_t> packed(test, 2 * kDim, uint8_t{9});
+      REQUIRE(PackRows(*test.api, format, there.get(), kDim, kDim, {nullptr, 1}, packed.get(),
+                       test.stream.get())
+                  .ok());
+      std::vector<uint16_t> got(kDim);
+      std::memcpy(got.data(), packed.Get().data(), 2 * kDim);
+      const uint16_t one = format == PackedFormat::kBf16 ? 0x3f80 : 0x3c00;
+      const uint16_t infinite = format == PackedFormat::kBf16 ? 0x7f80 : 0x7c00;
+      CHECK(got == std::vector<uint16_t>{0x7fff, 0x7fff, 0x7fff, one, infinite, 0x7fff});
+    }
+  }
+}
+
 // By the definition: of all finite binary16 numbers the nearest, ties to the even.
 TEST_CASE("binary16 rounds to the nearest, ties to even", "[ops][codec]") {
   const auto value = [](uint32_t half) {  // 0 <= half < 0x7c00

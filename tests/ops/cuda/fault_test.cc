@@ -83,10 +83,10 @@ class Trainer {
     auto copies = MakeStream(api_);
     if (!copies.ok()) return copies.status();
     copies_ = *std::move(copies);
-    auto copied_in = MakeEvent(api_);
+    auto copied_in = MakeEvent(api_, EventUse::kOrder);
     if (!copied_in.ok()) return copied_in.status();
     copied_in_ = *std::move(copied_in);
-    auto done = MakeEvent(api_);
+    auto done = MakeEvent(api_, EventUse::kLongWait);
     if (!done.ok()) return done.status();
     done_ = *std::move(done);
     auto device = Arena::Create(api_, MemoryKind::kDevice, 4 << 20, "device");
@@ -244,6 +244,27 @@ TEST_CASE("a steady step neither allocates nor waits, but for its one wait", "[o
       CHECK(after.allocations == before.allocations);
       // A graph's step waits for its inputs, too.
       CHECK(after.synchronisations - before.synchronisations == (graph ? 10 : 5));
+    }
+  }
+}
+
+TEST_CASE("an event has a time where it was made for one", "[ops][cuda]") {
+  for (testing::TestApi& test : testing::Apis()) {
+    INFO(test.name);
+    for (const EventUse use : {EventUse::kOrder, EventUse::kLongWait, EventUse::kTiming}) {
+      auto begin = MakeEvent(test.api.get(), use);
+      auto end = MakeEvent(test.api.get(), EventUse::kTiming);
+      REQUIRE(begin.ok());
+      REQUIRE(end.ok());
+      for (const Event* event : {&*begin, &*end}) {
+        REQUIRE(test.api->Record(event->get(), test.stream.get()).ok());
+        REQUIRE(test.api->Synchronize(event->get()).ok());
+      }
+      float ms = 0;
+      CHECK(test.api->ElapsedMs(begin->get(), end->get(), &ms).ok() == (use == EventUse::kTiming));
+      bool done = false;
+      REQUIRE(test.api->IsDone(begin->get(), &done).ok());
+      CHECK(done);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/temp_folder.h"
 
@@ -60,10 +62,24 @@ TEST_CASE("wrong usage is told", "[gpu_check]") {
   CHECK(Run(folder.path(), "--out x --host --cublas some.so").exit_code == 2);
   CHECK(Run(folder.path(), "there").exit_code == 2);
   CHECK(Run(folder.path(), "--part none").exit_code == 2);
+  CHECK(Run(folder.path(), "--out x --parts ''").exit_code == 2);
+  for (const char* flag : {"--parts", "--skip"}) {
+    const Said unknown = Run(folder.path(), std::string("--out x ") + flag + " mlp,mpl");
+    INFO(unknown.err);
+    CHECK(unknown.exit_code == 2);
+    CHECK(unknown.out.empty());
+    CHECK(Has(unknown.err, std::string("gpu_check: ") + flag + ": there is no part 'mpl'; give"));
+    for (const char* part : {"racecheck", "mlp", "find-or-insert", "pool_test"}) {
+      CHECK(Has(unknown.err, part));
+    }
+  }
+  CHECK(Run(folder.path(), "--out x --skip device").exit_code == 2);
   CHECK_FALSE(fs::exists(folder.path() + "/x"));
   const Said help = Run(folder.path(), "--help");
   CHECK(help.exit_code == 0);
   CHECK(Has(help.out, "--budget_seconds"));
+  CHECK(Has(help.out, "--parts"));
+  CHECK(Has(help.out, "--skip"));
   const Said tests = Run(folder.path(), "--list-tests");
   CHECK(tests.exit_code == 0);
   CHECK(Has(tests.out, "//tests/ops/cuda/rows:pool_test\n"));
@@ -83,14 +99,53 @@ TEST_CASE("without a device it says so, and exits with 77", "[gpu_check]") {
   for (const auto& part : json["parts"]) CHECK(part["state"] == "skipped");
 }
 
+// What is in a folder, in order.
+std::vector<std::string> Files(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string Tar(const std::string& folder, const std::string& arguments) {
+  const std::string line = "cd " + folder + " && tar " + arguments + " >said.tar";
+  CHECK(std::system(line.c_str()) == 0);
+  return Read(folder + "/said.tar");
+}
+
+TEST_CASE("--out holds a report and one archive, of the parts that were chosen", "[gpu_check]") {
+  const TempFolder folder;
+  const std::vector<std::string> both = {"gpu_check.json", "gpu_check.tar"};
+  fs::create_directories(folder.path() + "/results/running/tmp/left");  // by one that was killed
+  std::ofstream(folder.path() + "/results/running/bar-apply.log") << "of the last run";
+  Said said = Run(folder.path(), "--out results --host --parts coalesce,bar\\ gather,pool_test");
+  INFO(said.out << said.err);
+  CHECK(said.exit_code == 0);
+  CHECK(Files(folder.path() + "/results") == both);
+  CHECK(Tar(folder.path(), "-tf results/gpu_check.tar") ==
+        "device.log\nbar-gather.log\nbar-coalesce.log\n");
+  CHECK(Has(Tar(folder.path(), "-xOf results/gpu_check.tar bar-gather.log"), "rows of 256 B"));
+  const auto json = nlohmann::json::parse(Read(folder.path() + "/results/gpu_check.json"));
+  std::vector<std::string> names;
+  for (const auto& part : json["parts"]) names.push_back(part["name"]);
+  CHECK(names == std::vector<std::string>{"device", "test pool_test", "bar gather", "bar coalesce",
+                                          "memcheck pool_test", "racecheck pool_test"});
+  said = Run(folder.path(), "--out results --parts bar");
+  CHECK(said.exit_code == 77);
+  CHECK(Files(folder.path() + "/results") == both);
+  CHECK(Tar(folder.path(), "-tf results/gpu_check.tar") == "device.log\n");
+}
+
 TEST_CASE("a folder for results that cannot be written is told before anything is tried",
           "[gpu_check]") {
   const TempFolder folder;
   std::ofstream(folder.path() + "/file") << "x";
   fs::create_directories(folder.path() + "/taken/gpu_check.json.new");
+  fs::create_directories(folder.path() + "/archived/gpu_check.tar");
   for (const auto& [out, what] : {std::pair("file", "--out: file"),
                                   std::pair("file/below", "--out: file/below: Not a directory"),
                                   std::pair("taken", "--out: taken/gpu_check.json: Is a directory"),
+                                  std::pair("archived", "--out: archived/gpu_check.tar: Is a dir"),
                                   std::pair("/proc/none", "--out: /proc/none")}) {
     const Said said = Run(folder.path(), std::string("--host --out ") + out);
     INFO(said.err);
@@ -104,11 +159,13 @@ TEST_CASE("a folder for results that cannot be written is told before anything i
 // The log of a part is a pipe, which the program waits to open.
 TEST_CASE("a report that cannot be written any more ends the run", "[gpu_check]") {
   const TempFolder folder;
-  const std::string results = folder.path() + "/results", log = results + "/bar-gather.log";
-  fs::create_directories(results);
+  const std::string results = folder.path() + "/results";
+  const std::string log = results + "/running/bar-gather.log";
+  fs::create_directories(results + "/running");
   REQUIRE(mkfifo(log.c_str(), 0600) == 0);
-  auto ended =
-      std::async(std::launch::async, [&] { return Run(folder.path(), "--out results --host"); });
+  auto ended = std::async(std::launch::async, [&] {
+    return Run(folder.path(), "--out results --host --parts gather,apply");
+  });
   const int begun = open(log.c_str(), O_RDONLY);
   fs::create_directories(results + "/gpu_check.json.new");
   const int kept = open(log.c_str(), O_WRONLY);
@@ -126,8 +183,8 @@ TEST_CASE("a report that cannot be written any more ends the run", "[gpu_check]"
 
 TEST_CASE("who is killed in the first part leaves a report of this run", "[gpu_check]") {
   const TempFolder folder;
-  const std::string results = folder.path() + "/results", log = results + "/device.log";
-  fs::create_directories(results);
+  const std::string results = folder.path() + "/results", log = results + "/running/device.log";
+  fs::create_directories(results + "/running");
   std::ofstream(results + "/gpu_check.json") << "of the last run";
   REQUIRE(mkfifo(log.c_str(), 0600) == 0);
   auto ended = std::async(std::launch::async,
@@ -175,7 +232,7 @@ TEST_CASE("a budget in which nothing runs is no success", "[gpu_check]") {
     const Said said = Run(folder.path(), "--out results --host --budget_seconds " + budget);
     INFO(said.out << said.err);
     CHECK(said.exit_code == 3);
-    CHECK(Has(said.err, "bar gather: skipped: no time: "));
+    CHECK(Has(said.err, "bar mlp: skipped: no time: "));
     CHECK(Has(said.out, "; nothing is proven\n"));
     const auto json = nlohmann::json::parse(Read(folder.path() + "/results/gpu_check.json"));
     CHECK(json["exit_code"] == 3);
@@ -190,11 +247,13 @@ TEST_CASE("a budget in which nothing runs is no success", "[gpu_check]") {
 // The log of a part is a pipe, which the program waits to open.
 TEST_CASE("each result is in the report before the next part begins", "[gpu_check]") {
   const TempFolder folder;
-  const std::string results = folder.path() + "/results", log = results + "/bar-coalesce.log";
-  fs::create_directories(results);
+  const std::string results = folder.path() + "/results";
+  const std::string log = results + "/running/bar-coalesce.log";
+  fs::create_directories(results + "/running");
   REQUIRE(mkfifo(log.c_str(), 0600) == 0);
-  auto ended = std::async(std::launch::async,
-                          [&] { return Run(folder.path(), "--out results --host").exit_code; });
+  auto ended = std::async(std::launch::async, [&] {
+    return Run(folder.path(), "--out results --host --parts gather,apply,coalesce,find").exit_code;
+  });
   const int begun = open(log.c_str(), O_RDONLY);
   const std::string so_far = Read(results + "/gpu_check.json");
   const int kept = open(log.c_str(), O_WRONLY);  // so that the program can open it to read

@@ -3,17 +3,25 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "ops/cuda/api/api.h"
 #include "ops/cuda/api/host_api.h"
+#include "ops/cuda/api/memory.h"
+#include "ops/cuda/products/blas.h"
+#include "ops/cuda/products/split_blas.h"
 #include "ops/parallel.h"
 #include "tests/ops/cuda/api/test_apis.h"
+#include "tests/ops/cuda/products/refusing_blas.h"
 #include "tests/worker/device/device_problem.h"
 #include "tests/worker/models/problem.h"
 #include "worker/device/device_model.h"
+#include "worker/device/row_memory.h"
 #include "worker/models/models.h"
 
 namespace strata {
@@ -181,6 +189,95 @@ TEST_CASE("a batch that was staged gives the same bits, and so do others in its 
     CHECK(b.use_count() == 1);
     run(*b, nullptr);
   }
+}
+
+// The factors are rounded as before; only who multiplies is another.
+TEST_CASE("a library without bf16 gives a step the same bits", "[worker][device]") {
+  for (const Shape& shape : DeviceShapes()) {
+    if (shape.hidden.empty()) continue;
+    INFO(testing::Describe(shape));
+    const Problem p(shape, 5);
+    HostApi api({});
+    const auto right = TryRun(p, *MakeStep(&api, p, MatmulPrecision::kBf16));
+    REQUIRE(right.ok());
+    auto options = StepOptions(&api, p, MatmulPrecision::kBf16);
+    int refused = 0;
+    options.blas_bytes = ops::gpu::Blas::Options::kBytes;
+    options.open_blas = [&](ops::gpu::Arena* arena) {
+      return ops::gpu::MakeSplitBlas(arena, std::make_unique<ops::gpu::testing::RefusingBlas>(
+                                                &api, MatmulPrecision::kBf16, &refused));
+    };
+    const auto step = DeviceStep::Make(p.tables, options);
+    REQUIRE(step.ok());
+    for (int turn = 0; turn < 3; ++turn) {  // by kernels, captured, and as a graph
+      const auto got = TryRun(p, **step);
+      REQUIRE(got.ok());
+      CHECK(SameBits(*got, *right));
+    }
+    CHECK(refused > 0);
+  }
+}
+
+// Notes what events were made for, and which were waited for.
+class NotingApi : public HostApi {
+ public:
+  NotingApi() : HostApi(Options()) {}
+  std::map<ops::gpu::EventHandle, ops::gpu::EventUse> uses;
+  std::vector<ops::gpu::EventUse> waits;
+
+ protected:
+  absl::Status DoCreateEvent(ops::gpu::EventUse use, ops::gpu::EventHandle* out) override {
+    const absl::Status status = HostApi::DoCreateEvent(use, out);
+    if (status.ok()) uses[*out] = use;
+    return status;
+  }
+  absl::Status DoSynchronizeEvent(ops::gpu::EventHandle event) override {
+    waits.push_back(uses.at(event));
+    return HostApi::DoSynchronizeEvent(event);
+  }
+};
+
+TEST_CASE("a step sleeps while it waits for the device, and its events have no times",
+          "[worker][device]") {
+  const Problem p(DeviceShapes().front(), 6);
+  NotingApi api;
+  auto step = MakeStep(&api, p);
+  REQUIRE(TryRun(p, *step).ok());
+  CHECK_FALSE(api.uses.empty());
+  for (const auto& [event, use] : api.uses) CHECK(use != ops::gpu::EventUse::kTiming);
+  CHECK(api.waits == std::vector{ops::gpu::EventUse::kLongWait});
+}
+
+TEST_CASE("pinned memory for rows is taken when rows are copied, once", "[worker][device]") {
+  const Problem p(DeviceShapes().front(), 6);
+  HostApi api({});
+  const auto memory = device::RowMemory::Make(&api, "host", nullptr);
+  REQUIRE(memory.ok());
+  const auto there = testing::ProblemThere::Make(p, memory->get(), /*placed=*/true);
+  REQUIRE(there.ok());
+  const auto options = StepOptions(&api, p);
+  const device::StepBytes bytes =
+      device::DeviceStepBytes(p.tables, options.precision, options.first_shape, 0);
+  CHECK(bytes.pinned_rows >= 2 * 2 * p.routed.keys.size() * p.tables.row_dim() * sizeof(float));
+  const auto step = MakeStep(&api, p);
+  for (int turn = 0; turn < 2; ++turn) REQUIRE(TryRun(p, *step, *there).ok());
+  CHECK(step->pinned_bytes() == bytes.pinned);
+  (void)Predictions(p, step);  // rows come, no gradients go
+  CHECK(step->pinned_bytes() == bytes.pinned + bytes.pinned_rows / 4);
+  for (int turn = 0; turn < 2; ++turn) {
+    REQUIRE(TryRun(p, *step).ok());
+    CHECK(step->pinned_bytes() == bytes.pinned + bytes.pinned_rows / 2);  // of one slot
+  }
+  // More than the process may have is told, and harms nothing.
+  HostApi scarce({});
+  scarce.LimitPinned(bytes.pinned);
+  const auto without = MakeStep(&scarce, p);
+  const absl::Status refused = TryRun(p, *without).status();
+  CHECK(refused.code() == absl::StatusCode::kResourceExhausted);
+  CHECK_THAT(std::string(refused.message()), Catch::Contains("gradients of the model's rows: ") &&
+                                                 Catch::Contains("--pinned-bytes"));
+  scarce.LimitPinned(bytes.pinned + bytes.pinned_rows);
+  CHECK(TryRun(p, *without).ok());
 }
 
 TEST_CASE("examples may have no features at all", "[worker][device]") {

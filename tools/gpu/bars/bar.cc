@@ -17,6 +17,7 @@ BarSizes TinySizes() {
   sizes.mlp_widths = {12, 16, 8, 1};
   sizes.checked_batch = 6;
   sizes.repetitions = 3;
+  sizes.warm_ms = sizes.dlrm.warm_ms = 0;
   sizes.dlrm.batch = 32;
   sizes.dlrm.field_rows = 200;
   sizes.dlrm.dim = 16;

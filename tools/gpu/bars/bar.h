@@ -28,9 +28,10 @@ struct DlrmSizes {
   uint32_t dim = 128;
   std::vector<uint32_t> bottom = {512, 256};  // hidden widths; the top's are those of mlp_widths
   uint32_t shards = 16;
-  uint32_t threads = 0;  // that compute; 0: one for each core
-  uint32_t warm_steps = 12;
-  uint32_t windows = 5;  // of which the median counts
+  uint32_t threads = 0;      // that compute; 0: one for each core
+  uint32_t warm_steps = 12;  // before the first window, at least
+  double warm_ms = 300;      // and so long
+  uint32_t windows = 5;      // of which the median counts
   uint32_t window_steps = 8;
 };
 
@@ -45,6 +46,7 @@ struct BarSizes {
   uint32_t checked_batch = 64;  // examples of the products that are compared with the host's
   uint32_t repetitions = 11;    // the median counts
   double sample_ms = 1.0;       // calls are repeated until a sample takes about this long
+  double warm_ms = 300;         // of work before a case is measured: clocks rise with it
   DlrmSizes dlrm;
 };
 

@@ -40,8 +40,8 @@ absl::StatusOr<BarLine> BarMemory::Time(BarLine line, const Work& work, const Wo
                                                               copy_to_.bytes(), context_.stream);
                              }};
   if (probe) works.push_back(probe);
-  const auto ms =
-      MedianMs(context_.api, context_.stream, works, sizes_.repetitions, sizes_.sample_ms);
+  const auto ms = MedianMs(context_.api, context_.stream, works,
+                           {sizes_.repetitions, sizes_.sample_ms, sizes_.warm_ms});
   if (!ms.ok()) return ms.status();
   line.ms = (*ms)[0];
   const double copied = 2.0 * static_cast<double>(copy_to_.bytes());

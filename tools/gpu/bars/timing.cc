@@ -31,6 +31,35 @@ struct Sampler {
     if (!status.ok()) return status;
     return ms;
   }
+
+  // How often each is called in a sample. `first`: after a call that loads its kernels.
+  absl::StatusOr<std::vector<uint32_t>> CallsOf(const std::vector<Work>& works, double sample_ms,
+                                                bool first) const {
+    std::vector<uint32_t> calls;
+    for (const Work& work : works) {
+      auto ms = Sample(work, 1);
+      if (first && ms.ok()) ms = Sample(work, 1);
+      if (!ms.ok()) return ms.status();
+      const double wanted = *ms > 0 ? std::ceil(sample_ms / *ms) : 1;
+      calls.push_back(static_cast<uint32_t>(std::clamp(wanted, 1.0, kMostCalls)));
+    }
+    return calls;
+  }
+
+  // Works take turns for so long. Not where they take no time, as on host threads.
+  absl::Status Warm(const std::vector<Work>& works, const std::vector<uint32_t>& calls,
+                    double warm_ms) const {
+    double warmed = 0;
+    for (double before = -1; warmed < warm_ms && warmed > before;) {
+      before = warmed;
+      for (size_t i = 0; i < works.size(); ++i) {
+        const auto ms = Sample(works[i], calls[i]);
+        if (!ms.ok()) return ms.status();
+        warmed += *ms;
+      }
+    }
+    return absl::OkStatus();
+  }
 };
 
 double Median(std::vector<double> values) {
@@ -41,28 +70,28 @@ double Median(std::vector<double> values) {
 }  // namespace
 
 absl::StatusOr<std::vector<double>> MedianMs(CudaApi* api, StreamHandle stream,
-                                             const std::vector<Work>& works, uint32_t repetitions,
-                                             double sample_ms) {
-  auto begin = ops::gpu::MakeEvent(api);
+                                             const std::vector<Work>& works,
+                                             const Sampling& sampling) {
+  auto begin = ops::gpu::MakeEvent(api, ops::gpu::EventUse::kTiming);
   if (!begin.ok()) return begin.status();
-  auto end = ops::gpu::MakeEvent(api);
+  auto end = ops::gpu::MakeEvent(api, ops::gpu::EventUse::kTiming);
   if (!end.ok()) return end.status();
   const Sampler sampler{api, stream, *std::move(begin), *std::move(end)};
 
-  std::vector<uint32_t> calls;
-  for (const Work& work : works) {
-    auto first = sampler.Sample(work, 1);  // loads the kernels
-    if (first.ok()) first = sampler.Sample(work, 1);
-    if (!first.ok()) return first.status();
-    const double wanted = *first > 0 ? std::ceil(sample_ms / *first) : 1;
-    calls.push_back(static_cast<uint32_t>(std::clamp(wanted, 1.0, kMostCalls)));
+  auto calls = sampler.CallsOf(works, sampling.sample_ms, /*first=*/true);
+  if (!calls.ok()) return calls.status();
+  absl::Status status = sampler.Warm(works, *calls, sampling.warm_ms);
+  if (status.ok() && sampling.warm_ms > 0) {  // a cold device's calls took longer
+    calls = sampler.CallsOf(works, sampling.sample_ms, /*first=*/false);
+    status = calls.status();
   }
+  if (!status.ok()) return status;
   std::vector<std::vector<double>> samples(works.size());
-  for (uint32_t r = 0; r < std::max(repetitions, 1u); ++r) {
+  for (uint32_t r = 0; r < std::max(sampling.repetitions, 1u); ++r) {
     for (size_t i = 0; i < works.size(); ++i) {
-      const auto ms = sampler.Sample(works[i], calls[i]);
+      const auto ms = sampler.Sample(works[i], (*calls)[i]);
       if (!ms.ok()) return ms.status();
-      samples[i].push_back(*ms / calls[i]);
+      samples[i].push_back(*ms / (*calls)[i]);
     }
   }
   std::vector<double> medians;

@@ -43,11 +43,15 @@ std::string FindSanitizer(const CheckOptions& options) {
 ChildOptions ChildOf(const CheckOptions& options, const PartEntry& entry, double limit_seconds) {
   ChildOptions child;
   child.environment = options.environment;
-  std::string file = entry.name;
-  std::replace(file.begin(), file.end(), ' ', '-');
-  child.log_path = absl::StrCat(options.out, "/", file, ".log");
+  child.log_path = absl::StrCat(options.logs, "/", LogName(entry.name));
   child.limit_seconds = limit_seconds;
   return child;
+}
+
+// For who reads the report.
+std::string WhereLogIs(const CheckOptions& options, const PartEntry& entry) {
+  return absl::StrCat(LogName(entry.name), " in ",
+                      options.archive.empty() ? options.logs : options.archive);
 }
 
 PartResult RunTest(const CheckOptions& options, const PartEntry& entry, double limit_seconds) {
@@ -66,8 +70,8 @@ PartResult RunTest(const CheckOptions& options, const PartEntry& entry, double l
   }
   result.state = PartState::kFailed;
   const std::string failure = FirstFailure(ended->output);
-  result.reason = absl::StrCat(HowItEnded(*ended, limit_seconds), failure.empty() ? "" : ": ",
-                               failure, "; see ", child.log_path);
+  result.reason = absl::StrCat(HowItEnded(*ended, child), failure.empty() ? "" : ": ", failure,
+                               "; see ", WhereLogIs(options, entry));
   return result;
 }
 
@@ -87,7 +91,7 @@ PartResult RunOwnPart(const CheckOptions& options, const PartEntry& entry, doubl
   }
   if (ended->exit_code != 0) {
     result.state = PartState::kFailed;
-    result.reason = absl::StrCat(HowItEnded(*ended, limit_seconds), ": ", LastWords(ended->output));
+    result.reason = absl::StrCat(HowItEnded(*ended, child), ": ", LastWords(ended->output));
     return result;
   }
   if (entry.kind == PartKind::kBar && result.state == PartState::kPassed && result.lines.empty()) {
@@ -118,11 +122,11 @@ PartResult RunSanitized(const CheckOptions& options, const PartEntry& entry,
   const auto counts = CountCases(ended->output);
   if (counts.ok()) result.cases = *counts;
   const auto errors = CountErrors(ended->output);
-  const std::string how = HowItEnded(*ended, limit_seconds);
+  const std::string how = HowItEnded(*ended, child);
   if (errors.ok() && (errors->errors > 0 || errors->hazards > 0)) {
     result.state = PartState::kFailed;
     result.reason = absl::StrCat(errors->errors, " errors, ", errors->hazards,
-                                 " hazards: ", errors->first, "; see ", child.log_path);
+                                 " hazards: ", errors->first, "; see ", WhereLogIs(options, entry));
   } else if (!errors.ok() || ended->timed_out) {
     // It does not run everywhere (a container may forbid it), and it is slow.
     result.state = PartState::kSkipped;
@@ -130,12 +134,18 @@ PartResult RunSanitized(const CheckOptions& options, const PartEntry& entry,
         absl::StrCat(how, errors.ok() ? "" : ": ", errors.ok() ? "" : errors.status().message());
   } else if (ended->exit_code != 0) {
     result.state = PartState::kFailed;
-    result.reason = absl::StrCat(how, "; see ", child.log_path);
+    result.reason = absl::StrCat(how, "; see ", WhereLogIs(options, entry));
   }
   return result;
 }
 
 }  // namespace
+
+std::string LogName(const std::string& part) {
+  std::string file = part;
+  std::replace(file.begin(), file.end(), ' ', '-');
+  return file + ".log";
+}
 
 std::vector<PlannedPart> PlanChecks(const std::vector<PartEntry>& entries,
                                     const CheckOptions& options) {

@@ -14,12 +14,16 @@ namespace strata::gpu_check {
 struct CheckOptions {
   std::string self;      // the program that knows `--part NAME`
   std::string programs;  // the folder of test binaries
-  std::string out;       // a folder: logs of children, one a part
+  std::string logs;      // a folder: logs of children, one a part, LogName
+  std::string archive;   // where whoever reads of them finds them afterwards; "": there
   std::string path;      // the variable PATH: where compute-sanitizer is looked for first
   std::string toolkit = "/usr/local/cuda";  // and then in its bin
   std::vector<std::string> part_arguments;  // beside --part NAME
   std::vector<std::string> environment;     // of every child: "NAME=value"
 };
+
+// The file of a part's log: "test-pool_test.log".
+std::string LogName(const std::string& part);
 
 // One part for each entry, in their order. Test binaries and tools that are not there make their
 // parts missing.

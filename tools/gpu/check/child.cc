@@ -14,6 +14,7 @@
 #include <future>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -106,6 +107,25 @@ absl::StatusOr<pid_t> Spawn(const ChildOptions& options, pid_t group) {
   return pid;
 }
 
+// Over when the process is. Waits without taking it away, so that its number is not used again
+// before the kill. The thread of a process that never ends stays with it.
+std::future<void> EndOf(pid_t pid) {
+  std::promise<void> ended;
+  std::future<void> end = ended.get_future();
+  std::thread([pid, ended = std::move(ended)]() mutable {
+    siginfo_t info;
+    while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+    ended.set_value();
+  }).detach();
+  return end;
+}
+
+bool IsOver(const std::future<void>& end, double limit_seconds) {
+  const auto limit = std::chrono::duration<double>(limit_seconds);
+  return end.wait_for(limit) == std::future_status::ready;
+}
+
 // Adds a line to the log. Where that finds no room, neither did the child, which need not have
 // noticed.
 absl::Status EndLog(const std::string& path, const std::string& line) {
@@ -140,31 +160,31 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
     Reap(*guard, nullptr);
     return pid.status();
   }
-  // Waits without taking the process away, so that its number is not used again before the kill.
-  std::future<void> ended = std::async(std::launch::async, [pid = *pid] {
-    siginfo_t info;
-    while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-    }
-  });
+  const std::future<void> ended = EndOf(*pid);
   ChildResult result;
-  const auto limit = std::chrono::duration<double>(options.limit_seconds);
-  result.timed_out = ended.wait_for(limit) != std::future_status::ready;
+  result.timed_out = !IsOver(ended, options.limit_seconds);
   (void)kill(-*guard, SIGKILL);  // itself, what it started, and the guard
-  ended.wait();
+  (void)kill(*pid, SIGKILL);     // also where it has left the group
   Reap(*guard, nullptr);
+  result.given_up = !IsOver(ended, options.give_up_seconds);
   int status = 0;
-  Reap(*pid, &status);
-  if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  if (!result.given_up) Reap(*pid, &status);
+  if (!result.given_up && WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+  if (!result.given_up && WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   result.output = Tail(options.log_path);
   const absl::Status kept =
-      EndLog(options.log_path, absl::StrCat("[", HowItEnded(result, options.limit_seconds), "]\n"));
+      EndLog(options.log_path, absl::StrCat("[", HowItEnded(result, options), "]\n"));
   if (!kept.ok()) return kept;
   return result;
 }
 
-std::string HowItEnded(const ChildResult& result, double limit_seconds) {
-  if (result.timed_out) return absl::StrFormat("not done within %.0f s", limit_seconds);
+std::string HowItEnded(const ChildResult& result, const ChildOptions& options) {
+  if (result.given_up) {
+    return absl::StrFormat(
+        "not done within %.0f s, nor gone %.0f s after it was killed: stuck in the driver",
+        options.limit_seconds, options.give_up_seconds);
+  }
+  if (result.timed_out) return absl::StrFormat("not done within %.0f s", options.limit_seconds);
   if (result.exit_code < 0) return absl::StrCat("killed by signal ", result.signal);
   return absl::StrCat("exit code ", result.exit_code);
 }

@@ -1,5 +1,5 @@
-// The table of what gpu_check does, in its order: what there is, correctness, bars, and the
-// correctness of memory accesses.
+// The table of what gpu_check does, in its order: what there is, the bars of products and of a
+// whole job, correctness, the other bars, and the correctness of memory accesses.
 #ifndef STRATA_TOOLS_GPU_CHECK_PART_LIST_H_
 #define STRATA_TOOLS_GPU_CHECK_PART_LIST_H_
 

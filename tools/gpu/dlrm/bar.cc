@@ -240,6 +240,8 @@ class Runner {
     options.session = ++session_;
     options.data = DataOf(c.zipf, options.session);
     options.warm_steps = sizes_.warm_steps;
+    options.most_warm_steps = MostWarmSteps(sizes_, c.examples_per_s);
+    options.warm_ms = sizes_.warm_ms;
     options.windows = sizes_.windows;
     options.window_steps = sizes_.window_steps;
     options.most_seconds = std::max(1.0, 0.8 * seconds);  // the rest: batches, the step's memory
@@ -287,10 +289,10 @@ class Runner {
         probe.products_ms, trained.rows_there, trained.message_bytes, trained.loss);
     absl::StrAppendFormat(&line.note,
                           "; %d x %d rows of %d, batch %d, %d shards of %d servers, filled in "
-                          "%.1f s, %d windows, %d steps%s",
+                          "%.1f s, %d steps to warm up, %d windows, %d steps%s",
                           sizes_.fields, sizes_.field_rows, sizes_.dim, sizes_.batch,
                           std::max(1u, sizes_.shards / servers_) * servers_, servers_,
-                          fill_seconds_, trained.windows, trained.steps,
+                          fill_seconds_, trained.warm_steps, trained.windows, trained.steps,
                           trained.cut_short ? ", cut short" : "");
     if (!sizes_note_.empty()) line.note = absl::StrCat(sizes_note_, "; ", line.note);
     context_.tell(line);

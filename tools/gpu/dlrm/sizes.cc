@@ -1,6 +1,7 @@
 #include "tools/gpu/dlrm/sizes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <thread>
 
@@ -67,13 +68,16 @@ absl::StatusOr<DlrmBytes> DlrmBytesOf(const DlrmSizes& sizes, const std::vector<
                                                          {sizes.batch, features, features, 0},
                                                          ops::gpu::Blas::Options::kBytes);
   const uint64_t between = kStepsUnderWay * features * sizes.dim * sizeof(float);
-  const uint64_t steps = sizes.warm_steps + sizes.windows * (sizes.window_steps + 1) + 1;
+  const uint32_t warm =
+      sizes.warm_ms > 0 ? std::max(sizes.warm_steps, kMostWarmSteps) : sizes.warm_steps;
+  const uint64_t steps = warm + sizes.windows * (sizes.window_steps + 1) + 1;
   const uint64_t batch_bytes = sizes.batch * (8 * sizes.fields + 4 * sizes.numeric + 8);
   const size_t row_bytes = storage::RowLayout::For(tables->tables[0]).row_bytes();
   DlrmBytes bytes;
   bytes.device = *hbm + sizes.shards * kCallBytes + step.device + between;
   bytes.host = static_cast<uint64_t>(static_cast<double>(spec.rows * row_bytes) * kDramOverhead) +
-               sizes.shards * kCallBytes + step.pinned + between + steps * batch_bytes;
+               sizes.shards * kCallBytes + step.pinned + step.pinned_rows + between +
+               steps * batch_bytes;
   return bytes;
 }
 
@@ -98,6 +102,12 @@ absl::StatusOr<DlrmSizes> FitDlrm(const DlrmSizes& sizes, const std::vector<uint
   return absl::ResourceExhaustedError(absl::StrCat(
       wanted.device, " bytes of the device and ", wanted.host, " of the host wanted at the least; ",
       free.device, " and ", free.host, " are free"));
+}
+
+uint32_t MostWarmSteps(const DlrmSizes& sizes, double examples_per_s) {
+  constexpr double kFaster = 1.5;
+  const double steps = std::ceil(kFaster * sizes.warm_ms * 1e-3 * examples_per_s / sizes.batch);
+  return std::max(sizes.warm_steps, static_cast<uint32_t>(std::min<double>(steps, kMostWarmSteps)));
 }
 
 uint64_t FreeHostBytes() {

@@ -33,6 +33,12 @@ absl::StatusOr<DlrmBytes> DlrmBytesOf(const DlrmSizes& sizes, const std::vector<
 absl::StatusOr<DlrmSizes> FitDlrm(const DlrmSizes& sizes, const std::vector<uint32_t>& top,
                                   const DlrmBytes& free, std::string* note);
 
+// The most steps before the first window, of a case that wants so many examples a second: what
+// sizes.warm_ms may take at one and a half times that speed, at least sizes.warm_steps. No more
+// than kMostWarmSteps else: the batches of all of them are made before.
+inline constexpr uint32_t kMostWarmSteps = 128;
+uint32_t MostWarmSteps(const DlrmSizes& sizes, double examples_per_s);
+
 // Bytes of memory that the host can give this process.
 uint64_t FreeHostBytes();
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -48,7 +49,8 @@ class Training {
 
   absl::StatusOr<DlrmTraining> Run() {
     // A window may begin a step late, and the last one is to end before training does.
-    const uint32_t steps = o_.warm_steps + o_.windows * (o_.window_steps + 1) + 1;
+    const uint32_t warm = std::max(o_.warm_steps, o_.most_warm_steps);
+    const uint32_t steps = warm + o_.windows * (o_.window_steps + 1) + 1;
     last_ = first_ + steps - 1;
     const auto data = MakeDlrmData(o_.data, first_, steps, o_.parallel);
     TrainingSessionOptions session;
@@ -98,8 +100,13 @@ class Training {
     const Clock::time_point begin = Clock::now();
     const uint64_t batch = o_.data.batch;
     uint64_t next = o_.warm_steps * batch;
+    std::optional<Clock::time_point> first;  // when the first step was over
     while (!ended) {
-      if (stats_.examples() >= next && marks_.size() <= o_.windows) {
+      const uint64_t examples = stats_.examples();
+      if (!first && examples > 0) first = Clock::now();
+      const bool warm = !marks_.empty() || examples >= o_.most_warm_steps * batch ||
+                        (first && SecondsOf(Clock::now() - *first) * 1e3 >= o_.warm_ms);
+      if (warm && examples >= next && marks_.size() <= o_.windows) {
         marks_.push_back(Now());
         next = marks_.back().examples + o_.window_steps * batch;
       }
@@ -138,6 +145,7 @@ class Training {
     for (size_t i = 1; i < marks_.size(); ++i) {
       ms.push_back(SecondsOf(marks_[i].at - marks_[i - 1].at) * 1e3 / Steps(i - 1, i));
     }
+    result.warm_steps = marks_.front().examples / o_.data.batch;
     result.windows = static_cast<uint32_t>(ms.size());
     result.step_ms = Median(ms);
     Divide(&result);

@@ -23,8 +23,11 @@ struct DlrmTrainingOptions {
   ops::Parallel* parallel = nullptr;  // makes the batches
   TrainingJob job;                    // defaults resolved
   DlrmDataOptions data;
-  uint64_t session = 2;       // of the worker; another one each time
-  uint32_t warm_steps = 0;    // before the first window
+  uint64_t session = 2;  // of the worker; another one each time
+  // Before the first window: warm_steps, and more while they have not taken warm_ms, but no more
+  // than most_warm_steps.
+  uint32_t warm_steps = 0, most_warm_steps = 0;
+  double warm_ms = 0;
   uint32_t windows = 5;       // of which the median counts
   uint32_t window_steps = 8;  // at least, of each
   // Steps that are not over then are left out, if there was a window.
@@ -32,8 +35,9 @@ struct DlrmTrainingOptions {
 };
 
 struct DlrmTraining {
-  uint64_t steps = 0;      // committed
-  bool cut_short = false;  // the time was up
+  uint64_t steps = 0;       // committed
+  bool cut_short = false;   // the time was up
+  uint64_t warm_steps = 0;  // before the first window
   uint32_t windows = 0;
   double step_ms = 0;  // the median over windows of the mean step
   double loss = 0;     // mean of recent steps, finite

@@ -9,7 +9,9 @@
 namespace strata::gpu_check {
 
 // Rows of 8 and of 64 floats, in a table whose slots are taken by half and then all; all positions
-// are found, in random order, and their rows moved. Waits. kInternal: a slot or a row is wrong.
+// are found, in random order, and their rows moved. Calls look for other positions than the last
+// one did, where these alone would stay in the last-level cache (KeySets of memory.h). Waits.
+// kInternal: a slot or a row is wrong.
 absl::Status FindBar(const BarContext& context);
 
 }  // namespace strata::gpu_check

@@ -1,6 +1,7 @@
 #include "tools/gpu/table/memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,12 @@ storage::gpu::GpuShape BarShape(size_t table_bytes, uint32_t row_bytes,
           .eviction = eviction,
           .buckets = uint32_t{1} << FloorLog2(buckets),
           .places = places};
+}
+
+uint32_t KeySets(size_t cache_bytes, double set_bytes) {
+  constexpr double kTimes = 4;
+  const double sets = std::ceil(kTimes * static_cast<double>(cache_bytes) / set_bytes);
+  return static_cast<uint32_t>(std::clamp<double>(sets, 1, kMostKeySets));
 }
 
 absl::StatusOr<storage::gpu::GpuSlots> MakeBarTable(const BarContext& context,

@@ -20,6 +20,12 @@ namespace strata::gpu_check {
 storage::gpu::GpuShape BarShape(size_t table_bytes, uint32_t row_bytes,
                                 storage::EvictionKind eviction, uint32_t places);
 
+// How many sets of keys take turns, so that a set's lines have left the last-level cache when its
+// next turn comes: as many as have four times its bytes together, at most kMostKeySets. set_bytes:
+// of the table's memory that finding one set touches.
+inline constexpr uint32_t kMostKeySets = 16;
+uint32_t KeySets(size_t cache_bytes, double set_bytes);
+
 // The table in `memory`, which has shape.bytes(): zeroed, with random rows, and no slot taken.
 // Waits.
 absl::StatusOr<storage::gpu::GpuSlots> MakeBarTable(const BarContext& context,

@@ -83,6 +83,13 @@ TEST_CASE("matrices element by element", "[ops][cuda][exact]") {
       }
     }
     CHECK(wrong == 0);
+    std::vector<float> wide(kRows * kStride, 5.0f);
+    DeviceVector<float> wide_there(test, wide);
+    REQUIRE(WidenBf16(api, kExtent, rounded.get(), 24, {wide_there.get(), kStride}, stream).ok());
+    for (uint32_t i = 0; i < kRows; ++i) {
+      for (uint32_t c = 0; c < kColumns; ++c) wide[i * kStride + c] = FromBf16(got[i * 24 + c]);
+    }
+    CHECK(Differences(wide_there.Get(), wide) == 0);
   }
 }
 

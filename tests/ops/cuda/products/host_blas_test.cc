@@ -2,6 +2,7 @@
 #include "ops/cuda/products/host_blas.h"
 
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -77,6 +78,32 @@ TEST_CASE("factors of products on host threads are rounded as a precision says",
   CHECK(tf32 < 4e-3);
   CHECK(bf16 > tf32);
   CHECK(bf16 < 4e-2);
+}
+
+TEST_CASE("a factor that is no number makes no number, in every precision", "[ops][cuda]") {
+  HostApi api({});
+  auto stream = MakeStream(&api);
+  REQUIRE(stream.ok());
+  const auto blas = MakeHostBlas(&api);
+  for (const uint32_t nan : {0x7fffffffu, 0xffffffffu, 0x7f800001u}) {
+    for (const auto precision :
+         {MatmulPrecision::kFp32, MatmulPrecision::kTf32, MatmulPrecision::kBf16}) {
+      INFO("precision " << int(precision) << ", bits " << nan);
+      const std::vector<float> a = {std::bit_cast<float>(nan)}, b = {1.0f};
+      const std::vector<uint16_t> half_a = {Bf16Of(a[0])}, half_b = {Bf16Of(b[0])};
+      std::vector<float> c = {0.0f};
+      MatmulShape shape;
+      shape.m = shape.n = shape.k = shape.lda = shape.ldb = shape.ldc = 1;
+      shape.precision = precision;
+      MatmulOperands operands = {a.data(), b.data(), c.data(), nullptr, nullptr};
+      if (precision == MatmulPrecision::kBf16) {
+        operands.a = half_a.data();
+        operands.b = half_b.data();
+      }
+      REQUIRE(blas->Multiply(shape, operands, stream->get()).ok());
+      CHECK(std::isnan(c[0]));
+    }
+  }
 }
 
 TEST_CASE("products on host threads go through the seam", "[ops][cuda]") {

@@ -28,6 +28,7 @@
 #include "tools/gpu/report/bar_line.h"
 #include "tools/gpu/table/find_bar.h"
 #include "tools/gpu/table/insert_bar.h"
+#include "tools/gpu/table/memory.h"
 
 namespace strata::gpu_check {
 namespace {
@@ -36,9 +37,13 @@ namespace {
 // nothing.
 class BarApi : public TimedApi {
  public:
-  explicit BarApi(uint64_t failing = UINT64_MAX, const std::string& idle = "")
-      : TimedApi(size_t{256} << 20, idle), failing_(failing) {}
+  explicit BarApi(uint64_t failing = UINT64_MAX, const std::string& idle = "",
+                  size_t cache_bytes = 0)
+      : TimedApi(size_t{256} << 20, idle),
+        failing_(failing),
+        properties_(With(HostApi::properties(), cache_bytes)) {}
   uint64_t calls() const { return calls_; }
+  const ops::gpu::DeviceProperties& properties() const override { return properties_; }
 
  protected:
   absl::Status Enter(const char* call) override {
@@ -47,7 +52,12 @@ class BarApi : public TimedApi {
   }
 
  private:
+  static ops::gpu::DeviceProperties With(ops::gpu::DeviceProperties p, size_t cache_bytes) {
+    p.l2_bytes = cache_bytes;
+    return p;
+  }
   const uint64_t failing_;
+  const ops::gpu::DeviceProperties properties_;
   uint64_t calls_ = 0;
 };
 
@@ -60,8 +70,8 @@ struct Run {
 
 Run RunBar(absl::Status (*bar)(const BarContext&), const BarSizes& sizes = TinySizes(),
            uint64_t failing = UINT64_MAX, const OpenBlas& open_blas = nullptr,
-           const std::string& idle = "") {
-  BarApi api(failing, idle);
+           const std::string& idle = "", size_t cache_bytes = 0) {
+  BarApi api(failing, idle, cache_bytes);
   Run run;
   {
     auto stream = ops::gpu::MakeStream(&api);
@@ -245,6 +255,24 @@ TEST_CASE("find: short rows and long, half of the slots taken and all", "[gpu_ch
   CHECK(run.lines[2].most_ms == 0);
   CHECK(run.lines[2].reference_ms == 0);
   CheckFailures(&FindBar);
+}
+
+TEST_CASE("find: sets of keys take turns where the last-level cache would keep one",
+          "[gpu_check]") {
+  CHECK(KeySets(0, 1e6) == 1);
+  CHECK(KeySets(1000, 4000) == 1);
+  CHECK(KeySets(1001, 4000) == 2);
+  CHECK(KeySets(size_t{1} << 40, 4000) == kMostKeySets);
+  // 200 keys of 8 floats touch 25,600 B, of 64 floats 70,400 B.
+  const Run run =
+      RunBar(&FindBar, TinySizes(), UINT64_MAX, nullptr, /*idle=*/"", /*cache_bytes=*/16'000);
+  CheckLines(run, "find");
+  REQUIRE(run.lines.size() == 4);
+  const char* const sets[] = {"3", "3", "1", "1"};
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(run.lines[i].note == std::string("sets of keys that take turns: ") + sets[i]);
+    CHECK(run.lines[i].operations == 200);
+  }
 }
 
 TEST_CASE("find-or-insert: every key pushes out a dirty row", "[gpu_check]") {

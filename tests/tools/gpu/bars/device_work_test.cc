@@ -29,9 +29,11 @@ class TimedApi : public HostApi {
   explicit TimedApi(std::vector<float> times) : HostApi(Options()), times_(std::move(times)) {}
 
  protected:
-  absl::Status DoElapsedMs(ops::gpu::EventHandle, ops::gpu::EventHandle, float* ms) override {
+  absl::Status DoElapsedMs(ops::gpu::EventHandle begin, ops::gpu::EventHandle end,
+                           float* ms) override {
+    const absl::Status status = HostApi::DoElapsedMs(begin, end, ms);
     *ms = times_.at(next_++);
-    return absl::OkStatus();
+    return status;
   }
 
  private:
@@ -80,17 +82,47 @@ TEST_CASE("the median of samples counts, per call, and works take turns", "[gpu_
                               called += 'b';
                               return absl::OkStatus();
                             }},
-                           3, 1.0);
+                           {3, 1.0, 0});
   REQUIRE(ms.ok());
   CHECK(*ms == std::vector<double>{0.5, 2.0});
   CHECK(called == "aabbaaaabaaaabaaaab");
+}
+
+TEST_CASE("nothing counts before the device has worked for a while", "[gpu_check]") {
+  // Cold, the first is called 2 times in a sample, warm 4 times; two turns of 2.5 ms make 5 ms.
+  TimedApi api({9.0f, 0.5f, 9.0f, 1.0f, 1.0f, 1.5f, 1.0f, 1.5f, 0.25f, 1.0f, 1.0f, 0.75f});
+  auto stream = ops::gpu::MakeStream(&api);
+  std::string called;
+  const auto work = [&called](char name) {
+    return [&called, name] {
+      called += name;
+      return absl::OkStatus();
+    };
+  };
+  const auto ms = MedianMs(&api, stream->get(), {work('a'), work('b')}, {1, 1.0, 5.0});
+  REQUIRE(ms.ok());
+  CHECK(called ==
+        "aabb"
+        "aabaab"
+        "ab"
+        "aaaab");
+  CHECK(*ms == std::vector<double>{0.25, 0.75});
+  // Where nothing takes time it is one turn.
+  TimedApi host(std::vector<float>(20, 0.0f));
+  auto other = ops::gpu::MakeStream(&host);
+  called.clear();
+  REQUIRE(MedianMs(&host, other->get(), {work('a')}, {1, 1.0, 5.0}).ok());
+  CHECK(called == "aaaaa");
+  CHECK(BarSizes().warm_ms == 300);
+  CHECK(DlrmSizes().warm_ms == 300);
+  CHECK(TinySizes().warm_ms == 0);
 }
 
 TEST_CASE("work that fails ends the measurement", "[gpu_check]") {
   HostApi api{HostApi::Options()};
   auto stream = ops::gpu::MakeStream(&api);
   const auto ms =
-      MedianMs(&api, stream->get(), {[] { return absl::InternalError("broken"); }}, 3, 1.0);
+      MedianMs(&api, stream->get(), {[] { return absl::InternalError("broken"); }}, {3, 1.0, 0});
   CHECK(ms.status().message() == "broken");
   stream = Stream();
   CHECK(api.leaks() == 0);

@@ -33,7 +33,8 @@ class Bundle {
     }
     options.self = folder_.path() + "/bin/gpu_check";
     options.programs = folder_.path() + "/bin";
-    options.out = folder_.path() + "/out";
+    options.logs = folder_.path() + "/out";
+    options.archive = "results/logs.tar";
     options.toolkit = folder_.path() + "/toolkit";
   }
   void Program(const std::string& name, const std::string& script) {
@@ -97,7 +98,7 @@ TEST_CASE("a test's cases are counted", "[gpu_check]") {
   PartResult r = b.Run(PartKind::kTest);
   CHECK(r.state == PartState::kPassed);
   CHECK(r.cases == CaseCounts{4, 0, 0});
-  CHECK(fs::exists(b.options.out + "/some-part.log"));
+  CHECK(fs::exists(b.options.logs + "/some-part.log"));
 
   b.Program("bin/pool_test",
             "echo 'x.cc:3: FAILED:'; echo '  CHECK( a )'\n"
@@ -105,7 +106,8 @@ TEST_CASE("a test's cases are counted", "[gpu_check]") {
   r = b.Run(PartKind::kTest);
   CHECK(r.state == PartState::kFailed);
   CHECK(r.cases == CaseCounts{3, 1, 0});
-  CHECK(Has(r.reason, "exit code 1: x.cc:3: FAILED: CHECK( a ); see "));
+  CHECK(Has(r.reason,
+            "exit code 1: x.cc:3: FAILED: CHECK( a ); see some-part.log in results/logs.tar"));
 
   b.Program("bin/pool_test",
             "echo 'SKIPPED: a: no device'; echo 'All tests passed (1 assertion in 1 test case)'");
@@ -177,7 +179,7 @@ TEST_CASE("compute-sanitizer's findings fail a part, its absence skips it", "[gp
   PartResult r = b.Run(PartKind::kMemcheck);
   CHECK(r.state == PartState::kPassed);
   CHECK(r.cases == CaseCounts{4, 0, 0});
-  std::ifstream log(b.options.out + "/some-part.log");
+  std::ifstream log(b.options.logs + "/some-part.log");
   std::string line;
   std::getline(log, line);
   CHECK(Has(line, "--tool memcheck --error-exitcode 86 "));
@@ -191,7 +193,9 @@ TEST_CASE("compute-sanitizer's findings fail a part, its absence skips it", "[gp
                 "exit 86");
   r = b.Run(PartKind::kRacecheck);
   CHECK(r.state == PartState::kFailed);
-  CHECK(Has(r.reason, "0 errors, 1 hazards: Race reported between Write and Read; see "));
+  CHECK(Has(r.reason,
+            "0 errors, 1 hazards: Race reported between Write and Read; see some-part.log in "
+            "results/logs.tar"));
   b.Program("toolkit/bin/compute-sanitizer",
             "echo '========= ERROR SUMMARY: 0 errors'\necho 'test cases: 1 | 1 failed'; exit 1");
   CHECK(b.Run(PartKind::kMemcheck).state == PartState::kFailed);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "tests/skip.h"
 #include "tests/temp_folder.h"
 
 namespace strata::gpu_check {
@@ -34,10 +36,10 @@ TEST_CASE("a child's end and output are told", "[gpu_check]") {
   CHECK(r.exit_code == 3);
   CHECK_FALSE(r.timed_out);
   CHECK(r.output == "out\nerr\nb\n");
-  CHECK(HowItEnded(r, 60) == "exit code 3");
+  CHECK(HowItEnded(r, {}) == "exit code 3");
   r = Shell(folder.path(), "kill -9 $$");
   CHECK(r.exit_code == -1);
-  CHECK(HowItEnded(r, 60) == "killed by signal 9");
+  CHECK(HowItEnded(r, {}) == "killed by signal 9");
   CHECK(r.output.empty());
   // What is said again replaces what this process has; the rest stays.
   REQUIRE(setenv("STRATA_CHILD_TEST", "old", 1) == 0);
@@ -52,7 +54,7 @@ TEST_CASE("a child that is not done at its limit is killed with what it started"
   const ChildResult r = Shell(folder.path(), "sleep 1000 & echo $!; wait", 0.5);
   CHECK(r.timed_out);
   CHECK(r.signal == SIGKILL);
-  CHECK(HowItEnded(r, 0.5) == "not done within 0 s");
+  CHECK(HowItEnded(r, {{}, {}, "", 0.5}) == "not done within 0 s");
   const int grandchild = std::atoi(r.output.c_str());
   REQUIRE(grandchild > 1);
   // It has the signal already; whoever waits for it, or for its exit, sees it end.
@@ -86,6 +88,53 @@ TEST_CASE("a child and what it started end with the process that runs them", "[g
   CHECK(poll(&ended, 1, kMostMs) == 1);
   CHECK((ended.revents & POLLHUP) != 0);
   close(said);
+}
+
+// A process that is traced ends for its parent when its tracer has seen it end: until then it is as
+// one that a driver does not let go.
+TEST_CASE("a child that is killed and does not go is given up", "[gpu_check]") {
+  const TempFolder folder;
+  const std::string log = folder.path() + "/log", told = folder.path() + "/told";
+  REQUIRE(mkfifo(log.c_str(), 0600) == 0);
+  const pid_t runner = fork();
+  REQUIRE(runner >= 0);
+  if (runner == 0) {
+    const ChildOptions options = {
+        {"/bin/sh", "-c", "echo $$; exec sleep 1000"}, {}, log, 0.5, /*give_up_seconds=*/0.25};
+    const auto result = RunChild(options);
+    std::ofstream(told) << (result.ok() && result->given_up && result->timed_out
+                                ? HowItEnded(*result, options)
+                                : "not given up");
+    _exit(0);
+  }
+  const int said = open(log.c_str(), O_RDWR);  // so that RunChild can open it as well
+  char text[16] = {};
+  REQUIRE(read(said, text, sizeof text - 1) > 1);
+  const pid_t child = std::atoi(text);
+  REQUIRE(child > 1);
+  if (ptrace(PTRACE_SEIZE, child, nullptr, nullptr) != 0) {
+    kill(runner, SIGKILL);
+    waitpid(runner, nullptr, 0);
+    close(said);
+    STRATA_SKIP("no process may be traced here");
+  }
+  CHECK(waitpid(runner, nullptr, 0) == runner);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  close(said);
+  std::ifstream in(told);
+  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) ==
+        "not done within 0 s, nor gone 0 s after it was killed: stuck in the driver");
+  CHECK(ChildOptions().give_up_seconds == 20);
+}
+
+TEST_CASE("a child that has left its group is killed as well", "[gpu_check]") {
+  const TempFolder folder;
+  const ChildResult r = Shell(folder.path(), "exec setsid sleep 1000", 0.5);
+  CHECK(r.timed_out);
+  CHECK_FALSE(r.given_up);
+  CHECK(r.signal == SIGKILL);
 }
 
 TEST_CASE("a log says at last how its child ended, and one without room is told", "[gpu_check]") {

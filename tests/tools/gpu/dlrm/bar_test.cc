@@ -216,6 +216,8 @@ struct Bench {
     options.data = data;
     options.session = session;
     options.warm_steps = warm_steps;
+    options.most_warm_steps = most_warm_steps;
+    options.warm_ms = warm_ms;
     options.windows = 2;
     options.window_steps = 2;
     options.most_seconds = most_seconds;
@@ -229,6 +231,8 @@ struct Bench {
     return rows;
   }
 
+  uint32_t most_warm_steps = 0;
+  double warm_ms = 0;
   DlrmApi api;
   DlrmSpec spec;
   device::WorkerDevice device;
@@ -281,6 +285,22 @@ TEST_CASE("training goes on where the servers are, step by step", "[gpu_check]")
     CHECK(counters.rows == 5200 + bench.DenseRows());
     CHECK(counters.refused_rows == 0);
   }
+}
+
+TEST_CASE("windows begin when steps have taken long enough, or there are no more", "[gpu_check]") {
+  Bench bench;
+  bench.Start();
+  bench.most_warm_steps = 20;
+  bench.warm_ms = 1e9;
+  auto trained = bench.Train(2);
+  REQUIRE(trained.ok());
+  CHECK(trained->steps == 27);  // 20 to warm up, 2 x 3 of windows, 1 more
+  CHECK(trained->warm_steps >= 20);
+  bench.warm_ms = 0;
+  trained = bench.Train(3);
+  REQUIRE(trained.ok());
+  CHECK(trained->steps == 27);
+  CHECK(trained->warm_steps < 20);
 }
 
 TEST_CASE("several servers share the rows", "[gpu_check]") {

@@ -88,6 +88,17 @@ TEST_CASE("the job is halved until device and host have room for it", "[gpu_chec
   CHECK(FreeHostBytes() > 0);
 }
 
+TEST_CASE("as many steps to warm up as take long enough at more than the wanted speed",
+          "[gpu_check]") {
+  DlrmSizes sizes;
+  CHECK(MostWarmSteps(sizes, 10e6) == 69);  // 0.3 s x 1.5 x 10^7 / 65,536
+  CHECK(MostWarmSteps(sizes, 1e6) == 12);
+  sizes.batch = 1024;
+  CHECK(MostWarmSteps(sizes, 10e6) == kMostWarmSteps);
+  sizes.warm_ms = 0;
+  CHECK(MostWarmSteps(sizes, 10e6) == sizes.warm_steps);
+}
+
 TEST_CASE("as many servers as keep replies below the limit of a message", "[gpu_check]") {
   DlrmSizes sizes;
   CHECK(ServersForMessages(sizes, 1000, 0) == 1);

@@ -36,7 +36,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     }
     ServerFacts facts;
     facts.alive = node != nullptr && node->alive;
-    facts.silent = node == nullptr ? absl::InfiniteDuration() : now - node->last_seen;
+    facts.silent = node == nullptr ? absl::InfiniteDuration() : node->silence;
     facts.opened = slot.opened_generation() == state_.generation();
     facts.same_process = slot.opened_session() == session;
     facts.keeps_nothing = job().storage().durability() == "memory";

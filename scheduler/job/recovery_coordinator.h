@@ -14,7 +14,7 @@ namespace strata::scheduler {
 // What is known of one of a job's servers.
 struct ServerFacts {
   bool alive = false;          // heard of within a lease
-  absl::Duration silent;       // since it was last heard of
+  absl::Duration silent;       // since it was last heard of, as far as the scheduler heard
   bool opened = false;         // its shards were open in this generation
   bool same_process = false;   // and the process that opened them is the one that is there now
   bool keeps_nothing = false;  // durability `memory`: a process's end loses its shards

@@ -35,14 +35,17 @@ void SimServer::Kill() {
 }
 
 void SimServer::Reopen() {
-  for (auto& [id, open] : open_) {
-    if (open.state != ServerJobReport::OPEN) continue;
-    const uint32_t before = open.reopened;
-    ServerJobDirective again = open.told;
+  std::vector<uint64_t> ids;  // OpenShard makes each entry anew
+  for (const auto& [id, open] : open_) {
+    if (open.state == ServerJobReport::OPEN) ids.push_back(id);
+  }
+  for (const uint64_t id : ids) {
+    const uint32_t before = open_[id].reopened;
+    ServerJobDirective again = open_[id].told;
     again.set_was_open(true);
     OpenShard(again);
-    open.told = again;
-    open.reopened = before + 1;
+    open_[id].told = again;
+    open_[id].reopened = before + 1;
   }
 }
 
@@ -323,7 +326,11 @@ void SimWorker::Read(Held& held, Lane& lane) {
   auto& all = *held.report.mutable_task_counts();
   const auto at = std::find_if(all.begin(), all.end(),
                                [&](const TaskCounts& c) { return c.task() == lane.task; });
-  (at == all.end() ? *all.Add() : *at) = counts;
+  if (at == all.end()) {
+    *all.Add() = counts;
+  } else if (at->examples() + at->bad_lines() < counts.examples() + counts.bad_lines()) {
+    *at = counts;  // else another lane of this process was further (as in TrainingStats)
+  }
 }
 
 void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {

@@ -2,6 +2,7 @@
 // Tested by tests/scheduler/cluster_sim_test.cc
 // Tested by tests/scheduler/job/machine_cuts_test.cc
 // Tested by tests/scheduler/job/machine_lanes_test.cc
+// Tested by tests/scheduler/job/machine_recovery_test.cc
 #ifndef STRATA_SCHEDULER_JOB_MACHINE_H_
 #define STRATA_SCHEDULER_JOB_MACHINE_H_
 
@@ -104,6 +105,7 @@ class JobMachine {
   struct ServerView {  // by server slot; repeated by servers, so not recorded
     uint64_t session = 0;
     ServerJobReport last;
+    std::string unread, waits;  // its words: on the checkpoint to start from; why it tries again
   };
   struct WorkerView {  // by worker slot
     WorkerJobReport last;
@@ -146,7 +148,11 @@ class JobMachine {
                    const google::protobuf::RepeatedPtrField<Trouble>& reported, absl::Time now);
   void ServerBeganAgain(int slot);
   void ReplaceServer(const ClusterView& cluster, int slot, absl::Time now);
+  bool WatchReads(const ClusterView& cluster, absl::Time now);
+  int OtherServer(const Membership& members, int slot, bool* all_read) const;
+  void ReadAgain(const ClusterView& cluster, int slot, absl::Time now);
   void RollBack(absl::string_view why, absl::Time now);
+  void NextGeneration(const CheckpointRecord* from);
   void StartGeneration(const CheckpointRecord* from);
   bool ServersOpen(const Membership& members) const;
 
@@ -186,6 +192,7 @@ class JobMachine {
   std::map<uint64_t, absl::StatusOr<CheckpointRecord>> ticket_results_;
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
+  absl::Time reread_;  // when a bad reader may try again
 };
 
 }  // namespace strata::scheduler

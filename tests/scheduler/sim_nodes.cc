@@ -63,6 +63,7 @@ NodeReport SimServer::Report() const {
     j->set_job(id);
     j->set_generation(open.shard.generation);
     j->set_state(open.state);
+    j->set_message(open.message);
     j->set_min_clock(open.shard.clock);
     j->set_max_clock(open.shard.clock);
     j->set_windows(open.shard.applied.size());
@@ -92,10 +93,16 @@ void SimServer::OpenShard(const ServerJobDirective& d) {
   }
   if (!d.restore_from().empty()) {
     const auto folder = disk_->find(d.restore_from());
-    const bool whole = folder != disk_->end() && folder->second.complete &&
-                       !folder->second.damaged && !folder->second.files.empty();
-    if (!whole) {
+    if (folder == disk_->end()) {  // tried again
+      open.message = d.restore_from() + " is not there";
+      return;
+    }
+    const bool whole =
+        folder->second.complete && !folder->second.damaged && !folder->second.files.empty();
+    if (!whole || bad_reads_ > 0) {
+      bad_reads_ -= bad_reads_ > 0;
       open.state = ServerJobReport::LOST;
+      open.message = d.restore_from() + " is damaged";
       return;
     }
     // Every server's file says the same here: all apply everything.
@@ -116,7 +123,10 @@ void SimServer::Act(const NodeDirective& directive) {
       continue;
     }
     auto it = open_.find(d.job());
-    if (it == open_.end() || it->second.shard.generation < d.generation()) OpenShard(d);
+    if (it == open_.end() || it->second.shard.generation < d.generation() ||
+        it->second.state == ServerJobReport::OPENING) {
+      OpenShard(d);
+    }
     Open& open = open_[d.job()];
     if (open.shard.generation != d.generation()) continue;
     open.told = d;

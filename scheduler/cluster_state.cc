@@ -248,13 +248,19 @@ void ClusterState::CheckpointRemoved(uint64_t job, const std::string& folder,
 }
 
 void ClusterState::Tick(absl::Time now) {
-  for (const std::string& name : members_.Expire(now)) {
+  const absl::Duration gap = members_.Listen(now);
+  if (gap > members_.lease()) {
+    events_.Add(now, "SchedulerStalled", "", 0,
+                absl::StrCat("the scheduler heard nobody for ", absl::FormatDuration(gap),
+                             ", or could record nothing; every node has a fresh lease"));
+  }
+  for (const std::string& name : members_.Expire()) {
     events_.Add(now, "NodeLapsed", name, 0,
                 absl::StrCat(name, " was silent for ", absl::FormatDuration(members_.lease())));
   }
   std::vector<std::string> forgotten;
   for (const auto& [name, node] : members_.nodes()) {
-    if (node.alive || now - node.last_seen < kForgetAfter) continue;
+    if (node.alive || node.silence < kForgetAfter) continue;
     bool hosts = false;
     for (const auto& [id, job] : jobs_) hosts |= !job->over() && job->Hosts(name);
     if (!hosts) forgotten.push_back(name);

@@ -65,7 +65,11 @@ class ClusterState {
   // Or given up on.
   void CheckpointRemoved(uint64_t job, const std::string& folder, const absl::Status& status,
                          absl::Time now);
+  // To be called 16 times per lease and more, by the way that reports take: how nodes' silence is
+  // counted (Membership::Listen).
   void Tick(absl::Time now);
+  // Reports are refused: what the driver could not append stands in their way.
+  void Deaf() { members_.Deaf(); }
   // The scheduler began to serve: worth an event.
   void Started(absl::Time now);
 

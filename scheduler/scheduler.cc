@@ -32,7 +32,7 @@ class SchedulerImpl : public Scheduler {
   explicit SchedulerImpl(SchedulerOptions options)
       : timer_(options.timer),
         lease_(options.lease),
-        tick_interval_(options.tick_interval),
+        tick_interval_(std::min(options.tick_interval, options.lease / 16)),
         version_(std::move(options.version)),
         store_(std::move(options.store)),
         state_(options.lease),
@@ -241,6 +241,10 @@ class SchedulerImpl : public Scheduler {
     {
       MutexLock lock(&mu_);
       if (stopped_) return;
+      // Calls of nodes are refused while the store takes nothing, and were if it did not.
+      const bool ready = Ready().ok();
+      if (std::exchange(refused_, false) || !ready) state_.Deaf();
+      if (!ready) return;
       state_.Tick(timer_->Now());
       if (!Save().ok()) return;
     }
@@ -311,6 +315,7 @@ class SchedulerImpl : public Scheduler {
       ++counters_.appends;
       if (absl::Status s = store_->Append(unsaved_); !s.ok()) {
         ++counters_.append_failures;
+        refused_ = true;
         return absl::UnavailableError(
             absl::StrCat("the scheduler cannot record its state: ", s.message()));
       }
@@ -385,6 +390,7 @@ class SchedulerImpl : public Scheduler {
   SchedulerCounters counters_ ABSL_GUARDED_BY(mu_);
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  bool refused_ ABSL_GUARDED_BY(mu_) = false;  // an append failed since the last tick
 };
 
 }  // namespace

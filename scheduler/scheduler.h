@@ -22,9 +22,10 @@ struct SchedulerOptions {
   // Must outlive the scheduler. Leases, long polls and ticks go by it, and every time that users
   // are told is one of it.
   Timer* timer = Timer::Real();
-  // How long a node may be silent. At least 10 ms.
+  // How long a node may be silent, as far as the scheduler itself heard. At least 10 ms.
   absl::Duration lease = absl::Seconds(10);
-  // A thread calls Tick this often; zero: nobody does but the caller (tests).
+  // A thread calls Tick this often, and 16 times per lease at least; zero: nobody does but the
+  // caller (tests).
   absl::Duration tick_interval = absl::Milliseconds(100);
   std::string version = "strata";
   // Gets lines of the form "event key=value ...": what happens to jobs and nodes. May be empty; is
@@ -58,7 +59,8 @@ class Scheduler : public SchedulerClient {
 
   // Answers calls that wait with UNAVAILABLE, and all later ones. Idempotent.
   virtual void Stop() = 0;
-  // Lets time act: leases, deadlines. Then does the file work that is due.
+  // Lets time act: leases, deadlines. Then does the file work that is due. Passes what a call of a
+  // node passes (locks, store, files), so that it is held up by what holds up those.
   virtual void Tick() = 0;
   virtual SchedulerCounters Counters() const = 0;
 };

@@ -36,7 +36,7 @@ JobMachine::JobMachine(JobSpecRecord spec, JobStateRecord state,
   // A server that is another process now than the one that opened the shards lost what it was told
   // of cuts, also where nobody looked while it was replaced.
   for (const ServerSlot& slot : state_.servers()) {
-    servers_.push_back({.session = slot.opened_session(), .last = {}});
+    servers_.push_back(ServerView{.session = slot.opened_session()});
   }
   workers_.resize(state_.workers_size());
   recovery_.Begin(static_cast<uint32_t>(state_.servers_size()), state_.start_step());
@@ -147,12 +147,14 @@ bool JobMachine::TrainingFinished() const {
 }
 
 void JobMachine::Run(const ClusterView& cluster, absl::Time now) {
-  if (WatchServers(cluster, now) || over()) return;
+  if (WatchServers(cluster, now) || WatchReads(cluster, now) || over()) return;
   FillWorkers(cluster, now);
   if (state_.phase() == OPENING) {
     if (!ServersOpen(*cluster.members) || !EarlierAreReplaced()) return;
     state_.set_phase(TRAINING);
     state_.set_state(RUNNING);
+    state_.clear_doubted_checkpoint();
+    state_.clear_doubted_by();
     if (state_.started_unix_ms() == 0) state_.set_started_unix_ms(absl::ToUnixMillis(now));
     KeepTimes(now);
     rate_since_ = now;

@@ -3,6 +3,7 @@
 // Tested by tests/scheduler/job/machine_cuts_test.cc
 // Tested by tests/scheduler/job/machine_lanes_test.cc
 // Tested by tests/scheduler/job/machine_status_test.cc
+// Tested by tests/scheduler/job/machine_recovery_test.cc
 #ifndef STRATA_SCHEDULER_JOB_MACHINE_H_
 #define STRATA_SCHEDULER_JOB_MACHINE_H_
 
@@ -107,6 +108,7 @@ class JobMachine {
   struct ServerView {  // by server slot; repeated by servers, so not recorded
     uint64_t session = 0;
     ServerJobReport last;
+    std::string unread, waits;  // its words: on the checkpoint to start from; why it tries again
   };
   struct WorkerView {  // by worker slot
     WorkerJobReport last;
@@ -149,7 +151,11 @@ class JobMachine {
                    const google::protobuf::RepeatedPtrField<Trouble>& reported, absl::Time now);
   void ServerBeganAgain(int slot);
   void ReplaceServer(const ClusterView& cluster, int slot, absl::Time now);
+  bool WatchReads(const ClusterView& cluster, absl::Time now);
+  int OtherServer(const Membership& members, int slot, bool* all_read) const;
+  void ReadAgain(const ClusterView& cluster, int slot, absl::Time now);
   void RollBack(absl::string_view why, absl::Time now);
+  void NextGeneration(const CheckpointRecord* from);
   void StartGeneration(const CheckpointRecord* from);
   bool ServersOpen(const Membership& members) const;
 
@@ -194,6 +200,7 @@ class JobMachine {
   absl::Time kept_;                        // last KeepTimes
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
+  absl::Time reread_;  // when a bad reader may try again
 };
 
 }  // namespace strata::scheduler

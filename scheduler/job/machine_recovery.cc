@@ -1,5 +1,6 @@
 // JobMachine: what happens when servers restart, vanish or lose what they held.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "scheduler/job/life_cycle_sums.h"
@@ -36,7 +37,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     }
     ServerFacts facts;
     facts.alive = node != nullptr && node->alive;
-    facts.silent = node == nullptr ? absl::InfiniteDuration() : now - node->last_seen;
+    facts.silent = node == nullptr ? absl::InfiniteDuration() : node->silence;
     facts.opened = slot.opened_generation() == state_.generation();
     facts.same_process = slot.opened_session() == session;
     facts.keeps_nothing = job().storage().durability() == "memory";
@@ -86,7 +87,97 @@ void JobMachine::ReplaceServer(const ClusterView& cluster, int slot, absl::Time 
            now);
 }
 
+// Another live server of the job than that of `slot`; -1: none. `all_read`: whether every one of
+// them has opened its shards.
+int JobMachine::OtherServer(const Membership& members, int slot, bool* all_read) const {
+  int other = -1;
+  *all_read = true;
+  for (int i = 1; i < state_.servers_size(); ++i) {
+    const int at = (slot + i) % state_.servers_size();
+    const Node* node = members.Find(state_.servers(at).name());
+    if (node == nullptr || !node->alive) continue;
+    if (other < 0) other = at;
+    *all_read = *all_read && state_.servers(at).opened_generation() == state_.generation();
+  }
+  return other;
+}
+
+// Judges servers that could not read the checkpoint to start from. True: a generation began.
+bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
+  const std::string folder = state_.restore_from();
+  for (int i = 0; i < state_.servers_size(); ++i) {
+    const std::string why = servers_[i].unread;
+    if (why.empty()) continue;
+    const CheckpointRecord* newest = cuts_->NewestOnDisk();
+    if (newest != nullptr && newest->folder() != folder) {  // completed meanwhile
+      RollBack(absl::StrCat("lost shards on ", why), now);
+      return true;
+    }
+    const bool spare = ChooseServers(Candidates(cluster, SERVER), 1).ok();
+    ReadFacts facts;
+    facts.doubted = state_.doubted_checkpoint() == folder;
+    facts.same_reader = state_.doubted_by() == state_.servers(i).name();
+    facts.another = OtherServer(*cluster.members, i, &facts.others_read) >= 0 || spare;
+    switch (JudgeRead(facts)) {
+      case ReadVerdict::kWait:
+        break;
+      case ReadVerdict::kReadAgain:
+        ReadAgain(cluster, i, now);
+        return true;
+      case ReadVerdict::kSetAside:
+        Say("CheckpointDamaged",
+            absl::StrCat(folder, " (", why, "; ", state_.doubted_by(), " found damage before)"),
+            now);
+        cuts_->Forget(folder);
+        state_.add_set_aside(folder);
+        RollBack(absl::StrCat("lost shards on ", why), now);
+        return true;
+      case ReadVerdict::kBadReader:
+        if (spare || now >= reread_) {
+          ReadAgain(cluster, i, now);
+          return true;
+        }
+        SayAgain("BadReader", DescribeBadReader(folder, why), now);
+    }
+  }
+  return false;
+}
+
+// Another server gets the shards whose rows this one could not read: one to spare, which takes its
+// place in the job, else another one of the job, whose shards this one gets.
+void JobMachine::ReadAgain(const ClusterView& cluster, int slot, absl::Time now) {
+  const std::string reader = state_.servers(slot).name(), why = servers_[slot].unread;
+  const auto spare = ChooseServers(Candidates(cluster, SERVER), 1);
+  bool all_read = false;
+  const int other = OtherServer(*cluster.members, slot, &all_read);
+  if (spare.ok()) {
+    ForgetTroubles(reader, *state_.mutable_troubles());
+    state_.mutable_servers(slot)->Clear();
+    state_.mutable_servers(slot)->set_name(spare->front());
+    servers_[slot] = {};
+  } else if (other >= 0) {
+    state_.mutable_servers()->SwapElements(slot, other);
+    std::swap(servers_[slot], servers_[other]);
+  }
+  if (spare.ok() || other >= 0) state_.set_map_epoch(state_.map_epoch() + 1);
+  state_.set_doubted_checkpoint(state_.restore_from());
+  state_.set_doubted_by(reader);
+  reread_ = now + kRereadLeases * cluster.members->lease();
+  NextGeneration(cuts_->NewestOnDisk());
+  Say("CheckpointReadAgain",
+      absl::StrCat(why, "; generation ", state_.generation(), " reads ", state_.restore_from(),
+                   " again, server ", state_.servers(slot).name(), " what ", reader, " could not"),
+      now);
+}
+
 void JobMachine::RollBack(absl::string_view why, absl::Time now) {
+  const CheckpointRecord* from = cuts_->NewestOnDisk();
+  if (from == nullptr && state_.set_aside_size() > 0) {
+    const bool init = state_.set_aside(0) == job().model().init_from();
+    return End(FAILED, "CheckpointDamaged",
+               DescribeNoCheckpoint({state_.set_aside().begin(), state_.set_aside().end()}, init),
+               now);
+  }
   const uint64_t reached = bsp() ? recovery_.max_clock() : ledger_->closed_count();
   if (reached > state_.furthest_step()) {
     state_.set_furthest_step(reached);
@@ -99,16 +190,20 @@ void JobMachine::RollBack(absl::string_view why, absl::Time now) {
         absl::StrCat(state_.fruitless(), " roll-backs without a step forward; the last: ", why),
         now);
   }
+  state_.set_rollbacks(state_.rollbacks() + 1);
+  NextGeneration(from);
+  Say("RolledBack",
+      absl::StrCat(why, "; generation ", state_.generation(), " starts ",
+                   from == nullptr
+                       ? std::string("from the beginning, as no checkpoint was completed yet")
+                       : absl::StrCat("from checkpoint ", from->folder())),
+      now);
+}
+
+void JobMachine::NextGeneration(const CheckpointRecord* from) {
   AbortCuts();
   cuts_->TrainingAgain();
   state_.set_generation(state_.generation() + 1);
-  state_.set_rollbacks(state_.rollbacks() + 1);
-  const CheckpointRecord* from = cuts_->NewestOnDisk();
-  Say("RolledBack",
-      absl::StrCat(why, "; generation ", state_.generation(), " starts ",
-                   from == nullptr ? std::string("from the beginning")
-                                   : absl::StrCat("from checkpoint ", from->folder())),
-      now);
   StartGeneration(from);
   KeepTimes(now);
 }
@@ -133,7 +228,7 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
     state_.mutable_evaluations()->RemoveLast();
   }
   for (WorkerView& view : workers_) view = {};
-  for (ServerView& view : servers_) view.last.Clear();
+  for (ServerView& view : servers_) view = ServerView{.session = view.session};
   recovery_.Begin(static_cast<uint32_t>(state_.servers_size()), start.step());
   if (bsp()) return;
   const uint64_t tasks =
@@ -164,23 +259,18 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
     case ServerJobReport::FAILED:
       return End(FAILED, "ServerFailed", what, now);
     case ServerJobReport::LOST:
-      if (!opened && report.reopened() == 0 && cuts_->NewestOnDisk() != nullptr &&
-          cuts_->NewestOnDisk()->folder() == state_.restore_from()) {
-        // What could not be read was the checkpoint: the one before it is the newest now.
-        Say("CheckpointDamaged", absl::StrCat(state_.restore_from(), " (", what, ")"), now);
-        cuts_->Forget(state_.restore_from());
-        if (spec_.resume() && cuts_->NewestOnDisk() == nullptr && state_.furthest_step() == 0 &&
-            state_.started_unix_ms() == 0) {
-          return End(FAILED, "CheckpointDamaged",
-                     absl::StrCat("no checkpoint is left to resume from (", what, ")"), now);
-        }
+      if (!opened && report.reopened() == 0 && !state_.restore_from().empty()) {
+        servers_[slot].unread = what;  // of the checkpoint; WatchReads judges it
+        return;
       }
       return RollBack(absl::StrCat("lost shards on ", what), now);
     case ServerJobReport::OPEN:
       break;
     case ServerJobReport::OPENING:  // with a message: it tries again, and this is why
-      if (!report.message().empty()) SayAgain("ServerWaits", what, now);
-      return;
+      // Several may wait, each with a text of its own: each is told once.
+      if (report.message().empty() || servers_[slot].waits == what) return;
+      servers_[slot].waits = what;
+      return SayAgain("ServerWaits", what, now);
     default:
       return;
   }

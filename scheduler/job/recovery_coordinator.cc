@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace strata::scheduler {
 namespace {
@@ -48,6 +49,30 @@ std::string DescribeSilentServer(absl::string_view name, absl::string_view addre
                       : absl::StrCat(", or start another server, which takes its place", when),
                   " from the last checkpoint");
   return text;
+}
+
+ReadVerdict JudgeRead(const ReadFacts& facts) {
+  if (!facts.doubted) return ReadVerdict::kReadAgain;
+  if (!facts.same_reader || !facts.another) return ReadVerdict::kSetAside;
+  return facts.others_read ? ReadVerdict::kBadReader : ReadVerdict::kWait;
+}
+
+std::string DescribeBadReader(absl::string_view checkpoint, absl::string_view why) {
+  return absl::StrCat(
+      "checkpoint ", checkpoint, " stays, since other servers read it; but ", why,
+      ". Look at that server's machine and start the server again, or start another "
+      "one, which takes its place; until then it tries again now and then");
+}
+
+std::string DescribeNoCheckpoint(const std::vector<std::string>& set_aside, bool init) {
+  const std::string what = absl::StrCat(
+      "no whole checkpoint is left to start from (damaged: ", absl::StrJoin(set_aside, ", "),
+      "), and a job does not start anew unasked; ");
+  if (init)
+    return absl::StrCat(what, "name another one in spec.model.initFrom, or put back a copy");
+  return absl::StrCat(what,
+                      "put back a whole copy and submit the job again with --resume, or start anew "
+                      "with --overwrite");
 }
 
 void RecoveryCoordinator::Begin(uint32_t servers, uint64_t clock) {

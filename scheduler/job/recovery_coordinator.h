@@ -14,7 +14,7 @@ namespace strata::scheduler {
 // What is known of one of a job's servers.
 struct ServerFacts {
   bool alive = false;          // heard of within a lease
-  absl::Duration silent;       // since it was last heard of
+  absl::Duration silent;       // since it was last heard of, as far as the scheduler heard
   bool opened = false;         // its shards were open in this generation
   bool same_process = false;   // and the process that opened them is the one that is there now
   bool keeps_nothing = false;  // durability `memory`: a process's end loses its shards
@@ -39,6 +39,31 @@ ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease);
 std::string DescribeSilentServer(absl::string_view name, absl::string_view address,
                                  absl::Time last_seen, const ServerFacts& facts,
                                  absl::Duration lease);
+
+// What is known where a server could not read the checkpoint that its job was to start from: it
+// found damage (DATA_LOSS). That may be the checkpoint's, or the server's own.
+struct ReadFacts {
+  bool doubted = false;      // the job began a generation anew because of such a read before
+  bool same_reader = false;  // and it was this server's
+  bool another = false;      // another live server has a part in the job, or could have
+  bool others_read = false;  // the job's other live servers have read what they were to
+};
+
+enum class ReadVerdict {
+  kReadAgain,  // another server reads what this one could not; where it is alone, it tries again
+  kWait,       // for what others read
+  kSetAside,   // two reads agree: the checkpoint is damaged
+  kBadReader,  // others read it, and this server does not, twice: the checkpoint stays
+};
+ReadVerdict JudgeRead(const ReadFacts& facts);
+
+// A bad reader that no other server can replace tries again after this many leases.
+inline constexpr int kRereadLeases = 3;
+
+// For users. `why`: what the server said, its name first.
+std::string DescribeBadReader(absl::string_view checkpoint, absl::string_view why);
+// Every checkpoint that a job had is set aside. `init`: it is spec.model.initFrom.
+std::string DescribeNoCheckpoint(const std::vector<std::string>& set_aside, bool init);
 
 // The clocks of a job's servers in one generation (bsp). A pure state machine. They may differ by
 // one between shards, but reports are of different moments, so that only this is proof of a loss: a

@@ -1,6 +1,7 @@
 #include "scheduler/nodes/membership.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -48,9 +49,13 @@ bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {
 
 }  // namespace
 
+absl::Duration Membership::TimeToReturn() const {
+  return std::min(absl::ZeroDuration(), lease_ - kReturnTime);
+}
+
 void Membership::Restore(const NodeRecord& record, absl::Time now) {
   nodes_[record.name()] =
-      Node{.record = record, .last_seen = std::max(now, now + kReturnTime - lease_), .alive = true};
+      Node{.record = record, .last_seen = now, .silence = TimeToReturn(), .alive = true};
 }
 
 absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& report, absl::Time now,
@@ -67,6 +72,7 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
     Admission admission{.session = node.record.session(), .revived = !node.alive};
     Describe(report, node.record);
     node.last_seen = now;
+    node.silence = absl::ZeroDuration();
     node.alive = true;
     return admission;
   }
@@ -102,14 +108,30 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
   node.record.set_session(admission.session);
   Describe(report, node.record);
   node.last_seen = now;
+  node.silence = absl::ZeroDuration();
   node.alive = true;
   return admission;
 }
 
-std::vector<std::string> Membership::Expire(absl::Time now) {
+absl::Duration Membership::Listen(absl::Time now) {
+  const absl::Time before = listened_ == absl::InfinitePast() ? now : listened_;
+  listened_ = now;
+  const absl::Duration passed = now - before;
+  const bool lost = deaf_ || passed > kPatience;
+  if (std::exchange(deaf_, false) || passed > lease_ / 2) {
+    for (auto& [name, node] : nodes_) node.silence = lost ? TimeToReturn() : absl::ZeroDuration();
+    return passed;
+  }
+  for (auto& [name, node] : nodes_) {
+    node.silence += std::min(now - std::max(before, node.last_seen), lease_ / kLooks);
+  }
+  return absl::ZeroDuration();
+}
+
+std::vector<std::string> Membership::Expire() {
   std::vector<std::string> lapsed;
   for (auto& [name, node] : nodes_) {
-    if (node.alive && now - node.last_seen > lease_) {
+    if (node.alive && node.silence > lease_) {
       node.alive = false;
       lapsed.push_back(name);
     }

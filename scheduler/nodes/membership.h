@@ -18,8 +18,9 @@ namespace strata::scheduler {
 
 struct Node {
   NodeRecord record;
-  absl::Time last_seen;
-  bool alive = false;  // heard of within a lease
+  absl::Time last_seen;    // for people; decides nothing
+  absl::Duration silence;  // since then, as far as the scheduler heard; below 0: time to return
+  bool alive = false;      // heard of within a lease
 };
 
 // A pure state machine: one thread, no clock. Rules:
@@ -28,6 +29,10 @@ struct Node {
 //     are UNAUTHENTICATED, and the old incarnation may not register again (two live processes under
 //     one name would otherwise throw each other out for ever).
 //   * A lapsed lease alone fences nobody: the node is not `alive` until it is heard of again.
+//   * A node's silence is counted by Listen alone, as far as the scheduler itself heard: no call
+//     adds more than 1 / kLooks of a lease, so that whoever lapses was looked for that often and
+//     had not come. After a gap (half a lease without Listen, or Deaf) all silences begin anew, as
+//     after a restart of the scheduler.
 class Membership {
  public:
   // Nodes known at a time, dead ones included.
@@ -37,6 +42,12 @@ class Membership {
   // A node that lost its scheduler looks for it with pauses of up to two seconds (its own and the
   // channel's), however short the lease: silence soon after a restart says nothing.
   static constexpr absl::Duration kReturnTime = absl::Seconds(5);
+  // A node's call waits this much longer than it asked the scheduler to hold it: after a gap that
+  // is shorter no node has to look.
+  static constexpr absl::Duration kPatience = absl::Seconds(2);
+  // A node comes three times per lease (Scheduler::Sync). Where the scheduler is slow, what holds
+  // up a report three times over holds up three looks, and there are five more.
+  static constexpr int kLooks = 8;
 
   explicit Membership(absl::Duration lease) : lease_(lease) {}
 
@@ -56,8 +67,13 @@ class Membership {
   absl::StatusOr<Admission> Report(const NodeReport& report, absl::Time now,
                                    uint64_t& next_session);
 
+  // The scheduler looks who is silent, by the way that reports take: what holds up those holds up
+  // this. Returns how long the gap was that is over now; zero: there was none.
+  absl::Duration Listen(absl::Time now);
+  // Reports are being refused, or were since Listen was called last.
+  void Deaf() { deaf_ = true; }
   // Nodes whose lease has just lapsed, by name.
-  std::vector<std::string> Expire(absl::Time now);
+  std::vector<std::string> Expire();
 
   // nullptr: unknown.
   const Node* Find(absl::string_view name) const;
@@ -69,7 +85,12 @@ class Membership {
   absl::Duration lease() const { return lease_; }
 
  private:
+  // What a silence begins with where nodes may have lost the scheduler.
+  absl::Duration TimeToReturn() const;
+
   absl::Duration lease_;
+  absl::Time listened_ = absl::InfinitePast();
+  bool deaf_ = false;
   std::map<std::string, Node, std::less<>> nodes_;
 };
 

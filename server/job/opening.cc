@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/in_parallel.h"
@@ -188,17 +189,29 @@ absl::Status RecoverShards(const JobPlan& plan, OpenedJob& opened) {
   return absl::OkStatus();
 }
 
+// A file of the checkpoint that is not there: with its manifest gone as well it is the folder that
+// is away, a share that is not mounted for example, and may come back; else it is damage.
+absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
+  if (!absl::IsNotFound(s)) return s;
+  if (ReadManifest(plan.restore_from).ok()) return absl::DataLossError(s.message());
+  return absl::UnavailableError(
+      absl::StrCat("checkpoint ", plan.restore_from, " is not there (", s.message(),
+                   "); mount its share again or put the folder back: the job waits for it, and "
+                   "goes on by itself then"));
+}
+
 // What the checkpoint's files hold of the shard; at `logged` into an image as well: the checkpoint
 // may go, and recovery must not need it.
 absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Manifest& manifest,
                           const OpenedJob& opened, Recovering& out) {
+  if (absl::Status s = Failpoint("server.restore"); !s.ok()) return s;
   for (const CheckpointFile& file : FilesInOrder(manifest)) {
     if (file.last_partition() < shard.range.first.value ||
         file.first_partition() > shard.range.last.value) {
       continue;
     }
     auto reader = storage::ShardFileReader::Open(absl::StrCat(plan.restore_from, "/", file.name()));
-    if (!reader.ok()) return reader.status();
+    if (!reader.ok()) return Missing(plan, reader.status());
     if (absl::Status s = out.shard->Restore(**reader, plan.start_step); !s.ok()) return s;
   }
   if (!plan.logged) return absl::OkStatus();
@@ -220,7 +233,7 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
   }
   if (!plan.restore_from.empty()) {
     auto manifest = ReadManifest(plan.restore_from);
-    if (!manifest.ok()) return manifest.status();
+    if (!manifest.ok()) return Missing(plan, manifest.status());
     absl::Status s = InParallel(shards.size(), [&](size_t i) {
       return RestoreShard(plan, plan.shards[i], *manifest, opened, shards[i]);
     });

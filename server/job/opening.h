@@ -45,7 +45,8 @@ struct OpenedJob {
 // first image (RestoreShards), or starts empty, shards side by side on all cores; 3 writes OPEN;
 // 4 removes other generations.
 // Errors: DATA_LOSS: what should be here is not, or is damaged: roll back. FAILED_PRECONDITION,
-// INVALID_ARGUMENT, NOT_FOUND: never. Others (disk full, checkpoint not reachable): try again.
+// INVALID_ARGUMENT, NOT_FOUND: never. Others (disk full, the checkpoint's folder is not there, or
+// cannot be reached): try again.
 // `timer`: of what the tier waits for; outlives it.
 absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer);
 

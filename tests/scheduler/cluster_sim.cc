@@ -232,8 +232,12 @@ void ClusterSim::Fault() {
     case 5:
       RestartScheduler();
       break;
-    case 6:
-      now_ += absl::Seconds(static_cast<double>(Roll(15)));
+    case 6:  // everybody is silent, and the scheduler listens
+      for (uint64_t left = Roll(15); left > 0; --left) {
+        now_ += absl::Seconds(1);
+        state_->Tick(now_);
+        Save();
+      }
       break;
     case 7:
       (void)state_->WantCheckpoint(1, now_);
@@ -292,6 +296,24 @@ void ClusterSim::Run(int fault_steps, int fault_every) {
   while (!job().over() && ++peace < 20000) Step();
   INFO(state_->Status(1, now_).DebugString());
   REQUIRE(job().over());
+}
+
+void ClusterSim::RunDeaf(int fault_every) {
+  Submit();
+  for (int i = 0; !job().over() && i < 20000; ++i) {
+    Step();
+    if (Roll(static_cast<uint64_t>(fault_every)) != 0) continue;
+    if (Roll(2) == 0) state_->Deaf();
+    now_ += absl::Milliseconds(Roll(60'000));  // six leases
+    if (Roll(2) == 0) state_->Tick(now_);      // before all that waits
+    Save();
+  }
+  const GetEventsReply all = state_->Events(0, 0, 0);
+  for (const Event& e : all.events()) {
+    INFO(e.DebugString());
+    REQUIRE(e.reason() != "NodeLapsed");
+  }
+  REQUIRE(job().state().generation() == 1);
 }
 
 void ClusterSim::CheckResult() {

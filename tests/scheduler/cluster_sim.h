@@ -33,6 +33,10 @@ class ClusterSim {
   // Submits the job; then `fault_steps` with a fault at every `fault_every`th, by chance (0: none),
   // then peace until the job is over.
   void Run(int fault_steps, int fault_every);
+  // Submits the job and lets it end while nothing befalls anybody but the scheduler, which stops or
+  // refuses reports at every `fault_every`th step, by chance. Nobody lapses, nothing is rolled
+  // back.
+  void RunDeaf(int fault_every);
   // The job succeeded, with every step's effect once, and (async) each bad line counted once.
   void CheckResult();
   // Everybody hears that it is over, and drops it.

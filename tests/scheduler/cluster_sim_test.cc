@@ -24,12 +24,13 @@ SimSetup Any(uint64_t seed) {
   return s;
 }
 
-// Whether the job succeeded. It may fail: after ten roll-backs without a step forward, or without
-// room for its last checkpoint three times.
+// Whether the job succeeded. It may fail: after ten roll-backs without a step forward, without room
+// for its last checkpoint three times, or with all of its checkpoints damaged.
 bool EndsAsItMay(ClusterSim& sim) {
   if (sim.job().state().state() == FAILED) {
     const std::string reason = sim.job().state().conditions().rbegin()->reason();
-    REQUIRE((reason == "TooManyRollBacks" || reason == "CheckpointFailed"));
+    REQUIRE((reason == "TooManyRollBacks" || reason == "CheckpointFailed" ||
+             reason == "CheckpointDamaged"));
     return false;
   }
   sim.CheckResult();
@@ -45,6 +46,17 @@ TEST_CASE("a job runs to its end without faults", "[scheduler][sim]") {
     sim.CheckResult();
     sim.CheckClosed();
     REQUIRE(sim.job().state().rollbacks() == 0);
+  }
+}
+
+TEST_CASE("a scheduler that stops and refuses evicts nobody who is alive",
+          "[scheduler][sim][seeds]") {
+  for (const uint64_t seed : Seeds("cluster_deaf", 0, LongRun() ? 5000 : 200)) {
+    INFO("seed " << seed);
+    ClusterSim sim(seed, Any(seed));
+    sim.RunDeaf(20);
+    sim.CheckResult();
+    sim.CheckClosed();
   }
 }
 

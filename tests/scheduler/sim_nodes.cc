@@ -35,14 +35,17 @@ void SimServer::Kill() {
 }
 
 void SimServer::Reopen() {
-  for (auto& [id, open] : open_) {
-    if (open.state != ServerJobReport::OPEN) continue;
-    const uint32_t before = open.reopened;
-    ServerJobDirective again = open.told;
+  std::vector<uint64_t> ids;  // OpenShard makes each entry anew
+  for (const auto& [id, open] : open_) {
+    if (open.state == ServerJobReport::OPEN) ids.push_back(id);
+  }
+  for (const uint64_t id : ids) {
+    const uint32_t before = open_[id].reopened;
+    ServerJobDirective again = open_[id].told;
     again.set_was_open(true);
     OpenShard(again);
-    open.told = again;
-    open.reopened = before + 1;
+    open_[id].told = again;
+    open_[id].reopened = before + 1;
   }
 }
 
@@ -60,6 +63,7 @@ NodeReport SimServer::Report() const {
     j->set_job(id);
     j->set_generation(open.shard.generation);
     j->set_state(open.state);
+    j->set_message(open.message);
     j->set_min_clock(open.shard.clock);
     j->set_max_clock(open.shard.clock);
     j->set_windows(open.shard.applied.size());
@@ -89,10 +93,16 @@ void SimServer::OpenShard(const ServerJobDirective& d) {
   }
   if (!d.restore_from().empty()) {
     const auto folder = disk_->find(d.restore_from());
-    const bool whole = folder != disk_->end() && folder->second.complete &&
-                       !folder->second.damaged && !folder->second.files.empty();
-    if (!whole) {
+    if (folder == disk_->end()) {  // tried again
+      open.message = d.restore_from() + " is not there";
+      return;
+    }
+    const bool whole =
+        folder->second.complete && !folder->second.damaged && !folder->second.files.empty();
+    if (!whole || bad_reads_ > 0) {
+      bad_reads_ -= bad_reads_ > 0;
       open.state = ServerJobReport::LOST;
+      open.message = d.restore_from() + " is damaged";
       return;
     }
     // Every server's file says the same here: all apply everything.
@@ -113,7 +123,10 @@ void SimServer::Act(const NodeDirective& directive) {
       continue;
     }
     auto it = open_.find(d.job());
-    if (it == open_.end() || it->second.shard.generation < d.generation()) OpenShard(d);
+    if (it == open_.end() || it->second.shard.generation < d.generation() ||
+        it->second.state == ServerJobReport::OPENING) {
+      OpenShard(d);
+    }
     Open& open = open_[d.job()];
     if (open.shard.generation != d.generation()) continue;
     open.told = d;
@@ -323,7 +336,11 @@ void SimWorker::Read(Held& held, Lane& lane) {
   auto& all = *held.report.mutable_task_counts();
   const auto at = std::find_if(all.begin(), all.end(),
                                [&](const TaskCounts& c) { return c.task() == lane.task; });
-  (at == all.end() ? *all.Add() : *at) = counts;
+  if (at == all.end()) {
+    *all.Add() = counts;
+  } else if (at->examples() + at->bad_lines() < counts.examples() + counts.bad_lines()) {
+    *at = counts;  // else another lane of this process was further (as in TrainingStats)
+  }
 }
 
 void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {

@@ -62,6 +62,8 @@ class SimServer {
   void Reopen();
   // The machine is lost: what is on its disk, too.
   void Wipe() { logged_.clear(); }
+  // From now on it finds damage in whatever checkpoint it reads, this often.
+  void ReadBadly(int times) { bad_reads_ = times; }
 
   NodeReport Report() const;
   void Act(const NodeDirective& directive);
@@ -81,6 +83,7 @@ class SimServer {
     std::set<uint32_t> pushed;  // lanes, of step clock + 1
     ServerJobDirective told;
     ServerJobReport::State state = ServerJobReport::OPENING;
+    std::string message;
     uint32_t reopened = 0;
     std::map<uint64_t, CutReport> cuts;
     std::map<uint64_t, std::map<uint32_t, LanePosition>> marks;  // by cut, by lane
@@ -94,6 +97,7 @@ class SimServer {
   SimJob job_;
   SimDisk* disk_;
   bool alive_ = false;
+  int bad_reads_ = 0;
   uint64_t incarnation_ = 0, session_ = 0, seen_ = 0;
   std::map<uint64_t, Open> open_;
   std::map<uint64_t, SimShard> logged_;  // survives a kill

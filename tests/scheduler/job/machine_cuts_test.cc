@@ -1,5 +1,6 @@
 // Which checkpoint an asynchronous job ends with: the one that was taken when all was trained. And
 // what it has counted by then, also after a roll-back.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <map>
@@ -103,9 +104,11 @@ class Cluster {
     for (SimWorker& worker : workers_) worker.Start(++incarnation_);
   }
   void Pass(absl::Duration time) {
-    now_ += time;
-    state_.Tick(now_);
-    DoFileWork();
+    for (const absl::Time end = now_ + time; now_ < end;) {
+      now_ = std::min(end, now_ + kLease / 16);
+      state_.Tick(now_);
+      DoFileWork();
+    }
   }
 
   size_t WindowsIn(const std::string& folder) const {

@@ -81,9 +81,11 @@ class Cluster {
 
  private:
   void Pass(absl::Duration time) {
-    now_ += time;
-    state_.Tick(now_);
-    state_.TakeChanges();
+    for (const absl::Time end = now_ + time; now_ < end;) {
+      now_ = std::min(end, now_ + kLease / 16);
+      state_.Tick(now_);
+      state_.TakeChanges();
+    }
   }
 
   template <typename Node>

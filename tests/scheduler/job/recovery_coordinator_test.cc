@@ -63,6 +63,39 @@ TEST_CASE("a silent server is named with place, time and remedy", "[scheduler]")
         "it had; else another server takes its place from the last checkpoint");
 }
 
+TEST_CASE("a checkpoint is set aside when two servers find it damaged", "[scheduler]") {
+  // The first to say so is one reader.
+  CHECK(JudgeRead({.another = true}) == ReadVerdict::kReadAgain);
+  CHECK(JudgeRead({.others_read = true}) == ReadVerdict::kReadAgain);
+  // The second is another.
+  for (const bool read : {false, true}) {
+    CHECK(JudgeRead({.doubted = true, .another = true, .others_read = read}) ==
+          ReadVerdict::kSetAside);
+  }
+  // The same one, with others about: what they find decides.
+  ReadFacts same = {.doubted = true, .same_reader = true, .another = true};
+  CHECK(JudgeRead(same) == ReadVerdict::kWait);
+  same.others_read = true;
+  CHECK(JudgeRead(same) == ReadVerdict::kBadReader);
+  // The same one, alone.
+  same.another = false;
+  CHECK(JudgeRead(same) == ReadVerdict::kSetAside);
+}
+
+TEST_CASE("what is wrong with checkpoints is told with what to do", "[scheduler]") {
+  CHECK(DescribeBadReader("/c/step-1", "s0: block 7 is damaged") ==
+        "checkpoint /c/step-1 stays, since other servers read it; but s0: block 7 is damaged. Look "
+        "at that server's machine and start the server again, or start another one, which takes "
+        "its place; until then it tries again now and then");
+  CHECK(DescribeNoCheckpoint({"/c/step-2", "/c/step-1"}, false) ==
+        "no whole checkpoint is left to start from (damaged: /c/step-2, /c/step-1), and a job does "
+        "not start anew unasked; put back a whole copy and submit the job again with --resume, or "
+        "start anew with --overwrite");
+  CHECK(DescribeNoCheckpoint({"/init"}, true) ==
+        "no whole checkpoint is left to start from (damaged: /init), and a job does not start anew "
+        "unasked; name another one in spec.model.initFrom, or put back a copy");
+}
+
 TEST_CASE("clocks of different moments are no proof of a loss", "[scheduler]") {
   RecoveryCoordinator r;
   r.Begin(2, 0);

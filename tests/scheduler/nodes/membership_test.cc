@@ -1,5 +1,6 @@
 #include "scheduler/nodes/membership.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -9,6 +10,18 @@ namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1767225600);
 constexpr absl::Duration kLease = absl::Seconds(10);
+
+// Looks who is silent, a sixteenth of a lease apart, until `end`. Who lapsed.
+std::vector<std::string> Listen(Membership& members, absl::Time begin, absl::Time end) {
+  std::vector<std::string> lapsed;
+  members.Listen(begin);
+  for (absl::Time now = begin; now < end;) {
+    now = std::min(end, now + members.lease() / 16);
+    REQUIRE(members.Listen(now) == absl::ZeroDuration());
+    for (const std::string& name : members.Expire()) lapsed.push_back(name);
+  }
+  return lapsed;
+}
 
 NodeReport Report(const std::string& name, uint64_t incarnation, uint64_t session = 0) {
   NodeReport report;
@@ -52,14 +65,98 @@ TEST_CASE("a lapsed lease fences nobody", "[scheduler]") {
   Membership members(kLease);
   uint64_t next = 1;
   const uint64_t session = members.Report(Report("a", 1), kStart, next)->session;
-  REQUIRE(members.Expire(kStart + kLease).empty());
-  REQUIRE(members.Expire(kStart + kLease + absl::Milliseconds(1)) == std::vector<std::string>{"a"});
+  const absl::Time end = kStart + kLease;
+  REQUIRE(Listen(members, kStart, end).empty());
+  REQUIRE(Listen(members, end, end + absl::Milliseconds(1)) == std::vector<std::string>{"a"});
   REQUIRE_FALSE(members.Find("a")->alive);
-  REQUIRE(members.Expire(kStart + kLease * 3).empty());
+  REQUIRE(Listen(members, end + absl::Milliseconds(1), kStart + kLease * 3).empty());
+  REQUIRE(members.Find("a")->silence == kLease * 3);
   auto back = members.Report(Report("a", 1, session), kStart + kLease * 3, next);
   REQUIRE(back.ok());
   REQUIRE(back->revived);
   REQUIRE(members.Find("a")->alive);
+  REQUIRE(members.Find("a")->silence == absl::ZeroDuration());
+}
+
+// A report between two looks: the silence is what passed since the report.
+TEST_CASE("a lease counts from the report", "[scheduler]") {
+  Membership members(kLease);
+  uint64_t next = 1;
+  members.Listen(kStart);
+  REQUIRE(members.Report(Report("a", 1), kStart + absl::Milliseconds(400), next).ok());
+  members.Listen(kStart + absl::Milliseconds(500));
+  REQUIRE(members.Find("a")->silence == absl::Milliseconds(100));
+}
+
+TEST_CASE("a scheduler that stood still found nobody silent", "[scheduler]") {
+  Membership members(kLease);
+  uint64_t next = 1;
+  REQUIRE(members.Report(Report("a", 1), kStart, next).ok());
+  REQUIRE(members.Report(Report("dead", 2), kStart, next).ok());
+  REQUIRE(Listen(members, kStart, kStart + kLease * 0.9).empty());
+  // Stopped. When it goes on, a look comes before what waits to be read.
+  const absl::Time back = kStart + kLease * 4;
+  REQUIRE(members.Listen(back) == absl::Seconds(31));
+  REQUIRE(members.Expire().empty());
+  REQUIRE(Listen(members, back, back + kLease * 0.5).empty());
+  REQUIRE(members.Report(Report("a", 1), back + kLease * 0.5, next).ok());
+  REQUIRE(Listen(members, back + kLease * 0.5, back + kLease).empty());
+  // Who is dead has a lease like everybody, and no more.
+  REQUIRE(Listen(members, back + kLease, back + kLease * 1.1) == std::vector<std::string>{"dead"});
+  REQUIRE(members.Find("a")->alive);
+  // Nor does what was known of the dead outlive a gap: it may have come back meanwhile.
+  REQUIRE(members.Listen(back + kLease * 3) > absl::ZeroDuration());
+  REQUIRE_FALSE(members.Find("dead")->alive);
+  REQUIRE(members.Find("dead")->silence == absl::ZeroDuration());
+}
+
+TEST_CASE("nobody is silent while reports are refused", "[scheduler]") {
+  Membership members(kLease);
+  uint64_t next = 1;
+  REQUIRE(members.Report(Report("a", 1), kStart, next).ok());
+  REQUIRE(Listen(members, kStart, kStart + kLease * 0.9).empty());
+  members.Deaf();
+  // A moment of it is a gap, too: who was sent away comes again when it sees fit.
+  absl::Time now = kStart + kLease * 0.9 + absl::Milliseconds(100);
+  REQUIRE(members.Listen(now) == absl::Milliseconds(100));
+  REQUIRE(Listen(members, now, now + kLease).empty());
+  REQUIRE(Listen(members, now + kLease, now + kLease * 1.1) == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("nodes have time to find a scheduler that was away, however short their lease",
+          "[scheduler]") {
+  const absl::Duration lease = absl::Milliseconds(200);
+  Membership members(lease);
+  uint64_t next = 1;
+  REQUIRE(members.Report(Report("a", 1), kStart, next).ok());
+  members.Listen(kStart);
+  // Away for a moment: their calls are still there.
+  REQUIRE(members.Listen(kStart + lease * 4) == lease * 4);
+  REQUIRE(members.Find("a")->silence == absl::ZeroDuration());
+  const absl::Time back = kStart + absl::Seconds(3);
+  REQUIRE(members.Listen(back) > Membership::kPatience);
+  REQUIRE(Listen(members, back, back + Membership::kReturnTime).empty());
+  REQUIRE(Listen(members, back + Membership::kReturnTime,
+                 back + Membership::kReturnTime + absl::Milliseconds(1)) ==
+          std::vector<std::string>{"a"});
+}
+
+// However slow: who lapses was looked for eight times, and had not come.
+TEST_CASE("a slow scheduler looks often before a lease lapses, and it does lapse", "[scheduler]") {
+  for (const double apart : {0.125, 0.3, 0.5}) {
+    INFO(apart);
+    Membership members(kLease);
+    uint64_t next = 1;
+    REQUIRE(members.Report(Report("a", 1), kStart, next).ok());
+    absl::Time now = kStart;
+    members.Listen(now);
+    int looks = 0;
+    while (members.Expire().empty()) {
+      REQUIRE(members.Listen(now += kLease * apart) == absl::ZeroDuration());
+      REQUIRE(++looks < 10);
+    }
+    REQUIRE(looks == Membership::kLooks + 1);
+  }
 }
 
 TEST_CASE("after a restart nobody lapses for one full lease", "[scheduler]") {
@@ -69,8 +166,9 @@ TEST_CASE("after a restart nobody lapses for one full lease", "[scheduler]") {
   Membership restarted(kLease);
   const absl::Time later = kStart + kLease * 100;
   restarted.Restore(members.Find("a")->record, later);
-  REQUIRE(restarted.Expire(later + kLease).empty());
-  REQUIRE(restarted.Expire(later + kLease + absl::Milliseconds(1)).size() == 1);
+  REQUIRE(Listen(restarted, later, later + kLease).empty());
+  const absl::Time end = later + kLease;
+  REQUIRE(Listen(restarted, end, end + absl::Milliseconds(1)).size() == 1);
 }
 
 TEST_CASE("after a restart a node has time to find the scheduler, however short its lease",
@@ -83,17 +181,17 @@ TEST_CASE("after a restart a node has time to find the scheduler, however short 
   restarted.Restore(members.Find("a")->record, kStart);
   // Two seconds of pause of its own and the channel's two, at the worst.
   const absl::Time heard = kStart + absl::Seconds(4);
-  REQUIRE(restarted.Expire(heard).empty());
-  REQUIRE(restarted.Expire(kStart + Membership::kReturnTime).empty());
+  REQUIRE(Listen(restarted, kStart, heard).empty());
   REQUIRE(restarted.Report(Report("a", 1), heard, next).ok());
   // From then on its lease counts.
-  REQUIRE(restarted.Expire(heard + lease).empty());
-  REQUIRE(restarted.Expire(heard + lease + absl::Milliseconds(1)).size() == 1);
+  REQUIRE(Listen(restarted, heard, heard + lease).empty());
+  REQUIRE(Listen(restarted, heard + lease, heard + lease + absl::Milliseconds(1)).size() == 1);
   // Who does not come is not waited for any longer.
   Membership again(lease);
   again.Restore(members.Find("a")->record, kStart);
-  const absl::Time late = kStart + Membership::kReturnTime + absl::Milliseconds(1);
-  REQUIRE(again.Expire(late) == std::vector<std::string>{"a"});
+  const absl::Time late = kStart + Membership::kReturnTime;
+  REQUIRE(Listen(again, kStart, late).empty());
+  REQUIRE(Listen(again, late, late + absl::Milliseconds(1)) == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("bad reports are refused and change nothing", "[scheduler]") {

@@ -1,0 +1,321 @@
+// What a job starts from after it lost its shards: a checkpoint that one server cannot read, that
+// none can, that is not there, and none at all.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "scheduler/cluster_state.h"
+#include "tests/scheduler/sim_nodes.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr absl::Duration kLease = absl::Seconds(10);
+constexpr uint64_t kSteps = 40;
+
+// A job at level `memory` on some of the cluster's servers, and one worker.
+class Cluster {
+ public:
+  Cluster(uint32_t servers, uint32_t of_the_job) {
+    for (uint32_t i = 0; i < servers; ++i) AddServer(absl::StrCat("s", i));
+    worker_.Start(++incarnation_);
+    worker_.index_lines = kSteps * sim_.lanes / 4;  // of each of four tasks
+    REQUIRE(state_->Restore({}, now_).ok());
+    for (auto& [name, server] : servers_) Sync(server);
+    Sync(worker_);
+    ClusterState::Submission s;
+    s.job.mutable_metadata()->set_name("job");
+    JobSpec& spec = *s.job.mutable_spec();
+    spec.mutable_training()->set_mode("bsp");
+    spec.mutable_training()->set_lanes(sim_.lanes);
+    spec.mutable_training()->set_batch_size(1);
+    spec.mutable_training()->set_epochs(1);
+    spec.mutable_replicas()->set_servers(of_the_job);
+    spec.mutable_replicas()->set_workers(1);
+    spec.mutable_storage()->set_partitions(16);
+    spec.mutable_storage()->set_durability("memory");
+    spec.mutable_checkpoint()->set_directory("/c");
+    spec.mutable_checkpoint()->set_keep(5);
+    REQUIRE(state_->Submit(std::move(s), now_).ok());
+    Until([&] { return job().phase() == TRAINING; });
+  }
+
+  // All report, and the worker works where it may, until `done`.
+  void Until(const std::function<bool()>& done) {
+    for (int round = 0; !done(); ++round) {
+      INFO(state_->Status(1, now_).DebugString());
+      REQUIRE(round < 200);
+      for (auto& [name, server] : servers_) Sync(server);
+      Sync(worker_);
+      worker_.Work();
+    }
+  }
+  void Train(uint64_t steps) {
+    const uint64_t to = step() + steps;
+    Until([&] { return step() >= to; });
+  }
+  // Its folder.
+  std::string TakeCheckpoint() {
+    const int before = job().cuts().complete_size();
+    REQUIRE(state_->WantCheckpoint(1, now_).ok());
+    Until([&] { return job().cuts().complete_size() > before; });
+    return job().cuts().complete(before).folder();
+  }
+  void Pass(absl::Duration time) {
+    for (const absl::Time end = now_ + time; now_ < end;) {
+      now_ = std::min(end, now_ + kLease / 16);
+      for (auto& [name, server] : servers_) Sync(server);
+      Sync(worker_);
+      state_->Tick(now_);
+      DoFileWork();
+    }
+  }
+  void AddServer(const std::string& name) {
+    servers_.emplace(name, SimServer(name, sim_, &disk));
+    servers_.at(name).Start(++incarnation_);
+  }
+  // Its memory is gone: the job must go back.
+  void Restart(const std::string& name) {
+    servers_.at(name).Kill();
+    servers_.at(name).Start(++incarnation_);
+  }
+  void RestartScheduler() {
+    DoFileWork();
+    state_ = std::make_unique<ClusterState>(kLease);
+    REQUIRE(state_->Restore(store_, now_).ok());
+  }
+
+  SimServer& server(const std::string& name) { return servers_.at(name); }
+  JobStateRecord job() const { return state_->jobs().at(1)->StateRecord(); }
+  uint64_t step() const { return state_->Status(1, now_).step(); }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    const JobStateRecord record = job();
+    for (const ServerSlot& slot : record.servers()) names.push_back(slot.name());
+    return names;
+  }
+  // The newest condition of that reason, "" if there is none; and as an event.
+  std::string Says(const std::string& reason) const {
+    const JobStateRecord record = job();
+    for (int i = record.conditions_size() - 1; i >= 0; --i) {
+      if (record.conditions(i).reason() != reason) continue;
+      const GetEventsReply events = state_->Events(0, 1, 0);
+      CHECK(std::any_of(events.events().begin(), events.events().end(), [&](const Event& e) {
+        return e.reason() == reason && e.message() == record.conditions(i).message();
+      }));
+      return record.conditions(i).message();
+    }
+    return "";
+  }
+  size_t Events(const std::string& reason) const {
+    const GetEventsReply all = state_->Events(0, 1, 0);
+    return static_cast<size_t>(std::count_if(all.events().begin(), all.events().end(),
+                                             [&](const Event& e) { return e.reason() == reason; }));
+  }
+  void CheckSucceeds() {
+    Until([&] { return job().phase() == OVER; });
+    CHECK(job().state() == SUCCEEDED);
+    CHECK(job().final_step() == kSteps);
+  }
+
+  SimDisk disk;
+
+ private:
+  template <typename Node>
+  void Sync(Node& node) {
+    if (!node.alive()) return;
+    const auto session = state_->Report(node.Report(), now_);
+    REQUIRE(session.ok());
+    DoFileWork();
+    const auto directive = state_->Directive(node.name(), *session, false);
+    REQUIRE(directive.ok());
+    node.Act(*directive);
+  }
+  void DoFileWork() {
+    for (const MetadataChange& c : state_->TakeChanges()) {
+      if (c.value) store_[c.key] = *c.value;
+    }
+    for (const FileWork& work : state_->TakeFileWork()) {
+      const auto* write = std::get_if<WriteManifestWork>(&work);
+      if (write == nullptr) continue;
+      disk[write->folder].complete = true;
+      state_->ManifestWritten(write->job, write->cut, absl::OkStatus(), now_);
+      DoFileWork();
+    }
+  }
+
+  const SimJob sim_ = {.lanes = 2, .steps = kSteps, .memory = true};
+  std::map<std::string, SimServer> servers_;
+  SimWorker worker_{"w0", sim_, &servers_};
+  std::map<std::string, std::string> store_;
+  uint64_t incarnation_ = 0;
+  std::unique_ptr<ClusterState> state_ = std::make_unique<ClusterState>(kLease);
+  absl::Time now_ = absl::FromUnixSeconds(1767225600);
+};
+
+TEST_CASE("what one server cannot read, a spare one reads: the checkpoint stays",
+          "[scheduler][recovery]") {
+  Cluster cluster(2, 1);
+  cluster.Train(2);
+  const std::string folder = cluster.TakeCheckpoint();
+  const std::string reader = cluster.names()[0], spare = reader == "s0" ? "s1" : "s0";
+  cluster.server(reader).ReadBadly(1000);
+  cluster.Restart(reader);
+  cluster.Until([&] { return cluster.job().generation() == 3; });
+  cluster.RestartScheduler();  // in the midst of it
+  cluster.CheckSucceeds();
+  CHECK(cluster.names() == std::vector<std::string>{spare});
+  CHECK(cluster.job().generation() == 3);
+  CHECK(cluster.job().rollbacks() == 1);  // to read again is none
+  CHECK(cluster.job().restore_from() == folder);
+  CHECK(cluster.job().set_aside_size() == 0);
+  CHECK(cluster.job().doubted_checkpoint().empty());
+  const std::string why = cluster.Says("CheckpointReadAgain");
+  CHECK(absl::StrContains(why, absl::StrCat(reader, ": ", folder, " is damaged")));
+  CHECK(absl::StrContains(why, absl::StrCat("server ", spare, " what ", reader, " could not")));
+}
+
+TEST_CASE("a bad reader that nobody can replace is told, and waited for", "[scheduler][recovery]") {
+  Cluster cluster(2, 2);
+  cluster.Train(2);
+  const std::string folder = cluster.TakeCheckpoint();
+  const std::vector<std::string> before = cluster.names();
+  cluster.server("s0").ReadBadly(1000);
+  cluster.Restart("s0");
+  cluster.Until([&] { return !cluster.Says("BadReader").empty(); });
+  // The other one read what this one could not; this one cannot read the other's part, either.
+  CHECK(cluster.names() == std::vector<std::string>{before[1], before[0]});
+  CHECK(cluster.job().generation() == 3);
+  CHECK(absl::StrContains(cluster.Says("BadReader"), folder + " stays"));
+  cluster.Pass(kLease * 2.5);
+  CHECK(cluster.job().generation() == 3);
+  cluster.Pass(kLease);  // tries again
+  CHECK(cluster.job().generation() == 4);
+  SECTION("another server comes") { cluster.AddServer("s2"); }
+  SECTION("it is started again, on a machine that was mended") {
+    cluster.server("s0").ReadBadly(0);
+    cluster.Restart("s0");
+  }
+  SECTION("it reads well at last") {
+    cluster.server("s0").ReadBadly(0);
+    cluster.Pass(kLease * 3.5);
+  }
+  cluster.CheckSucceeds();
+  CHECK(cluster.job().rollbacks() == 1);
+  CHECK(cluster.job().restore_from() == folder);
+  CHECK(cluster.job().set_aside_size() == 0);
+}
+
+TEST_CASE("a server that is alone reads again itself", "[scheduler][recovery]") {
+  Cluster cluster(1, 1);
+  cluster.Train(2);
+  const std::string older = cluster.TakeCheckpoint();
+  cluster.Train(2);
+  const std::string newer = cluster.TakeCheckpoint();
+  const int bad_reads = GENERATE(1, 2);
+  INFO(bad_reads);
+  cluster.server("s0").ReadBadly(bad_reads);
+  cluster.Restart("s0");
+  cluster.CheckSucceeds();
+  CHECK(cluster.job().restore_from() == (bad_reads == 1 ? newer : older));
+  CHECK(cluster.job().set_aside_size() == bad_reads - 1);
+}
+
+TEST_CASE("doubts about a checkpoint end when it was read", "[scheduler][recovery]") {
+  Cluster cluster(1, 1);
+  cluster.Train(2);
+  const std::string folder = cluster.TakeCheckpoint();
+  for (int i = 0; i < 3; ++i) {
+    cluster.server("s0").ReadBadly(1);
+    cluster.Restart("s0");
+    cluster.Until([&] { return cluster.job().phase() == OPENING; });
+    cluster.Until([&] { return cluster.job().phase() == TRAINING; });
+  }
+  CHECK(cluster.job().restore_from() == folder);
+  CHECK(cluster.job().set_aside_size() == 0);
+}
+
+TEST_CASE("a checkpoint that two servers find damaged is set aside for the one before",
+          "[scheduler][recovery]") {
+  const auto [servers, of_the_job] =
+      GENERATE(std::make_pair(2, 2), std::make_pair(3, 2), std::make_pair(2, 1));
+  INFO(servers << " servers, " << of_the_job << " of the job");
+  Cluster cluster(static_cast<uint32_t>(servers), static_cast<uint32_t>(of_the_job));
+  cluster.Train(2);
+  const std::string older = cluster.TakeCheckpoint();
+  cluster.Train(2);
+  const std::string newer = cluster.TakeCheckpoint();
+  cluster.disk[newer].damaged = true;
+  cluster.Restart(cluster.names()[0]);
+  cluster.CheckSucceeds();
+  CHECK(cluster.job().restore_from() == older);
+  CHECK(cluster.job().set_aside_size() == 1);
+  CHECK(absl::StrContains(cluster.Says("CheckpointDamaged"), newer));
+  CHECK(absl::StrContains(cluster.Says("CheckpointDamaged"), "found damage before"));
+  CHECK(absl::StrContains(cluster.Says("RolledBack"), "starts from checkpoint " + older));
+  CHECK(cluster.job().rollbacks() == 2);
+}
+
+TEST_CASE("a job whose checkpoints are all damaged does not start anew unasked",
+          "[scheduler][recovery]") {
+  Cluster cluster(2, 1);
+  for (int i = 0; i < 2; ++i) {
+    cluster.Train(2);
+    cluster.disk[cluster.TakeCheckpoint()].damaged = true;
+  }
+  cluster.Restart(cluster.names()[0]);
+  cluster.Until([&] { return cluster.job().phase() == OVER; });
+  CHECK(cluster.job().state() == FAILED);
+  const std::string why = cluster.Says("CheckpointDamaged");
+  INFO(why);
+  for (const auto& [folder, contents] : cluster.disk) CHECK(absl::StrContains(why, folder));
+  CHECK(absl::StrContains(why, "--resume"));
+  CHECK(absl::StrContains(why, "--overwrite"));
+}
+
+TEST_CASE("a checkpoint that is not there is waited for", "[scheduler][recovery]") {
+  const uint32_t of_the_job = GENERATE(1, 2);
+  INFO(of_the_job << " servers");
+  Cluster cluster(2, of_the_job);
+  cluster.Train(2);
+  const std::string folder = cluster.TakeCheckpoint();
+  auto away = cluster.disk.extract(folder);
+  cluster.Restart(cluster.names()[0]);
+  cluster.Until([&] { return !cluster.Says("ServerWaits").empty(); });
+  CHECK(absl::StrContains(cluster.Says("ServerWaits"), folder + " is not there"));
+  const uint64_t generation = cluster.job().generation();
+  cluster.Pass(kLease * 30);
+  CHECK(cluster.job().phase() == OPENING);
+  CHECK(cluster.job().generation() == generation);
+  CHECK(cluster.Events("ServerWaits") == of_the_job);  // not each report anew
+  cluster.disk.insert(std::move(away));
+  cluster.CheckSucceeds();
+  CHECK(cluster.job().restore_from() == folder);
+  CHECK(cluster.job().set_aside_size() == 0);
+}
+
+TEST_CASE("a job that completed no checkpoint starts at the beginning, and says so",
+          "[scheduler][recovery]") {
+  Cluster cluster(1, 1);
+  cluster.Train(4);
+  cluster.Restart("s0");
+  cluster.Until([&] { return cluster.job().generation() == 2; });
+  CHECK(absl::StrContains(cluster.Says("RolledBack"),
+                          "from the beginning, as no checkpoint was completed yet"));
+  cluster.CheckSucceeds();
+}
+
+}  // namespace
+}  // namespace strata::scheduler

@@ -16,6 +16,7 @@
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/path_policy.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/job/news.h"
 #include "scheduler/nodes/placement.h"
@@ -34,6 +35,7 @@ class SchedulerImpl : public Scheduler {
         lease_(options.lease),
         tick_interval_(std::min(options.tick_interval, options.lease / 16)),
         version_(std::move(options.version)),
+        paths_(std::move(options.paths)),
         store_(std::move(options.store)),
         state_(options.lease),
         news_(std::move(options.log)) {}
@@ -116,7 +118,7 @@ class SchedulerImpl : public Scheduler {
       if (!known.ok()) return known.status();
       if (known->has_value()) return Reply(**known);
     }
-    auto found = PrepareCheckpoints(resolved);
+    auto found = PrepareCheckpoints(resolved, paths_);
     if (!found.ok()) return found.status();
     MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
@@ -375,6 +377,7 @@ class SchedulerImpl : public Scheduler {
   const absl::Duration lease_;
   const absl::Duration tick_interval_;
   const std::string version_;
+  const PathPolicy paths_;
   std::thread ticker_;
 
   Mutex submit_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while a submission looks at files

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "scheduler/store/metadata_store.h"
 
@@ -28,6 +29,8 @@ struct SchedulerOptions {
   // caller (tests).
   absl::Duration tick_interval = absl::Milliseconds(100);
   std::string version = "strata";
+  // Where jobs may keep checkpoints and begin from some (--data-root). Default: anywhere.
+  PathPolicy paths = {};
   // Gets lines of the form "event key=value ...": what happens to jobs and nodes. May be empty; is
   // called under a lock and must not block or call back.
   std::function<void(const std::string&)> log;

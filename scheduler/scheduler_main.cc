@@ -15,6 +15,8 @@
 #include "absl/time/time.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/files/path_policy.h"
+#include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/scheduler_service.h"
@@ -29,6 +31,7 @@ struct Flags {
   std::string address_file;
   std::string metrics_listen;
   std::string failpoints;
+  std::vector<std::string> data_roots;
   int lease_ms = 10000;
   bool insecure = false;
 };
@@ -66,6 +69,9 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
   if (absl::Status s = CheckBindAddress(flags.listen, scope); !s.ok()) {
     return absl::Status(s.code(), absl::StrCat("--listen: ", s.message()));
   }
+  auto paths = PathPolicy::Make(flags.data_roots);
+  if (!paths.ok()) return paths.status();
+  if (absl::Status s = RestrictFiles(*paths, {flags.directory}); !s.ok()) return s;
   auto daemon = Daemon::Start({.program = program,
                                .directory = flags.directory,
                                .metrics_listen = flags.metrics_listen,
@@ -76,6 +82,7 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
   auto scheduler =
       Scheduler::Start({.store = *std::move(store),
                         .lease = absl::Milliseconds(flags.lease_ms),
+                        .paths = *paths,
                         .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -108,6 +115,10 @@ int Main(int argc, char** argv) {
   app.add_option("--lease-ms", flags.lease_ms, "how long a node may be silent")
       ->check(CLI::Range(10, 3600000))
       ->capture_default_str();
+  app.add_option("--data-root", flags.data_roots, kDataRootHelp)
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_flag("--insecure", flags.insecure, "allow addresses beyond loopback, without TLS");
   try {

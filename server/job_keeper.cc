@@ -3,10 +3,12 @@
 #include <glog/logging.h>
 
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ops/mxcsr.h"
@@ -24,11 +26,36 @@ bool IsFinal(const absl::Status& s, bool was_open) {
          absl::IsUnimplemented(s) || (absl::IsPermissionDenied(s) && !was_open);
 }
 
+// A place that the job names, and the field that does.
+struct NamedPath {
+  absl::string_view field;
+  std::string path;  // "": none
+};
+
+std::vector<NamedPath> PathsOf(const ServerJobDirective& directive) {
+  const JobSpec& spec = directive.spec().spec();
+  return {{"spec.storage.directory", spec.storage().directory()},
+          {"spec.output.removed", spec.output().removed()},
+          {"spec.checkpoint.directory", spec.checkpoint().directory()},
+          {"spec.model.initFrom", spec.model().init_from()}};
+}
+
 // What the user has to change, where the place is the job's own choice.
 std::string OpeningError(const absl::Status& s, const ServerJobDirective& directive) {
-  const std::string& own = directive.spec().spec().storage().directory();
-  if (own.empty() || !absl::StrContains(s.message(), own)) return std::string(s.message());
-  return absl::StrCat("spec.storage.directory: ", s.message());
+  for (const auto& [field, path] : PathsOf(directive)) {
+    if (path.empty() || !absl::StrContains(s.message(), path)) continue;
+    if (absl::StrContains(s.message(), field)) break;
+    return absl::StrCat(field, ": ", s.message());
+  }
+  return std::string(s.message());
+}
+
+absl::Status CheckPaths(const PathPolicy& policy, const ServerJobDirective& directive) {
+  for (const auto& [field, path] : PathsOf(directive)) {
+    if (absl::Status s = policy.Check(field, path); !s.ok()) return s;
+  }
+  // A checkpoint of an earlier run is below another directory, perhaps.
+  return policy.Check("the checkpoint to restore", directive.restore_from());
 }
 
 // Waits until nobody but the caller uses the job: handlers that found it before it was removed from
@@ -66,9 +93,7 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
   const JobId id(directive.job());
   if (directive.close()) {
     Drop(id);
-    absl::Status s = RemoveJob(RootFor(directive), id);
-    if (!s.ok()) LOG(ERROR) << "job_files_stay job=" << id.value << " error=\"" << s << '"';
-    return;
+    return RemoveFiles(id, directive);
   }
   const Generation generation(directive.generation());
   std::shared_ptr<ServerJob> open;
@@ -90,6 +115,14 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
     open->Follow(directive);
     if (options_.service->Find(id) == nullptr) options_.service->Add(std::move(open));
   }
+}
+
+// Nothing that a job names is touched where it was not allowed to be opened.
+void JobKeeper::RemoveFiles(JobId id, const ServerJobDirective& directive) const {
+  absl::Status s =
+      options_.paths.Check("spec.storage.directory", directive.spec().spec().storage().directory());
+  if (s.ok()) s = RemoveJob(RootFor(directive), id);
+  LOG_IF(ERROR, !s.ok()) << "job_files_stay job=" << id.value << " error=\"" << s << '"';
 }
 
 void JobKeeper::ReopenDamaged() {
@@ -171,7 +204,9 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   plan->tier_memtable_bytes = options_.tier_memtable_bytes;
   const absl::Time begin = options_.job.timer->Now();
-  auto opened = OpenJob(*plan, RootFor(directive), options_.job.timer);
+  const absl::Status allowed = CheckPaths(options_.paths, directive);
+  auto opened = allowed.ok() ? OpenJob(*plan, RootFor(directive), options_.job.timer)
+                             : absl::StatusOr<OpenedJob>(allowed);
   if (!opened.ok()) {
     const absl::Status& s = opened.status();
     ServerJobReport::State state = ServerJobReport::OPENING;

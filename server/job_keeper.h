@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/core/mutex.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/strata/control.pb.h"
 #include "server/data_service.h"
 #include "server/job/server_job.h"
@@ -33,6 +34,7 @@ class JobKeeper {
     uint64_t tier_memtable_bytes = 0;  // as in ServerOptions
     // The GPU of this server; null: it has none.
     storage::gpu::GpuBackendFactory make_gpu;
+    PathPolicy paths;  // where jobs may keep rows, checkpoints and removals
     ServerJob::Options job;  // what is named there outlives the keeper, which waits by its timer
     DataService* service = nullptr;
   };
@@ -84,6 +86,7 @@ class JobKeeper {
   bool Settle(JobId id, Generation generation, ServerJobReport::State state, std::string message,
               std::shared_ptr<ServerJob> job);
   void Drop(JobId id);
+  void RemoveFiles(JobId id, const ServerJobDirective& directive) const;
   std::string RootFor(const ServerJobDirective& directive) const;
 
   const Options options_;

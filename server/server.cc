@@ -8,11 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <random>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -26,6 +23,8 @@
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/daemon/advertised_host.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/folders.h"
 #include "server/data_service.h"
 #include "server/job_keeper.h"
 #include "server/protocol/life_cycle_counters.h"
@@ -44,18 +43,16 @@ constexpr absl::Duration kLastBackoff = absl::Seconds(2);
 class FolderLock {
  public:
   static absl::StatusOr<FolderLock> Take(const std::string& folder) {
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) {
-      return absl::PermissionDeniedError(absl::StrCat("cannot make folder ", folder, ": ",
-                                                      error.message(), "; give another --dir"));
+    if (const int made = TryMakeFolders(folder); made < 0) {
+      return absl::PermissionDeniedError(absl::StrCat(
+          "cannot make folder ", folder, ": ", std::strerror(-made), "; give another --dir"));
     }
     const std::string path = absl::StrCat(folder, "/server.lock");
     FolderLock lock;
-    lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    lock.fd_ = FileSystem::Kernel().Open(path, O_RDWR | O_CREAT);
     if (lock.fd_ < 0) {
-      return absl::PermissionDeniedError(
-          absl::StrCat("cannot write ", path, ": ", std::strerror(errno), "; give another --dir"));
+      return absl::PermissionDeniedError(absl::StrCat(
+          "cannot write ", path, ": ", std::strerror(-lock.fd_), "; give another --dir"));
     }
     if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
       return absl::FailedPreconditionError(
@@ -66,7 +63,7 @@ class FolderLock {
   FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FolderLock& operator=(FolderLock&&) = delete;
   ~FolderLock() {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) FileSystem::Kernel().Close(fd_);
   }
 
  private:
@@ -134,6 +131,7 @@ class ServerImpl : public Server {
     keeper.log_direct_from_bytes = options_.log_direct_from_bytes;
     keeper.tier_memtable_bytes = options_.tier_memtable_bytes;
     keeper.make_gpu = options_.make_gpu;
+    keeper.paths = options_.paths;
     keeper.job = {pool_.get(), disk_.get(), timer_, &memory_, incarnation_, &keys_};
     keeper.service = &service_;
     return keeper;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/runtime/transport/transport.h"
 #include "storage/gpu/backend.h"
@@ -33,6 +34,8 @@ struct ServerOptions {
   // Everything that is kept lies under it (unless a job names spec.storage.directory: then under
   // that folder / `name`). Locked exclusively.
   std::string directory;
+  // Where jobs may keep rows, checkpoints and removals (--data-root). Default: anywhere.
+  PathPolicy paths = {};
   size_t threads = 0;  // that run shards; 0: one per core
   // Bytes of requests, and of replies being filled, held at once; beyond it RESOURCE_EXHAUSTED. A
   // job's gates hold up to lanes x (bytes of a lane's push to this server): the limit must be above

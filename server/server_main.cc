@@ -13,6 +13,8 @@
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/daemon/allocator.h"
 #include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/files/path_policy.h"
+#include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
@@ -36,6 +38,7 @@ struct Flags {
   std::string metrics_listen;
   std::string address_file;
   std::string failpoints;
+  std::vector<std::string> data_roots;
   uint32_t threads = 0;
   uint64_t request_bytes = server::ServerOptions{}.request_bytes;
   uint64_t log_direct_from_bytes = server::ServerOptions{}.log_direct_from_bytes;
@@ -68,6 +71,9 @@ int Run(const Flags& flags, const char* program) {
   }
   auto host = AdvertisedHost(flags.listen, flags.advertise, flags.scheduler);
   if (!host.ok()) return Fail(host.status());
+  auto paths = PathPolicy::Make(flags.data_roots);
+  if (!paths.ok()) return Fail(paths.status());
+  if (absl::Status s = RestrictFiles(*paths, {flags.directory}); !s.ok()) return Fail(s);
   auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure,
                                flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
@@ -83,6 +89,7 @@ int Run(const Flags& flags, const char* program) {
   options.advertise_host = *host;
   options.metrics_address = (*daemon)->metrics_address();
   options.directory = flags.directory;
+  options.paths = *paths;
   options.threads = flags.threads;
   options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.request_bytes = flags.request_bytes;
@@ -172,6 +179,10 @@ int main(int argc, char** argv) {
       ->check([](const std::string& value) {
         return std::string(value.empty() ? "is empty; give a UUID, or leave it out" : "");
       });
+  app.add_option("--data-root", flags.data_roots, strata::kDataRootHelp)
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {

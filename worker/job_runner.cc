@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "ops/cuda/api/api.h"
 #include "ops/mxcsr.h"
@@ -103,14 +105,39 @@ class Runner : public JobRunner {
     }
   }
 
+  absl::Status CheckPaths(const JobSpec& spec) const {
+    absl::Status s = CheckFiles("spec.data.train", spec.data().train());
+    if (s.ok()) s = CheckFiles("spec.data.eval", spec.data().eval());
+    if (s.ok()) s = o_.paths.Check("spec.output.metrics", spec.output().metrics());
+    if (s.ok()) s = o_.paths.Check("spec.output.predictions", spec.output().predictions());
+    return s;
+  }
+  template <typename Files>
+  absl::Status CheckFiles(absl::string_view field, const Files& files) const {
+    for (const std::string& file : files) {
+      if (file == "-") continue;  // standard input
+      if (absl::Status s = o_.paths.Check(field, file); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  template <typename Files>
+  absl::StatusOr<InputIndex> BuildIndex(absl::string_view field, const DataSpec& data,
+                                        const Files& files) {
+    auto index = o_.data->BuildIndex(data, {files.begin(), files.end()});
+    // What is wrong with a file as such; a line in it is found by the file's name.
+    if (index.ok() || !absl::StartsWith(index.status().message(), "input file ")) return index;
+    return absl::Status(index.status().code(), absl::StrCat(field, ": ", index.status().message()));
+  }
+
   void MakeIndex(const WorkerJobDirective& directive) {
     const DataSpec& data = directive.spec().spec().data();
-    const auto build = [this, &data](const auto& files) {
-      return o_.data->BuildIndex(data, {files.begin(), files.end()});
-    };
-    auto train = build(data.train());
-    auto eval = data.eval_size() > 0 && train.ok() ? build(data.eval())
-                                                   : absl::StatusOr<InputIndex>(InputIndex());
+    const absl::Status allowed = CheckPaths(directive.spec().spec());
+    absl::StatusOr<InputIndex> train = allowed.ok()
+                                           ? BuildIndex("spec.data.train", data, data.train())
+                                           : absl::StatusOr<InputIndex>(allowed);
+    absl::StatusOr<InputIndex> eval = InputIndex();
+    if (train.ok() && data.eval_size() > 0) eval = BuildIndex("spec.data.eval", data, data.eval());
     absl::MutexLock lock(&mu_);
     indexed_ = true;
     if (!train.ok() || !eval.ok()) {
@@ -134,7 +161,9 @@ class Runner : public JobRunner {
     options.device = o_.device;
     options.row_path = o_.row_path;
     options.stats = stats.get();
-    auto session = TrainingSession::Make(options);
+    const absl::Status allowed = CheckPaths(directive.spec().spec());
+    auto session = allowed.ok() ? TrainingSession::Make(options)
+                                : absl::StatusOr<std::unique_ptr<TrainingSession>>(allowed);
     {
       absl::MutexLock lock(&mu_);
       running_generation_ = directive.generation();

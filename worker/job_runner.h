@@ -9,6 +9,7 @@
 
 #include "proto/core/ids.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/strata/control.pb.h"
 #include "worker/client/push_sequences.h"
@@ -22,6 +23,7 @@ struct JobRunnerOptions {
   JobId job;
   DataTransport* transport = nullptr;            // outlives the runner
   DataAccess* data = nullptr;                    // outlives the runner
+  PathPolicy paths = {};                         // where the job may read and write
   SequenceCounter* sequences = nullptr;          // of all sessions; outlives the runner
   uint32_t threads = 1;                          // when the job does not say
   const device::WorkerDevice* device = nullptr;  // outlives the runner; null: none

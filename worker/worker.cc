@@ -168,6 +168,7 @@ class WorkerImpl : public Worker {
           runner = JobRunner::Make({.job = JobId(id),
                                     .transport = o_.transport,
                                     .data = o_.data,
+                                    .paths = o_.paths,
                                     .sequences = &sequences_,
                                     .threads = threads_,
                                     .device = o_.device,

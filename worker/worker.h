@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/runtime/transport/transport.h"
 #include "worker/data/reading/data_access.h"
@@ -25,6 +26,8 @@ struct WorkerOptions {
   SchedulerClient* scheduler = nullptr;  // outlives the worker
   DataTransport* transport = nullptr;    // outlives the worker
   DataAccess* data = DataAccess::Files();
+  // Where jobs may read data and write metrics and predictions (--data-root). Default: anywhere.
+  PathPolicy paths = {};
   // Threads that compute when the job does not say; 0: the machine's cores.
   uint32_t threads = 0;
   // How long the scheduler may hold a Sync; also how late a report can be.

@@ -6,10 +6,13 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/allocator.h"
 #include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/files/path_policy.h"
+#include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "worker/device/open_device.h"
@@ -27,6 +30,7 @@ struct Flags {
   std::string address_file;
   uint32_t threads = 0;
   std::string failpoints;
+  std::vector<std::string> data_roots;
   std::string device = "auto";
   std::string cublas;
   uint64_t pinned_bytes = uint64_t{4} << 30;
@@ -72,6 +76,9 @@ int Fail(const absl::Status& status) {
 int Run(const Flags& flags, const char* program) {
   TuneAllocator();
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
+  auto paths = PathPolicy::Make(flags.data_roots);
+  if (!paths.ok()) return Fail(paths.status());
+  if (absl::Status s = RestrictFiles(*paths, {flags.directory}); !s.ok()) return Fail(s);
   auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure,
                                flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
@@ -82,6 +89,7 @@ int Run(const Flags& flags, const char* program) {
   options.scheduler = scheduler.get();
   options.transport = transport.get();
   options.threads = flags.threads;
+  options.paths = *paths;
   options.metrics_address = (*daemon)->metrics_address();
   options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.log = [&daemon](const std::string& line) { (*daemon)->Log(line); };
@@ -129,6 +137,10 @@ int main(int argc, char** argv) {
                  "scheduler");
   app.add_option("--address-file", flags.address_file, "Written when ready: the metrics address");
   app.add_option("--threads", flags.threads, "Threads that compute; 0: all cores");
+  app.add_option("--data-root", flags.data_roots, strata::kDataRootHelp)
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
   app.add_option("--device", flags.device,
                  "GPU for jobs that want one: its UUID, or that of a MIG slice (its beginning will "

@@ -40,6 +40,17 @@ absl::Status CheckHead(const TrainingJob& job) {
   return absl::OkStatus();
 }
 
+absl::Status CheckAllPaths(const JobSpec& job) {
+  STRATA_RETURN_IF_BAD(spec::CheckPaths("spec.data.train", job.data().train()));
+  STRATA_RETURN_IF_BAD(spec::CheckPaths("spec.data.eval", job.data().eval()));
+  STRATA_RETURN_IF_BAD(spec::CheckPath("spec.model.initFrom", job.model().init_from()));
+  STRATA_RETURN_IF_BAD(spec::CheckPath("spec.storage.directory", job.storage().directory()));
+  STRATA_RETURN_IF_BAD(spec::CheckPath("spec.checkpoint.directory", job.checkpoint().directory()));
+  STRATA_RETURN_IF_BAD(spec::CheckPath("spec.output.predictions", job.output().predictions()));
+  STRATA_RETURN_IF_BAD(spec::CheckPath("spec.output.metrics", job.output().metrics()));
+  return spec::CheckPath("spec.output.removed", job.output().removed());
+}
+
 absl::Status CheckBytes(absl::string_view field, const std::string& text, uint64_t least) {
   absl::StatusOr<uint64_t> bytes = ParseBytes(text);
   if (!bytes.ok()) return Bad(field, bytes.status().message());
@@ -115,6 +126,7 @@ absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& out
 absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(CheckHead(job));
   JobSpec& job_spec = *job.mutable_spec();
+  STRATA_RETURN_IF_BAD(CheckAllPaths(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveData(*job_spec.mutable_data()));
   STRATA_RETURN_IF_BAD(spec::ResolveModel(*job_spec.mutable_model()));
   STRATA_RETURN_IF_BAD(spec::ResolveOptimizers(job_spec.model(), *job_spec.mutable_optimizer()));

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 
 namespace strata::spec {
@@ -24,6 +26,22 @@ absl::Status CheckRange(absl::string_view field, uint64_t value, uint64_t low, u
   if (value >= low && value <= high) return absl::OkStatus();
   return Bad(field,
              absl::StrCat(value, " is outside the limits; give a number from ", low, " to ", high));
+}
+
+absl::Status CheckPath(absl::string_view field, absl::string_view path) {
+  constexpr size_t kMostBytes = 4095;  // PATH_MAX of Linux without the zero at the end
+  constexpr size_t kShownBytes = 60;
+  if (path.size() > kMostBytes) {
+    return Bad(field, absl::StrCat("'", absl::CHexEscape(path.substr(0, kShownBytes)), "...' has ",
+                                   path.size(), " bytes; a path has at most ", kMostBytes));
+  }
+  for (const char c : path) {
+    if (!absl::ascii_iscntrl(static_cast<unsigned char>(c))) continue;
+    return Bad(field, absl::StrCat("'", absl::CHexEscape(path), "' has a control character (byte ",
+                                   static_cast<int>(static_cast<unsigned char>(c)),
+                                   "); name another file"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckReal(absl::string_view field, float value, float low, Low low_allowed,

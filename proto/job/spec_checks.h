@@ -27,6 +27,19 @@ enum class Low { kAllowed, kNotAllowed };
 absl::Status CheckReal(absl::string_view field, float value, float low, Low low_allowed,
                        float high);
 
+// A path must fit into what the kernel takes, and have no control character: a zero ends it where
+// the kernel reads it, and a new line one of a log. Empty: none is given.
+absl::Status CheckPath(absl::string_view field, absl::string_view path);
+
+template <typename Strings>
+absl::Status CheckPaths(absl::string_view field, const Strings& paths) {
+  for (int i = 0; i < paths.size(); ++i) {
+    absl::Status s = CheckPath(absl::StrCat(field, "[", i, "]"), paths[i]);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 template <typename Strings>
 absl::Status CheckNoneEmpty(absl::string_view field, const Strings& values) {
   for (int i = 0; i < values.size(); ++i) {

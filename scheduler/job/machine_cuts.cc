@@ -170,8 +170,11 @@ void JobMachine::DropCut(const CutCoordinator::Result& result, absl::string_view
     }
     return;
   }
-  const std::string text = absl::StrCat(
-      result.cut.folder().empty() ? std::string("cut") : result.cut.folder(), ": ", why);
+  const std::string text =
+      absl::StrCat(result.cut.folder().empty()
+                       ? std::string("cut")
+                       : absl::StrCat("spec.checkpoint.directory: ", result.cut.folder()),
+                   ": ", why);
   SayAgain("CheckpointFailed", text, now);
   if (result.cut.manual()) AnswerManual(absl::InternalError(text));
   if (cuts_->GivenUp()) End(FAILED, "CheckpointFailed", text, now);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <glog/logging.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -10,12 +9,12 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/folders.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/listener.h"
@@ -87,10 +86,11 @@ rocksdb::Options StoreOptions() {
 // closed: each attempt to open it would leave files behind.
 absl::Status CheckRoom(const std::string& directory) {
   const std::string path = directory + "/room.tmp";
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const int error = file < 0 ? errno : ::posix_fallocate(file, 0, kRoomBytes);
-  if (file >= 0) ::close(file);
-  ::unlink(path.c_str());
+  FileSystem& files = FileSystem::Kernel();
+  const int file = files.Open(path, O_WRONLY | O_CREAT | O_TRUNC);
+  const int error = -(file < 0 ? file : files.Reserve(file, 0, kRoomBytes));
+  if (file >= 0) files.Close(file);
+  files.Remove(path);
   if (error != ENOSPC && error != EDQUOT) return absl::OkStatus();  // others: as opening meets them
   return absl::ResourceExhaustedError(absl::StrCat(
       "metadata store in ", directory, ": ", std::strerror(error), "; nothing is lost. Free ",
@@ -171,12 +171,9 @@ class RocksMetadataStore : public MetadataStore {
 
 absl::StatusOr<std::unique_ptr<MetadataStore>> OpenRocksMetadataStore(
     const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) {
-    const std::string text = absl::StrCat("cannot make ", directory, ": ", error.message());
-    return error == std::errc::permission_denied ? absl::PermissionDeniedError(text)
-                                                 : absl::InternalError(text);
+  if (const int made = TryMakeFolders(directory); made < 0) {
+    const std::string text = absl::StrCat("cannot make ", directory, ": ", std::strerror(-made));
+    return made == -EACCES ? absl::PermissionDeniedError(text) : absl::InternalError(text);
   }
   auto store = std::make_unique<RocksMetadataStore>(directory);
   if (absl::Status s = CheckRoom(directory); !s.ok()) return s;

@@ -1,15 +1,15 @@
 #include "scheduler/store/submission.h"
 
-#include <unistd.h>
-
-#include <filesystem>
+#include <cerrno>
+#include <cstring>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
 
 namespace strata::scheduler {
@@ -29,18 +29,20 @@ CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
 }
 
 absl::Status MakeDirectory(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) {
-    const std::string text =
-        absl::StrCat("spec.checkpoint.directory ", directory, " cannot be made: ", error.message());
-    // A file where a folder should be is a wrong name, not a matter of rights.
-    if (error == std::errc::not_a_directory || error == std::errc::file_exists) {
-      return absl::InvalidArgumentError(text);
+  FileSystem& files = FileSystem::Kernel();
+  if (const int made = TryMakeFolders(directory, files); made < 0) {
+    const std::string text = absl::StrCat("spec.checkpoint.directory ", directory,
+                                          " cannot be made: ", std::strerror(-made));
+    // What no rights mend is a wrong name: a file where a folder should be, a circle of links.
+    const bool name = made == -ENOTDIR || made == -EEXIST || made == -ENAMETOOLONG ||
+                      made == -ELOOP || made == -EINVAL;
+    if (made == -kOutsideRoots) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("spec.checkpoint.directory: ", files.WhyOutside(directory)));
     }
-    return absl::PermissionDeniedError(text);
+    return name ? absl::InvalidArgumentError(text) : absl::PermissionDeniedError(text);
   }
-  if (access(directory.c_str(), W_OK | X_OK) != 0) {
+  if (files.MayChange(directory) < 0) {
     return absl::PermissionDeniedError(
         absl::StrCat("spec.checkpoint.directory ", directory, " is not writable"));
   }
@@ -138,12 +140,18 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   return status;
 }
 
-absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request) {
+absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,
+                                                    const PathPolicy& paths) {
   const std::string& directory = request.job().spec().checkpoint().directory();
   FoundCheckpoints found;
   if (request.resume() && request.overwrite()) {
     return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
   }
+  absl::Status allowed = paths.Check("spec.checkpoint.directory", directory);
+  if (allowed.ok()) {
+    allowed = paths.Check("spec.model.initFrom", request.job().spec().model().init_from());
+  }
+  if (!allowed.ok()) return allowed;
   if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;
   if (directory.empty()) {
     if (request.resume()) {
@@ -154,7 +162,10 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
   }
   if (absl::Status s = MakeDirectory(directory); !s.ok()) return s;
   auto list = ListCheckpoints(directory);
-  if (!list.ok()) return list.status();
+  if (!list.ok()) {
+    return absl::Status(list.status().code(),
+                        absl::StrCat("spec.checkpoint.directory: ", list.status().message()));
+  }
   if (!list->empty_directory && !request.resume() && !request.overwrite()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "spec.checkpoint.directory ", directory, " is not empty (",

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/state/state.pb.h"
@@ -23,8 +24,10 @@ struct FoundCheckpoints {
 // overwrite those that the job replaces, damaged ones too: they stay until it is about to train.
 // FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
 // newest checkpoint is of another kind of job (names the field). INVALID_ARGUMENT: both options, or
-// one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written.
-absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request);
+// one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written, or a
+// place lies where `paths` allows none.
+absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,
+                                                    const PathPolicy& paths = {});
 
 // Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
 // must be equal: data format, model, optimizers' types, partitions, mode, lanes, batch size, seed.

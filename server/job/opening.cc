@@ -3,10 +3,6 @@
 #include <fcntl.h>
 #include <glog/logging.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -14,6 +10,7 @@
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/in_parallel.h"
@@ -31,23 +28,6 @@
 namespace strata::server {
 namespace {
 
-namespace fs = std::filesystem;
-
-absl::Status Failed(absl::string_view what, const std::string& path, int error) {
-  const std::string text = absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error));
-  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
-  if (error == EACCES || error == EROFS || error == EPERM) return absl::PermissionDeniedError(text);
-  if (error == ENOENT || error == ENOTDIR || error == EEXIST)
-    return absl::FailedPreconditionError(text);  // waiting does not make the place another one
-  return absl::UnavailableError(text);
-}
-
-absl::Status MakeFolders(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  return error ? Failed("make folder", path, error.value()) : absl::OkStatus();
-}
-
 // An empty file whose name is durable when this returns, and so are those of the folders from the
 // server's own down to it.
 absl::Status WriteMarker(const std::string& root, const std::string& folder) {
@@ -55,11 +35,10 @@ absl::Status WriteMarker(const std::string& root, const std::string& folder) {
   absl::StatusOr<storage::File> file = storage::File::Open(path, O_WRONLY | O_CREAT);
   if (!file.ok()) return file.status();
   if (absl::Status s = file->Sync(); !s.ok()) return s;
-  for (fs::path p = folder; p.string().size() >= root.size(); p = p.parent_path()) {
-    if (absl::Status s = storage::SyncFolder(p.string()); !s.ok()) return s;
-    if (!p.has_relative_path()) break;
+  for (std::string p = folder;; p.resize(p.find_last_of('/'))) {
+    if (absl::Status s = storage::SyncFolder(p); !s.ok()) return s;
+    if (p.size() <= root.size()) return absl::OkStatus();
   }
-  return absl::OkStatus();
 }
 
 // Null where the job wants none.
@@ -95,11 +74,7 @@ struct Recovering {
   uint64_t replayed_records = 0;
 };
 
-uint64_t SizeOf(const std::string& path) {
-  std::error_code error;
-  const uint64_t bytes = fs::file_size(path, error);
-  return error ? 0 : bytes;
-}
+uint64_t SizeOf(const std::string& path) { return FileBytes(path).value_or(0); }
 
 // DATA_LOSS of the tier says nothing of images and log: the tier is filled from them at the next
 // opening.
@@ -243,15 +218,19 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
   return absl::OkStatus();
 }
 
+// What cannot be removed stays: it is looked for again at the next opening.
 void RemoveOtherGenerations(const std::string& root, const JobPlan& plan) {
-  const fs::path keep = GenerationFolder(root, plan.job, plan.generation);
-  std::error_code error;
-  std::vector<fs::path> others;
-  for (fs::directory_iterator it(JobFolder(root, plan.job), error);
-       !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (it->path() != keep) others.push_back(it->path());
+  const std::string keep = GenerationFolder(root, plan.job, plan.generation);
+  const std::string folder = JobFolder(root, plan.job);
+  const auto names = ListFolder(folder);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const std::string other = absl::StrCat(folder, "/", name);
+    if (other == keep) continue;
+    const absl::Status removed = RemoveTree(other);
+    LOG_IF(ERROR, !removed.ok()) << "generation_stays job=" << plan.job.value << " error=\""
+                                 << removed << '"';
   }
-  for (const fs::path& other : others) fs::remove_all(other, error);
 }
 
 // Empty, whatever the folder holds.
@@ -320,7 +299,12 @@ std::string GenerationFolder(const std::string& root, JobId job, Generation gene
 absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer) {
   OpenedJob opened;
   opened.folder = GenerationFolder(root, plan.job, plan.generation);
-  const bool there = plan.logged && fs::exists(absl::StrCat(opened.folder, "/OPEN"));
+  bool there = false;
+  if (plan.logged) {
+    const auto open = IsThere(absl::StrCat(opened.folder, "/OPEN"));
+    if (!open.ok()) return open.status();
+    there = *open;
+  }
   if (plan.was_open && !there) {
     return absl::DataLossError(absl::StrCat(
         "job ", plan.job.value, ", generation ", plan.generation.value, " was open here and ",
@@ -328,9 +312,8 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
                     : std::string("level memory keeps nothing over a restart")));
   }
   if (!there) {
-    std::error_code error;
-    fs::remove_all(opened.folder, error);  // of an opening that was cut short
-    if (error) return Failed("remove", opened.folder, error.value());
+    // Of an opening that was cut short.
+    if (absl::Status s = RemoveTree(opened.folder); !s.ok()) return s;
   }
   if (absl::Status s = MakeFolders(opened.folder); !s.ok()) return s;
   if (absl::Status s = OpenParts(plan, timer, opened); !s.ok()) return s;
@@ -348,9 +331,7 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
 }
 
 absl::Status RemoveJob(const std::string& root, JobId job) {
-  std::error_code error;
-  fs::remove_all(JobFolder(root, job), error);
-  return error ? Failed("remove", JobFolder(root, job), error.value()) : absl::OkStatus();
+  return RemoveTree(JobFolder(root, job));
 }
 
 }  // namespace strata::server

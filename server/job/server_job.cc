@@ -3,14 +3,14 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/runtime/files/folders.h"
 #include "server/shard/disk_stall.h"
 #include "server/shard/tidier.h"
 #include "server/snapshot/image_files.h"
@@ -25,10 +25,7 @@ uint64_t NewestImageBytes(const std::string& folder, ShardId shard) {
   if (!images.ok()) return 0;
   for (const ImageName& name : *images) {
     if (name.shard != shard) continue;
-    std::error_code error;
-    const uint64_t bytes =
-        std::filesystem::file_size(std::filesystem::path(folder) / ImageFileName(name), error);
-    return error ? 0 : bytes;
+    return FileBytes(absl::StrCat(folder, "/", ImageFileName(name))).value_or(0);
   }
   return 0;
 }
@@ -202,7 +199,10 @@ void ServerJob::ReportStalls(ServerJobReport& report) const {
   trouble->set_reason(storage::IsOutOfMemory(first->why)      ? "MemoryFull"
                       : absl::IsResourceExhausted(first->why) ? "DiskFull"
                                                               : "DiskFailing");
-  trouble->set_message(absl::StrCat(commits > 0 ? "commits" : "reads", " of ",
+  const bool own =
+      !plan_.directory.empty() && absl::StrContains(first->why.message(), plan_.directory);
+  trouble->set_message(absl::StrCat(own ? "spec.storage.directory: " : "",
+                                    commits > 0 ? "commits" : "reads", " of ",
                                     commits > 0 ? commits : reads, " of ", runners_.size(),
                                     " shards wait and are tried again: ", first->why.message()));
   trouble->set_since_unix_ms(absl::ToUnixMillis(first->since));

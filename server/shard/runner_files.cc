@@ -1,12 +1,11 @@
 // ShardRunner: cuts and base images, from the order to the durable file.
-#include <unistd.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/runtime/files/file_system.h"
 #include "server/shard/runner.h"
 #include "server/snapshot/image_files.h"
 #include "storage/io/file_io.h"
@@ -141,7 +140,7 @@ void ShardRunner::BeginCut(const CutOrder& order) {
 // Only what was made here: names that others made stay.
 void ShardRunner::DropCut(const Taking& taking) {
   driver_.Drop(taking.id);
-  for (const std::string& link : taking.links) ::unlink(link.c_str());
+  for (const std::string& link : taking.links) FileSystem::Kernel().Remove(link);
 }
 
 // The files that an increment follows become part of its folder: names cost nothing, and every
@@ -152,8 +151,8 @@ bool ShardRunner::LinkBase(const CutOrder& order) {
   for (const CutFile& file : last_files_) {
     const std::string from = absl::StrCat(last_cut_.directory, "/", file.name);
     const std::string to = absl::StrCat(order.directory, "/", file.name);
-    ::unlink(to.c_str());  // of an attempt before
-    if (::link(from.c_str(), to.c_str()) != 0) return false;
+    FileSystem::Kernel().Remove(to);  // of an attempt before
+    if (FileSystem::Kernel().Link(from, to) < 0) return false;
   }
   return true;  // the names are durable with the increment's own
 }

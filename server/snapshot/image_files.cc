@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <tuple>
 
 #include "absl/status/status.h"
@@ -16,11 +14,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/folders.h"
 
 namespace strata::server {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::optional<ImageName> ParseName(absl::string_view name) {
   if (!absl::ConsumePrefix(&name, "image-") || !absl::ConsumeSuffix(&name, ".strata")) {
@@ -43,15 +41,11 @@ std::string ImageFileName(const ImageName& name) {
 
 absl::StatusOr<std::vector<ImageName>> ListImages(const std::string& folder) {
   std::vector<ImageName> images;
-  std::error_code error;
-  fs::directory_iterator it(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return images;
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (auto name = ParseName(it->path().filename().string())) images.push_back(*name);
-  }
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot list base images in ", folder, ": ", error.message()));
+  const auto listed = ListFolder(folder);
+  if (absl::IsNotFound(listed.status())) return images;
+  if (!listed.ok()) return listed.status();
+  for (const std::string& text : *listed) {
+    if (auto name = ParseName(text)) images.push_back(*name);
   }
   std::sort(images.begin(), images.end(), [](const ImageName& a, const ImageName& b) {
     return std::tie(a.shard, b.clock) < std::tie(b.shard, a.clock);
@@ -62,11 +56,10 @@ absl::StatusOr<std::vector<ImageName>> ListImages(const std::string& folder) {
 void RemoveOldImages(const std::string& folder) {
   const auto images = ListImages(folder);
   if (!images.ok()) return;
-  std::error_code ignored;
   for (size_t i = 1; i < images->size(); ++i) {
     if ((*images)[i].shard != (*images)[i - 1].shard) continue;
     if (!Failpoint("server.image.remove").ok()) return;  // what stays goes with the next image
-    fs::remove(fs::path(folder) / ImageFileName((*images)[i]), ignored);
+    FileSystem::Kernel().Remove(absl::StrCat(folder, "/", ImageFileName((*images)[i])));
   }
 }
 

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -13,10 +11,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/files/folders.h"
 
 namespace strata::storage {
-
-namespace fs = std::filesystem;
 
 std::string RemovedFileName(const RemovedName& name) {
   return absl::StrFormat("removed-%05d-%012d-%05d.strata", name.generation.value, name.from.value,
@@ -37,13 +34,12 @@ std::optional<RemovedName> ParseRemovedName(absl::string_view text) {
 
 absl::StatusOr<std::vector<RemovedName>> ListRemoved(const std::string& folder) {
   std::vector<RemovedName> names;
-  std::error_code error;
-  fs::directory_iterator it(folder, error);
-  if (error == std::errc::no_such_file_or_directory) return names;
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (auto name = ParseRemovedName(it->path().filename().string())) names.push_back(*name);
+  const auto listed = ListFolder(folder);
+  if (absl::IsNotFound(listed.status())) return names;
+  if (!listed.ok()) return listed.status();
+  for (const std::string& text : *listed) {
+    if (auto name = ParseRemovedName(text)) names.push_back(*name);
   }
-  if (error) return ErrnoStatus(error.value(), "list", folder);
   std::sort(names.begin(), names.end(), [](const RemovedName& a, const RemovedName& b) {
     return std::tie(a.generation, a.from, a.shard) < std::tie(b.generation, b.from, b.shard);
   });
@@ -69,8 +65,7 @@ absl::Status RemovedWriter::StartNew() {
   for (const RemovedName& name : *names) {
     if (name.shard != options_.name.shard || name.Before(options_.name)) continue;
     const std::string path = absl::StrCat(options_.folder, "/", RemovedFileName(name));
-    std::error_code error;
-    if (const uint64_t bytes = fs::file_size(path, error); error || bytes == 0) continue;
+    if (const auto bytes = FileBytes(path); !bytes.ok() || *bytes == 0) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("spec.output.removed: ", path,
                      " is from another run, which was at least as far as this "
@@ -84,11 +79,10 @@ absl::Status RemovedWriter::StartNew() {
 }
 
 absl::Status RemovedWriter::StartAt(uint64_t bytes) {
-  std::error_code error;
-  const bool there = fs::exists(path_, error);
-  if (error) return ErrnoStatus(error.value(), "look for", path_);
+  const auto there = IsThere(path_);
+  if (!there.ok()) return there.status();
   if (absl::Status s = Open(); !s.ok()) return s;
-  bytes_ = durable_ = there ? bytes : 0;
+  bytes_ = durable_ = *there ? bytes : 0;
   const auto size = file_->Size();
   if (!size.ok()) return size.status();
   if (*size < bytes_) {

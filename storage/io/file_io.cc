@@ -1,15 +1,13 @@
 #include "storage/io/file_io.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/folders.h"
 
 namespace strata::storage {
 
@@ -39,14 +37,16 @@ absl::StatusOr<File> File::Open(const std::string& path, int flags, FileSystem& 
 }
 
 absl::StatusOr<uint64_t> File::Size() const {
-  struct stat info;
-  if (fstat(fd_, &info) != 0) return ErrnoStatus(errno, "look up the size of", path_);
-  return static_cast<uint64_t>(info.st_size);
+  FileInfo info;
+  if (const int result = files_->Info(fd_, info); result < 0) {
+    return ErrnoStatus(-result, "look up the size of", path_);
+  }
+  return info.bytes;
 }
 
 bool File::HasName() const {
-  struct stat info;
-  return fstat(fd_, &info) != 0 || info.st_nlink > 0;
+  FileInfo info;
+  return files_->Info(fd_, info) < 0 || info.names > 0;
 }
 
 absl::Status File::ReadAt(uint64_t offset, std::span<uint8_t> bytes) const {
@@ -96,11 +96,13 @@ absl::Status File::SyncData() const {
   return result < 0 ? ErrnoStatus(-result, "sync", path_) : absl::OkStatus();
 }
 
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return ErrnoStatus(error.value(), "make folder", path);
-  return absl::OkStatus();
+absl::Status File::Reserve(uint64_t offset, uint64_t bytes) const {
+  const int result = files_->Reserve(fd_, offset, bytes);
+  return result < 0 ? ErrnoStatus(-result, "extend", path_) : absl::OkStatus();
+}
+
+absl::Status MakeFolder(const std::string& path, FileSystem& files) {
+  return MakeFolders(path, files);
 }
 
 absl::Status SyncFolder(const std::string& path, FileSystem& files) {

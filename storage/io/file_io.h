@@ -44,6 +44,8 @@ class File {
   // Writes all parts from `offset` on. `parts` is used up.
   absl::Status WriteAt(uint64_t offset, std::span<iovec> parts) const;
   absl::Status Truncate(uint64_t size) const;
+  // Has the disk give the file room from `offset` on; it is that long then.
+  absl::Status Reserve(uint64_t offset, uint64_t bytes) const;
   // What was written before is durable. After an error it is not known what of it is, and another
   // Sync says nothing about it (Linux reports a lost page once): write it again, elsewhere.
   absl::Status Sync() const;
@@ -56,7 +58,7 @@ class File {
 };
 
 // Creates the folder and its parents if missing.
-absl::Status MakeFolder(const std::string& path);
+absl::Status MakeFolder(const std::string& path, FileSystem& files = FileSystem::Kernel());
 // Makes names created or removed in the folder durable.
 absl::Status SyncFolder(const std::string& path, FileSystem& files = FileSystem::Kernel());
 // `to` is replaced if it exists.

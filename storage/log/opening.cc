@@ -1,14 +1,13 @@
 #include "storage/log/opening.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 
 #include <array>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/folders.h"
 #include "storage/io/file_io.h"
 #include "storage/log/scan.h"
 
@@ -18,14 +17,13 @@ namespace {
 using log::kSegmentHeaderBytes;
 using log::SegmentHeader;
 
-absl::StatusOr<std::map<uint64_t, uint64_t>> ListSegments(const std::string& directory) {
-  DIR* folder = opendir(directory.c_str());
-  if (folder == nullptr) return ErrnoStatus(errno, "list", directory);
+absl::StatusOr<std::map<uint64_t, uint64_t>> ListSegments(const UpdateLogOptions& options) {
+  const auto names = ListFolder(options.directory, *options.files);
+  if (!names.ok()) return names.status();
   std::map<uint64_t, uint64_t> segments;
-  while (const dirent* entry = readdir(folder)) {
-    if (const auto number = log::ParseSegmentName(entry->d_name)) segments[*number] = 0;
+  for (const std::string& name : *names) {
+    if (const auto number = log::ParseSegmentName(name)) segments[*number] = 0;
   }
-  closedir(folder);
   return segments;
 }
 
@@ -123,7 +121,7 @@ std::string SegmentPath(const std::string& directory, uint64_t segment) {
 
 absl::StatusOr<LogTail> OpenSegments(const UpdateLogOptions& options, SegmentLoader& loader) {
   LogTail tail;
-  absl::StatusOr<std::map<uint64_t, uint64_t>> segments = ListSegments(options.directory);
+  absl::StatusOr<std::map<uint64_t, uint64_t>> segments = ListSegments(options);
   if (!segments.ok()) return segments.status();
   tail.sizes = *std::move(segments);
   if (tail.sizes.empty()) return tail;

@@ -329,7 +329,7 @@ uint64_t FileLog::BytesFrom(uint64_t segment) const {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(const UpdateLogOptions& options) {
-  if (absl::Status s = MakeFolder(options.directory); !s.ok()) return s;
+  if (absl::Status s = MakeFolder(options.directory, *options.files); !s.ok()) return s;
   absl::StatusOr<File> lock =
       File::Open(absl::StrCat(options.directory, "/LOCK"), O_RDWR | O_CREAT, *options.files);
   if (!lock.ok()) return lock.status();

@@ -229,7 +229,8 @@ absl::Status CheckOptions(const RowFileTierOptions& options) {
 
 absl::StatusOr<std::unique_ptr<RowTier>> OpenRowFileTier(const RowFileTierOptions& options) {
   if (absl::Status s = CheckOptions(options); !s.ok()) return s;
-  if (absl::Status s = MakeFolder(options.directory); !s.ok()) return s;
+  FileSystem& files = options.files == nullptr ? FileSystem::Kernel() : *options.files;
+  if (absl::Status s = MakeFolder(options.directory, files); !s.ok()) return s;
   absl::StatusOr<File> lock = File::Open(options.directory + "/LOCK", O_RDWR | O_CREAT);
   if (!lock.ok()) return lock.status();
   if (flock(lock->fd(), LOCK_EX | LOCK_NB) != 0) {
@@ -239,12 +240,9 @@ absl::StatusOr<std::unique_ptr<RowTier>> OpenRowFileTier(const RowFileTierOption
   const std::string rows = options.directory + "/ROWS";
   if (options.mode == OpenMode::kFresh) {
     for (const std::string& path : {options.directory + "/MANIFEST", rows}) {
-      if (std::remove(path.c_str()) != 0 && errno != ENOENT) {
-        return ErrnoStatus(errno, "remove", path);
-      }
+      if (absl::Status s = RemoveFile(path); !s.ok()) return s;
     }
   }
-  FileSystem& files = options.files == nullptr ? FileSystem::Kernel() : *options.files;
   auto volume = Volume::Open(rows, files);
   if (!volume.ok()) return volume.status();
   auto writer = std::make_unique<VersionWriter>(

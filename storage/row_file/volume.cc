@@ -1,10 +1,8 @@
 #include "storage/row_file/volume.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,16 +38,13 @@ absl::StatusOr<std::unique_ptr<Volume>> Volume::Open(const std::string& path, Fi
 absl::Status Volume::Grow(uint32_t chunks) {
   const uint64_t begin = used_.size() * kChunkBytes;
   for (uint32_t n : {std::max(chunks, kGrowChunks), chunks}) {
-    int error = 0;
-    do {
-      error = posix_fallocate(fd(), static_cast<off_t>(begin), static_cast<off_t>(n * kChunkBytes));
-    } while (error == EINTR);
-    if (error == 0) {
+    const absl::Status reserved = file_.Reserve(begin, n * kChunkBytes);
+    if (reserved.ok()) {
       used_.resize(used_.size() + n, false);
       free_ += n;
       return absl::OkStatus();
     }
-    if (n == chunks) return ErrnoStatus(error, "extend", path());
+    if (n == chunks) return reserved;
   }
   return absl::OkStatus();
 }

@@ -1,12 +1,13 @@
 #include "worker/eval/boundary.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
@@ -14,6 +15,7 @@
 #include "proto/core/mutex.h"
 #include "proto/job/job_plan.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/file_system.h"
 #include "worker/metrics/example_rate.h"
 #include "worker/metrics/line_file.h"
 
@@ -27,6 +29,12 @@ constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
 std::string OrNull(const double* value, int digits) {
   return value == nullptr || !std::isfinite(*value) ? "null"
                                                     : absl::StrFormat("%.*f", digits, *value);
+}
+
+// Names the field where it is the file that failed.
+absl::Status OfPredictions(const absl::Status& status, const std::string& path) {
+  if (path.empty() || !absl::StrContains(status.message(), path)) return status;
+  return absl::Status(status.code(), absl::StrCat("spec.output.predictions: ", status.message()));
 }
 
 class Boundary : public EvaluationBoundary {
@@ -44,6 +52,21 @@ class Boundary : public EvaluationBoundary {
     absl::Status s = metrics_->Open();
     if (s.ok() || absl::IsResourceExhausted(s)) return absl::OkStatus();  // lines can wait
     return absl::Status(s.code(), absl::StrCat("spec.output.metrics: ", s.message()));
+  }
+
+  // Before the first step: the end of a long job is too late to learn it, and a rename would put a
+  // file into the place of a pipe or a device.
+  absl::Status CheckPredictions() const {
+    const std::string& path = o_.spec.output().predictions();
+    FileInfo info;
+    if (path.empty() || o_.evaluator == nullptr) return absl::OkStatus();
+    const int looked = FileSystem::Kernel().Look(path, info);
+    const int error = looked == -ENOENT                ? 0
+                      : looked < 0                     ? -looked
+                      : info.kind == FileKind::kFolder ? EISDIR
+                      : info.kind == FileKind::kOther  ? ESPIPE
+                                                       : 0;
+    return error == 0 ? absl::OkStatus() : OfPredictions(ErrnoStatus(error, "write", path), path);
   }
 
   void SetCheckpoints(std::vector<uint64_t> steps) override {
@@ -69,16 +92,16 @@ class Boundary : public EvaluationBoundary {
     const std::string& path = o_.spec.output().predictions();
     const std::string fresh = path.empty() ? "" : path + ".next";
     auto result = o_.evaluator->Run(bsp_ ? completed.Next() : Step(0), fresh);
-    if (!result.ok()) return result.status();
+    if (!result.ok()) return OfPredictions(result.status(), path);
     result->set_step(completed.value);
     const bool better = Count(*result);
     if (!path.empty() && (better || patience == 0)) {
-      if (std::rename(fresh.c_str(), path.c_str()) != 0) {
-        return absl::UnavailableError(absl::StrCat("cannot rename ", fresh, " to ", path));
+      if (const int renamed = FileSystem::Kernel().Rename(fresh, path); renamed < 0) {
+        return OfPredictions(ErrnoStatus(-renamed, "rename to", path), path);
       }
       o_.stats->SetPredictions(path);
     } else if (!path.empty()) {
-      std::remove(fresh.c_str());
+      FileSystem::Kernel().Remove(fresh);
     }
     o_.stats->OnEvaluation(*result);
     WriteMetrics(completed, &*result, true, last);
@@ -207,7 +230,9 @@ class Boundary : public EvaluationBoundary {
 absl::StatusOr<std::unique_ptr<EvaluationBoundary>> EvaluationBoundary::Make(
     const EvaluationBoundaryOptions& options) {
   auto boundary = std::make_unique<Boundary>(options);
-  if (absl::Status s = boundary->OpenMetrics(); !s.ok()) return s;
+  absl::Status s = boundary->CheckPredictions();
+  if (s.ok()) s = boundary->OpenMetrics();
+  if (!s.ok()) return s;
   return std::unique_ptr<EvaluationBoundary>(std::move(boundary));
 }
 

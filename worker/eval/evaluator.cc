@@ -1,59 +1,78 @@
 #include "worker/eval/evaluator.h"
 
+#include <fcntl.h>
+#include <sys/uio.h>
+
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "ops/nn/auc.h"
+#include "proto/runtime/files/file_system.h"
 #include "worker/step/router.h"
 
 namespace strata {
 namespace {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 // "label,score" lines in a file that appears whole or not at all.
 class PredictionFile {
  public:
+  ~PredictionFile() { Close(); }
+
   absl::Status Open(const std::string& path) {
     path_ = path;
     if (path.empty()) return absl::OkStatus();
-    file_.reset(std::fopen(TemporaryName().c_str(), "w"));
-    return file_ != nullptr ? absl::OkStatus() : Error("open");
+    fd_ = files_.Open(TemporaryName(), O_WRONLY | O_CREAT | O_TRUNC);
+    return fd_ >= 0 ? absl::OkStatus() : Error("open", fd_);
   }
 
   absl::Status Append(const std::vector<float>& labels, const std::vector<float>& scores) {
-    if (file_ == nullptr) return absl::OkStatus();
+    if (fd_ < 0) return absl::OkStatus();
+    std::string text;
+    char line[32];
     for (size_t i = 0; i < labels.size(); ++i) {
-      if (std::fprintf(file_.get(), "%d,%.9g\n", labels[i] > 0.5f ? 1 : 0, scores[i]) < 0) {
-        return Error("write");
-      }
+      const int n = std::snprintf(line, sizeof(line), "%d,%.9g\n", labels[i] > 0.5f ? 1 : 0,
+                                  static_cast<double>(scores[i]));
+      text.append(line, static_cast<size_t>(n));
+    }
+    for (absl::string_view left = text; !left.empty();) {
+      const iovec part = {const_cast<char*>(left.data()), left.size()};
+      const ssize_t n = files_.Write(fd_, {&part, 1}, bytes_);
+      if (n < 0) return Error("write", n);
+      bytes_ += static_cast<uint64_t>(n);
+      left.remove_prefix(static_cast<size_t>(n));
     }
     return absl::OkStatus();
   }
 
   absl::Status Finish() {
-    if (file_ == nullptr) return absl::OkStatus();
-    if (std::fclose(file_.release()) != 0) return Error("write");
-    if (std::rename(TemporaryName().c_str(), path_.c_str()) != 0) return Error("rename");
-    return absl::OkStatus();
+    if (fd_ < 0) return absl::OkStatus();
+    Close();
+    const int renamed = files_.Rename(TemporaryName(), path_);
+    return renamed < 0 ? Error("rename", renamed) : absl::OkStatus();
   }
 
  private:
   std::string TemporaryName() const { return path_ + ".tmp"; }
-  absl::Status Error(const char* what) const {
+  void Close() {
+    if (fd_ >= 0) files_.Close(fd_);
+    fd_ = -1;
+  }
+  // `result`: a negative errno. Waiting mends nothing here: nobody tries again.
+  absl::Status Error(const char* what, ssize_t result) const {
+    const int error = static_cast<int>(-result);
+    if (error == kOutsideRoots) return ErrnoStatus(error, what, path_);
     return absl::FailedPreconditionError(
-        absl::StrCat("predictions: cannot ", what, " ", path_, ": ", std::strerror(errno)));
+        absl::StrCat("predictions: cannot ", what, " ", path_, ": ", std::strerror(error)));
   }
 
+  FileSystem& files_ = FileSystem::Kernel();
   std::string path_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  int fd_ = -1;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace

@@ -1,21 +1,23 @@
 #include "worker/metrics/line_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/file_system.h"
 
 namespace strata {
 
 LineFile::~LineFile() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_ >= 0) FileSystem::Kernel().Close(fd_);
 }
 
 absl::Status LineFile::Failed(int error) const {
+  if (error == kOutsideRoots) return ErrnoStatus(error, "write", path_);
   const std::string text = absl::StrCat("cannot write ", path_, ": ", std::strerror(error));
   if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
   return absl::FailedPreconditionError(text);
@@ -23,8 +25,8 @@ absl::Status LineFile::Failed(int error) const {
 
 absl::Status LineFile::Open() {
   if (fd_ >= 0) return absl::OkStatus();
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  return fd_ >= 0 ? absl::OkStatus() : Failed(errno);
+  fd_ = FileSystem::Kernel().Open(path_, O_WRONLY | O_CREAT | O_APPEND);
+  return fd_ >= 0 ? absl::OkStatus() : Failed(-fd_);
 }
 
 absl::Status LineFile::Append(absl::string_view line) {
@@ -41,17 +43,18 @@ absl::Status LineFile::Append(absl::string_view line) {
 
 absl::Status LineFile::WriteWaiting() {
   if (absl::Status s = Open(); !s.ok()) return s;
+  FileSystem& files = FileSystem::Kernel();
   while (!waiting_.empty()) {
     const std::string& line = waiting_.front();
-    const off_t end = lseek(fd_, 0, SEEK_END);
-    ssize_t n = 0;
-    do {
-      n = write(fd_, line.data(), line.size());
-    } while (n < 0 && errno == EINTR);
+    FileInfo info;
+    if (const int result = files.Info(fd_, info); result < 0) return Failed(-result);
+    const iovec part = {const_cast<char*>(line.data()), line.size()};
+    const ssize_t n = files.Write(fd_, {&part, 1}, info.bytes);
     if (n != static_cast<ssize_t>(line.size())) {
-      const int error = n < 0 ? errno : ENOSPC;  // a short write: no room for the rest
+      // A short write: no room for the rest.
+      const int error = n < 0 ? static_cast<int>(-n) : ENOSPC;
       // Whoever reads it meanwhile finds whole lines; where this fails, one that is cut off.
-      if (n > 0) (void)!ftruncate(fd_, end);
+      if (n > 0) files.Truncate(fd_, info.bytes);
       return Failed(error);
     }
     waiting_bytes_ -= line.size();

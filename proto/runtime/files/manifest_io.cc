@@ -1,14 +1,12 @@
 #include "proto/runtime/files/manifest_io.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
+#include <cstring>
 #include <memory>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -19,11 +17,10 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/util/json_util.h"
 #include "proto/core/checksum.h"
+#include "proto/runtime/files/folders.h"
 
 namespace strata {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kCrcPrefix[] = "crc32c ";
 // A manifest is some hundred bytes per file of the checkpoint.
@@ -131,13 +128,13 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 absl::Status CheckSizes(const std::string& folder, const Manifest& manifest) {
   for (const CheckpointFile& file : manifest.files()) {
     const std::string path = absl::StrCat(folder, "/", file.name());
-    std::error_code error;
-    const uint64_t size = fs::file_size(path, error);
-    if (error) {
-      return absl::DataLossError(absl::StrCat("checkpoint file ", path, ": ", error.message()));
+    FileInfo info;
+    if (const int looked = FileSystem::Kernel().Look(path, info); looked < 0) {
+      return absl::DataLossError(
+          absl::StrCat("checkpoint file ", path, ": ", std::strerror(-looked)));
     }
-    if (size != file.bytes()) {
-      return absl::DataLossError(absl::StrCat("checkpoint file ", path, " has ", size,
+    if (info.bytes != file.bytes()) {
+      return absl::DataLossError(absl::StrCat("checkpoint file ", path, " has ", info.bytes,
                                               " bytes; the manifest says ", file.bytes()));
     }
   }
@@ -207,14 +204,15 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest, 
   }
   const std::string text = absl::StrFormat("%s\n%s%08x\n", json, kCrcPrefix, CrcOf(json));
 
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return SystemError(error.value(), "make folder", folder);
+  if (const int made = TryMakeFolders(folder, files); made < 0) {
+    return SystemError(-made, "make folder", folder);
+  }
   const std::string path = absl::StrCat(folder, "/", kManifestName);
   if (absl::Status s = WriteDurably(path, text, files); !s.ok()) return s;
   if (absl::Status s = SyncFolder(folder, files); !s.ok()) return s;
-  const std::string parent = fs::path(folder).parent_path().string();
-  return SyncFolder(parent.empty() ? "." : parent, files);
+  const size_t slash = folder.find_last_of('/');
+  if (slash == std::string::npos) return SyncFolder(".", files);
+  return SyncFolder(slash == 0 ? "/" : folder.substr(0, slash), files);
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
@@ -273,15 +271,13 @@ absl::Status VerifyCheckpointFiles(const std::string& folder, const Manifest& ma
 
 absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& directory) {
   CheckpointList list;
-  std::error_code error;
-  fs::directory_iterator it(directory, error);
-  if (error == std::errc::no_such_file_or_directory) return list;
-  if (error) return SystemError(error.value(), "list", directory);
-  for (const fs::directory_iterator end; it != end; it.increment(error)) {
-    if (error) return SystemError(error.value(), "list", directory);
+  std::vector<std::string> names;
+  const int listed = FileSystem::Kernel().List(directory, names);
+  if (listed == -ENOENT) return list;
+  if (listed < 0) return SystemError(-listed, "list", directory);
+  for (const std::string& name : names) {
     list.empty_directory = false;
     uint64_t step = 0;
-    const std::string name = it->path().filename().string();
     if (!ParseFolderName(name, &step)) continue;
     const std::string folder = absl::StrCat(directory, "/", name);
     auto manifest = ReadManifest(folder);
@@ -322,7 +318,7 @@ absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files) {
   for (const CheckpointFile& file : manifest->files()) {
     if (s.ok()) s = RemoveFile(absl::StrCat(folder, "/", file.name()), files);
   }
-  if (s.ok()) rmdir(folder.c_str());  // stays where something else is in it
+  if (s.ok()) files.RemoveFolder(folder);  // stays where something else is in it
   return s;
 }
 
@@ -332,15 +328,13 @@ absl::Status RemoveIncomplete(const std::string& folder, const std::vector<std::
       return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a plain file name"));
     }
   }
-  std::error_code error;
-  if (fs::exists(absl::StrCat(folder, "/", kManifestName), error) || error) {
-    return absl::OkStatus();
-  }
+  const absl::StatusOr<bool> complete = IsThere(absl::StrCat(folder, "/", kManifestName));
+  if (!complete.ok() || *complete) return absl::OkStatus();
   for (const std::string& name : names) {
     absl::Status s = RemoveFile(absl::StrCat(folder, "/", name), FileSystem::Kernel());
     if (!s.ok()) return s;
   }
-  rmdir(folder.c_str());
+  FileSystem::Kernel().RemoveFolder(folder);
   return absl::OkStatus();
 }
 

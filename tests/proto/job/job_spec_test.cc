@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "proto/strata/job.pb.h"
@@ -368,6 +369,47 @@ TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {
         "spec.checkpoint.keep: 0 is outside the limits; give a number from 1 to 1000000");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_output()->set_predictions("p"); }) ==
         "spec.output.predictions: needs held-out files; name them in spec.data.eval");
+}
+
+TEST_CASE("paths that the kernel would read otherwise are refused by field and path",
+          "[job_spec]") {
+  using Change = std::function<void(JobSpec&, const std::string&)>;
+  const std::pair<const char*, Change> fields[] = {
+      {"spec.data.train[1]", [](JobSpec& s, auto p) { s.mutable_data()->add_train(p); }},
+      {"spec.data.eval[0]", [](JobSpec& s, auto p) { s.mutable_data()->add_eval(p); }},
+      {"spec.model.initFrom", [](JobSpec& s, auto p) { s.mutable_model()->set_init_from(p); }},
+      {"spec.storage.directory", [](JobSpec& s, auto p) { s.mutable_storage()->set_directory(p); }},
+      {"spec.checkpoint.directory",
+       [](JobSpec& s, auto p) { s.mutable_checkpoint()->set_directory(p); }},
+      {"spec.output.predictions",
+       [](JobSpec& s, auto p) {
+         s.mutable_data()->add_eval("e");
+         s.mutable_output()->set_predictions(p);
+       }},
+      {"spec.output.metrics", [](JobSpec& s, auto p) { s.mutable_output()->set_metrics(p); }},
+      {"spec.output.removed",
+       [](JobSpec& s, auto p) {
+         s.mutable_life_cycle()->mutable_removal()->set_every_steps(1);
+         s.mutable_life_cycle()->mutable_removal()->set_ttl_steps(1);
+         s.mutable_output()->set_removed(p);
+       }},
+  };
+  for (const auto& [field, change] : fields) {
+    const auto problem = [&](const std::string& path) {
+      return SpecProblem([&](JobSpec& s) { change(s, path); });
+    };
+    const std::string name = field;
+    CHECK(problem(std::string("/a\0b", 4)) ==
+          name + ": '/a\\x00\\x62' has a control character (byte 0); name another file");
+    CHECK(problem("/a\nb") ==
+          name + ": '/a\\nb' has a control character (byte 10); name another file");
+    CHECK(problem("/a\x7f") ==
+          name + ": '/a\\x7f' has a control character (byte 127); name another file");
+    CHECK(problem("/" + std::string(4095, 'x')) ==
+          name + ": '/" + std::string(59, 'x') + "...' has 4096 bytes; a path has at most 4095");
+    CHECK(problem("/" + std::string(4094, 'x')) == "OK");
+    CHECK(problem("/\xc3\xa4 'b\"?*") == "OK");
+  }
 }
 
 TEST_CASE("sizes are read with their units", "[job_spec]") {

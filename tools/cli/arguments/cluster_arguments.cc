@@ -25,6 +25,7 @@ void AddUp(CLI::App& app, CommandSet& commands) {
   up->add_option("--dir", o.dir, "where everything is kept")
       ->capture_default_str()
       ->type_name("DIR");
+  AddDataRoots(up, o.data_roots);
   up->add_option("--bin-dir", o.bin_dir, "where the daemons are (default: beside strata)")
       ->type_name("DIR");
   AddTimeout(up, o.timeout_seconds, "how long the processes have to register (default 60)");

@@ -60,6 +60,16 @@ void AddFresh(CLI::App* command, bool& resume, bool& overwrite) {
       ->excludes(r);
 }
 
+void AddDataRoots(CLI::App* command, std::vector<std::string>& roots) {
+  command
+      ->add_option("--data-root", roots,
+                   "folder below which jobs may read and write, links resolved (again for more; "
+                   "default: anywhere)")
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void AddTimeout(CLI::App* command, double& seconds, const char* help) {
   command->add_option("--timeout", seconds, help)->type_name("SECONDS")->check(NotNegative());
 }

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "tools/cli/base/options.h"
 
@@ -24,6 +25,8 @@ void AddScheduler(CLI::App* command, std::string& address);
 
 // --resume and --overwrite.
 void AddFresh(CLI::App* command, bool& resume, bool& overwrite);
+
+void AddDataRoots(CLI::App* command, std::vector<std::string>& roots);
 
 void AddTimeout(CLI::App* command, double& seconds, const char* help);
 

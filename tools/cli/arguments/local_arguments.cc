@@ -9,6 +9,7 @@ void AddTrain(CLI::App& app, CommandSet& commands) {
       commands.Add<TrainOptions>(app, "train", "Train a job in this process, without a cluster");
   AddSource(train, o.source);
   AddFresh(train, o.resume, o.overwrite);
+  AddDataRoots(train, o.data_roots);
   AddJson(train, o.json);
 }
 

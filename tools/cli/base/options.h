@@ -23,6 +23,7 @@ struct VersionOptions {
 
 struct TrainOptions {
   JobSource source;
+  std::vector<std::string> data_roots;  // below which the job may read and write; none: anywhere
   bool resume = false;
   bool overwrite = false;
   bool json = false;
@@ -40,6 +41,7 @@ struct UpOptions {
   uint32_t workers = 1;
   std::vector<std::string> devices;         // of each server; none: servers have no GPU
   std::vector<std::string> worker_devices;  // of each worker; none: workers look for one
+  std::vector<std::string> data_roots;      // of all processes; none: jobs use any path
   double timeout_seconds = 60;
   bool json = false;
 };

@@ -33,8 +33,10 @@ absl::StatusOr<Json> ReadJson(const std::string& path) {
 
 }  // namespace
 
-ClusterDir::ClusterDir(const std::string& dir)
-    : path_(fs::absolute(dir.empty() ? "." : dir).lexically_normal().string()) {
+ClusterDir::ClusterDir(const std::string& dir) {
+  std::error_code error;  // no working folder: what is done at the relative path says so
+  const fs::path absolute = fs::absolute(dir.empty() ? "." : dir, error);
+  path_ = (error ? fs::path(dir) : absolute).lexically_normal().string();
   if (path_.size() > 1 && path_.back() == '/') path_.pop_back();
 }
 
@@ -82,7 +84,8 @@ absl::Status ClusterDir::WriteConfig(const ClusterConfig& config) const {
                      {"servers", config.servers},
                      {"workers", config.workers},
                      {"devices", config.devices},
-                     {"workerDevices", config.worker_devices}};
+                     {"workerDevices", config.worker_devices},
+                     {"dataRoots", config.data_roots}};
   return WriteTextFile(path_ + "/cluster.json", absl::StrCat(json.dump(2), "\n"));
 }
 
@@ -91,10 +94,12 @@ absl::StatusOr<ClusterConfig> ClusterDir::ReadConfig() const {
   absl::StatusOr<Json> json = ReadJson(path);
   if (!json.ok()) return json.status();
   try {
-    return ClusterConfig{json->at("binDir").get<std::string>(), json->at("servers").get<uint32_t>(),
+    return ClusterConfig{json->at("binDir").get<std::string>(),
+                         json->at("servers").get<uint32_t>(),
                          json->at("workers").get<uint32_t>(),
                          json->value("devices", std::vector<std::string>()),
-                         json->value("workerDevices", std::vector<std::string>())};
+                         json->value("workerDevices", std::vector<std::string>()),
+                         json->value("dataRoots", std::vector<std::string>())};
   } catch (const Json::exception&) {
     return absl::DataLossError(absl::StrCat(path, ": is damaged"));
   }
@@ -133,9 +138,10 @@ absl::StatusOr<ClusterState> ClusterDir::ReadState() const {
 
 void ClusterDir::RemoveState() const {
   unlink((path_ + "/state.json").c_str());
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(path_ + "/pids", ignored)) {
-    if (entry.path().extension() == ".pid") unlink(entry.path().c_str());
+  std::error_code error;
+  fs::directory_iterator it(path_ + "/pids", error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (it->path().extension() == ".pid") unlink(it->path().c_str());
   }
 }
 

@@ -26,6 +26,7 @@ struct ClusterConfig {
   uint32_t workers = 1;
   std::vector<std::string> devices;         // UUID of each server's GPU; none: they have none
   std::vector<std::string> worker_devices;  // of each worker; none: they look for one
+  std::vector<std::string> data_roots;      // of all; none: jobs use any path
 };
 
 // What runs.

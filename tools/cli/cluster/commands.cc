@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/clock.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
@@ -134,6 +136,15 @@ absl::StatusOr<ProcessId> StartSupervisor(const ClusterDir& dir) {
   return StartProcess({self, "supervise", "--dir", dir.path()}, dir.LogPath("supervisor"));
 }
 
+// The processes have other working folders. "" stays.
+absl::StatusOr<std::string> Absolute(const std::string& path) {
+  if (path.empty()) return path;
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(path, error).string();
+  if (error) return absl::NotFoundError(absl::StrCat(path, ": ", error.message()));
+  return absolute;
+}
+
 absl::Status CheckFree(const ClusterDir& dir) {
   absl::StatusOr<ClusterState> old = dir.ReadState();
   bool runs = dir.IsLocked();
@@ -148,7 +159,9 @@ absl::Status CheckFree(const ClusterDir& dir) {
 
 absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir,
                                  std::string* scheduler) {
-  absl::Status status = CheckFree(dir);
+  absl::Status status = PathPolicy::Make(options.data_roots).status();
+  if (!status.ok()) return status;
+  status = CheckFree(dir);
   if (!status.ok()) return status;
   for (const char* program : {"strata-scheduler", "strata-server", "strata-worker"}) {
     absl::StatusOr<std::string> path = FindProgram(options.bin_dir, program);
@@ -157,10 +170,16 @@ absl::StatusOr<ClusterStatus> Up(const UpOptions& options, const ClusterDir& dir
   status = dir.Make();
   if (!status.ok()) return status;
   dir.RemoveState();
-  const std::string bin_dir =
-      options.bin_dir.empty() ? "" : std::filesystem::absolute(options.bin_dir).string();
-  status = dir.WriteConfig(
-      {bin_dir, options.servers, options.workers, options.devices, options.worker_devices});
+  absl::StatusOr<std::string> bin_dir = Absolute(options.bin_dir);
+  if (!bin_dir.ok()) return bin_dir.status();
+  ClusterConfig config = {*bin_dir,        options.servers,        options.workers,
+                          options.devices, options.worker_devices, {}};
+  for (const std::string& root : options.data_roots) {
+    absl::StatusOr<std::string> absolute = Absolute(root);
+    if (!absolute.ok()) return absolute.status();
+    config.data_roots.push_back(*std::move(absolute));
+  }
+  status = dir.WriteConfig(config);
   if (!status.ok()) return status;
   const LogSizes before = SizesOfLogs(dir);
   absl::StatusOr<ProcessId> supervisor = StartSupervisor(dir);

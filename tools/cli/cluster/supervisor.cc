@@ -47,6 +47,7 @@ class Supervisor {
       : dir_(dir), options_(options) {}
 
   absl::Status Prepare(const ClusterConfig& config) {
+    data_roots_ = config.data_roots;
     absl::Status status = Add(config, "scheduler", "strata-scheduler");
     for (uint32_t i = 0; status.ok() && i < config.servers; ++i) {
       status = Add(config, absl::StrCat("server-", i), "strata-server");
@@ -115,12 +116,18 @@ class Supervisor {
     if (&c == &charges_[0]) {
       add({"--listen", address_.empty() ? "127.0.0.1:0" : address_});
       add({"--address-file", dir_.AddressPath()});
+      AddDataRoots(argv);
       return argv;
     }
     add({"--scheduler", address_, "--name", c.name, "--metrics-listen", "127.0.0.1:0"});
     if (c.name.rfind("server-", 0) == 0) add({"--listen", "127.0.0.1:0"});
     if (!c.device.empty()) add({"--device", c.device});
+    AddDataRoots(argv);
     return argv;
+  }
+
+  void AddDataRoots(std::vector<std::string>& argv) const {
+    for (const std::string& root : data_roots_) argv.insert(argv.end(), {"--data-root", root});
   }
 
   void Start(Charge& c) {
@@ -192,6 +199,7 @@ class Supervisor {
   const ClusterDir& dir_;
   const SupervisorOptions options_;
   std::vector<Charge> charges_;
+  std::vector<std::string> data_roots_;
   std::string address_;
   bool changed_ = true;
 };
@@ -211,7 +219,9 @@ absl::StatusOr<std::string> FindProgram(const std::string& bin_dir, const std::s
     places.push_back((here / ".." / ".." / folder / program).lexically_normal().string());
   }
   for (const std::string& place : places) {
-    if (access(place.c_str(), X_OK) == 0) return fs::absolute(place).string();
+    std::error_code error;
+    const fs::path absolute = fs::absolute(place, error);
+    if (!error && access(place.c_str(), X_OK) == 0) return absolute.string();
   }
   return absl::NotFoundError(absl::StrCat("no program ", absl::StrJoin(places, " or "),
                                           "; say with --bin-dir where ", program, " is"));

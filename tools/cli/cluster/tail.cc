@@ -46,8 +46,9 @@ size_t StartOfLast(const std::string& text, uint32_t lines) {
 absl::StatusOr<std::vector<std::string>> LogNames(const std::string& folder) {
   std::error_code error;
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".log") names.push_back(entry.path().stem().string());
+  fs::directory_iterator it(folder, error);
+  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (it->path().extension() == ".log") names.push_back(it->path().stem().string());
   }
   if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
   std::sort(names.begin(), names.end());

@@ -8,6 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/base/clock.h"
+#include "proto/runtime/files/path_policy.h"
+#include "proto/runtime/files/rooted_files.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_text.h"
@@ -24,6 +26,8 @@ std::string ResumeCommand(const TrainOptions& options) {
   std::string command = absl::StrCat("strata train -f ", ShellWord(options.source.file));
   for (const std::string& o : options.source.overrides)
     absl::StrAppend(&command, " --set ", ShellWord(o));
+  for (const std::string& root : options.data_roots)
+    absl::StrAppend(&command, " --data-root ", ShellWord(root));
   return command + " --resume";
 }
 
@@ -47,12 +51,16 @@ ExitCode PrintInterrupted(const TrainOptions& options, const CheckpointSpec& che
 ExitCode RunTrain(const TrainOptions& options) {
   absl::StatusOr<TrainingJob> job = LoadJobFile(options.source.file, options.source.overrides);
   if (!job.ok()) return ReportError(job.status());
+  absl::StatusOr<PathPolicy> paths = PathPolicy::Make(options.data_roots);
+  if (!paths.ok()) return ReportError(paths.status());
+  if (const absl::Status s = RestrictFiles(*paths, {}); !s.ok()) return ReportError(s);
   ProgressPrinter progress(ProgressOptions::ForStderr());
   std::atomic<bool>& interrupted = CatchInterrupts();
   EmbeddedOptions embedded;
   embedded.job = *job;
   embedded.resume = options.resume;
   embedded.overwrite = options.overwrite;
+  embedded.paths = *paths;
   embedded.on_progress = [&](const JobStatus& s) { progress.Show(s, Clock::Real()->Now()); };
   embedded.stop = &interrupted;
   const absl::StatusOr<JobStatus> end = RunEmbedded(embedded);

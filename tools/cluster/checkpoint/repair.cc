@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "storage/io/file_io.h"
 
@@ -43,7 +44,8 @@ std::vector<std::string> WithoutManifest(const std::string& directory) {
   for (fs::directory_iterator it(directory, error); !error && it != fs::directory_iterator();
        it.increment(error)) {
     if (!absl::StartsWith(it->path().filename().string(), "step-")) continue;
-    if (!fs::exists(it->path() / kManifestName)) found.push_back(it->path().string());
+    const auto complete = IsThere((it->path() / kManifestName).string());
+    if (complete.ok() && !*complete) found.push_back(it->path().string());
   }
   std::sort(found.begin(), found.end());
   return found;

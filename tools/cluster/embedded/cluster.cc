@@ -38,6 +38,7 @@ class Cluster : public EmbeddedCluster {
     scheduler::SchedulerOptions options;
     options.store = scheduler::MakeMemoryMetadataStore();
     options.lease = o_.lease;
+    options.paths = o_.paths;
     options.tick_interval = kSyncWait;
     auto scheduler = scheduler::Scheduler::Start(std::move(options));
     if (!scheduler.ok()) return scheduler.status();
@@ -64,6 +65,7 @@ class Cluster : public EmbeddedCluster {
     options.listen_address = options.name;
     options.directory = absl::StrCat(o_.directory, "/", options.name);
     options.sync_wait = kSyncWait;
+    options.paths = o_.paths;
     options.tier_memtable_bytes = o_.tier_memtable_bytes;
     if (o_.server_device != nullptr) {
       options.make_gpu = [api = o_.server_device](const storage::gpu::GpuShape& shape) {
@@ -87,6 +89,7 @@ class Cluster : public EmbeddedCluster {
     options.data = o_.data;
     if (index < o_.devices.size()) options.device = o_.devices[index];
     options.row_path = o_.row_path;
+    options.paths = o_.paths;
     options.sync_wait = kSyncWait;
     auto worker = Worker::Start(options);
     if (!worker.ok()) return worker.status();

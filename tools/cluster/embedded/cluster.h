@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ops/cuda/api/api.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "worker/data/reading/data_access.h"
 #include "worker/device/worker_device.h"
@@ -26,6 +27,8 @@ struct EmbeddedClusterOptions {
   std::string directory;
   DataAccess* data = DataAccess::Files();
   absl::Duration lease = absl::Seconds(10);
+  // Where jobs may read and write.
+  PathPolicy paths = {};
   // The GPU of each worker, by index; null, or not there: none. They outlive the cluster.
   std::vector<const device::WorkerDevice*> devices = {};
   // That of the servers' GPU tiers, where a job's are not on host threads; outlives the cluster.

@@ -88,6 +88,7 @@ absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
   cluster_options.servers = job.spec().replicas().servers();
   cluster_options.workers = job.spec().replicas().workers();
   cluster_options.directory = scratch->path();
+  cluster_options.paths = options.paths;
   auto device = OpenDeviceOf(job.spec().worker());  // outlives the cluster
   if (!device.ok()) {
     return absl::Status(device.status().code(),

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -18,6 +19,8 @@ struct EmbeddedOptions {
   TrainingJob job;
   bool resume = false;
   bool overwrite = false;
+  // Where it may read and write.
+  PathPolicy paths = {};
   // Called about ten times a second, from the caller's thread. May be empty.
   std::function<void(const JobStatus&)> on_progress;
   // Set by Ctrl-C: take a checkpoint, then return with state CANCELLED. May be null.

@@ -4,8 +4,6 @@
 #define XXH_INLINE_ALL
 #endif
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/file_system.h"
 
 namespace strata {
 namespace {
@@ -29,8 +28,16 @@ absl::Status OpenError(const std::string& path, int error) {
     return absl::PermissionDeniedError(
         absl::StrCat("input file ", path, " may not be read; check its permissions"));
   }
-  return absl::UnavailableError(
-      absl::StrCat("input file ", path, " cannot be opened: ", std::strerror(error)));
+  if (error == ESPIPE) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input file ", path, " is not a regular file; write the data to one"));
+  }
+  if (error == kOutsideRoots) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("input file ", FileSystem::Kernel().WhyOutside(path)));
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "input file ", path, " cannot be opened: ", std::strerror(error), "; check spec.data"));
 }
 
 }  // namespace
@@ -45,37 +52,31 @@ std::unique_ptr<DataFile> DataFile::Adopt(int fd, std::string name, uint64_t siz
 
 absl::StatusOr<std::unique_ptr<DataFile>> DataFile::Open(const std::string& path,
                                                          const std::string& name) {
-  // Non-blocking, so that opening a pipe nobody writes to does not hang; no effect on files.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return OpenError(name, errno);
-  struct stat info;
-  if (fstat(fd, &info) != 0) {
-    const int error = errno;
-    close(fd);
-    return OpenError(name, error);
+  FileSystem& files = FileSystem::Kernel();
+  const int fd = files.Open(path, O_RDONLY);
+  if (fd < 0) return OpenError(name, -fd);
+  FileInfo info;
+  const int result = files.Info(fd, info);
+  if (result == 0 && info.kind == FileKind::kFile) {
+    return std::unique_ptr<DataFile>(
+        new DataFile(name, fd, info.bytes, {info.device, info.inode, info.bytes, info.changed_ns}));
   }
-  if (!S_ISREG(info.st_mode)) {
-    close(fd);
-    return absl::InvalidArgumentError(
-        S_ISDIR(info.st_mode)
-            ? absl::StrCat("input file ", name, " is a directory; name the files in it")
-            : absl::StrCat("input file ", name, " is not a regular file; write the data to one"));
-  }
-  const auto size = static_cast<uint64_t>(info.st_size);
-  const int64_t changed = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-  return std::unique_ptr<DataFile>(
-      new DataFile(name, fd, size, {info.st_dev, info.st_ino, size, changed}));
+  files.Close(fd);
+  if (result < 0) return OpenError(name, -result);
+  return absl::InvalidArgumentError(
+      absl::StrCat("input file ", name, " is a directory; name the files in it"));
 }
 
-DataFile::~DataFile() { close(fd_); }
+DataFile::~DataFile() { FileSystem::Kernel().Close(fd_); }
 
 absl::Status DataFile::Read(uint64_t offset, size_t size, char* out) const {
   while (size > 0) {
-    const ssize_t got = pread(fd_, out, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        FileSystem::Kernel().Read(fd_, {reinterpret_cast<uint8_t*>(out), size}, offset);
     if (got < 0) {
       return absl::UnavailableError(absl::StrCat("input file ", path_, " cannot be read at byte ",
-                                                 offset, ": ", std::strerror(errno)));
+                                                 offset, ": ",
+                                                 std::strerror(static_cast<int>(-got))));
     }
     if (got == 0) {
       return absl::FailedPreconditionError(absl::StrCat(

@@ -32,6 +32,16 @@ TEST_CASE("commands are read with their options", "[command_line]") {
   CHECK(std::get<UpOptions>(*up.command).workers == 3);
   CHECK(std::get<UpOptions>(*up.command).dir == "d");
 
+  for (const bool trains : {false, true}) {
+    std::vector<const char*> words = {trains ? "train" : "up", "--data-root", "a", "--data-root=b"};
+    if (trains) words.insert(words.end(), {"-f", "j"});
+    const ParsedCommandLine roots = Parse(words);
+    REQUIRE(roots.command.has_value());
+    CHECK((trains ? std::get<TrainOptions>(*roots.command).data_roots
+                  : std::get<UpOptions>(*roots.command).data_roots) ==
+          std::vector<std::string>{"a", "b"});
+  }
+
   const ParsedCommandLine list = Parse({"checkpoint", "list", "--job", "7"});
   REQUIRE(list.command.has_value());
   CHECK(std::get<CheckpointListOptions>(*list.command).job == "7");

@@ -95,8 +95,10 @@ absl::StatusOr<std::unique_ptr<LogArchive>> PrepareOut(const Options& options, c
   if (!error) fs::create_directories(out.running, error);
   if (error) return absl::FailedPreconditionError(options.out + ": " + error.message());
   // Logs of a run that was killed.
-  for (const auto& entry : fs::directory_iterator(out.running, error)) {
-    if (entry.is_regular_file(error)) fs::remove(entry.path(), error);
+  std::error_code ended;
+  for (fs::directory_iterator at(out.running, ended), end; !ended && at != end;
+       at.increment(ended)) {
+    if (at->is_regular_file(error)) fs::remove(at->path(), error);
   }
   MakeScratch(out);
   Report none;

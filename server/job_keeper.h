@@ -34,7 +34,7 @@ class JobKeeper {
     uint64_t tier_memtable_bytes = 0;  // as in ServerOptions
     // The GPU of this server; null: it has none.
     storage::gpu::GpuBackendFactory make_gpu;
-    PathPolicy paths;  // where jobs may keep rows, checkpoints and removals
+    PathPolicy paths;        // where jobs may keep rows, checkpoints and removals
     ServerJob::Options job;  // what is named there outlives the keeper, which waits by its timer
     DataService* service = nullptr;
   };

@@ -33,7 +33,7 @@ class Tree {
     link("../out/none", "none");
     link("loop", "loop");
     link(base_ + "/in/there", "absolute");
-    fs::create_directory_symlink(base_ + "/in", base_ + "/root");
+    fs::create_directory_symlink(base_ + "/in", base_ + "/top");
   }
   const std::string& base() const { return base_; }
 
@@ -102,14 +102,14 @@ TEST_CASE("what leads out of the roots is refused by field, path, place and root
   INFO(policy.status());
   REQUIRE(policy.ok());
   CHECK(policy->roots() == std::vector<std::string>{in, in + "/there"});
-  for (const std::string& good : {in, in + "/there", in + "/new/er", tree.base() + "/root/x",
+  for (const std::string& good : {in, in + "/there", in + "/new/er", tree.base() + "/top/x",
                                   out + "/../in/x", in + "/chain/x", std::string()}) {
     INFO(good);
     CHECK(policy->Check("f", good).ok());
   }
   for (const std::string& bad :
        {out, out + "/f", in + "/out", in + "/out/new", in + "/none", in + "/up/out", in + "er",
-        std::string("/"), std::string("/proc/self/root/etc"), in + "/../out/f"}) {
+        std::string("/"), std::string("/proc/self/top/etc"), in + "/../out/f"}) {
     INFO(bad);
     CHECK(absl::IsPermissionDenied(policy->Check("f", bad)));
   }

@@ -80,14 +80,14 @@ TEST_CASE("a process keeps to its roots, its own folders and TMPDIR, and says wh
           "[rooted_files]") {
   const TempFolder folder;
   const std::string base = fs::canonical(folder.path()).string();
-  for (const char* name : {"/root", "/temporary", "/else"}) fs::create_directory(base + name);
+  for (const char* name : {"/top", "/temporary", "/else"}) fs::create_directory(base + name);
   REQUIRE(setenv("TMPDIR", (base + "/temporary").c_str(), 1) == 0);
-  auto policy = PathPolicy::Make({base + "/root"});
+  auto policy = PathPolicy::Make({base + "/top"});
   REQUIRE(policy.ok());
   REQUIRE(RestrictFiles(PathPolicy(), {}).ok());
   CHECK(MakeFolders(base + "/else/a").ok());
   REQUIRE(RestrictFiles(*policy, {base + "/own"}).ok());
-  for (const char* good : {"/root/a", "/own/a", "/temporary/a"}) {
+  for (const char* good : {"/top/a", "/own/a", "/temporary/a"}) {
     CHECK(MakeFolders(base + good).ok());
   }
   const absl::Status s = MakeFolders(base + "/else/b");
@@ -96,7 +96,7 @@ TEST_CASE("a process keeps to its roots, its own folders and TMPDIR, and says wh
   CHECK_FALSE(fs::exists(base + "/else/b"));
   CHECK(s.message() == "cannot make folder " + base + "/else/b: " + base +
                            "/else/b lies outside of where jobs may read and write here: " + base +
-                           "/root, " + base + "/own, " + base + "/temporary (--data-root)");
+                           "/top, " + base + "/own, " + base + "/temporary (--data-root)");
 }
 
 }  // namespace

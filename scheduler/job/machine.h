@@ -155,7 +155,7 @@ class JobMachine {
   int OtherServer(const Membership& members, int slot, bool* all_read) const;
   void ReadAgain(const ClusterView& cluster, int slot, absl::Time now);
   void RollBack(absl::string_view why, absl::Time now);
-  void NextGeneration(const CheckpointRecord* from);
+  void NextGeneration(const CheckpointRecord* from, absl::Time now);
   void StartGeneration(const CheckpointRecord* from);
   bool ServersOpen(const Membership& members) const;
 

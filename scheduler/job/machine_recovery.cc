@@ -163,7 +163,7 @@ void JobMachine::ReadAgain(const ClusterView& cluster, int slot, absl::Time now)
   state_.set_doubted_checkpoint(state_.restore_from());
   state_.set_doubted_by(reader);
   reread_ = now + kRereadLeases * cluster.members->lease();
-  NextGeneration(cuts_->NewestOnDisk());
+  NextGeneration(cuts_->NewestOnDisk(), now);
   Say("CheckpointReadAgain",
       absl::StrCat(why, "; generation ", state_.generation(), " reads ", state_.restore_from(),
                    " again, server ", state_.servers(slot).name(), " what ", reader, " could not"),
@@ -191,7 +191,7 @@ void JobMachine::RollBack(absl::string_view why, absl::Time now) {
         now);
   }
   state_.set_rollbacks(state_.rollbacks() + 1);
-  NextGeneration(from);
+  NextGeneration(from, now);
   Say("RolledBack",
       absl::StrCat(why, "; generation ", state_.generation(), " starts ",
                    from == nullptr
@@ -200,7 +200,7 @@ void JobMachine::RollBack(absl::string_view why, absl::Time now) {
       now);
 }
 
-void JobMachine::NextGeneration(const CheckpointRecord* from) {
+void JobMachine::NextGeneration(const CheckpointRecord* from, absl::Time now) {
   AbortCuts();
   cuts_->TrainingAgain();
   state_.set_generation(state_.generation() + 1);

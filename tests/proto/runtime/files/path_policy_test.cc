@@ -97,7 +97,7 @@ TEST_CASE("what leads out of the roots is refused by field, path, place and root
   // A root may be a link, relative, and end in a slash.
   const std::string before = fs::current_path();
   REQUIRE(chdir(tree.base().c_str()) == 0);
-  const auto policy = PathPolicy::Make({"root/", in + "/there"});
+  const auto policy = PathPolicy::Make({"top/", in + "/there"});
   REQUIRE(chdir(before.c_str()) == 0);
   INFO(policy.status());
   REQUIRE(policy.ok());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/e2e/damage_checkpoint.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/checkpoint/verify.h"
@@ -51,23 +52,6 @@ std::string Field(const std::string& json, const std::string& name) {
   const size_t at = json.find(key);
   if (at == std::string::npos) return "";
   return json.substr(at + key.size(), json.find('"', at + key.size()) - at - key.size());
-}
-
-// Flips a bit in the middle of the largest segment of a checkpoint; its path.
-std::string FlipBit(const std::string& folder) {
-  std::string largest;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() == "MANIFEST.json") continue;
-    if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
-  }
-  REQUIRE_FALSE(largest.empty());
-  std::fstream file(largest, std::ios::in | std::ios::out | std::ios::binary);
-  const auto middle = static_cast<std::streamoff>(fs::file_size(largest) / 2);
-  file.seekg(middle);
-  const char byte = static_cast<char>(file.get() ^ 0x10);
-  file.seekp(middle);
-  file.put(byte);
-  return largest;
 }
 
 TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damaged",

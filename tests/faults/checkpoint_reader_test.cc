@@ -3,13 +3,13 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
+#include "tests/e2e/damage_checkpoint.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -20,22 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::Duration kTimeout = absl::Seconds(20);
-
-// A bit of the largest file of a checkpoint.
-void Damage(const std::string& folder) {
-  std::string largest;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() == "MANIFEST.json") continue;
-    if (largest.empty() || entry.file_size() > fs::file_size(largest)) largest = entry.path();
-  }
-  REQUIRE_FALSE(largest.empty());
-  std::fstream file(largest, std::ios::in | std::ios::out | std::ios::binary);
-  const auto middle = static_cast<std::streamoff>(fs::file_size(largest) / 2);
-  file.seekg(middle);
-  const char byte = static_cast<char>(file.get() ^ 0x10);
-  file.seekp(middle);
-  file.put(byte);
-}
 
 // A job that trains for ever, on one of two servers.
 class Running {
@@ -123,7 +107,7 @@ TEST_CASE("what a job goes on from when a checkpoint cannot be read", "[faults][
     Running run(cluster, job, directory + "2");
     const std::string older = run.TakeCheckpoint(), newer = run.TakeCheckpoint();
     REQUIRE(older != newer);
-    Damage(newer);
+    FlipBit(newer);
     run.Restart();
     const JobStatus now = run.AwaitTraining(4);
     INFO(Conditions(now));
@@ -151,7 +135,7 @@ TEST_CASE("what a job goes on from when a checkpoint cannot be read", "[faults][
   {
     INFO("all damaged");
     Running run(cluster, job, directory + "4");
-    Damage(run.TakeCheckpoint());
+    FlipBit(run.TakeCheckpoint());
     run.Restart();
     const JobStatus end = run.Await([](const JobStatus& s) { return s.state() != RUNNING; });
     INFO(Conditions(end));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <tuple>
 
 #include "proto/core/partition.h"
@@ -104,7 +105,10 @@ size_t TierModel::Write(size_t t) {
   Rows rows;
   for (uint64_t p : AnyPositions()) {
     Bytes row(kRowBytes[t]);
-    for (uint8_t& b : row) b = static_cast<uint8_t>(random_());
+    for (size_t at = 0; at < row.size(); at += sizeof(uint64_t)) {
+      const uint64_t bytes = random_();
+      std::memcpy(row.data() + at, &bytes, std::min(sizeof(bytes), row.size() - at));
+    }
     rows[p] = row;
   }
   REQUIRE(Text(WriteAll(*tier_, TableId(kIds[t]), rows, kRowBytes[t])) == "OK");

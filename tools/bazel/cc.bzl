@@ -7,11 +7,18 @@ def _with(prelude, args):
     wanted = args.pop("prelude", True)
     if not args.get("srcs") or not wanted:
         return args
-    off = {"//tools/bazel:%s_off" % prelude: []}
+
+    # Clang takes what it parsed for the same instruction set alone; g++ parses it again for others.
+    parsed = ["-include-pch", "$(BINDIR)/tools/bazel/{0}/{0}.h.pch".format(prelude)]
+    if [flag for flag in args.get("copts", []) if flag.startswith("-m")]:
+        parsed = []
+    off = {"//tools/bazel:" + prelude + "_off": [], "//tools/bazel:" + prelude + "_off_clang": []}
     args["copts"] = args.get("copts", []) + select(dict(off, **{
+        "//tools/bazel:clang": parsed,
         "//conditions:default": ["-include", prelude + ".h"],
     }))
     args["deps"] = args.get("deps", []) + select(dict(off, **{
+        "//tools/bazel:clang": ["//tools/bazel:" + prelude] if parsed else [],
         "//conditions:default": ["//tools/bazel:" + prelude],
     }))
     return args

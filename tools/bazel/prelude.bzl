@@ -3,6 +3,13 @@
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
+# Gives the compiler each library header that these files include, and as its source one of the
+# system's that includes nothing.
+_PARSE_EACH = """
+headers=$(sed -n 's/^#include [<"]\\(.*\\)[">]$/-include \\1/p' %s | grep -v ' tools/')
+exec "$@" $headers -x c++-header /usr/include/stdc-predef.h
+"""
+
 def _prelude_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
@@ -24,27 +31,50 @@ def _prelude_impl(ctx):
         variables = variables,
     )
 
-    # The compiler takes NAME.h.gch where it finds it beside NAME.h and the flags are the same; else
-    # it reads NAME.h.
+    compiler = cc_common.get_tool_for_action(
+        feature_configuration = features,
+        action_name = CPP_COMPILE_ACTION_NAME,
+    )
+    env = cc_common.get_environment_variables(
+        feature_configuration = features,
+        action_name = CPP_COMPILE_ACTION_NAME,
+        variables = variables,
+    )
+    inputs = depset([ctx.file.hdr] + ctx.files.textual_hdrs, transitive = [toolchain.all_files])
     header = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename)
     ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
-    parsed = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename + ".gch")
-    ctx.actions.run(
-        executable = cc_common.get_tool_for_action(
-            feature_configuration = features,
-            action_name = CPP_COMPILE_ACTION_NAME,
-        ),
-        arguments = flags + ["-x", "c++-header", ctx.file.hdr.path, "-o", parsed.path],
-        env = cc_common.get_environment_variables(
-            feature_configuration = features,
-            action_name = CPP_COMPILE_ACTION_NAME,
-            variables = variables,
-        ),
-        inputs = depset([ctx.file.hdr] + ctx.files.textual_hdrs, transitive = [toolchain.all_files]),
-        outputs = [parsed],
+    said = dict(
+        env = env,
+        inputs = inputs,
         mnemonic = "CppPrelude",
         progress_message = "Parsing " + ctx.file.hdr.short_path,
     )
+    if toolchain.compiler == "clang":
+        # What was parsed names its files by absolute paths and is refused where one is missing. It is
+        # of the system's files alone, so that one build can take it from another's cache.
+        parsed = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename + ".pch")
+        ctx.actions.run_shell(
+            command = _PARSE_EACH % " ".join([f.path for f in [ctx.file.hdr] + ctx.files.textual_hdrs]),
+            arguments = [compiler] + flags + [
+                "-fpch-instantiate-templates",
+                "-Xclang",
+                "-fno-pch-timestamp",
+                "-o",
+                parsed.path,
+            ],
+            outputs = [parsed],
+            **said
+        )
+    else:
+        # g++ takes NAME.h.gch where it finds it beside NAME.h and the flags are the same; else it
+        # reads NAME.h.
+        parsed = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename + ".gch")
+        ctx.actions.run(
+            executable = compiler,
+            arguments = flags + ["-x", "c++-header", ctx.file.hdr.path, "-o", parsed.path],
+            outputs = [parsed],
+            **said
+        )
     return [
         DefaultInfo(files = depset([parsed])),
         CcInfo(compilation_context = cc_common.create_compilation_context(

@@ -60,6 +60,9 @@ class EventsTest(unittest.TestCase):
     def test_warnings_are_found_once_whatever_pieces_they_come_in(self):
         harmless = "x.cc: In function 'f':\n  3 | Warn(\"a warning: none\");\nWARNING: From x.cc:\n"
         self.assertEqual(told(shown(err=harmless)).warnings(), [])
+        export = "/usr/bin/ld.gold: warning: Cannot export local symbol '%s'\n"
+        self.assertEqual(told(shown(err=export % "__asan_extra_spill_area")).warnings(), [])
+        self.assertEqual(told(shown(err=export % "x")).warnings(), [(export % "x").strip()])
         read = told(shown(err=harmless + "x.cc:3:14: warn"),
                     shown(err="ing: unused [-Wunused]\nx.cc:3:14: warning: unused [-Wunused]\n"),
                     shown(err="k.cu(7): warning #177-D: unused\ncc1plus: warning: b\n"),

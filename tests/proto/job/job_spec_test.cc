@@ -394,11 +394,12 @@ TEST_CASE("paths that the kernel would read otherwise are refused by field and p
          s.mutable_output()->set_removed(p);
        }},
   };
-  for (const auto& [field, change] : fields) {
+  for (const auto& field : fields) {
+    const std::string name = field.first;
+    const Change& change = field.second;
     const auto problem = [&](const std::string& path) {
       return SpecProblem([&](JobSpec& s) { change(s, path); });
     };
-    const std::string name = field;
     CHECK(problem(std::string("/a\0b", 4)) ==
           name + ": '/a\\x00\\x62' has a control character (byte 0); name another file");
     CHECK(problem("/a\nb") ==

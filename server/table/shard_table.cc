@@ -1,6 +1,7 @@
 #include "server/table/shard_table.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -28,8 +29,10 @@ inline void CopyFloats(const void* from, size_t bytes, void* to) {
 }
 
 inline void Fetch(const storage::RowRef& ref, size_t bytes) {
+  // No arithmetic on the pointer: where there is no row, it is null.
+  const uintptr_t row = reinterpret_cast<uintptr_t>(ref.row);
   __builtin_prefetch(ref.row);
-  __builtin_prefetch(ref.row + bytes - 1);
+  __builtin_prefetch(reinterpret_cast<const void*>(row + bytes - 1));
 }
 
 }  // namespace

@@ -62,8 +62,9 @@ class Plan:
 
     def sanitizer_parts(self):
         """The parts of --sanitizers."""
-        return [Part("asan-" + folder, "main", "tests(//tests/%s/...)" % folder,
-                     ("--config=asan",)) for folder in self.raw["sanitizers"]["folders"]]
+        tests = "tests(//tests/%s/...) except attr(tags, '\\bcuda\\b', tests(//tests/%s/...))"
+        return [Part("asan-" + folder, "main", tests % (folder, folder), ("--config=asan",))
+                for folder in self.raw["sanitizers"]["folders"]]
 
     def folders(self, name):
         """The folders below tests/ of which the ordinary run of the part takes tests, in order."""

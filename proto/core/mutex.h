@@ -25,13 +25,15 @@ using ReaderMutexLock = absl::ReaderMutexLock;
 #else
 
 // The part of absl::Mutex that we use, on pthread's lock. Wakes every waiter at each Unlock: slow,
-// and right.
+// and right. As with absl::Mutex, who takes the lock and finds that nobody needs it any more may
+// destroy it, though the thread that had it before has not returned from Unlock yet: giving
+// pthread's lock back is the last thing that Unlock does to the object.
 class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() {
-    mu_.unlock();
     changed_.notify_all();
+    mu_.unlock();
   }
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mu_.try_lock(); }
   void ReaderLock() ABSL_SHARED_LOCK_FUNCTION() { mu_.lock_shared(); }

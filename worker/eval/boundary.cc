@@ -97,6 +97,7 @@ class Boundary : public EvaluationBoundary {
     const bool better = Count(*result);
     if (!path.empty() && (better || patience == 0)) {
       if (const int renamed = FileSystem::Kernel().Rename(fresh, path); renamed < 0) {
+        FileSystem::Kernel().Remove(fresh);
         return OfPredictions(ErrnoStatus(-renamed, "rename to", path), path);
       }
       o_.stats->SetPredictions(path);

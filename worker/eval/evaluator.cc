@@ -20,13 +20,21 @@ namespace {
 // "label,score" lines in a file that appears whole or not at all.
 class PredictionFile {
  public:
-  ~PredictionFile() { Close(); }
+  PredictionFile() = default;
+  PredictionFile(const PredictionFile&) = delete;
+  PredictionFile& operator=(const PredictionFile&) = delete;
+  // What was not finished leaves nothing behind.
+  ~PredictionFile() {
+    Close();
+    if (begun_) files_.Remove(TemporaryName());
+  }
 
   absl::Status Open(const std::string& path) {
     path_ = path;
     if (path.empty()) return absl::OkStatus();
     fd_ = files_.Open(TemporaryName(), O_WRONLY | O_CREAT | O_TRUNC);
-    return fd_ >= 0 ? absl::OkStatus() : Error("open", fd_);
+    begun_ = fd_ >= 0;
+    return begun_ ? absl::OkStatus() : Error("open", fd_);
   }
 
   absl::Status Append(const std::vector<float>& labels, const std::vector<float>& scores) {
@@ -52,7 +60,9 @@ class PredictionFile {
     if (fd_ < 0) return absl::OkStatus();
     Close();
     const int renamed = files_.Rename(TemporaryName(), path_);
-    return renamed < 0 ? Error("rename", renamed) : absl::OkStatus();
+    if (renamed < 0) return Error("rename", renamed);
+    begun_ = false;
+    return absl::OkStatus();
   }
 
  private:
@@ -72,6 +82,7 @@ class PredictionFile {
   FileSystem& files_ = FileSystem::Kernel();
   std::string path_;
   int fd_ = -1;
+  bool begun_ = false;  // the temporary name is there
   uint64_t bytes_ = 0;
 };
 

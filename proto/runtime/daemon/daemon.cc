@@ -206,8 +206,10 @@ class DaemonImpl : public Daemon {
     const bool written = file != nullptr && std::fprintf(file, "%s\n", address.c_str()) > 0;
     const bool closed = file != nullptr && std::fclose(file) == 0;
     if (!written || !closed || std::rename(next.c_str(), path.c_str()) != 0) {
+      const int error = errno;
+      std::remove(next.c_str());
       return absl::FailedPreconditionError(
-          absl::StrCat("--address-file ", path, " cannot be written: ", std::strerror(errno)));
+          absl::StrCat("--address-file ", path, " cannot be written: ", std::strerror(error)));
     }
     return absl::OkStatus();
   }

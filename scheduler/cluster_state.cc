@@ -12,6 +12,14 @@ namespace strata::scheduler {
 namespace {
 
 constexpr char kClusterKey[] = "cluster";
+constexpr char kEndedPrefix[] = "ended/";
+
+// Sessions begin at a number of the cluster's own: what a process of another cluster says under its
+// session is never taken for a word of this one's.
+uint64_t FirstSession(const ClusterId& id) {
+  constexpr int kCounterBits = 24;
+  return (id.high >> 1 >> kCounterBits << kCounterBits) + 1;
+}
 
 std::string JobKey(uint64_t job, absl::string_view part) {
   return absl::StrFormat("job/%020d/%s", job, part);
@@ -31,10 +39,39 @@ absl::Status Parse(const std::map<std::string, std::string>& records, const std:
 
 }  // namespace
 
+ClusterState::ClusterState(absl::Duration lease, ClusterId drawn, bool transient)
+    : transient_(transient), members_(lease) {
+  numbers_.set_format(kFormat);
+  numbers_.set_cluster_id(drawn.text());
+  numbers_.set_next_session(FirstSession(drawn));
+  numbers_.set_next_job(1);
+}
+
 absl::Status ClusterState::Restore(const std::map<std::string, std::string>& records,
                                    absl::Time now) {
   if (records.count(kClusterKey) > 0) {
-    if (absl::Status s = Parse(records, kClusterKey, numbers_); !s.ok()) return s;
+    ClusterRecord numbers;
+    if (absl::Status s = Parse(records, kClusterKey, numbers); !s.ok()) return s;
+    const uint32_t found = numbers.format() == 0 ? 1 : numbers.format();
+    if (found != kFormat) {
+      return absl::UnimplementedError(
+          absl::StrCat("the metadata (record ", kClusterKey, ") have format ", found,
+                       "; this program reads format ", kFormat,
+                       "; end their jobs with the version of strata that wrote them, then begin "
+                       "with an empty folder"));
+    }
+    if (!ClusterId::Parse(numbers.cluster_id())) {
+      return absl::DataLossError(absl::StrCat("record ", kClusterKey, ": \"", numbers.cluster_id(),
+                                              "\" is no cluster's id"));
+    }
+    numbers_ = std::move(numbers);
+  }
+  for (const auto& [key, value] : records) {
+    if (!absl::StartsWith(key, kEndedPrefix)) continue;
+    EndedRecord ended;
+    if (absl::Status s = Parse(records, key, ended); !s.ok()) return s;
+    ended_order_[ended.sequence()] = ended.job_uid();
+    ended_[ended.job_uid()] = ended;
   }
   for (const auto& [key, value] : records) {
     if (!absl::StartsWith(key, "node/")) continue;
@@ -44,6 +81,9 @@ absl::Status ClusterState::Restore(const std::map<std::string, std::string>& rec
   }
   if (absl::Status s = RestoreJobs(records, now); !s.ok()) return s;
   if (absl::Status s = events_.Restore(records); !s.ok()) return s;
+  if (!records.empty() && records.count(kClusterKey) == 0) {
+    return absl::DataLossError(absl::StrCat("no record ", kClusterKey));
+  }
   for (const auto& record : records) {
     if (!EventLog::IsRecord(record.first)) stored_.insert(record);
   }
@@ -67,8 +107,8 @@ absl::Status ClusterState::RestoreJobs(const std::map<std::string, std::string>&
     if (records.count(JobKey(id, "tasks")) > 0) {
       if (absl::Status s = Parse(records, JobKey(id, "tasks"), ledger.emplace()); !s.ok()) return s;
     }
-    jobs_[id] = std::make_unique<JobMachine>(std::move(spec), std::move(state), std::move(index),
-                                             std::move(ledger), now);
+    jobs_[id] = std::make_unique<JobMachine>(std::move(spec), cluster_id(), std::move(state),
+                                             std::move(index), std::move(ledger), now);
   }
   return absl::OkStatus();
 }
@@ -112,23 +152,50 @@ void ClusterState::NoteAdmission(const Node& node, const Membership::Admission& 
 
 void ClusterState::ConfirmClosed(const NodeReport& report, Told& told) {
   told.reported.clear();
-  for (const ServerJobReport& j : report.server_jobs()) told.reported.push_back(j.job());
-  for (const WorkerJobReport& j : report.worker_jobs()) told.reported.push_back(j.job());
+  told.quarantined.clear();
+  told.foreign.clear();
+  for (const ServerJobReport& j : report.server_jobs()) {
+    told.reported.push_back({j.job(), j.job_uid()});
+    if (!j.cluster_id().empty() && j.cluster_id() != cluster_id()) {
+      told.foreign[j.job_uid()] = j.cluster_id();
+    }
+    if (j.state() != ServerJobReport::QUARANTINED) continue;
+    QuarantinedJob& kept = told.quarantined.emplace_back();
+    kept.set_cluster_id(j.cluster_id());
+    kept.set_job_uid(j.job_uid());
+    kept.set_job(j.job());
+    kept.set_name(j.name());
+    kept.set_bytes(j.kept_bytes());
+    kept.set_since_unix_ms(j.kept_unix_ms());
+  }
+  for (const WorkerJobReport& j : report.worker_jobs()) {
+    told.reported.push_back({j.job(), j.job_uid()});
+  }
+  EndPurges(report);
   for (auto it = told.closed.begin(); it != told.closed.end();) {
     const bool still = std::count(told.reported.begin(), told.reported.end(), it->first) > 0;
     if (still || report.seen_version() < it->second) {
       ++it;
       continue;
     }
-    if (auto job = jobs_.find(it->first); job != jobs_.end() && job->second->over()) {
-      job->second->ConfirmClosed(report.name());
-    }
+    JobMachine* const job = Machine(it->first.first, it->first.second);
+    if (job != nullptr && job->over()) job->ConfirmClosed(report.name());
     it = told.closed.erase(it);
   }
 }
 
+JobMachine* ClusterState::Machine(uint64_t job, const std::string& uid) const {
+  const auto it = jobs_.find(job);
+  return it != jobs_.end() && it->second->spec().job_uid() == uid ? it->second.get() : nullptr;
+}
+
 absl::StatusOr<uint64_t> ClusterState::Report(const NodeReport& report, absl::Time now) {
-  uint64_t next_session = std::max<uint64_t>(1, numbers_.next_session());
+  if (absl::Status s = CheckCluster(report); !s.ok()) return s;
+  if (hearing_) {
+    hearing_->Hear(report);
+    return OnlyHears();
+  }
+  uint64_t next_session = numbers_.next_session();
   auto admission = members_.Report(report, now, next_session);
   if (!admission.ok()) return admission.status();
   numbers_.set_next_session(next_session);
@@ -141,16 +208,16 @@ absl::StatusOr<uint64_t> ClusterState::Report(const NodeReport& report, absl::Ti
   if (admission->registered) AdvanceJobs(now);  // others hear of it before it speaks
   ConfirmClosed(report, told);
   for (const ServerJobReport& j : report.server_jobs()) {
-    if (auto job = jobs_.find(j.job()); job != jobs_.end()) {
-      job->second->OnServerReport(node, j, now);
-    }
+    if (j.state() == ServerJobReport::KEPT || j.state() == ServerJobReport::QUARANTINED) continue;
+    JobMachine* const job = Machine(j.job(), j.job_uid());
+    if (job != nullptr) job->OnServerReport(node, j, now);
   }
   for (const WorkerJobReport& j : report.worker_jobs()) {
-    auto job = jobs_.find(j.job());
-    if (job == jobs_.end()) continue;
+    JobMachine* const job = Machine(j.job(), j.job_uid());
+    if (job == nullptr) continue;
     const auto all_done = told.all_done.find(j.job());
     const bool seen = all_done != told.all_done.end() && report.seen_version() >= all_done->second;
-    job->second->OnWorkerReport(node, j, seen, now);
+    job->OnWorkerReport(node, j, seen, now);
   }
   AdvanceJobs(now);
   return admission->session;
@@ -178,10 +245,12 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   auto known = CheckSubmit(submission.request_id, submission.job);
   if (!known.ok()) return known.status();
   if (known->has_value()) return **known;
-  const uint64_t id = std::max<uint64_t>(1, numbers_.next_job());
+  if (submission.uid.nil()) return absl::InvalidArgumentError("a job needs a UID");
+  const uint64_t id = numbers_.next_job();
   numbers_.set_next_job(id + 1);
   JobSpecRecord spec;
   spec.set_job(id);
+  spec.set_job_uid(submission.uid.text());
   spec.set_request_id(submission.request_id);
   *spec.mutable_spec() = std::move(submission.job);
   spec.set_submitted_unix_ms(absl::ToUnixMillis(now));
@@ -189,7 +258,8 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   spec.mutable_replaced()->Assign(submission.replaced.begin(), submission.replaced.end());
   events_.Add(now, "JobSubmitted", "", id,
               absl::StrCat("job ", spec.spec().metadata().name(), " was submitted"));
-  jobs_[id] = std::make_unique<JobMachine>(std::move(spec), std::move(submission.complete), now);
+  jobs_[id] = std::make_unique<JobMachine>(std::move(spec), cluster_id(),
+                                           std::move(submission.complete), now);
   AdvanceJobs(now);
   DropOldJobs();
   return id;
@@ -203,9 +273,22 @@ void ClusterState::DropOldJobs() {
       ++it;
       continue;
     }
+    NoteEnded(*it->second);
     it = jobs_.erase(it);
     --finished;
   }
+}
+
+void ClusterState::NoteEnded(const JobMachine& job) {
+  EndedRecord ended;
+  ended.set_job(job.id());
+  ended.set_job_uid(job.spec().job_uid());
+  ended.set_sequence(ended_order_.empty() ? 1 : ended_order_.rbegin()->first + 1);
+  ended_order_[ended.sequence()] = ended.job_uid();
+  ended_[ended.job_uid()] = ended;
+  if (ended_order_.size() <= kMaxEnded) return;
+  ended_.erase(ended_order_.begin()->second);
+  ended_order_.erase(ended_order_.begin());
 }
 
 absl::Status ClusterState::Cancel(uint64_t job, absl::Time now) {
@@ -234,6 +317,7 @@ void ClusterState::ManifestWritten(uint64_t job, uint64_t cut, const absl::Statu
 }
 
 void ClusterState::Started(absl::Time now) {
+  numbers_.set_term(numbers_.term() + 1);
   events_.Add(now, "SchedulerStarted", "", 0,
               absl::StrCat("the scheduler knows ", members_.nodes().size(), " nodes and ",
                            jobs_.size(), " jobs"));
@@ -248,6 +332,7 @@ void ClusterState::CheckpointRemoved(uint64_t job, const std::string& folder,
 }
 
 void ClusterState::Tick(absl::Time now) {
+  if (hearing_) return;
   const absl::Duration gap = members_.Listen(now);
   if (gap > members_.lease()) {
     events_.Add(now, "SchedulerStalled", "", 0,

@@ -1,5 +1,7 @@
 // The scheduler's only source of truth: nodes and jobs.
 // Tested by tests/scheduler/cluster_sim_test.cc
+// Tested by tests/scheduler/identity_test.cc
+// Tested by tests/scheduler/restored_test.cc
 #ifndef STRATA_SCHEDULER_CLUSTER_STATE_H_
 #define STRATA_SCHEDULER_CLUSTER_STATE_H_
 
@@ -9,14 +11,17 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/machine.h"
+#include "scheduler/nodes/hearing.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/state/state.pb.h"
 #include "scheduler/store/event_log.h"
@@ -38,20 +43,29 @@ class ClusterState {
     bool resume = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
     std::vector<std::string> replaced;       // folders to remove before training begins
+    JobUid uid;                              // drawn for this job
   };
   // A node that is not alive and has no job is forgotten after this long.
   static constexpr absl::Duration kForgetAfter = absl::Hours(24);
   // Finished jobs are kept, the newest this many.
   static constexpr size_t kMaxFinishedJobs = 1000;
+  // UIDs of ended jobs are kept beyond that, the newest this many: what a node that comes late
+  // still has of one is removed. What it has of a job that nobody knows is kept, and told.
+  static constexpr size_t kMaxEnded = 65536;
+  // Of the metadata.
+  static constexpr uint32_t kFormat = 2;
 
-  explicit ClusterState(absl::Duration lease) : members_(lease) {}
+  // `drawn`: the cluster's id if its store is new. `transient`: the store ends with the process.
+  ClusterState(absl::Duration lease, ClusterId drawn, bool transient = false);
 
-  // DATA_LOSS names a record that cannot be read. To be called once, before any event. When the
-  // first lease may lapse: Membership::Restore.
+  // DATA_LOSS names a record that cannot be read, UNIMPLEMENTED a format of another version. To be
+  // called once, before any event. When the first lease may lapse: Membership::Restore.
   absl::Status Restore(const std::map<std::string, std::string>& records, absl::Time now);
 
   // Events.
-  // A node's report; Membership's errors. Returns its session.
+  // A node's report; Membership's errors. PERMISSION_DENIED: the node is of another cluster, which
+  // the text names with this one, or knows what only later records do; nothing has changed. Returns
+  // its session.
   absl::StatusOr<uint64_t> Report(const NodeReport& report, absl::Time now);
   // What Submit would say before the checkpoint directory is touched: nothing (go on), the job of
   // the same request, ALREADY_EXISTS, or CheckGpus' error (scheduler/nodes/placement.h).
@@ -70,8 +84,19 @@ class ClusterState {
   void Tick(absl::Time now);
   // Reports are refused: what the driver could not append stands in their way.
   void Deaf() { members_.Deaf(); }
-  // The scheduler began to serve: worth an event.
+  // The scheduler began to serve: worth an event, and a term of its own.
   void Started(absl::Time now);
+  // The records come from an older copy: to be called instead of Started. Until GoOn, Report does
+  // nothing but listen and is UNAVAILABLE, Tick does nothing, there is no file work, and no other
+  // event may come.
+  void Hear(absl::Time now);
+  // Once HeardEnough: numbers go on above all that were heard of, jobs by what is in `found` (by
+  // job, ascending by step), and nothing is removed that only the copy says is to be.
+  void GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>& found, absl::Time now);
+  // SettleQuarantine of control.proto. Copies whose removal is begun are Purging until their server
+  // speaks of them no more; a later process of the scheduler has to be asked again.
+  absl::StatusOr<SettleQuarantineReply> SettleQuarantine(const SettleQuarantineRequest& request,
+                                                         absl::Time now);
 
   // Outcomes.
   // Records that differ from those last taken.
@@ -96,36 +121,71 @@ class ClusterState {
   // Once: the ticket's outcome, when there is one.
   std::optional<absl::StatusOr<CheckpointRecord>> CheckpointResult(uint64_t job, uint64_t ticket);
 
+  bool hearing() const { return hearing_.has_value(); }
+  // What is said then to whoever asks.
+  static absl::Status OnlyHears();
+  bool HeardEnough(absl::Time now) const { return hearing_ && hearing_->Over(now); }
+  // Jobs that go on, and where their checkpoints are.
+  struct JobFolder {
+    uint64_t job = 0;
+    JobIdentity identity;
+    std::string folder;
+  };
+  std::vector<JobFolder> CheckpointFolders() const;
+  bool Purging(const std::string& node, const std::string& job_uid) const {
+    return purging_.count({node, job_uid}) > 0;
+  }
+  // Copies in quarantine.
+  uint64_t quarantined() const;
   const Membership& members() const { return members_; }
+  const std::string& cluster_id() const { return numbers_.cluster_id(); }
+  uint64_t term() const { return numbers_.term(); }
   const std::map<uint64_t, std::unique_ptr<JobMachine>>& jobs() const { return jobs_; }
 
  private:
+  // A job of a node's report or directive: number and UID.
+  using JobName = std::pair<uint64_t, std::string>;
   // What a node was last told. Not recorded: versions go on from what nodes say they saw.
   struct Told {
     uint64_t session = 0;
     uint64_t version = 0;
-    std::string fingerprint;                // of the directive without bulk
-    std::map<uint64_t, uint64_t> closed;    // job: version that first told to close it
-    std::map<uint64_t, uint64_t> all_done;  // job: version that first said all tasks are done
-    std::vector<uint64_t> reported;         // jobs that it spoke of last
+    std::string fingerprint;                     // of the directive without bulk
+    std::map<JobName, uint64_t> closed;          // version that first told to close it
+    std::map<uint64_t, uint64_t> all_done;       // job: version that first said all tasks are done
+    std::vector<JobName> reported;               // jobs that it spoke of last
+    std::map<std::string, std::string> foreign;  // job UID: its cluster, another one
+    std::vector<QuarantinedJob> quarantined;
   };
 
   void AdvanceJobs(absl::Time now);
   void NoteAdmission(const Node& node, const Membership::Admission& admission, absl::Time now);
   void ConfirmClosed(const NodeReport& report, Told& told);
+  void EndPurges(const NodeReport& report);
+  // The machine of this very job; null: none.
+  JobMachine* Machine(uint64_t job, const std::string& uid) const;
+  absl::Status CheckCluster(const NodeReport& report) const;
+  std::string WhatIsLater(const NodeReport& report) const;
+  void AddUnwanted(const Node& node, const Told& told, const JobName& name,
+                   NodeDirective& out) const;
   NodeDirective Build(const Node& node, const Told& told, bool bulk) const;
   void Refresh(const Node& node, Told& told);
   void Put(const std::string& key, std::string value, std::vector<MetadataChange>& out);
   void DropOldJobs();
+  void NoteEnded(const JobMachine& job);
   absl::Status RestoreJobs(const std::map<std::string, std::string>& records, absl::Time now);
 
+  const bool transient_;
   Membership members_;
   ClusterRecord numbers_;
+  std::map<std::string, EndedRecord> ended_;     // by UID
+  std::map<uint64_t, std::string> ended_order_;  // by sequence: UID
   EventLog events_;
   std::map<uint64_t, std::unique_ptr<JobMachine>> jobs_;
-  std::map<std::string, Told, std::less<>> told_;  // by node
-  std::map<std::string, std::string> stored_;      // records as last taken
-  std::set<uint64_t> settled_;                     // jobs whose records change no more
+  std::map<std::string, Told, std::less<>> told_;          // by node
+  std::map<std::string, std::string> stored_;              // records as last taken
+  std::set<uint64_t> settled_;                             // jobs whose records change no more
+  std::set<std::pair<std::string, std::string>> purging_;  // server, job UID
+  std::optional<Hearing> hearing_;
   uint64_t next_ticket_ = 1;
 };
 

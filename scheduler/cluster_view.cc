@@ -52,6 +52,10 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     const JobStateRecord& state = job->state();
     if (job->over() && state.closing().empty() && state.removing().empty()) settled_.insert(id);
   }
+  for (const auto& [uid, ended] : ended_) {
+    const std::string key = absl::StrCat("ended/", uid);
+    if (stored_.count(key) == 0) Put(key, Bytes(ended), changes);
+  }
   events_.TakeChanges(changes);
   for (auto it = stored_.begin(); it != stored_.end();) {
     bool gone = false;
@@ -59,6 +63,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     if (it->first.rfind("job/", 0) == 0) {
       gone = jobs_.count(std::stoull(it->first.substr(4, 20))) == 0;
     }
+    if (it->first.rfind("ended/", 0) == 0) gone = ended_.count(it->first.substr(6)) == 0;
     if (!gone) {
       ++it;
       continue;
@@ -71,6 +76,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
 
 std::vector<FileWork> ClusterState::TakeFileWork() {
   std::vector<FileWork> work;
+  if (hearing_) return work;
   for (const auto& [id, job] : jobs_) {
     for (FileWork& w : job->TakeFileWork()) work.push_back(std::move(w));
   }
@@ -81,31 +87,56 @@ NodeDirective ClusterState::Build(const Node& node, const Told& told, bool bulk)
   NodeDirective out;
   out.set_session(node.record.session());
   out.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(members_.lease())));
+  out.set_cluster_id(cluster_id());
+  out.set_term(term());
+  out.set_transient(transient_);
   const bool server = node.record.role() == SERVER;
   for (const auto& [id, job] : jobs_) {
     if (server) {
+      const int before = out.server_jobs_size();
       job->AddServerDirective(node, bulk, out);
+      if (out.server_jobs_size() > before) {
+        out.mutable_server_jobs(before)->set_transient(transient_);
+      }
     } else {
       job->AddWorkerDirective(members_, node, bulk, out);
     }
   }
   // What it has and should not have.
-  for (uint64_t job : told.reported) {
-    bool known = false;
-    for (const ServerJobDirective& d : out.server_jobs()) known |= d.job() == job;
-    for (const WorkerJobDirective& d : out.worker_jobs()) known |= d.job() == job;
-    if (known) continue;
-    if (server) {
-      ServerJobDirective* d = out.add_server_jobs();
-      d->set_job(job);
-      d->set_close(true);
-    } else {
-      WorkerJobDirective* d = out.add_worker_jobs();
-      d->set_job(job);
-      d->set_close(true);
-    }
-  }
+  for (const JobName& name : told.reported) AddUnwanted(node, told, name, out);
   return out;
+}
+
+// What is known to be over, or to have gone to others, is removed; what nobody knows is kept, until
+// a user says that it goes.
+void ClusterState::AddUnwanted(const Node& node, const Told& told, const JobName& name,
+                               NodeDirective& out) const {
+  const auto is_it = [&name](const auto& d) {
+    return d.job() == name.first && d.job_uid() == name.second;
+  };
+  if (std::any_of(out.server_jobs().begin(), out.server_jobs().end(), is_it)) return;
+  if (std::any_of(out.worker_jobs().begin(), out.worker_jobs().end(), is_it)) return;
+  if (node.record.role() != SERVER) {
+    WorkerJobDirective* d = out.add_worker_jobs();
+    d->set_job(name.first);
+    d->set_job_uid(name.second);
+    d->set_cluster_id(cluster_id());
+    d->set_close(true);
+    return;
+  }
+  const auto foreign = told.foreign.find(name.second);
+  ServerJobDirective* d = out.add_server_jobs();
+  d->set_job(name.first);
+  d->set_job_uid(name.second);
+  d->set_cluster_id(foreign == told.foreign.end() ? cluster_id() : foreign->second);
+  d->set_close(true);
+  const JobMachine* const job = Machine(name.first, name.second);
+  if (foreign == told.foreign.end() && job != nullptr) {
+    d->set_storage_directory(job->spec().spec().spec().storage().directory());
+    return;
+  }
+  const bool over = foreign == told.foreign.end() && ended_.count(name.second) > 0;
+  d->set_quarantine(!over && !Purging(node.record.name(), name.second));
 }
 
 void ClusterState::Refresh(const Node& node, Told& told) {
@@ -115,10 +146,10 @@ void ClusterState::Refresh(const Node& node, Told& told) {
   told.fingerprint = std::move(fingerprint);
   ++told.version;
   for (const ServerJobDirective& d : now.server_jobs()) {
-    if (d.close()) told.closed.emplace(d.job(), told.version);
+    if (d.close()) told.closed.emplace(JobName(d.job(), d.job_uid()), told.version);
   }
   for (const WorkerJobDirective& d : now.worker_jobs()) {
-    if (d.close()) told.closed.emplace(d.job(), told.version);
+    if (d.close()) told.closed.emplace(JobName(d.job(), d.job_uid()), told.version);
     if (d.all_tasks_done()) {
       told.all_done.emplace(d.job(), told.version);
     } else {
@@ -137,6 +168,9 @@ absl::StatusOr<NodeDirective> ClusterState::Directive(absl::string_view name, ui
   Told& told = told_.try_emplace(std::string(name), Told{.session = session}).first->second;
   Refresh(*node, told);
   NodeDirective out = version_only ? NodeDirective() : Build(*node, told, /*bulk=*/true);
+  out.set_cluster_id(cluster_id());
+  out.set_term(term());
+  out.set_transient(transient_);
   out.set_version(told.version);
   return out;
 }
@@ -165,6 +199,8 @@ ListJobsReply ClusterState::Jobs(absl::Time now) const {
 
 ClusterStatus ClusterState::Cluster() const {
   ClusterStatus status;
+  status.set_cluster_id(cluster_id());
+  status.set_term(term());
   for (const auto& [name, node] : members_.nodes()) {
     NodeStatus* out = status.add_nodes();
     out->set_name(name);
@@ -183,6 +219,9 @@ ClusterStatus ClusterState::Cluster() const {
     out->set_device_numerics_id(node.record.device_numerics_id());
     for (const auto& [id, job] : jobs_) {
       if (!job->over() && job->Hosts(name)) out->add_jobs(id);
+    }
+    if (const auto told = told_.find(name); told != told_.end()) {
+      for (const QuarantinedJob& q : told->second.quarantined) *out->add_quarantined() = q;
     }
   }
   return status;

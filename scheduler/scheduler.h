@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
@@ -31,6 +32,14 @@ struct SchedulerOptions {
   std::string version = "strata";
   // Where jobs may keep checkpoints and begin from some (--data-root). Default: anywhere.
   PathPolicy paths = {};
+  // Draws the cluster's id, if the store is new, and jobs' UIDs; outlives the scheduler.
+  IdSource* ids = IdSource::System();
+  // The store ends with the process, and the cluster with it.
+  bool transient = false;
+  // The store comes from an older copy: for a lease nodes are only heard, and calls are
+  // UNAVAILABLE. Then its numbers go on above all that were heard of, and each job from its newest
+  // checkpoint.
+  bool restored = false;
   // Gets lines of the form "event key=value ...": what happens to jobs and nodes. May be empty; is
   // called under a lock and must not block or call back.
   std::function<void(const std::string&)> log;
@@ -50,6 +59,7 @@ struct SchedulerCounters {
   uint64_t jobs_failed = 0;
   uint64_t jobs_cancelled = 0;
   uint64_t rollbacks = 0;
+  uint64_t quarantined = 0;  // copies that servers keep of jobs that nobody knows
 };
 
 // Thread-safe. The destructor stops: calls that wait are answered UNAVAILABLE; no call may begin

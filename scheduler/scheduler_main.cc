@@ -34,6 +34,7 @@ struct Flags {
   std::vector<std::string> data_roots;
   int lease_ms = 10000;
   bool insecure = false;
+  bool restored = false;
 };
 
 std::vector<Metric> Metrics(const Scheduler& scheduler) {
@@ -59,6 +60,9 @@ std::vector<Metric> Metrics(const Scheduler& scheduler) {
       {"strata_scheduler_jobs_cancelled", "Jobs known that were cancelled.",
        number(c.jobs_cancelled), false},
       {"strata_scheduler_rollbacks", "Roll-backs of all jobs known.", number(c.rollbacks), false},
+      {"strata_scheduler_quarantined_jobs",
+       "Copies that servers keep of jobs that nobody knows (strata nodes --quarantined).",
+       number(c.quarantined), false},
   };
 }
 
@@ -83,6 +87,7 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
       Scheduler::Start({.store = *std::move(store),
                         .lease = absl::Milliseconds(flags.lease_ms),
                         .paths = *paths,
+                        .restored = flags.restored,
                         .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -120,6 +125,9 @@ int Main(int argc, char** argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
+  app.add_flag("--restored", flags.restored,
+               "for one start: --dir comes from an older copy. Nodes are only heard for a lease; "
+               "then jobs that the copy says go on begin again from their newest checkpoints");
   app.add_flag("--insecure", flags.insecure, "allow addresses beyond loopback, without TLS");
   try {
     app.parse(argc, argv);

@@ -71,6 +71,11 @@ class Handlers final : public strata::Scheduler::Service {
                          GetEventsReply* reply) override {
     return Answer(scheduler_->GetEvents(*request, Left(context)), reply);
   }
+  grpc::Status SettleQuarantine(grpc::ServerContext* context,
+                                const SettleQuarantineRequest* request,
+                                SettleQuarantineReply* reply) override {
+    return Answer(scheduler_->SettleQuarantine(*request, Left(context)), reply);
+  }
 
  private:
   SchedulerClient* const scheduler_;

@@ -67,7 +67,7 @@ void DestroyWhenUnused(std::shared_ptr<ServerJob> job) {
 
 }  // namespace
 
-JobKeeper::JobKeeper(Options options) : options_(std::move(options)) {}
+JobKeeper::JobKeeper(Options options) : options_(std::move(options)), held_(options_.root) {}
 
 JobKeeper::~JobKeeper() { CloseAll(); }
 
@@ -80,34 +80,30 @@ void JobKeeper::CloseAll() {
   for (const JobId id : ids) Drop(id);
 }
 
-std::string JobKeeper::RootFor(const ServerJobDirective& directive) const {
-  const std::string& own = directive.spec().spec().storage().directory();
-  return own.empty() ? options_.root : absl::StrCat(own, "/", options_.name);
-}
-
 void JobKeeper::Follow(const NodeDirective& directive) {
   for (const ServerJobDirective& job : directive.server_jobs()) FollowOne(job);
 }
 
 void JobKeeper::FollowOne(const ServerJobDirective& directive) {
   const JobId id(directive.job());
-  if (directive.close()) {
-    Drop(id);
-    return RemoveFiles(id, directive);
-  }
+  const JobIdentity identity =
+      ParseJobIdentity(directive.cluster_id(), directive.job_uid()).value_or(JobIdentity());
+  if (directive.close()) return CloseJob(directive, identity);
   const Generation generation(directive.generation());
   std::shared_ptr<ServerJob> open;
-  bool start = false;
+  bool start = false, another = false;
   {
     MutexLock lock(&mu_);
     const auto it = entries_.find(id);
-    if (it == entries_.end() || it->second->generation < generation) {
+    another = it != entries_.end() && !(it->second->identity == identity);
+    if (another || it == entries_.end() || it->second->generation < generation) {
       start = true;
     } else if (it->second->generation == generation) {
       it->second->directive = directive;
       open = it->second->job;
     }
   }
+  if (another) Release(id);
   if (start) {
     Drop(id);
     StartOpening(directive, {});
@@ -115,14 +111,6 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
     open->Follow(directive);
     if (options_.service->Find(id) == nullptr) options_.service->Add(std::move(open));
   }
-}
-
-// Nothing that a job names is touched where it was not allowed to be opened.
-void JobKeeper::RemoveFiles(JobId id, const ServerJobDirective& directive) const {
-  absl::Status s =
-      options_.paths.Check("spec.storage.directory", directive.spec().spec().storage().directory());
-  if (s.ok()) s = RemoveJob(RootFor(directive), id);
-  LOG_IF(ERROR, !s.ok()) << "job_files_stay job=" << id.value << " error=\"" << s << '"';
 }
 
 void JobKeeper::ReopenDamaged() {
@@ -157,7 +145,11 @@ void JobKeeper::StartOpening(const ServerJobDirective& directive, const Reopenin
             << directive.restore_from() << '"';
   MutexLock lock(&mu_);
   auto entry = std::make_unique<Entry>();
+  entry->identity =
+      ParseJobIdentity(directive.cluster_id(), directive.job_uid()).value_or(JobIdentity());
   entry->generation = Generation(directive.generation());
+  kept_.erase(entry->identity);
+  removals_.erase(entry->identity);
   entry->reopening = reopening;
   entry->message = reopening.why;
   entry->root = RootFor(directive);
@@ -203,10 +195,13 @@ bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
   }
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   plan->tier_memtable_bytes = options_.tier_memtable_bytes;
+  plan->server = options_.name;
   const absl::Time begin = options_.job.timer->Now();
-  const absl::Status allowed = CheckPaths(options_.paths, directive);
-  auto opened = allowed.ok() ? OpenJob(*plan, RootFor(directive), options_.job.timer)
-                             : absl::StatusOr<OpenedJob>(allowed);
+  const std::string root = RootFor(directive);
+  absl::Status allowed = CheckPaths(options_.paths, directive);
+  if (allowed.ok()) allowed = Hold(*plan, root);
+  auto opened =
+      allowed.ok() ? OpenJob(*plan, root, options_.job.timer) : absl::StatusOr<OpenedJob>(allowed);
   if (!opened.ok()) {
     const absl::Status& s = opened.status();
     ServerJobReport::State state = ServerJobReport::OPENING;
@@ -287,10 +282,22 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
     ServerJobReport report;
     report.set_reopened(entry->reopening.times);
     report.set_job(id.value);
+    report.set_job_uid(entry->identity.job.text());
     report.set_generation(entry->generation.value);
     report.set_state(entry->state);
     report.set_message(entry->message);
     reports.push_back(std::move(report));
+  }
+  for (const auto& [identity, kept] : kept_) {
+    ServerJobReport& report = reports.emplace_back();
+    const bool quarantined = kept.job.quarantined_unix_ms() != 0;
+    report.set_job(kept.job.job());
+    report.set_job_uid(kept.job.job_uid());
+    report.set_cluster_id(kept.job.cluster_id());
+    report.set_name(kept.job.name());
+    report.set_state(quarantined ? ServerJobReport::QUARANTINED : ServerJobReport::KEPT);
+    report.set_kept_bytes(kept.bytes);
+    report.set_kept_unix_ms(kept.job.quarantined_unix_ms());
   }
   return reports;
 }

@@ -1,14 +1,11 @@
 #include "server/server.h"
 
-#include <fcntl.h>
 #include <glog/logging.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <random>
 #include <thread>
 #include <utility>
@@ -23,9 +20,9 @@
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/daemon/advertised_host.h"
-#include "proto/runtime/files/file_system.h"
-#include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/node_cluster.h"
 #include "server/data_service.h"
+#include "server/folder_lock.h"
 #include "server/job_keeper.h"
 #include "server/protocol/life_cycle_counters.h"
 #include "server/shard/request.h"
@@ -39,43 +36,12 @@ constexpr absl::Duration kCallSlack = absl::Seconds(2);  // beyond the wait aske
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLastBackoff = absl::Seconds(2);
 
-// An exclusive lock on a folder, for as long as it lives.
-class FolderLock {
- public:
-  static absl::StatusOr<FolderLock> Take(const std::string& folder) {
-    if (const int made = TryMakeFolders(folder); made < 0) {
-      return absl::PermissionDeniedError(absl::StrCat(
-          "cannot make folder ", folder, ": ", std::strerror(-made), "; give another --dir"));
-    }
-    const std::string path = absl::StrCat(folder, "/server.lock");
-    FolderLock lock;
-    lock.fd_ = FileSystem::Kernel().Open(path, O_RDWR | O_CREAT);
-    if (lock.fd_ < 0) {
-      return absl::PermissionDeniedError(absl::StrCat(
-          "cannot write ", path, ": ", std::strerror(-lock.fd_), "; give another --dir"));
-    }
-    if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(folder, " is in use by another server; stop it, or give another --dir"));
-    }
-    return lock;
-  }
-  FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FolderLock& operator=(FolderLock&&) = delete;
-  ~FolderLock() {
-    if (fd_ >= 0) FileSystem::Kernel().Close(fd_);
-  }
-
- private:
-  FolderLock() = default;
-  int fd_ = -1;
-};
-
 class ServerImpl : public Server {
  public:
-  ServerImpl(const ServerOptions& options, FolderLock lock)
+  ServerImpl(const ServerOptions& options, FolderLock lock, NodeCluster cluster)
       : options_(options),
         lock_(std::move(lock)),
+        cluster_(std::move(cluster)),
         threads_(options.threads > 0 ? options.threads : CoreCount()),
         incarnation_(DrawIncarnation()),
         memory_(options.request_bytes),
@@ -86,6 +52,7 @@ class ServerImpl : public Server {
         keeper_(KeeperOptions()) {}
 
   absl::Status Listen() {
+    if (absl::Status s = keeper_.Begin(); !s.ok()) return s;
     auto listener = options_.transport->Listen(options_.listen_address, &service_);
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
@@ -150,6 +117,7 @@ class ServerImpl : public Server {
 
   const ServerOptions options_;
   const FolderLock lock_;
+  NodeCluster cluster_;  // of the thread that syncs
   const size_t threads_;
   const uint64_t incarnation_;
   RequestMemory memory_;
@@ -182,6 +150,8 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   report.set_pid(::getpid());
   report.set_device(options_.device);
+  report.set_cluster_id(cluster_.id());
+  report.set_term(cluster_.term());
   for (ServerJobReport& job : keeper_.Reports()) *report.add_server_jobs() = std::move(job);
   return report;
 }
@@ -191,9 +161,10 @@ void ServerImpl::SyncLoop() {
   uint64_t session = 0, seen = 0;
   absl::Duration lease = absl::Seconds(10);
   absl::Duration backoff = kFirstBackoff;
-  bool reachable = true;
+  bool reachable = true, refusing = false;
   while (!stopping()) {
     keeper_.ReopenDamaged();
+    keeper_.RemoveAgain();
     const absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
     const absl::Duration wait = std::min({most, options_.sync_wait, lease / 4});
     auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);
@@ -202,6 +173,22 @@ void ServerImpl::SyncLoop() {
       keeper_.Fence();
       session = seen = 0;
       Sleep(kFirstBackoff);
+      continue;
+    }
+    bool refused = absl::IsPermissionDenied(directive.status());
+    if (directive.ok()) {
+      const absl::Status s =
+          cluster_.Follow({directive->cluster_id(), directive->term(), directive->transient()});
+      refused = !s.ok();
+      if (refused) directive = s;
+    }
+    if (refused) {
+      ++sync_failures_;
+      LOG_IF(ERROR, !refusing) << "scheduler_refused error=\"" << directive.status()
+                               << "\" next=retry jobs=go_on";
+      refusing = true;
+      reachable = false;
+      Sleep(std::exchange(backoff, std::min(backoff * 2, kLastBackoff)));
       continue;
     }
     if (!directive.ok()) {
@@ -219,6 +206,7 @@ void ServerImpl::SyncLoop() {
     }
     if (!reachable) LOG(INFO) << "scheduler_reached_again";
     reachable = true;
+    refusing = false;
     backoff = kFirstBackoff;
     if (directive->session() != session) {
       LOG(INFO) << "registered name=" << options_.name << " session=" << directive->session();
@@ -310,6 +298,8 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   }
   gauge("jobs", "Jobs that are open here.", static_cast<double>(jobs.size()));
   gauge("shards", "Shards that are open here.", shards);
+  gauge("quarantined_jobs", "Jobs that no scheduler knows whose files are kept.",
+        static_cast<double>(keeper_.quarantined()));
   gauge("rows", "Rows that exist, in any tier.", rows);
   gauge("dram_bytes", "Bytes of rows and index in DRAM.", dram);
   gauge("log_bytes", "Bytes of update log on disk.", log_bytes);
@@ -389,7 +379,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   }
   auto lock = FolderLock::Take(options.directory);
   if (!lock.ok()) return lock.status();
-  auto server = std::make_unique<ServerImpl>(options, *std::move(lock));
+  auto cluster = NodeCluster::Open(options.directory);
+  if (!cluster.ok()) return cluster.status();
+  auto server = std::make_unique<ServerImpl>(options, *std::move(lock), *std::move(cluster));
   if (absl::Status s = server->Listen(); !s.ok()) return s;
   return server;
 }

@@ -8,18 +8,23 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/daemon/allocator.h"
 #include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/files/node_cluster.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_limits.h"
+#include "server/folder_lock.h"
+#include "server/job/held_jobs.h"
 #include "server/open_device.h"
 #include "server/pinned_messages.h"
 #include "server/server.h"
@@ -46,6 +51,7 @@ struct Flags {
   std::string device = "none";
   uint64_t pinned_bytes = uint64_t{4} << 30;
   bool insecure = false;
+  bool leave_cluster = false;
 };
 
 std::vector<Metric> Collect(const server::Server& server) {
@@ -61,7 +67,30 @@ int Fail(const absl::Status& status) {
   return DaemonExitCode(status);
 }
 
+// Forgets the cluster, so that the next start may join another one.
+absl::Status LeaveCluster(const std::string& folder) {
+  const auto lock = server::FolderLock::Take(folder);
+  if (!lock.ok()) return lock.status();
+  const auto held = server::HeldJobs(folder).List();
+  if (!held.ok()) return held.status();
+  if (!held->empty()) {
+    const HeldJob& job = held->front();
+    return absl::FailedPreconditionError(
+        "this server holds " + std::to_string(held->size()) + " jobs of its cluster (" +
+        job.cluster_id() + "), such as " + job.name() + " in " + job.root() +
+        "; let its scheduler end them, or remove their folders, and try again");
+  }
+  const auto cluster = NodeCluster::Open(folder);
+  if (!cluster.ok()) return cluster.status();
+  std::printf("left cluster %s\n", cluster->id().empty() ? "(none)" : cluster->id().c_str());
+  return NodeCluster::Leave(folder);
+}
+
 int Run(const Flags& flags, const char* program) {
+  if (flags.leave_cluster) {
+    const absl::Status left = LeaveCluster(flags.directory);
+    return left.ok() ? 0 : Fail(left);
+  }
   TuneAllocator();
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
   const BindScope scope = flags.insecure ? BindScope::kAnywhereInsecure : BindScope::kLoopbackOnly;
@@ -184,6 +213,9 @@ int main(int argc, char** argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--failpoints", flags.failpoints, "For tests: name=action[@hit][*hits];...");
+  app.add_flag("--leave-cluster", flags.leave_cluster,
+               "Forget the cluster that this server belongs to, and end; refused while it holds "
+               "jobs");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {
     app.parse(argc, argv);

@@ -52,6 +52,7 @@ class Runner : public JobRunner {
     absl::MutexLock lock(&mu_);
     WorkerJobReport report = indexes_;
     report.set_job(o_.job.value);
+    report.set_job_uid(latest_.job_uid());
     // Before anything was trained there is only the index to report, of the generation that asked.
     report.set_generation(stats_ != nullptr ? running_generation_ : latest_.generation());
     report.set_ready(stats_ != nullptr);

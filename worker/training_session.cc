@@ -142,6 +142,7 @@ class Session : public TrainingSession {
     client.links = &links_;
     client.timer = o_.timer;
     client.header = {plan_.job, o_.member, plan_.generation, plan_.shards.epoch()};
+    client.identity = plan_.identity;
     client.cancelled = &cancelled_;
     client_ = std::make_unique<ParameterClient>(client);
     EvaluatorOptions evaluator;

@@ -1,10 +1,12 @@
 #include "worker/worker.h"
 
+#include <glog/logging.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/node_cluster.h"
 #include "worker/client/push_sequences.h"
 #include "worker/client/retry_policy.h"
 #include "worker/job_runner.h"
@@ -29,8 +32,9 @@ uint64_t DrawIncarnation() {
 
 class WorkerImpl : public Worker {
  public:
-  explicit WorkerImpl(const WorkerOptions& options)
+  WorkerImpl(const WorkerOptions& options, NodeCluster cluster)
       : o_(options),
+        cluster_(std::move(cluster)),
         threads_(o_.threads > 0 ? o_.threads : std::max(1u, std::thread::hardware_concurrency())),
         incarnation_(DrawIncarnation()),
         thread_([this] { Loop(); }) {}
@@ -62,6 +66,8 @@ class WorkerImpl : public Worker {
   }
 
  private:
+  using Runners = std::map<std::string, std::unique_ptr<JobRunner>>;  // by job UID
+
   void Log(const std::string& line) {
     if (o_.log) o_.log(line);
   }
@@ -94,6 +100,8 @@ class WorkerImpl : public Worker {
     }
     report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(o_.sync_wait)));
     report.set_pid(getpid());
+    report.set_cluster_id(cluster_.id());
+    report.set_term(cluster_.term());
     MutexLock lock(&mu_);
     report.set_session(session_.value);
     report.set_seen_version(seen_version_);
@@ -112,6 +120,8 @@ class WorkerImpl : public Worker {
           Fenced();
         } else if (absl::IsFailedPrecondition(reply.status()) && o_.on_replaced) {
           o_.on_replaced(reply.status());
+        } else if (absl::IsPermissionDenied(reply.status())) {
+          Refuse(reply.status());
         } else if (retry.failures() == 0) {
           Log(absl::StrCat("scheduler_lost worker=", o_.name, " reason=\"",
                            reply.status().message(), "\""));
@@ -119,16 +129,31 @@ class WorkerImpl : public Worker {
         Pause(retry.OnFailure());
         continue;
       }
+      if (const absl::Status s =
+              cluster_.Follow({reply->cluster_id(), reply->term(), reply->transient()});
+          !s.ok()) {
+        Refuse(s);
+        Pause(retry.OnFailure());
+        continue;
+      }
       retry.OnSuccess();
+      refusing_ = false;
       Apply(*reply);
     }
     MutexLock lock(&mu_);
     stopped_runners_.swap(runners_);
   }
 
+  // A scheduler of another cluster, or of an earlier term: said once, until one is followed again.
+  void Refuse(const absl::Status& why) {
+    if (std::exchange(refusing_, true)) return;
+    LOG(ERROR) << "scheduler_refused worker=" << o_.name << " error=\"" << why
+               << "\" next=retry jobs=go_on";
+  }
+
   // The session is void: nothing of it may go on.
   void Fenced() {
-    std::map<uint64_t, std::unique_ptr<JobRunner>> old;
+    Runners old;
     {
       MutexLock lock(&mu_);
       session_ = SessionId(0);
@@ -145,9 +170,9 @@ class WorkerImpl : public Worker {
       session_ = SessionId(directive.session());
       seen_version_ = directive.version();
       if (directive.unchanged()) return;
-      std::map<uint64_t, const WorkerJobDirective*> wanted;
+      std::map<std::string, const WorkerJobDirective*> wanted;
       for (const WorkerJobDirective& job : directive.worker_jobs()) {
-        if (!job.close()) wanted[job.job()] = &job;
+        if (!job.close()) wanted[job.job_uid()] = &job;
       }
       for (auto it = runners_.begin(); it != runners_.end();) {
         if (wanted.contains(it->first)) {
@@ -162,10 +187,10 @@ class WorkerImpl : public Worker {
         closed.push_back(std::move(it->second));
         it = runners_.erase(it);
       }
-      for (const auto& [id, job] : wanted) {
-        auto& runner = runners_[id];
+      for (const auto& [uid, job] : wanted) {
+        auto& runner = runners_[uid];
         if (runner == nullptr) {
-          runner = JobRunner::Make({.job = JobId(id),
+          runner = JobRunner::Make({.job = JobId(job->job()),
                                     .transport = o_.transport,
                                     .data = o_.data,
                                     .paths = o_.paths,
@@ -183,6 +208,8 @@ class WorkerImpl : public Worker {
   }
 
   const WorkerOptions o_;
+  NodeCluster cluster_;    // of the thread
+  bool refusing_ = false;  // as well
   const uint32_t threads_;
   const uint64_t incarnation_;
   SequenceCounter sequences_;
@@ -190,8 +217,8 @@ class WorkerImpl : public Worker {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   SessionId session_ ABSL_GUARDED_BY(mu_);
   uint64_t seen_version_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<uint64_t, std::unique_ptr<JobRunner>> runners_ ABSL_GUARDED_BY(mu_);
-  std::map<uint64_t, std::unique_ptr<JobRunner>> stopped_runners_;  // destroyed with the worker
+  Runners runners_ ABSL_GUARDED_BY(mu_);
+  Runners stopped_runners_;  // destroyed with the worker
   WorkerCounters past_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;  // last: starts when everything else is there
 };
@@ -200,7 +227,9 @@ class WorkerImpl : public Worker {
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(const WorkerOptions& options) {
   if (options.name.empty()) return absl::InvalidArgumentError("a worker needs a name");
-  return std::unique_ptr<Worker>(std::make_unique<WorkerImpl>(options));
+  auto cluster = NodeCluster::Open(options.directory);
+  if (!cluster.ok()) return cluster.status();
+  return std::unique_ptr<Worker>(std::make_unique<WorkerImpl>(options, *std::move(cluster)));
 }
 
 }  // namespace strata

@@ -38,6 +38,8 @@ struct WorkerOptions {
   const device::WorkerDevice* device = nullptr;
   device::RowPath row_path = device::RowPath::kDevice;
   std::string metrics_address;
+  // Of this process alone: remembers the cluster that the worker belongs to. Empty: nothing does.
+  std::string directory;
   // Where messages for the log go; may be empty. Called from any thread.
   std::function<void(const std::string& line)> log;
   // Called, from a thread of its own, when a newer process has registered under this name: this one

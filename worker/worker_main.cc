@@ -11,6 +11,7 @@
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/allocator.h"
 #include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/files/node_cluster.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
@@ -35,6 +36,7 @@ struct Flags {
   std::string cublas;
   uint64_t pinned_bytes = uint64_t{4} << 30;
   bool insecure = false;
+  bool leave_cluster = false;
 };
 
 std::vector<Metric> Collect(const Worker& worker) {
@@ -74,6 +76,10 @@ int Fail(const absl::Status& status) {
 }
 
 int Run(const Flags& flags, const char* program) {
+  if (flags.leave_cluster) {
+    const absl::Status left = NodeCluster::Leave(flags.directory);
+    return left.ok() ? 0 : Fail(left);
+  }
   TuneAllocator();
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
   auto paths = PathPolicy::Make(flags.data_roots);
@@ -90,6 +96,7 @@ int Run(const Flags& flags, const char* program) {
   options.transport = transport.get();
   options.threads = flags.threads;
   options.paths = *paths;
+  options.directory = flags.directory;
   options.metrics_address = (*daemon)->metrics_address();
   options.on_replaced = [&daemon](const absl::Status& why) { (*daemon)->Fail(why); };
   options.log = [&daemon](const std::string& line) { (*daemon)->Log(line); };
@@ -156,6 +163,8 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
   app.add_option("--cublas", flags.cublas, "File of cuBLASLt, instead of looking for it");
+  app.add_flag("--leave-cluster", flags.leave_cluster,
+               "Forget the cluster that this worker belongs to, and end");
   app.add_flag("--insecure", flags.insecure, "Allow binding beyond loopback without TLS");
   try {
     app.parse(argc, argv);

@@ -109,4 +109,8 @@ absl::Status CheckTicketGroup(const GroupView& group, size_t keys, uint32_t keys
   return status.ok() ? CheckCrc(group, keys_crc32c) : status;
 }
 
+OpenSessionRequest OpenSessionFor(const Header& header, const JobIdentity& identity) {
+  return {header, identity.cluster.text(), identity.job.text()};
+}
+
 }  // namespace strata::wire

@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "proto/core/ids.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/table_spec.h"
+#include "proto/core/uid.h"
 
 namespace strata::wire {
 
@@ -115,7 +117,10 @@ absl::Status CheckTicketGroup(const GroupView& group, size_t keys, uint32_t keys
 
 struct OpenSessionRequest {
   Header header;
+  std::string cluster_id = {};
+  std::string job_uid = {};
 };
+OpenSessionRequest OpenSessionFor(const Header& header, const JobIdentity& identity);
 struct OpenSessionReply {
   ServerState state;
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -22,6 +23,15 @@ uint8_t* WriteHeader(uint8_t* at, const Header& h) {
   at = WriteNumber(at, 4, h.map_epoch.value);
   *length = static_cast<uint8_t>(at - length - 1);  // <= 42
   return at;
+}
+
+// Nothing for an empty one.
+uint8_t* WriteText(uint8_t* at, uint32_t field, const std::string& text) {
+  if (text.empty()) return at;
+  at = WriteTag(at, field, kLength);
+  at = WriteVarint(at, text.size(), VarintBytes(text.size()));
+  std::memcpy(at, text.data(), text.size());
+  return at + text.size();
 }
 
 uint8_t* WriteState(uint8_t* at, const ServerState& s) {
@@ -138,8 +148,11 @@ constexpr size_t ShardsBytes(size_t shards) { return 6 + shards * kMaxShardNumbe
 }  // namespace
 
 Buffer EncodeOpenSessionRequest(const OpenSessionRequest& message) {
-  BufferBuilder out(kMaxFixedBytes);
-  return out.Finish(static_cast<size_t>(WriteHeader(out.data(), message.header) - out.data()));
+  BufferBuilder out(kMaxFixedBytes + message.cluster_id.size() + message.job_uid.size());
+  uint8_t* at = WriteHeader(out.data(), message.header);
+  at = WriteText(at, 2, message.cluster_id);
+  at = WriteText(at, 3, message.job_uid);
+  return out.Finish(static_cast<size_t>(at - out.data()));
 }
 
 Buffer EncodeOpenSessionReply(const OpenSessionReply& message) {

@@ -1,3 +1,4 @@
+#include <span>
 #include <string>
 
 #include "absl/status/status.h"
@@ -128,12 +129,26 @@ void AddShards(FieldReader& r, std::vector<ShardId>& shards) {
   });
 }
 
+void ReadText(FieldReader& r, std::string& out) {
+  std::span<const uint8_t> bytes;
+  r.Bytes(bytes);
+  out.assign(bytes.begin(), bytes.end());
+}
+
 void Read(FieldReader& r, OpenSessionRequest& out) {
   while (r.Next()) {
-    if (r.field() == 1) {
-      ReadEmbedded(r, "Header", out.header);
-    } else {
-      r.Skip();
+    switch (r.field()) {
+      case 1:
+        ReadEmbedded(r, "Header", out.header);
+        break;
+      case 2:
+        ReadText(r, out.cluster_id);
+        break;
+      case 3:
+        ReadText(r, out.job_uid);
+        break;
+      default:
+        r.Skip();
     }
   }
 }

@@ -10,8 +10,9 @@
 
 namespace strata::scheduler {
 
-JobMachine::JobMachine(JobSpecRecord spec, std::vector<CheckpointRecord> complete, absl::Time now)
-    : spec_(std::move(spec)), kept_(now) {
+JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id,
+                       std::vector<CheckpointRecord> complete, absl::Time now)
+    : spec_(std::move(spec)), cluster_id_(std::move(cluster_id)), kept_(now) {
   state_.set_phase(WAITING);
   state_.set_state(PENDING);
   state_.set_generation(1);
@@ -27,10 +28,13 @@ JobMachine::JobMachine(JobSpecRecord spec, std::vector<CheckpointRecord> complet
   }
 }
 
-JobMachine::JobMachine(JobSpecRecord spec, JobStateRecord state,
+JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecord state,
                        std::optional<JobIndexRecord> index, std::optional<LedgerRecord> ledger,
                        absl::Time now)
-    : spec_(std::move(spec)), state_(std::move(state)), index_(std::move(index)) {
+    : spec_(std::move(spec)),
+      cluster_id_(std::move(cluster_id)),
+      state_(std::move(state)),
+      index_(std::move(index)) {
   if (ledger) ledger_.emplace(*std::move(ledger));
   events_.Begin(state_);
   // A server that is another process now than the one that opened the shards lost what it was told

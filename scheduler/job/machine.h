@@ -4,6 +4,7 @@
 // Tested by tests/scheduler/job/machine_lanes_test.cc
 // Tested by tests/scheduler/job/machine_status_test.cc
 // Tested by tests/scheduler/job/machine_recovery_test.cc
+// Tested by tests/scheduler/restored_test.cc
 #ifndef STRATA_SCHEDULER_JOB_MACHINE_H_
 #define STRATA_SCHEDULER_JOB_MACHINE_H_
 
@@ -62,11 +63,14 @@ class JobMachine {
   // What has passed is stored so often at least: more is not lost with a run of the scheduler.
   static constexpr absl::Duration kKeepTimes = absl::Seconds(10);
 
-  // A new job; `complete` are the checkpoints that it resumes from, ascending (empty: none).
-  JobMachine(JobSpecRecord spec, std::vector<CheckpointRecord> complete, absl::Time now);
+  // A new job of the cluster; `complete` are the checkpoints that it resumes from, ascending
+  // (empty: none).
+  JobMachine(JobSpecRecord spec, std::string cluster_id, std::vector<CheckpointRecord> complete,
+             absl::Time now);
   // From its records. `index`, `ledger` may be absent.
-  JobMachine(JobSpecRecord spec, JobStateRecord state, std::optional<JobIndexRecord> index,
-             std::optional<LedgerRecord> ledger, absl::Time now);
+  JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecord state,
+             std::optional<JobIndexRecord> index, std::optional<LedgerRecord> ledger,
+             absl::Time now);
 
   void Advance(const ClusterView& cluster, absl::Time now);
   // Words of a node about this job. Those of a process that has no part in it do nothing.
@@ -83,6 +87,11 @@ class JobMachine {
   absl::Status WantCheckpoint(uint64_t ticket);
   std::optional<absl::StatusOr<CheckpointRecord>> TakeCheckpointResult(uint64_t ticket);
   void ConfirmClosed(absl::string_view node);
+  // The records come from an older copy: nothing is removed or written on their word, and a job
+  // that goes on begins `generation` (above all that were ever given out) from the newest
+  // checkpoint of `found` (its own that are there, ascending by step). Before any other event.
+  void GoOnFromCopy(uint64_t generation, const std::vector<CheckpointRecord>& found,
+                    absl::Time now);
 
   // Adds what `node` is to do for this job, if anything; the bulk (spec, index) only where wanted.
   void AddServerDirective(const Node& node, bool bulk, NodeDirective& out) const;
@@ -170,6 +179,9 @@ class JobMachine {
   void AnswerManual(const absl::StatusOr<CheckpointRecord>& result);
 
   // machine_status.cc
+  // A directive's part that says which job, and which generation.
+  template <typename Directive>
+  void Name(Directive* d) const;
   std::vector<std::vector<uint32_t>> LanesOfSlots() const;
   WorkerCounters Counted() const;
   uint64_t Progress() const;
@@ -185,6 +197,7 @@ class JobMachine {
   void KeepTimes(absl::Time now);
 
   JobSpecRecord spec_;
+  std::string cluster_id_;
   JobStateRecord state_;
   std::optional<JobIndexRecord> index_;
   std::optional<TaskLedger> ledger_;    // async, once indexed

@@ -116,6 +116,8 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   record.set_step(bsp() ? cut.step() : cut.cut());
   record.set_folder(cut.folder());
   record.set_generation(cut.generation());
+  record.set_cluster_id(cluster_id_);
+  record.set_job_uid(spec_.job_uid());
   record.set_model_hash(ModelHashText(result.files, record.step()));
   if (bsp()) {
     record.set_bad_lines(Counted().bad_lines());
@@ -131,6 +133,9 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   manifest.set_format(kManifestFormat);
   manifest.set_step(record.step());
   manifest.set_generation(cut.generation());
+  manifest.set_cluster_id(cluster_id_);
+  manifest.set_job_uid(spec_.job_uid());
+  manifest.set_cut(cut.cut());
   manifest.set_partitions(job().storage().partitions());
   std::vector<CheckpointFile> files = result.files;
   std::sort(files.begin(), files.end(), [](const CheckpointFile& a, const CheckpointFile& b) {
@@ -202,10 +207,13 @@ void JobMachine::OnManifestWritten(uint64_t cut, const absl::Status& status, abs
   record.set_step(manifest.step());
   record.set_folder(found->folder());
   record.set_generation(manifest.generation());
+  record.set_cluster_id(manifest.cluster_id());
+  record.set_job_uid(manifest.job_uid());
   record.set_model_hash(manifest.model_hash());
   record.set_examples(manifest.examples());
   record.set_bad_lines(manifest.bad_lines());
   record.set_cut(cut);
+  record.set_of_cut(cut);
   for (const CheckpointFile& file : manifest.files()) {
     record.set_increments(std::max(record.increments(), file.sequence()));
   }

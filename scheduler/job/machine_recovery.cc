@@ -212,6 +212,16 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   const CheckpointRecord start = from == nullptr ? CheckpointRecord() : *from;
   state_.set_phase(OPENING);
   state_.set_restore_from(from == nullptr ? job().model().init_from() : start.folder());
+  state_.clear_restore();
+  if (from != nullptr) {
+    CheckpointIdentity& restore = *state_.mutable_restore();
+    restore.set_cluster_id(start.cluster_id());
+    restore.set_job_uid(start.job_uid());
+    restore.set_generation(start.generation());
+    restore.set_cut(start.of_cut());
+    restore.set_step(start.step());
+    restore.set_model_hash(start.model_hash());
+  }
   state_.set_start_step(start.step());
   if (bsp()) {  // else the ledger has them
     state_.mutable_base()->set_examples(start.examples());

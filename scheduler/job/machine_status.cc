@@ -105,6 +105,9 @@ void JobMachine::KeepTimes(absl::Time now) {
 JobStatus JobMachine::Status(absl::Time now) const {
   JobStatus out;
   out.set_job(id());
+  out.set_cluster_id(cluster_id_);
+  out.set_job_uid(spec_.job_uid());
+  if (over()) *out.mutable_closing() = state_.closing();
   out.set_name(spec_.spec().metadata().name());
   out.set_state(state_.state());
   *out.mutable_conditions() = state_.conditions();
@@ -151,6 +154,8 @@ JobStatus JobMachine::Status(absl::Time now) const {
 JobShards JobMachine::Shards(const Membership& members) const {
   JobShards out;
   out.set_job(id());
+  out.set_cluster_id(cluster_id_);
+  out.set_job_uid(spec_.job_uid());
   out.set_name(spec_.spec().metadata().name());
   out.set_state(state_.state());
   out.set_generation(state_.generation());
@@ -175,13 +180,21 @@ JobShards JobMachine::Shards(const Membership& members) const {
   return out;
 }
 
+template <typename Directive>
+void JobMachine::Name(Directive* d) const {
+  d->set_job(id());
+  d->set_cluster_id(cluster_id_);
+  d->set_job_uid(spec_.job_uid());
+  d->set_generation(state_.generation());
+}
+
 void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& out) const {
   if (over()) {
     const auto& closing = state_.closing();
     if (std::find(closing.begin(), closing.end(), node.record.name()) == closing.end()) return;
     ServerJobDirective* d = out.add_server_jobs();
-    d->set_job(id());
-    d->set_generation(state_.generation());
+    Name(d);
+    d->set_storage_directory(job().storage().directory());
     d->set_close(true);
     return;
   }
@@ -190,12 +203,12 @@ void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& 
     const ServerSlot& slot = state_.servers(i);
     if (slot.name() != node.record.name()) continue;
     ServerJobDirective* d = out.add_server_jobs();
-    d->set_job(id());
-    d->set_generation(state_.generation());
+    Name(d);
     d->set_map_epoch(state_.map_epoch());
     d->set_server_index(static_cast<uint32_t>(i));
     d->set_restore_from(state_.restore_from());
     d->set_start_step(state_.start_step());
+    if (state_.has_restore()) *d->mutable_restore() = state_.restore();
     d->set_was_open(slot.opened_generation() == state_.generation());
     if (ledger_) d->set_closed_below(ledger_->closed_below());
     for (const CutRecord& cut : cuts_->book().pending()) {
@@ -222,8 +235,7 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
     const auto& closing = state_.closing();
     if (std::find(closing.begin(), closing.end(), node.record.name()) == closing.end()) return;
     WorkerJobDirective* d = out.add_worker_jobs();
-    d->set_job(id());
-    d->set_generation(state_.generation());
+    Name(d);
     d->set_close(true);
     return;
   }
@@ -235,8 +247,7 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
   }
   if (mine < 0 || (state_.phase() == INDEXING && (mine != first || index_))) return;
   WorkerJobDirective* d = out.add_worker_jobs();
-  d->set_job(id());
-  d->set_generation(state_.generation());
+  Name(d);
   if (bulk) *d->mutable_spec() = spec_.spec();
   if (state_.phase() == INDEXING) {
     d->set_make_index(true);

@@ -20,6 +20,9 @@ CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
   record.set_step(manifest.step());
   record.set_folder(folder);
   record.set_generation(manifest.generation());
+  record.set_cluster_id(manifest.cluster_id());
+  record.set_job_uid(manifest.job_uid());
+  record.set_of_cut(manifest.cut());
   record.set_model_hash(manifest.model_hash());
   record.set_examples(manifest.examples());
   record.set_bad_lines(manifest.bad_lines());
@@ -138,6 +141,20 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   same("spec.training.batchSize", now.training().batch_size(), then.training().batch_size());
   same("spec.training.seed", now.training().seed(), then.training().seed());
   return status;
+}
+
+std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
+                                             const JobIdentity& identity) {
+  std::vector<CheckpointRecord> own;
+  const auto list = ListCheckpoints(directory);
+  if (!list.ok()) return own;
+  for (const CheckpointEntry& entry : list->complete) {
+    const auto manifest = ReadManifest(entry.folder);
+    if (!manifest.ok()) continue;
+    const auto writer = ParseJobIdentity(manifest->cluster_id(), manifest->job_uid());
+    if (writer == identity) own.push_back(ToRecord(entry.folder, *manifest));
+  }
+  return own;
 }
 
 absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
@@ -28,6 +29,11 @@ struct FoundCheckpoints {
 // place lies where `paths` allows none.
 absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,
                                                     const PathPolicy& paths = {});
+
+// Whole checkpoints in `directory` that this very job took, ascending by step; none where it cannot
+// be read.
+std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
+                                             const JobIdentity& identity);
 
 // Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
 // must be equal: data format, model, optimizers' types, partitions, mode, lanes, batch size, seed.

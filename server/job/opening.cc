@@ -1,6 +1,5 @@
 #include "server/job/opening.h"
 
-#include <fcntl.h>
 #include <glog/logging.h>
 
 #include <utility>
@@ -14,11 +13,11 @@
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/in_parallel.h"
+#include "server/job/job_folder.h"
 #include "server/snapshot/image_files.h"
 #include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/delta/removed_stream.h"
-#include "storage/io/file_io.h"
 #include "storage/rocks/tier.h"
 #include "storage/row/layout.h"
 #include "storage/row_file/tier.h"
@@ -28,17 +27,15 @@
 namespace strata::server {
 namespace {
 
-// An empty file whose name is durable when this returns, and so are those of the folders from the
-// server's own down to it.
-absl::Status WriteMarker(const std::string& root, const std::string& folder) {
-  const std::string path = absl::StrCat(folder, "/OPEN");
-  absl::StatusOr<storage::File> file = storage::File::Open(path, O_WRONLY | O_CREAT);
-  if (!file.ok()) return file.status();
-  if (absl::Status s = file->Sync(); !s.ok()) return s;
-  for (std::string p = folder;; p.resize(p.find_last_of('/'))) {
-    if (absl::Status s = storage::SyncFolder(p); !s.ok()) return s;
-    if (p.size() <= root.size()) return absl::OkStatus();
-  }
+JobFolderRecord OwnerOf(const JobPlan& plan) {
+  JobFolderRecord owner;
+  owner.set_cluster_id(plan.identity.cluster.text());
+  owner.set_job_uid(plan.identity.job.text());
+  owner.set_job(plan.job.value);
+  owner.set_name(plan.name);
+  owner.set_server(plan.server);
+  owner.set_transient(plan.transient);
+  return owner;
 }
 
 // Null where the job wants none.
@@ -185,8 +182,13 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
         file.first_partition() > shard.range.last.value) {
       continue;
     }
-    auto reader = storage::ShardFileReader::Open(absl::StrCat(plan.restore_from, "/", file.name()));
+    const std::string path = absl::StrCat(plan.restore_from, "/", file.name());
+    const auto writer = WriterOf(file);
+    if (!writer.ok()) return writer.status();
+    auto reader = storage::ShardFileReader::Open(path);
     if (!reader.ok()) return Missing(plan, reader.status());
+    if (absl::Status s = storage::CheckWriter((*reader)->header(), path, *writer); !s.ok())
+      return s;
     if (absl::Status s = out.shard->Restore(**reader, plan.start_step); !s.ok()) return s;
   }
   if (!plan.logged) return absl::OkStatus();
@@ -196,6 +198,24 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
   if (absl::Status s = out.shard->WriteImage(path, out.image.segment); !s.ok()) return s;
   out.image.image_bytes = SizeOf(path);
   return absl::OkStatus();
+}
+
+// The checkpoint that is meant, and no other that took its folder.
+absl::Status CheckRestored(const JobPlan& plan, const Manifest& manifest) {
+  if (!plan.restore) return absl::OkStatus();
+  const CheckpointIdentity& wanted = *plan.restore;
+  if (manifest.cluster_id() == wanted.cluster_id() && manifest.job_uid() == wanted.job_uid() &&
+      manifest.generation() == wanted.generation() && manifest.cut() == wanted.cut() &&
+      manifest.model_hash() == wanted.model_hash()) {
+    return absl::OkStatus();
+  }
+  const auto describe = [](const auto& c) {
+    return absl::StrCat("job ", c.job_uid(), " of cluster ", c.cluster_id(), ", generation ",
+                        c.generation(), ", cut ", c.cut(), ", model hash ", c.model_hash());
+  };
+  return absl::DataLossError(absl::StrCat("checkpoint ", plan.restore_from, " is of ",
+                                          describe(manifest), "; the job is to start from that of ",
+                                          describe(wanted)));
 }
 
 absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
@@ -209,6 +229,7 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
   if (!plan.restore_from.empty()) {
     auto manifest = ReadManifest(plan.restore_from);
     if (!manifest.ok()) return Missing(plan, manifest.status());
+    if (absl::Status s = CheckRestored(plan, *manifest); !s.ok()) return s;
     absl::Status s = InParallel(shards.size(), [&](size_t i) {
       return RestoreShard(plan, plan.shards[i], *manifest, opened, shards[i]);
     });
@@ -220,12 +241,8 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
 
 // What cannot be removed stays: it is looked for again at the next opening.
 void RemoveOtherGenerations(const std::string& root, const JobPlan& plan) {
-  const std::string keep = GenerationFolder(root, plan.job, plan.generation);
-  const std::string folder = JobFolder(root, plan.job);
-  const auto names = ListFolder(folder);
-  if (!names.ok()) return;
-  for (const std::string& name : *names) {
-    const std::string other = absl::StrCat(folder, "/", name);
+  const std::string keep = GenerationFolder(root, plan.identity, plan.generation);
+  for (const std::string& other : GenerationFolders(JobFolder(root, plan.identity))) {
     if (other == keep) continue;
     const absl::Status removed = RemoveTree(other);
     LOG_IF(ERROR, !removed.ok()) << "generation_stays job=" << plan.job.value << " error=\""
@@ -262,6 +279,7 @@ absl::Status OpenParts(const JobPlan& plan, Timer* timer, OpenedJob& opened) {
   if (!plan.logged) return absl::OkStatus();
   storage::UpdateLogOptions options;
   options.directory = absl::StrCat(opened.folder, "/log");
+  options.owner = {plan.identity, plan.generation};
   options.direct_from_bytes = plan.log_direct_from_bytes;
   if (plan.synced) options.durability = storage::LogDurability::kSynced;
   auto log = storage::UpdateLog::Open(options);
@@ -275,6 +293,7 @@ absl::Status OpenParts(const JobPlan& plan, Timer* timer, OpenedJob& opened) {
 ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard) {
   ShardOptions options;
   options.job = plan.job;
+  options.identity = plan.identity;
   options.generation = plan.generation;
   options.map_epoch = plan.map_epoch;
   options.id = shard.id;
@@ -288,29 +307,33 @@ ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard) {
   return options;
 }
 
-std::string JobFolder(const std::string& root, JobId job) {
-  return absl::StrCat(root, "/job-", job.value);
+namespace {
+
+// Where an earlier version of this program kept the job; empty: nowhere.
+std::string OldFolder(const std::string& root, JobId job) {
+  const std::string folder = absl::StrCat(root, "/job-", job.value);
+  if (!IsThere(folder).value_or(false)) return "";
+  return absl::StrCat("; ", folder, " has format 1, and this program reads format ",
+                      kJobFolderFormat);
 }
 
-std::string GenerationFolder(const std::string& root, JobId job, Generation generation) {
-  return absl::StrCat(JobFolder(root, job), "/generation-", generation.value);
-}
+}  // namespace
 
 absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer) {
   OpenedJob opened;
-  opened.folder = GenerationFolder(root, plan.job, plan.generation);
-  bool there = false;
-  if (plan.logged) {
-    const auto open = IsThere(absl::StrCat(opened.folder, "/OPEN"));
-    if (!open.ok()) return open.status();
-    there = *open;
-  }
+  opened.folder = GenerationFolder(root, plan.identity, plan.generation);
+  auto opened_before = WasOpened(root, plan.identity, plan.generation);
+  if (!opened_before.ok()) return opened_before.status();
+  const bool there = plan.logged && *opened_before;
   if (plan.was_open && !there) {
     return absl::DataLossError(absl::StrCat(
         "job ", plan.job.value, ", generation ", plan.generation.value, " was open here and ",
-        plan.logged ? absl::StrCat("is not in ", opened.folder)
+        plan.logged ? absl::StrCat("is not in ", opened.folder, OldFolder(root, plan.job))
                     : std::string("level memory keeps nothing over a restart")));
   }
+  auto lock = TakeJobFolder(root, OwnerOf(plan));
+  if (!lock.ok()) return lock.status();
+  opened.lock = *std::move(lock);
   if (!there) {
     // Of an opening that was cut short.
     if (absl::Status s = RemoveTree(opened.folder); !s.ok()) return s;
@@ -324,14 +347,10 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
   }
   if (!s.ok()) return s;
   if (plan.logged && !there) {
-    if (s = WriteMarker(root, opened.folder); !s.ok()) return s;
+    if (s = WriteOpen(root, OwnerOf(plan), plan.generation); !s.ok()) return s;
   }
   RemoveOtherGenerations(root, plan);
   return opened;
-}
-
-absl::Status RemoveJob(const std::string& root, JobId job) {
-  return RemoveTree(JobFolder(root, job));
 }
 
 }  // namespace strata::server

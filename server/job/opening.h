@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/runtime/base/timer.h"
+#include "server/job/job_folder.h"
 #include "server/job/plan.h"
 #include "server/protocol/image_schedule.h"
 #include "server/shard/shard.h"
@@ -20,18 +21,12 @@
 
 namespace strata::server {
 
-// Folder of a job on a server, and in it that of one generation:
-//   <root>/job-<id>/generation-<g>/{OPEN, log/, tier/, image-*.strata}
-// OPEN is written when the generation was opened for the first time: with it, the newest images and
-// the log after them are the shards; without it there is nothing to recover.
-std::string JobFolder(const std::string& root, JobId job);
-std::string GenerationFolder(const std::string& root, JobId job, Generation generation);
-
 // What a plan says of one of its shards; its log and what notes its removals are the caller's.
 ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard);
 
 struct OpenedJob {
   std::string folder;                          // of the generation
+  std::unique_ptr<JobFolderLock> lock;         // on the job's
   std::unique_ptr<storage::WatchedTier> tier;  // null when nothing is limited
   std::unique_ptr<storage::UpdateLog> log;     // null at level memory
   std::vector<std::unique_ptr<Shard>> shards;  // ascending by id; use tier and log
@@ -41,17 +36,14 @@ struct OpenedJob {
   uint64_t replayed_records = 0;
 };
 
-// 1 opens or makes the folder and the log; 2 recovers (RecoverShards), or restores and takes a
-// first image (RestoreShards), or starts empty, shards side by side on all cores; 3 writes OPEN;
-// 4 removes other generations.
-// Errors: DATA_LOSS: what should be here is not, or is damaged: roll back. FAILED_PRECONDITION,
-// INVALID_ARGUMENT, NOT_FOUND: never. Others (disk full, the checkpoint's folder is not there, or
-// cannot be reached): try again.
+// 1 takes the job's folder (server/job/job_folder.h), opens or makes the generation's and the log;
+// 2 recovers (RecoverShards), or restores and takes a first image (RestoreShards), or starts empty,
+// shards side by side on all cores; 3 writes OPEN; 4 removes other generations.
+// Errors: DATA_LOSS: what should be here is not, or is damaged: roll back. FAILED_PRECONDITION
+// (what is here is another job's: the text names both), INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED:
+// never. Others (disk full, the checkpoint's folder is not there, or cannot be reached): try again.
 // `timer`: of what the tier waits for; outlives it.
 absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer);
-
-// Removes what a server keeps of a job. Missing is fine.
-absl::Status RemoveJob(const std::string& root, JobId job);
 
 }  // namespace strata::server
 

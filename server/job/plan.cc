@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/uid.h"
 #include "proto/job/job_spec.h"
 #include "proto/job/model_tables.h"
 #include "server/table/gpu_memory.h"
@@ -60,6 +61,14 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   const JobSpec& spec = job.spec();
   JobPlan plan;
   plan.job = JobId(directive.job());
+  const auto identity = ParseJobIdentity(directive.cluster_id(), directive.job_uid());
+  if (!identity) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job ", directive.job(), ": cluster_id \"", directive.cluster_id(),
+                     "\" and job_uid \"", directive.job_uid(),
+                     "\" must be 32 hexadecimal digits each; the scheduler is of another version"));
+  }
+  plan.identity = *identity;
   plan.generation = Generation(directive.generation());
   plan.map_epoch = MapEpoch(directive.map_epoch());
   plan.name = job.metadata().name();
@@ -84,6 +93,8 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.restore_from = directive.restore_from();
   plan.start_step = Step(directive.start_step());
   plan.was_open = directive.was_open();
+  plan.transient = directive.transient();
+  if (directive.has_restore()) plan.restore = directive.restore();
   auto log_bytes = ParseBytes(spec.storage().log_bytes_per_server());
   if (!log_bytes.ok()) return log_bytes.status();
   plan.log_bytes = *log_bytes;

@@ -5,6 +5,7 @@
 #define STRATA_SERVER_JOB_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
+#include "proto/core/uid.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "server/table/memory.h"
 #include "storage/gpu/backend.h"
@@ -28,9 +31,11 @@ struct ShardPlan {
 
 struct JobPlan {
   JobId job;
+  JobIdentity identity;  // which job that is
   Generation generation;
   MapEpoch map_epoch;
   std::string name;
+  std::string server;  // for people
   std::vector<TableSpec> tables;
   Partitioning partitioning{Partitioning::kDefaultPartitions};
   std::vector<ShardPlan> shards;  // ascending
@@ -52,8 +57,11 @@ struct JobPlan {
   bool row_file = false;     // the tier is a row file, else RocksDB
   std::string removed;       // spec.output.removed; empty: nobody wants it
   std::string restore_from;  // folder of a complete checkpoint, or empty
+  // Which checkpoint that must be; nothing: whichever is there (spec.model.initFrom).
+  std::optional<CheckpointIdentity> restore;
   Step start_step;
   bool was_open = false;
+  bool transient = false;  // the cluster's metadata end with the scheduler's process
 };
 
 // INVALID_ARGUMENT / FAILED_PRECONDITION name the field, its value and its limit: the job can never

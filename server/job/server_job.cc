@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/manifest_io.h"
 #include "server/shard/disk_stall.h"
 #include "server/shard/tidier.h"
 #include "server/snapshot/image_files.h"
@@ -45,6 +46,7 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
     : plan_(std::move(plan)),
       options_(options),
       folder_(std::move(opened.folder)),
+      lock_(std::move(opened.lock)),
       tier_(std::move(opened.tier)),
       log_(std::move(opened.log)),
       pace_(plan_.snapshot_bytes_per_second),
@@ -151,6 +153,7 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
       file->set_hash_high(written.hash.high);
       file->set_sequence(written.sequence);
       file->set_row_change(written.row_change);
+      SetWriter(written.writer, file);
     }
   }
   if (failed) {
@@ -225,6 +228,7 @@ static void Count(const ShardView& view, LifeCycleCounts& sum) {
 ServerJobReport ServerJob::Report() const {
   ServerJobReport report;
   report.set_job(plan_.job.value);
+  report.set_job_uid(plan_.identity.job.text());
   report.set_generation(plan_.generation.value);
   report.set_state(ServerJobReport::OPEN);
   uint64_t least = runners_.empty() ? 0 : ~uint64_t{0}, most = 0, sum = 0, refused = 0;

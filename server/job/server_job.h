@@ -26,6 +26,7 @@
 #include "proto/wire/buffer.h"
 #include "proto/wire/device_values.h"
 #include "proto/wire/message.h"
+#include "server/job/job_folder.h"
 #include "server/job/opening.h"
 #include "server/job/plan.h"
 #include "server/job/ticket_book.h"
@@ -145,6 +146,7 @@ class ServerJob {
   const JobPlan plan_;
   const Options options_;
   const std::string folder_;
+  const std::unique_ptr<JobFolderLock> lock_;
   const std::unique_ptr<storage::WatchedTier> tier_;
   const std::unique_ptr<storage::UpdateLog> log_;
   SnapshotPace pace_;  // of all shards

@@ -1,13 +1,16 @@
 // What arrives from workers: checked as a whole before any shard sees a part of it. Pushes are in
 // server_job_pushes.cc.
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
+#include "proto/core/uid.h"
 #include "proto/wire/message_codec.h"
 #include "server/job/server_job.h"
 #include "server/protocol/work_identity.h"
@@ -16,6 +19,9 @@ namespace strata::server {
 namespace {
 
 constexpr size_t kNotNamed = ~size_t{0};
+
+// What somebody took for an id.
+std::string Shown(const std::string& id) { return absl::CHexEscape(id.substr(0, 64)); }
 
 // Keys of a dense table are rows of its tensors.
 absl::Status CheckDense(const TableSpec& table, std::span<const Position> positions) {
@@ -133,6 +139,13 @@ void ServerJob::Dispatch(Call& call, const std::vector<size_t>& named, const Pos
 }
 
 void ServerJob::OpenSession(const wire::OpenSessionRequest& request, DataReply reply) {
+  if (request.cluster_id != plan_.identity.cluster.text() ||
+      request.job_uid != plan_.identity.job.text()) {
+    return reply(absl::NotFoundError(
+        absl::StrCat("header.job ", request.header.job.value, " on this server is ",
+                     Describe(plan_.identity), "; the request means job \"", Shown(request.job_uid),
+                     "\" of cluster \"", Shown(request.cluster_id), "\"")));
+  }
   if (absl::Status s = CheckHeader(request.header, false); !s.ok()) return reply(std::move(s));
   wire::OpenSessionReply answer;
   answer.state = Identity();

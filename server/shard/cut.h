@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proto/core/ids.h"
+#include "proto/core/uid.h"
 #include "server/protocol/cut_barrier.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/row/hash.h"
@@ -29,6 +30,7 @@ struct CutOrder {
 // A file of a cut, in the cut's folder.
 struct CutFile {
   std::string name;       // empty without one
+  FileWriter writer;      // an increment's base is one of an earlier cut
   uint32_t sequence = 0;  // 0: all rows; else an increment on the file with the number before
   storage::ShardFileSummary summary;
   // Share of the model hash and change of the number of rows, against the file before.

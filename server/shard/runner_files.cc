@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/files/file_system.h"
 #include "server/shard/runner.h"
 #include "server/snapshot/image_files.h"
@@ -13,10 +14,12 @@
 namespace strata::server {
 namespace {
 
-// shard-00003.strata, and the increments on it: shard-00003.1.strata ...
-std::string CutFileName(ShardId shard, uint32_t sequence) {
-  if (sequence == 0) return absl::StrFormat("shard-%05d.strata", shard.value);
-  return absl::StrFormat("shard-%05d.%d.strata", shard.value, sequence);
+// shard-00003-g1-c7.strata of generation 1, cut 7, and the increments on it:
+// shard-00003.1-g1-c8.strata ... No two tries write under one name.
+std::string CutFileName(ShardId shard, uint32_t sequence, const FileWriter& writer) {
+  const std::string by = absl::StrCat("-g", writer.generation.value, "-c", writer.cut, ".strata");
+  if (sequence == 0) return absl::StrFormat("shard-%05d%s", shard.value, by);
+  return absl::StrFormat("shard-%05d.%d%s", shard.value, sequence, by);
 }
 
 }  // namespace
@@ -99,8 +102,10 @@ void ShardRunner::BeginCut(const CutOrder& order) {
     const absl::Status folder = storage::MakeFolder(order.directory);
     Shard::CheckpointOptions options{.cut = synchronous ? shard_->clock() : Step(order.cut),
                                      .base = std::nullopt,
-                                     .follow = order.follow};
+                                     .follow = order.follow,
+                                     .number = order.cut};
     if (folder.ok() && LinkBase(order)) {
+      options.base_number = last_cut_.cut;
       options.base = synchronous ? last_cut_.step : Step(last_cut_.cut);
     }
     snapshot = folder.ok() ? shard_->SnapshotCheckpoint(options)
@@ -114,6 +119,7 @@ void ShardRunner::BeginCut(const CutOrder& order) {
   Taking taking;
   if (!order.directory.empty()) {
     CutFile file;
+    file.writer = (*snapshot)->state().header.writer();
     if ((*snapshot)->is_increment()) {
       cut.files = last_files_;
       for (const CutFile& f : last_files_) {
@@ -121,7 +127,7 @@ void ShardRunner::BeginCut(const CutOrder& order) {
       }
       file.sequence = last_files_.back().sequence + 1;
     }
-    file.name = CutFileName(id_, file.sequence);
+    file.name = CutFileName(id_, file.sequence, file.writer);
     path = absl::StrCat(order.directory, "/", file.name);
     cut.files.push_back(std::move(file));
   } else {

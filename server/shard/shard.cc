@@ -167,6 +167,7 @@ storage::LogHeader Shard::RecordHeader(RecordKind kind) const {
   header.step = clock().Next();
   header.partitions = options_.range;
   header.map_epoch = options_.map_epoch;
+  header.uid = options_.identity.job;
   return header;
 }
 

@@ -19,6 +19,7 @@
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
+#include "proto/core/uid.h"
 #include "server/protocol/cut_barrier.h"
 #include "server/protocol/life_cycle_counters.h"
 #include "server/protocol/step_gate.h"
@@ -39,6 +40,7 @@ namespace strata::server {
 
 struct ShardOptions {
   JobId job;
+  JobIdentity identity;  // which job that is
   Generation generation;
   MapEpoch map_epoch;
   ShardId id;
@@ -126,6 +128,9 @@ class Shard {
     // that cut are known; else all rows.
     std::optional<Step> base;
     bool follow = false;  // note what changes from now on: the next may be an increment
+    // Numbers of the two, as the scheduler ordered them.
+    uint64_t number = 0;
+    uint64_t base_number = 0;
   };
   absl::StatusOr<std::unique_ptr<ShardSnapshot>> SnapshotCheckpoint(
       const CheckpointOptions& options);
@@ -138,7 +143,8 @@ class Shard {
   absl::StatusOr<storage::ShardFileSummary> Summarize();
 
   // --- before the first of the above
-  // Takes over a base image of this very shard. DATA_LOSS, FAILED_PRECONDITION (another one's).
+  // Takes over a base image of this very shard. DATA_LOSS, FAILED_PRECONDITION (another one's: the
+  // text names both).
   absl::Status LoadImage(const storage::ShardFileReader& image);
   // Takes over what a checkpoint's file holds of this shard's partitions; call for every file, an
   // increment after what it follows. The clock becomes `start_step` (bsp).

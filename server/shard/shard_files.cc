@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
 #include "server/shard/shard.h"
@@ -32,6 +33,8 @@ storage::ShardFileHeader Shard::FileHeader(storage::ShardFileKind kind, Step clo
   header.kind = kind;
   header.job = options_.job;
   header.generation = options_.generation;
+  header.identity = options_.identity;
+  header.map_epoch = options_.map_epoch;
   header.shard = options_.id;
   header.partitioning = options_.partitioning;
   header.partitions = options_.range;
@@ -171,8 +174,10 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotCheckpoint(
   state.header = FileHeader(
       changes.empty() ? storage::ShardFileKind::kCheckpoint : storage::ShardFileKind::kIncrement,
       options.cut);
+  state.header.cut = options.number;
   if (!changes.empty()) {
     state.header.base = *options.base;
+    state.header.base_cut = options.base_number;
     std::vector<uint8_t> rows;
     for (const ShardTable& t : tables_) {
       const uint64_t n = t.counters().rows;
@@ -319,6 +324,10 @@ absl::Status Shard::ReadPreimageBlocks(const storage::ShardFileReader& image) {
 
 absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   const storage::ShardFileHeader& header = image.header();
+  if (!(header.identity == options_.identity)) {
+    return absl::FailedPreconditionError(absl::StrCat("the image is of ", Describe(header.identity),
+                                                      ", not of ", Describe(options_.identity)));
+  }
   if (header.kind != storage::ShardFileKind::kBaseImage || header.job != options_.job ||
       header.generation != options_.generation || header.shard != options_.id ||
       !(header.partitions == options_.range)) {
@@ -349,6 +358,11 @@ absl::Status Shard::Replay(const storage::LogRecordView& record) {
   if (header.job != options_.job || header.generation != options_.generation ||
       header.shard != options_.id) {
     return absl::OkStatus();
+  }
+  if (header.uid != options_.identity.job) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "log segment ", record.at.segment, ", offset ", record.at.offset, ": the record is of job ",
+        header.uid.text(), ", not of job ", options_.identity.job.text()));
   }
   const auto kind = static_cast<RecordKind>(header.kind);
   if (kind == RecordKind::kCut) {

@@ -10,12 +10,13 @@
 
 namespace strata::storage {
 
-absl::StatusOr<ShardChain> ShardChain::Open(const std::vector<std::string>& paths) {
+absl::StatusOr<ShardChain> ShardChain::Open(const std::vector<CheckpointPath>& files) {
   ShardChain chain;
-  if (paths.empty()) return absl::InvalidArgumentError("a checkpoint's files: none was named");
-  for (const std::string& path : paths) {
+  if (files.empty()) return absl::InvalidArgumentError("a checkpoint's files: none was named");
+  for (const auto& [path, writer] : files) {
     auto reader = ShardFileReader::Open(path);
     if (!reader.ok()) return reader.status();
+    if (absl::Status s = CheckWriter((*reader)->header(), path, writer); !s.ok()) return s;
     chain.files_.push_back(*std::move(reader));
     if (absl::Status s = chain.CheckFollows(chain.files_.size() - 1, path); !s.ok()) return s;
   }
@@ -30,6 +31,7 @@ absl::Status ShardChain::CheckFollows(size_t i, const std::string& path) const {
   }
   const ShardFileHeader& before = files_[i - 1]->header();
   if (header.kind != ShardFileKind::kIncrement || header.base != before.clock ||
+      header.base_cut != before.cut || !(header.identity == before.identity) ||
       header.job != before.job || header.generation != before.generation ||
       !(header.partitions == before.partitions) || header.tables != before.tables) {
     return DamagedFile(path, 0,

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
+#include "proto/core/uid.h"
 #include "storage/checkpoint/shard_file.h"
 
 namespace strata::storage {
@@ -23,15 +24,21 @@ namespace strata::storage {
 // it.
 inline constexpr uint32_t kTableRowsSection = 4;
 
+// A file of a checkpoint as its manifest names it.
+struct CheckpointPath {
+  std::string path;
+  FileWriter writer;
+};
+
 // Const calls from any thread. Memory per call: a block of a file, and about kMergeBytes of
 // increments' rows.
 class ShardChain {
  public:
   static constexpr uint64_t kMergeBytes = uint64_t{16} << 20;
 
-  // `paths`: all rows, then the increments in their order. DATA_LOSS: damaged, or a file does not
+  // All rows, then the increments in their order. DATA_LOSS: damaged, another's, or a file does not
   // follow the one before. NOT_FOUND, PERMISSION_DENIED with the path.
-  static absl::StatusOr<ShardChain> Open(const std::vector<std::string>& paths);
+  static absl::StatusOr<ShardChain> Open(const std::vector<CheckpointPath>& files);
 
   // Of the file of all rows.
   const ShardFileHeader& header() const { return files_.front()->header(); }

@@ -17,6 +17,7 @@
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/files/file_system.h"
 #include "storage/row/hash.h"
 
@@ -46,14 +47,24 @@ struct ShardFileHeader {
   ShardFileKind kind = ShardFileKind::kBaseImage;
   JobId job;
   Generation generation;
-  ShardId shard;  // as numbered when the file was written
+  JobIdentity identity;   // which job that is, whatever its number
+  uint64_t cut = 0;       // number of the cut; base image: 0
+  uint64_t base_cut = 0;  // increment: that of the file that it follows
+  MapEpoch map_epoch;     // in which it was taken
+  ShardId shard;          // as numbered when the file was written
   Partitioning partitioning{Partitioning::kDefaultPartitions};
   PartitionRange partitions;       // that the file holds
   Step clock;                      // bsp: the last committed step; async: the number of the cut
   uint64_t log_segment = 0;        // base image: the first log segment to replay after it
   Step base;                       // increment: the clock of the file that it follows
   std::vector<TableShape> tables;  // ascending by id
+
+  FileWriter writer() const { return {identity, generation, cut}; }
 };
+
+// DATA_LOSS unless the file is the one that its manifest means: the text names both writers.
+absl::Status CheckWriter(const ShardFileHeader& header, const std::string& path,
+                         const FileWriter& expected);
 
 // Small opaque state, numbered by its owner (filters, dedup records, clocks). A section belongs to
 // a run of partitions, so that a reader of some partitions gets what belongs to them.
@@ -121,7 +132,8 @@ class ShardFileReader {
  public:
   virtual ~ShardFileReader() = default;
 
-  // Checks header, footer and size. NOT_FOUND, PERMISSION_DENIED with the path.
+  // Checks header, footer and size. UNIMPLEMENTED: of an older version. NOT_FOUND,
+  // PERMISSION_DENIED with the path.
   static absl::StatusOr<std::unique_ptr<ShardFileReader>> Open(const std::string& path);
 
   virtual const ShardFileHeader& header() const = 0;

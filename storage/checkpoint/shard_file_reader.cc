@@ -86,13 +86,23 @@ absl::Status Reader::Start() {
 }
 
 absl::Status Reader::ReadHeader(uint64_t size, uint32_t& crc) {
-  if (size < checkpoint::kHeaderFixedBytes) return Damage(0, "too short for a header");
-  std::array<uint8_t, checkpoint::kHeaderFixedBytes> start;
+  if (size < checkpoint::kPeekBytes) return Damage(0, "too short for a header");
+  std::array<uint8_t, checkpoint::kPeekBytes> start;
   if (absl::Status s = file_.ReadAt(0, start); !s.ok()) return s;
-  const std::optional<uint32_t> tables = checkpoint::PeekTables(start.data());
-  if (!tables) return Damage(0, "not a Strata shard file of version 1, or its header is damaged");
-  if (size < checkpoint::HeaderBytes(*tables)) return Damage(0, "the header is cut off");
-  std::vector<uint8_t> bytes(checkpoint::HeaderBytes(*tables));
+  const std::optional<checkpoint::HeaderPeek> peek = checkpoint::PeekHeader(start.data());
+  if (!peek) return Damage(0, "not a Strata shard file, or its header is damaged");
+  if (peek->version > 0 && peek->version < checkpoint::kVersion) {
+    return absl::UnimplementedError(absl::StrCat("shard file ", file_.path(), " has version ",
+                                                 peek->version, "; this program reads version ",
+                                                 checkpoint::kVersion,
+                                                 "; use the version of strata that wrote it"));
+  }
+  if (peek->version != checkpoint::kVersion) {
+    return Damage(0, absl::StrCat("not a Strata shard file of version ", checkpoint::kVersion,
+                                  ", or its header is damaged"));
+  }
+  if (size < checkpoint::HeaderBytes(peek->tables)) return Damage(0, "the header is cut off");
+  std::vector<uint8_t> bytes(checkpoint::HeaderBytes(peek->tables));
   if (absl::Status s = file_.ReadAt(0, bytes); !s.ok()) return s;
   std::optional<ShardFileHeader> header = checkpoint::DecodeHeader(bytes);
   if (!header) return Damage(0, "the header does not check");

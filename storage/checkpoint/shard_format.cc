@@ -1,10 +1,12 @@
 #include "storage/checkpoint/shard_format.h"
 
 #include <cstring>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/checksum.h"
 #include "proto/core/partition.h"
+#include "proto/core/uid.h"
 #include "storage/io/byte_codec.h"
 
 namespace strata::storage::checkpoint {
@@ -13,11 +15,14 @@ namespace {
 constexpr uint64_t kFileMagic = 0x4452485341525453ull;     // "STRASHRD"
 constexpr uint64_t kTrailerMagic = 0x444e454152545353ull;  // "SSTRAEND"
 constexpr uint32_t kBlockMagic = 0x4b4c4253u;              // "SBLK"
-constexpr uint32_t kVersion = 1;
+constexpr size_t kTablesOffset = 64;
 
 }  // namespace
 
 absl::Status CheckHeader(const ShardFileHeader& header) {
+  if (header.kind == ShardFileKind::kBaseImage && (header.cut != 0 || header.base_cut != 0)) {
+    return absl::InvalidArgumentError("a base image is of no cut");
+  }
   const uint32_t partitions = header.partitioning.count();
   if (header.partitions.last < header.partitions.first ||
       header.partitions.last.value >= partitions) {
@@ -59,6 +64,14 @@ std::vector<uint8_t> EncodeHeader(const ShardFileHeader& header) {
   fields.U32(header.partitions.last.value);
   fields.U32(static_cast<uint32_t>(header.tables.size()));
   fields.U32(0);
+  fields.U64(header.identity.cluster.high);
+  fields.U64(header.identity.cluster.low);
+  fields.U64(header.identity.job.high);
+  fields.U64(header.identity.job.low);
+  fields.U64(header.cut);
+  fields.U64(header.base_cut);
+  fields.U64(header.map_epoch.value);
+  for (int reserved = 0; reserved < 4; ++reserved) fields.U64(0);
   for (const TableShape& table : header.tables) {
     fields.U32(table.id.value);
     fields.U32(static_cast<uint32_t>(table.kind));
@@ -70,11 +83,12 @@ std::vector<uint8_t> EncodeHeader(const ShardFileHeader& header) {
   return out;
 }
 
-std::optional<uint32_t> PeekTables(const uint8_t* in) {
+std::optional<HeaderPeek> PeekHeader(const uint8_t* in) {
   FieldReader start(in);
-  if (start.U64() != kFileMagic || start.U32() != kVersion) return std::nullopt;
-  const uint32_t tables = FieldReader(in + kHeaderFixedBytes - 8).U32();
-  return tables <= kMaxTables ? std::optional<uint32_t>(tables) : std::nullopt;
+  if (start.U64() != kFileMagic) return std::nullopt;
+  const uint32_t version = start.U32();
+  const HeaderPeek peek = {version, FieldReader(in + kTablesOffset).U32()};
+  return peek.tables <= kMaxTables ? std::optional<HeaderPeek>(peek) : std::nullopt;
 }
 
 std::optional<ShardFileHeader> DecodeHeader(std::span<const uint8_t> in) {
@@ -103,6 +117,14 @@ std::optional<ShardFileHeader> DecodeHeader(std::span<const uint8_t> in) {
   header.partitions.last = PartitionId(fields.U32());
   header.tables.resize(fields.U32());
   fields.U32();
+  header.identity.cluster.high = fields.U64();
+  header.identity.cluster.low = fields.U64();
+  header.identity.job.high = fields.U64();
+  header.identity.job.low = fields.U64();
+  header.cut = fields.U64();
+  header.base_cut = fields.U64();
+  header.map_epoch = MapEpoch(fields.U64());
+  for (int reserved = 0; reserved < 4; ++reserved) fields.U64();
   for (TableShape& table : header.tables) {
     table.id = TableId(fields.U32());
     const uint32_t table_kind = fields.U32();
@@ -114,6 +136,22 @@ std::optional<ShardFileHeader> DecodeHeader(std::span<const uint8_t> in) {
   if (!CheckHeader(header).ok()) return std::nullopt;
   return header;
 }
+
+}  // namespace strata::storage::checkpoint
+
+namespace strata::storage {
+
+absl::Status CheckWriter(const ShardFileHeader& header, const std::string& path,
+                         const FileWriter& expected) {
+  if (header.writer() == expected) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("checkpoint file ", path, " was written by ",
+                                          Describe(header.writer()),
+                                          "; its manifest means that of ", Describe(expected)));
+}
+
+}  // namespace strata::storage
+
+namespace strata::storage::checkpoint {
 
 uint32_t HeaderCrc(std::span<const uint8_t> header) {
   return FieldReader(header.data() + header.size() - 4).U32();

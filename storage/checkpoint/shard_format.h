@@ -16,7 +16,9 @@
 
 namespace strata::storage::checkpoint {
 
-inline constexpr size_t kHeaderFixedBytes = 72;  // then the tables, then kHeaderEndBytes
+inline constexpr uint32_t kVersion = 2;
+inline constexpr size_t kPeekBytes = 72;
+inline constexpr size_t kHeaderFixedBytes = 160;  // then the tables, then kHeaderEndBytes
 inline constexpr size_t kTableBytes = 16;
 inline constexpr size_t kHeaderEndBytes = 8;
 inline constexpr size_t kBlockHeaderBytes = 56;
@@ -34,8 +36,12 @@ constexpr uint64_t Padded(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 absl::Status CheckHeader(const ShardFileHeader& header);
 // (HeaderBytes(tables)).
 std::vector<uint8_t> EncodeHeader(const ShardFileHeader& header);
-// How many tables the fixed part speaks of; nothing if it is not one. in: (kHeaderFixedBytes).
-std::optional<uint32_t> PeekTables(const uint8_t* in);
+// What a header's first bytes speak of; nothing if they are none. in: (kPeekBytes).
+struct HeaderPeek {
+  uint32_t version = 0;  // `tables` holds for kVersion alone
+  uint32_t tables = 0;
+};
+std::optional<HeaderPeek> PeekHeader(const uint8_t* in);
 // Nothing if damaged. in: (HeaderBytes(tables)).
 std::optional<ShardFileHeader> DecodeHeader(std::span<const uint8_t> in);
 

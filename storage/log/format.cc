@@ -15,10 +15,11 @@ namespace {
 
 constexpr uint64_t kSegmentMagic = 0x31474f4c54415254ull;  // "TRATLOG1"
 constexpr uint32_t kRecordMagic = 0x4345524cu;             // "LREC"
-constexpr uint16_t kVersion = 2;
-// In version 1 records lie on multiples of 8, and nothing says what was settled before them.
-constexpr uint16_t kOldVersion = 1;
+// Of versions 1 and 2: 28 bytes as today's first, then their checksum.
+constexpr size_t kOldHeaderBytes = 32;
 constexpr size_t kNameDigits = 20;
+// Of a segment's header: the log's identity, the chain's version, and the term, of replication.
+constexpr size_t kReservedOffset = 72;
 
 }  // namespace
 
@@ -45,7 +46,14 @@ void EncodeSegmentHeader(const SegmentHeader& header, uint8_t* out) {
   fields.U64(header.previous_bytes);
   fields.U16(kVersion);
   fields.U16(static_cast<uint16_t>(std::countr_zero(header.alignment)));
-  fields.U32(Crc32c({out, kSegmentHeaderBytes - 4}));
+  fields.U32(0);
+  fields.U64(header.owner.identity.cluster.high);
+  fields.U64(header.owner.identity.cluster.low);
+  fields.U64(header.owner.identity.job.high);
+  fields.U64(header.owner.identity.job.low);
+  fields.U64(header.owner.generation.value);
+  std::memset(out + kReservedOffset, 0, kSegmentHeaderBytes - 4 - kReservedOffset);
+  FieldWriter(out + kSegmentHeaderBytes - 4).U32(Crc32c({out, kSegmentHeaderBytes - 4}));
 }
 
 std::optional<SegmentHeader> DecodeSegmentHeader(const uint8_t* in) {
@@ -56,12 +64,31 @@ std::optional<SegmentHeader> DecodeSegmentHeader(const uint8_t* in) {
   header.previous_bytes = fields.U64();
   const uint16_t version = fields.U16();
   const uint16_t shift = fields.U16();
-  if (fields.U32() != Crc32c({in, kSegmentHeaderBytes - 4})) return std::nullopt;
-  if (version == kOldVersion && shift == 0) return header;
+  if (FieldReader(in + kSegmentHeaderBytes - 4).U32() != Crc32c({in, kSegmentHeaderBytes - 4})) {
+    return std::nullopt;
+  }
   if (version != kVersion || shift > 31) return std::nullopt;
   header.alignment = uint32_t{1} << shift;
   if (header.alignment != kAlignment && header.alignment != kBlockAlignment) return std::nullopt;
+  fields.U32();
+  header.owner.identity.cluster.high = fields.U64();
+  header.owner.identity.cluster.low = fields.U64();
+  header.owner.identity.job.high = fields.U64();
+  header.owner.identity.job.low = fields.U64();
+  header.owner.generation = Generation(fields.U64());
   return header;
+}
+
+std::optional<uint16_t> OldVersion(std::span<const uint8_t> in) {
+  if (in.size() < kOldHeaderBytes) return std::nullopt;
+  FieldReader fields(in.data());
+  if (fields.U64() != kSegmentMagic) return std::nullopt;
+  fields.U64();
+  fields.U64();
+  const uint16_t version = fields.U16();
+  fields.U16();
+  if (fields.U32() != Crc32c(in.first(kOldHeaderBytes - 4))) return std::nullopt;
+  return version < kVersion ? std::optional<uint16_t>(version) : std::nullopt;
 }
 
 void EncodeRecordHeader(const LogHeader& header, const RecordPlace& place,
@@ -85,6 +112,10 @@ void EncodeRecordHeader(const LogHeader& header, const RecordPlace& place,
   fields.U32(header.partitions.last.value);
   fields.U32(header.lane.value);
   fields.U64(place.settled);
+  fields.U64(header.chain_epoch);
+  fields.U64(header.term);
+  fields.U64(header.uid.high);
+  fields.U64(header.uid.low);
   fields.U64(0);
   fields.U32(payload.crc);
   fields.U32(Crc32c({out, kRecordHeaderBytes - 4}));
@@ -95,7 +126,7 @@ std::optional<DecodedRecord> DecodeRecordHeader(LogPosition at, const uint8_t* i
   if (fields.U32() != kRecordMagic) return std::nullopt;
   DecodedRecord record;
   record.header.kind = fields.U16();
-  const uint16_t version = fields.U16();
+  if (fields.U16() != kVersion) return std::nullopt;
   record.payload.bytes = fields.U64();
   if (fields.U64() != at.segment || fields.U64() != at.offset) return std::nullopt;
   record.header.job = JobId(fields.U64());
@@ -109,7 +140,11 @@ std::optional<DecodedRecord> DecodeRecordHeader(LogPosition at, const uint8_t* i
   record.header.partitions.first = PartitionId(fields.U32());
   record.header.partitions.last = PartitionId(fields.U32());
   record.header.lane = LaneId(fields.U32());
-  record.settled = version == kVersion ? fields.U64() : (fields.U64(), at.offset);
+  record.settled = fields.U64();
+  record.header.chain_epoch = fields.U64();
+  record.header.term = fields.U64();
+  record.header.uid.high = fields.U64();
+  record.header.uid.low = fields.U64();
   fields.U64();
   record.payload.crc = fields.U32();
   if (fields.U32() != Crc32c({in, kRecordHeaderBytes - 4})) return std::nullopt;

@@ -14,8 +14,9 @@
 
 namespace strata::storage::log {
 
-inline constexpr size_t kSegmentHeaderBytes = 32;
-inline constexpr size_t kRecordHeaderBytes = 128;
+inline constexpr uint16_t kVersion = 3;
+inline constexpr size_t kSegmentHeaderBytes = 128;
+inline constexpr size_t kRecordHeaderBytes = 160;
 // Of every record and payload. A segment may be of a coarser one: that of whole blocks of a device,
 // where records are written around the page cache, so that no block holds bytes of two writes.
 inline constexpr uint32_t kAlignment = 8;
@@ -41,11 +42,15 @@ struct SegmentHeader {
   // Bytes of the segment before that count, so that a loss at its end shows; 0 if there was none.
   uint64_t previous_bytes = 0;
   uint32_t alignment = kAlignment;  // or kBlockAlignment
+  LogOwner owner;
 };
 // out: (kSegmentHeaderBytes).
 void EncodeSegmentHeader(const SegmentHeader& header, uint8_t* out);
 // in: (kSegmentHeaderBytes). Nothing if it is damaged or of another version.
 std::optional<SegmentHeader> DecodeSegmentHeader(const uint8_t* in);
+// The version of a segment that an earlier program wrote; nothing if it is none. in: the file's
+// bytes, as many as there are.
+std::optional<uint16_t> OldVersion(std::span<const uint8_t> in);
 
 struct RecordPlace {
   LogPosition at;

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/files/folders.h"
 #include "storage/io/file_io.h"
 #include "storage/log/scan.h"
@@ -37,13 +40,24 @@ absl::Status CheckLink(const UpdateLogOptions& options, uint64_t segment, LogTai
   tail.sizes[segment] = *size;
   std::array<uint8_t, kSegmentHeaderBytes> raw{};
   std::optional<SegmentHeader> header;
-  if (*size >= raw.size()) {
-    if (absl::Status s = file->ReadAt(0, raw); !s.ok()) return s;
-    header = log::DecodeSegmentHeader(raw.data());
+  const std::span<uint8_t> start = std::span(raw).first(std::min<uint64_t>(*size, raw.size()));
+  if (absl::Status s = file->ReadAt(0, start); !s.ok()) return s;
+  if (const auto version = log::OldVersion(start)) {
+    return absl::UnimplementedError(
+        absl::StrCat("segment ", path, " of an update log has version ", *version,
+                     "; this program reads version ", log::kVersion,
+                     "; end the job with the version of strata that began it"));
   }
+  if (start.size() == raw.size()) header = log::DecodeSegmentHeader(raw.data());
   if (!header || header->segment != segment) {
     if (segment == tail.sizes.rbegin()->first) return absl::OkStatus();  // RecoverLast decides
     return DamagedFile(path, 0, "the segment's header does not check");
+  }
+  if (!(header->owner == options.owner)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "segment ", path, " of an update log is of ", Describe(header->owner.identity),
+        ", generation ", header->owner.generation.value, ", not of ",
+        Describe(options.owner.identity), ", generation ", options.owner.generation.value));
   }
   const auto before = tail.sizes.find(segment - 1);
   if (before == tail.sizes.end()) return absl::OkStatus();
@@ -96,7 +110,8 @@ absl::Status RecoverLast(const UpdateLogOptions& options, SegmentLoader& loader,
   if (!scan.header) {
     const auto before = tail.sizes.find(segment - 1);
     scan.header = SegmentHeader{.segment = segment,
-                                .previous_bytes = before == tail.sizes.end() ? 0 : before->second};
+                                .previous_bytes = before == tail.sizes.end() ? 0 : before->second,
+                                .owner = options.owner};
     if (absl::Status s = AppendSegmentHeader(*writer, *scan.header); !s.ok()) return s;
   }
   if (options.durability == LogDurability::kSynced) {

@@ -10,8 +10,16 @@
 
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
+#include "proto/core/uid.h"
 
 namespace strata::storage {
+
+// Whose log it is.
+struct LogOwner {
+  JobIdentity identity;
+  Generation generation;
+  friend bool operator==(const LogOwner&, const LogOwner&) = default;
+};
 
 // What the writer of a record says about it. The log stores it and does not interpret it; a caller
 // that replays skips entries with step <= its clock.
@@ -28,6 +36,11 @@ struct LogHeader {
   uint64_t window = 0;
   LaneId lane;
   uint64_t examples = 0;
+  // Which job that is, whatever its number. Records of a log all have the log's own.
+  JobUid uid;
+  // Reserved for replication, 0 before: version of the shard's chain, and the scheduler's term.
+  uint64_t chain_epoch = 0;
+  uint64_t term = 0;
 
   friend bool operator==(const LogHeader&, const LogHeader&) = default;
 };

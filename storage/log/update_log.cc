@@ -118,7 +118,7 @@ absl::Status FileLog::Recover() {
 // Ends the tail and begins the segment after it. On error the tail stays what it was.
 absl::Status FileLog::Create(uint64_t segment) {
   if (absl::Status s = Failpoint("log.rotate"); !s.ok()) return s;
-  SegmentHeader header{.segment = segment};
+  SegmentHeader header{.segment = segment, .owner = options_.owner};
   if (tail_.segment != 0) {
     (void)tail_.writer.Trim();  // only tidy: the header says where the segment before ends
     header.previous_bytes = tail_.writer.end();

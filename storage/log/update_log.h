@@ -40,6 +40,8 @@ enum class LogDurability : uint8_t { kLogged, kSynced };
 
 struct UpdateLogOptions {
   std::string directory;  // of this log alone; made if missing
+  // Whose log it is: in the header of every segment. A log of somebody else is not opened.
+  LogOwner owner = {};
   LogDurability durability = LogDurability::kLogged;
   // A segment takes no further record at this size; a single record may be larger.
   uint64_t segment_bytes = uint64_t{64} << 20;
@@ -70,8 +72,9 @@ class UpdateLog {
 
   virtual ~UpdateLog() = default;
 
-  // FAILED_PRECONDITION if another process holds the folder; DATA_LOSS (see above), which names
-  // file and offset; RESOURCE_EXHAUSTED, PERMISSION_DENIED, NOT_FOUND from the file system.
+  // FAILED_PRECONDITION if another process holds the folder, or the log is another owner's (the
+  // text names both); UNIMPLEMENTED if an older version wrote it; DATA_LOSS (see above), which
+  // names file and offset; RESOURCE_EXHAUSTED, PERMISSION_DENIED, NOT_FOUND from the file system.
   static absl::StatusOr<std::unique_ptr<UpdateLog>> Open(const UpdateLogOptions& options);
 
   // Appends the entries in order, in one write; each is a record of its own. Returns the place of

@@ -119,7 +119,11 @@ class Client:
         return groups
 
     def open_session(self):
-        return self.data.OpenSession(data_pb2.OpenSessionRequest(header=self.header()), timeout=10)
+        return self.data.OpenSession(
+            data_pb2.OpenSessionRequest(header=self.header(),
+                                        cluster_id=self.shards.cluster_id.encode(),
+                                        job_uid=self.shards.job_uid.encode()),
+            timeout=10)
 
     def pull_request(self, table, keys, **fields):
         fields.setdefault("header", self.header())

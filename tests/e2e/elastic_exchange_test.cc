@@ -162,6 +162,7 @@ class Servers {
 
   static void Index(const WorkerJobDirective& job, WorkerJobReport* report) {
     report->set_job(job.job());
+    report->set_job_uid(job.job_uid());
     report->set_generation(job.generation());
     for (InputIndex* index : {report->mutable_train_index(), report->mutable_eval_index()}) {
       index->set_lines(1 << 20);
@@ -242,6 +243,7 @@ TEST_CASE("the sum of copies and centre is kept under lost, repeated and unanswe
   options.sequences = &sequences;
   options.links = &links;
   options.header = servers.header();
+  options.identity = servers.plan->identity;
 
   std::vector<std::unique_ptr<ParameterClient>> clients;
   std::vector<std::unique_ptr<Replica>> lanes;
@@ -320,6 +322,7 @@ TEST_CASE("a lane is told that a window was somebody else's, not that it was its
   options.exchange = &exchange;
   options.sequences = &sequences;
   options.header = servers.header();
+  options.identity = servers.plan->identity;
   ServerLinks clean(&servers.clean(), 2), lossy(&servers.lossy, 2);
   clean.SetAddresses(servers.addresses);
   lossy.SetAddresses(servers.addresses);

@@ -7,10 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "proto/core/ids.h"
+#include "proto/core/uid.h"
+#include "proto/job/model_tables.h"
+#include "proto/runtime/transport/grpc_transport.h"
+#include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
+#include "tools/cluster/live/live_row.h"
 
 namespace strata::testing {
 namespace {
@@ -114,6 +123,29 @@ TEST_CASE("top reads what servers and workers tell Prometheus", "[e2e]") {
   }
 }
 
+// Who means another job of the same number gets no row of this one.
+void CheckReaderIsToldWhose(ProcessCluster& cluster, uint64_t job) {
+  JobRef ref;
+  ref.set_job(job);
+  auto shards = cluster.scheduler().GetShards(ref, absl::Seconds(10));
+  REQUIRE(shards.ok());
+  auto tables =
+      MakeModelTables(shards->spec().spec(), shards->shape().fields(), shards->shape().numeric());
+  REQUIRE(tables.ok());
+  const auto transport = MakeGrpcTransport();
+  const auto read = [&] {
+    return ReadLiveRow(*shards, tables->tables[0], Key(1003), *transport, absl::Seconds(10))
+        .status();
+  };
+  CHECK(read().ok());
+  const std::string uid = shards->job_uid(), other = JobUid{0, 9}.text();
+  shards->set_job_uid(other);
+  const absl::Status refused = read();
+  CHECK(absl::IsNotFound(refused));
+  CHECK(absl::StrContains(refused.message(), uid));
+  CHECK(absl::StrContains(refused.message(), other));
+}
+
 TEST_CASE("a running cluster says what it is and does", "[e2e]") {
   auto folder = ScratchFolder::Make("strata-test");
   REQUIRE(folder.ok());
@@ -158,6 +190,8 @@ TEST_CASE("a running cluster says what it is and does", "[e2e]") {
   const Json dense = Ask(cluster, {"get-row", "--job", "small", "--table", "dense", "--position",
                                    "504403158265495552"});
   CHECK(dense["tensor"] == "bias");
+
+  CheckReaderIsToldWhose(cluster, id);
 
   const Json top = Ask(cluster, {"top", "--once", "--interval", "0.3"});
   REQUIRE(top["processes"].size() == 3);

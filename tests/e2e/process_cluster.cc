@@ -182,7 +182,8 @@ ProcessCluster::ProcessCluster(const ProcessClusterOptions& options) : o_(option
 
 ProcessCluster::~ProcessCluster() = default;
 
-void ProcessCluster::Start(const std::string& name, const std::string& failpoints) {
+void ProcessCluster::Start(const std::string& name, const std::string& failpoints,
+                           const std::vector<std::string>& flags) {
   const std::string base = o_.folder + "/" + name;
   std::vector<std::string> argv;
   if (name == "scheduler") {
@@ -195,9 +196,10 @@ void ProcessCluster::Start(const std::string& name, const std::string& failpoint
             "--scheduler=" + address_, "--threads=1"};
     // The worker's address file then holds its metrics address.
     if (!server) argv.push_back("--metrics-listen=127.0.0.1:0");
-    const std::vector<std::string>& flags = server ? o_.server_flags : o_.worker_flags;
-    argv.insert(argv.end(), flags.begin(), flags.end());
+    const std::vector<std::string>& own = server ? o_.server_flags : o_.worker_flags;
+    argv.insert(argv.end(), own.begin(), own.end());
   }
+  argv.insert(argv.end(), flags.begin(), flags.end());
   if (!failpoints.empty()) argv.push_back("--failpoints=" + failpoints);
   argv.push_back("--dir=" + base);
   argv.push_back("--address-file=" + base + ".address");

@@ -76,7 +76,9 @@ class ProcessCluster {
 
   // Named "scheduler", "server-0", ..., "worker-0", ...; a restart keeps name, folder and, for the
   // scheduler, the port. `failpoints` as in proto/runtime/base/failpoints.h.
-  void Start(const std::string& name, const std::string& failpoints = "");
+  // `flags`: of this start.
+  void Start(const std::string& name, const std::string& failpoints = "",
+             const std::vector<std::string>& flags = {});
   // kill -9; does nothing where it has ended already.
   void Kill(const std::string& name);
   ChildProcess& process(const std::string& name) { return *processes_.at(name); }

@@ -40,6 +40,8 @@ class Client {
   Client(const JobShards& shards, const std::string& server)
       : header_{JobId(shards.job()), SessionId(99), Generation(shards.generation()),
                 MapEpoch(shards.map_epoch())},
+        cluster_id_(shards.cluster_id()),
+        job_uid_(shards.job_uid()),
         transport_(MakeGrpcTransport()),
         channel_(transport_->Connect(server)) {
     const auto tables =
@@ -68,7 +70,11 @@ class Client {
     return channel_->CallAndWait(method, Buffer::CopyOf(bytes), absl::Seconds(20)).status();
   }
   absl::Status Open(const wire::Header& header) {
-    return Call(DataMethod::kOpenSession, ToBytes(wire::EncodeOpenSessionRequest({header})));
+    return Call(DataMethod::kOpenSession,
+                ToBytes(wire::EncodeOpenSessionRequest(OpenRequest(header))));
+  }
+  wire::OpenSessionRequest OpenRequest(const wire::Header& header) const {
+    return {header, cluster_id_, job_uid_};
   }
 
   // The sums of lane 0, right but for the step.
@@ -95,6 +101,7 @@ class Client {
 
  private:
   const wire::Header header_;
+  const std::string cluster_id_, job_uid_;
   std::unique_ptr<DataTransport> transport_;
   std::shared_ptr<DataChannel> channel_;
   ShardId shard_;
@@ -197,7 +204,7 @@ TEST_CASE("a server that trains is sent garbage, truncated, changed, oversize an
   REQUIRE(client.Call(DataMethod::kPrefetch, client.Prefetch()).ok());
   SendBroken(client, DataMethod::kPrefetch, client.Prefetch(), false);
   SendBroken(client, DataMethod::kOpenSession,
-             ToBytes(wire::EncodeOpenSessionRequest({client.header()})), false);
+             ToBytes(wire::EncodeOpenSessionRequest(client.OpenRequest(client.header()))), false);
   CHECK(absl::IsResourceExhausted(client.Call(DataMethod::kPush, Bytes(kMaxMessageBytes + 1))));
   REQUIRE(cluster.Status(id).state() == RUNNING);  // it was trained all the while
 

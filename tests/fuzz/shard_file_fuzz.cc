@@ -26,9 +26,10 @@ void PutCrc(std::vector<uint8_t>& bytes, size_t begin, size_t end) {
 void PutRight(std::vector<uint8_t>& bytes) {
   constexpr size_t kTrailer = 32;
   uint32_t tables = 0;
-  if (bytes.size() < 80 + kTrailer) return;
+  constexpr size_t kWithoutTables = 168;
+  if (bytes.size() < kWithoutTables + kTrailer) return;
   std::memcpy(&tables, bytes.data() + 64, sizeof tables);
-  const size_t header = 80 + size_t{tables % 8} * 16;
+  const size_t header = kWithoutTables + size_t{tables % 8} * 16;
   if (bytes.size() < header + kTrailer) return;
   PutCrc(bytes, 0, header - 4);
   PutCrc(bytes, bytes.size() - kTrailer, bytes.size() - 4);

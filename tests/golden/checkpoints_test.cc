@@ -2,11 +2,15 @@
 // quantised copies, deltas, streams of removed keys.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "proto/core/checksum.h"
 #include "tests/bad_input/user.h"
 #include "tests/golden/golden_data.h"
 #include "tests/golden/golden_file.h"
@@ -34,13 +38,50 @@ std::string ManifestOf(const User& user, const std::string& checkpoint) {
   return text.substr(0, text.find('\n'));
 }
 
-// The model's hash, and a line for each file, as the manifest has them: CRC32C, rows, hash ...
+uint64_t U64At(const std::string& bytes, size_t at) {
+  uint64_t value = 0;
+  REQUIRE(at + sizeof value <= bytes.size());
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+uint32_t CrcOf(const std::string& bytes) {
+  return Crc32c({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
+// A checkpoint's file (storage/FORMAT.md) without what is drawn for each run: the ids of cluster
+// and job, and the checksums in which they are.
+std::string WithoutIds(std::string bytes) {
+  const auto zero = [&bytes](size_t at, size_t n) {
+    REQUIRE(at + n <= bytes.size());
+    std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(at), n, '\0');
+  };
+  const size_t trailer = bytes.size() - 32;
+  const size_t footer = U64At(bytes, trailer + 8);
+  const size_t payload = U64At(bytes, footer + 32);
+  const uint32_t tables = static_cast<uint32_t>(U64At(bytes, 64));
+  zero(72, 32);                        // cluster, job UID
+  zero(160 + 16 * tables + 4, 4);      // the header's CRC
+  zero(footer + 52, 4);                // the footer's
+  zero(footer + 56 + payload - 8, 4);  // the header's, again
+  return bytes;
+}
+
+// The model's hash, and a line for each file, as the manifest has them: rows, hash ... But the
+// CRC32C is that of the file without ids.
 void CheckCheckpoints(const User& user, const std::string& job, GoldenFile& golden) {
   for (const std::string& step : NamesIn(user.Path(job + "/ck"))) {
     const std::string checkpoint = job + "/ck/" + step;
     const Json manifest = Json::parse(ManifestOf(user, checkpoint));
     std::string text = "modelHash " + manifest.at("modelHash").get<std::string>() + '\n';
-    for (const Json& file : manifest.at("files")) text += file.dump() + '\n';
+    for (Json file : manifest.at("files")) {
+      const std::string bytes = user.Read(checkpoint + "/" + file.at("name").get<std::string>());
+      CHECK(file.at("crc32c").get<uint32_t>() == CrcOf(bytes));
+      file["crc32c"] = CrcOf(WithoutIds(bytes));
+      file["clusterId"] = "<id>";
+      file["jobUid"] = "<id>";
+      text += file.dump() + '\n';
+    }
     golden.Check(checkpoint, text);
   }
 }

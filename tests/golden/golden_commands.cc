@@ -8,6 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "proto/core/uid.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "server/job/held_jobs.h"
+#include "server/job/job_folder.h"
 #include "tests/bad_input/user.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/golden/golden_data.h"
@@ -17,6 +21,9 @@
 
 namespace strata::golden {
 namespace {
+
+// Lines of the tables that type nothing at `strata`.
+const std::set<std::string> kNoCommands = {"$", "await", "keep", "await_kept"};
 
 struct Line {
   std::string name, rest;
@@ -72,6 +79,32 @@ void AwaitTraining(const User& user, const std::string& job) {
   });
 }
 
+constexpr JobIdentity kKept = {{1, 2}, {3, 4}};
+
+// A job of that name, of another cluster, in the folder of server-0.
+void Keep(const User& user, const std::string& name) {
+  JobFolderRecord owner;
+  owner.set_cluster_id(kKept.cluster.text());
+  owner.set_job_uid(kKept.job.text());
+  owner.set_job(7);
+  owner.set_name(name);
+  REQUIRE(server::TakeJobFolder(user.Path("kept"), owner).ok());
+  HeldJob job;
+  job.set_cluster_id(owner.cluster_id());
+  job.set_job_uid(owner.job_uid());
+  job.set_job(owner.job());
+  job.set_name(name);
+  job.set_root(user.Path("kept"));
+  REQUIRE(server::HeldJobs(user.Path("run/server-0")).Put(job).ok());
+}
+
+void AwaitKept(const User& user, const std::string& name) {
+  testing::AwaitThat("server-0 keeps " + name, [&] {
+    const nlohmann::json kept = JsonOf(user, "nodes --quarantined").at("quarantined");
+    return kept.size() == 1 && kept[0].at("name") == name;
+  });
+}
+
 // What the command printed, masked; before it its exit code, where that is not 0.
 std::string Said(const Masks& masks, const std::string& name, const ProgramResult& r) {
   INFO(name << "\n" << r.out << r.err);
@@ -92,6 +125,10 @@ void CheckCommands(const std::string& table) {
       REQUIRE(std::system(("cd '" + user.folder() + "' && " + rest).c_str()) == 0);
     } else if (name == "await") {
       AwaitTraining(user, rest);
+    } else if (name == "keep") {
+      Keep(user, rest);
+    } else if (name == "await_kept") {
+      AwaitKept(user, rest);
     } else if (name == "up") {
       golden.Check(name, Said(masks, name, user.Up(rest.substr(3) + " --json")));
     } else {
@@ -105,7 +142,7 @@ std::vector<std::string> TypedCommands() {
   std::vector<std::string> typed;
   for (const char* table : {"commands.txt", "cluster_commands.txt"}) {
     for (const auto& [name, rest] : ReadCommands(table)) {
-      if (name != "$" && name != "await") typed.push_back(rest);
+      if (!kNoCommands.contains(name)) typed.push_back(rest);
     }
   }
   return typed;

@@ -70,6 +70,9 @@ TEST_CASE("small messages have the bytes that they always had", "[golden][codec]
   GoldenFile golden("small_messages");
   golden.Check("open_session_request", Hex(EncodeOpenSessionRequest({kHeader})));
   golden.Check("open_session_request of zeros", Hex(EncodeOpenSessionRequest({})));
+  golden.Check("open_session_request of a job",
+               Hex(EncodeOpenSessionRequest(
+                   OpenSessionFor(kHeader, {{0x0123456789abcdef, 1}, {2, 0xfedcba9876543210}}))));
   golden.Check("open_session_reply", Hex(EncodeOpenSessionReply({kState})));
   golden.Check("open_session_reply of zeros", Hex(EncodeOpenSessionReply({})));
   golden.Check("prefetch_reply", Hex(EncodePrefetchReply({kState, kTicket})));

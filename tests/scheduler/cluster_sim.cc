@@ -8,11 +8,13 @@
 #include <variant>
 
 #include "absl/status/status.h"
+#include "proto/core/uid.h"
 
 namespace strata::scheduler {
 namespace {
 
 constexpr absl::Duration kLease = absl::Seconds(10);
+constexpr ClusterId kCluster = {0, 1};
 
 }  // namespace
 
@@ -31,13 +33,14 @@ ClusterSim::ClusterSim(uint64_t seed, SimSetup setup) : random_(seed), setup_(st
   }
   for (auto& [name, server] : servers_) server.Start(++incarnation_);
   for (SimWorker& worker : workers_) worker.Start(++incarnation_);
-  state_ = std::make_unique<ClusterState>(kLease);
+  state_ = std::make_unique<ClusterState>(kLease, kCluster);
   REQUIRE(state_->Restore(store_, now_).ok());
 }
 
 void ClusterSim::Submit() {
   ClusterState::Submission s;
   s.request_id = "r";
+  s.uid = {0, 1};
   s.job.mutable_metadata()->set_name("job");
   JobSpec& spec = *s.job.mutable_spec();
   spec.mutable_training()->set_mode(setup_.bsp ? "bsp" : "async");
@@ -165,7 +168,7 @@ void ClusterSim::RestartScheduler() {
   ++restarts_;
   const std::string before = Told();
   const std::string events = state_->Events(0, 0, 0).SerializeAsString();
-  state_ = std::make_unique<ClusterState>(kLease);
+  state_ = std::make_unique<ClusterState>(kLease, kCluster);
   REQUIRE(state_->Restore(store_, now_).ok());
   REQUIRE(Told() == before);
   REQUIRE(state_->Events(0, 0, 0).SerializeAsString() == events);

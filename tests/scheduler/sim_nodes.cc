@@ -61,6 +61,7 @@ NodeReport SimServer::Report() const {
   for (const auto& [id, open] : open_) {
     ServerJobReport* j = report.add_server_jobs();
     j->set_job(id);
+    j->set_job_uid(uids_.at(id));
     j->set_generation(open.shard.generation);
     j->set_state(open.state);
     j->set_message(open.message);
@@ -69,6 +70,13 @@ NodeReport SimServer::Report() const {
     j->set_windows(open.shard.applied.size());
     j->set_reopened(open.reopened);
     for (const auto& [number, cut] : open.cuts) *j->add_cuts() = cut;
+  }
+  for (const auto& [id, shard] : logged_) {
+    if (open_.count(id) > 0) continue;
+    ServerJobReport* j = report.add_server_jobs();
+    j->set_job(id);
+    j->set_job_uid(uids_.at(id));
+    j->set_state(quarantined_.count(id) > 0 ? ServerJobReport::QUARANTINED : ServerJobReport::KEPT);
   }
   return report;
 }
@@ -119,9 +127,15 @@ void SimServer::Act(const NodeDirective& directive) {
   for (const ServerJobDirective& d : directive.server_jobs()) {
     if (d.close()) {
       open_.erase(d.job());
-      logged_.erase(d.job());
+      if (d.quarantine()) {
+        quarantined_.insert(d.job());
+      } else {
+        logged_.erase(d.job());
+      }
       continue;
     }
+    uids_[d.job()] = d.job_uid();
+    quarantined_.erase(d.job());
     auto it = open_.find(d.job());
     if (it == open_.end() || it->second.shard.generation < d.generation() ||
         it->second.state == ServerJobReport::OPENING) {
@@ -256,6 +270,7 @@ void SimWorker::Act(const NodeDirective& directive) {
     if (held.report.generation() != d.generation()) held = {};
     held.told = d;
     held.report.set_job(d.job());
+    held.report.set_job_uid(d.job_uid());
     held.report.set_generation(d.generation());
     if (d.make_index()) *held.report.mutable_train_index() = Index(index_tasks, index_lines);
     held.report.set_ready(!d.make_index());

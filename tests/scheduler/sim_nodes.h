@@ -100,7 +100,9 @@ class SimServer {
   int bad_reads_ = 0;
   uint64_t incarnation_ = 0, session_ = 0, seen_ = 0;
   std::map<uint64_t, Open> open_;
-  std::map<uint64_t, SimShard> logged_;  // survives a kill
+  std::map<uint64_t, SimShard> logged_;   // survives a kill
+  std::map<uint64_t, std::string> uids_;  // as well: by job
+  std::set<uint64_t> quarantined_;        // as well
 };
 
 class SimWorker {

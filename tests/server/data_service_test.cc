@@ -70,7 +70,8 @@ std::vector<Request> GoodRequests(JobBench& bench) {
   fields.task = TaskId(synchronous ? 0 : 1);
   const wire::Header header = bench.header();
   return {
-      {"open", DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({header}), false},
+      {"open", DataMethod::kOpenSession,
+       wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, bench.identity())), false},
       {"pull", DataMethod::kPull, *wire::EncodePullRequest(header, step, 0, shards, groups), false},
       {"pull for a ticket", DataMethod::kPull,
        *wire::EncodePullRequest(header, step, 0, shards, groups, {.want_ticket = true}), true},
@@ -123,6 +124,28 @@ TEST_CASE("every method checks for whom and from whom a request is", "[service][
       }
     }
   }
+}
+
+TEST_CASE("a session is opened for the very job that is here", "[service][identity]") {
+  JobBench bench(2);
+  bench.Start();
+  const JobIdentity here = bench.identity();
+  const auto open = [&](const wire::OpenSessionRequest& request) {
+    return (*bench.Call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest(request)))
+        ->status();
+  };
+  const JobIdentity others[] = {{{9, 9}, here.job}, {here.cluster, {9, 9}}, {here.cluster, {}}, {}};
+  for (const JobIdentity& other : others) {
+    const absl::Status s = open(wire::OpenSessionFor(bench.header(), other));
+    CHECK(s.code() == absl::StatusCode::kNotFound);
+    for (const JobIdentity& both : {here, other}) {  // the text names both
+      CHECK(std::string(s.message()).find(both.cluster.text()) != std::string::npos);
+      CHECK(std::string(s.message()).find(both.job.text()) != std::string::npos);
+    }
+  }
+  CHECK(open({bench.header()}).code() == absl::StatusCode::kNotFound);
+  CHECK(open({bench.header(), std::string(5000, '\xff'), "x"}).message().size() < 1000);
+  CHECK(open(wire::OpenSessionFor(bench.header(), here)).ok());
 }
 
 TEST_CASE("what is wrong with a request is told, and changes nothing", "[service][input]") {

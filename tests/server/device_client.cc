@@ -41,8 +41,9 @@ absl::Status DeviceClient::StatusOf(DataMethod method, Buffer request) {
 }
 
 std::shared_ptr<const DeviceValues> DeviceClient::Open() {
-  const auto answer =
-      Call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({bench_.header()}));
+  const auto answer = Call(
+      DataMethod::kOpenSession,
+      wire::EncodeOpenSessionRequest(wire::OpenSessionFor(bench_.header(), bench_.identity())));
   REQUIRE(answer->has_value());
   REQUIRE((*answer)->ok());
   const auto& offer = (**answer)->device_values();

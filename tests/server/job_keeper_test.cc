@@ -17,72 +17,18 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
-#include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
-#include "proto/runtime/base/manual_timer.h"
 #include "proto/strata/control.pb.h"
 #include "proto/wire/message_codec.h"
-#include "server/data_service.h"
-#include "server/shard/request.h"
-#include "tests/temp_folder.h"
+#include "tests/server/keeper_fixture.h"
 
 namespace strata::server {
 namespace {
 
-constexpr JobId kJob(1);
+using Fixture = KeeperFixture;
+
 // What an opening meets first when it makes a log.
 constexpr char kOpening[] = "log.rotate";
-
-struct Fixture {
-  Fixture() {
-    ServerJobDirective* job = directive.add_server_jobs();
-    job->set_job(kJob.value);
-    job->set_generation(1);
-    job->set_map_epoch(3);
-    job->mutable_shape()->set_fields(5);
-    job->add_shards()->set_last_partition(15);
-    TrainingJob& spec = *job->mutable_spec();
-    spec.set_api_version("strata/v1");
-    spec.set_kind("TrainingJob");
-    spec.mutable_metadata()->set_name("job");
-    spec.mutable_spec()->mutable_data()->set_format("libfm");
-    spec.mutable_spec()->mutable_data()->add_train("x");
-    spec.mutable_spec()->mutable_model()->set_type("fm");
-    spec.mutable_spec()->mutable_model()->set_embedding_dim(16);
-    spec.mutable_spec()->mutable_training()->set_mode("bsp");
-    spec.mutable_spec()->mutable_training()->set_lanes(1);
-    spec.mutable_spec()->mutable_storage()->set_partitions(16);
-    spec.mutable_spec()->mutable_storage()->set_durability("logged");
-    JobKeeper::Options options;
-    options.root = folder.path() + "/s";
-    options.name = "s";
-    options.job = {pool.get(), pool.get(), &timer, &memory, 100, nullptr};
-    options.service = &service;
-    keeper = std::make_unique<JobKeeper>(options);
-  }
-
-  ServerJobDirective& job() { return *directive.mutable_server_jobs(0); }
-  std::string Folder() const { return folder.path() + "/s/job-1"; }
-  ServerJobReport Report() const {
-    const auto reports = keeper->Reports();
-    REQUIRE(reports.size() == 1);
-    return reports[0];
-  }
-  // Waits until the opening has come to an end; nothing but time would change it then.
-  ServerJobReport Settled() const {
-    while (Report().state() == ServerJobReport::OPENING) std::this_thread::yield();
-    return Report();
-  }
-  bool Serves() const { return service.Find(kJob) != nullptr; }
-
-  TempFolder folder;
-  ManualTimer timer;
-  RequestMemory memory{uint64_t{64} << 20};
-  const std::unique_ptr<Executor> pool = MakeThreadPool(1, "shards");
-  DataService service;
-  NodeDirective directive;
-  std::unique_ptr<JobKeeper> keeper;
-};
 
 TEST_CASE("a job is opened, followed, replaced by a new generation, and closed", "[keeper]") {
   Fixture f;
@@ -230,7 +176,8 @@ void PushManyRows(Fixture& f, uint64_t number) {
   const auto call = [&](DataMethod method, Buffer request) {
     f.service.Handle(method, std::move(request), [](absl::StatusOr<Buffer>) {});
   };
-  call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({header}));
+  call(DataMethod::kOpenSession,
+       wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, plan.identity)));
   std::vector<Key> keys;
   for (uint64_t k = 0; k < 20'000; ++k) keys.emplace_back(number * 20'000 + k);
   std::sort(keys.begin(), keys.end(), [&](Key a, Key b) {

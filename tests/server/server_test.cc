@@ -21,14 +21,18 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/wire/message_codec.h"
+#include "server/job/job_folder.h"
 #include "tests/proto/runtime/transport/unanswered_scheduler.h"
 #include "tests/server/shard/shard_fixture.h"
 
 namespace strata::server {
 namespace {
+
+constexpr JobIdentity kIdentity = {{3, 1}, {4, 1}};
 
 // A scheduler that says what the test wants, and tells it what servers report.
 class ScriptedScheduler : public testing::UnansweredScheduler {
@@ -46,6 +50,7 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
     if (report.session() == 0) ++session_;
     d.set_session(session_);
     d.set_lease_ms(1000);
+    if (d.cluster_id().empty()) d.set_cluster_id(kIdentity.cluster.text());
     return d;
   }
 
@@ -88,6 +93,8 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
 ServerJobDirective* AddJob(NodeDirective& directive, const std::string& durability) {
   ServerJobDirective* job = directive.add_server_jobs();
   job->set_job(1);
+  job->set_cluster_id(kIdentity.cluster.text());
+  job->set_job_uid(kIdentity.job.text());
   job->set_generation(1);
   job->set_map_epoch(3);
   job->mutable_shape()->set_fields(5);
@@ -111,10 +118,10 @@ bool HasState(const NodeReport& r, ServerJobReport::State state) {
 }
 
 absl::Status OpenSession(DataTransport& transport, const std::string& address) {
-  wire::OpenSessionRequest request;
-  request.header = {JobId(1), SessionId(5), Generation(1), MapEpoch(3)};
+  const wire::Header header = {JobId(1), SessionId(5), Generation(1), MapEpoch(3)};
   return transport.Connect(address)
-      ->CallAndWait(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest(request),
+      ->CallAndWait(DataMethod::kOpenSession,
+                    wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, kIdentity)),
                     absl::Seconds(30))
       .status();
 }
@@ -149,7 +156,8 @@ TEST_CASE("registers, opens a job, serves it, survives fencing, closes it", "[se
   REQUIRE(open.role() == NodeRole::SERVER);
   REQUIRE(open.data_address() == address);
   REQUIRE(OpenSession(*c.transport, address).ok());
-  REQUIRE(std::filesystem::exists(c.folder.path() + "/s/job-1/generation-1/OPEN"));
+  REQUIRE(std::filesystem::exists(
+      GenerationFolder(c.folder.path() + "/s", kIdentity, Generation(1)) + "/OPEN"));
 
   c.scheduler.Say({});
   c.scheduler.Fence();
@@ -167,8 +175,50 @@ TEST_CASE("registers, opens a job, serves it, survives fencing, closes it", "[se
   directive.mutable_server_jobs(0)->set_close(true);
   c.scheduler.Say(directive);
   c.scheduler.Await([](const NodeReport& r) { return r.server_jobs_size() == 0; });
-  REQUIRE_FALSE(std::filesystem::exists(c.folder.path() + "/s/job-1"));
+  REQUIRE_FALSE(std::filesystem::exists(JobFolder(c.folder.path() + "/s", kIdentity)));
   REQUIRE(absl::IsNotFound(OpenSession(*c.transport, address)));
+}
+
+TEST_CASE("neither a scheduler of another cluster nor one of an earlier term is followed",
+          "[server][identity]") {
+  Cluster c;
+  auto server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  const std::string address = (*server)->address();
+  NodeDirective mine;
+  mine.set_term(5);
+  AddJob(mine, "logged");
+  c.scheduler.Say(mine);
+  c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+  const std::string open =
+      GenerationFolder(c.folder.path() + "/s", kIdentity, Generation(1)) + "/OPEN";
+  NodeDirective wrong;
+  wrong.set_term(9);
+  wrong.set_cluster_id(ClusterId{8, 8}.text());
+  SECTION("another cluster's") {}
+  SECTION("an earlier term's") {
+    wrong.set_term(4);
+    wrong.clear_cluster_id();  // the server's own
+  }
+  ServerJobDirective* job = AddJob(wrong, "logged");
+  job->set_close(true);
+  c.scheduler.Say(wrong);
+  c.scheduler.AwaitCalls(4);
+  CHECK(OpenSession(*c.transport, address).ok());
+  CHECK(std::filesystem::exists(open));
+  // Nor by the next process of this server.
+  server->reset();
+  server = Server::Start(c.Options());
+  REQUIRE(server.ok());
+  c.scheduler.AwaitCalls(4);
+  CHECK(std::filesystem::exists(open));
+  const NodeReport report =
+      c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::KEPT); });
+  CHECK(report.cluster_id() == kIdentity.cluster.text());
+  CHECK(report.term() == 5);
+  mine.mutable_server_jobs(0)->set_was_open(true);
+  c.scheduler.Say(mine);
+  c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
 }
 
 TEST_CASE("pauses before the scheduler is tried again grow, and go by the timer", "[server]") {
@@ -296,6 +346,7 @@ TEST_CASE("after a restart: logged is open again, memory is lost", "[server]") {
   // The first server's last report is still there until the second one's: tell them apart.
   const NodeReport report = c.scheduler.Await([&](const NodeReport& r) {
     return r.incarnation() != first.incarnation() && r.server_jobs_size() == 1 &&
+           r.server_jobs(0).state() != ServerJobReport::KEPT &&
            r.server_jobs(0).state() != ServerJobReport::OPENING;
   });
   REQUIRE(HasState(report, want));

@@ -339,7 +339,7 @@ class ShardFile:
 
     def read_header(self):
         f = Fields(self.data)
-        assert f.bytes(8) == b"STRASHRD" and f.u32() == 1
+        assert f.bytes(8) == b"STRASHRD" and f.u32() == 2
         self.kind, self.job, self.generation = f.u32(), f.u64(), f.u64()
         self.clock, self.after, self.shard = f.u64(), f.u64(), f.u32()
         self.partitions, self.first, self.last = f.u32(), f.u32(), f.u32()
@@ -348,14 +348,20 @@ class ShardFile:
         assert self.first <= self.last < self.partitions <= 2**20
         count = f.u32()
         assert count <= 65536 and f.u32() == 0
+        self.writer = ["%016x%016x" % (f.u64(), f.u64()) for _ in range(2)] + [self.generation]
+        self.cut, self.base_cut, self.map_epoch = f.u64(), f.u64(), f.u64()
+        assert f.bytes(32) == bytes(32) and f.at == 160
+        assert self.kind != 1 or (self.cut, self.base_cut) == (0, 0)
+        assert self.kind != 2 or self.base_cut == 0
+        self.writer.append(self.cut)
         self.tables = {}
         for _ in range(count):
             table, kind, dim, state = f.u32(), f.u32(), f.u32(), f.u32()
             assert kind in (0, 1) and table > max(self.tables, default=-1)
             self.tables[table] = (kind, dim, state)
-        assert f.u32() == 0 and f.at == 76 + 16 * count
+        assert f.u32() == 0 and f.at == 164 + 16 * count
         self.header_crc = f.u32()
-        assert self.header_crc == crc32c(self.data[:76 + 16 * count])
+        assert self.header_crc == crc32c(self.data[:164 + 16 * count])
         return f.at
 
     def partition(self, position):
@@ -498,8 +504,10 @@ def add_file(folder, entry, chain):
     path = os.path.join(folder, entry["name"])
     file = ShardFile(path)
     number = int(entry.get("sequence", 0))
-    name = "shard-%05d" % file.shard + (".%d" % number if number else "") + ".strata"
-    assert entry["name"] == name
+    name = "shard-%05d" % file.shard + (".%d" % number if number else "")
+    assert entry["name"] == name + "-g%d-c%d.strata" % (file.generation, file.cut)
+    assert file.writer == [entry["clusterId"], entry["jobUid"], int(entry["generation"]),
+                           int(entry["cut"])]
     assert int(entry["bytes"]) == len(file.data) and int(entry["crc32c"]) == crc32c(file.data)
     assert int(entry.get("firstPartition", 0)) == file.first
     assert int(entry["lastPartition"]) == file.last
@@ -512,7 +520,8 @@ def add_file(folder, entry, chain):
         whole = chain
         assert file.kind == 3 and number == whole.number + 1 and file.after == whole.clock
         assert file.tables == whole.tables and file.partitions == whole.partitions
-        assert (file.job, file.generation) == (whole.job, whole.generation)
+        assert (file.job, file.writer[:3]) == (whole.job, whole.writer[:3])
+        assert file.base_cut == whole.cut
         before = whole.hash(whole.rows)
         rows_before = sum(len(r) for r in whole.rows.values())
         for table, erased in file.erased.items():
@@ -523,6 +532,7 @@ def add_file(folder, entry, chain):
         counts = file.section(4)
         assert [counts.u64() for _ in file.tables] == [len(whole.rows[t]) for t in file.tables]
         whole.sections, whole.clock = file.sections, file.clock
+        whole.writer, whole.cut = file.writer, file.cut
     whole.number = number
     change = (whole.hash(whole.rows) - before) % 2**128
     assert int(entry.get("hashLow", 0)) | int(entry.get("hashHigh", 0)) << 64 == change
@@ -542,13 +552,14 @@ def checkpoint(folder):
         place = (int(entry.get("firstPartition", 0)), int(entry["lastPartition"]))
         shards[place] = add_file(folder, entry, shards.get(place))
         last = max(last, int(entry.get("sequence", 0)))
-    assert manifest["format"] == (2 if last else 1)
+    assert manifest["format"] == 3
     assert {e["name"] for e in manifest["files"]} | {"MANIFEST.json"} == set(os.listdir(folder))
     partition, total, rows, waiting = 0, step, 0, 0
     for place in sorted(shards):
         file = shards[place]
         assert place[0] == partition and file.clock == step
-        assert file.generation == int(manifest["generation"])
+        assert file.writer == [manifest["clusterId"], manifest["jobUid"],
+                               int(manifest["generation"]), int(manifest["cut"])]
         assert file.partitions == int(manifest["partitions"])
         partition = place[1] + 1
         total += file.hash(file.rows)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/core/uid.h"
 #include "tests/worker/client/served_rows.h"
 #include "tests/worker/small_training.h"
 
@@ -26,6 +27,8 @@ InputIndex SmallIndex(const std::string& file, uint32_t lines) {
 WorkerJobDirective SmallDirective(const std::string& mode, uint32_t lines) {
   WorkerJobDirective d;
   d.set_job(5);
+  d.set_cluster_id(ClusterId{0, 1}.text());
+  d.set_job_uid(JobUid{0, 5}.text());
   d.set_generation(2);
   JobSpec& spec = *d.mutable_spec()->mutable_spec();
   spec = SmallSpec();

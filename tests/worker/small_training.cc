@@ -14,6 +14,7 @@ namespace strata::testing {
 
 TrainingPlan SmallPlan(const std::string& mode, uint32_t servers, uint32_t lanes, Step last_step) {
   TrainingPlan plan{JobId(5),
+                    {{0, 1}, {0, 5}},
                     Generation(2),
                     SmallSpec(),
                     SmallTables(),

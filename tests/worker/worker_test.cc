@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/strata/control.pb.h"
 #include "tests/proto/runtime/transport/unanswered_scheduler.h"
@@ -40,6 +41,7 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
   void SaySession(uint64_t session) {
     NodeDirective directive;
     directive.set_session(session);
+    directive.set_cluster_id(ClusterId{0, 1}.text());
     Say(directive);
   }
   // The sessions of the first `n` reports, once there are that many.

@@ -22,7 +22,9 @@
 #include "tools/cli/export/command.h"
 #include "tools/cli/inspect/commands.h"
 #include "tools/cli/inspect/get_row_command.h"
+#include "tools/cli/inspect/quarantine_command.h"
 #include "tools/cli/inspect/top_command.h"
+#include "tools/cli/job/clean_command.h"
 #include "tools/cli/job/commands.h"
 #include "tools/cli/job/train_command.h"
 #include "tools/cli/job/validate_command.h"
@@ -38,6 +40,7 @@ ExitCode RunVersion(const VersionOptions& options) {
 struct Runner {
   ExitCode operator()(const VersionOptions& o) const { return RunVersion(o); }
   ExitCode operator()(const TrainOptions& o) const { return RunTrain(o); }
+  ExitCode operator()(const CleanOptions& o) const { return RunClean(o); }
   ExitCode operator()(const ValidateOptions& o) const { return RunValidate(o); }
   ExitCode operator()(const UpOptions& o) const { return RunUp(o); }
   ExitCode operator()(const DownOptions& o) const { return RunDown(o); }
@@ -58,6 +61,8 @@ struct Runner {
   ExitCode operator()(const GetRowOptions& o) const { return RunGetRow(o); }
   ExitCode operator()(const DeltaCommandOptions& o) const { return RunDelta(o); }
   ExitCode operator()(const NodesOptions& o) const { return RunNodes(o); }
+  ExitCode operator()(const NodesAdoptOptions& o) const { return RunNodesAdopt(o); }
+  ExitCode operator()(const NodesPurgeOptions& o) const { return RunNodesPurge(o); }
   ExitCode operator()(const ShardsOptions& o) const { return RunShards(o); }
   ExitCode operator()(const EventsOptions& o) const { return RunEvents(o); }
   ExitCode operator()(const TopOptions& o) const { return RunTop(o); }

@@ -28,6 +28,7 @@ ParameterClientOptions ClientOptions(const LaneWorkOptions& o) {
   client.links = o.links;
   client.timer = o.timer;
   client.header = {o.plan->job, o.session, o.plan->generation, o.plan->shards.epoch()};
+  client.identity = o.plan->identity;
   client.sequences = o.sequences;
   client.cancelled = o.cancelled;
   client.codec = o.plan->pull_codec;

@@ -77,6 +77,7 @@ class Trainer : public BspTrainer {
     session.timer = o_.timer;
     session.mailbox = mailbox_;
     session.header = {o_.plan->job, o_.session, o_.plan->generation, o_.plan->shards.epoch()};
+    session.identity = o_.plan->identity;
     if (o_.rows != nullptr) session.device = o_.rows->device();
     session.on_not_open = [this](uint32_t server, const absl::Status& why) {
       if (Classify(why) == ErrorClass::kFatal) failure_ = OfServer(server, why);

@@ -22,6 +22,7 @@ BlockingCallsOptions CallsOf(const ParameterClientOptions& options) {
   calls.session.links = options.links;
   calls.session.timer = options.timer;
   calls.session.header = options.header;
+  calls.session.identity = options.identity;
   if (options.memory != nullptr) calls.session.device = options.memory->device();
   calls.session.call_timeout = options.call_timeout;
   calls.give_up_after = options.give_up_after;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/core/table_spec.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/wire/message.h"
 #include "worker/client/blocking_calls.h"
@@ -27,6 +28,7 @@ struct ParameterClientOptions {
   ServerLinks* links = nullptr;        // outlives the client
   Timer* timer = Timer::Real();        // outlives the client
   wire::Header header;
+  JobIdentity identity;  // which job header.job is
   // Of the header's session; outlives the client. Needed for Push and Mark only.
   SequenceCounter* sequences = nullptr;
   // How long one try may take; a try that fails is repeated with backoff.

@@ -45,7 +45,8 @@ bool ServerSession::Ready(uint32_t server) {
 void ServerSession::SendOpen(uint32_t server, const std::shared_ptr<DataChannel>& channel) {
   machine_.OnOpenSent(server);
   channel->Call(
-      DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({o_.header}), o_.call_timeout,
+      DataMethod::kOpenSession,
+      wire::EncodeOpenSessionRequest(wire::OpenSessionFor(o_.header, o_.identity)), o_.call_timeout,
       ToOwner(server, Mailbox::kNoRound, [this, server](Epoch, absl::StatusOr<Buffer> reply) {
         const absl::Status s = machine_.OnOpenAnswered(server, reply, o_.timer->Now());
         if (!s.ok()) SayNotOpen(server, s);

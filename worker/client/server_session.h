@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/wire/buffer.h"
@@ -29,6 +30,7 @@ struct ServerSessionOptions {
   // Of the thread that owns the session. Calls in flight keep it.
   std::shared_ptr<Mailbox> mailbox;
   wire::Header header;
+  JobIdentity identity;  // which job header.job is
   // Of the memory where the worker's rows may lie; empty: they go in messages.
   std::string device;
   // How long one call may take.

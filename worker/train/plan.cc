@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/partition.h"
+#include "proto/core/uid.h"
 #include "proto/job/job_plan.h"
 #include "proto/job/job_spec.h"
 
@@ -42,7 +43,15 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
   auto codec = wire::ValueCodec::kFloat32;
   if (training.pull_codec() == "bf16") codec = wire::ValueCodec::kBf16;
   if (training.pull_codec() == "int8") codec = wire::ValueCodec::kInt8;
+  const auto identity = ParseJobIdentity(directive.cluster_id(), directive.job_uid());
+  if (!identity) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job ", directive.job(), ": cluster_id \"", directive.cluster_id(),
+                     "\" and job_uid \"", directive.job_uid(),
+                     "\" must be 32 hexadecimal digits each; the scheduler is of another version"));
+  }
   return TrainingPlan{JobId(directive.job()),
+                      *identity,
                       Generation(directive.generation()),
                       spec,
                       *std::move(tables),

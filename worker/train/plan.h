@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/core/shard_map.h"
+#include "proto/core/uid.h"
 #include "proto/job/model_tables.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
@@ -19,6 +20,7 @@ namespace strata {
 
 struct TrainingPlan {
   JobId job;
+  JobIdentity identity;  // which job that is
   Generation generation;
   JobSpec spec;  // defaults resolved
   ModelTables tables;

@@ -15,68 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "google/protobuf/util/json_util.h"
 #include "proto/core/checksum.h"
 #include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/plain_file.h"
+#include "proto/runtime/files/record_file.h"
 
 namespace strata {
 namespace {
 
-constexpr char kCrcPrefix[] = "crc32c ";
-// A manifest is some hundred bytes per file of the checkpoint.
-constexpr uint64_t kMaxManifestBytes = uint64_t{256} << 20;
-
-absl::Status SystemError(int error, absl::string_view action, absl::string_view path) {
-  const absl::Status status = ErrnoStatus(error, action, path);
-  // UNAVAILABLE would say that the same call may work soon.
-  return absl::IsUnavailable(status) ? absl::InternalError(status.message()) : status;
-}
-
-// An open file, closed on destruction.
-class File {
- public:
-  File(const std::string& path, int flags, FileSystem& files)
-      : files_(files), path_(path), fd_(files.Open(path, flags)) {}
-  ~File() {
-    if (fd_ >= 0) files_.Close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  absl::Status opened() const {
-    return fd_ < 0 ? SystemError(-fd_, "open", path_) : absl::OkStatus();
-  }
-  // Fewer bytes than asked for: the file ends.
-  absl::StatusOr<size_t> Read(std::span<uint8_t> bytes, uint64_t offset) const {
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t n = files_.Read(fd_, bytes.subspan(done), offset + done);
-      if (n < 0) return SystemError(static_cast<int>(-n), "read", path_);
-      if (n == 0) break;
-      done += static_cast<size_t>(n);
-    }
-    return done;
-  }
-  absl::Status Write(absl::string_view text) const {
-    for (uint64_t at = 0; !text.empty();) {
-      const iovec part = {const_cast<char*>(text.data()), text.size()};
-      const ssize_t n = files_.Write(fd_, {&part, 1}, at);
-      if (n < 0) return SystemError(static_cast<int>(-n), "write", path_);
-      at += static_cast<uint64_t>(n);
-      text.remove_prefix(static_cast<size_t>(n));
-    }
-    return absl::OkStatus();
-  }
-  absl::Status Sync() const {
-    const int result = files_.Sync(fd_, SyncWhat::kAll);
-    return result < 0 ? SystemError(-result, "sync", path_) : absl::OkStatus();
-  }
-
- private:
-  FileSystem& files_;
-  const std::string path_;
-  const int fd_;
-};
 
 bool IsPlainName(absl::string_view name) {
   return !name.empty() && name != "." && name != ".." && !absl::StrContains(name, "/") &&
@@ -91,38 +37,6 @@ absl::Status CheckNames(const Manifest& manifest) {
     }
   }
   return absl::OkStatus();
-}
-
-uint32_t CrcOf(absl::string_view text) {
-  return Crc32c({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
-}
-
-absl::Status SyncFolder(const std::string& folder, FileSystem& files) {
-  const File file(folder, O_RDONLY | O_DIRECTORY, files);
-  return file.opened().ok() ? file.Sync() : file.opened();
-}
-
-absl::Status RemoveFile(const std::string& path, FileSystem& files) {
-  const int result = files.Remove(path);
-  if (result >= 0 || result == -ENOENT) return absl::OkStatus();
-  return SystemError(-result, "remove", path);
-}
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  const File file(path, O_RDONLY, FileSystem::Kernel());
-  if (!file.opened().ok()) return file.opened();
-  std::string text;
-  uint8_t buffer[1 << 16];
-  while (true) {
-    const absl::StatusOr<size_t> n = file.Read(buffer, text.size());
-    if (!n.ok()) return n.status();
-    if (*n == 0) return text;
-    text.append(reinterpret_cast<const char*>(buffer), *n);
-    if (text.size() > kMaxManifestBytes) {
-      return absl::DataLossError(
-          absl::StrCat(path, " has more than ", kMaxManifestBytes, " bytes"));
-    }
-  }
 }
 
 absl::Status CheckSizes(const std::string& folder, const Manifest& manifest) {
@@ -149,25 +63,6 @@ bool ParseFolderName(absl::string_view name, uint64_t* step) {
          absl::SimpleAtoi(name, step);
 }
 
-// Under a temporary name first, and on the device before it gets its own. What was written before
-// an error is removed, so nothing that a failed sync was about is ever taken for written.
-absl::Status WriteDurably(const std::string& path, absl::string_view text, FileSystem& files) {
-  const std::string temporary = path + ".tmp";
-  absl::Status s;
-  {
-    const File file(temporary, O_WRONLY | O_CREAT | O_TRUNC, files);
-    if (!file.opened().ok()) return file.opened();
-    s = file.Write(text);
-    if (s.ok()) s = file.Sync();
-  }
-  if (s.ok()) {
-    const int renamed = files.Rename(temporary, path);
-    if (renamed < 0) s = SystemError(-renamed, "rename", temporary);
-  }
-  if (!s.ok()) RemoveFile(temporary, files).IgnoreError();
-  return s;
-}
-
 }  // namespace
 
 std::string CheckpointFolderName(uint64_t step) { return absl::StrFormat("step-%012d", step); }
@@ -181,6 +76,23 @@ std::string ModelHashText(const std::vector<CheckpointFile>& files, uint64_t ste
                          static_cast<uint64_t>(sum));
 }
 
+absl::StatusOr<FileWriter> WriterOf(const CheckpointFile& file) {
+  const auto identity = ParseJobIdentity(file.cluster_id(), file.job_uid());
+  if (!identity) {
+    return absl::DataLossError(absl::StrCat(
+        "checkpoint file ", file.name(), ": its manifest names cluster \"", file.cluster_id(),
+        "\" and job UID \"", file.job_uid(), "\"; each must be 32 hexadecimal digits"));
+  }
+  return FileWriter{*identity, Generation(file.generation()), file.cut()};
+}
+
+void SetWriter(const FileWriter& writer, CheckpointFile* file) {
+  file->set_cluster_id(writer.identity.cluster.text());
+  file->set_job_uid(writer.identity.job.text());
+  file->set_generation(writer.generation.value);
+  file->set_cut(writer.cut);
+}
+
 std::vector<CheckpointFile> FilesInOrder(const Manifest& manifest) {
   std::vector<CheckpointFile> files(manifest.files().begin(), manifest.files().end());
   std::stable_sort(
@@ -192,55 +104,28 @@ std::vector<CheckpointFile> FilesInOrder(const Manifest& manifest) {
 absl::Status WriteManifest(const std::string& folder, const Manifest& manifest, FileSystem& files) {
   if (absl::Status s = CheckNames(manifest); !s.ok()) return s;
   Manifest written = manifest;
-  written.set_format(1);
-  for (const CheckpointFile& file : manifest.files()) {
-    if (file.sequence() > 0) written.set_format(kManifestFormat);
-  }
-  std::string json;
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = false;
-  if (auto s = google::protobuf::util::MessageToJsonString(written, &json, options); !s.ok()) {
-    return absl::InternalError(absl::StrCat("manifest to JSON: ", std::string(s.message())));
-  }
-  const std::string text = absl::StrFormat("%s\n%s%08x\n", json, kCrcPrefix, CrcOf(json));
-
+  written.set_format(kManifestFormat);
   if (const int made = TryMakeFolders(folder, files); made < 0) {
-    return SystemError(-made, "make folder", folder);
+    return PlainFileError(-made, "make folder", folder);
   }
   const std::string path = absl::StrCat(folder, "/", kManifestName);
-  if (absl::Status s = WriteDurably(path, text, files); !s.ok()) return s;
-  if (absl::Status s = SyncFolder(folder, files); !s.ok()) return s;
+  if (absl::Status s = WriteRecordFile(path, written, files); !s.ok()) return s;
+  if (absl::Status s = SyncPlainFolder(folder, files); !s.ok()) return s;
   const size_t slash = folder.find_last_of('/');
-  if (slash == std::string::npos) return SyncFolder(".", files);
-  return SyncFolder(slash == 0 ? "/" : folder.substr(0, slash), files);
+  if (slash == std::string::npos) return SyncPlainFolder(".", files);
+  return SyncPlainFolder(slash == 0 ? "/" : folder.substr(0, slash), files);
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/", kManifestName);
-  auto text = ReadText(path);
-  if (!text.ok()) return text.status();
-  const auto damaged = [&path](absl::string_view why) {
-    return absl::DataLossError(absl::StrCat("manifest ", path, ": ", why));
-  };
-  const size_t end = text->find('\n');
-  if (end == std::string::npos) return damaged("its second line is missing");
-  const absl::string_view json = absl::string_view(*text).substr(0, end);
-  const std::string expected = absl::StrFormat("%s%08x\n", kCrcPrefix, CrcOf(json));
-  if (absl::string_view(*text).substr(end + 1) != expected) {
-    return damaged("its checksum does not fit its contents");
-  }
   Manifest manifest;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;
-  auto parsed = google::protobuf::util::JsonStringToMessage(
-      google::protobuf::StringPiece(json.data(), json.size()), &manifest, options);
-  if (!parsed.ok()) return damaged(std::string(parsed.message()));
-  if (manifest.format() > kManifestFormat) {
-    return absl::UnimplementedError(absl::StrCat("manifest ", path, " has format ",
-                                                 manifest.format(), "; this program reads up to ",
-                                                 kManifestFormat));
+  if (absl::Status s = ReadRecordFile(path, "manifest", &manifest); !s.ok()) return s;
+  if (absl::Status s = CheckFormat("manifest", path, manifest.format(), kManifestFormat); !s.ok()) {
+    return s;
   }
-  if (absl::Status s = CheckNames(manifest); !s.ok()) return damaged(s.message());
+  if (absl::Status s = CheckNames(manifest); !s.ok()) {
+    return absl::DataLossError(absl::StrCat("manifest ", path, ": ", s.message()));
+  }
   return manifest;
 }
 
@@ -251,7 +136,7 @@ absl::Status VerifyCheckpointFiles(const std::string& folder, const Manifest& ma
   const auto buffer = std::make_unique<uint8_t[]>(kChunk);
   for (const CheckpointFile& entry : manifest.files()) {
     const std::string path = absl::StrCat(folder, "/", entry.name());
-    const File file(path, O_RDONLY, FileSystem::Kernel());
+    const PlainFile file(path, O_RDONLY, FileSystem::Kernel());
     if (!file.opened().ok()) return absl::DataLossError(file.opened().message());
     uint32_t crc = 0;
     for (uint64_t at = 0;;) {
@@ -274,7 +159,7 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& directory) {
   std::vector<std::string> names;
   const int listed = FileSystem::Kernel().List(directory, names);
   if (listed == -ENOENT) return list;
-  if (listed < 0) return SystemError(-listed, "list", directory);
+  if (listed < 0) return PlainFileError(-listed, "list", directory);
   for (const std::string& name : names) {
     list.empty_directory = false;
     uint64_t step = 0;
@@ -313,10 +198,10 @@ absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files) {
   auto manifest = ReadManifest(folder);
   if (absl::IsNotFound(manifest.status())) return absl::OkStatus();
   if (!manifest.ok()) return manifest.status();
-  absl::Status s = RemoveFile(absl::StrCat(folder, "/", kManifestName), files);
-  if (s.ok()) s = SyncFolder(folder, files);
+  absl::Status s = RemovePlainFile(absl::StrCat(folder, "/", kManifestName), files);
+  if (s.ok()) s = SyncPlainFolder(folder, files);
   for (const CheckpointFile& file : manifest->files()) {
-    if (s.ok()) s = RemoveFile(absl::StrCat(folder, "/", file.name()), files);
+    if (s.ok()) s = RemovePlainFile(absl::StrCat(folder, "/", file.name()), files);
   }
   if (s.ok()) files.RemoveFolder(folder);  // stays where something else is in it
   return s;
@@ -331,7 +216,7 @@ absl::Status RemoveIncomplete(const std::string& folder, const std::vector<std::
   const absl::StatusOr<bool> complete = IsThere(absl::StrCat(folder, "/", kManifestName));
   if (!complete.ok() || *complete) return absl::OkStatus();
   for (const std::string& name : names) {
-    absl::Status s = RemoveFile(absl::StrCat(folder, "/", name), FileSystem::Kernel());
+    absl::Status s = RemovePlainFile(absl::StrCat(folder, "/", name), FileSystem::Kernel());
     if (!s.ok()) return s;
   }
   FileSystem::Kernel().RemoveFolder(folder);

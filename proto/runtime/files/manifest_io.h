@@ -15,13 +15,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/core/ids.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/strata/checkpoint.pb.h"
 
 namespace strata {
 
 inline constexpr char kManifestName[] = "MANIFEST.json";
-inline constexpr uint32_t kManifestFormat = 2;
+inline constexpr uint32_t kManifestFormat = 3;
 
 // "step-000000000042".
 std::string CheckpointFolderName(uint64_t step);
@@ -29,6 +31,10 @@ std::string CheckpointFolderName(uint64_t step);
 // The model hash of a checkpoint taken at `step`: the files' 128-bit sums plus the step, mod 2^128,
 // as 32 hexadecimal digits.
 std::string ModelHashText(const std::vector<CheckpointFile>& files, uint64_t step);
+
+// Who wrote the file, as its manifest says. DATA_LOSS: it does not say.
+absl::StatusOr<FileWriter> WriterOf(const CheckpointFile& file);
+void SetWriter(const FileWriter& writer, CheckpointFile* file);
 
 // The manifest's files as they are to be restored: an increment after what it follows.
 std::vector<CheckpointFile> FilesInOrder(const Manifest& manifest);
@@ -43,7 +49,7 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest,
                            FileSystem& files = FileSystem::Kernel());
 
 // NOT_FOUND: no manifest there (not a checkpoint). DATA_LOSS: damaged; names the file and what is
-// wrong. UNIMPLEMENTED: a format of a newer version.
+// wrong. UNIMPLEMENTED: another format, older or newer.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 
 // Every file that the manifest names: there, of its size and CRC32C. DATA_LOSS names the first that

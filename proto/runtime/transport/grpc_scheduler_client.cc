@@ -58,6 +58,10 @@ class GrpcSchedulerClient : public SchedulerClient {
                                            absl::Duration timeout) override {
     return Call(&Scheduler::Stub::GetEvents, request, timeout);
   }
+  absl::StatusOr<SettleQuarantineReply> SettleQuarantine(const SettleQuarantineRequest& request,
+                                                         absl::Duration timeout) override {
+    return Call(&Scheduler::Stub::SettleQuarantine, request, timeout);
+  }
 
  private:
   template <typename Request, typename Reply>

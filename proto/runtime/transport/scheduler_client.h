@@ -35,6 +35,8 @@ class SchedulerClient {
   virtual absl::StatusOr<JobShards> GetShards(const JobRef& ref, absl::Duration timeout) = 0;
   virtual absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest& request,
                                                    absl::Duration timeout) = 0;
+  virtual absl::StatusOr<SettleQuarantineReply> SettleQuarantine(
+      const SettleQuarantineRequest& request, absl::Duration timeout) = 0;
 };
 
 }  // namespace strata

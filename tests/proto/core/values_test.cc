@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <random>
+#include <set>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -9,6 +11,8 @@
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
+#include "proto/core/uid.h"
+#include "proto/runtime/base/id_source.h"
 
 namespace strata {
 namespace {
@@ -19,6 +23,44 @@ static_assert(!std::is_convertible_v<Key, Position>);
 static_assert(!std::is_constructible_v<Key, Position>);
 static_assert(std::is_trivially_copyable_v<Key> && sizeof(ShardId) == 4);
 static_assert(Step(3).Next() == Step(4) && Step(3) < Step(4));
+
+TEST_CASE("ids are 32 hexadecimal digits, and nothing else is one", "[ids]") {
+  const ClusterId id{0x0123456789abcdef, 0xfedcba9876543210};
+  CHECK(id.text() == "0123456789abcdeffedcba9876543210");
+  CHECK(ClusterId::Parse(id.text()) == id);
+  CHECK(JobUid::Parse("00000000000000000000000000000001") == JobUid{0, 1});
+  for (const char* text :
+       {"", "0123456789abcdeffedcba987654321", "0123456789abcdeffedcba98765432100",
+        "0123456789ABCDEFFEDCBA9876543210", "0123456789abcdef fedcba987654321",
+        "00000000000000000000000000000000", "0x23456789abcdeffedcba9876543210"}) {
+    CAPTURE(text);
+    CHECK_FALSE(JobUid::Parse(text).has_value());
+    CHECK_FALSE(ParseJobIdentity(id.text(), text).has_value());
+    CHECK_FALSE(ParseJobIdentity(text, id.text()).has_value());
+  }
+  const JobIdentity identity{id, {0, 7}};
+  CHECK(ParseJobIdentity(identity.cluster.text(), identity.job.text()) == identity);
+  const std::string both = Describe(identity);
+  CHECK(both.find(identity.cluster.text()) != std::string::npos);
+  CHECK(both.find(identity.job.text()) != std::string::npos);
+}
+
+TEST_CASE("ids that are drawn differ, also between two sources", "[ids]") {
+  IdSource* const system = IdSource::System();
+  std::set<ClusterId> drawn;
+  for (int i = 0; i < 1000; ++i) drawn.insert(DrawId<ClusterId>(*system));
+  CHECK(drawn.size() == 1000);
+  uint64_t ever_high = 0, ever_low = 0;
+  for (const ClusterId& id : drawn) {
+    ever_high |= id.high;
+    ever_low |= id.low;
+  }
+  CHECK(ever_high == ~uint64_t{0});
+  CHECK(ever_low == ~uint64_t{0});
+  CountedIds counted;
+  CHECK(DrawId<JobUid>(counted) == JobUid{0, 1});
+  CHECK(DrawId<JobUid>(counted) == JobUid{0, 2});
+}
 
 TEST_CASE("Mix64 has the golden values of SplitMix64", "[position]") {
   // The first outputs of SplitMix64 seeded with 0 and with 1234567 (Vigna's reference program) are

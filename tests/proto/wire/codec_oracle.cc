@@ -214,6 +214,8 @@ Verdict JudgeAs(absl::StatusOr<View> view, std::span<const uint8_t> bytes) {
 OpenSessionRequest ToProto(const wire::OpenSessionRequest& m) {
   OpenSessionRequest out;
   Fill(m.header, out.mutable_header());
+  out.set_cluster_id(m.cluster_id);
+  out.set_job_uid(m.job_uid);
   return out;
 }
 

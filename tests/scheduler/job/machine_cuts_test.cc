@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "scheduler/cluster_state.h"
@@ -43,6 +44,7 @@ class Cluster {
     }
     REQUIRE(state_.Restore({}, now_).ok());
     ClusterState::Submission s;
+    s.uid = {0, 1};
     s.request_id = "r";
     s.job.mutable_metadata()->set_name("job");
     JobSpec& spec = *s.job.mutable_spec();
@@ -155,7 +157,7 @@ class Cluster {
   std::map<std::string, SimServer> servers_;
   std::vector<SimWorker> workers_;
   uint64_t incarnation_ = 0;
-  ClusterState state_{kLease};
+  ClusterState state_{kLease, ClusterId{0, 1}};
   absl::Time now_ = absl::FromUnixSeconds(1767225600);
 };
 

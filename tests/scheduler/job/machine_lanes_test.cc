@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "scheduler/cluster_state.h"
@@ -42,6 +43,7 @@ class Cluster {
     }
     REQUIRE(state_.Restore({}, now_).ok());
     ClusterState::Submission s;
+    s.uid = {0, 1};
     s.request_id = "r";
     s.job.mutable_metadata()->set_name("job");
     JobSpec& spec = *s.job.mutable_spec();
@@ -127,7 +129,7 @@ class Cluster {
   std::map<std::string, SimServer> servers_;
   std::vector<SimWorker> workers_;
   std::map<std::string, std::vector<uint32_t>> lanes_of_;
-  ClusterState state_{kLease};
+  ClusterState state_{kLease, ClusterId{0, 1}};
   absl::Time now_ = absl::FromUnixSeconds(1767225600);
 };
 

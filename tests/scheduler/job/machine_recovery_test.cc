@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "scheduler/cluster_state.h"
@@ -23,6 +24,7 @@ namespace strata::scheduler {
 namespace {
 
 constexpr absl::Duration kLease = absl::Seconds(10);
+constexpr ClusterId kCluster = {0, 1};
 constexpr uint64_t kSteps = 40;
 
 // A job at level `memory` on some of the cluster's servers, and one worker.
@@ -36,6 +38,7 @@ class Cluster {
     for (auto& [name, server] : servers_) Sync(server);
     Sync(worker_);
     ClusterState::Submission s;
+    s.uid = {0, 1};
     s.job.mutable_metadata()->set_name("job");
     JobSpec& spec = *s.job.mutable_spec();
     spec.mutable_training()->set_mode("bsp");
@@ -93,7 +96,7 @@ class Cluster {
   }
   void RestartScheduler() {
     DoFileWork();
-    state_ = std::make_unique<ClusterState>(kLease);
+    state_ = std::make_unique<ClusterState>(kLease, kCluster);
     REQUIRE(state_->Restore(store_, now_).ok());
   }
 
@@ -161,7 +164,7 @@ class Cluster {
   SimWorker worker_{"w0", sim_, &servers_};
   std::map<std::string, std::string> store_;
   uint64_t incarnation_ = 0;
-  std::unique_ptr<ClusterState> state_ = std::make_unique<ClusterState>(kLease);
+  std::unique_ptr<ClusterState> state_ = std::make_unique<ClusterState>(kLease, kCluster);
   absl::Time now_ = absl::FromUnixSeconds(1767225600);
 };
 

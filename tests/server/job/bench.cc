@@ -18,6 +18,7 @@ namespace strata::server {
 JobBench::JobBench(uint32_t lanes, bool synchronous, uint64_t incarnation)
     : memory_(uint64_t{64} << 20), incarnation_(incarnation) {
   plan_.job = JobId(1);
+  plan_.identity = {{3, 1}, {4, 1}};
   plan_.generation = Generation(1);
   plan_.map_epoch = MapEpoch(5);
   plan_.tables = TestTables();

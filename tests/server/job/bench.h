@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/core/uid.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/wire/message_codec.h"
@@ -43,12 +44,14 @@ class JobBench {
   }
   void Stop();
 
+  const JobIdentity& identity() const { return plan_.identity; }
   wire::Header header() const { return {JobId(1), SessionId(9), Generation(1), MapEpoch(5)}; }
 
   using Answer = std::optional<absl::StatusOr<Buffer>>;
   std::shared_ptr<Answer> Call(DataMethod method, Buffer request);
   absl::Status OpenSession() {
-    return Call(DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({header()}))
+    return Call(DataMethod::kOpenSession,
+                wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header(), identity())))
         ->value()
         .status();
   }

@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "server/job/job_folder.h"
 #include "server/job/opening.h"
 #include "server/snapshot/image_files.h"
 #include "tests/server/job/bench.h"
@@ -32,7 +33,8 @@ std::map<std::string, std::string> ImagesOnTheWay() {
   for (uint64_t step = 1; step <= kSteps; ++step) {
     REQUIRE(bench.PushStep(6, step, {{0, 1}}).ok());
   }
-  const std::string folder = GenerationFolder(bench.folder_.path(), JobId(1), Generation(1));
+  const std::string folder =
+      GenerationFolder(bench.folder_.path(), bench.identity(), Generation(1));
   const auto names = ListImages(folder);
   REQUIRE(names.ok());
   REQUIRE(names->size() == 3);
@@ -58,7 +60,8 @@ TEST_CASE("rows of damaged images are not seen again, also below DRAM", "[servic
     for (uint64_t step = 1; step <= kSteps; ++step) {
       REQUIRE(bench.PushStep(6, step, {{0, 1}}).ok());
     }
-    const std::string folder = GenerationFolder(bench.folder_.path(), JobId(1), Generation(1));
+    const std::string folder =
+        GenerationFolder(bench.folder_.path(), bench.identity(), Generation(1));
     constexpr uint64_t kPlaces = 16;
     for (uint64_t place = 0; place < kPlaces; ++place) {
       INFO("place " << place << " of " << kPlaces);

@@ -13,6 +13,7 @@
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
+#include "server/job/job_folder.h"
 #include "server/job/opening.h"
 #include "tests/server/job/bench.h"
 #include "tests/server/shard/shard_fixture.h"
@@ -71,7 +72,8 @@ TEST_CASE("no damaged image is trusted: the one before and the log, or lost", "[
   REQUIRE(bench.OpenSession().ok());
   REQUIRE(bench.PushStep(3, 1, {{0, 1}}).ok());
   bench.Stop();
-  const std::string folder = GenerationFolder(bench.folder_.path(), JobId(1), Generation(1));
+  const std::string folder =
+      GenerationFolder(bench.folder_.path(), bench.identity(), Generation(1));
   const std::string image = folder + "/image-0-00000000000000000009.strata";
   std::FILE* f = std::fopen(image.c_str(), "w");
   std::fputs("not an image", f);
@@ -129,8 +131,8 @@ TEST_CASE("a checkpoint restores under a new generation, and is not needed after
     REQUIRE(sum == references[2].Hash());
     std::filesystem::remove_all(folder);
   }
-  REQUIRE_FALSE(
-      std::filesystem::exists(GenerationFolder(bench.folder_.path(), JobId(1), Generation(1))));
+  REQUIRE_FALSE(std::filesystem::exists(
+      GenerationFolder(bench.folder_.path(), bench.identity(), Generation(1))));
   plan.generation = Generation(3);
   plan.was_open = false;
   REQUIRE(absl::IsUnavailable(OpenJob(plan, bench.folder_.path(), Timer::Real()).status()));

@@ -235,8 +235,9 @@ TEST_CASE("tickets end with the process, the map and the session", "[service][ti
   for (uint64_t s = 100; s < 100 + SessionTable::kMaxSessions; ++s) {
     wire::Header other = bench.header();
     other.session = SessionId(s);
-    REQUIRE(
-        StatusOf(bench, DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({other})).ok());
+    REQUIRE(StatusOf(bench, DataMethod::kOpenSession,
+                     wire::EncodeOpenSessionRequest(wire::OpenSessionFor(other, bench.identity())))
+                .ok());
   }
   REQUIRE(bench.OpenSession().ok());
   CHECK(stale(crowded));

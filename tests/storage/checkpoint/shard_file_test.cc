@@ -11,6 +11,8 @@
 
 #include "absl/status/status.h"
 #include "proto/core/checksum.h"
+#include "proto/core/ids.h"
+#include "proto/core/uid.h"
 #include "tests/small_disk.h"
 #include "tests/storage/checkpoint/shard_content.h"
 #include "tests/storage/io/file_bytes.h"
@@ -118,6 +120,7 @@ TEST_CASE("an increment: rows in blocks as they are, and rows that are gone",
   header.kind = ShardFileKind::kIncrement;
   header.log_segment = 0;
   header.base = Step(98);
+  header.base_cut = 16;
   const Content content = MakeContent(20, 5);
   const uint64_t first = header.partitioning.First(header.partitions.first).value;
   const std::vector<Position> gone = {Position(first + 1), Position(first + 5)};
@@ -150,6 +153,7 @@ TEST_CASE("an increment: rows in blocks as they are, and rows that are gone",
   REQUIRE(reader.ok());
   CHECK((*reader)->header().kind == ShardFileKind::kIncrement);
   CHECK((*reader)->header().base == Step(98));
+  CHECK((*reader)->header().base_cut == 16);
   for (const TableShape& table : header.tables) {
     std::vector<Position> found;
     REQUIRE((*reader)
@@ -170,6 +174,44 @@ TEST_CASE("an increment: rows in blocks as they are, and rows that are gone",
     const absl::Status s = damaged.ok() ? (*damaged)->Verify().status() : damaged.status();
     REQUIRE(s.code() == absl::StatusCode::kDataLoss);
     REQUIRE(std::string(s.message()).find(path + ", offset ") == 0);
+  }
+}
+
+TEST_CASE("a file says who wrote it", "[storage][shard_file][identity]") {
+  TempFolder folder;
+  const std::string path = folder.path() + "/a.shard";
+  REQUIRE(WriteContent(path, MakeContent(4, 8)).ok());
+  auto reader = ShardFileReader::Open(path);
+  REQUIRE(reader.ok());
+  const FileWriter here = (*reader)->header().writer();
+  CHECK(here == ContentHeader().writer());
+  CHECK((*reader)->header().map_epoch == ContentHeader().map_epoch);
+  CHECK(CheckWriter((*reader)->header(), path, here).ok());
+  FileWriter others[] = {here, here, here, here};
+  others[0].identity.cluster.low ^= 1;
+  others[1].identity.job.high ^= 1;
+  others[2].generation = Generation(here.generation.value + 1);
+  others[3].cut = here.cut + 1;
+  for (const FileWriter& other : others) {
+    const absl::Status s = CheckWriter((*reader)->header(), path, other);
+    CHECK(s.code() == absl::StatusCode::kDataLoss);
+    for (const std::string& part : {path, Describe(here), Describe(other)}) {
+      CHECK(std::string(s.message()).find(part) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a file of an older version is refused by its number", "[storage][shard_file]") {
+  TempFolder folder;
+  const std::string path = folder.path() + "/a.shard";
+  REQUIRE(WriteContent(path, MakeContent(4, 8)).ok());
+  Bytes bytes = ReadFile(path);
+  bytes[8] = 1;
+  WriteFile(path, bytes);
+  const absl::Status s = ShardFileReader::Open(path).status();
+  CHECK(s.code() == absl::StatusCode::kUnimplemented);
+  for (const std::string& part : {path, std::string("version 1;"), std::string("version 2;")}) {
+    CHECK(std::string(s.message()).find(part) != std::string::npos);
   }
 }
 

@@ -38,7 +38,10 @@ inline LogHeader HeaderOf(uint64_t n) {
           .task = TaskId(n + 5),
           .window = n + 6,
           .lane = LaneId(static_cast<uint32_t>(n + 7)),
-          .examples = n + 8};
+          .examples = n + 8,
+          .uid = {n + 9, n + 10},
+          .chain_epoch = n + 11,
+          .term = n + 12};
 }
 
 inline Bytes PayloadOf(uint64_t n, size_t size) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,18 +69,38 @@ TEST_CASE("a record of the write that was torn proves nothing, one of a later wr
   CHECK(scan.torn_bytes == bytes.size() - built.records[2].begin);
 }
 
-TEST_CASE("segments of version 1 are read", "[storage][log]") {
-  // Its headers differ in the version fields alone: kinds are followed by zero, alignment is 8.
+TEST_CASE("segments of older versions are told from damage", "[storage][log]") {
+  // Their headers are as today's first 28 bytes, and a checksum of those.
   std::vector<uint8_t> bytes(log::kSegmentHeaderBytes);
   log::EncodeSegmentHeader({.segment = 3}, bytes.data());
-  const uint32_t version = 1;
-  std::memcpy(bytes.data() + 24, &version, 4);
-  const uint32_t crc = Crc32c({bytes.data(), 28});
-  std::memcpy(bytes.data() + 28, &crc, 4);
-  const auto header = log::DecodeSegmentHeader(bytes.data());
-  REQUIRE(header);
-  CHECK(header->segment == 3);
-  CHECK(header->alignment == kAlignment);
+  CHECK_FALSE(log::OldVersion(bytes));
+  for (const uint16_t version : {1, 2}) {
+    std::memcpy(bytes.data() + 24, &version, 2);
+    CHECK_FALSE(log::OldVersion(bytes));
+    const uint32_t crc = Crc32c({bytes.data(), 28});
+    std::memcpy(bytes.data() + 28, &crc, 4);
+    CHECK(log::OldVersion(bytes) == version);
+    CHECK(log::OldVersion(std::span(bytes).first(32)) == version);
+    CHECK_FALSE(log::OldVersion(std::span(bytes).first(31)));
+    CHECK_FALSE(log::DecodeSegmentHeader(bytes.data()));
+  }
+}
+
+TEST_CASE("a segment's header says whose it is", "[storage][log][identity]") {
+  const log::SegmentHeader written{.segment = 3,
+                                   .previous_bytes = 4,
+                                   .alignment = kBlockAlignment,
+                                   .owner = {{{5, 6}, {7, 8}}, Generation(9)}};
+  std::vector<uint8_t> bytes(log::kSegmentHeaderBytes, 0xff);
+  log::EncodeSegmentHeader(written, bytes.data());
+  auto read = log::DecodeSegmentHeader(bytes.data());
+  REQUIRE(read);
+  CHECK(read->owner == written.owner);
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    bytes[at] ^= 0x10;
+    CHECK_FALSE(log::DecodeSegmentHeader(bytes.data()));
+    bytes[at] ^= 0x10;
+  }
 }
 
 TEST_CASE("the oracle's programs, and random bytes", "[storage][log][seeds]") {

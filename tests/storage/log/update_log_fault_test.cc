@@ -170,7 +170,7 @@ TEST_CASE("what an opening at synced finds survives a power failure from then on
       // What a process of level logged left to the operating system.
       auto log = MustOpen(On(directory, files, LogDurability::kLogged));
       for (uint64_t i = 0; i <= seed % 10; ++i) {
-        kept.push_back(RecordOf(i, 300));
+        kept.push_back(RecordOf(i, 260));  // ten fit into a segment
         REQUIRE(Append(*log, kept.back()).ok());
       }
     }

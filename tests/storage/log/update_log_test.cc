@@ -2,13 +2,17 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/core/checksum.h"
+#include "proto/core/uid.h"
 #include "storage/log/format.h"
 #include "tests/seed.h"
 #include "tests/small_disk.h"
@@ -27,6 +31,46 @@ std::unique_ptr<UpdateLog> Open(const std::string& directory, uint64_t segment_b
 
 std::string SegmentPath(const std::string& directory, uint64_t segment) {
   return directory + "/" + log::SegmentName(segment);
+}
+
+TEST_CASE("a log is opened by its owner alone", "[storage][log][identity]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/log";
+  const LogOwner owner = {{{1, 2}, {3, 4}}, Generation(5)};
+  {
+    auto log = MustOpen({.directory = path, .owner = owner});
+    REQUIRE(Append(*log, RecordOf(1, 100)).ok());
+  }
+  const LogOwner others[] = {{{{1, 9}, {3, 4}}, Generation(5)},
+                             {{{1, 2}, {3, 9}}, Generation(5)},
+                             {{{1, 2}, {3, 4}}, Generation(6)}};
+  for (const LogOwner& other : others) {
+    const absl::Status s = UpdateLog::Open({.directory = path, .owner = other}).status();
+    CHECK(s.code() == absl::StatusCode::kFailedPrecondition);
+    for (const LogOwner& both : {owner, other}) {
+      CHECK(std::string(s.message()).find(Describe(both.identity)) != std::string::npos);
+    }
+  }
+  auto log = MustOpen({.directory = path, .owner = owner});
+  CHECK(MustReadAll(*log) == std::vector{RecordOf(1, 100)});
+}
+
+TEST_CASE("a log of an older version is refused, and stays as it is", "[storage][log][identity]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/log", segment = SegmentPath(path, 1);
+  MustOpen({.directory = path}).reset();
+  Bytes bytes = ReadFile(segment);
+  bytes.resize(32);
+  bytes[24] = 2;
+  const uint32_t crc = Crc32c(std::span<const uint8_t>(bytes).first(28));
+  std::memcpy(bytes.data() + 28, &crc, 4);
+  WriteFile(segment, bytes);
+  const absl::Status s = UpdateLog::Open({.directory = path}).status();
+  CHECK(s.code() == absl::StatusCode::kUnimplemented);
+  for (const std::string& part : {segment, std::string("version 2;"), std::string("version 3;")}) {
+    CHECK(std::string(s.message()).find(part) != std::string::npos);
+  }
+  CHECK(ReadFile(segment) == bytes);
 }
 
 TEST_CASE("what is appended is replayed, in order, over segments and reopens", "[storage][log]") {

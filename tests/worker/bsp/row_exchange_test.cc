@@ -31,6 +31,7 @@ constexpr uint32_t kServers = 2, kDim = 4;
 struct Fixture {
   explicit Fixture(wire::ValueCodec codec = wire::ValueCodec::kFloat32)
       : plan{JobId(1),
+             {{0, 1}, {0, 1}},
              Generation(1),
              {},
              testing::SmallTables(),

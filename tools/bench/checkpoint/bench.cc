@@ -66,6 +66,7 @@ absl::Status MakeModel(const std::string& folder) {
   header.kind = storage::ShardFileKind::kCheckpoint;
   header.job = JobId(1);
   header.generation = Generation(1);
+  header.identity = {{0, 1}, {0, 1}};
   header.partitioning = Partitioning(job.spec().storage().partitions());
   header.partitions = {PartitionId(0), PartitionId(header.partitioning.count() - 1)};
   for (const TableSpec& t : tables->tables) {
@@ -95,6 +96,7 @@ absl::Status MakeModel(const std::string& folder) {
   manifest.set_numeric(kNumeric);
   CheckpointFile& file = *manifest.add_files();
   file.set_name("shard-00000.strata");
+  SetWriter(header.writer(), &file);
   file.set_bytes(summary->bytes);
   file.set_crc32c(summary->crc32c);
   file.set_last_partition(header.partitions.last.value);

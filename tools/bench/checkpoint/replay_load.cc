@@ -10,9 +10,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
+#include "proto/core/uid.h"
 #include "proto/job/job_spec.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/strata/control.pb.h"
+#include "server/job/job_folder.h"
 #include "server/job/opening.h"
 #include "server/shard/shard.h"
 #include "server/table/sums.h"
@@ -44,6 +46,8 @@ absl::StatusOr<server::JobPlan> MakePlan() {
   if (absl::Status s = ResolveJob(job); !s.ok()) return s;
   ServerJobDirective directive;
   directive.set_job(1);
+  directive.set_cluster_id(ClusterId{0, 1}.text());
+  directive.set_job_uid(JobUid{0, 1}.text());
   directive.set_generation(1);
   directive.set_map_epoch(1);
   directive.mutable_shape()->set_fields(1);
@@ -109,7 +113,8 @@ absl::StatusOr<double> ReplayLoad::Recover() const {
 absl::StatusOr<double> ReplayLoad::Read() const {
   const absl::Time from = absl::Now();
   auto log = storage::UpdateLog::Open(
-      {.directory = server::GenerationFolder(folder_, plan_.job, plan_.generation) + "/log"});
+      {.directory = server::GenerationFolder(folder_, plan_.identity, plan_.generation) + "/log",
+       .owner = {plan_.identity, plan_.generation}});
   if (!log.ok()) return log.status();
   absl::Status s =
       (*log)->Replay(0, [](const storage::LogRecordView&) { return absl::OkStatus(); });

@@ -13,6 +13,7 @@ absl::StatusOr<std::unique_ptr<BenchScheduler>> BenchScheduler::Start() {
   auto out = std::make_unique<BenchScheduler>();
   scheduler::SchedulerOptions options;
   options.store = scheduler::MakeMemoryMetadataStore();
+  options.transient = true;
   auto scheduler = scheduler::Scheduler::Start(std::move(options));
   if (!scheduler.ok()) return scheduler.status();
   out->scheduler_ = *std::move(scheduler);

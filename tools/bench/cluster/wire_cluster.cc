@@ -65,6 +65,7 @@ class Cluster : public WireCluster {
   const ModelTables& tables() const override { return plan_->tables; }
   const ShardMap& shards() const override { return plan_->shards; }
   wire::Header header() const override { return header_; }
+  JobIdentity identity() const override { return plan_->identity; }
   double ServerCpuSeconds() const override { return server_->CpuSeconds(); }
   std::string server_folder() const override { return directory_ + "/server"; }
   void KillServer() override { server_->Kill(); }
@@ -113,6 +114,7 @@ class Cluster : public WireCluster {
 
   static void AnswerIndex(const WorkerJobDirective& job, WorkerJobReport* report) {
     report->set_job(job.job());
+    report->set_job_uid(job.job_uid());
     report->set_generation(job.generation());
     InputIndex& index = *report->mutable_train_index();
     index.set_lines(1u << 30);

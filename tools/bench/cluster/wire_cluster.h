@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/shard_map.h"
+#include "proto/core/uid.h"
 #include "proto/job/model_tables.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/wire/message.h"
@@ -61,6 +62,7 @@ class WireCluster {
   virtual const ModelTables& tables() const = 0;
   virtual const ShardMap& shards() const = 0;
   virtual wire::Header header() const = 0;
+  virtual JobIdentity identity() const = 0;
   virtual double ServerCpuSeconds() const = 0;
   // The server's folder, and its end by SIGKILL.
   virtual std::string server_folder() const = 0;

@@ -56,7 +56,9 @@ absl::StatusOr<std::unique_ptr<WireDriver>> WireDriver::Open(const BenchOptions&
   if (!cluster.ok()) return cluster.status();
   driver->cluster_ = *std::move(cluster);
   auto open = driver->cluster_->channel().CallAndWait(
-      DataMethod::kOpenSession, wire::EncodeOpenSessionRequest({driver->cluster_->header()}),
+      DataMethod::kOpenSession,
+      wire::EncodeOpenSessionRequest(
+          wire::OpenSessionFor(driver->cluster_->header(), driver->cluster_->identity())),
       kTimeout);
   if (!open.ok()) return open.status();
   const Keys keys(driver->cluster_->tables().tables[0], options.rows);

@@ -34,10 +34,11 @@ class CommandSet {
     return {app, *options};
   }
 
-  // What was on the line, after the root app has parsed it.
+  // What was on the line, after the root app has parsed it: the innermost, which was added after
+  // the one that it belongs to.
   std::optional<Command> Chosen() const {
-    for (const auto& [app, get] : commands_) {
-      if (app->parsed()) return get();
+    for (auto it = commands_.rbegin(); it != commands_.rend(); ++it) {
+      if (it->first->parsed()) return it->second();
     }
     return std::nullopt;
   }

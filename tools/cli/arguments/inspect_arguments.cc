@@ -4,10 +4,33 @@
 namespace strata {
 namespace {
 
+constexpr char kQuarantinedJob[] = "UID (or its beginning), number or name of a kept job";
+
+void AddNodesAdopt(CLI::App& nodes, CommandSet& commands) {
+  auto [adopt, o] = commands.Add<NodesAdoptOptions>(
+      nodes, "adopt", "Say what a kept job needs to go on; without its records it cannot yet");
+  adopt->add_option("job", o.job, kQuarantinedJob)->required()->type_name("JOB");
+  AddScheduler(adopt, o.scheduler);
+  AddJson(adopt, o.json);
+}
+
+void AddNodesPurge(CLI::App& nodes, CommandSet& commands) {
+  auto [purge, o] = commands.Add<NodesPurgeOptions>(
+      nodes, "purge", "Remove a server's copy of a job that the scheduler does not know");
+  purge->add_option("node", o.node, "the server that keeps it")->required()->type_name("NODE");
+  purge->add_option("job", o.job, kQuarantinedJob)->required()->type_name("JOB");
+  AddScheduler(purge, o.scheduler);
+  AddJson(purge, o.json);
+}
+
 void AddNodes(CLI::App& app, CommandSet& commands) {
   auto [nodes, o] = commands.Add<NodesOptions>(app, "nodes", "Show the servers and workers");
+  nodes->add_flag("--quarantined", o.quarantined,
+                  "instead: the copies that servers keep of jobs that the scheduler does not know");
   AddScheduler(nodes, o.scheduler);
   AddJson(nodes, o.json);
+  AddNodesAdopt(*nodes, commands);
+  AddNodesPurge(*nodes, commands);
 }
 
 void AddShards(CLI::App& app, CommandSet& commands) {

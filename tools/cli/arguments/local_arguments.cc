@@ -13,6 +13,18 @@ void AddTrain(CLI::App& app, CommandSet& commands) {
   AddJson(train, o.json);
 }
 
+void AddClean(CLI::App& app, CommandSet& commands) {
+  auto [clean, o] = commands.Add<CleanOptions>(
+      app, "clean", "Remove what runs of `strata train` left that were killed");
+  clean->add_option("folders", o.folders, "spec.storage.directory of the runs, or $TMPDIR")
+      ->required()
+      ->type_name("DIR");
+  clean->add_flag("--all", o.all,
+                  "also jobs of clusters whose servers do not run now: they cannot go on then");
+  clean->add_flag("--dry-run", o.dry_run, "only say what would be removed");
+  AddJson(clean, o.json);
+}
+
 void AddValidate(CLI::App& app, CommandSet& commands) {
   auto [validate, o] = commands.Add<ValidateOptions>(
       app, "validate", "Check a job file and print it with every default");
@@ -35,6 +47,7 @@ void AddSupervise(CLI::App& app, CommandSet& commands) {
 
 void AddLocalCommands(CLI::App& app, CommandSet& commands) {
   AddTrain(app, commands);
+  AddClean(app, commands);
   AddValidate(app, commands);
   AddVersion(app, commands);
   AddSupervise(app, commands);

@@ -247,7 +247,14 @@ std::string ClusterTable(const ClusterStatus& cluster) {
                     absl::StrCat(n.pid()), n.data_address().empty() ? "-" : n.data_address(),
                     n.metrics_address().empty() ? "-" : n.metrics_address()});
   }
-  return TextTable(rows);
+  std::string text = TextTable(rows);
+  for (const NodeStatus& n : cluster.nodes()) {
+    if (n.quarantined().empty()) continue;
+    absl::StrAppend(&text, n.name(), " keeps ", n.quarantined_size(),
+                    n.quarantined_size() == 1 ? " job" : " jobs",
+                    " that the scheduler does not know: strata nodes --quarantined\n");
+  }
+  return text;
 }
 
 std::string ClusterJson(const ClusterStatus& cluster) {
@@ -260,7 +267,8 @@ std::string ClusterJson(const ClusterStatus& cluster) {
                          {"cores", n.cores()},
                          {"dataAddress", TextOrNull(n.data_address())},
                          {"metricsAddress", TextOrNull(n.metrics_address())},
-                         {"lastSeenUnixMs", n.last_seen_unix_ms()}});
+                         {"lastSeenUnixMs", n.last_seen_unix_ms()},
+                         {"quarantined", n.quarantined_size()}});
   }
   return Line(Json{{"schedulerVersion", cluster.scheduler_version()}, {"nodes", nodes}});
 }

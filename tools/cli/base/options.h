@@ -29,6 +29,13 @@ struct TrainOptions {
   bool json = false;
 };
 
+struct CleanOptions {
+  std::vector<std::string> folders;
+  bool all = false;
+  bool dry_run = false;
+  bool json = false;
+};
+
 struct ValidateOptions {
   JobSource source;
   bool json = false;
@@ -184,6 +191,20 @@ struct DeltaCommandOptions {
 
 struct NodesOptions {
   std::string scheduler;
+  bool quarantined = false;  // instead: what servers keep of jobs that nobody knows
+  bool json = false;
+};
+
+struct NodesAdoptOptions {
+  std::string scheduler;
+  std::string job;  // as tools/cli/inspect/quarantine_text.h reads it
+  bool json = false;
+};
+
+struct NodesPurgeOptions {
+  std::string scheduler;
+  std::string node;
+  std::string job;  // likewise
   bool json = false;
 };
 
@@ -233,13 +254,14 @@ struct SuperviseOptions {
 };
 
 using Command =
-    std::variant<VersionOptions, TrainOptions, ValidateOptions, UpOptions, DownOptions,
-                 SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
+    std::variant<VersionOptions, TrainOptions, CleanOptions, ValidateOptions, UpOptions,
+                 DownOptions, SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
                  CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
                  CheckpointDiffOptions, CheckpointRepairOptions, CheckpointQuantiseOptions,
                  PredictCommandOptions, GenerateCriteoOptions, ExportCommandOptions, GetRowOptions,
-                 DeltaCommandOptions, NodesOptions, ShardsOptions, EventsOptions, TopOptions,
-                 ExplainOptions, EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
+                 DeltaCommandOptions, NodesOptions, NodesAdoptOptions, NodesPurgeOptions,
+                 ShardsOptions, EventsOptions, TopOptions, ExplainOptions, EstimateOptions,
+                 CompletionOptions, ManOptions, SuperviseOptions>;
 
 }  // namespace strata
 

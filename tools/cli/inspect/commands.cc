@@ -17,6 +17,7 @@
 #include "tools/cli/base/context_file.h"
 #include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_watch.h"
+#include "tools/cli/inspect/quarantine_text.h"
 #include "tools/cli/inspect/text.h"
 
 namespace strata {
@@ -79,6 +80,13 @@ ExitCode RunNodes(const NodesOptions& options) {
   if (!client.ok()) return ReportError(client.status());
   absl::StatusOr<ClusterStatus> cluster = (*client)->GetCluster(kCallTimeout);
   if (!cluster.ok()) return ReportError(cluster.status());
+  if (options.quarantined) {
+    std::printf("%s%s",
+                options.json ? QuarantineJson(*cluster).c_str()
+                             : QuarantineTable(*cluster, absl::LocalTimeZone()).c_str(),
+                options.json ? "\n" : "");
+    return kExitOk;
+  }
   std::printf(
       "%s%s",
       options.json ? NodesJson(*cluster).c_str() : NodesTable(*cluster, absl::Now()).c_str(),

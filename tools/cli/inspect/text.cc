@@ -71,7 +71,8 @@ std::string NodesJson(const ClusterStatus& cluster) {
                          {"device", TextOrNull(n.device())},
                          {"deviceNumericsId", TextOrNull(n.device_numerics_id())},
                          {"lastSeenUnixMs", n.last_seen_unix_ms()},
-                         {"jobs", jobs}});
+                         {"jobs", jobs},
+                         {"quarantined", n.quarantined_size()}});
   }
   return Line(Json{{"schedulerVersion", cluster.scheduler_version()}, {"nodes", nodes}});
 }

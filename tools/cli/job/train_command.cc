@@ -62,6 +62,7 @@ ExitCode RunTrain(const TrainOptions& options) {
   embedded.overwrite = options.overwrite;
   embedded.paths = *paths;
   embedded.on_progress = [&](const JobStatus& s) { progress.Show(s, Clock::Real()->Now()); };
+  embedded.on_note = [&](const std::string& line) { progress.Note("note: " + line); };
   embedded.stop = &interrupted;
   const absl::StatusOr<JobStatus> end = RunEmbedded(embedded);
   progress.Finish();

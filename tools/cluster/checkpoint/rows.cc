@@ -28,15 +28,17 @@ absl::StatusOr<CheckpointRows> CheckpointRows::Open(const std::string& directory
     const PartitionRange partitions = {PartitionId(file.first_partition()),
                                        PartitionId(file.last_partition())};
     const std::string path = absl::StrCat(out.found_.folder, "/", file.name());
+    const auto writer = WriterOf(file);
+    if (!writer.ok()) return writer.status();
     auto chain = std::find_if(out.chains_.begin(), out.chains_.end(),
                               [&](const Chain& c) { return c.partitions == partitions; });
     if (file.sequence() == 0) {
-      out.chains_.push_back({partitions, {path}});
-    } else if (chain == out.chains_.end() || chain->paths.size() != file.sequence()) {
+      out.chains_.push_back({partitions, {{path, *writer}}});
+    } else if (chain == out.chains_.end() || chain->files.size() != file.sequence()) {
       return absl::DataLossError(
           absl::StrCat(path, ": the manifest does not name the file that this increment follows"));
     } else {
-      chain->paths.push_back(path);
+      chain->files.push_back({path, *writer});
     }
   }
   std::sort(out.chains_.begin(), out.chains_.end(),
@@ -49,8 +51,8 @@ absl::Status CheckpointRows::CheckFiles() {
   rows_.assign(tables_.tables.size(), 0);
   uint32_t next = 0;
   for (const Chain& of_partitions : chains_) {
-    const std::string& path = of_partitions.paths.front();
-    auto chain = storage::ShardChain::Open(of_partitions.paths);
+    const std::string& path = of_partitions.files.front().path;
+    auto chain = storage::ShardChain::Open(of_partitions.files);
     if (!chain.ok()) return chain.status();
     const storage::ShardFileHeader& header = chain->header();
     if (header.partitions.first.value < next || !(header.partitions == of_partitions.partitions)) {
@@ -78,7 +80,7 @@ absl::Status CheckpointRows::CheckFiles() {
 
 absl::Status CheckpointRows::ReadChain(const Chain& of_partitions, uint32_t table,
                                        PartitionRange partitions, const Visitor& visit) const {
-  auto chain = storage::ShardChain::Open(of_partitions.paths);
+  auto chain = storage::ShardChain::Open(of_partitions.files);
   if (!chain.ok()) return chain.status();
   const size_t row_bytes = layouts_[table].row_bytes();
   return chain->ReadRows(TableId(table), partitions,

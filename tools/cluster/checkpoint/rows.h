@@ -15,6 +15,7 @@
 #include "proto/core/partition.h"
 #include "proto/job/model_tables.h"
 #include "proto/strata/checkpoint.pb.h"
+#include "storage/checkpoint/shard_chain.h"
 #include "storage/row/layout.h"
 #include "tools/cluster/checkpoint/folder.h"
 
@@ -58,7 +59,7 @@ class CheckpointRows {
   // A file of all rows of some partitions, and the increments on it.
   struct Chain {
     PartitionRange partitions;
-    std::vector<std::string> paths;  // in the order of their sequence
+    std::vector<storage::CheckpointPath> files;  // in the order of their sequence
   };
   absl::Status ReadChain(const Chain& chain, uint32_t table, PartitionRange partitions,
                          const Visitor& visit) const;

@@ -15,8 +15,9 @@ namespace strata {
 namespace {
 
 // The rows that a file's partitions hold with it and the increments after it, read as one.
-absl::Status SumChain(const std::vector<std::string>& paths, storage::ShardFileSummary& sum) {
-  auto chain = storage::ShardChain::Open(paths);
+absl::Status SumChain(const std::vector<storage::CheckpointPath>& files,
+                      storage::ShardFileSummary& sum) {
+  auto chain = storage::ShardChain::Open(files);
   if (!chain.ok()) return chain.status();
   const storage::ShardFileHeader& header = chain->header();
   for (const storage::TableShape& shape : header.tables) {
@@ -35,8 +36,9 @@ absl::Status SumChain(const std::vector<std::string>& paths, storage::ShardFileS
     const auto said = chain->rows(shape.id);
     if (!said.ok()) return said.status();
     if (*said != rows) {
-      return absl::DataLossError(absl::StrCat(paths.back(), " says that table ", shape.id.value,
-                                              " has ", *said, " rows, but there are ", rows));
+      return absl::DataLossError(absl::StrCat(files.back().path, " says that table ",
+                                              shape.id.value, " has ", *said,
+                                              " rows, but there are ", rows));
     }
     sum.rows += rows;
   }
@@ -50,7 +52,7 @@ absl::StatusOr<CheckpointSummary> VerifyFound(const FoundCheckpoint& found) {
   summary.directory = found.folder;
   summary.step = found.manifest.step();
   struct Chain {
-    std::vector<std::string> paths;
+    std::vector<storage::CheckpointPath> files;
     storage::ShardFileSummary sum;  // of the first alone
   };
   std::map<uint32_t, Chain> chains;  // by first partition
@@ -59,6 +61,10 @@ absl::StatusOr<CheckpointSummary> VerifyFound(const FoundCheckpoint& found) {
     const std::string path = absl::StrCat(found.folder, "/", file.name());
     auto reader = storage::ShardFileReader::Open(path);
     if (!reader.ok()) return reader.status();
+    const auto writer = WriterOf(file);
+    if (!writer.ok()) return writer.status();
+    if (absl::Status s = storage::CheckWriter((*reader)->header(), path, *writer); !s.ok())
+      return s;
     auto computed = (*reader)->Verify();
     if (!computed.ok()) return computed.status();
     if (computed->rows != file.rows()) {
@@ -66,17 +72,17 @@ absl::StatusOr<CheckpointSummary> VerifyFound(const FoundCheckpoint& found) {
           absl::StrCat(path, " holds ", computed->rows, " rows, its manifest says ", file.rows()));
     }
     Chain& chain = chains[file.first_partition()];
-    chain.paths.push_back(path);
+    chain.files.push_back({path, *writer});
     if (file.sequence() == 0) chain.sum = *computed;
     summary.increments += file.sequence() > 0;
     summary.bytes += computed->bytes;
     ++summary.files;
   }
   for (const auto& [first, chain] : chains) {
-    if (chain.paths.size() == 1) {
+    if (chain.files.size() == 1) {
       sum.hash += chain.sum.hash;
       sum.rows += chain.sum.rows;
-    } else if (absl::Status s = SumChain(chain.paths, sum); !s.ok()) {
+    } else if (absl::Status s = SumChain(chain.files, sum); !s.ok()) {
       return s;
     }
   }

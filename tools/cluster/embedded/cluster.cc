@@ -39,6 +39,8 @@ class Cluster : public EmbeddedCluster {
     options.store = scheduler::MakeMemoryMetadataStore();
     options.lease = o_.lease;
     options.paths = o_.paths;
+    options.ids = o_.ids;
+    options.transient = true;
     options.tick_interval = kSyncWait;
     auto scheduler = scheduler::Scheduler::Start(std::move(options));
     if (!scheduler.ok()) return scheduler.status();

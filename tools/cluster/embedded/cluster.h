@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ops/cuda/api/api.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "worker/data/reading/data_access.h"
@@ -29,6 +30,8 @@ struct EmbeddedClusterOptions {
   absl::Duration lease = absl::Seconds(10);
   // Where jobs may read and write.
   PathPolicy paths = {};
+  // Draws the cluster's id and jobs' UIDs; outlives the cluster.
+  IdSource* ids = IdSource::System();
   // The GPU of each worker, by index; null, or not there: none. They outlive the cluster.
   std::vector<const device::WorkerDevice*> devices = {};
   // That of the servers' GPU tiers, where a job's are not on host threads; outlives the cluster.

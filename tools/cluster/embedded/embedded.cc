@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +15,9 @@
 #include "ops/cuda/api/device_api.h"
 #include "proto/job/data_spec.h"
 #include "proto/job/job_spec.h"
+#include "proto/runtime/base/clock.h"
 #include "tools/cluster/embedded/cluster.h"
+#include "tools/cluster/embedded/leftovers.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 #include "tools/cluster/embedded/standard_input.h"
 #include "worker/data/reading/data_access.h"
@@ -25,6 +28,10 @@ namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(50);
 constexpr absl::Duration kCall = absl::Seconds(30);
+
+// How long the end of a job waits for its servers to remove what they keep.
+constexpr absl::Duration kClose = absl::Seconds(10);
+constexpr absl::Duration kClosePoll = absl::Milliseconds(2);
 
 bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
 
@@ -70,12 +77,41 @@ absl::StatusOr<std::unique_ptr<ops::gpu::CudaApi>> OpenServerDevice(const Storag
                                    "; or try the tier with spec.storage.gpuBackend: host"));
 }
 
+// Nodes that are slow to confirm are left behind: the next run names what they keep.
+void AwaitClosed(SchedulerClient& scheduler, const JobRef& ref) {
+  const absl::Time give_up = Clock::Real()->Now() + kClose;
+  while (Clock::Real()->Now() < give_up) {
+    const auto status = scheduler.GetJob(ref, kCall);
+    if (!status.ok() || status->closing().empty()) return;
+    absl::SleepFor(kClosePoll);
+  }
+}
+
+// What earlier runs left where this one keeps its files.
+void NoteLeftovers(const TrainingJob& job, const std::function<void(const std::string&)>& note) {
+  if (!note) return;
+  std::vector<std::string> places = {ScratchFolder::Base()};
+  const std::string& storage = job.spec().storage().directory();
+  if (!storage.empty()) places.push_back(storage);
+  for (const std::string& place : places) {
+    const auto found = FindLeftovers(place);
+    if (!found.ok()) continue;
+    for (const Leftover& left : *found) {
+      if (left.in_use || !left.abandoned) continue;
+      note(absl::StrCat(left.folder, " (", SizeText(left.bytes), ", ", left.whose,
+                        ") was left by a run that was killed; remove it with: strata clean ",
+                        place));
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
   TrainingJob job = options.job;
   if (absl::Status s = ResolveJob(job); !s.ok()) return s;
-  auto scratch = ScratchFolder::Make("strata-train");
+  NoteLeftovers(job, options.on_note);
+  auto scratch = ScratchFolder::Make(ScratchFolder::kTrain);
   if (!scratch.ok()) return scratch.status();
   std::unique_ptr<DataAccess> standard_input;  // outlives the cluster
   if (spec::ReadsStandardInput(job.spec().data())) {
@@ -127,7 +163,10 @@ absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options) {
     auto status = scheduler.GetJob(ref, kCall);
     if (!status.ok()) return status.status();
     if (options.on_progress) options.on_progress(*status);
-    if (IsFinal(status->state())) return *status;
+    if (IsFinal(status->state())) {
+      AwaitClosed(scheduler, ref);
+      return *status;
+    }
     if (options.stop != nullptr && options.stop->load() && !cancelled) {
       cancelled = true;
       CheckpointBeforeEnd(scheduler, job, ref);

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "proto/runtime/files/path_policy.h"
@@ -23,13 +24,16 @@ struct EmbeddedOptions {
   PathPolicy paths = {};
   // Called about ten times a second, from the caller's thread. May be empty.
   std::function<void(const JobStatus&)> on_progress;
+  // Called before anything else with what users should know, a line each: folders that earlier runs
+  // left. May be empty.
+  std::function<void(const std::string& line)> on_note = {};
   // Set by Ctrl-C: take a checkpoint, then return with state CANCELLED. May be null.
   std::atomic<bool>* stop = nullptr;
 };
 
 // Blocks until the job is in a final state and returns its status; a job that failed is an OK
 // result with state FAILED. Errors: the job is refused (INVALID_ARGUMENT, FAILED_PRECONDITION), or
-// its folders cannot be written.
+// its folders cannot be written. When it returns, nothing of the job is left but its outputs.
 absl::StatusOr<JobStatus> RunEmbedded(const EmbeddedOptions& options);
 
 }  // namespace strata

@@ -16,7 +16,9 @@
 #include "ops/mxcsr.h"
 #include "ops/parallel.h"
 #include "proto/core/shard_map.h"
+#include "proto/core/uid.h"
 #include "proto/job/model_tables.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/scheduler_client.h"
@@ -52,6 +54,8 @@ class FixedDirective : public SchedulerClient {
     directive.set_session(kSession);
     directive.set_version(1);
     directive.set_lease_ms(10000);
+    directive.set_cluster_id(job_.cluster_id());
+    directive.set_transient(true);
     *directive.add_server_jobs() = job_;
     return directive;
   }
@@ -83,6 +87,10 @@ class FixedDirective : public SchedulerClient {
   absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
     return None();
   }
+  absl::StatusOr<SettleQuarantineReply> SettleQuarantine(const SettleQuarantineRequest&,
+                                                         absl::Duration) override {
+    return None();
+  }
 
  private:
   static absl::Status None() { return absl::UnimplementedError("there is no scheduler here"); }
@@ -93,9 +101,13 @@ class FixedDirective : public SchedulerClient {
 };
 
 // The checkpoint as one server's job: no limit on memory, nothing logged, everything in one place.
-ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& map) {
+ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& map,
+                                const JobIdentity& identity) {
   ServerJobDirective d;
   d.set_job(kJob);
+  d.set_cluster_id(identity.cluster.text());
+  d.set_job_uid(identity.job.text());
+  d.set_transient(true);
   d.set_generation(1);
   *d.mutable_spec() = found.manifest.job();
   StorageSpec& storage = *d.mutable_spec()->mutable_spec()->mutable_storage();
@@ -141,7 +153,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (!found.ok()) return found.status();
   JobSpec spec = found->manifest.job().spec();
   if (!options.format_override.empty()) spec.mutable_data()->set_format(options.format_override);
-  auto scratch = ScratchFolder::Make("strata-predict");
+  auto scratch = ScratchFolder::Make(ScratchFolder::kPredict);
   if (!scratch.ok()) return scratch.status();
   DataAccess* data = DataAccess::Files();
   std::unique_ptr<DataAccess> standard_input;
@@ -171,7 +183,9 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(found->manifest.partitions()), 1,
                                       std::min(cores * 2, found->manifest.partitions()));
-  FixedDirective scheduler(DirectiveFor(*found, map));
+  const JobIdentity identity = {DrawId<ClusterId>(*IdSource::System()),
+                                DrawId<JobUid>(*IdSource::System())};
+  FixedDirective scheduler(DirectiveFor(*found, map, identity));
   auto transport = MakeInProcTransport();
   server::ServerOptions server_options;
   server_options.name = kServer;
@@ -193,6 +207,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   client_options.exchange = &exchange;
   client_options.links = &links;
   client_options.header = {JobId(kJob), SessionId(kSession), Generation(1), map.epoch()};
+  client_options.identity = identity;
   client_options.give_up_after = absl::Seconds(30);
   ParameterClient client(client_options);
   auto parallel = ops::MakeParallel(cores);

@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/partition.h"
+#include "proto/core/uid.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"
 #include "proto/wire/message_codec.h"
@@ -23,6 +25,16 @@ const ShardStatus* ShardOf(const JobShards& shards, PartitionId partition) {
     }
   }
   return nullptr;
+}
+
+// A call, whose errors name the server.
+absl::StatusOr<Buffer> Ask(DataChannel& channel, const ShardServer& server, DataMethod method,
+                           Buffer request, absl::Duration timeout) {
+  auto reply = channel.CallAndWait(method, std::move(request), timeout);
+  if (reply.ok()) return reply;
+  return absl::Status(reply.status().code(),
+                      absl::StrCat("server ", server.name(), " at ", server.data_address(), ": ",
+                                   reply.status().message()));
 }
 
 }  // namespace
@@ -44,19 +56,33 @@ absl::StatusOr<LiveRow> ReadLiveRow(const JobShards& shards, const TableSpec& ta
   const ShardId id(shard->place().shard());
   const Key keys[] = {key};
   const wire::KeyGroup group = {table.id, id, keys};
-  const wire::Header header = {JobId(shards.job()), SessionId(0), Generation(shards.generation()),
-                               MapEpoch(shards.map_epoch())};
+  const auto identity = ParseJobIdentity(shards.cluster_id(), shards.job_uid());
+  if (!identity) {
+    return absl::InternalError(absl::StrCat("the scheduler does not say which job ", shards.name(),
+                                            " is (cluster \"", shards.cluster_id(), "\", UID \"",
+                                            shards.job_uid(), "\")"));
+  }
+  const wire::Header header = {JobId(shards.job()), SessionId(IdSource::System()->Draw().low),
+                               Generation(shards.generation()), MapEpoch(shards.map_epoch())};
   auto request = wire::EncodePullRequest(header, Step(0), 0, {&id, 1}, {&group, 1});
   if (!request.ok()) return request.status();
-  auto bytes = transport.Connect(server.data_address())
-                   ->CallAndWait(DataMethod::kPull, *std::move(request), timeout);
-  if (!bytes.ok()) {
-    return absl::Status(bytes.status().code(),
-                        absl::StrCat("server ", server.name(), " at ", server.data_address(), ": ",
-                                     bytes.status().message()));
-  }
+  // Numbers of jobs are every cluster's own: whose job it is, the server says when a session is
+  // opened, and it was the same opening of the job that answered the pull.
+  const auto channel = transport.Connect(server.data_address());
+  auto introduced =
+      Ask(*channel, server, DataMethod::kOpenSession,
+          wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, *identity)), timeout);
+  if (!introduced.ok()) return introduced.status();
+  const auto opened = wire::ParseOpenSessionReply(introduced->span());
+  if (!opened.ok()) return opened.status();
+  auto bytes = Ask(*channel, server, DataMethod::kPull, *std::move(request), timeout);
+  if (!bytes.ok()) return bytes.status();
   auto reply = wire::ParsePullReply(bytes->span());
   if (!reply.ok()) return reply.status();
+  if (reply->state.incarnation != opened->state.incarnation) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("server ", server.name(), " began anew just now; try again"));
+  }
   if (reply->outcome != wire::PullOutcome::kServed || reply->groups.size() != 1) {
     return absl::InternalError(
         absl::StrCat("server ", server.name(), " did not answer what was asked"));

@@ -11,6 +11,7 @@
 #include "ops/mxcsr.h"
 #include "proto/core/shard_map.h"
 #include "proto/core/table_spec.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/transport/inproc_transport.h"
@@ -39,6 +40,7 @@ using server::ShardPlan;
 using storage::RowTable;
 
 constexpr uint64_t kJob = 1, kGeneration = 1, kMapEpoch = 1;
+constexpr JobIdentity kIdentity = {{0, 1}, {0, 1}};  // alone in its process
 // Of those who only ask; workers' sessions have higher numbers.
 constexpr uint64_t kAskingSession = 1;
 constexpr uint64_t kRequestBytes = uint64_t{8} << 30;
@@ -144,6 +146,8 @@ class Servers : public DlrmServers {
 
   void Describe(WorkerJobDirective* directive) const override {
     directive->set_job(kJob);
+    directive->set_cluster_id(kIdentity.cluster.text());
+    directive->set_job_uid(kIdentity.job.text());
     directive->set_generation(kGeneration);
     directive->set_map_epoch(kMapEpoch);
     for (const ShardAssignment& shard : assigned_) *directive->add_shards() = shard;
@@ -155,9 +159,11 @@ class Servers : public DlrmServers {
                               MapEpoch(kMapEpoch)};
     std::string device;
     for (size_t i = 0; i < hosts_.size(); ++i) {
-      const auto reply = transport_->Connect(hosts_[i].listener->address())
-                             ->CallAndWait(DataMethod::kOpenSession,
-                                           wire::EncodeOpenSessionRequest({header}), kCallTimeout);
+      const auto reply =
+          transport_->Connect(hosts_[i].listener->address())
+              ->CallAndWait(DataMethod::kOpenSession,
+                            wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, kIdentity)),
+                            kCallTimeout);
       if (!reply.ok()) return reply.status();
       const std::string offered =
           reply->device_values() == nullptr ? "" : reply->device_values()->device;
@@ -195,6 +201,8 @@ class Servers : public DlrmServers {
   absl::StatusOr<JobPlan> PlanOf(uint32_t server) const {
     ServerJobDirective directive;
     directive.set_job(kJob);
+    directive.set_cluster_id(kIdentity.cluster.text());
+    directive.set_job_uid(kIdentity.job.text());
     directive.set_generation(kGeneration);
     directive.set_map_epoch(kMapEpoch);
     *directive.mutable_spec() = o_.job;

@@ -52,7 +52,7 @@ TEST_CASE("a manifest is read as it was written", "[manifest]") {
   auto manifest = ReadManifest(folder);
   INFO(manifest.status());
   REQUIRE(manifest.ok());
-  REQUIRE(manifest->format() == 1);
+  REQUIRE(manifest->format() == 3);
   REQUIRE(manifest->step() == 42);
   REQUIRE(manifest->evaluation().auc() == 0.1 + 0.2);
   REQUIRE(manifest->files(1).hash_high() == ~uint64_t{0});
@@ -151,17 +151,35 @@ TEST_CASE("a manifest cannot name files elsewhere", "[manifest]") {
   }
 }
 
-TEST_CASE("a newer format and a path that is no folder are told apart", "[manifest]") {
+TEST_CASE("another format and a path that is no folder are told apart", "[manifest]") {
   TempFolder f;
   REQUIRE(absl::IsNotFound(ReadManifest(f.path()).status()));
-  const std::string json = "{\"format\":3}";
-  const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(json.data()), json.size()});
-  char line[32];
-  std::snprintf(line, sizeof(line), "\ncrc32c %08x\n", crc);
-  Put(f.path() + "/MANIFEST.json", json + line);
-  REQUIRE(absl::IsUnimplemented(ReadManifest(f.path()).status()));
+  for (const int format : {1, 2, 4}) {
+    const std::string json = "{\"format\":" + std::to_string(format) + "}";
+    const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(json.data()), json.size()});
+    char line[32];
+    std::snprintf(line, sizeof(line), "\ncrc32c %08x\n", crc);
+    Put(f.path() + "/MANIFEST.json", json + line);
+    const absl::Status s = ReadManifest(f.path()).status();
+    REQUIRE(absl::IsUnimplemented(s));
+    for (const std::string& part : {f.path() + "/MANIFEST.json", "format " + std::to_string(format),
+                                    std::string("format 3")}) {
+      REQUIRE(std::string(s.message()).find(part) != std::string::npos);
+    }
+  }
   Put(f.path() + "/file", "");
   REQUIRE_FALSE(WriteManifest(f.path() + "/file/step", Manifest()).ok());
+}
+
+TEST_CASE("a manifest's entry names who wrote its file", "[manifest][identity]") {
+  const FileWriter writer = {{{1, 2}, {3, 4}}, Generation(5), 6};
+  CheckpointFile file;
+  file.set_name("a");
+  CHECK(absl::IsDataLoss(WriterOf(file).status()));
+  SetWriter(writer, &file);
+  CHECK(*WriterOf(file) == writer);
+  file.set_job_uid("4");
+  CHECK(absl::IsDataLoss(WriterOf(file).status()));
 }
 
 TEST_CASE("the model hash is the files' sum and the step, mod 2^128", "[manifest]") {

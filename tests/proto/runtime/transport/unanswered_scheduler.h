@@ -27,6 +27,10 @@ class UnansweredScheduler : public SchedulerClient {
   absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest&, absl::Duration) override {
     return No();
   }
+  absl::StatusOr<SettleQuarantineReply> SettleQuarantine(const SettleQuarantineRequest&,
+                                                         absl::Duration) override {
+    return No();
+  }
 
  private:
   static absl::Status No() { return absl::UnimplementedError("not in this test"); }

@@ -163,7 +163,9 @@ TEST_CASE("damage is found and named; repair goes back to the last whole one", "
   const absl::Status found = VerifyFolder(made[1]).status();
   REQUIRE(absl::IsDataLoss(found));
   REQUIRE(std::string(found.message()).find(file) != std::string::npos);
-  fs::resize_file(made[2] + "/" + parsed->files(0).name(), 100);
+  const auto other = ReadManifest(made[2]);
+  REQUIRE(other.ok());
+  fs::resize_file(made[2] + "/" + other->files(0).name(), 100);
   const std::string begun = directory + "/step-999999999999";
   fs::create_directories(begun);
 

@@ -1,0 +1,74 @@
+#include "proto/runtime/files/node_cluster.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "proto/runtime/files/plain_file.h"
+#include "proto/runtime/files/record_file.h"
+#include "proto/strata/checkpoint.pb.h"
+
+namespace strata {
+namespace {
+
+constexpr uint32_t kFormat = 1;
+
+std::string PathIn(const std::string& folder) { return absl::StrCat(folder, "/CLUSTER"); }
+
+}  // namespace
+
+absl::StatusOr<NodeCluster> NodeCluster::Open(const std::string& folder) {
+  NodeCluster node;
+  if (folder.empty()) return node;
+  node.path_ = PathIn(folder);
+  NodeClusterRecord record;
+  absl::Status s = ReadRecordFile(node.path_, "cluster record", &record);
+  if (absl::IsNotFound(s)) return node;
+  if (s.ok()) s = CheckFormat("cluster record", node.path_, record.format(), kFormat);
+  const auto id = ClusterId::Parse(record.cluster_id());
+  if (s.ok() && !id) {
+    s = absl::DataLossError(absl::StrCat("cluster record ", node.path_, ": \"", record.cluster_id(),
+                                         "\" is no cluster's id"));
+  }
+  if (!s.ok()) return s;
+  node.id_ = *id;
+  node.term_ = record.term();
+  return node;
+}
+
+absl::Status NodeCluster::Leave(const std::string& folder) {
+  return RemovePlainFile(PathIn(folder));
+}
+
+absl::Status NodeCluster::Follow(const Scheduler& scheduler) {
+  const auto id = ClusterId::Parse(scheduler.cluster_id);
+  if (!id) {
+    return absl::PermissionDeniedError(absl::StrCat("the scheduler names no cluster (\"",
+                                                    scheduler.cluster_id,
+                                                    "\"); it is of an older version"));
+  }
+  if (!id_.nil() && !(*id == id_)) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "the scheduler is of cluster ", id->text(), ", but this node belongs to cluster ",
+        id_.text(), "; give it the address of its own scheduler, or let it leave its cluster"));
+  }
+  if (scheduler.term < term_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the scheduler of cluster ", id->text(), " has term ", scheduler.term, ", but term ", term_,
+        " was heard of: it was replaced, or its folder comes ", "from an older copy"));
+  }
+  if (*id == id_ && scheduler.term == term_) return absl::OkStatus();
+  if (!path_.empty() && !scheduler.transient) {
+    NodeClusterRecord record;
+    record.set_format(kFormat);
+    record.set_cluster_id(id->text());
+    record.set_term(scheduler.term);
+    if (absl::Status s = WriteRecordFile(path_, record); !s.ok()) return s;
+    const std::string folder = path_.substr(0, path_.rfind('/'));
+    if (absl::Status s = SyncPlainFolder(folder); !s.ok()) return s;
+  }
+  id_ = *id;
+  term_ = scheduler.term;
+  return absl::OkStatus();
+}
+
+}  // namespace strata

@@ -1,0 +1,143 @@
+// ClusterState: whose nodes and copies of jobs these are, and how it goes on from an older copy of
+// its own records.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "scheduler/cluster_state.h"
+
+namespace strata::scheduler {
+
+absl::Status ClusterState::CheckCluster(const NodeReport& report) const {
+  if (report.cluster_id().empty()) return absl::OkStatus();
+  if (report.cluster_id() != cluster_id()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(report.name(), " belongs to cluster ", report.cluster_id(),
+                     ", but this scheduler is of cluster ", cluster_id(), "; it is not let in"));
+  }
+  const std::string more = hearing_ ? "" : WhatIsLater(report);
+  if (more.empty()) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(report.name(), " knows ", more, " of cluster ", cluster_id(),
+                   ", but this scheduler does not (term ", term(),
+                   "): its folder comes from an older copy; start it once with --restored"));
+}
+
+// What a scheduler of this cluster gave out that these records know nothing of; "": nothing.
+std::string ClusterState::WhatIsLater(const NodeReport& report) const {
+  if (report.term() > term()) return absl::StrCat("term ", report.term());
+  if (report.session() >= numbers_.next_session()) {
+    return absl::StrCat("session ", report.session());
+  }
+  std::string later;
+  const auto look = [this, &later](const auto& j) {
+    const JobMachine* const job = Machine(j.job(), j.job_uid());
+    if (job == nullptr || j.generation() <= job->state().generation()) return;
+    later = absl::StrCat("generation ", j.generation(), " of job ", j.job_uid());
+  };
+  for (const ServerJobReport& j : report.server_jobs()) look(j);
+  for (const WorkerJobReport& j : report.worker_jobs()) look(j);
+  return later;
+}
+
+absl::Status ClusterState::OnlyHears() {
+  return absl::UnavailableError(
+      "the scheduler's folder comes from an older copy (--restored): for a lease it only hears how "
+      "far its nodes are");
+}
+
+void ClusterState::Hear(absl::Time now) {
+  hearing_.emplace(now + std::max(members_.lease(), Membership::kReturnTime));
+}
+
+std::vector<ClusterState::JobFolder> ClusterState::CheckpointFolders() const {
+  std::vector<JobFolder> folders;
+  for (const auto& [id, job] : jobs_) {
+    const std::string& folder = job->spec().spec().spec().checkpoint().directory();
+    const auto identity = ParseJobIdentity(cluster_id(), job->spec().job_uid());
+    if (!job->over() && !folder.empty() && identity) folders.push_back({id, *identity, folder});
+  }
+  return folders;
+}
+
+void ClusterState::GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>& found,
+                        absl::Time now) {
+  if (!hearing_) return;
+  const Hearing heard = *std::exchange(hearing_, std::nullopt);
+  numbers_.set_term(heard.TermAfter(term()) - 1);  // Started takes the next
+  numbers_.set_next_session(heard.SessionFrom(numbers_.next_session()));
+  numbers_.set_next_job(heard.JobFrom(numbers_.next_job()));
+  events_.Add(now, "SchedulerRestored", "", 0,
+              "the scheduler's folder comes from an older copy; jobs that it says go on begin "
+              "again from their newest checkpoints, and what it knows nothing of is kept");
+  for (const auto& [id, job] : jobs_) {
+    const auto its = found.find(id);
+    job->GoOnFromCopy(heard.GenerationAfter(job->spec().job_uid(), job->state().generation()),
+                      its == found.end() ? std::vector<CheckpointRecord>() : its->second, now);
+  }
+  Started(now);
+}
+
+absl::StatusOr<SettleQuarantineReply> ClusterState::SettleQuarantine(
+    const SettleQuarantineRequest& request, absl::Time now) {
+  if (!JobUid::Parse(request.job_uid())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "job_uid is \"", request.job_uid(), "\"; it must be 32 hexadecimal digits, not all 0"));
+  }
+  const bool purge = request.action() == SettleQuarantineRequest::PURGE;
+  if (!purge && request.action() != SettleQuarantineRequest::ADOPT) {
+    return absl::InvalidArgumentError("action must be ADOPT or PURGE");
+  }
+  SettleQuarantineReply reply;
+  std::string name;
+  for (const auto& [node, told] : told_) {
+    const Node* const known = members_.Find(node);
+    if (known == nullptr || !known->alive || (purge && node != request.node())) continue;
+    for (const QuarantinedJob& kept : told.quarantined) {
+      if (kept.job_uid() != request.job_uid()) continue;
+      reply.add_nodes(node);
+      name = kept.name();
+    }
+  }
+  if (reply.nodes().empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(purge ? absl::StrCat("server ", request.node()) : std::string("no server"),
+                     purge ? " is not heard of, or" : " that is heard of", " keeps no copy of job ",
+                     request.job_uid(), " in quarantine"));
+  }
+  if (!purge) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", name, " (", request.job_uid(), "), kept by ", absl::StrJoin(reply.nodes(), ", "),
+        ", cannot be adopted: servers keep its rows and log, but nobody has its job file, its "
+        "shard map and the index of its data any more. If a later copy of the scheduler's folder "
+        "exists, start from that one. Else submit the job file with --resume, which goes on from "
+        "its newest checkpoint, and purge these copies"));
+  }
+  purging_.insert({request.node(), request.job_uid()});
+  events_.Add(now, "QuarantinePurged", request.node(), 0,
+              absl::StrCat("a user has server ", request.node(), " remove its copy of job ", name,
+                           " (", request.job_uid(), "), which no scheduler knows"));
+  return reply;
+}
+
+// What a server speaks of no more is gone.
+void ClusterState::EndPurges(const NodeReport& report) {
+  for (auto it = purging_.begin(); it != purging_.end();) {
+    const auto& [node, uid] = *it;
+    const auto is_it = [&uid = uid](const ServerJobReport& j) { return j.job_uid() == uid; };
+    const bool kept = node != report.name() ||
+                      std::any_of(report.server_jobs().begin(), report.server_jobs().end(), is_it);
+    it = kept ? std::next(it) : purging_.erase(it);
+  }
+}
+
+uint64_t ClusterState::quarantined() const {
+  uint64_t count = 0;
+  for (const auto& [node, told] : told_) count += static_cast<uint64_t>(told.quarantined.size());
+  return count;
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,49 @@
+// JobMachine: how a job goes on whose records come from an older copy.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "scheduler/job/machine.h"
+
+namespace strata::scheduler {
+namespace {
+
+// The checkpoints that there are, in the place of those that the copy knew. Where none is seen, its
+// own words stand: a folder that is not there may come back, and servers wait for it.
+void TakeFound(const std::vector<CheckpointRecord>& found, const JobStateRecord& state,
+               CutBook& book) {
+  book.clear_pending();
+  book.set_manual(false);
+  std::vector<CheckpointRecord> whole;
+  for (const CheckpointRecord& c : found) {
+    const auto& aside = state.set_aside();
+    if (std::find(aside.begin(), aside.end(), c.folder()) == aside.end()) whole.push_back(c);
+    book.set_next_cut(std::max({book.next_cut(), c.of_cut() + 1, c.step() + 1}));
+  }
+  if (whole.empty()) return;
+  book.clear_complete();
+  for (CheckpointRecord& c : whole) *book.add_complete() = std::move(c);
+}
+
+}  // namespace
+
+void JobMachine::GoOnFromCopy(uint64_t generation, const std::vector<CheckpointRecord>& found,
+                              absl::Time now) {
+  // What was to be removed or written then may be something else by now.
+  work_.clear();
+  state_.clear_removing();
+  if (over()) return;
+  state_.set_replacing(true);
+  CutBook book = cuts_ ? cuts_->book() : state_.cuts();
+  TakeFound(found, state_, book);
+  *state_.mutable_cuts() = std::move(book);
+  if (index_) MakeParts();
+  if (state_.phase() == WAITING || state_.phase() == INDEXING) {
+    return state_.set_generation(generation);
+  }
+  state_.set_generation(generation - 1);
+  RollBack("the scheduler's folder comes from an older copy", now);
+}
+
+}  // namespace strata::scheduler

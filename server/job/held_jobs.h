@@ -1,0 +1,41 @@
+// Where a server keeps files of jobs, noted in its own folder: `held/<cluster>-<job uid>`, one
+// HeldJob each. So a process that begins anew finds what it has, also under folders that jobs
+// named.
+// Tested by tests/server/job/job_folder_test.cc
+#ifndef STRATA_SERVER_JOB_HELD_JOBS_H_
+#define STRATA_SERVER_JOB_HELD_JOBS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/core/uid.h"
+#include "proto/strata/checkpoint.pb.h"
+
+namespace strata::server {
+
+inline constexpr uint32_t kHeldFormat = 1;
+
+// One thread at a time. Errors carry the path.
+class HeldJobs {
+ public:
+  // `folder`: the server's own.
+  explicit HeldJobs(std::string folder);
+
+  // Notes it before the first of its files is made; durable. Replaces an earlier note.
+  absl::Status Put(const HeldJob& job);
+  // After the last of its files is gone.
+  absl::Status Remove(const JobIdentity& identity);
+  // Those whose folder is there, or may be. Notes of others, and damaged ones, go.
+  absl::StatusOr<std::vector<HeldJob>> List();
+
+ private:
+  std::string PathOf(const JobIdentity& identity) const;
+
+  const std::string folder_;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_JOB_HELD_JOBS_H_

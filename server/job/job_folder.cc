@@ -1,0 +1,201 @@
+#include "server/job/job_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/record_file.h"
+#include "storage/io/file_io.h"
+
+namespace strata::server {
+namespace {
+
+constexpr char kOpen[] = "/OPEN";
+constexpr char kJob[] = "/JOB";
+constexpr char kLock[] = "/LOCK";
+constexpr char kWhat[] = "folder record";
+
+absl::Status CheckOwner(const std::string& path, const JobFolderRecord& record,
+                        const JobIdentity& identity) {
+  if (record.cluster_id() == identity.cluster.text() && record.job_uid() == identity.job.text()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " says that its folder is of job ", record.job_uid(), " of cluster ",
+                   record.cluster_id(), ", not of ", Describe(identity)));
+}
+
+// An empty file is format 1.
+absl::Status ReadFolderRecord(const std::string& path, JobFolderRecord& record) {
+  const auto bytes = FileBytes(path);
+  if (bytes.ok() && *bytes == 0) return CheckFormat(kWhat, path, 1, kJobFolderFormat);
+  if (absl::Status s = ReadRecordFile(path, kWhat, &record); !s.ok()) return s;
+  return CheckFormat(kWhat, path, record.format(), kJobFolderFormat);
+}
+
+// Bytes below one path, as far as they can be seen.
+uint64_t BytesBelow(const std::string& path, FileSystem& files) {
+  FileInfo info;
+  if (files.LookAtLink(path, info) != 0) return 0;
+  if (info.kind == FileKind::kFile) return info.bytes;
+  if (info.kind != FileKind::kFolder) return 0;
+  uint64_t bytes = 0;
+  for (const std::string& name : ListFolder(path, files).value_or(std::vector<std::string>())) {
+    bytes += BytesBelow(absl::StrCat(path, "/", name), files);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string JobFolderName(const JobIdentity& identity) {
+  return absl::StrCat("job-", identity.cluster.text(), "-", identity.job.text());
+}
+
+std::optional<JobIdentity> ParseJobFolderName(absl::string_view name) {
+  constexpr size_t kDigits = 32;
+  if (!absl::ConsumePrefix(&name, "job-") || name.size() != 2 * kDigits + 1 ||
+      name[kDigits] != '-') {
+    return std::nullopt;
+  }
+  return ParseJobIdentity(name.substr(0, kDigits), name.substr(kDigits + 1));
+}
+
+std::string JobFolder(const std::string& root, const JobIdentity& identity) {
+  return absl::StrCat(root, "/", JobFolderName(identity));
+}
+
+std::string GenerationFolder(const std::string& root, const JobIdentity& identity,
+                             Generation generation) {
+  return absl::StrCat(JobFolder(root, identity), "/generation-", generation.value);
+}
+
+std::vector<std::string> GenerationFolders(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const std::string& name : ListFolder(folder).value_or(std::vector<std::string>())) {
+    if (absl::StartsWith(name, "generation-")) out.push_back(absl::StrCat(folder, "/", name));
+  }
+  return out;
+}
+
+absl::StatusOr<std::unique_ptr<JobFolderLock>> JobFolderLock::Take(const std::string& folder) {
+  const std::string path = absl::StrCat(folder, kLock);
+  FileSystem& files = FileSystem::Kernel();
+  const int fd = files.Open(path, O_RDWR | O_CREAT);
+  if (fd == -ENOENT) return absl::NotFoundError(absl::StrCat("there is no folder ", folder));
+  if (fd < 0) return ErrnoStatus(-fd, "open", path);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    files.Close(fd);
+    if (error != EWOULDBLOCK) return ErrnoStatus(error, "lock", path);
+    return absl::UnavailableError(absl::StrCat(folder, " is in use by another process; stop it"));
+  }
+  FileInfo now;
+  if (files.Info(fd, now) == 0 && now.names == 0) {
+    files.Close(fd);
+    return absl::UnavailableError(absl::StrCat(folder, " was removed just now"));
+  }
+  return std::unique_ptr<JobFolderLock>(new JobFolderLock(fd));
+}
+
+JobFolderLock::~JobFolderLock() { FileSystem::Kernel().Close(fd_); }
+
+absl::StatusOr<std::unique_ptr<JobFolderLock>> TakeJobFolder(const std::string& root,
+                                                             const JobFolderRecord& owner) {
+  const auto identity = ParseJobIdentity(owner.cluster_id(), owner.job_uid());
+  if (!identity) return absl::InvalidArgumentError("a job's folder needs both ids of its job");
+  const std::string folder = JobFolder(root, *identity);
+  if (absl::Status s = MakeFolders(folder); !s.ok()) return s;
+  auto lock = JobFolderLock::Take(folder);
+  if (!lock.ok()) return lock.status();
+  const std::string path = absl::StrCat(folder, kJob);
+  JobFolderRecord there;
+  absl::Status s = ReadFolderRecord(path, there);
+  if (s.ok()) {
+    if (s = CheckOwner(path, there, *identity); !s.ok()) return s;
+    return lock;
+  }
+  // One that a crash cut off says no less than the folder's name.
+  if (!absl::IsNotFound(s) && !absl::IsDataLoss(s)) return s;
+  JobFolderRecord record = owner;
+  record.set_format(kJobFolderFormat);
+  record.set_generation(0);
+  if (s = WriteRecordFile(path, record); !s.ok()) return s;
+  return lock;
+}
+
+absl::Status WriteOpen(const std::string& root, JobFolderRecord owner, Generation generation) {
+  const auto identity = ParseJobIdentity(owner.cluster_id(), owner.job_uid());
+  if (!identity) return absl::InvalidArgumentError("a job's folder needs both ids of its job");
+  const std::string folder = GenerationFolder(root, *identity, generation);
+  owner.set_format(kJobFolderFormat);
+  owner.set_generation(generation.value);
+  if (absl::Status s = WriteRecordFile(absl::StrCat(folder, kOpen), owner); !s.ok()) return s;
+  for (std::string p = folder;; p.resize(p.find_last_of('/'))) {
+    if (absl::Status s = storage::SyncFolder(p); !s.ok()) return s;
+    if (p.size() <= root.size()) return absl::OkStatus();
+  }
+}
+
+absl::StatusOr<bool> WasOpened(const std::string& root, const JobIdentity& identity,
+                               Generation generation) {
+  const std::string path = absl::StrCat(GenerationFolder(root, identity, generation), kOpen);
+  const auto there = IsThere(path);
+  if (!there.ok() || !*there) return there;
+  JobFolderRecord record;
+  absl::Status s = ReadFolderRecord(path, record);
+  if (s.ok()) s = CheckOwner(path, record, identity);
+  if (s.ok() && record.generation() != generation.value) {
+    s = absl::FailedPreconditionError(absl::StrCat(path, " says that its folder is of generation ",
+                                                   record.generation(), ", not of generation ",
+                                                   generation.value));
+  }
+  if (!s.ok()) return s;
+  return true;
+}
+
+absl::StatusOr<JobFolderRecord> ReadJobFolder(const std::string& folder) {
+  JobFolderRecord record;
+  absl::Status s = ReadFolderRecord(absl::StrCat(folder, kJob), record);
+  if (s.ok()) return record;
+  for (const std::string& generation : GenerationFolders(folder)) {
+    JobFolderRecord open;
+    if (ReadFolderRecord(generation + kOpen, open).ok()) return open;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("nothing in ", folder, " says whose it is: ", s.message()));
+}
+
+bool MayHaveJobFolder(const std::string& root, const JobIdentity& identity) {
+  const auto there = IsThere(JobFolder(root, identity));
+  if (there.ok()) return *there;
+  return absl::IsUnavailable(there.status()) || absl::IsResourceExhausted(there.status());
+}
+
+uint64_t FolderBytes(const std::string& folder) { return BytesBelow(folder, FileSystem::Kernel()); }
+
+absl::Status RemoveJob(const std::string& root, const JobIdentity& identity) {
+  const std::string folder = JobFolder(root, identity);
+  const auto there = IsThere(folder);
+  if (!there.ok() || !*there) return there.status();
+  JobFolderRecord record;
+  if (const std::string path = folder + kJob; ReadFolderRecord(path, record).ok()) {
+    if (absl::Status s = CheckOwner(path, record, identity); !s.ok()) return s;
+  }
+  for (const std::string& generation : GenerationFolders(folder)) {
+    const std::string path = generation + kOpen;
+    if (!ReadFolderRecord(path, record).ok()) continue;
+    if (absl::Status s = CheckOwner(path, record, identity); !s.ok()) return s;
+  }
+  auto lock = JobFolderLock::Take(folder);
+  if (!lock.ok()) return absl::IsNotFound(lock.status()) ? absl::OkStatus() : lock.status();
+  return RemoveTree(folder);
+}
+
+}  // namespace strata::server

@@ -1,0 +1,88 @@
+// A job's folder on a server: its name, whose it is, who uses it now, and its end.
+//
+//   <root>/job-<cluster>-<job uid>/LOCK          held (flock) by the process that uses the folder
+//                                 /JOB           whose it is (JobFolderRecord)
+//                                 /generation-<g>/OPEN, log/, tier/, image-*.strata
+//
+// OPEN, a JobFolderRecord as well, is written when the generation was opened for the first time:
+// with it, the newest images and the log after them are the shards; without it there is nothing to
+// recover. Tested by tests/server/job/job_folder_test.cc
+#ifndef STRATA_SERVER_JOB_JOB_FOLDER_H_
+#define STRATA_SERVER_JOB_JOB_FOLDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/core/ids.h"
+#include "proto/core/uid.h"
+#include "proto/strata/checkpoint.pb.h"
+
+namespace strata::server {
+
+inline constexpr uint32_t kJobFolderFormat = 2;
+
+// "job-<cluster>-<job uid>".
+std::string JobFolderName(const JobIdentity& identity);
+// Nothing: not such a name.
+std::optional<JobIdentity> ParseJobFolderName(absl::string_view name);
+std::string JobFolder(const std::string& root, const JobIdentity& identity);
+std::string GenerationFolder(const std::string& root, const JobIdentity& identity,
+                             Generation generation);
+
+// Those of generations in a job's folder, as far as they can be seen.
+std::vector<std::string> GenerationFolders(const std::string& folder);
+
+// Errors of what follows are those of ErrnoStatus (proto/runtime/files/file_system.h), if nothing
+// else is said, and name the path.
+
+// A lock on a job's folder, for as long as it lives.
+class JobFolderLock {
+ public:
+  // UNAVAILABLE: another process uses the folder. NOT_FOUND: there is none.
+  static absl::StatusOr<std::unique_ptr<JobFolderLock>> Take(const std::string& folder);
+  ~JobFolderLock();
+  JobFolderLock(const JobFolderLock&) = delete;
+  JobFolderLock& operator=(const JobFolderLock&) = delete;
+
+ private:
+  explicit JobFolderLock(int fd) : fd_(fd) {}
+  const int fd_;
+};
+
+// Makes the folder where it is missing, takes its lock and writes JOB. `owner` without a
+// generation. FAILED_PRECONDITION: it is another job's (the text names both). UNAVAILABLE: it is in
+// use.
+absl::StatusOr<std::unique_ptr<JobFolderLock>> TakeJobFolder(const std::string& root,
+                                                             const JobFolderRecord& owner);
+
+// Durable when it returns, and so are the names of folders from `root` on.
+absl::Status WriteOpen(const std::string& root, JobFolderRecord owner, Generation generation);
+// Whether the generation was opened there. FAILED_PRECONDITION: another job's, generation's or
+// cluster's (names both). UNIMPLEMENTED: of an older format. DATA_LOSS: it cannot be read.
+absl::StatusOr<bool> WasOpened(const std::string& root, const JobIdentity& identity,
+                               Generation generation);
+
+// Whose folder it is, by JOB or, where that is not to be read, by any OPEN. NOT_FOUND: nothing
+// says.
+absl::StatusOr<JobFolderRecord> ReadJobFolder(const std::string& folder);
+
+// Whether it is there, or may be, as an error that passes hides it. False where nothing is, or
+// nothing can be made: a name that is too long, a circle of links, a place without the right to
+// look.
+bool MayHaveJobFolder(const std::string& root, const JobIdentity& identity);
+// Bytes of the files below a folder, as far as they can be seen.
+uint64_t FolderBytes(const std::string& folder);
+
+// Removes the folder of this very job. Missing is fine. FAILED_PRECONDITION: what lies there says
+// that it is another's (names both). UNAVAILABLE: it is in use.
+absl::Status RemoveJob(const std::string& root, const JobIdentity& identity);
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_JOB_JOB_FOLDER_H_

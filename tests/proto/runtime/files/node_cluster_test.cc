@@ -1,0 +1,75 @@
+#include "proto/runtime/files/node_cluster.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "tests/temp_folder.h"
+
+namespace strata {
+namespace {
+
+const std::string kMine = ClusterId{1, 2}.text(), kOther = ClusterId{1, 3}.text();
+
+TEST_CASE("a node belongs to the first cluster that it meets, also as a new process",
+          "[node_cluster][identity]") {
+  const TempFolder folder;
+  {
+    auto node = NodeCluster::Open(folder.path());
+    REQUIRE(node.ok());
+    CHECK(node->id().empty());
+    REQUIRE(node->Follow({kMine, 3}).ok());
+    CHECK(node->id() == kMine);
+  }
+  auto node = NodeCluster::Open(folder.path());
+  REQUIRE(node.ok());
+  CHECK(node->id() == kMine);
+  CHECK(node->term() == 3);
+  const absl::Status foreign = node->Follow({kOther, 9});
+  CHECK(absl::IsPermissionDenied(foreign));
+  CHECK(absl::StrContains(foreign.message(), kMine));
+  CHECK(absl::StrContains(foreign.message(), kOther));
+  const absl::Status old = node->Follow({kMine, 2});
+  CHECK(absl::IsFailedPrecondition(old));
+  CHECK(absl::StrContains(old.message(), "term 2"));
+  CHECK(absl::StrContains(old.message(), "term 3"));
+  CHECK(absl::IsPermissionDenied(node->Follow({"", 9})));
+  CHECK(node->Follow({kMine, 3}).ok());
+  CHECK(node->Follow({kMine, 4}).ok());
+  CHECK(absl::IsFailedPrecondition(node->Follow({kMine, 3})));
+  CHECK(NodeCluster::Open(folder.path())->term() == 4);
+  CHECK(NodeCluster::Open(folder.path())->id() == kMine);
+
+  REQUIRE(NodeCluster::Leave(folder.path()).ok());
+  auto free = NodeCluster::Open(folder.path());
+  REQUIRE(free.ok());
+  CHECK(free->Follow({kOther, 1}).ok());
+}
+
+TEST_CASE("a cluster that ends with its process is remembered no longer", "[node_cluster]") {
+  const TempFolder folder;
+  auto node = NodeCluster::Open(folder.path());
+  REQUIRE(node.ok());
+  REQUIRE(node->Follow({kMine, 1, true}).ok());
+  CHECK(absl::IsPermissionDenied(node->Follow({kOther, 1, true})));
+  CHECK(NodeCluster::Open(folder.path())->id().empty());
+}
+
+TEST_CASE("what cannot be remembered is not followed; what cannot be read is told",
+          "[node_cluster]") {
+  const TempFolder folder;
+  auto node = NodeCluster::Open(folder.path() + "/none");
+  REQUIRE(node.ok());
+  CHECK_FALSE(node->Follow({kMine, 1}).ok());
+  CHECK(node->id().empty());
+  std::ofstream(folder.path() + "/CLUSTER") << "{}";
+  const absl::Status damaged = NodeCluster::Open(folder.path()).status();
+  CHECK(absl::IsDataLoss(damaged));
+  CHECK(absl::StrContains(damaged.message(), folder.path() + "/CLUSTER"));
+}
+
+}  // namespace
+}  // namespace strata

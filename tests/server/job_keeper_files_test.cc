@@ -1,0 +1,186 @@
+// What a server has on disk of jobs, over its processes: opened, removed, or kept.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "proto/core/uid.h"
+#include "proto/strata/control.pb.h"
+#include "server/job/job_folder.h"
+#include "server/job_keeper.h"
+#include "tests/server/keeper_fixture.h"
+
+namespace strata::server {
+namespace {
+
+using Fixture = KeeperFixture;
+
+TEST_CASE("a job is removed from where it was opened, and only that very job",
+          "[keeper][identity]") {
+  Fixture f;
+  const std::string far = f.folder.path() + "/far";
+  f.job().mutable_spec()->mutable_spec()->mutable_storage()->set_directory(far);
+  f.keeper->Follow(f.directive);
+  REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+  const std::string folder = JobFolder(far + "/s", kIdentity);
+  REQUIRE(std::filesystem::exists(folder + "/generation-1/OPEN"));
+  NodeDirective over;
+  ServerJobDirective& d = *over.add_server_jobs();
+  d.set_job(kJob.value);
+  d.set_close(true);
+  Fixture::Name({kIdentity.cluster, {9, 9}}, &d);  // of the same number
+  f.keeper->Follow(over);
+  CHECK(f.Report().state() == ServerJobReport::OPEN);
+  CHECK(f.Serves());
+  Fixture::Name(kIdentity, &d);
+  f.keeper->Follow(over);
+  CHECK(f.keeper->Reports().empty());
+  CHECK_FALSE(std::filesystem::exists(far + "/s"));
+  CHECK(std::filesystem::exists(far));
+  CHECK(std::filesystem::is_empty(f.folder.path() + "/s/held"));
+}
+
+TEST_CASE("a new process tells what it kept; it is opened, removed, or kept for good",
+          "[keeper][identity]") {
+  Fixture f;
+  const std::string far = f.folder.path() + "/far";
+  f.job().mutable_spec()->mutable_spec()->mutable_storage()->set_directory(far);
+  f.keeper->Follow(f.directive);
+  REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+  const std::string folder = JobFolder(far + "/s", kIdentity);
+  f.Restart();
+  CHECK(f.Report().state() == ServerJobReport::KEPT);
+  CHECK(f.Report().job() == kJob.value);
+  CHECK(f.Report().job_uid() == kIdentity.job.text());
+  CHECK(f.Report().kept_bytes() > 0);
+  CHECK_FALSE(f.Serves());
+  CHECK_FALSE(f.keeper->Busy());
+
+  SECTION("opened") {
+    f.job().set_was_open(true);
+    f.keeper->Follow(f.directive);
+    CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  }
+  SECTION("removed, without a word on where it is") {
+    NodeDirective over;
+    ServerJobDirective& d = *over.add_server_jobs();
+    d.set_job(kJob.value);
+    Fixture::Name(kIdentity, &d);
+    d.set_close(true);
+    f.keeper->Follow(over);
+    CHECK(f.keeper->Reports().empty());
+    CHECK_FALSE(std::filesystem::exists(folder));
+  }
+  SECTION("kept") {
+    NodeDirective unknown;
+    ServerJobDirective& d = *unknown.add_server_jobs();
+    d.set_job(kJob.value);
+    Fixture::Name(kIdentity, &d);
+    d.set_close(true);
+    d.set_quarantine(true);
+    for (int i = 0; i < 2; ++i) {
+      f.keeper->Follow(unknown);
+      CHECK(f.Report().state() == ServerJobReport::QUARANTINED);
+      CHECK(f.Report().kept_bytes() > 0);
+      CHECK(f.keeper->quarantined() == 1);
+      CHECK(std::filesystem::exists(folder + "/generation-1/OPEN"));
+    }
+    f.Restart();  // it stays so
+    CHECK(f.Report().state() == ServerJobReport::QUARANTINED);
+    f.job().set_was_open(true);
+    f.keeper->Follow(f.directive);  // its scheduler is back: it goes on
+    CHECK(f.Settled().state() == ServerJobReport::OPEN);
+    CHECK(f.keeper->quarantined() == 0);
+  }
+}
+
+TEST_CASE("an open job that no scheduler knows is closed, and nothing of it is lost",
+          "[keeper][identity]") {
+  Fixture f;
+  f.keeper->Follow(f.directive);
+  REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+  NodeDirective unknown = f.directive;
+  unknown.mutable_server_jobs(0)->set_close(true);
+  unknown.mutable_server_jobs(0)->set_quarantine(true);
+  f.keeper->Follow(unknown);
+  CHECK_FALSE(f.Serves());
+  CHECK(f.Report().state() == ServerJobReport::QUARANTINED);
+  CHECK(f.Report().kept_bytes() > 0);
+  CHECK(std::filesystem::exists(f.Folder() + "/generation-1/OPEN"));
+  f.job().set_was_open(true);
+  f.keeper->Follow(f.directive);
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+}
+
+TEST_CASE("another job of the same number does not go on with the one before",
+          "[keeper][identity]") {
+  Fixture f;
+  f.keeper->Follow(f.directive);
+  REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+  const JobIdentity other = {kIdentity.cluster, {9, 9}};
+  Fixture::Name(other, &f.job());
+  f.keeper->Follow(f.directive);
+  while (f.keeper->Busy()) std::this_thread::yield();
+  REQUIRE(f.service.Find(kJob) != nullptr);
+  CHECK(f.service.Find(kJob)->plan().identity == other);
+  CHECK(std::filesystem::exists(f.Folder() + "/generation-1/OPEN"));
+  CHECK(std::filesystem::exists(JobFolder(f.folder.path() + "/s", other) + "/generation-1/OPEN"));
+}
+
+// Follow of a directive that has the job closed, and what is on disk removed.
+NodeDirective Over() {
+  NodeDirective over;
+  ServerJobDirective& d = *over.add_server_jobs();
+  d.set_job(kJob.value);
+  Fixture::Name(kIdentity, &d);
+  d.set_close(true);
+  return over;
+}
+
+TEST_CASE("what cannot be removed is tried again after a while, without another word",
+          "[keeper][identity]") {
+  Fixture f;
+  f.keeper->Follow(f.directive);
+  REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+  f.Restart();
+  auto in_use = JobFolderLock::Take(f.Folder());
+  REQUIRE(in_use.ok());
+  f.keeper->Follow(Over());
+  CHECK(f.Report().state() == ServerJobReport::KEPT);  // it is told as long as it is there
+  f.timer.Advance(JobKeeper::kReopenAfter);
+  f.keeper->RemoveAgain();
+  CHECK(std::filesystem::exists(f.Folder()));
+  in_use->reset();
+  SECTION("it goes then") {
+    f.timer.Advance(JobKeeper::kReopenAfter - absl::Milliseconds(1));
+    f.keeper->RemoveAgain();
+    CHECK(std::filesystem::exists(f.Folder()));
+    f.timer.Advance(absl::Milliseconds(1));
+    f.keeper->RemoveAgain();
+    CHECK_FALSE(std::filesystem::exists(f.Folder()));
+    CHECK(f.keeper->Reports().empty());
+    CHECK(std::filesystem::is_empty(f.folder.path() + "/s/held"));
+  }
+  SECTION("unless it is to be kept now") {
+    NodeDirective unknown = Over();
+    unknown.mutable_server_jobs(0)->set_quarantine(true);
+    f.keeper->Follow(unknown);
+    f.timer.Advance(2 * JobKeeper::kReopenAfter);
+    f.keeper->RemoveAgain();
+    CHECK(f.Report().state() == ServerJobReport::QUARANTINED);
+    CHECK(std::filesystem::exists(f.Folder() + "/generation-1/OPEN"));
+  }
+  SECTION("or is open again") {
+    f.job().set_was_open(true);
+    f.keeper->Follow(f.directive);
+    REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+    f.timer.Advance(2 * JobKeeper::kReopenAfter);
+    f.keeper->RemoveAgain();
+    CHECK(f.Report().state() == ServerJobReport::OPEN);
+    CHECK(std::filesystem::exists(f.Folder() + "/generation-1/OPEN"));
+  }
+}
+
+}  // namespace
+}  // namespace strata::server

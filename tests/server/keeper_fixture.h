@@ -1,0 +1,91 @@
+// A JobKeeper with a job of one shard, a scheduler that says what the test wants, and a timer that
+// it moves.
+#ifndef STRATA_TESTS_SERVER_KEEPER_FIXTURE_H_
+#define STRATA_TESTS_SERVER_KEEPER_FIXTURE_H_
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "proto/core/ids.h"
+#include "proto/core/uid.h"
+#include "proto/runtime/base/executor.h"
+#include "proto/runtime/base/manual_timer.h"
+#include "proto/strata/control.pb.h"
+#include "server/data_service.h"
+#include "server/job/job_folder.h"
+#include "server/job_keeper.h"
+#include "server/shard/request.h"
+#include "tests/temp_folder.h"
+
+namespace strata::server {
+
+inline constexpr JobId kJob(1);
+inline constexpr JobIdentity kIdentity = {{3, 1}, {4, 1}};
+struct KeeperFixture {
+  KeeperFixture() {
+    ServerJobDirective* job = directive.add_server_jobs();
+    job->set_job(kJob.value);
+    Name(kIdentity, job);
+    job->set_generation(1);
+    job->set_map_epoch(3);
+    job->mutable_shape()->set_fields(5);
+    job->add_shards()->set_last_partition(15);
+    TrainingJob& spec = *job->mutable_spec();
+    spec.set_api_version("strata/v1");
+    spec.set_kind("TrainingJob");
+    spec.mutable_metadata()->set_name("job");
+    spec.mutable_spec()->mutable_data()->set_format("libfm");
+    spec.mutable_spec()->mutable_data()->add_train("x");
+    spec.mutable_spec()->mutable_model()->set_type("fm");
+    spec.mutable_spec()->mutable_model()->set_embedding_dim(16);
+    spec.mutable_spec()->mutable_training()->set_mode("bsp");
+    spec.mutable_spec()->mutable_training()->set_lanes(1);
+    spec.mutable_spec()->mutable_storage()->set_partitions(16);
+    spec.mutable_spec()->mutable_storage()->set_durability("logged");
+    Restart();
+  }
+
+  // As a new process.
+  void Restart() {
+    keeper.reset();
+    JobKeeper::Options options;
+    options.root = folder.path() + "/s";
+    options.name = "s";
+    options.job = {pool.get(), pool.get(), &timer, &memory, 100, nullptr};
+    options.service = &service;
+    keeper = std::make_unique<JobKeeper>(options);
+    REQUIRE(keeper->Begin().ok());
+  }
+
+  ServerJobDirective& job() { return *directive.mutable_server_jobs(0); }
+  static void Name(const JobIdentity& identity, ServerJobDirective* job) {
+    job->set_cluster_id(identity.cluster.text());
+    job->set_job_uid(identity.job.text());
+  }
+  std::string Folder() const { return JobFolder(folder.path() + "/s", kIdentity); }
+  ServerJobReport Report() const {
+    const auto reports = keeper->Reports();
+    REQUIRE(reports.size() == 1);
+    return reports[0];
+  }
+  // Waits until the opening has come to an end; nothing but time would change it then.
+  ServerJobReport Settled() const {
+    while (Report().state() == ServerJobReport::OPENING) std::this_thread::yield();
+    return Report();
+  }
+  bool Serves() const { return service.Find(kJob) != nullptr; }
+
+  TempFolder folder;
+  ManualTimer timer;
+  RequestMemory memory{uint64_t{64} << 20};
+  const std::unique_ptr<Executor> pool = MakeThreadPool(1, "shards");
+  DataService service;
+  NodeDirective directive;
+  std::unique_ptr<JobKeeper> keeper;
+};
+
+}  // namespace strata::server
+
+#endif  // STRATA_TESTS_SERVER_KEEPER_FIXTURE_H_

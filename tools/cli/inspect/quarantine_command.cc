@@ -1,0 +1,89 @@
+#include "tools/cli/inspect/quarantine_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "proto/runtime/transport/scheduler_client.h"
+#include "proto/strata/control.pb.h"
+#include "tools/cli/base/context_file.h"
+#include "tools/cli/inspect/quarantine_text.h"
+
+namespace strata {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr absl::Duration kCallTimeout = absl::Seconds(5);
+// The scheduler waits for the server, which removes the files, for ten.
+constexpr absl::Duration kSettleTimeout = absl::Seconds(15);
+
+struct Settled {
+  QuarantinedJob job;
+  absl::StatusOr<SettleQuarantineReply> reply;
+};
+
+// Finds the job that is meant, and asks.
+absl::StatusOr<Settled> Settle(const std::string& scheduler, const std::string& typed,
+                               const std::string& node, SettleQuarantineRequest::Action action) {
+  absl::StatusOr<std::string> address = SchedulerAddress(scheduler);
+  if (!address.ok()) return address.status();
+  const std::unique_ptr<SchedulerClient> client = MakeGrpcSchedulerClient(*address);
+  absl::StatusOr<ClusterStatus> cluster = client->GetCluster(kCallTimeout);
+  if (!cluster.ok()) return cluster.status();
+  absl::StatusOr<QuarantinedJob> job = FindQuarantined(*cluster, typed, node);
+  if (!job.ok()) return job.status();
+  SettleQuarantineRequest request;
+  request.set_job_uid(job->job_uid());
+  request.set_node(node);
+  request.set_action(action);
+  auto reply = client->SettleQuarantine(request, kSettleTimeout);
+  return Settled{*std::move(job), std::move(reply)};
+}
+
+void Print(const Json& json) {
+  std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
+ExitCode RunNodesAdopt(const NodesAdoptOptions& options) {
+  const auto settled = Settle(options.scheduler, options.job, "", SettleQuarantineRequest::ADOPT);
+  if (!settled.ok()) return ReportError(settled.status());
+  const absl::Status status = settled->reply.status();
+  if (options.json) {
+    Print(Json{{"jobUid", settled->job.job_uid()},
+               {"name", settled->job.name()},
+               {"adopted", status.ok()},
+               {"error", status.ok() ? Json(nullptr) : Json(std::string(status.message()))}});
+  } else if (status.ok()) {
+    std::printf("job %s (%s) is this cluster's again\n", settled->job.name().c_str(),
+                settled->job.job_uid().c_str());
+  }
+  return status.ok() ? kExitOk : ReportError(status);
+}
+
+ExitCode RunNodesPurge(const NodesPurgeOptions& options) {
+  const auto settled =
+      Settle(options.scheduler, options.job, options.node, SettleQuarantineRequest::PURGE);
+  if (!settled.ok()) return ReportError(settled.status());
+  if (!settled->reply.ok()) return ReportError(settled->reply.status());
+  const QuarantinedJob& job = settled->job;
+  if (options.json) {
+    Print(Json{{"node", options.node},
+               {"jobUid", job.job_uid()},
+               {"name", job.name()},
+               {"bytes", job.bytes()}});
+  } else {
+    std::printf("%s removed its copy of job %s (%s)\n", options.node.c_str(), job.name().c_str(),
+                job.job_uid().c_str());
+  }
+  return kExitOk;
+}
+
+}  // namespace strata

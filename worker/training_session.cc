@@ -101,6 +101,7 @@ class Session : public TrainingSession {
       }
       return;
     }
+    async_->SetGivenUp(directive.given_up_through());
     async_->SetCut(directive.cut(), lanes);
     async_->SetTasks({directive.tasks().begin(), directive.tasks().end()});
     if (directive.all_tasks_done()) async_->SetAllDone();

@@ -14,6 +14,14 @@ namespace {
 constexpr uint64_t kAsked = 1;
 constexpr uint64_t kTaken = 2;
 
+bool SameLanes(const CutReport& a, const CutReport& b) {
+  return std::equal(a.lanes().begin(), a.lanes().end(), b.lanes().begin(), b.lanes().end(),
+                    [](const LanePosition& x, const LanePosition& y) {
+                      return x.lane() == y.lane() && x.task() == y.task() &&
+                             x.next_window() == y.next_window();
+                    });
+}
+
 }  // namespace
 
 CutCoordinator::CutCoordinator(CutConfig config, CutBook book)
@@ -30,6 +38,13 @@ const CutRecord* CutCoordinator::Find(uint64_t cut) const {
     if (c.cut() == cut) return &c;
   }
   return nullptr;
+}
+
+uint64_t CutCoordinator::OverThrough() const {
+  for (const CutRecord& c : book_.pending()) {
+    if (!c.has_manifest()) return c.cut() - 1;  // what has one, all servers have taken
+  }
+  return book_.next_cut() - 1;
 }
 
 const CheckpointRecord* CutCoordinator::AtStep(uint64_t step) const {
@@ -99,8 +114,8 @@ void CutCoordinator::Plan(uint64_t generation, uint64_t progress, bool ready, in
   const bool may_retry = book_.retry_unix_ms() <= now_ms && !GivenUp();
   if (config_.bsp) {
     PlanBsp(generation, progress, may_retry);
-  } else if (ready && book_.pending_size() == 0) {
-    PlanAsync(generation, progress, may_retry);
+  } else if (ready && may_retry && book_.pending_size() == 0) {
+    PlanAsync(generation, progress);
   }
 }
 
@@ -130,7 +145,7 @@ void CutCoordinator::PlanBsp(uint64_t generation, uint64_t clock, bool may_retry
   }
 }
 
-void CutCoordinator::PlanAsync(uint64_t generation, uint64_t windows, bool may_retry) {
+void CutCoordinator::PlanAsync(uint64_t generation, uint64_t windows) {
   const uint64_t every = config_.every_steps;
   // After a roll-back servers count from the checkpoint on.
   if (windows < book_.periodic_at() && every > 0) {
@@ -138,7 +153,7 @@ void CutCoordinator::PlanAsync(uint64_t generation, uint64_t windows, bool may_r
   }
   const bool periodic = every > 0 && !config_.directory.empty() && book_.last() == 0 &&
                         windows >= book_.periodic_at() + every;
-  const bool last = book_.last() == kAsked && may_retry;
+  const bool last = book_.last() == kAsked;
   if (!periodic && !last && !book_.manual()) return;
   CutRecord* cut = Ask(generation, 0);
   cut->set_periodic(periodic);
@@ -168,9 +183,21 @@ void CutCoordinator::Erase(uint64_t cut) {
   }
 }
 
+// Async: a cut that was given up through no fault of its own.
+void CutCoordinator::WantAgain(const CutRecord& cut) {
+  if (cut.manual()) book_.set_manual(true);
+  if (cut.periodic() && !config_.bsp) {
+    const uint64_t at = book_.periodic_at();
+    book_.set_periodic_at(at > config_.every_steps ? at - config_.every_steps : 0);
+  }
+}
+
 void CutCoordinator::Rearm(const CutRecord& cut, Outcome outcome, int64_t now_ms,
                            int64_t retry_ms) {
-  if (outcome == Outcome::kRefused) {
+  if (outcome == Outcome::kRefused && !config_.bsp) {
+    WantAgain(cut);
+    book_.set_retry_unix_ms(now_ms + kPauseMs);
+  } else if (outcome == Outcome::kRefused) {
     if (cut.manual()) {
       book_.set_manual(true);
       book_.set_margin(std::min(kMaxMargin, book_.margin() * 2));
@@ -191,20 +218,26 @@ std::vector<CutCoordinator::Result> CutCoordinator::Settle(int64_t now_ms, int64
     auto it = words_.find(cut.cut());
     if (it == words_.end() || cut.has_manifest()) continue;
     Result result{.cut = cut};
-    bool refused = false, failed = false;
+    bool refused = false, failed = false, disagree = false;
     uint32_t done = 0;
+    const CutReport* first = nullptr;
     for (const auto& [server, word] : it->second) {
       refused |= word.state() == CutReport::REFUSED;
-      if (word.state() == CutReport::FAILED) {
-        failed = true;
+      failed |= word.state() == CutReport::FAILED;
+      if (word.state() == CutReport::FAILED || (word.state() == CutReport::REFUSED && !failed)) {
         result.message = word.message();
       }
       if (word.state() != CutReport::DONE) continue;
-      ++done;
+      if (done++ > 0 && !SameLanes(word, *first)) disagree = true;
+      first = &word;
       result.files.insert(result.files.end(), word.files().begin(), word.files().end());
       if (result.lanes.empty()) result.lanes.assign(word.lanes().begin(), word.lanes().end());
     }
     if (!failed && !refused && done < config_.servers) continue;
+    if (!failed && !refused && disagree) {
+      result.message = absl::StrCat("servers disagree on where lanes stand at cut ", cut.cut());
+      failed = true;
+    }
     if (!failed && !refused && !config_.directory.empty()) {
       result.message = WhatIsMissing(result.files, config_.partitions);
       failed = !result.message.empty();
@@ -271,11 +304,7 @@ std::vector<CutCoordinator::Result> CutCoordinator::Abort() {
   }
   for (const Result& result : dropped) {
     Erase(result.cut.cut());
-    if (result.cut.manual()) book_.set_manual(true);
-    if (result.cut.periodic() && !config_.bsp) {
-      const uint64_t at = book_.periodic_at();
-      book_.set_periodic_at(at > config_.every_steps ? at - config_.every_steps : 0);
-    }
+    WantAgain(result.cut);
   }
   return dropped;
 }

@@ -34,8 +34,11 @@ struct CutConfig {
 //   the
 //     last step. Wanted: at exactly the step that a worker holds open. Last: at the last step,
 //     asked for when training is over (its manifest then holds the last evaluation).
-//   * Async: one barrier at a time, numbered; aborted when a lane's host or a server changes, and
-//     begun again under a new number.
+//   * Async: one barrier at a time, numbered; given up when a server refuses or fails it, and when a
+//     lane's host or a server changes. It comes back under a new number: marks of two tries never
+//     meet in one file. One that a shard had no more patience for comes back after a pause, so that
+//     lanes which one slow lane holds up train for most of the time.
+//   * Async: a cut is done when all servers say so, and agree on where each lane stands.
 //   * A cut that the job cannot do without (wanted, last) is tried kMaxFailures times.
 //   * A step of which there is a complete checkpoint is not cut again (bsp: it would be the same).
 class CutCoordinator {
@@ -45,6 +48,8 @@ class CutCoordinator {
   static constexpr uint64_t kMargin = 4;
   static constexpr uint64_t kMaxMargin = uint64_t{1} << 20;
   static constexpr uint32_t kMaxFailures = 3;
+  // Async: from a refusal to the next try.
+  static constexpr int64_t kPauseMs = 5'000;
   // Complete cuts without files whose hashes are remembered.
   static constexpr int kMaxHashes = 16;
 
@@ -67,7 +72,7 @@ class CutCoordinator {
   struct Result {
     Outcome outcome = Outcome::kDone;
     CutRecord cut;
-    std::string message;                // kFailed
+    std::string message;                // kFailed, kRefused
     std::vector<CheckpointFile> files;  // of servers that were done
     std::vector<LanePosition> lanes;    // async
   };
@@ -102,6 +107,10 @@ class CutCoordinator {
   // The job's last cut, once it is complete; nullptr: it is not, or training goes on.
   const CheckpointRecord* Last() const;
   const CutRecord* Find(uint64_t cut) const;
+  // Async: all cuts up to it are over, complete or given up. Every directive says it, also where no
+  // cut is pending: a shard that holds pushes back for one of them must let them go, or no window
+  // moves that would make another cut due. It needs no record of its own: numbers are used once.
+  uint64_t OverThrough() const;
   bool GivenUp() const { return book_.failures() >= kMaxFailures; }
   bool Idle() const { return book_.pending_size() == 0; }
   const CutBook& book() const { return book_; }
@@ -110,8 +119,9 @@ class CutCoordinator {
  private:
   CutRecord* Ask(uint64_t generation, uint64_t step);
   void PlanBsp(uint64_t generation, uint64_t clock, bool may_retry);
-  void PlanAsync(uint64_t generation, uint64_t windows, bool may_retry);
+  void PlanAsync(uint64_t generation, uint64_t windows);
   void Rearm(const CutRecord& cut, Outcome outcome, int64_t now_ms, int64_t retry_ms);
+  void WantAgain(const CutRecord& cut);
   void Erase(uint64_t cut);
 
   CutConfig config_;

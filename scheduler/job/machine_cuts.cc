@@ -109,6 +109,9 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   const CutRecord& cut = result.cut;
   if (result.outcome != CutCoordinator::Outcome::kDone) {
     const bool failed = result.outcome == CutCoordinator::Outcome::kFailed;
+    if (!failed && !bsp()) {
+      SayAgain("CheckpointPutOff", absl::StrCat(result.message, "; it is begun anew"), now);
+    }
     DropCut(result, failed ? result.message : "", now);
     return;
   }
@@ -170,7 +173,9 @@ void JobMachine::DropCut(const CutCoordinator::Result& result, absl::string_view
   if (why.empty() || over()) {
     if (cuts_->GivenUp() && !over()) {
       End(FAILED, "CheckpointFailed",
-          absl::StrCat("servers are past step ", result.cut.step(), ", whose cut the job needs"),
+          bsp() ? absl::StrCat("servers are past step ", result.cut.step(),
+                               ", whose cut the job needs")
+                : result.message,
           now);
     }
     return;

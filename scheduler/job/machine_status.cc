@@ -211,6 +211,7 @@ void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& 
     if (state_.has_restore()) *d->mutable_restore() = state_.restore();
     d->set_was_open(slot.opened_generation() == state_.generation());
     if (ledger_) d->set_closed_below(ledger_->closed_below());
+    if (ledger_) d->set_given_up_through(cuts_->OverThrough());
     for (const CutRecord& cut : cuts_->book().pending()) {
       if (cut.has_manifest()) continue;
       CutDirective* c = d->add_cuts();
@@ -271,6 +272,7 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
   d->mutable_lanes()->Assign(lanes.begin(), lanes.end());
   if (!ledger_) return;
   d->set_all_tasks_done(state_.all_tasks_done());
+  d->set_given_up_through(cuts_->OverThrough());
   for (uint32_t lane : lanes) {
     for (const LedgerTask& task : ledger_->held(lane)) {
       TaskAssignment* t = d->add_tasks();

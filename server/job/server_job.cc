@@ -114,9 +114,11 @@ void ServerJob::Follow(const ServerJobDirective& directive) {
     }
     changed |= !cuts_.empty();
     cuts_ = std::move(cuts);
+    changed |= given_up_ < directive.given_up_through();
+    given_up_ = std::max(given_up_, directive.given_up_through());
   }
   for (const auto& runner : runners_) {
-    if (changed) runner->SetCuts(orders);
+    if (changed) runner->SetCuts(orders, directive.given_up_through());
     if (!plan_.synchronous) runner->CloseBelow(TaskId(directive.closed_below()));
   }
 }
@@ -131,6 +133,7 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
   CutReport report;
   report.set_cut(cut.order.cut);
   bool refused = false, failed = false;
+  const ShardCut* const first = cut.shards.empty() ? nullptr : &cut.shards.begin()->second;
   for (const auto& [id, shard] : cut.shards) {
     report.set_step(std::max(report.step(), shard.step.value));
     if (shard.outcome != ShardCut::Outcome::kDone) {
@@ -138,6 +141,12 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
       failed |= shard.outcome == ShardCut::Outcome::kFailed;
       report.set_message(shard.message);
       continue;
+    }
+    if (shard.marks != first->marks) {
+      failed = true;
+      report.set_message(absl::StrCat("cut ", cut.order.cut, ": shards ",
+                                      cut.shards.begin()->first.value, " and ", id.value,
+                                      " disagree on where lanes stand"));
     }
     const auto plan_of = std::find_if(plan.shards.begin(), plan.shards.end(),
                                       [id = id](const ShardPlan& p) { return p.id == id; });
@@ -162,7 +171,7 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
     report.set_state(CutReport::REFUSED);
   } else if (cut.shards.size() == shards) {
     report.set_state(CutReport::DONE);
-    for (const auto& [lane, mark] : cut.shards.begin()->second.marks) {
+    for (const auto& [lane, mark] : first == nullptr ? decltype(first->marks)() : first->marks) {
       LanePosition* position = report.add_lanes();
       position->set_lane(lane);
       position->set_task(mark.task.value);
@@ -232,13 +241,14 @@ ServerJobReport ServerJob::Report() const {
   report.set_generation(plan_.generation.value);
   report.set_state(ServerJobReport::OPEN);
   uint64_t least = runners_.empty() ? 0 : ~uint64_t{0}, most = 0, sum = 0, refused = 0;
-  uint64_t clipped = 0, rows = 0, dram_bytes = 0;
+  uint64_t clipped = 0, rows = 0, dram_bytes = 0, over = ~uint64_t{0};
   for (const auto& runner : runners_) {
     const ShardView& view = runner->view();
     const uint64_t clock = view.clock;
     least = std::min(least, clock);
     most = std::max(most, clock);
     sum += clock;
+    over = std::min<uint64_t>(over, view.cuts_over);
     refused += view.refused_rows;
     clipped += view.clipped_rows;
     if (plan_.life_cycle) Count(view, *report.mutable_life_cycle());
@@ -260,6 +270,7 @@ ServerJobReport ServerJob::Report() const {
   report.set_rows(rows);
   report.set_dram_bytes(dram_bytes);
   if (!plan_.synchronous) report.set_windows(sum);
+  if (!plan_.synchronous) report.set_given_up_through(runners_.empty() ? 0 : over);
   ReportStalls(report);
   absl::MutexLock lock(&mu_);
   for (const auto& [number, cut] : cuts_) {

@@ -161,6 +161,7 @@ class ServerJob {
   TicketBook tickets_ ABSL_GUARDED_BY(mu_);
   std::atomic<uint64_t> tickets_until_{0};  // tickets of steps up to here have ended
   std::map<CutNumber, Cut> cuts_ ABSL_GUARDED_BY(mu_);
+  CutNumber given_up_ ABSL_GUARDED_BY(mu_) = 0;  // all cuts up to it, as the scheduler says
   ImageSchedule images_ ABSL_GUARDED_BY(mu_);
   absl::Mutex posting_;  // held shared while posting to runners
   bool closed_ ABSL_GUARDED_BY(posting_) = false;

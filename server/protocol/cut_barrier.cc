@@ -1,10 +1,12 @@
 #include "server/protocol/cut_barrier.h"
 
+#include <algorithm>
+
 namespace strata::server {
 
-bool CutBarrier::Push(CutNumber cut, HeldPush held) {
+bool CutBarrier::Push(CutNumber cut, HeldPush held, absl::Time now) {
   if (!Waits(cut)) return true;
-  held_.push_back({cut, held});
+  held_.push_back({cut, held, now});
   return false;
 }
 
@@ -19,9 +21,40 @@ void CutBarrier::Begin(CutNumber cut) {
 }
 
 void CutBarrier::Mark(uint32_t lane, CutNumber cut, LaneMark mark) {
-  if (lane >= lanes_ || cut <= done_ || cut < pending_) return;
+  if (lane >= lanes_ || cut <= over_ || cut < pending_) return;
   Begin(cut);
   marks_[lane] = mark;
+}
+
+void CutBarrier::End(CutNumber through) {
+  if (through <= over_) return;
+  over_ = through;
+  if (pending_ > over_) return;
+  pending_ = over_;
+  marks_.clear();
+}
+
+void CutBarrier::Taken() {
+  taken_ = pending_;
+  End(pending_);
+  patience_ = kPatience;
+}
+
+std::optional<absl::Time> CutBarrier::Deadline() const {
+  if (held_.empty()) return std::nullopt;
+  return held_.front().since + patience_;
+}
+
+// A push that waits has a tag that is the pending cut's or above: the pending one ends as well.
+bool CutBarrier::EndOverdue(absl::Time now) {
+  CutNumber through = 0;
+  for (const Held& h : held_) {
+    if (h.since + patience_ <= now) through = std::max(through, h.cut);
+  }
+  if (through == 0) return false;
+  End(through);
+  patience_ = std::min(2 * patience_, kMostPatience);
+  return true;
 }
 
 std::vector<HeldPush> CutBarrier::Release() {

@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
+#include <optional>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "proto/core/ids.h"
 
 namespace strata::server {
@@ -23,9 +24,19 @@ struct LaneMark {
   friend bool operator==(const LaneMark&, const LaneMark&) = default;
 };
 
-// A push carries the number of the last cut that its lane had marked before (0: none). A push that
-// carries a cut which is not taken yet belongs after it, and is held back until it is taken, or
-// given up for a later one. A pure machine; one per shard.
+// A push carries the number of the last cut that its lane had marked before (0: none): its tag. A
+// push whose cut is not over here belongs after it, and is held back until the cut is taken, failed
+// or given up. A pure machine; one per shard.
+//
+// Rules, of which each has a test:
+//   * A cut is over when it was taken here, failed here, was given up by the scheduler, or when
+//     pushes have waited for it too long. For good: later orders and marks of it change nothing. So
+//     a shard never writes the file of a cut whose pushes it let go.
+//   * What is over is all cuts up to a number. It need not outlive the process: the scheduler tells
+//     it again with every directive.
+//   * A scheduler that dies after it told some lanes and not the others does not stop training: the
+//     shard ends the cut itself. It waits longer each time that this happens in a row, so that lanes
+//     whose windows take long are in a cut at last.
 //
 // Bound: a lane waits for one push at a time, and a push that comes again takes the place of what
 // it repeats (server/shard/runner.cc). So of a lane there is one, and one more for each push of a
@@ -33,50 +44,68 @@ struct LaneMark {
 // waits for them. The server's limit of bytes in flight (--request-bytes) holds for all together.
 class CutBarrier {
  public:
-  // REQUIRES: lanes >= 1. `done`: the newest cut that was taken before.
-  CutBarrier(uint32_t lanes, CutNumber done) : lanes_(lanes), done_(done), pending_(done) {}
+  // How long pushes wait for a cut; twice as long after each cut in a row that this ended.
+  static constexpr absl::Duration kPatience = absl::Seconds(5);
+  static constexpr absl::Duration kMostPatience = absl::Minutes(5);
+
+  // REQUIRES: lanes >= 1. `taken`: the newest cut that was taken before.
+  CutBarrier(uint32_t lanes, CutNumber taken)
+      : lanes_(lanes), taken_(taken), over_(taken), pending_(taken) {}
 
   // True: apply it now. False: it was held back under `held`.
-  bool Push(CutNumber cut, HeldPush held);
+  bool Push(CutNumber cut, HeldPush held, absl::Time now);
 
   // A push that was held back is not to be released after all.
   void Forget(HeldPush held);
 
   // A lane's marker. A cut above the pending one aborts it: pushes that only waited for the aborted
-  // one come out of Release. Markers of cuts taken or aborted, and of lanes that do not exist,
-  // change nothing.
+  // one come out of Release. Markers of cuts that are over or aborted, and of lanes that do not
+  // exist, change nothing.
   void Mark(uint32_t lane, CutNumber cut, LaneMark mark);
 
   // The job wants this cut: an older one that is pending is given up, as by Mark. Without it lanes
   // whose pushes wait for a cut that never comes could not mark the one that replaces it.
   void Begin(CutNumber cut);
 
-  // Every lane has marked the pending cut: take it now, then call Taken.
-  bool Ready() const { return pending_ > done_ && marks_.size() == lanes_; }
+  // All cuts up to this one are over: their marks go, what waited for them comes out of Release.
+  void End(CutNumber through);
+
+  // Every lane has marked the pending cut: take it now, then call Taken, or End where it failed.
+  bool Ready() const { return pending_ > over_ && marks_.size() == lanes_; }
   // REQUIRES: Ready().
-  void Taken() { done_ = pending_; }
+  void Taken();
+
+  // When the push that waits the longest has waited long enough; nullopt: none waits.
+  std::optional<absl::Time> Deadline() const;
+  // Ends the cuts of all pushes that have waited long enough. False: there is none.
+  bool EndOverdue(absl::Time now);
 
   // Held-back pushes that may be applied now, in the order they came in.
   std::vector<HeldPush> Release();
 
   CutNumber pending() const { return pending_; }
-  CutNumber done() const { return done_; }
+  CutNumber taken() const { return taken_; }
+  CutNumber over() const { return over_; }
   size_t held() const { return held_.size(); }
+  absl::Duration patience() const { return patience_; }
   // By lane: marks of the pending cut.
   const std::map<uint32_t, LaneMark>& marks() const { return marks_; }
 
  private:
-  bool Waits(CutNumber cut) const { return cut > done_ && cut >= pending_; }
+  bool Waits(CutNumber cut) const { return cut > over_ && cut >= pending_; }
 
   struct Held {
     CutNumber cut;
     HeldPush push;
+    absl::Time since;
   };
   uint32_t lanes_;
-  CutNumber done_;
-  CutNumber pending_;  // == done_: none
+  CutNumber taken_;
+  CutNumber over_;     // >= taken_
+  CutNumber pending_;  // == over_: none
   std::map<uint32_t, LaneMark> marks_;
-  std::vector<Held> held_;
+  std::vector<Held> held_;  // the one that waits the longest first
+  absl::Duration patience_ = kPatience;
 };
 
 }  // namespace strata::server

@@ -237,7 +237,7 @@ void ShardRunner::RetryLater() {
 
 void ShardRunner::RunWindow(const std::shared_ptr<PushCall>& call, PushPart part) {
   const wire::PushFields& f = call->fields();
-  if (!shard_->barrier().Push(f.cut, next_held_)) {
+  if (!shard_->barrier().Push(f.cut, next_held_, options_.timer->Now())) {
     // A retry takes the place of what it repeats, so that retries do not pile up.
     for (auto& [id, held] : held_) {
       const wire::PushFields& h = held.call->fields();
@@ -248,6 +248,7 @@ void ShardRunner::RunWindow(const std::shared_ptr<PushCall>& call, PushPart part
       return;
     }
     held_.emplace(next_held_++, HeldWindow{call, std::move(part)});
+    WatchHeld();
     return;
   }
   if (!deferred_.empty() || driver_.NeedsPriority()) {
@@ -295,6 +296,35 @@ void ShardRunner::ApplyReleased() {
   }
 }
 
+// One alarm at a time, at the deadline of what waits the longest.
+void ShardRunner::WatchHeld() {
+  const auto deadline = shard_->barrier().Deadline();
+  if (!deadline || watching_held_) return;
+  watching_held_ = true;
+  options_.timer->At(*deadline, this, [this] {
+    Post([this] {
+      watching_held_ = false;
+      if (closed_.ok()) EndOverdue();
+    });
+  });
+}
+
+// The scheduler may have died after it told some lanes of the cut: the others never mark it.
+void ShardRunner::EndOverdue() {
+  CutBarrier& barrier = shard_->barrier();
+  const absl::Duration patience = barrier.patience();
+  const size_t marks = barrier.marks().size();
+  if (barrier.EndOverdue(options_.timer->Now())) {
+    LOG(WARNING) << "cut_given_up job=" << shard_->options().job.value << " shard=" << id_.value
+                 << " cut=" << barrier.over() << " marks=" << marks
+                 << " waited_ms=" << absl::ToInt64Milliseconds(patience);
+    TakeCuts();
+    ApplyReleased();
+    Publish();
+  }
+  WatchHeld();
+}
+
 void ShardRunner::Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber cut,
                        LaneMark mark) {
   Post([this, call = std::move(call), lane, cut, mark] {
@@ -329,6 +359,7 @@ void ShardRunner::Close(absl::Status status) {
 void ShardRunner::Publish() {
   const storage::TableCounters c = shard_->counters();
   view_.clock = shard_->clock().value;
+  view_.cuts_over = shard_->barrier().over();
   view_.refused_rows = shard_->refused_rows();
   view_.clipped_rows = shard_->clipped_rows();
   const LifeCycleCounters life = shard_->life_cycle();

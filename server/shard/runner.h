@@ -65,8 +65,9 @@ class ShardRunner {
   void Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber cut, LaneMark mark);
 
   // All cuts that are ordered now; each is answered once, when its file is durable. The shard is
-  // frozen at the cut and goes on at once. Those that vanish are forgotten.
-  void SetCuts(std::vector<CutOrder> orders);
+  // frozen at the cut and goes on at once. Those that vanish are forgotten. Async: `given_up`: all
+  // cuts up to it are over, and what is held back for them is let go.
+  void SetCuts(std::vector<CutOrder> orders, CutNumber given_up = 0);
   void CloseBelow(TaskId task);
   // Ends the pins of a ticket that was dropped.
   void Unpin(std::shared_ptr<RequestKeys> keys);
@@ -103,6 +104,8 @@ class ShardRunner {
   void RunWindow(const std::shared_ptr<PushCall>& call, PushPart part);
   void ApplyWindow(PushCall& call, PushPart& part);
   void ApplyReleased();
+  void WatchHeld();
+  void EndOverdue();
   void Advance();
   bool TakeCuts();
   bool TakeCut(const CutOrder& order);
@@ -149,6 +152,7 @@ class ShardRunner {
   std::deque<ImageOrder> images_;    // not begun
   std::deque<HeldWindow> deferred_;  // async: windows that wait for snapshots to catch up
   bool retry_queued_ = false;
+  bool watching_held_ = false;
   absl::Status closed_;
   SnapshotDriver driver_;  // ends before the shard
 };

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/core/uid.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/file_system.h"
 #include "server/shard/runner.h"
 #include "server/snapshot/image_files.h"
@@ -24,8 +25,8 @@ std::string CutFileName(ShardId shard, uint32_t sequence, const FileWriter& writ
 
 }  // namespace
 
-void ShardRunner::SetCuts(std::vector<CutOrder> orders) {
-  Post([this, orders = std::move(orders)] {
+void ShardRunner::SetCuts(std::vector<CutOrder> orders, CutNumber given_up) {
+  Post([this, orders = std::move(orders), given_up] {
     std::map<CutNumber, bool> still;
     std::map<CutNumber, Taking> taking;
     orders_.clear();
@@ -43,11 +44,13 @@ void ShardRunner::SetCuts(std::vector<CutOrder> orders) {
     answered_ = std::move(still);
     if (!closed_.ok()) return;
     if (!shard_->options().synchronous) {
+      shard_->barrier().End(given_up);
       for (const CutOrder& order : orders_) shard_->barrier().Begin(order.cut);
     }
     TakeCuts();
     BeginImages();
     if (!shard_->options().synchronous) ApplyReleased();
+    Publish();
   });
 }
 
@@ -68,7 +71,12 @@ bool ShardRunner::TakeCut(const CutOrder& order) {
   } else {
     CutBarrier& barrier = shard_->barrier();
     if (order.cut > barrier.pending()) return false;
-    if (order.cut == barrier.pending() && order.cut > barrier.done()) {
+    if (order.cut == barrier.pending() && order.cut > barrier.over()) {
+      if (absl::Status s = Failpoint("server.cut"); !s.ok()) {
+        barrier.End(order.cut);
+        CutWritten(order, {}, s);
+        return true;
+      }
       if (!barrier.Ready()) return false;
       BeginCut(order);
       return true;
@@ -79,16 +87,17 @@ bool ShardRunner::TakeCut(const CutOrder& order) {
   cut.message = shard_->options().synchronous
                     ? absl::StrCat("shard ", id_.value, " is already at clock ",
                                    shard_->clock().value, ", past step ", order.step.value)
-                    : absl::StrCat("cut ", order.cut, " was taken or given up: shard ", id_.value,
-                                   " has cut ", shard_->barrier().pending());
+                    : absl::StrCat("cut ", order.cut, " is over at shard ", id_.value,
+                                   ", where all lanes did not mark it in time, or it was given up");
   cut.step = shard_->clock();
   AnswerCut(order, std::move(cut));
   return true;
 }
 
 // 1 the base's files get names in the cut's folder, if it may be an increment  2 the shard is
-// frozen  3 async: the barrier opens, durably: what the lanes pushed after the cut is applied while
-// the file is written. The file is written in the background and ends in CutWritten.
+// frozen  3 async: the barrier opens, also where the cut has failed: what the lanes pushed after the
+// cut is applied while the file is written. The file is written in the background and ends in
+// CutWritten.
 void ShardRunner::BeginCut(const CutOrder& order) {
   ShardCut cut;
   cut.step = shard_->clock();

@@ -153,9 +153,13 @@ absl::Status Shard::CutTaken() {
   storage::LogHeader header = RecordHeader(RecordKind::kCut);
   header.step = clock();
   header.window = barrier_.pending();
-  if (absl::Status s = Append(header, {}); !s.ok()) return s;
-  barrier_.Taken();
-  return absl::OkStatus();
+  absl::Status s = Append(header, {});
+  if (s.ok()) {
+    barrier_.Taken();
+  } else {
+    barrier_.End(barrier_.pending());  // no lane marks it again
+  }
+  return s;
 }
 
 storage::LogHeader Shard::RecordHeader(RecordKind kind) const {
@@ -218,7 +222,7 @@ absl::Status Shard::SweepTables() {
   SweepOptions sweep{step, options_.synchronous, options_.removed.get()};
   // Asynchronous modes number removals by the cut that will hold them, as checkpoints are.
   sweep.removed_to =
-      options_.synchronous ? step : std::max(barrier_.done(), options_.start.value) + 1;
+      options_.synchronous ? step : std::max(barrier_.taken(), options_.start.value) + 1;
   size_t& swept = pending_->swept_tables;
   for (; swept < tables_.size(); ++swept, pending_->next_swept = PartitionId()) {
     absl::Status s = tables_[swept].Sweep(options_.range, sweep, pending_->next_swept);

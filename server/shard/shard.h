@@ -101,7 +101,8 @@ class Shard {
                                            ShardUpdate update);
   void CloseBelow(TaskId task) { ledger_.CloseBelow(task); }
   CutBarrier& barrier() { return barrier_; }
-  // Notes durably that the barrier's pending cut is taken. REQUIRES: barrier().Ready().
+  // Notes durably that the barrier's pending cut is taken. On error it has failed; over it is either
+  // way. REQUIRES: barrier().Ready().
   absl::Status CutTaken();
 
   // --- both

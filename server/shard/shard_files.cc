@@ -47,7 +47,7 @@ void Shard::FreezeState(FrozenState& out) const {
   if (options_.synchronous) return;
   const std::string ledger = ledger_.Serialize();
   out.sections.push_back({kLedgerSection, options_.range, {ledger.begin(), ledger.end()}});
-  const uint64_t counters[2] = {clock().value, barrier_.done()};
+  const uint64_t counters[2] = {clock().value, barrier_.taken()};
   out.sections.push_back({kCountersSection, options_.range, std::vector<uint8_t>(sizeof counters)});
   std::memcpy(out.sections.back().bytes.data(), counters, sizeof counters);
 }
@@ -290,7 +290,7 @@ absl::Status Shard::ReadState(const storage::ShardFileReader& file) {
       }
       std::memcpy(counters, section.bytes.data(), sizeof counters);
       SetClock(Step(std::max(clock().value, counters[0])), false);
-      barrier_ = CutBarrier(options_.lanes, std::max(barrier_.done(), counters[1]));
+      barrier_ = CutBarrier(options_.lanes, std::max(barrier_.taken(), counters[1]));
     }
     return absl::OkStatus();
   });
@@ -366,7 +366,7 @@ absl::Status Shard::Replay(const storage::LogRecordView& record) {
   }
   const auto kind = static_cast<RecordKind>(header.kind);
   if (kind == RecordKind::kCut) {
-    if (header.window > barrier_.done()) barrier_ = CutBarrier(options_.lanes, header.window);
+    if (header.window > barrier_.taken()) barrier_ = CutBarrier(options_.lanes, header.window);
     return absl::OkStatus();
   }
   const auto expected = options_.synchronous ? RecordKind::kStep : RecordKind::kWindow;

@@ -251,9 +251,15 @@ void ClusterSim::Fault() {
         std::next(disk_.begin(), static_cast<long>(Roll(disk_.size())))->second.damaged = true;
       }
       break;
-    case 9:
-      std::next(servers_.begin(), static_cast<long>(Roll(servers_.size())))->second.Reopen();
+    case 9: {
+      SimServer& server =
+          std::next(servers_.begin(), static_cast<long>(Roll(servers_.size())))->second;
+      const uint64_t what = setup_.bsp ? 0 : Roll(3);
+      if (what == 0) server.Reopen();
+      if (what == 1) server.FailCuts(1);
+      if (what == 2) server.LosePatience();
       break;
+    }
     default:
       for (auto& [name, server] : servers_) {
         if (!server.alive()) server.Start(++incarnation_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/time/time.h"
 #include "proto/core/ids.h"
 
 namespace strata::scheduler {
@@ -69,6 +70,7 @@ NodeReport SimServer::Report() const {
     j->set_max_clock(open.shard.clock);
     j->set_windows(open.shard.applied.size());
     j->set_reopened(open.reopened);
+    if (open.barrier) j->set_given_up_through(open.barrier->over());
     for (const auto& [number, cut] : open.cuts) *j->add_cuts() = cut;
   }
   for (const auto& [id, shard] : logged_) {
@@ -89,6 +91,7 @@ void SimServer::OpenShard(const ServerJobDirective& d) {
   open_.erase(d.job());
   Open& open = open_[d.job()];
   open.shard.generation = d.generation();
+  if (job_.windows_per_task > 0) open.barrier.emplace(job_.lanes, 0);  // it remembers no cut
   const auto kept = logged_.find(d.job());
   if (kept != logged_.end() && kept->second.generation == d.generation()) {
     open.shard = kept->second;
@@ -150,36 +153,11 @@ void SimServer::Act(const NodeDirective& directive) {
     for (auto c = open.cuts.begin(); c != open.cuts.end();) {
       c = listed.count(c->first) > 0 ? std::next(c) : open.cuts.erase(c);
     }
-    TakeCuts(open);
-  }
-}
-
-void SimServer::Finish(Open& open, const CutDirective& cut) {
-  CutReport& report = open.cuts[cut.cut()];
-  report.set_cut(cut.cut());
-  report.set_state(CutReport::DONE);
-  report.set_step(open.shard.clock);
-  CheckpointFile* file = report.add_files();
-  file->set_name(name_);
-  file->set_first_partition(0);
-  file->set_last_partition(15);
-  file->set_hash_low(1000 + open.shard.clock);
-  for (const auto& [lane, position] : open.marks[cut.cut()]) *report.add_lanes() = position;
-  if (!cut.directory().empty()) (*disk_)[cut.directory()].files[name_] = open.shard;
-}
-
-void SimServer::TakeCuts(Open& open) {
-  if (open.state != ServerJobReport::OPEN) return;
-  for (const CutDirective& cut : open.told.cuts()) {
-    if (open.cuts.count(cut.cut()) > 0) continue;
-    if (job_.windows_per_task > 0) {
-      if (open.marks[cut.cut()].size() == job_.lanes) Finish(open, cut);
-    } else if (open.shard.clock == cut.step()) {
-      Finish(open, cut);
-    } else if (open.shard.clock > cut.step()) {
-      open.cuts[cut.cut()].set_cut(cut.cut());
-      open.cuts[cut.cut()].set_state(CutReport::REFUSED);
+    if (open.barrier) {
+      open.barrier->End(d.given_up_through());
+      for (const uint64_t cut : listed) open.barrier->Begin(cut);
     }
+    TakeCuts(open);
   }
 }
 
@@ -210,9 +188,9 @@ bool SimServer::Apply(uint64_t job, uint64_t generation, Window window, uint64_t
   const TaskId task(window.first);
   // Done before, perhaps by somebody else.
   if (open.shard.ledger.Check(task, window.second) != server::WindowVerdict::kNew) return true;
-  for (const CutDirective& pending : open.told.cuts()) {
-    // A push after its lane's mark waits until all have marked.
-    if (pending.cut() <= cut && open.cuts.count(pending.cut()) == 0) return false;
+  if (!open.barrier->Push(cut, 1, absl::Time())) {
+    open.barrier->Forget(1);  // the lane asks again
+    return false;
   }
   open.shard.ledger.Record(task, window.second);
   ++open.shard.applied[window];
@@ -223,10 +201,7 @@ bool SimServer::Apply(uint64_t job, uint64_t generation, Window window, uint64_t
 bool SimServer::Mark(uint64_t job, uint64_t generation, uint64_t cut, LanePosition position) {
   if (Find(job, generation) == nullptr) return false;
   Open& open = open_[job];
-  bool listed = false;
-  for (const CutDirective& pending : open.told.cuts()) listed |= pending.cut() == cut;
-  if (!listed) return false;
-  open.marks[cut][position.lane()] = position;
+  open.barrier->Mark(position.lane(), cut, {TaskId(position.task()), position.next_window()});
   TakeCuts(open);
   return true;
 }
@@ -358,6 +333,23 @@ void SimWorker::Read(Held& held, Lane& lane) {
   }
 }
 
+// At every server, with one position; false: some are missing yet.
+bool SimWorker::Mark(Held& held, uint32_t lane_id, const std::vector<SimServer*>& servers) {
+  Lane& lane = held.lanes[lane_id];
+  const uint64_t cut = held.told.cut();
+  if (lane.marking != cut) {
+    lane.marking = cut;
+    lane.position.set_lane(lane_id);
+    lane.position.set_task(lane.task);
+    lane.position.set_next_window(lane.next_window);
+  }
+  for (SimServer* server : servers) {
+    if (!server->Mark(held.told.job(), held.told.generation(), cut, lane.position)) return false;
+  }
+  lane.marked = cut;
+  return true;
+}
+
 void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {
   const std::vector<SimServer*> servers = Servers(held);
   if (servers.empty()) return;
@@ -375,16 +367,7 @@ void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {
       break;
     }
   }
-  if (held.told.cut() > lane.marked) {
-    LanePosition position;
-    position.set_lane(lane_id);
-    position.set_task(lane.task);
-    position.set_next_window(lane.next_window);
-    for (SimServer* server : servers) {
-      if (!server->Mark(job, generation, held.told.cut(), position)) return;
-    }
-    lane.marked = held.told.cut();
-  }
+  if (held.told.cut() > lane.marked && !Mark(held, lane_id, servers)) return;
   if (!lane.busy) return;
   Read(held, lane);
   if (lane.next_window < job_.windows_per_task) {

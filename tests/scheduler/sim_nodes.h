@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "proto/strata/control.pb.h"
+#include "server/protocol/cut_barrier.h"
 #include "server/protocol/window_ledger.h"
 
 namespace strata::scheduler {
@@ -64,6 +66,10 @@ class SimServer {
   void Wipe() { logged_.clear(); }
   // From now on it finds damage in whatever checkpoint it reads, this often.
   void ReadBadly(int times) { bad_reads_ = times; }
+  // From now on it fails whatever cut it is told to take, before lanes have marked it, this often.
+  void FailCuts(int times) { failing_cuts_ = times; }
+  // Lanes have pushed for too long to a cut that others do not mark.
+  void LosePatience();
 
   NodeReport Report() const;
   void Act(const NodeDirective& directive);
@@ -86,10 +92,11 @@ class SimServer {
     std::string message;
     uint32_t reopened = 0;
     std::map<uint64_t, CutReport> cuts;
-    std::map<uint64_t, std::map<uint32_t, LanePosition>> marks;  // by cut, by lane
+    std::optional<server::CutBarrier> barrier;  // async
   };
   void OpenShard(const ServerJobDirective& d);
   void TakeCuts(Open& open);
+  void TakeAsync(Open& open, const CutDirective& cut);
   void Finish(Open& open, const CutDirective& cut);
   void Keep(uint64_t job, const Open& open);
 
@@ -97,7 +104,7 @@ class SimServer {
   SimJob job_;
   SimDisk* disk_;
   bool alive_ = false;
-  int bad_reads_ = 0;
+  int bad_reads_ = 0, failing_cuts_ = 0;
   uint64_t incarnation_ = 0, session_ = 0, seen_ = 0;
   std::map<uint64_t, Open> open_;
   std::map<uint64_t, SimShard> logged_;   // survives a kill
@@ -134,6 +141,8 @@ class SimWorker {
     uint64_t read = 0;  // windows from the task's beginning
     bool busy = false;
     uint64_t marked = 0;
+    uint64_t marking = 0;  // the cut that some server has its mark of, and what that says
+    LanePosition position = {};
   };
   struct Held {
     WorkerJobDirective told;
@@ -142,6 +151,7 @@ class SimWorker {
   };
   void WorkBsp(Held& held);
   void WorkAsync(Held& held, uint32_t lane_id);
+  bool Mark(Held& held, uint32_t lane_id, const std::vector<SimServer*>& servers);
   void Read(Held& held, Lane& lane);
   std::vector<SimServer*> Servers(const Held& held) const;
 

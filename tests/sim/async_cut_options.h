@@ -20,6 +20,10 @@ struct AsyncCutOptions {
   uint32_t kill_shard = 0;
   uint32_t kill_lane = 0;
   uint32_t max_kills = 0;
+  uint32_t fail_cut = 0;  // per shard that has taken one
+  // The scheduler says nothing for a while; as long passes as shards wait for marks.
+  uint32_t stop_scheduler = 0;
+  uint32_t pass_time = 0;
   bool hbm = false;    // shards have a GPU tier on the host, the least
   std::string folder;  // scratch, for checkpoints
 };

@@ -23,13 +23,14 @@ using server::CutNumber;
 
 constexpr uint64_t kPatience = 60000;
 constexpr uint64_t kFaultsUntil = 1500;  // events; then all behaves
+constexpr uint64_t kSilence = 200;       // events that the scheduler is gone for
 
 struct Shard {
   MemoryLog log;
   std::unique_ptr<ManualExecutor> executor;
   std::unique_ptr<server::ShardRunner> runner;
   uint64_t incarnation = 0;
-  CutNumber told = 0;
+  CutNumber told = 0, told_over = 0;
   const server::Shard* tables = nullptr;  // of the runner
 };
 
@@ -102,7 +103,7 @@ class Sim {
     absl::Status replayed = shard.log.Replay(0, [&](const auto& r) { return made->Replay(r); });
     if (!replayed.ok()) Error(std::string(replayed.message()));
     ++shard.incarnation;
-    shard.told = 0;
+    shard.told = shard.told_over = 0;
     shard.tables = made.get();
     shard.executor = std::make_unique<ManualExecutor>();
     server::ShardRunner::Options options;
@@ -129,12 +130,15 @@ class Sim {
   // --- the coordinator: one cut at a time; a death gives it up for another
   void Order() {
     if (cut_ != 0) return;
+    bool everything = true;
+    for (const Lane& lane : lanes_) {
+      everything &= lane.done.size() == o_.tasks_per_lane * o_.windows_per_task;
+    }
+    if (!everything && acknowledged_ == ordered_at_) return;  // none is due
+    ordered_at_ = acknowledged_;
+    order_everything_ = everything;
     cut_ = ++last_cut_;
     done_.clear();
-    order_everything_ = true;
-    for (const Lane& lane : lanes_) {
-      order_everything_ &= lane.done.size() == o_.tasks_per_lane * o_.windows_per_task;
-    }
   }
   void Abort() {
     if (cut_ == 0) return;
@@ -147,10 +151,15 @@ class Sim {
 
   void CutDone(uint32_t s, CutNumber cut, const server::ShardCut& c) {
     if (cut != cut_) return;
+    if (c.outcome == server::ShardCut::Outcome::kRefused && o_.pass_time > 0) {
+      ++result_.refused;
+      return Abort();
+    }
     if (c.outcome != server::ShardCut::Outcome::kDone) {
-      // An aborted one's number never comes again, so nothing can refuse.
+      // An aborted one's number never comes again, so nothing else can refuse.
       return Error(absl::StrCat("shard ", s, ", cut ", cut, ": ", c.message));
     }
+    if (o_.fail_cut > 0 && Chance(o_.fail_cut)) return Abort();
     done_[s] = c;
     if (done_.size() < o_.shards) return;
     CheckCut();
@@ -173,6 +182,10 @@ class Sim {
 
   // --- faults
   void Faults() {
+    if (o_.stop_scheduler > 0 && Chance(o_.stop_scheduler)) silent_until_ = result_.events + kSilence;
+    if (o_.pass_time > 0 && Chance(o_.pass_time)) {
+      timer_.Advance(server::CutBarrier::kPatience);
+    }
     if (result_.kills >= o_.max_kills) return;
     if (Chance(o_.kill_shard)) {
       const auto s = static_cast<uint32_t>(random_() % o_.shards);
@@ -216,6 +229,7 @@ class Sim {
     if (what < 8) return Deliver();
     if (what < 12) return Work(l);
     if (what == 12) return Resend(l);
+    if (what > 12 && Faulty() && result_.events < silent_until_) return;
     if (what == 13) {  // the lane hears of the cut
       if (cut_ > lanes_[l].wanted) lanes_[l].wanted = cut_;
       return;
@@ -233,11 +247,13 @@ class Sim {
 
   void TellShard(uint32_t s) {
     Shard& shard = shards_[s];
-    if (shard.told == cut_) return Pump(shard);
+    const CutNumber over = (cut_ != 0 ? cut_ : last_cut_ + 1) - 1;
+    if (shard.told == cut_ && shard.told_over == over) return Pump(shard);
     shard.told = cut_;
+    shard.told_over = over;
     std::vector<server::CutOrder> orders;
     if (cut_ != 0) orders.push_back({cut_, Step(0), FolderOf(cut_)});
-    shard.runner->SetCuts(orders);
+    shard.runner->SetCuts(orders, over);
     Pump(shard);
   }
 
@@ -302,6 +318,7 @@ class Sim {
     if (!it->second.second.empty()) return;
     lane.done.insert(m.window);
     lane.open.erase(it);
+    ++acknowledged_;
   }
 
   void Request(const Message& m) {
@@ -339,6 +356,9 @@ class Sim {
   std::vector<Message> network_;
   CutNumber cut_ = 0;  // being taken; 0: none
   CutNumber last_cut_ = 0;
+  uint64_t acknowledged_ = 0;  // windows
+  uint64_t ordered_at_ = ~uint64_t{0};
+  uint64_t silent_until_ = 0;
   bool order_everything_ = false;
   bool complete_everything_ = false;
   std::map<uint32_t, server::ShardCut> done_;

@@ -17,6 +17,7 @@ struct AsyncCutResult {
   uint64_t events = 0;
   uint64_t cuts = 0;     // complete
   uint64_t aborted = 0;  // cuts
+  uint64_t refused = 0;  // of them those that a shard ended by itself
   uint64_t kills = 0;
   uint64_t hbm_updated = 0;  // rows, where they lie in a GPU tier
   uint64_t hbm_evicted = 0;  // rows that left one for DRAM
@@ -25,7 +26,8 @@ struct AsyncCutResult {
 
 // Promises checked. Of every complete cut, on every shard: each window before its lane's mark is in
 // it exactly once, and none that the lane pushed after it. Shards restored from the cut and given
-// every window after the marks hold each window exactly once. All windows take effect in the end.
+// every window after the marks hold each window exactly once. All windows take effect in the end:
+// no push is held for ever, though a cut that fails is followed by another only when windows move.
 AsyncCutResult RunAsyncCuts(const AsyncCutOptions& options);
 
 }  // namespace strata::sim

@@ -71,5 +71,32 @@ TEST_CASE("cuts with messages lost and repeated, and shards and lanes killed",
   CHECK(cuts > seeds.size());
 }
 
+TEST_CASE("cuts that fail, shards that lose patience, and a scheduler that says nothing",
+          "[sim][async][seeds]") {
+  const std::vector<uint64_t> seeds = Seeds("async_given_up", 5000, LongRun() ? 20000 : 300);
+  const Scratch scratch;
+  uint64_t aborted = 0, refused = 0, cuts = 0;
+  for (const uint64_t seed : seeds) {
+    AsyncCutOptions o = Shape(seed, scratch.path());
+    o.drop = 30;
+    o.duplicate = 30;
+    o.kill_shard = o.kill_lane = 3;
+    o.max_kills = 3;
+    o.fail_cut = 200;
+    o.stop_scheduler = 4;
+    o.pass_time = 20;
+    const AsyncCutResult r = RunAsyncCuts(o);
+    INFO("seed " << seed << " after " << r.events << " events, " << r.aborted << " given up");
+    REQUIRE(r.error == "");
+    aborted += r.aborted;
+    refused += r.refused;
+    cuts += r.cuts;
+  }
+  if (SeedsAreGiven()) return;
+  CHECK(refused > seeds.size() / 4);
+  CHECK(aborted > refused + seeds.size() / 4);
+  CHECK(cuts > seeds.size());
+}
+
 }  // namespace
 }  // namespace strata::sim

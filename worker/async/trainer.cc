@@ -86,6 +86,11 @@ class Trainer : public AsyncTrainer {
     for (uint32_t lane : lanes) LaneOf(lane);  // idle lanes mark too
   }
 
+  void SetGivenUp(uint64_t cut) override {
+    absl::MutexLock lock(&mu_);
+    given_up_ = std::max(given_up_, cut);
+  }
+
   void SetAllDone() override {
     absl::MutexLock lock(&mu_);
     all_done_ = true;
@@ -121,7 +126,7 @@ class Trainer : public AsyncTrainer {
 
   // Whether the lane has a cut to mark. One that moved to another worker is marked there.
   bool MustMark(const Lane& lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return lane.marked < cut_ && hosted_.contains(lane.number);
+    return lane.marked < cut_ && given_up_ < cut_ && hosted_.contains(lane.number);
   }
 
   void JoinAll() {
@@ -257,6 +262,7 @@ class Trainer : public AsyncTrainer {
   std::map<uint64_t, uint32_t> seen_ ABSL_GUARDED_BY(mu_);  // assigned task -> its lane
   std::set<uint32_t> hosted_ ABSL_GUARDED_BY(mu_);
   uint64_t cut_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t given_up_ ABSL_GUARDED_BY(mu_) = 0;
   bool all_done_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);

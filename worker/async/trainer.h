@@ -63,6 +63,8 @@ class AsyncTrainer {
   virtual void SetTasks(const std::vector<TaskAssignment>& tasks) = 0;
   // The newest cut that every hosted lane must mark, and the lanes hosted.
   virtual void SetCut(uint64_t cut, const std::vector<uint32_t>& lanes) = 0;
+  // All cuts up to this one are over: lanes that have not marked one of them go on without.
+  virtual void SetGivenUp(uint64_t cut) = 0;
   virtual void SetAllDone() = 0;
   // No lane waits for a server any more; one that computes comes to the end of its batch.
   virtual void Stop() = 0;

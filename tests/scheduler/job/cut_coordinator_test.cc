@@ -264,5 +264,105 @@ TEST_CASE("what is being written survives a roll-back, the rest is dropped", "[s
   REQUIRE(Steps(cuts) == std::vector<uint64_t>{10, 20});  // not into the same folder twice
 }
 
+CutConfig Async() {
+  CutConfig config = Config();
+  config.bsp = false;
+  return config;
+}
+
+CutReport Taken(uint64_t cut, uint32_t server, uint64_t window_of_lane_1 = 4) {
+  CutReport report = Word(cut, CutReport::DONE, 4 * server, 4 * server + 3);
+  for (uint32_t lane = 0; lane < 2; ++lane) {
+    LanePosition* position = report.add_lanes();
+    position->set_lane(lane);
+    position->set_task(lane);
+    position->set_next_window(lane == 0 ? 3 : window_of_lane_1);
+  }
+  return report;
+}
+
+// Server 0 fails the cut before server 1 has all marks. Until server 1 lets go, no window moves that
+// would make another cut due.
+TEST_CASE("async: a cut that one server fails is over everywhere at once", "[scheduler]") {
+  const auto state = GENERATE(CutReport::FAILED, CutReport::REFUSED);
+  CutCoordinator cuts(Async(), {});
+  REQUIRE(cuts.OverThrough() == 0);
+  cuts.Plan(1, 10, true, 0);
+  REQUIRE(cuts.book().pending(0).cut() == 1);
+  REQUIRE(cuts.OverThrough() == 0);
+  cuts.Report(0, Word(1, state));
+  const auto results = cuts.Settle(0, 1);
+  REQUIRE(results.size() == 1);
+  REQUIRE(results[0].message == "disk full");
+  REQUIRE(cuts.Idle());
+  REQUIRE(cuts.OverThrough() == 1);
+  cuts.Report(1, Taken(1, 1));  // too late
+  REQUIRE(cuts.Settle(0, 1).empty());
+  cuts.Plan(1, 30, true, CutCoordinator::kPauseMs);
+  REQUIRE(cuts.book().pending(0).cut() == 2);
+  REQUIRE(cuts.OverThrough() == 1);
+}
+
+// Else a server that restarts holds pushes with the tag of a cut that was listed long ago.
+TEST_CASE("async: complete cuts are over as well", "[scheduler]") {
+  CutCoordinator cuts(Async(), {});
+  cuts.Plan(1, 10, true, 0);
+  cuts.Report(0, Taken(1, 0));
+  REQUIRE(cuts.Settle(0, 1).empty());
+  REQUIRE(cuts.OverThrough() == 0);
+  cuts.Report(1, Taken(1, 1));
+  REQUIRE(cuts.Settle(0, 1).at(0).outcome == Outcome::kDone);
+  cuts.Writing(1, {});
+  REQUIRE(cuts.OverThrough() == 1);
+  cuts.Complete(1, At(1, "/c/1"));
+  REQUIRE(cuts.OverThrough() == 1);
+}
+
+TEST_CASE("async: a restart of the scheduler forgets no cut that is over, and uses no number twice",
+          "[scheduler]") {
+  CutCoordinator cuts(Async(), {});
+  cuts.Plan(1, 10, true, 0);
+  cuts.Report(0, Word(1, CutReport::FAILED));
+  cuts.Settle(0, 1);
+  CutCoordinator next(Async(), cuts.book());
+  REQUIRE(next.OverThrough() == 1);
+  next.Plan(1, 20, true, 0);
+  REQUIRE(next.book().pending(0).cut() == 2);
+  next.Report(0, Taken(2, 0));
+  CutCoordinator last(Async(), next.book());
+  REQUIRE(last.OverThrough() == 1);  // cut 2 is pending still
+  last.Report(1, Taken(2, 1));
+  REQUIRE(last.Settle(0, 1).empty());  // what server 0 said is forgotten
+  last.Report(0, Taken(2, 0));
+  REQUIRE(last.Settle(0, 1).at(0).outcome == Outcome::kDone);
+}
+
+TEST_CASE("async: files that disagree on where lanes stand make no checkpoint", "[scheduler]") {
+  CutCoordinator cuts(Async(), {});
+  cuts.Plan(1, 10, true, 0);
+  cuts.Report(0, Taken(1, 0));
+  cuts.Report(1, Taken(1, 1, /*window_of_lane_1=*/5));
+  const auto results = cuts.Settle(0, 1);
+  REQUIRE(results.at(0).outcome == Outcome::kFailed);
+  REQUIRE(results.at(0).message == "servers disagree on where lanes stand at cut 1");
+  REQUIRE(cuts.OverThrough() == 1);
+}
+
+// Lanes that wait for one slow lane would else do nothing but wait.
+TEST_CASE("async: a cut that was refused is wanted still, after a pause", "[scheduler]") {
+  CutCoordinator cuts(Async(), {});
+  cuts.WantManual();
+  cuts.Plan(1, 10, true, 0);
+  cuts.Report(0, Word(1, CutReport::REFUSED));
+  cuts.Settle(0, 1);
+  cuts.Plan(1, 12, true, CutCoordinator::kPauseMs - 1);
+  REQUIRE(cuts.Idle());
+  cuts.Plan(1, 12, true, CutCoordinator::kPauseMs);
+  REQUIRE(cuts.book().pending_size() == 1);
+  REQUIRE(cuts.book().pending(0).cut() == 2);
+  REQUIRE(cuts.book().pending(0).manual());
+  REQUIRE(cuts.book().pending(0).periodic());
+}
+
 }  // namespace
 }  // namespace strata::scheduler

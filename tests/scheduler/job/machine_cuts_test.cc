@@ -24,11 +24,12 @@ constexpr uint64_t kWindows = 8;  // of a task
 constexpr uint64_t kAll = 4 * kWindows;
 
 struct Setup {
+  uint32_t servers = 1;
   bool memory = false;
   uint64_t bad_every = 0;
 };
 
-// A server, two workers with a lane each, and an asynchronous job of one epoch.
+// Servers, two workers with a lane each, and an asynchronous job of one epoch.
 class Cluster {
  public:
   explicit Cluster(const Setup& setup = {}) {
@@ -36,8 +37,11 @@ class Cluster {
                         .windows_per_task = kWindows,
                         .memory = setup.memory,
                         .bad_every = setup.bad_every};
-    servers_.emplace("s0", SimServer("s0", sim, &disk_));
-    servers_.at("s0").Start(1);
+    for (uint32_t i = 0; i < setup.servers; ++i) {
+      const std::string name = "s" + std::to_string(i);
+      servers_.emplace(name, SimServer(name, sim, &disk_));
+      servers_.at(name).Start(++incarnation_);
+    }
     for (const char* name : {"w0", "w1"}) {
       workers_.emplace_back(name, sim, &servers_);
       workers_.back().Start(++incarnation_);
@@ -52,7 +56,7 @@ class Cluster {
     spec.mutable_training()->set_lanes(sim.lanes);
     spec.mutable_training()->set_batch_size(1);
     spec.mutable_training()->set_epochs(1);
-    spec.mutable_replicas()->set_servers(1);
+    spec.mutable_replicas()->set_servers(setup.servers);
     spec.mutable_replicas()->set_workers(2);
     spec.mutable_storage()->set_partitions(16);
     spec.mutable_storage()->set_durability(setup.memory ? "memory" : "logged");
@@ -70,8 +74,9 @@ class Cluster {
     for (int round = 0; !done(); ++round) {
       INFO(state_.Status(1, now_).DebugString());
       REQUIRE(round < 500);
-      Sync(servers_.at("s0"));
+      SyncServers();
       for (SimWorker& worker : workers_) Sync(worker);
+      Pass(absl::Milliseconds(100));
       if (done()) return;
       for (SimWorker& worker : workers_) {
         if (worker.alive()) worker.Work();
@@ -97,11 +102,40 @@ class Cluster {
     for (SimWorker& worker : workers_) worker.Kill();
     for (int i = 0; i < 5; ++i) {
       Pass(kLease / 2);
-      Sync(servers_.at("s0"));
+      SyncServers();
     }
     const JobStateRecord now = job();
     for (const WorkerSlot& slot : now.workers()) REQUIRE(slot.name().empty());
   }
+  SimServer& server(const std::string& name) { return servers_.at(name); }
+  // Servers are told of a cut, and one of the two workers, whose lane marks it and pushes on. Where
+  // servers wait for the other lane's mark, that push is held back.
+  void BeginCut() {
+    Until([&] { return status().examples() >= 4; });  // both are at work
+    WantCheckpoint();
+    SyncServers();
+    Sync(workers_[0]);
+    for (int i = 0; i < 3; ++i) workers_[0].Work();
+  }
+  void SyncServers() {
+    for (auto& [name, server] : servers_) Sync(server);
+  }
+  void RestartWorker(size_t worker) {
+    workers_[worker].Kill();
+    workers_[worker].Start(++incarnation_);
+    Sync(workers_[worker]);
+  }
+  uint64_t cut() const {  // pending; 0: none
+    return job().cuts().pending_size() == 0 ? 0 : job().cuts().pending(0).cut();
+  }
+  // What a server is told.
+  uint64_t given_up() const {
+    const Node* node = state_.members().Find("s0");
+    NodeDirective d;
+    state_.jobs().at(1)->AddServerDirective(*node, false, d);
+    return d.server_jobs(0).given_up_through();
+  }
+
   void StartWorkers() {
     for (SimWorker& worker : workers_) worker.Start(++incarnation_);
   }
@@ -234,6 +268,53 @@ TEST_CASE("lines that a lost worker had read are counted once", "[scheduler][cut
   CheckEndsWhole(cluster);
   CHECK(cluster.status().bad_lines() == kAll / 2);
   CHECK(cluster.status().examples() == kAll / 2);
+}
+
+// Server 0 waits for the second lane's mark, and holds what the first one pushed after its own.
+TEST_CASE("a cut that one server fails holds nobody at the other", "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
+  cluster.server("s1").FailCuts(1);
+  cluster.BeginCut();
+  CHECK(cluster.given_up() == 0);
+  cluster.SyncServers();  // server 1 says that it failed
+  CHECK(cluster.cut() == 0);
+  CHECK(cluster.given_up() == 1);
+  CheckEndsWhole(cluster);
+}
+
+TEST_CASE("a cut that a server had no patience for is begun anew", "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
+  cluster.BeginCut();
+  cluster.server("s0").LosePatience();
+  cluster.SyncServers();
+  CHECK(cluster.given_up() == 1);
+  cluster.Until([&] { return cluster.job().cuts().complete_size() == 1; });
+  CHECK(cluster.job().cuts().complete(0).cut() == 2);
+  CheckEndsWhole(cluster);
+}
+
+// Its marks are gone: the cut would never be complete.
+TEST_CASE("a cut whose server began again is given up", "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
+  cluster.BeginCut();
+  cluster.RestartServer();
+  cluster.Until([&] { return cluster.given_up() >= 1; });
+  cluster.Until([&] { return cluster.job().cuts().complete_size() == 1; });
+  CHECK(cluster.job().cuts().complete(0).cut() > 1);
+  CheckEndsWhole(cluster);
+}
+
+// The lane's next host does other windows after the same mark.
+TEST_CASE("a cut whose lane has got another host is given up", "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
+  cluster.BeginCut();
+  REQUIRE(cluster.cut() == 1);
+  cluster.RestartWorker(0);
+  CHECK(cluster.cut() != 1);  // in the same event
+  CHECK(cluster.given_up() == 1);
+  CheckEndsWhole(cluster);
+  const JobStateRecord end = cluster.job();
+  for (const CheckpointRecord& c : end.cuts().complete()) CHECK(c.cut() != 1);
 }
 
 }  // namespace

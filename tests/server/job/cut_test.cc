@@ -1,10 +1,18 @@
 // Cuts of a job on one server, synchronous and asynchronous.
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/wire/message_codec.h"
+#include "server/protocol/cut_barrier.h"
+#include "server/shard/request.h"
 #include "tests/server/job/bench.h"
 #include "tests/server/shard/shard_fixture.h"
 
@@ -114,6 +122,153 @@ TEST_CASE("asynchronous: applied on arrival, once; an aligned cut", "[service][a
   REQUIRE(sum == reference.Hash());
   REQUIRE(report.windows() == 9);
   job.reset();
+}
+
+// An asynchronous job of two lanes that has applied window 0 of task 0.
+struct TwoLanes {
+  TwoLanes() : bench(2, /*synchronous=*/false) {
+    bench.Start();
+    REQUIRE(bench.OpenSession().ok());
+    job = bench.service_.Find(JobId(1));
+    directive.set_map_epoch(5);
+    REQUIRE(Push(0, 0)->value().ok());
+  }
+
+  std::shared_ptr<JobBench::Answer> Push(uint64_t window, uint64_t cut) {
+    wire::PushFields f;
+    f.window = window;
+    f.cut = cut;
+    return bench.Call(DataMethod::kPush, bench.PushMessage(1, window, {{0, 1}}, f));
+  }
+  void Mark(uint32_t lane, uint64_t cut) {
+    wire::MarkRequest m;
+    m.header = bench.header();
+    m.sequence = bench.NextSequence();
+    m.lane = LaneId(lane);
+    m.cut = cut;
+    m.task = TaskId(lane);
+    m.window = cut;
+    REQUIRE(bench.Call(DataMethod::kMark, wire::EncodeMarkRequest(m))->value().ok());
+  }
+  // The scheduler's word: `cut` is to be taken (0: none), all up to `given_up` are over.
+  void Follow(uint64_t cut, uint64_t given_up) {
+    directive.clear_cuts();
+    if (cut != 0) directive.add_cuts()->set_cut(cut);
+    directive.set_given_up_through(given_up);
+    job->Follow(directive);
+    bench.pool_.RunAll();
+  }
+  void Pass(absl::Duration time) {
+    bench.timer_.Advance(time);
+    bench.pool_.RunAll();
+  }
+  CutReport::State StateOf(uint64_t cut) {
+    const ServerJobReport all = job->Report();
+    for (const CutReport& report : all.cuts()) {
+      if (report.cut() == cut) return report.state();
+    }
+    return CutReport::STATE_UNSPECIFIED;
+  }
+  // The next cut can be taken, with each window pushed so far in it once.
+  void CheckNext(uint64_t cut, uint64_t windows) {
+    Follow(cut, cut - 1);
+    for (uint32_t lane = 0; lane < 2; ++lane) Mark(lane, cut);
+    const ServerJobReport report = job->Report();
+    CHECK(StateOf(cut) == CutReport::DONE);
+    CHECK(report.windows() == 3 * windows);  // of three shards
+    CHECK(report.given_up_through() == cut);
+  }
+
+  JobBench bench;
+  std::shared_ptr<ServerJob> job;
+  ServerJobDirective directive;
+};
+
+TEST_CASE("a cut that is given up holds nobody, also when none follows", "[service][async][cut]") {
+  TwoLanes t;
+  t.Follow(1, 0);
+  t.Mark(0, 1);
+  const auto held = t.Push(1, 1);
+  REQUIRE_FALSE(held->has_value());
+  t.Follow(0, 1);  // another server has failed it
+  REQUIRE(held->value().ok());
+  REQUIRE(t.Push(2, 1)->value().ok());
+  CHECK(t.job->Report().given_up_through() == 1);
+  t.Mark(1, 1);  // which was told late
+  CHECK(t.job->Report().cuts_size() == 0);
+  t.CheckNext(2, 3);
+  t.job.reset();
+}
+
+// It remembers no cut that was given up, and no cut is pending now.
+TEST_CASE("a server that began again is told what is over", "[service][async][cut]") {
+  TwoLanes t;
+  const auto held = t.Push(1, 4);
+  REQUIRE_FALSE(held->has_value());
+  t.Follow(0, 4);
+  REQUIRE(held->value().ok());
+  t.Follow(0, 4);
+  REQUIRE(t.Push(2, 4)->value().ok());
+  t.CheckNext(5, 3);
+  t.job.reset();
+}
+
+TEST_CASE("a cut that cannot be noted has failed, and is over", "[service][async][cut]") {
+  TwoLanes t;
+  t.Follow(1, 0);
+  t.Mark(0, 1);
+  const auto held = t.Push(1, 1);
+  REQUIRE_FALSE(held->has_value());
+  {
+    // Of three shards the first.
+    const ScopedFailpoint fail("log.append",
+                               {.act = FailWith(absl::UnavailableError("disk")), .hits = 1});
+    t.Mark(1, 1);
+  }
+  REQUIRE(held->value().ok());
+  CHECK(t.StateOf(1) == CutReport::FAILED);
+  CHECK(t.job->Report().given_up_through() == 1);
+  t.CheckNext(2, 2);
+  t.job.reset();
+}
+
+// The scheduler is gone after it told lane 0 and nobody else.
+TEST_CASE("a server ends a cut itself when lanes do not mark it, for good",
+          "[service][async][cut]") {
+  TwoLanes t;
+  const bool ordered = GENERATE(true, false);
+  if (ordered) t.Follow(1, 0);
+  t.Mark(0, 1);
+  const auto held = t.Push(1, 1);
+  t.Pass(CutBarrier::kPatience - absl::Milliseconds(1));
+  REQUIRE_FALSE(held->has_value());
+  const auto again = t.Push(1, 1);  // a retry does not begin the wait anew
+  REQUIRE(absl::IsUnavailable(held->value().status()));
+  t.Pass(absl::Milliseconds(1));
+  REQUIRE(again->value().ok());
+  REQUIRE(t.Push(2, 1)->value().ok());
+  t.Follow(1, 0);  // it is back, and wants the cut still
+  CHECK(t.StateOf(1) == CutReport::REFUSED);
+  t.Mark(1, 1);
+  CHECK(t.StateOf(1) == CutReport::REFUSED);
+  t.CheckNext(2, 3);
+  t.job.reset();
+}
+
+TEST_CASE("shards that disagree on where lanes stand make no cut", "[service][async][cut]") {
+  TwoLanes t;
+  t.Follow(1, 0);
+  t.Mark(0, 1);
+  // As two tries under one number would.
+  const auto ignore = [](const absl::StatusOr<Buffer>&) {};
+  uint64_t window = 0;
+  for (const auto& shard : t.job->shards()) {
+    shard->Mark(std::make_shared<MarkCall>(wire::ServerState{}, 1, ignore), 1, 1,
+                {TaskId(1), ++window / 3});
+  }
+  t.bench.pool_.RunAll();
+  CHECK(t.StateOf(1) == CutReport::FAILED);
+  t.job.reset();
 }
 
 }  // namespace

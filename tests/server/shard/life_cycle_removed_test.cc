@@ -194,7 +194,7 @@ TEST_CASE("asynchronous removals have the number of the cut after them", "[shard
   std::map<uint64_t, uint64_t> expected;  // rows, by number
   uint64_t counted = 0;
   for (uint64_t window = 0; window < kSteps; ++window) {
-    const uint64_t number = shard->barrier().done() + 1;
+    const uint64_t number = shard->barrier().taken() + 1;
     auto done = shard->ApplyWindow(TaskId(1), window, LaneId(0),
                                    UpdateOf(PushOf(table, 1, window + 1), *shard, 1));
     REQUIRE(done.ok());

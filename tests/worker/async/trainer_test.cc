@@ -218,6 +218,25 @@ TEST_CASE("lanes mark a cut before their next window, idle ones at once", "[asyn
   f.Serve();
 }
 
+TEST_CASE("a lane does not mark a cut that is given up", "[async]") {
+  Fixture f;
+  f.trainer->SetCut(0, {0});
+  f.trainer->SetTasks({TaskOf(3, 0)});
+  f.Open();
+  f.Serve();
+  const Call push = f.NextPush(3, 0, 0);
+  f.trainer->SetCut(7, {0});
+  f.trainer->SetGivenUp(7);  // before the lane came to its boundary
+  f.Accept(push);
+  f.Serve();
+  const Call next = f.NextPush(3, 1, 0);
+  CHECK(Fixture::FieldsOf(next).cut == 0);
+  f.trainer->SetCut(8, {0});
+  f.trainer->SetGivenUp(6);  // told before
+  f.Accept(next);
+  f.Marked(f.NextMark(8, kNoTask, 0));
+}
+
 TEST_CASE("a task that another lane has got is left alone at once", "[async]") {
   Fixture f;
   f.trainer->SetTasks({TaskOf(3, 1), TaskOf(4, 1)});

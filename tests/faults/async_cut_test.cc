@@ -1,0 +1,126 @@
+// Promise P6, and what it asks of checkpoints of asynchronous jobs: a cut that fails, or whose
+// scheduler died after it had told some lanes and not the others, holds nobody up for longer than
+// seconds, loses no window, and the next one is taken.
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/small_job.h"
+#include "tools/cluster/embedded/scratch_folder.h"
+
+namespace strata::testing {
+namespace {
+
+constexpr uint32_t kEpochs = 200;
+constexpr uint64_t kWindows = 38;  // a pass: 600 lines in windows of 16
+
+// Two servers; two workers, of which the second stands still from the beginning of a cut: its lanes
+// do not mark it. The lease is so long that nobody misses it.
+class CutWithoutMarks {
+ public:
+  explicit CutWithoutMarks(const std::string& failpoint)
+      : folder_(*ScratchFolder::Make("strata-fault")),
+        cluster_({.folder = folder_.path() + "/cluster", .lease_ms = 60'000}) {
+    if (!failpoint.empty()) {
+      cluster_.Kill("server-1");
+      cluster_.Start("server-1", failpoint);
+      cluster_.AwaitRegistered();
+    }
+    TrainingJob job = SmallJob(folder_.path());
+    JobSpec& spec = *job.mutable_spec();
+    spec.mutable_training()->set_mode("async");
+    spec.mutable_training()->set_epochs(kEpochs);
+    spec.mutable_replicas()->set_servers(2);
+    spec.mutable_replicas()->set_workers(2);
+    spec.mutable_checkpoint()->set_directory(folder_.path() + "/checkpoints");
+    id_ = cluster_.Submit(job);
+    cluster_.AwaitStep(id_, 20);
+    cluster_.process("worker-1").Signal(SIGSTOP);
+  }
+
+  ProcessCluster& cluster() { return cluster_; }
+  uint64_t id() const { return id_; }
+  double Examples() const { return cluster_.ExamplesOf("worker-0"); }
+
+  absl::Status TakeCheckpoint(absl::Duration wait) {
+    CreateCheckpointRequest request;
+    request.mutable_job()->set_job(id_);
+    request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+    return cluster_.scheduler().CreateCheckpoint(request, wait + absl::Seconds(5)).status();
+  }
+  // Worker 0 trains, though worker 1 stands still.
+  void AwaitWindows() {
+    const double before = Examples();
+    AwaitThat("windows go on", [&] { return Examples() > before + 20 * 16; });
+  }
+  // Worker 0 has marked a cut, and waits.
+  void AwaitStandstill() {
+    double last = Examples();
+    absl::Time since = absl::Now();
+    AwaitThat("pushes to be held back", [&] {
+      const double now = Examples();
+      if (now != last) since = absl::Now();
+      last = now;
+      return absl::Now() > since + absl::Milliseconds(500);
+    });
+  }
+  // Whether some shard had to end a cut by itself.
+  bool LostPatience() const {
+    for (const char* server : {"server-0", "server-1"}) {
+      const std::string log = folder_.path() + "/cluster/" + server + ".log.err";
+      if (ReadFile(log).find("cut_given_up") != std::string::npos) return true;
+    }
+    return false;
+  }
+  // Each window counts once, and checkpoints are taken again.
+  void CheckEndsWhole() {
+    cluster_.process("worker-1").Signal(SIGCONT);
+    CHECK(TakeCheckpoint(absl::Seconds(30)) == absl::OkStatus());
+    const JobStatus end = cluster_.AwaitEnd(id_);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    CHECK(end.step() == kEpochs * kWindows);
+    CHECK(end.examples() == kEpochs * 600);
+    CHECK(end.rollbacks() == 0);
+    const CommandResult verify =
+        cluster_.Strata({"checkpoint", "verify", folder_.path() + "/checkpoints"});
+    INFO(verify.err);
+    CHECK(verify.exit_code == 0);
+  }
+
+ private:
+  const ScratchFolder folder_;
+  ProcessCluster cluster_;
+  uint64_t id_ = 0;
+};
+
+TEST_CASE("a server fails a cut before another has all marks: windows go on", "[faults][p6]") {
+  CutWithoutMarks t("server.cut=error(UNAVAILABLE)*1");
+  CHECK_FALSE(t.TakeCheckpoint(absl::Seconds(10)).ok());
+  CHECK(HasCondition(t.cluster().Status(t.id()), "CheckpointFailed"));
+  t.AwaitWindows();
+  CHECK_FALSE(t.LostPatience());
+  t.CheckEndsWhole();
+}
+
+TEST_CASE("a scheduler dies after it has told one worker of a cut: windows go on",
+          "[faults][p6]") {
+  CutWithoutMarks t("");
+  CHECK_FALSE(t.TakeCheckpoint(absl::ZeroDuration()).ok());  // begun, and not waited for
+  t.AwaitStandstill();
+  t.cluster().Kill("scheduler");
+  t.AwaitWindows();
+  CHECK(t.LostPatience());
+  t.cluster().Start("scheduler");
+  t.CheckEndsWhole();
+}
+
+}  // namespace
+}  // namespace strata::testing

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/core/mutation.h"
 #include "scheduler/cluster_state.h"
 
 namespace strata::scheduler {
@@ -135,7 +136,8 @@ void ClusterState::AddUnwanted(const Node& node, const Told& told, const JobName
     d->set_storage_directory(job->spec().spec().spec().storage().directory());
     return;
   }
-  const bool over = foreign == told.foreign.end() && ended_.count(name.second) > 0;
+  const bool over = (foreign == told.foreign.end() && ended_.count(name.second) > 0) ||
+                    STRATA_MUTATION("identity.unknown_is_removed");
   d->set_quarantine(!over && !Purging(node.record.name(), name.second));
 }
 

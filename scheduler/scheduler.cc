@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/base/failpoints.h"
 #include "scheduler/scheduler_impl.h"
 #include "scheduler/store/submission.h"
@@ -91,7 +92,8 @@ absl::Status SchedulerImpl::Save() {
   for (MetadataChange& change : state_.TakeChanges()) unsaved_.push_back(std::move(change));
   if (!unsaved_.empty()) {
     ++counters_.appends;
-    if (absl::Status s = store_->Append(unsaved_); !s.ok()) {
+    if (absl::Status s = store_->Append(unsaved_);
+        !s.ok() && !STRATA_MUTATION("scheduler.tells_before_it_records")) {
       ++counters_.append_failures;
       refused_ = true;
       return absl::UnavailableError(

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "scheduler/job/life_cycle_sums.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/nodes/placement.h"
@@ -172,7 +173,7 @@ void JobMachine::ReadAgain(const ClusterView& cluster, int slot, absl::Time now)
 
 void JobMachine::RollBack(absl::string_view why, absl::Time now) {
   const CheckpointRecord* from = cuts_->NewestOnDisk();
-  if (from == nullptr && state_.set_aside_size() > 0) {
+  if (from == nullptr && state_.set_aside_size() > 0 && !STRATA_MUTATION("reader.begins_anew")) {
     const bool init = state_.set_aside(0) == job().model().init_from();
     return End(FAILED, "CheckpointDamaged",
                DescribeNoCheckpoint({state_.set_aside().begin(), state_.set_aside().end()}, init),

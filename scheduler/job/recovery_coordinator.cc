@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/core/mutation.h"
 
 namespace strata::scheduler {
 namespace {
@@ -25,7 +26,9 @@ ServerVerdict JudgeServer(const ServerFacts& facts, absl::Duration lease) {
     if (!facts.opened || facts.same_process) {
       return facts.opened ? ServerVerdict::kFine : ServerVerdict::kWait;
     }
-    return facts.keeps_nothing ? ServerVerdict::kRollBack : ServerVerdict::kWait;
+    return facts.keeps_nothing && !STRATA_MUTATION("recovery.memory_goes_on")
+               ? ServerVerdict::kRollBack
+               : ServerVerdict::kWait;
   }
   if (facts.silent > Patience(facts, lease) && facts.replaceable) return ServerVerdict::kReplace;
   return ServerVerdict::kWait;
@@ -52,7 +55,8 @@ std::string DescribeSilentServer(absl::string_view name, absl::string_view addre
 }
 
 ReadVerdict JudgeRead(const ReadFacts& facts) {
-  if (!facts.doubted) return ReadVerdict::kReadAgain;
+  if (!facts.doubted && !STRATA_MUTATION("reader.first_word_counts"))
+    return ReadVerdict::kReadAgain;
   if (!facts.same_reader || !facts.another) return ReadVerdict::kSetAside;
   return facts.others_read ? ReadVerdict::kBadReader : ReadVerdict::kWait;
 }
@@ -90,7 +94,8 @@ bool RecoveryCoordinator::Clocks(uint32_t server, uint64_t min_clock, uint64_t m
   // A late report of the same process changes nothing: clocks do not go back.
   view.min_clock = std::max(view.min_clock, min_clock);
   view.spoke = true;
-  if (view.min_clock + 1 < view.floor) return false;
+  if (view.min_clock + 1 < view.floor && !STRATA_MUTATION("recovery.lost_steps_unseen"))
+    return false;
   max_clock_ = std::max({max_clock_, min_clock, max_clock});
   view.floor = view.next_floor;
   view.next_floor = max_clock_;

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <set>
 
+#include "proto/core/mutation.h"
+
 namespace strata::scheduler {
 namespace {
 
@@ -123,12 +125,15 @@ void TaskLedger::Close(const TaskCounts& done) {
   }
   closed.erase(closed.begin(), closed.begin() + run);
   Erase(*record_.mutable_again(), task);
+  if (STRATA_MUTATION("task.closed_is_held_on")) return;
   for (LedgerLane& lane : *record_.mutable_lanes()) Erase(*lane.mutable_held(), task);
 }
 
 void TaskLedger::Requeue(uint32_t lane) {
   auto& held = *record_.mutable_lanes(static_cast<int>(lane))->mutable_held();
-  for (const LedgerTask& task : held) *record_.add_again() = task;
+  if (!STRATA_MUTATION("task.lost_with_its_lane")) {
+    for (const LedgerTask& task : held) *record_.add_again() = task;
+  }
   held.Clear();
   std::sort(record_.mutable_again()->begin(), record_.mutable_again()->end(),
             [](const LedgerTask& a, const LedgerTask& b) { return a.task() < b.task(); });

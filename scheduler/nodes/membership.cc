@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 
 namespace strata::scheduler {
 namespace {
@@ -82,7 +83,8 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
                      it == nodes_.end() ? " is not known; register with session 0"
                                         : " was replaced by a newer process of that name"));
   }
-  if (it != nodes_.end() && WasReplaced(it->second.record, report.incarnation())) {
+  if (it != nodes_.end() && WasReplaced(it->second.record, report.incarnation()) &&
+      !STRATA_MUTATION("silence.replaced_returns")) {
     return absl::FailedPreconditionError(absl::StrCat(
         "name ", report.name(), " is held by a newer process (pid ", it->second.record.pid(),
         ", address ", it->second.record.data_address(), "); stop one or give it another name"));
@@ -118,7 +120,8 @@ absl::Duration Membership::Listen(absl::Time now) {
   listened_ = now;
   const absl::Duration passed = now - before;
   const bool lost = deaf_ || passed > kPatience;
-  if (std::exchange(deaf_, false) || passed > lease_ / 2) {
+  if ((std::exchange(deaf_, false) || passed > lease_ / 2) &&
+      !STRATA_MUTATION("silence.own_counts")) {
     for (auto& [name, node] : nodes_) node.silence = lost ? TimeToReturn() : absl::ZeroDuration();
     return passed;
   }
@@ -131,7 +134,7 @@ absl::Duration Membership::Listen(absl::Time now) {
 std::vector<std::string> Membership::Expire() {
   std::vector<std::string> lapsed;
   for (auto& [name, node] : nodes_) {
-    if (node.alive && node.silence > lease_) {
+    if (node.alive && node.silence > lease_ && !STRATA_MUTATION("silence.nobody_lapses")) {
       node.alive = false;
       lapsed.push_back(name);
     }

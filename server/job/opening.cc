@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
+#include "proto/core/mutation.h"
 #include "proto/core/partition.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/folders.h"
@@ -202,7 +203,7 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
 
 // The checkpoint that is meant, and no other that took its folder.
 absl::Status CheckRestored(const JobPlan& plan, const Manifest& manifest) {
-  if (!plan.restore) return absl::OkStatus();
+  if (!plan.restore || STRATA_MUTATION("checkpoint.another_in_its_place")) return absl::OkStatus();
   const CheckpointIdentity& wanted = *plan.restore;
   if (manifest.cluster_id() == wanted.cluster_id() && manifest.job_uid() == wanted.job_uid() &&
       manifest.generation() == wanted.generation() && manifest.cut() == wanted.cut() &&
@@ -325,7 +326,7 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
   auto opened_before = WasOpened(root, plan.identity, plan.generation);
   if (!opened_before.ok()) return opened_before.status();
   const bool there = plan.logged && *opened_before;
-  if (plan.was_open && !there) {
+  if (plan.was_open && !there && !STRATA_MUTATION("bsp.memory_recovers")) {
     return absl::DataLossError(absl::StrCat(
         "job ", plan.job.value, ", generation ", plan.generation.value, " was open here and ",
         plan.logged ? absl::StrCat("is not in ", opened.folder, OldFolder(root, plan.job))

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/lane_tree.h"
+#include "proto/core/mutation.h"
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
 #include "proto/core/uid.h"
@@ -43,20 +44,21 @@ absl::Status CheckDense(const TableSpec& table, std::span<const Position> positi
 }  // namespace
 
 absl::Status ServerJob::CheckHeader(const wire::Header& header, bool session_known) const {
-  if (header.generation != plan_.generation) {
+  if (header.generation != plan_.generation && !STRATA_MUTATION("bsp.other_generation_taken")) {
     return absl::FailedPreconditionError(
         absl::StrCat("header.generation ", header.generation.value, ": job ", plan_.job.value,
                      " is at generation ", plan_.generation.value));
   }
   const uint64_t epoch = map_epoch_;
-  if (header.map_epoch.value != epoch) {
+  if (header.map_epoch.value != epoch && !STRATA_MUTATION("bsp.other_epoch_taken")) {
     return absl::FailedPreconditionError(absl::StrCat("header.map_epoch ", header.map_epoch.value,
                                                       ": job ", plan_.job.value,
                                                       " is at map epoch ", epoch));
   }
   if (!session_known) return absl::OkStatus();
   absl::MutexLock lock(&mu_);
-  if (sessions_.Known(header.session)) return absl::OkStatus();
+  if (sessions_.Known(header.session) || STRATA_MUTATION("session.unknown_taken"))
+    return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("header.session ", header.session.value, " was not opened at incarnation ",
                    options_.incarnation, " of this server: call OpenSession first"));
@@ -140,7 +142,8 @@ void ServerJob::Dispatch(Call& call, const std::vector<size_t>& named, const Pos
 
 void ServerJob::OpenSession(const wire::OpenSessionRequest& request, DataReply reply) {
   if (request.cluster_id != plan_.identity.cluster.text() ||
-      request.job_uid != plan_.identity.job.text()) {
+      (request.job_uid != plan_.identity.job.text() &&
+       !STRATA_MUTATION("identity.session_of_another"))) {
     return reply(absl::NotFoundError(
         absl::StrCat("header.job ", request.header.job.value, " on this server is ",
                      Describe(plan_.identity), "; the request means job \"", Shown(request.job_uid),

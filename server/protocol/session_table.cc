@@ -1,5 +1,7 @@
 #include "server/protocol/session_table.h"
 
+#include "proto/core/mutation.h"
+
 namespace strata::server {
 
 std::optional<SessionId> SessionTable::Open(SessionId session) {
@@ -17,7 +19,8 @@ bool SessionTable::Use(SessionId session, Sequence number, uint64_t work) {
   if (it == numbers_.end()) return true;
   if (it->second == nullptr) it->second = std::make_unique<Numbers>();
   Used& used = (*it->second)[number.value % kRemembered];
-  if (number.value == used.number) return work == used.work;
+  if (number.value == used.number)
+    return work == used.work || STRATA_MUTATION("session.number_names_other_work");
   if (number.value > used.number) used = {number.value, work};
   return true;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/core/mutation.h"
+
 namespace strata::server {
 namespace {
 
@@ -28,17 +30,17 @@ GateAnswer StepGate::Contribute(Step step, const Contribution& contribution) {
     answer.verdict = GateVerdict::kInvalidNode;
     return answer;
   }
-  if (step <= clock_) {
+  if (step <= clock_ && !STRATA_MUTATION("bsp.old_step_gathered")) {
     answer.verdict = GateVerdict::kOld;
     return answer;
   }
-  if (step > clock_.Next()) {
+  if (step > clock_.Next() && !STRATA_MUTATION("bsp.new_step_gathered")) {
     answer.verdict = GateVerdict::kTooNew;
     return answer;
   }
   // Complete or being committed: the root is fixed, every node repeats something of it.
   for (const Contribution& c : held_) {
-    if (!c.node.Covers(contribution.node)) continue;
+    if (!c.node.Covers(contribution.node) || STRATA_MUTATION("bsp.covered_is_held")) continue;
     answer.verdict = GateVerdict::kCovered;
     answer.mismatch = c.node == contribution.node && c.fingerprint != contribution.fingerprint;
     return answer;
@@ -48,7 +50,8 @@ GateAnswer StepGate::Contribute(Step step, const Contribution& contribution) {
     return answer;
   }
   std::erase_if(held_, [&](const Contribution& c) {
-    if (!contribution.node.Covers(c.node)) return false;
+    if (!contribution.node.Covers(c.node) || STRATA_MUTATION("bsp.ancestor_beside_children"))
+      return false;
     answer.dropped.push_back(c.handle);
     return true;
   });
@@ -100,7 +103,8 @@ void StepGate::Reset(Step clock, bool preimages) {
 PullVerdict StepGate::Pull(Step step) const {
   if (step < ResumeStep()) return PullVerdict::kTooOld;
   if (committing_ || step > clock_.Next()) return PullVerdict::kWait;
-  return step == clock_ ? PullVerdict::kServePreimage : PullVerdict::kServeCurrent;
+  return step == clock_ && !STRATA_MUTATION("bsp.preimage_is_current") ? PullVerdict::kServePreimage
+                                                                       : PullVerdict::kServeCurrent;
 }
 
 }  // namespace strata::server

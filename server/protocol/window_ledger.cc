@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "proto/core/mutation.h"
+
 namespace strata::server {
 namespace {
 
@@ -24,10 +26,11 @@ absl::Status Damaged() { return absl::DataLossError("window ledger: damaged byte
 }  // namespace
 
 WindowVerdict WindowLedger::Check(TaskId task, uint64_t window) const {
-  if (task < closed_below_) return WindowVerdict::kClosed;
+  if (task < closed_below_ && !STRATA_MUTATION("window.of_closed_task"))
+    return WindowVerdict::kClosed;
   const auto it = tasks_.find(task);
   const uint64_t next = it == tasks_.end() ? 0 : it->second.next;
-  if (window < next) return WindowVerdict::kRepeated;
+  if (window < next && !STRATA_MUTATION("window.applied_twice")) return WindowVerdict::kRepeated;
   if (it != tasks_.end() && it->second.ahead.contains(window)) return WindowVerdict::kRepeated;
   if (window - next > kMaxAhead) return WindowVerdict::kTooFar;
   return WindowVerdict::kNew;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
 #include "server/table/device_offer.h"
@@ -176,7 +177,7 @@ storage::LogHeader Shard::RecordHeader(RecordKind kind) const {
 }
 
 absl::Status Shard::Append(const storage::LogHeader& header, std::span<const TableSums> tables) {
-  if (options_.log == nullptr) return absl::OkStatus();
+  if (options_.log == nullptr || STRATA_MUTATION("bsp.ack_before_log")) return absl::OkStatus();
   std::vector<TableSums> here;  // what a device has is copied for the record
   for (size_t t = 0; t < tables.size(); ++t) {
     auto sums = tables_[t].OnHost(tables[t]);
@@ -201,7 +202,10 @@ absl::Status Shard::Finish() {
   if (absl::Status s = Failpoint("server.commit.appended"); !s.ok()) return s;
   for (; pending_->table < tables_.size(); ++pending_->table, pending_->done = 0) {
     absl::Status s = tables_[pending_->table].Apply(
-        pending_->tables[pending_->table], pending_->step, options_.synchronous, pending_->done);
+        pending_->tables[pending_->table], pending_->step,
+        options_.synchronous &&
+            (gate_.committing() || !STRATA_MUTATION("bsp.replay_without_preimages")),
+        pending_->done);
     if (!s.ok()) return s;
   }
   if (absl::Status s = SweepTables(); !s.ok()) return s;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/core/mutation.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
@@ -44,7 +45,7 @@ storage::ShardFileHeader Shard::FileHeader(storage::ShardFileKind kind, Step clo
 }
 
 void Shard::FreezeState(FrozenState& out) const {
-  if (options_.synchronous) return;
+  if (options_.synchronous || STRATA_MUTATION("window.ledger_not_in_files")) return;
   const std::string ledger = ledger_.Serialize();
   out.sections.push_back({kLedgerSection, options_.range, {ledger.begin(), ledger.end()}});
   const uint64_t counters[2] = {clock().value, barrier_.taken()};
@@ -78,7 +79,8 @@ absl::Status Shard::FreezePreimages(FrozenState& out) {
   const uint64_t resume = ResumeStep().value;
   out.sections.push_back({kServedSection, options_.range, std::vector<uint8_t>(sizeof resume)});
   std::memcpy(out.sections.back().bytes.data(), &resume, sizeof resume);
-  if (ResumeStep() != clock()) return absl::OkStatus();
+  if (ResumeStep() != clock() || STRATA_MUTATION("bsp.image_without_preimages"))
+    return absl::OkStatus();
   for (ShardTable& t : tables_) {
     PreImages& images = t.preimages();
     if (images.positions().empty()) continue;

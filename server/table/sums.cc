@@ -5,6 +5,7 @@
 
 #include "ops/row_sum.h"
 #include "ops/sparse_rows.h"
+#include "proto/core/mutation.h"
 
 namespace strata::server {
 namespace {
@@ -50,6 +51,7 @@ TableSums EvaluateRoot(const std::vector<SumInstruction>& plan,
     }
     const TableSums right = std::move(stack.back());
     stack.pop_back();
+    if (STRATA_MUTATION("bsp.sum_drops_right")) continue;
     stack.back() = AddSums(stack.back(), right, dim);
   }
   return stack.empty() ? TableSums() : std::move(stack.back());

@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/failpoints.h"
 #include "storage/io/file_io.h"
@@ -216,7 +217,7 @@ absl::Status FileLog::WriteOnce(std::span<Waiter* const> group) {
   if (absl::Status s = Failpoint("log.append"); !s.ok()) return s;
   if (absl::Status s = tail_.writer.Append(parts_); !s.ok()) return s;
   absl::Status s = Failpoint("log.written");
-  if (s.ok() && synced()) s = tail_.writer.Sync();
+  if (s.ok() && synced() && !STRATA_MUTATION("bsp.synced_without_sync")) s = tail_.writer.Sync();
   if (!s.ok()) {
     tail_.writer.Abandon(begin);
     tail_.given_up = true;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/core/mutation.h"
 #include "storage/tiered/rows.h"
 
 namespace strata::storage {
@@ -53,7 +54,7 @@ absl::Status TieredTable::Evict(size_t rows) {
     const uint32_t slot = victims_[end];
     if (!Leaves(slot)) continue;
     leaving.push_back(slot);
-    if (flags_[slot] & kDirty) dirty.push_back(slot);
+    if ((flags_[slot] & kDirty) && !STRATA_MUTATION("tier.evicts_unwritten")) dirty.push_back(slot);
   }
   if (!dirty.empty()) {
     size_t written = std::max(end, tidied_);

@@ -23,8 +23,15 @@ def _with(prelude, args):
     }))
     return args
 
-def cc_library(**kwargs):
-    """Static alone: nothing links a shared library of ours. prelude = False: without it."""
+def cc_library(mutations = False, **kwargs):
+    """Static alone: nothing links a shared library of ours. prelude = False: without it.
+
+    mutations = True: its sources have planted faults (proto/core/mutation.h)."""
+    if mutations:
+        kwargs["local_defines"] = kwargs.get("local_defines", []) + select({
+            "//tools/bazel:mutations": ["STRATA_MUTATIONS"],
+            "//conditions:default": [],
+        })
     _cc_library(linkstatic = True, **_with("prelude", kwargs))
 
 def cc_binary(**kwargs):

@@ -208,5 +208,5 @@ def describe(change, found, known, selection, depth, verbose):
     return lines
 
 
-LEFT_OUT_PARTS = ("sanitizers of tests that tools/test runs without them, nvcc's build, fuzzing, "
+LEFT_OUT_PARTS = ("sanitizers of tests that tools/test runs without them, nvcc's build, fuzzing, planted faults, "
                   "fresh seeds, the thread-safety analysis")

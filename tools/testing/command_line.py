@@ -25,9 +25,9 @@ Builds everything and runs every test: tools/test [FLAGS]
 
 Parts run beside each other: the ordinary tests; tests of storage under AddressSanitizer and
 UndefinedBehaviorSanitizer, those of %(threads)s
-under ThreadSanitizer, and the fuzz targets for a few seconds each
-(tools/fuzz), by a Bazel server of their own; the checks of tests/structure; and
-simulations with fresh seeds. Where NVIDIA's compiler is installed, kernels are built and tested
+under ThreadSanitizer, the fuzz targets for a few seconds each (tools/fuzz), and
+five planted faults with the tests that find them (tests/mutations), by a Bazel server of their own;
+the checks of tests/structure; and simulations with fresh seeds. Where NVIDIA's compiler is installed, kernels are built and tested
 once more as it compiles them (tools/bazel/cuda.bzl); cases that want a GPU where there is none are
 listed as skipped.
 

@@ -104,6 +104,15 @@ def bazel_steps(context, parts):
     return found
 
 
+def mutations(context, is_long):
+    """Names of faults to plant: five that the day draws, all under --long."""
+    listed = subprocess.run([os.path.join(ROOT, steps.MutationsStep.TOOL), "--list"] +
+                            (["--all"] if is_long else []), capture_output=True, text=True, check=False)
+    if listed.returncode:
+        context.screen.say("test: %s --list failed:\n%s" % (steps.MutationsStep.TOOL, listed.stderr))
+    return listed.stdout.split()
+
+
 def ordinary_steps(context, plan, options):
     if options.sanitizers:
         context.built.set()
@@ -111,6 +120,7 @@ def ordinary_steps(context, plan, options):
     found = check_steps(context)
     found += bazel_steps(context, plan.parts(options.long, machine.gpus_found()))
     found.append(steps.FuzzStep(context, labels_found(context, "fuzz", plan.fuzz_targets)))
+    found.append(steps.MutationsStep(context, mutations(context, options.long)))
     if options.seeds_seconds:
         labels = labels_found(context, "seeds",
                               "attr(tags, '\\b%s\\b', tests(//...))" % plan.seeds_tag)

@@ -201,35 +201,39 @@ class ChecksStep(Step):
         return self._seconds
 
 
-class FuzzStep(Step):
-    """tools/fuzz: each target is one case. `labels`: those that must have a result."""
+class ToolStep(Step):
+    """A tool of ours that builds in the side lane, and says "passed NAME" or "failed NAME" of each case.
+    `command`: words, the first below the root; `folder`: of the cases' names; `names`: those that must have a
+    result."""
 
-    def __init__(self, context, labels):
-        super().__init__(context, "fuzz", "side")
-        self._names = ["tests/fuzz:" + label.rpartition(":")[2] for label in labels]
+    def __init__(self, context, name, command, folder, names):
+        super().__init__(context, name, "side")
+        self._command = command
+        self._folder = folder
+        self._names = [folder + ":" + name for name in names]
         self._states = []
         self._code = None
-        self.status.total = len(labels)
+        self.status.total = len(self._names)
 
     def execute(self):
+        wait_until_built(self.context, self.status)
         self._code = self.context.children.run(
-            [os.path.join(self.context.root, "tools", "fuzz"), "--seconds",
-             str(self.context.plan.fuzz_seconds)], self._line, self.context.side_environment(),
-            bazel.SIDE_NICENESS, limit=LIMIT_SECONDS)
+            [os.path.join(self.context.root, self._command[0])] + self._command[1:], self._line,
+            self.context.side_environment(), bazel.SIDE_NICENESS, limit=LIMIT_SECONDS)
 
     def _line(self, line):
         found, actions = CHECKED.match(line), progress.read_actions(line)
         if found:
-            self._states.append((found.group(1), "tests/fuzz:" + found.group(2)))
+            self._states.append((found.group(1), self._folder + ":" + found.group(2)))
             self.status.done += 1
             self.status.failed += found.group(1) == "failed"
         elif actions:
             self.status.actions = actions
         elif line.strip():
-            self.context.screen.say("[fuzz] " + line)
+            self.context.screen.say("[%s] %s" % (self.status.part, line))
 
     def poll(self):
-        last = self.context.times.parts.get("fuzz")
+        last = self.context.times.parts.get(self.status.part)
         self.status.left = None if last is None else max(0.0, last - self.running_for())
 
     def report(self, outcome):
@@ -240,16 +244,36 @@ class FuzzStep(Step):
             outcome.add_case("failed", complaint)
 
     def _complaint(self):
-        """What failed beside the targets that say so; "" for nothing."""
+        """What failed beside the cases that say so; "" for nothing."""
+        tool = self._command[0]
         ran = {name for _, name in self._states}
         missing = [name for name in self._names if name not in ran]
         if self._code is None:
-            return "tools/fuzz broke off"
+            return tool + " broke off"
         if self._code and not any(state == "failed" for state, _ in self._states):
-            return "tools/fuzz exited with %d" % self._code
+            return "%s exited with %d" % (tool, self._code)
         if missing:
-            return "tools/fuzz has no result of " + ", ".join(missing)
-        return "" if ran else "tools/fuzz ran nothing"
+            return "%s has no result of %s" % (tool, ", ".join(missing))
+        return "" if ran else tool + " ran nothing"
+
+
+class FuzzStep(ToolStep):
+    """tools/fuzz: each target is one case. `labels`: those that must have a result."""
+
+    def __init__(self, context, labels):
+        super().__init__(context, "fuzz",
+                         ["tools/fuzz", "--seconds", str(context.plan.fuzz_seconds)], "tests/fuzz",
+                         [label.rpartition(":")[2] for label in labels])
+
+
+class MutationsStep(ToolStep):
+    """tests/mutations/run: each planted fault is one case."""
+
+    TOOL = "tests/mutations/run"
+
+    def __init__(self, context, names):
+        super().__init__(context, "mutations", [self.TOOL] + names, "tests/mutations", names)
+        self.status.waits_for_build = True
 
 
 class SeedsStep(Step):

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/core/mutation.h"
+
 namespace strata {
 
 LaneDriver::LaneDriver(uint32_t servers, Step last_step)
@@ -48,7 +50,8 @@ std::vector<LaneDriver::Action> LaneDriver::Next() {
   if (cohorts_.empty() || done_) return out;
   // A full set of answers to Pull(t) proves that every shard has committed t - 1.
   for (auto& [step, cohort] : cohorts_) {
-    if (std::find(cohort.served.begin(), cohort.served.end(), false) != cohort.served.end()) {
+    if (std::find(cohort.served.begin(), cohort.served.end(), false) != cohort.served.end() &&
+        !STRATA_MUTATION("bsp.computes_on_first_answer")) {
       continue;
     }
     DropCommitted(step, out);
@@ -121,7 +124,10 @@ std::optional<LaneDriver::Call> LaneDriver::Take(uint64_t ticket, Kind kind) {
 
 // Acceptances given under another identity no longer count: PushActions compares them with this
 // one.
-void LaneDriver::Learn(uint32_t server, ServerIdentity identity) { identity_[server] = identity; }
+void LaneDriver::Learn(uint32_t server, ServerIdentity identity) {
+  if (STRATA_MUTATION("bsp.resend_only_by_epoch") && identity_[server].incarnation != 0) return;
+  identity_[server] = identity;
+}
 
 void LaneDriver::OnServed(uint64_t ticket, ServerIdentity identity) {
   std::optional<Call> call = Take(ticket, Kind::kPull);
@@ -139,7 +145,8 @@ void LaneDriver::OnTooOld(uint64_t ticket, ServerIdentity identity, Step clock) 
   if (!call) return;
   Learn(call->server, identity);
   auto it = cohorts_.find(call->step);
-  if (clock <= call->step || it->second.computing) return;  // nothing newer to go to
+  if (clock <= call->step || it->second.computing || STRATA_MUTATION("bsp.lane_stays_behind"))
+    return;  // nothing newer to go to
   const std::set<uint32_t> lanes = std::move(it->second.lanes);
   cohorts_.erase(it);
   for (uint32_t lane : lanes) Host(lane, clock);
@@ -154,6 +161,7 @@ void LaneDriver::OnAccepted(uint64_t ticket, ServerIdentity identity) {
   for (uint32_t lane : call->lanes) {
     auto it = kept->second.find(lane);
     if (it != kept->second.end()) it->second.accepted[call->server] = identity;
+    if (STRATA_MUTATION("bsp.forgets_at_first_ok")) kept->second.erase(lane);
   }
 }
 

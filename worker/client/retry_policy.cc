@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/api/api.h"
+#include "proto/core/mutation.h"
 
 namespace strata {
 
@@ -31,7 +32,7 @@ ErrorClass Classify(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
       return ErrorClass::kReopen;
     default:
-      return ErrorClass::kFatal;
+      return STRATA_MUTATION("retry.fatal_is_retried") ? ErrorClass::kRetry : ErrorClass::kFatal;
   }
 }
 

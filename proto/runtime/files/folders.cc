@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 
 namespace strata {
 namespace {
@@ -68,7 +69,8 @@ absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path, Fil
 
 absl::Status RemoveTree(const std::string& path, FileSystem& files) {
   FileInfo info;
-  const int looked = files.LookAtLink(path, info);
+  const int looked = STRATA_MUTATION("paths.removes_behind_links") ? files.Look(path, info)
+                                                                   : files.LookAtLink(path, info);
   if (looked == -ENOENT || looked == -ENOTDIR) return absl::OkStatus();
   if (looked < 0) return ErrnoStatus(-looked, "remove", path);
   int removed = 0;

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/files/plain_file.h"
 #include "proto/runtime/files/record_file.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -46,12 +47,12 @@ absl::Status NodeCluster::Follow(const Scheduler& scheduler) {
                                                     scheduler.cluster_id,
                                                     "\"); it is of an older version"));
   }
-  if (!id_.nil() && !(*id == id_)) {
+  if (!id_.nil() && !(*id == id_) && !STRATA_MUTATION("identity.foreign_scheduler")) {
     return absl::PermissionDeniedError(absl::StrCat(
         "the scheduler is of cluster ", id->text(), ", but this node belongs to cluster ",
         id_.text(), "; give it the address of its own scheduler, or let it leave its cluster"));
   }
-  if (scheduler.term < term_) {
+  if (scheduler.term < term_ && !STRATA_MUTATION("identity.lower_term")) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the scheduler of cluster ", id->text(), " has term ", scheduler.term, ", but term ", term_,
         " was heard of: it was replaced, or its folder comes ", "from an older copy"));

@@ -54,6 +54,9 @@ class MainTest(unittest.TestCase):
         shutil.copytree(self.made, self.root, dirs_exist_ok=True)
         self.write("tools/setup", "#!/bin/bash\n")
         self.write("base/tests/fuzz/x_fuzz", "#!/bin/bash\n")
+        self.write("tests/mutations/run", "#!/bin/bash\n"
+                   "if [[ $1 == --list ]]; then echo m.one; exit; fi\n"
+                   "echo \"passed $1\"\n")
         self.write("tests/structure/check_a", "#!/bin/bash\n[[ ! -e told/check_a ]]\n")
         self.write("tests/structure/check_b", "#!/bin/bash\nset -e\nsource tools/common.sh\n"
                    "bazel \"${BAZEL_FLAGS[@]}\" info check_b\n"
@@ -100,10 +103,11 @@ class MainTest(unittest.TestCase):
 
     def test_everything_passes_and_is_counted(self):
         code, out, err = self.run_shortly()
-        # 2 tests, asan's, tsan's; 2 checks and their own tests; a fuzz target; a simulation.
-        self.assertEqual((code, out[-1]), (0, "10 passed, 0 failed"), err)
+        # 2 tests, asan's, tsan's; 2 checks and their own tests; a fuzz target; a planted
+        # fault; a simulation.
+        self.assertEqual((code, out[-1]), (0, "11 passed, 0 failed"), err)
         text = "\n".join(out)
-        for part in ("tests", "asan", "tsan", "checks", "fuzz", "seeds"):
+        for part in ("tests", "asan", "tsan", "checks", "fuzz", "mutations", "seeds"):
             self.assertRegex(text, r"(?m)^ +0:\d\d  %s " % part)
         self.assertIn("     2.5 s  //tests:m [asan]", out)
         self.assertIn("again: --seeds-base", err)
@@ -133,7 +137,7 @@ class MainTest(unittest.TestCase):
     def test_a_part_that_cannot_run_is_told_and_skipped(self):
         code, out, err = self.run_test("--seeds-seconds=0")
         self.assertEqual((code, out[-2:]), (0, ["SKIPPED the part cuda: no nvcc",
-                                                "9 passed, 0 failed"]))
+                                                "10 passed, 0 failed"]))
         self.assertIn("test: no nvcc: the part cuda does not run", err)
 
     def test_the_side_lane_has_more_time_under_long_as_well(self):
@@ -165,7 +169,7 @@ class MainTest(unittest.TestCase):
         self.assertEqual((code, out[-6:]), (1, [
             "FAILED  tests/structure/check_a", "FAILED  tests/structure/check_a --self-test",
             "FAILED  //tests:b: first", "FAILED  //tests:m [asan]: first",
-            "FAILED  tests/fuzz:y_fuzz", "5 passed, 5 failed"]))
+            "FAILED  tests/fuzz:y_fuzz", "6 passed, 5 failed"]))
 
     def test_fuzzing_that_ends_badly_has_failed_whatever_passed(self):
         for script, why in (("echo passed x_fuzz; exit 3", "exited with 3"),
@@ -177,7 +181,7 @@ class MainTest(unittest.TestCase):
         os.remove(os.path.join(self.root, "tools/fuzz"))
         code, out, _ = self.run_test("--seeds-seconds=0")
         self.assertEqual((code, out[-2:]), (1, ["FAILED  tools/fuzz exited with 127",
-                                                "8 passed, 1 failed"]))
+                                                "9 passed, 1 failed"]))
 
     def test_a_build_that_breaks_has_failed(self):
         self.write("told/build", "1")
@@ -188,7 +192,7 @@ class MainTest(unittest.TestCase):
     def test_a_query_that_fails_is_no_success_and_ends_nothing(self):
         self.write("told/query", "1")
         code, out, err = self.run_shortly()
-        self.assertEqual((code, out[-1]), (1, "10 passed, 5 failed"))
+        self.assertEqual((code, out[-1]), (1, "11 passed, 5 failed"))
         self.assertIn("FAILED  bazel query for the part asan", out)
         self.assertIn("bazel query failed for the part seeds", err)
         self.checkout()
@@ -227,7 +231,7 @@ class MainTest(unittest.TestCase):
 
     def test_no_seconds_no_seeds(self):
         code, out, _ = self.run_test("--seeds-seconds=0")
-        self.assertEqual((code, out[-1]), (0, "9 passed, 0 failed"))
+        self.assertEqual((code, out[-1]), (0, "10 passed, 0 failed"))
         self.assertNotIn("seeds", "\n".join(out))
 
     def test_ctrl_c_ends_what_runs(self):

@@ -14,11 +14,13 @@ import times
 
 
 def context(run):
-    """`run`: in the place of Children.run."""
+    """`run`: in the place of Children.run. All is built."""
+    built = threading.Event()
+    built.set()
     return types.SimpleNamespace(
         root="/x", plan=types.SimpleNamespace(fuzz_seconds=3), side=[],
         children=types.SimpleNamespace(run=run), screen=types.SimpleNamespace(say=lambda _: None),
-        side_environment=lambda: {})
+        side_environment=lambda: {}, built=built)
 
 
 class BazelStepTest(unittest.TestCase):
@@ -96,7 +98,8 @@ class BazelStepTest(unittest.TestCase):
 class LimitTest(unittest.TestCase):
     def test_checks_and_fuzzing_have_a_limit(self):
         for make in (lambda c: steps.FuzzStep(c, ["//tests/fuzz:a_fuzz"]),
-                     lambda c: steps.ChecksStep(c, "checks", "checks", ["/x/check_a"])):
+                     lambda c: steps.ChecksStep(c, "checks", "checks", ["/x/check_a"]),
+                     lambda c: steps.MutationsStep(c, ["m.one"])):
             limits = []
 
             def run(*_, limit=None):
@@ -136,6 +139,25 @@ class FuzzStepTest(unittest.TestCase):
             raise OSError("no disk")
 
         self.assertEqual(self.lines(run), ["FAILED  tools/fuzz broke off", "1 passed, 1 failed"])
+
+    def test_planted_faults_are_counted_and_asked_for(self):
+        asked = []
+
+        def run(command, on_line, *_, **__):
+            asked.append(command[1:])
+            on_line("passed m.one")
+            on_line("failed m.two")
+            return 1
+
+        step = steps.MutationsStep(context(run), ["m.one", "m.two", "m.three"])
+        step.execute()
+        counts = outcome.Outcome()
+        step.report(counts)
+        self.assertEqual(asked, [["m.one", "m.two", "m.three"]])
+        self.assertEqual(counts.lines(), [
+            "FAILED  tests/mutations:m.two",
+            "FAILED  tests/mutations/run has no result of tests/mutations:m.three",
+            "1 passed, 2 failed"])
 
     def test_nothing_to_run_is_no_success(self):
         self.assertEqual(self.lines(lambda *_, **__: 0, []), ["FAILED  tools/fuzz ran nothing",

@@ -33,6 +33,10 @@ std::string ClusterState::WhatIsLater(const NodeReport& report) const {
     return absl::StrCat("session ", report.session());
   }
   std::string later;
+  for (const ServerJobReport& j : report.server_jobs()) {
+    const bool own = j.cluster_id().empty() || j.cluster_id() == cluster_id();
+    if (own && j.job() >= numbers_.next_job()) later = absl::StrCat("job ", j.job());
+  }
   const auto look = [this, &later](const auto& j) {
     const JobMachine* const job = Machine(j.job(), j.job_uid());
     if (job == nullptr || j.generation() <= job->state().generation()) return;

@@ -316,6 +316,12 @@ void ClusterState::ManifestWritten(uint64_t job, uint64_t cut, const absl::Statu
   AdvanceJobs(now);
 }
 
+void ClusterState::KeepTimes(absl::Time now) {
+  for (const auto& [id, job] : jobs_) {
+    if (!job->over()) job->KeepTimes(now);
+  }
+}
+
 void ClusterState::Started(absl::Time now) {
   numbers_.set_term(numbers_.term() + 1);
   events_.Add(now, "SchedulerStarted", "", 0,

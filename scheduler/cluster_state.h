@@ -33,7 +33,8 @@ namespace strata::scheduler {
 //
 // The rule of its driver: after every event, append TakeChanges() to the metadata store before
 // anything else of this object is shown to anybody (replies, directives, file work). A state
-// rebuilt by Restore from what was appended goes on where this one was.
+// rebuilt by Restore from what was appended goes on where this one was. The exception:
+// took_times_alone().
 class ClusterState {
  public:
   // A job, checked and with its defaults resolved, and what was found in its checkpoint directory.
@@ -42,7 +43,7 @@ class ClusterState {
     TrainingJob job;
     bool resume = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
-    std::vector<std::string> replaced;       // folders to remove before training begins
+    std::vector<std::string> replaced;       // as JobSpecRecord's
     JobUid uid;                              // drawn for this job
   };
   // A node that is not alive and has no job is forgotten after this long.
@@ -84,6 +85,8 @@ class ClusterState {
   void Tick(absl::Time now);
   // Reports are refused: what the driver could not append stands in their way.
   void Deaf() { members_.Deaf(); }
+  // The driver is about to stop: what has passed is in the next TakeChanges().
+  void KeepTimes(absl::Time now);
   // The scheduler began to serve: worth an event, and a term of its own.
   void Started(absl::Time now);
   // The records come from an older copy: to be called instead of Started. Until GoOn, Report does
@@ -101,6 +104,9 @@ class ClusterState {
   // Outcomes.
   // Records that differ from those last taken.
   std::vector<MetadataChange> TakeChanges();
+  // Whether those differ in durations alone: each tells again what those before it told, so what
+  // could not be appended may be dropped, and nobody waits for it.
+  bool took_times_alone() const { return took_times_alone_; }
   std::vector<FileWork> TakeFileWork();
 
   // Queries.
@@ -169,7 +175,10 @@ class ClusterState {
                    NodeDirective& out) const;
   NodeDirective Build(const Node& node, const Told& told, bool bulk) const;
   void Refresh(const Node& node, Told& told);
-  void Put(const std::string& key, std::string value, std::vector<MetadataChange>& out);
+  // Whether it is a change.
+  bool Put(const std::string& key, std::string value, std::vector<MetadataChange>& out);
+  // How many changes are of durations alone: 0 or 1.
+  size_t PutState(const std::string& key, const JobMachine& job, std::vector<MetadataChange>& out);
   void DropOldJobs();
   void NoteEnded(const JobMachine& job);
   absl::Status RestoreJobs(const std::map<std::string, std::string>& records, absl::Time now);
@@ -186,6 +195,7 @@ class ClusterState {
   std::set<uint64_t> settled_;                             // jobs whose records change no more
   std::set<std::pair<std::string, std::string>> purging_;  // server, job UID
   std::optional<Hearing> hearing_;
+  bool took_times_alone_ = false;
   uint64_t next_ticket_ = 1;
 };
 

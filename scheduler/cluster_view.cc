@@ -26,16 +26,30 @@ std::string Bytes(const google::protobuf::Message& message) {
 
 }  // namespace
 
-void ClusterState::Put(const std::string& key, std::string value,
+bool ClusterState::Put(const std::string& key, std::string value,
                        std::vector<MetadataChange>& out) {
   std::string& stored = stored_[key];
-  if (stored == value) return;
+  if (stored == value) return false;
   stored = value;
   out.push_back({key, std::move(value)});
+  return true;
+}
+
+size_t ClusterState::PutState(const std::string& key, const JobMachine& job,
+                              std::vector<MetadataChange>& out) {
+  JobStateRecord record = job.StateRecord();
+  const std::string stored = stored_[key];
+  if (!Put(key, Bytes(record), out) || stored.empty()) return 0;
+  JobStateRecord before;
+  before.ParseFromString(stored);
+  JobMachine::ClearTimes(before);
+  JobMachine::ClearTimes(record);
+  return Bytes(before) == Bytes(record) ? 1 : 0;
 }
 
 std::vector<MetadataChange> ClusterState::TakeChanges() {
   std::vector<MetadataChange> changes;
+  size_t times = 0;
   Put("cluster", Bytes(numbers_), changes);
   for (const auto& [name, node] : members_.nodes()) {
     Put(absl::StrCat("node/", name), Bytes(node.record), changes);
@@ -48,7 +62,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     if (job->index() && stored_.count(prefix + "index") == 0) {
       Put(prefix + "index", Bytes(*job->index()), changes);
     }
-    Put(prefix + "state", Bytes(job->StateRecord()), changes);
+    times += PutState(prefix + "state", *job, changes);
     if (job->ledger() != nullptr) Put(prefix + "tasks", Bytes(*job->ledger()), changes);
     const JobStateRecord& state = job->state();
     if (job->over() && state.closing().empty() && state.removing().empty()) settled_.insert(id);
@@ -72,6 +86,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     changes.push_back({it->first, std::nullopt});
     it = stored_.erase(it);
   }
+  took_times_alone_ = !changes.empty() && changes.size() == times;
   return changes;
 }
 

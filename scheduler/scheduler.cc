@@ -27,6 +27,7 @@ absl::Status SchedulerImpl::Open() {
       state_.Started(timer_->Now());
       state_.Tick(timer_->Now());
       if (absl::Status s = Save(); !s.ok()) return s;
+      opened_ = true;
     }
   }
   DoFileWork();
@@ -48,6 +49,7 @@ bool SchedulerImpl::MaySpeak() {
   }
   MutexLock lock(&mu_);
   state_.GoOn(found, timer_->Now());
+  opened_ = true;
   Save().IgnoreError();  // Ready tries again before anything is shown
   return true;
 }
@@ -88,13 +90,22 @@ SchedulerCounters SchedulerImpl::Counters() const {
   return c;
 }
 
+void SchedulerImpl::Stop() {
+  MutexLock lock(&mu_);
+  if (std::exchange(stopped_, true) || !opened_) return;
+  state_.KeepTimes(timer_->Now());
+  Save().IgnoreError();  // as if it was killed
+}
+
 absl::Status SchedulerImpl::Save() {
+  const bool all_saved = unsaved_.empty();
   for (MetadataChange& change : state_.TakeChanges()) unsaved_.push_back(std::move(change));
   if (!unsaved_.empty()) {
     ++counters_.appends;
-    if (absl::Status s = store_->Append(unsaved_);
-        !s.ok() && !STRATA_MUTATION("scheduler.tells_before_it_records")) {
-      ++counters_.append_failures;
+    const absl::Status s = store_->Append(unsaved_);
+    if (!s.ok()) ++counters_.append_failures;
+    if (!s.ok() && !(all_saved && state_.took_times_alone()) &&
+        !STRATA_MUTATION("scheduler.tells_before_it_records")) {
       refused_ = true;
       return absl::UnavailableError(
           absl::StrCat("the scheduler cannot record its state: ", s.message()));
@@ -134,6 +145,13 @@ void SchedulerImpl::Do(const RemoveCheckpointWork& work) {
   if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) status = absl::OkStatus();
   MutexLock lock(&mu_);
   state_.CheckpointRemoved(work.job, work.folder, status, timer_->Now());
+  Save().IgnoreError();
+}
+
+void SchedulerImpl::Do(const EmptyFileWork& work) {
+  const absl::Status status = EmptyFile(work.path);
+  MutexLock lock(&mu_);
+  state_.CheckpointRemoved(work.job, work.path, status, timer_->Now());
   Save().IgnoreError();
 }
 

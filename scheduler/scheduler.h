@@ -70,7 +70,8 @@ class Scheduler : public SchedulerClient {
   // for one full lease. DATA_LOSS: a record cannot be read. INVALID_ARGUMENT: options.
   static absl::StatusOr<std::unique_ptr<Scheduler>> Start(SchedulerOptions options);
 
-  // Answers calls that wait with UNAVAILABLE, and all later ones. Idempotent.
+  // Answers calls that wait with UNAVAILABLE, and all later ones. Stores how long jobs have
+  // trained. Idempotent.
   virtual void Stop() = 0;
   // Lets time act: leases, deadlines. Then does the file work that is due. Passes what a call of a
   // node passes (locks, store, files), so that it is held up by what holds up those.

@@ -79,10 +79,7 @@ class SchedulerImpl : public Scheduler {
   absl::StatusOr<SettleQuarantineReply> SettleQuarantine(const SettleQuarantineRequest& request,
                                                          absl::Duration timeout) override;
 
-  void Stop() override {
-    MutexLock lock(&mu_);
-    stopped_ = true;
-  }
+  void Stop() override;
 
   void Tick() override;
 
@@ -123,7 +120,7 @@ class SchedulerImpl : public Scheduler {
   }
 
   // Appends what has changed; wakes those who wait. UNAVAILABLE: the store did not take it; the
-  // next event tries again.
+  // next event tries again. Durations alone keep nobody waiting: the next ones hold them, too.
   absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void DoFileWork();
@@ -131,6 +128,7 @@ class SchedulerImpl : public Scheduler {
   void Do(const WriteManifestWork& work);
   // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
   void Do(const RemoveCheckpointWork& work);
+  void Do(const EmptyFileWork& work);
   void Do(const RemoveIncompleteWork& work) {
     RemoveIncomplete(work.folder, work.names).IgnoreError();
   }
@@ -162,6 +160,7 @@ class SchedulerImpl : public Scheduler {
   uint64_t changes_ ABSL_GUARDED_BY(mu_) = 0;  // those who wait look at everything again
   SchedulerCounters counters_ ABSL_GUARDED_BY(mu_);
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool opened_ ABSL_GUARDED_BY(mu_) = false;  // state_ is the store's, and serves
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool refused_ ABSL_GUARDED_BY(mu_) = false;  // an append failed since the last tick
 };

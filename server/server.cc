@@ -257,13 +257,16 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
   double hits = 0, absent = 0, written_back = 0, written_ahead = 0;
   double pinned = 0, hbm_rows = 0, hbm_bytes = 0, hbm_hits = 0, hbm_evicted = 0,
          hbm_written_back = 0, hbm_gathered = 0, hbm_updated = 0, hbm_extra_bytes = 0;
-  double log_bytes = 0, images = 0, shards = 0, clipped = 0, admitted = 0, unadmitted = 0;
+  double log_bytes = 0, images = 0, cut_written = 0, cut_total = 0, shards = 0, clipped = 0,
+         admitted = 0, unadmitted = 0;
   std::array<double, kRemovalRules> removed{};
   storage::TierStats tiers;
   const auto jobs = keeper_.Jobs();
   for (const auto& job : jobs) {
     log_bytes += static_cast<double>(job->log_bytes());
     images += static_cast<double>(job->images_written());
+    cut_written += static_cast<double>(job->cut_bytes().written);
+    cut_total += static_cast<double>(job->cut_bytes().total);
     AddTo(tiers, job->tier_stats());
     for (const auto& shard : job->shards()) {
       const ShardView& v = shard->view();
@@ -354,6 +357,8 @@ std::vector<ServerMetric> ServerImpl::Metrics() const {
         tiers.ReadBytesPerRow());
   gauge("ssd_index_bytes", "Memory of the SSD tier's indexes and filters.", tiers.memory_bytes);
   gauge("images", "Base images written by open jobs.", images);
+  gauge("cut_written_bytes", "Bytes written of checkpoints that are not whole yet.", cut_written);
+  gauge("cut_bytes", "Bytes that their files will have, as far as that is known.", cut_total);
   gauge("differing_contributions", "Repeated contributions that differ from the first.",
         mismatches);
   gauge("disk_errors", "Commits, cuts and reads that met an error of the disk.", disk);

@@ -34,8 +34,8 @@ struct CutConfig {
 //   the
 //     last step. Wanted: at exactly the step that a worker holds open. Last: at the last step,
 //     asked for when training is over (its manifest then holds the last evaluation).
-//   * Async: one barrier at a time, numbered; given up when a server refuses or fails it, and when a
-//     lane's host or a server changes. It comes back under a new number: marks of two tries never
+//   * Async: one barrier at a time, numbered; given up when a server refuses or fails it, and when
+//     a lane's host or a server changes. It comes back under a new number: marks of two tries never
 //     meet in one file. One that a shard had no more patience for comes back after a pause, so that
 //     lanes which one slow lane holds up train for most of the time.
 //   * Async: a cut is done when all servers say so, and agree on where each lane stands.

@@ -52,7 +52,7 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
   if (ledger_) rate_closed_ = ledger_->closed_count();
   if (index_) MakeParts();
   for (const std::string& folder : state_.removing()) {
-    work_.push_back(RemoveCheckpointWork{id(), folder});
+    work_.push_back(RemovalOf(folder));
   }
   if (!cuts_ || over()) return;
   for (const CutRecord& cut : cuts_->book().pending()) {

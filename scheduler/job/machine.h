@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/cut_coordinator.h"
+#include "scheduler/job/cut_progress.h"
 #include "scheduler/job/events.h"
 #include "scheduler/job/recovery_coordinator.h"
 #include "scheduler/job/task_ledger.h"
@@ -40,11 +41,17 @@ struct RemoveCheckpointWork {
   uint64_t job = 0;
   std::string folder;
 };
+// A file of lines that this job begins anew, if it is there.
+struct EmptyFileWork {
+  uint64_t job = 0;
+  std::string path;
+};
 struct RemoveIncompleteWork {
   std::string folder;
   std::vector<std::string> names;
 };
-using FileWork = std::variant<WriteManifestWork, RemoveCheckpointWork, RemoveIncompleteWork>;
+using FileWork =
+    std::variant<WriteManifestWork, RemoveCheckpointWork, EmptyFileWork, RemoveIncompleteWork>;
 
 // What a job may take now, besides what it has: made by ClusterState from Membership and all jobs.
 struct ClusterView {
@@ -77,11 +84,15 @@ class JobMachine {
   void OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now);
   void OnWorkerReport(const Node& node, const WorkerJobReport& report, bool seen_all_done,
                       absl::Time now);
-  // Removed, or given up on: not to be tried again. Before training it is one of an earlier job,
+  // Removed or emptied, or given up on: not to be tried again. Before training it is an earlier
+  // job's,
   // and the error of one that is still there ends this job.
   void OnCheckpointRemoved(const std::string& folder, const absl::Status& status, absl::Time now);
   void OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now);
   void Cancel(absl::Time now);
+  // After every change of what counts as training, and now and then: puts into the record what has
+  // passed. Of a job that is over nothing passes.
+  void KeepTimes(absl::Time now);
   // The result is taken with TakeCheckpointResult(ticket). FAILED_PRECONDITION: not training, or no
   // directory to write to.
   absl::Status WantCheckpoint(uint64_t ticket);
@@ -109,6 +120,8 @@ class JobMachine {
   const std::optional<JobIndexRecord>& index() const { return index_; }
   // The state with its parts, ready to be stored; nullptr ledger: none.
   JobStateRecord StateRecord() const;
+  // Takes out what KeepTimes puts in.
+  static void ClearTimes(JobStateRecord& record);
   const LedgerRecord* ledger() const { return ledger_ ? &ledger_->record() : nullptr; }
   std::vector<FileWork> TakeFileWork();
   bool Hosts(absl::string_view node) const;
@@ -173,7 +186,8 @@ class JobMachine {
   void FinishCut(const CutCoordinator::Result& result, absl::Time now);
   void DropCut(const CutCoordinator::Result& result, absl::string_view why, absl::Time now);
   void AbortCuts();
-  void Remove(std::string folder);
+  FileWork RemovalOf(std::string path) const;
+  void Remove(std::string path);
   bool EarlierAreReplaced();
   void CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Time now);
   void AnswerManual(const absl::StatusOr<CheckpointRecord>& result);
@@ -194,7 +208,6 @@ class JobMachine {
   void FillRates(JobStatus& out) const;
   bool Trains() const;
   int64_t TrainMs(absl::Time now) const;
-  void KeepTimes(absl::Time now);
 
   JobSpecRecord spec_;
   std::string cluster_id_;
@@ -202,6 +215,7 @@ class JobMachine {
   std::optional<JobIndexRecord> index_;
   std::optional<TaskLedger> ledger_;    // async, once indexed
   std::optional<CutCoordinator> cuts_;  // once indexed
+  CutProgress writing_;
   RecoveryCoordinator recovery_;
   std::vector<ServerView> servers_;
   std::vector<WorkerView> workers_;

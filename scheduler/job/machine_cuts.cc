@@ -48,18 +48,27 @@ void JobMachine::AbortCuts() {
   if (ledger_) ledger_->EndCut();
 }
 
-void JobMachine::Remove(std::string folder) {
-  state_.add_removing(folder);
-  work_.push_back(RemoveCheckpointWork{id(), std::move(folder)});
+// The metrics are a file that a worker may hold open already: it stays, and nothing is in it.
+FileWork JobMachine::RemovalOf(std::string path) const {
+  if (path == job().output().metrics()) return EmptyFileWork{id(), std::move(path)};
+  return RemoveCheckpointWork{id(), std::move(path)};
+}
+
+void JobMachine::Remove(std::string path) {
+  state_.add_removing(path);
+  work_.push_back(RemovalOf(std::move(path)));
 }
 
 void JobMachine::OnCheckpointRemoved(const std::string& folder, const absl::Status& status,
                                      absl::Time now) {
   if (!status.ok() && state_.phase() == OPENING && state_.started_unix_ms() == 0) {
+    const bool metrics = folder == job().output().metrics();
+    const char* const what = metrics ? "spec.output.metrics cannot be begun anew: "
+                                     : "an earlier checkpoint cannot be removed: ";
+    const char* const field =
+        metrics ? "output.metrics to another file" : "checkpoint.directory to another folder";
     End(FAILED, "OverwriteFailed",
-        absl::StrCat("an earlier checkpoint cannot be removed: ", status.message(),
-                     "; remove it yourself, or set spec.checkpoint.directory to another folder"),
-        now);
+        absl::StrCat(what, status.message(), "; remove it yourself, or set spec.", field), now);
   }
   auto& removing = *state_.mutable_removing();
   const auto it = std::find(removing.begin(), removing.end(), folder);
@@ -88,6 +97,7 @@ void JobMachine::TakeCuts(absl::Time now) {
     FinishCut(result, now);
     if (over()) return;
   }
+  writing_.KeepOnly([this](uint64_t cut) { return cuts_->Find(cut) != nullptr; });
   bool hosted = false;
   for (const WorkerSlot& slot : state_.workers()) hosted |= !slot.name().empty();
   if (state_.phase() == TRAINING || state_.phase() == CUTTING) {

@@ -6,6 +6,7 @@
 #include "proto/core/mutation.h"
 #include "scheduler/job/life_cycle_sums.h"
 #include "scheduler/job/machine.h"
+#include "scheduler/job/refused_rows.h"
 #include "scheduler/nodes/placement.h"
 #include "scheduler/nodes/troubles.h"
 
@@ -72,6 +73,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
 void JobMachine::ServerBeganAgain(int slot) {
   recovery_.ProcessChanged(static_cast<uint32_t>(slot));
   cuts_->ForgetServer(static_cast<uint32_t>(slot));
+  writing_.ForgetServer(static_cast<uint32_t>(slot));
   if (!bsp()) AbortCuts();
 }
 
@@ -304,9 +306,14 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
     AddLifeCycle(view.last.life_cycle(), life);
   }
   state_.set_refused_rows(std::max(state_.refused_rows(), refused));
+  RaiseRefused(report.refused(), *state_.mutable_refused());
   state_.set_clipped_rows(std::max(state_.clipped_rows(), clipped));
   RaiseLifeCycle(life, *state_.mutable_life_cycle());
-  for (const CutReport& cut : report.cuts()) cuts_->Report(static_cast<uint32_t>(slot), cut);
+  const auto server = static_cast<uint32_t>(slot);
+  for (const CutReport& cut : report.cuts()) {
+    cuts_->Report(server, cut);
+    writing_.Report(cut.cut(), server, cut.written_bytes(), cut.total_bytes(), now);
+  }
   if (!bsp()) return;
   if (!recovery_.Clocks(static_cast<uint32_t>(slot), report.min_clock(), report.max_clock())) {
     RollBack(absl::StrCat("server ", node.record.name(), " is at step ", report.min_clock(),

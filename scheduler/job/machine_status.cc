@@ -70,6 +70,14 @@ void JobMachine::FillRates(JobStatus& out) const {
     loss += examples * view.last.training_loss();
     auc += examples * view.last.training_auc();
   }
+  // Lanes of bsp go together. The host of lane 0 knows when they stand and wait for an evaluation,
+  // which to the others is a slow step.
+  const std::vector<std::vector<uint32_t>> held = LanesOfSlots();
+  for (size_t slot = 0; bsp() && slot < held.size(); ++slot) {
+    if (held[slot].empty() || held[slot].front() != 0) continue;
+    const double of_host = workers_[slot].last.examples_per_second();
+    if (of_host > 0) rate = of_host * lanes() / static_cast<double>(held[slot].size());
+  }
   out.set_examples_per_second(rate);
   if (weight == 0) return;
   out.set_training_loss(loss / weight);
@@ -91,8 +99,8 @@ int64_t JobMachine::TrainMs(absl::Time now) const {
   return state_.train_ms() + (train_since_ ? absl::ToInt64Milliseconds(now - *train_since_) : 0);
 }
 
-// After every change of Trains(), and now and then. A time of this run says nothing to the next
-// one, whose clock may be another: so what has passed is stored instead.
+// A time of this run says nothing to the next one, whose clock may be another: so what has passed
+// is stored instead.
 void JobMachine::KeepTimes(absl::Time now) {
   state_.set_train_ms(TrainMs(now));
   train_since_ = Trains() ? std::optional<absl::Time>(now) : std::nullopt;
@@ -100,6 +108,11 @@ void JobMachine::KeepTimes(absl::Time now) {
     trouble.set_stood_ms(absl::ToUnixMillis(now) - trouble.since_unix_ms());
   }
   kept_ = now;
+}
+
+void JobMachine::ClearTimes(JobStateRecord& record) {
+  record.clear_train_ms();
+  for (StandingTrouble& trouble : *record.mutable_troubles()) trouble.clear_stood_ms();
 }
 
 JobStatus JobMachine::Status(absl::Time now) const {
@@ -143,6 +156,13 @@ JobStatus JobMachine::Status(absl::Time now) const {
   out.set_clipped_rows(state_.clipped_rows() + (over() ? 0 : counted.clipped_rows()));
   if (spec_.spec().spec().has_life_cycle()) *out.mutable_life_cycle() = state_.life_cycle();
   out.set_lost_local_steps(state_.lost_local_steps());
+  *out.mutable_refused() = state_.refused();
+  if (state_.phase() == TRAINING || state_.phase() == CUTTING) {
+    const CutProgress::View writing = writing_.At(now);
+    out.set_checkpoint_written_bytes(writing.written);
+    out.set_checkpoint_bytes(writing.total);
+    out.set_checkpoint_seconds_left(writing.seconds_left.value_or(0));
+  }
   out.set_predictions(state_.predictions());
   out.set_servers(static_cast<uint32_t>(state_.servers_size()));
   out.set_workers(static_cast<uint32_t>(state_.workers_size()));

@@ -1,5 +1,7 @@
 #include "scheduler/store/submission.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -106,6 +108,17 @@ absl::Status CheckInitFrom(const JobSpec& spec) {
 
 }  // namespace
 
+absl::Status EmptyFile(const std::string& path) {
+  FileSystem& files = FileSystem::Kernel();
+  FileInfo info;
+  const int looked = files.Look(path, info);
+  if (looked == -ENOENT || (looked == 0 && info.kind != FileKind::kFile)) return absl::OkStatus();
+  const int fd = looked < 0 ? looked : files.Open(path, O_WRONLY | O_TRUNC);
+  if (fd < 0) return ErrnoStatus(-fd, "empty", path);
+  files.Close(fd);
+  return absl::OkStatus();
+}
+
 absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   const JobSpec& now = job.spec();
   const JobSpec& then = saved.job().spec();
@@ -167,6 +180,11 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
   absl::Status allowed = paths.Check("spec.checkpoint.directory", directory);
   if (allowed.ok()) {
     allowed = paths.Check("spec.model.initFrom", request.job().spec().model().init_from());
+  }
+  const std::string& metrics = request.job().spec().output().metrics();
+  if (request.overwrite() && !metrics.empty()) {
+    if (allowed.ok()) allowed = paths.Check("spec.output.metrics", metrics);
+    found.replaced.push_back(metrics);
   }
   if (!allowed.ok()) return allowed;
   if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;

@@ -17,12 +17,14 @@ namespace strata::scheduler {
 
 struct FoundCheckpoints {
   std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
-  std::vector<std::string> replaced;       // folders that the job is to remove
+  // Folders that the job is to remove, and the file of metrics that it begins anew.
+  std::vector<std::string> replaced;
 };
 
 // Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
 // resolved) and makes the directory. Resuming, returns the checkpoints to resume from; with
-// overwrite those that the job replaces, damaged ones too: they stay until it is about to train.
+// overwrite those that the job replaces, damaged ones too: they stay until it is about to train;
+// and so does what is in spec.output.metrics.
 // FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
 // newest checkpoint is of another kind of job (names the field). INVALID_ARGUMENT: both options, or
 // one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written, or a
@@ -34,6 +36,8 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
 // be read.
 std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
                                              const JobIdentity& identity);
+// Leaves nothing in a file. One that is not there, and what is no file, is for who writes to it.
+absl::Status EmptyFile(const std::string& path);
 
 // Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
 // must be equal: data format, model, optimizers' types, partitions, mode, lanes, batch size, seed.

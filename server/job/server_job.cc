@@ -65,6 +65,9 @@ ServerJob::ServerJob(JobPlan plan, OpenedJob opened, const Options& options)
     runner.disk = options_.disk;
     runner.pace = &pace_;
     runner.committed = [this] { OnCommitted(); };
+    runner.cut_begun = [this, id](CutNumber cut, std::shared_ptr<const SnapshotProgress> file) {
+      OnCutBegun(id, cut, std::move(file));
+    };
     runner.cut_done = [this, id](CutNumber cut, const ShardCut& result) { OnCut(id, cut, result); };
     runners_.push_back(std::make_unique<ShardRunner>(std::move(shard), std::move(runner)));
     executors_.push_back(MakeSerial(options_.pool));
@@ -110,7 +113,7 @@ void ServerJob::Follow(const ServerJobDirective& directive) {
     for (const CutOrder& order : orders) {
       auto node = cuts_.extract(order.cut);
       changed |= node.empty();
-      cuts[order.cut] = node.empty() ? Cut{order, {}} : std::move(node.mapped());
+      cuts[order.cut] = node.empty() ? Cut{order, {}, {}} : std::move(node.mapped());
     }
     changed |= !cuts_.empty();
     cuts_ = std::move(cuts);
@@ -123,15 +126,39 @@ void ServerJob::Follow(const ServerJobDirective& directive) {
   }
 }
 
+void ServerJob::OnCutBegun(ShardId shard, CutNumber cut,
+                           std::shared_ptr<const SnapshotProgress> file) {
+  absl::MutexLock lock(&mu_);
+  const auto it = cuts_.find(cut);
+  if (it != cuts_.end()) it->second.files[shard] = std::move(file);
+}
+
 void ServerJob::OnCut(ShardId shard, CutNumber cut, const ShardCut& result) {
   absl::MutexLock lock(&mu_);
   const auto it = cuts_.find(cut);
   if (it != cuts_.end()) it->second.shards[shard] = result;
 }
 
+ServerJob::CutBytes ServerJob::cut_bytes() const {
+  CutBytes sum;
+  absl::MutexLock lock(&mu_);
+  for (const auto& [number, cut] : cuts_) {
+    if (cut.shards.size() == runners_.size()) continue;
+    const CutReport report = ReportCut(plan_, cut, runners_.size());
+    sum.written += report.written_bytes();
+    sum.total += report.total_bytes();
+  }
+  return sum;
+}
+
 CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shards) {
   CutReport report;
   report.set_cut(cut.order.cut);
+  for (const auto& [id, file] : cut.files) {
+    const uint64_t written = file->written_bytes;
+    report.set_written_bytes(report.written_bytes() + written);
+    report.set_total_bytes(report.total_bytes() + std::max<uint64_t>(written, file->total_bytes));
+  }
   bool refused = false, failed = false;
   const ShardCut* const first = cut.shards.empty() ? nullptr : &cut.shards.begin()->second;
   for (const auto& [id, shard] : cut.shards) {
@@ -220,6 +247,33 @@ void ServerJob::ReportStalls(ServerJobReport& report) const {
   trouble->set_since_unix_ms(absl::ToUnixMillis(first->since));
 }
 
+// What a dense row belongs to; empty: a key of the data, whose field only the readers know.
+static std::string TensorOf(const std::vector<TableSpec>& tables, const RefusedRowCount& row) {
+  for (const TableSpec& table : tables) {
+    if (table.id != row.table) continue;
+    for (const TensorSpec& t : table.tensors) {
+      const bool in =
+          row.key.value >= t.first.value && row.key.value - t.first.value < t.Rows(table.dim());
+      if (in) return t.name;
+    }
+  }
+  return std::string();
+}
+
+void ServerJob::ReportRefused(ServerJobReport& report) const {
+  for (const auto& runner : runners_) {
+    if (runner->view().refused_rows == 0) continue;
+    for (const RefusedRowCount& row : runner->first_refused()) {
+      if (report.refused_size() == static_cast<int>(FirstRefusedRows::kMost)) return;
+      RefusedRow* out = report.add_refused();
+      out->set_table(row.table.value);
+      out->set_key(row.key.value);
+      out->set_field(TensorOf(plan_.tables, row));
+      out->set_refused(row.refused);
+    }
+  }
+}
+
 // Adds what a shard's life cycle did.
 static void Count(const ShardView& view, LifeCycleCounts& sum) {
   const auto removed = [&](RemovalRule rule) {
@@ -272,10 +326,12 @@ ServerJobReport ServerJob::Report() const {
   if (!plan_.synchronous) report.set_windows(sum);
   if (!plan_.synchronous) report.set_given_up_through(runners_.empty() ? 0 : over);
   ReportStalls(report);
+  ReportRefused(report);
   absl::MutexLock lock(&mu_);
   for (const auto& [number, cut] : cuts_) {
     CutReport done = ReportCut(plan_, cut, runners_.size());
-    if (done.state() != CutReport::STATE_UNSPECIFIED) *report.add_cuts() = std::move(done);
+    const bool told = done.state() != CutReport::STATE_UNSPECIFIED || done.total_bytes() > 0;
+    if (told) *report.add_cuts() = std::move(done);
   }
   return report;
 }

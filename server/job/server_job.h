@@ -34,6 +34,7 @@
 #include "server/protocol/session_table.h"
 #include "server/shard/request.h"
 #include "server/shard/runner.h"
+#include "server/snapshot/progress.h"
 #include "server/table/device_offer.h"
 #include "storage/tier/row_tier.h"
 #include "storage/tier/watched_tier.h"
@@ -85,6 +86,11 @@ class ServerJob {
   storage::TierStats tier_stats() const {
     return tier_ == nullptr ? storage::TierStats() : tier_->stats();
   }
+  struct CutBytes {
+    uint64_t written = 0, total = 0;
+  };
+  // Of cuts that not all shards have answered.
+  CutBytes cut_bytes() const;
   uint64_t log_bytes() const { return log_ == nullptr ? 0 : log_->stats().bytes; }
   uint64_t images_written() const { return images_written_; }
 
@@ -92,7 +98,8 @@ class ServerJob {
   struct PushData;
   struct Cut {
     CutOrder order;
-    std::map<ShardId, ShardCut> shards;
+    std::map<ShardId, ShardCut> shards;  // that have answered
+    std::map<ShardId, std::shared_ptr<const SnapshotProgress>> files;
   };
 
   absl::Status CheckHeader(const wire::Header& header, bool session_known) const;
@@ -140,6 +147,8 @@ class ServerJob {
   void EndTickets();
   void OnImage(size_t shard, absl::Status status);
   void ReportStalls(ServerJobReport& report) const;
+  void ReportRefused(ServerJobReport& report) const;
+  void OnCutBegun(ShardId shard, CutNumber cut, std::shared_ptr<const SnapshotProgress> file);
   void OnCut(ShardId shard, CutNumber cut, const ShardCut& result);
   static CutReport ReportCut(const JobPlan& plan, const Cut& cut, size_t shards);
 

@@ -35,8 +35,8 @@ struct LaneMark {
 //   * What is over is all cuts up to a number. It need not outlive the process: the scheduler tells
 //     it again with every directive.
 //   * A scheduler that dies after it told some lanes and not the others does not stop training: the
-//     shard ends the cut itself. It waits longer each time that this happens in a row, so that lanes
-//     whose windows take long are in a cut at last.
+//     shard ends the cut itself. It waits longer each time that this happens in a row, so that
+//     lanes whose windows take long are in a cut at last.
 //
 // Bound: a lane waits for one push at a time, and a push that comes again takes the place of what
 // it repeats (server/shard/runner.cc). So of a lane there is one, and one more for each push of a

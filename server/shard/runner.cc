@@ -360,7 +360,11 @@ void ShardRunner::Publish() {
   const storage::TableCounters c = shard_->counters();
   view_.clock = shard_->clock().value;
   view_.cuts_over = shard_->barrier().over();
-  view_.refused_rows = shard_->refused_rows();
+  if (const uint64_t refused = shard_->refused_rows(); refused != view_.refused_rows) {
+    absl::MutexLock lock(&refused_mu_);
+    first_refused_ = shard_->first_refused();
+    view_.refused_rows = refused;
+  }
   view_.clipped_rows = shard_->clipped_rows();
   const LifeCycleCounters life = shard_->life_cycle();
   view_.admitted_keys = life.admitted;

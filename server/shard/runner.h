@@ -30,6 +30,8 @@
 #include "server/shard/view.h"
 #include "server/snapshot/driver.h"
 #include "server/snapshot/pace.h"
+#include "server/snapshot/progress.h"
+#include "server/table/refused_rows.h"
 
 namespace strata::server {
 
@@ -45,6 +47,8 @@ class ShardRunner {
     SnapshotPace* pace = nullptr;  // for the same
     // Called on the executor after the clock moved by a commit or an applied window.
     std::function<void()> committed;
+    // Called on the executor when a file of a cut begins to be written; may be null.
+    std::function<void(CutNumber, std::shared_ptr<const SnapshotProgress>)> cut_begun;
     // Called on the executor, once for every cut that is ordered and not taken back.
     std::function<void(CutNumber, const ShardCut&)> cut_done;
   };
@@ -78,6 +82,11 @@ class ShardRunner {
   void Close(absl::Status status);
 
   const ShardView& view() const { return view_; }
+  // As Shard's.
+  std::vector<RefusedRowCount> first_refused() const {
+    absl::MutexLock lock(&refused_mu_);
+    return first_refused_;
+  }
   const DiskStall& stalled_commits() const { return stalled_commits_; }
   const DiskStall& stalled_reads() const { return stalled_reads_; }
   ShardId id() const { return id_; }
@@ -129,6 +138,8 @@ class ShardRunner {
   ShardView view_;
   DiskStall stalled_commits_;
   DiskStall stalled_reads_;
+  mutable absl::Mutex refused_mu_;
+  std::vector<RefusedRowCount> first_refused_ ABSL_GUARDED_BY(refused_mu_);
   absl::Mutex mu_;
   Executor* executor_ ABSL_GUARDED_BY(mu_) = nullptr;
 

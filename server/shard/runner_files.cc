@@ -95,8 +95,8 @@ bool ShardRunner::TakeCut(const CutOrder& order) {
 }
 
 // 1 the base's files get names in the cut's folder, if it may be an increment  2 the shard is
-// frozen  3 async: the barrier opens, also where the cut has failed: what the lanes pushed after the
-// cut is applied while the file is written. The file is written in the background and ends in
+// frozen  3 async: the barrier opens, also where the cut has failed: what the lanes pushed after
+// the cut is applied while the file is written. The file is written in the background and ends in
 // CutWritten.
 void ShardRunner::BeginCut(const CutOrder& order) {
   ShardCut cut;
@@ -126,6 +126,7 @@ void ShardRunner::BeginCut(const CutOrder& order) {
   if (!snapshot.ok()) return CutWritten(order, std::move(cut), snapshot.status());
   std::string path;
   Taking taking;
+  std::shared_ptr<SnapshotProgress> progress;  // of a file
   if (!order.directory.empty()) {
     CutFile file;
     file.writer = (*snapshot)->state().header.writer();
@@ -139,17 +140,19 @@ void ShardRunner::BeginCut(const CutOrder& order) {
     file.name = CutFileName(id_, file.sequence, file.writer);
     path = absl::StrCat(order.directory, "/", file.name);
     cut.files.push_back(std::move(file));
+    progress = std::make_shared<SnapshotProgress>();
   } else {
     cut.files.emplace_back();
   }
-  taking.id = driver_.Begin(*std::move(snapshot), std::move(path),
-                            [this, order, cut](absl::StatusOr<SnapshotDriver::Result> result) {
-                              auto taken = taking_.extract(order.cut);
-                              if (!result.ok() && !taken.empty()) DropCut(taken.mapped());
-                              CutWritten(order, cut, std::move(result));
-                              BeginImages();
-                            });
+  const auto written = [this, order, cut](absl::StatusOr<SnapshotDriver::Result> result) {
+    auto taken = taking_.extract(order.cut);
+    if (!result.ok() && !taken.empty()) DropCut(taken.mapped());
+    CutWritten(order, cut, std::move(result));
+    BeginImages();
+  };
+  taking.id = driver_.Begin(*std::move(snapshot), std::move(path), written, progress);
   taking_[order.cut] = std::move(taking);
+  if (progress != nullptr && options_.cut_begun) options_.cut_begun(order.cut, progress);
 }
 
 // Only what was made here: names that others made stay.

@@ -33,6 +33,16 @@ uint64_t Shard::refused_rows() const {
   return rows;
 }
 
+std::vector<RefusedRowCount> Shard::first_refused() const {
+  std::vector<RefusedRowCount> first;
+  for (const ShardTable& t : tables_) {
+    for (const RefusedRowCount& row : t.first_refused().rows()) {
+      if (first.size() < FirstRefusedRows::kMost) first.push_back(row);
+    }
+  }
+  return first;
+}
+
 uint64_t Shard::clipped_rows() const {
   uint64_t rows = 0;
   for (const ShardTable& t : tables_) rows += t.clipped_rows();

@@ -27,6 +27,7 @@
 #include "server/shard/update_record.h"
 #include "server/snapshot/shard_snapshot.h"
 #include "server/table/change_list.h"
+#include "server/table/refused_rows.h"
 #include "server/table/shard_table.h"
 #include "server/table/sums.h"
 #include "storage/checkpoint/shard_file.h"
@@ -79,6 +80,8 @@ class Shard {
   Step clock() const { return gate_.clock(); }
   std::string values_device() const;  // as ShardTable's, of DeviceOffer::kTable
   uint64_t refused_rows() const;
+  // The first of them: of table 0, then of the next one.
+  std::vector<RefusedRowCount> first_refused() const;
   uint64_t clipped_rows() const;
   LifeCycleCounters life_cycle() const;     // summed over tables
   storage::TableCounters counters() const;  // summed over tables
@@ -101,8 +104,8 @@ class Shard {
                                            ShardUpdate update);
   void CloseBelow(TaskId task) { ledger_.CloseBelow(task); }
   CutBarrier& barrier() { return barrier_; }
-  // Notes durably that the barrier's pending cut is taken. On error it has failed; over it is either
-  // way. REQUIRES: barrier().Ready().
+  // Notes durably that the barrier's pending cut is taken. On error it has failed; over it is
+  // either way. REQUIRES: barrier().Ready().
   absl::Status CutTaken();
 
   // --- both

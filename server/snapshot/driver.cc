@@ -19,14 +19,16 @@ SnapshotDriver::Running* SnapshotDriver::Find(uint64_t id) {
   return nullptr;
 }
 
-uint64_t SnapshotDriver::Begin(std::unique_ptr<ShardSnapshot> snapshot, std::string path,
-                               Done done) {
+uint64_t SnapshotDriver::Begin(std::unique_ptr<ShardSnapshot> snapshot, std::string path, Done done,
+                               std::shared_ptr<SnapshotProgress> progress) {
   auto r = std::make_unique<Running>();
   r->id = next_id_++;
   r->done = std::move(done);
   r->hash_before = snapshot->hash_before();
   r->rows_before = static_cast<int64_t>(snapshot->rows_before());
-  r->file = std::make_unique<SnapshotFile>(options_.disk, std::move(path), snapshot->TakeState());
+  if (progress != nullptr) progress->total_bytes = snapshot->expected_bytes();
+  r->file = std::make_unique<SnapshotFile>(options_.disk, std::move(path), snapshot->TakeState(),
+                                           std::move(progress));
   r->snapshot = std::move(snapshot);
   const uint64_t id = r->id;
   running_.push_back(std::move(r));

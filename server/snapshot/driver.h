@@ -16,6 +16,7 @@
 #include "proto/runtime/base/timer.h"
 #include "server/snapshot/file.h"
 #include "server/snapshot/pace.h"
+#include "server/snapshot/progress.h"
 #include "server/snapshot/shard_snapshot.h"
 #include "server/snapshot/turn.h"
 #include "server/table/row_block.h"
@@ -58,8 +59,9 @@ class SnapshotDriver {
   };
   // Called once on the shard's executor, unless it is dropped: the file is durable, or the error.
   using Done = std::function<void(absl::StatusOr<Result>)>;
-  // An empty path: only the sums. Returns a number to drop it by.
-  uint64_t Begin(std::unique_ptr<ShardSnapshot> snapshot, std::string path, Done done);
+  // An empty path: only the sums. Returns a number to drop it by. `progress` may be null.
+  uint64_t Begin(std::unique_ptr<ShardSnapshot> snapshot, std::string path, Done done,
+                 std::shared_ptr<SnapshotProgress> progress = nullptr);
   void Drop(uint64_t id);
   void DropAll();
 

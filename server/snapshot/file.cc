@@ -8,8 +8,12 @@
 
 namespace strata::server {
 
-SnapshotFile::SnapshotFile(Executor* disk, std::string path, FrozenState state)
-    : disk_(disk), path_(std::move(path)), state_(std::move(state)) {}
+SnapshotFile::SnapshotFile(Executor* disk, std::string path, FrozenState state,
+                           std::shared_ptr<SnapshotProgress> progress)
+    : disk_(disk),
+      path_(std::move(path)),
+      progress_(std::move(progress)),
+      state_(std::move(state)) {}
 
 SnapshotFile::~SnapshotFile() {
   Drop();
@@ -90,6 +94,7 @@ absl::Status SnapshotFile::DoWrite(const RowBlock& block) {
   }
   if (status_.ok()) status_ = writer_->AddRows(block.table, block.positions, block.rows);
   if (status_.ok()) status_ = writer_->AddErased(block.table, block.erased);
+  if (status_.ok() && progress_ != nullptr) progress_->written_bytes += block.bytes();
   return status_;
 }
 
@@ -102,6 +107,10 @@ absl::StatusOr<storage::ShardFileSummary> SnapshotFile::DoFinish() {
   auto summary = writer_->Finish();
   writer_ = nullptr;
   if (absl::Status s = Failpoint("server.snapshot.finished"); !s.ok()) return s;
+  if (summary.ok() && progress_ != nullptr) {
+    progress_->total_bytes = summary->bytes;
+    progress_->written_bytes = summary->bytes;
+  }
   return summary;
 }
 

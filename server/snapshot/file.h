@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/runtime/base/executor.h"
+#include "server/snapshot/progress.h"
 #include "server/snapshot/shard_snapshot.h"
 #include "server/table/row_block.h"
 #include "storage/checkpoint/shard_file.h"
@@ -28,7 +29,9 @@ class SnapshotFile {
   using Finished = std::function<void(absl::StatusOr<storage::ShardFileSummary>)>;
 
   // An empty path: nothing is written, only rows and hash are summed.
-  SnapshotFile(Executor* disk, std::string path, FrozenState state);
+  // `progress` may be null.
+  SnapshotFile(Executor* disk, std::string path, FrozenState state,
+               std::shared_ptr<SnapshotProgress> progress = nullptr);
   // Waits until nothing of it runs.
   ~SnapshotFile();
 
@@ -49,6 +52,7 @@ class SnapshotFile {
 
   Executor* const disk_;
   const std::string path_;
+  const std::shared_ptr<SnapshotProgress> progress_;
 
   // Touched by the work only.
   const FrozenState state_;

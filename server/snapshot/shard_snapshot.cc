@@ -27,13 +27,16 @@ ShardSnapshot::ShardSnapshot(Options options, std::span<ShardTable> tables)
                                        .rows = tables[t].counters().rows,
                                        .step = options.step,
                                        .steps_tell = tables[t].StepsTell(options.step)};
+    uint64_t rows = of_table.rows;
     if (increment_) {
       ChangeList::Changes& changes = options.changes[t];
       of_table.base_step = changes.base_step;
+      rows = changes.positions.size();
       of_table.changed = std::move(changes.positions);
       hash_before_ += changes.before;
       rows_before_ += changes.rows_before;
     }
+    expected_bytes_ += rows * (sizeof(Position) + of_table.row_bytes);
     snapshots_.push_back(std::make_unique<TableSnapshot>(std::move(of_table)));
     tables[t].Watch(snapshots_.back().get());
   }

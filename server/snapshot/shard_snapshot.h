@@ -68,6 +68,9 @@ class ShardSnapshot {
   const storage::HashSum& hash_before() const { return hash_before_; }
   uint64_t rows_before() const { return rows_before_; }
 
+  // Of all rows, with their positions: SnapshotProgress::total_bytes until the file is there.
+  uint64_t expected_bytes() const { return expected_bytes_; }
+
   bool done() const { return table_ == snapshots_.size(); }
   // The next piece; may be empty. REQUIRES: !done(), no commit is half done. On error: again.
   absl::Status Next(RowBlock& out);
@@ -84,6 +87,7 @@ class ShardSnapshot {
   size_t table_ = 0;                                       // those before are done
   storage::HashSum hash_before_;
   uint64_t rows_before_ = 0;
+  uint64_t expected_bytes_ = 0;
 };
 
 // Writes all of it at once: recovery and tests.

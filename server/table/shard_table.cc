@@ -191,16 +191,25 @@ absl::Status ShardTable::ApplyChunk(const Chunk& chunk, UpdateStep step, bool ke
     rows_->Release();
     return s;
   }
+  const uint64_t refused_before = refused_rows_;
   for (size_t i = 0; i < positions.size(); ++i) {
     refused_rows_ += (outcome_[i] & storage::kOutcomeRefused) != 0;
     clipped_rows_ += (outcome_[i] & storage::kOutcomeClipped) != 0;
     const bool applied = (outcome_[i] & storage::kOutcomeApplied) != 0;
     if (!applied && refs_[i].created) EraseLater(positions[i]);
   }
+  if (refused_rows_ > refused_before) NoteRefused(positions);
   NoteChanges(positions,
               [this](size_t i) { return (outcome_[i] & storage::kOutcomeApplied) != 0; });
   rows_->Release();
   return absl::OkStatus();
+}
+
+void ShardTable::NoteRefused(std::span<const Position> positions) {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    if ((outcome_[i] & storage::kOutcomeRefused) == 0) continue;
+    first_refused_.Add(spec_.id, spec_.KeyAtPosition(positions[i]));
+  }
 }
 
 // New rows are computed where they are to lie. Only hashed tables have rows on a device.

@@ -24,6 +24,7 @@
 #include "server/table/device_stage.h"
 #include "server/table/kept_rows.h"
 #include "server/table/preimages.h"
+#include "server/table/refused_rows.h"
 #include "server/table/snapshot.h"
 #include "server/table/sums.h"
 #include "server/table/sweep_options.h"
@@ -116,6 +117,7 @@ class ShardTable {
 
   // Rows refused by Apply, in at least one segment.
   uint64_t refused_rows() const { return refused_rows_; }
+  const FirstRefusedRows& first_refused() const { return first_refused_; }
   // Rows that Apply updated by less than their gradient (clipping), in at least one segment.
   uint64_t clipped_rows() const { return clipped_rows_; }
 
@@ -139,6 +141,7 @@ class ShardTable {
   absl::Status ReadThere(std::span<const Position> positions, const ReadAs& as);
   absl::Status ReadPreimagesThere(std::span<const Position> positions, float* there);
   absl::Status UpdateFromThere(const Chunk& chunk, storage::RowUpdate update);
+  void NoteRefused(std::span<const Position> positions);
   void Touch(const Chunk& chunk, size_t i, UpdateStep step);
   // Takes out the keys that get no row. After an error, and for a chunk that is tried again, no key
   // is counted twice.
@@ -168,6 +171,7 @@ class ShardTable {
   ChangeList changes_;
   uint32_t newest_put_ = 0;  // the largest last_step that Put brought
   uint64_t refused_rows_ = 0;
+  FirstRefusedRows first_refused_;
   uint64_t clipped_rows_ = 0;
   std::vector<Position> erase_;  // ascending: rows that go before anything else is done
   AdmissionFilter admission_;

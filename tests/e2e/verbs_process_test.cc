@@ -76,8 +76,9 @@ void CheckEnd(const Json& end) {
   CHECK(end.at("logloss") > 0);
   CHECK(end.at("examples") == kTrainRows);
   CHECK(end.at("trainSeconds") > 0);
-  CHECK(end.at("examplesPerSecond").get<double>() ==
-        Approx(kTrainRows / end.at("trainSeconds").get<double>()));
+  CHECK(end.at("examplesPerSecond") > 0);
+  CHECK(end.at("checkpointBytes") == 0);
+  CHECK(end.at("refused").empty());
   const std::string hash = end.at("modelHash");
   CHECK(hash.size() == 32);
   CHECK(hash.find_first_not_of("0123456789abcdef") == std::string::npos);

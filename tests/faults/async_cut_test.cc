@@ -110,8 +110,7 @@ TEST_CASE("a server fails a cut before another has all marks: windows go on", "[
   t.CheckEndsWhole();
 }
 
-TEST_CASE("a scheduler dies after it has told one worker of a cut: windows go on",
-          "[faults][p6]") {
+TEST_CASE("a scheduler dies after it has told one worker of a cut: windows go on", "[faults][p6]") {
   CutWithoutMarks t("");
   CHECK_FALSE(t.TakeCheckpoint(absl::ZeroDuration()).ok());  // begun, and not waited for
   t.AwaitStandstill();

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/process_cluster.h"
@@ -77,7 +78,12 @@ TEST_CASE("a scheduler goes on from an older copy of its folder when it is told 
   const uint64_t second = cluster.Submit(later);
   cluster.AwaitStep(second, 5);
   cluster.KillAndStart({"scheduler"});
-  cluster.AwaitRegistered();  // they have heard of its term
+  for (const char* node : {"server-0", "worker-0"}) {
+    AwaitThat(absl::StrCat(node, " has heard of its third start"), [&] {
+      const std::string file = cluster.folder() + "/" + node + "/CLUSTER";
+      return absl::StrContains(ReadFile(file), "\"term\":\"3\"");
+    });
+  }
   cluster.Kill("scheduler");
   fs::remove_all(own);
   fs::rename(older, own);

@@ -158,9 +158,18 @@ TEST_CASE("a node that knows what these records do not is not let in", "[schedul
     job.set_generation(2);
     what = "generation 2 of job " + JobUid{0, 7}.text();
   }
+  SECTION("a job") {
+    job.set_job(id + 1);
+    job.set_job_uid(JobUid{0, 8}.text());
+    what = absl::StrCat("job ", id + 1);
+  }
   SECTION("but not of another job") {
     job.set_job_uid(JobUid{0, 8}.text());
     job.set_generation(2);
+  }
+  SECTION("nor what another cluster counted") {
+    job.set_job(id + 1);
+    job.set_cluster_id(kOther.text());
   }
   const absl::Status s = state.Report(report, kStart).status();
   CHECK(s.ok() == what.empty());

@@ -1,7 +1,9 @@
 // When the checkpoints go that a job replaces, and when they stay.
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 
 #include "absl/status/status.h"
@@ -98,6 +100,56 @@ TEST_CASE("a job for a GPU that no node has is refused, and replaces nothing", "
   }
   CHECK(scheduler->ListJobs(kTimeout)->jobs_size() == 0);
   CHECK(ListCheckpoints(directory)->complete.size() == 1);
+}
+
+TEST_CASE("what replaces begins the metrics anew, once; what resumes goes on in them",
+          "[scheduler]") {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c", metrics = folder.path() + "/m.jsonl";
+  const auto write = [&](const std::string& text, std::ios::openmode mode) {
+    std::ofstream(metrics, mode) << text;
+  };
+  const auto read = [&] {
+    std::ifstream in(metrics);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  write("earlier\n", std::ios::trunc);
+  ManualTimer timer;
+  const bool overwrite = GENERATE(true, false);
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  SubmitRequest request = overwrite ? Replacing(directory, "") : Job("a", directory);
+  request.mutable_job()->mutable_spec()->mutable_output()->set_metrics(metrics);
+  request.set_resume(!overwrite);
+  REQUIRE(scheduler->Submit(request, kTimeout).ok());
+  CHECK(read() == "earlier\n");  // nothing has begun
+  Nodes nodes;
+  nodes.works = false;
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == RUNNING; });
+  CHECK(read() == (overwrite ? "" : "earlier\n"));
+  write("line\n", std::ios::app);
+  nodes.works = true;
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
+  CHECK(read() == (overwrite ? "line\n" : "earlier\nline\n"));
+}
+
+TEST_CASE("metrics that cannot be begun anew end the job, by field and path", "[scheduler]") {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c", metrics = folder.path() + "/loop";
+  std::filesystem::create_symlink(metrics, metrics);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  SubmitRequest request = Replacing(directory, "");
+  request.mutable_job()->mutable_spec()->mutable_output()->set_metrics(metrics);
+  REQUIRE(scheduler->Submit(request, kTimeout).ok());
+  Nodes nodes;
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == FAILED; });
+  const JobStatus status = Get(*scheduler, "a");
+  const std::string& why = status.conditions().rbegin()->message();
+  INFO(why);
+  CHECK(status.conditions().rbegin()->reason() == "OverwriteFailed");
+  CHECK(why.find("spec.output.metrics") != std::string::npos);
+  CHECK(why.find(metrics) != std::string::npos);
+  CHECK(why.find("checkpoint") == std::string::npos);
 }
 
 TEST_CASE("a checkpoint that cannot be replaced ends the job, and says what to do", "[scheduler]") {

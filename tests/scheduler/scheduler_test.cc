@@ -15,6 +15,7 @@
 #include "scheduler/scheduler_service.h"
 #include "scheduler/store/memory_metadata_store.h"
 #include "scheduler/store/rocks_metadata_store.h"
+#include "tests/scheduler/failing_store.h"
 #include "tests/scheduler/one_job.h"
 #include "tests/temp_folder.h"
 
@@ -241,27 +242,11 @@ TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {
   REQUIRE(loaded);
 }
 
-// A store that fails when told to.
-class FailingStore : public MetadataStore {
- public:
-  explicit FailingStore(bool* fails) : fails_(fails), inner_(MakeMemoryMetadataStore()) {}
-  absl::Status Append(const std::vector<MetadataChange>& batch) override {
-    return *fails_ ? absl::ResourceExhaustedError("disk full") : inner_->Append(batch);
-  }
-  absl::StatusOr<std::map<std::string, std::string>> Read() const override {
-    return inner_->Read();
-  }
-
- private:
-  bool* const fails_;
-  std::unique_ptr<MetadataStore> inner_;
-};
-
 TEST_CASE("nothing is shown that is not recorded, and work goes on when the disk is back",
           "[scheduler]") {
   bool fails = false;
   ManualTimer timer;
-  auto scheduler = Start(std::make_unique<FailingStore>(&fails), &timer);
+  auto scheduler = Start(std::make_unique<FailingStore>(&fails, MakeMemoryMetadataStore()), &timer);
   fails = true;
   const absl::Status refused = scheduler->Submit(Job("a", ""), kTimeout).status();
   REQUIRE(absl::IsUnavailable(refused));

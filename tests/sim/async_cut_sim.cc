@@ -182,7 +182,9 @@ class Sim {
 
   // --- faults
   void Faults() {
-    if (o_.stop_scheduler > 0 && Chance(o_.stop_scheduler)) silent_until_ = result_.events + kSilence;
+    if (o_.stop_scheduler > 0 && Chance(o_.stop_scheduler)) {
+      silent_until_ = result_.events + kSilence;
+    }
     if (o_.pass_time > 0 && Chance(o_.pass_time)) {
       timer_.Advance(server::CutBarrier::kPatience);
     }

@@ -16,7 +16,7 @@ import re
 FOLDERS = ("storage", "server", "worker", "scheduler", "proto", "ops", "tools")
 SOURCES = (".h", ".cc", ".cu", ".cuh", ".inc")
 HOW_IT_IS_BUILT = "tools/bazel"  # no code of ours
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+[<"]([^>"]+)[>"]', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include(?:_next)?[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
 IMPORT = re.compile(r'^[ \t]*import[ \t]+(?:public[ \t]+)?"([^"]+)"', re.MULTILINE)
 GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
 
@@ -72,7 +72,9 @@ class Tree:
 
 
 def read_includes(root, path):
-    """[(line, name)]; what is in comments counts, too: good enough."""
+    """[(line, name)]; what is in comments counts, too: good enough.
+
+    A name is a path from the root: check_includes sees to it."""
     with open(os.path.join(root, path), encoding="utf-8") as file:
         text = file.read()
     ends = [m.start() for m in re.finditer("\n", text)]

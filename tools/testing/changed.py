@@ -208,5 +208,6 @@ def describe(change, found, known, selection, depth, verbose):
     return lines
 
 
-LEFT_OUT_PARTS = ("sanitizers of tests that tools/test runs without them, nvcc's build, fuzzing, planted faults, "
-                  "fresh seeds, the thread-safety analysis")
+LEFT_OUT_PARTS = ("AddressSanitizer beyond storage, ThreadSanitizer beyond what `tools/test --help` "
+                  "says, nvcc's build, fuzzing, planted faults, fresh seeds, the thread-safety "
+                  "analysis")

@@ -92,6 +92,7 @@ class Trainer : public AsyncTrainer {
   }
 
   void SetAllDone() override {
+    o_.stats->OnTrained();
     absl::MutexLock lock(&mu_);
     all_done_ = true;
   }

@@ -87,6 +87,16 @@ class Boundary : public EvaluationBoundary {
       WriteMetrics(completed, nullptr, last, last);
       return Verdict::kGoOn;
     }
+    // Lanes of an asynchronous job train on meanwhile.
+    if (!bsp_ && !last) return Evaluate(completed, last);
+    o_.stats->Stand(o_.timer->Now());
+    auto verdict = Evaluate(completed, last);
+    o_.stats->GoOn(o_.timer->Now());
+    return verdict;
+  }
+
+ private:
+  absl::StatusOr<Verdict> Evaluate(Step completed, bool last) {
     const uint32_t patience = o_.spec.evaluation().patience();
     // Where the best counts, predictions of a worse one must not replace the best one's.
     const std::string& path = o_.spec.output().predictions();
@@ -110,7 +120,6 @@ class Boundary : public EvaluationBoundary {
     return Judge(completed, better, last, patience);
   }
 
- private:
   // Bsp: at each multiple. Async: when the count of windows has passed one since the last call.
   bool Due(Step completed, uint64_t every) {
     if (every == 0) return false;

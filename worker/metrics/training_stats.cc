@@ -30,12 +30,30 @@ void TrainingStats::OnStep(uint64_t step, absl::Time now) {
     half_[1] = std::move(half_[0]);
     half_[0] = Recent();
   }
+  last_step_ = {TimeOfTraining(now), examples_};
   if (!older_mark_) {
-    newer_mark_ = {now, examples_};
-    older_mark_ = newer_mark_;
-  } else if (now - newer_mark_.at >= kRateSpan) {
-    older_mark_ = std::exchange(newer_mark_, {now, examples_});
+    first_step_ = last_step_;
+    newer_mark_ = last_step_;
+    older_mark_ = last_step_;
+  } else if (last_step_.at - newer_mark_.at >= kRateSpan) {
+    older_mark_ = std::exchange(newer_mark_, last_step_);
   }
+}
+
+void TrainingStats::Stand(absl::Time now) {
+  absl::MutexLock lock(&mu_);
+  if (!standing_since_) standing_since_ = now;
+}
+
+void TrainingStats::GoOn(absl::Time now) {
+  absl::MutexLock lock(&mu_);
+  if (standing_since_) stood_ += now - *standing_since_;
+  standing_since_.reset();
+}
+
+void TrainingStats::OnTrained() {
+  absl::MutexLock lock(&mu_);
+  trained_ = true;
 }
 
 void TrainingStats::OnLocalRows(uint64_t refused, uint64_t clipped) {
@@ -52,6 +70,7 @@ void TrainingStats::OnEvaluation(const EvaluationResult& result) {
 void TrainingStats::OnFinished() {
   absl::MutexLock lock(&mu_);
   finished_ = true;
+  trained_ = true;
 }
 
 void TrainingStats::OnFatal(const absl::Status& status) {
@@ -155,7 +174,9 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_refused_rows(refused_rows_);
   out->set_clipped_rows(clipped_rows_);
   if (older_mark_) {
-    out->set_examples_per_second(ExampleRate(*older_mark_, {now, examples_}).value_or(0));
+    const auto rate = trained_ ? ExampleRate(first_step_, last_step_)
+                               : ExampleRate(*older_mark_, {TimeOfTraining(now), examples_});
+    out->set_examples_per_second(rate.value_or(0));
   }
   if (const std::optional<Quality> recent = RecentQualityLocked()) {
     out->set_training_loss(recent->loss);

@@ -33,6 +33,11 @@ class TrainingStats {
   void OnBatch(std::span<const float> labels, std::span<const float> predictions, double loss_sum,
                uint64_t bad_lines);
   void OnStep(uint64_t step, absl::Time now);
+  // Training stands until GoOn, for an evaluation: that time is none of the rate's.
+  void Stand(absl::Time now);
+  void GoOn(absl::Time now);
+  // No step comes any more: what follows is none of training's time.
+  void OnTrained();
   // Rows of a lane's own copy that refused, or cut, their gradient.
   void OnLocalRows(uint64_t refused, uint64_t clipped);
   // Rows of a pull or push that went by the memory of a device (DESIGN.md section 6, "On a GPU").
@@ -61,9 +66,10 @@ class TrainingStats {
   const StageTimes& stages() const { return stages_; }
 
   // Adds the counters to a report; loss and AUC are of the recent steps, 0 where there are none.
-  // examples_per_second: of this worker's lanes, over the time since the last mark but one (marks
-  // are steps at least kRateSpan apart), so it falls towards 0 while nothing moves; 0 before the
-  // second step.
+  // examples_per_second: of this worker's lanes, in time of training: without what is between Stand
+  // and GoOn. While they train, over the time since the last mark but one (marks are steps at least
+  // kRateSpan apart), so it falls towards 0 while nothing moves; when they are trained, from the
+  // end of the first step to that of the last one. 0 before the second step.
   void Report(absl::Time now, WorkerJobReport* out) const;
 
   struct Quality {
@@ -88,6 +94,9 @@ class TrainingStats {
     std::vector<uint64_t> positive = std::vector<uint64_t>(kBins);
     std::vector<uint64_t> negative = std::vector<uint64_t>(kBins);
   };
+  absl::Time TimeOfTraining(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return standing_since_.value_or(now) - stood_;
+  }
   std::optional<double> RecentAuc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<Quality> RecentQualityLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -99,9 +108,14 @@ class TrainingStats {
   uint64_t clipped_rows_ ABSL_GUARDED_BY(mu_) = 0;
   size_t steps_in_half_ ABSL_GUARDED_BY(mu_) = 0;
   Recent half_[2] ABSL_GUARDED_BY(mu_);
-  // The rate counts from the older; both are the first step's end at first.
+  absl::Duration stood_ ABSL_GUARDED_BY(mu_);
+  std::optional<absl::Time> standing_since_ ABSL_GUARDED_BY(mu_);
+  bool trained_ ABSL_GUARDED_BY(mu_) = false;
+  // In time of training. The rate counts from the older; both are the first step's end at first.
   std::optional<ExampleMark> older_mark_ ABSL_GUARDED_BY(mu_);
   ExampleMark newer_mark_ ABSL_GUARDED_BY(mu_);
+  ExampleMark first_step_ ABSL_GUARDED_BY(mu_);
+  ExampleMark last_step_ ABSL_GUARDED_BY(mu_);
   std::vector<EvaluationResult> evaluations_ ABSL_GUARDED_BY(mu_);
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
   std::string fatal_ ABSL_GUARDED_BY(mu_);

@@ -281,8 +281,8 @@ CutReport Taken(uint64_t cut, uint32_t server, uint64_t window_of_lane_1 = 4) {
   return report;
 }
 
-// Server 0 fails the cut before server 1 has all marks. Until server 1 lets go, no window moves that
-// would make another cut due.
+// Server 0 fails the cut before server 1 has all marks. Until server 1 lets go, no window moves
+// that would make another cut due.
 TEST_CASE("async: a cut that one server fails is over everywhere at once", "[scheduler]") {
   const auto state = GENERATE(CutReport::FAILED, CutReport::REFUSED);
   CutCoordinator cuts(Async(), {});

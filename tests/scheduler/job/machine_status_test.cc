@@ -7,7 +7,9 @@
 #include "absl/time/time.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/strata/control.pb.h"
+#include "scheduler/store/memory_metadata_store.h"
 #include "scheduler/store/rocks_metadata_store.h"
+#include "tests/scheduler/failing_store.h"
 #include "tests/scheduler/one_job.h"
 #include "tests/temp_folder.h"
 
@@ -21,12 +23,14 @@ class Cluster {
 
   // Kills the scheduler and starts it where the wall clock is so long after that of ManualTimer.
   void Run(absl::Duration set_to) {
+    fails_ = true;
     scheduler_.reset();
+    fails_ = false;
     timer_ = std::make_unique<ManualTimer>();
     timer_->Advance(set_to);
     auto store = OpenRocksMetadataStore(folder_.path() + "/metadata");
     REQUIRE(store.ok());
-    scheduler_ = Start(*std::move(store), timer_.get());
+    scheduler_ = Start(std::make_unique<FailingStore>(&fails_, *std::move(store)), timer_.get());
   }
   // The nodes report, and nothing is computed.
   void Pass(absl::Duration time) {
@@ -37,7 +41,9 @@ class Cluster {
   void PassUnheard(absl::Duration time) { timer_->Advance(time); }
 
   void Begin() {
-    REQUIRE(scheduler_->Submit(Job("job", folder_.path() + "/c"), kTimeout).ok());
+    SubmitRequest request = Job("job", folder_.path() + "/c");
+    request.mutable_job()->mutable_spec()->mutable_checkpoint()->set_every_steps(every_steps);
+    REQUIRE(scheduler_->Submit(request, kTimeout).ok());
     nodes_.works = false;
     nodes_.Until(*scheduler_, [this] { return status().state() == RUNNING; });
   }
@@ -50,6 +56,9 @@ class Cluster {
   std::string last_condition() { return status().conditions().rbegin()->message(); }
 
   bool server_has_trouble = false;
+  uint64_t every_steps = 0;
+  CutReport cut;       // of the server, where it has a number
+  RefusedRow refused;  // where it was refused
 
  private:
   void Report() {
@@ -57,12 +66,15 @@ class Cluster {
     if (server_has_trouble) {
       report.mutable_server_jobs(0)->add_troubles()->set_reason("DiskFull");
     }
+    if (cut.cut() > 0) *report.mutable_server_jobs(0)->add_cuts() = cut;
+    if (refused.refused() > 0) *report.mutable_server_jobs(0)->add_refused() = refused;
     REQUIRE(scheduler_->Sync(report, kTimeout).ok());
     REQUIRE(scheduler_->Sync(nodes_.worker.Report(), kTimeout).ok());
   }
 
   const TempFolder folder_;
   Nodes nodes_;
+  bool fails_ = false;
   std::unique_ptr<ManualTimer> timer_;
   std::unique_ptr<Scheduler> scheduler_;
 };
@@ -87,6 +99,87 @@ TEST_CASE("the time of training is added up run by run, wherever the clock was s
   CHECK(cluster.train_seconds() == 35.5);
   cluster.Run(absl::Hours(24));
   CHECK(cluster.train_seconds() == 35.5);
+}
+
+TEST_CASE("the checkpoint that is being written has bytes and a time left", "[scheduler]") {
+  Cluster cluster;
+  cluster.every_steps = 4;
+  cluster.Begin();
+  CHECK(cluster.status().checkpoint_bytes() == 0);
+  cluster.cut.set_cut(1);
+  cluster.cut.set_written_bytes(100);
+  cluster.cut.set_total_bytes(1000);
+  cluster.Pass(absl::Seconds(1));
+  CHECK(cluster.status().checkpoint_written_bytes() == 100);
+  CHECK(cluster.status().checkpoint_bytes() == 1000);
+  CHECK(cluster.status().checkpoint_seconds_left() == 0);
+  cluster.cut.set_written_bytes(400);
+  cluster.Pass(absl::Seconds(1));
+  CHECK(cluster.status().checkpoint_written_bytes() == 400);
+  CHECK(cluster.status().checkpoint_seconds_left() == 2);
+  cluster.cut.set_cut(99);  // one that nobody asked for
+  cluster.cut.set_total_bytes(1);
+  cluster.Pass(absl::Seconds(1));
+  CHECK(cluster.status().checkpoint_bytes() == 1000);
+  cluster.cut.set_cut(0);
+  cluster.Finish();
+  CHECK(cluster.status().checkpoint_bytes() == 0);
+  CHECK(cluster.status().checkpoint_written_bytes() == 0);
+}
+
+TEST_CASE("bsp: the rate is that of lane 0's host, for all lanes", "[scheduler]") {
+  const TempFolder folder;
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  Nodes nodes;
+  nodes.works = false;
+  SimWorker other("w1", nodes.job, &nodes.servers);
+  other.Start(3);
+  SubmitRequest request = Job("job", folder.path() + "/c");
+  request.mutable_job()->mutable_spec()->mutable_replicas()->set_workers(2);
+  REQUIRE(scheduler->Submit(request, kTimeout).ok());
+  nodes.Until(*scheduler, [&] {
+    auto told = scheduler->Sync(other.Report(), kTimeout);
+    REQUIRE(told.ok());
+    other.Act(*told);
+    return Get(*scheduler, "job").state() == RUNNING;
+  });
+  const auto say = [&](const SimWorker& worker, double rate) {
+    NodeReport report = worker.Report();
+    REQUIRE(report.worker_jobs_size() == 1);
+    report.mutable_worker_jobs(0)->set_examples_per_second(rate);
+    report.set_seen_version(0);
+    const auto told = scheduler->Sync(report, kTimeout);
+    REQUIRE(told.ok());
+    REQUIRE(told->worker_jobs(0).lanes_size() == 1);
+    return told->worker_jobs(0).lanes(0) == 0;
+  };
+  // It evaluates, and its clock stands; to the other one a step takes long.
+  const bool first_hosts = say(nodes.worker, 100);
+  say(other, 100);
+  say(first_hosts ? other : nodes.worker, 1);
+  CHECK(Get(*scheduler, "job").examples_per_second() == 200);
+  // One that has measured nothing yet: what the others have.
+  say(first_hosts ? nodes.worker : other, 0);
+  CHECK(Get(*scheduler, "job").examples_per_second() == 1);
+}
+
+TEST_CASE("rows that were refused outlive the scheduler", "[scheduler]") {
+  Cluster cluster;
+  cluster.Begin();
+  CHECK(cluster.status().refused_size() == 0);
+  cluster.refused.set_table(1);
+  cluster.refused.set_key(7);
+  cluster.refused.set_field("bias");
+  cluster.refused.set_refused(3);
+  cluster.Pass(absl::Seconds(1));
+  cluster.refused.set_refused(0);
+  cluster.Run(absl::Hours(24));
+  cluster.Finish();
+  REQUIRE(cluster.status().refused_size() == 1);
+  CHECK(cluster.status().refused(0).key() == 7);
+  CHECK(cluster.status().refused(0).field() == "bias");
+  CHECK(cluster.status().refused(0).refused() == 3);
 }
 
 TEST_CASE("a trouble that stands over a restart lasts as long as schedulers heard of it",

@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "proto/runtime/base/timer.h"
 #include "server/job/opening.h"
 #include "server/table/gpu_memory.h"
 #include "server/table/memory.h"
@@ -35,7 +34,7 @@ JobBench::JobBench(uint32_t lanes, bool synchronous, uint64_t incarnation)
 }
 
 void JobBench::Start() {
-  auto opened = OpenJob(plan_, path_.empty() ? folder_.path() : path_, Timer::Real());
+  auto opened = OpenJob(plan_, path_.empty() ? folder_.path() : path_, &timer_);
   INFO(opened.status());
   REQUIRE(opened.ok());
   recovered_ = opened->recovered;

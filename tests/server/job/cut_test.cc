@@ -70,6 +70,44 @@ TEST_CASE("cuts: exactly at the step, refused when past, failed with the disk", 
   job.reset();
 }
 
+TEST_CASE("a cut's bytes are told while its files are written", "[service][cut]") {
+  JobBench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  REQUIRE(bench.PushStep(1, 1, {{0, 1}}).ok());
+  ServerJobDirective d;
+  d.set_map_epoch(5);
+  CutDirective* cut = d.add_cuts();
+  cut->set_cut(1);
+  cut->set_step(1);
+  cut->set_directory(bench.folder_.path() + "/step-1");
+  auto job = bench.service_.Find(JobId(1));
+  job->Follow(d);
+  uint64_t written = 0, told = 0;
+  while (bench.pool_.RunOne()) {
+    const ServerJobReport report = job->Report();
+    if (report.cuts_size() == 0 || report.cuts(0).state() == CutReport::DONE) continue;
+    const CutReport& now = report.cuts(0);
+    CHECK(now.state() == CutReport::STATE_UNSPECIFIED);
+    CHECK(now.cut() == 1);
+    CHECK(now.written_bytes() >= written);
+    CHECK(now.written_bytes() <= now.total_bytes());
+    CHECK(job->cut_bytes().written == now.written_bytes());
+    CHECK(job->cut_bytes().total == now.total_bytes());
+    told += now.written_bytes() > written;
+    written = now.written_bytes();
+  }
+  CHECK(told > 0);
+  const ServerJobReport done = job->Report();
+  REQUIRE(done.cuts(0).state() == CutReport::DONE);
+  uint64_t bytes = 0;
+  for (const CheckpointFile& f : done.cuts(0).files()) bytes += f.bytes();
+  CHECK(done.cuts(0).written_bytes() == bytes);
+  CHECK(done.cuts(0).total_bytes() == bytes);
+  CHECK(job->cut_bytes().total == 0);  // nothing is under way any more
+  job.reset();
+}
+
 TEST_CASE("asynchronous: applied on arrival, once; an aligned cut", "[service][async]") {
   JobBench bench(2, /*synchronous=*/false);
   bench.Start();

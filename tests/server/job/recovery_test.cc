@@ -10,7 +10,6 @@
 #include "proto/core/ids.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/base/manual_timer.h"
-#include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/job_folder.h"
@@ -63,7 +62,7 @@ TEST_CASE("images bound the log; recovery from them; level memory is lost", "[se
   bench.plan().generation = Generation(1);
   bench.plan().logged = false;
   REQUIRE(absl::IsDataLoss(
-      OpenJob(bench.plan(), bench.folder_.path() + "/other", Timer::Real()).status()));
+      OpenJob(bench.plan(), bench.folder_.path() + "/other", &bench.timer_).status()));
 }
 
 TEST_CASE("no damaged image is trusted: the one before and the log, or lost", "[service]") {
@@ -118,7 +117,7 @@ TEST_CASE("a checkpoint restores under a new generation, and is not needed after
   for (uint32_t i = 0; i < 2; ++i) plan.shards.push_back({ShardId(i), Ranges(2)[i], *memory});
   for (const bool again : {false, true}) {
     plan.was_open = again;
-    auto opened = OpenJob(plan, bench.folder_.path(), Timer::Real());
+    auto opened = OpenJob(plan, bench.folder_.path(), &bench.timer_);
     INFO(opened.status());
     REQUIRE(opened.ok());
     REQUIRE(opened->recovered == again);
@@ -135,7 +134,7 @@ TEST_CASE("a checkpoint restores under a new generation, and is not needed after
       GenerationFolder(bench.folder_.path(), bench.identity(), Generation(1))));
   plan.generation = Generation(3);
   plan.was_open = false;
-  REQUIRE(absl::IsUnavailable(OpenJob(plan, bench.folder_.path(), Timer::Real()).status()));
+  REQUIRE(absl::IsUnavailable(OpenJob(plan, bench.folder_.path(), &bench.timer_).status()));
 }
 
 TEST_CASE("a tier without room tries again by the timer that it was opened with", "[service]") {

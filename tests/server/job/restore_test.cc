@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/opening.h"
@@ -50,7 +49,7 @@ TEST_CASE("a checkpoint opens on any number of shards", "[service][cut]") {
       REQUIRE(memory.ok());
       plan.shards.push_back({ShardId(i), range, *memory});
     }
-    auto opened = OpenJob(plan, folder.path() + "/" + std::to_string(shards), Timer::Real());
+    auto opened = OpenJob(plan, folder.path() + "/" + std::to_string(shards), &bench.timer_);
     INFO(opened.status());
     REQUIRE(opened.ok());
     for (const auto& shard : opened->shards) {
@@ -70,19 +69,19 @@ TEST_CASE("a checkpoint that is away is waited for, one that lacks a file is dam
   const std::string root = folder.path() + "/server";
 
   std::filesystem::rename(checkpoint, away);
-  const absl::Status missing = OpenJob(plan, root, Timer::Real()).status();
+  const absl::Status missing = OpenJob(plan, root, &bench.timer_).status();
   CHECK(absl::IsUnavailable(missing));  // not one of those that are not tried again
   INFO(missing);
   CHECK(absl::StrContains(missing.message(), "checkpoint " + checkpoint + " is not there"));
   CHECK(absl::StrContains(missing.message(), "mount its share again"));
   std::filesystem::rename(away, checkpoint);
-  CHECK(OpenJob(plan, root, Timer::Real()).ok());
+  CHECK(OpenJob(plan, root, &bench.timer_).ok());
 
   std::filesystem::remove_all(root);
   const Manifest manifest = *ReadManifest(checkpoint);
   const std::string file = checkpoint + "/" + manifest.files(1).name();
   std::filesystem::remove(file);
-  const absl::Status damaged = OpenJob(plan, root, Timer::Real()).status();
+  const absl::Status damaged = OpenJob(plan, root, &bench.timer_).status();
   INFO(damaged);
   CHECK(absl::IsDataLoss(damaged));
   CHECK(absl::StrContains(damaged.message(), file));

@@ -84,8 +84,8 @@ TEST_CASE("a lane that does not exist does not complete a cut", "[cut]") {
   REQUIRE(barrier.Ready());
 }
 
-// Two shards, two lanes. Shard 0 fails the cut before lane 1 has marked it; shard 1 holds what lane 0
-// pushes after its mark. No window can move, so no new cut comes that would open it.
+// Two shards, two lanes. Shard 0 fails the cut before lane 1 has marked it; shard 1 holds what lane
+// 0 pushes after its mark. No window can move, so no new cut comes that would open it.
 TEST_CASE("what is given up is over, also when no cut follows", "[cut]") {
   CutBarrier barrier(2, 0);
   barrier.Begin(1);
@@ -182,7 +182,8 @@ TEST_CASE("a cut that ended by time has ended for good", "[cut]") {
   REQUIRE(barrier.Ready());  // the next one
 }
 
-// A barrier that began again has no pending cut, and holds what carries a tag that it does not know.
+// A barrier that began again has no pending cut, and holds what carries a tag that it does not
+// know.
 TEST_CASE("pushes of a cut that is not pending do not wait for ever either", "[cut]") {
   CutBarrier barrier(2, 0);
   REQUIRE_FALSE(barrier.Push(3, 7, kNow));

@@ -15,6 +15,7 @@
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "server/snapshot/pace.h"
+#include "server/snapshot/progress.h"
 #include "server/table/snapshot.h"
 #include "storage/checkpoint/shard_file.h"
 #include "tests/server/shard/shard_fixture.h"
@@ -68,14 +69,17 @@ struct Bench {
   }
 
   std::string PathOf(int n) const { return folder.path() + "/image-" + std::to_string(n); }
-  uint64_t Begin(int n) {
-    auto snapshot = shard->SnapshotImage(0);
+  uint64_t Begin(int n) { return Begin(n, shard->SnapshotImage(0), nullptr); }
+  uint64_t Begin(int n, absl::StatusOr<std::unique_ptr<ShardSnapshot>> snapshot,
+                 std::shared_ptr<SnapshotProgress> progress) {
     REQUIRE(snapshot.ok());
-    return driver.Begin(*std::move(snapshot), PathOf(n),
-                        [this, n](absl::StatusOr<SnapshotDriver::Result> result) {
-                          ended.push_back(n);
-                          results.push_back(std::move(result));
-                        });
+    return driver.Begin(
+        *std::move(snapshot), PathOf(n),
+        [this, n](absl::StatusOr<SnapshotDriver::Result> result) {
+          ended.push_back(n);
+          results.push_back(std::move(result));
+        },
+        std::move(progress));
   }
   // Runs all that can run without time passing.
   void Settle() {
@@ -209,6 +213,30 @@ TEST_CASE("a disk that does not keep up holds eight pieces and no more", "[serve
     REQUIRE(pieces <= SnapshotDriver::kQueuePieces + 2);  // and the file's end
   }
   CheckWhole(bench, 0);
+}
+
+TEST_CASE("bytes are counted as they are written, up to the file's size", "[server][snapshot]") {
+  Bench bench(0);
+  auto progress = std::make_shared<SnapshotProgress>();
+  bench.Begin(0, bench.shard->SnapshotCheckpoint({.cut = Step(1)}), progress);
+  CHECK(progress->total_bytes == kShardBytes + 8 * kRows);
+  uint64_t before = 0;
+  int steps = 0;
+  while (bench.results.empty()) {
+    bench.executor.RunAll();
+    CHECK(progress->written_bytes == before);  // what is read is not written yet
+    REQUIRE(bench.disk.RunOne());
+    CHECK(progress->written_bytes - before <= 2 * TableSnapshot::kPieceBytes);
+    steps += progress->written_bytes > before;
+    before = progress->written_bytes;
+    bench.executor.RunAll();
+  }
+  CHECK(steps >= 31);
+  CheckWhole(bench, 0);
+  const uint64_t size = std::filesystem::file_size(bench.PathOf(0));
+  CHECK(progress->written_bytes == size);
+  CHECK(progress->total_bytes == size);
+  CHECK(kShardBytes + 8 * kRows > size * 99 / 100);  // what was expected was near
 }
 
 TEST_CASE("a snapshot that is dropped calls nobody and leaves no file", "[server][snapshot]") {

@@ -93,6 +93,24 @@ TEST_CASE("segments have their own optimizers, and rows count once", "[shard_tab
   CHECK(table->counters().rows == 4);
 }
 
+TEST_CASE("the first rows that are refused are known by their keys", "[shard_table]") {
+  auto table = Make(TableOf({}, {}));
+  const auto row = [&](uint64_t position, uint64_t refused) {
+    return RefusedRowCount{TableId(0), table->spec().KeyAtPosition(Position(position)), refused};
+  };
+  Apply(*table, {1, 1}, {100, 101}, {1, 1, 1, kNan, kNan, kNan});
+  Apply(*table, {2, 1}, {101}, {1, 1, kNan});
+  using Rows = std::vector<RefusedRowCount>;
+  CHECK(table->first_refused().rows() == Rows{row(101, 2)});
+  for (uint64_t p = 100; p < 112; ++p) Apply(*table, {3 + p, 1}, {p}, {kNan, kNan, kNan});
+  const Rows rows = table->first_refused().rows();
+  REQUIRE(rows.size() == FirstRefusedRows::kMost);
+  CHECK(rows[0] == row(101, 3));
+  CHECK(rows[1] == row(100, 1));
+  CHECK(rows[7] == row(107, 1));
+  CHECK(table->refused_rows() == 14);  // all are counted
+}
+
 TEST_CASE("neighbours of one optimizer are one run: the same bits, refused together",
           "[shard_table]") {
   for (const OptimizerType type : {OptimizerType::kSgd, OptimizerType::kMomentum,

@@ -208,12 +208,14 @@ TEST_CASE("lanes mark a cut before their next window, idle ones at once", "[asyn
   const Call next = f.NextPush(3, 1, 0);
   CHECK(Fixture::FieldsOf(next).cut == 7);
   CHECK(f.Report().marked_cut() == 7);
-  // An older cut is no news.
+  // An older cut is no news, and one that is given up is not marked.
   f.trainer->SetCut(6, {0, 1});
+  f.trainer->SetGivenUp(8);
+  f.trainer->SetCut(8, {0, 1});
   f.Accept(next);
   // A lane that is elsewhere now is marked there.
-  f.trainer->SetCut(8, {1});
-  f.Marked(f.NextMark(8, kNoTask, 0));
+  f.trainer->SetCut(9, {1});
+  f.Marked(f.NextMark(9, kNoTask, 0));
   f.trainer->SetTasks({TaskOf(3, 0), TaskOf(9, 0)});
   f.Serve();
 }

@@ -139,6 +139,42 @@ TEST_CASE("the rate is that of the last moments", "[stats]") {
   CHECK(RateAt(stats, clock) == Approx(500).epsilon(0.01));
 }
 
+TEST_CASE("the rate is that of training alone", "[stats]") {
+  std::mt19937_64 random(4);
+  const Examples batch = Draw(random, kBatch);
+  ManualClock clock;
+  TrainingStats stats;
+  uint64_t step = 0;
+  const auto run = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      clock.Advance(absl::Milliseconds(10));
+      Train(stats, batch, ++step, clock.Now());
+    }
+  };
+  stats.Stand(clock.Now());  // before the first step
+  clock.Advance(absl::Hours(1));
+  stats.GoOn(clock.Now());
+  run(301);
+  CHECK(RateAt(stats, clock) == Approx(5000));
+  // While an evaluation lasts nothing moves, and after it nothing is to be forgotten.
+  stats.Stand(clock.Now());
+  clock.Advance(absl::Minutes(10));
+  CHECK(RateAt(stats, clock) == Approx(5000));
+  stats.GoOn(clock.Now());
+  CHECK(RateAt(stats, clock) == Approx(5000));
+  run(150);
+  CHECK(RateAt(stats, clock) == Approx(5000));
+  // A stall that is none counts: 50 examples in 5 s, at the end of 22500 in 4.5 s.
+  clock.Advance(absl::Seconds(5) - absl::Milliseconds(10));
+  run(1);
+  stats.OnTrained();
+  CHECK(RateAt(stats, clock) == Approx(22550 / 9.5));
+  clock.Advance(absl::Minutes(10));  // the last checkpoint
+  CHECK(RateAt(stats, clock) == Approx(22550 / 9.5));
+  stats.OnFinished();
+  CHECK(RateAt(stats, clock) == Approx(22550 / 9.5));
+}
+
 TEST_CASE("a restart begins at nothing", "[stats]") {
   std::mt19937_64 random(3);
   ManualClock clock;

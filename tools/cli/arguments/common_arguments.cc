@@ -56,7 +56,8 @@ void AddFresh(CLI::App* command, bool& resume, bool& overwrite) {
   command
       ->add_flag("--overwrite", overwrite,
                  "replace the checkpoints in spec.checkpoint.directory: they are removed just "
-                 "before the job trains (nothing else there is)")
+                 "before the job trains (nothing else there is), and spec.output.metrics begins "
+                 "anew")
       ->excludes(r);
 }
 

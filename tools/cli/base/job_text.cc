@@ -67,12 +67,44 @@ std::string LifeCycleText(const LifeCycleCounts& c) {
   return text;
 }
 
-// Over the whole training once it has ended, over the last moments before.
+// Of training alone, as its workers measured it: over the last moments while it runs, over all of
+// it at its end. Where they could not (it was a step or two, it did not get to its end), with all
+// that was done between the first step and the last.
 double ExamplesPerSecond(const JobStatus& s) {
-  if (IsFinal(s.state()) && s.train_seconds() > 0) {
+  const bool measured = s.state() == SUCCEEDED && s.examples_per_second() > 0;
+  if (IsFinal(s.state()) && !measured && s.train_seconds() > 0) {
     return static_cast<double>(s.examples()) / s.train_seconds();
   }
   return s.examples_per_second();
+}
+
+Json RefusedJson(const JobStatus& s) {
+  Json rows = Json::array();
+  for (const RefusedRow& row : s.refused()) {
+    rows.push_back(Json{{"table", row.table()},
+                        {"key", absl::StrCat(row.key())},
+                        {"field", TextOrNull(row.field())},
+                        {"refused", row.refused()}});
+  }
+  return rows;
+}
+
+std::string RefusedText(const JobStatus& s) {
+  std::string text = absl::StrCat("  ", WithCommas(s.refused_rows()),
+                                  " row updates were not finite and not applied\n");
+  bool unnamed = false;
+  for (const RefusedRow& row : s.refused()) {
+    unnamed |= row.field().empty();
+    absl::StrAppend(&text, "    ", row.field(), row.field().empty() ? "" : ", ", "key ", row.key(),
+                    " of table ", row.table(), ": ", WithCommas(row.refused()),
+                    row.refused() == 1 ? " time\n" : " times\n");
+  }
+  if (unnamed) {
+    absl::StrAppend(&text,
+                    "    (a key of table 0 is a feature as the data write it, or of csv and ",
+                    "criteo its hash, which does not tell the field)\n");
+  }
+  return text;
 }
 
 Json ToJson(const JobStatus& s) {
@@ -94,10 +126,15 @@ Json ToJson(const JobStatus& s) {
   json["evaluatedPositives"] = evaluated ? PositivesOrNull(s.result()) : Json(nullptr);
   json["badLines"] = s.bad_lines();
   json["refusedRows"] = s.refused_rows();
+  json["refused"] = RefusedJson(s);
   json["clippedRows"] = s.clipped_rows();
   if (s.has_life_cycle()) json["lifeCycle"] = LifeCycleJson(s.life_cycle());
   json["lostLocalSteps"] = s.lost_local_steps();
   json["checkpoint"] = TextOrNull(s.checkpoint());
+  json["checkpointWrittenBytes"] = s.checkpoint_written_bytes();
+  json["checkpointBytes"] = s.checkpoint_bytes();
+  const bool estimated = s.checkpoint_bytes() > 0 && s.checkpoint_seconds_left() > 0;
+  json["checkpointSecondsLeft"] = estimated ? Json(s.checkpoint_seconds_left()) : Json(nullptr);
   json["predictions"] = TextOrNull(s.predictions());
   json["servers"] = s.servers();
   json["workers"] = s.workers();
@@ -157,6 +194,15 @@ std::string Duration(double seconds) {
   return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+std::string CheckpointText(const JobStatus& s) {
+  std::string text = absl::StrCat(BytesText(static_cast<double>(s.checkpoint_written_bytes())),
+                                  " of ", BytesText(static_cast<double>(s.checkpoint_bytes())));
+  if (s.checkpoint_seconds_left() > 0) {
+    absl::StrAppend(&text, ", ", Duration(s.checkpoint_seconds_left()), " left");
+  }
+  return text;
+}
+
 std::string AucText(const EvaluationResult& result) {
   if (HasAuc(result)) return absl::StrFormat("AUC %.4f", result.auc());
   return absl::StrCat("AUC is not defined (all ", WithCommas(result.examples()), " labels are ",
@@ -185,8 +231,7 @@ std::string JobSummary(const JobStatus& s) {
     absl::StrAppend(&text, "  ", WithCommas(s.bad_lines()), " bad lines were skipped\n");
   }
   if (s.refused_rows() > 0) {
-    absl::StrAppend(&text, "  ", WithCommas(s.refused_rows()),
-                    " row updates were not finite and not applied\n");
+    absl::StrAppend(&text, RefusedText(s));
   }
   if (s.lost_local_steps() > 0) {
     absl::StrAppend(&text, "  at most ", WithCommas(s.lost_local_steps()),
@@ -215,6 +260,9 @@ std::string JobDetails(const JobStatus& s) {
     absl::StrAppendFormat(&text, "  %s examples/s, loss %.4f, AUC %.4f while training\n",
                           WithCommas(std::llround(std::max(0.0, s.examples_per_second()))),
                           s.training_loss(), s.training_auc());
+  }
+  if (s.checkpoint_bytes() > 0) {
+    absl::StrAppend(&text, "  a checkpoint is being written: ", CheckpointText(s), "\n");
   }
   for (const JobCondition& c : s.conditions()) {
     absl::StrAppend(&text, "  ", c.reason(), ": ", c.message(), "\n");

@@ -22,6 +22,10 @@ std::string WithCommas(uint64_t number);
 // Seconds as "12 s", "3:05", "2:03:05".
 std::string Duration(double seconds);
 
+// How far the checkpoint is that is being written: "1.2 GiB of 3.4 GiB, 12 s left". REQUIRES: one
+// is.
+std::string CheckpointText(const JobStatus& status);
+
 // One JSON object on one line, camelCase, every field; numbers that do not exist (yet) are null.
 // auc, logloss, evaluatedExamples, evaluatedPositives and evaluatedStep are those of the reported
 // evaluation; without both labels auc is 0.5. `error` is the last condition's message of a failed

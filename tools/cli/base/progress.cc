@@ -18,6 +18,21 @@ constexpr char kEraseLine[] = "\r\x1b[K";
 constexpr char kDim[] = "\x1b[2m";
 constexpr char kPlain[] = "\x1b[0m";
 
+// What is told after the step while there are more.
+std::string Training(const JobStatus& s) {
+  std::string text = absl::StrCat(WithCommas(std::llround(s.examples_per_second())), " examples/s");
+  if (s.step() > 0) {
+    absl::StrAppendFormat(&text, "  loss %.4f  auc %.4f", s.training_loss(), s.training_auc());
+  }
+  if (s.examples_per_second() > 0 && s.total_examples() >= s.examples()) {
+    absl::StrAppend(
+        &text, "  eta ",
+        Duration(static_cast<double>(s.total_examples() - s.examples()) / s.examples_per_second()));
+  }
+  if (s.checkpoint_bytes() > 0) absl::StrAppend(&text, "  checkpoint ", CheckpointText(s));
+  return text;
+}
+
 }  // namespace
 
 ProgressOptions ProgressOptions::ForStderr() {
@@ -39,16 +54,10 @@ std::string ProgressLine(const JobStatus& s, int width) {
   const double share =
       std::min(1.0, static_cast<double>(s.step()) / static_cast<double>(s.total_steps()));
   std::string text =
-      absl::StrFormat("%3.0f%%  step %d/%d  %s examples/s", std::floor(100 * share), s.step(),
-                      s.total_steps(), WithCommas(std::llround(s.examples_per_second())));
-  if (s.step() > 0) {
-    absl::StrAppendFormat(&text, "  loss %.4f  auc %.4f", s.training_loss(), s.training_auc());
-  }
-  if (s.examples_per_second() > 0 && s.total_examples() >= s.examples()) {
-    absl::StrAppend(
-        &text, "  eta ",
-        Duration(static_cast<double>(s.total_examples() - s.examples()) / s.examples_per_second()));
-  }
+      absl::StrFormat("%3.0f%%  step %d/%d  ", std::floor(100 * share), s.step(), s.total_steps());
+  absl::StrAppend(&text, s.step() >= s.total_steps() && s.checkpoint_bytes() > 0
+                             ? absl::StrCat("last checkpoint: ", CheckpointText(s))
+                             : Training(s));
   if (width == 0) return absl::StrCat(s.name(), " ", text);
   const int room = std::min(30, width - static_cast<int>(text.size()) - 4);
   if (room >= 8) {

@@ -59,6 +59,68 @@ TEST_CASE("what does not exist is null, and bytes that are no text do not stop i
   CHECK(json["error"] == "train.tsv:3:1: label 'x'");
 }
 
+TEST_CASE("a rate that was measured is that of training alone", "[job_text]") {
+  JobStatus s = Finished();
+  s.set_examples_per_second(60000);  // without evaluations
+  CHECK(nlohmann::json::parse(JobJson(s))["examplesPerSecond"] == 60000);
+  CHECK(JobSummary(s).find("in 25 s, 60,000 examples/s\n") != std::string::npos);
+  s.set_state(CANCELLED);
+  CHECK(nlohmann::json::parse(JobJson(s))["examplesPerSecond"] == 1234567 / 24.7);
+}
+
+TEST_CASE("rows that were refused are told by field and key where they are known", "[job_text]") {
+  JobStatus s = Finished();
+  CHECK(nlohmann::json::parse(JobJson(s))["refused"].empty());
+  s.set_refused_rows(1204);
+  RefusedRow* row = s.add_refused();
+  row->set_table(1);
+  row->set_key(6);
+  row->set_field("bias");
+  row->set_refused(1203);
+  CHECK(JobSummary(s).find("  1,204 row updates were not finite and not applied\n"
+                           "    bias, key 6 of table 1: 1,203 times\n"
+                           "  checkpoint") != std::string::npos);
+  row = s.add_refused();
+  row->set_key(0xffffffffffffffff);
+  row->set_refused(1);
+  CHECK(JobSummary(s).find("    key 18446744073709551615 of table 0: 1 time\n    (a key of table 0 "
+                           "is a feature as the data write it, or of csv and criteo its hash, ") !=
+        std::string::npos);
+  const nlohmann::json json = nlohmann::json::parse(JobJson(s))["refused"];
+  CHECK(json[0]["field"] == "bias");
+  CHECK(json[0]["refused"] == 1203);
+  CHECK(json[1]["field"].is_null());
+  CHECK(json[1]["key"] == "18446744073709551615");
+  CHECK(json[1]["table"] == 0);
+}
+
+TEST_CASE("the checkpoint that is being written is told", "[job_text][progress]") {
+  JobStatus s = Finished();
+  nlohmann::json json = nlohmann::json::parse(JobJson(s));
+  CHECK(json["checkpointBytes"] == 0);
+  CHECK(json["checkpointWrittenBytes"] == 0);
+  CHECK(json["checkpointSecondsLeft"].is_null());
+  s.set_state(RUNNING);
+  s.set_examples_per_second(50000);
+  s.set_checkpoint_bytes(uint64_t{3} << 30);
+  s.set_checkpoint_written_bytes(uint64_t{3} << 29);
+  CHECK(ProgressLine(s, 0) == "clicks 100%  step 100/100  last checkpoint: 1.50 GiB of 3.00 GiB");
+  s.set_checkpoint_seconds_left(12.3);
+  CHECK(ProgressLine(s, 0) ==
+        "clicks 100%  step 100/100  last checkpoint: 1.50 GiB of 3.00 GiB, 12 s left");
+  CHECK(JobDetails(s).find("  a checkpoint is being written: 1.50 GiB of 3.00 GiB, 12 s left\n") !=
+        std::string::npos);
+  json = nlohmann::json::parse(JobJson(s));
+  CHECK(json["checkpointBytes"] == uint64_t{3} << 30);
+  CHECK(json["checkpointWrittenBytes"] == uint64_t{3} << 29);
+  CHECK(json["checkpointSecondsLeft"] == 12.3);
+  // A periodic one, while training goes on.
+  s.set_step(50);
+  CHECK(ProgressLine(s, 0) ==
+        "clicks  50%  step 50/100  50,000 examples/s  loss 0.0000  auc 0.0000  eta 0.0 s  "
+        "checkpoint 1.50 GiB of 3.00 GiB, 12 s left");
+}
+
 TEST_CASE("people read a summary", "[job_text]") {
   CHECK(JobSummary(Finished()) ==
         "job clicks succeeded\n"

@@ -260,6 +260,8 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
               absl::StrCat("job ", spec.spec().metadata().name(), " was submitted"));
   jobs_[id] = std::make_unique<JobMachine>(std::move(spec), cluster_id(),
                                            std::move(submission.complete), now);
+  jobs_[id]->AwaitLock(std::move(submission.held_up));
+  jobs_[id]->CountCutsFrom(submission.first_cut);
   AdvanceJobs(now);
   DropOldJobs();
   return id;
@@ -335,6 +337,36 @@ void ClusterState::CheckpointRemoved(uint64_t job, const std::string& folder,
   if (it == jobs_.end()) return;
   it->second->OnCheckpointRemoved(folder, status, now);
   AdvanceJobs(now);
+}
+
+void ClusterState::OnLock(const LockNews& news, absl::Time now) {
+  const auto it = jobs_.find(news.job);
+  if (it == jobs_.end()) return;
+  JobMachine& job = *it->second;
+  switch (news.kind) {
+    case LockNews::Kind::kHeld:
+      job.LockHeld();
+      job.CountCutsFrom(news.first_cut);
+      break;
+    case LockNews::Kind::kWaits:
+      job.AwaitLock(news.text);
+      break;
+    case LockNews::Kind::kRefused:
+    case LockNews::Kind::kLost:
+      job.LockGone(news.text, now);
+      break;
+    case LockNews::Kind::kStalls:
+      job.LockStalls(news.text, now);
+  }
+  AdvanceJobs(now);
+}
+
+void ClusterState::AwaitLocks() {
+  for (const auto& [id, job] : jobs_) {
+    const std::string& directory = job->spec().spec().spec().checkpoint().directory();
+    if (directory.empty() || job->over()) continue;
+    job->AwaitLock(absl::StrCat("spec.checkpoint.directory ", directory, " is not locked yet"));
+  }
 }
 
 void ClusterState::Tick(absl::Time now) {

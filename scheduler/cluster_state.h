@@ -24,6 +24,7 @@
 #include "scheduler/nodes/hearing.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/state/state.pb.h"
+#include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/event_log.h"
 #include "scheduler/store/metadata_store.h"
 
@@ -45,6 +46,8 @@ class ClusterState {
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
     std::vector<std::string> replaced;       // as JobSpecRecord's
     JobUid uid;                              // drawn for this job
+    std::string held_up;     // why it must wait for the lock of its directory; empty: it has it
+    uint64_t first_cut = 0;  // as LockNews's
   };
   // A node that is not alive and has no job is forgotten after this long.
   static constexpr absl::Duration kForgetAfter = absl::Hours(24);
@@ -80,6 +83,10 @@ class ClusterState {
   // Or given up on.
   void CheckpointRemoved(uint64_t job, const std::string& folder, const absl::Status& status,
                          absl::Time now);
+  // Of the lock of a job's checkpoint directory.
+  void OnLock(const LockNews& news, absl::Time now);
+  // After Restore: no job begins before OnLock says that its lock is held.
+  void AwaitLocks();
   // To be called 16 times per lease and more, by the way that reports take: how nodes' silence is
   // counted (Membership::Listen).
   void Tick(absl::Time now);
@@ -127,6 +134,8 @@ class ClusterState {
   // Once: the ticket's outcome, when there is one.
   std::optional<absl::StatusOr<CheckpointRecord>> CheckpointResult(uint64_t job, uint64_t ticket);
 
+  // Jobs that write checkpoints, or still remove some; and those of `also` that ever did.
+  std::vector<LockedJob> LockedJobs(const std::multiset<uint64_t>& also) const;
   bool hearing() const { return hearing_.has_value(); }
   // What is said then to whoever asks.
   static absl::Status OnlyHears();
@@ -175,8 +184,7 @@ class ClusterState {
                    NodeDirective& out) const;
   NodeDirective Build(const Node& node, const Told& told, bool bulk) const;
   void Refresh(const Node& node, Told& told);
-  // Whether it is a change.
-  bool Put(const std::string& key, std::string value, std::vector<MetadataChange>& out);
+  void Put(const std::string& key, std::string value, std::vector<MetadataChange>& out);
   // How many changes are of durations alone: 0 or 1.
   size_t PutState(const std::string& key, const JobMachine& job, std::vector<MetadataChange>& out);
   void DropOldJobs();

@@ -26,22 +26,24 @@ std::string Bytes(const google::protobuf::Message& message) {
 
 }  // namespace
 
-bool ClusterState::Put(const std::string& key, std::string value,
+void ClusterState::Put(const std::string& key, std::string value,
                        std::vector<MetadataChange>& out) {
   std::string& stored = stored_[key];
-  if (stored == value) return false;
+  if (stored == value) return;
   stored = value;
   out.push_back({key, std::move(value)});
-  return true;
 }
 
 size_t ClusterState::PutState(const std::string& key, const JobMachine& job,
                               std::vector<MetadataChange>& out) {
   JobStateRecord record = job.StateRecord();
-  const std::string stored = stored_[key];
-  if (!Put(key, Bytes(record), out) || stored.empty()) return 0;
-  JobStateRecord before;
+  std::string bytes = Bytes(record);
+  std::string& stored = stored_[key];
+  if (stored == bytes) return 0;
+  JobStateRecord before;  // a new job's is empty: more differs than durations
   before.ParseFromString(stored);
+  stored = bytes;
+  out.push_back({key, std::move(bytes)});
   JobMachine::ClearTimes(before);
   JobMachine::ClearTimes(record);
   return Bytes(before) == Bytes(record) ? 1 : 0;
@@ -97,6 +99,22 @@ std::vector<FileWork> ClusterState::TakeFileWork() {
     for (FileWork& w : job->TakeFileWork()) work.push_back(std::move(w));
   }
   return work;
+}
+
+std::vector<LockedJob> ClusterState::LockedJobs(const std::multiset<uint64_t>& also) const {
+  std::vector<LockedJob> locked;
+  for (const auto& [id, job] : jobs_) {
+    const TrainingJob& spec = job->spec().spec();
+    const std::string& directory = spec.spec().checkpoint().directory();
+    if (directory.empty() || (!job->UsesCheckpoints() && also.count(id) == 0)) continue;
+    locked.push_back({.job = id,
+                      .uid = job->spec().job_uid(),
+                      .name = spec.metadata().name(),
+                      .directory = directory,
+                      .began = job->state().phase() != WAITING,
+                      .over = job->over()});
+  }
+  return locked;
 }
 
 NodeDirective ClusterState::Build(const Node& node, const Told& told, bool bulk) const {

@@ -79,16 +79,30 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request, 
     if (known->has_value()) return Reply(**known);
   }
   const auto uid = DrawId<JobUid>(*ids_);
-  auto found = PrepareCheckpoints(resolved, paths_);
-  if (!found.ok()) return found.status();
-  MutexLock lock(&mu_);
+  if (absl::Status s = CheckPlaces(resolved, paths_); !s.ok()) return s;
+  auto lock = AskForLock(resolved.job(), uid);
+  auto found = lock.ok() ? PrepareCheckpoints(resolved, paths_)
+                         : absl::StatusOr<FoundCheckpoints>(lock.status());
+  auto reply = found.ok() ? Enter(resolved, uid, *std::move(found), *std::move(lock))
+                          : absl::StatusOr<SubmitReply>(found.status());
+  locks_->Settle(uid.text());
+  TendLocks();
+  return reply;
+}
+
+absl::StatusOr<SubmitReply> SchedulerImpl::Enter(const SubmitRequest& resolved, const JobUid& uid,
+                                                 FoundCheckpoints found,
+                                                 CheckpointLocks::View lock) {
+  MutexLock state_lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
   auto job = state_.Submit({.request_id = resolved.request_id(),
                             .job = resolved.job(),
                             .resume = resolved.resume(),
-                            .complete = std::move(found->complete),
-                            .replaced = std::move(found->replaced),
-                            .uid = uid},
+                            .complete = std::move(found.complete),
+                            .replaced = std::move(found.replaced),
+                            .uid = uid,
+                            .held_up = std::move(lock.why),
+                            .first_cut = lock.first_cut},
                            timer_->Now());
   if (absl::Status s = Save(); !s.ok()) return s;
   if (!job.ok()) return job.status();

@@ -1,11 +1,13 @@
-// The scheduler as an object: its members. scheduler.cc: how it begins, goes on and works on files;
-// scheduler_calls.cc: what nodes and users ask of it.
+// The scheduler as an object: its members. scheduler_impl.cc: how it begins and goes on;
+// scheduler_files.cc: its work on files; scheduler_calls.cc: what nodes and users ask of it.
+// Tested by tests/scheduler/scheduler_test.cc
 #ifndef STRATA_SCHEDULER_SCHEDULER_IMPL_H_
 #define STRATA_SCHEDULER_SCHEDULER_IMPL_H_
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,14 +22,15 @@
 #include "proto/core/uid.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/timer.h"
-#include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/news.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/metadata_store.h"
+#include "scheduler/store/submission.h"
 
 namespace strata::scheduler {
 
@@ -41,6 +44,7 @@ class SchedulerImpl : public Scheduler {
         restored_(options.restored),
         paths_(std::move(options.paths)),
         ids_(options.ids),
+        transient_(options.transient),
         store_(std::move(options.store)),
         state_(options.lease, DrawId<ClusterId>(*options.ids), options.transient),
         news_(std::move(options.log)) {}
@@ -48,10 +52,13 @@ class SchedulerImpl : public Scheduler {
   ~SchedulerImpl() override {
     Stop();
     if (ticker_.joinable()) ticker_.join();
-    // Calls that were waiting are on their way out.
-    MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(
-        +[](int* calls) { return *calls == 0; }, &calls_));
+    {
+      // Calls that were waiting are on their way out.
+      MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(
+          +[](int* calls) { return *calls == 0; }, &calls_));
+    }
+    GiveLocksBack();
   }
 
   absl::Status Open();
@@ -123,15 +130,33 @@ class SchedulerImpl : public Scheduler {
   // next event tries again. Durations alone keep nobody waiting: the next ones hold them, too.
   absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  void DoFileWork();
+  // Gives jobs the locks of their checkpoint directories and takes back those of others; tells jobs
+  // what became of theirs.
+  void TendLocks();
+  // At the end.
+  void GiveLocksBack();
+  // Jobs that write checkpoints, or whose files are being worked on.
+  std::vector<LockedJob> LockedJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits for a job that has ended in this directory to have done its removals, half a lease at
+  // most.
+  void AwaitEnded(const std::string& directory);
+  // Takes the lock of the job's checkpoint directory. If it is not held then, `why` says what the
+  // job has to wait for. Waits for as long as an owner that lives needs to show that.
+  // FAILED_PRECONDITION: one does.
+  absl::StatusOr<CheckpointLocks::View> AskForLock(const TrainingJob& job, const JobUid& uid);
+  // The job is one of the cluster.
+  absl::StatusOr<SubmitReply> Enter(const SubmitRequest& resolved, const JobUid& uid,
+                                    FoundCheckpoints found, CheckpointLocks::View lock);
 
-  void Do(const WriteManifestWork& work);
+  // What jobs may not write now waits for their locks.
+  void DoFileWork();
+  void DoNow(std::vector<FileWork> work, std::vector<FileWork>& later);
+  // False: not now.
+  bool Do(const WriteManifestWork& work);
   // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
-  void Do(const RemoveCheckpointWork& work);
-  void Do(const EmptyFileWork& work);
-  void Do(const RemoveIncompleteWork& work) {
-    RemoveIncomplete(work.folder, work.names).IgnoreError();
-  }
+  bool Do(const RemoveCheckpointWork& work);
+  bool Do(const EmptyFileWork& work);
+  bool Do(const RemoveIncompleteWork& work);
 
   // After Options.restored: whether nodes are told things. When they were heard for long enough, it
   // looks which checkpoints there are, and begins.
@@ -146,7 +171,9 @@ class SchedulerImpl : public Scheduler {
   const bool restored_;
   const PathPolicy paths_;
   IdSource* const ids_;
+  const bool transient_;
   std::thread ticker_;
+  std::unique_ptr<CheckpointLocks> locks_;  // constant after Open
 
   Mutex submit_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while a submission looks at files
   Mutex file_mu_ ABSL_ACQUIRED_BEFORE(mu_);    // held while files are written
@@ -157,7 +184,8 @@ class SchedulerImpl : public Scheduler {
   JobNews news_ ABSL_GUARDED_BY(mu_);
   std::vector<MetadataChange> unsaved_ ABSL_GUARDED_BY(mu_);
   std::vector<FileWork> work_ ABSL_GUARDED_BY(mu_);
-  uint64_t changes_ ABSL_GUARDED_BY(mu_) = 0;  // those who wait look at everything again
+  std::multiset<uint64_t> doing_ ABSL_GUARDED_BY(mu_);  // jobs of work that is being done
+  uint64_t changes_ ABSL_GUARDED_BY(mu_) = 0;           // those who wait look at everything again
   SchedulerCounters counters_ ABSL_GUARDED_BY(mu_);
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   bool opened_ ABSL_GUARDED_BY(mu_) = false;  // state_ is the store's, and serves

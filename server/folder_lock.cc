@@ -15,8 +15,8 @@ namespace strata::server {
 
 absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder) {
   if (const int made = TryMakeFolders(folder); made < 0) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        "cannot make folder ", folder, ": ", std::strerror(-made), "; give another --dir"));
+    return absl::PermissionDeniedError(absl::StrCat("cannot make folder ", folder, ": ",
+                                                    std::strerror(-made), "; give another --dir"));
   }
   const std::string path = absl::StrCat(folder, "/server.lock");
   FolderLock lock;

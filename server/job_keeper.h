@@ -1,7 +1,5 @@
 // The jobs of a server over their lives: opening (on a thread of its own), open, replaced by a new
 // generation, closed.
-// Tested by tests/server/job_keeper_test.cc
-// Tested by tests/server/job_keeper_files_test.cc
 #ifndef STRATA_SERVER_JOB_KEEPER_H_
 #define STRATA_SERVER_JOB_KEEPER_H_
 

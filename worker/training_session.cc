@@ -18,6 +18,7 @@
 #include "worker/client/parameter_client.h"
 #include "worker/client/server_links.h"
 #include "worker/data/index/job_epoch_plan.h"
+#include "worker/data/reading/field_names.h"
 #include "worker/eval/boundary.h"
 #include "worker/eval/evaluator.h"
 #include "worker/train/model_source.h"
@@ -52,6 +53,7 @@ class Session : public TrainingSession {
     auto model = models_->NewModel();
     if (!model.ok()) return model.status();
     model_ = *std::move(model);
+    o_.stats->NameFields(FieldNames(plan_.spec.data()));
     if (evaluates) {
       if (absl::Status s = OpenEvaluation(d); !s.ok()) return s;
     }

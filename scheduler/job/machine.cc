@@ -19,7 +19,7 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id,
   state_.set_map_epoch(1);
   uint64_t next_cut = 1;
   for (CheckpointRecord& c : complete) {
-    next_cut = std::max(next_cut, c.step() + 1);
+    next_cut = std::max({next_cut, c.step() + 1, c.of_cut() + 1});
     *state_.mutable_cuts()->add_complete() = std::move(c);
   }
   state_.mutable_cuts()->set_next_cut(next_cut);
@@ -186,6 +186,9 @@ void JobMachine::Run(const ClusterView& cluster, absl::Time now) {
 void JobMachine::Advance(const ClusterView& cluster, absl::Time now) {
   if (over()) return;
   if (now - kept_ >= kKeepTimes) KeepTimes(now);
+  if (state_.phase() == WAITING && !held_up_.empty()) {
+    return SayAgain("WaitingForCheckpointDirectory", held_up_, now);
+  }
   if (state_.phase() == WAITING) ChooseFirstWorkers(cluster, now);
   if (state_.phase() == INDEXING) {
     FillWorkers(cluster, now);

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct EmptyFileWork {
   std::string path;
 };
 struct RemoveIncompleteWork {
+  uint64_t job = 0;
   std::string folder;
   std::vector<std::string> names;
 };
@@ -93,6 +95,16 @@ class JobMachine {
   // After every change of what counts as training, and now and then: puts into the record what has
   // passed. Of a job that is over nothing passes.
   void KeepTimes(absl::Time now);
+  // The lock of the checkpoint directory. Until it has it, the job does not begin; `why` says what
+  // it waits for.
+  void AwaitLock(std::string why) { held_up_ = std::move(why); }
+  void LockHeld() { held_up_.clear(); }
+  // Cuts have numbers from there on. To be called before there are any.
+  void CountCutsFrom(uint64_t first);
+  // Another job has it. One that had begun writes nothing there any more.
+  void LockGone(absl::string_view why, absl::Time now);
+  // It cannot be taken or renewed now: what is to be written waits.
+  void LockStalls(absl::string_view why, absl::Time now);
   // The result is taken with TakeCheckpointResult(ticket). FAILED_PRECONDITION: not training, or no
   // directory to write to.
   absl::Status WantCheckpoint(uint64_t ticket);
@@ -125,6 +137,8 @@ class JobMachine {
   const LedgerRecord* ledger() const { return ledger_ ? &ledger_->record() : nullptr; }
   std::vector<FileWork> TakeFileWork();
   bool Hosts(absl::string_view node) const;
+  // Whether it writes, or may remove, checkpoints: its lock is not to be given back yet.
+  bool UsesCheckpoints() const;
 
  private:
   struct ServerView {  // by server slot; repeated by servers, so not recorded
@@ -223,6 +237,7 @@ class JobMachine {
   std::vector<FileWork> work_;
   std::vector<uint64_t> tickets_;
   std::map<uint64_t, absl::StatusOr<CheckpointRecord>> ticket_results_;
+  std::string held_up_;                    // why it does not begin; empty: it may
   std::optional<absl::Time> train_since_;  // train_ms counts up to there, while it trains
   absl::Time kept_;                        // last KeepTimes
   absl::Time rate_since_;

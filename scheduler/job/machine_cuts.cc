@@ -176,7 +176,7 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
 void JobMachine::DropCut(const CutCoordinator::Result& result, absl::string_view why,
                          absl::Time now) {
   if (!result.cut.folder().empty() && !result.files.empty()) {
-    RemoveIncompleteWork work{.folder = result.cut.folder()};
+    RemoveIncompleteWork work{.job = id(), .folder = result.cut.folder()};
     for (const CheckpointFile& file : result.files) work.names.push_back(file.name());
     work_.push_back(std::move(work));
   }
@@ -206,6 +206,29 @@ void JobMachine::CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Ti
   if (!checkpoint.folder().empty()) SayAgain("CheckpointComplete", checkpoint.folder(), now);
   if (manual) AnswerManual(checkpoint);
   cuts_->Complete(cut, std::move(checkpoint));
+}
+
+bool JobMachine::UsesCheckpoints() const {
+  if (job().checkpoint().directory().empty()) return false;
+  return !over() || !state_.removing().empty();
+}
+
+void JobMachine::CountCutsFrom(uint64_t first) {
+  if (cuts_) return;
+  CutBook& book = *state_.mutable_cuts();
+  book.set_next_cut(std::max(book.next_cut(), first));
+}
+
+void JobMachine::LockGone(absl::string_view why, absl::Time now) {
+  if (over()) return;
+  const bool began = state_.phase() != WAITING;
+  End(FAILED, began ? "CheckpointDirectoryLost" : "CheckpointDirectoryTaken", why, now);
+}
+
+void JobMachine::LockStalls(absl::string_view why, absl::Time now) {
+  if (over()) return;
+  if (!held_up_.empty()) held_up_ = std::string(why);
+  SayAgain("CheckpointLockStalls", absl::StrCat(why, "; checkpoints wait until that works"), now);
 }
 
 void JobMachine::OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now) {

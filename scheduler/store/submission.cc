@@ -170,10 +170,8 @@ std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
   return own;
 }
 
-absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,
-                                                    const PathPolicy& paths) {
+absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths) {
   const std::string& directory = request.job().spec().checkpoint().directory();
-  FoundCheckpoints found;
   if (request.resume() && request.overwrite()) {
     return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
   }
@@ -184,18 +182,23 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
   const std::string& metrics = request.job().spec().output().metrics();
   if (request.overwrite() && !metrics.empty()) {
     if (allowed.ok()) allowed = paths.Check("spec.output.metrics", metrics);
-    found.replaced.push_back(metrics);
   }
   if (!allowed.ok()) return allowed;
   if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;
-  if (directory.empty()) {
-    if (request.resume()) {
-      return absl::InvalidArgumentError(
-          "there is nothing to resume from: spec.checkpoint.directory is not set");
-    }
-    return found;
-  }
-  if (absl::Status s = MakeDirectory(directory); !s.ok()) return s;
+  if (!directory.empty()) return MakeDirectory(directory);
+  if (!request.resume()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "there is nothing to resume from: spec.checkpoint.directory is not set");
+}
+
+absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,
+                                                    const PathPolicy& paths) {
+  const std::string& directory = request.job().spec().checkpoint().directory();
+  FoundCheckpoints found;
+  if (absl::Status s = CheckPlaces(request, paths); !s.ok()) return s;
+  const std::string& metrics = request.job().spec().output().metrics();
+  if (request.overwrite() && !metrics.empty()) found.replaced.push_back(metrics);
+  if (directory.empty()) return found;
   auto list = ListCheckpoints(directory);
   if (!list.ok()) {
     return absl::Status(list.status().code(),

@@ -21,6 +21,10 @@ struct FoundCheckpoints {
   std::vector<std::string> replaced;
 };
 
+// What can be said before anything in the directory is looked at: its errors are those of
+// PrepareCheckpoints that do not speak of checkpoints in it. Makes the directory.
+absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths = {});
+
 // Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
 // resolved) and makes the directory. Resuming, returns the checkpoints to resume from; with
 // overwrite those that the job replaces, damaged ones too: they stay until it is about to train;

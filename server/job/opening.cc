@@ -178,6 +178,7 @@ absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
 absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Manifest& manifest,
                           const OpenedJob& opened, Recovering& out) {
   if (absl::Status s = Failpoint("server.restore"); !s.ok()) return s;
+  const Shard::Life life = plan.restore ? Shard::Life::kOwn : Shard::Life::kAnothers;
   for (const CheckpointFile& file : FilesInOrder(manifest)) {
     if (file.last_partition() < shard.range.first.value ||
         file.first_partition() > shard.range.last.value) {
@@ -190,7 +191,7 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
     if (!reader.ok()) return Missing(plan, reader.status());
     if (absl::Status s = storage::CheckWriter((*reader)->header(), path, *writer); !s.ok())
       return s;
-    if (absl::Status s = out.shard->Restore(**reader, plan.start_step); !s.ok()) return s;
+    if (absl::Status s = out.shard->Restore(**reader, plan.start_step, life); !s.ok()) return s;
   }
   if (!plan.logged) return absl::OkStatus();
   const std::string path =
@@ -207,12 +208,13 @@ absl::Status CheckRestored(const JobPlan& plan, const Manifest& manifest) {
   const CheckpointIdentity& wanted = *plan.restore;
   if (manifest.cluster_id() == wanted.cluster_id() && manifest.job_uid() == wanted.job_uid() &&
       manifest.generation() == wanted.generation() && manifest.cut() == wanted.cut() &&
-      manifest.model_hash() == wanted.model_hash()) {
+      manifest.step() == wanted.step() && manifest.model_hash() == wanted.model_hash()) {
     return absl::OkStatus();
   }
   const auto describe = [](const auto& c) {
     return absl::StrCat("job ", c.job_uid(), " of cluster ", c.cluster_id(), ", generation ",
-                        c.generation(), ", cut ", c.cut(), ", model hash ", c.model_hash());
+                        c.generation(), ", cut ", c.cut(), ", step ", c.step(), ", model hash ",
+                        c.model_hash());
   };
   return absl::DataLossError(absl::StrCat("checkpoint ", plan.restore_from, " is of ",
                                           describe(manifest), "; the job is to start from that of ",

@@ -42,7 +42,10 @@ ShardRunner::ShardRunner(std::unique_ptr<Shard> shard, Options options)
   Publish();
 }
 
-ShardRunner::~ShardRunner() { options_.timer->Cancel(this); }
+ShardRunner::~ShardRunner() {
+  options_.timer->Cancel(this);
+  options_.timer->Cancel(&alarm_);
+}
 
 void ShardRunner::SetExecutor(Executor* executor) {
   absl::MutexLock lock(&mu_);
@@ -73,7 +76,14 @@ void ShardRunner::RunPull(const std::shared_ptr<PullCall>& call, size_t part) {
   }
   if (options_.timer->Now() >= call->deadline()) return call->NotYet(shard_->clock());
   waiting_.push_back({call, part});
-  options_.timer->At(call->deadline(), this, [this] { Post([this] { Expire(); }); });
+  WakeAt(call->deadline());
+}
+
+void ShardRunner::WakeAt(absl::Time deadline) {
+  if (deadline >= alarm_) return;
+  if (alarm_ != absl::InfiniteFuture()) options_.timer->Cancel(&alarm_);
+  alarm_ = deadline;
+  options_.timer->At(deadline, &alarm_, [this] { Post([this] { Expire(); }); });
 }
 
 void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
@@ -125,12 +135,17 @@ void ShardRunner::Unpin(std::shared_ptr<RequestKeys> keys) {
 
 void ShardRunner::Expire() {
   const absl::Time now = options_.timer->Now();
+  if (now < alarm_) return;  // one that came in front of the alarm that rang
   std::vector<WaitingPull> over;
   std::erase_if(waiting_, [&](WaitingPull& w) {
     if (w.call->deadline() > now) return false;
     over.push_back(std::move(w));
     return true;
   });
+  alarm_ = absl::InfiniteFuture();
+  absl::Time next = absl::InfiniteFuture();
+  for (const WaitingPull& w : waiting_) next = std::min(next, w.call->deadline());
+  WakeAt(next);
   for (const WaitingPull& w : over) w.call->NotYet(shard_->clock());
 }
 

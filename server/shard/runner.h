@@ -119,13 +119,15 @@ class ShardRunner {
   bool TakeCuts();
   bool TakeCut(const CutOrder& order);
   void BeginCut(const CutOrder& order);
-  bool LinkBase(const CutOrder& order);
+  std::vector<CutFile> LinkBase(const CutOrder& order);
   void DropCut(const Taking& taking);
   void CutWritten(const CutOrder& order, ShardCut cut,
                   absl::StatusOr<SnapshotDriver::Result> result);
   void BeginImages();
   void RunDeferred();
   void AnswerCut(const CutOrder& order, ShardCut cut);
+  // Has Expire run at `deadline` at the latest.
+  void WakeAt(absl::Time deadline);
   void Expire();
   void RetryLater();
   void CommitFailed(const absl::Status& why);
@@ -147,6 +149,8 @@ class ShardRunner {
   std::unique_ptr<Shard> shard_;
   Tidier tidier_;
   std::vector<WaitingPull> waiting_;
+  // When the one alarm for them rings, at their earliest deadline or before; it is its owner.
+  absl::Time alarm_ = absl::InfiniteFuture();
   std::map<HeldPush, HeldWindow> held_;
   HeldPush next_held_ = 1;
   std::vector<CutOrder> orders_;        // not answered yet

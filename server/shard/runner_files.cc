@@ -1,10 +1,13 @@
 // ShardRunner: cuts and base images, from the order to the durable file.
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/file_system.h"
@@ -21,6 +24,26 @@ std::string CutFileName(ShardId shard, uint32_t sequence, const FileWriter& writ
   const std::string by = absl::StrCat("-g", writer.generation.value, "-c", writer.cut, ".strata");
   if (sequence == 0) return absl::StrFormat("shard-%05d%s", shard.value, by);
   return absl::StrFormat("shard-%05d.%d%s", shard.value, sequence, by);
+}
+
+// A second name of a file in the folder of cut 9: its own or, where another try has that,
+// shard-00003-g1-c7-l9.strata. So who drops a cut removes what that cut made, and nothing else.
+std::optional<std::string> LinkInto(const CutOrder& order, const std::string& from,
+                                    const std::string& name) {
+  FileSystem& files = FileSystem::Kernel();
+  if (files.Link(from, absl::StrCat(order.directory, "/", name)) == 0) return name;
+  const std::string own =
+      absl::StrCat(absl::StripSuffix(name, ".strata"), "-l", order.cut, ".strata");
+  const std::string path = absl::StrCat(order.directory, "/", own);
+  files.Remove(path);  // of this very cut, which another process of the server began
+  if (files.Link(from, path) < 0) return std::nullopt;
+  return own;
+}
+
+void RemoveFiles(const std::string& folder, const std::vector<CutFile>& named) {
+  for (const CutFile& file : named) {
+    FileSystem::Kernel().Remove(absl::StrCat(folder, "/", file.name));
+  }
 }
 
 }  // namespace
@@ -104,6 +127,7 @@ void ShardRunner::BeginCut(const CutOrder& order) {
   const bool synchronous = shard_->options().synchronous;
   if (!synchronous) cut.marks = shard_->barrier().marks();
   absl::StatusOr<std::unique_ptr<ShardSnapshot>> snapshot;
+  std::vector<CutFile> base;
   if (order.directory.empty()) {
     snapshot = shard_->SnapshotSums();
   } else {
@@ -113,7 +137,8 @@ void ShardRunner::BeginCut(const CutOrder& order) {
                                      .base = std::nullopt,
                                      .follow = order.follow,
                                      .number = order.cut};
-    if (folder.ok() && LinkBase(order)) {
+    if (folder.ok()) base = LinkBase(order);
+    if (!base.empty()) {
       options.base_number = last_cut_.cut;
       options.base = synchronous ? last_cut_.step : Step(last_cut_.cut);
     }
@@ -123,6 +148,7 @@ void ShardRunner::BeginCut(const CutOrder& order) {
   if (!synchronous) {
     if (absl::Status s = shard_->CutTaken(); !s.ok() && snapshot.ok()) snapshot = s;
   }
+  if (!snapshot.ok() || !(*snapshot)->is_increment()) RemoveFiles(order.directory, base);
   if (!snapshot.ok()) return CutWritten(order, std::move(cut), snapshot.status());
   std::string path;
   Taking taking;
@@ -131,11 +157,11 @@ void ShardRunner::BeginCut(const CutOrder& order) {
     CutFile file;
     file.writer = (*snapshot)->state().header.writer();
     if ((*snapshot)->is_increment()) {
-      cut.files = last_files_;
-      for (const CutFile& f : last_files_) {
+      for (const CutFile& f : base) {
         taking.links.push_back(absl::StrCat(order.directory, "/", f.name));
       }
-      file.sequence = last_files_.back().sequence + 1;
+      file.sequence = base.back().sequence + 1;
+      cut.files = std::move(base);
     }
     file.name = CutFileName(id_, file.sequence, file.writer);
     path = absl::StrCat(order.directory, "/", file.name);
@@ -162,17 +188,22 @@ void ShardRunner::DropCut(const Taking& taking) {
 }
 
 // The files that an increment follows become part of its folder: names cost nothing, and every
-// checkpoint is whole by itself. False: it cannot be an increment (another base, no hard links).
-bool ShardRunner::LinkBase(const CutOrder& order) {
-  if (order.base == 0 || order.base != last_cut_.cut || last_files_.empty()) return false;
+// checkpoint is whole by itself. Nothing: it cannot be an increment (another base, no hard links).
+std::vector<CutFile> ShardRunner::LinkBase(const CutOrder& order) {
+  if (order.base == 0 || order.base != last_cut_.cut) return {};
   const BlockingSection disk;
-  for (const CutFile& file : last_files_) {
+  std::vector<CutFile> linked;
+  for (CutFile file : last_files_) {
     const std::string from = absl::StrCat(last_cut_.directory, "/", file.name);
-    const std::string to = absl::StrCat(order.directory, "/", file.name);
-    FileSystem::Kernel().Remove(to);  // of an attempt before
-    if (FileSystem::Kernel().Link(from, to) < 0) return false;
+    const auto name = LinkInto(order, from, CutFileName(id_, file.sequence, file.writer));
+    if (!name) {
+      RemoveFiles(order.directory, linked);
+      return {};
+    }
+    file.name = *name;
+    linked.push_back(std::move(file));
   }
-  return true;  // the names are durable with the increment's own
+  return linked;  // the names are durable with the increment's own
 }
 
 void ShardRunner::CutWritten(const CutOrder& order, ShardCut cut,

@@ -151,8 +151,11 @@ class Shard {
   // text names both).
   absl::Status LoadImage(const storage::ShardFileReader& image);
   // Takes over what a checkpoint's file holds of this shard's partitions; call for every file, an
-  // increment after what it follows. The clock becomes `start_step` (bsp).
-  absl::Status Restore(const storage::ShardFileReader& segment, Step start_step);
+  // increment after what it follows. The clock becomes `start_step` (bsp). Of another job's life
+  // (spec.model.initFrom) the rows alone: its windows and cuts are not those of this job.
+  enum class Life : uint8_t { kOwn, kAnothers };
+  absl::Status Restore(const storage::ShardFileReader& segment, Step start_step,
+                       Life life = Life::kOwn);
   // Before the first Replay of a shard without a base image, and for a new one (storage::
   // RemovedWriter).
   absl::Status StartRemoved(bool is_new);

@@ -345,11 +345,13 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   return ReadState(image);
 }
 
-absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_step) {
+absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_step, Life life) {
   if (absl::Status s = CheckShapes(segment.header()); !s.ok()) return s;
   if (absl::Status s = EraseRows(segment); !s.ok()) return s;
   if (absl::Status s = ReadRows(segment); !s.ok()) return s;
-  if (absl::Status s = ReadState(segment); !s.ok()) return s;
+  if (life == Life::kOwn) {
+    if (absl::Status s = ReadState(segment); !s.ok()) return s;
+  }
   if (absl::Status s = ReadFilters(segment); !s.ok()) return s;
   if (options_.synchronous) SetClock(start_step, false);
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/checksum.h"
+#include "proto/core/shard_trailer.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/checkpoint/shard_format.h"
 #include "storage/io/file_io.h"
@@ -113,13 +114,13 @@ absl::Status Reader::ReadHeader(uint64_t size, uint32_t& crc) {
 
 absl::Status Reader::ReadFooter(uint64_t size, uint32_t header_crc) {
   const uint64_t start = checkpoint::HeaderBytes(header_.tables.size());
-  if (size < start + checkpoint::kBlockHeaderBytes + checkpoint::kTrailerBytes) {
+  if (size < start + checkpoint::kBlockHeaderBytes + kShardTrailerBytes) {
     return Damage(size, "the file is cut off");
   }
-  const uint64_t trailer_offset = size - checkpoint::kTrailerBytes;
-  std::array<uint8_t, checkpoint::kTrailerBytes> raw;
+  const uint64_t trailer_offset = size - kShardTrailerBytes;
+  std::array<uint8_t, kShardTrailerBytes> raw;
   if (absl::Status s = file_.ReadAt(trailer_offset, raw); !s.ok()) return s;
-  const std::optional<checkpoint::Trailer> trailer = checkpoint::DecodeTrailer(raw.data());
+  const std::optional<ShardTrailer> trailer = DecodeShardTrailer(raw.data());
   if (!trailer) return Damage(trailer_offset, "the end does not check; the file is cut off");
   if (trailer->file_bytes != size || trailer->footer_offset < start ||
       trailer->footer_offset > trailer_offset - checkpoint::kBlockHeaderBytes) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/checksum.h"
+#include "proto/core/shard_trailer.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/checkpoint/shard_format.h"
 #include "storage/io/file_io.h"
@@ -295,16 +296,16 @@ absl::StatusOr<ShardFileSummary> Writer::Finish() {
     (void)FlushRows(place);
   }
   if (!status_.ok()) return status_;
-  checkpoint::Trailer trailer{.footer_offset = offset_};
+  ShardTrailer trailer{.footer_offset = offset_};
   BlockHeader block;
   block.type = BlockType::kFooter;
   block.partitions = header_.partitions;
   block.count = footer_.blocks.size();
   const std::vector<uint8_t> footer = checkpoint::EncodeFooter(footer_);
   if (absl::Status s = WriteBlock(block, {}, footer); !s.ok()) return s;
-  trailer.file_bytes = offset_ + checkpoint::kTrailerBytes;
-  std::array<uint8_t, checkpoint::kTrailerBytes> end;
-  checkpoint::EncodeTrailer(trailer, end.data());
+  trailer.file_bytes = offset_ + kShardTrailerBytes;
+  std::array<uint8_t, kShardTrailerBytes> end;
+  EncodeShardTrailer(trailer, end.data());
   crc_ = Crc32cExtend(crc_, end);
   if (absl::Status s = Write(end); !s.ok()) return s;
   if (absl::Status s = file_.Finish(); !s.ok()) return Fail(s);

@@ -13,9 +13,8 @@
 namespace strata::storage::checkpoint {
 namespace {
 
-constexpr uint64_t kFileMagic = 0x4452485341525453ull;     // "STRASHRD"
-constexpr uint64_t kTrailerMagic = 0x444e454152545353ull;  // "SSTRAEND"
-constexpr uint32_t kBlockMagic = 0x4b4c4253u;              // "SBLK"
+constexpr uint64_t kFileMagic = 0x4452485341525453ull;  // "STRASHRD"
+constexpr uint32_t kBlockMagic = 0x4b4c4253u;           // "SBLK"
 constexpr size_t kTablesOffset = 64;
 
 }  // namespace
@@ -248,26 +247,6 @@ std::optional<Footer> DecodeFooter(uint64_t blocks, size_t tables, std::span<con
   footer.hash.high = fields.U64();
   footer.header_crc = fields.U32();
   return footer;
-}
-
-void EncodeTrailer(const Trailer& trailer, uint8_t* out) {
-  FieldWriter fields(out);
-  fields.U64(kTrailerMagic);
-  fields.U64(trailer.footer_offset);
-  fields.U64(trailer.file_bytes);
-  fields.U32(0);
-  fields.U32(Crc32c({out, kTrailerBytes - 4}));
-}
-
-std::optional<Trailer> DecodeTrailer(const uint8_t* in) {
-  FieldReader fields(in);
-  if (fields.U64() != kTrailerMagic) return std::nullopt;
-  Trailer trailer;
-  trailer.footer_offset = fields.U64();
-  trailer.file_bytes = fields.U64();
-  fields.U32();
-  if (fields.U32() != Crc32c({in, kTrailerBytes - 4})) return std::nullopt;
-  return trailer;
 }
 
 }  // namespace strata::storage::checkpoint

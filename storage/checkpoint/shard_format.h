@@ -23,7 +23,6 @@ inline constexpr size_t kTableBytes = 16;
 inline constexpr size_t kHeaderEndBytes = 8;
 inline constexpr size_t kBlockHeaderBytes = 56;
 inline constexpr size_t kIndexEntryBytes = 64;
-inline constexpr size_t kTrailerBytes = 32;
 inline constexpr uint32_t kMaxTables = 1u << 16;
 inline constexpr uint32_t kMaxRowFloats = 1u << 24;
 
@@ -88,14 +87,6 @@ struct Footer {
 };
 std::vector<uint8_t> EncodeFooter(const Footer& footer);
 std::optional<Footer> DecodeFooter(uint64_t blocks, size_t tables, std::span<const uint8_t> in);
-
-struct Trailer {
-  uint64_t footer_offset = 0;
-  uint64_t file_bytes = 0;
-};
-// out: (kTrailerBytes).
-void EncodeTrailer(const Trailer& trailer, uint8_t* out);
-std::optional<Trailer> DecodeTrailer(const uint8_t* in);
 
 // The last 4 bytes of an encoded header.
 uint32_t HeaderCrc(std::span<const uint8_t> header);

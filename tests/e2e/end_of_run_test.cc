@@ -58,12 +58,14 @@ TEST_CASE("the last checkpoint's bytes move, and the rate stands", "[e2e]") {
   Gate gate;
   const ScopedFailpoint piece("server.snapshot.write", {.act = [&] { return gate.Pass(); }});
   std::vector<JobStatus> seen;  // one for each piece that was written
+  int still = 0;                // looks at which nothing had moved: half a minute, and it fails
   EmbeddedOptions options;
   options.job = job;
   options.on_progress = [&](const JobStatus& s) {
     if (s.checkpoint_bytes() == 0) return;
     const bool moved =
         seen.empty() || s.checkpoint_written_bytes() > seen.back().checkpoint_written_bytes();
+    if (!moved && ++still > 300) gate.Open();
     if (!moved) return;
     seen.push_back(s);
     if (seen.size() < kLooks) {
@@ -93,6 +95,17 @@ TEST_CASE("the last checkpoint's bytes move, and the rate stands", "[e2e]") {
   }
   CHECK(end->examples_per_second() == seen[0].examples_per_second());
   CHECK(end->checkpoint_bytes() == 0);
+}
+
+TEST_CASE("evaluations are none of the time that the rate counts", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  testing::WriteLibfm(folder.path() + "/eval.libfm", 2, 6000, 6, 40);
+  job.mutable_spec()->mutable_evaluation()->set_every_steps(1);  // 64 lines a step
+  const JobStatus end = Train(job);
+  REQUIRE(end.evaluations_size() >= 20);
+  // Evaluating 6000 lines takes many times as long as a step.
+  CHECK(end.examples_per_second() > 2 * static_cast<double>(end.examples()) / end.train_seconds());
 }
 
 // The steps of its lines.

@@ -403,9 +403,9 @@ TEST_CASE("no path of a job ends a process, whatever is there and whatever the k
 TEST_CASE("commits and cuts that meet an error say the field, and go on or fail", "[hostile]") {
   Cluster cluster;
   Runs runs(cluster);
-  // The segment's header is written when the job is opened, records after it.
+  // JOB, the segment's header and OPEN are written when the job is opened, records after them.
   for (const std::string error : {"EIO", "ENOSPC", "EROFS"}) {
-    const std::string fault = cluster.NewFolder() + "/" + FaultyFiles::NameOf("write", error, 2);
+    const std::string fault = cluster.NewFolder() + "/" + FaultyFiles::NameOf("write", error, 4);
     fs::create_directory(fault);
     runs.Add({"spec.storage.directory", fault + "/place", Outcome::kWaits, fault, ""});
   }

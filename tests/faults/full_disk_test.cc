@@ -111,7 +111,7 @@ TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {
   job.mutable_spec()->mutable_checkpoint()->set_directory(disk.path() + "/checkpoints");
   job.mutable_spec()->mutable_checkpoint()->set_every_steps(50);
   ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder->path() + "/cluster"});
-  disk.Fill();
+  disk.Fill(2 * 4096);  // there is room for the directory's lock alone, and to renew it
   const uint64_t id = cluster.Submit(job);
   const JobStatus failed =
       cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "CheckpointFailed"); });

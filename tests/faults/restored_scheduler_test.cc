@@ -67,7 +67,7 @@ TEST_CASE("a scheduler goes on from an older copy of its folder when it is told 
   later.mutable_metadata()->set_name("later");
   later.mutable_spec()->mutable_training()->set_epochs(100000);
   ProcessCluster cluster(
-      {.servers = 1, .workers = 1, .folder = folder->path() + "/cluster", .lease_ms = 500});
+      {.servers = 1, .workers = 2, .folder = folder->path() + "/cluster", .lease_ms = 500});
   const uint64_t id = cluster.Submit(job);
   cluster.AwaitStep(id, 60);
   const std::string own = cluster.folder() + "/scheduler", older = own + ".older";
@@ -88,11 +88,13 @@ TEST_CASE("a scheduler goes on from an older copy of its folder when it is told 
   fs::remove_all(own);
   fs::rename(older, own);
 
+  const size_t held = JobFolders(cluster.folder() + "/server-0");
+  REQUIRE(held > 0);
   cluster.Start("scheduler");
   AwaitRefusal(cluster, "server-0");
   AwaitRefusal(cluster, "worker-0");
   cluster.Kill("scheduler");
-  CHECK(JobFolders(cluster.folder() + "/server-0") == 2);
+  CHECK(JobFolders(cluster.folder() + "/server-0") == held);
 
   cluster.Start("scheduler", "", {"--restored"});
   const JobStatus end = cluster.AwaitEnd(id);

@@ -26,7 +26,8 @@ using Json = nlohmann::ordered_json;
 std::vector<std::string> NamesIn(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("LOCK.", 0) != 0) names.push_back(name);  // who wrote there last
   }
   std::sort(names.begin(), names.end());
   return names;

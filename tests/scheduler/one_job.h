@@ -52,7 +52,7 @@ inline SubmitRequest Job(const std::string& name, const std::string& directory) 
 // One server and one worker that talk to `client` until `done`. 32 lines, 2 lanes: 16 steps.
 struct Nodes {
   SimDisk disk;
-  SimJob job{.lanes = 2, .steps = 16};
+  SimJob job{.lanes = 2, .steps = 16, .real_files = true};
   std::map<std::string, SimServer> servers;
   SimWorker worker{"w0", job, &servers};
   bool works = true;

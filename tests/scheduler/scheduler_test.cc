@@ -22,7 +22,6 @@
 namespace strata::scheduler {
 namespace {
 
-// A server's files really exist where a manifest is verified; the simulated one writes none.
 void DayOfAJob(SchedulerClient& client, const std::string& directory) {
   Nodes nodes;
   auto reply = client.Submit(Job("day", directory), kTimeout);
@@ -217,9 +216,6 @@ TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {
   INFO(made.status());
   REQUIRE(made.ok());
   REQUIRE(made->step() >= 4);
-  // The simulated server writes no file of its own: put there what the manifest names.
-  std::filesystem::create_directories(made->directory());
-  std::fclose(std::fopen((made->directory() + "/s0").c_str(), "w"));
   for (auto& [name, sim] : nodes.disk) sim.complete = true;
   JobRef ref;
   ref.set_name("a");

@@ -58,7 +58,8 @@ class Cluster {
  public:
   Cluster(uint64_t seed, const std::string& durability, uint64_t checkpoint_every = 4)
       : random_(seed) {
-    const SimJob job = {.lanes = 2, .steps = 100'000, .memory = durability == "memory"};
+    const SimJob job = {
+        .lanes = 2, .steps = 100'000, .memory = durability == "memory", .real_files = true};
     for (const char* name : {"s0", kSpare}) servers_.emplace(name, SimServer(name, job, &disk_));
     for (auto& [name, server] : servers_) server.Start(++incarnation_);
     for (const char* name : {"w0", "w1"}) {

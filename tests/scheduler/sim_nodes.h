@@ -47,6 +47,9 @@ struct SimJob {
   bool memory = false;            // durability
   // Async: every so manyth line of the input is bad; 0: none. A window is a line.
   uint64_t bad_every = 0;
+  // Servers leave something in the folders of cuts that ends as a file of a checkpoint does: a real
+  // scheduler looks for it.
+  bool real_files = false;
 
   // Of a task of `tasks`, in its windows below `end`.
   TaskCounts CountLines(uint64_t task, uint64_t end, uint64_t tasks) const;

@@ -1,7 +1,28 @@
 // SimServer: cuts.
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "proto/core/shard_trailer.h"
 #include "tests/scheduler/sim_nodes.h"
 
 namespace strata::scheduler {
+
+namespace {
+
+// Its size.
+uint64_t WriteFinished(const std::string& folder, const std::string& name) {
+  std::array<uint8_t, kShardTrailerBytes> end;
+  EncodeShardTrailer({.file_bytes = end.size()}, end.data());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/" + name, std::ios::binary)
+      .write(reinterpret_cast<const char*>(end.data()), end.size());
+  return end.size();
+}
+
+}  // namespace
 
 void SimServer::Finish(Open& open, const CutDirective& cut) {
   CutReport& report = open.cuts[cut.cut()];
@@ -20,6 +41,9 @@ void SimServer::Finish(Open& open, const CutDirective& cut) {
       position->set_task(mark.task.value);
       position->set_next_window(mark.next_window);
     }
+  }
+  if (job_.real_files && !cut.directory().empty()) {
+    file->set_bytes(WriteFinished(cut.directory(), name_));
   }
   if (!cut.directory().empty()) (*disk_)[cut.directory()].files[name_] = open.shard;
 }

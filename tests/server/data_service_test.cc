@@ -1,11 +1,13 @@
 #include "server/data_service.h"
 
 #include <catch2/catch.hpp>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/strata/data.pb.h"
 #include "proto/wire/message_codec.h"
@@ -48,6 +50,43 @@ TEST_CASE("push, commit, pull: current, pre-image, waiting, too old", "[service]
   REQUIRE(bench.Outcome(*expires).outcome == wire::PullOutcome::kNotYet);
   REQUIRE(bench.Outcome(*expires).state.clock == Step(2));
   REQUIRE(bench.Hash(2) == references[2].Hash());
+}
+
+TEST_CASE("pulls that wait share one alarm of each shard, served ones leave none", "[service]") {
+  constexpr size_t kShards = 3;
+  const auto references = References(1, 1, 1);
+  JobBench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  const absl::Time start = bench.timer_.Now();
+  std::vector<std::shared_ptr<JobBench::Answer>> waiting;
+  for (uint32_t i = 0; i < 10; ++i) waiting.push_back(bench.Pull(2, 5000 + i));
+  CHECK(bench.timer_.alarms() == kShards);
+  CHECK(bench.timer_.next() == start + absl::Seconds(5));
+  waiting.push_back(bench.Pull(2, 1000));
+  CHECK(bench.timer_.alarms() == kShards);
+  CHECK(bench.timer_.next() == start + absl::Seconds(1));
+  REQUIRE(bench.PushStep(1, 1, {{0, 1}}).ok());
+  for (const auto& answer : waiting) bench.CheckServed(*answer, references[1]);
+
+  // What waits for the next step has the alarms of those.
+  const auto first = bench.Pull(3, 2000), second = bench.Pull(3, 3000);
+  CHECK(bench.timer_.alarms() == kShards);
+  const auto pass = [&bench](absl::Time when) {
+    bench.timer_.AdvanceTo(when);
+    bench.pool_.RunAll();
+  };
+  pass(start + absl::Seconds(1));
+  CHECK_FALSE(first->has_value());
+  CHECK(bench.timer_.alarms() == kShards);
+  CHECK(bench.timer_.next() == start + absl::Seconds(2));
+  pass(start + absl::Seconds(2));
+  CHECK(bench.Outcome(*first).outcome == wire::PullOutcome::kNotYet);
+  CHECK_FALSE(second->has_value());
+  CHECK(bench.timer_.next() == start + absl::Seconds(3));
+  pass(start + absl::Seconds(3));
+  CHECK(bench.Outcome(*second).outcome == wire::PullOutcome::kNotYet);
+  CHECK(bench.timer_.alarms() == 0);
 }
 
 struct Request {

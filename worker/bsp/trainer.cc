@@ -156,7 +156,6 @@ class Trainer : public BspTrainer {
         return absl::OkStatus();
       case Kind::kDone:
         finished_ = true;
-        o_.stats->OnTrained();
         if (hosts_lane_0()) return o_.boundary->OnBoundary(o_.plan->last_step, true).status();
         break;
     }

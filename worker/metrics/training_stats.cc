@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace strata {
 
@@ -29,6 +30,9 @@ void TrainingStats::OnStep(uint64_t step, absl::Time now) {
     steps_in_half_ = 0;
     half_[1] = std::move(half_[0]);
     half_[0] = Recent();
+  }
+  if (!not_finite_.empty() && !not_finite_trouble_) {
+    not_finite_trouble_ = NotFiniteTrouble(step, now);
   }
   last_step_ = {TimeOfTraining(now), examples_};
   if (!older_mark_) {
@@ -60,6 +64,36 @@ void TrainingStats::OnLocalRows(uint64_t refused, uint64_t clipped) {
   absl::MutexLock lock(&mu_);
   refused_rows_ += refused;
   clipped_rows_ += clipped;
+}
+
+void TrainingStats::NameFields(std::vector<std::string> names) {
+  absl::MutexLock lock(&mu_);
+  fields_ = std::move(names);
+}
+
+void TrainingStats::OnNotFinite(std::vector<Feature> features) {
+  absl::MutexLock lock(&mu_);
+  if (!not_finite_.empty()) return;
+  not_finite_ = std::move(features);
+  has_not_finite_ = !not_finite_.empty();
+}
+
+Trouble TrainingStats::NotFiniteTrouble(uint64_t step, absl::Time now) const {
+  std::string features;
+  for (const Feature& f : not_finite_) {
+    const std::string field =
+        f.field < fields_.size() ? fields_[f.field] : absl::StrCat("field ", f.field);
+    absl::StrAppend(&features, features.empty() ? "" : ", ", field, " (key ", f.key, ")");
+  }
+  Trouble trouble;
+  trouble.set_reason("GradientsNotFinite");
+  trouble.set_message(
+      absl::StrCat("a batch's loss is no finite number, first at step ", step,
+                   "; gradients that are none are not ", "applied, of ", features,
+                   not_finite_.size() < kMostNotFinite ? "" : " and perhaps others",
+                   "; look at the data of these, or lower spec.optimizer.sparse.learningRate"));
+  trouble.set_since_unix_ms(absl::ToUnixMillis(now));
+  return trouble;
 }
 
 void TrainingStats::OnEvaluation(const EvaluationResult& result) {
@@ -193,6 +227,7 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_marked_cut(marked_cut_);
   out->set_predictions(predictions_);
   if (trouble_) *out->add_troubles() = *trouble_;
+  if (not_finite_trouble_) *out->add_troubles() = *not_finite_trouble_;
 }
 
 }  // namespace strata

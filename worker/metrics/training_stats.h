@@ -36,10 +36,23 @@ class TrainingStats {
   // Training stands until GoOn, for an evaluation: that time is none of the rate's.
   void Stand(absl::Time now);
   void GoOn(absl::Time now);
-  // No step comes any more: what follows is none of training's time.
+  // No step comes any more, though the trainer goes on (async): what follows is none of training's
+  // time. OnFinished says so too.
   void OnTrained();
   // Rows of a lane's own copy that refused, or cut, their gradient.
   void OnLocalRows(uint64_t refused, uint64_t clipped);
+  // What fields are called, by number; empty: their numbers are. Before training.
+  void NameFields(std::vector<std::string> names);
+  struct Feature {
+    uint64_t key = 0;
+    uint32_t field = 0;
+    friend bool operator==(const Feature&, const Feature&) = default;
+  };
+  static constexpr size_t kMostNotFinite = 8;
+  // Features whose gradients are no finite numbers: a trouble from the next OnStep on, for good.
+  // The first call counts.
+  void OnNotFinite(std::vector<Feature> features);
+  bool has_not_finite() const { return has_not_finite_.load(std::memory_order_relaxed); }
   // Rows of a pull or push that went by the memory of a device (DESIGN.md section 6, "On a GPU").
   void OnRowsThere(uint64_t rows) { rows_there_.fetch_add(rows, std::memory_order_relaxed); }
   void OnEvaluation(const EvaluationResult& result);
@@ -86,6 +99,7 @@ class TrainingStats {
  private:
   StageTimes stages_;
   std::atomic<uint64_t> rows_there_{0};
+  std::atomic<bool> has_not_finite_{false};
 
   static constexpr size_t kBins = 4096;
   struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated
@@ -97,6 +111,7 @@ class TrainingStats {
   absl::Time TimeOfTraining(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return standing_since_.value_or(now) - stood_;
   }
+  Trouble NotFiniteTrouble(uint64_t step, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<double> RecentAuc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<Quality> RecentQualityLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -129,6 +144,9 @@ class TrainingStats {
   uint64_t marked_cut_ ABSL_GUARDED_BY(mu_) = 0;
   std::string predictions_ ABSL_GUARDED_BY(mu_);
   std::optional<Trouble> trouble_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> fields_ ABSL_GUARDED_BY(mu_);
+  std::vector<Feature> not_finite_ ABSL_GUARDED_BY(mu_);
+  std::optional<Trouble> not_finite_trouble_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace strata

@@ -1,7 +1,10 @@
 #include "worker/train/batch_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+
+#include "worker/train/not_finite.h"
 
 namespace strata {
 
@@ -62,6 +65,10 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
   if (!loss.ok()) return loss.status();
   clock->EndPasses(times.blocks_done, times.forward_ns, times.backward_ns);
   stats_->OnBatch(batch.labels, predictions_, *loss, batch.bad_lines);
+  // Servers refuse such rows by key; which field a key is of is known here alone.
+  if (!std::isfinite(*loss) && out.rows != nullptr && !stats_->has_not_finite()) {
+    stats_->OnNotFinite(FirstNotFinite(batch, routed, row_sums, TrainingStats::kMostNotFinite));
+  }
   if (counts) AddCounts(batch, routed, gradient->rows);
   return gradient;
 }

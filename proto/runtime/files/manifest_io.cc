@@ -24,6 +24,9 @@
 namespace strata {
 namespace {
 
+// Of the directory's lock and of what is written on the way to it (scheduler/store/lock_file.h).
+constexpr absl::string_view kLockPrefix = "LOCK.";
+
 bool IsPlainName(absl::string_view name) {
   return !name.empty() && name != "." && name != ".." && !absl::StrContains(name, "/") &&
          !absl::StrContains(name, absl::string_view("\0", 1)) && name != kManifestName;
@@ -161,7 +164,8 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& directory) {
   if (listed == -ENOENT) return list;
   if (listed < 0) return PlainFileError(-listed, "list", directory);
   for (const std::string& name : names) {
-    list.empty_directory = false;
+    // What says who writes here is there before anything is, and after everything is gone.
+    if (!absl::StartsWith(name, kLockPrefix)) list.empty_directory = false;
     uint64_t step = 0;
     if (!ParseFolderName(name, &step)) continue;
     const std::string folder = absl::StrCat(directory, "/", name);

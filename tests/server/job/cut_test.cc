@@ -1,14 +1,19 @@
 // Cuts of a job on one server, synchronous and asynchronous.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/files/finished_file.h"
+#include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/wire/message_codec.h"
 #include "server/protocol/cut_barrier.h"
@@ -105,6 +110,82 @@ TEST_CASE("a cut's bytes are told while its files are written", "[service][cut]"
   CHECK(done.cuts(0).written_bytes() == bytes);
   CHECK(done.cuts(0).total_bytes() == bytes);
   CHECK(job->cut_bytes().total == 0);  // nothing is under way any more
+}
+
+// What has its name; files that are being written go with their writer.
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".tmp") names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST_CASE("what a cut links into its folder is its own: tries do not touch each other's",
+          "[service][cut]") {
+  const auto references = References(1, 1, 3);
+  JobBench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  auto job = bench.service_.Find(JobId(1));
+  const auto order = [&](uint64_t number, uint64_t step, uint64_t base) {
+    ServerJobDirective d;
+    d.set_map_epoch(5);
+    if (number > 0) {
+      CutDirective* cut = d.add_cuts();
+      cut->set_cut(number);
+      cut->set_step(step);
+      cut->set_base(base);
+      cut->set_follow(true);
+      cut->set_directory(bench.folder_.path() + "/step-" + std::to_string(step));
+    }
+    job->Follow(d);
+  };
+  REQUIRE(bench.PushStep(1, 1, {{0, 1}}).ok());
+  order(1, 1, 0);
+  bench.pool_.RunAll();
+  REQUIRE(job->Report().cuts(0).state() == CutReport::DONE);
+  const std::string full = job->Report().cuts(0).files(0).name();
+
+  // Another try at this step left its link, and somebody will remove that later.
+  const std::string folder = bench.folder_.path() + "/step-2";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/" + full) << "another try's";
+  REQUIRE(bench.PushStep(1, 2, {{0, 1}}).ok());
+  order(2, 2, 1);
+  bench.pool_.RunAll();
+  const ServerJobReport report = job->Report();
+  REQUIRE(report.cuts(0).state() == CutReport::DONE);
+  REQUIRE(RemoveIncomplete(folder, {full}).ok());
+  Manifest manifest;
+  bool increments = false;
+  for (const CheckpointFile& file : report.cuts(0).files()) {
+    *manifest.add_files() = file;
+    increments |= file.sequence() > 0;
+  }
+  CHECK(increments);
+  const absl::Status whole = VerifyCheckpointFiles(folder, manifest);
+  INFO(whole);
+  CHECK(whole.ok());
+  CHECK(CheckFinished(folder, manifest).ok());
+
+  // One that is dropped takes its links with it, and nothing else.
+  const std::string dropped = bench.folder_.path() + "/step-3";
+  std::filesystem::create_directory(dropped);
+  std::ofstream(dropped + "/" + full) << "another try's";
+  const std::vector<std::string> before = NamesIn(dropped);
+  REQUIRE(bench.PushStep(1, 3, {{0, 1}}).ok());
+  {
+    const ScopedFailpoint fails("server.snapshot.finish",
+                                {.act = FailWith(absl::UnavailableError("gone"))});
+    order(3, 3, 2);
+    bench.pool_.RunAll();
+  }
+  REQUIRE(job->Report().cuts(0).state() == CutReport::FAILED);
+  order(0, 0, 0);
+  bench.pool_.RunAll();
+  CHECK(NamesIn(dropped) == before);
   job.reset();
 }
 

@@ -3,12 +3,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/control.pb.h"
+#include "proto/wire/message_codec.h"
 #include "server/job/opening.h"
+#include "server/shard/shard.h"
 #include "server/table/memory.h"
 #include "tests/server/job/bench.h"
 #include "tests/server/shard/shard_fixture.h"
@@ -60,6 +64,50 @@ TEST_CASE("a checkpoint opens on any number of shards", "[service][cut]") {
   }
 }
 
+TEST_CASE("a job starts from the checkpoint that is meant, and from no other in its folder",
+          "[service][cut]") {
+  TempFolder folder;
+  const std::string checkpoint = folder.path() + "/checkpoint";
+  JobBench bench(1);
+  JobPlan plan = MakeCheckpoint(bench, checkpoint, References(8, 1, 5)[5].Hash());
+  Manifest manifest = *ReadManifest(checkpoint);
+  manifest.set_cluster_id(std::string(32, '1'));
+  manifest.set_job_uid(std::string(32, '2'));
+  manifest.set_generation(3);
+  manifest.set_cut(4);
+  manifest.set_step(5);
+  manifest.set_model_hash(std::string(32, '6'));
+  REQUIRE(WriteManifest(checkpoint, manifest).ok());
+  CheckpointIdentity meant;
+  meant.set_cluster_id(manifest.cluster_id());
+  meant.set_job_uid(manifest.job_uid());
+  meant.set_generation(3);
+  meant.set_cut(4);
+  meant.set_step(5);
+  meant.set_model_hash(manifest.model_hash());
+  int opened = 0;
+  const auto open = [&](const CheckpointIdentity& wanted) {
+    plan.restore = wanted;
+    return OpenJob(plan, folder.path() + "/" + std::to_string(++opened), Timer::Real()).status();
+  };
+  CHECK(open(meant).ok());
+  CheckpointIdentity other[6];
+  for (CheckpointIdentity& o : other) o = meant;
+  other[0].set_cluster_id(std::string(32, '7'));
+  other[1].set_job_uid(std::string(32, '7'));
+  other[2].set_generation(2);
+  other[3].set_cut(7);
+  other[4].set_model_hash(std::string(32, '7'));
+  other[5].set_step(6);
+  for (const CheckpointIdentity& o : other) {
+    const absl::Status refused = open(o);
+    INFO(refused);
+    CHECK(absl::IsDataLoss(refused));
+    CHECK(absl::StrContains(refused.message(), checkpoint + " is of job " + manifest.job_uid()));
+    CHECK(absl::StrContains(refused.message(), "to start from that of job " + o.job_uid()));
+  }
+}
+
 TEST_CASE("a checkpoint that is away is waited for, one that lacks a file is damaged",
           "[service][cut]") {
   TempFolder folder;
@@ -85,6 +133,57 @@ TEST_CASE("a checkpoint that is away is waited for, one that lacks a file is dam
   INFO(damaged);
   CHECK(absl::IsDataLoss(damaged));
   CHECK(absl::StrContains(damaged.message(), file));
+}
+
+// spec.model.initFrom: else the first windows of each task would count as done, and cuts up to the
+// other job's as taken.
+TEST_CASE("of another job's checkpoint an asynchronous job takes the rows alone",
+          "[service][async][cut]") {
+  TempFolder folder;
+  const std::string checkpoint = folder.path() + "/checkpoint";
+  JobBench bench(1, /*synchronous=*/false);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  REQUIRE(bench.Call(DataMethod::kPush, bench.PushMessage(8, 1, {{0, 1}}, {}))->value().ok());
+  const auto job = bench.service_.Find(JobId(1));
+  ServerJobDirective d;
+  d.set_map_epoch(5);
+  Manifest manifest;
+  for (const uint64_t cut : {1, 2}) {  // a file names the cut before its own as taken
+    d.clear_cuts();
+    d.add_cuts()->set_cut(cut);
+    d.mutable_cuts(0)->set_directory(checkpoint);
+    job->Follow(d);
+    wire::MarkRequest mark;
+    mark.header = bench.header();
+    mark.sequence = bench.NextSequence();
+    mark.cut = cut;
+    REQUIRE(bench.Call(DataMethod::kMark, wire::EncodeMarkRequest(mark))->value().ok());
+    bench.pool_.RunAll();
+    const ServerJobReport report = job->Report();
+    REQUIRE(report.cuts(0).state() == CutReport::DONE);
+    *manifest.mutable_files() = report.cuts(0).files();
+  }
+  REQUIRE(WriteManifest(checkpoint, manifest).ok());
+  const bool own = GENERATE(true, false);
+  JobPlan plan = bench.plan();
+  plan.restore_from = checkpoint;
+  if (own) plan.restore.emplace();
+  auto opened = OpenJob(plan, folder.path() + "/opened", Timer::Real());
+  INFO(opened.status());
+  REQUIRE(opened.ok());
+  uint64_t rows = 0;
+  for (const auto& shard : opened->shards) {
+    rows += shard->counters().rows;
+    CHECK(shard->clock() == Step(own ? 1 : 0));
+    CHECK(shard->barrier().taken() == (own ? 1 : 0));
+    ShardUpdate update;
+    update.tables.resize(plan.tables.size());
+    const auto result = shard->ApplyWindow(TaskId(0), 0, LaneId(0), std::move(update));
+    REQUIRE(result.ok());
+    CHECK(*result == (own ? Shard::WindowResult::kRepeated : Shard::WindowResult::kApplied));
+  }
+  CHECK(rows > 0);
 }
 
 }  // namespace

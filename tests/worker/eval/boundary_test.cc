@@ -3,6 +3,7 @@
 #include "worker/eval/boundary.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "proto/core/ids.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "tests/temp_folder.h"
+#include "worker/eval/evaluator.h"
 #include "worker/metrics/training_stats.h"
 
 namespace strata {
@@ -135,6 +137,30 @@ TEST_CASE("asynchronous modes tell the rate of this worker's lanes", "[metrics]"
   f.RunTo(21, absl::Milliseconds(50));
   REQUIRE(f.Lines().size() == 1);
   CHECK(f.Lines()[0]["examplesPerSecond"] == 400.0);
+}
+
+TEST_CASE("predictions that cannot get their name leave no file behind", "[evaluator]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/predictions";
+  ManualTimer timer;
+  TrainingStats stats;
+  Evaluator evaluator(EvaluatorOptions{});  // of no lines
+  EvaluationBoundaryOptions options;
+  options.spec.mutable_training()->set_mode("bsp");
+  options.spec.mutable_training()->set_lanes(kLanes);
+  options.spec.mutable_training()->set_batch_size(kBatch);
+  options.spec.mutable_output()->set_predictions(path);
+  options.evaluator = &evaluator;
+  options.stats = &stats;
+  options.train_lines = 1000;
+  options.timer = &timer;
+  const auto boundary = EvaluationBoundary::Make(options);
+  REQUIRE(boundary.ok());
+  std::filesystem::create_directory(path);  // somebody takes the name meanwhile
+  CHECK_FALSE((*boundary)->OnBoundary(Step(1), true).ok());
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    CHECK(entry.path() == path);
+  }
 }
 
 }  // namespace

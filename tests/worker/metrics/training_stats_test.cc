@@ -191,6 +191,37 @@ TEST_CASE("a restart begins at nothing", "[stats]") {
   CHECK(RateAt(again, clock) == Approx(kBatch / 2.0));
 }
 
+TEST_CASE("gradients that are not finite are a trouble that names fields and keys", "[stats]") {
+  TrainingStats stats;
+  stats.NameFields({"site", "user"});
+  const auto told = [&] {
+    WorkerJobReport report;
+    stats.Report(absl::UnixEpoch(), &report);
+    return report;
+  };
+  stats.OnNotFinite({});
+  CHECK_FALSE(stats.has_not_finite());
+  stats.OnStep(1, absl::UnixEpoch());
+  CHECK(told().troubles_size() == 0);
+  stats.OnNotFinite({{7, 1}, {9, 0}, {11, 5}});
+  CHECK(stats.has_not_finite());
+  CHECK(told().troubles_size() == 0);
+  stats.OnStep(2, absl::UnixEpoch() + absl::Seconds(3));
+  stats.OnNotFinite({{1, 1}});
+  stats.OnStep(3, absl::UnixEpoch() + absl::Seconds(4));
+  REQUIRE(told().troubles_size() == 1);
+  const Trouble trouble = told().troubles(0);
+  CHECK(trouble.reason() == "GradientsNotFinite");
+  CHECK(trouble.since_unix_ms() == 3000);
+  CHECK(trouble.message().find("at step 2;") != std::string::npos);
+  CHECK(trouble.message().find("of user (key 7), site (key 9), field 5 (key 11); ") !=
+        std::string::npos);
+  Trouble other;
+  other.set_reason("MetricsLost");
+  stats.SetTrouble(other);
+  CHECK(told().troubles_size() == 2);
+}
+
 TaskCounts Lines(uint64_t task, uint64_t examples, uint64_t bad_lines) {
   TaskCounts counts;
   counts.set_task(task);

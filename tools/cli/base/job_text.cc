@@ -102,7 +102,7 @@ std::string RefusedText(const JobStatus& s) {
   if (unnamed) {
     absl::StrAppend(&text,
                     "    (a key of table 0 is a feature as the data write it, or of csv and ",
-                    "criteo its hash, which does not tell the field)\n");
+                    "criteo its hash; fields are in the condition GradientsNotFinite)\n");
   }
   return text;
 }

@@ -12,27 +12,12 @@
 #include "absl/strings/str_join.h"
 #include "worker/data/formats/criteo_parser.h"
 #include "worker/data/formats/feature_hash.h"
+#include "worker/data/reading/field_names.h"
 
 namespace strata {
 namespace {
 
 constexpr uint32_t kCriteoCategories = 26;
-constexpr uint32_t kCriteoIntegers = 13;
-
-// Names of all fields, by number.
-std::vector<std::string> FieldNames(const DataSpec& data) {
-  std::vector<std::string> names;
-  if (data.format() == "csv") {
-    names.assign(data.columns().categorical().begin(), data.columns().categorical().end());
-    for (const MultiValuedColumn& c : data.columns().multi_valued()) names.push_back(c.column());
-    return names;
-  }
-  for (uint32_t i = 1; i <= kCriteoCategories; ++i) names.push_back(absl::StrCat("C", i));
-  if (data.integer_features() == "bucket") {
-    for (uint32_t i = 1; i <= kCriteoIntegers; ++i) names.push_back(absl::StrCat("I", i));
-  }
-  return names;
-}
 
 absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std::string>& names,
                                      absl::string_view field) {

@@ -84,7 +84,7 @@ TEST_CASE("rows that were refused are told by field and key where they are known
   row->set_key(0xffffffffffffffff);
   row->set_refused(1);
   CHECK(JobSummary(s).find("    key 18446744073709551615 of table 0: 1 time\n    (a key of table 0 "
-                           "is a feature as the data write it, or of csv and criteo its hash, ") !=
+                           "is a feature as the data write it, or of csv and criteo its hash; ") !=
         std::string::npos);
   const nlohmann::json json = nlohmann::json::parse(JobJson(s))["refused"];
   CHECK(json[0]["field"] == "bias");

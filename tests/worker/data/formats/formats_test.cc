@@ -20,6 +20,7 @@
 #include "worker/data/formats/feature_hash.h"
 #include "worker/data/formats/libffm_parser.h"
 #include "worker/data/formats/line_parser.h"
+#include "worker/data/reading/field_names.h"
 #include "worker/step/batch.h"
 
 namespace strata {
@@ -238,6 +239,24 @@ std::unique_ptr<LineParser> Multi(const ColumnsSpec& columns) {
 }
 
 }  // namespace
+
+TEST_CASE("fields have the names of their columns", "[data]") {
+  DataSpec data;
+  data.set_format("csv");
+  data.mutable_columns()->add_categorical("site");
+  data.mutable_columns()->add_categorical("user");
+  data.mutable_columns()->add_multi_valued()->set_column("tags");
+  CHECK(FieldNames(data) == std::vector<std::string>{"site", "user", "tags"});
+  data.set_format("criteo");
+  REQUIRE(FieldNames(data).size() == 26);
+  CHECK(FieldNames(data)[25] == "C26");
+  data.set_format("criteo_csv");
+  data.set_integer_features("bucket");
+  REQUIRE(FieldNames(data).size() == 39);
+  CHECK(FieldNames(data)[26] == "I1");
+  data.set_format("libffm");
+  CHECK(FieldNames(data).empty());
+}
 
 TEST_CASE("columns of several values", "[data][csv]") {
   const auto parser = Multi(MultiColumns());

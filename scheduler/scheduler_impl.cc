@@ -1,16 +1,17 @@
-// Scheduler: how it begins, goes on, and works on files.
+// Scheduler: how it begins and goes on.
+#include "scheduler/scheduler_impl.h"
+
 #include <map>
+#include <memory>
 #include <thread>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/mutation.h"
-#include "proto/runtime/base/failpoints.h"
-#include "scheduler/scheduler_impl.h"
+#include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/submission.h"
 
 namespace strata::scheduler {
@@ -21,10 +22,16 @@ absl::Status SchedulerImpl::Open() {
     auto records = store_->Read();
     if (!records.ok()) return records.status();
     if (absl::Status s = state_.Restore(*records, timer_->Now()); !s.ok()) return s;
+    state_.AwaitLocks();
+    if (!restored_) state_.Started(timer_->Now());
+    locks_ = std::make_unique<CheckpointLocks>(
+        CheckpointLocks::Options{.cluster_id = state_.cluster_id(),
+                                 .term = state_.term(),
+                                 .lease = lease_,
+                                 .clock = timer_});
     if (restored_) {
       state_.Hear(timer_->Now());
     } else {
-      state_.Started(timer_->Now());
       state_.Tick(timer_->Now());
       if (absl::Status s = Save(); !s.ok()) return s;
       opened_ = true;
@@ -116,43 +123,6 @@ absl::Status SchedulerImpl::Save() {
   news_.Tell(state_.jobs());
   ++changes_;
   return absl::OkStatus();
-}
-
-void SchedulerImpl::DoFileWork() {
-  MutexLock one(&file_mu_);
-  while (true) {
-    std::vector<FileWork> work;
-    {
-      MutexLock lock(&mu_);
-      work = std::exchange(work_, {});
-    }
-    if (work.empty()) return;
-    for (const FileWork& w : work) std::visit([this](const auto& v) { Do(v); }, w);
-  }
-}
-
-void SchedulerImpl::Do(const WriteManifestWork& work) {
-  const absl::Status status = WriteManifest(work.folder, work.manifest);
-  MutexLock lock(&mu_);
-  state_.ManifestWritten(work.job, work.cut, status, timer_->Now());
-  Save().IgnoreError();  // Ready tries again before anything is shown
-}
-
-void SchedulerImpl::Do(const RemoveCheckpointWork& work) {
-  absl::Status status = Failpoint("scheduler.checkpoint.remove");
-  if (status.ok()) status = RemoveCheckpoint(work.folder);
-  // A manifest that cannot be read names nothing to remove.
-  if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) status = absl::OkStatus();
-  MutexLock lock(&mu_);
-  state_.CheckpointRemoved(work.job, work.folder, status, timer_->Now());
-  Save().IgnoreError();
-}
-
-void SchedulerImpl::Do(const EmptyFileWork& work) {
-  const absl::Status status = EmptyFile(work.path);
-  MutexLock lock(&mu_);
-  state_.CheckpointRemoved(work.job, work.path, status, timer_->Now());
-  Save().IgnoreError();
 }
 
 void SchedulerImpl::RunTicker() {

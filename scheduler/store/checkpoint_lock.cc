@@ -1,0 +1,166 @@
+#include "scheduler/store/checkpoint_lock.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr int kRenewalsOfLease = 3;
+constexpr int kLooksOfLease = 12;  // and tries, where one failed
+constexpr int kSilentLeases = 2;
+constexpr int kCutsOfOwnerBits = 20;  // nobody takes more of them
+
+std::string Describe(const LockSeen& seen) {
+  if (!seen.lock) return "somebody whose lock cannot be read";
+  return absl::StrCat("job ", seen.lock->name(), " (", seen.lock->job_uid(), ") of cluster ",
+                      seen.lock->cluster_id(), " (", seen.lock->holder(), ")");
+}
+
+}  // namespace
+
+CheckpointLockMachine::CheckpointLockMachine(CheckpointLock own, std::string directory,
+                                             absl::Duration lease, bool began)
+    : own_(std::move(own)), directory_(std::move(directory)), lease_(lease), began_(began) {
+  own_.set_format(1);
+  own_.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease)));
+}
+
+bool CheckpointLockMachine::Mine(const CheckpointLock& lock) const {
+  return lock.cluster_id() == own_.cluster_id() && lock.job_uid() == own_.job_uid();
+}
+
+CheckpointLockMachine::Action CheckpointLockMachine::Due(absl::Time now) const {
+  switch (phase_) {
+    case Phase::kAsking:
+    case Phase::kWaiting:
+      if (giving_back_ || now < next_) return Action::kNone;
+      return take_ ? Action::kTake : Action::kLook;
+    case Phase::kHeld:
+      if (now < next_) return Action::kNone;
+      return giving_back_ ? Action::kRelease : Action::kRenew;
+    default:
+      return Action::kNone;
+  }
+}
+
+void CheckpointLockMachine::TakeAs(uint64_t number, bool given_back) {
+  take_ = true;
+  given_back_ = given_back;
+  number_ = number;
+  next_ = absl::InfinitePast();
+}
+
+void CheckpointLockMachine::Looked(const LockSeen& seen, OwnerIs owner, absl::Time before,
+                                   absl::Time after) {
+  error_ = absl::OkStatus();
+  if (seen.number == 0) return TakeAs(1, true);
+  if (seen.lock && Mine(*seen.lock) && !seen.lock->released()) {
+    phase_ = Phase::kHeld;  // nothing is written before it is renewed
+    number_ = seen.number;
+    own_.set_counter(seen.lock->counter());
+    next_ = absl::InfinitePast();
+    return;
+  }
+  if (began_) return LostTo(seen);
+  if (seen.lock && seen.lock->released()) return TakeAs(seen.number + 1, true);
+  if (seen.lock && owner == OwnerIs::kOver) return TakeAs(seen.number + 1, false);
+  const bool renews =
+      phase_ == Phase::kWaiting && (seen.number != seen_.number || seen.text != seen_.text);
+  if (renews || (seen.lock && owner == OwnerIs::kLive)) {
+    phase_ = Phase::kRefused;
+    seen_ = seen;
+    return;
+  }
+  if (phase_ == Phase::kAsking) {
+    phase_ = Phase::kWaiting;
+    seen_ = seen;
+    since_ = after;
+    const auto theirs = absl::Milliseconds(seen.lock ? seen.lock->lease_ms() : 0);
+    patience_ = kSilentLeases * std::max(lease_, theirs);
+  }
+  if (before - since_ >= patience_) return TakeAs(seen.number + 1, false);
+  next_ = after + lease_ / kLooksOfLease;
+}
+
+void CheckpointLockMachine::Took(bool taken, absl::Time before) {
+  take_ = false;
+  error_ = absl::OkStatus();
+  if (!taken) {
+    phase_ = Phase::kAsking;
+    return;
+  }
+  phase_ = Phase::kHeld;
+  Renewed(before);
+}
+
+void CheckpointLockMachine::Renewed(absl::Time before) {
+  error_ = absl::OkStatus();
+  own_.set_counter(own_.counter() + 1);
+  renewed_ = before;
+  next_ = giving_back_ ? absl::InfinitePast() : before + lease_ / kRenewalsOfLease;
+}
+
+void CheckpointLockMachine::LostTo(const LockSeen& seen) {
+  phase_ = Phase::kLost;
+  seen_ = seen;
+}
+
+void CheckpointLockMachine::Failed(absl::Status error, absl::Time now) {
+  error_ = std::move(error);
+  next_ = now + lease_ / kLooksOfLease;
+}
+
+void CheckpointLockMachine::GiveBack() {
+  if (giving_back_) return;
+  giving_back_ = true;
+  next_ = absl::InfinitePast();
+}
+
+CheckpointLock CheckpointLockMachine::Record() const {
+  CheckpointLock record = own_;
+  record.set_counter(own_.counter() + 1);
+  record.set_released(giving_back_);
+  return record;
+}
+
+CheckpointLockMachine::May CheckpointLockMachine::MayWrite(absl::Time now) const {
+  if (phase_ == Phase::kRefused || phase_ == Phase::kLost || phase_ == Phase::kReleased) {
+    return May::kNever;
+  }
+  return phase_ == Phase::kHeld && now - renewed_ < lease_ ? May::kYes : May::kNotNow;
+}
+
+uint64_t CheckpointLockMachine::first_cut() const {
+  return phase_ == Phase::kHeld && !given_back_ ? number_ << kCutsOfOwnerBits : 0;
+}
+
+bool CheckpointLockMachine::Stalls(absl::Time now) const {
+  return phase_ == Phase::kHeld && renewed_ != absl::InfinitePast() && now - renewed_ >= lease_;
+}
+
+std::string CheckpointLockMachine::Why() const {
+  const std::string field = absl::StrCat("spec.checkpoint.directory ", directory_);
+  switch (phase_) {
+    case Phase::kRefused:
+      return absl::StrCat(field, " is written by ", Describe(seen_),
+                          ", which is alive; cancel that job, or give this one another directory");
+    case Phase::kLost:
+      return absl::StrCat(field, " was taken over by ", Describe(seen_),
+                          ", since this job had not renewed its lock for two leases; it writes ",
+                          "nothing there any more");
+    case Phase::kWaiting:
+      return absl::StrCat(field, " was last written by ", Describe(seen_),
+                          ", which did not give back its lock ", directory_, "/LOCK.", seen_.number,
+                          "; the job waits until that was silent for ",
+                          absl::FormatDuration(patience_));
+    default:
+      break;
+  }
+  if (error_.ok()) return "";
+  return absl::StrCat(field, " cannot be locked: ", error_.message());
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,108 @@
+// Who may write checkpoints into a directory: one job's side of the directory's lock.
+#ifndef STRATA_SCHEDULER_STORE_CHECKPOINT_LOCK_H_
+#define STRATA_SCHEDULER_STORE_CHECKPOINT_LOCK_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/strata/checkpoint.pb.h"
+
+namespace strata::scheduler {
+
+// What a directory says of its lock: of the files LOCK.1, LOCK.2 ... the last counts.
+struct LockSeen {
+  uint64_t number = 0;                 // 0: there is none
+  std::string text;                    // of the file; another one at each renewal
+  std::optional<CheckpointLock> lock;  // nothing: it cannot be read
+};
+
+// What a cluster knows of the owner of a lock.
+enum class OwnerIs : uint8_t {
+  kStranger,  // of another cluster: only its renewals tell that it lives
+  kLive,      // a job of this cluster
+  kOver,      // and one that is no more
+};
+
+// A pure state machine; whoever drives it asks what is Due, does it, and says how it went. Rules:
+//   * A lock that is there is never changed by others: who takes over makes the next number, by a
+//     link, which one of several can. So what a former owner still writes is of a lower number.
+//   * Free is what was released, what a job of this cluster left that is over, and what was seen
+//     unchanged for two leases by the clock of the one who looks. An owner renews three times a
+//     lease, and writes nothing a lease after its last renewal: a lease before another may.
+//   * Who sees the owner renew is refused: that job lives.
+class CheckpointLockMachine {
+ public:
+  enum class Phase : uint8_t {
+    kAsking,   // has not looked yet
+    kWaiting,  // somebody has it who may be gone
+    kHeld,
+    kRefused,  // somebody who lives has it; never held
+    kLost,     // was held; another job has it now
+    kReleased,
+  };
+  enum class Action : uint8_t { kNone, kLook, kTake, kRenew, kRelease };
+  enum class May : uint8_t { kYes, kNotNow, kNever };
+
+  // `own`: cluster_id, job_uid, job, name, holder, term. `began`: the job had the lock when another
+  // process of its scheduler drove it, and may have written: if another has it now, it is lost.
+  CheckpointLockMachine(CheckpointLock own, std::string directory, absl::Duration lease,
+                        bool began);
+
+  Action Due(absl::Time now) const;
+  // Looked: before and after the look.
+  void Looked(const LockSeen& seen, OwnerIs owner, absl::Time before, absl::Time after);
+  // kTake was done: false: another job was faster.
+  void Took(bool taken, absl::Time before);
+  // kRenew was done: false: `seen` has it.
+  void Renewed(absl::Time before);
+  void LostTo(const LockSeen& seen);
+  // kRelease was done.
+  void Released() { phase_ = Phase::kReleased; }
+  // What was due failed; it is tried again.
+  void Failed(absl::Status error, absl::Time now);
+  // The job ends: at once, and no more than that.
+  void GiveBack();
+
+  // What kTake, kRenew and kRelease write, and under which number.
+  CheckpointLock Record() const;
+  uint64_t number() const { return number_; }
+  // From where the job counts its cuts, so that no file of its has the name of one that a server of
+  // the owner before may still be writing. 0: nobody is, or nothing is held.
+  uint64_t first_cut() const;
+
+  Phase phase() const { return phase_; }
+  // Whether the job may write into the directory.
+  May MayWrite(absl::Time now) const;
+  // Held, but not renewed for a lease.
+  bool Stalls(absl::Time now) const;
+  // For people: what stands in the way. Empty: nothing.
+  std::string Why() const;
+  const absl::Status& error() const { return error_; }
+  bool Mine(const CheckpointLock& lock) const;
+
+ private:
+  void TakeAs(uint64_t number, bool given_back);
+
+  CheckpointLock own_;
+  const std::string directory_;
+  const absl::Duration lease_;
+  const bool began_;
+  Phase phase_ = Phase::kAsking;
+  bool giving_back_ = false;
+  bool take_ = false;       // number_ is free
+  bool given_back_ = true;  // and so was the number before, by its owner
+  uint64_t number_ = 0;
+  LockSeen seen_;
+  absl::Time since_;  // when `seen_` was seen first
+  absl::Duration patience_;
+  absl::Time renewed_ = absl::InfinitePast();
+  absl::Time next_ = absl::InfinitePast();  // when something is due
+  absl::Status error_;
+};
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_STORE_CHECKPOINT_LOCK_H_

@@ -1,0 +1,203 @@
+#include "scheduler/store/checkpoint_locks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "scheduler/store/lock_file.h"
+
+namespace strata::scheduler {
+namespace {
+
+using Action = CheckpointLockMachine::Action;
+using Phase = CheckpointLockMachine::Phase;
+
+std::string ThisProcess() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return absl::StrCat("process ", getpid(), " on ", host);
+}
+
+bool IsOver(Phase phase) {
+  return phase == Phase::kRefused || phase == Phase::kLost || phase == Phase::kReleased;
+}
+
+}  // namespace
+
+CheckpointLocks::CheckpointLocks(Options options)
+    : options_(std::move(options)), holder_(ThisProcess()) {}
+
+CheckpointLocks::~CheckpointLocks() = default;
+
+std::shared_ptr<CheckpointLocks::Entry> CheckpointLocks::Make(const LockedJob& job) const {
+  CheckpointLock own;
+  own.set_cluster_id(options_.cluster_id);
+  own.set_term(options_.term);
+  own.set_job_uid(job.uid);
+  own.set_job(job.job);
+  own.set_name(job.name);
+  own.set_holder(holder_);
+  return std::make_shared<Entry>(Entry{
+      .job = job,
+      .machine = CheckpointLockMachine(std::move(own), job.directory, options_.lease, job.began)});
+}
+
+void CheckpointLocks::Want(const std::vector<LockedJob>& jobs) {
+  MutexLock lock(&mu_);
+  for (const auto& [uid, entry] : entries_) entry->wanted = entry->asked;
+  for (const LockedJob& job : jobs) {
+    std::shared_ptr<Entry>& entry = entries_[job.uid];
+    if (entry == nullptr) entry = Make(job);
+    entry->wanted = true;
+    entry->job.job = job.job;
+  }
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    Entry& entry = *it->second;
+    if (!entry.wanted) entry.machine.GiveBack();
+    const bool done = IsOver(entry.machine.phase()) || entry.machine.phase() == Phase::kAsking ||
+                      entry.machine.phase() == Phase::kWaiting;
+    it = !entry.wanted && !entry.busy && done ? entries_.erase(it) : std::next(it);
+  }
+}
+
+void CheckpointLocks::Ask(const LockedJob& job) {
+  MutexLock lock(&mu_);
+  std::shared_ptr<Entry>& entry = entries_[job.uid];
+  entry = Make(job);
+  entry->asked = true;
+}
+
+void CheckpointLocks::Settle(const std::string& uid) {
+  MutexLock lock(&mu_);
+  const auto found = entries_.find(uid);
+  if (found != entries_.end()) found->second->asked = false;
+}
+
+OwnerIs CheckpointLocks::Owner(const LockSeen& seen) const {
+  if (!seen.lock || seen.lock->cluster_id() != options_.cluster_id ||
+      seen.lock->term() > options_.term) {
+    return OwnerIs::kStranger;
+  }
+  const auto found = entries_.find(seen.lock->job_uid());
+  const bool live =
+      found != entries_.end() && found->second->wanted && !IsOver(found->second->machine.phase());
+  return live ? OwnerIs::kLive : OwnerIs::kOver;
+}
+
+void CheckpointLocks::Do(Entry& entry, Action action, const CheckpointLock& record,
+                         uint64_t number) {
+  const std::string& directory = entry.job.directory;
+  FileSystem& files = *options_.files;
+  const absl::Time before = options_.clock->Now();
+  absl::StatusOr<LockSeen> seen;
+  absl::StatusOr<bool> taken = false;
+  absl::Status status;
+  switch (action) {
+    case Action::kLook:
+      status = (seen = LookAtLock(directory, files)).status();
+      break;
+    case Action::kTake:
+      status = (taken = TakeLock(directory, number, record, files)).status();
+      break;
+    case Action::kRenew:
+      status = (seen = RenewLock(directory, number, record, files)).status();
+      break;
+    case Action::kRelease:
+      status = ReleaseLock(directory, number, record, files);
+      break;
+    case Action::kNone:
+      break;
+  }
+  const absl::Time after = options_.clock->Now();
+  MutexLock lock(&mu_);
+  CheckpointLockMachine& machine = entry.machine;
+  if (!status.ok()) return machine.Failed(status, after);
+  if (action == Action::kLook) machine.Looked(*seen, Owner(*seen), before, after);
+  if (action == Action::kTake) machine.Took(*taken, before);
+  if (action == Action::kRelease) machine.Released();
+  if (action != Action::kRenew) return;
+  const bool lost = seen->number > number || (seen->lock && !machine.Mine(*seen->lock));
+  if (lost) {
+    machine.LostTo(*seen);
+  } else {
+    machine.Renewed(before);
+  }
+}
+
+void CheckpointLocks::Step(Entry& entry) {
+  while (true) {
+    Action action = Action::kNone;
+    CheckpointLock record;
+    uint64_t number = 0;
+    {
+      MutexLock lock(&mu_);
+      if (entry.busy) return;
+      action = entry.machine.Due(options_.clock->Now());
+      if (action == Action::kNone) return;
+      record = entry.machine.Record();
+      record.set_job(entry.job.job);
+      number = entry.machine.number();
+      entry.busy = true;
+    }
+    Do(entry, action, record, number);
+    MutexLock lock(&mu_);
+    entry.busy = false;
+  }
+}
+
+void CheckpointLocks::Work() {
+  std::vector<std::shared_ptr<Entry>> entries;
+  {
+    MutexLock lock(&mu_);
+    for (const auto& [uid, entry] : entries_) entries.push_back(entry);
+  }
+  for (const auto& entry : entries) Step(*entry);
+}
+
+CheckpointLocks::View CheckpointLocks::Of(const std::string& uid) const {
+  MutexLock lock(&mu_);
+  const auto found = entries_.find(uid);
+  if (found == entries_.end()) return {};
+  const CheckpointLockMachine& machine = found->second->machine;
+  return {machine.phase(), machine.Why(), machine.error(), machine.first_cut()};
+}
+
+CheckpointLockMachine::May CheckpointLocks::MayWrite(uint64_t job) const {
+  MutexLock lock(&mu_);
+  for (const auto& [uid, entry] : entries_) {
+    if (entry->job.job == job) return entry->machine.MayWrite(options_.clock->Now());
+  }
+  return CheckpointLockMachine::May::kNever;
+}
+
+std::vector<LockNews> CheckpointLocks::TakeNews() {
+  std::vector<LockNews> news;
+  MutexLock lock(&mu_);
+  const absl::Time now = options_.clock->Now();
+  for (const auto& [uid, entry] : entries_) {
+    Entry& e = *entry;
+    const Phase phase = e.machine.phase();
+    const bool stalls = e.machine.Stalls(now);
+    if (phase == Phase::kAsking && e.machine.error().ok()) continue;  // nothing is known yet
+    if (e.job.job == 0 || (e.told && e.phase == phase && e.stalls == stalls)) continue;
+    const bool began = !e.told || e.phase != phase;
+    e.told = true;
+    e.phase = phase;
+    LockNews::Kind kind = LockNews::Kind::kWaits;
+    if (phase == Phase::kAsking) kind = LockNews::Kind::kStalls;
+    if (phase == Phase::kHeld) kind = LockNews::Kind::kHeld;
+    if (phase == Phase::kRefused) kind = LockNews::Kind::kRefused;
+    if (phase == Phase::kLost) kind = LockNews::Kind::kLost;
+    if (began && phase != Phase::kReleased)
+      news.push_back({kind, e.job.job, e.machine.Why(), e.machine.first_cut()});
+    if (stalls && !e.stalls) {
+      news.push_back({LockNews::Kind::kStalls, e.job.job, e.machine.Why()});
+    }
+    e.stalls = stalls;
+  }
+  return news;
+}
+
+}  // namespace strata::scheduler

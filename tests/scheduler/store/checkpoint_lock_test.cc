@@ -1,0 +1,224 @@
+#include "scheduler/store/checkpoint_lock.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+
+namespace strata::scheduler {
+namespace {
+
+using Action = CheckpointLockMachine::Action;
+using May = CheckpointLockMachine::May;
+using Phase = CheckpointLockMachine::Phase;
+
+constexpr absl::Duration kLease = absl::Seconds(9);
+const absl::Time kStart = absl::FromUnixSeconds(1000);
+
+CheckpointLock Owner(const std::string& cluster, const std::string& uid) {
+  CheckpointLock lock;
+  lock.set_format(1);
+  lock.set_cluster_id(cluster);
+  lock.set_job_uid(uid);
+  lock.set_name("day");
+  lock.set_holder("process 7 on ps-1");
+  lock.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kLease)));
+  return lock;
+}
+
+LockSeen Theirs(uint64_t number, uint64_t counter, bool released = false) {
+  LockSeen seen{.number = number, .text = std::to_string(counter), .lock = Owner("c2", "j2")};
+  seen.lock->set_counter(counter);
+  seen.lock->set_released(released);
+  return seen;
+}
+
+struct One {
+  explicit One(bool began = false) : machine(Owner("c1", "j1"), "/ckpt", kLease, began) {}
+
+  void Look(const LockSeen& seen, OwnerIs owner = OwnerIs::kStranger) {
+    REQUIRE(machine.Due(now) == Action::kLook);
+    machine.Looked(seen, owner, now, now);
+  }
+  void Take() {
+    REQUIRE(machine.Due(now) == Action::kTake);
+    machine.Took(true, now);
+    REQUIRE(machine.phase() == Phase::kHeld);
+  }
+
+  absl::Time now = kStart;
+  CheckpointLockMachine machine;
+};
+
+TEST_CASE("a free directory is taken under the next number", "[lock]") {
+  One none;
+  CHECK(none.machine.MayWrite(none.now) == May::kNotNow);
+  none.Look({});
+  CHECK(none.machine.number() == 1);
+  CHECK(none.machine.Record().job_uid() == "j1");
+  CHECK_FALSE(none.machine.Record().released());
+  none.Take();
+  CHECK(none.machine.MayWrite(none.now) == May::kYes);
+
+  One released;
+  released.Look(Theirs(4, 9, /*released=*/true));
+  CHECK(released.machine.number() == 5);
+  released.Take();
+  CHECK(released.machine.first_cut() == 0);
+
+  One over;  // of this cluster, whose job is no more
+  over.Look(Theirs(4, 9), OwnerIs::kOver);
+  CHECK(over.machine.number() == 5);
+  CHECK(over.machine.first_cut() == 0);  // nothing is held yet
+  over.Take();
+  CHECK(over.machine.first_cut() == uint64_t{5} << 20);
+}
+
+TEST_CASE("it is renewed every third of a lease, and writes for one after the last", "[lock]") {
+  One one;
+  one.Look({});
+  one.Take();
+  CHECK(one.machine.Due(one.now + kLease / 3 - absl::Milliseconds(1)) == Action::kNone);
+  one.now += kLease / 3;
+  REQUIRE(one.machine.Due(one.now) == Action::kRenew);
+  const uint64_t before = one.machine.Record().counter();
+  one.machine.Renewed(one.now);
+  CHECK(one.machine.Record().counter() == before + 1);
+  const absl::Time renewed = one.now;
+  one.now += kLease / 3;
+  one.machine.Failed(absl::ResourceExhaustedError("/ckpt/LOCK.1: full"), one.now);
+  CHECK(one.machine.Due(one.now) == Action::kNone);  // not again at once
+  CHECK(one.machine.MayWrite(renewed + kLease - absl::Milliseconds(1)) == May::kYes);
+  CHECK_FALSE(one.machine.Stalls(renewed + kLease - absl::Milliseconds(1)));
+  one.now = renewed + kLease;
+  CHECK(one.machine.MayWrite(one.now) == May::kNotNow);
+  CHECK(one.machine.Stalls(one.now));
+  CHECK(absl::StrContains(one.machine.Why(), "spec.checkpoint.directory /ckpt cannot be locked"));
+  CHECK(absl::StrContains(one.machine.Why(), "LOCK.1: full"));
+  REQUIRE(one.machine.Due(one.now) == Action::kRenew);
+  one.machine.Renewed(one.now);
+  CHECK(one.machine.MayWrite(one.now) == May::kYes);
+}
+
+TEST_CASE("who was silent for two leases by the looker's clock is replaced", "[lock]") {
+  One one;
+  one.Look(Theirs(4, 9));
+  CHECK(one.machine.phase() == Phase::kWaiting);
+  const std::string why = one.machine.Why();
+  for (const char* said : {"spec.checkpoint.directory /ckpt", "job day (j2) of cluster c2",
+                           "process 7 on ps-1", "/ckpt/LOCK.4", "18s"}) {
+    INFO(why);
+    CHECK(absl::StrContains(why, said));
+  }
+  while (one.now < kStart + 2 * kLease) {
+    CHECK(one.machine.MayWrite(one.now) == May::kNotNow);
+    CHECK(one.machine.Due(one.now) == Action::kNone);
+    one.now += kLease / 12;
+    one.Look(Theirs(4, 9));
+  }
+  CHECK(one.machine.number() == 5);
+  // Two looked for as long: one of them makes it, the other begins to look anew.
+  REQUIRE(one.machine.Due(one.now) == Action::kTake);
+  One other = one;
+  other.machine.Took(true, one.now);
+  CHECK(other.machine.first_cut() == uint64_t{5} << 20);
+  one.machine.Took(false, one.now);
+  one.Look(Theirs(5, 1));
+  CHECK(one.machine.phase() == Phase::kWaiting);
+}
+
+TEST_CASE("a longer lease of the owner counts, and a lock that cannot be read", "[lock]") {
+  One one;
+  LockSeen longer = Theirs(1, 1);
+  longer.lock->set_lease_ms(60000);
+  one.Look(longer);
+  one.now = kStart + 2 * kLease + absl::Seconds(1);
+  one.Look(longer);
+  CHECK(one.machine.phase() == Phase::kWaiting);
+  one.now = kStart + absl::Seconds(120);
+  one.Look(longer);
+  CHECK(one.machine.Due(one.now) == Action::kTake);
+
+  One damaged;
+  damaged.Look({.number = 2, .text = "x"});
+  CHECK(damaged.machine.phase() == Phase::kWaiting);
+  damaged.now += 2 * kLease;
+  damaged.Look({.number = 2, .text = "x"});
+  CHECK(damaged.machine.number() == 3);
+}
+
+TEST_CASE("who sees the owner renew is refused", "[lock]") {
+  One one;
+  one.Look(Theirs(4, 9));
+  one.now += kLease / 12;
+  one.Look(Theirs(4, 10));
+  CHECK(one.machine.phase() == Phase::kRefused);
+  CHECK(one.machine.MayWrite(one.now) == May::kNever);
+  CHECK(absl::StrContains(one.machine.Why(), "which is alive"));
+  CHECK(one.machine.Due(one.now + kLease) == Action::kNone);
+
+  One other;  // or sees another one take over
+  other.Look(Theirs(4, 9));
+  other.now += kLease / 12;
+  LockSeen third = Theirs(5, 9);
+  third.lock->set_job_uid("j3");
+  other.Look(third);
+  CHECK(other.machine.phase() == Phase::kRefused);
+
+  One own;  // a job of this cluster is known to live
+  own.Look(Theirs(4, 9), OwnerIs::kLive);
+  CHECK(own.machine.phase() == Phase::kRefused);
+
+  One ended;  // the owner gave it back meanwhile
+  ended.Look(Theirs(4, 9));
+  ended.now += kLease / 12;
+  ended.Look(Theirs(4, 10, /*released=*/true));
+  CHECK(ended.machine.Due(ended.now) == Action::kTake);
+}
+
+TEST_CASE("a job goes on with the lock that another process of its scheduler took", "[lock]") {
+  One one(/*began=*/true);
+  LockSeen mine{.number = 4, .text = "a", .lock = Owner("c1", "j1")};
+  mine.lock->set_counter(41);
+  one.Look(mine);
+  CHECK(one.machine.phase() == Phase::kHeld);
+  CHECK(one.machine.MayWrite(one.now) == May::kNotNow);  // not before it has renewed it
+  REQUIRE(one.machine.Due(one.now) == Action::kRenew);
+  CHECK(one.machine.number() == 4);
+  CHECK(one.machine.Record().counter() == 42);
+  one.machine.Renewed(one.now);
+  CHECK(one.machine.MayWrite(one.now) == May::kYes);
+
+  for (const bool released : {false, true}) {
+    One late(/*began=*/true);  // others wrote there since
+    late.Look(Theirs(5, 3, released));
+    CHECK(late.machine.phase() == Phase::kLost);
+    CHECK(late.machine.MayWrite(late.now) == May::kNever);
+    CHECK(absl::StrContains(late.machine.Why(), "was taken over by job day (j2) of cluster c2"));
+  }
+}
+
+TEST_CASE("what was lost is not taken again, and what is given back says so", "[lock]") {
+  One one;
+  one.Look({});
+  one.Take();
+  one.machine.LostTo(Theirs(2, 1));
+  CHECK(one.machine.MayWrite(one.now) == May::kNever);
+  CHECK(one.machine.Due(one.now + 10 * kLease) == Action::kNone);
+
+  One given;
+  given.Look({});
+  given.Take();
+  given.machine.GiveBack();
+  REQUIRE(given.machine.Due(given.now) == Action::kRelease);
+  CHECK(given.machine.Record().released());
+  given.machine.Released();
+  CHECK(given.machine.phase() == Phase::kReleased);
+  CHECK(given.machine.MayWrite(given.now) == May::kNever);
+}
+
+}  // namespace
+}  // namespace strata::scheduler

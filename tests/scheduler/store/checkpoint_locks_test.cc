@@ -1,0 +1,173 @@
+#include "scheduler/store/checkpoint_locks.h"
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "proto/runtime/base/manual_clock.h"
+#include "proto/runtime/files/file_system.h"
+#include "scheduler/store/lock_file.h"
+#include "tests/temp_folder.h"
+
+namespace strata::scheduler {
+namespace {
+
+using Kind = LockNews::Kind;
+using May = CheckpointLockMachine::May;
+using Phase = CheckpointLockMachine::Phase;
+
+constexpr absl::Duration kLease = absl::Seconds(9);
+
+// One scheduler's locks.
+struct Cluster {
+  Cluster(const std::string& id, const Clock* clock, FileSystem* files = &FileSystem::Kernel())
+      : locks({.cluster_id = id, .term = 1, .lease = kLease, .clock = clock, .files = files}) {}
+
+  void Run(std::vector<LockedJob> jobs) {
+    locks.Want(jobs);
+    locks.Work();
+    for (LockNews& n : locks.TakeNews()) news.push_back(std::move(n));
+  }
+  CheckpointLocks locks;
+  std::vector<LockNews> news;
+};
+
+LockedJob JobIn(const std::string& directory, const std::string& uid, uint64_t job = 1) {
+  return {.job = job, .uid = uid, .name = "day", .directory = directory};
+}
+
+TEST_CASE("two clusters, one directory: the one that is silent loses it, and finds out", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  Cluster a("a", &clock), b("b", &clock);
+  const std::vector<LockedJob> of_a = {JobIn(folder.path(), "ja")};
+  const std::vector<LockedJob> of_b = {JobIn(folder.path(), "jb")};
+  a.Run(of_a);
+  REQUIRE(a.locks.MayWrite(1) == May::kYes);
+  b.Run(of_b);
+  CHECK(b.locks.MayWrite(1) == May::kNotNow);
+  REQUIRE(b.news.size() == 1);
+  CHECK(b.news[0].kind == Kind::kWaits);
+  CHECK(absl::StrContains(b.news[0].text, "of cluster a"));
+
+  const absl::Time silent = clock.Now();
+  while (clock.Now() < silent + 2 * kLease) {
+    // At no moment may both write.
+    CHECK_FALSE(b.locks.MayWrite(1) == May::kYes);
+    clock.Advance(kLease / 12);
+    b.Run(of_b);
+  }
+  CHECK(b.locks.MayWrite(1) == May::kYes);
+  CHECK(b.news.back().kind == Kind::kHeld);
+  CHECK(a.locks.MayWrite(1) == May::kNotNow);
+  a.Run(of_a);
+  CHECK(a.locks.MayWrite(1) == May::kNever);
+  CHECK(a.news.back().kind == Kind::kLost);
+  CHECK(absl::StrContains(a.news.back().text, "was taken over by job day (jb) of cluster b"));
+  CHECK(LookAtLock(folder.path())->lock->cluster_id() == "b");
+  const size_t told = a.news.size();
+  a.Run(of_a);
+  CHECK(a.news.size() == told);
+}
+
+TEST_CASE("an owner that lives keeps it, and the other is refused", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  Cluster a("a", &clock), b("b", &clock);
+  a.Run({JobIn(folder.path(), "ja")});
+  for (int i = 0; i < 12 && b.locks.Of("jb").phase != Phase::kRefused; ++i) {
+    b.Run({JobIn(folder.path(), "jb")});
+    clock.Advance(kLease / 12);
+    a.Run({JobIn(folder.path(), "ja")});
+  }
+  REQUIRE(b.news.size() == 2);
+  CHECK(b.news[1].kind == Kind::kRefused);
+  CHECK(a.locks.MayWrite(1) == May::kYes);
+  // Given back, it is free at once.
+  a.Run({});
+  CHECK(a.locks.MayWrite(1) == May::kNever);
+  Cluster c("c", &clock);
+  c.Run({JobIn(folder.path(), "jc")});
+  CHECK(c.locks.MayWrite(1) == May::kYes);
+}
+
+TEST_CASE("jobs of one cluster: a live one is known at once, one that is over as well", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  Cluster a("a", &clock);
+  a.Run({JobIn(folder.path(), "j1", 1)});
+  a.locks.Ask(JobIn(folder.path(), "j2", 0));
+  a.locks.Work();
+  CHECK(a.locks.Of("j2").phase == Phase::kRefused);
+  a.locks.Settle("j2");
+  a.Run({JobIn(folder.path(), "j1", 1)});
+  CHECK(a.locks.Of("j2").phase == Phase::kReleased);  // forgotten
+
+  Cluster restarted("a", &clock);  // and the job is over
+  restarted.locks.Ask(JobIn(folder.path(), "j3", 0));
+  restarted.locks.Work();
+  CHECK(restarted.locks.Of("j3").phase == Phase::kHeld);
+  restarted.Run({});  // a submission under way is not given back
+  CHECK(restarted.locks.Of("j3").phase == Phase::kHeld);
+  restarted.locks.Settle("j3");
+  restarted.Run({});
+  CHECK(LookAtLock(folder.path())->lock->released());
+}
+
+TEST_CASE("a directory that hangs or is full holds up its own job alone", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  struct Slow : FileSystem {
+    explicit Slow(std::string path) : slow(std::move(path)) {}
+    int List(const std::string& path, std::vector<std::string>& names) override {
+      if (path == slow && !go.HasBeenNotified()) {
+        stuck.Notify();
+        go.WaitForNotification();
+      }
+      return FileSystem::List(path, names);
+    }
+    int Rename(const std::string& from, const std::string& to) override {
+      return full && absl::StartsWith(to, slow) ? -ENOSPC : FileSystem::Rename(from, to);
+    }
+    const std::string slow;
+    bool full = false;
+    absl::Notification stuck, go;
+  } files(folder.path() + "/a");
+  FileSystem::Kernel().MakeFolder(files.slow);
+  FileSystem::Kernel().MakeFolder(folder.path() + "/b");
+  Cluster c("c", &clock, &files);
+  const std::vector<LockedJob> jobs = {JobIn(files.slow, "j1", 1),
+                                       JobIn(folder.path() + "/b", "j2", 2)};
+  c.locks.Want(jobs);
+  std::thread first([&] { c.locks.Work(); });
+  files.stuck.WaitForNotification();
+  c.Run(jobs);
+  CHECK(c.locks.MayWrite(2) == May::kYes);
+  CHECK(c.locks.MayWrite(1) == May::kNotNow);
+  files.go.Notify();
+  first.join();
+  c.Run(jobs);
+  CHECK(c.locks.MayWrite(1) == May::kYes);
+
+  files.full = true;
+  clock.Advance(kLease);
+  c.Run(jobs);
+  CHECK(c.locks.MayWrite(1) == May::kNotNow);
+  CHECK(c.locks.MayWrite(2) == May::kYes);
+  CHECK(c.news.back().kind == Kind::kStalls);
+  CHECK(c.news.back().job == 1);
+  CHECK(absl::StrContains(c.news.back().text, "LOCK.1"));
+  files.full = false;
+  clock.Advance(kLease);
+  c.Run(jobs);
+  CHECK(c.locks.MayWrite(1) == May::kYes);
+}
+
+}  // namespace
+}  // namespace strata::scheduler

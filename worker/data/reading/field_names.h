@@ -1,0 +1,19 @@
+// What fields are called, for people.
+// Tested by tests/worker/data/formats/formats_test.cc
+#ifndef STRATA_WORKER_DATA_READING_FIELD_NAMES_H_
+#define STRATA_WORKER_DATA_READING_FIELD_NAMES_H_
+
+#include <string>
+#include <vector>
+
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+
+// By number, of resolved data: criteo's C1..C26 and, as buckets, I1..I13; csv's columns. Empty:
+// fields have no names (libffm), or there are none (libfm, libsvm).
+std::vector<std::string> FieldNames(const DataSpec& data);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_READING_FIELD_NAMES_H_

@@ -115,7 +115,14 @@ class OneCluster {
 
   const std::string& id() const { return id_; }
   std::string folder(const std::string& part) const { return folder_ + "/" + part; }
-  std::set<std::string> owners() const { return Owners(folder_); }
+  // Of the cluster and of the job that is there now.
+  std::set<std::string> owners() const {
+    std::set<std::string> own = Owners(folder_);
+    std::erase_if(own, [this](const std::string& path) {
+      return !absl::EndsWith(path, "/CLUSTER") && !absl::StrContains(path, uid_);
+    });
+    return own;
+  }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   std::shared_ptr<scheduler::Scheduler> home() const { return scheduler_; }
 
@@ -274,9 +281,9 @@ class Exchanges {
         return Swap("worker", &OneCluster::StopWorker, &OneCluster::StartWorker, {false, true},
                     before);
       default:
-        NamesBoth(clusters_[0]->AskFor(*clusters_[1]));
-        NamesBoth(clusters_[1]->AskFor(*clusters_[0]));
-        return GoOn(before);
+        Ask(*clusters_[0], *clusters_[1]);
+        Ask(*clusters_[1], *clusters_[0]);
+        return GoOn({clusters_[0]->owners(), clusters_[1]->owners()});
     }
   }
 
@@ -285,6 +292,17 @@ class Exchanges {
   struct Whom {
     bool servers, workers;
   };
+
+  // One cluster's job is asked for at the other's server, where one of that number is open.
+  void Ask(OneCluster& from, OneCluster& at) {
+    std::string answer;
+    AwaitThat("a job is open there", [&] {
+      at.KeepTraining();
+      answer = from.AskFor(at);
+      return !absl::StrContains(answer, "is not open");
+    });
+    NamesBoth(answer);
+  }
 
   // Nodes are told the other scheduler's address.
   void Redirect(bool servers, bool workers, const Before& before) {

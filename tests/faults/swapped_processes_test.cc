@@ -1,6 +1,7 @@
 // The programs of two clusters begin on each other's folders: they refuse the other cluster with
 // both ids, nothing is deleted, and each job ends with the model that it has alone.
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <random>
@@ -14,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/runtime/transport/scheduler_client.h"
+#include "proto/strata/control.pb.h"
 #include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/faults/swapped.h"
@@ -35,6 +37,24 @@ int Refusals(ProcessCluster& cluster, const std::string& node, const std::string
     ++times;
   }
   return times;
+}
+
+int64_t LastSeen(ProcessCluster& cluster, const std::string& name) {
+  const auto status = cluster.scheduler().GetCluster(absl::Seconds(10));
+  if (!status.ok()) return 0;
+  for (const NodeStatus& node : status->nodes()) {
+    if (node.name() == name) return node.last_seen_unix_ms();
+  }
+  return 0;
+}
+
+// A scheduler that began again takes its nodes for alive before it has heard of them.
+void AwaitHeard(ProcessCluster& cluster) {
+  cluster.AwaitRegistered();
+  for (const std::string node : {"server-0", "worker-0"}) {
+    const int64_t before = LastSeen(cluster, node);
+    AwaitThat(node + " speaks again", [&] { return LastSeen(cluster, node) > before; });
+  }
 }
 
 TEST_CASE("processes of two clusters begin on each other's folders", "[faults][identity]") {
@@ -80,7 +100,7 @@ TEST_CASE("processes of two clusters begin on each other's folders", "[faults][i
         }
       }
     }
-    for (const auto& c : clusters) c->AwaitRegistered();
+    for (const auto& c : clusters) AwaitHeard(*c);
   }
   for (int i = 0; i < 2; ++i) {
     const JobStatus end = clusters[i]->AwaitEnd(jobs[i]);

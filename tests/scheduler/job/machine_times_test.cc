@@ -8,6 +8,7 @@
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/state/state.pb.h"
 #include "scheduler/store/memory_metadata_store.h"
 #include "scheduler/store/metadata_store.h"
 #include "tests/scheduler/failing_store.h"
@@ -133,8 +134,12 @@ TEST_CASE("a scheduler that is stopped has stored all time of training", "[sched
 
 TEST_CASE("what could not be read is not written over by the scheduler's end", "[scheduler]") {
   const std::shared_ptr<MetadataStore> store = MakeMemoryMetadataStore();
+  ClusterRecord cluster;
+  cluster.set_format(2);
+  cluster.set_cluster_id("000102030405060708090a0b0c0d0e0f");
   // A number of two bytes, which the scheduler would write as one.
-  REQUIRE(store->Append({{"cluster", std::string("\x08\x81\0", 3)}}).ok());
+  REQUIRE(store->Append({{"cluster", std::string("\x08\x81\0", 3) + cluster.SerializeAsString()}})
+              .ok());
   REQUIRE(store->Append({{"node/x", "\xff\xff\xff"}}).ok());
   const auto before = store->Read();
   bool fails = false;

@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -34,10 +34,7 @@ TEST_CASE("an empty scheduler in the place of a cluster's own deletes nothing",
   REQUIRE(folder.ok());
   TrainingJob job = SmallJob(folder->path());
   job.mutable_spec()->mutable_training()->set_epochs(300);
-  EmbeddedOptions embedded;
-  embedded.job = job;
-  const auto reference = RunEmbedded(embedded);
-  REQUIRE(reference.ok());
+  const std::string alone = Train(job).model_hash();
   ProcessCluster cluster(
       {.servers = 1, .workers = 1, .folder = folder->path() + "/cluster", .lease_ms = 500});
   const uint64_t id = cluster.Submit(job);
@@ -82,7 +79,7 @@ TEST_CASE("an empty scheduler in the place of a cluster's own deletes nothing",
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);
   CHECK(end.rollbacks() == 0);
-  CHECK(end.model_hash() == reference->model_hash());
+  CHECK(end.model_hash() == alone);
   AwaitThat("nothing is left of the job",
             [&] { return JobFiles(cluster.folder() + "/server-0").empty(); });
 }

@@ -125,7 +125,10 @@ void ClusterState::AdvanceJobs(absl::Time now) {
     if (job->over()) continue;
     // Others' jobs are what counts for a job; its own come back with what it has then.
     count(*job, static_cast<uint32_t>(-1));
-    job->Advance({.members = &members_, .jobs_of_node = &load}, now);
+    job->Advance({.members = &members_,
+                  .jobs_of_node = &load,
+                  .rooms = [this, id = id] { return RoomsBut(id); }},
+                 now);
     count(*job, 1);
   }
   for (const auto& [id, job] : jobs_) {
@@ -238,6 +241,7 @@ absl::StatusOr<std::optional<uint64_t>> ClusterState::CheckSubmit(const std::str
     }
   }
   if (absl::Status s = CheckGpus(job.spec(), members_); !s.ok()) return s;
+  if (absl::Status s = CheckRoom(job.spec(), members_, RoomsBut(0)); !s.ok()) return s;
   return std::optional<uint64_t>();
 }
 
@@ -301,23 +305,6 @@ absl::Status ClusterState::Cancel(uint64_t job, absl::Time now) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> ClusterState::WantCheckpoint(uint64_t job, absl::Time now) {
-  auto it = jobs_.find(job);
-  if (it == jobs_.end()) return absl::NotFoundError(absl::StrCat("no job ", job));
-  const uint64_t ticket = next_ticket_++;
-  if (absl::Status s = it->second->WantCheckpoint(ticket); !s.ok()) return s;
-  AdvanceJobs(now);
-  return ticket;
-}
-
-void ClusterState::ManifestWritten(uint64_t job, uint64_t cut, const absl::Status& status,
-                                   absl::Time now) {
-  auto it = jobs_.find(job);
-  if (it == jobs_.end()) return;
-  it->second->OnManifestWritten(cut, status, now);
-  AdvanceJobs(now);
-}
-
 void ClusterState::KeepTimes(absl::Time now) {
   for (const auto& [id, job] : jobs_) {
     if (!job->over()) job->KeepTimes(now);
@@ -329,44 +316,6 @@ void ClusterState::Started(absl::Time now) {
   events_.Add(now, "SchedulerStarted", "", 0,
               absl::StrCat("the scheduler knows ", members_.nodes().size(), " nodes and ",
                            jobs_.size(), " jobs"));
-}
-
-void ClusterState::CheckpointRemoved(uint64_t job, const std::string& folder,
-                                     const absl::Status& status, absl::Time now) {
-  auto it = jobs_.find(job);
-  if (it == jobs_.end()) return;
-  it->second->OnCheckpointRemoved(folder, status, now);
-  AdvanceJobs(now);
-}
-
-void ClusterState::OnLock(const LockNews& news, absl::Time now) {
-  const auto it = jobs_.find(news.job);
-  if (it == jobs_.end()) return;
-  JobMachine& job = *it->second;
-  switch (news.kind) {
-    case LockNews::Kind::kHeld:
-      job.LockHeld();
-      job.CountCutsFrom(news.first_cut);
-      break;
-    case LockNews::Kind::kWaits:
-      job.AwaitLock(news.text);
-      break;
-    case LockNews::Kind::kRefused:
-    case LockNews::Kind::kLost:
-      job.LockGone(news.text, now);
-      break;
-    case LockNews::Kind::kStalls:
-      job.LockStalls(news.text, now);
-  }
-  AdvanceJobs(now);
-}
-
-void ClusterState::AwaitLocks() {
-  for (const auto& [id, job] : jobs_) {
-    const std::string& directory = job->spec().spec().spec().checkpoint().directory();
-    if (directory.empty() || job->over()) continue;
-    job->AwaitLock(absl::StrCat("spec.checkpoint.directory ", directory, " is not locked yet"));
-  }
 }
 
 void ClusterState::Tick(absl::Time now) {

@@ -23,6 +23,7 @@
 #include "scheduler/job/machine.h"
 #include "scheduler/nodes/hearing.h"
 #include "scheduler/nodes/membership.h"
+#include "scheduler/nodes/room.h"
 #include "scheduler/state/state.pb.h"
 #include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/event_log.h"
@@ -72,7 +73,8 @@ class ClusterState {
   // its session.
   absl::StatusOr<uint64_t> Report(const NodeReport& report, absl::Time now);
   // What Submit would say before the checkpoint directory is touched: nothing (go on), the job of
-  // the same request, ALREADY_EXISTS, or CheckGpus' error (scheduler/nodes/placement.h).
+  // the same request, ALREADY_EXISTS, or the error of CheckGpus (scheduler/nodes/placement.h) or of
+  // CheckRoom (scheduler/nodes/room.h).
   absl::StatusOr<std::optional<uint64_t>> CheckSubmit(const std::string& request_id,
                                                       const TrainingJob& job) const;
   absl::StatusOr<uint64_t> Submit(Submission submission, absl::Time now);
@@ -173,6 +175,9 @@ class ClusterState {
   };
 
   void AdvanceJobs(absl::Time now);
+  // Of all servers, with what all jobs but `without` have reserved (0: all).
+  Rooms RoomsBut(uint64_t without) const;
+  void AddReserved(const JobMachine& job, const Rooms& rooms, JobStatus& out) const;
   void NoteAdmission(const Node& node, const Membership::Admission& admission, absl::Time now);
   void ConfirmClosed(const NodeReport& report, Told& told);
   void EndPurges(const NodeReport& report);

@@ -8,6 +8,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/core/mutation.h"
 #include "scheduler/cluster_state.h"
+#include "scheduler/nodes/room.h"
 
 namespace strata::scheduler {
 namespace {
@@ -221,14 +222,49 @@ absl::StatusOr<uint64_t> ClusterState::FindJob(const JobRef& ref) const {
   return absl::NotFoundError(absl::StrCat("no job named \"", ref.name(), "\""));
 }
 
+Rooms ClusterState::RoomsBut(uint64_t without) const {
+  Rooms rooms = WholeRooms(members_, [this](absl::string_view name) {
+    return std::any_of(jobs_.begin(), jobs_.end(), [name](const auto& job) {
+      return !job.second->over() && job.second->Hosts(name);
+    });
+  });
+  for (const auto& [id, job] : jobs_) {
+    if (id != without) job->Reserve(rooms);
+  }
+  return rooms;
+}
+
+// The most that it has reserved of one of its servers.
+void ClusterState::AddReserved(const JobMachine& job, const Rooms& rooms, JobStatus& out) const {
+  MemoryNeed most;
+  for (const ServerSlot& slot : job.state().servers()) {
+    const auto room = rooms.find(slot.name());
+    if (room == rooms.end()) continue;
+    for (const Holding& h : room->second.held) {
+      if (h.job != job.spec().spec().metadata().name()) continue;
+      most.set_dram_bytes(std::max(most.dram_bytes(), h.bytes.dram_bytes()));
+      most.set_disk_bytes(std::max(most.disk_bytes(), h.bytes.disk_bytes()));
+      most.set_gpu_bytes(std::max(most.gpu_bytes(), h.bytes.gpu_bytes()));
+    }
+  }
+  if (!job.over() && job.state().servers_size() > 0) *out.mutable_reserved() = most;
+}
+
 JobStatus ClusterState::Status(uint64_t job, absl::Time now) const {
   auto it = jobs_.find(job);
-  return it == jobs_.end() ? JobStatus() : it->second->Status(now);
+  if (it == jobs_.end()) return JobStatus();
+  JobStatus out = it->second->Status(now);
+  AddReserved(*it->second, RoomsBut(0), out);
+  return out;
 }
 
 ListJobsReply ClusterState::Jobs(absl::Time now) const {
   ListJobsReply reply;
-  for (const auto& [id, job] : jobs_) *reply.add_jobs() = job->Status(now);
+  const Rooms rooms = RoomsBut(0);
+  for (const auto& [id, job] : jobs_) {
+    *reply.add_jobs() = job->Status(now);
+    AddReserved(*job, rooms, *reply.mutable_jobs()->rbegin());
+  }
   return reply;
 }
 
@@ -236,6 +272,7 @@ ClusterStatus ClusterState::Cluster() const {
   ClusterStatus status;
   status.set_cluster_id(cluster_id());
   status.set_term(term());
+  const Rooms rooms = RoomsBut(0);
   for (const auto& [name, node] : members_.nodes()) {
     NodeStatus* out = status.add_nodes();
     out->set_name(name);
@@ -252,6 +289,13 @@ ClusterStatus ClusterState::Cluster() const {
     out->set_numerics_id(node.record.numerics_id());
     out->set_device(node.record.device());
     out->set_device_numerics_id(node.record.device_numerics_id());
+    out->set_machine_id(node.record.machine_id());
+    out->set_disk_bytes(node.record.disk_bytes());
+    out->set_gpu_bytes(node.record.gpu_bytes());
+    if (const auto room = rooms.find(name); room != rooms.end()) {
+      *out->mutable_room() = room->second.whole;
+      *out->mutable_reserved() = HeldOf(room->second);
+    }
     for (const auto& [id, job] : jobs_) {
       if (!job->over() && job->Hosts(name)) out->add_jobs(id);
     }

@@ -91,8 +91,10 @@ absl::Status Serve(const Flags& flags, const std::string& program) {
                         .log = [d = daemon->get()](const std::string& line) { d->Log(line); }});
   if (!scheduler.ok()) return scheduler.status();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  auto service = SchedulerService::Start(
-      {.scheduler = scheduler->get(), .address = flags.listen, .scope = scope});
+  auto service = SchedulerService::Start({.scheduler = scheduler->get(),
+                                          .address = flags.listen,
+                                          .scope = scope,
+                                          .lease = absl::Milliseconds(flags.lease_ms)});
   if (!service.ok()) return service.status();
   (*daemon)->SetMetrics([s = scheduler->get()] { return Metrics(*s); });
   const std::string address = (*service)->address();

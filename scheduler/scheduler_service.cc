@@ -97,7 +97,7 @@ class SchedulerServiceImpl : public SchedulerService {
     quota.SetMaxThreads(options.max_threads);
     builder.SetResourceQuota(quota);
     builder.RegisterService(&handlers_);
-    auto started = StartGrpcServer(builder, options.address, options.scope);
+    auto started = StartGrpcServer(builder, options.address, options.scope, options.lease);
     if (!started.ok()) return started.status();
     started_ = *std::move(started);
     return absl::OkStatus();

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/scheduler_client.h"
 
 namespace strata::scheduler {
@@ -21,6 +23,8 @@ struct SchedulerServiceOptions {
   // Calls at once; a long poll holds a thread, so this is nodes + clients + a few. Further calls
   // are answered RESOURCE_EXHAUSTED.
   int max_threads = 1024;
+  // By which clients that fall silent are given up (proto/runtime/transport/keepalive.h).
+  absl::Duration lease = KnownLease::kDefault;
 };
 
 // Thread-safe. The destructor takes no new calls, waits for those in flight for at most two seconds

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "ops/mxcsr.h"
 #include "proto/core/mutex.h"
+#include "proto/runtime/base/backoff.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/daemon/advertised_host.h"
@@ -33,8 +34,9 @@ namespace {
 
 constexpr absl::Duration kPollWhenBusy = absl::Milliseconds(20);
 constexpr absl::Duration kCallSlack = absl::Seconds(2);  // beyond the wait asked for
+// Waits before the next try; Spread makes them 2 s at most (Membership::kReturnTime).
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
-constexpr absl::Duration kLastBackoff = absl::Seconds(2);
+constexpr absl::Duration kLastBackoff = absl::Milliseconds(1333);
 
 class ServerImpl : public Server {
  public:
@@ -144,8 +146,14 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_data_address(address());
   report.set_metrics_address(options_.metrics_address);
   report.set_cores(static_cast<uint32_t>(threads_));
-  report.set_memory_bytes(static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                          static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE)));
+  report.set_memory_given(options_.memory_bytes > 0);
+  report.set_memory_bytes(options_.memory_bytes > 0
+                              ? options_.memory_bytes
+                              : static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                                    static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE)));
+  report.set_disk_bytes(options_.disk_bytes);
+  report.set_gpu_bytes(options_.gpu_bytes);
+  report.set_machine_id(options_.machine_id);
   report.set_seen_version(seen);
   report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   report.set_pid(::getpid());
@@ -160,7 +168,7 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
 void ServerImpl::SyncLoop() {
   uint64_t session = 0, seen = 0;
   absl::Duration lease = absl::Seconds(10);
-  absl::Duration backoff = kFirstBackoff;
+  Backoff backoff({kFirstBackoff, kLastBackoff, options_.random});
   bool reachable = true, refusing = false;
   while (!stopping()) {
     keeper_.ReopenDamaged();
@@ -172,7 +180,7 @@ void ServerImpl::SyncLoop() {
       LOG(WARNING) << "session_fenced session=" << session << " next=register";
       keeper_.Fence();
       session = seen = 0;
-      Sleep(kFirstBackoff);
+      Sleep(Spread(kFirstBackoff, options_.random));
       continue;
     }
     bool refused = absl::IsPermissionDenied(directive.status());
@@ -188,7 +196,7 @@ void ServerImpl::SyncLoop() {
                                << "\" next=retry jobs=go_on";
       refusing = true;
       reachable = false;
-      Sleep(std::exchange(backoff, std::min(backoff * 2, kLastBackoff)));
+      Sleep(backoff.OnFailure());
       continue;
     }
     if (!directive.ok()) {
@@ -200,14 +208,13 @@ void ServerImpl::SyncLoop() {
                      << "\" next=retry jobs=go_on";
       }
       reachable = false;
-      Sleep(backoff);
-      backoff = std::min(backoff * 2, kLastBackoff);
+      Sleep(backoff.OnFailure());
       continue;
     }
     if (!reachable) LOG(INFO) << "scheduler_reached_again";
     reachable = true;
     refusing = false;
-    backoff = kFirstBackoff;
+    backoff.OnSuccess();
     if (directive->session() != session) {
       LOG(INFO) << "registered name=" << options_.name << " session=" << directive->session();
     }

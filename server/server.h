@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
@@ -53,12 +54,22 @@ struct ServerOptions {
   // The UUID of that GPU: `strata nodes` shows it, and only servers with one are given jobs with
   // such a tier. "": none, and then no make_gpu.
   std::string device = {};
+  // What jobs may take of this machine's memory, of its disk and of the GPU's memory. 0: of the
+  // memory, a share of the machine's among the servers that name the same machine, as the scheduler
+  // counts them; of the others, it is not counted.
+  uint64_t memory_bytes = 0;
+  uint64_t disk_bytes = 0;
+  uint64_t gpu_bytes = 0;
+  // Empty: no other server is on this machine.
+  std::string machine_id = {};
   // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.
   // Stopping waits for the Sync in flight.
   absl::Duration sync_wait = absl::Milliseconds(500);
   // Of everything that waits here: pauses before the next try, pulls, background work, tiers.
   // Outlives the server. Null: one of its own, whose alarms wait for nobody else's.
   Timer* timer = nullptr;
+  // Spreads the pauses before the scheduler is tried again; null: they are not spread.
+  IdSource* random = IdSource::System();
   // Called, from a thread of its own, when a newer process has registered under this name: this one
   // is never let in again, and should end. May be empty; may be called again while it has not.
   std::function<void(const absl::Status& why)> on_replaced;

@@ -10,16 +10,19 @@
 
 #include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
+#include "proto/job/byte_size.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/daemon/allocator.h"
 #include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
+#include "proto/runtime/transport/keepalive.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_limits.h"
@@ -50,6 +53,8 @@ struct Flags {
   uint64_t tier_memtable_bytes = server::ServerOptions{}.tier_memtable_bytes;
   std::string device = "none";
   uint64_t pinned_bytes = uint64_t{4} << 30;
+  std::string memory_bytes = "0", disk_bytes = "0", gpu_bytes = "0";
+  std::string machine_id;
   bool insecure = false;
   bool leave_cluster = false;
 };
@@ -65,6 +70,21 @@ std::vector<Metric> Collect(const server::Server& server) {
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "strata-server: %s\n", std::string(status.message()).c_str());
   return DaemonExitCode(status);
+}
+
+// Of a flag that was checked.
+uint64_t BytesOf(const std::string& flag) { return ParseBytes(flag).value_or(0); }
+
+// What is wrong with a flag that is a size; empty: nothing.
+std::string CheckSize(const std::string& value) {
+  return std::string(ParseBytes(value).status().message());
+}
+
+// What jobs may take of the GPU: all of it, unless it was given.
+uint64_t GpuBytes(ops::gpu::CudaApi& device, const std::string& flag) {
+  if (const uint64_t given = BytesOf(flag); given > 0) return given;
+  size_t left = 0, total = 0;
+  return device.MemoryInfo(&left, &total).ok() ? total : 0;
 }
 
 // Forgets the cluster, so that the next start may join another one.
@@ -100,15 +120,19 @@ int Run(const Flags& flags, const char* program) {
   }
   auto host = AdvertisedHost(flags.listen, flags.advertise, flags.scheduler);
   if (!host.ok()) return Fail(host.status());
+  // Before files are restricted to the data roots.
+  const std::string machine = flags.machine_id.empty() ? MachineId() : flags.machine_id;
   auto paths = PathPolicy::Make(flags.data_roots);
   if (!paths.ok()) return Fail(paths.status());
   if (absl::Status s = RestrictFiles(*paths, {flags.directory}); !s.ok()) return Fail(s);
   auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure,
                                flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
-  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler);
+  KnownLease lease;
+  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, &lease);
   GrpcTransportOptions transport_options;
   transport_options.scope = scope;
+  transport_options.lease = &lease;
   auto transport = MakeGrpcTransport(transport_options);
   server::ServerOptions options;
   options.name = flags.name;
@@ -124,6 +148,9 @@ int Run(const Flags& flags, const char* program) {
   options.request_bytes = flags.request_bytes;
   options.log_direct_from_bytes = flags.log_direct_from_bytes;
   options.tier_memtable_bytes = flags.tier_memtable_bytes;
+  options.memory_bytes = BytesOf(flags.memory_bytes);
+  options.disk_bytes = BytesOf(flags.disk_bytes);
+  options.machine_id = machine;
   // For good: messages that lie in its memory may be held until the process ends.
   static ops::gpu::CudaApi* device = nullptr;
   if (flags.device != "none") {
@@ -141,6 +168,7 @@ int Run(const Flags& flags, const char* program) {
         server::MakePinnedMessages(device, flags.pinned_bytes / 4).release();
     SetBlockSource(messages);
     options.device = device->properties().uuid;
+    options.gpu_bytes = GpuBytes(*device, flags.gpu_bytes);
     (*daemon)->Log("device uuid=" + options.device);
     options.make_gpu = [](const storage::gpu::GpuShape& shape) {
       return storage::gpu::MakeDeviceGpuBackend(device, shape,
@@ -200,6 +228,24 @@ int main(int argc, char** argv) {
                  "a quarter at most, of messages")
       ->capture_default_str()
       ->check(CLI::Range(uint64_t{1} << 20, kMostBytes));
+  app.add_option(
+         "--memory-bytes", flags.memory_bytes,
+         "Memory that jobs may take here, such as 8GiB: one that would need more of it than "
+         "is free waits; 0: an equal share of the machine's memory among the servers on it")
+      ->capture_default_str()
+      ->check(strata::CheckSize);
+  app.add_option("--disk-bytes", flags.disk_bytes,
+                 "Disk that jobs may take under --dir for rows, logs and images; 0: not counted")
+      ->capture_default_str()
+      ->check(strata::CheckSize);
+  app.add_option("--gpu-bytes", flags.gpu_bytes,
+                 "Memory of the GPU that jobs may take; 0: all of it. Servers that share one are "
+                 "given parts of it")
+      ->capture_default_str()
+      ->check(strata::CheckSize);
+  app.add_option("--machine-id", flags.machine_id,
+                 "Servers that name the same machine share its memory; default: what the kernel "
+                 "says");
   app.add_option(
          "--device", flags.device,
          "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/parallel.h"
 #include "proto/job/job_plan.h"
+#include "proto/runtime/base/id_source.h"
 #include "worker/async/trainer.h"
 #include "worker/bsp/lane_preparer.h"
 #include "worker/bsp/trainer.h"
@@ -35,7 +36,7 @@ class Session : public TrainingSession {
         plan_(std::move(plan)),
         epochs_(std::move(epochs)),
         exchange_(plan_.tables, plan_.shards),
-        links_(o_.transport, plan_.shards.servers()),
+        links_(o_.transport, plan_.shards.servers(), IdSource::System()),
         threads_(plan_.spec.training().threads() > 0 ? plan_.spec.training().threads()
                                                      : o_.threads),
         parallel_(ops::MakeParallel(threads_)) {}

@@ -110,7 +110,7 @@ class WorkerImpl : public Worker {
   }
 
   void Loop() {
-    RetryPolicy retry;
+    RetryPolicy retry(o_.random);
     while (!stopping()) {
       auto reply = o_.scheduler->Sync(MakeReport(), o_.sync_wait + absl::Seconds(5));
       if (!reply.ok()) {

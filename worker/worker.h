@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/scheduler_client.h"
@@ -34,6 +35,8 @@ struct WorkerOptions {
   absl::Duration sync_wait = absl::Milliseconds(200);
   // Pauses before the next try of the scheduler. Outlives the worker.
   Timer* timer = Timer::Real();
+  // Spreads its pauses before it looks for its scheduler again; null: they are not spread.
+  IdSource* random = IdSource::System();
   // The GPU that it computes with where jobs want one; outlives the worker. Null: none.
   const device::WorkerDevice* device = nullptr;
   device::RowPath row_path = device::RowPath::kDevice;

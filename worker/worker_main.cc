@@ -16,6 +16,7 @@
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
+#include "proto/runtime/transport/keepalive.h"
 #include "worker/device/open_device.h"
 #include "worker/worker.h"
 
@@ -89,8 +90,9 @@ int Run(const Flags& flags, const char* program) {
   auto daemon = Daemon::Start({program, flags.directory, flags.metrics_listen, flags.insecure,
                                flags.scheduler, flags.advertise});
   if (!daemon.ok()) return Fail(daemon.status());
-  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler);
-  auto transport = MakeGrpcTransport({});
+  KnownLease lease;
+  auto scheduler = MakeGrpcSchedulerClient(flags.scheduler, &lease);
+  auto transport = MakeGrpcTransport({.lease = &lease});
   WorkerOptions options;
   options.name = flags.name;
   options.scheduler = scheduler.get();

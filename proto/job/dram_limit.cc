@@ -33,13 +33,15 @@ uint64_t StateFloats(OptimizerType type, uint64_t dim) {
 
 }  // namespace
 
-uint64_t LeastTableBytes(const TableSpec& table) {
-  uint64_t floats = 0;
+uint64_t RowBytes(const TableSpec& table) {
+  uint64_t floats = table.life_cycle.scored() ? 1 : 0;
   for (const SegmentSpec& s : table.segments) {
     floats += s.dim + StateFloats(s.optimizer.type, s.dim);
   }
-  return kRows * (4 * floats + 8 + 8) + kPages;
+  return 4 * floats + 8;
 }
+
+uint64_t LeastTableBytes(const TableSpec& table) { return kRows * (RowBytes(table) + 8) + kPages; }
 
 absl::Status CheckDramLimit(const JobSpec& spec) {
   const auto limit = ParseBytes(spec.storage().dram_bytes_per_server());

@@ -11,6 +11,10 @@
 
 namespace strata {
 
+// Bytes of a row as it lies in every tier and file (storage/row/layout.h): weights, optimizer state
+// and score, 8 bytes of metadata.
+uint64_t RowBytes(const TableSpec& table);
+
 // Bytes of memory below which no server admits a table under a limit, in one shard: 16 rows of
 // weights, optimizer state, 8 bytes of metadata and a position of 8, and two pages. (Servers count
 // their index and a few bytes a row beside it: storage/dram/store.h.)

@@ -117,8 +117,8 @@ bool JobMachine::Hosts(absl::string_view node) const {
 }
 
 void JobMachine::PlaceOnServers(const ClusterView& cluster, absl::Time now) {
-  auto chosen = ChooseServers(Candidates(cluster, SERVER), job().replicas().servers());
-  if (!chosen.ok()) return SayAgain("WaitingForServers", chosen.status().message(), now);
+  auto chosen = FreeServers(cluster, job().replicas().servers());
+  if (!chosen.ok()) return WaitForServers(chosen.status(), now);
   uint32_t cores = 0;
   for (const std::string& name : *chosen) {
     const Node* node = cluster.members->Find(name);
@@ -129,6 +129,7 @@ void JobMachine::PlaceOnServers(const ClusterView& cluster, absl::Time now) {
   for (ShardAssignment& shard : PlaceShards(job(), static_cast<uint32_t>(chosen->size()), cores)) {
     *state_.add_shards() = std::move(shard);
   }
+  SayGuess(cluster, now);
   const CheckpointRecord* from = cuts_->NewestOnDisk();
   SayAgain("Opening",
            from == nullptr ? "servers open their shards"

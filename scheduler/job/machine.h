@@ -5,10 +5,12 @@
 // Tested by tests/scheduler/job/machine_status_test.cc
 // Tested by tests/scheduler/job/machine_recovery_test.cc
 // Tested by tests/scheduler/restored_test.cc
+// Tested by tests/scheduler/job/machine_room_test.cc
 #ifndef STRATA_SCHEDULER_JOB_MACHINE_H_
 #define STRATA_SCHEDULER_JOB_MACHINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/job/memory_need.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/cut_coordinator.h"
 #include "scheduler/job/cut_progress.h"
@@ -27,6 +30,7 @@
 #include "scheduler/job/task_ledger.h"
 #include "scheduler/nodes/membership.h"
 #include "scheduler/nodes/placement.h"
+#include "scheduler/nodes/room.h"
 #include "scheduler/state/state.pb.h"
 
 namespace strata::scheduler {
@@ -60,6 +64,8 @@ struct ClusterView {
   const Membership* members = nullptr;
   // Unfinished jobs of each node, this one not counted.
   const std::map<std::string, uint32_t>* jobs_of_node = nullptr;
+  // The rooms of all servers, without what this job has reserved; made when a server is chosen.
+  std::function<Rooms()> rooms;
 };
 
 // A pure state machine, owned and called by ClusterState. After every event it calls Advance, which
@@ -139,6 +145,8 @@ class JobMachine {
   bool Hosts(absl::string_view node) const;
   // Whether it writes, or may remove, checkpoints: its lock is not to be given back yet.
   bool UsesCheckpoints() const;
+  // Adds what this job keeps of the servers that it has, until it is over.
+  void Reserve(Rooms& rooms) const;
 
  private:
   struct ServerView {  // by server slot; repeated by servers, so not recorded
@@ -165,6 +173,14 @@ class JobMachine {
   void End(JobState state, absl::string_view reason, absl::string_view message, absl::Time now);
   void Say(absl::string_view reason, absl::string_view message, absl::Time now);
   void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
+
+  // machine_room.cc
+  const ServerNeed& Need(uint32_t shards) const;
+  const ServerNeed& NeedNow(const ClusterView& cluster) const;
+  absl::StatusOr<std::vector<std::string>> FreeServers(const ClusterView& cluster,
+                                                       uint32_t count) const;
+  void WaitForServers(const absl::Status& why, absl::Time now);
+  void SayGuess(const ClusterView& cluster, absl::Time now);
 
   // machine_workers.cc
   std::vector<Candidate> Candidates(const ClusterView& cluster, NodeRole role) const;
@@ -243,6 +259,10 @@ class JobMachine {
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
   absl::Time reread_;  // when a bad reader may try again
+  // What Need said last, and of what: asked for again with every report while a job waits.
+  mutable ServerNeed need_;
+  mutable uint32_t need_shards_ = 0;
+  mutable bool need_indexed_ = false;
 };
 
 }  // namespace strata::scheduler

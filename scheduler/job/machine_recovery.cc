@@ -43,7 +43,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     facts.opened = slot.opened_generation() == state_.generation();
     facts.same_process = slot.opened_session() == session;
     facts.keeps_nothing = job().storage().durability() == "memory";
-    facts.replaceable = !facts.alive && ChooseServers(Candidates(cluster, SERVER), 1).ok();
+    facts.replaceable = !facts.alive && FreeServers(cluster, 1).ok();
     switch (JudgeServer(facts, cluster.members->lease())) {
       case ServerVerdict::kFine:
         break;
@@ -78,7 +78,7 @@ void JobMachine::ServerBeganAgain(int slot) {
 }
 
 void JobMachine::ReplaceServer(const ClusterView& cluster, int slot, absl::Time now) {
-  auto chosen = ChooseServers(Candidates(cluster, SERVER), 1);
+  auto chosen = FreeServers(cluster, 1);
   if (!chosen.ok()) return;
   const std::string old = state_.servers(slot).name();
   ForgetTroubles(old, *state_.mutable_troubles());
@@ -116,7 +116,7 @@ bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
       RollBack(absl::StrCat("lost shards on ", why), now);
       return true;
     }
-    const bool spare = ChooseServers(Candidates(cluster, SERVER), 1).ok();
+    const bool spare = FreeServers(cluster, 1).ok();
     ReadFacts facts;
     facts.doubted = state_.doubted_checkpoint() == folder;
     facts.same_reader = state_.doubted_by() == state_.servers(i).name();
@@ -150,7 +150,7 @@ bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
 // place in the job, else another one of the job, whose shards this one gets.
 void JobMachine::ReadAgain(const ClusterView& cluster, int slot, absl::Time now) {
   const std::string reader = state_.servers(slot).name(), why = servers_[slot].unread;
-  const auto spare = ChooseServers(Candidates(cluster, SERVER), 1);
+  const auto spare = FreeServers(cluster, 1);
   bool all_read = false;
   const int other = OtherServer(*cluster.members, slot, &all_read);
   if (spare.ok()) {

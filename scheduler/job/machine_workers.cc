@@ -13,6 +13,7 @@ namespace strata::scheduler {
 
 std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRole role) const {
   std::vector<Candidate> candidates;
+  const Rooms rooms = role == SERVER && cluster.rooms ? cluster.rooms() : Rooms();
   for (const auto& [name, node] : cluster.members->nodes()) {
     if (!node.alive || node.record.role() != role || Hosts(name)) continue;
     const auto jobs = cluster.jobs_of_node->find(name);
@@ -20,15 +21,18 @@ std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRo
                            .jobs = jobs == cluster.jobs_of_node->end() ? 0 : jobs->second,
                            .cores = node.record.cores()};
     if (role == WORKER) (void)ComputesWith(job().worker(), node.record, candidate);
-    if (role == SERVER) candidate.able = HoldsGpuTier(job().storage(), node.record);
+    if (role == SERVER) {
+      candidate.able = HoldsGpuTier(job().storage(), node.record);
+      if (const auto room = rooms.find(name); room != rooms.end()) candidate.room = room->second;
+    }
     candidates.push_back(std::move(candidate));
   }
   return candidates;
 }
 
 void JobMachine::ChooseFirstWorkers(const ClusterView& cluster, absl::Time now) {
-  auto servers = ChooseServers(Candidates(cluster, SERVER), job().replicas().servers());
-  if (!servers.ok()) return SayAgain("WaitingForServers", servers.status().message(), now);
+  auto servers = FreeServers(cluster, job().replicas().servers());
+  if (!servers.ok()) return WaitForServers(servers.status(), now);
   auto workers = ChooseWorkers(Candidates(cluster, WORKER), job().replicas().workers(), bsp(), "");
   if (absl::IsFailedPrecondition(workers.status())) {
     return End(FAILED, "MixedDevices", workers.status().message(), now);
@@ -45,6 +49,7 @@ void JobMachine::ChooseFirstWorkers(const ClusterView& cluster, absl::Time now) 
   }
   workers_.assign(workers->size(), {});
   state_.set_phase(INDEXING);
+  if (index_) return;  // it has waited for room since
   SayAgain("Indexing", absl::StrCat("worker ", workers->front(), " indexes the input"), now);
 }
 

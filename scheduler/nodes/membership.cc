@@ -41,6 +41,10 @@ void Describe(const NodeReport& report, NodeRecord& record) {
   record.set_pid(report.pid());
   record.set_device(report.device());
   record.set_device_numerics_id(report.device_numerics_id());
+  record.set_machine_id(report.machine_id());
+  record.set_disk_bytes(report.disk_bytes());
+  record.set_gpu_bytes(report.gpu_bytes());
+  record.set_memory_given(report.memory_given());
 }
 
 bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {

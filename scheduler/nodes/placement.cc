@@ -37,6 +37,24 @@ size_t RemoveUnable(std::vector<Candidate>& live) {
   return there - live.size();
 }
 
+// Of servers that have no room for the job, in the status of a job at most so many.
+constexpr size_t kServersTold = 4;
+
+// Takes out those that have no room for `need`; returns what they lack.
+std::string RemoveFull(std::vector<Candidate>& live, const ServerNeed& need) {
+  std::string text;
+  size_t full = 0;
+  for (const Candidate& c : live) {
+    if (Fits(need, c.room)) continue;
+    if (++full <= kServersTold) absl::StrAppend(&text, "; ", DescribeRoom(c.name, need, c.room));
+  }
+  if (full > kServersTold) absl::StrAppend(&text, "; and ", full - kServersTold, " more");
+  live.erase(std::remove_if(live.begin(), live.end(),
+                            [&need](const Candidate& c) { return !Fits(need, c.room); }),
+             live.end());
+  return text;
+}
+
 // CheckGpus, of one role: `what` asks for a GPU that `able` says a node has; `remedy` ends the
 // text.
 absl::Status CheckRole(const Membership& members, NodeRole role, absl::string_view what,
@@ -140,8 +158,8 @@ absl::Status CheckReplicas(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live,
-                                                       uint32_t count) {
+absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live, uint32_t count,
+                                                       const ServerNeed& need) {
   const size_t there = live.size();
   const size_t unable = RemoveUnable(live);
   if (live.size() < count) {
@@ -152,6 +170,18 @@ absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> li
                       "--device, or give spec.storage.gpuBackend: host)");
     }
     return absl::UnavailableError(text);
+  }
+  std::sort(live.begin(), live.end(),
+            [](const Candidate& a, const Candidate& b) { return a.name < b.name; });
+  const std::string full = RemoveFull(live, need);
+  if (live.size() < count) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "waiting for room: ", count, " servers wanted with ", NeedText(need.likely), " each",
+        need.guessed ? absl::StrCat(" (an estimate, with ", need.rows,
+                                    " rows of features: spec.storage.dramBytesPerServer is not "
+                                    "set, and bounds it)")
+                     : "",
+        ", ", live.size(), " have it", full));
   }
   std::sort(live.begin(), live.end(), [](const Candidate& a, const Candidate& b) {
     return a.jobs != b.jobs ? a.jobs < b.jobs : a.name < b.name;
@@ -208,10 +238,8 @@ absl::StatusOr<std::vector<std::string>> ChooseWorkers(std::vector<Candidate> li
 
 std::vector<ShardAssignment> PlaceShards(const JobSpec& spec, uint32_t servers, uint32_t cores) {
   const uint32_t partitions = spec.storage().partitions();
-  uint32_t per_server = spec.storage().shards_per_server();
-  if (per_server == 0) per_server = std::max<uint32_t>(4, cores);
-  per_server = std::clamp<uint32_t>(per_server, 1, partitions / servers);
-  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(partitions), servers, per_server);
+  const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(partitions), servers,
+                                      ShardsOfServer(spec, servers, cores));
   std::vector<ShardAssignment> shards;
   for (const ShardPlace& place : map.shards()) {
     ShardAssignment& s = shards.emplace_back();

@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/job/memory_need.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/nodes/membership.h"
+#include "scheduler/nodes/room.h"
 #include "scheduler/state/state.pb.h"
 
 namespace strata::scheduler {
@@ -23,6 +25,7 @@ struct Candidate {
   std::string numerics_id;
   std::string device_class;  // "cpu", or what tells GPUs of one make from others
   bool able = true;          // false: it lacks the GPU that the job asks for, and is never taken
+  ServerRoom room = {};      // of servers: without what the job itself has there
 };
 
 // What a worker would compute a job of this spec with: fills the candidate's numerics id and class.
@@ -40,9 +43,12 @@ absl::Status CheckGpus(const JobSpec& spec, const Membership& members);
 // INVALID_ARGUMENT: more workers than lanes, or more servers than partitions; names both.
 absl::Status CheckReplicas(const JobSpec& spec);
 
-// The `count` servers with the fewest jobs, then by name; ordered by name. UNAVAILABLE says how
-// many there are, and how many of them lack the job's GPU.
-absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live, uint32_t count);
+// The `count` servers with the fewest jobs of those that have room for `need`, then by name;
+// ordered by name. UNAVAILABLE says how many there are, and how many of them lack the job's GPU.
+// RESOURCE_EXHAUSTED: there are enough, but too few have the room; it says what the job needs, what
+// each has free, and who holds it.
+absl::StatusOr<std::vector<std::string>> ChooseServers(std::vector<Candidate> live, uint32_t count,
+                                                       const ServerNeed& need = {});
 
 // `count` workers without a job, by name. Where `same_numerics`, all have one numerics id: `wanted`
 // if it is not empty, else the first (by name) of which there are enough. UNAVAILABLE says how many

@@ -51,6 +51,13 @@ TEST_CASE("bytes of a server that cannot be meant are refused, with what can", "
                 {"--" + flag + ": ", least.at(flag)});
     }
   }
+  for (const char* flag : {"--memory-bytes", "--disk-bytes", "--gpu-bytes"}) {
+    for (const char* value : {"much", "-1", "8 QiB", "99999999999999999999"}) {
+      CheckSays(user.Daemon("server",
+                            std::string("--dir d --listen no:port ") + flag + " '" + value + "'"),
+                2, {std::string(flag) + ": ", value});
+    }
+  }
 }
 
 TEST_CASE("a cluster without GPUs refuses a job for one before it replaces anything",

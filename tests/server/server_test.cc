@@ -227,19 +227,46 @@ TEST_CASE("pauses before the scheduler is tried again grow, and go by the timer"
   c.scheduler.SetReachable(false);
   ServerOptions options = c.Options();
   options.timer = &timer;
+  options.random = nullptr;
   auto server = Server::Start(options);
   REQUIRE(server.ok());
   const auto pause = [&] {
     timer.AwaitAlarms(1);
     return timer.next() - timer.Now();
   };
-  for (const int want : {50, 100, 200, 400, 800, 1600, 2000, 2000}) {
+  for (const int want : {50, 100, 200, 400, 800, 1333, 1333}) {
     CHECK(pause() == absl::Milliseconds(want));
     timer.AdvanceTo(timer.next());
   }
   pause();
   server->reset();  // waits for no pause
   CHECK(timer.alarms() == 0);
+}
+
+TEST_CASE("a server says what jobs may take of it", "[server]") {
+  Cluster c;
+  ServerOptions options = c.Options();
+  {
+    auto server = Server::Start(options);
+    REQUIRE(server.ok());
+    c.scheduler.AwaitCalls(1);
+    const NodeReport all = c.scheduler.Await([](const NodeReport& r) { return !r.name().empty(); });
+    CHECK(all.memory_bytes() > 0);  // the machine's
+    CHECK_FALSE(all.memory_given());
+    CHECK(all.machine_id().empty());
+    CHECK(all.disk_bytes() == 0);
+  }
+  options.memory_bytes = 7;
+  options.disk_bytes = 8;
+  options.gpu_bytes = 9;
+  options.machine_id = "m";
+  auto server = Server::Start(options);
+  REQUIRE(server.ok());
+  const NodeReport given = c.scheduler.Await([](const NodeReport& r) { return r.memory_given(); });
+  CHECK(given.memory_bytes() == 7);
+  CHECK(given.disk_bytes() == 8);
+  CHECK(given.gpu_bytes() == 9);
+  CHECK(given.machine_id() == "m");
 }
 
 TEST_CASE("a pull that waits for a step ends by the server's timer", "[server]") {

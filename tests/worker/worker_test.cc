@@ -61,7 +61,8 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
 TEST_CASE("a worker tries its scheduler again after pauses of the timer", "[worker]") {
   ManualTimer timer;
   ScriptedScheduler scheduler;
-  auto worker = Worker::Start({.name = "w", .scheduler = &scheduler, .timer = &timer});
+  auto worker =
+      Worker::Start({.name = "w", .scheduler = &scheduler, .timer = &timer, .random = nullptr});
   REQUIRE(worker.ok());
   scheduler.SaySession(7);
   CHECK(scheduler.Sessions(2) == std::vector<uint64_t>{0, 7});

@@ -1,18 +1,10 @@
 #include "worker/client/retry_policy.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/api/api.h"
 #include "proto/core/mutation.h"
 
 namespace strata {
-
-absl::Duration RetryPolicy::OnFailure() {
-  const uint32_t doublings = std::min<uint32_t>(failures_, 10);
-  ++failures_;
-  return std::min(kMost, kFirst * (1 << doublings));
-}
 
 absl::Status OfServer(uint32_t server, const absl::Status& status) {
   const absl::Status named(status.code(), absl::StrCat("server ", server, ": ", status.message()));

@@ -1,4 +1,4 @@
-// How long to wait before the next try: exponential, bounded, pure.
+// What an error of a data call means, and how long to wait before the next try.
 #ifndef STRATA_WORKER_CLIENT_RETRY_POLICY_H_
 #define STRATA_WORKER_CLIENT_RETRY_POLICY_H_
 
@@ -6,22 +6,19 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/backoff.h"
+#include "proto/runtime/base/id_source.h"
 
 namespace strata {
 
-// Counts failures in a row. One thread at a time.
-class RetryPolicy {
+// A worker's waits: 10, 20, 40 ... 1000 ms, each spread by `random` (proto/runtime/base/backoff.h).
+// When a worker comes back decides about no result.
+class RetryPolicy : public Backoff {
  public:
   static constexpr absl::Duration kFirst = absl::Milliseconds(10);
   static constexpr absl::Duration kMost = absl::Seconds(1);
 
-  // The wait after one more failure: 10, 20, 40 ... 1000 ms.
-  absl::Duration OnFailure();
-  void OnSuccess() { failures_ = 0; }
-  uint32_t failures() const { return failures_; }
-
- private:
-  uint32_t failures_ = 0;
+  explicit RetryPolicy(IdSource* random) : Backoff({kFirst, kMost, random}) {}
 };
 
 // What an error of a data call means to the caller (DESIGN.md section 5).

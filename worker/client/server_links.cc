@@ -4,8 +4,12 @@
 
 namespace strata {
 
-ServerLinks::ServerLinks(DataTransport* transport, uint32_t servers)
-    : transport_(transport), servers_(servers), addresses_(servers), channels_(servers) {}
+ServerLinks::ServerLinks(DataTransport* transport, uint32_t servers, IdSource* random)
+    : transport_(transport),
+      servers_(servers),
+      random_(random),
+      addresses_(servers),
+      channels_(servers) {}
 
 void ServerLinks::SetAddresses(const std::vector<std::string>& addresses) {
   MutexLock lock(&mu_);

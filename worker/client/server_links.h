@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "proto/core/mutex.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/runtime/transport/transport.h"
 
 namespace strata {
@@ -17,8 +18,9 @@ namespace strata {
 // Channels by server index; addresses change when servers restart. Thread-safe.
 class ServerLinks {
  public:
-  // `transport` must outlive the links.
-  ServerLinks(DataTransport* transport, uint32_t servers);
+  // `transport` and `random` must outlive the links. `random` spreads what those who use them wait
+  // before they try again (proto/runtime/base/backoff.h); null: it is not spread.
+  ServerLinks(DataTransport* transport, uint32_t servers, IdSource* random = nullptr);
 
   // Connects where an address changed; empty text means that the server has no address now.
   void SetAddresses(const std::vector<std::string>& addresses);
@@ -26,10 +28,12 @@ class ServerLinks {
   // Null while the server has no address.
   std::shared_ptr<DataChannel> Channel(uint32_t server) const;
   uint32_t servers() const { return servers_; }
+  IdSource* random() const { return random_; }
 
  private:
   DataTransport* const transport_;
   const uint32_t servers_;
+  IdSource* const random_;
   mutable Mutex mu_;
   std::vector<std::string> addresses_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<DataChannel>> channels_ ABSL_GUARDED_BY(mu_);

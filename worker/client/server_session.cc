@@ -16,7 +16,7 @@ absl::Status NoAddress(uint32_t server) {
 
 ServerSession::ServerSession(ServerSessionOptions options)
     : o_(std::move(options)),
-      machine_(o_.links->servers(), o_.device),
+      machine_(o_.links->servers(), o_.device, o_.links->random()),
       deferred_(o_.links->servers()),
       alarm_(o_.links->servers(), absl::InfinitePast()) {}
 

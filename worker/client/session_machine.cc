@@ -8,8 +8,10 @@
 
 namespace strata {
 
-SessionMachine::SessionMachine(uint32_t servers, std::string device)
-    : device_(std::move(device)), servers_(servers) {}
+SessionMachine::SessionMachine(uint32_t servers, std::string device, IdSource* random)
+    : device_(std::move(device)), servers_(servers) {
+  for (Server& server : servers_) server.retry = RetryPolicy(random);
+}
 
 SessionMachine::Wait SessionMachine::WaitOf(uint32_t server, absl::Time now) const {
   const Server& s = servers_[server];

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"
 #include "worker/client/retry_policy.h"
@@ -20,9 +21,9 @@ namespace strata {
 // A session at a server is closed, opening or open. No I/O, no clock, one thread at a time.
 //
 // An error of a call does what its class says (retry_policy.h). One that goes away with time is a
-// failure and makes calls wait: 10, 20, 40 ... 1000 ms, until a call is answered well; that the
-// session was opened is no such answer. Calls that were sent side by side and broke together are
-// one failure; what was sent in an older session is none, and does not close the newer one.
+// failure and makes calls wait: 10, 20, 40 ... 1000 ms, spread, until a call is answered well; that
+// the session was opened is no such answer. Calls that were sent side by side and broke together
+// are one failure; what was sent in an older session is none, and does not close the newer one.
 //
 // Every error ends all tickets of the server, whichever session the call was of: the call goes
 // again, and what goes again goes with keys. A stale ticket's call goes at once, and would meet the
@@ -47,8 +48,9 @@ class SessionMachine {
     kNever,   // the error is final
   };
 
-  // `device`: where the worker's rows lie; empty: nowhere that a server could take them.
-  SessionMachine(uint32_t servers, std::string device);
+  // `device`: where the worker's rows lie; empty: nowhere that a server could take them. `random`
+  // spreads the waits; null: they are not.
+  SessionMachine(uint32_t servers, std::string device, IdSource* random = nullptr);
 
   uint32_t servers() const { return static_cast<uint32_t>(servers_.size()); }
   Wait WaitOf(uint32_t server, absl::Time now) const;
@@ -93,7 +95,7 @@ class SessionMachine {
     Epoch opened = kFirst;  // that of the session's first call
     wire::ServerState state;
     bool takes_rows = false;
-    RetryPolicy retry;
+    RetryPolicy retry{nullptr};
     absl::Time not_before = absl::InfinitePast();
   };
   void BackOff(Server& server, absl::Time now);

@@ -103,10 +103,10 @@ namespace {
 
 class Channel : public DataChannel {
  public:
-  Channel(std::shared_ptr<ClientQueue> queue, const std::string& address)
+  Channel(std::shared_ptr<ClientQueue> queue, const std::string& address, absl::Duration lease)
       : queue_(std::move(queue)),
         stub_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                        GrpcChannelArguments())) {}
+                                        GrpcChannelArguments(lease))) {}
 
   void Call(DataMethod method, Buffer request, absl::Duration timeout, DataReply done) override {
     if (request.size() > kMaxMessageBytes) {
@@ -140,8 +140,8 @@ class Channel : public DataChannel {
 std::shared_ptr<ClientQueue> MakeClientQueue() { return std::make_shared<ClientQueue>(); }
 
 std::shared_ptr<DataChannel> MakeChannel(std::shared_ptr<ClientQueue> queue,
-                                         const std::string& address) {
-  return std::make_shared<Channel>(std::move(queue), address);
+                                         const std::string& address, absl::Duration lease) {
+  return std::make_shared<Channel>(std::move(queue), address, lease);
 }
 
 }  // namespace strata::grpc_internal

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "proto/runtime/transport/transport.h"
 
 namespace strata::grpc_internal {
@@ -16,7 +17,7 @@ class ClientQueue;
 
 std::shared_ptr<ClientQueue> MakeClientQueue();
 std::shared_ptr<DataChannel> MakeChannel(std::shared_ptr<ClientQueue> queue,
-                                         const std::string& address);
+                                         const std::string& address, absl::Duration lease);
 
 }  // namespace strata::grpc_internal
 

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/mutex.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
 #include "proto/runtime/transport/grpc_status.h"
@@ -22,14 +24,15 @@ constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 
 class GrpcSchedulerClient : public SchedulerClient {
  public:
-  explicit GrpcSchedulerClient(const std::string& address)
+  GrpcSchedulerClient(const std::string& address, KnownLease* lease)
       : address_(address),
-        channel_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                           GrpcChannelArguments())),
-        stub_(Scheduler::NewStub(channel_)) {}
+        lease_(lease == nullptr ? &own_lease_ : lease),
+        link_(std::make_shared<Link>(address, lease_->get())) {}
 
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override {
-    return Call(&Scheduler::Stub::Sync, report, timeout);
+    auto directive = Call(&Scheduler::Stub::Sync, report, timeout);
+    if (directive.ok() && directive->lease_ms() > 0) Follow(directive->lease_ms());
+    return directive;
   }
   absl::StatusOr<SubmitReply> Submit(const SubmitRequest& request,
                                      absl::Duration timeout) override {
@@ -64,22 +67,48 @@ class GrpcSchedulerClient : public SchedulerClient {
   }
 
  private:
+  // A connection, and the lease that it was made for.
+  struct Link {
+    Link(const std::string& address, absl::Duration for_lease)
+        : lease(for_lease),
+          channel(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                            GrpcChannelArguments(for_lease))),
+          stub(Scheduler::NewStub(channel)) {}
+
+    const absl::Duration lease;
+    const std::shared_ptr<grpc::Channel> channel;
+    const std::unique_ptr<Scheduler::Stub> stub;
+  };
+
+  std::shared_ptr<Link> link() {
+    MutexLock lock(&mu_);
+    return link_;
+  }
+
+  // A connection is made for one lease: another lease needs another one.
+  void Follow(uint32_t lease_ms) {
+    lease_->Learn(lease_ms);
+    MutexLock lock(&mu_);
+    if (link_->lease != lease_->get()) link_ = std::make_shared<Link>(address_, lease_->get());
+  }
+
   template <typename Request, typename Reply>
   absl::StatusOr<Reply> Call(grpc::Status (Scheduler::Stub::*method)(grpc::ClientContext*,
                                                                      const Request&, Reply*),
                              const Request& request, absl::Duration timeout) {
     const gpr_timespec deadline = GrpcDeadline(timeout);
+    const std::shared_ptr<Link> to = link();
     // Without a connection the call would fail at once, or wait on while the scheduler restarts and
     // then say DEADLINE_EXCEEDED: whoever asks must be able to tell "not there" from "slow".
     // A call may take long (a checkpoint), being there does not.
     const absl::Duration patience = std::min(timeout, kConnectTimeout);
-    if (!channel_->WaitForConnected(GrpcDeadline(patience))) {
+    if (!to->channel->WaitForConnected(GrpcDeadline(patience))) {
       return NotThere(patience, "");
     }
     grpc::ClientContext context;
     context.set_deadline(deadline);
     Reply reply;
-    const grpc::Status status = ((*stub_).*method)(&context, request, &reply);
+    const grpc::Status status = ((*to->stub).*method)(&context, request, &reply);
     if (status.ok()) return reply;
     absl::Status error = FromGrpc(status);
     if (absl::IsUnavailable(error)) return NotThere(timeout, error.message());
@@ -94,14 +123,17 @@ class GrpcSchedulerClient : public SchedulerClient {
   }
 
   const std::string address_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<Scheduler::Stub> stub_;
+  KnownLease own_lease_;
+  KnownLease* const lease_;
+  Mutex mu_;
+  std::shared_ptr<Link> link_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace
 
-std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address) {
-  return std::make_unique<GrpcSchedulerClient>(address);
+std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address,
+                                                         KnownLease* lease) {
+  return std::make_unique<GrpcSchedulerClient>(address, lease);
 }
 
 }  // namespace strata

@@ -6,13 +6,17 @@
 #include <memory>
 #include <string>
 
+#include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/scheduler_client.h"
 
 namespace strata {
 
 // `address` is "host:port". Does not connect yet; each call waits for a connection up to its
-// timeout, so that a scheduler that restarts meanwhile is no error.
-std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address);
+// timeout, so that a scheduler that restarts meanwhile is no error. A scheduler that falls silent
+// is given up by its lease, as `lease` has it (keepalive.h): replies to Sync tell it there, and it
+// must outlive the client. Null: the default.
+std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address,
+                                                         KnownLease* lease = nullptr);
 
 }  // namespace strata
 

@@ -12,7 +12,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/keepalive.h"
 
 namespace strata {
 
@@ -23,14 +25,17 @@ struct StartedServer {
 
 // Starts what `builder` holds (its services and completion queues) at `address`, without TLS.
 // Enables gRPC's health service, which answers SERVING until the server's GetHealthCheckService()
-// is told otherwise. On failure completion queues of the builder are the caller's to shut down.
+// is told otherwise. Clients that fall silent are given up by `lease` (keepalive.h). On failure
+// completion queues of the builder are the caller's to shut down.
 //   ALREADY_EXISTS: the port is taken. INVALID_ARGUMENT: no address of this machine.
 //   PERMISSION_DENIED: bind policy, or a port that needs privileges.
 absl::StatusOr<StartedServer> StartGrpcServer(grpc::ServerBuilder& builder,
-                                              const std::string& address, BindScope scope);
+                                              const std::string& address, BindScope scope,
+                                              absl::Duration lease = KnownLease::kDefault);
 
-// Arguments of a channel to such a server: message limits, buffer sizes, quick reconnection.
-grpc::ChannelArguments GrpcChannelArguments();
+// Arguments of a channel to such a server: message limits, buffer sizes, quick reconnection, whose
+// pauses are each channel's own (proto/runtime/base/backoff.h), and when a silent one is given up.
+grpc::ChannelArguments GrpcChannelArguments(absl::Duration lease = KnownLease::kDefault);
 
 }  // namespace strata
 

@@ -25,7 +25,9 @@ class GrpcTransport : public DataTransport {
 
   std::shared_ptr<DataChannel> Connect(const std::string& address) override {
     const size_t next = channels_.fetch_add(1, std::memory_order_relaxed);
-    return grpc_internal::MakeChannel(queues_[next % queues_.size()], address);
+    return grpc_internal::MakeChannel(
+        queues_[next % queues_.size()], address,
+        options_.lease == nullptr ? KnownLease::kDefault : options_.lease->get());
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proto/runtime/transport/bind_policy.h"
+#include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/transport.h"
 
 namespace grpc {
@@ -29,6 +30,9 @@ struct GrpcTransportOptions {
   // Calls that a listener holds open; more are answered with RESOURCE_EXHAUSTED. Requests in flight
   // take at most this many times kMaxMessageBytes.
   size_t max_calls_in_flight = 4096;
+  // By which channels that are made give up a silent server (keepalive.h); outlives the transport.
+  // Null: the default lease.
+  const KnownLease* lease = nullptr;
   // Typed services that every listener hosts on the same port, beside the data plane and gRPC's
   // health service. They outlive the listeners.
   std::vector<grpc::Service*> services;

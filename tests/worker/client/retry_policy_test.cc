@@ -12,7 +12,7 @@ namespace {
 using Code = absl::StatusCode;
 
 TEST_CASE("waits double from 10 ms to a second", "[retry]") {
-  RetryPolicy retry;
+  RetryPolicy retry(nullptr);
   CHECK(retry.failures() == 0);
   uint32_t failures = 0;
   for (int expected : {10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000, 1000, 1000}) {
@@ -24,7 +24,7 @@ TEST_CASE("waits double from 10 ms to a second", "[retry]") {
 }
 
 TEST_CASE("a success forgets the failures before it", "[retry]") {
-  RetryPolicy retry;
+  RetryPolicy retry(nullptr);
   for (int i = 0; i < 5; ++i) retry.OnFailure();
   retry.OnSuccess();
   CHECK(retry.failures() == 0);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/base/id_source.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"
 #include "tests/worker/client/scripted_servers.h"
@@ -144,6 +145,23 @@ TEST_CASE("a server that opens every session and refuses every call is asked eve
     CHECK(machine.WaitOf(0, now) == Wait::kClosed);
     Reopen(machine, now);
     CHECK(machine.WaitOf(0, now) == Wait::kNothing);
+  }
+}
+
+// Draws the middle of the first half, whatever is asked.
+class Quarter : public IdSource {
+ public:
+  Drawn Draw() override { return {0, uint64_t{1} << 62}; }
+};
+
+TEST_CASE("waits are spread by what the machine was given, each server's", "[session]") {
+  Quarter random;
+  SessionMachine machine(2, "", &random);
+  for (const uint32_t server : {0, 1}) {
+    for (const double ms : {7.5, 15.0, 30.0}) {
+      machine.OnUnreachable(server, kNow);
+      CHECK(machine.not_before(server) - kNow == absl::Milliseconds(ms));
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/job/memory_need.h"
 #include "tools/cli/base/text_table.h"
 
 namespace strata {
@@ -256,6 +257,9 @@ std::string JobDetails(const JobStatus& s) {
                   " servers, ", s.workers(), " workers\n");
   absl::StrAppend(&text, "  step ", WithCommas(s.step()), " of ", WithCommas(s.total_steps()), " (",
                   Share(s.step(), s.total_steps()), ")\n");
+  if (s.has_reserved()) {
+    absl::StrAppend(&text, "  each server keeps ", NeedText(s.reserved()), " for it\n");
+  }
   if (s.state() == RUNNING) {
     absl::StrAppendFormat(&text, "  %s examples/s, loss %.4f, AUC %.4f while training\n",
                           WithCommas(std::llround(std::max(0.0, s.examples_per_second()))),

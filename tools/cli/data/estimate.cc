@@ -203,6 +203,10 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
     estimate.processes[2].parts.push_back(std::move(part));
   }
   estimate.processes[2].parts.push_back(Itself(kWorkerBytes));
+  estimate.kept = NeedOfServer(
+      spec,
+      {.lines = data.lines, .fields = data.fields, .numeric = data.numeric, .rows = estimate.rows},
+      ShardsOfServer(spec, spec.replicas().servers(), cores));
   estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
   estimate.hbm_bytes = load.hbm_bytes;
   estimate.least_hbm_bytes = server::LeastGpuBytesPerServer(tables->tables, load.eviction, shards);
@@ -268,6 +272,12 @@ std::string EstimateText(const JobEstimate& estimate) {
   }
   absl::StrAppendFormat(&text, "Most of it: %s, %s (%.0f %%).\n", most.role, most.part->name,
                         share);
+  absl::StrAppendFormat(&text,
+                        "A scheduler keeps %s of each server for it, with that many rows%s.\n",
+                        NeedText(estimate.kept.likely),
+                        estimate.kept.guessed ? "; it does not know them, and takes lines and "
+                                                "fields instead where no limit is set"
+                                              : "");
   absl::StrAppendFormat(&text, "Least spec.storage.dramBytesPerServer: %d.\n",
                         estimate.least_dram_bytes);
   if (estimate.hbm_bytes > 0) {

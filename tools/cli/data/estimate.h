@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/memory_part.h"
+#include "proto/job/memory_need.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/data/data_measure.h"
 
@@ -35,6 +36,7 @@ struct JobEstimate {
   uint64_t least_dram_bytes = 0;  // least spec.storage.dramBytesPerServer that is admitted
   uint64_t hbm_bytes = 0;         // spec.storage.gpuBytesPerServer
   uint64_t least_hbm_bytes = 0;   // the least of it that is admitted
+  ServerNeed kept;                // what a scheduler keeps free of each server
 };
 
 // `rows`: 0: as many as `data` has distinct keys. `cores`: of a server, where the job does not say

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "proto/job/memory_need.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/text_table.h"
 
@@ -35,18 +36,26 @@ const std::string& ServerOf(const JobShards& shards, const ShardAssignment& plac
   return index < shards.servers_size() ? shards.servers(index).name() : *kNobody;
 }
 
+// What is known of it; "-": nothing.
+std::string RoomText(const MemoryNeed& bytes) {
+  const bool any = bytes.dram_bytes() + bytes.disk_bytes() + bytes.gpu_bytes() > 0;
+  return any ? NeedText(bytes) : "-";
+}
+
 }  // namespace
 
 std::string NodesTable(const ClusterStatus& cluster, absl::Time now) {
   if (cluster.nodes().empty()) return "no servers or workers\n";
   std::vector<TextRow> rows = {{"NODE", "ROLE", "STATE", "ADDRESS", "PID", "SESSION", "INCARNATION",
-                                "CORES", "MEMORY", "NUMERICS", "DEVICE", "HEARD", "JOBS"}};
+                                "CORES", "MEMORY", "ROOM", "RESERVED", "NUMERICS", "DEVICE",
+                                "HEARD", "JOBS"}};
   for (const NodeStatus& n : cluster.nodes()) {
     rows.push_back({n.name(), RoleName(n.role()), n.alive() ? "up" : "lost",
                     OrDash(n.data_address()), absl::StrCat(n.pid()), absl::StrCat(n.session()),
                     Hex(n.incarnation()), absl::StrCat(n.cores()),
                     n.memory_bytes() == 0 ? "-" : BytesText(static_cast<double>(n.memory_bytes())),
-                    OrDash(n.numerics_id()), OrDash(n.device()), Ago(n.last_seen_unix_ms(), now),
+                    RoomText(n.room()), RoomText(n.reserved()), OrDash(n.numerics_id()),
+                    OrDash(n.device()), Ago(n.last_seen_unix_ms(), now),
                     OrDash(absl::StrJoin(n.jobs(), ","))});
   }
   return TextTable(rows);

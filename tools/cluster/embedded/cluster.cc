@@ -62,6 +62,7 @@ class Cluster : public EmbeddedCluster {
   absl::Status StartServer(uint32_t index) override {
     server::ServerOptions options;
     options.name = absl::StrCat("server-", index);
+    options.machine_id = "this process";
     options.scheduler = scheduler_.get();
     options.transport = transport_.get();
     options.listen_address = options.name;

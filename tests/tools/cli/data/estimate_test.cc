@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "proto/core/memory_part.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/memory_need.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/data/distinct_counter.h"
 
@@ -143,6 +144,17 @@ TEST_CASE("a GPU tier takes pinned memory, and on the host its own", "[estimate]
   CHECK(ServerBytes(Estimate(spec)) == ServerBytes(device) - pinned + (64 << 20));
   CHECK(absl::StrContains(EstimateText(device), "Least spec.storage.gpuBytesPerServer: " +
                                                     std::to_string(device.least_hbm_bytes) + "."));
+}
+
+TEST_CASE("a scheduler would keep what a server takes, and is told so", "[estimate]") {
+  const JobEstimate estimate = Estimate(Spec());
+  const ProcessEstimate server = Of(estimate, "server");
+  const uint64_t takes = TotalBytes(server.parts) + TotalBytes(server.snapshot_parts);
+  CHECK(estimate.kept.likely.dram_bytes() > takes * 8 / 10);
+  CHECK(estimate.kept.likely.dram_bytes() < takes * 13 / 10);
+  CHECK(absl::StrContains(
+      EstimateText(estimate),
+      "\nA scheduler keeps " + BinarySize(estimate.kept.likely.dram_bytes()) + " of memory"));
 }
 
 TEST_CASE("a worker with a GPU holds batches on their way to it", "[estimate]") {

@@ -25,6 +25,8 @@ ClusterStatus Cluster() {
   n->set_session(7);
   n->set_incarnation(0xfedcba9876543210);
   n->set_memory_bytes(uint64_t{3} << 30);
+  n->mutable_room()->set_dram_bytes(uint64_t{2} << 30);
+  n->mutable_reserved()->set_dram_bytes(uint64_t{1} << 29);
   n->set_device("GPU-12ab");
   n->set_last_seen_unix_ms(1700000000000);
   n->add_jobs(2);
@@ -52,7 +54,8 @@ JobShards Shards() {
 TEST_CASE("nodes say who they are and what they do", "[inspect]") {
   const std::string table = NodesTable(Cluster(), kNow);
   for (const char* part :
-       {"server-0", "fedcba9876543210", "3.00 GiB", "GPU-12ab", "0.5 s ago", "2,5"}) {
+       {"server-0", "fedcba9876543210", "3.00 GiB", "2.0 GiB of memory  512.0 MiB of memory",
+        "GPU-12ab", "0.5 s ago", "2,5"}) {
     INFO(table);
     CHECK(table.find(part) != std::string::npos);
   }

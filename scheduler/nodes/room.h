@@ -1,0 +1,65 @@
+// What jobs may take of each server, who has reserved what of it, and whether one more fits. Pure
+// functions; nothing of it is recorded: it follows from what nodes report and from the records of
+// jobs.
+#ifndef STRATA_SCHEDULER_NODES_ROOM_H_
+#define STRATA_SCHEDULER_NODES_ROOM_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/job/memory_need.h"
+#include "proto/strata/job.pb.h"
+#include "scheduler/nodes/membership.h"
+#include "scheduler/state/state.pb.h"
+
+namespace strata::scheduler {
+
+// What one job keeps of a server.
+struct Holding {
+  std::string job;  // its name
+  MemoryNeed bytes;
+};
+
+struct ServerRoom {
+  // What jobs may take of it. 0, in each field: not known, and so not counted.
+  MemoryNeed whole;
+  std::vector<Holding> held;
+};
+
+// By server.
+using Rooms = std::map<std::string, ServerRoom, std::less<>>;
+
+// The rooms of all servers, nothing of them held. What a server was not given (memory_given) it
+// has of its machine: an equal share of what is left there, among the servers that name the same
+// machine_id and are alive or hold jobs (`hosts`). One that names no machine is alone on its own.
+Rooms WholeRooms(const Membership& members, const std::function<bool(absl::string_view)>& hosts);
+
+// What a job keeps of a server that has `whole`: all that it is likely to need, but no more than
+// the server has in all, unless its file asks for more. So what is guessed never keeps a job from a
+// server that it has alone.
+MemoryNeed ReservedOn(const ServerNeed& need, const MemoryNeed& whole);
+
+// What is reserved there.
+MemoryNeed HeldOf(const ServerRoom& room);
+
+// Whether ReservedOn fits beside what is held.
+bool Fits(const ServerNeed& need, const ServerRoom& room);
+// Whether it would if nothing were held.
+bool EverFits(const ServerNeed& need, const MemoryNeed& whole);
+
+// "s0 has 1.0 GiB of memory free of 4.0 GiB (held: job day 3.0 GiB)": of what the job needs and
+// the server lacks.
+std::string DescribeRoom(absl::string_view server, const ServerNeed& need, const ServerRoom& room);
+
+// FAILED_PRECONDITION: as many servers are there as the job wants, but fewer of all that the
+// scheduler knows of could ever take what the job's file asks for, even alone. The text has the
+// figures. Silent servers count: they may come back.
+absl::Status CheckRoom(const JobSpec& spec, const Membership& members, const Rooms& rooms);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_NODES_ROOM_H_

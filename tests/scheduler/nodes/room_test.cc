@@ -1,0 +1,199 @@
+#include "scheduler/nodes/room.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "proto/job/memory_need.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "scheduler/nodes/membership.h"
+#include "scheduler/nodes/placement.h"
+
+namespace strata::scheduler {
+namespace {
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+MemoryNeed Bytes(uint64_t dram, uint64_t disk = 0, uint64_t gpu = 0) {
+  MemoryNeed need;
+  need.set_dram_bytes(dram);
+  need.set_disk_bytes(disk);
+  need.set_gpu_bytes(gpu);
+  return need;
+}
+
+// Servers that report.
+class Cluster {
+ public:
+  void Add(const std::string& name, const std::string& machine, uint64_t memory,
+           bool given = false) {
+    NodeReport& report = reports_[name];
+    report.set_name(name);
+    report.set_role(SERVER);
+    report.set_incarnation(1);
+    report.set_data_address("a:1");
+    report.set_machine_id(machine);
+    report.set_memory_bytes(memory);
+    report.set_memory_given(given);
+    REQUIRE(members_.Report(report, now_, next_session_).ok());
+  }
+  // The others go on until its lease has lapsed.
+  void Silence(const std::string& silent) {
+    for (int i = 0; i < 40; ++i) {
+      now_ += absl::Milliseconds(500);
+      members_.Listen(now_);
+      for (const auto& [name, report] : reports_) {
+        if (name != silent) REQUIRE(members_.Report(report, now_, next_session_).ok());
+      }
+      members_.Expire();
+    }
+    REQUIRE_FALSE(members_.Find(silent)->alive);
+  }
+  uint64_t Dram(const std::string& name, const std::string& host = "") const {
+    const auto hosts = [&host](absl::string_view node) { return node == host; };
+    return WholeRooms(members_, hosts).at(name).whole.dram_bytes();
+  }
+  const Membership& members() const { return members_; }
+  Rooms rooms() const {
+    return WholeRooms(members_, [](absl::string_view) { return false; });
+  }
+
+ private:
+  Membership members_{absl::Seconds(10)};
+  std::map<std::string, NodeReport> reports_;
+  absl::Time now_ = absl::FromUnixSeconds(1000);
+  uint64_t next_session_ = 1;
+};
+
+TEST_CASE("servers of one machine share what was not given to them", "[room]") {
+  Cluster cluster;
+  cluster.Add("alone", "m1", 8 * kGiB);
+  cluster.Add("a", "m2", 24 * kGiB);
+  cluster.Add("b", "m2", 24 * kGiB);
+  cluster.Add("given", "m2", 4 * kGiB, true);
+  cluster.Add("nameless", "", 8 * kGiB);
+  cluster.Add("other", "", 8 * kGiB);
+  CHECK(cluster.Dram("alone") == 8 * kGiB);
+  CHECK(cluster.Dram("a") == 10 * kGiB);
+  CHECK(cluster.Dram("b") == 10 * kGiB);
+  CHECK(cluster.Dram("given") == 4 * kGiB);
+  CHECK(cluster.Dram("nameless") == 8 * kGiB);
+  // More was given away than there is: next to nothing is left, which is not the same as unknown.
+  cluster.Add("greedy", "m2", 30 * kGiB, true);
+  CHECK(cluster.Dram("a") == 1);
+}
+
+TEST_CASE("a silent server has its share while jobs are on it", "[room]") {
+  Cluster cluster;
+  cluster.Add("a", "m", 8 * kGiB);
+  cluster.Add("b", "m", 8 * kGiB);
+  cluster.Silence("b");
+  CHECK(cluster.Dram("a") == 8 * kGiB);
+  CHECK(cluster.Dram("a", "b") == 4 * kGiB);
+}
+
+ServerNeed Need(MemoryNeed least, MemoryNeed likely) {
+  ServerNeed need;
+  need.least = std::move(least);
+  need.likely = std::move(likely);
+  return need;
+}
+
+TEST_CASE("what is guessed is reserved as far as the server has it, what is asked for whole",
+          "[room]") {
+  const ServerNeed guessed = Need(Bytes(0), Bytes(6 * kGiB, 9 * kGiB));
+  CHECK(ReservedOn(guessed, Bytes(8 * kGiB)).dram_bytes() == 6 * kGiB);
+  CHECK(ReservedOn(guessed, Bytes(4 * kGiB)).dram_bytes() == 4 * kGiB);
+  CHECK(ReservedOn(guessed, Bytes(0)).dram_bytes() == 6 * kGiB);  // not known
+  CHECK(ReservedOn(guessed, Bytes(0, 2 * kGiB)).disk_bytes() == 2 * kGiB);
+  const ServerNeed asked = Need(Bytes(5 * kGiB), Bytes(6 * kGiB));
+  CHECK(ReservedOn(asked, Bytes(4 * kGiB)).dram_bytes() == 5 * kGiB);
+  CHECK_FALSE(EverFits(asked, Bytes(4 * kGiB)));
+  CHECK(EverFits(guessed, Bytes(4 * kGiB)));
+  CHECK(EverFits(asked, Bytes(0)));
+}
+
+TEST_CASE("each of memory, disk and GPU memory can be what a server lacks", "[room]") {
+  const ServerNeed need = Need(Bytes(0, 0, kGiB), Bytes(2 * kGiB, 3 * kGiB, kGiB));
+  ServerRoom room;
+  room.whole = Bytes(4 * kGiB, 6 * kGiB, 2 * kGiB);
+  room.held = {{"day", Bytes(2 * kGiB, 3 * kGiB, kGiB)}};
+  CHECK(Fits(need, room));
+  CHECK(DescribeRoom("s0", need, room).empty());
+  room.held.push_back({"night", Bytes(1)});
+  CHECK_FALSE(Fits(need, room));
+  CHECK(DescribeRoom("s0", need, room) ==
+        "s0 has 2.0 GiB of memory free of 4.0 GiB (held: job day 2.0 GiB, job night 1 B)");
+  room.held.back().bytes = Bytes(0, 1);
+  CHECK_FALSE(Fits(need, room));
+  CHECK(absl::StrContains(DescribeRoom("s0", need, room), "of disk free of 6.0 GiB"));
+  room.held.back().bytes = Bytes(0, 0, 1);
+  CHECK_FALSE(Fits(need, room));
+  CHECK(absl::StrContains(DescribeRoom("s0", need, room), "of GPU memory free of 2.0 GiB"));
+  // Held beyond what there is: nothing is free.
+  room.held.back().bytes = Bytes(9 * kGiB);
+  CHECK_FALSE(Fits(need, room));
+  CHECK(absl::StrContains(DescribeRoom("s0", need, room), "s0 has 0 B of memory free"));
+}
+
+TEST_CASE("servers that have room are taken, and the others told with what they lack", "[room]") {
+  const ServerNeed need = Need(Bytes(0), Bytes(2 * kGiB));
+  std::vector<Candidate> live = {{"a", 0}, {"b", 1}, {"c", 2}, {"d", 3}};
+  for (Candidate& c : live) c.room.whole = Bytes(4 * kGiB);
+  live[0].room.held = {{"big", Bytes(3 * kGiB)}};
+  CHECK(*ChooseServers(live, 3, need) == std::vector<std::string>{"b", "c", "d"});
+  const absl::Status few = ChooseServers(live, 4, need).status();
+  CHECK(absl::IsResourceExhausted(few));
+  CHECK(few.message() ==
+        "waiting for room: 4 servers wanted with 2.0 GiB of memory each, 3 have it; a has 1.0 GiB "
+        "of memory free of 4.0 GiB (held: job big 3.0 GiB)");
+  CHECK(absl::IsUnavailable(ChooseServers(live, 5, need).status()));
+  ServerNeed guessed = need;
+  guessed.guessed = true;
+  guessed.rows = 77;
+  CHECK(absl::StrContains(ChooseServers(live, 4, guessed).status().message(),
+                          "(an estimate, with 77 rows of features: "
+                          "spec.storage.dramBytesPerServer is not set"));
+  for (Candidate& c : live) c.room.held = {{"big", Bytes(3 * kGiB)}};
+  live.push_back(live.back());
+  live.back().name = "e";
+  CHECK(absl::StrContains(ChooseServers(live, 1, need).status().message(), "; and 1 more"));
+}
+
+JobSpec Asks(const std::string& dram, uint32_t servers) {
+  JobSpec spec;
+  spec.mutable_storage()->set_dram_bytes_per_server(dram);
+  spec.mutable_storage()->set_gpu_bytes_per_server("0");
+  spec.mutable_replicas()->set_servers(servers);
+  return spec;
+}
+
+TEST_CASE("a job that asks for more than enough servers will ever have is refused", "[room]") {
+  Cluster cluster;
+  // Too few servers are there: others may come.
+  CHECK(CheckRoom(Asks("5GiB", 1), cluster.members(), cluster.rooms()).ok());
+  cluster.Add("a", "m1", 4 * kGiB);
+  cluster.Add("b", "m2", 8 * kGiB);
+  CHECK(CheckRoom(Asks("5GiB", 1), cluster.members(), cluster.rooms()).ok());
+  CHECK(CheckRoom(Asks("5GiB", 3), cluster.members(), cluster.rooms()).ok());
+  CHECK(CheckRoom(Asks("0", 2), cluster.members(), cluster.rooms()).ok());
+  const absl::Status never = CheckRoom(Asks("5GiB", 2), cluster.members(), cluster.rooms());
+  CHECK(absl::IsFailedPrecondition(never));
+  CHECK(never.message() ==
+        "spec.storage.dramBytesPerServer asks for 5.0 GiB on each of 2 servers, but of the 2 that "
+        "are known 1 could ever take that (the most that jobs may have of one is 8.0 GiB of "
+        "memory; `strata nodes` shows all); lower it, or give servers more (strata-server "
+        "--memory-bytes, --gpu-bytes)");
+  cluster.Add("c", "m3", 0);  // says nothing
+  CHECK(CheckRoom(Asks("5GiB", 2), cluster.members(), cluster.rooms()).ok());
+}
+
+}  // namespace
+}  // namespace strata::scheduler

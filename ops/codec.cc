@@ -4,9 +4,19 @@
 
 #include "ops/codec_elements.h"
 #include "ops/exact_math.h"
+#include "proto/core/mutation.h"
 
 namespace strata::ops {
 namespace {
+
+uint16_t Bf16(float x) {
+  if (STRATA_MUTATION("codec.nan_is_a_number")) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  }
+  return Bf16Of(x);
+}
 
 void EncodeInt8(const float* row, size_t dim, uint8_t* out) {
   float most = 0;
@@ -33,7 +43,7 @@ void EncodeRow(RowCodec codec, const float* row, size_t dim, uint8_t* out) {
       return;
     case RowCodec::kBf16:
       for (size_t i = 0; i < dim; ++i) {
-        const uint16_t half = Bf16Of(row[i]);
+        const uint16_t half = Bf16(row[i]);
         std::memcpy(out + 2 * i, &half, sizeof half);
       }
       return;

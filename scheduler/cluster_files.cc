@@ -1,7 +1,10 @@
 // ClusterState: what jobs' files and the locks of their checkpoint directories came to.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "scheduler/cluster_state.h"
 
 namespace strata::scheduler {
@@ -13,6 +16,10 @@ absl::StatusOr<uint64_t> ClusterState::WantCheckpoint(uint64_t job, absl::Time n
   if (absl::Status s = it->second->WantCheckpoint(ticket); !s.ok()) return s;
   AdvanceJobs(now);
   return ticket;
+}
+
+void ClusterState::ForgetTicket(uint64_t job, uint64_t ticket) {
+  if (const auto it = jobs_.find(job); it != jobs_.end()) it->second->ForgetTicket(ticket);
 }
 
 void ClusterState::ManifestWritten(uint64_t job, uint64_t cut, const absl::Status& status,
@@ -51,6 +58,18 @@ void ClusterState::OnLock(const LockNews& news, absl::Time now) {
       job.LockStalls(news.text, now);
   }
   AdvanceJobs(now);
+}
+
+void ClusterState::FoundAgain(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> complete,
+                              const std::vector<std::string>& replaced, absl::Time now) {
+  const auto it = jobs_.find(job);
+  if (it == jobs_.end() || it->second->over()) return;
+  if (!complete.ok()) {
+    it->second->LockGone(complete.status().message(), now);
+    return AdvanceJobs(now);
+  }
+  it->second->FoundAgain(*std::move(complete), replaced);
+  stored_.erase(absl::StrFormat("job/%020d/spec", job));  // it is to be stored again
 }
 
 void ClusterState::AwaitLocks() {

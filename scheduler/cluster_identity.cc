@@ -6,10 +6,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "scheduler/cluster_state.h"
 
 namespace strata::scheduler {
+namespace {
+
+constexpr absl::string_view kPurgePrefix = "purge/";
+
+}  // namespace
 
 absl::Status ClusterState::CheckCluster(const NodeReport& report) const {
   if (report.cluster_id().empty()) return absl::OkStatus();
@@ -74,6 +80,7 @@ void ClusterState::GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>&
   numbers_.set_term(heard.TermAfter(term()) - 1);  // Started takes the next
   numbers_.set_next_session(heard.SessionFrom(numbers_.next_session()));
   numbers_.set_next_job(heard.JobFrom(numbers_.next_job()));
+  purging_.clear();
   events_.Add(now, "SchedulerRestored", "", 0,
               "the scheduler's folder comes from an older copy; jobs that it says go on begin "
               "again from their newest checkpoints, and what it knows nothing of is kept");
@@ -91,40 +98,42 @@ absl::StatusOr<SettleQuarantineReply> ClusterState::SettleQuarantine(
     return absl::InvalidArgumentError(absl::StrCat(
         "job_uid is \"", request.job_uid(), "\"; it must be 32 hexadecimal digits, not all 0"));
   }
-  const bool purge = request.action() == SettleQuarantineRequest::PURGE;
-  if (!purge && request.action() != SettleQuarantineRequest::ADOPT) {
+  if (request.action() != SettleQuarantineRequest::PURGE) {
     return absl::InvalidArgumentError("action must be ADOPT or PURGE");
   }
   SettleQuarantineReply reply;
   std::string name;
-  for (const auto& [node, told] : told_) {
-    const Node* const known = members_.Find(node);
-    if (known == nullptr || !known->alive || (purge && node != request.node())) continue;
-    for (const QuarantinedJob& kept : told.quarantined) {
-      if (kept.job_uid() != request.job_uid()) continue;
-      reply.add_nodes(node);
-      name = kept.name();
-    }
+  for (const KeptCopy& copy : CopiesOf(request.job_uid())) {
+    if (copy.node != request.node()) continue;
+    reply.add_nodes(copy.node);
+    name = copy.kept.name();
   }
   if (reply.nodes().empty()) {
-    return absl::NotFoundError(
-        absl::StrCat(purge ? absl::StrCat("server ", request.node()) : std::string("no server"),
-                     purge ? " is not heard of, or" : " that is heard of", " keeps no copy of job ",
-                     request.job_uid(), " in quarantine"));
+    return absl::NotFoundError(absl::StrCat("server ", request.node(),
+                                            " is not heard of, or keeps no copy of job ",
+                                            request.job_uid(), " in quarantine"));
   }
-  if (!purge) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "job ", name, " (", request.job_uid(), "), kept by ", absl::StrJoin(reply.nodes(), ", "),
-        ", cannot be adopted: servers keep its rows and log, but nobody has its job file, its "
-        "shard map and the index of its data any more. If a later copy of the scheduler's folder "
-        "exists, start from that one. Else submit the job file with --resume, which goes on from "
-        "its newest checkpoint, and purge these copies"));
+  if (const JobMachine* const job = Living(request.job_uid()); job != nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", name, " (", request.job_uid(),
+                                                      ") was adopted as job ", job->id(),
+                                                      "; cancel it first"));
   }
   purging_.insert({request.node(), request.job_uid()});
   events_.Add(now, "QuarantinePurged", request.node(), 0,
               absl::StrCat("a user has server ", request.node(), " remove its copy of job ", name,
                            " (", request.job_uid(), "), which no scheduler knows"));
   return reply;
+}
+
+std::string ClusterState::PurgeKey(const Purge& purge) {
+  return absl::StrCat(kPurgePrefix, purge.second, "/", purge.first);
+}
+
+std::optional<ClusterState::Purge> ClusterState::PurgeOf(absl::string_view key) {
+  if (!absl::ConsumePrefix(&key, kPurgePrefix)) return std::nullopt;
+  const size_t slash = key.find('/');
+  if (slash == absl::string_view::npos) return std::nullopt;
+  return Purge(key.substr(slash + 1), key.substr(0, slash));
 }
 
 // What a server speaks of no more is gone.

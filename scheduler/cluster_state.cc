@@ -74,6 +74,7 @@ absl::Status ClusterState::Restore(const std::map<std::string, std::string>& rec
     ended_[ended.job_uid()] = ended;
   }
   for (const auto& [key, value] : records) {
+    if (const auto purge = PurgeOf(key)) purging_.insert(*purge);
     if (!absl::StartsWith(key, "node/")) continue;
     NodeRecord node;
     if (absl::Status s = Parse(records, key, node); !s.ok()) return s;
@@ -163,7 +164,11 @@ void ClusterState::ConfirmClosed(const NodeReport& report, Told& told) {
       told.foreign[j.job_uid()] = j.cluster_id();
     }
     if (j.state() != ServerJobReport::QUARANTINED) continue;
-    QuarantinedJob& kept = told.quarantined.emplace_back();
+    KeptCopy& copy = told.quarantined.emplace_back();
+    copy.node = report.name();
+    copy.why = j.message();
+    if (j.has_kept()) copy.note = j.kept();
+    QuarantinedJob& kept = copy.kept;
     kept.set_cluster_id(j.cluster_id());
     kept.set_job_uid(j.job_uid());
     kept.set_job(j.job());
@@ -279,7 +284,8 @@ void ClusterState::DropOldJobs() {
       ++it;
       continue;
     }
-    NoteEnded(*it->second);
+    if (!it->second->LeavesCopies()) NoteEnded(*it->second);
+    settled_.erase(it->first);
     it = jobs_.erase(it);
     --finished;
   }
@@ -342,6 +348,7 @@ void ClusterState::Tick(absl::Time now) {
     events_.Add(now, "NodeForgotten", name, 0,
                 absl::StrCat(name, " was silent for ", absl::FormatDuration(kForgetAfter)));
     told_.erase(name);
+    std::erase_if(purging_, [&name = name](const auto& purge) { return purge.first == name; });
     for (const auto& [id, job] : jobs_) job->ConfirmClosed(name);
   }
   AdvanceJobs(now);

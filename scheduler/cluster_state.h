@@ -2,9 +2,11 @@
 // Tested by tests/scheduler/cluster_sim_test.cc
 // Tested by tests/scheduler/identity_test.cc
 // Tested by tests/scheduler/restored_test.cc
+// Tested by tests/scheduler/adopted_test.cc
 #ifndef STRATA_SCHEDULER_CLUSTER_STATE_H_
 #define STRATA_SCHEDULER_CLUSTER_STATE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,6 +22,7 @@
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
+#include "scheduler/adoption.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/nodes/hearing.h"
 #include "scheduler/nodes/membership.h"
@@ -87,6 +90,10 @@ class ClusterState {
                          absl::Time now);
   // Of the lock of a job's checkpoint directory.
   void OnLock(const LockNews& news, absl::Time now);
+  // Of a job that waited for its lock and has it: what lies in its directory now, as Submission's.
+  // An error ends the job.
+  void FoundAgain(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> complete,
+                  const std::vector<std::string>& replaced, absl::Time now);
   // After Restore: no job begins before OnLock says that its lock is held.
   void AwaitLocks();
   // To be called 16 times per lease and more, by the way that reports take: how nodes' silence is
@@ -105,8 +112,21 @@ class ClusterState {
   // Once HeardEnough: numbers go on above all that were heard of, jobs by what is in `found` (by
   // job, ascending by step), and nothing is removed that only the copy says is to be.
   void GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>& found, absl::Time now);
-  // SettleQuarantine of control.proto. Copies whose removal is begun are Purging until their server
-  // speaks of them no more; a later process of the scheduler has to be asked again.
+  // A job that servers keep and these records do not know: its spec, if it can be adopted as far as
+  // can be told without a look at its checkpoints. ALREADY_EXISTS: it is known, or its name is
+  // taken. NOT_FOUND, FAILED_PRECONDITION: as AgreedNote, and as CheckSubmit.
+  absl::StatusOr<TrainingJob> CheckAdopt(const std::string& job_uid) const;
+  // What the driver found and took in its checkpoint directory; as Submission's.
+  struct AdoptionFiles {
+    std::vector<CheckpointRecord> own;
+    std::string held_up;
+    uint64_t first_cut = 0;
+  };
+  // The job is this cluster's again. Errors of CheckAdopt and JudgeAdoption: nothing has changed.
+  absl::StatusOr<SettleQuarantineReply> Adopt(const std::string& job_uid, AdoptionFiles files,
+                                              absl::Time now);
+  // PURGE of SettleQuarantine of control.proto. Copies whose removal is begun are Purging until
+  // their server speaks of them no more; a later process of the scheduler has to be asked again.
   absl::StatusOr<SettleQuarantineReply> SettleQuarantine(const SettleQuarantineRequest& request,
                                                          absl::Time now);
 
@@ -135,6 +155,8 @@ class ClusterState {
   }
   // Once: the ticket's outcome, when there is one.
   std::optional<absl::StatusOr<CheckpointRecord>> CheckpointResult(uint64_t job, uint64_t ticket);
+  // Nobody waits for it any more.
+  void ForgetTicket(uint64_t job, uint64_t ticket);
 
   // Jobs that write checkpoints, or still remove some; and those of `also` that ever did.
   std::vector<LockedJob> LockedJobs(const std::multiset<uint64_t>& also) const;
@@ -154,6 +176,9 @@ class ClusterState {
   }
   // Copies in quarantine.
   uint64_t quarantined() const;
+  // Jobs whose records change no more, and removals of copies that servers have not confirmed.
+  size_t settled() const { return settled_.size(); }
+  size_t purging() const { return purging_.size(); }
   const Membership& members() const { return members_; }
   const std::string& cluster_id() const { return numbers_.cluster_id(); }
   uint64_t term() const { return numbers_.term(); }
@@ -162,6 +187,8 @@ class ClusterState {
  private:
   // A job of a node's report or directive: number and UID.
   using JobName = std::pair<uint64_t, std::string>;
+  // A copy that a user has removed: server, job UID. Recorded until the server has it no more.
+  using Purge = std::pair<std::string, std::string>;
   // What a node was last told. Not recorded: versions go on from what nodes say they saw.
   struct Told {
     uint64_t session = 0;
@@ -171,7 +198,7 @@ class ClusterState {
     std::map<uint64_t, uint64_t> all_done;       // job: version that first said all tasks are done
     std::vector<JobName> reported;               // jobs that it spoke of last
     std::map<std::string, std::string> foreign;  // job UID: its cluster, another one
-    std::vector<QuarantinedJob> quarantined;
+    std::vector<KeptCopy> quarantined;
   };
 
   void AdvanceJobs(absl::Time now);
@@ -180,7 +207,13 @@ class ClusterState {
   void AddReserved(const JobMachine& job, const Rooms& rooms, JobStatus& out) const;
   void NoteAdmission(const Node& node, const Membership::Admission& admission, absl::Time now);
   void ConfirmClosed(const NodeReport& report, Told& told);
+  std::vector<KeptCopy> CopiesOf(const std::string& job_uid) const;
+  const JobMachine* Living(const std::string& job_uid) const;
+  uint64_t NumberFor(uint64_t kept);
   void EndPurges(const NodeReport& report);
+  // Of the record of a purge; a key of another record is of none.
+  static std::string PurgeKey(const Purge& purge);
+  static std::optional<Purge> PurgeOf(absl::string_view key);
   // The machine of this very job; null: none.
   JobMachine* Machine(uint64_t job, const std::string& uid) const;
   absl::Status CheckCluster(const NodeReport& report) const;
@@ -203,10 +236,10 @@ class ClusterState {
   std::map<uint64_t, std::string> ended_order_;  // by sequence: UID
   EventLog events_;
   std::map<uint64_t, std::unique_ptr<JobMachine>> jobs_;
-  std::map<std::string, Told, std::less<>> told_;          // by node
-  std::map<std::string, std::string> stored_;              // records as last taken
-  std::set<uint64_t> settled_;                             // jobs whose records change no more
-  std::set<std::pair<std::string, std::string>> purging_;  // server, job UID
+  std::map<std::string, Told, std::less<>> told_;  // by node
+  std::map<std::string, std::string> stored_;      // records as last taken
+  std::set<uint64_t> settled_;                     // jobs whose records change no more
+  std::set<Purge> purging_;
   std::optional<Hearing> hearing_;
   bool took_times_alone_ = false;
   uint64_t next_ticket_ = 1;

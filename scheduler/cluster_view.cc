@@ -62,11 +62,16 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     const std::string prefix = absl::StrFormat("job/%020d/", id);
     // Written once: not built again for every event.
     if (stored_.count(prefix + "spec") == 0) Put(prefix + "spec", Bytes(job->spec()), changes);
-    if (job->index() && stored_.count(prefix + "index") == 0) {
+    // Once more at its end, when little of it is left.
+    if (job->index() && (stored_.count(prefix + "index") == 0 || job->over())) {
       Put(prefix + "index", Bytes(*job->index()), changes);
     }
     times += PutState(prefix + "state", *job, changes);
-    if (job->ledger() != nullptr) Put(prefix + "tasks", Bytes(*job->ledger()), changes);
+    if (job->ledger() != nullptr) {
+      Put(prefix + "tasks", Bytes(*job->ledger()), changes);
+    } else if (stored_.erase(prefix + "tasks") > 0) {
+      changes.push_back({prefix + "tasks", std::nullopt});
+    }
     const JobStateRecord& state = job->state();
     if (job->over() && state.closing().empty() && state.removing().empty()) settled_.insert(id);
   }
@@ -74,6 +79,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     const std::string key = absl::StrCat("ended/", uid);
     if (stored_.count(key) == 0) Put(key, Bytes(ended), changes);
   }
+  for (const auto& purge : purging_) Put(PurgeKey(purge), "1", changes);
   events_.TakeChanges(changes);
   for (auto it = stored_.begin(); it != stored_.end();) {
     bool gone = false;
@@ -81,6 +87,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     if (it->first.rfind("job/", 0) == 0) {
       gone = jobs_.count(std::stoull(it->first.substr(4, 20))) == 0;
     }
+    if (const auto purge = PurgeOf(it->first)) gone = purging_.count(*purge) == 0;
     if (it->first.rfind("ended/", 0) == 0) gone = ended_.count(it->first.substr(6)) == 0;
     if (!gone) {
       ++it;
@@ -168,6 +175,8 @@ void ClusterState::AddUnwanted(const Node& node, const Told& told, const JobName
   const JobMachine* const job = Machine(name.first, name.second);
   if (foreign == told.foreign.end() && job != nullptr) {
     d->set_storage_directory(job->spec().spec().spec().storage().directory());
+    d->set_quarantine(job->LeavesCopies() && !Purging(node.record.name(), name.second) &&
+                      !STRATA_MUTATION("adoption.removes_copies"));
     return;
   }
   const bool over = (foreign == told.foreign.end() && ended_.count(name.second) > 0) ||
@@ -224,13 +233,13 @@ absl::StatusOr<uint64_t> ClusterState::FindJob(const JobRef& ref) const {
 
 Rooms ClusterState::RoomsBut(uint64_t without) const {
   Rooms rooms = WholeRooms(members_, [this](absl::string_view name) {
-    return std::any_of(jobs_.begin(), jobs_.end(), [name](const auto& job) {
-      return !job.second->over() && job.second->Hosts(name);
-    });
+    return std::any_of(jobs_.begin(), jobs_.end(),
+                       [name](const auto& job) { return job.second->KeepsRoomOn(name); });
   });
   for (const auto& [id, job] : jobs_) {
     if (id != without) job->Reserve(rooms);
   }
+  TakeBeside(rooms);
   return rooms;
 }
 
@@ -300,7 +309,7 @@ ClusterStatus ClusterState::Cluster() const {
       if (!job->over() && job->Hosts(name)) out->add_jobs(id);
     }
     if (const auto told = told_.find(name); told != told_.end()) {
-      for (const QuarantinedJob& q : told->second.quarantined) *out->add_quarantined() = q;
+      for (const KeptCopy& q : told->second.quarantined) *out->add_quarantined() = q.kept;
     }
   }
   return status;

@@ -40,6 +40,9 @@ struct SchedulerOptions {
   // UNAVAILABLE. Then its numbers go on above all that were heard of, and each job from its newest
   // checkpoint.
   bool restored = false;
+  // Calls return when the work on files that they bring about is done. For tests: elsewhere nobody
+  // waits for files.
+  bool await_files = false;
   // Gets lines of the form "event key=value ...": what happens to jobs and nodes. May be empty; is
   // called under a lock and must not block or call back.
   std::function<void(const std::string&)> log;
@@ -63,7 +66,7 @@ struct SchedulerCounters {
 };
 
 // Thread-safe. The destructor stops: calls that wait are answered UNAVAILABLE; no call may begin
-// after it has begun.
+// after it has begun. It waits for work on files.
 class Scheduler : public SchedulerClient {
  public:
   // Reads the store; jobs, sessions and generations go on where they were, and no session lapses
@@ -73,8 +76,8 @@ class Scheduler : public SchedulerClient {
   // Answers calls that wait with UNAVAILABLE, and all later ones. Stores how long jobs have
   // trained. Idempotent.
   virtual void Stop() = 0;
-  // Lets time act: leases, deadlines. Then does the file work that is due. Passes what a call of a
-  // node passes (locks, store, files), so that it is held up by what holds up those.
+  // Lets time act: leases, deadlines. Passes what a call of a node passes (locks, store), so that
+  // it is held up by what holds up those. Files of jobs hold up neither.
   virtual void Tick() = 0;
   virtual SchedulerCounters Counters() const = 0;
 };

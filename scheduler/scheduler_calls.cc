@@ -10,13 +10,16 @@
 #include "proto/job/job_spec.h"
 #include "scheduler/nodes/placement.h"
 #include "scheduler/scheduler_impl.h"
+#include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/event_log.h"
-#include "scheduler/store/submission.h"
+#include "scheduler/store/submission_looks.h"
 
 namespace strata::scheduler {
 namespace {
 
 constexpr absl::Duration kMaxEventsWait = absl::Seconds(10);
+// For the folders that a submitted job names; callers with less time get an answer before it ends.
+constexpr absl::Duration kMaxSubmitWait = absl::Seconds(30);
 // How long a call waits for a server that was told to remove a copy.
 constexpr absl::Duration kPurgeWait = absl::Seconds(10);
 
@@ -42,7 +45,7 @@ absl::StatusOr<NodeDirective> SchedulerImpl::Sync(const NodeReport& report,
     }
     session = *reported;
   }
-  DoFileWork();
+  TendFiles();
   MutexLock lock(&mu_);
   while (true) {
     if (absl::Status s = Ready(); !s.ok()) return s;
@@ -63,14 +66,26 @@ absl::StatusOr<NodeDirective> SchedulerImpl::Sync(const NodeReport& report,
   return state_.Directive(report.name(), session, /*version_only=*/false);
 }
 
-absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request, absl::Duration) {
+absl::Time SchedulerImpl::SubmitDeadline(absl::Duration timeout) const {
+  return await_files_ ? absl::InfiniteFuture()
+                      : timer_->Now() + std::min(timeout / 8 * 7, kMaxSubmitWait);
+}
+
+// 1 checks the job by itself, 2 and what is known; 3 looks at its places, 4 takes the lock of its
+// checkpoint directory and 5 looks what is there, beside all other calls and for a while only; 6
+// takes it.
+absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request,
+                                                  absl::Duration timeout) {
   const Call call(this);
+  const absl::Time deadline = SubmitDeadline(timeout);
   SubmitRequest resolved = request;
   if (absl::Status s = ResolveJob(*resolved.mutable_job()); !s.ok()) return s;
   if (absl::Status s = CheckReplicas(resolved.job().spec()); !s.ok()) return s;
   if (absl::Status s = CheckDramLimit(resolved.job().spec()); !s.ok()) return s;
-  // One at a time, so that nobody takes the name while the directory is looked at.
-  MutexLock one(&submit_mu_);
+  // So that nobody takes the name or the directory while the folders are looked at.
+  const auto turn = looks_.AwaitTurn(resolved.job().metadata().name(),
+                                     resolved.job().spec().checkpoint().directory(), deadline);
+  if (!turn.ok()) return turn.status();
   {
     MutexLock lock(&mu_);
     if (absl::Status s = Ready(); !s.ok()) return s;
@@ -79,14 +94,14 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Submit(const SubmitRequest& request, 
     if (known->has_value()) return Reply(**known);
   }
   const auto uid = DrawId<JobUid>(*ids_);
-  if (absl::Status s = CheckPlaces(resolved, paths_); !s.ok()) return s;
-  auto lock = AskForLock(resolved.job(), uid);
-  auto found = lock.ok() ? PrepareCheckpoints(resolved, paths_)
-                         : absl::StatusOr<FoundCheckpoints>(lock.status());
+  if (absl::Status s = looks_.LookAtPlaces(resolved, deadline); !s.ok()) return s;
+  auto lock = AskForLock(resolved.job(), uid, deadline);
+  auto found =
+      lock.ok() ? looks_.Look(resolved, deadline) : absl::StatusOr<FoundCheckpoints>(lock.status());
   auto reply = found.ok() ? Enter(resolved, uid, *std::move(found), *std::move(lock))
                           : absl::StatusOr<SubmitReply>(found.status());
   locks_->Settle(uid.text());
-  TendLocks();
+  TendFiles();
   return reply;
 }
 
@@ -95,6 +110,7 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Enter(const SubmitRequest& resolved, 
                                                  CheckpointLocks::View lock) {
   MutexLock state_lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
+  const bool waits = !lock.why.empty();
   auto job = state_.Submit({.request_id = resolved.request_id(),
                             .job = resolved.job(),
                             .resume = resolved.resume(),
@@ -106,6 +122,7 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Enter(const SubmitRequest& resolved, 
                            timer_->Now());
   if (absl::Status s = Save(); !s.ok()) return s;
   if (!job.ok()) return job.status();
+  if (waits) waited_[*job] = resolved;
   return Reply(*job);
 }
 
@@ -135,7 +152,7 @@ absl::StatusOr<JobStatus> SchedulerImpl::CancelJob(const JobRef& ref, absl::Dura
     if (absl::Status s = Save(); !s.ok()) return s;
     status = state_.Status(*job, timer_->Now());
   }
-  DoFileWork();
+  TendFiles();
   return status;
 }
 
@@ -150,9 +167,17 @@ absl::StatusOr<CreateCheckpointReply> SchedulerImpl::CreateCheckpoint(
   if (!job.ok()) return job.status();
   auto ticket = state_.WantCheckpoint(*job, timer_->Now());
   if (!ticket.ok()) return ticket.status();
+  auto reply = AwaitCheckpoint(*job, *ticket, request.wait_ms(), deadline);
+  state_.ForgetTicket(*job, *ticket);
+  return reply;
+}
+
+absl::StatusOr<CreateCheckpointReply> SchedulerImpl::AwaitCheckpoint(uint64_t job, uint64_t ticket,
+                                                                     uint32_t wait_ms,
+                                                                     absl::Time deadline) {
   if (absl::Status s = Save(); !s.ok()) return s;
   while (true) {
-    if (auto result = state_.CheckpointResult(*job, *ticket)) {
+    if (auto result = state_.CheckpointResult(job, ticket)) {
       if (!result->ok()) return result->status();
       CreateCheckpointReply reply;
       reply.set_directory((*result)->folder());
@@ -163,7 +188,7 @@ absl::StatusOr<CreateCheckpointReply> SchedulerImpl::CreateCheckpoint(
     if (absl::Status s = Ready(); !s.ok()) return s;
     if (timer_->Now() >= deadline) {
       return absl::DeadlineExceededError(
-          absl::StrCat("the checkpoint is not complete after ", request.wait_ms(),
+          absl::StrCat("the checkpoint is not complete after ", wait_ms,
                        " ms; it goes on, and appears in spec.checkpoint.directory when it is"));
     }
     AwaitChange(deadline);
@@ -212,6 +237,9 @@ absl::StatusOr<GetEventsReply> SchedulerImpl::GetEvents(const GetEventsRequest& 
 absl::StatusOr<SettleQuarantineReply> SchedulerImpl::SettleQuarantine(
     const SettleQuarantineRequest& request, absl::Duration timeout) {
   const Call call(this);
+  if (request.action() == SettleQuarantineRequest::ADOPT) {
+    return AdoptJob(request.job_uid(), timeout);
+  }
   const absl::Time deadline = timer_->Now() + std::min(kPurgeWait, timeout);
   MutexLock lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;

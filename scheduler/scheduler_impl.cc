@@ -9,12 +9,26 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/core/mutation.h"
 #include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/submission.h"
 
 namespace strata::scheduler {
+
+SchedulerImpl::~SchedulerImpl() {
+  Stop();
+  if (ticker_.joinable()) ticker_.join();
+  {
+    // Calls that were waiting are on their way out.
+    MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(
+        +[](int* calls) { return *calls == 0; }, &calls_));
+  }
+  files_.Drain();
+  GiveLocksBack();
+}
 
 absl::Status SchedulerImpl::Open() {
   {
@@ -28,7 +42,9 @@ absl::Status SchedulerImpl::Open() {
         CheckpointLocks::Options{.cluster_id = state_.cluster_id(),
                                  .term = state_.term(),
                                  .lease = lease_,
-                                 .clock = timer_});
+                                 .clock = timer_,
+                                 .work = &files_,
+                                 .done = [this] { OnLockWork(); }});
     if (restored_) {
       state_.Hear(timer_->Now());
     } else {
@@ -37,26 +53,49 @@ absl::Status SchedulerImpl::Open() {
       opened_ = true;
     }
   }
-  DoFileWork();
+  TendFiles();
   if (tick_interval_ > absl::ZeroDuration()) ticker_ = std::thread([this] { RunTicker(); });
   return absl::OkStatus();
 }
 
+void SchedulerImpl::LookForCheckpoints() {
+  found_.emplace();
+  found_->give_up = timer_->Now() + JobWork::kPatience;
+  for (const ClusterState::JobFolder& job : state_.CheckpointFolders()) {
+    found_->silent[job.job] = job.folder;
+    files_.Post(absl::StrCat("look ", job.folder), JobWork::Begins::kInOrder, [this, job] {
+      std::vector<CheckpointRecord> own = OwnCheckpoints(job.folder, job.identity);
+      MutexLock lock(&mu_);
+      if (!found_) return;  // it came too late
+      found_->silent.erase(job.job);
+      found_->found[job.job] = std::move(own);
+    });
+  }
+}
+
 bool SchedulerImpl::MaySpeak() {
-  std::vector<ClusterState::JobFolder> jobs;
   {
     MutexLock lock(&mu_);
     if (!state_.hearing()) return true;
     if (stopped_ || !state_.HeardEnough(timer_->Now())) return false;
-    jobs = state_.CheckpointFolders();
+    if (!found_) LookForCheckpoints();
   }
-  std::map<uint64_t, std::vector<CheckpointRecord>> found;
-  for (const ClusterState::JobFolder& job : jobs) {
-    found[job.job] = OwnCheckpoints(job.folder, job.identity);
-  }
+  if (await_files_) files_.Drain();
   MutexLock lock(&mu_);
-  state_.GoOn(found, timer_->Now());
+  if (stopped_) return false;
+  if (!state_.hearing()) return true;
+  if (!found_->silent.empty() && timer_->Now() < found_->give_up) return false;
+  const FoundOfJobs found = *std::exchange(found_, std::nullopt);
+  state_.GoOn(found.found, timer_->Now());
+  locks_->SetTerm(state_.term());
   opened_ = true;
+  for (const auto& [job, directory] : found.silent) {
+    LockNews news{.kind = LockNews::Kind::kStalls, .job = job};
+    news.text = absl::StrCat("spec.checkpoint.directory ", directory, " did not answer for ",
+                             absl::FormatDuration(JobWork::kPatience),
+                             ": the job goes on from checkpoints that the older copy knows");
+    state_.OnLock(news, timer_->Now());
+  }
   Save().IgnoreError();  // Ready tries again before anything is shown
   return true;
 }
@@ -74,7 +113,7 @@ void SchedulerImpl::Tick() {
     state_.Tick(timer_->Now());
     if (!Save().ok()) return;
   }
-  DoFileWork();
+  TendFiles();
 }
 
 SchedulerCounters SchedulerImpl::Counters() const {
@@ -98,6 +137,7 @@ SchedulerCounters SchedulerImpl::Counters() const {
 }
 
 void SchedulerImpl::Stop() {
+  looks_.Stop();
   MutexLock lock(&mu_);
   if (std::exchange(stopped_, true) || !opened_) return;
   state_.KeepTimes(timer_->Now());
@@ -106,10 +146,10 @@ void SchedulerImpl::Stop() {
 
 absl::Status SchedulerImpl::Save() {
   const bool all_saved = unsaved_.empty();
-  for (MetadataChange& change : state_.TakeChanges()) unsaved_.push_back(std::move(change));
+  unsaved_.Add(state_.TakeChanges());
   if (!unsaved_.empty()) {
     ++counters_.appends;
-    const absl::Status s = store_->Append(unsaved_);
+    const absl::Status s = store_->Append(unsaved_.changes());
     if (!s.ok()) ++counters_.append_failures;
     if (!s.ok() && !(all_saved && state_.took_times_alone()) &&
         !STRATA_MUTATION("scheduler.tells_before_it_records")) {
@@ -117,9 +157,10 @@ absl::Status SchedulerImpl::Save() {
       return absl::UnavailableError(
           absl::StrCat("the scheduler cannot record its state: ", s.message()));
     }
-    unsaved_.clear();
+    unsaved_.Clear();
   }
-  for (FileWork& work : state_.TakeFileWork()) work_.push_back(std::move(work));
+  for (FileWork& work : state_.TakeFileWork()) work_.Add(std::move(work));
+  PostFiles();
   news_.Tell(state_.jobs());
   ++changes_;
   return absl::OkStatus();

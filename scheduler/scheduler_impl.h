@@ -1,13 +1,15 @@
 // The scheduler as an object: its members. scheduler_impl.cc: how it begins and goes on;
-// scheduler_files.cc: its work on files; scheduler_calls.cc: what nodes and users ask of it.
+// scheduler_files.cc: its work on files; scheduler_calls.cc: what nodes and users ask of it;
+// scheduler_adoption.cc: jobs whose records are lost.
 // Tested by tests/scheduler/scheduler_test.cc
 #ifndef STRATA_SCHEDULER_SCHEDULER_IMPL_H_
 #define STRATA_SCHEDULER_SCHEDULER_IMPL_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,16 +23,19 @@
 #include "proto/core/mutex.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/base/id_source.h"
+#include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/timer.h"
-#include "proto/runtime/files/path_policy.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/cluster_state.h"
+#include "scheduler/job/file_queue.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/news.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/store/change_batch.h"
 #include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/metadata_store.h"
 #include "scheduler/store/submission.h"
+#include "scheduler/store/submission_looks.h"
 
 namespace strata::scheduler {
 
@@ -42,54 +47,33 @@ class SchedulerImpl : public Scheduler {
         tick_interval_(std::min(options.tick_interval, options.lease / 16)),
         version_(std::move(options.version)),
         restored_(options.restored),
-        paths_(std::move(options.paths)),
         ids_(options.ids),
         transient_(options.transient),
+        await_files_(options.await_files),
         store_(std::move(options.store)),
         state_(options.lease, DrawId<ClusterId>(*options.ids), options.transient),
-        news_(std::move(options.log)) {}
+        news_(std::move(options.log)),
+        looks_(options.timer, std::move(options.paths)),
+        files_(options.timer) {}
 
-  ~SchedulerImpl() override {
-    Stop();
-    if (ticker_.joinable()) ticker_.join();
-    {
-      // Calls that were waiting are on their way out.
-      MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(
-          +[](int* calls) { return *calls == 0; }, &calls_));
-    }
-    GiveLocksBack();
-  }
+  ~SchedulerImpl() override;
 
   absl::Status Open();
-
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override;
-
-  absl::StatusOr<SubmitReply> Submit(const SubmitRequest& request, absl::Duration) override;
-
+  absl::StatusOr<SubmitReply> Submit(const SubmitRequest& request, absl::Duration timeout) override;
   absl::StatusOr<JobStatus> GetJob(const JobRef& ref, absl::Duration) override;
-
   absl::StatusOr<ListJobsReply> ListJobs(absl::Duration) override;
-
   absl::StatusOr<JobStatus> CancelJob(const JobRef& ref, absl::Duration) override;
-
   absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest& request,
                                                          absl::Duration timeout) override;
-
   absl::StatusOr<ClusterStatus> GetCluster(absl::Duration) override;
-
   absl::StatusOr<JobShards> GetShards(const JobRef& ref, absl::Duration) override;
-
   absl::StatusOr<GetEventsReply> GetEvents(const GetEventsRequest& request,
                                            absl::Duration timeout) override;
-
   absl::StatusOr<SettleQuarantineReply> SettleQuarantine(const SettleQuarantineRequest& request,
                                                          absl::Duration timeout) override;
-
   void Stop() override;
-
   void Tick() override;
-
   SchedulerCounters Counters() const override;
 
  private:
@@ -109,6 +93,13 @@ class SchedulerImpl : public Scheduler {
     SchedulerImpl* const s_;
   };
 
+  // Checkpoints of jobs that go on from an older copy of the records.
+  struct FoundOfJobs {
+    absl::Time give_up;
+    std::map<uint64_t, std::string> silent;  // directories that have not answered yet, by job
+    std::map<uint64_t, std::vector<CheckpointRecord>> found;
+  };
+
   SubmitReply Reply(uint64_t job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Nothing is shown while something of it is not in the store, or while nodes are only heard.
@@ -118,6 +109,10 @@ class SchedulerImpl : public Scheduler {
     return unsaved_.empty() ? absl::OkStatus() : Save();
   }
 
+  // Of a ticket; DEADLINE_EXCEEDED after `wait_ms`.
+  absl::StatusOr<CreateCheckpointReply> AwaitCheckpoint(uint64_t job, uint64_t ticket,
+                                                        uint32_t wait_ms, absl::Time deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for the next change, the end of the scheduler or `deadline`.
   void AwaitChange(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const auto changed = [this, seen = changes_]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -130,27 +125,46 @@ class SchedulerImpl : public Scheduler {
   // next event tries again. Durations alone keep nobody waiting: the next ones hold them, too.
   absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Gives jobs the locks of their checkpoint directories and takes back those of others; tells jobs
-  // what became of theirs.
+  // Has work on files begun that is due: jobs get the locks of their checkpoint directories, those
+  // of others are given back, and what waited for its lock is done. Waits for none of it, but where
+  // Options.await_files says so.
+  void TendFiles();
   void TendLocks();
+  // Tells jobs what became of their locks.
+  void TellOfLocks();
+  // A job that waited for its lock has it: what lies in its directory is looked at again, in the
+  // job's queue, and then the job hears of its lock. False: there is no need.
+  bool LookAgain(const LockNews& news) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // After work on a lock.
+  void OnLockWork();
   // At the end.
   void GiveLocksBack();
   // Jobs that write checkpoints, or whose files are being worked on.
   std::vector<LockedJob> LockedJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits for a job that has ended in this directory to have done its removals, half a lease at
   // most.
-  void AwaitEnded(const std::string& directory);
+  void AwaitEnded(const std::string& directory, absl::Time deadline);
   // Takes the lock of the job's checkpoint directory. If it is not held then, `why` says what the
   // job has to wait for. Waits for as long as an owner that lives needs to show that.
-  // FAILED_PRECONDITION: one does.
-  absl::StatusOr<CheckpointLocks::View> AskForLock(const TrainingJob& job, const JobUid& uid);
+  // FAILED_PRECONDITION: one does. DEADLINE_EXCEEDED: the directory does not answer.
+  absl::StatusOr<CheckpointLocks::View> AskForLock(const TrainingJob& job, const JobUid& uid,
+                                                   absl::Time deadline);
+  // Until when a caller with so much time waits for the folders of a job.
+  absl::Time SubmitDeadline(absl::Duration timeout) const;
+  // ADOPT of SettleQuarantine, by way of a submission.
+  absl::StatusOr<SettleQuarantineReply> AdoptJob(const std::string& job_uid,
+                                                 absl::Duration timeout);
+  absl::StatusOr<SettleQuarantineReply> EnterAdopted(const std::string& job_uid,
+                                                     ClusterState::AdoptionFiles files);
   // The job is one of the cluster.
   absl::StatusOr<SubmitReply> Enter(const SubmitRequest& resolved, const JobUid& uid,
                                     FoundCheckpoints found, CheckpointLocks::View lock);
 
-  // What jobs may not write now waits for their locks.
-  void DoFileWork();
-  void DoNow(std::vector<FileWork> work, std::vector<FileWork>& later);
+  // To each job's own queue: a folder that hangs holds up its job's files and nobody else. What a
+  // job may not write now waits for its lock, and all that comes after it does.
+  void PostFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Runs in the job's queue.
+  void DoFiles(uint64_t job);
   // False: not now.
   bool Do(const WriteManifestWork& work);
   // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
@@ -161,6 +175,8 @@ class SchedulerImpl : public Scheduler {
   // After Options.restored: whether nodes are told things. When they were heard for long enough, it
   // looks which checkpoints there are, and begins.
   bool MaySpeak();
+  // Has each job's directory looked at.
+  void LookForCheckpoints() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void RunTicker();
 
@@ -169,28 +185,29 @@ class SchedulerImpl : public Scheduler {
   const absl::Duration tick_interval_;
   const std::string version_;
   const bool restored_;
-  const PathPolicy paths_;
   IdSource* const ids_;
   const bool transient_;
+  const bool await_files_;
   std::thread ticker_;
   std::unique_ptr<CheckpointLocks> locks_;  // constant after Open
-
-  Mutex submit_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // held while a submission looks at files
-  Mutex file_mu_ ABSL_ACQUIRED_BEFORE(mu_);    // held while files are written
 
   mutable Mutex mu_;
   std::unique_ptr<MetadataStore> store_ ABSL_GUARDED_BY(mu_);
   ClusterState state_ ABSL_GUARDED_BY(mu_);
   JobNews news_ ABSL_GUARDED_BY(mu_);
-  std::vector<MetadataChange> unsaved_ ABSL_GUARDED_BY(mu_);
-  std::vector<FileWork> work_ ABSL_GUARDED_BY(mu_);
-  std::multiset<uint64_t> doing_ ABSL_GUARDED_BY(mu_);  // jobs of work that is being done
-  uint64_t changes_ ABSL_GUARDED_BY(mu_) = 0;           // those who wait look at everything again
+  ChangeBatch unsaved_ ABSL_GUARDED_BY(mu_);
+  FileQueue work_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, SubmitRequest> waited_ ABSL_GUARDED_BY(mu_);  // jobs that wait for their locks
+  std::optional<FoundOfJobs> found_ ABSL_GUARDED_BY(mu_);          // while the scheduler only hears
+  uint64_t changes_ ABSL_GUARDED_BY(mu_) = 0;     // those who wait look at everything again
+  uint64_t lock_works_ ABSL_GUARDED_BY(mu_) = 0;  // how often OnLockWork was called
   SchedulerCounters counters_ ABSL_GUARDED_BY(mu_);
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   bool opened_ ABSL_GUARDED_BY(mu_) = false;  // state_ is the store's, and serves
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool refused_ ABSL_GUARDED_BY(mu_) = false;  // an append failed since the last tick
+  SubmissionLooks looks_;
+  JobWork files_;  // last: what it does uses the rest
 };
 
 }  // namespace strata::scheduler

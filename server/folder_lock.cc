@@ -1,8 +1,6 @@
 #include "server/folder_lock.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -10,26 +8,34 @@
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/locked_file.h"
 
 namespace strata::server {
+namespace {
+
+constexpr char kLock[] = "/server.lock";
+
+}  // namespace
+
+absl::StatusOr<bool> FolderLock::WasTaken(const std::string& folder) {
+  return IsThere(absl::StrCat(folder, kLock));
+}
 
 absl::StatusOr<FolderLock> FolderLock::Take(const std::string& folder) {
-  if (const int made = TryMakeFolders(folder); made < 0) {
+  if (const int made = TryMakeDurableFolders(folder); made < 0) {
     return absl::PermissionDeniedError(absl::StrCat("cannot make folder ", folder, ": ",
                                                     std::strerror(-made), "; give another --dir"));
   }
-  const std::string path = absl::StrCat(folder, "/server.lock");
+  const std::string path = absl::StrCat(folder, kLock);
   FolderLock lock;
-  lock.fd_ = FileSystem::Kernel().Open(path, O_RDWR | O_CREAT);
-  if (lock.fd_ < 0) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        "cannot write ", path, ": ", std::strerror(-lock.fd_), "; give another --dir"));
-  }
-  if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
+  lock.fd_ = OpenLocked(path);
+  if (lock.fd_ >= 0) return lock;
+  if (lock.fd_ == -EWOULDBLOCK) {
     return absl::FailedPreconditionError(
         absl::StrCat(folder, " is in use by another server; stop it, or give another --dir"));
   }
-  return lock;
+  return absl::PermissionDeniedError(
+      absl::StrCat("cannot write ", path, ": ", std::strerror(-lock.fd_), "; give another --dir"));
 }
 
 FolderLock::FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

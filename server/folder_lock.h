@@ -15,6 +15,8 @@ class FolderLock {
   // Makes the folder where it is missing. FAILED_PRECONDITION: another process holds it.
   // PERMISSION_DENIED: it cannot be made or written.
   static absl::StatusOr<FolderLock> Take(const std::string& folder);
+  // Whether a process ever did; nothing is made.
+  static absl::StatusOr<bool> WasTaken(const std::string& folder);
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&&) = delete;
   ~FolderLock();

@@ -61,13 +61,14 @@ absl::Status CheckPaths(const PathPolicy& policy, const ServerJobDirective& dire
 // Waits until nobody but the caller uses the job: handlers that found it before it was removed from
 // the service hand on their request and let go; none of them waits for anything.
 void DestroyWhenUnused(std::shared_ptr<ServerJob> job) {
-  while (job != nullptr && job.use_count() > 1) std::this_thread::yield();
+  while (job.use_count() > 1) std::this_thread::yield();
   job.reset();
 }
 
 }  // namespace
 
-JobKeeper::JobKeeper(Options options) : options_(std::move(options)), held_(options_.root) {}
+JobKeeper::JobKeeper(Options options)
+    : options_(std::move(options)), held_(options_.root), work_(options_.job.timer) {}
 
 JobKeeper::~JobKeeper() { CloseAll(); }
 
@@ -78,6 +79,7 @@ void JobKeeper::CloseAll() {
     for (const auto& [id, entry] : entries_) ids.push_back(id);
   }
   for (const JobId id : ids) Drop(id);
+  work_.Drain();
 }
 
 void JobKeeper::Follow(const NodeDirective& directive) {
@@ -106,11 +108,17 @@ void JobKeeper::FollowOne(const ServerJobDirective& directive) {
   if (another) Release(id);
   if (start) {
     Drop(id);
-    StartOpening(directive, {});
+    StartOpening(directive, {}, Begins::kPassing);
   } else if (open != nullptr) {
     open->Follow(directive);
     if (options_.service->Find(id) == nullptr) options_.service->Add(std::move(open));
   }
+}
+
+void JobKeeper::Tend() {
+  work_.Pump();
+  ReopenDamaged();
+  RemoveAgain();
 }
 
 void JobKeeper::ReopenDamaged() {
@@ -134,134 +142,146 @@ void JobKeeper::ReopenDamaged() {
     }
     directive.set_was_open(true);
     Drop(id);
-    StartOpening(directive, reopening);
+    // In the same folder: nothing of the last opening may still write there.
+    StartOpening(directive, reopening, Begins::kInOrder);
   }
 }
 
-void JobKeeper::StartOpening(const ServerJobDirective& directive, const Reopening& reopening) {
+void JobKeeper::StartOpening(const ServerJobDirective& directive, const Reopening& reopening,
+                             Begins begins) {
   const JobId id(directive.job());
   LOG(INFO) << "job_opening job=" << id.value << " generation=" << directive.generation()
             << " was_open=" << directive.was_open() << " restore_from=\""
             << directive.restore_from() << '"';
-  MutexLock lock(&mu_);
-  auto entry = std::make_unique<Entry>();
+  auto entry = std::make_shared<Entry>();
   entry->identity =
       ParseJobIdentity(directive.cluster_id(), directive.job_uid()).value_or(JobIdentity());
   entry->generation = Generation(directive.generation());
-  kept_.erase(entry->identity);
-  removals_.erase(entry->identity);
   entry->reopening = reopening;
   entry->message = reopening.why;
   entry->root = RootFor(directive);
   entry->directive = directive;
-  entry->opener = std::thread([this, id, directive, reopening] { Open(id, directive, reopening); });
-  entries_[id] = std::move(entry);
+  {
+    MutexLock lock(&mu_);
+    kept_.erase(entry->identity);
+    removals_.erase(entry->identity);
+    entries_[id] = entry;
+  }
+  work_.Post(
+      QueueOf(entry->identity), begins,
+      [this, entry, directive, reopening] { Open(entry, directive, reopening); }, entry->cancelled);
 }
 
-void JobKeeper::Open(JobId id, ServerJobDirective directive, const Reopening& reopening) {
+void JobKeeper::Open(const EntryPtr& entry, const ServerJobDirective& directive,
+                     const Reopening& reopening) {
   ops::RestoreExactFloatState();  // replay computes
-  const Generation generation(directive.generation());
   // A file that fails again is not met by opening it in a circle.
   bool wait = reopening.times > 1;
-  while (wait || !OpenOnce(id, directive, reopening)) {
+  while (wait || !OpenOnce(entry, directive, reopening)) {
     wait = false;
     MutexLock lock(&mu_);
-    auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      const auto it = entries_.find(id);
-      return it == entries_.end() || it->second->generation != generation || it->second->cancelled;
-    };
+    const auto gone = [&] { return entry->cancelled->load(); };
     const absl::Time next = options_.job.timer->Now() + kReopenAfter;
     if (AwaitUntil(options_.job.timer, &mu_, absl::Condition(&gone), next)) return;
   }
 }
 
-bool JobKeeper::OpenOnce(JobId id, const ServerJobDirective& directive,
-                         const Reopening& reopening) {
-  const Generation generation(directive.generation());
+absl::StatusOr<JobPlan> JobKeeper::Plan(const EntryPtr& entry,
+                                        const ServerJobDirective& directive) const {
   auto plan = PlanJob(directive);
-  if (!plan.ok()) {
-    return Settle(id, generation, ServerJobReport::FAILED, std::string(plan.status().message()),
-                  nullptr);
-  }
+  if (!plan.ok()) return plan;
   if (plan->has_hbm && !plan->make_gpu) {
     plan->make_gpu = options_.make_gpu;
     if (!plan->make_gpu) {
-      return Settle(id, generation, ServerJobReport::FAILED,
-                    absl::StrCat("spec.storage.gpuBytesPerServer: server ", options_.name,
-                                 " has no GPU; start it with --device, or give "
-                                 "spec.storage.gpuBackend: host"),
-                    nullptr);
+      return absl::FailedPreconditionError(
+          absl::StrCat("spec.storage.gpuBytesPerServer: server ", options_.name,
+                       " has no GPU; start it with --device, or give "
+                       "spec.storage.gpuBackend: host"));
     }
   }
   plan->log_direct_from_bytes = options_.log_direct_from_bytes;
   plan->tier_memtable_bytes = options_.tier_memtable_bytes;
   plan->server = options_.name;
+  plan->cancelled = [flag = entry->cancelled] { return flag->load(); };
+  return plan;
+}
+
+bool JobKeeper::OpenOnce(const EntryPtr& entry, const ServerJobDirective& directive,
+                         const Reopening& reopening) {
+  auto plan = Plan(entry, directive);
+  if (!plan.ok()) {
+    return Settle(entry, ServerJobReport::FAILED, std::string(plan.status().message()), nullptr);
+  }
   const absl::Time begin = options_.job.timer->Now();
-  const std::string root = RootFor(directive);
+  const std::string& root = entry->root;
   absl::Status allowed = CheckPaths(options_.paths, directive);
   if (allowed.ok()) allowed = Hold(*plan, root);
-  auto opened =
-      allowed.ok() ? OpenJob(*plan, root, options_.job.timer) : absl::StatusOr<OpenedJob>(allowed);
+  auto opened = allowed.ok() ? OpenJob(*plan, root, options_.job.timer, &folders_)
+                             : absl::StatusOr<OpenedJob>(allowed);
   if (!opened.ok()) {
     const absl::Status& s = opened.status();
+    if (absl::IsCancelled(s)) return true;
+    if (!directive.was_open()) Unhold(plan->identity, root);
     ServerJobReport::State state = ServerJobReport::OPENING;
     if (IsFinal(s, directive.was_open())) state = ServerJobReport::FAILED;
     if (absl::IsDataLoss(s)) state = ServerJobReport::LOST;
     // What ends or rolls back the job is told to its user by the job itself.
     LOG_IF(ERROR, state == ServerJobReport::OPENING)
-        << "job_not_opened job=" << id.value << " next=retry error=\"" << s << '"';
+        << "job_not_opened job=" << directive.job() << " next=retry error=\"" << s << '"';
     LOG_IF(INFO, state != ServerJobReport::OPENING)
-        << "job_not_opened job=" << id.value << " error=\"" << s << '"';
+        << "job_not_opened job=" << directive.job() << " error=\"" << s << '"';
     std::string message = OpeningError(s, directive);
     if (reopening.times > 0) message = absl::StrCat(reopening.why, "; then ", message);
-    return Settle(id, generation, state, std::move(message), nullptr);
+    return Settle(entry, state, std::move(message), nullptr);
   }
-  LOG(INFO) << "job_open job=" << id.value << " generation=" << generation.value
+  LOG(INFO) << "job_open job=" << directive.job() << " generation=" << directive.generation()
             << " shards=" << opened->shards.size() << " recovered=" << opened->recovered
             << " replayed_records=" << opened->replayed_records
             << " milliseconds=" << absl::ToInt64Milliseconds(options_.job.timer->Now() - begin);
   ServerJob::Options options = options_.job;
   options.incarnation += reopening.times;
+  // Removes what earlier generations left, when nobody waits for it.
+  work_.Post(
+      QueueOf(entry->identity), Begins::kPassing,
+      [identity = plan->identity, generation = plan->generation, root] {
+        RemoveEarlierGenerations(root, identity, generation);
+      },
+      entry->cancelled);
   auto job = std::make_shared<ServerJob>(*std::move(plan), *std::move(opened), options);
-  return Settle(id, generation, ServerJobReport::OPEN, "", std::move(job));
+  return Settle(entry, ServerJobReport::OPEN, "", std::move(job));
 }
 
-bool JobKeeper::Settle(JobId id, Generation generation, ServerJobReport::State state,
-                       std::string message, std::shared_ptr<ServerJob> job) {
+bool JobKeeper::Settle(const EntryPtr& entry, ServerJobReport::State state, std::string message,
+                       std::shared_ptr<ServerJob> job) {
   MutexLock lock(&mu_);
-  const auto it = entries_.find(id);
-  if (it == entries_.end() || it->second->generation != generation || it->second->cancelled) {
-    return true;  // `job`, if any, ends here: nobody has seen it
-  }
-  Entry& entry = *it->second;
-  entry.state = state;
-  entry.message = std::move(message);
+  if (*entry->cancelled) return true;  // `job`, if any, ends here: nobody has seen it
+  entry->state = state;
+  entry->message = std::move(message);
   if (job != nullptr) {
-    job->Follow(entry.directive);
+    job->Follow(entry->directive);
     options_.service->Add(job);
-    entry.job = std::move(job);
+    entry->job = std::move(job);
   }
   return state != ServerJobReport::OPENING;
 }
 
 void JobKeeper::Drop(JobId id) {
-  std::thread opener;
+  EntryPtr entry;
+  std::shared_ptr<ServerJob> job;
   {
     MutexLock lock(&mu_);
     const auto it = entries_.find(id);
     if (it == entries_.end()) return;
-    it->second->cancelled = true;
-    opener = std::move(it->second->opener);
+    entry = std::move(it->second);
+    entries_.erase(it);
+    *entry->cancelled = true;
+    job = std::move(entry->job);
   }
-  if (opener.joinable()) opener.join();
   options_.service->Remove(id);
-  std::shared_ptr<ServerJob> job;
-  {
-    MutexLock lock(&mu_);
-    job = std::move(entries_[id]->job);
-    entries_.erase(id);
-  }
-  DestroyWhenUnused(std::move(job));
+  work_.Pump();  // an opening that waits is none any more
+  if (job == nullptr) return;
+  work_.Post(QueueOf(entry->identity), Begins::kPassing,
+             [job = std::move(job)]() mutable { DestroyWhenUnused(std::move(job)); });
 }
 
 void JobKeeper::Fence() {
@@ -277,6 +297,7 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
       reports.push_back(entry->job->Report());
       reports.back().set_reopened(entry->reopening.times);
       reports.back().set_reopened_because(entry->reopening.why);
+      ReportHang(entry->identity, reports.back());
       continue;
     }
     ServerJobReport report;
@@ -286,6 +307,7 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
     report.set_generation(entry->generation.value);
     report.set_state(entry->state);
     report.set_message(entry->message);
+    ReportHang(entry->identity, report);
     reports.push_back(std::move(report));
   }
   for (const auto& [identity, kept] : kept_) {
@@ -297,18 +319,28 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
     report.set_name(kept.job.name());
     report.set_state(quarantined ? ServerJobReport::QUARANTINED : ServerJobReport::KEPT);
     report.set_kept_bytes(kept.bytes);
+    report.set_generation(kept.generation.value);
     report.set_kept_unix_ms(kept.job.quarantined_unix_ms());
+    ReportHang(identity, report);
+    if (!quarantined) continue;
+    if (kept.note.ok()) *report.mutable_kept() = *kept.note;
+    if (!kept.note.ok()) report.set_message(std::string(kept.note.status().message()));
   }
   return reports;
 }
 
 bool JobKeeper::Busy() const {
   MutexLock lock(&mu_);
+  const absl::Time patient = options_.job.timer->Now() - JobWork::kPatience;
+  for (const auto& [identity, removal] : removals_) {
+    if (removal.posted && removal.since > patient) return true;
+  }
   for (const auto& [id, entry] : entries_) {
     if (entry->state == ServerJobReport::OPENING) return true;
-    if (entry->job != nullptr && entry->job->Report().cuts_size() < entry->directive.cuts_size()) {
-      return true;
-    }
+    if (entry->job == nullptr) continue;
+    const ServerJobReport report = entry->job->Report();
+    if (report.cuts_size() < entry->directive.cuts_size()) return true;
+    if (report.lane_epoch() < entry->directive.lane_epoch()) return true;  // lanes wait for it
   }
   return false;
 }

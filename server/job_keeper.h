@@ -1,27 +1,28 @@
-// The jobs of a server over their lives: opening (on a thread of its own), open, replaced by a new
-// generation, closed.
+// The jobs of a server over their lives: opening, open, replaced by a new generation, closed.
 #ifndef STRATA_SERVER_JOB_KEEPER_H_
 #define STRATA_SERVER_JOB_KEEPER_H_
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/core/mutex.h"
 #include "proto/core/uid.h"
+#include "proto/runtime/base/job_work.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "server/data_service.h"
 #include "server/job/held_jobs.h"
+#include "server/job/job_folder.h"
 #include "server/job/plan.h"
 #include "server/job/server_job.h"
 #include "storage/gpu/backend.h"
@@ -29,8 +30,12 @@
 
 namespace strata::server {
 
-// Follow, ReopenDamaged, RemoveAgain, Fence, Begin and destruction come from one thread; the rest
-// from any.
+// Follow, Tend, Fence, Begin and destruction come from one thread; the rest from any.
+//
+// None of them but destruction waits for work: what opens, closes and removes runs in the job's own
+// queue (proto/runtime/base/job_work.h). A generation that hangs is given up when the next one
+// comes, which has a folder of its own; the same generation, and the end of the job's files, wait
+// for all that was begun. What is told of a job meanwhile: OPENING, and files that are KEPT.
 //
 // A job that is over is removed by the folder that was noted when it was opened, and only if what
 // lies there is of this very job. Files of jobs that this process was not told of yet are reported
@@ -54,18 +59,19 @@ class JobKeeper {
   static constexpr absl::Duration kReopenAfter = absl::Seconds(2);
 
   explicit JobKeeper(Options options);
-  // Closes all jobs; what they have on disk stays.
+  // Closes all jobs; what they have on disk stays. Waits for all work.
   ~JobKeeper();
 
-  // Finds what processes before this one kept. Before anything else.
+  // Reads what processes before this one noted, and reports it from here on. Before anything else.
+  // What is there of it is looked at beside: its size, and whether it is there at all.
   absl::Status Begin();
   void Follow(const NodeDirective& directive);
-  // Opens jobs anew whose SSD tier was found damaged: their shards are recovered as after a restart
-  // of this process, which is what workers and the scheduler take it for (another incarnation in
-  // replies, `reopened` in reports). At level memory there is nothing to recover from: LOST.
-  void ReopenDamaged();
-  // Tries again, after a while each, to remove what could not be removed when it was told.
-  void RemoveAgain();
+  // Time passes: what waits long enough is begun beside what hangs, and what could not be removed
+  // when it was told is tried again. Opens jobs anew whose SSD tier was found damaged: their shards
+  // are recovered as after a restart of this process, which is what workers and the scheduler take
+  // it for (another incarnation in replies, `reopened` in reports). At level memory there is
+  // nothing to recover from: LOST.
+  void Tend();
   // As the destructor; Follow must not be called any more.
   void CloseAll();
   // The session was fenced: nothing is served until a directive of a new session names it.
@@ -74,7 +80,8 @@ class JobKeeper {
   std::vector<ServerJobReport> Reports() const;
   // Files of jobs that are not open here, which no scheduler knows.
   uint64_t quarantined() const;
-  // Something is being opened, or a cut is ordered and not answered: report soon.
+  // Something is being opened or closed, a cut is ordered and not answered, or shards do not have
+  // the newest sessions yet: report soon.
   bool Busy() const;
   std::vector<std::shared_ptr<ServerJob>> Jobs() const;
 
@@ -83,16 +90,24 @@ class JobKeeper {
     uint32_t times = 0;  // after the first opening
     std::string why;     // the last time
   };
-  // Files that are to go and could not be removed.
+  // Files that are to go.
   struct Removal {
-    ServerJobDirective directive;
-    absl::Time next;
-    std::string why;  // as it was told last
+    JobId job;
+    std::string told;     // where they are, unless they were noted elsewhere
+    bool posted = false;  // the work is, or runs
+    absl::Time since;     // when it was
+    absl::Time next;      // if it is not: the next try
+    std::string why;      // it failed, as it was told last
   };
   // Files without an open job.
   struct Kept {
     HeldJob job;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;     // 0: not looked at yet
+    Generation generation;  // the latest; 0: not looked at yet
+    bool made = true;       // its folder was; false: perhaps not
+    bool of_note = false;   // all that is known of it is what an earlier process noted
+    // In quarantine: as it was opened, or why that cannot be read.
+    absl::StatusOr<KeptJob> note = absl::UnavailableError("its note is not read yet");
   };
   struct Entry {
     JobIdentity identity;
@@ -103,36 +118,59 @@ class JobKeeper {
     std::string message;
     ServerJobDirective directive;  // the newest
     std::shared_ptr<ServerJob> job;
-    std::thread opener;
-    bool cancelled = false;
+    // Nobody wants the entry any more: it is not in entries_. Set under mu_.
+    const std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   };
+  using EntryPtr = std::shared_ptr<Entry>;
+  using Begins = JobWork::Begins;
 
   void FollowOne(const ServerJobDirective& directive);
-  void StartOpening(const ServerJobDirective& directive, const Reopening& reopening);
-  void Open(JobId id, ServerJobDirective directive, const Reopening& reopening);
+  void StartOpening(const ServerJobDirective& directive, const Reopening& reopening, Begins begins);
+  // What an opening does in the job's queue.
+  void Open(const EntryPtr& entry, const ServerJobDirective& directive, const Reopening& reopening);
   // True when the entry is settled; false: try again.
-  bool OpenOnce(JobId id, const ServerJobDirective& directive, const Reopening& reopening);
-  bool Settle(JobId id, Generation generation, ServerJobReport::State state, std::string message,
+  bool OpenOnce(const EntryPtr& entry, const ServerJobDirective& directive,
+                const Reopening& reopening);
+  absl::StatusOr<JobPlan> Plan(const EntryPtr& entry, const ServerJobDirective& directive) const;
+  bool Settle(const EntryPtr& entry, ServerJobReport::State state, std::string message,
               std::shared_ptr<ServerJob> job);
+  // Nothing of it is served or reported from here on; what it has is closed in its queue.
   void Drop(JobId id);
   // As Drop; what is on disk is told from now on as files without an open job.
   void Release(JobId id);
-  // Closes the job and removes its files, or keeps them.
+  // Closes the job and has its files removed, or keeps them.
   void CloseJob(const ServerJobDirective& directive, const JobIdentity& identity);
-  void RemoveFiles(const ServerJobDirective& directive, const JobIdentity& identity);
-  absl::Status TryToRemove(const ServerJobDirective& directive, const JobIdentity& identity);
+  void Quarantine(const JobIdentity& identity);
+  void ReopenDamaged();
+  void RemoveAgain();
+  // Has the job's queue remove what `removal` speaks of.
+  void PostRemoval(const JobIdentity& identity, Removal& removal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // These run in the job's queue.
+  void RemoveFiles(const JobIdentity& identity);
+  // `made`: there were files, wherever they are now.
+  absl::Status TryToRemove(const std::string& root, bool made, const JobIdentity& identity);
+  void LookAtHeld(const JobIdentity& identity, const std::string& root);
+  void NoteQuarantine(const JobIdentity& identity);
+  // Tells that work of the job hangs, where it does.
+  void ReportHang(const JobIdentity& identity, ServerJobReport& report) const;
   absl::Status Hold(const JobPlan& plan, const std::string& root);
+  // After an opening that failed: there may be nothing to hold.
+  void Unhold(const JobIdentity& identity, const std::string& root);
+  static std::string QueueOf(const JobIdentity& identity);
   std::string RootFor(const ServerJobDirective& directive) const;
   // Folder that holds the job's, wherever it was told.
   std::string RootOf(const std::string& storage_directory) const;
 
   const Options options_;
-  std::map<JobIdentity, Removal> removals_;  // of the thread that calls Follow
   Mutex held_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   HeldJobs held_ ABSL_GUARDED_BY(held_mu_);
   mutable Mutex mu_;
   std::map<JobIdentity, Kept> kept_ ABSL_GUARDED_BY(mu_);
-  std::map<JobId, std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mu_);
+  std::map<JobIdentity, Removal> removals_ ABSL_GUARDED_BY(mu_);
+  std::map<JobId, EntryPtr> entries_ ABSL_GUARDED_BY(mu_);
+  JobFolders folders_;
+  JobWork work_;  // last: what it does uses all of the above
 };
 
 }  // namespace strata::server

@@ -9,10 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/folders.h"
 #include "server/job/job_folder.h"
+#include "server/job/job_note.h"
 #include "server/job_keeper.h"
 
 namespace strata::server {
+
+std::string JobKeeper::QueueOf(const JobIdentity& identity) { return Describe(identity); }
 
 std::string JobKeeper::RootOf(const std::string& storage_directory) const {
   if (storage_directory.empty()) return options_.root;
@@ -24,20 +28,44 @@ std::string JobKeeper::RootFor(const ServerJobDirective& directive) const {
 }
 
 absl::Status JobKeeper::Begin() {
-  std::vector<HeldJob> held;
+  std::vector<HeldJob> notes;
   {
     MutexLock lock(&held_mu_);
-    auto listed = held_.List();
+    auto listed = held_.Notes();
     if (!listed.ok()) return listed.status();
-    held = *std::move(listed);
+    notes = *std::move(listed);
   }
-  MutexLock lock(&mu_);
-  for (HeldJob& job : held) {
-    const auto identity = *ParseJobIdentity(job.cluster_id(), job.job_uid());
-    const uint64_t bytes = FolderBytes(JobFolder(job.root(), identity));
-    kept_[identity] = {std::move(job), bytes};
+  for (HeldJob& note : notes) {
+    const auto identity = *ParseJobIdentity(note.cluster_id(), note.job_uid());
+    const std::string root = note.root();
+    {
+      MutexLock lock(&mu_);
+      kept_[identity] = {.job = std::move(note), .of_note = true};
+    }
+    work_.Post(QueueOf(identity), Begins::kInOrder,
+               [this, identity, root] { LookAtHeld(identity, root); });
   }
   return absl::OkStatus();
+}
+
+void JobKeeper::LookAtHeld(const JobIdentity& identity, const std::string& root) {
+  const std::string folder = JobFolder(root, identity);
+  const auto there = HasJobFolder(root, identity);
+  const uint64_t bytes = there.value_or(false) ? FolderBytes(folder) : 0;
+  const Generation generation = LatestGeneration(folder);
+  auto note = ReadJobNote(root, identity);
+  MutexLock held(&held_mu_);
+  {
+    MutexLock lock(&mu_);
+    const auto kept = kept_.find(identity);
+    if (kept == kept_.end() || !kept->second.of_note) return;  // opened meanwhile
+    kept->second.bytes = bytes;
+    kept->second.generation = generation;
+    kept->second.note = std::move(note);
+    if (there.value_or(true)) return;
+    kept_.erase(kept);
+  }
+  held_.Remove(identity).IgnoreError();  // looked at again by the next process
 }
 
 // Noted before its first file is made. Of a cluster that ends with its process nobody asks later.
@@ -53,59 +81,90 @@ absl::Status JobKeeper::Hold(const JobPlan& plan, const std::string& root) {
   return held_.Put(job);
 }
 
-absl::Status JobKeeper::TryToRemove(const ServerJobDirective& directive,
+void JobKeeper::Unhold(const JobIdentity& identity, const std::string& root) {
+  if (MayHaveJobFolder(root, identity)) return;
+  MutexLock lock(&held_mu_);
+  held_.Remove(identity).IgnoreError();  // a note of nothing does no harm
+}
+
+absl::Status JobKeeper::TryToRemove(const std::string& root, bool made,
                                     const JobIdentity& identity) {
-  std::string root = RootOf(directive.storage_directory());
-  {
-    MutexLock lock(&mu_);
-    const auto kept = kept_.find(identity);
-    if (kept != kept_.end()) root = kept->second.job.root();
-  }
   // Nothing that a job names is touched where it was not allowed to be opened.
   absl::Status removed = root == options_.root
                              ? absl::OkStatus()
                              : options_.paths.Check("spec.storage.directory", root);
   if (removed.ok()) removed = RemoveJob(root, identity);
+  // Files were there, and now not even the place is: they come back with its file system.
+  if (made && removed.ok()) removed = HasJobFolder(root, identity).status();
+  if (made && absl::IsUnavailable(removed)) return removed;
   // A place where nothing was ever made, or can be, has nothing to be told of.
   if (!removed.ok() && MayHaveJobFolder(root, identity)) return removed;
-  // Below a folder that the job named this server has one of its own: empty, it is of no use.
+  {
+    MutexLock lock(&held_mu_);
+    if (absl::Status s = held_.Remove(identity); !s.ok()) return s;
+  }
+  // Below a folder that the job named this server has one of its own: empty, it is of no use. After
+  // the note, which says that the place is there.
   if (root != options_.root) FileSystem::Kernel().RemoveFolder(root);
-  MutexLock lock(&held_mu_);
-  return held_.Remove(identity);
+  return absl::OkStatus();
 }
 
-void JobKeeper::RemoveFiles(const ServerJobDirective& directive, const JobIdentity& identity) {
-  const absl::Status removed = TryToRemove(directive, identity);
+void JobKeeper::RemoveFiles(const JobIdentity& identity) {
+  std::string root;
+  bool made = false;
+  {
+    MutexLock lock(&mu_);
+    const auto it = removals_.find(identity);
+    if (it == removals_.end()) return;  // it was opened again, or is to be kept
+    const auto kept = kept_.find(identity);
+    root = kept == kept_.end() ? it->second.told : kept->second.job.root();
+    made = kept != kept_.end() && kept->second.made;
+  }
+  const absl::Status removed = TryToRemove(root, made, identity);
+  MutexLock lock(&mu_);
   if (removed.ok()) {
     removals_.erase(identity);
-    MutexLock lock(&mu_);
     kept_.erase(identity);
     return;
   }
-  Removal& removal = removals_[identity];
-  removal.directive = directive;
+  const auto it = removals_.find(identity);
+  if (it == removals_.end()) return;
+  Removal& removal = it->second;
+  removal.posted = false;
   removal.next = options_.job.timer->Now() + kReopenAfter;
   if (std::exchange(removal.why, std::string(removed.message())) == removal.why) return;
-  LOG(ERROR) << "job_files_stay job=" << directive.job() << " uid=" << identity.job.text()
+  LOG(ERROR) << "job_files_stay job=" << removal.job.value << " uid=" << identity.job.text()
              << " next=retry error=\"" << removed << '"';
 }
 
+void JobKeeper::PostRemoval(const JobIdentity& identity, Removal& removal) {
+  removal.posted = true;
+  removal.since = options_.job.timer->Now();
+  work_.Post(QueueOf(identity), Begins::kInOrder, [this, identity] { RemoveFiles(identity); });
+}
+
 void JobKeeper::RemoveAgain() {
-  const absl::Time now = options_.job.timer->Now();
-  const auto removals = removals_;  // those that succeed leave it
-  for (const auto& [identity, removal] : removals) {
-    if (removal.next <= now) RemoveFiles(removal.directive, identity);
+  MutexLock lock(&mu_);
+  for (auto& [identity, removal] : removals_) {
+    if (!removal.posted && removal.next <= options_.job.timer->Now()) {
+      PostRemoval(identity, removal);
+    }
   }
 }
 
 void JobKeeper::Release(JobId id) {
   JobIdentity identity;
   HeldJob job;
+  Generation generation;
+  bool made = false;
   {
     MutexLock lock(&mu_);
     const auto it = entries_.find(id);
     if (it == entries_.end()) return;
     identity = it->second->identity;
+    generation = it->second->generation;
+    const ServerJobDirective& d = it->second->directive;
+    made = !d.transient() && (it->second->job != nullptr || d.was_open());
     job.set_root(it->second->root);
     job.set_name(it->second->directive.spec().metadata().name());
   }
@@ -114,7 +173,7 @@ void JobKeeper::Release(JobId id) {
   job.set_job_uid(identity.job.text());
   job.set_job(id.value);
   MutexLock lock(&mu_);
-  kept_[identity].job = std::move(job);
+  kept_[identity] = {.job = std::move(job), .generation = generation, .made = made};
 }
 
 void JobKeeper::CloseJob(const ServerJobDirective& directive, const JobIdentity& identity) {
@@ -126,25 +185,62 @@ void JobKeeper::CloseJob(const ServerJobDirective& directive, const JobIdentity&
     open = it != entries_.end() && it->second->identity == identity;
   }
   if (open) Release(id);
-  if (!directive.quarantine()) return RemoveFiles(directive, identity);
-  removals_.erase(identity);
+  if (directive.quarantine()) return Quarantine(identity);
+  MutexLock lock(&mu_);
+  Removal& removal = removals_[identity];
+  if (removal.posted) return;
+  removal.job = id;
+  removal.told = RootOf(directive.storage_directory());
+  PostRemoval(identity, removal);
+}
+
+void JobKeeper::Quarantine(const JobIdentity& identity) {
+  {
+    MutexLock lock(&mu_);
+    removals_.erase(identity);
+    const auto it = kept_.find(identity);
+    if (it == kept_.end() || it->second.job.quarantined_unix_ms() != 0) return;
+    it->second.job.set_quarantined_unix_ms(
+        absl::ToUnixMillis(options_.job.timer->Wall(options_.job.timer->Now())));
+  }
+  work_.Post(QueueOf(identity), Begins::kInOrder, [this, identity] { NoteQuarantine(identity); });
+}
+
+void JobKeeper::NoteQuarantine(const JobIdentity& identity) {
   HeldJob noted;
   {
     MutexLock lock(&mu_);
     const auto it = kept_.find(identity);
-    if (it == kept_.end() || it->second.job.quarantined_unix_ms() != 0) return;
-    Kept& kept = it->second;
-    kept.job.set_quarantined_unix_ms(
-        absl::ToUnixMillis(options_.job.timer->Wall(options_.job.timer->Now())));
-    kept.bytes = FolderBytes(JobFolder(kept.job.root(), identity));
-    noted = kept.job;
-    LOG(ERROR) << "job_quarantined " << Describe(identity) << " bytes=" << kept.bytes
-               << " folder=\"" << JobFolder(noted.root(), identity)
-               << "\" reason=\"the scheduler knows of no such job; nothing is removed\"";
+    if (it == kept_.end()) return;  // it was opened again
+    noted = it->second.job;
   }
-  MutexLock lock(&held_mu_);
-  const absl::Status s = held_.Put(noted);
-  LOG_IF(ERROR, !s.ok()) << "job_note_not_written error=\"" << s << '"';
+  const std::string folder = JobFolder(noted.root(), identity);
+  const uint64_t bytes = FolderBytes(folder);
+  auto note = ReadJobNote(noted.root(), identity);
+  LOG(ERROR) << "job_quarantined " << Describe(identity) << " bytes=" << bytes << " folder=\""
+             << folder << "\" reason=\"the scheduler knows of no such job; nothing is removed\"";
+  {
+    MutexLock lock(&held_mu_);
+    const absl::Status s = held_.Put(noted);
+    LOG_IF(ERROR, !s.ok()) << "job_note_not_written error=\"" << s << '"';
+  }
+  MutexLock lock(&mu_);
+  const auto it = kept_.find(identity);
+  if (it == kept_.end()) return;
+  it->second.bytes = bytes;
+  it->second.note = std::move(note);
+}
+
+void JobKeeper::ReportHang(const JobIdentity& identity, ServerJobReport& report) const {
+  const JobWork::Load load = work_.Of(QueueOf(identity));
+  if (load.passed == 0 && !load.held) return;
+  Trouble* trouble = report.add_troubles();
+  trouble->set_reason("FilesHang");
+  trouble->set_message(absl::StrCat(
+      load.running, " pieces of work on files of the job do not come back from the file system, ",
+      load.held ? "and what is next waits for them" : "and were given up",
+      "; see whether the mounts of spec.storage.directory, spec.checkpoint.directory and "
+      "spec.model.initFrom answer on this machine"));
 }
 
 uint64_t JobKeeper::quarantined() const {

@@ -21,6 +21,7 @@
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/daemon/advertised_host.h"
+#include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
 #include "server/data_service.h"
 #include "server/folder_lock.h"
@@ -46,6 +47,8 @@ class ServerImpl : public Server {
         cluster_(std::move(cluster)),
         threads_(options.threads > 0 ? options.threads : CoreCount()),
         incarnation_(DrawIncarnation()),
+        machine_bytes_(options.machine_bytes > 0 ? options.machine_bytes
+                                                 : ThisMachine().memory_bytes),
         memory_(options.request_bytes),
         pool_(MakeThreadPool(threads_, "shards", ops::RestoreExactFloatState)),
         disk_(MakeThreadPool(threads_, "files", BeginFileThread)),
@@ -122,6 +125,7 @@ class ServerImpl : public Server {
   NodeCluster cluster_;  // of the thread that syncs
   const size_t threads_;
   const uint64_t incarnation_;
+  const uint64_t machine_bytes_;
   RequestMemory memory_;
   KeyCounters keys_;
   const std::unique_ptr<Executor> pool_;
@@ -147,10 +151,7 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_metrics_address(options_.metrics_address);
   report.set_cores(static_cast<uint32_t>(threads_));
   report.set_memory_given(options_.memory_bytes > 0);
-  report.set_memory_bytes(options_.memory_bytes > 0
-                              ? options_.memory_bytes
-                              : static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-                                    static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE)));
+  report.set_memory_bytes(options_.memory_bytes > 0 ? options_.memory_bytes : machine_bytes_);
   report.set_disk_bytes(options_.disk_bytes);
   report.set_gpu_bytes(options_.gpu_bytes);
   report.set_machine_id(options_.machine_id);
@@ -171,8 +172,7 @@ void ServerImpl::SyncLoop() {
   Backoff backoff({kFirstBackoff, kLastBackoff, options_.random});
   bool reachable = true, refusing = false;
   while (!stopping()) {
-    keeper_.ReopenDamaged();
-    keeper_.RemoveAgain();
+    keeper_.Tend();
     const absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
     const absl::Duration wait = std::min({most, options_.sync_wait, lease / 4});
     auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);

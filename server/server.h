@@ -58,6 +58,9 @@ struct ServerOptions {
   // memory, a share of the machine's among the servers that name the same machine, as the scheduler
   // counts them; of the others, it is not counted.
   uint64_t memory_bytes = 0;
+  // The machine's memory, or that of the control group which is this process's machine
+  // (proto/runtime/files/machine_id.h); 0: what the kernel says of the machine.
+  uint64_t machine_bytes = 0;
   uint64_t disk_bytes = 0;
   uint64_t gpu_bytes = 0;
   // Empty: no other server is on this machine.

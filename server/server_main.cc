@@ -16,18 +16,15 @@
 #include "proto/runtime/daemon/allocator.h"
 #include "proto/runtime/daemon/daemon.h"
 #include "proto/runtime/files/machine_id.h"
-#include "proto/runtime/files/node_cluster.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/files/rooted_files.h"
 #include "proto/runtime/transport/bind_policy.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"
-#include "proto/strata/checkpoint.pb.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_limits.h"
-#include "server/folder_lock.h"
-#include "server/job/held_jobs.h"
+#include "server/leave_cluster.h"
 #include "server/open_device.h"
 #include "server/pinned_messages.h"
 #include "server/server.h"
@@ -87,29 +84,12 @@ uint64_t GpuBytes(ops::gpu::CudaApi& device, const std::string& flag) {
   return device.MemoryInfo(&left, &total).ok() ? total : 0;
 }
 
-// Forgets the cluster, so that the next start may join another one.
-absl::Status LeaveCluster(const std::string& folder) {
-  const auto lock = server::FolderLock::Take(folder);
-  if (!lock.ok()) return lock.status();
-  const auto held = server::HeldJobs(folder).List();
-  if (!held.ok()) return held.status();
-  if (!held->empty()) {
-    const HeldJob& job = held->front();
-    return absl::FailedPreconditionError(
-        "this server holds " + std::to_string(held->size()) + " jobs of its cluster (" +
-        job.cluster_id() + "), such as " + job.name() + " in " + job.root() +
-        "; let its scheduler end them, or remove their folders, and try again");
-  }
-  const auto cluster = NodeCluster::Open(folder);
-  if (!cluster.ok()) return cluster.status();
-  std::printf("left cluster %s\n", cluster->id().empty() ? "(none)" : cluster->id().c_str());
-  return NodeCluster::Leave(folder);
-}
-
 int Run(const Flags& flags, const char* program) {
   if (flags.leave_cluster) {
-    const absl::Status left = LeaveCluster(flags.directory);
-    return left.ok() ? 0 : Fail(left);
+    const auto left = server::LeaveCluster(flags.directory);
+    if (!left.ok()) return Fail(left.status());
+    std::printf("left cluster %s\n", left->empty() ? "(none)" : left->c_str());
+    return 0;
   }
   TuneAllocator();
   if (absl::Status s = ArmFailpointsFromText(flags.failpoints); !s.ok()) return Fail(s);
@@ -121,7 +101,7 @@ int Run(const Flags& flags, const char* program) {
   auto host = AdvertisedHost(flags.listen, flags.advertise, flags.scheduler);
   if (!host.ok()) return Fail(host.status());
   // Before files are restricted to the data roots.
-  const std::string machine = flags.machine_id.empty() ? MachineId() : flags.machine_id;
+  const Machine machine = ThisMachine();
   auto paths = PathPolicy::Make(flags.data_roots);
   if (!paths.ok()) return Fail(paths.status());
   if (absl::Status s = RestrictFiles(*paths, {flags.directory}); !s.ok()) return Fail(s);
@@ -150,7 +130,8 @@ int Run(const Flags& flags, const char* program) {
   options.tier_memtable_bytes = flags.tier_memtable_bytes;
   options.memory_bytes = BytesOf(flags.memory_bytes);
   options.disk_bytes = BytesOf(flags.disk_bytes);
-  options.machine_id = machine;
+  options.machine_bytes = machine.memory_bytes;
+  options.machine_id = flags.machine_id.empty() ? machine.id : flags.machine_id;
   // For good: messages that lie in its memory may be held until the process ends.
   static ops::gpu::CudaApi* device = nullptr;
   if (flags.device != "none") {
@@ -245,7 +226,7 @@ int main(int argc, char** argv) {
       ->check(strata::CheckSize);
   app.add_option("--machine-id", flags.machine_id,
                  "Servers that name the same machine share its memory; default: what the kernel "
-                 "says");
+                 "says, or the control group (of a container, of a service) that limits it");
   app.add_option(
          "--device", flags.device,
          "UUID of the GPU, or of the MIG slice, for jobs with a GPU tier (its beginning will "

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,25 +14,26 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/cuda/api/api.h"
 #include "ops/mxcsr.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/wire/session_error.h"
 #include "worker/training_session.h"
 
 namespace strata {
 namespace {
 
-class Runner : public JobRunner {
+class Runner {
  public:
-  explicit Runner(const JobRunnerOptions& options) : o_(options), thread_([this] { Loop(); }) {}
+  explicit Runner(const JobRunnerOptions& options) : o_(options) {}
 
-  ~Runner() override {
-    {
-      absl::MutexLock lock(&mu_);
-      stop_ = true;
-      if (session_ != nullptr) session_->Stop();
-    }
-    thread_.join();
+  void Stop() {
+    absl::MutexLock lock(&mu_);
+    *stop_ = true;
+    if (session_ != nullptr) session_->Stop();
   }
+  // Set by Stop.
+  JobWork::Flag stopped() const { return stop_; }
 
-  void Update(const WorkerJobDirective& directive, SessionId session) override {
+  void Update(const WorkerJobDirective& directive, SessionId session) {
     absl::MutexLock lock(&mu_);
     latest_ = directive;
     if (directive.has_train_index()) {  // the scheduler has it: no need to report it again
@@ -48,7 +49,12 @@ class Runner : public JobRunner {
     }
   }
 
-  WorkerJobReport Report() const override {
+  void Heard() {
+    absl::MutexLock lock(&mu_);
+    heard_ = true;
+  }
+
+  WorkerJobReport Report() const {
     absl::MutexLock lock(&mu_);
     WorkerJobReport report = indexes_;
     report.set_job(o_.job.value);
@@ -61,26 +67,17 @@ class Runner : public JobRunner {
     return report;
   }
 
-  StageSeconds Stages() const override {
+  StageSeconds Stages() const {
     absl::MutexLock lock(&mu_);
     return stats_ != nullptr ? stats_->stages().Seconds() : StageSeconds();
   }
 
-  uint64_t RowsThere() const override {
+  uint64_t RowsThere() const {
     absl::MutexLock lock(&mu_);
     return stats_ != nullptr ? stats_->rows_there() : 0;
   }
 
- private:
-  bool WantsIndex() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return latest_.make_index() && !indexed_ && fatal_.empty();
-  }
-  bool WantsTraining() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return latest_.has_train_index() && latest_.shards_size() > 0 &&
-           latest_.server_addresses_size() > 0 && latest_.generation() > running_generation_ &&
-           fatal_.empty();
-  }
-
+  // Until Stop.
   void Loop() {
     ops::RestoreExactFloatState();
     while (true) {
@@ -90,10 +87,10 @@ class Runner : public JobRunner {
       {
         absl::MutexLock lock(&mu_);
         const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-          return stop_ || WantsIndex() || WantsTraining();
+          return *stop_ || WantsIndex() || WantsTraining();
         };
         mu_.Await(absl::Condition(&some));
-        if (stop_) return;
+        if (*stop_) return;
         index = WantsIndex();
         directive = latest_;
         member = member_;
@@ -106,12 +103,46 @@ class Runner : public JobRunner {
     }
   }
 
+ private:
+  bool WantsIndex() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return latest_.make_index() && !indexed_ && fatal_.empty();
+  }
+  bool WantsTraining() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return latest_.has_train_index() && latest_.shards_size() > 0 &&
+           latest_.server_addresses_size() > 0 &&
+           (latest_.generation() > running_generation_ || HasLanesAgain()) && fatal_.empty();
+  }
+  bool HasLanesAgain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return lanes_gone_ && heard_ && latest_.generation() == running_generation_ &&
+           latest_.lanes_size() > 0;
+  }
+
   absl::Status CheckPaths(const JobSpec& spec) const {
     absl::Status s = CheckFiles("spec.data.train", spec.data().train());
     if (s.ok()) s = CheckFiles("spec.data.eval", spec.data().eval());
     if (s.ok()) s = o_.paths.Check("spec.output.metrics", spec.output().metrics());
     if (s.ok()) s = o_.paths.Check("spec.output.predictions", spec.output().predictions());
+    if (s.ok()) s = CheckOutput("spec.output.metrics", spec.output().metrics(), spec.data());
+    if (s.ok())
+      s = CheckOutput("spec.output.predictions", spec.output().predictions(), spec.data());
     return s;
+  }
+  // No output is a file of input, by whatever name: the job would destroy what it reads.
+  static absl::Status CheckOutput(absl::string_view field, const std::string& path,
+                                  const DataSpec& data) {
+    FileInfo output;
+    if (path.empty() || FileSystem::Kernel().Look(path, output) < 0) return absl::OkStatus();
+    for (const auto* files : {&data.train(), &data.eval()}) {
+      for (const std::string& file : *files) {
+        FileInfo input;
+        if (FileSystem::Kernel().Look(file, input) < 0) continue;
+        if (input.device != output.device || input.inode != output.inode) continue;
+        return absl::InvalidArgumentError(absl::StrCat(field, ": ", path, " is the same file as ",
+                                                       file,
+                                                       ", which the job reads; name another one"));
+      }
+    }
+    return absl::OkStatus();
   }
   template <typename Files>
   absl::Status CheckFiles(absl::string_view field, const Files& files) const {
@@ -125,7 +156,8 @@ class Runner : public JobRunner {
   template <typename Files>
   absl::StatusOr<InputIndex> BuildIndex(absl::string_view field, const DataSpec& data,
                                         const Files& files) {
-    auto index = o_.data->BuildIndex(data, {files.begin(), files.end()});
+    auto index = o_.data->BuildIndex(data, {files.begin(), files.end()},
+                                     [stop = stop_] { return stop->load(); });
     // What is wrong with a file as such; a line in it is found by the file's name.
     if (index.ok() || !absl::StartsWith(index.status().message(), "input file ")) return index;
     return absl::Status(index.status().code(), absl::StrCat(field, ": ", index.status().message()));
@@ -168,6 +200,7 @@ class Runner : public JobRunner {
     {
       absl::MutexLock lock(&mu_);
       running_generation_ = directive.generation();
+      lanes_gone_ = false;
       if (!session.ok()) {
         fatal_ = std::string(session.status().message());
         return;
@@ -175,13 +208,19 @@ class Runner : public JobRunner {
       stats_ = std::move(stats);
       session_ = session->get();
       session_->Update(latest_);  // what came in meanwhile
-      if (stop_ || latest_.generation() != running_generation_) session_->Stop();
+      if (*stop_ || latest_.generation() != running_generation_) session_->Stop();
     }
     const absl::Status status = (*session)->Run();
     absl::MutexLock lock(&mu_);
     session_ = nullptr;
     if (status.ok()) {
       stats_->OnFinished();
+    } else if (wire::IsLanesGone(status)) {
+      lanes_gone_ = true;
+      heard_ = false;
+      if (o_.log) {
+        o_.log(absl::StrCat("lanes_gone job=", o_.job.value, " reason=\"", status.message(), "\""));
+      }
     } else if (!absl::IsCancelled(status) && !EndsProcess(status)) {
       stats_->OnFatal(status);
       if (o_.log) {
@@ -197,22 +236,51 @@ class Runner : public JobRunner {
 
   const JobRunnerOptions o_;
   mutable absl::Mutex mu_;
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  // Set under mu_.
+  const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
   WorkerJobDirective latest_ ABSL_GUARDED_BY(mu_);
   SessionId member_ ABSL_GUARDED_BY(mu_);
   bool indexed_ ABSL_GUARDED_BY(mu_) = false;
   WorkerJobReport indexes_ ABSL_GUARDED_BY(mu_);
   std::string fatal_ ABSL_GUARDED_BY(mu_);
   uint64_t running_generation_ ABSL_GUARDED_BY(mu_) = 0;
+  bool lanes_gone_ ABSL_GUARDED_BY(mu_) = false;             // why its training ended
+  bool heard_ ABSL_GUARDED_BY(mu_) = false;                  // the scheduler, since then
   TrainingSession* session_ ABSL_GUARDED_BY(mu_) = nullptr;  // while it runs
   std::unique_ptr<TrainingStats> stats_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_;
+};
+
+// What its owner has of a runner.
+class Handle : public JobRunner {
+ public:
+  explicit Handle(const JobRunnerOptions& options)
+      : work_(options.work), runner_(std::make_shared<Runner>(options)) {
+    work_->Post(
+        options.queue, JobWork::Begins::kPassing, [runner = runner_] { runner->Loop(); },
+        runner_->stopped());
+  }
+  ~Handle() override {
+    runner_->Stop();
+    work_->Pump();  // it may not have begun
+  }
+
+  void Update(const WorkerJobDirective& directive, SessionId session) override {
+    runner_->Update(directive, session);
+  }
+  void Heard() override { runner_->Heard(); }
+  WorkerJobReport Report() const override { return runner_->Report(); }
+  StageSeconds Stages() const override { return runner_->Stages(); }
+  uint64_t RowsThere() const override { return runner_->RowsThere(); }
+
+ private:
+  JobWork* const work_;
+  const std::shared_ptr<Runner> runner_;
 };
 
 }  // namespace
 
 std::unique_ptr<JobRunner> JobRunner::Make(const JobRunnerOptions& options) {
-  return std::make_unique<Runner>(options);
+  return std::make_unique<Handle>(options);
 }
 
 }  // namespace strata

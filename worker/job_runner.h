@@ -8,6 +8,7 @@
 #include <string>
 
 #include "proto/core/ids.h"
+#include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/transport/transport.h"
@@ -21,6 +22,8 @@ namespace strata {
 
 struct JobRunnerOptions {
   JobId job;
+  JobWork* work = nullptr;                       // outlives the runner, which runs there
+  std::string queue;                             // of this very job
   DataTransport* transport = nullptr;            // outlives the runner
   DataAccess* data = nullptr;                    // outlives the runner
   PathPolicy paths = {};                         // where the job may read and write
@@ -32,7 +35,10 @@ struct JobRunnerOptions {
   Timer* timer = Timer::Real();  // outlives the runner
 };
 
-// Thread-safe. The destructor stops the job and waits for its thread.
+// Thread-safe. Nothing waits for files or servers: the index pass, opening of data, training and
+// evaluation run in the job's queue of `work`. The destructor stops the job and waits for nothing
+// either: what runs ends at its next step, and a later runner of the same job begins after it, or
+// beside it where it hangs (proto/runtime/base/job_work.h).
 class JobRunner {
  public:
   static std::unique_ptr<JobRunner> Make(const JobRunnerOptions& options);
@@ -40,6 +46,10 @@ class JobRunner {
 
   // What should be, from the scheduler. `session` is the worker's present one.
   virtual void Update(const WorkerJobDirective& directive, SessionId session) = 0;
+  // The scheduler was heard: what Update said last holds. Training that ended because servers gave
+  // its lanes to others (wire::IsLanesGone) begins again then, if there are lanes; it is no failure
+  // of the job, and without a word of the scheduler it is not tried again.
+  virtual void Heard() = 0;
   // What is.
   virtual WorkerJobReport Report() const = 0;
   // Where the time of the training at hand went.

@@ -86,6 +86,7 @@ class Session : public TrainingSession {
   }
 
   void Update(const WorkerJobDirective& directive) override {
+    o_.stats->ForgetEvaluations(directive.evaluations());
     links_.SetAddresses({directive.server_addresses().begin(), directive.server_addresses().end()});
     boundary_->SetCheckpoints(
         {directive.checkpoint_steps().begin(), directive.checkpoint_steps().end()});

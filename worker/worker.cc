@@ -15,7 +15,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
+#include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/timer.h"
+#include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
 #include "worker/client/push_sequences.h"
 #include "worker/client/retry_policy.h"
@@ -37,6 +39,7 @@ class WorkerImpl : public Worker {
         cluster_(std::move(cluster)),
         threads_(o_.threads > 0 ? o_.threads : std::max(1u, std::thread::hardware_concurrency())),
         incarnation_(DrawIncarnation()),
+        work_(options.timer),
         thread_([this] { Loop(); }) {}
 
   ~WorkerImpl() override {
@@ -90,8 +93,7 @@ class WorkerImpl : public Worker {
     report.set_incarnation(incarnation_);
     report.set_metrics_address(o_.metrics_address);
     report.set_cores(std::thread::hardware_concurrency());
-    report.set_memory_bytes(static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                            static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE)));
+    report.set_memory_bytes(memory_bytes_);
     // Matrix products are our own and every machine computes the same bits (ops/nn/gemm.h).
     report.set_numerics_id("strata-cpu-1");
     if (o_.device != nullptr) {
@@ -105,13 +107,25 @@ class WorkerImpl : public Worker {
     MutexLock lock(&mu_);
     report.set_session(session_.value);
     report.set_seen_version(seen_version_);
-    for (const auto& [job, runner] : runners_) *report.add_worker_jobs() = runner->Report();
+    for (const auto& [job, runner] : runners_) {
+      WorkerJobReport& of_job = *report.add_worker_jobs();
+      of_job = runner->Report();
+      if (const JobWork::Load load = work_.Of(job); load.passed > 0 || load.held) {
+        Trouble* trouble = of_job.add_troubles();
+        trouble->set_reason("FilesHang");
+        trouble->set_message(absl::StrCat(
+            load.running - (load.held ? 0 : 1), " runs of the job do not come back from the file ",
+            "system", load.held ? ", and the next one waits for them" : " and were given up",
+            "; see whether the mounts of spec.data and spec.output answer on this machine"));
+      }
+    }
     return report;
   }
 
   void Loop() {
     RetryPolicy retry(o_.random);
     while (!stopping()) {
+      work_.Pump();
       auto reply = o_.scheduler->Sync(MakeReport(), o_.sync_wait + absl::Seconds(5));
       if (!reply.ok()) {
         if (absl::IsUnauthenticated(reply.status())) {
@@ -140,8 +154,6 @@ class WorkerImpl : public Worker {
       refusing_ = false;
       Apply(*reply);
     }
-    MutexLock lock(&mu_);
-    stopped_runners_.swap(runners_);
   }
 
   // A scheduler of another cluster, or of an earlier term: said once, until one is followed again.
@@ -160,7 +172,7 @@ class WorkerImpl : public Worker {
       seen_version_ = 0;
       old.swap(runners_);
     }
-    old.clear();  // joins the training threads, which may take a step: not under the lock
+    old.clear();  // stops them; what they still do ends beside
   }
 
   void Apply(const NodeDirective& directive) {
@@ -169,7 +181,10 @@ class WorkerImpl : public Worker {
       MutexLock lock(&mu_);
       session_ = SessionId(directive.session());
       seen_version_ = directive.version();
-      if (directive.unchanged()) return;
+      if (directive.unchanged()) {
+        for (const auto& [uid, runner] : runners_) runner->Heard();
+        return;
+      }
       std::map<std::string, const WorkerJobDirective*> wanted;
       for (const WorkerJobDirective& job : directive.worker_jobs()) {
         if (!job.close()) wanted[job.job_uid()] = &job;
@@ -191,6 +206,8 @@ class WorkerImpl : public Worker {
         auto& runner = runners_[uid];
         if (runner == nullptr) {
           runner = JobRunner::Make({.job = JobId(job->job()),
+                                    .work = &work_,
+                                    .queue = uid,
                                     .transport = o_.transport,
                                     .data = o_.data,
                                     .paths = o_.paths,
@@ -202,12 +219,14 @@ class WorkerImpl : public Worker {
                                     .timer = o_.timer});
         }
         runner->Update(*job, session_);
+        runner->Heard();
       }
     }
     closed.clear();
   }
 
   const WorkerOptions o_;
+  const uint64_t memory_bytes_ = ThisMachine().memory_bytes;
   NodeCluster cluster_;    // of the thread
   bool refusing_ = false;  // as well
   const uint32_t threads_;
@@ -217,8 +236,8 @@ class WorkerImpl : public Worker {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   SessionId session_ ABSL_GUARDED_BY(mu_);
   uint64_t seen_version_ ABSL_GUARDED_BY(mu_) = 0;
-  Runners runners_ ABSL_GUARDED_BY(mu_);
-  Runners stopped_runners_;  // destroyed with the worker
+  JobWork work_;                          // waits for what runs
+  Runners runners_ ABSL_GUARDED_BY(mu_);  // gone before that
   WorkerCounters past_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;  // last: starts when everything else is there
 };

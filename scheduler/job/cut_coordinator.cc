@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/files/manifest_io.h"
 
 namespace strata::scheduler {
@@ -41,6 +42,7 @@ const CutRecord* CutCoordinator::Find(uint64_t cut) const {
 }
 
 uint64_t CutCoordinator::OverThrough() const {
+  if (STRATA_MUTATION("cut.end_is_not_told")) return 0;
   for (const CutRecord& c : book_.pending()) {
     if (!c.has_manifest()) return c.cut() - 1;  // what has one, all servers have taken
   }
@@ -233,7 +235,8 @@ std::vector<CutCoordinator::Result> CutCoordinator::Settle(int64_t now_ms, int64
       result.files.insert(result.files.end(), word.files().begin(), word.files().end());
       if (result.lanes.empty()) result.lanes.assign(word.lanes().begin(), word.lanes().end());
     }
-    if (!failed && !refused && done < config_.servers) continue;
+    const bool ends = (failed || refused) && !STRATA_MUTATION("cut.failure_waits");
+    if (!ends && done < config_.servers) continue;
     if (!failed && !refused && disagree) {
       result.message = absl::StrCat("servers disagree on where lanes stand at cut ", cut.cut());
       failed = true;
@@ -320,8 +323,18 @@ void CutCoordinator::TrainingAgain() {
   }
 }
 
-std::vector<std::string> CutCoordinator::TakeExcess(uint64_t best_step) {
-  std::vector<std::string> folders;
+void CutCoordinator::Over() {
+  book_.clear_pending();
+  words_.clear();
+  for (CheckpointRecord& c : *book_.mutable_complete()) {
+    c.clear_closed_below();
+    c.clear_closed_tasks();
+    c.clear_lanes();
+  }
+}
+
+std::vector<CheckpointRecord> CutCoordinator::TakeExcess(uint64_t best_step) {
+  std::vector<CheckpointRecord> taken;
   uint32_t kept = 0;
   int hashes = 0;
   for (int i = book_.complete_size() - 1; i >= 0; --i) {
@@ -330,21 +343,21 @@ std::vector<std::string> CutCoordinator::TakeExcess(uint64_t best_step) {
     const bool excess =
         c.folder().empty() ? ++hashes > kMaxHashes : ++kept > std::max<uint32_t>(1, config_.keep);
     if (!excess) continue;
-    if (!c.folder().empty()) folders.push_back(c.folder());
+    if (!c.folder().empty()) taken.push_back(c);
     book_.mutable_complete()->erase(book_.complete().begin() + i);
   }
-  std::reverse(folders.begin(), folders.end());
-  return folders;
+  std::reverse(taken.begin(), taken.end());
+  return taken;
 }
 
-std::vector<std::string> CutCoordinator::TakeAfter(uint64_t step) {
-  std::vector<std::string> folders;
+std::vector<CheckpointRecord> CutCoordinator::TakeAfter(uint64_t step) {
+  std::vector<CheckpointRecord> taken;
   while (book_.complete_size() > 0 && book_.complete(book_.complete_size() - 1).step() > step) {
     const CheckpointRecord& c = book_.complete(book_.complete_size() - 1);
-    if (!c.folder().empty()) folders.push_back(c.folder());
+    if (!c.folder().empty()) taken.push_back(c);
     book_.mutable_complete()->RemoveLast();
   }
-  return folders;
+  return taken;
 }
 
 void CutCoordinator::Forget(const std::string& folder) {

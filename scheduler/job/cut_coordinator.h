@@ -57,7 +57,8 @@ class CutCoordinator {
   CutCoordinator(CutConfig config, CutBook book);
 
   // Asks for the cuts that are due. `progress`: bsp: largest known clock; async: windows applied.
-  // `ready`: async: every lane has a host and every server is open.
+  // `ready`: async: a worker is there, and every server has said that all cuts so far are over: of
+  // each server the next cut is the one after those that are over there.
   void Plan(uint64_t generation, uint64_t progress, bool ready, int64_t now_ms);
   void WantManual() { book_.set_manual(true); }
   void WantAt(uint64_t step);
@@ -93,10 +94,15 @@ class CutCoordinator {
   // Training goes on (after a roll-back): nothing is last or wanted, failures are forgotten.
   void TrainingAgain();
 
-  // Complete checkpoints beyond `keep`, oldest first, never that of `best_step`; no longer listed.
-  std::vector<std::string> TakeExcess(uint64_t best_step);
+  // The job is over: of what is being taken or written nobody hears any more, and what checkpoints
+  // hold of tasks goes.
+  void Over();
+
+  // Complete checkpoints on disk beyond `keep`, oldest first, never that of `best_step`; no longer
+  // listed.
+  std::vector<CheckpointRecord> TakeExcess(uint64_t best_step);
   // Those after `step`; no longer listed.
-  std::vector<std::string> TakeAfter(uint64_t step);
+  std::vector<CheckpointRecord> TakeAfter(uint64_t step);
   // The checkpoint in `folder` is damaged: no longer listed.
   void Forget(const std::string& folder);
 

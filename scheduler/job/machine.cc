@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "scheduler/job/index_fingerprint.h"
 #include "scheduler/job/progress.h"
+#include "scheduler/job/refused_rows.h"
 #include "scheduler/nodes/placement.h"
 #include "scheduler/nodes/troubles.h"
 
@@ -54,6 +56,7 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
   for (const std::string& folder : state_.removing()) {
     work_.push_back(RemovalOf(folder));
   }
+  if (over()) DropBulk();
   if (!cuts_ || over()) return;
   for (const CutRecord& cut : cuts_->book().pending()) {
     if (!cut.has_manifest()) continue;
@@ -62,7 +65,10 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
 }
 
 void JobMachine::MakeParts() {
-  state_.set_total_steps(TotalSteps(job(), index_->train()));
+  if (!over()) {
+    state_.set_total_steps(TotalSteps(job(), index_->train()));
+    index_fingerprint_ = IndexFingerprint(*index_);
+  }
   cuts_.emplace(CutConfig{.bsp = bsp(),
                           .every_steps = job().checkpoint().every_steps(),
                           .directory = job().checkpoint().directory(),
@@ -72,6 +78,18 @@ void JobMachine::MakeParts() {
                           .servers = job().replicas().servers(),
                           .partitions = job().storage().partitions()},
                 state_.cuts());
+}
+
+// What resumes may have been given less to do than was done already.
+void JobMachine::CheckEnd(absl::Time now) {
+  const CheckpointRecord* from = bsp() ? cuts_->NewestOnDisk() : nullptr;
+  if (from == nullptr || from->step() <= state_.total_steps()) return;
+  End(FAILED, "NothingToTrain",
+      absl::StrCat("spec.training.epochs: ", job().training().epochs(),
+                   " epochs of this input are ", state_.total_steps(), " steps, but checkpoint ",
+                   from->folder(), " is of step ", from->step(),
+                   "; give more epochs, or start anew with --overwrite"),
+      now);
 }
 
 JobStateRecord JobMachine::StateRecord() const {
@@ -118,7 +136,7 @@ bool JobMachine::Hosts(absl::string_view node) const {
 
 void JobMachine::PlaceOnServers(const ClusterView& cluster, absl::Time now) {
   auto chosen = FreeServers(cluster, job().replicas().servers());
-  if (!chosen.ok()) return WaitForServers(chosen.status(), now);
+  if (!chosen.ok()) return WaitForServers(cluster, chosen.status(), now);
   uint32_t cores = 0;
   for (const std::string& name : *chosen) {
     const Node* node = cluster.members->Find(name);
@@ -139,6 +157,8 @@ void JobMachine::PlaceOnServers(const ClusterView& cluster, absl::Time now) {
 }
 
 bool JobMachine::TrainingFinished() const {
+  const std::vector<uint64_t> hosts = HostsOfLanes();
+  if (std::find(hosts.begin(), hosts.end(), 0) != hosts.end()) return false;  // one is between two
   const auto held = LanesOfSlots();
   bool any = false;
   for (size_t slot = 0; slot < held.size(); ++slot) {
@@ -154,6 +174,7 @@ bool JobMachine::TrainingFinished() const {
 void JobMachine::Run(const ClusterView& cluster, absl::Time now) {
   if (WatchServers(cluster, now) || WatchReads(cluster, now) || over()) return;
   FillWorkers(cluster, now);
+  SettleHosts();
   if (state_.phase() == OPENING) {
     if (!ServersOpen(*cluster.members) || !EarlierAreReplaced()) return;
     state_.set_phase(TRAINING);
@@ -193,7 +214,11 @@ void JobMachine::Advance(const ClusterView& cluster, absl::Time now) {
   if (state_.phase() == WAITING) ChooseFirstWorkers(cluster, now);
   if (state_.phase() == INDEXING) {
     FillWorkers(cluster, now);
-    if (index_) PlaceOnServers(cluster, now);
+    if (index_ && GoesOnWithServers()) {
+      GoOnWithServers(cluster, now);
+    } else if (index_) {
+      PlaceOnServers(cluster, now);
+    }
   }
   if (state_.phase() == OPENING || state_.phase() == TRAINING || state_.phase() == CUTTING) {
     Run(cluster, now);
@@ -219,19 +244,25 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
     index_.emplace();
     *index_->mutable_train() = report.train_index();
     *index_->mutable_eval() = report.eval_index();
-    return MakeParts();
+    MakeParts();
+    CheckInput(now);
+    if (!over()) CheckEnd(now);
+    return;
   }
   if (state_.phase() == OPENING) workers_[slot].ready = report.ready();
   if (state_.phase() != TRAINING && state_.phase() != CUTTING) return;
   WorkerView& view = workers_[slot];
   view.last = report;
   SayTroubles(node.record.name(), report.troubles(), now);
+  NameFields(report.not_finite(), *state_.mutable_refused());
   view.finished = report.finished() && (bsp() || (state_.all_tasks_done() && seen_all_done));
   for (const EvaluationResult& e : report.evaluations()) {
     AddEvaluation(e, *state_.mutable_evaluations());
   }
   if (report.stop_at_step() != 0) state_.set_stop_at_step(report.stop_at_step());
   if (report.best_step() != 0) state_.set_best_step(report.best_step());
+  DropEvaluations(std::max<uint64_t>(kMaxEvaluations, uint64_t{job().evaluation().patience()} + 2),
+                  state_.best_step(), *state_.mutable_evaluations());
   if (state_.phase() == TRAINING) cuts_->WantAt(report.wants_cut_at());
   if (!report.predictions().empty()) state_.set_predictions(report.predictions());
   if (ledger_) CloseTasks(report);
@@ -262,12 +293,16 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   state_.set_refused_rows(state_.refused_rows() + counted.refused_rows());
   state_.set_clipped_rows(state_.clipped_rows() + counted.clipped_rows());
   if (cuts_) {
-    for (const CutCoordinator::Result& dropped : cuts_->Abort()) DropCut(dropped, "", now);
+    for (const CutCoordinator::Result& dropped : cuts_->Abort()) RemoveFilesOf(dropped);
     if (state_.final_checkpoint().empty() && cuts_->NewestOnDisk() != nullptr) {
       state_.set_final_checkpoint(cuts_->NewestOnDisk()->folder());
     }
   }
-  for (const ServerSlot& slot : state_.servers()) state_.add_closing(slot.name());
+  if (JustAdopted()) {
+    state_.mutable_adoption()->set_given_back(true);
+  } else {
+    for (const ServerSlot& slot : state_.servers()) state_.add_closing(slot.name());
+  }
   for (const WorkerSlot& slot : state_.workers()) {
     if (!slot.name().empty()) state_.add_closing(slot.name());
   }
@@ -276,6 +311,7 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   state_.set_state(state);
   KeepTimes(now);
   AnswerManual(absl::FailedPreconditionError(absl::StrCat("the job is over: ", message)));
+  DropBulk();
 }
 
 void JobMachine::Succeed(absl::Time now) {
@@ -286,9 +322,7 @@ void JobMachine::Succeed(absl::Time now) {
   state_.set_model_hash(final_cut.model_hash());
   if (bsp()) {
     // With patience the best is what is kept: later ones would be taken for the job's result.
-    for (std::string& folder : cuts_->TakeAfter(state_.final_step())) {
-      Remove(std::move(folder));
-    }
+    for (const CheckpointRecord& c : cuts_->TakeAfter(state_.final_step())) Remove(c);
   } else {
     state_.set_final_step(state_.total_steps());
   }

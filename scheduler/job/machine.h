@@ -5,10 +5,12 @@
 // Tested by tests/scheduler/job/machine_status_test.cc
 // Tested by tests/scheduler/job/machine_recovery_test.cc
 // Tested by tests/scheduler/restored_test.cc
+// Tested by tests/scheduler/adopted_test.cc
 // Tested by tests/scheduler/job/machine_room_test.cc
 #ifndef STRATA_SCHEDULER_JOB_MACHINE_H_
 #define STRATA_SCHEDULER_JOB_MACHINE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,9 +44,17 @@ struct WriteManifestWork {
   std::string folder;
   Manifest manifest;
 };
+// Which checkpoint a folder held when its removal was asked for.
+struct CheckpointMeant {
+  std::string cluster_id;
+  std::string job_uid;
+  uint64_t generation = 0;
+  uint64_t cut = 0;
+};
 struct RemoveCheckpointWork {
   uint64_t job = 0;
   std::string folder;
+  std::optional<CheckpointMeant> meant;  // another one stays; nothing: whichever is there
 };
 // A file of lines that this job begins anew, if it is there.
 struct EmptyFileWork {
@@ -107,6 +117,9 @@ class JobMachine {
   void LockHeld() { held_up_.clear(); }
   // Cuts have numbers from there on. To be called before there are any.
   void CountCutsFrom(uint64_t first);
+  // What lies in the directory once it has the lock: what the owner before wrote last is among it.
+  // To be called before it begins.
+  void FoundAgain(std::vector<CheckpointRecord> complete, const std::vector<std::string>& replaced);
   // Another job has it. One that had begun writes nothing there any more.
   void LockGone(absl::string_view why, absl::Time now);
   // It cannot be taken or renewed now: what is to be written waits.
@@ -115,6 +128,10 @@ class JobMachine {
   // directory to write to.
   absl::Status WantCheckpoint(uint64_t ticket);
   std::optional<absl::StatusOr<CheckpointRecord>> TakeCheckpointResult(uint64_t ticket);
+  // Nobody will take its result.
+  void ForgetTicket(uint64_t ticket);
+  // Those without a result, and results that were not taken.
+  size_t tickets() const { return tickets_.size() + ticket_results_.size(); }
   void ConfirmClosed(absl::string_view node);
   // The records come from an older copy: nothing is removed or written on their word, and a job
   // that goes on begins `generation` (above all that were ever given out) from the newest
@@ -122,6 +139,10 @@ class JobMachine {
   void GoOnFromCopy(uint64_t generation, const std::vector<CheckpointRecord>& found,
                     absl::Time now);
 
+  // The job was adopted, and its copies on servers are kept as they are: until it trains, and after
+  // that only if it ended before.
+  bool LeavesCopies() const;
+  void Adopted(absl::string_view how, absl::Time now) { Say("Adopted", how, now); }
   // Adds what `node` is to do for this job, if anything; the bulk (spec, index) only where wanted.
   void AddServerDirective(const Node& node, bool bulk, NodeDirective& out) const;
   void AddWorkerDirective(const Membership& members, const Node& node, bool bulk,
@@ -145,7 +166,9 @@ class JobMachine {
   bool Hosts(absl::string_view node) const;
   // Whether it writes, or may remove, checkpoints: its lock is not to be given back yet.
   bool UsesCheckpoints() const;
-  // Adds what this job keeps of the servers that it has, until it is over.
+  // Whether it has rows there: until the job is over, and the server has dropped it.
+  bool KeepsRoomOn(absl::string_view server) const;
+  // Adds what this job keeps of those servers.
   void Reserve(Rooms& rooms) const;
 
  private:
@@ -166,6 +189,7 @@ class JobMachine {
 
   // machine.cc
   void MakeParts();
+  void CheckEnd(absl::Time now);
   void PlaceOnServers(const ClusterView& cluster, absl::Time now);
   bool TrainingFinished() const;
   void Run(const ClusterView& cluster, absl::Time now);
@@ -174,12 +198,16 @@ class JobMachine {
   void Say(absl::string_view reason, absl::string_view message, absl::Time now);
   void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
 
+  // machine_over.cc
+  void DropBulk();
+
   // machine_room.cc
   const ServerNeed& Need(uint32_t shards) const;
   const ServerNeed& NeedNow(const ClusterView& cluster) const;
   absl::StatusOr<std::vector<std::string>> FreeServers(const ClusterView& cluster,
                                                        uint32_t count) const;
-  void WaitForServers(const absl::Status& why, absl::Time now);
+  void WaitForServers(const ClusterView& cluster, const absl::Status& why, absl::Time now);
+  void EndWithoutRoom(const ClusterView& cluster, absl::Time now);
   void SayGuess(const ClusterView& cluster, absl::Time now);
 
   // machine_workers.cc
@@ -188,8 +216,24 @@ class JobMachine {
   void LeaveWorker(int slot);
   void FillWorkers(const ClusterView& cluster, absl::Time now);
 
-  // machine_lanes.cc
+  // machine_adopted.cc
+  bool JustAdopted() const { return state_.has_adoption() && state_.started_unix_ms() == 0; }
+  bool GoesOnWithServers() const;
+  bool WaitsFor(absl::string_view server) const;
+  // For users: what to do where servers of an adopted job are not there.
+  std::string DescribeMissing(absl::string_view why) const;
+  void GoOnWithServers(const ClusterView& cluster, absl::Time now);
+  void CheckInput(absl::Time now);
+  uint64_t GenerationAfter() const;
+
+  // machine_hosts.cc
+  std::vector<uint64_t> WantedHosts() const;
   std::vector<uint64_t> HostsOfLanes() const;
+  std::vector<std::vector<uint32_t>> LanesOfSlots() const;
+  bool ServersFollow() const;
+  void SettleHosts();
+
+  // machine_lanes.cc
   void LanesMoved(const std::vector<uint64_t>& before, const std::vector<uint64_t>& after);
   uint64_t MostLocalSteps() const;
   bool Warm();
@@ -212,12 +256,15 @@ class JobMachine {
   bool ServersOpen(const Membership& members) const;
 
   // machine_cuts.cc
+  bool EarlierCutsAreOver() const;
   void TakeCuts(absl::Time now);
   void FinishCut(const CutCoordinator::Result& result, absl::Time now);
   void DropCut(const CutCoordinator::Result& result, absl::string_view why, absl::Time now);
+  void RemoveFilesOf(const CutCoordinator::Result& result);
   void AbortCuts();
   FileWork RemovalOf(std::string path) const;
   void Remove(std::string path);
+  void Remove(const CheckpointRecord& checkpoint);
   bool EarlierAreReplaced();
   void CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Time now);
   void AnswerManual(const absl::StatusOr<CheckpointRecord>& result);
@@ -226,7 +273,6 @@ class JobMachine {
   // A directive's part that says which job, and which generation.
   template <typename Directive>
   void Name(Directive* d) const;
-  std::vector<std::vector<uint32_t>> LanesOfSlots() const;
   WorkerCounters Counted() const;
   uint64_t Progress() const;
   // The same for those who watch: bsp, not before the newest checkpoint, though a scheduler that
@@ -258,11 +304,16 @@ class JobMachine {
   absl::Time kept_;                        // last KeepTimes
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
-  absl::Time reread_;  // when a bad reader may try again
+  uint64_t index_fingerprint_ = 0;  // once indexed
+  absl::Time reread_;               // when a bad reader may try again
   // What Need said last, and of what: asked for again with every report while a job waits.
   mutable ServerNeed need_;
   mutable uint32_t need_shards_ = 0;
   mutable bool need_indexed_ = false;
+  struct {
+    std::optional<absl::Time> looked;
+    absl::Duration seen;  // how long no server that is known could ever take the job
+  } no_room_;
 };
 
 }  // namespace strata::scheduler

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "scheduler/job/machine.h"
+#include "scheduler/state/closed_tasks.h"
 
 namespace strata::scheduler {
 
@@ -42,21 +44,31 @@ void JobMachine::AnswerManual(const absl::StatusOr<CheckpointRecord>& result) {
 
 void JobMachine::AbortCuts() {
   if (!cuts_) return;
-  for (const CutCoordinator::Result& dropped : cuts_->Abort()) {
-    DropCut(dropped, "", absl::InfinitePast());
-  }
+  for (const CutCoordinator::Result& dropped : cuts_->Abort()) RemoveFilesOf(dropped);
   if (ledger_) ledger_->EndCut();
 }
 
 // The metrics are a file that a worker may hold open already: it stays, and nothing is in it.
 FileWork JobMachine::RemovalOf(std::string path) const {
   if (path == job().output().metrics()) return EmptyFileWork{id(), std::move(path)};
-  return RemoveCheckpointWork{id(), std::move(path)};
+  return RemoveCheckpointWork{id(), std::move(path), {}};
 }
 
 void JobMachine::Remove(std::string path) {
   state_.add_removing(path);
   work_.push_back(RemovalOf(std::move(path)));
+}
+
+void JobMachine::Remove(const CheckpointRecord& checkpoint) {
+  state_.add_removing(checkpoint.folder());
+  RemoveCheckpointWork work{id(), checkpoint.folder(), {}};
+  if (!checkpoint.job_uid().empty()) {
+    work.meant = CheckpointMeant{.cluster_id = checkpoint.cluster_id(),
+                                 .job_uid = checkpoint.job_uid(),
+                                 .generation = checkpoint.generation(),
+                                 .cut = checkpoint.of_cut()};
+  }
+  work_.push_back(std::move(work));
 }
 
 void JobMachine::OnCheckpointRemoved(const std::string& folder, const absl::Status& status,
@@ -90,6 +102,18 @@ bool JobMachine::EarlierAreReplaced() {
   return state_.removing().empty();
 }
 
+// Whether each server has said, in its present process, that all cuts so far are over there. Only
+// then may another one begin: servers refuse marks and pushes of a cut beyond the next one.
+bool JobMachine::EarlierCutsAreOver() const {
+  const uint64_t through = cuts_->OverThrough();
+  for (const ServerView& view : servers_) {
+    if (view.last.given_up_through() < through && !STRATA_MUTATION("cut.begun_unheard")) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void JobMachine::TakeCuts(absl::Time now) {
   const int64_t now_ms = absl::ToUnixMillis(now);
   const int64_t retry_ms = 1000;
@@ -101,7 +125,8 @@ void JobMachine::TakeCuts(absl::Time now) {
   bool hosted = false;
   for (const WorkerSlot& slot : state_.workers()) hosted |= !slot.name().empty();
   if (state_.phase() == TRAINING || state_.phase() == CUTTING) {
-    cuts_->Plan(state_.generation(), bsp() ? recovery_.max_clock() : Progress(), hosted, now_ms);
+    cuts_->Plan(state_.generation(), bsp() ? recovery_.max_clock() : Progress(),
+                hosted && EarlierCutsAreOver(), now_ms);
   }
   if (ledger_) {
     for (const CutRecord& cut : cuts_->book().pending()) {
@@ -110,9 +135,7 @@ void JobMachine::TakeCuts(absl::Time now) {
       }
     }
   }
-  for (std::string& folder : cuts_->TakeExcess(state_.best_step())) {
-    Remove(std::move(folder));
-  }
+  for (const CheckpointRecord& c : cuts_->TakeExcess(state_.best_step())) Remove(c);
 }
 
 void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now) {
@@ -159,7 +182,7 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   manifest.set_model_hash(record.model_hash());
   manifest.set_fields(index_->train().shape().fields());
   manifest.set_numeric(index_->train().shape().numeric());
-  *manifest.mutable_closed_tasks() = record.closed_tasks();
+  for (const uint64_t task : ListClosedTasks(record)) manifest.add_closed_tasks(task);
   *manifest.mutable_lanes() = record.lanes();
   manifest.set_examples(record.examples());
   manifest.set_bad_lines(record.bad_lines());
@@ -173,13 +196,18 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   work_.push_back(WriteManifestWork{id(), cut.cut(), cut.folder(), std::move(manifest)});
 }
 
+void JobMachine::RemoveFilesOf(const CutCoordinator::Result& result) {
+  if (result.cut.folder().empty() || result.files.empty()) return;
+  RemoveIncompleteWork work{.job = id(), .folder = result.cut.folder(), .names = {}};
+  for (const CheckpointFile& file : result.files) work.names.push_back(file.name());
+  work_.push_back(std::move(work));
+}
+
+// Of a cut that was refused or failed. It may end the job; what a job drops because it ends, or
+// goes back, is judged no more.
 void JobMachine::DropCut(const CutCoordinator::Result& result, absl::string_view why,
                          absl::Time now) {
-  if (!result.cut.folder().empty() && !result.files.empty()) {
-    RemoveIncompleteWork work{.job = id(), .folder = result.cut.folder()};
-    for (const CheckpointFile& file : result.files) work.names.push_back(file.name());
-    work_.push_back(std::move(work));
-  }
+  RemoveFilesOf(result);
   if (why.empty() || over()) {
     if (cuts_->GivenUp() && !over()) {
       End(FAILED, "CheckpointFailed",
@@ -204,6 +232,7 @@ void JobMachine::CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Ti
   const CutRecord* found = cuts_->Find(cut);
   const bool manual = found != nullptr && found->manual();
   if (!checkpoint.folder().empty()) SayAgain("CheckpointComplete", checkpoint.folder(), now);
+  DropSetAside(checkpoint.folder(), *state_.mutable_set_aside());
   if (manual) AnswerManual(checkpoint);
   cuts_->Complete(cut, std::move(checkpoint));
 }
@@ -217,6 +246,18 @@ void JobMachine::CountCutsFrom(uint64_t first) {
   if (cuts_) return;
   CutBook& book = *state_.mutable_cuts();
   book.set_next_cut(std::max(book.next_cut(), first));
+}
+
+void JobMachine::FoundAgain(std::vector<CheckpointRecord> complete,
+                            const std::vector<std::string>& replaced) {
+  if (cuts_ || state_.phase() != WAITING) return;
+  spec_.mutable_replaced()->Assign(replaced.begin(), replaced.end());
+  CutBook& book = *state_.mutable_cuts();
+  book.clear_complete();
+  for (CheckpointRecord& c : complete) {
+    book.set_next_cut(std::max({book.next_cut(), c.step() + 1, c.of_cut() + 1}));
+    *book.add_complete() = std::move(c);
+  }
 }
 
 void JobMachine::LockGone(absl::string_view why, absl::Time now) {
@@ -255,7 +296,7 @@ void JobMachine::OnManifestWritten(uint64_t cut, const absl::Status& status, abs
   for (const CheckpointFile& file : manifest.files()) {
     record.set_increments(std::max(record.increments(), file.sequence()));
   }
-  *record.mutable_closed_tasks() = manifest.closed_tasks();
+  SetClosedTasks(manifest.closed_tasks(), record);
   *record.mutable_lanes() = manifest.lanes();
   CompleteCut(cut, std::move(record), now);
 }

@@ -8,18 +8,6 @@
 
 namespace strata::scheduler {
 
-// By lane: the session of the process that hosts it; 0: none.
-std::vector<uint64_t> JobMachine::HostsOfLanes() const {
-  std::vector<uint64_t> sessions(lanes());
-  const auto held = LanesOfSlots();
-  for (size_t slot = 0; slot < held.size(); ++slot) {
-    for (uint32_t lane : held[slot]) {
-      sessions[lane] = state_.workers(static_cast<int>(slot)).session();
-    }
-  }
-  return sessions;
-}
-
 // Most batches that a lane's own copy is ahead of what it pushed or exchanged last: a window, and
 // no task has more than its lines.
 uint64_t JobMachine::MostLocalSteps() const {

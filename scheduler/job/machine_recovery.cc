@@ -1,7 +1,9 @@
 // JobMachine: what happens when servers restart, vanish or lose what they held.
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
 #include "scheduler/job/life_cycle_sums.h"
@@ -43,17 +45,18 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     facts.opened = slot.opened_generation() == state_.generation();
     facts.same_process = slot.opened_session() == session;
     facts.keeps_nothing = job().storage().durability() == "memory";
-    facts.replaceable = !facts.alive && FreeServers(cluster, 1).ok();
+    const absl::Status spare = facts.alive ? absl::OkStatus() : FreeServers(cluster, 1).status();
+    facts.replaceable = !facts.alive && spare.ok();
     switch (JudgeServer(facts, cluster.members->lease())) {
       case ServerVerdict::kFine:
         break;
       case ServerVerdict::kWait:
         if (!facts.alive) {
-          SayAgain("ServerLost",
-                   DescribeSilentServer(slot.name(), node ? node->record.data_address() : "",
-                                        node ? node->last_seen : absl::InfinitePast(), facts,
-                                        cluster.members->lease()),
-                   now);
+          std::string text = DescribeSilentServer(
+              slot.name(), node ? node->record.data_address() : "",
+              node ? node->last_seen : absl::InfinitePast(), facts, cluster.members->lease());
+          if (absl::IsResourceExhausted(spare)) absl::StrAppend(&text, "; ", spare.message());
+          SayAgain("ServerLost", text, now);
         }
         break;
       case ServerVerdict::kRollBack:
@@ -132,7 +135,7 @@ bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
             absl::StrCat(folder, " (", why, "; ", state_.doubted_by(), " found damage before)"),
             now);
         cuts_->Forget(folder);
-        state_.add_set_aside(folder);
+        AddSetAside(folder, *state_.mutable_set_aside());
         RollBack(absl::StrCat("lost shards on ", why), now);
         return true;
       case ReadVerdict::kBadReader:
@@ -206,7 +209,7 @@ void JobMachine::RollBack(absl::string_view why, absl::Time now) {
 void JobMachine::NextGeneration(const CheckpointRecord* from, absl::Time now) {
   AbortCuts();
   cuts_->TrainingAgain();
-  state_.set_generation(state_.generation() + 1);
+  state_.set_generation(GenerationAfter());
   StartGeneration(from);
   KeepTimes(now);
 }
@@ -307,6 +310,9 @@ void JobMachine::OnServerReport(const Node& node, const ServerJobReport& report,
   }
   state_.set_refused_rows(std::max(state_.refused_rows(), refused));
   RaiseRefused(report.refused(), *state_.mutable_refused());
+  for (const WorkerView& view : workers_) {
+    NameFields(view.last.not_finite(), *state_.mutable_refused());
+  }
   state_.set_clipped_rows(std::max(state_.clipped_rows(), clipped));
   RaiseLifeCycle(life, *state_.mutable_life_cycle());
   const auto server = static_cast<uint32_t>(slot);

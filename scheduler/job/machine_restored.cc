@@ -34,6 +34,13 @@ void JobMachine::GoOnFromCopy(uint64_t generation, const std::vector<CheckpointR
   work_.clear();
   state_.clear_removing();
   if (over()) return;
+  if (JustAdopted()) {
+    return End(
+        FAILED, "AdoptionUndone",
+        "the scheduler's folder comes from an older copy than the job's adoption was carried "
+        "out; servers keep it: adopt it again",
+        now);
+  }
   state_.set_replacing(true);
   CutBook book = cuts_ ? cuts_->book() : state_.cuts();
   TakeFound(found, state_, book);

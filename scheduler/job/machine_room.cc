@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/mutation.h"
 #include "proto/job/memory_need.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/machine.h"
@@ -54,12 +55,34 @@ absl::StatusOr<std::vector<std::string>> JobMachine::FreeServers(const ClusterVi
 }
 
 // Workers are not kept meanwhile: other jobs may have use for them.
-void JobMachine::WaitForServers(const absl::Status& why, absl::Time now) {
-  if (!absl::IsResourceExhausted(why)) return SayAgain("WaitingForServers", why.message(), now);
-  SayAgain("WaitingForRoom", why.message(), now);
+void JobMachine::WaitForServers(const ClusterView& cluster, const absl::Status& why,
+                                absl::Time now) {
+  const std::string text =
+      GoesOnWithServers() ? DescribeMissing(why.message()) : std::string(why.message());
+  SayAgain(absl::IsResourceExhausted(why) ? "WaitingForRoom" : "WaitingForServers", text, now);
   state_.set_phase(WAITING);
   state_.clear_workers();
   workers_.clear();
+  EndWithoutRoom(cluster, now);
+}
+
+// At submit not all servers may be there, and they may come back with more: what no server could
+// ever take ends only when that was seen for a lease. As with the silence of nodes, time in which
+// the scheduler did not look counts for little.
+void JobMachine::EndWithoutRoom(const ClusterView& cluster, absl::Time now) {
+  const absl::Status fits =
+      cluster.rooms ? CheckRoom(job(), *cluster.members, cluster.rooms()) : absl::OkStatus();
+  if (fits.ok()) {
+    no_room_ = {};
+    return;
+  }
+  const absl::Duration lease = cluster.members->lease();
+  if (no_room_.looked) {
+    no_room_.seen +=
+        std::clamp(now - *no_room_.looked, absl::ZeroDuration(), lease / Membership::kLooks);
+  }
+  no_room_.looked = now;
+  if (no_room_.seen >= lease) End(FAILED, "NoRoom", fits.message(), now);
 }
 
 // Where it keeps others from a server, users should know what would bound it.
@@ -82,13 +105,20 @@ void JobMachine::SayGuess(const ClusterView& cluster, absl::Time now) {
   }
 }
 
+bool JobMachine::KeepsRoomOn(absl::string_view server) const {
+  if (!over()) return Hosts(server);
+  const auto& closing = state_.closing();
+  return std::find(closing.begin(), closing.end(), server) != closing.end();
+}
+
 void JobMachine::Reserve(Rooms& rooms) const {
-  if (over() || state_.servers_size() == 0) return;
+  if (state_.servers_size() == 0 || STRATA_MUTATION("room.reservation_forgotten")) return;
+  if (over() && state_.closing().empty()) return;
   const ServerNeed& need =
       Need(static_cast<uint32_t>(state_.shards_size() / state_.servers_size()));
   for (int i = 0; i < state_.servers_size(); ++i) {
     const auto room = rooms.find(state_.servers(i).name());
-    if (room == rooms.end()) continue;
+    if (room == rooms.end() || !KeepsRoomOn(state_.servers(i).name())) continue;
     // More rows than were thought of are counted as they come.
     uint64_t rows = 0;
     for (const ShardReport& shard : servers_[static_cast<size_t>(i)].last.shards()) {
@@ -99,9 +129,12 @@ void JobMachine::Reserve(Rooms& rooms) const {
       const uint64_t step = std::max<uint64_t>(1, need.row_bytes / kGrowth);
       const uint64_t more = (rows - need.row_bytes + step - 1) / step * step;
       here.likely.set_dram_bytes(here.likely.dram_bytes() + more);
+      // They are there, though a server's share may be less by now.
+      here.least.set_dram_bytes(std::max(here.least.dram_bytes(), rows / step * step));
     }
+    const std::string& name = spec_.spec().metadata().name();
     room->second.held.push_back(
-        {spec_.spec().metadata().name(), ReservedOn(here, room->second.whole)});
+        {over() ? absl::StrCat(name, " (closing)") : name, ReservedOn(here, room->second.whole)});
   }
 }
 

@@ -11,12 +11,6 @@
 
 namespace strata::scheduler {
 
-std::vector<std::vector<uint32_t>> JobMachine::LanesOfSlots() const {
-  std::vector<bool> occupied;
-  for (const WorkerSlot& slot : state_.workers()) occupied.push_back(!slot.name().empty());
-  return AssignLanes(lanes(), occupied);
-}
-
 WorkerCounters JobMachine::Counted() const {
   WorkerCounters sum;
   uint64_t examples = state_.base().examples() + state_.gone().examples();
@@ -230,6 +224,10 @@ void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& 
     d->set_start_step(state_.start_step());
     if (state_.has_restore()) *d->mutable_restore() = state_.restore();
     d->set_was_open(slot.opened_generation() == state_.generation());
+    *d->mutable_lane_sessions() = state_.lane_sessions();
+    d->set_lane_sessions_known(true);
+    d->set_lane_epoch(state_.lane_epoch());
+    d->set_index_fingerprint(index_fingerprint_);
     if (ledger_) d->set_closed_below(ledger_->closed_below());
     if (ledger_) d->set_given_up_through(cuts_->OverThrough());
     for (const CutRecord& cut : cuts_->book().pending()) {

@@ -16,6 +16,7 @@ std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRo
   const Rooms rooms = role == SERVER && cluster.rooms ? cluster.rooms() : Rooms();
   for (const auto& [name, node] : cluster.members->nodes()) {
     if (!node.alive || node.record.role() != role || Hosts(name)) continue;
+    if (role == SERVER && GoesOnWithServers() && !WaitsFor(name)) continue;
     const auto jobs = cluster.jobs_of_node->find(name);
     Candidate candidate = {.name = name,
                            .jobs = jobs == cluster.jobs_of_node->end() ? 0 : jobs->second,
@@ -32,7 +33,7 @@ std::vector<Candidate> JobMachine::Candidates(const ClusterView& cluster, NodeRo
 
 void JobMachine::ChooseFirstWorkers(const ClusterView& cluster, absl::Time now) {
   auto servers = FreeServers(cluster, job().replicas().servers());
-  if (!servers.ok()) return WaitForServers(servers.status(), now);
+  if (!servers.ok()) return WaitForServers(cluster, servers.status(), now);
   auto workers = ChooseWorkers(Candidates(cluster, WORKER), job().replicas().workers(), bsp(), "");
   if (absl::IsFailedPrecondition(workers.status())) {
     return End(FAILED, "MixedDevices", workers.status().message(), now);
@@ -67,7 +68,6 @@ void JobMachine::LeaveWorker(int slot) {
 }
 
 void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
-  const std::vector<uint64_t> before = HostsOfLanes();
   for (int i = 0; i < state_.workers_size(); ++i) {
     const std::string name = state_.workers(i).name();
     if (name.empty()) continue;
@@ -103,7 +103,6 @@ void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
         cluster.members->Find(chosen->front())->record.session());
     Say("WorkerJoined", absl::StrCat("worker ", chosen->front(), " takes part"), now);
   }
-  if (ledger_) LanesMoved(before, HostsOfLanes());
 }
 
 }  // namespace strata::scheduler

@@ -11,6 +11,7 @@ JobNews::JobNews(std::function<void(const std::string&)> log) : log_(std::move(l
 
 void JobNews::Tell(const std::map<uint64_t, std::unique_ptr<JobMachine>>& jobs) {
   if (!log_) return;
+  std::erase_if(told_, [&jobs](const auto& told) { return !jobs.contains(told.first); });
   for (const auto& [id, job] : jobs) {
     if (job->state().conditions_size() == 0) continue;
     const JobCondition& last = *job->state().conditions().rbegin();

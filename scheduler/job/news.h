@@ -1,8 +1,9 @@
 // What a scheduler's own log tells of its jobs: a line for each new condition.
-// Tested by tests/scheduler/scheduler_test.cc
+// Tested by tests/scheduler/scheduler_test.cc, tests/scheduler/bounds_test.cc
 #ifndef STRATA_SCHEDULER_JOB_NEWS_H_
 #define STRATA_SCHEDULER_JOB_NEWS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,7 +21,10 @@ class JobNews {
   explicit JobNews(std::function<void(const std::string&)> log);
 
   // Tells the newest condition of each job that has another one than when it was last told.
+  // Of jobs that are not among them it knows nothing any more.
   void Tell(const std::map<uint64_t, std::unique_ptr<JobMachine>>& jobs);
+  // Jobs that were told of and may be told of again.
+  size_t jobs() const { return told_.size(); }
 
  private:
   const std::function<void(const std::string&)> log_;

@@ -30,4 +30,11 @@ void AddEvaluation(const EvaluationResult& result,
   std::rotate(list.pointer_begin() + at, list.pointer_end() - 1, list.pointer_end());
 }
 
+void DropEvaluations(uint64_t most, uint64_t best_step,
+                     google::protobuf::RepeatedPtrField<EvaluationResult>& list) {
+  while (static_cast<uint64_t>(list.size()) > most) {
+    list.erase(list.begin() + (list[0].step() == best_step ? 1 : 0));
+  }
+}
+
 }  // namespace strata::scheduler

@@ -16,6 +16,12 @@ uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train);
 // Evaluations of one step are the same result: the list stays ascending by step, later ones win.
 void AddEvaluation(const EvaluationResult& result,
                    google::protobuf::RepeatedPtrField<EvaluationResult>& list);
+// Of a job's evaluations so many are remembered, or what its patience counts if that is more; the
+// metrics file has all.
+inline constexpr uint64_t kMaxEvaluations = 1024;
+// Leaves the newest `most`, the one of `best_step` among them. REQUIRES: most >= 2.
+void DropEvaluations(uint64_t most, uint64_t best_step,
+                     google::protobuf::RepeatedPtrField<EvaluationResult>& list);
 
 }  // namespace strata::scheduler
 

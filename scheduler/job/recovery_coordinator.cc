@@ -57,7 +57,8 @@ std::string DescribeSilentServer(absl::string_view name, absl::string_view addre
 ReadVerdict JudgeRead(const ReadFacts& facts) {
   if (!facts.doubted && !STRATA_MUTATION("reader.first_word_counts"))
     return ReadVerdict::kReadAgain;
-  if (!facts.same_reader || !facts.another) return ReadVerdict::kSetAside;
+  if (!facts.same_reader || !facts.another || STRATA_MUTATION("reader.same_confirms"))
+    return ReadVerdict::kSetAside;
   return facts.others_read ? ReadVerdict::kBadReader : ReadVerdict::kWait;
 }
 
@@ -77,6 +78,20 @@ std::string DescribeNoCheckpoint(const std::vector<std::string>& set_aside, bool
   return absl::StrCat(what,
                       "put back a whole copy and submit the job again with --resume, or start anew "
                       "with --overwrite");
+}
+
+void AddSetAside(const std::string& folder,
+                 google::protobuf::RepeatedPtrField<std::string>& aside) {
+  const std::string latest = folder;  // may be one of them
+  DropSetAside(latest, aside);
+  while (aside.size() >= kMaxSetAside) aside.erase(aside.begin());
+  *aside.Add() = latest;
+}
+
+void DropSetAside(absl::string_view folder,
+                  google::protobuf::RepeatedPtrField<std::string>& aside) {
+  const auto another = [folder](const std::string& other) { return other != folder; };
+  aside.erase(std::stable_partition(aside.begin(), aside.end(), another), aside.end());
 }
 
 void RecoveryCoordinator::Begin(uint32_t servers, uint64_t clock) {

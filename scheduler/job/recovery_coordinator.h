@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "google/protobuf/repeated_field.h"
 
 namespace strata::scheduler {
 
@@ -64,6 +65,14 @@ inline constexpr int kRereadLeases = 3;
 std::string DescribeBadReader(absl::string_view checkpoint, absl::string_view why);
 // Every checkpoint that a job had is set aside. `init`: it is spec.model.initFrom.
 std::string DescribeNoCheckpoint(const std::vector<std::string>& set_aside, bool init);
+
+// So many damaged checkpoints of a job are remembered. One that was forgotten, and comes back with
+// an older copy of the scheduler's records, is found damaged once more.
+inline constexpr int kMaxSetAside = 16;
+// The latest stands last.
+void AddSetAside(const std::string& folder, google::protobuf::RepeatedPtrField<std::string>& aside);
+// What lies in the folder is another one by now.
+void DropSetAside(absl::string_view folder, google::protobuf::RepeatedPtrField<std::string>& aside);
 
 // The clocks of a job's servers in one generation (bsp). A pure state machine. They may differ by
 // one between shards, but reports are of different moments, so that only this is proof of a loss: a

@@ -2,19 +2,37 @@
 
 #include <algorithm>
 
-namespace strata::scheduler {
+#include "proto/core/mutation.h"
 
-void RaiseRefused(const google::protobuf::RepeatedPtrField<RefusedRow>& reported,
-                  google::protobuf::RepeatedPtrField<RefusedRow>& known) {
+namespace strata::scheduler {
+namespace {
+
+using Rows = google::protobuf::RepeatedPtrField<RefusedRow>;
+
+Rows::iterator Find(const RefusedRow& row, Rows& known) {
+  return std::find_if(known.begin(), known.end(), [&](const RefusedRow& other) {
+    return other.table() == row.table() && other.key() == row.key();
+  });
+}
+
+}  // namespace
+
+void RaiseRefused(const Rows& reported, Rows& known) {
   for (const RefusedRow& row : reported) {
-    const auto same = std::find_if(known.begin(), known.end(), [&](const RefusedRow& other) {
-      return other.table() == row.table() && other.key() == row.key();
-    });
+    const auto same = Find(row, known);
     if (same != known.end()) {
       same->set_refused(std::max(same->refused(), row.refused()));
     } else if (known.size() < kMostRefusedRows) {
       *known.Add() = row;
     }
+  }
+}
+
+void NameFields(const Rows& told, Rows& known) {
+  if (STRATA_MUTATION("end.refused_rows_unnamed")) return;
+  for (const RefusedRow& row : told) {
+    const auto same = Find(row, known);
+    if (same != known.end() && same->field().empty()) same->set_field(row.field());
   }
 }
 

@@ -15,6 +15,10 @@ inline constexpr int kMostRefusedRows = 16;
 void RaiseRefused(const google::protobuf::RepeatedPtrField<RefusedRow>& reported,
                   google::protobuf::RepeatedPtrField<RefusedRow>& known);
 
+// Fields of known rows that have none, as a worker that met them tells; what is known stays.
+void NameFields(const google::protobuf::RepeatedPtrField<RefusedRow>& told,
+                google::protobuf::RepeatedPtrField<RefusedRow>& known);
+
 }  // namespace strata::scheduler
 
 #endif  // STRATA_SCHEDULER_JOB_REFUSED_ROWS_H_

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "proto/core/mutation.h"
+#include "scheduler/state/closed_tasks.h"
 
 namespace strata::scheduler {
 namespace {
@@ -30,7 +31,7 @@ TaskLedger TaskLedger::Begin(uint64_t total, uint32_t lanes) {
 TaskLedger TaskLedger::Resume(uint64_t total, uint32_t lanes, const CheckpointRecord& checkpoint) {
   TaskLedger ledger = Begin(total, lanes);
   std::set<uint64_t> closed;
-  for (uint64_t task : checkpoint.closed_tasks()) {
+  for (uint64_t task : ListClosedTasks(checkpoint)) {
     if (task < total) closed.insert(task);
   }
   std::set<uint64_t> begun;
@@ -156,14 +157,18 @@ void TaskLedger::EndCut() {
 }
 
 void TaskLedger::CutContents(const std::vector<LanePosition>& marks, CheckpointRecord& out) const {
-  std::set<uint64_t> closed(record_.cut_closed().begin(), record_.cut_closed().end());
-  for (uint64_t task = 0; task < record_.cut_closed_below(); ++task) closed.insert(task);
-  out.mutable_closed_tasks()->Assign(closed.begin(), closed.end());
+  const uint64_t below = record_.cut_closed_below();
+  const auto closed = [&](uint64_t task) {
+    return task < below ||
+           std::binary_search(record_.cut_closed().begin(), record_.cut_closed().end(), task);
+  };
+  out.set_closed_below(below);
+  *out.mutable_closed_tasks() = record_.cut_closed();
   out.set_examples(record_.cut_examples());
   out.set_bad_lines(record_.cut_bad_lines());
   for (const LanePosition& mark : marks) {
     const bool idle = mark.task() >= record_.total() || mark.next_window() == 0;
-    if (!idle && closed.count(mark.task()) == 0) *out.add_lanes() = mark;
+    if (!idle && !closed(mark.task())) *out.add_lanes() = mark;
   }
 }
 

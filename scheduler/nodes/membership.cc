@@ -55,6 +55,7 @@ bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {
 }  // namespace
 
 absl::Duration Membership::TimeToReturn() const {
+  if (STRATA_MUTATION("silence.no_time_to_return")) return absl::ZeroDuration();
   return std::min(absl::ZeroDuration(), lease_ - kReturnTime);
 }
 
@@ -123,6 +124,7 @@ absl::Duration Membership::Listen(absl::Time now) {
   const absl::Time before = listened_ == absl::InfinitePast() ? now : listened_;
   listened_ = now;
   const absl::Duration passed = now - before;
+  if (STRATA_MUTATION("silence.refused_count")) deaf_ = false;
   const bool lost = deaf_ || passed > kPatience;
   if ((std::exchange(deaf_, false) || passed > lease_ / 2) &&
       !STRATA_MUTATION("silence.own_counts")) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 
 namespace strata::scheduler {
 namespace {
@@ -23,11 +25,21 @@ constexpr std::array<Resource, 3> kResources = {{
      "spec.storage.gpuBytesPerServer"},
 }};
 
-bool FitsBeside(const MemoryNeed& need, const MemoryNeed& held, const MemoryNeed& whole) {
+bool IsWithin(const MemoryNeed& need, const MemoryNeed& free, const MemoryNeed& whole) {
   return std::all_of(kResources.begin(), kResources.end(), [&](const Resource& r) {
-    const uint64_t all = r.bytes(whole), taken = std::min(r.bytes(held), all);
-    return all == 0 || r.bytes(need) <= all - taken;
+    return r.bytes(whole) == 0 || r.bytes(need) <= r.bytes(free);
   });
+}
+
+uint64_t Less(uint64_t all, uint64_t taken) { return all - std::min(all, taken); }
+
+MemoryNeed FreeOf(const ServerRoom& room) {
+  const MemoryNeed held = HeldOf(room);
+  MemoryNeed free;
+  free.set_dram_bytes(Less(Less(room.whole.dram_bytes(), held.dram_bytes()), room.taken_beside));
+  free.set_disk_bytes(Less(room.whole.disk_bytes(), held.disk_bytes()));
+  free.set_gpu_bytes(Less(room.whole.gpu_bytes(), held.gpu_bytes()));
+  return free;
 }
 
 uint64_t Reserved(uint64_t least, uint64_t likely, uint64_t whole) {
@@ -39,6 +51,12 @@ struct Machine {
   uint64_t bytes = 0;
   uint64_t given = 0;  // to some of them
   uint64_t shares = 0;
+};
+
+// Of servers that share a machine, beyond their parts of it and within them.
+struct Sums {
+  uint64_t overhang = 0;
+  uint64_t free = 0;
 };
 
 }  // namespace
@@ -56,7 +74,7 @@ Rooms WholeRooms(const Membership& members, const std::function<bool(absl::strin
       machine.given += node.record.memory_bytes();
     } else {
       machine.bytes = std::max(machine.bytes, node.record.memory_bytes());
-      ++machine.shares;
+      if (machine.shares == 0 || !STRATA_MUTATION("room.machine_counted_twice")) ++machine.shares;
     }
   }
   Rooms rooms;
@@ -67,12 +85,35 @@ Rooms WholeRooms(const Membership& members, const std::function<bool(absl::strin
     whole.set_dram_bytes(r.memory_bytes());
     whole.set_disk_bytes(r.disk_bytes());
     whole.set_gpu_bytes(r.gpu_bytes());
-    if (r.memory_given() || !counts(node)) continue;
+    if (!counts(node)) continue;
+    rooms[name].machine = r.machine_id();
+    rooms[name].given = r.memory_given();
+    if (r.memory_given()) continue;
     const Machine& machine = machines[r.machine_id()];
     const uint64_t left = machine.bytes - std::min(machine.bytes, machine.given);
     whole.set_dram_bytes(std::max<uint64_t>(1, left / machine.shares));
   }
   return rooms;
+}
+
+void TakeBeside(Rooms& rooms) {
+  std::map<std::string, Sums> machines;
+  for (const auto& [name, room] : rooms) {
+    if (room.machine.empty()) continue;
+    Sums& sums = machines[room.machine];
+    sums.overhang += Less(HeldOf(room).dram_bytes(), room.whole.dram_bytes());
+    if (!room.given) sums.free += FreeOf(room).dram_bytes();
+  }
+  for (auto& [name, room] : rooms) {
+    if (room.machine.empty() || room.given) continue;
+    const Sums& sums = machines[room.machine];
+    if (sums.overhang == 0 || sums.free == 0) continue;
+    const uint64_t free = FreeOf(room).dram_bytes();
+    const double part = static_cast<double>(free) / static_cast<double>(sums.free);
+    const double taken = std::ceil(part * static_cast<double>(sums.overhang));
+    room.taken_beside =
+        sums.overhang >= sums.free ? free : std::min(free, static_cast<uint64_t>(taken));
+  }
 }
 
 MemoryNeed ReservedOn(const ServerNeed& need, const MemoryNeed& whole) {
@@ -96,26 +137,30 @@ MemoryNeed HeldOf(const ServerRoom& room) {
 }
 
 bool Fits(const ServerNeed& need, const ServerRoom& room) {
-  return FitsBeside(ReservedOn(need, room.whole), HeldOf(room), room.whole);
+  return IsWithin(ReservedOn(need, room.whole), FreeOf(room), room.whole);
 }
 
 bool EverFits(const ServerNeed& need, const MemoryNeed& whole) {
-  return FitsBeside(ReservedOn(need, whole), MemoryNeed(), whole);
+  return IsWithin(ReservedOn(need, whole), whole, whole);
 }
 
 std::string DescribeRoom(absl::string_view server, const ServerNeed& need, const ServerRoom& room) {
-  const MemoryNeed wanted = ReservedOn(need, room.whole), held = HeldOf(room);
+  const MemoryNeed wanted = ReservedOn(need, room.whole), free = FreeOf(room);
   std::string text;
   for (const Resource& r : kResources) {
-    const uint64_t all = r.bytes(room.whole), taken = std::min(r.bytes(held), all);
-    if (all == 0 || r.bytes(wanted) <= all - taken) continue;
+    const uint64_t all = r.bytes(room.whole);
+    if (all == 0 || r.bytes(wanted) <= r.bytes(free)) continue;
     absl::StrAppend(&text, text.empty() ? absl::StrCat(server, " has ") : ", ",
-                    BinarySize(all - taken), " of ", r.name, " free of ", BinarySize(all));
+                    BinarySize(r.bytes(free)), " of ", r.name, " free of ", BinarySize(all));
     std::string holders;
     for (const Holding& h : room.held) {
       if (r.bytes(h.bytes) == 0) continue;
       absl::StrAppend(&holders, holders.empty() ? " (held: job " : ", job ", h.job, " ",
                       BinarySize(r.bytes(h.bytes)));
+    }
+    if (room.taken_beside > 0 && &r == kResources.data()) {
+      absl::StrAppend(&holders, holders.empty() ? " (held: " : ", ", "jobs on servers beside it ",
+                      BinarySize(room.taken_beside));
     }
     if (!holders.empty()) absl::StrAppend(&text, holders, ")");
   }

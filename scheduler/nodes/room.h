@@ -4,6 +4,7 @@
 #ifndef STRATA_SCHEDULER_NODES_ROOM_H_
 #define STRATA_SCHEDULER_NODES_ROOM_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -28,6 +29,11 @@ struct ServerRoom {
   // What jobs may take of it. 0, in each field: not known, and so not counted.
   MemoryNeed whole;
   std::vector<Holding> held;
+  // The machine whose memory it shares; empty: none.
+  std::string machine;
+  bool given = false;  // what it has of that was given to it, and stays with it
+  // Of its memory, what jobs have on servers beside it beyond what those have by now.
+  uint64_t taken_beside = 0;
 };
 
 // By server.
@@ -38,6 +44,11 @@ using Rooms = std::map<std::string, ServerRoom, std::less<>>;
 // machine_id and are alive or hold jobs (`hosts`). One that names no machine is alone on its own.
 Rooms WholeRooms(const Membership& members, const std::function<bool(absl::string_view)>& hosts);
 
+// To be called when all have reserved: a server that joins a machine makes the shares of those
+// beside it less, also below what jobs hold of them. What is held beyond a share is taken from what
+// is free on the machine's other servers, in proportion to that.
+void TakeBeside(Rooms& rooms);
+
 // What a job keeps of a server that has `whole`: all that it is likely to need, but no more than
 // the server has in all, unless its file asks for more. So what is guessed never keeps a job from a
 // server that it has alone.
@@ -46,7 +57,7 @@ MemoryNeed ReservedOn(const ServerNeed& need, const MemoryNeed& whole);
 // What is reserved there.
 MemoryNeed HeldOf(const ServerRoom& room);
 
-// Whether ReservedOn fits beside what is held.
+// Whether ReservedOn fits beside what is held, there and beside it.
 bool Fits(const ServerNeed& need, const ServerRoom& room);
 // Whether it would if nothing were held.
 bool EverFits(const ServerNeed& need, const MemoryNeed& whole);

@@ -13,10 +13,14 @@ constexpr int kLooksOfLease = 12;  // and tries, where one failed
 constexpr int kSilentLeases = 2;
 constexpr int kCutsOfOwnerBits = 20;  // nobody takes more of them
 
+std::string NameOf(const CheckpointLock& lock) {
+  return absl::StrCat("job ", lock.name(), " (", lock.job_uid(), ") of cluster ",
+                      lock.cluster_id());
+}
+
 std::string Describe(const LockSeen& seen) {
   if (!seen.lock) return "somebody whose lock cannot be read";
-  return absl::StrCat("job ", seen.lock->name(), " (", seen.lock->job_uid(), ") of cluster ",
-                      seen.lock->cluster_id(), " (", seen.lock->holder(), ")");
+  return absl::StrCat(NameOf(*seen.lock), " (", seen.lock->holder(), ")");
 }
 
 }  // namespace
@@ -30,6 +34,11 @@ CheckpointLockMachine::CheckpointLockMachine(CheckpointLock own, std::string dir
 
 bool CheckpointLockMachine::Mine(const CheckpointLock& lock) const {
   return lock.cluster_id() == own_.cluster_id() && lock.job_uid() == own_.job_uid();
+}
+
+bool CheckpointLockMachine::Beaten(const LockSeen& seen) const {
+  if (seen.number > number_) return true;
+  return seen.lock && (!Mine(*seen.lock) || seen.lock->term() > own_.term());
 }
 
 CheckpointLockMachine::Action CheckpointLockMachine::Due(absl::Time now) const {
@@ -57,7 +66,10 @@ void CheckpointLockMachine::Looked(const LockSeen& seen, OwnerIs owner, absl::Ti
                                    absl::Time after) {
   error_ = absl::OkStatus();
   if (seen.number == 0) return TakeAs(1, true);
-  if (seen.lock && Mine(*seen.lock) && !seen.lock->released()) {
+  const bool mine = seen.lock && Mine(*seen.lock);
+  if (mine && seen.lock->term() > own_.term()) return LostTo(seen);
+  if (mine && !seen.lock->released()) {
+    if (seen.lock->term() < own_.term()) return TakeAs(seen.number + 1, true);
     phase_ = Phase::kHeld;  // nothing is written before it is renewed
     number_ = seen.number;
     own_.set_counter(seen.lock->counter());
@@ -104,8 +116,14 @@ void CheckpointLockMachine::Renewed(absl::Time before) {
 }
 
 void CheckpointLockMachine::LostTo(const LockSeen& seen) {
-  phase_ = Phase::kLost;
+  phase_ = seen.lock && Mine(*seen.lock) ? Phase::kSuperseded : Phase::kLost;
   seen_ = seen;
+}
+
+void CheckpointLockMachine::Hangs() {
+  error_ = absl::DeadlineExceededError(
+      absl::StrCat("it did not answer for ", absl::FormatDuration(lease_),
+                   "; see whether its mount answers on the scheduler's machine"));
 }
 
 void CheckpointLockMachine::Failed(absl::Status error, absl::Time now) {
@@ -146,11 +164,18 @@ std::string CheckpointLockMachine::Why() const {
   switch (phase_) {
     case Phase::kRefused:
       return absl::StrCat(field, " is written by ", Describe(seen_),
-                          ", which is alive; cancel that job, or give this one another directory");
+                          ", which is alive; cancel that job, or give ", NameOf(own_),
+                          " another directory");
+    case Phase::kSuperseded:
+      return absl::StrCat(field, " is written by a later scheduler of its own cluster, which has ",
+                          Describe(seen_), " under term ", seen_.lock->term(),
+                          "; this one has term ", own_.term(),
+                          " and writes nothing there; end it, or, where its folder comes from an "
+                          "older copy, start it once with --restored");
     case Phase::kLost:
-      return absl::StrCat(field, " was taken over by ", Describe(seen_),
-                          ", since this job had not renewed its lock for two leases; it writes ",
-                          "nothing there any more");
+      return absl::StrCat(field, " was taken over by ", Describe(seen_), ", since ", NameOf(own_),
+                          " had not renewed its lock for two leases; ",
+                          "that writes nothing there any more");
     case Phase::kWaiting:
       return absl::StrCat(field, " was last written by ", Describe(seen_),
                           ", which did not give back its lock ", directory_, "/LOCK.", seen_.number,

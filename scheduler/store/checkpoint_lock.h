@@ -32,6 +32,9 @@ enum class OwnerIs : uint8_t {
 //   * Free is what was released, what a job of this cluster left that is over, and what was seen
 //     unchanged for two leases by the clock of the one who looks. An owner renews three times a
 //     lease, and writes nothing a lease after its last renewal: a lease before another may.
+//   * Of two schedulers that drive one job (a copy of the records was restored) the one of the
+//   later
+//     term has the lock, under the next number as well; the other one has lost it.
 //   * Who sees the owner renew is refused: that job lives.
 class CheckpointLockMachine {
  public:
@@ -41,6 +44,8 @@ class CheckpointLockMachine {
     kHeld,
     kRefused,  // somebody who lives has it; never held
     kLost,     // was held; another job has it now
+    // A later scheduler of its own cluster has it for this very job: the records here are older.
+    kSuperseded,
     kReleased,
   };
   enum class Action : uint8_t { kNone, kLook, kTake, kRenew, kRelease };
@@ -61,6 +66,9 @@ class CheckpointLockMachine {
   void LostTo(const LockSeen& seen);
   // kRelease was done.
   void Released() { phase_ = Phase::kReleased; }
+  // What was due was begun and has not come back for a lease. What it comes to when it does counts
+  // from when it was begun.
+  void Hangs();
   // What was due failed; it is tried again.
   void Failed(absl::Status error, absl::Time now);
   // The job ends: at once, and no more than that.
@@ -82,6 +90,9 @@ class CheckpointLockMachine {
   std::string Why() const;
   const absl::Status& error() const { return error_; }
   bool Mine(const CheckpointLock& lock) const;
+  // What was seen takes the lock from who holds it: of a higher number, of another job, or of a
+  // later term of its own scheduler.
+  bool Beaten(const LockSeen& seen) const;
 
  private:
   void TakeAs(uint64_t number, bool given_back);

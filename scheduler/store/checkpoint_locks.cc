@@ -21,20 +21,21 @@ std::string ThisProcess() {
 }
 
 bool IsOver(Phase phase) {
-  return phase == Phase::kRefused || phase == Phase::kLost || phase == Phase::kReleased;
+  return phase == Phase::kRefused || phase == Phase::kLost || phase == Phase::kSuperseded ||
+         phase == Phase::kReleased;
 }
 
 }  // namespace
 
 CheckpointLocks::CheckpointLocks(Options options)
-    : options_(std::move(options)), holder_(ThisProcess()) {}
+    : options_(std::move(options)), holder_(ThisProcess()), term_(options_.term) {}
 
 CheckpointLocks::~CheckpointLocks() = default;
 
 std::shared_ptr<CheckpointLocks::Entry> CheckpointLocks::Make(const LockedJob& job) const {
   CheckpointLock own;
   own.set_cluster_id(options_.cluster_id);
-  own.set_term(options_.term);
+  own.set_term(term_);
   own.set_job_uid(job.uid);
   own.set_job(job.job);
   own.set_name(job.name);
@@ -42,6 +43,11 @@ std::shared_ptr<CheckpointLocks::Entry> CheckpointLocks::Make(const LockedJob& j
   return std::make_shared<Entry>(Entry{
       .job = job,
       .machine = CheckpointLockMachine(std::move(own), job.directory, options_.lease, job.began)});
+}
+
+void CheckpointLocks::SetTerm(uint64_t term) {
+  MutexLock lock(&mu_);
+  term_ = term;
 }
 
 void CheckpointLocks::Want(const std::vector<LockedJob>& jobs) {
@@ -76,8 +82,7 @@ void CheckpointLocks::Settle(const std::string& uid) {
 }
 
 OwnerIs CheckpointLocks::Owner(const LockSeen& seen) const {
-  if (!seen.lock || seen.lock->cluster_id() != options_.cluster_id ||
-      seen.lock->term() > options_.term) {
+  if (!seen.lock || seen.lock->cluster_id() != options_.cluster_id || seen.lock->term() > term_) {
     return OwnerIs::kStranger;
   }
   const auto found = entries_.find(seen.lock->job_uid());
@@ -89,7 +94,7 @@ OwnerIs CheckpointLocks::Owner(const LockSeen& seen) const {
 void CheckpointLocks::Do(Entry& entry, Action action, const CheckpointLock& record,
                          uint64_t number) {
   const std::string& directory = entry.job.directory;
-  FileSystem& files = *options_.files;
+  FileSystem& files = Files();
   const absl::Time before = options_.clock->Now();
   absl::StatusOr<LockSeen> seen;
   absl::StatusOr<bool> taken = false;
@@ -118,32 +123,38 @@ void CheckpointLocks::Do(Entry& entry, Action action, const CheckpointLock& reco
   if (action == Action::kTake) machine.Took(*taken, before);
   if (action == Action::kRelease) machine.Released();
   if (action != Action::kRenew) return;
-  const bool lost = seen->number > number || (seen->lock && !machine.Mine(*seen->lock));
-  if (lost) {
+  if (machine.Beaten(*seen)) {
     machine.LostTo(*seen);
   } else {
     machine.Renewed(before);
   }
 }
 
-void CheckpointLocks::Step(Entry& entry) {
+bool CheckpointLocks::Claim(Entry& entry) {
+  MutexLock lock(&mu_);
+  const absl::Time now = options_.clock->Now();
+  if (entry.busy || entry.machine.Due(now) == Action::kNone) return false;
+  entry.busy = true;
+  entry.since = now;
+  return true;
+}
+
+void CheckpointLocks::Run(Entry& entry) {
   while (true) {
     Action action = Action::kNone;
     CheckpointLock record;
     uint64_t number = 0;
     {
       MutexLock lock(&mu_);
-      if (entry.busy) return;
-      action = entry.machine.Due(options_.clock->Now());
-      if (action == Action::kNone) return;
+      entry.since = options_.clock->Now();
+      action = entry.machine.Due(entry.since);
+      entry.busy = action != Action::kNone;
+      if (!entry.busy) return;
       record = entry.machine.Record();
       record.set_job(entry.job.job);
       number = entry.machine.number();
-      entry.busy = true;
     }
     Do(entry, action, record, number);
-    MutexLock lock(&mu_);
-    entry.busy = false;
   }
 }
 
@@ -153,7 +164,19 @@ void CheckpointLocks::Work() {
     MutexLock lock(&mu_);
     for (const auto& [uid, entry] : entries_) entries.push_back(entry);
   }
-  for (const auto& entry : entries) Step(*entry);
+  for (const auto& entry : entries) {
+    if (!Claim(*entry)) continue;
+    if (options_.work == nullptr) {
+      Run(*entry);
+      continue;
+    }
+    // One job's release comes before the next one's look.
+    options_.work->Post(absl::StrCat("lock ", entry->job.directory), JobWork::Begins::kInOrder,
+                        [this, entry] {
+                          Run(*entry);
+                          if (options_.done) options_.done();
+                        });
+  }
 }
 
 CheckpointLocks::View CheckpointLocks::Of(const std::string& uid) const {
@@ -166,10 +189,33 @@ CheckpointLocks::View CheckpointLocks::Of(const std::string& uid) const {
 
 CheckpointLockMachine::May CheckpointLocks::MayWrite(uint64_t job) const {
   MutexLock lock(&mu_);
+  const auto entry = Find(job);
+  return entry == nullptr ? CheckpointLockMachine::May::kNotNow
+                          : entry->machine.MayWrite(options_.clock->Now());
+}
+
+std::shared_ptr<CheckpointLocks::Entry> CheckpointLocks::Find(uint64_t job) const {
   for (const auto& [uid, entry] : entries_) {
-    if (entry->job.job == job) return entry->machine.MayWrite(options_.clock->Now());
+    if (entry->job.job == job) return entry;
   }
-  return CheckpointLockMachine::May::kNever;
+  return nullptr;
+}
+
+absl::StatusOr<CheckpointLockMachine::May> CheckpointLocks::LookAgain(uint64_t job) {
+  std::shared_ptr<Entry> entry;
+  {
+    MutexLock lock(&mu_);
+    entry = Find(job);
+    if (entry == nullptr) return CheckpointLockMachine::May::kNotNow;
+    const auto may = entry->machine.MayWrite(options_.clock->Now());
+    if (may != CheckpointLockMachine::May::kYes) return may;
+  }
+  const auto seen = LookAtLock(entry->job.directory, Files());
+  if (!seen.ok()) return seen.status();
+  MutexLock lock(&mu_);
+  CheckpointLockMachine& machine = entry->machine;
+  if (machine.phase() == Phase::kHeld && machine.Beaten(*seen)) machine.LostTo(*seen);
+  return machine.MayWrite(options_.clock->Now());
 }
 
 std::vector<LockNews> CheckpointLocks::TakeNews() {
@@ -178,15 +224,17 @@ std::vector<LockNews> CheckpointLocks::TakeNews() {
   const absl::Time now = options_.clock->Now();
   for (const auto& [uid, entry] : entries_) {
     Entry& e = *entry;
+    if (e.busy && e.machine.error().ok() && now - e.since >= options_.lease) e.machine.Hangs();
     const Phase phase = e.machine.phase();
-    const bool stalls = e.machine.Stalls(now);
+    // A renewal that is under way may just have begun late.
+    const bool stalls = e.machine.Stalls(now) && !e.machine.error().ok();
     if (phase == Phase::kAsking && e.machine.error().ok()) continue;  // nothing is known yet
     if (e.job.job == 0 || (e.told && e.phase == phase && e.stalls == stalls)) continue;
     const bool began = !e.told || e.phase != phase;
     e.told = true;
     e.phase = phase;
     LockNews::Kind kind = LockNews::Kind::kWaits;
-    if (phase == Phase::kAsking) kind = LockNews::Kind::kStalls;
+    if (phase == Phase::kAsking || phase == Phase::kSuperseded) kind = LockNews::Kind::kStalls;
     if (phase == Phase::kHeld) kind = LockNews::Kind::kHeld;
     if (phase == Phase::kRefused) kind = LockNews::Kind::kRefused;
     if (phase == Phase::kLost) kind = LockNews::Kind::kLost;

@@ -4,6 +4,7 @@
 #define STRATA_SCHEDULER_STORE_CHECKPOINT_LOCKS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,9 +12,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/base/clock.h"
+#include "proto/runtime/base/job_work.h"
 #include "proto/runtime/files/file_system.h"
 #include "scheduler/store/checkpoint_lock.h"
 
@@ -38,26 +41,33 @@ struct LockNews {
   uint64_t first_cut = 0;  // of kHeld: as CheckpointLockMachine's
 };
 
-// Thread-safe. No lock of a thread is held while files are touched, and threads that come while one
-// is stuck in a directory do the others: so that a directory that hangs holds up its own job alone.
+// Thread-safe. Files are touched in a queue of each directory (proto/runtime/base/job_work.h), one
+// piece of work for a job at a time: a directory that hangs holds up its own jobs alone. What comes
+// back late counts from when it was begun.
 class CheckpointLocks {
  public:
   struct Options {
     std::string cluster_id;
-    uint64_t term = 0;
+    uint64_t term = 0;  // as SetTerm's
     absl::Duration lease;
     const Clock* clock = Clock::Real();  // outlives this
-    FileSystem* files = &FileSystem::Kernel();
+    // Where files are touched; it ends before this does. Null: in the threads that call Work.
+    JobWork* work = nullptr;
+    FileSystem* files = nullptr;  // null: the kernel's
+    // Called without a lock after each piece of work in `work`. May be empty.
+    std::function<void()> done;
   };
   explicit CheckpointLocks(Options options);
   ~CheckpointLocks();
 
+  // The scheduler's term, of locks that are not wanted or asked for yet.
+  void SetTerm(uint64_t term);
   // The jobs that are to have their locks; those of others are given back.
   void Want(const std::vector<LockedJob>& jobs);
   // One that Want does not know yet, until Settle.
   void Ask(const LockedJob& job);
   void Settle(const std::string& uid);
-  // Does what is due.
+  // Has done what is due.
   void Work();
 
   struct View {
@@ -67,8 +77,12 @@ class CheckpointLocks {
     uint64_t first_cut = 0;
   };
   View Of(const std::string& uid) const;
-  // `job` by its number. One that has no lock here may never write.
+  // `job` by its number. One whose lock nobody wanted yet may not write yet: after a start work is
+  // there before locks are.
   CheckpointLockMachine::May MayWrite(uint64_t job) const;
+  // The same, after another look at the lock's file: who was suspended with its clock may have lost
+  // it without knowing. Blocking file IO. An error: it cannot be looked at; names the path.
+  absl::StatusOr<CheckpointLockMachine::May> LookAgain(uint64_t job);
   // Of jobs with a number, each once.
   std::vector<LockNews> TakeNews();
 
@@ -78,15 +92,23 @@ class CheckpointLocks {
     CheckpointLockMachine machine;
     bool wanted = true;
     bool asked = false;  // by Ask
-    bool busy = false;   // a thread works on it
+    bool busy = false;   // a thread works on it, or will
+    absl::Time since;    // if it does: since when
     bool told = false;   // news of `phase` and `stalls`
     CheckpointLockMachine::Phase phase = CheckpointLockMachine::Phase::kAsking;
     bool stalls = false;
   };
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
 
-  std::shared_ptr<Entry> Make(const LockedJob& job) const;
-  void Step(Entry& entry);
+  std::shared_ptr<Entry> Make(const LockedJob& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::shared_ptr<Entry> Find(uint64_t job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  FileSystem& Files() const {
+    return options_.files != nullptr ? *options_.files : FileSystem::Kernel();
+  }
+  // Whether something is due that nobody does; then it is the caller's to do.
+  bool Claim(Entry& entry);
+  // What is due of an entry that was claimed, until nothing is.
+  void Run(Entry& entry);
   OwnerIs Owner(const LockSeen& seen) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Does the files' part of `action`, without a lock; the machine's when it is called.
   void Do(Entry& entry, CheckpointLockMachine::Action action, const CheckpointLock& record,
@@ -95,6 +117,7 @@ class CheckpointLocks {
   const Options options_;
   const std::string holder_;
   mutable Mutex mu_;
+  uint64_t term_ ABSL_GUARDED_BY(mu_);
   Entries entries_ ABSL_GUARDED_BY(mu_);  // by UID
 };
 

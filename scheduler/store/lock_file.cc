@@ -22,19 +22,23 @@ constexpr absl::string_view kPrefix = "LOCK.";
 constexpr uint64_t kMaxBytes = uint64_t{1} << 16;
 constexpr uint32_t kFormat = 1;
 constexpr int kLooks = 3;
+// No scheduler comes there, and cuts are counted from multiples of numbers.
+constexpr uint64_t kMostNumber = uint64_t{1} << 40;
 
 std::string PathOf(const std::string& directory, uint64_t number) {
   return absl::StrCat(directory, "/", kPrefix, number);
 }
 
 // Of LOCK.7 and of what was written on the way to it (LOCK.7.tmp); 0: neither. `whole`: the former.
+// One that is too large for a number is the largest.
 uint64_t NumberOf(absl::string_view name, bool* whole) {
   if (!absl::ConsumePrefix(&name, kPrefix)) return 0;
   const size_t digits = static_cast<size_t>(
       std::find_if_not(name.begin(), name.end(), absl::ascii_isdigit) - name.begin());
   *whole = digits == name.size();
   uint64_t number = 0;
-  return absl::SimpleAtoi(name.substr(0, digits), &number) ? number : 0;
+  if (absl::SimpleAtoi(name.substr(0, digits), &number)) return number;
+  return digits > 0 ? UINT64_MAX : 0;
 }
 
 absl::StatusOr<std::vector<std::string>> Names(const std::string& directory, FileSystem& files) {
@@ -51,7 +55,13 @@ absl::StatusOr<uint64_t> Highest(const std::string& directory, FileSystem& files
   for (const std::string& name : *names) {
     bool whole = false;
     const uint64_t number = NumberOf(name, &whole);
-    if (whole) highest = std::max(highest, number);
+    if (!whole) continue;
+    if (number >= kMostNumber) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(directory, "/", name,
+                       " is no scheduler's: locks do not come to such numbers; remove it"));
+    }
+    highest = std::max(highest, number);
   }
   return highest;
 }
@@ -71,11 +81,16 @@ bool SameOwner(const CheckpointLock& a, const CheckpointLock& b) {
   return a.cluster_id() == b.cluster_id() && a.job_uid() == b.job_uid();
 }
 
+// And by the same process of its scheduler.
+bool SameHolder(const CheckpointLock& a, const CheckpointLock& b) {
+  return SameOwner(a, b) && a.term() == b.term();
+}
+
 // Whether the number was free and is ours now.
 absl::StatusOr<bool> Make(const std::string& directory, uint64_t number,
                           const CheckpointLock& record, FileSystem& files) {
   const std::string path = PathOf(directory, number);
-  const std::string written = absl::StrCat(path, ".", record.job_uid());
+  const std::string written = absl::StrCat(path, ".", record.job_uid(), ".", record.term());
   if (absl::Status s = WriteRecordFile(written, record, files); !s.ok()) return s;
   const int linked = files.Link(written, path);
   files.Remove(written);
@@ -83,7 +98,7 @@ absl::StatusOr<bool> Make(const std::string& directory, uint64_t number,
   if (linked == -EEXIST) {
     // A share may say so of a link that it has just made, and whose answer was lost.
     CheckpointLock there;
-    return ReadRecordFile(path, "lock", &there, files).ok() && SameOwner(there, record);
+    return ReadRecordFile(path, "lock", &there, files).ok() && SameHolder(there, record);
   }
   if (linked != -EPERM && linked != -EOPNOTSUPP && linked != -ENOSYS && linked != -EMLINK) {
     return PlainFileError(-linked, "link", path);
@@ -100,7 +115,8 @@ absl::StatusOr<bool> Make(const std::string& directory, uint64_t number,
 }
 
 bool Counts(const LockSeen& seen, uint64_t number, const CheckpointLock& record) {
-  return seen.number <= number && (!seen.lock || SameOwner(*seen.lock, record));
+  if (seen.number > number) return false;
+  return !seen.lock || (SameOwner(*seen.lock, record) && seen.lock->term() <= record.term());
 }
 
 }  // namespace
@@ -151,7 +167,7 @@ absl::StatusOr<LockSeen> RenewLock(const std::string& directory, uint64_t number
   const std::string path = PathOf(directory, number);
   absl::Status s = WriteRecordFile(path, record, files);
   if (absl::IsNotFound(s)) {
-    s = MakeFolders(directory, files);
+    s = MakeDurableFolders(directory, files);
     if (s.ok()) s = WriteRecordFile(path, record, files);
   }
   if (!s.ok()) return s;
@@ -162,9 +178,9 @@ absl::StatusOr<LockSeen> RenewLock(const std::string& directory, uint64_t number
 
 absl::Status ReleaseLock(const std::string& directory, uint64_t number,
                          const CheckpointLock& record, FileSystem& files) {
-  const auto highest = Highest(directory, files);
-  if (!highest.ok()) return highest.status();
-  if (*highest != number) return absl::OkStatus();
+  const auto seen = LookAtLock(directory, files);
+  if (!seen.ok()) return seen.status();
+  if (seen->number != number || !Counts(*seen, number, record)) return absl::OkStatus();
   const absl::Status s = WriteRecordFile(PathOf(directory, number), record, files);
   return absl::IsNotFound(s) ? absl::OkStatus() : s;
 }

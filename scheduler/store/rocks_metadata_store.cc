@@ -171,7 +171,7 @@ class RocksMetadataStore : public MetadataStore {
 
 absl::StatusOr<std::unique_ptr<MetadataStore>> OpenRocksMetadataStore(
     const std::string& directory) {
-  if (const int made = TryMakeFolders(directory); made < 0) {
+  if (const int made = TryMakeDurableFolders(directory); made < 0) {
     const std::string text = absl::StrCat("cannot make ", directory, ": ", std::strerror(-made));
     return made == -EACCES ? absl::PermissionDeniedError(text) : absl::InternalError(text);
   }

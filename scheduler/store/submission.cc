@@ -10,9 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "scheduler/state/closed_tasks.h"
 
 namespace strata::scheduler {
 namespace {
@@ -28,7 +30,7 @@ CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
   record.set_model_hash(manifest.model_hash());
   record.set_examples(manifest.examples());
   record.set_bad_lines(manifest.bad_lines());
-  *record.mutable_closed_tasks() = manifest.closed_tasks();
+  SetClosedTasks(manifest.closed_tasks(), record);
   *record.mutable_lanes() = manifest.lanes();
   return record;
 }
@@ -170,21 +172,28 @@ std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
   return own;
 }
 
-absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths) {
+absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
+                         const LookingAt& looking_at) {
   const std::string& directory = request.job().spec().checkpoint().directory();
   if (request.resume() && request.overwrite()) {
     return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
   }
-  absl::Status allowed = paths.Check("spec.checkpoint.directory", directory);
-  if (allowed.ok()) {
-    allowed = paths.Check("spec.model.initFrom", request.job().spec().model().init_from());
-  }
+  const std::string& init_from = request.job().spec().model().init_from();
   const std::string& metrics = request.job().spec().output().metrics();
-  if (request.overwrite() && !metrics.empty()) {
-    if (allowed.ok()) allowed = paths.Check("spec.output.metrics", metrics);
+  const auto look = [&looking_at](absl::string_view field, const std::string& path) {
+    if (looking_at) looking_at(field, path);
+  };
+  look("spec.checkpoint.directory", directory);
+  absl::Status allowed = paths.Check("spec.checkpoint.directory", directory);
+  if (allowed.ok() && request.overwrite() && !metrics.empty()) {
+    look("spec.output.metrics", metrics);
+    allowed = paths.Check("spec.output.metrics", metrics);
   }
+  look("spec.model.initFrom", init_from);
+  if (allowed.ok()) allowed = paths.Check("spec.model.initFrom", init_from);
   if (!allowed.ok()) return allowed;
   if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;
+  look("spec.checkpoint.directory", directory);
   if (!directory.empty()) return MakeDirectory(directory);
   if (!request.resume()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -192,12 +201,14 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths) 
 }
 
 absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,
-                                                    const PathPolicy& paths) {
+                                                    const PathPolicy& paths,
+                                                    const LookingAt& looking_at) {
   const std::string& directory = request.job().spec().checkpoint().directory();
   FoundCheckpoints found;
-  if (absl::Status s = CheckPlaces(request, paths); !s.ok()) return s;
+  if (absl::Status s = CheckPlaces(request, paths, looking_at); !s.ok()) return s;
   const std::string& metrics = request.job().spec().output().metrics();
-  if (request.overwrite() && !metrics.empty()) found.replaced.push_back(metrics);
+  if (request.overwrite() && !metrics.empty() && !STRATA_MUTATION("end.metrics_of_two_runs"))
+    found.replaced.push_back(metrics);
   if (directory.empty()) return found;
   auto list = ListCheckpoints(directory);
   if (!list.ok()) {

@@ -2,11 +2,13 @@
 #ifndef STRATA_SCHEDULER_STORE_SUBMISSION_H_
 #define STRATA_SCHEDULER_STORE_SUBMISSION_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -21,9 +23,13 @@ struct FoundCheckpoints {
   std::vector<std::string> replaced;
 };
 
+// Called with the field and the path that are looked at next, from the thread that looks.
+using LookingAt = std::function<void(absl::string_view field, const std::string& path)>;
+
 // What can be said before anything in the directory is looked at: its errors are those of
 // PrepareCheckpoints that do not speak of checkpoints in it. Makes the directory.
-absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths = {});
+absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths = {},
+                         const LookingAt& looking_at = nullptr);
 
 // Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
 // resolved) and makes the directory. Resuming, returns the checkpoints to resume from; with
@@ -34,7 +40,8 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths =
 // one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written, or a
 // place lies where `paths` allows none.
 absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,
-                                                    const PathPolicy& paths = {});
+                                                    const PathPolicy& paths = {},
+                                                    const LookingAt& looking_at = nullptr);
 
 // Whole checkpoints in `directory` that this very job took, ascending by step; none where it cannot
 // be read.

@@ -27,11 +27,17 @@ class HeldJobs {
   absl::Status Put(const HeldJob& job);
   // After the last of its files is gone.
   absl::Status Remove(const JobIdentity& identity);
-  // Those whose folder is there, or may be. Notes of others, and damaged ones, go.
+  // All that was noted. A damaged note is told as an error, once, and kept aside under a name with
+  // `.damaged`: somebody may still read in it where the job's files are. Touches nothing but the
+  // server's own folder. A note may be of a folder that is not there any more.
+  absl::StatusOr<std::vector<HeldJob>> Notes();
+  // Those whose folder is there, or may be, as where its file system is not mounted; notes of
+  // others go. Looks where jobs keep their files.
   absl::StatusOr<std::vector<HeldJob>> List();
 
  private:
   std::string PathOf(const JobIdentity& identity) const;
+  absl::Status KeepAside(const std::string& path, const absl::Status& why);
 
   const std::string folder_;
 };

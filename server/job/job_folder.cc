@@ -1,16 +1,21 @@
 #include "server/job/job_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
+#include <glog/logging.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "proto/core/mutation.h"
 #include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/locked_file.h"
 #include "proto/runtime/files/record_file.h"
 #include "storage/io/file_io.h"
 
@@ -54,6 +59,13 @@ uint64_t BytesBelow(const std::string& path, FileSystem& files) {
   return bytes;
 }
 
+// Of a generation's folder.
+std::optional<uint64_t> NumberOf(absl::string_view folder) {
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(folder.substr(folder.rfind('-') + 1), &number)) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 std::string JobFolderName(const JobIdentity& identity) {
@@ -86,18 +98,35 @@ std::vector<std::string> GenerationFolders(const std::string& folder) {
   return out;
 }
 
+void RemoveEarlierGenerations(const std::string& root, const JobIdentity& identity,
+                              Generation generation) {
+  for (const std::string& folder : GenerationFolders(JobFolder(root, identity))) {
+    // A later one is of an opening that began while this waited.
+    const auto number = NumberOf(folder);
+    if (!number || *number >= generation.value) continue;
+    const absl::Status removed = RemoveTree(folder);
+    LOG_IF(ERROR, !removed.ok()) << "generation_stays " << Describe(identity) << " error=\""
+                                 << removed << '"';
+  }
+}
+
+Generation LatestGeneration(const std::string& folder) {
+  uint64_t latest = 0;
+  for (const std::string& path : GenerationFolders(folder)) {
+    latest = std::max(latest, NumberOf(path).value_or(0));
+  }
+  return Generation(latest);
+}
+
 absl::StatusOr<std::unique_ptr<JobFolderLock>> JobFolderLock::Take(const std::string& folder) {
   const std::string path = absl::StrCat(folder, kLock);
   FileSystem& files = FileSystem::Kernel();
-  const int fd = files.Open(path, O_RDWR | O_CREAT);
+  const int fd = OpenLocked(path, files);
   if (fd == -ENOENT) return absl::NotFoundError(absl::StrCat("there is no folder ", folder));
-  if (fd < 0) return ErrnoStatus(-fd, "open", path);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    files.Close(fd);
-    if (error != EWOULDBLOCK) return ErrnoStatus(error, "lock", path);
+  if (fd == -EWOULDBLOCK) {
     return absl::UnavailableError(absl::StrCat(folder, " is in use by another process; stop it"));
   }
+  if (fd < 0) return ErrnoStatus(-fd, "lock", path);
   FileInfo now;
   if (files.Info(fd, now) == 0 && now.names == 0) {
     files.Close(fd);
@@ -113,7 +142,7 @@ absl::StatusOr<std::unique_ptr<JobFolderLock>> TakeJobFolder(const std::string& 
   const auto identity = ParseJobIdentity(owner.cluster_id(), owner.job_uid());
   if (!identity) return absl::InvalidArgumentError("a job's folder needs both ids of its job");
   const std::string folder = JobFolder(root, *identity);
-  if (absl::Status s = MakeFolders(folder); !s.ok()) return s;
+  if (absl::Status s = MakeDurableFolders(folder); !s.ok()) return s;
   auto lock = JobFolderLock::Take(folder);
   if (!lock.ok()) return lock.status();
   const std::string path = absl::StrCat(folder, kJob);
@@ -130,6 +159,26 @@ absl::StatusOr<std::unique_ptr<JobFolderLock>> TakeJobFolder(const std::string& 
   record.set_generation(0);
   if (s = WriteRecordFile(path, record); !s.ok()) return s;
   return lock;
+}
+
+absl::StatusOr<std::shared_ptr<JobFolderLock>> JobFolders::Take(const std::string& root,
+                                                                const JobFolderRecord& owner) {
+  const auto identity = ParseJobIdentity(owner.cluster_id(), owner.job_uid());
+  if (!identity) return absl::InvalidArgumentError("a job's folder needs both ids of its job");
+  const std::string folder = JobFolder(root, *identity);
+  {
+    absl::MutexLock lock(&mu_);
+    if (auto held = taken_[folder].lock()) return held;
+  }
+  auto taken = TakeJobFolder(root, owner);
+  if (!taken.ok()) return taken.status();
+  std::shared_ptr<JobFolderLock> shared = *std::move(taken);
+  absl::MutexLock lock(&mu_);
+  for (auto it = taken_.begin(); it != taken_.end();) {
+    it = it->second.expired() ? taken_.erase(it) : std::next(it);
+  }
+  taken_[folder] = shared;
+  return shared;
 }
 
 absl::Status WriteOpen(const std::string& root, JobFolderRecord owner, Generation generation) {
@@ -172,6 +221,17 @@ absl::StatusOr<JobFolderRecord> ReadJobFolder(const std::string& folder) {
   }
   return absl::NotFoundError(
       absl::StrCat("nothing in ", folder, " says whose it is: ", s.message()));
+}
+
+absl::StatusOr<bool> HasJobFolder(const std::string& root, const JobIdentity& identity) {
+  const auto there = IsThere(JobFolder(root, identity));
+  if (!there.ok() || *there) return there;
+  const auto above = IsThere(root);
+  if (!above.ok()) return above.status();
+  if (*above) return false;
+  return absl::UnavailableError(
+      absl::StrCat(root, ", where ", Describe(identity), " has files, is not there; mount its ",
+                   "file system or, where they are gone for good, make that folder anew"));
 }
 
 bool MayHaveJobFolder(const std::string& root, const JobIdentity& identity) {

@@ -2,7 +2,7 @@
 //
 //   <root>/job-<cluster>-<job uid>/LOCK          held (flock) by the process that uses the folder
 //                                 /JOB           whose it is (JobFolderRecord)
-//                                 /generation-<g>/OPEN, log/, tier/, image-*.strata
+//                                 /generation-<g>/OPEN, NOTE, log/, tier/, image-*.strata
 //
 // OPEN, a JobFolderRecord as well, is written when the generation was opened for the first time:
 // with it, the newest images and the log after them are the shards; without it there is nothing to
@@ -11,14 +11,17 @@
 #define STRATA_SERVER_JOB_JOB_FOLDER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "proto/core/ids.h"
 #include "proto/core/uid.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -37,6 +40,12 @@ std::string GenerationFolder(const std::string& root, const JobIdentity& identit
 
 // Those of generations in a job's folder, as far as they can be seen.
 std::vector<std::string> GenerationFolders(const std::string& folder);
+// Removes those of generations before `generation`. What cannot be removed stays: it is looked for
+// again after the next opening.
+void RemoveEarlierGenerations(const std::string& root, const JobIdentity& identity,
+                              Generation generation);
+// The latest of them; 0: there is none.
+Generation LatestGeneration(const std::string& folder);
 
 // Errors of what follows are those of ErrnoStatus (proto/runtime/files/file_system.h), if nothing
 // else is said, and name the path.
@@ -61,6 +70,19 @@ class JobFolderLock {
 absl::StatusOr<std::unique_ptr<JobFolderLock>> TakeJobFolder(const std::string& root,
                                                              const JobFolderRecord& owner);
 
+// What one process has taken. Generations of a job use its folder side by side where the earlier
+// one hangs, each its own generation's. Thread-safe.
+class JobFolders {
+ public:
+  // As TakeJobFolder; with the lock that another generation here still holds, where one does.
+  absl::StatusOr<std::shared_ptr<JobFolderLock>> Take(const std::string& root,
+                                                      const JobFolderRecord& owner);
+
+ private:
+  absl::Mutex mu_;
+  std::map<std::string, std::weak_ptr<JobFolderLock>> taken_ ABSL_GUARDED_BY(mu_);  // by folder
+};
+
 // Durable when it returns, and so are the names of folders from `root` on.
 absl::Status WriteOpen(const std::string& root, JobFolderRecord owner, Generation generation);
 // Whether the generation was opened there. FAILED_PRECONDITION: another job's, generation's or
@@ -72,6 +94,9 @@ absl::StatusOr<bool> WasOpened(const std::string& root, const JobIdentity& ident
 // says.
 absl::StatusOr<JobFolderRecord> ReadJobFolder(const std::string& folder);
 
+// Whether the folder of a job that was noted is there. UNAVAILABLE: not even `root` is, as where
+// its file system is not mounted; that says nothing of the job.
+absl::StatusOr<bool> HasJobFolder(const std::string& root, const JobIdentity& identity);
 // Whether it is there, or may be, as an error that passes hides it. False where nothing is, or
 // nothing can be made: a name that is too long, a circle of links, a place without the right to
 // look.

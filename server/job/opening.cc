@@ -2,10 +2,12 @@
 
 #include <glog/logging.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "proto/core/mutation.h"
 #include "proto/core/partition.h"
@@ -15,6 +17,7 @@
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/in_parallel.h"
 #include "server/job/job_folder.h"
+#include "server/job/job_note.h"
 #include "server/snapshot/image_files.h"
 #include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
@@ -74,6 +77,13 @@ struct Recovering {
 
 uint64_t SizeOf(const std::string& path) { return FileBytes(path).value_or(0); }
 
+// A call that hangs may end long after somebody else took the work over.
+absl::Status Wanted(const JobPlan& plan) {
+  if (!plan.cancelled || !plan.cancelled()) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("the opening of job ", plan.job.value, ", generation ",
+                                           plan.generation.value, " was given up"));
+}
+
 // DATA_LOSS of the tier says nothing of images and log: the tier is filled from them at the next
 // opening.
 absl::Status NotOfTheTier(absl::Status s, const OpenedJob& opened) {
@@ -90,6 +100,7 @@ absl::Status LoadNewestImage(const JobPlan& plan, const ShardPlan& shard,
   absl::Status damage;
   for (const ImageName& name : images) {
     if (name.shard != shard.id) continue;
+    if (absl::Status s = Wanted(plan); !s.ok()) return s;
     auto fresh = EmptyShard(plan, shard, opened);
     if (!fresh.ok()) return fresh.status();
     const std::string path = absl::StrCat(opened.folder, "/", ImageFileName(name));
@@ -136,6 +147,7 @@ absl::Status RecoverShard(const JobPlan& plan, const ShardPlan& shard,
       begin, [&](const storage::LogHeader& header) { return header.shard == shard.id; },
       [&](const storage::LogRecordView& record) {
         ++out.replayed_records;
+        if (absl::Status s = Wanted(plan); !s.ok()) return s;
         return out.shard->Replay(record);
       });
   return NotOfTheTier(std::move(s), opened);
@@ -166,7 +178,8 @@ absl::Status RecoverShards(const JobPlan& plan, OpenedJob& opened) {
 // is away, a share that is not mounted for example, and may come back; else it is damage.
 absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
   if (!absl::IsNotFound(s)) return s;
-  if (ReadManifest(plan.restore_from).ok()) return absl::DataLossError(s.message());
+  if (ReadManifest(plan.restore_from).ok() || STRATA_MUTATION("reader.absent_is_damaged"))
+    return absl::DataLossError(s.message());
   return absl::UnavailableError(
       absl::StrCat("checkpoint ", plan.restore_from, " is not there (", s.message(),
                    "); mount its share again or put the folder back: the job waits for it, and "
@@ -184,6 +197,7 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
         file.first_partition() > shard.range.last.value) {
       continue;
     }
+    if (absl::Status s = Wanted(plan); !s.ok()) return s;
     const std::string path = absl::StrCat(plan.restore_from, "/", file.name());
     const auto writer = WriterOf(file);
     if (!writer.ok()) return writer.status();
@@ -193,7 +207,7 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
       return s;
     if (absl::Status s = out.shard->Restore(**reader, plan.start_step, life); !s.ok()) return s;
   }
-  if (!plan.logged) return absl::OkStatus();
+  if (absl::Status s = Wanted(plan); !s.ok() || !plan.logged) return s;
   const std::string path =
       absl::StrCat(opened.folder, "/", ImageFileName({shard.id, out.shard->clock()}));
   out.image.segment = opened.log->stats().last_segment;
@@ -242,17 +256,6 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
   return absl::OkStatus();
 }
 
-// What cannot be removed stays: it is looked for again at the next opening.
-void RemoveOtherGenerations(const std::string& root, const JobPlan& plan) {
-  const std::string keep = GenerationFolder(root, plan.identity, plan.generation);
-  for (const std::string& other : GenerationFolders(JobFolder(root, plan.identity))) {
-    if (other == keep) continue;
-    const absl::Status removed = RemoveTree(other);
-    LOG_IF(ERROR, !removed.ok()) << "generation_stays job=" << plan.job.value << " error=\""
-                                 << removed << '"';
-  }
-}
-
 // Empty, whatever the folder holds.
 absl::StatusOr<std::unique_ptr<storage::RowTier>> OpenTier(const JobPlan& plan,
                                                            const std::string& directory,
@@ -291,6 +294,15 @@ absl::Status OpenParts(const JobPlan& plan, Timer* timer, OpenedJob& opened) {
   return absl::OkStatus();
 }
 
+// For a scheduler that should lose its records. Nothing that was recovered waits for it.
+absl::Status NoteJob(const JobPlan& plan, const OpenedJob& opened) {
+  if (plan.transient || !plan.note.has_spec()) return absl::OkStatus();
+  const absl::Status noted = WriteJobNote(opened.folder, plan.note);
+  if (noted.ok() || !opened.recovered) return noted;
+  LOG(ERROR) << "job_note_not_written job=" << plan.job.value << " error=\"" << noted << '"';
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard) {
@@ -320,11 +332,31 @@ std::string OldFolder(const std::string& root, JobId job) {
                       kJobFolderFormat);
 }
 
+// Whoever orders an earlier generation than is there, or one anew that has trained, goes by older
+// records: nothing of what is there is opened in its place, or replaced.
+absl::Status OrderIsOlder(const JobPlan& plan, const std::string& folder, Generation latest) {
+  return absl::UnavailableError(absl::StrCat(
+      folder, " has trained in generation ", latest.value, ", but the scheduler begins generation ",
+      plan.generation.value, " at step ", plan.start_step.value, " here: the scheduler's folder ",
+      "comes from an older copy; start it once with --restored. Nothing is changed here"));
+}
+
+bool Trained(const JobPlan& plan, const OpenedJob& opened) {
+  if (opened.replayed_records > 0) return true;
+  return plan.synchronous &&
+         std::any_of(opened.shards.begin(), opened.shards.end(),
+                     [&plan](const auto& s) { return s->clock() != plan.start_step; });
+}
+
 }  // namespace
 
-absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer) {
+absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer,
+                                  JobFolders* folders) {
+  JobFolders none;
   OpenedJob opened;
   opened.folder = GenerationFolder(root, plan.identity, plan.generation);
+  const Generation latest = LatestGeneration(JobFolder(root, plan.identity));
+  if (plan.generation < latest) return OrderIsOlder(plan, JobFolder(root, plan.identity), latest);
   auto opened_before = WasOpened(root, plan.identity, plan.generation);
   if (!opened_before.ok()) return opened_before.status();
   const bool there = plan.logged && *opened_before;
@@ -334,25 +366,33 @@ absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, 
         plan.logged ? absl::StrCat("is not in ", opened.folder, OldFolder(root, plan.job))
                     : std::string("level memory keeps nothing over a restart")));
   }
-  auto lock = TakeJobFolder(root, OwnerOf(plan));
+  if (absl::Status s = Wanted(plan); !s.ok()) return s;
+  auto lock = (folders == nullptr ? &none : folders)->Take(root, OwnerOf(plan));
   if (!lock.ok()) return lock.status();
   opened.lock = *std::move(lock);
+  if (absl::Status s = Wanted(plan); !s.ok()) return s;
   if (!there) {
     // Of an opening that was cut short.
     if (absl::Status s = RemoveTree(opened.folder); !s.ok()) return s;
   }
-  if (absl::Status s = MakeFolders(opened.folder); !s.ok()) return s;
+  if (absl::Status s = Wanted(plan); !s.ok()) return s;
+  if (absl::Status s = MakeDurableFolders(opened.folder); !s.ok()) return s;
   if (absl::Status s = OpenParts(plan, timer, opened); !s.ok()) return s;
+  if (absl::Status s = Wanted(plan); !s.ok()) return s;
   absl::Status s = there ? RecoverShards(plan, opened) : RestoreShards(plan, opened);
   if (!s.ok() && opened.tier != nullptr && !opened.tier->damage().ok()) {
     // The tier failed, not what it is filled from: nothing is lost.
     return absl::UnavailableError(opened.tier->damage().message());
   }
+  if (s.ok()) s = Wanted(plan);
   if (!s.ok()) return s;
+  if (there && !plan.was_open && Trained(plan, opened)) {
+    return OrderIsOlder(plan, JobFolder(root, plan.identity), latest);
+  }
+  if (s = NoteJob(plan, opened); !s.ok()) return s;
   if (plan.logged && !there) {
     if (s = WriteOpen(root, OwnerOf(plan), plan.generation); !s.ok()) return s;
   }
-  RemoveOtherGenerations(root, plan);
   return opened;
 }
 

@@ -26,7 +26,7 @@ ShardOptions OptionsOf(const JobPlan& plan, const ShardPlan& shard);
 
 struct OpenedJob {
   std::string folder;                          // of the generation
-  std::unique_ptr<JobFolderLock> lock;         // on the job's
+  std::shared_ptr<JobFolderLock> lock;         // on the job's
   std::unique_ptr<storage::WatchedTier> tier;  // null when nothing is limited
   std::unique_ptr<storage::UpdateLog> log;     // null at level memory
   std::vector<std::unique_ptr<Shard>> shards;  // ascending by id; use tier and log
@@ -38,12 +38,16 @@ struct OpenedJob {
 
 // 1 takes the job's folder (server/job/job_folder.h), opens or makes the generation's and the log;
 // 2 recovers (RecoverShards), or restores and takes a first image (RestoreShards), or starts empty,
-// shards side by side on all cores; 3 writes OPEN; 4 removes other generations.
+// shards side by side on all cores; 3 writes NOTE (server/job/job_note.h), then OPEN.
 // Errors: DATA_LOSS: what should be here is not, or is damaged: roll back. FAILED_PRECONDITION
 // (what is here is another job's: the text names both), INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED:
-// never. Others (disk full, the checkpoint's folder is not there, or cannot be reached): try again.
-// `timer`: of what the tier waits for; outlives it.
-absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer);
+// never. CANCELLED: plan.cancelled said so. Others (disk full, the checkpoint's folder is not
+// there, or cannot be reached, or what is here has trained since the order was given, by records
+// that are older): try again.
+// `timer`: of what the tier waits for; outlives it. `folders`: of what this process has taken;
+// null: it has nothing of this job.
+absl::StatusOr<OpenedJob> OpenJob(const JobPlan& plan, const std::string& root, Timer* timer,
+                                  JobFolders* folders = nullptr);
 
 }  // namespace strata::server
 

@@ -1,7 +1,5 @@
 #include "server/job/plan.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +8,8 @@
 #include "proto/core/uid.h"
 #include "proto/job/job_spec.h"
 #include "proto/job/model_tables.h"
+#include "proto/runtime/files/machine_id.h"
+#include "server/job/job_note.h"
 #include "server/table/gpu_memory.h"
 #include "storage/eviction/kind.h"
 #include "storage/gpu/host_backend.h"
@@ -38,8 +38,7 @@ absl::StatusOr<std::vector<ShardPlan>> MyShards(const ServerJobDirective& direct
 
 // The kernel gives memory away that it has not, and ends the process that touches it.
 absl::Status CheckHostMemory(uint64_t hbm_bytes) {
-  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                          static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  const uint64_t memory = ThisMachine().memory_bytes;
   if (hbm_bytes <= memory) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("spec.storage.gpuBytesPerServer is ", hbm_bytes,
                                                     " bytes, which spec.storage.gpuBackend: host "
@@ -95,6 +94,8 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.was_open = directive.was_open();
   plan.transient = directive.transient();
   if (directive.has_restore()) plan.restore = directive.restore();
+  plan.note = NoteOf(directive);
+  *plan.note.mutable_spec() = job;
   auto log_bytes = ParseBytes(spec.storage().log_bytes_per_server());
   if (!log_bytes.ok()) return log_bytes.status();
   plan.log_bytes = *log_bytes;

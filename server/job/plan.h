@@ -5,6 +5,7 @@
 #define STRATA_SERVER_JOB_PLAN_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +63,11 @@ struct JobPlan {
   Step start_step;
   bool was_open = false;
   bool transient = false;  // the cluster's metadata end with the scheduler's process
+  // What is noted beside the generation's files; without a spec: nothing.
+  KeptJob note;
+  // Looked at between the steps of an opening, from any of its threads: nobody wants it any more.
+  // Null: somebody always does.
+  std::function<bool()> cancelled;
 };
 
 // INVALID_ARGUMENT / FAILED_PRECONDITION name the field, its value and its limit: the job can never

@@ -102,6 +102,7 @@ void ServerJob::Follow(const ServerJobDirective& directive) {
     }
     Drop(ended);
   }
+  FollowSessions(directive);
   std::vector<CutOrder> orders;
   for (const CutDirective& cut : directive.cuts()) {
     orders.push_back({cut.cut(), Step(cut.step()), cut.directory(), cut.base(), cut.follow()});
@@ -324,10 +325,14 @@ ServerJobReport ServerJob::Report() const {
   report.set_rows(rows);
   report.set_dram_bytes(dram_bytes);
   if (!plan_.synchronous) report.set_windows(sum);
-  if (!plan_.synchronous) report.set_given_up_through(runners_.empty() ? 0 : over);
+  report.set_lane_epoch(LaneEpoch());
   ReportStalls(report);
   ReportRefused(report);
   absl::MutexLock lock(&mu_);
+  // What the scheduler said was handed to the shards before any request that comes from now on.
+  if (!plan_.synchronous) {
+    report.set_given_up_through(std::max(given_up_, runners_.empty() ? 0 : over));
+  }
   for (const auto& [number, cut] : cuts_) {
     CutReport done = ReportCut(plan_, cut, runners_.size());
     const bool told = done.state() != CutReport::STATE_UNSPECIFIED || done.total_bytes() > 0;

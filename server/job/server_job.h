@@ -65,7 +65,8 @@ class ServerJob {
 
   // The views point into `bytes`. Errors: FAILED_PRECONDITION (generation, map epoch or session is
   // not the one here: the text has both; or values on a device: server/table/device_offer.h),
-  // INVALID_ARGUMENT, DATA_LOSS, RESOURCE_EXHAUSTED; nothing was changed then.
+  // INVALID_ARGUMENT, DATA_LOSS, RESOURCE_EXHAUSTED; nothing was changed then. Of pushes and marks
+  // also PERMISSION_DENIED (server/protocol/lane_sessions.h), by each shard for itself.
   void OpenSession(const wire::OpenSessionRequest& request, DataReply reply);
   void Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply);
   void Prefetch(Buffer bytes, const wire::PrefetchRequestView& request, DataReply reply);
@@ -143,6 +144,9 @@ class ServerJob {
   using Post = std::function<void(ShardRunner& runner, size_t part)>;
   void Dispatch(Call& call, const std::vector<size_t>& named, const Post& post);
 
+  // Tells shards which sessions host lanes, if that is news.
+  void FollowSessions(const ServerJobDirective& directive);
+  uint64_t LaneEpoch() const;
   void OnCommitted();
   void EndTickets();
   void OnImage(size_t shard, absl::Status status);
@@ -155,7 +159,7 @@ class ServerJob {
   const JobPlan plan_;
   const Options options_;
   const std::string folder_;
-  const std::unique_ptr<JobFolderLock> lock_;
+  const std::shared_ptr<JobFolderLock> lock_;
   const std::unique_ptr<storage::WatchedTier> tier_;
   const std::unique_ptr<storage::UpdateLog> log_;
   SnapshotPace pace_;  // of all shards
@@ -170,7 +174,8 @@ class ServerJob {
   TicketBook tickets_ ABSL_GUARDED_BY(mu_);
   std::atomic<uint64_t> tickets_until_{0};  // tickets of steps up to here have ended
   std::map<CutNumber, Cut> cuts_ ABSL_GUARDED_BY(mu_);
-  CutNumber given_up_ ABSL_GUARDED_BY(mu_) = 0;  // all cuts up to it, as the scheduler says
+  CutNumber given_up_ ABSL_GUARDED_BY(mu_) = 0;   // all cuts up to it, as the scheduler says
+  uint64_t lane_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // told; shards may not have it yet
   ImageSchedule images_ ABSL_GUARDED_BY(mu_);
   absl::Mutex posting_;  // held shared while posting to runners
   bool closed_ ABSL_GUARDED_BY(posting_) = false;

@@ -37,6 +37,11 @@ absl::Status ServerJob::CheckPush(const wire::PushRequestView& request) const {
     if (f.step.value == 0) {
       return absl::InvalidArgumentError("push.step 0: the job is synchronous, steps count from 1");
     }
+    if (f.task.value != 0 || f.window != 0 || f.cut != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("push.task ", f.task.value, ", window ", f.window, ", cut ", f.cut,
+                       ": the job is synchronous, its pushes name step and lanes"));
+    }
     if (request.contributions.empty()) {
       return absl::InvalidArgumentError(
           "contributions is empty: name the lanes, with or without groups");

@@ -261,7 +261,8 @@ void ServerJob::Mark(const wire::MarkRequest& request, DataReply reply) {
   }
   std::vector<size_t> named(runners_.size());
   for (size_t i = 0; i < named.size(); ++i) named[i] = i;
-  auto call = std::make_shared<MarkCall>(Identity(), runners_.size(), std::move(reply));
+  auto call = std::make_shared<MarkCall>(Identity(), runners_.size(), std::move(reply),
+                                         request.header.session);
   const LaneMark mark = {request.task, request.window};
   Dispatch(*call, named, [&](ShardRunner& runner, size_t) {
     runner.Mark(call, request.lane.value, request.cut, mark);

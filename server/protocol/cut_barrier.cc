@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "proto/core/mutation.h"
+
 namespace strata::server {
+
+bool CutBarrier::MayExist(CutNumber cut) const {
+  return cut <= over_ || cut - 1 == over_ || STRATA_MUTATION("cut.impossible_is_kept");
+}
 
 bool CutBarrier::Push(CutNumber cut, HeldPush held, absl::Time now) {
   if (!Waits(cut)) return true;
@@ -16,18 +22,22 @@ void CutBarrier::Forget(HeldPush held) {
 
 void CutBarrier::Begin(CutNumber cut) {
   if (cut <= pending_) return;
+  End(cut - 1);
   pending_ = cut;
   marks_.clear();
 }
 
 void CutBarrier::Mark(uint32_t lane, CutNumber cut, LaneMark mark) {
-  if (lane >= lanes_ || cut <= over_ || cut < pending_) return;
-  Begin(cut);
+  if (lane >= lanes_ || cut <= over_) return;
+  if (cut > pending_) {
+    pending_ = cut;
+    marks_.clear();
+  }
   marks_[lane] = mark;
 }
 
 void CutBarrier::End(CutNumber through) {
-  if (through <= over_) return;
+  if (through <= over_ || STRATA_MUTATION("cut.given_up_stays_closed")) return;
   over_ = through;
   if (pending_ > over_) return;
   pending_ = over_;
@@ -51,7 +61,7 @@ bool CutBarrier::EndOverdue(absl::Time now) {
   for (const Held& h : held_) {
     if (h.since + patience_ <= now) through = std::max(through, h.cut);
   }
-  if (through == 0) return false;
+  if (through == 0 || STRATA_MUTATION("cut.waits_for_ever")) return false;
   End(through);
   patience_ = std::min(2 * patience_, kMostPatience);
   return true;

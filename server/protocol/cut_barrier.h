@@ -29,6 +29,9 @@ struct LaneMark {
 // or given up. A pure machine; one per shard.
 //
 // Rules, of which each has a test:
+//   * The scheduler begins a cut when every server has said that all before it are over there. So
+//     no cut exists beyond the one after those that are over here (MayExist): marks and pushes that
+//     name one are refused. The next one may exist before the shard was told of it.
 //   * A cut is over when it was taken here, failed here, was given up by the scheduler, or when
 //     pushes have waited for it too long. For good: later orders and marks of it change nothing. So
 //     a shard never writes the file of a cut whose pushes it let go.
@@ -42,6 +45,7 @@ struct LaneMark {
 // it repeats (server/shard/runner.cc). So of a lane there is one, and one more for each push of a
 // window that it was told to leave while that was held; those are answered with the others, whoever
 // waits for them. The server's limit of bytes in flight (--request-bytes) holds for all together.
+// Marks are of one cut: at most one of each lane.
 class CutBarrier {
  public:
   // How long pushes wait for a cut; twice as long after each cut in a row that this ended.
@@ -52,19 +56,23 @@ class CutBarrier {
   CutBarrier(uint32_t lanes, CutNumber taken)
       : lanes_(lanes), taken_(taken), over_(taken), pending_(taken) {}
 
-  // True: apply it now. False: it was held back under `held`.
+  // False: nobody can have been told of this cut; whoever names it is wrong, or this barrier has
+  // begun again and was not told yet what is over.
+  bool MayExist(CutNumber cut) const;
+
+  // True: apply it now. False: it was held back under `held`. REQUIRES: MayExist(cut).
   bool Push(CutNumber cut, HeldPush held, absl::Time now);
 
   // A push that was held back is not to be released after all.
   void Forget(HeldPush held);
 
-  // A lane's marker. A cut above the pending one aborts it: pushes that only waited for the aborted
-  // one come out of Release. Markers of cuts that are over or aborted, and of lanes that do not
-  // exist, change nothing.
+  // A lane's marker. Markers of cuts that are over, and of lanes that do not exist, change nothing.
+  // REQUIRES: MayExist(cut).
   void Mark(uint32_t lane, CutNumber cut, LaneMark mark);
 
-  // The job wants this cut: an older one that is pending is given up, as by Mark. Without it lanes
-  // whose pushes wait for a cut that never comes could not mark the one that replaces it.
+  // The scheduler wants this cut: all before it are over, pushes that waited for them come out of
+  // Release. Without it lanes whose pushes wait for a cut that never comes could not mark the one
+  // that replaces it.
   void Begin(CutNumber cut);
 
   // All cuts up to this one are over: their marks go, what waited for them comes out of Release.
@@ -92,7 +100,7 @@ class CutBarrier {
   const std::map<uint32_t, LaneMark>& marks() const { return marks_; }
 
  private:
-  bool Waits(CutNumber cut) const { return cut > over_ && cut >= pending_; }
+  bool Waits(CutNumber cut) const { return cut > over_; }
 
   struct Held {
     CutNumber cut;
@@ -102,7 +110,7 @@ class CutBarrier {
   uint32_t lanes_;
   CutNumber taken_;
   CutNumber over_;     // >= taken_
-  CutNumber pending_;  // == over_: none
+  CutNumber pending_;  // over_ + 1, or over_: none
   std::map<uint32_t, LaneMark> marks_;
   std::vector<Held> held_;  // the one that waits the longest first
   absl::Duration patience_ = kPatience;

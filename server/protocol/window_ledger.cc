@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "proto/core/mutation.h"
 
@@ -29,11 +30,21 @@ WindowVerdict WindowLedger::Check(TaskId task, uint64_t window) const {
   if (task < closed_below_ && !STRATA_MUTATION("window.of_closed_task"))
     return WindowVerdict::kClosed;
   const auto it = tasks_.find(task);
+  if (it == tasks_.end() && !HasRoomFor(task)) return WindowVerdict::kTooFar;
   const uint64_t next = it == tasks_.end() ? 0 : it->second.next;
   if (window < next && !STRATA_MUTATION("window.applied_twice")) return WindowVerdict::kRepeated;
   if (it != tasks_.end() && it->second.ahead.contains(window)) return WindowVerdict::kRepeated;
   if (window - next > kMaxAhead) return WindowVerdict::kTooFar;
   return WindowVerdict::kNew;
+}
+
+bool WindowLedger::HasRoomFor(TaskId task) const {
+  if (task.value - closed_below_.value < kMaxSpread || STRATA_MUTATION("window.any_task_kept")) {
+    return true;
+  }
+  if (closed_below_.value > ~uint64_t{0} - kMaxSpread) return false;
+  const auto far = tasks_.lower_bound(TaskId(closed_below_.value + kMaxSpread));
+  return static_cast<size_t>(std::distance(far, tasks_.end())) < kMaxFar;
 }
 
 void WindowLedger::Add(Task& task, uint64_t window) {

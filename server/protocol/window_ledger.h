@@ -3,6 +3,7 @@
 #ifndef STRATA_SERVER_PROTOCOL_WINDOW_LEDGER_H_
 #define STRATA_SERVER_PROTOCOL_WINDOW_LEDGER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -20,14 +21,23 @@ enum class WindowVerdict : uint8_t {
   kNew,       // apply it, then Record it
   kRepeated,  // applied before: acknowledge, apply nothing
   kClosed,    // its task is closed, so it was applied before: as kRepeated
-  kTooFar,    // more than kMaxAhead windows beyond the first missing one: refuse it
+  // More than kMaxAhead windows beyond the first missing one, or of one more task that is too far
+  // beyond those that are closed: refuse it.
+  kTooFar,
 };
 
 // A pure machine; one per shard and generation. Its size: one entry per open task that was touched,
-// and at most kMaxAhead window numbers in each that arrived out of order.
+// and at most kMaxAhead window numbers in each that arrived out of order. Tasks that a scheduler
+// hands out lie less than kMaxSpread above the first that is open, as far as the shard was told; of
+// others, whoever names them, it remembers kMaxFar, which are not closed before the tasks up to
+// them.
 class WindowLedger {
  public:
   static constexpr uint64_t kMaxAhead = 4096;
+  // Four times what a scheduler hands out beyond the oldest open task (TaskLedger::kMaxSpread):
+  // shards hear late of what is closed.
+  static constexpr uint64_t kMaxSpread = 1 << 18;
+  static constexpr size_t kMaxFar = 4096;
 
   WindowVerdict Check(TaskId task, uint64_t window) const;
   // REQUIRES: Check said kNew.
@@ -36,6 +46,7 @@ class WindowLedger {
   // back.
   void CloseBelow(TaskId task);
   TaskId closed_below() const { return closed_below_; }
+  size_t tasks() const { return tasks_.size(); }
   // Windows recorded since the ledger was made or parsed from nothing.
   uint64_t applied() const { return applied_; }
 
@@ -56,6 +67,7 @@ class WindowLedger {
     friend bool operator==(const Task&, const Task&) = default;
   };
   static void Add(Task& task, uint64_t window);
+  bool HasRoomFor(TaskId task) const;
 
   TaskId closed_below_;
   uint64_t applied_ = 0;

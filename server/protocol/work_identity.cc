@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "proto/core/mutation.h"
 #include "proto/core/position.h"
 
 namespace strata::server {
@@ -19,10 +20,18 @@ uint64_t Join(uint64_t seed, std::initializer_list<uint64_t> numbers) {
   return seed;
 }
 
+// Where the identity of a push begins. Its shards are not in it: all parts are one work.
+uint64_t Begin(uint64_t kind, const wire::PushRequestView& request) {
+  if (!STRATA_MUTATION("push.parts_are_other_work")) return kind;
+  for (const auto shard : request.shards) kind = Join(kind, {shard.value});
+  return kind;
+}
+
 }  // namespace
 
 uint64_t WorkOfContributions(const wire::PushRequestView& request) {
-  uint64_t work = Join(kStep, {request.fields.step.value, request.contributions.size()});
+  uint64_t work =
+      Join(Begin(kStep, request), {request.fields.step.value, request.contributions.size()});
   for (const wire::ContributionView& c : request.contributions) {
     work = Join(work, {c.node.first, c.node.end});
   }
@@ -30,7 +39,7 @@ uint64_t WorkOfContributions(const wire::PushRequestView& request) {
 }
 
 uint64_t WorkOfWindow(const wire::PushRequestView& request) {
-  return Join(kWindow, {request.fields.task.value, request.fields.window});
+  return Join(Begin(kWindow, request), {request.fields.task.value, request.fields.window});
 }
 
 uint64_t WorkOfMark(const wire::MarkRequest& request) {

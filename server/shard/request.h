@@ -172,11 +172,16 @@ class PrefetchCall : public Call {
 
 class MarkCall : public Call {
  public:
-  using Call::Call;
+  MarkCall(wire::ServerState identity, size_t parts, DataReply reply, SessionId session = {})
+      : Call(identity, parts, std::move(reply)), session_(session) {}
+
+  SessionId session() const { return session_; }
   void Marked(Step clock) { End(clock); }
 
  private:
   void Finish(const wire::ServerState& state) override;
+
+  const SessionId session_;
 };
 
 }  // namespace strata::server

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/protocol/window_ledger.h"
 
 namespace strata::server {
 namespace {
@@ -153,6 +152,8 @@ void ShardRunner::Push(std::shared_ptr<PushCall> call, PushPart part) {
   auto shared = std::make_shared<PushPart>(std::move(part));
   Post([this, call = std::move(call), shared] {
     if (!closed_.ok()) return call->Fail(closed_);
+    absl::Status hosts = sessions_.Check(call->fields().header.session);
+    if (!hosts.ok()) return call->Fail(std::move(hosts));
     if (driver_.busy()) driver_.Served();
     if (shard_->options().synchronous) {
       RunContributions(*call, *shared);
@@ -248,111 +249,6 @@ void ShardRunner::RetryLater() {
       if (closed_.ok()) Advance();
     });
   });
-}
-
-void ShardRunner::RunWindow(const std::shared_ptr<PushCall>& call, PushPart part) {
-  const wire::PushFields& f = call->fields();
-  if (!shard_->barrier().Push(f.cut, next_held_, options_.timer->Now())) {
-    // A retry takes the place of what it repeats, so that retries do not pile up.
-    for (auto& [id, held] : held_) {
-      const wire::PushFields& h = held.call->fields();
-      if (h.task != f.task || h.window != f.window || h.cut != f.cut) continue;
-      held.call->Fail(absl::UnavailableError("this push was sent again while it was held back"));
-      held.call = call;
-      shard_->barrier().Forget(next_held_++);
-      return;
-    }
-    held_.emplace(next_held_++, HeldWindow{call, std::move(part)});
-    WatchHeld();
-    return;
-  }
-  if (!deferred_.empty() || driver_.NeedsPriority()) {
-    deferred_.push_back({call, std::move(part)});  // bound: bytes in flight
-    return;
-  }
-  ApplyWindow(*call, part);
-}
-
-void ShardRunner::RunDeferred() {
-  if (!closed_.ok()) return;
-  while (!deferred_.empty() && !driver_.NeedsPriority()) {
-    HeldWindow window = std::move(deferred_.front());
-    deferred_.pop_front();
-    ApplyWindow(*window.call, window.part);
-  }
-  if (shard_->options().synchronous) Advance();
-}
-
-void ShardRunner::ApplyWindow(PushCall& call, PushPart& part) {
-  const wire::PushFields& f = call.fields();
-  const Step before = shard_->clock();
-  auto result = shard_->ApplyWindow(f.task, f.window, f.lane, std::move(part.updates[0]));
-  if (!result.ok()) {
-    CommitFailed(result.status());
-    call.Fail(result.status());
-  } else if (*result == Shard::WindowResult::kTooFar) {
-    call.Fail(absl::ResourceExhaustedError(
-        absl::StrCat("push.window ", f.window, " of task ", f.task.value, ": more than ",
-                     WindowLedger::kMaxAhead, " windows after the first that is missing")));
-  } else {
-    if (*result == Shard::WindowResult::kApplied) CommitWentThrough();
-    call.Accepted(shard_->clock(), *result == Shard::WindowResult::kRepeated);
-  }
-  if (shard_->clock() == before) return;
-  Publish();
-  options_.committed();
-  tidier_.Wake();
-}
-
-void ShardRunner::ApplyReleased() {
-  for (const HeldPush id : shard_->barrier().Release()) {
-    auto node = held_.extract(id);
-    if (!node.empty()) ApplyWindow(*node.mapped().call, node.mapped().part);
-  }
-}
-
-// One alarm at a time, at the deadline of what waits the longest.
-void ShardRunner::WatchHeld() {
-  const auto deadline = shard_->barrier().Deadline();
-  if (!deadline || watching_held_) return;
-  watching_held_ = true;
-  options_.timer->At(*deadline, this, [this] {
-    Post([this] {
-      watching_held_ = false;
-      if (closed_.ok()) EndOverdue();
-    });
-  });
-}
-
-// The scheduler may have died after it told some lanes of the cut: the others never mark it.
-void ShardRunner::EndOverdue() {
-  CutBarrier& barrier = shard_->barrier();
-  const absl::Duration patience = barrier.patience();
-  const size_t marks = barrier.marks().size();
-  if (barrier.EndOverdue(options_.timer->Now())) {
-    LOG(WARNING) << "cut_given_up job=" << shard_->options().job.value << " shard=" << id_.value
-                 << " cut=" << barrier.over() << " marks=" << marks
-                 << " waited_ms=" << absl::ToInt64Milliseconds(patience);
-    TakeCuts();
-    ApplyReleased();
-    Publish();
-  }
-  WatchHeld();
-}
-
-void ShardRunner::Mark(std::shared_ptr<MarkCall> call, uint32_t lane, CutNumber cut,
-                       LaneMark mark) {
-  Post([this, call = std::move(call), lane, cut, mark] {
-    if (!closed_.ok()) return call->Fail(closed_);
-    shard_->barrier().Mark(lane, cut, mark);
-    call->Marked(shard_->clock());
-    TakeCuts();
-    ApplyReleased();
-  });
-}
-
-void ShardRunner::CloseBelow(TaskId task) {
-  Post([this, task] { shard_->CloseBelow(task); });
 }
 
 void ShardRunner::Close(absl::Status status) {

@@ -22,6 +22,7 @@
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/timer.h"
 #include "server/protocol/cut_barrier.h"
+#include "server/protocol/lane_sessions.h"
 #include "server/shard/cut.h"
 #include "server/shard/disk_stall.h"
 #include "server/shard/request.h"
@@ -73,6 +74,8 @@ class ShardRunner {
   // cuts up to it are over, and what is held back for them is let go.
   void SetCuts(std::vector<CutOrder> orders, CutNumber given_up = 0);
   void CloseBelow(TaskId task);
+  // Pushes and marks of others are refused from now on; view().lane_epoch says when that holds.
+  void SetSessions(LaneSessions sessions);
   // Ends the pins of a ticket that was dropped.
   void Unpin(std::shared_ptr<RequestKeys> keys);
   // Writes a base image into `folder` (server/snapshot/image_files.h names it) in the background,
@@ -147,6 +150,7 @@ class ShardRunner {
 
   // Touched on the executor only.
   std::unique_ptr<Shard> shard_;
+  LaneSessions sessions_;
   Tidier tidier_;
   std::vector<WaitingPull> waiting_;
   // When the one alarm for them rings, at their earliest deadline or before; it is its owner.

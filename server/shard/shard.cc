@@ -160,6 +160,13 @@ absl::StatusOr<Shard::WindowResult> Shard::ApplyWindow(TaskId task, uint64_t win
   return WindowResult::kApplied;
 }
 
+absl::Status Shard::CheckCut(absl::string_view what, CutNumber cut) const {
+  if (barrier_.MayExist(cut)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      what, ".cut ", cut, ": at shard ", options_.id.value, " cuts up to ", barrier_.over(),
+      " are over, so that none after ", barrier_.over() + 1, " can have begun"));
+}
+
 absl::Status Shard::CutTaken() {
   storage::LogHeader header = RecordHeader(RecordKind::kCut);
   header.step = clock();

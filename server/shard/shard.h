@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
@@ -104,6 +105,9 @@ class Shard {
                                            ShardUpdate update);
   void CloseBelow(TaskId task) { ledger_.CloseBelow(task); }
   CutBarrier& barrier() { return barrier_; }
+  // UNAVAILABLE: there is no such cut, as far as the shard was told (CutBarrier::MayExist). `what`
+  // names it.
+  absl::Status CheckCut(absl::string_view what, CutNumber cut) const;
   // Notes durably that the barrier's pending cut is taken. On error it has failed; over it is
   // either way. REQUIRES: barrier().Ready().
   absl::Status CutTaken();

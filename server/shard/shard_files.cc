@@ -330,7 +330,7 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
     return absl::FailedPreconditionError(absl::StrCat("the image is of ", Describe(header.identity),
                                                       ", not of ", Describe(options_.identity)));
   }
-  if (header.kind != storage::ShardFileKind::kBaseImage || header.job != options_.job ||
+  if (header.kind != storage::ShardFileKind::kBaseImage ||
       header.generation != options_.generation || header.shard != options_.id ||
       !(header.partitions == options_.range)) {
     return absl::FailedPreconditionError(
@@ -359,8 +359,7 @@ absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_
 
 absl::Status Shard::Replay(const storage::LogRecordView& record) {
   const storage::LogHeader& header = record.header;
-  if (header.job != options_.job || header.generation != options_.generation ||
-      header.shard != options_.id) {
+  if (header.generation != options_.generation || header.shard != options_.id) {
     return absl::OkStatus();
   }
   if (header.uid != options_.identity.job) {

@@ -14,7 +14,8 @@ namespace strata::server {
 // What others may read of a shard at any time.
 struct ShardView {
   std::atomic<uint64_t> clock{0};
-  std::atomic<uint64_t> cuts_over{0};  // async: all cuts up to it
+  std::atomic<uint64_t> cuts_over{0};   // async: all cuts up to it
+  std::atomic<uint64_t> lane_epoch{0};  // of the sessions that it takes pushes of
   std::atomic<uint64_t> refused_rows{0};
   std::atomic<uint64_t> clipped_rows{0};
   std::atomic<uint64_t> admitted_keys{0};

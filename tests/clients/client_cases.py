@@ -1,10 +1,11 @@
 """What a client in Python sees of a real server: client_cases.py SCHEDULER JOB CASE
 
 The job is asynchronous, with one server, plain SGD of rate RATE on table 0, and one worker that
-trains; the cases use keys and tasks of their own.
+has trained and stands still; the cases use keys and tasks of their own.
 """
 
 import random
+import secrets
 import struct
 import sys
 
@@ -74,7 +75,11 @@ def push(client):
     before = client.pull(FEATURES, keys)
     gradients = gradients_for(before, 3)
     request = client.push_request(FEATURES, gradients, some_task(2), 0, 4)
-    expect(grpc.StatusCode.FAILED_PRECONDITION, lambda: client.data.Push(request), "session")
+    other = client.header(session=secrets.randbits(64))
+    stranger = client.push_request(FEATURES, gradients, some_task(2), 0, 4, header=other)
+    expect(grpc.StatusCode.FAILED_PRECONDITION, lambda: client.data.Push(stranger), "session")
+    client.open_session(session=other.session)
+    expect(grpc.StatusCode.PERMISSION_DENIED, lambda: client.data.Push(stranger), "lanes")
     state = client.open_session().state
     assert state.generation == client.shards.generation
     reply = client.data.Push(request)

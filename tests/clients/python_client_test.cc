@@ -4,6 +4,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -48,10 +49,13 @@ int Run(const std::string& command, std::string& output) {
 struct Running {
   Running() : folder(*ScratchFolder::Make("strata-client")) {
     cluster = std::make_unique<ProcessCluster>(ProcessClusterOptions{
-        .servers = 1, .workers = 1, .folder = folder.path() + "/cluster", .lease_ms = 5000});
+        .servers = 1, .workers = 1, .folder = folder.path() + "/cluster", .lease_ms = kLeaseMs});
     job = cluster->Submit(EndlessJob(folder.path()));
     cluster->AwaitStep(job, 3);
+    // Its session goes on hosting the lane, and is the client's.
+    cluster->process("worker-0").Signal(SIGSTOP);
   }
+  static constexpr int kLeaseMs = 3'600'000;
   ScratchFolder folder;
   std::unique_ptr<ProcessCluster> cluster;
   uint64_t job = 0;

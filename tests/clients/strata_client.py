@@ -2,11 +2,12 @@
 
 Nothing here knows Strata's C++: it shows that the wire is plain protobuf over gRPC, and what a
 client must do. Where a job's shards are, GetShards of the scheduler says; keys are routed by their
-positions; a client that pushes or wants tickets introduces a session of its own.
+positions; a client that wants tickets introduces its session, and one that pushes has a session that
+hosts lanes of the job.
 """
 
-import secrets
 import struct
+import time
 
 import grpc
 
@@ -86,8 +87,12 @@ class Client:
         self.shards = control.GetShards(control_pb2.JobRef(job=job), timeout=10)
         self.channel = grpc.insecure_channel(self.shards.servers[0].data_address, OPTIONS)
         self.data = data_pb2_grpc.DataPlaneStub(self.channel)
-        self.session = secrets.randbits(64)
-        self.sequence = 0
+        # Servers take pushes of sessions that host lanes alone: this client speaks for the worker
+        # of the job, which stands still meanwhile. Numbers grow from one client to the next.
+        nodes = control.GetCluster(control_pb2.GetClusterRequest(), timeout=10).nodes
+        self.session = next(n.session for n in nodes
+                            if n.role == control_pb2.WORKER and job in n.jobs)
+        self.sequence = time.time_ns()
         partitions = self.shards.spec.spec.storage.partitions
         self.partition_shift = 64 - (partitions.bit_length() - 1)
 
@@ -118,9 +123,9 @@ class Client:
                                          crc32c=crc32c(packed)))
         return groups
 
-    def open_session(self):
+    def open_session(self, **changes):
         return self.data.OpenSession(
-            data_pb2.OpenSessionRequest(header=self.header(),
+            data_pb2.OpenSessionRequest(header=self.header(**changes),
                                         cluster_id=self.shards.cluster_id.encode(),
                                         job_uid=self.shards.job_uid.encode()),
             timeout=10)

@@ -1,8 +1,5 @@
 // One checkpoint folder and several jobs, with real processes: who lives keeps it, who has ended is
 // replaced.
-#include <signal.h>
-#include <sys/types.h>
-
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <exception>
@@ -10,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tests/bad_input/user.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tests/temp_folder.h"
@@ -101,30 +97,6 @@ TEST_CASE("two clusters, one folder: refused, waited for, taken over", "[e2e][ch
     whole += verified.ok();
   }
   CHECK(whole > 0);
-}
-
-TEST_CASE("`strata train` twice in one folder: the second is refused by name",
-          "[e2e][checkpoint]") {
-  const User user;
-  user.Write("train.libfm", GoodLines(64));
-  user.WriteJob(
-      "  checkpoint: {directory: c, everySteps: 10}\n"
-      "  evaluation: {everySteps: 5}\n"
-      "  output: {predictions: p.csv}\n");
-  const std::string train =
-      "train -f job.yaml --set spec.training.epochs=1000000 --set spec.data.eval=[train.libfm]";
-  const auto interrupt = [](const User&, pid_t pid) { kill(pid, SIGINT); };
-  const ProgramResult first = user.Interrupted(train, "Training: ", [&](const User& u, pid_t pid) {
-    CheckSays(u.Strata(train + " --resume"), 2,
-              {"spec.checkpoint.directory " + u.Path("c") + " is written by job job (",
-               "which is alive"});
-    interrupt(u, pid);
-  });
-  CheckSays(first, 130, {"Interrupted at step", "--resume"});
-  // What was given back is free at once.
-  const ProgramResult next = user.Interrupted(train + " --resume", "Training: ", interrupt);
-  CheckSays(next, 130, {"Interrupted at step"});
-  CHECK(next.err.find("WaitingForCheckpointDirectory") == std::string::npos);
 }
 
 }  // namespace

@@ -21,10 +21,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
-#include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -225,14 +225,6 @@ TrainingJob Job(const std::string& folder, const std::string& mode, uint32_t epo
   return job;
 }
 
-JobStatus Reference(const TrainingJob& job) {
-  EmbeddedOptions embedded;
-  embedded.job = job;
-  auto reference = RunEmbedded(embedded);
-  REQUIRE(reference.ok());
-  return *reference;
-}
-
 TEST_CASE("the clock is set forth and back while jobs train: nothing comes of it",
           "[faults][clock]") {
   if (!fs::exists(kLibrary)) STRATA_SKIP("libfaketime is not installed");
@@ -245,7 +237,7 @@ TEST_CASE("the clock is set forth and back while jobs train: nothing comes of it
   for (const char* mode : {"bsp", "async"}) {
     INFO(mode);
     TrainingJob job = Job(folder->path(), mode, 20);
-    const JobStatus reference = Reference(job);
+    const JobStatus reference = Train(job);
     const bool bsp = mode == std::string("bsp");
     // Forth, back by two hours, forth by two, and back, each time while a job trains.
     for (const int hours : {1, -1}) {
@@ -293,7 +285,7 @@ TEST_CASE("the clock was set: who dies is missed, and reached again when it is b
   auto folder = ScratchFolder::Make("strata-clock");
   REQUIRE(folder.ok());
   const TrainingJob job = Job(folder->path(), "bsp", 40);
-  const JobStatus reference = Reference(job);
+  const JobStatus reference = Train(job);
   ShownClock clock(folder->path() + "/clock");
   Cluster cluster(folder->path() + "/cluster", clock);
   const uint64_t id = cluster.Submit(job);

@@ -26,6 +26,7 @@
 
 #include "proto/core/position.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/files/plain_file.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/opening.h"
 #include "storage/checkpoint/shard_file.h"
@@ -96,7 +97,8 @@ class Writer {
   void Run() {
     JobPlan& plan = bench_.plan();
     bench_.UseFolder(order_.folder);
-    plan.was_open = order_.acknowledged > 0;
+    const std::string opened = order_.folder + "/opened";
+    plan.was_open = std::filesystem::exists(opened);  // which its scheduler was told
     plan.log_bytes = kLogBytes;
     plan.tables = TestTablesWithLifeCycle();
     plan.removed = order_.folder + "/removed";
@@ -106,6 +108,7 @@ class Writer {
     if (order_.hbm) bench_.AddHbm();
     bench_.Start();
     REQUIRE(bench_.recovered_ >= plan.was_open);
+    REQUIRE(WritePlainFile(opened, "").ok());
     REQUIRE(bench_.OpenSession().ok());
     REQUIRE(ArmFailpointsFromText(order_.failpoints).ok());
     for (uint64_t step = order_.acknowledged + 1; step <= kSteps; ++step) {

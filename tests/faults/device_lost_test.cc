@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
 #include "proto/strata/control.pb.h"
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/row_updates.h"
 #include "tests/faults/tiered_job.h"
@@ -50,7 +51,7 @@ TEST_CASE("a server whose GPU is lost ends at once, and its successor goes on",
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   TrainingJob job = TieredJob(folder->path(), 2);
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   job = WithHbm(BelowDram(job, "rowfile"));
   job.mutable_spec()->mutable_storage()->set_gpu_backend("cuda");
   ProcessCluster cluster({.folder = folder->path() + "/cluster",
@@ -73,7 +74,7 @@ TEST_CASE("a worker whose GPU is lost ends, and its lanes go on", "[faults][p3][
   REQUIRE(folder.ok());
   TrainingJob job = TieredJob(folder->path(), 2);
   job.mutable_spec()->mutable_worker()->set_device("host");
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   job.mutable_spec()->mutable_worker()->set_device("auto");
   ProcessCluster cluster(
       {.folder = folder->path() + "/cluster", .worker_flags = {"--device=host"}});

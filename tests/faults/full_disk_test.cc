@@ -5,11 +5,11 @@
 #include <sstream>
 #include <string>
 
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
-#include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -29,10 +29,7 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
   TrainingJob job = SmallJob(folder->path());
   job.mutable_spec()->mutable_training()->set_epochs(120);
   job.mutable_spec()->mutable_replicas()->set_servers(2);
-  EmbeddedOptions embedded;
-  embedded.job = job;
-  auto reference = RunEmbedded(embedded);
-  REQUIRE(reference.ok());
+  const JobStatus reference = Train(job);
   job.mutable_spec()->mutable_storage()->set_directory(disk.path());
   job.mutable_spec()->mutable_storage()->set_log_bytes_per_server("512KiB");
   {
@@ -66,7 +63,7 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
     const JobStatus end = cluster.AwaitEnd(id);
     INFO(Conditions(end));
     CHECK(end.state() == SUCCEEDED);
-    CHECK(end.model_hash() == reference->model_hash());
+    CHECK(end.model_hash() == reference.model_hash());
     CHECK(end.rollbacks() == 0);
     CHECK(HasCondition(end, "Recovered"));
     CHECK(cluster.Running("server-0"));
@@ -104,10 +101,7 @@ TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {
   if (!disk.mounted()) STRATA_SKIP(disk.reason());
   TrainingJob job = SmallJob(folder->path());
   job.mutable_spec()->mutable_training()->set_epochs(100);
-  EmbeddedOptions embedded;
-  embedded.job = job;
-  auto reference = RunEmbedded(embedded);
-  REQUIRE(reference.ok());
+  const JobStatus reference = Train(job);
   job.mutable_spec()->mutable_checkpoint()->set_directory(disk.path() + "/checkpoints");
   job.mutable_spec()->mutable_checkpoint()->set_every_steps(50);
   ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder->path() + "/cluster"});
@@ -121,7 +115,7 @@ TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);
-  CHECK(end.model_hash() == reference->model_hash());
+  CHECK(end.model_hash() == reference.model_hash());
   const CommandResult verify =
       cluster.Strata({"checkpoint", "verify", job.spec().checkpoint().directory()});
   INFO(verify.err);
@@ -136,10 +130,7 @@ TEST_CASE("a full disk under the metrics file", "[faults][p9]") {
   TrainingJob job = SmallJob(folder->path());
   job.mutable_spec()->mutable_training()->set_epochs(150);
   job.mutable_spec()->mutable_evaluation()->set_every_steps(5);
-  EmbeddedOptions embedded;
-  embedded.job = job;
-  auto reference = RunEmbedded(embedded);
-  REQUIRE(reference.ok());
+  const JobStatus reference = Train(job);
   const std::string path = disk.path() + "/metrics.jsonl";
   job.mutable_spec()->mutable_output()->set_metrics(path);
   ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder->path() + "/cluster"});
@@ -153,7 +144,7 @@ TEST_CASE("a full disk under the metrics file", "[faults][p9]") {
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);
-  CHECK(end.model_hash() == reference->model_hash());
+  CHECK(end.model_hash() == reference.model_hash());
   CHECK(HasCondition(end, "Recovered"));
   CHECK(!HasCondition(end, "MetricsLost"));
   // None is lost: of every evaluation there is one line, in order.

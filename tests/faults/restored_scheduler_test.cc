@@ -114,9 +114,6 @@ TEST_CASE("a scheduler goes on from an older copy of its folder when it is told 
   CHECK(kept[0]["bytes"] > 0);
   const CommandResult status = cluster.Strata({"status", "--scheduler", cluster.address()});
   CHECK(absl::StrContains(status.out, "server-0 keeps 1 job"));
-  const CommandResult adopted = Nodes(cluster, {"adopt", "later"});
-  CHECK(adopted.exit_code != 0);
-  CHECK(absl::StrContains(adopted.err, "--resume"));
   CHECK(Nodes(cluster, {"purge", "worker-0", "later"}).exit_code != 0);
   CHECK(Nodes(cluster, {"purge", "server-0", "small"}).exit_code != 0);
   CHECK(JobFolders(cluster.folder() + "/server-0") == 1);

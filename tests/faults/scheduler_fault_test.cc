@@ -7,20 +7,14 @@
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
-#include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
 namespace {
-
-ScratchFolder Folder() {
-  auto folder = ScratchFolder::Make("strata-fault");
-  REQUIRE(folder.ok());
-  return *std::move(folder);
-}
 
 TrainingJob LongJob(const std::string& folder) {
   TrainingJob job = SmallJob(folder);
@@ -39,10 +33,7 @@ TEST_CASE("a scheduler that is killed and comes back: training goes on, nobody i
   const ScratchFolder folder = Folder();
   TrainingJob job = LongJob(folder.path());
   job.mutable_spec()->mutable_training()->set_epochs(400);
-  EmbeddedOptions embedded;
-  embedded.job = job;
-  auto reference = RunEmbedded(embedded);
-  REQUIRE(reference.ok());
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder.path() + "/cluster", .lease_ms = 1000});
   const uint64_t id = cluster.Submit(job);
   for (int round = 1; round <= 3; ++round) {
@@ -60,7 +51,7 @@ TEST_CASE("a scheduler that is killed and comes back: training goes on, nobody i
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);
-  CHECK(end.model_hash() == reference->model_hash());
+  CHECK(end.model_hash() == reference.model_hash());
   CHECK(end.generation() == 1);
   CHECK(end.rollbacks() == 0);
   for (const char* reason : {"WorkerLost", "WorkerRestarted", "WorkerJoined", "ServerLost"}) {
@@ -131,10 +122,7 @@ TEST_CASE("a scheduler that dies before it removes a checkpoint removes it when 
   JobSpec& spec = *job.mutable_spec();
   // A busy machine makes some cuts late, and fewer: of a hundred, five are needed at most.
   spec.mutable_training()->set_epochs(64);
-  EmbeddedOptions embedded;
-  embedded.job = job;
-  auto reference = RunEmbedded(embedded);
-  REQUIRE(reference.ok());
+  const JobStatus reference = Train(job);
   spec.mutable_checkpoint()->set_every_steps(6);
   spec.mutable_checkpoint()->set_keep(2);
   ProcessCluster cluster(
@@ -159,7 +147,7 @@ TEST_CASE("a scheduler that dies before it removes a checkpoint removes it when 
     const JobStatus end = cluster.AwaitEnd(id);
     INFO(Conditions(end));
     CHECK(end.state() == SUCCEEDED);
-    CHECK(end.model_hash() == reference->model_hash());
+    CHECK(end.model_hash() == reference.model_hash());
     // The job's end is told first. What could not be removed stays, alone.
     const size_t left = dies ? 2 : 3;
     AwaitThat("the rest removed", [&] { return Checkpoints(directory) == left; });

@@ -2,11 +2,13 @@
 // (promise P8).
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <string>
 
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -20,17 +22,14 @@ TEST_CASE("a worker or server that stands still beyond its lease does not change
   job.mutable_spec()->mutable_training()->set_epochs(100);
   job.mutable_spec()->mutable_replicas()->set_servers(2);
   job.mutable_spec()->mutable_replicas()->set_workers(2);
-  EmbeddedOptions embedded;
-  embedded.job = job;
-  auto reference = RunEmbedded(embedded);
-  REQUIRE(reference.ok());
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .lease_ms = 500});
   const auto check = [&](uint64_t id) {
     const JobStatus end = cluster.AwaitEnd(id);
     INFO(Conditions(end));
     CHECK(end.state() == SUCCEEDED);
-    CHECK(end.model_hash() == reference->model_hash());
-    CHECK(end.result().auc() == reference->result().auc());
+    CHECK(end.model_hash() == reference.model_hash());
+    CHECK(end.result().auc() == reference.result().auc());
     CHECK(end.rollbacks() == 0);
   };
   for (const char* worker : {"worker-0", "worker-1"}) {
@@ -60,6 +59,41 @@ TEST_CASE("a worker or server that stands still beyond its lease does not change
     cluster.process("server-1").Signal(SIGCONT);
     check(id);
   }
+}
+
+// The scheduler stands still as well, so that only the server can tell the worker.
+TEST_CASE("a worker whose lanes were given to another is refused by its session", "[faults][p8]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  TrainingJob job = SmallJob(folder->path());
+  job.mutable_spec()->mutable_training()->set_epochs(200);  // not over when it is stopped
+  job.mutable_spec()->mutable_replicas()->set_workers(1);
+  EmbeddedOptions embedded;
+  embedded.job = job;
+  auto reference = RunEmbedded(embedded);
+  REQUIRE(reference.ok());
+  ProcessCluster cluster({.servers = 1, .folder = folder->path() + "/cluster", .lease_ms = 500});
+  const uint64_t id = cluster.Submit(job);
+  cluster.AwaitStep(id, 100);
+  cluster.process("worker-0").Signal(SIGSTOP);
+  const JobStatus taken = cluster.Await(id, [](const JobStatus& s) {
+    return HasCondition(s, "WorkerLost") && HasCondition(s, "WorkerJoined");
+  });
+  cluster.AwaitStep(id, taken.step() + 20);
+  for (const char* name : {"scheduler", "worker-1"}) cluster.process(name).Signal(SIGSTOP);
+  cluster.process("worker-0").Signal(SIGCONT);
+  AwaitThat("the worker is refused", [&] {
+    std::ifstream log(cluster.folder() + "/worker-0/log/strata-worker.INFO");
+    const std::string text{std::istreambuf_iterator<char>(log), {}};
+    return text.find(" hosts no lanes of the job") != std::string::npos;
+  });
+  for (const char* name : {"worker-1", "scheduler"}) cluster.process(name).Signal(SIGCONT);
+  const JobStatus end = cluster.AwaitEnd(id);
+  INFO(Conditions(end));
+  CHECK(end.state() == SUCCEEDED);
+  CHECK(end.model_hash() == reference->model_hash());
+  CHECK(end.result().auc() == reference->result().auc());
+  CHECK(end.rollbacks() == 0);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/faults/tiered_job.h"
 #include "tests/skip.h"
@@ -64,7 +65,7 @@ TEST_CASE("a tier that is damaged while its server is down is not looked at", "[
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   const TrainingJob job = TieredJob(folder->path(), 4);
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   for (int round = 0; round < (LongRun() ? 40 : 2); ++round) {
     const std::string ssd = round % 2 == 0 ? "rocksdb" : "rowfile";
@@ -116,7 +117,7 @@ TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   TrainingJob job = TieredJob(folder->path(), 8);  // long enough to be met while it trains
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   int round = 0;
   for (const Under& under :
@@ -138,7 +139,7 @@ TEST_CASE("a tier whose write or sync failed is filled afresh", "[faults][p1][p3
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   const TrainingJob job = TieredJob(folder->path(), 3);
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   for (const Broken& broken : {Broken{"rowfile", "tier.sync=error(UNAVAILABLE)@5*1"},
                                Broken{"rocksdb", "tier.sync=error(UNAVAILABLE)@20*1"},
@@ -176,7 +177,7 @@ TEST_CASE("a row file that can never be synced is tried in measure", "[faults][p
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   const TrainingJob job = TieredJob(folder->path(), 3);
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   cluster.Kill("server-1");
   cluster.Start("server-1", "tier.sync=error(UNAVAILABLE)@5");
@@ -231,7 +232,7 @@ TEST_CASE("a full disk under a tier", "[faults][p9]") {
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   const TrainingJob job = TieredJob(folder->path(), 6);
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   // Without a log, so that the tier is what meets the full disk; and with one.
   int round = 0;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/faults/tiered_job.h"
 #include "tests/skip.h"
@@ -58,7 +59,7 @@ TEST_CASE("servers killed at any moment lose nothing of rows below DRAM", "[faul
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   const TrainingJob job = TieredJob(folder->path(), 2);
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   const std::vector<std::vector<std::string>> victims = {
       {"server-0"}, {"server-1"}, {"server-0", "server-1"}};
@@ -90,7 +91,7 @@ TEST_CASE("a server killed at each place where a tier is written", "[faults][p1]
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
   const TrainingJob job = TieredJob(folder->path(), 3);
-  const JobStatus reference = Undisturbed(job);
+  const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   for (const Tiers& tiers : kTiers) {
     INFO(Name(tiers));

@@ -6,7 +6,6 @@
 
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded/embedded.h"
 
 namespace strata::testing {
 
@@ -40,17 +39,6 @@ TrainingJob WithHbm(TrainingJob job) {
   storage.set_gpu_bytes_per_server("256KiB");
   storage.set_gpu_backend("host");
   return job;
-}
-
-JobStatus Undisturbed(const TrainingJob& job) {
-  EmbeddedOptions options;
-  options.job = job;
-  auto status = RunEmbedded(options);
-  INFO(status.status());
-  REQUIRE(status.ok());
-  REQUIRE(status->state() == SUCCEEDED);
-  REQUIRE(status->model_hash().size() == 32);
-  return *status;
 }
 
 std::vector<std::string> TierFiles(const std::string& folder) {

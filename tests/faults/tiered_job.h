@@ -1,4 +1,4 @@
-// A job whose rows lie below DRAM, mostly, on real servers, and its undisturbed run.
+// A job whose rows lie below DRAM, mostly, on real servers.
 #ifndef STRATA_TESTS_FAULTS_TIERED_JOB_H_
 #define STRATA_TESTS_FAULTS_TIERED_JOB_H_
 
@@ -22,9 +22,6 @@ TrainingJob BelowDram(TrainingJob job, const std::string& ssd);
 
 // The same with a tenth of the rows in a GPU tier, on the host.
 TrainingJob WithHbm(TrainingJob job);
-
-// The embedded run of the job, which must succeed.
-JobStatus Undisturbed(const TrainingJob& job);
 
 // Files of SSD tiers below a folder.
 std::vector<std::string> TierFiles(const std::string& folder);

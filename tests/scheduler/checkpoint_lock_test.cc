@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
+#include "proto/job/job_spec.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
@@ -89,6 +90,8 @@ TEST_CASE("a job has its directory's lock from its submission to its end", "[sch
     CHECK(absl::IsFailedPrecondition(refused));
     CHECK(absl::StrContains(refused.message(), "is written by job a (" + reply->job_uid()));
     CHECK(absl::StrContains(refused.message(), "spec.checkpoint.directory"));
+    CHECK(absl::StrContains(refused.message(), "give job b ("));
+    CHECK(absl::StrContains(refused.message(), "of cluster " + reply->cluster_id() + " another"));
   }
   // One that only begins from what is there is not concerned, and one without a directory.
   nodes.Until(*scheduler, [&] { return !Get(*scheduler, "a").checkpoint().empty(); });
@@ -183,6 +186,46 @@ TEST_CASE("what has ended without a word is waited for, said so, and taken over"
   CHECK_FALSE(LockOf(directory, 2).released());
 }
 
+TEST_CASE("what the owner before wrote while a job waited for the lock is found",
+          "[scheduler][lock]") {
+  const TempFolder folder;
+  const std::string directory = folder.path() + "/c", late = directory + "/step-000000000008";
+  ManualTimer timer;
+  auto one = Of(&timer), two = Of(&timer);
+  const auto first = one->Submit(Cutting("a", directory), kTimeout);
+  REQUIRE(first.ok());
+  SubmitRequest second = Cutting("b", directory);
+  const int how = GENERATE(0, 1, 2);
+  CAPTURE(how);
+  second.set_resume(how == 1);
+  second.set_overwrite(how == 2);
+  REQUIRE(SubmitWaiting(*two, second, timer, [] {}).ok());
+  REQUIRE(Get(*two, "b").state() == PENDING);
+  Manifest manifest;
+  *manifest.mutable_job() = second.job();
+  REQUIRE(ResolveJob(*manifest.mutable_job()).ok());
+  manifest.set_step(8);
+  manifest.set_job_uid(first->job_uid());
+  REQUIRE(WriteManifest(late, manifest).ok());
+  timer.Advance(2 * kLease);
+  two->Tick();
+  REQUIRE(LockOf(directory, 2).name() == "b");
+  const JobStatus status = Get(*two, "b");
+  INFO(status.DebugString());
+  if (how == 0) {
+    CHECK(status.state() == FAILED);
+    CHECK(absl::StrContains(status.conditions().rbegin()->message(), "newest checkpoint: step 8"));
+  } else if (how == 1) {
+    Nodes nodes;
+    nodes.Until(*two, [&] { return !Get(*two, "b").checkpoint().empty(); });
+    CHECK(Get(*two, "b").checkpoint() == late);
+  } else {
+    Nodes nodes;
+    nodes.Until(*two, [&] { return Get(*two, "b").state() == RUNNING; });
+    CHECK(absl::IsNotFound(ReadManifest(late).status()));
+  }
+}
+
 TEST_CASE("a scheduler that is started again goes on with the locks of its jobs, or learns of it",
           "[scheduler][lock]") {
   for (const bool taken : {false, true}) {
@@ -200,6 +243,7 @@ TEST_CASE("a scheduler that is started again goes on with the locks of its jobs,
     REQUIRE(scheduler->Submit(Cutting("a", directory), kTimeout).ok());
     nodes.Until(*scheduler, [&] { return !Get(*scheduler, "a").checkpoint().empty(); });
     const std::string cluster = LockOf(directory, 1).cluster_id();
+    const uint64_t term = LockOf(directory, 1).term();
     scheduler.reset();
     CHECK_FALSE(LockOf(directory, 1).released());
     if (taken) {
@@ -217,8 +261,9 @@ TEST_CASE("a scheduler that is started again goes on with the locks of its jobs,
     }
     nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
     scheduler->Tick();
-    CHECK(LockOf(directory, 1).cluster_id() == cluster);
-    CHECK(LockOf(directory, 1).released());
+    CHECK(LockOf(directory, 2).cluster_id() == cluster);
+    CHECK(LockOf(directory, 2).term() == term + 1);
+    CHECK(LockOf(directory, 2).released());
   }
 }
 
@@ -262,6 +307,46 @@ TEST_CASE("while its lock cannot be renewed a job writes nothing, and goes on af
   nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
   CHECK(ListCheckpoints(directory)->complete.size() == 3);
   scheduler.reset();
+}
+
+TEST_CASE("a manifest is written only while the lock's file says whose the directory is",
+          "[scheduler][lock]") {
+  const TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualTimer timer;
+  auto scheduler = Of(&timer);
+  Nodes nodes;
+  REQUIRE(scheduler->Submit(Cutting("a", directory), kTimeout).ok());
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").step() >= 2; });
+  // The machine was suspended meanwhile, and its clock with it.
+  CheckpointLock other;
+  other.set_format(1);
+  other.set_cluster_id("another");
+  other.set_name("z");
+  REQUIRE(WriteRecordFile(directory + "/LOCK.2", other).ok());
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == FAILED; });
+  CHECK(Get(*scheduler, "a").conditions().rbegin()->reason() == "CheckpointDirectoryLost");
+  CHECK(ListCheckpoints(directory)->complete.empty());
+}
+
+TEST_CASE("a checkpoint that is kept no longer goes, and what took its place stays",
+          "[scheduler][lock]") {
+  const TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualTimer timer;
+  auto scheduler = Of(&timer);
+  Nodes nodes;
+  REQUIRE(scheduler->Submit(Cutting("a", directory), kTimeout).ok());
+  nodes.Until(*scheduler, [&] { return !Get(*scheduler, "a").checkpoint().empty(); });
+  const std::string first = Get(*scheduler, "a").checkpoint();
+  auto manifest = ReadManifest(first);
+  REQUIRE(manifest.ok());
+  const bool same = GENERATE(true, false);
+  if (!same) manifest->set_job_uid("11111111111111111111111111111111");
+  REQUIRE(WriteManifest(first, *manifest).ok());
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
+  CHECK(Get(*scheduler, "a").checkpoint() != first);
+  CHECK(ReadManifest(first).ok() == !same);
 }
 
 TEST_CASE("a manifest is written of finished files alone", "[scheduler][lock]") {

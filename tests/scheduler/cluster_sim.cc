@@ -135,6 +135,7 @@ void ClusterSim::CheckManifest(const Manifest& manifest, const SimFolder& folder
 template <typename NodeT>
 void ClusterSim::Sync(NodeT& node) {
   if (!node.alive()) return;
+  if (node.name() == cut_off_) return;
   if (faults_ && Roll(8) == 0) return;  // request lost
   const uint64_t restarts = restarts_;
   auto session = state_->Report(node.Report(), now_);
@@ -201,20 +202,23 @@ void ClusterSim::Check() {
     REQUIRE(status.examples() <= kLines - kBadLines);
   }
   if (job.over()) return;
-  std::vector<uint32_t> hosted(setup_.lanes);
-  bool any = false;
+  std::vector<uint64_t> hosts(setup_.lanes);
   for (const auto& [name, node] : state_->members().nodes()) {
     if (node.record.role() != WORKER) continue;
     NodeDirective d;
     job.AddWorkerDirective(state_->members(), node, false, d);
     for (const auto& j : d.worker_jobs()) {
-      for (uint32_t lane : j.lanes()) ++hosted[lane], any = true;
+      for (uint32_t lane : j.lanes()) {
+        REQUIRE(hosts[lane] == 0);
+        hosts[lane] = node.record.session();
+      }
     }
   }
-  for (uint32_t hosts : hosted) REQUIRE(hosts == (any ? 1 : 0));
+  CheckHosts(hosts);
 }
 
 void ClusterSim::Fault() {
+  if (setup_.cut_off && Roll(3) == 0) return CutOff();
   switch (Roll(12)) {
     case 0:
     case 1: {
@@ -295,6 +299,7 @@ void ClusterSim::Run(int fault_steps, int fault_every) {
     if (fault_every > 0 && Roll(static_cast<uint64_t>(fault_every)) == 0) Fault();
   }
   faults_ = false;
+  cut_off_.clear();
   for (auto& [name, server] : servers_) {
     if (!server.alive()) server.Start(++incarnation_);
   }

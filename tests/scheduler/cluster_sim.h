@@ -23,6 +23,9 @@ struct SimSetup {
   uint32_t servers = 2, workers = 2, lanes = 4;
   uint64_t every_steps = 0;
   std::string directory = "/c";
+  // Among the faults: a node and the scheduler hear nothing of each other for a while, and the node
+  // works on.
+  bool cut_off = false;
 };
 
 // A cluster with one server to spare, and one job. What it finds wrong fails the case that runs.
@@ -63,6 +66,8 @@ class ClusterSim {
   void RestartScheduler();
   void CheckEvents();
   void Check();
+  void CheckHosts(const std::vector<uint64_t>& hosts);
+  void CutOff();
   void Fault();
   void Step();
 
@@ -78,8 +83,10 @@ class ClusterSim {
   uint64_t incarnation_ = 0;
   uint64_t generation_ = 0;
   int event_checks_ = 0;
+  std::vector<uint64_t> last_hosts_;  // by lane, the session that had it last; 0: none had
   uint64_t restarts_ = 0;
   bool faults_ = false;
+  std::string cut_off_;  // node; empty: nobody is
 };
 
 }  // namespace strata::scheduler

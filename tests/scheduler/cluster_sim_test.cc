@@ -76,6 +76,22 @@ TEST_CASE("a job survives kills, lost messages and restarts of the scheduler",
   REQUIRE(rollbacks > seeds.size() / 10);  // the faults do bite
 }
 
+// Nodes that the scheduler takes for dead work on, servers among them.
+TEST_CASE("lanes go to another when no server takes pushes of who had them, whoever is cut off",
+          "[scheduler][sim][seeds]") {
+  const std::vector<uint64_t> seeds = Seeds("cluster_cut_off", 0, LongRun() ? 5000 : 150);
+  uint64_t succeeded = 0;
+  for (const uint64_t seed : seeds) {
+    INFO("seed " << seed);
+    SimSetup setup = Any(seed);
+    setup.cut_off = true;
+    ClusterSim sim(seed, setup);
+    sim.Run(1500, 60);
+    succeeded += EndsAsItMay(sim);
+  }
+  if (!SeedsAreGiven()) REQUIRE(succeeded > seeds.size() * 9 / 10);
+}
+
 // Faults come more seldom than above, where most jobs end in peace.
 TEST_CASE("a job ends whole in the midst of faults", "[scheduler][sim][seeds]") {
   const std::vector<uint64_t> seeds = Seeds("cluster_ends", 0, LongRun() ? 5000 : 50);

@@ -272,7 +272,7 @@ TEST_CASE("a copy in quarantine goes when a user says so, and no other does",
     request.set_node(node);
     return state.SettleQuarantine(request, kStart);
   };
-  constexpr auto kPurge = SettleQuarantineRequest::PURGE, kAdopt = SettleQuarantineRequest::ADOPT;
+  constexpr auto kPurge = SettleQuarantineRequest::PURGE;
   for (const std::string& uid : {std::string(), std::string("x"), JobUid().text()}) {
     CHECK(absl::IsInvalidArgument(settle(kPurge, uid, "s0").status()));
   }
@@ -280,9 +280,9 @@ TEST_CASE("a copy in quarantine goes when a user says so, and no other does",
       settle(SettleQuarantineRequest::ACTION_UNSPECIFIED, lost.text(), "s0").status()));
   CHECK(absl::IsNotFound(settle(kPurge, lost.text(), "s1").status()));
   CHECK(absl::IsNotFound(settle(kPurge, known.text(), "s0").status()));
-  CHECK(absl::IsNotFound(settle(kAdopt, known.text(), "").status()));
-  // Nobody has what a job needs to go on, and that is said.
-  const absl::Status adopted = settle(kAdopt, lost.text(), "").status();
+  CHECK(absl::IsNotFound(state.CheckAdopt(known.text()).status()));
+  // Without a note there is nothing to go on with, and that is said.
+  const absl::Status adopted = state.Adopt(lost.text(), {}, kStart).status();
   CHECK(absl::IsFailedPrecondition(adopted));
   for (const std::string& part : {lost.text(), std::string("s0"), std::string("lost")}) {
     CHECK(absl::StrContains(adopted.message(), part));
@@ -305,6 +305,31 @@ TEST_CASE("a copy in quarantine goes when a user says so, and no other does",
     CHECK(d.job_uid() == lost.text());
   }
   CHECK(state.quarantined() == 1);
+  // Also where the scheduler begins again meanwhile.
+  Store store;
+  Save(state, store);
+  const std::string record = "purge/" + lost.text() + "/s0";
+  CHECK(store.count(record) == 1);
+  const Store copy = store;
+  {
+    ClusterState next(kLease, kMine);
+    REQUIRE(next.Restore(store, kStart).ok());
+    next.Started(kStart);
+    CHECK_FALSE(AnswerTo(next, kept).quarantine());
+    Save(next, store);
+    CHECK(store.count(record) == 1);
+    CHECK(next.Report(ServerReport(), kStart).ok());
+    Save(next, store);
+    CHECK(store.count(record) == 0);
+    CHECK(AnswerTo(next, kept).quarantine());
+  }
+  {  // not where it is only an older copy that says so
+    ClusterState next(kLease, kMine);
+    REQUIRE(next.Restore(copy, kStart).ok());
+    next.Hear(kStart);
+    next.GoOn({}, kStart + kLease);
+    CHECK(AnswerTo(next, kept).quarantine());
+  }
   CHECK(state.Report(ServerReport(), kStart).ok());
   CHECK_FALSE(state.Purging("s0", lost.text()));
   CHECK(state.quarantined() == 0);

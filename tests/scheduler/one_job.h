@@ -21,11 +21,13 @@ namespace strata::scheduler {
 
 inline constexpr absl::Duration kTimeout = absl::Seconds(20);
 
-inline std::unique_ptr<Scheduler> Start(std::unique_ptr<MetadataStore> store, Timer* timer) {
+inline std::unique_ptr<Scheduler> Start(std::unique_ptr<MetadataStore> store, Timer* timer,
+                                        bool await_files = true) {
   auto scheduler = Scheduler::Start({.store = std::move(store),
                                      .timer = timer,
                                      .tick_interval = absl::ZeroDuration(),
-                                     .version = "test"});
+                                     .version = "test",
+                                     .await_files = await_files});
   INFO(scheduler.status());
   REQUIRE(scheduler.ok());
   return *std::move(scheduler);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "scheduler/store/memory_metadata_store.h"
@@ -130,6 +131,31 @@ TEST_CASE("what replaces begins the metrics anew, once; what resumes goes on in 
   nodes.works = true;
   nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
   CHECK(read() == (overwrite ? "line\n" : "earlier\nline\n"));
+}
+
+TEST_CASE("what resumes behind its own end says so", "[scheduler]") {
+  TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  REQUIRE(scheduler->Submit(Job("a", directory), kTimeout).ok());
+  {
+    Nodes nodes;
+    nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
+  }
+  scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  SubmitRequest request = Job("b", directory);
+  request.set_resume(true);
+  REQUIRE(scheduler->Submit(request, kTimeout).ok());
+  Nodes nodes;
+  nodes.worker.index_lines /= 2;
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "b").state() == FAILED; });
+  const JobStatus status = Get(*scheduler, "b");
+  const JobCondition& why = *status.conditions().rbegin();
+  CHECK(why.reason() == "NothingToTrain");
+  for (const char* part : {"spec.training.epochs", "8 steps", "/c/step-000000000016", "step 16"}) {
+    CHECK(absl::StrContains(why.message(), part));
+  }
 }
 
 TEST_CASE("metrics that cannot be begun anew end the job, by field and path", "[scheduler]") {

@@ -1,11 +1,25 @@
 #include "tests/scheduler/sim_nodes.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
+#include "server/job/job_note.h"
 
 namespace strata::scheduler {
+
+namespace {
+
+server::LaneSessions Hosts(const ServerJobDirective& d) {
+  if (!d.lane_sessions_known()) return {};
+  std::vector<SessionId> sessions;
+  for (const uint64_t session : d.lane_sessions()) sessions.emplace_back(session);
+  return {d.lane_epoch(), std::move(sessions)};
+}
+
+}  // namespace
 
 bool SimShard::EachOnce() const {
   return std::all_of(applied.begin(), applied.end(), [](const auto& w) { return w.second == 1; });
@@ -46,6 +60,7 @@ void SimServer::Reopen() {
     again.set_was_open(true);
     OpenShard(again);
     open_[id].told = again;
+    open_[id].sessions = Hosts(again);
     open_[id].reopened = before + 1;
   }
 }
@@ -70,6 +85,7 @@ NodeReport SimServer::Report() const {
     j->set_max_clock(open.shard.clock);
     j->set_windows(open.shard.applied.size());
     j->set_reopened(open.reopened);
+    j->set_lane_epoch(open.sessions.epoch());
     if (open.barrier) j->set_given_up_through(open.barrier->over());
     for (const auto& [number, cut] : open.cuts) *j->add_cuts() = cut;
   }
@@ -79,6 +95,10 @@ NodeReport SimServer::Report() const {
     j->set_job(id);
     j->set_job_uid(uids_.at(id));
     j->set_state(quarantined_.count(id) > 0 ? ServerJobReport::QUARANTINED : ServerJobReport::KEPT);
+    const auto note = notes_.find(id);
+    if (quarantined_.count(id) == 0 || note == notes_.end()) continue;
+    j->set_name(note->second.spec().metadata().name());
+    *j->mutable_kept() = note->second;
   }
   return report;
 }
@@ -90,6 +110,7 @@ void SimServer::Keep(uint64_t job, const Open& open) {
 void SimServer::OpenShard(const ServerJobDirective& d) {
   open_.erase(d.job());
   Open& open = open_[d.job()];
+  notes_[d.job()] = server::NoteOf(d);
   open.shard.generation = d.generation();
   if (job_.windows_per_task > 0) open.barrier.emplace(job_.lanes, 0);  // it remembers no cut
   const auto kept = logged_.find(d.job());
@@ -147,6 +168,7 @@ void SimServer::Act(const NodeDirective& directive) {
     Open& open = open_[d.job()];
     if (open.shard.generation != d.generation()) continue;
     open.told = d;
+    open.sessions = Hosts(d);
     open.shard.ledger.CloseBelow(TaskId(d.closed_below()));
     std::set<uint64_t> listed;
     for (const CutDirective& cut : d.cuts()) listed.insert(cut.cut());
@@ -168,8 +190,13 @@ const SimShard* SimServer::Find(uint64_t job, uint64_t generation) const {
   return open ? &it->second.shard : nullptr;
 }
 
-bool SimServer::Push(uint64_t job, uint64_t generation, uint64_t step, uint32_t lane) {
-  if (Find(job, generation) == nullptr) return false;
+bool SimServer::Takes(uint64_t job, const SimSender& by) const {
+  return Find(job, by.generation) != nullptr &&
+         open_.at(job).sessions.Check(SessionId(by.session)).ok();
+}
+
+bool SimServer::Push(uint64_t job, const SimSender& by, uint64_t step, uint32_t lane) {
+  if (!Takes(job, by)) return false;
   Open& open = open_[job];
   if (step <= open.shard.clock) return true;
   if (step > open.shard.clock + 1) return false;
@@ -182,12 +209,13 @@ bool SimServer::Push(uint64_t job, uint64_t generation, uint64_t step, uint32_t 
   return true;
 }
 
-bool SimServer::Apply(uint64_t job, uint64_t generation, Window window, uint64_t cut) {
-  if (Find(job, generation) == nullptr) return false;
+bool SimServer::Apply(uint64_t job, const SimSender& by, Window window, uint64_t cut) {
+  if (!Takes(job, by)) return false;
   Open& open = open_[job];
   const TaskId task(window.first);
   // Done before, perhaps by somebody else.
   if (open.shard.ledger.Check(task, window.second) != server::WindowVerdict::kNew) return true;
+  if (!MayExist(open, cut)) return false;
   if (!open.barrier->Push(cut, 1, absl::Time())) {
     open.barrier->Forget(1);  // the lane asks again
     return false;
@@ -198,9 +226,10 @@ bool SimServer::Apply(uint64_t job, uint64_t generation, Window window, uint64_t
   return true;
 }
 
-bool SimServer::Mark(uint64_t job, uint64_t generation, uint64_t cut, LanePosition position) {
-  if (Find(job, generation) == nullptr) return false;
+bool SimServer::Mark(uint64_t job, const SimSender& by, uint64_t cut, LanePosition position) {
+  if (!Takes(job, by)) return false;
   Open& open = open_[job];
+  if (!MayExist(open, cut)) return false;
   open.barrier->Mark(position.lane(), cut, {TaskId(position.task()), position.next_window()});
   TakeCuts(open);
   return true;
@@ -309,7 +338,7 @@ void SimWorker::WorkBsp(Held& held) {
     return;
   }
   for (uint32_t lane : held.told.lanes()) {
-    for (SimServer* server : servers) server->Push(job, generation, clock + 1, lane);
+    for (SimServer* server : servers) server->Push(job, {generation, session_}, clock + 1, lane);
   }
 }
 
@@ -344,7 +373,8 @@ bool SimWorker::Mark(Held& held, uint32_t lane_id, const std::vector<SimServer*>
     lane.position.set_next_window(lane.next_window);
   }
   for (SimServer* server : servers) {
-    if (!server->Mark(held.told.job(), held.told.generation(), cut, lane.position)) return false;
+    const SimSender by = {held.told.generation(), session_};
+    if (!server->Mark(held.told.job(), by, cut, lane.position)) return false;
   }
   lane.marked = cut;
   return true;
@@ -372,7 +402,8 @@ void SimWorker::WorkAsync(Held& held, uint32_t lane_id) {
   Read(held, lane);
   if (lane.next_window < job_.windows_per_task) {
     for (SimServer* server : servers) {
-      if (!server->Apply(job, generation, {lane.task, lane.next_window}, lane.marked)) return;
+      const SimSender by = {generation, session_};
+      if (!server->Apply(job, by, {lane.task, lane.next_window}, lane.marked)) return;
     }
     ++lane.next_window;
   }

@@ -15,6 +15,7 @@
 
 #include "proto/strata/control.pb.h"
 #include "server/protocol/cut_barrier.h"
+#include "server/protocol/lane_sessions.h"
 #include "server/protocol/window_ledger.h"
 
 namespace strata::scheduler {
@@ -55,6 +56,12 @@ struct SimJob {
   TaskCounts CountLines(uint64_t task, uint64_t end, uint64_t tasks) const;
 };
 
+// Who pushes.
+struct SimSender {
+  uint64_t generation = 0;
+  uint64_t session = 0;
+};
+
 class SimServer {
  public:
   SimServer(std::string name, SimJob job, SimDisk* disk)
@@ -79,10 +86,14 @@ class SimServer {
   void Fenced() { session_ = 0; }
 
   // Data plane; false: refused or not committed, ask again later.
-  bool Push(uint64_t job, uint64_t generation, uint64_t step, uint32_t lane);
-  bool Apply(uint64_t job, uint64_t generation, Window window, uint64_t cut);
-  bool Mark(uint64_t job, uint64_t generation, uint64_t cut, LanePosition position);
+  bool Push(uint64_t job, const SimSender& by, uint64_t step, uint32_t lane);
+  bool Apply(uint64_t job, const SimSender& by, Window window, uint64_t cut);
+  bool Mark(uint64_t job, const SimSender& by, uint64_t cut, LanePosition position);
+  // Whether what the session pushes now would be taken.
+  bool Takes(uint64_t job, const SimSender& by) const;
   const SimShard* Find(uint64_t job, uint64_t generation) const;
+  // Marks and pushes that it refused, since no such cut can exist as far as it was told.
+  uint64_t impossible_cuts() const { return impossible_cuts_; }
   const std::string& name() const { return name_; }
   uint64_t session() const { return session_; }
 
@@ -96,8 +107,10 @@ class SimServer {
     uint32_t reopened = 0;
     std::map<uint64_t, CutReport> cuts;
     std::optional<server::CutBarrier> barrier;  // async
+    server::LaneSessions sessions;
   };
   void OpenShard(const ServerJobDirective& d);
+  bool MayExist(const Open& open, uint64_t cut);
   void TakeCuts(Open& open);
   void TakeAsync(Open& open, const CutDirective& cut);
   void Finish(Open& open, const CutDirective& cut);
@@ -108,10 +121,11 @@ class SimServer {
   SimDisk* disk_;
   bool alive_ = false;
   int bad_reads_ = 0, failing_cuts_ = 0;
-  uint64_t incarnation_ = 0, session_ = 0, seen_ = 0;
+  uint64_t incarnation_ = 0, session_ = 0, seen_ = 0, impossible_cuts_ = 0;
   std::map<uint64_t, Open> open_;
   std::map<uint64_t, SimShard> logged_;   // survives a kill
   std::map<uint64_t, std::string> uids_;  // as well: by job
+  std::map<uint64_t, KeptJob> notes_;     // as well
   std::set<uint64_t> quarantined_;        // as well
 };
 

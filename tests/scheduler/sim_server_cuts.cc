@@ -67,6 +67,13 @@ void SimServer::TakeAsync(Open& open, const CutDirective& cut) {
   barrier.Taken();
 }
 
+// As ShardRunner looks before it keeps anything.
+bool SimServer::MayExist(const Open& open, uint64_t cut) {
+  if (open.barrier->MayExist(cut)) return true;
+  ++impossible_cuts_;
+  return false;
+}
+
 void SimServer::LosePatience() {
   for (auto& [id, open] : open_) {
     if (!open.barrier) continue;

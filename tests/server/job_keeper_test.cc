@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,14 +19,17 @@
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/failpoints.h"
+#include "proto/runtime/base/job_work.h"
 #include "proto/strata/control.pb.h"
 #include "proto/wire/message_codec.h"
+#include "tests/proto/runtime/files/hung_files.h"
 #include "tests/server/keeper_fixture.h"
 
 namespace strata::server {
 namespace {
 
 using Fixture = KeeperFixture;
+using testing::Hang;
 
 // What an opening meets first when it makes a log.
 constexpr char kOpening[] = "log.rotate";
@@ -48,7 +52,7 @@ TEST_CASE("a job is opened, followed, replaced by a new generation, and closed",
   f.keeper->Follow(f.directive);
   CHECK(f.Settled().generation() == 2);
   CHECK(f.Report().state() == ServerJobReport::OPEN);
-  CHECK_FALSE(std::filesystem::exists(f.Folder() + "/generation-1"));
+  f.Await([&] { return !std::filesystem::exists(f.Folder() + "/generation-1"); });
   f.job().set_generation(1);  // late
   f.keeper->Follow(f.directive);
   CHECK(f.Report().generation() == 2);
@@ -61,10 +65,11 @@ TEST_CASE("a job is opened, followed, replaced by a new generation, and closed",
 
   f.job().set_close(true);
   f.keeper->Follow(f.directive);
-  CHECK(f.keeper->Reports().empty());
   CHECK_FALSE(f.Serves());
+  f.AwaitGone();
   CHECK_FALSE(std::filesystem::exists(f.Folder()));
   f.keeper->Follow(f.directive);  // nothing is left to close
+  f.AwaitGone();
 }
 
 TEST_CASE("an opening that may yet succeed is tried again by the timer", "[keeper]") {
@@ -98,13 +103,13 @@ TEST_CASE("who waits to try again is closed, replaced and ended at once", "[keep
   f.timer.AwaitAlarms(1);
   f.job().set_generation(2);
   f.keeper->Follow(f.directive);  // ends the first one's wait; the second fails as well
-  while (FailpointHits(kOpening) < 2) std::this_thread::yield();
+  f.Await([&] { return f.Report().message() == "not reached" && f.Report().generation() == 2; });
   f.timer.AwaitAlarms(1);
   CHECK(f.Report().generation() == 2);
   CHECK(f.Report().message() == "not reached");
   f.job().set_close(true);
   f.keeper->Follow(f.directive);
-  CHECK(f.keeper->Reports().empty());
+  f.AwaitGone();
   CHECK(f.timer.alarms() == 0);
 
   ArmFailpoint(kOpening, {.act = FailWith(absl::UnavailableError("not reached"))});
@@ -157,13 +162,11 @@ TEST_CASE("an opening that nobody wants any more is seen by nobody", "[keeper]")
                                         .hits = 1});
   f.keeper->Follow(f.directive);
   begun.WaitForNotification();
-  std::thread closes([&] {
-    f.job().set_close(true);
-    f.keeper->Follow(f.directive);
-  });
+  f.job().set_close(true);
+  f.keeper->Follow(f.directive);  // waits for nothing
+  CHECK(f.Report().state() == ServerJobReport::KEPT);
   go_on.Notify();
-  closes.join();
-  CHECK(f.keeper->Reports().empty());
+  f.AwaitGone();
   CHECK_FALSE(f.Serves());
 }
 
@@ -204,7 +207,7 @@ TEST_CASE("a damaged tier has its job opened anew: at once, and from then on aft
   f.keeper->Follow(f.directive);
   INFO(f.Settled().message());
   REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
-  f.keeper->ReopenDamaged();  // nothing to do
+  f.keeper->Tend();  // nothing to do
   CHECK(f.Report().reopened() == 0);
   const absl::Time start = f.timer.Now();
   const auto damage = [&](uint64_t number) {
@@ -214,16 +217,16 @@ TEST_CASE("a damaged tier has its job opened anew: at once, and from then on aft
     while (job->tier_damage().ok()) std::this_thread::yield();
   };
   damage(1);
-  f.keeper->ReopenDamaged();
+  f.keeper->Tend();
   CHECK(f.Settled().state() == ServerJobReport::OPEN);
   CHECK(f.Report().reopened() == 1);
   CHECK(absl::StrContains(f.Report().reopened_because(), "bad block"));
   CHECK(f.timer.alarms() == 0);
 
   damage(2);
-  f.keeper->ReopenDamaged();
-  f.timer.AwaitAlarms(1);
-  CHECK(f.timer.next() == start + JobKeeper::kReopenAfter);
+  f.keeper->Tend();
+  // The job before it, which waits to try its commit again, is closed first.
+  f.Await([&] { return f.timer.next() == start + JobKeeper::kReopenAfter; });
   CHECK(f.Report().state() == ServerJobReport::OPENING);
   CHECK(absl::StrContains(f.Report().message(), "bad block"));
   CHECK_FALSE(f.Serves());
@@ -231,6 +234,106 @@ TEST_CASE("a damaged tier has its job opened anew: at once, and from then on aft
   CHECK(f.Settled().state() == ServerJobReport::OPEN);
   CHECK(f.Report().reopened() == 2);
   CHECK(f.Serves());
+}
+
+TEST_CASE("a job whose files hang holds up nobody, and is given up by its next generation",
+          "[keeper][hang]") {
+  Fixture other;  // of another folder, but of this process
+  Fixture f;
+  Hang files(f.Folder() + "/generation-1/log");  // it has the job's folder then
+  f.keeper->Follow(f.directive);
+  files->AwaitHung(1);
+  CHECK(f.Report().state() == ServerJobReport::OPENING);
+  other.keeper->Follow(other.directive);
+  CHECK(other.Settled().state() == ServerJobReport::OPEN);
+
+  f.job().set_generation(2);
+  f.keeper->Follow(f.directive);
+  CHECK(f.Report().generation() == 2);
+  CHECK(f.Report().state() == ServerJobReport::OPENING);
+  CHECK(f.Report().troubles().empty());  // it may just be slow
+  f.timer.Advance(JobWork::kPatience);
+  f.keeper->Tend();
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  CHECK(f.Serves());
+  REQUIRE(f.Report().troubles_size() == 1);
+  CHECK(f.Report().troubles(0).reason() == "FilesHang");
+  const ServerJob* const open = f.service.Find(kJob).get();
+  files->Release();
+  f.Await([&] { return f.Report().troubles().empty(); });
+  CHECK(f.service.Find(kJob).get() == open);  // what woke up was given up
+  f.Await([&] { return !std::filesystem::exists(f.Folder() + "/generation-1"); });
+  CHECK(std::filesystem::exists(f.Folder() + "/generation-2/OPEN"));
+}
+
+TEST_CASE("a job has four threads that hang at most, says so, and opens when one comes back",
+          "[keeper][hang]") {
+  Fixture f;
+  Hang files(f.Folder());
+  for (uint64_t generation = 1; generation <= JobWork::kMostThreads + 1; ++generation) {
+    f.job().set_generation(generation);
+    f.keeper->Follow(f.directive);
+    f.timer.Advance(JobWork::kPatience);
+    f.keeper->Tend();
+    files->AwaitHung(std::min<uint64_t>(generation, JobWork::kMostThreads));
+  }
+  CHECK(f.Report().generation() == JobWork::kMostThreads + 1);
+  REQUIRE(f.Report().troubles_size() == 1);
+  CHECK(absl::StrContains(f.Report().troubles(0).message(), "4 pieces of work"));
+  CHECK(absl::StrContains(f.Report().troubles(0).message(), "waits for them"));
+  CHECK(files->hung() == JobWork::kMostThreads);
+  files->Release();
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  CHECK(f.Report().generation() == JobWork::kMostThreads + 1);
+}
+
+TEST_CASE("removing that hangs is told of until it is done; the same job opens after it",
+          "[keeper][hang]") {
+  Fixture f;
+  f.keeper->Follow(f.directive);
+  REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+  {
+    Hang files(f.Folder());
+    NodeDirective over = f.directive;
+    over.mutable_server_jobs(0)->set_close(true);
+    f.keeper->Follow(over);
+    files->AwaitHung(1);
+    CHECK_FALSE(f.Serves());
+    CHECK(f.Report().state() == ServerJobReport::KEPT);
+    CHECK(f.keeper->Busy());
+    f.keeper->Follow(over);  // told again
+    f.timer.Advance(2 * JobWork::kPatience);
+    f.keeper->Tend();
+    CHECK(f.Report().state() == ServerJobReport::KEPT);
+    CHECK_FALSE(f.keeper->Busy());  // it will not be soon
+    CHECK(files->hung() == 1);
+  }
+  f.AwaitGone();
+  CHECK_FALSE(std::filesystem::exists(f.Folder()));
+}
+
+TEST_CASE("a process begins while what it kept hangs, and tells of it", "[keeper][hang]") {
+  Fixture f;
+  const std::string far = f.folder.path() + "/far";
+  f.job().mutable_spec()->mutable_spec()->mutable_storage()->set_directory(far);
+  f.keeper->Follow(f.directive);
+  REQUIRE(f.Settled().state() == ServerJobReport::OPEN);
+  f.keeper.reset();
+  Hang files(far);
+  f.Restart();
+  files->AwaitHung(1);
+  // What is not told of would count as gone.
+  CHECK(f.Report().state() == ServerJobReport::KEPT);
+  CHECK(f.Report().job_uid() == kIdentity.job.text());
+  CHECK(f.Report().kept_bytes() == 0);
+  CHECK_FALSE(f.keeper->Busy());
+  f.job().set_was_open(true);
+  f.keeper->Follow(f.directive);
+  CHECK(f.Report().state() == ServerJobReport::OPENING);
+  files->Release();
+  CHECK(f.Settled().state() == ServerJobReport::OPEN);
+  CHECK(std::filesystem::exists(JobFolder(far + "/s", kIdentity) + "/generation-1/OPEN"));
+  CHECK_FALSE(std::filesystem::is_empty(f.folder.path() + "/s/held"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #define STRATA_TESTS_SERVER_KEEPER_FIXTURE_H_
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -76,6 +77,18 @@ struct KeeperFixture {
     return Report();
   }
   bool Serves() const { return service.Find(kJob) != nullptr; }
+  // What is done beside; nothing else would end the loop.
+  void Await(const std::function<bool()>& done) const {
+    while (!done()) std::this_thread::yield();
+  }
+  void AwaitGone() const {
+    Await([this] { return keeper->Reports().empty(); });
+  }
+  // Waits until what is kept was looked at.
+  ServerJobReport Looked() const {
+    Await([this] { return !keeper->Reports().empty() && Report().kept_bytes() > 0; });
+    return Report();
+  }
 
   TempFolder folder;
   ManualTimer timer;

@@ -24,6 +24,8 @@ struct AsyncCutOptions {
   // The scheduler says nothing for a while; as long passes as shards wait for marks.
   uint32_t stop_scheduler = 0;
   uint32_t pass_time = 0;
+  // A client names a cut that cannot exist, in a mark of any lane or a push of a window to come.
+  uint32_t impossible = 0;
   bool hbm = false;    // shards have a GPU tier on the host, the least
   std::string folder;  // scratch, for checkpoints
 };

@@ -3,61 +3,34 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/transport/transport.h"
 #include "server/shard/request.h"
 #include "server/shard/runner.h"
 #include "tests/sim/async_cut_job.h"
-#include "tests/sim/memory_log.h"
+#include "tests/sim/async_cut_parts.h"
 
 namespace strata::sim {
 namespace {
 
+using cuts::Lane;
+using cuts::Message;
+using cuts::Shard;
 using server::CutNumber;
 
 constexpr uint64_t kPatience = 60000;
 constexpr uint64_t kFaultsUntil = 1500;  // events; then all behaves
 constexpr uint64_t kSilence = 200;       // events that the scheduler is gone for
-
-struct Shard {
-  MemoryLog log;
-  std::unique_ptr<ManualExecutor> executor;
-  std::unique_ptr<server::ShardRunner> runner;
-  uint64_t incarnation = 0;
-  CutNumber told = 0, told_over = 0;
-  const server::Shard* tables = nullptr;  // of the runner
-};
-
-struct Lane {
-  uint64_t incarnation = 0;
-  uint64_t task = 0;  // ordinal, of the next window
-  uint64_t window = 0;
-  CutNumber wanted = 0;
-  CutNumber marked = 0;
-  server::LaneMark mark;
-  std::set<uint32_t> mark_missing;                                  // shards
-  std::map<Window, std::pair<CutNumber, std::set<uint32_t>>> open;  // and the shards missing
-  std::set<Window> done;                                            // acknowledged by all
-  std::set<Window> sent;                                            // by this incarnation
-  std::set<Window> of_the_dead;                                     // sent by earlier ones
-};
-
-struct Message {
-  enum Kind { kPush, kMark, kPushed, kMarked } kind;
-  uint32_t lane;
-  uint64_t lane_incarnation;
-  uint32_t shard;
-  uint64_t shard_incarnation;  // replies
-  Window window;
-  CutNumber cut;
-  server::LaneMark mark;
-};
 
 class Sim {
  public:
@@ -103,7 +76,7 @@ class Sim {
     absl::Status replayed = shard.log.Replay(0, [&](const auto& r) { return made->Replay(r); });
     if (!replayed.ok()) Error(std::string(replayed.message()));
     ++shard.incarnation;
-    shard.told = shard.told_over = 0;
+    shard.told = shard.told_over = shard.said_over = 0;
     shard.tables = made.get();
     shard.executor = std::make_unique<ManualExecutor>();
     server::ShardRunner::Options options;
@@ -135,6 +108,9 @@ class Sim {
       everything &= lane.done.size() == o_.tasks_per_lane * o_.windows_per_task;
     }
     if (!everything && acknowledged_ == ordered_at_) return;  // none is due
+    for (const Shard& shard : shards_) {
+      if (shard.said_over < last_cut_) return;
+    }
     ordered_at_ = acknowledged_;
     order_everything_ = everything;
     cut_ = ++last_cut_;
@@ -188,6 +164,7 @@ class Sim {
     if (o_.pass_time > 0 && Chance(o_.pass_time)) {
       timer_.Advance(server::CutBarrier::kPatience);
     }
+    if (o_.impossible > 0 && Chance(o_.impossible)) NameNoCut();
     if (result_.kills >= o_.max_kills) return;
     if (Chance(o_.kill_shard)) {
       const auto s = static_cast<uint32_t>(random_() % o_.shards);
@@ -215,6 +192,32 @@ class Sim {
       Abort();
       ++result_.kills;
     }
+  }
+  // By a client that is wrong, or worse. What it says is refused before it is kept.
+  void NameNoCut() {
+    const auto s = static_cast<uint32_t>(random_() % o_.shards);
+    const auto l = static_cast<uint32_t>(random_() % o_.lanes);
+    const Lane& lane = lanes_[l];
+    Shard& shard = shards_[s];
+    while (shard.executor->RunOne()) {
+    }
+    const CutNumber least = shard.runner->view().cuts_over + 2;
+    Message m{};
+    m.kind = random_() % 2 == 0 || lane.task == o_.tasks_per_lane ? Message::kMark : Message::kPush;
+    m.lane = l;
+    m.shard = s;
+    m.window = {job_.TaskOf(l, std::min(lane.task, o_.tasks_per_lane - 1)), lane.window};
+    m.cut = random_() % 2 == 0 ? least + random_() % 3 : CutNumber{1} << 60;
+    std::optional<absl::Status> answer;
+    const auto reply = [&answer](const absl::StatusOr<Buffer>& r) { answer = r.status(); };
+    Hand(m, reply);
+    while (shard.executor->RunOne()) {
+    }
+    if (!answer || !absl::IsUnavailable(*answer)) {
+      return Error(
+          absl::StrCat("shard ", s, " took cut ", m.cut, ", ", least, " and above are none"));
+    }
+    ++result_.impossible;
   }
   bool TaskDone(uint32_t l, uint64_t ordinal) const {
     for (uint64_t w = 0; w < o_.windows_per_task; ++w) {
@@ -249,6 +252,7 @@ class Sim {
 
   void TellShard(uint32_t s) {
     Shard& shard = shards_[s];
+    shard.said_over = shard.runner->view().cuts_over;
     const CutNumber over = (cut_ != 0 ? cut_ : last_cut_ + 1) - 1;
     if (shard.told == cut_ && shard.told_over == over) return Pump(shard);
     shard.told = cut_;
@@ -328,25 +332,35 @@ class Sim {
     Message answer = m;
     answer.kind = m.kind == Message::kPush ? Message::kPushed : Message::kMarked;
     answer.shard_incarnation = shard.incarnation;
-    const auto reply = [this, answer](const absl::StatusOr<Buffer>& reply) {
+    const bool began_again = shard.incarnation > 1;
+    const auto reply = [this, answer, began_again](const absl::StatusOr<Buffer>& reply) {
       if (reply.ok()) Send(answer);
+      const bool no_cut = !reply.ok() && absl::StrContains(reply.status().message(), "have begun");
+      if (no_cut && !began_again) Error(absl::StrCat("a lane named cut ", answer.cut));
     };
-    if (m.kind == Message::kMark) {
-      shard.runner->Mark(std::make_shared<server::MarkCall>(wire::ServerState{}, 1, reply), m.lane,
-                         m.cut, m.mark);
-    } else {
+    if (m.kind == Message::kPush) {
       result_.ahead += cut_ != 0 && m.cut == cut_ && !done_.contains(m.shard);
-      wire::PushFields fields;
-      fields.task = TaskId(m.window.first);
-      fields.window = m.window.second;
-      fields.cut = m.cut;
-      fields.lane = LaneId(m.lane);
-      server::PushPart part;
-      part.updates.push_back(job_.UpdateOf(m.shard, m.window));
-      shard.runner->Push(std::make_shared<server::PushCall>(wire::ServerState{}, fields, 1, reply),
-                         std::move(part));
     }
+    Hand(m, reply);
     Pump(shard);
+  }
+
+  void Hand(const Message& m, DataReply reply) {
+    Shard& shard = shards_[m.shard];
+    if (m.kind == Message::kMark) {
+      auto call = std::make_shared<server::MarkCall>(wire::ServerState{}, 1, std::move(reply));
+      return shard.runner->Mark(std::move(call), m.lane, m.cut, m.mark);
+    }
+    wire::PushFields fields;
+    fields.task = TaskId(m.window.first);
+    fields.window = m.window.second;
+    fields.cut = m.cut;
+    fields.lane = LaneId(m.lane);
+    server::PushPart part;
+    part.updates.push_back(job_.UpdateOf(m.shard, m.window));
+    shard.runner->Push(
+        std::make_shared<server::PushCall>(wire::ServerState{}, fields, 1, std::move(reply)),
+        std::move(part));
   }
 
   const AsyncCutOptions o_;

@@ -21,6 +21,7 @@ struct AsyncCutResult {
   uint64_t kills = 0;
   uint64_t hbm_updated = 0;  // rows, where they lie in a GPU tier
   uint64_t hbm_evicted = 0;  // rows that left one for DRAM
+  uint64_t impossible = 0;   // marks and pushes that were refused, for no such cut can exist
   uint64_t ahead = 0;  // pushes of the next cut that came to a shard before its cut was complete
 };
 
@@ -28,6 +29,8 @@ struct AsyncCutResult {
 // it exactly once, and none that the lane pushed after it. Shards restored from the cut and given
 // every window after the marks hold each window exactly once. All windows take effect in the end:
 // no push is held for ever, though a cut that fails is followed by another only when windows move.
+// What names a cut that cannot exist is refused at once and changes nothing; what a lane sends
+// never does, but to a shard that began again.
 AsyncCutResult RunAsyncCuts(const AsyncCutOptions& options);
 
 }  // namespace strata::sim

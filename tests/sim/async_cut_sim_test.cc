@@ -98,5 +98,28 @@ TEST_CASE("cuts that fail, shards that lose patience, and a scheduler that says 
   CHECK(cuts > seeds.size());
 }
 
+TEST_CASE("cuts that cannot exist are named all the time, and hold up nothing",
+          "[sim][async][seeds]") {
+  const std::vector<uint64_t> seeds = Seeds("async_impossible", 7000, LongRun() ? 10000 : 150);
+  const Scratch scratch;
+  uint64_t cuts = 0, impossible = 0;
+  for (const uint64_t seed : seeds) {
+    AsyncCutOptions o = Shape(seed, scratch.path());
+    o.impossible = 100;
+    o.drop = o.duplicate = 30;
+    o.kill_lane = 4;
+    o.kill_shard = seed % 2 == 0 ? 4 : 0;
+    o.max_kills = 3;
+    const AsyncCutResult r = RunAsyncCuts(o);
+    INFO("seed " << seed << " after " << r.events << " events, " << r.kills << " kills");
+    REQUIRE(r.error == "");
+    cuts += r.cuts;
+    impossible += r.impossible;
+  }
+  if (SeedsAreGiven()) return;
+  CHECK(cuts > seeds.size());
+  CHECK(impossible > 10 * seeds.size());
+}
+
 }  // namespace
 }  // namespace strata::sim

@@ -89,7 +89,7 @@ ALLOWED = {
     "proto/core": [],
     "proto/job": ["proto/core", "proto/strata"],
     "proto/runtime/base": ["proto/core"],
-    "proto/runtime/daemon": ["proto/runtime/transport"],
+    "proto/runtime/daemon": ["proto/runtime/base", "proto/runtime/transport"],
     "proto/runtime/files": ["proto/core", "proto/strata"],
     "proto/runtime/transport": ["proto/core", "proto/runtime/base", "proto/strata", "proto/wire"],
     "proto/strata": [],

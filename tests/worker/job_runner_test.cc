@@ -3,23 +3,32 @@
 #include "worker/job_runner.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/wire/message_codec.h"
+#include "proto/wire/session_error.h"
+#include "tests/proto/runtime/files/hung_files.h"
+#include "tests/temp_folder.h"
 #include "tests/worker/client/scripted_servers.h"
 #include "tests/worker/client/served_rows.h"
 #include "tests/worker/small_job.h"
+#include "worker/data/reading/data_access.h"
 
 namespace strata {
 namespace {
@@ -34,8 +43,9 @@ using Call = ScriptedServers::Call;
 class Fixture {
  public:
   Fixture() {
-    JobRunnerOptions options;
     options.job = JobId(5);
+    options.work = &work;
+    options.queue = "a";
     options.transport = &servers;
     options.data = &data;
     options.sequences = &sequences;
@@ -44,7 +54,14 @@ class Fixture {
       absl::MutexLock lock(&mu);
       logged.push_back(line);
     };
-    runner = JobRunner::Make(options);
+    Begin();
+  }
+  // Another runner of the job, as after a new session.
+  void Begin() { runner = JobRunner::Make(options); }
+  // Nothing of the job runs any more.
+  void End() {
+    runner.reset();
+    work.Drain();
   }
 
   // The runner reports when it likes: returns the first report that `wanted` takes, which a runner
@@ -79,6 +96,8 @@ class Fixture {
   SequenceCounter sequences;
   absl::Mutex mu;
   std::vector<std::string> logged ABSL_GUARDED_BY(mu);
+  JobWork work{&timer};
+  JobRunnerOptions options;
   std::unique_ptr<JobRunner> runner;
 };
 
@@ -124,8 +143,33 @@ TEST_CASE("data that cannot be indexed fails the job", "[job]") {
   CHECK_FALSE(report.has_train_index());
   // Nothing else is tried.
   f.runner->Update(testing::SmallDirective("bsp", 6), SessionId(6));
-  f.runner.reset();
+  f.End();
   CHECK(f.data.opened().empty());
+}
+
+TEST_CASE("an output that is a file of input fails the job before anything is written", "[job]") {
+  Fixture f;
+  const TempFolder folder;
+  const std::string input = folder.path() + "/input", output = folder.path() + "/output";
+  std::ofstream(input) << "1 7:1\n";
+  std::filesystem::create_hard_link(input, output);
+  WorkerJobDirective d = IndexDirective();
+  JobSpec& spec = *d.mutable_spec()->mutable_spec();
+  (GENERATE(true, false) ? spec.mutable_data()->mutable_train(0)
+                         : spec.mutable_data()->mutable_eval(0))
+      ->assign(input);
+  const bool metrics = GENERATE(true, false);
+  const std::string path = GENERATE_COPY(input, output);
+  (metrics ? spec.mutable_output()->mutable_metrics()
+           : spec.mutable_output()->mutable_predictions())
+      ->assign(path);
+  f.runner->Update(d, SessionId(6));
+  const WorkerJobReport report =
+      f.Await([](const WorkerJobReport& r) { return !r.fatal().empty(); });
+  CHECK(report.fatal() ==
+        std::string(metrics ? "spec.output.metrics: " : "spec.output.predictions: ") + path +
+            " is the same file as " + input + ", which the job reads; name another one");
+  CHECK_FALSE(report.has_train_index());
 }
 
 TEST_CASE("a job is trained to its end, at a rate by the given clock", "[job]") {
@@ -153,7 +197,7 @@ TEST_CASE("a job is trained to its end, at a rate by the given clock", "[job]") 
   CHECK(f.runner->Stages().path[static_cast<size_t>(Stage::kPull)] > 0);
   // The same generation is not trained again.
   f.runner->Update(testing::SmallDirective("bsp", 9), SessionId(6));
-  f.runner.reset();
+  f.End();
   CHECK(f.servers.waiting() == 0);
 }
 
@@ -185,8 +229,41 @@ TEST_CASE("what ends the training fails the job, and is logged", "[job]") {
       f.Await([](const WorkerJobReport& r) { return !r.fatal().empty(); });
   CHECK(report.fatal() == "server 0: wrong keys");
   CHECK(report.generation() == 2);
-  f.runner.reset();
+  f.End();
   CHECK(f.Logged() == std::vector<std::string>{"job_failed job=5 reason=\"server 0: wrong keys\""});
+}
+
+TEST_CASE("training whose lanes are others' ends, and begins again at the scheduler's word",
+          "[job]") {
+  Fixture f;
+  WorkerJobDirective d = testing::SmallDirective("bsp", 6);
+  f.runner->Update(d, SessionId(6));
+  const auto gone = [&](size_t times) {
+    f.Open();
+    f.Serve();
+    const absl::Status refused = wire::LanesGone(SessionId(6), 3);
+    const Call push = f.servers.Any(0, kPush), next = f.servers.Any(0, kPull);
+    push.reply(refused);
+    const WorkerJobReport report =
+        f.Await([&](const WorkerJobReport&) { return f.Logged().size() == times; });
+    CHECK(f.Logged().back() ==
+          absl::StrCat("lanes_gone job=5 reason=\"server 0: ", refused.message(), "\""));
+    CHECK(report.fatal().empty());  // the job goes on, elsewhere
+    CHECK_FALSE(report.finished());
+    next.reply(absl::UnavailableError("away"));  // nobody waits for it
+    CHECK(f.servers.waiting() == 0);
+  };
+  gone(1);
+  f.runner->Heard();  // the lanes are its own still
+  gone(2);
+  const std::vector<uint32_t> lanes(d.lanes().begin(), d.lanes().end());
+  d.clear_lanes();
+  f.runner->Update(d, SessionId(6));
+  f.runner->Heard();
+  CHECK(f.servers.waiting() == 0);
+  d.mutable_lanes()->Assign(lanes.begin(), lanes.end());
+  f.runner->Update(d, SessionId(6));
+  gone(3);
 }
 
 TEST_CASE("what cannot be begun fails the job", "[job]") {
@@ -204,9 +281,61 @@ TEST_CASE("a runner that goes away stops its training", "[job]") {
   f.runner->Update(testing::SmallDirective("bsp", 6), SessionId(6));
   f.Open();
   const Call pull = f.servers.Next(0, kPull);
-  f.runner.reset();
+  f.End();
   pull.reply(absl::UnavailableError("away"));
   CHECK(f.servers.waiting() == 0);
+}
+
+// Indexes until nobody wants it any more.
+class EndlessData : public testing::MadeUpData {
+ public:
+  absl::StatusOr<InputIndex> BuildIndex(const DataSpec&, const std::vector<std::string>&,
+                                        const Cancelled& cancelled) override {
+    begun.Notify();
+    while (!cancelled()) std::this_thread::yield();
+    return absl::CancelledError("not wanted any more");
+  }
+  absl::Notification begun;
+};
+
+TEST_CASE("an index pass ends with its runner", "[job]") {
+  EndlessData data;
+  Fixture f;
+  f.options.data = &data;
+  f.Begin();
+  f.runner->Update(IndexDirective(), SessionId(6));
+  data.begun.WaitForNotification();
+  f.End();
+  CHECK(f.work.Sum().running == 0);
+}
+
+TEST_CASE("input that hangs holds up neither who ends the job nor, for ever, its next runner",
+          "[job][hang]") {
+  Fixture f;
+  TempFolder folder;
+  const std::string input = folder.path() + "/input";
+  std::ofstream(input) << "1 1:1\n";
+  f.options.data = DataAccess::Files();
+  WorkerJobDirective d = IndexDirective();
+  DataSpec& data = *d.mutable_spec()->mutable_spec()->mutable_data();
+  data.set_format("libfm");
+  data.clear_eval();
+  data.set_train(0, input);
+  testing::Hang files(input);
+  f.Begin();
+  f.runner->Update(d, SessionId(6));
+  files->AwaitHung(1);
+  f.Begin();  // the one that hangs is told to end, and not waited for
+  f.runner->Update(d, SessionId(7));
+  CHECK(f.runner->Report().fatal().empty());
+  CHECK(f.work.Of("a").running == 1);
+  f.timer.Advance(JobWork::kPatience);
+  f.work.Pump();
+  files->AwaitHung(2);
+  CHECK(f.work.Of("a").passed == 1);
+  files->Release();
+  CHECK(f.Await([](const WorkerJobReport& r) { return r.has_train_index(); }).fatal().empty());
+  f.End();
 }
 
 }  // namespace

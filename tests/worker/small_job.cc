@@ -59,7 +59,8 @@ absl::Status MadeUpData::StatusOf(const std::string& file) {
 }
 
 absl::StatusOr<InputIndex> MadeUpData::BuildIndex(const DataSpec&,
-                                                  const std::vector<std::string>& files) {
+                                                  const std::vector<std::string>& files,
+                                                  const Cancelled&) {
   if (absl::Status s = StatusOf(files[0]); !s.ok()) return s;
   absl::MutexLock lock(&mu_);
   indexed_.push_back(files[0]);

@@ -118,6 +118,9 @@ TEST_CASE("a synchronous job trains all steps and evaluates the last", "[session
   CHECK(report.evaluations(0).step() == 2);
   CHECK(report.evaluations(0).examples() == 3);
   CHECK(report.examples() == 6);
+  f.d.mutable_evaluations()->CopyFrom(report.evaluations());  // the scheduler has it
+  f.session->Update(f.d);
+  CHECK(f.Report().evaluations_size() == 0);
 }
 
 TEST_CASE("Stop ends an evaluation that waits for a server", "[session]") {

@@ -10,6 +10,7 @@
 #include "worker/bsp/cohort_step.h"
 #include "worker/bsp/lane_driver.h"
 #include "worker/bsp/lane_sums.h"
+#include "worker/bsp/part_answers.h"
 #include "worker/bsp/row_exchange.h"
 #include "worker/client/mailbox.h"
 #include "worker/client/push_sequences.h"
@@ -219,21 +220,32 @@ class Trainer : public BspTrainer {
         action.server, fields, CoverNodes(action.lanes, o_.plan->lanes), &gradients_,
         session_.tickets().TakeForPush(action.step, action.server, action.lanes));
     if (!parts.ok()) return parts.status();
-    // Accepted when every part is; one that breaks breaks the whole.
-    auto missing = std::make_shared<size_t>(parts->size());
+    // One part that breaks breaks the whole.
+    auto answers = std::make_shared<PartAnswers>(parts->size());
     for (Buffer& part : *parts) {
       session_.Call(
           action.server, DataMethod::kPush, std::move(part),
-          [this, action, missing](Epoch sent, absl::StatusOr<Buffer> reply) {
+          [this, action, answers](Epoch sent, absl::StatusOr<Buffer> reply) {
             auto parsed = reply.ok() ? wire::ParsePushReply(reply->span()) : reply.status();
             if (!parsed.ok()) return OnBroken(action, sent, parsed.status());
             session_.OnAnswered(action.server);
-            if (--*missing > 0) return;
-            driver_.OnAccepted(action.ticket,
-                               {parsed->state.incarnation, parsed->state.map_epoch.value});
+            const ServerIdentity identity{parsed->state.incarnation, parsed->state.map_epoch.value};
+            OnPartAccepted(action, *answers, identity);
           });
     }
     return absl::OkStatus();
+  }
+
+  void OnPartAccepted(const Action& action, PartAnswers& answers, ServerIdentity identity) {
+    switch (answers.OnAccepted(identity)) {
+      case PartAnswers::Whole::kOpen:
+        break;
+      case PartAnswers::Whole::kAccepted:
+        driver_.OnAccepted(action.ticket, identity);
+        break;
+      case PartAnswers::Whole::kMixed:
+        driver_.OnBroken(action.ticket);
+    }
   }
 
   absl::Status Compute(const Action& action) {

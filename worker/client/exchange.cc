@@ -31,9 +31,10 @@ void ForEach(size_t n, size_t bytes, ops::Parallel* parallel,
 
 }  // namespace
 
-Exchange::Exchange(const ModelTables& tables, const ShardMap& shards)
+Exchange::Exchange(const ModelTables& tables, const ShardMap& shards, size_t most_push_bytes)
     : tables_(tables),
       shards_(shards),
+      most_push_bytes_(most_push_bytes),
       row_dim_(tables.row_dim()),
       push_dim_(tables.tables[kFeatures].push_dim()) {
   tensor_row_.resize(tables_.tensor_count());
@@ -260,6 +261,10 @@ absl::StatusOr<std::vector<Buffer>> Exchange::EncodePush(
     const std::span<const ShardId> shards = todo.back();
     todo.pop_back();
     auto part = EncodePushPart(shards, fields, contributions, ticket, device, parallel);
+    if (part.ok() && part->size() > most_push_bytes_) {
+      part = absl::ResourceExhaustedError(
+          absl::StrCat("a push of ", part->size(), " bytes; at most ", most_push_bytes_));
+    }
     if (part.ok()) {
       out.push_back(*std::move(part));
     } else if (absl::IsResourceExhausted(part.status()) && shards.size() > 1) {

@@ -2,6 +2,7 @@
 #ifndef STRATA_WORKER_CLIENT_EXCHANGE_H_
 #define STRATA_WORKER_CLIENT_EXCHANGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,6 +18,7 @@
 #include "proto/wire/buffer.h"
 #include "proto/wire/device_values.h"
 #include "proto/wire/message_codec.h"
+#include "proto/wire/message_limits.h"
 #include "worker/device/row_memory.h"
 #include "worker/step/gradient.h"
 
@@ -39,7 +41,9 @@ struct ParameterBlock {
 // Immutable after construction; any thread.
 class Exchange {
  public:
-  Exchange(const ModelTables& tables, const ShardMap& shards);
+  // No push takes more than `most_push_bytes` (tests give less than a message may have).
+  Exchange(const ModelTables& tables, const ShardMap& shards,
+           size_t most_push_bytes = kMaxMessageBytes);
 
   size_t dense_rows() const { return dense_keys_.size(); }
   uint32_t row_dim() const { return row_dim_; }
@@ -133,6 +137,7 @@ class Exchange {
 
   const ModelTables tables_;
   const ShardMap shards_;
+  const size_t most_push_bytes_;
   const uint32_t row_dim_;
   const uint32_t push_dim_;
   std::vector<uint64_t> dense_keys_;          // (dense rows): key = position

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 
 namespace strata {
 
@@ -71,26 +72,34 @@ void TrainingStats::NameFields(std::vector<std::string> names) {
   fields_ = std::move(names);
 }
 
-void TrainingStats::OnNotFinite(std::vector<Feature> features) {
+void TrainingStats::OnNotFinite(const std::vector<Feature>& features) {
   absl::MutexLock lock(&mu_);
-  if (!not_finite_.empty()) return;
-  not_finite_ = std::move(features);
-  has_not_finite_ = !not_finite_.empty();
+  for (const Feature& f : features) {
+    const auto same = [&f](const Feature& known) { return known.key == f.key; };
+    if (not_finite_.size() == kMostNotFinite) break;
+    if (std::none_of(not_finite_.begin(), not_finite_.end(), same)) not_finite_.push_back(f);
+  }
+  knows_not_finite_ = not_finite_.size() == kMostNotFinite;
+}
+
+std::string TrainingStats::FieldOf(const Feature& feature) const {
+  if (feature.field < fields_.size()) return fields_[feature.field];
+  return absl::StrCat("field ", feature.field);
 }
 
 Trouble TrainingStats::NotFiniteTrouble(uint64_t step, absl::Time now) const {
   std::string features;
-  for (const Feature& f : not_finite_) {
-    const std::string field =
-        f.field < fields_.size() ? fields_[f.field] : absl::StrCat("field ", f.field);
-    absl::StrAppend(&features, features.empty() ? "" : ", ", field, " (key ", f.key, ")");
+  const size_t shown = std::min(kMostShown, not_finite_.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const Feature& f = not_finite_[i];
+    absl::StrAppend(&features, i == 0 ? "" : ", ", FieldOf(f), " (key ", f.key, ")");
   }
   Trouble trouble;
   trouble.set_reason("GradientsNotFinite");
   trouble.set_message(
       absl::StrCat("a batch's loss is no finite number, first at step ", step,
                    "; gradients that are none are not ", "applied, of ", features,
-                   not_finite_.size() < kMostNotFinite ? "" : " and perhaps others",
+                   not_finite_.size() < kMostShown ? "" : " and perhaps others",
                    "; look at the data of these, or lower spec.optimizer.sparse.learningRate"));
   trouble.set_since_unix_ms(absl::ToUnixMillis(now));
   return trouble;
@@ -99,6 +108,16 @@ Trouble TrainingStats::NotFiniteTrouble(uint64_t step, absl::Time now) const {
 void TrainingStats::OnEvaluation(const EvaluationResult& result) {
   absl::MutexLock lock(&mu_);
   evaluations_.push_back(result);
+}
+
+void TrainingStats::ForgetEvaluations(
+    const google::protobuf::RepeatedPtrField<EvaluationResult>& known) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(evaluations_, [&known](const EvaluationResult& mine) {
+    return std::any_of(known.begin(), known.end(), [&mine](const EvaluationResult& theirs) {
+      return theirs.step() == mine.step() && theirs.SerializeAsString() == mine.SerializeAsString();
+    });
+  });
 }
 
 void TrainingStats::OnFinished() {
@@ -208,8 +227,9 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_refused_rows(refused_rows_);
   out->set_clipped_rows(clipped_rows_);
   if (older_mark_) {
-    const auto rate = trained_ ? ExampleRate(first_step_, last_step_)
-                               : ExampleRate(*older_mark_, {TimeOfTraining(now), examples_});
+    const bool ended = trained_ && !STRATA_MUTATION("end.rate_counts_checkpoint");
+    const auto rate = ended ? ExampleRate(first_step_, last_step_)
+                            : ExampleRate(*older_mark_, {TimeOfTraining(now), examples_});
     out->set_examples_per_second(rate.value_or(0));
   }
   if (const std::optional<Quality> recent = RecentQualityLocked()) {
@@ -226,6 +246,11 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_wants_cut_at(wants_cut_at_);
   out->set_marked_cut(marked_cut_);
   out->set_predictions(predictions_);
+  for (const Feature& f : not_finite_) {
+    RefusedRow* row = out->add_not_finite();  // of table 0, which is that of features
+    row->set_key(f.key);
+    row->set_field(FieldOf(f));
+  }
   if (trouble_) *out->add_troubles() = *trouble_;
   if (not_finite_trouble_) *out->add_troubles() = *not_finite_trouble_;
 }

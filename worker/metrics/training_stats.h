@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "google/protobuf/repeated_field.h"
 #include "proto/strata/control.pb.h"
 #include "worker/metrics/example_rate.h"
 #include "worker/metrics/stage_times.h"
@@ -48,11 +49,13 @@ class TrainingStats {
     uint32_t field = 0;
     friend bool operator==(const Feature&, const Feature&) = default;
   };
-  static constexpr size_t kMostNotFinite = 8;
-  // Features whose gradients are no finite numbers: a trouble from the next OnStep on, for good.
-  // The first call counts.
-  void OnNotFinite(std::vector<Feature> features);
-  bool has_not_finite() const { return has_not_finite_.load(std::memory_order_relaxed); }
+  // Features that are told with their fields; of the first, that many are told to people.
+  static constexpr size_t kMostNotFinite = 32;
+  static constexpr size_t kMostShown = 8;
+  // Features whose gradients are no finite numbers. The first call makes a trouble from the next
+  // OnStep on, for good; later ones add keys, until kMostNotFinite are known.
+  void OnNotFinite(const std::vector<Feature>& features);
+  bool knows_not_finite() const { return knows_not_finite_.load(std::memory_order_relaxed); }
   // Rows of a pull or push that went by the memory of a device (DESIGN.md section 6, "On a GPU").
   void OnRowsThere(uint64_t rows) { rows_there_.fetch_add(rows, std::memory_order_relaxed); }
   void OnEvaluation(const EvaluationResult& result);
@@ -62,6 +65,8 @@ class TrainingStats {
   // changes nothing.
   void OnTaskRead(const TaskCounts& counts);
   void OnDoneTask(const TaskCounts& counts);
+  // Forgets the evaluations that the scheduler has: they are in what it says.
+  void ForgetEvaluations(const google::protobuf::RepeatedPtrField<EvaluationResult>& known);
   // Forgets tasks that the scheduler no longer asks for: it has heard of those that are done.
   void KeepTasks(const std::function<bool(uint64_t)>& keep);
   // Patience: the evaluation after this step is the best so far; its checkpoint must stay.
@@ -99,7 +104,7 @@ class TrainingStats {
  private:
   StageTimes stages_;
   std::atomic<uint64_t> rows_there_{0};
-  std::atomic<bool> has_not_finite_{false};
+  std::atomic<bool> knows_not_finite_{false};  // enough of them
 
   static constexpr size_t kBins = 4096;
   struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated
@@ -111,6 +116,7 @@ class TrainingStats {
   absl::Time TimeOfTraining(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return standing_since_.value_or(now) - stood_;
   }
+  std::string FieldOf(const Feature& feature) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Trouble NotFiniteTrouble(uint64_t step, absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<double> RecentAuc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<Quality> RecentQualityLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

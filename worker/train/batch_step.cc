@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
   clock->EndPasses(times.blocks_done, times.forward_ns, times.backward_ns);
   stats_->OnBatch(batch.labels, predictions_, *loss, batch.bad_lines);
   // Servers refuse such rows by key; which field a key is of is known here alone.
-  if (!std::isfinite(*loss) && out.rows != nullptr && !stats_->has_not_finite()) {
+  if (!std::isfinite(*loss) && out.rows != nullptr && !stats_->knows_not_finite()) {
     stats_->OnNotFinite(FirstNotFinite(batch, routed, row_sums, TrainingStats::kMostNotFinite));
   }
   if (counts) AddCounts(batch, routed, gradient->rows);

@@ -46,6 +46,18 @@ absl::Status CudaApi::MallocHost(size_t bytes, void** out) {
   return Checked(std::move(status));
 }
 
+absl::Status CudaApi::ReservePinned(size_t bytes) { return pinned_->Take(bytes); }
+
+void CudaApi::UnreservePinned(size_t bytes) { pinned_->GiveBack(bytes); }
+
+absl::Status CudaApi::MallocReserved(size_t bytes, void** out) {
+  STRATA_ENTER("malloc reserved");
+  CountOne(allocations_);
+  absl::Status status = DoMallocHost(bytes, out);
+  if (status.ok()) pinned_->Add(*out, bytes);
+  return Checked(std::move(status));
+}
+
 void CudaApi::LimitPinned(uint64_t bytes) { pinned_->Limit(bytes); }
 
 uint64_t CudaApi::pinned_bytes() const { return pinned_->bytes(); }

@@ -102,6 +102,10 @@ class CudaApi {
   // kResourceExhausted with requested and free bytes. Default: no limit.
   void LimitPinned(uint64_t bytes);
   uint64_t pinned_bytes() const;
+  // Counts bytes of it for a piece that is taken later, whole, or never: what is promised is there.
+  absl::Status ReservePinned(size_t bytes);
+  void UnreservePinned(size_t bytes);
+  absl::Status MallocReserved(size_t bytes, void** out);  // on error they are reserved still
   // Whether the `bytes` from `p` on lie in one piece of it, so that kernels may write there.
   bool IsPinned(const void* p, size_t bytes) const;
   absl::Status MemoryInfo(size_t* free_bytes, size_t* total_bytes);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "proto/core/mutation.h"
+
 namespace strata {
 
 absl::Duration Spread(absl::Duration wait, IdSource* random) {
-  if (random == nullptr) return wait;
+  if (random == nullptr || STRATA_MUTATION("backoff.all_at_once")) return wait;
   constexpr double kRange = 18446744073709551616.0;  // 2^64
   return wait * (.5 + static_cast<double>(random->Draw().low) / kRange);
 }

@@ -19,14 +19,15 @@ using Work = std::function<void()>;
 
 class ThreadPool : public Executor {
  public:
-  // Twice the threads: each that is in a blocking section has one to take its place.
+  // Twice the threads: each that is in a blocking section has one to take its place. More are made
+  // when more are in one, as where a disk hangs.
   ThreadPool(size_t threads, const std::string& name, Work at_start)
-      : at_start_(std::move(at_start)), free_(threads) {
-    for (size_t i = 0; i < 2 * threads; ++i) {
-      threads_.emplace_back([this] { Run(); });
-      // Linux keeps 15 characters.
-      pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());
-    }
+      : at_start_(std::move(at_start)),
+        name_(name.substr(0, 15)),  // Linux keeps 15 characters
+        places_(threads),
+        free_(static_cast<ptrdiff_t>(threads)) {
+    MutexLock lock(&mu_);
+    for (size_t i = 0; i < 2 * threads; ++i) Add();
   }
 
   ~ThreadPool() override {
@@ -34,7 +35,12 @@ class ThreadPool : public Executor {
       MutexLock lock(&mu_);
       closing_ = true;
     }
-    for (std::thread& t : threads_) t.join();
+    std::vector<std::thread> threads;
+    {
+      MutexLock lock(&mu_);
+      threads.swap(threads_);  // none is added any more
+    }
+    for (std::thread& t : threads) t.join();
   }
 
   void Post(Work work) override {
@@ -46,10 +52,12 @@ class ThreadPool : public Executor {
   void Leave() {
     MutexLock lock(&mu_);
     ++free_;
+    if (made_ - ++away_ < places_ && !closing_) Add();
   }
   void Return() {
     MutexLock lock(&mu_);
     --free_;
+    --away_;
   }
   // The pool that the calling thread belongs to, or null.
   static ThreadPool*& OfThisThread() {
@@ -60,6 +68,12 @@ class ThreadPool : public Executor {
  private:
   bool Ready() const ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return queue_.empty() ? closing_ : free_ > 0;
+  }
+
+  void Add() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    ++made_;
+    threads_.emplace_back([this] { Run(); });
+    pthread_setname_np(threads_.back().native_handle(), name_.c_str());
   }
 
   void Run() {
@@ -81,12 +95,17 @@ class ThreadPool : public Executor {
   }
 
   const Work at_start_;
+  const std::string name_;
+  const size_t places_;
   Mutex mu_;
   std::deque<Work> queue_ ABSL_GUARDED_BY(mu_);
   // Places to run in; below 0 for moments after a blocking section.
   ptrdiff_t free_ ABSL_GUARDED_BY(mu_);
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_;
+  size_t made_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t away_ ABSL_GUARDED_BY(mu_) = 0;  // in blocking sections
+  // At most `places_` and as many as were ever away at a time, but for the first ones.
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
 };
 
 class Serial : public Executor {

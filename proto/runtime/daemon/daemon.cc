@@ -23,6 +23,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/runtime/base/timer.h"
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/transport/bind_policy.h"
 
@@ -91,6 +93,7 @@ class DaemonImpl : public Daemon {
       : o_(options), collector_(std::make_shared<Collector>()) {}
 
   ~DaemonImpl() override {
+    Timer::Real()->Cancel(this);
     StopMetrics();
     exposer_.reset();
     if (logging_) google::ShutdownGoogleLogging();
@@ -175,6 +178,11 @@ class DaemonImpl : public Daemon {
     int number = 0;
     sigwait(&signals_, &number);
     Log(absl::StrCat("stopping signal=", number));
+    Timer::Real()->At(Timer::Real()->Now() + kEndWithin, this, [this] {
+      Die(absl::DeadlineExceededError(
+          absl::StrCat("what closes has not ended for ", absl::FormatDuration(kEndWithin),
+                       "; see whether the mounts that jobs name answer on this machine")));
+    });
     StopMetrics();
     absl::MutexLock lock(&mu_);
     return failure_;

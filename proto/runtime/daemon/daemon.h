@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace strata {
 
@@ -41,6 +42,10 @@ struct Metric {
 // them.
 class Daemon {
  public:
+  // From the signal on. What closes may wait for files in a mount that hangs: the process then ends
+  // without it, as killed, with the line "ends_at_once" in its log and exit code 1.
+  static constexpr absl::Duration kEndWithin = absl::Seconds(10);
+
   // FAILED_PRECONDITION: the folder cannot be made or written, or another process holds it.
   // ALREADY_EXISTS: the metrics address is taken. PERMISSION_DENIED, INVALID_ARGUMENT: it is not
   // loopback without `insecure`, or no address. UNAVAILABLE: AdvertisedHost's. The text says what

@@ -1,5 +1,7 @@
 #include "proto/runtime/files/folders.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -26,15 +28,40 @@ std::string Above(const std::string& path) {
   return last == std::string::npos ? "" : path.substr(0, last + 1);
 }
 
-}  // namespace
+// Makes what was made just now durable: its name is in the folder above it. One that this process
+// may not read, or that lies outside of its data roots, is left to whoever manages that place.
+int SyncAbove(const std::string& path, FileSystem& files) {
+  const std::string above = Above(path);
+  const bool from_root = !path.empty() && path.front() == '/';
+  const int fd = files.Open(!above.empty() ? above : from_root ? "/" : ".", O_RDONLY | O_DIRECTORY);
+  if (fd == -EACCES || fd == -EPERM || fd == -kOutsideRoots) return 0;
+  if (fd < 0) return fd;
+  const int synced = files.Sync(fd, SyncWhat::kAll);
+  files.Close(fd);
+  return synced == -EINVAL ? 0 : synced;  // that file system keeps no folder back
+}
 
-int TryMakeFolders(const std::string& path, FileSystem& files) {
+// A folder whose name may not last is not left behind: the next try would find it, and take it for
+// durable.
+int MakeDurable(const std::string& path, FileSystem& files) {
+  const int made = files.MakeFolder(path);
+  if (made != 0) return made;
+  const int synced = SyncAbove(path, files);
+  if (synced < 0) files.RemoveFolder(path);
+  return synced;
+}
+
+using MakeOne = int (*)(const std::string& path, FileSystem& files);
+
+int MakeAny(const std::string& path, FileSystem& files) { return files.MakeFolder(path); }
+
+int TryOnce(const std::string& path, MakeOne make, FileSystem& files) {
   // From the longest name whose parent is there, down again.
   std::string name = path;
   while (name.size() > 1 && name.back() == '/') name.pop_back();
   std::vector<std::string> missing;
   for (;;) {
-    int made = files.MakeFolder(name);
+    int made = make(name, files);
     if (made == 0) break;
     const std::string above = Above(name);
     if (made == -ENOENT && !above.empty()) {
@@ -47,16 +74,43 @@ int TryMakeFolders(const std::string& path, FileSystem& files) {
     break;
   }
   for (; !missing.empty(); missing.pop_back()) {
-    int made = files.MakeFolder(missing.back());
+    int made = make(missing.back(), files);
     if (made != 0) made = UnlessThere(missing.back(), made, files);
     if (made != 0) return made;
   }
   return 0;
 }
 
-absl::Status MakeFolders(const std::string& path, FileSystem& files) {
-  const int made = TryMakeFolders(path, files);
+int TryOften(const std::string& path, MakeOne make, FileSystem& files) {
+  // Whoever has done with an empty folder removes it, also one that was made just now for another.
+  constexpr int kTries = 8;
+  int made = TryOnce(path, make, files);
+  for (int i = 1; i < kTries && (made == -ENOENT || made == -EEXIST); ++i) {
+    made = TryOnce(path, make, files);
+  }
+  return made;
+}
+
+absl::Status Said(int made, const std::string& path) {
   return made < 0 ? ErrnoStatus(-made, "make folder", path) : absl::OkStatus();
+}
+
+}  // namespace
+
+int TryMakeFolders(const std::string& path, FileSystem& files) {
+  return TryOften(path, MakeAny, files);
+}
+
+absl::Status MakeFolders(const std::string& path, FileSystem& files) {
+  return Said(TryMakeFolders(path, files), path);
+}
+
+int TryMakeDurableFolders(const std::string& path, FileSystem& files) {
+  return TryOften(path, MakeDurable, files);
+}
+
+absl::Status MakeDurableFolders(const std::string& path, FileSystem& files) {
+  return Said(TryMakeDurableFolders(path, files), path);
 }
 
 absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path, FileSystem& files) {
@@ -93,6 +147,7 @@ absl::StatusOr<bool> IsThere(const std::string& path, FileSystem& files) {
   FileInfo info;
   const int looked = files.Look(path, info);
   if (looked == -ENOENT || looked == -ENOTDIR) return false;
+  if (looked < 0 && STRATA_MUTATION("paths.error_is_absence")) return false;
   if (looked < 0) return ErrnoStatus(-looked, "look for", path);
   return true;
 }

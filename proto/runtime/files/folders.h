@@ -19,6 +19,10 @@ namespace strata {
 absl::Status MakeFolders(const std::string& path, FileSystem& files = FileSystem::Kernel());
 // The negative errno, or 0.
 int TryMakeFolders(const std::string& path, FileSystem& files = FileSystem::Kernel());
+// The same; and the names of those that it makes outlast a loss of power when it returns, as far as
+// this process may open what is above them.
+absl::Status MakeDurableFolders(const std::string& path, FileSystem& files = FileSystem::Kernel());
+int TryMakeDurableFolders(const std::string& path, FileSystem& files = FileSystem::Kernel());
 
 // The names in it, ascending. NOT_FOUND: there is none.
 absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path,

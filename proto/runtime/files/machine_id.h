@@ -1,7 +1,8 @@
-// Which machine this process runs on.
+// Which machine this process runs on, and how much memory it has there.
 #ifndef STRATA_PROTO_RUNTIME_FILES_MACHINE_ID_H_
 #define STRATA_PROTO_RUNTIME_FILES_MACHINE_ID_H_
 
+#include <cstdint>
 #include <string>
 
 #include "proto/runtime/files/file_system.h"
@@ -12,6 +13,19 @@ namespace strata {
 // containers of a machine share and copies of its disk do not; where that cannot be read, the
 // machine id of /etc. Empty: neither can.
 std::string MachineId(FileSystem& files = FileSystem::Kernel());
+
+struct Machine {
+  std::string id;
+  uint64_t memory_bytes = 0;
+};
+
+// The machine of this process, which has `physical_bytes` in all. Where a control group (that of a
+// container, or of a service) allows the process less, that group is the machine: whatever else is
+// in the group shares its memory, and what is beside it does not. Groups are told apart by where
+// they are and by the namespace that they are seen in.
+Machine ThisMachine(uint64_t physical_bytes, FileSystem& files = FileSystem::Kernel());
+// The same, with what the kernel says of the machine's memory.
+Machine ThisMachine();
 
 }  // namespace strata
 

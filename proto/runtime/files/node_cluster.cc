@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
+#include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/plain_file.h"
 #include "proto/runtime/files/record_file.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -37,6 +38,13 @@ absl::StatusOr<NodeCluster> NodeCluster::Open(const std::string& folder) {
 }
 
 absl::Status NodeCluster::Leave(const std::string& folder) {
+  const auto there = IsThere(folder + "/");
+  if (!there.ok()) return there.status();
+  if (!*there) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no folder ", folder,
+                     "; give the --dir of the node that is to leave its cluster"));
+  }
   return RemovePlainFile(PathIn(folder));
 }
 

@@ -26,6 +26,7 @@ class NodeCluster {
   // `folder`: the node's own, which holds `CLUSTER`; empty: it is remembered in memory alone.
   static absl::StatusOr<NodeCluster> Open(const std::string& folder);
   // Forgets the cluster of the node that has this folder; its process must not run.
+  // INVALID_ARGUMENT: there is no such folder.
   static absl::Status Leave(const std::string& folder);
 
   // Empty: of none yet.

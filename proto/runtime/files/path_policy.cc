@@ -51,7 +51,7 @@ absl::StatusOr<std::string> ResolvePath(const std::string& path, FileSystem& fil
     if (missing) continue;
     std::string target;
     const int read = files.ReadLink(done, target);
-    if (read == -EINVAL) continue;  // no link
+    if (read == -EINVAL || (read >= 0 && STRATA_MUTATION("paths.links_not_followed"))) continue;
     if (read == -ENOENT) {
       missing = true;
       continue;

@@ -91,7 +91,7 @@ absl::Status RestrictFiles(const PathPolicy& policy, const std::vector<std::stri
   if (!policy.restricts()) return absl::OkStatus();
   std::vector<std::string> allowed = policy.roots();
   for (const std::string& folder : own) {
-    if (absl::Status s = MakeFolders(folder); !s.ok()) return s;
+    if (absl::Status s = MakeDurableFolders(folder); !s.ok()) return s;
     allowed.push_back(folder);
   }
   const char* const named = std::getenv("TMPDIR");

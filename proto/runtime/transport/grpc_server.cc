@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/base/backoff.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/wire/message_limits.h"
@@ -140,7 +141,8 @@ grpc::ChannelArguments GrpcChannelArguments(absl::Duration lease) {
                    Milliseconds(Spread(kFirstReconnect, IdSource::System())));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    Milliseconds(Spread(kLastReconnect, IdSource::System())));
-  const Keepalive keepalive = Keepalive::For(lease);
+  const bool late = STRATA_MUTATION("keepalive.asks_late");
+  const Keepalive keepalive = Keepalive::For(late ? 3 * lease : lease);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(keepalive.quiet));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(keepalive.patience));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit

@@ -64,11 +64,11 @@ class DeviceGpuBackend final : public GpuBackend {
   absl::Status PutStaged(std::span<const uint32_t> slots,
                          std::span<const uint32_t> places) override;
   absl::Status Read(std::span<const uint32_t> slots, std::span<const uint8_t*> rows) override {
-    return ReadFrom(device_.t.rows, slots, memory_.read_rows, rows);
+    return ReadFrom(device_.t.rows, slots, *memory_.read_rows, rows);
   }
   absl::Status ReadStaged(std::span<const uint32_t> places,
                           std::span<const uint8_t*> rows) override {
-    return ReadFrom(device_.t.staged, places, memory_.staged_rows, rows);
+    return ReadFrom(device_.t.staged, places, *memory_.staged_rows, rows);
   }
   absl::Status Open(std::span<const uint32_t> slots, GpuUse use, std::span<uint8_t*> rows) override;
   absl::Status Close(std::span<const uint32_t> slots) override;
@@ -137,7 +137,7 @@ class DeviceGpuBackend final : public GpuBackend {
   }
 
  private:
-  absl::Status ReadFrom(uint8_t* base, std::span<const uint32_t> numbers, uint8_t* pinned,
+  absl::Status ReadFrom(uint8_t* base, std::span<const uint32_t> numbers, GpuPinnedRows& here,
                         std::span<const uint8_t*> rows);
 
   GpuScoring ScoringAt(uint16_t now) const {
@@ -216,14 +216,15 @@ absl::Status DeviceGpuBackend::Put(std::span<const uint32_t> slots,
                                    std::span<const uint8_t* const> rows) {
   absl::Status s = call_.Begin(slots.size());
   if (!s.ok() || slots.empty()) return s;
+  const auto pinned = memory_.open_rows->Get();
+  if (!pinned.ok()) return call_.End(pinned.status());
   for (size_t i = 0; i < slots.size(); ++i) {
-    std::memcpy(memory_.open_rows + i * shape_.stride(), rows[i], shape_.row_bytes);
+    std::memcpy(*pinned + i * shape_.stride(), rows[i], shape_.row_bytes);
   }
   const uint32_t* to = nullptr;
   s = call_.SlotsIn(slots, &to);
   if (s.ok()) {
-    s = CopyRows(device_, {device_.t.rows, to}, {memory_.open_rows},
-                 static_cast<uint32_t>(slots.size()));
+    s = CopyRows(device_, {device_.t.rows, to}, {*pinned}, static_cast<uint32_t>(slots.size()));
   }
   return call_.End(std::move(s));
 }
@@ -245,15 +246,17 @@ absl::Status DeviceGpuBackend::PutStaged(std::span<const uint32_t> slots,
 }
 
 absl::Status DeviceGpuBackend::ReadFrom(uint8_t* base, std::span<const uint32_t> numbers,
-                                        uint8_t* pinned, std::span<const uint8_t*> rows) {
+                                        GpuPinnedRows& here, std::span<const uint8_t*> rows) {
   absl::Status s = call_.Begin(numbers.size());
   if (!s.ok() || numbers.empty()) return s;
+  const auto pinned = here.Get();
+  if (!pinned.ok()) return call_.End(pinned.status());
   const uint32_t* from = nullptr;
   s = call_.SlotsIn(numbers, &from);
   if (s.ok()) {
-    s = CopyRows(device_, {pinned}, {base, from}, static_cast<uint32_t>(numbers.size()));
+    s = CopyRows(device_, {*pinned}, {base, from}, static_cast<uint32_t>(numbers.size()));
   }
-  for (size_t i = 0; i < numbers.size(); ++i) rows[i] = pinned + i * shape_.stride();
+  for (size_t i = 0; i < numbers.size(); ++i) rows[i] = *pinned + i * shape_.stride();
   return call_.End(std::move(s));
 }
 
@@ -262,12 +265,14 @@ absl::Status DeviceGpuBackend::Open(std::span<const uint32_t> slots, GpuUse use,
   absl::Status s = call_.Begin(slots.size());
   to_close_ = 0;
   if (!s.ok() || slots.empty()) return s;
+  const auto pinned = memory_.open_rows->Get();
+  if (!pinned.ok()) return call_.End(pinned.status());
   const auto n = static_cast<uint32_t>(slots.size());
   const auto words = call_.Take<uint32_t>(n);
   std::copy(slots.begin(), slots.end(), words.host);
   s = api_->CopyAsync(memory_.opened, words.host, size_t{n} * 4, stream_.get());
-  if (s.ok()) s = CopyRows(device_, {memory_.open_rows}, {device_.t.rows, memory_.opened}, n);
-  for (uint32_t i = 0; i < n; ++i) rows[i] = memory_.open_rows + i * shape_.stride();
+  if (s.ok()) s = CopyRows(device_, {*pinned}, {device_.t.rows, memory_.opened}, n);
+  for (uint32_t i = 0; i < n; ++i) rows[i] = *pinned + i * shape_.stride();
   if (use == GpuUse::kUpdate) to_close_ = n;
   return call_.End(std::move(s));
 }
@@ -275,8 +280,14 @@ absl::Status DeviceGpuBackend::Open(std::span<const uint32_t> slots, GpuUse use,
 absl::Status DeviceGpuBackend::Close(std::span<const uint32_t> slots) {
   absl::Status s = call_.Begin(slots.size());
   if (!s.ok() || (slots.empty() && to_close_ == 0)) return s;
-  s = CopyRows(device_, {device_.t.rows, memory_.opened}, {memory_.open_rows}, to_close_);
-  to_close_ = 0;
+  if (to_close_ > 0) {
+    const auto pinned = memory_.open_rows->Get();  // Open has taken it
+    s = pinned.status();
+    if (s.ok()) {
+      s = CopyRows(device_, {device_.t.rows, memory_.opened}, {*pinned}, to_close_);
+    }
+    to_close_ = 0;
+  }
   if (s.ok() && !slots.empty()) {
     const uint32_t* held = nullptr;
     s = call_.SlotsIn(slots, &held);

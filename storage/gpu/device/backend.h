@@ -23,9 +23,10 @@ struct DeviceGpuOptions {
   uint64_t pinned_bytes = uint64_t{64} << 20;
 };
 
-// All memory is taken here, memory.h says how much; no call allocates any. Rows are
-// copied: Read and ReadStaged bring them to pinned memory, Open, too, and Close takes them back.
-// Gather and Apply compute where the rows lie: encoded weights come back, sums go there.
+// All memory is taken here, memory.h says how much, but for pinned memory of rows: its bytes are
+// set aside here, and taken by the first calls that copy rows. No other call allocates any. Rows
+// are copied: Read and ReadStaged bring them to pinned memory, Open, too, and Close takes them
+// back. Gather and Apply compute where the rows lie: encoded weights come back, sums go there.
 // Every call waits for the device once, but Dirty, which does so once for each max_batch() rows of
 // its answer. What calls cost beside the rows that they move: Find a kernel, Insert and Unpin a
 // sort, Pin a sort and two scans (kernels on what the call names); Dirty three or four passes over

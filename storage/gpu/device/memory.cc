@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ops/cuda/kernel/scan.h"
+#include "proto/core/mutation.h"
 #include "storage/eviction/lrfu_score.h"
 #include "storage/gpu/allocation.h"
 #include "storage/gpu/backend.h"
@@ -26,6 +27,10 @@ constexpr uint64_t kFewLists = 16384;
 static_assert(sizeof(ops::StepScalars) * kMostDeviceRuns + 16 * 16 <= kFewWords);
 static_assert(sizeof(LrfuGains) + 16 * 16 <= kFewWords);
 static_assert(sizeof(GpuSelect) + kSelectBins * 4 + 16 * 16 <= kFewLists);
+
+constexpr absl::string_view kPinnedName = "a GPU table's pinned memory";
+constexpr absl::string_view kPinnedRemedy =
+    "raise the server's --pinned-bytes, or lower spec.storage.shardsPerServer";
 
 uint64_t RoundUp(uint64_t bytes) {
   return (bytes + GpuDeviceBytes::kPiece - 1) / GpuDeviceBytes::kPiece * GpuDeviceBytes::kPiece;
@@ -99,6 +104,37 @@ uint32_t GpuDeviceBytes::MostBatch(const GpuShape& shape, uint32_t most, uint64_
   return low;
 }
 
+absl::StatusOr<std::unique_ptr<GpuPinnedRows>> GpuPinnedRows::Reserve(ops::gpu::CudaApi* api,
+                                                                      uint64_t bytes) {
+  const absl::Status s = api->ReservePinned(bytes);
+  if (s.ok()) return std::unique_ptr<GpuPinnedRows>(new GpuPinnedRows(api, bytes));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      kPinnedName, ": ", bytes, " bytes requested: ", s.message(), "; ", kPinnedRemedy));
+}
+
+GpuPinnedRows::~GpuPinnedRows() {
+  if (rows_ == nullptr) {
+    api_->UnreservePinned(bytes_);
+  } else {
+    (void)api_->FreeHost(rows_);
+  }
+}
+
+absl::StatusOr<uint8_t*> GpuPinnedRows::Get() {
+  if (rows_ == nullptr) {
+    void* taken = nullptr;
+    const absl::Status s = api_->MallocReserved(bytes_, &taken);
+    if (ops::gpu::IsDeviceLost(s)) return s;
+    if (!s.ok()) {
+      return absl::InternalError(
+          absl::StrCat(kPinnedName, ": ", bytes_, " bytes requested: ", s.message()));
+    }
+    std::memset(taken, 0, bytes_);
+    rows_ = taken;
+  }
+  return static_cast<uint8_t*>(rows_);
+}
+
 absl::StatusOr<GpuDeviceMemory> GpuDeviceMemory::Take(ops::gpu::CudaApi* api, const GpuShape& shape,
                                                       uint32_t n) {
   const auto bytes = GpuDeviceBytes::For(*api, shape, n);
@@ -108,11 +144,17 @@ absl::StatusOr<GpuDeviceMemory> GpuDeviceMemory::Take(ops::gpu::CudaApi* api, co
   absl::Status s = TakeAll(api, MemoryKind::kDevice, bytes->device(), "a GPU table",
                            "lower spec.storage.gpuBytesPerServer", &m.device_arena, &m.device);
   if (s.ok()) {
-    s = TakeAll(api, MemoryKind::kPinned, bytes->pinned(), "a GPU table's pinned memory",
-                "raise the server's --pinned-bytes, or lower spec.storage.shardsPerServer",
-                &m.pinned_arena, &m.pinned);
+    s = TakeAll(api, MemoryKind::kPinned, bytes->words, kPinnedName, kPinnedRemedy, &m.pinned_arena,
+                &m.pinned);
   }
   if (!s.ok()) return s;
+  for (auto* rows : {&m.read_rows, &m.staged_rows, &m.open_rows}) {
+    auto reserved = GpuPinnedRows::Reserve(api, bytes->rows);
+    if (!reserved.ok()) return reserved.status();
+    *rows = *std::move(reserved);
+    if (!STRATA_MUTATION("gpu.rows_pinned_when_made")) continue;
+    if (absl::Status taken = (*rows)->Get().status(); !taken.ok()) return taken;
+  }
   uint8_t* at = m.device.as<uint8_t>();
   const auto cut = [&at](uint64_t size) { return std::exchange(at, at + size); };
   m.table = cut(bytes->table);
@@ -122,12 +164,8 @@ absl::StatusOr<GpuDeviceMemory> GpuDeviceMemory::Take(ops::gpu::CudaApi* api, co
   m.call_rows = cut(bytes->rows);
   m.tiles = reinterpret_cast<uint32_t*>(cut(bytes->tiles));
   m.sort_scratch = cut(bytes->sort_scratch);
-  at = m.pinned.as<uint8_t>();
-  std::memset(at, 0, bytes->pinned());
-  m.host_words = cut(bytes->words);
-  m.read_rows = cut(bytes->rows);
-  m.staged_rows = cut(bytes->rows);
-  m.open_rows = cut(bytes->rows);
+  m.host_words = m.pinned.as<uint8_t>();
+  std::memset(m.host_words, 0, bytes->words);
   return m;
 }
 

@@ -1,11 +1,13 @@
-// The memory that a GPU table on a device takes when it is made: one piece of the device's, one of
-// pinned memory of its host.
+// The memory of a GPU table on a device. When it is made, one piece of the device's and one of
+// pinned memory of its host, for words, are taken; pinned memory for rows is set aside, and taken
+// when rows are first copied: a table whose rows stay on the device has none.
 //
 // Bytes, for batches of n, rows t.stride bytes apart, s slots in b buckets of k, and v = min(b,
 // GpuBackend::kLeaveBuckets) * k / 16 rows that may be next to leave:
 //   pinned   w = 32 n + 16 v + 8192      arguments and answers of a call
-//            3 n * stride                rows: of Read and Gather, of ReadStaged, of Open and Put;
-//                                        in the last also sums of Apply, while nothing is open
+//            3 n * stride                rows, in three pieces: of Read and Gather, of ReadStaged,
+//                                        of Open and Put; in the last also sums of Apply, while
+//                                        nothing is open
 //   device   GpuShape::bytes()           the table (storage/gpu/shape.h)
 //            w                           the same arguments and answers
 //            24 n + 16 v + 16384         lists of a call, before and after they are sorted
@@ -49,6 +51,29 @@ struct GpuDeviceBytes {
   uint64_t pinned() const { return words + 3 * rows; }
 };
 
+// Pinned memory for rows of a batch: counted when it is made, taken when it is first asked for,
+// kept until it is destroyed, after the device has done its work.
+class GpuPinnedRows {
+ public:
+  // RESOURCE_EXHAUSTED names requested and free bytes, and what to do.
+  static absl::StatusOr<std::unique_ptr<GpuPinnedRows>> Reserve(ops::gpu::CudaApi* api,
+                                                                uint64_t bytes);
+  GpuPinnedRows(const GpuPinnedRows&) = delete;
+  GpuPinnedRows& operator=(const GpuPinnedRows&) = delete;
+  ~GpuPinnedRows();
+
+  // Zeroed when it is taken. An error of the runtime is INTERNAL, unless the device is lost: what
+  // was promised is not there, and will not be.
+  absl::StatusOr<uint8_t*> Get();
+
+ private:
+  GpuPinnedRows(ops::gpu::CudaApi* api, uint64_t bytes) : api_(api), bytes_(bytes) {}
+
+  ops::gpu::CudaApi* const api_;
+  const uint64_t bytes_;
+  void* rows_ = nullptr;
+};
+
 // The pieces of both. Movable; given back with it, after the device has done its work.
 struct GpuDeviceMemory {
   // RESOURCE_EXHAUSTED names requested and free bytes, and what to lower.
@@ -70,9 +95,7 @@ struct GpuDeviceMemory {
   uint8_t* sort_scratch = nullptr;
   // Pinned; zeroed.
   uint8_t* host_words = nullptr;
-  uint8_t* read_rows = nullptr;
-  uint8_t* staged_rows = nullptr;
-  uint8_t* open_rows = nullptr;
+  std::unique_ptr<GpuPinnedRows> read_rows, staged_rows, open_rows;
 };
 
 // A piece of the device's memory beside it. Movable; given back as GpuDeviceMemory is.

@@ -52,7 +52,12 @@ absl::Status GatherOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memo
   // Kernels write whole quads: floats that lie crooked in a message are brought there by a copy of
   // the device's, packed ones by the host.
   const bool pinned = d.api->IsPinned(out, bytes) && (!packed || ops::gpu::IsAligned4(out, 4));
-  uint8_t* const to = pinned ? out : memory.read_rows;
+  uint8_t* to = out;
+  if (!pinned) {
+    const auto here = memory.read_rows->Get();
+    if (!here.ok()) return call.End(here.status());
+    to = *here;
+  }
   const bool straight = ops::gpu::IsAligned4(to, dim);
   auto* floats = reinterpret_cast<float*>(packed || !straight ? memory.call_rows : to);
   if (s.ok()) s = GatherFloats(d, RowsFrom(d, 0), from, n, dim, floats);
@@ -85,9 +90,11 @@ absl::Status UploadRows(const GpuDeviceTable& d, const GpuDeviceMemory& memory, 
   const auto n = static_cast<uint32_t>(numbers.size());
   const size_t bytes = size_t{n} * dim * sizeof(float);
   const uint32_t* to = nullptr;
+  const auto pinned = memory.open_rows->Get();
+  if (!pinned.ok()) return call.End(pinned.status());
   s = call.SlotsIn(numbers, &to);
-  std::memcpy(memory.open_rows, rows, bytes);
-  if (s.ok()) s = d.api->CopyAsync(memory.call_rows, memory.open_rows, bytes, d.stream);
+  std::memcpy(*pinned, rows, bytes);
+  if (s.ok()) s = d.api->CopyAsync(memory.call_rows, *pinned, bytes, d.stream);
   if (s.ok()) {
     s = ops::gpu::Scatter(*d.api,
                           {.rows = reinterpret_cast<const float*>(memory.call_rows),
@@ -105,9 +112,11 @@ absl::Status DownloadRows(const GpuDeviceTable& d, const GpuDeviceMemory& memory
                           std::span<const uint32_t> numbers, uint32_t dim, float* rows) {
   absl::Status s = call.Begin(numbers.size());
   if (!s.ok() || numbers.empty()) return s;
+  const auto pinned = memory.read_rows->Get();
+  if (!pinned.ok()) return call.End(pinned.status());
   const uint32_t* from = nullptr;
   s = call.SlotsIn(numbers, &from);
-  auto* const here = reinterpret_cast<float*>(memory.read_rows);
+  auto* const here = reinterpret_cast<float*>(*pinned);
   if (s.ok()) {
     s = GatherFloats(d, {const_cast<float*>(there), dim}, from, numbers.size(), dim, here);
   }
@@ -131,8 +140,10 @@ absl::Status ApplyOnDevice(const GpuDeviceTable& d, const GpuDeviceMemory& memor
   const size_t sum_bytes = (size_t{n} - 1) * update.stride * 4 + size_t{update.layout->dim} * 4;
   const float* sums_there = update.sums_there;
   if (sums_there == nullptr) {
-    std::memcpy(memory.open_rows, update.sums, sum_bytes);
-    if (s.ok()) s = d.api->CopyAsync(memory.call_rows, memory.open_rows, sum_bytes, d.stream);
+    const auto pinned = memory.open_rows->Get();
+    if (!pinned.ok()) return call.End(pinned.status());
+    std::memcpy(*pinned, update.sums, sum_bytes);
+    if (s.ok()) s = d.api->CopyAsync(memory.call_rows, *pinned, sum_bytes, d.stream);
     sums_there = reinterpret_cast<const float*>(memory.call_rows);
   }
   const auto answers = call.Take<uint8_t>(n);

@@ -120,6 +120,7 @@ class Cluster {
   void SyncServers() {
     for (auto& [name, server] : servers_) Sync(server);
   }
+  void SyncServer(const std::string& name) { Sync(servers_.at(name)); }
   void RestartWorker(size_t worker) {
     workers_[worker].Kill();
     workers_[worker].Start(++incarnation_);
@@ -315,6 +316,29 @@ TEST_CASE("a cut whose lane has got another host is given up", "[scheduler][cuts
   CheckEndsWhole(cluster);
   const JobStateRecord end = cluster.job();
   for (const CheckpointRecord& c : end.cuts().complete()) CHECK(c.cut() != 1);
+}
+
+// A server that hears nothing for a while meets no lane that was told of a cut it cannot know of:
+// it would have to keep marks and pushes of whatever number anybody names.
+TEST_CASE("a cut begins when every server has said that those before it are over",
+          "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
+  cluster.BeginCut();
+  REQUIRE(cluster.cut() == 1);
+  for (int i = 0; i < 3; ++i) {
+    cluster.RestartWorker(0);  // its lane's cut is given up, and still wanted
+    CHECK(cluster.cut() == 0);
+    CHECK(cluster.given_up() == 1);
+    for (int k = 0; k < 3; ++k) cluster.SyncServer("s0");
+    CHECK(cluster.cut() == 0);  // server 1 has not spoken
+  }
+  cluster.SyncServer("s1");  // is told
+  CHECK(cluster.cut() == 0);
+  cluster.SyncServer("s1");  // says so
+  CHECK(cluster.cut() == 2);
+  CheckEndsWhole(cluster);
+  CHECK(cluster.server("s0").impossible_cuts() == 0);
+  CHECK(cluster.server("s1").impossible_cuts() == 0);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -30,7 +31,7 @@ constexpr uint64_t kSteps = 40;
 // A job at level `memory` on some of the cluster's servers, and one worker.
 class Cluster {
  public:
-  Cluster(uint32_t servers, uint32_t of_the_job) {
+  Cluster(uint32_t servers, uint32_t of_the_job, uint64_t cut_every = 0) {
     for (uint32_t i = 0; i < servers; ++i) AddServer(absl::StrCat("s", i));
     worker_.Start(++incarnation_);
     worker_.index_lines = kSteps * sim_.lanes / 4;  // of each of four tasks
@@ -51,6 +52,7 @@ class Cluster {
     spec.mutable_storage()->set_durability("memory");
     spec.mutable_checkpoint()->set_directory("/c");
     spec.mutable_checkpoint()->set_keep(5);
+    spec.mutable_checkpoint()->set_every_steps(cut_every);
     REQUIRE(state_->Submit(std::move(s), now_).ok());
     Until([&] { return job().phase() == TRAINING; });
   }
@@ -75,6 +77,12 @@ class Cluster {
     REQUIRE(state_->WantCheckpoint(1, now_).ok());
     Until([&] { return job().cuts().complete_size() > before; });
     return job().cuts().complete(before).folder();
+  }
+  // Its worker holds this step open for a cut.
+  void WantCutAt(uint64_t step) {
+    NodeReport report = worker_.Report();
+    report.mutable_worker_jobs(0)->set_wants_cut_at(step);
+    REQUIRE(state_->Report(report, now_).ok());
   }
   void Pass(absl::Duration time) {
     for (const absl::Time end = now_ + time; now_ < end;) {
@@ -286,6 +294,38 @@ TEST_CASE("a job whose checkpoints are all damaged does not start anew unasked",
   for (const auto& [folder, contents] : cluster.disk) CHECK(absl::StrContains(why, folder));
   CHECK(absl::StrContains(why, "--resume"));
   CHECK(absl::StrContains(why, "--overwrite"));
+}
+
+TEST_CASE("a job that gives up a cut that it needs ends once, also while others are taken",
+          "[scheduler][recovery]") {
+  Cluster cluster(2, 2, 10);
+  cluster.Train(4);
+  REQUIRE(cluster.job().cuts().pending_size() > 0);  // asked for ahead
+  cluster.WantCutAt(1);                              // servers are past it
+  for (int i = 0; i < 20 && cluster.job().phase() != OVER; ++i) cluster.Pass(absl::Seconds(1));
+  const JobStateRecord job = cluster.job();
+  REQUIRE(job.state() == FAILED);
+  CHECK(cluster.Events("CheckpointFailed") == 1);
+  CHECK(absl::StrContains(cluster.Says("CheckpointFailed"), "past step 1,"));
+  std::set<std::string> closing;  // each is to say once that it closed the job
+  for (const std::string& name : job.closing()) CHECK(closing.insert(name).second);
+  cluster.Pass(kLease);
+  CHECK(cluster.job().closing_size() == 0);
+}
+
+TEST_CASE("a checkpoint that is written anew is whole again", "[scheduler][recovery]") {
+  Cluster cluster(2, 2, 10);
+  cluster.Until([&] { return cluster.job().cuts().complete_size() == 2; });
+  const std::string newer = cluster.job().cuts().complete(1).folder();
+  cluster.disk[newer].damaged = true;
+  cluster.Restart(cluster.names()[0]);
+  cluster.Until([&] { return cluster.job().set_aside_size() == 1; });
+  CHECK(cluster.job().set_aside(0) == newer);
+  cluster.disk[newer].damaged = false;
+  cluster.Until([&] { return cluster.job().cuts().complete_size() == 2; });
+  CHECK(cluster.job().cuts().complete(1).folder() == newer);
+  CHECK(cluster.job().set_aside_size() == 0);
+  cluster.CheckSucceeds();
 }
 
 TEST_CASE("a checkpoint that is not there is waited for", "[scheduler][recovery]") {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,18 +25,22 @@ namespace {
 constexpr absl::Duration kLease = absl::Seconds(10);
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// A server with 1 GiB for jobs and two workers. Nobody works.
+// A server with 1 GiB for jobs, later more of them, and two workers. Nobody works.
 class Cluster {
  public:
-  Cluster() {
-    servers_.emplace("s0", SimServer("s0", sim_, &disk_));
-    servers_.at("s0").Start(1);
+  explicit Cluster(bool with_server = true) {
+    if (with_server) AddServer("s0");
     for (const char* name : {"w0", "w1"}) {
       workers_.emplace_back(name, sim_, &servers_);
       workers_.back().Start(1);
     }
     Restart();
     Sync(10);  // so that they are known
+  }
+
+  void AddServer(const std::string& name) {
+    servers_.emplace(name, SimServer(name, sim_, &disk_));
+    servers_.at(name).Start(1);
   }
 
   // A new scheduler on what the one before had recorded.
@@ -78,10 +83,14 @@ class Cluster {
       now_ += kLease / 16;
       state_->Tick(now_);
       Take();
-      SyncNode(servers_.at("s0"));
+      for (auto& [name, server] : servers_) {
+        if (silent.count(name) == 0) SyncNode(server);
+      }
       for (SimWorker& worker : workers_) SyncNode(worker);
     }
   }
+
+  void StandStill(absl::Duration gap) { now_ += gap; }
 
   JobStatus Status(const std::string& name) { return state_->Status(jobs_.at(name), now_); }
   const JobStateRecord& State(const std::string& name) {
@@ -96,9 +105,19 @@ class Cluster {
     return std::any_of(status.conditions().begin(), status.conditions().end(),
                        [&reason](const JobCondition& c) { return c.reason() == reason; });
   }
+  std::string ServerLost(const std::string& name) {
+    const JobStatus status = Status(name);
+    for (const JobCondition& c : status.conditions()) {
+      if (c.reason() == "ServerLost") return c.message();
+    }
+    return "";
+  }
   NodeStatus Server() { return state_->Cluster().nodes(0); }
   std::vector<SimWorker>& workers() { return workers_; }
-  uint64_t shard_bytes = 0;  // that the server reports of each of its jobs
+  uint64_t shard_bytes = 0;      // that servers report of each of their jobs
+  bool one_machine = false;      // servers have 1 GiB together, not each
+  bool indexing = false;         // workers do not come to the end of the input
+  std::set<std::string> silent;  // servers
 
  private:
   void Take() {
@@ -115,10 +134,14 @@ class Cluster {
     NodeReport report = node.Report();
     if (report.role() == SERVER) {
       report.set_memory_bytes(1024 * kMiB);
-      report.set_memory_given(true);
+      report.set_memory_given(!one_machine);
+      if (one_machine) report.set_machine_id("m");
       for (ServerJobReport& job : *report.mutable_server_jobs()) {
         job.add_shards()->set_dram_bytes(shard_bytes);
       }
+    }
+    for (WorkerJobReport& job : *report.mutable_worker_jobs()) {
+      if (indexing) job.clear_train_index();
     }
     const auto session = state_->Report(report, now_);
     REQUIRE(session.ok());
@@ -216,6 +239,114 @@ TEST_CASE("rows that nobody thought of are counted when servers tell of them",
   // A limit is what is counted of a job that has one.
   cluster.Cancel("grows");
   CHECK(cluster.Status("late").reserved().dram_bytes() < 300 * kMiB);
+}
+
+TEST_CASE("a job that was there before its servers, and fits none of them, ends",
+          "[scheduler][room]") {
+  Cluster cluster(/*with_server=*/false);
+  REQUIRE(cluster.Submit("huge", "2GiB").ok());
+  cluster.Sync(30);
+  CHECK(absl::StartsWith(cluster.Condition("huge"), "WaitingForServers: "));
+  cluster.AddServer("s0");
+  cluster.Sync(10);  // another may be about to come
+  CHECK(absl::StartsWith(cluster.Condition("huge"), "WaitingForRoom: "));
+  cluster.Sync(10);
+  CHECK(cluster.Status("huge").state() == FAILED);
+  CHECK(absl::StartsWith(cluster.Condition("huge"), "NoRoom: spec.storage.dramBytesPerServer"));
+  CHECK(absl::StrContains(cluster.Condition("huge"), "asks for 2.0 GiB on each of 1 servers"));
+}
+
+TEST_CASE("a scheduler that stood still has not seen that a job fits no server",
+          "[scheduler][room]") {
+  Cluster cluster(/*with_server=*/false);
+  REQUIRE(cluster.Submit("huge", "2GiB").ok());
+  cluster.AddServer("s0");
+  cluster.Sync(4);
+  cluster.StandStill(20 * kLease);
+  cluster.Sync(4);
+  CHECK(cluster.State("huge").phase() == WAITING);
+}
+
+TEST_CASE("a server that joins a machine has what jobs of its neighbours leave of it",
+          "[scheduler][room]") {
+  Cluster cluster(/*with_server=*/false);
+  cluster.one_machine = true;
+  cluster.AddServer("s0");
+  cluster.Sync(4);
+  REQUIRE(cluster.Submit("a", "600MiB").ok());
+  CHECK(cluster.Status("a").state() == RUNNING);
+  cluster.AddServer("s1");
+  cluster.Sync(4);
+  CHECK(cluster.Server().room().dram_bytes() == 512 * kMiB);
+  REQUIRE(cluster.Submit("b", "450MiB").ok());  // fits its share
+  CHECK(cluster.State("b").phase() == WAITING);
+  CHECK(absl::StrContains(cluster.Condition("b"), "jobs on servers beside it "));
+  REQUIRE(cluster.Submit("c", "300MiB").ok());
+  CHECK(cluster.Status("c").state() == RUNNING);
+}
+
+TEST_CASE("what the rows of a guessed job take stays taken when its server's share shrinks",
+          "[scheduler][room]") {
+  Cluster cluster(/*with_server=*/false);
+  cluster.one_machine = true;
+  cluster.AddServer("s0");
+  cluster.Sync(4);
+  REQUIRE(cluster.Submit("grows", "0").ok());
+  cluster.shard_bytes = 900 * kMiB;
+  cluster.AddServer("s1");
+  cluster.Sync(4);
+  CHECK(cluster.Status("grows").reserved().dram_bytes() > 800 * kMiB);
+  REQUIRE(cluster.Submit("late", "300MiB").ok());
+  CHECK(cluster.State("late").phase() == WAITING);
+}
+
+TEST_CASE("a job that is over keeps its room until its servers have dropped it",
+          "[scheduler][room]") {
+  Cluster cluster;
+  REQUIRE(cluster.Submit("a", "600MiB").ok());
+  REQUIRE(cluster.Submit("b", "600MiB").ok());
+  cluster.silent.insert("s0");
+  cluster.Cancel("a");
+  CHECK(cluster.State("b").phase() == WAITING);
+  CHECK(absl::StrContains(cluster.Condition("b"), "(held: job a (closing) 6"));
+  CHECK(cluster.Server().reserved().dram_bytes() > 600 * kMiB);
+  CHECK_FALSE(cluster.Status("a").has_reserved());
+  cluster.Restart();
+  CHECK(cluster.Server().reserved().dram_bytes() > 600 * kMiB);
+  cluster.silent.clear();
+  cluster.Sync(10);
+  CHECK(cluster.Status("b").state() == RUNNING);
+}
+
+TEST_CASE("of a lost server's job is told who has no room to take its place", "[scheduler][room]") {
+  Cluster cluster;
+  REQUIRE(cluster.Submit("a", "600MiB").ok());
+  cluster.AddServer("s1");
+  cluster.Sync(4);
+  REQUIRE(cluster.Submit("b", "600MiB").ok());
+  CHECK(cluster.Status("b").state() == RUNNING);
+  cluster.silent.insert("s0");
+  cluster.Sync(30);
+  CHECK(absl::StrContains(cluster.ServerLost("a"), " is silent since "));
+  CHECK(absl::StrContains(cluster.ServerLost("a"), "; waiting for room: 1 servers wanted"));
+  CHECK(absl::StrContains(cluster.ServerLost("a"), "(held: job b 6"));
+}
+
+TEST_CASE("a job keeps no workers while it waits for servers", "[scheduler][room]") {
+  Cluster cluster;
+  cluster.indexing = true;
+  REQUIRE(cluster.Submit("a", "100MiB").ok());
+  CHECK(cluster.State("a").workers_size() == 1);
+  cluster.silent.insert("s0");
+  cluster.Sync(30);
+  cluster.indexing = false;
+  cluster.Sync(4);
+  CHECK(absl::StartsWith(cluster.Condition("a"), "WaitingForServers: "));
+  CHECK(cluster.State("a").phase() == WAITING);
+  CHECK(cluster.State("a").workers_size() == 0);
+  cluster.silent.clear();
+  cluster.Sync(10);
+  CHECK(cluster.Status("a").state() == RUNNING);
 }
 
 }  // namespace

@@ -56,9 +56,11 @@ class Cluster {
   std::string last_condition() { return status().conditions().rbegin()->message(); }
 
   bool server_has_trouble = false;
+  bool worker_is_silent = false;
   uint64_t every_steps = 0;
-  CutReport cut;       // of the server, where it has a number
-  RefusedRow refused;  // where it was refused
+  CutReport cut;          // of the server, where it has a number
+  RefusedRow refused;     // where it was refused
+  RefusedRow not_finite;  // of the worker, where it has a key
 
  private:
   void Report() {
@@ -69,7 +71,10 @@ class Cluster {
     if (cut.cut() > 0) *report.mutable_server_jobs(0)->add_cuts() = cut;
     if (refused.refused() > 0) *report.mutable_server_jobs(0)->add_refused() = refused;
     REQUIRE(scheduler_->Sync(report, kTimeout).ok());
-    REQUIRE(scheduler_->Sync(nodes_.worker.Report(), kTimeout).ok());
+    if (worker_is_silent) return;
+    NodeReport of_worker = nodes_.worker.Report();
+    if (not_finite.key() > 0) *of_worker.mutable_worker_jobs(0)->add_not_finite() = not_finite;
+    REQUIRE(scheduler_->Sync(of_worker, kTimeout).ok());
   }
 
   const TempFolder folder_;
@@ -180,6 +185,43 @@ TEST_CASE("rows that were refused outlive the scheduler", "[scheduler]") {
   CHECK(cluster.status().refused(0).key() == 7);
   CHECK(cluster.status().refused(0).field() == "bias");
   CHECK(cluster.status().refused(0).refused() == 3);
+}
+
+TEST_CASE("a worker tells the field of a row that a server refused, before or after it",
+          "[scheduler]") {
+  const bool server_first = GENERATE(true, false);
+  Cluster cluster;
+  cluster.Begin();
+  RefusedRow row;
+  row.set_key(7);
+  const auto server = [&] {
+    cluster.refused = row;
+    cluster.refused.set_refused(3);
+    cluster.Pass(absl::Seconds(1));
+  };
+  const auto worker = [&] {
+    cluster.not_finite = row;
+    cluster.not_finite.set_field("user");
+    cluster.Pass(absl::Seconds(1));
+  };
+  if (server_first) {
+    server();
+    REQUIRE(cluster.status().refused_size() == 1);
+    CHECK(cluster.status().refused(0).field().empty());
+    worker();
+  } else {
+    worker();
+    CHECK(cluster.status().refused_size() == 0);
+    cluster.worker_is_silent = true;  // it has said all, and is done
+    server();
+  }
+  cluster.worker_is_silent = false;
+  REQUIRE(cluster.status().refused_size() == 1);
+  CHECK(cluster.status().refused(0).field() == "user");
+  CHECK(cluster.status().refused(0).refused() == 3);
+  cluster.not_finite.set_key(0);
+  cluster.Run(absl::Hours(24));
+  CHECK(cluster.status().refused(0).field() == "user");
 }
 
 TEST_CASE("a trouble that stands over a restart lasts as long as schedulers heard of it",

@@ -69,5 +69,25 @@ TEST_CASE("one result per step, in order", "[scheduler]") {
   REQUIRE(list[2].auc() == 3);
 }
 
+TEST_CASE("the newest evaluations are remembered, and the best", "[scheduler]") {
+  google::protobuf::RepeatedPtrField<EvaluationResult> list;
+  EvaluationResult result;
+  constexpr uint64_t kBest = 3;
+  for (uint64_t step = 1; step <= 5 * kMaxEvaluations; ++step) {
+    result.set_step(step);
+    AddEvaluation(result, list);
+    // A worker that was not told yet that the scheduler has it says it again.
+    result.set_step(1);
+    AddEvaluation(result, list);
+    DropEvaluations(kMaxEvaluations, kBest, list);
+    REQUIRE(list.size() <= static_cast<int>(kMaxEvaluations));
+  }
+  REQUIRE(list.size() == static_cast<int>(kMaxEvaluations));
+  CHECK(list[0].step() == kBest);
+  for (int i = 1; i < list.size(); ++i) {
+    REQUIRE(list[i].step() == 5 * kMaxEvaluations - kMaxEvaluations + 1 + static_cast<uint64_t>(i));
+  }
+}
+
 }  // namespace
 }  // namespace strata::scheduler

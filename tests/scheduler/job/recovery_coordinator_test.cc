@@ -1,6 +1,8 @@
 #include "scheduler/job/recovery_coordinator.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
@@ -19,6 +21,18 @@ TEST_CASE("a server is judged by what it can have lost", "[scheduler]") {
   REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kRollBack);
   f.opened = false;  // nothing was there to lose
   REQUIRE(JudgeServer(f, kLease) == ServerVerdict::kWait);
+}
+
+TEST_CASE("of damaged checkpoints the latest are remembered, each once", "[scheduler]") {
+  google::protobuf::RepeatedPtrField<std::string> aside;
+  for (int i = 0; i < 3 * kMaxSetAside; ++i) AddSetAside("/c/" + std::to_string(i), aside);
+  REQUIRE(aside.size() == kMaxSetAside);
+  CHECK(aside[0] == "/c/" + std::to_string(2 * kMaxSetAside));
+  AddSetAside(aside[0], aside);
+  CHECK(aside.size() == kMaxSetAside);
+  const std::string twice = "/c/" + std::to_string(2 * kMaxSetAside);
+  CHECK(std::count(aside.begin(), aside.end(), twice) == 1);
+  CHECK(aside[kMaxSetAside - 1] == twice);
 }
 
 TEST_CASE("a silent server is replaced only when waiting is no use, and only if one is there",

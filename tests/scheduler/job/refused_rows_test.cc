@@ -35,5 +35,31 @@ TEST_CASE("a row that is known only grows, and no more are known than may be", "
   CHECK(known[2].key() == 100);
 }
 
+TEST_CASE("fields are those that a worker tells of the same row", "[refused_rows]") {
+  Rows known, told;
+  Add(0, 7, 3, known);
+  Add(1, 7, 1, known);
+  Add(0, 8, 1, known);
+  known[1].set_field("bias");
+  Add(0, 7, 0, told);
+  Add(1, 7, 0, told);
+  Add(0, 9, 0, told);
+  for (RefusedRow& row : told) row.set_field("user");
+  NameFields(told, known);
+  REQUIRE(known.size() == 3);  // what no server has refused is none of them
+  CHECK(known[0].field() == "user");
+  CHECK(known[0].refused() == 3);
+  CHECK(known[1].field() == "bias");
+  CHECK(known[2].field().empty());
+  told[0].set_field("site");
+  NameFields(told, known);
+  CHECK(known[0].field() == "user");  // the first word counts
+  Rows again;
+  Add(0, 7, 4, again);  // servers know no field
+  RaiseRefused(again, known);
+  CHECK(known[0].field() == "user");
+  CHECK(known[0].refused() == 4);
+}
+
 }  // namespace
 }  // namespace strata::scheduler

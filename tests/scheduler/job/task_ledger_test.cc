@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "scheduler/state/closed_tasks.h"
 #include "tests/seed.h"
 
 namespace strata::scheduler {
@@ -77,8 +78,7 @@ TEST_CASE("a cut takes no task for done because of its place before another", "[
   ledger.BeginCut(1);
   CheckpointRecord cut;
   ledger.CutContents({At(0, 4, 3), At(1, 3, 0)}, cut);
-  REQUIRE(std::vector<uint64_t>(cut.closed_tasks().begin(), cut.closed_tasks().end()) ==
-          std::vector<uint64_t>{0, 2});
+  REQUIRE(ListClosedTasks(cut) == std::vector<uint64_t>{0, 2});
   TaskLedger again = TaskLedger::Resume(12, 1, cut);
   again.Dispatch({true}, 64);
   REQUIRE(Held(again, 0) == std::vector<uint64_t>{1, 3, 4, 5, 6, 7, 8, 9, 10, 11});
@@ -96,14 +96,38 @@ TEST_CASE("a cut holds what was closed when it began, and where lanes stood in o
   ledger.Dispatch({true, true, true}, 2);  // lane 0 gets 6, 1: 7, 2: 8
   CheckpointRecord cut;
   ledger.CutContents({At(0, 3, 5), At(1, 4, 0), At(2, 2, 3)}, cut);
-  REQUIRE(std::vector<uint64_t>(cut.closed_tasks().begin(), cut.closed_tasks().end()) ==
-          std::vector<uint64_t>{0});
+  REQUIRE(ListClosedTasks(cut) == std::vector<uint64_t>{0});
   TaskLedger again = TaskLedger::Resume(12, 1, cut);
   again.Dispatch({true}, 64);
   REQUIRE(Held(again, 0) == std::vector<uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   std::vector<uint64_t> first_windows;
   for (const LedgerTask& t : again.held(0)) first_windows.push_back(t.first_window());
   REQUIRE(first_windows == std::vector<uint64_t>{0, 3, 5, 0, 0, 0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("a cut of a long job is as small as one of a short job", "[scheduler]") {
+  constexpr uint64_t kTasks = 20000;
+  TaskLedger ledger = TaskLedger::Begin(kTasks + 10, 2);
+  for (uint64_t task = 0; task < kTasks; ++task) {
+    if (task != kTasks - 5) ledger.Close(task);
+  }
+  ledger.BeginCut(1);
+  CheckpointRecord cut;
+  ledger.CutContents({At(0, kTasks + 3, 2), At(1, kTasks - 1, 1)}, cut);
+  CHECK(cut.ByteSizeLong() < 60);
+  CHECK(cut.lanes_size() == 1);  // the other lane's task is closed
+  const std::vector<uint64_t> listed = ListClosedTasks(cut);
+  CHECK(listed.size() == kTasks - 1);
+  // As a manifest lists them, and back.
+  CheckpointRecord again;
+  SetClosedTasks({listed.begin(), listed.end()}, again);
+  CHECK(again.closed_below() == kTasks - 5);
+  CHECK(ListClosedTasks(again) == listed);
+  *again.mutable_lanes() = cut.lanes();
+  TaskLedger resumed = TaskLedger::Resume(kTasks + 10, 1, again);
+  resumed.Dispatch({true}, 64);
+  REQUIRE(Held(resumed, 0).size() == 11);
+  CHECK(Held(resumed, 0)[0] == kTasks - 5);
 }
 
 TaskCounts Lines(uint64_t task, uint64_t examples, uint64_t bad_lines) {

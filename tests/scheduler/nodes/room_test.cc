@@ -143,6 +143,60 @@ TEST_CASE("each of memory, disk and GPU memory can be what a server lacks", "[ro
   CHECK(absl::StrContains(DescribeRoom("s0", need, room), "s0 has 0 B of memory free"));
 }
 
+TEST_CASE("what jobs hold beyond a server's share is taken from those beside it", "[room]") {
+  Cluster cluster;
+  for (const char* name : {"a", "b", "c", "d"}) cluster.Add(name, "m", 24 * kGiB);
+  cluster.Add("elsewhere", "n", 24 * kGiB);
+  Rooms rooms = cluster.rooms();  // 6 GiB each
+  rooms.at("a").held = {{"early", Bytes(10 * kGiB)}};
+  rooms.at("b").held = {{"early", Bytes(8 * kGiB)}};
+  rooms.at("c").held = {{"late", Bytes(4 * kGiB)}};
+  TakeBeside(rooms);
+  // 2 GiB of the machine are left: of 8 GiB free, 6 are taken.
+  const auto fits = [&rooms](const char* name, uint64_t bytes) {
+    return Fits(Need(Bytes(bytes), Bytes(bytes)), rooms.at(name));
+  };
+  CHECK_FALSE(fits("a", 1));
+  CHECK_FALSE(fits("b", 1));
+  CHECK(fits("c", kGiB / 2));
+  CHECK_FALSE(fits("c", kGiB / 2 + 1));
+  CHECK(fits("d", kGiB + kGiB / 2));
+  CHECK_FALSE(fits("d", kGiB + kGiB / 2 + 1));
+  CHECK(fits("elsewhere", 24 * kGiB));
+  const ServerNeed need = Need(Bytes(5 * kGiB), Bytes(5 * kGiB));
+  CHECK(EverFits(need, rooms.at("d").whole));
+  CHECK(DescribeRoom("c", need, rooms.at("c")) ==
+        "c has 512.0 MiB of memory free of 6.0 GiB (held: job late 4.0 GiB, jobs on servers "
+        "beside it 1.5 GiB)");
+  CHECK(absl::StrContains(DescribeRoom("d", need, rooms.at("d")),
+                          "(held: jobs on servers beside it 4.5 GiB)"));
+  // More is held than the machine has.
+  rooms.at("a").held = {{"early", Bytes(20 * kGiB)}};
+  rooms.at("c").taken_beside = rooms.at("d").taken_beside = 0;
+  TakeBeside(rooms);
+  CHECK_FALSE(fits("c", 1));
+  CHECK_FALSE(fits("d", 1));
+}
+
+TEST_CASE("what was given to a server is not taken by those beside it", "[room]") {
+  Cluster cluster;
+  cluster.Add("a", "m", 24 * kGiB);
+  cluster.Add("b", "m", 24 * kGiB);
+  cluster.Add("given", "m", 8 * kGiB, true);  // and 8 GiB for each of the others
+  Rooms rooms = cluster.rooms();
+  rooms.at("a").held = {{"early", Bytes(10 * kGiB)}};
+  TakeBeside(rooms);
+  CHECK(Fits(Need(Bytes(8 * kGiB), Bytes(8 * kGiB)), rooms.at("given")));
+  CHECK(rooms.at("b").taken_beside == 2 * kGiB);
+  // Its own overhang is the others' (it was given more before it was started again).
+  rooms.at("a").held.clear();
+  rooms.at("given").held = {{"early", Bytes(10 * kGiB)}};
+  rooms.at("b").taken_beside = 0;
+  TakeBeside(rooms);
+  CHECK(rooms.at("a").taken_beside == kGiB);
+  CHECK(rooms.at("b").taken_beside == kGiB);
+}
+
 TEST_CASE("servers that have room are taken, and the others told with what they lack", "[room]") {
   const ServerNeed need = Need(Bytes(0), Bytes(2 * kGiB));
   std::vector<Candidate> live = {{"a", 0}, {"b", 1}, {"c", 2}, {"d", 3}};

@@ -130,6 +130,41 @@ TEST_CASE("who was silent for two leases by the looker's clock is replaced", "[l
   CHECK(one.machine.phase() == Phase::kWaiting);
 }
 
+TEST_CASE("a job's lock of an earlier term is taken over, and one of a later term is lost",
+          "[lock]") {
+  for (const bool began : {false, true}) {
+    CheckpointLock own = Owner("c1", "j1");
+    own.set_term(5);
+    LockSeen seen{.number = 3, .text = "t", .lock = own};
+    CheckpointLockMachine same(own, "/ckpt", kLease, began);
+    same.Looked(seen, OwnerIs::kLive, kStart, kStart);
+    CHECK(same.phase() == Phase::kHeld);
+    CHECK(same.number() == 3);
+    CHECK_FALSE(same.Beaten(seen));
+
+    seen.lock->set_term(4);
+    CheckpointLockMachine later(own, "/ckpt", kLease, began);
+    later.Looked(seen, OwnerIs::kLive, kStart, kStart);
+    REQUIRE(later.Due(kStart) == Action::kTake);
+    CHECK(later.number() == 4);
+    CHECK(later.MayWrite(kStart) == May::kNotNow);
+    later.Took(true, kStart);
+    CHECK(later.first_cut() == 0);
+
+    seen.lock->set_term(6);
+    CHECK(same.Beaten(seen));
+    for (const bool released : {false, true}) {
+      seen.lock->set_released(released);
+      CheckpointLockMachine earlier(own, "/ckpt", kLease, began);
+      earlier.Looked(seen, OwnerIs::kLive, kStart, kStart);
+      CHECK(earlier.phase() == Phase::kSuperseded);
+      CHECK(earlier.MayWrite(kStart) == May::kNotNow);  // what is to be written is not forgotten
+      CHECK(earlier.Due(kStart + 10 * kLease) == Action::kNone);
+      CHECK(absl::StrContains(earlier.Why(), "a later scheduler of its own cluster"));
+    }
+  }
+}
+
 TEST_CASE("a longer lease of the owner counts, and a lock that cannot be read", "[lock]") {
   One one;
   LockSeen longer = Theirs(1, 1);

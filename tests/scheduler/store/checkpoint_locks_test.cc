@@ -7,10 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "proto/core/mutex.h"
+#include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/manual_clock.h"
+#include "proto/runtime/base/manual_timer.h"
 #include "proto/runtime/files/file_system.h"
 #include "scheduler/store/lock_file.h"
 #include "tests/temp_folder.h"
@@ -50,6 +55,7 @@ TEST_CASE("two clusters, one directory: the one that is silent loses it, and fin
   const std::vector<LockedJob> of_b = {JobIn(folder.path(), "jb")};
   a.Run(of_a);
   REQUIRE(a.locks.MayWrite(1) == May::kYes);
+  CHECK(b.locks.MayWrite(1) == May::kNotNow);  // also while nobody asked for the lock
   b.Run(of_b);
   CHECK(b.locks.MayWrite(1) == May::kNotNow);
   REQUIRE(b.news.size() == 1);
@@ -74,6 +80,31 @@ TEST_CASE("two clusters, one directory: the one that is silent loses it, and fin
   const size_t told = a.news.size();
   a.Run(of_a);
   CHECK(a.news.size() == told);
+}
+
+TEST_CASE("two schedulers of one cluster: the job's lock is with the later term", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  Cluster old("a", &clock), restored("a", &clock);
+  const std::vector<LockedJob> jobs = {JobIn(folder.path(), "ja")};
+  old.Run(jobs);
+  REQUIRE(old.locks.MayWrite(1) == May::kYes);
+  restored.locks.SetTerm(7);
+  restored.Run(jobs);
+  CHECK(restored.locks.MayWrite(1) == May::kYes);
+  CHECK(LookAtLock(folder.path())->number == 2);
+  // What the old one gives back is not the later one's.
+  SECTION("a release") { old.Run({}); }
+  SECTION("a renewal") {
+    clock.Advance(kLease / 3);
+    old.Run(jobs);
+    CHECK(old.news.back().kind == Kind::kStalls);
+  }
+  SECTION("a look") { CHECK(*old.locks.LookAgain(1) == May::kNotNow); }
+  CHECK(LookAtLock(folder.path())->lock->term() == 7);
+  CHECK_FALSE(LookAtLock(folder.path())->lock->released());
+  CHECK(*restored.locks.LookAgain(1) == May::kYes);
+  CHECK_FALSE(old.locks.MayWrite(1) == May::kYes);
 }
 
 TEST_CASE("an owner that lives keeps it, and the other is refused", "[lock]") {
@@ -167,6 +198,98 @@ TEST_CASE("a directory that hangs or is full holds up its own job alone", "[lock
   clock.Advance(kLease);
   c.Run(jobs);
   CHECK(c.locks.MayWrite(1) == May::kYes);
+}
+
+// Lists of one folder that wait to be let through, one by one.
+class Gate : public FileSystem {
+ public:
+  explicit Gate(std::string path) : path_(std::move(path)) {}
+  int List(const std::string& path, std::vector<std::string>& names) override {
+    if (path == path_) {
+      MutexLock lock(&mu_);
+      ++waiting_;
+      const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return let_through_ > 0; };
+      mu_.Await(absl::Condition(&may));
+      --let_through_;
+      --waiting_;
+    }
+    return FileSystem::List(path, names);
+  }
+  void Let(int through) {
+    MutexLock lock(&mu_);
+    let_through_ += through;
+  }
+  // Returns when all that may has passed, and a list waits.
+  void AwaitWaiting() {
+    MutexLock lock(&mu_);
+    const auto waits = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return let_through_ == 0 && waiting_ > 0;
+    };
+    mu_.Await(absl::Condition(&waits));
+  }
+
+ private:
+  const std::string path_;
+  Mutex mu_;
+  int let_through_ ABSL_GUARDED_BY(mu_) = 0;
+  int waiting_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+constexpr int kListsOfTaking = 3;    // look, take, and the removal of lower ones
+constexpr int kListsOfRenewing = 2;  // before and after
+
+TEST_CASE("a renewal that hangs keeps nobody, is told, and counts from when it was begun",
+          "[lock]") {
+  const TempFolder folder;
+  ManualTimer timer;
+  Gate files(folder.path() + "/a");
+  FileSystem::Kernel().MakeFolder(folder.path() + "/a");
+  FileSystem::Kernel().MakeFolder(folder.path() + "/b");
+  std::vector<LockNews> news;
+  JobWork work(&timer);
+  CheckpointLocks locks({.cluster_id = "c",
+                         .term = 1,
+                         .lease = kLease,
+                         .clock = &timer,
+                         .work = &work,
+                         .files = &files});
+  const std::vector<LockedJob> jobs = {JobIn(folder.path() + "/a", "j1", 1),
+                                       JobIn(folder.path() + "/b", "j2", 2)};
+  const auto work_now = [&] {
+    locks.Want(jobs);
+    locks.Work();
+    for (LockNews& n : locks.TakeNews()) news.push_back(std::move(n));
+  };
+  const auto await = [&](uint64_t job, May may) {
+    while (locks.MayWrite(job) != may) std::this_thread::yield();
+  };
+  files.Let(kListsOfTaking);
+  work_now();
+  await(1, May::kYes);
+  await(2, May::kYes);
+  work_now();
+  CHECK(news.size() == 2);  // both are held
+
+  timer.Advance(kLease / 2);  // both renew; one does not come back
+  work_now();
+  files.AwaitWaiting();
+  for (int i = 0; i < 6; ++i) {
+    timer.Advance(kLease / 4);
+    work_now();
+    await(2, May::kYes);
+  }
+  CHECK(locks.MayWrite(1) == May::kNotNow);
+  REQUIRE(news.size() == 3);
+  CHECK(news[2].kind == Kind::kStalls);
+  CHECK(news[2].job == 1);
+  CHECK(absl::StrContains(news[2].text, "spec.checkpoint.directory " + folder.path() +
+                                            "/a cannot be locked: it did not answer for 9s"));
+  // It comes back after a lease and a half: by then it says nothing.
+  files.Let(kListsOfRenewing);
+  files.AwaitWaiting();  // the next one
+  CHECK(locks.MayWrite(1) == May::kNotNow);
+  files.Let(kListsOfRenewing);
+  await(1, May::kYes);
 }
 
 }  // namespace

@@ -128,6 +128,45 @@ TEST_CASE("one who takes over while an owner renews is seen by it", "[lock]") {
   CHECK(Names(at) == std::set<std::string>{"LOCK.2"});
 }
 
+CheckpointLock OfTerm(uint64_t term) {
+  CheckpointLock lock = Owner("a");
+  lock.set_term(term);
+  return lock;
+}
+
+TEST_CASE("of one job's terms the highest has the lock", "[lock]") {
+  const TempFolder folder;
+  const std::string& at = folder.path();
+  REQUIRE(*TakeLock(at, 1, OfTerm(2)));
+  CHECK_FALSE(*TakeLock(at, 1, OfTerm(1)));  // another process of its scheduler has it
+  CHECK_FALSE(*TakeLock(at, 1, OfTerm(3)));
+  CHECK(RenewLock(at, 1, OfTerm(1))->lock->term() == 2);
+  REQUIRE(ReleaseLock(at, 1, Owner("b")).ok());
+  CheckpointLock release = OfTerm(1);
+  release.set_released(true);
+  REQUIRE(ReleaseLock(at, 1, release).ok());
+  CHECK(LookAtLock(at)->lock->term() == 2);
+  CHECK_FALSE(LookAtLock(at)->lock->released());
+  release.set_term(2);
+  REQUIRE(ReleaseLock(at, 1, release).ok());
+  CHECK(LookAtLock(at)->lock->released());
+}
+
+TEST_CASE("a number that no scheduler makes is refused by name", "[lock]") {
+  for (const char* name : {"LOCK.18446744073709551615", "LOCK.99999999999999999999999"}) {
+    const TempFolder folder;
+    const std::string path = folder.path() + "/" + name;
+    std::ofstream(path) << "somebody's";
+    const absl::Status refused = LookAtLock(folder.path()).status();
+    INFO(refused);
+    CHECK(absl::IsFailedPrecondition(refused));
+    CHECK(absl::StrContains(refused.message(), path));
+    CHECK(absl::StrContains(refused.message(), "remove it"));
+    CHECK(absl::IsFailedPrecondition(RenewLock(folder.path(), 1, Owner("a")).status()));
+    CHECK(Names(folder.path()) == std::set<std::string>{name});
+  }
+}
+
 TEST_CASE("where a file system has no links, a new file does", "[lock]") {
   const TempFolder folder;
   const std::string& at = folder.path();

@@ -36,10 +36,11 @@ class JobBench {
   void AddHbm();
 
   void Start();
-  // As kill -9: nothing in memory survives.
+  // As kill -9: nothing in memory survives. The scheduler knows that it was open.
   void Restart() {
     Stop();
     ++incarnation_;
+    plan_.was_open |= plan_.logged;
     Start();
   }
   void Stop();

@@ -3,11 +3,15 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "proto/runtime/files/file_system.h"
 #include "server/job/held_jobs.h"
 #include "tests/temp_folder.h"
 
@@ -130,26 +134,96 @@ TEST_CASE("what a server holds is found again, as long as it is there", "[job_fo
   const TempFolder folder;
   HeldJobs held(folder.path());
   CHECK(held.List()->empty());
-  for (const JobIdentity& identity : {kMine, kOther}) {
+  const auto put = [&](const JobIdentity& identity) {
     HeldJob job;
     job.set_cluster_id(identity.cluster.text());
     job.set_job_uid(identity.job.text());
     job.set_root(folder.path() + "/root");
     REQUIRE(held.Put(job).ok());
-  }
-  CHECK(held.List()->empty());  // no folder: nothing is held, and the notes go
+  };
+  put(kMine);
+  put(kOther);
+  CHECK(held.Notes()->size() == 2);  // wherever the folders are
+  // Not even the place is there: its file system may not be mounted.
+  CHECK(held.List()->size() == 2);
+  CHECK(absl::IsUnavailable(HasJobFolder(folder.path() + "/root", kMine).status()));
+  fs::create_directory(folder.path() + "/root");
+  CHECK(held.List()->empty());  // no folder in it: nothing is held, and the notes go
+  CHECK(held.Notes()->empty());
   CHECK(fs::is_empty(folder.path() + "/held"));
   MakeOpened(folder.path() + "/root", kMine);
-  HeldJob job;
-  job.set_cluster_id(kMine.cluster.text());
-  job.set_job_uid(kMine.job.text());
-  job.set_root(folder.path() + "/root");
-  REQUIRE(held.Put(job).ok());
+  put(kMine);
   REQUIRE(held.List()->size() == 1);
   CHECK(held.List()->front().root() == folder.path() + "/root");
   REQUIRE(held.Remove(kMine).ok());
   CHECK(held.List()->empty());
   CHECK(held.Remove(kMine).ok());
+}
+
+// What is synced.
+class Synced : public FileSystem {
+ public:
+  Synced() { ReplaceKernel(this); }
+  ~Synced() override { ReplaceKernel(nullptr); }
+  int Open(const std::string& path, int flags) override {
+    const int fd = FileSystem::Open(path, flags);
+    if (fd >= 0) open_[fd] = path;
+    return fd;
+  }
+  int Sync(int fd, SyncWhat what) override {
+    paths.insert(open_[fd]);
+    return FileSystem::Sync(fd, what);
+  }
+  std::set<std::string> paths;
+
+ private:
+  std::map<int, std::string> open_;
+};
+
+TEST_CASE("what was noted and opened is found after a loss of power", "[job_folder]") {
+  const TempFolder folder;
+  Synced files;
+  const std::string own = folder.path() + "/disk/own";
+  HeldJob job;
+  job.set_cluster_id(kMine.cluster.text());
+  job.set_job_uid(kMine.job.text());
+  REQUIRE(HeldJobs(own).Put(job).ok());
+  // Each holds the name of the next.
+  for (const std::string& above : {folder.path(), folder.path() + "/disk", own, own + "/held"}) {
+    CAPTURE(above);
+    CHECK(files.paths.count(above) == 1);
+  }
+  files.paths.clear();
+  const std::string root = folder.path() + "/far/s0";
+  MakeOpened(root, kMine);
+  for (const std::string& above : {folder.path(), folder.path() + "/far", root,
+                                   JobFolder(root, kMine), GenerationFolder(root, kMine, kFirst)}) {
+    CAPTURE(above);
+    CHECK(files.paths.count(above) == 1);
+  }
+}
+
+TEST_CASE("a damaged note is kept aside: it may say where files are", "[job_folder]") {
+  const TempFolder folder;
+  HeldJobs held(folder.path());
+  HeldJob job;
+  job.set_cluster_id(kMine.cluster.text());
+  job.set_job_uid(kMine.job.text());
+  job.set_root(folder.path() + "/root");
+  const std::string note = folder.path() + "/held/" + kMine.cluster.text() + "-" + kMine.job.text();
+  for (const std::string& aside : {note + ".damaged", note + ".damaged-2"}) {
+    REQUIRE(held.Put(job).ok());
+    const auto whole = fs::file_size(note);
+    fs::resize_file(note, whole - 3);
+    for (int i = 0; i < 2; ++i) CHECK(held.Notes()->empty());
+    CHECK_FALSE(fs::exists(note));
+    REQUIRE(fs::exists(aside));
+    CHECK(fs::file_size(aside) == whole - 3);
+  }
+  const auto entries = fs::directory_iterator(folder.path() + "/held");
+  CHECK(std::distance(begin(entries), end(entries)) == 2);
+  REQUIRE(held.Put(job).ok());
+  CHECK(held.List()->size() == 1);  // they are in nobody's way
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/failpoints.h"
@@ -65,6 +66,25 @@ TEST_CASE("images bound the log; recovery from them; level memory is lost", "[se
       OpenJob(bench.plan(), bench.folder_.path() + "/other", &bench.timer_).status()));
 }
 
+TEST_CASE("an order to begin a generation does not go on with one that has trained",
+          "[service][recovery][identity]") {
+  JobBench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  bench.Stop();
+  bench.Start();  // opened before, and nobody was told
+  REQUIRE(bench.OpenSession().ok());
+  REQUIRE(bench.PushStep(3, 1, {{0, 1}}).ok());
+  bench.Stop();
+  const absl::Status s = OpenJob(bench.plan(), bench.folder_.path(), &bench.timer_).status();
+  INFO(s);
+  CHECK(absl::IsUnavailable(s));
+  CHECK(absl::StrContains(s.message(), "--restored"));
+  bench.plan().was_open = true;
+  bench.Restart();
+  REQUIRE(bench.Hash(1) == References(3, 1, 1)[1].Hash());
+}
+
 TEST_CASE("no damaged image is trusted: the one before and the log, or lost", "[service]") {
   JobBench bench(1);
   bench.Start();
@@ -77,6 +97,7 @@ TEST_CASE("no damaged image is trusted: the one before and the log, or lost", "[
   std::FILE* f = std::fopen(image.c_str(), "w");
   std::fputs("not an image", f);
   std::fclose(f);
+  bench.plan().was_open = true;
   bench.Restart();  // the log has everything
   REQUIRE(bench.Hash(1) == References(3, 1, 1)[1].Hash());
 }
@@ -130,8 +151,16 @@ TEST_CASE("a checkpoint restores under a new generation, and is not needed after
     REQUIRE(sum == references[2].Hash());
     std::filesystem::remove_all(folder);
   }
-  REQUIRE_FALSE(std::filesystem::exists(
-      GenerationFolder(bench.folder_.path(), bench.identity(), Generation(1))));
+  // What an earlier opening left goes when nobody waits for it; a later one's does not.
+  const auto at = [&](uint64_t generation) {
+    return GenerationFolder(bench.folder_.path(), bench.identity(), Generation(generation));
+  };
+  REQUIRE(std::filesystem::exists(at(1)));
+  std::filesystem::create_directory(at(3));
+  RemoveEarlierGenerations(bench.folder_.path(), plan.identity, plan.generation);
+  REQUIRE_FALSE(std::filesystem::exists(at(1)));
+  REQUIRE(std::filesystem::exists(at(2)));
+  REQUIRE(std::filesystem::exists(at(3)));
   plan.generation = Generation(3);
   plan.was_open = false;
   REQUIRE(absl::IsUnavailable(OpenJob(plan, bench.folder_.path(), &bench.timer_).status()));
@@ -159,6 +188,25 @@ TEST_CASE("a tier without room tries again by the timer that it was opened with"
   }
   timer.AwaitAlarms(1);
   CHECK(timer.next() == start + absl::Seconds(1));
+}
+
+TEST_CASE("of a job's generations the one that is open alone has files", "[service]") {
+  JobBench bench(1);
+  for (uint64_t generation = 2; generation <= 40; generation += 2) {
+    // What an opening leaves that was killed.
+    std::filesystem::create_directories(
+        GenerationFolder(bench.folder_.path(), bench.identity(), Generation(generation - 1)) +
+        "/log");
+    bench.plan().generation = Generation(generation);
+    bench.Start();
+    RemoveEarlierGenerations(bench.folder_.path(), bench.identity(), Generation(generation));
+    bench.Stop();
+    const std::vector<std::string> folders =
+        GenerationFolders(JobFolder(bench.folder_.path(), bench.identity()));
+    REQUIRE(folders.size() == 1);
+    CHECK(folders[0] ==
+          GenerationFolder(bench.folder_.path(), bench.identity(), Generation(generation)));
+  }
 }
 
 }  // namespace

@@ -39,12 +39,38 @@ TEST_CASE("a push that overtakes its lane's marker waits too", "[cut]") {
   REQUIRE(barrier.Release() == std::vector<HeldPush>{7});
 }
 
-TEST_CASE("a later cut aborts the pending one", "[cut]") {
+// Whatever number a client makes up, it changes nothing, and what is kept is of one cut.
+TEST_CASE("no cut exists beyond the one after those that are over", "[cut]") {
+  CutBarrier barrier(2, 3);
+  REQUIRE(barrier.MayExist(0));
+  REQUIRE(barrier.MayExist(3));
+  REQUIRE(barrier.MayExist(4));  // lanes may have heard of it before this server
+  REQUIRE_FALSE(barrier.MayExist(5));
+  REQUIRE_FALSE(barrier.MayExist(uint64_t{1} << 60));
+  REQUIRE_FALSE(barrier.MayExist(~uint64_t{0}));
+  barrier.Mark(0, 4, {});
+  REQUIRE_FALSE(barrier.MayExist(5));  // 4 is not over
+  barrier.Begin(4);
+  REQUIRE_FALSE(barrier.MayExist(5));
+  barrier.Mark(1, 4, {});
+  barrier.Taken();
+  REQUIRE(barrier.MayExist(5));
+  REQUIRE_FALSE(barrier.MayExist(6));
+  barrier.End(9);
+  REQUIRE(barrier.MayExist(10));
+  REQUIRE_FALSE(barrier.MayExist(11));
+  barrier.End(~uint64_t{0});
+  REQUIRE(barrier.MayExist(~uint64_t{0}));
+}
+
+TEST_CASE("an order says that all cuts before it are over", "[cut]") {
   CutBarrier barrier(2, 0);
   barrier.Mark(0, 1, {});
   REQUIRE_FALSE(barrier.Push(1, 7, kNow));
-  barrier.Mark(1, 2, {});
+  barrier.Begin(2);
+  REQUIRE(barrier.over() == 1);
   REQUIRE(barrier.Release() == std::vector<HeldPush>{7});
+  barrier.Mark(1, 2, {});
   barrier.Mark(0, 1, {});  // stale
   REQUIRE_FALSE(barrier.Ready());
   REQUIRE_FALSE(barrier.Push(2, 8, kNow));
@@ -130,10 +156,13 @@ TEST_CASE("giving up earlier cuts leaves the pending one", "[cut]") {
 // A server that began again knows of no cut. Lanes push with the tag of one that was complete long
 // ago, and no cut is pending.
 TEST_CASE("a barrier that began again is told what is over", "[cut]") {
-  CutBarrier barrier(2, 0);
+  CutBarrier barrier(2, 3);
   REQUIRE_FALSE(barrier.Push(4, 7, kNow));
-  barrier.End(4);
+  REQUIRE_FALSE(barrier.MayExist(6));
+  barrier.End(6);
+  REQUIRE(barrier.MayExist(6));
   REQUIRE(barrier.Release() == std::vector<HeldPush>{7});
+  REQUIRE(barrier.Push(6, 8, kNow));
 }
 
 TEST_CASE("a failed cut is over", "[cut]") {
@@ -182,10 +211,9 @@ TEST_CASE("a cut that ended by time has ended for good", "[cut]") {
   REQUIRE(barrier.Ready());  // the next one
 }
 
-// A barrier that began again has no pending cut, and holds what carries a tag that it does not
-// know.
+// A barrier that began again has no pending cut, and holds what carries the tag of the next one.
 TEST_CASE("pushes of a cut that is not pending do not wait for ever either", "[cut]") {
-  CutBarrier barrier(2, 0);
+  CutBarrier barrier(2, 2);
   REQUIRE_FALSE(barrier.Push(3, 7, kNow));
   REQUIRE(barrier.EndOverdue(*barrier.Deadline()));
   REQUIRE(barrier.Release() == std::vector<HeldPush>{7});

@@ -74,5 +74,38 @@ TEST_CASE("damaged ledgers are told, at every length", "[dedup]") {
   REQUIRE_FALSE(WindowLedger::Parse(huge).ok());
 }
 
+// A client that takes a new task for every window, and one task that stays open for long.
+TEST_CASE("a ledger is bounded, whatever tasks are named", "[window_ledger]") {
+  WindowLedger ledger;
+  size_t taken = 0;
+  for (uint64_t i = 0; i < 3 * WindowLedger::kMaxFar; ++i) {
+    const TaskId task((uint64_t{1} << 60) + 7 * i);
+    if (ledger.Check(task, 0) != WindowVerdict::kNew) {
+      REQUIRE(ledger.Check(task, 0) == WindowVerdict::kTooFar);
+      continue;
+    }
+    ledger.Record(task, 0);
+    ++taken;
+  }
+  CHECK(taken == WindowLedger::kMaxFar);
+  CHECK(ledger.tasks() == WindowLedger::kMaxFar);
+  // Those that it has go on, and the job's own tasks do not need their room.
+  const TaskId first(uint64_t{1} << 60);
+  CHECK(ledger.Check(first, 0) == WindowVerdict::kRepeated);
+  CHECK(ledger.Check(first, 1) == WindowVerdict::kNew);
+  CHECK(ledger.Check(TaskId(~uint64_t{0}), 0) == WindowVerdict::kTooFar);
+  for (uint64_t task = 0; task < WindowLedger::kMaxSpread; ++task) {
+    REQUIRE(ledger.Check(TaskId(task), 0) == WindowVerdict::kNew);
+    ledger.Record(TaskId(task), 0);
+  }
+  CHECK(ledger.Check(TaskId(WindowLedger::kMaxSpread), 0) == WindowVerdict::kTooFar);
+  CHECK(ledger.tasks() == WindowLedger::kMaxFar + WindowLedger::kMaxSpread);
+  ledger.CloseBelow(TaskId(10));
+  CHECK(ledger.Check(TaskId(WindowLedger::kMaxSpread), 0) == WindowVerdict::kNew);
+  const auto read = WindowLedger::Parse(ledger.Serialize());
+  REQUIRE(read.ok());
+  CHECK(*read == ledger);
+}
+
 }  // namespace
 }  // namespace strata::server

@@ -204,7 +204,8 @@ TEST_CASE("asynchronous removals have the number of the cut after them", "[shard
     if (removed > counted) expected[number] += removed - counted;
     counted = removed;
     if (window != 19 && window != 33) continue;
-    shard->barrier().Mark(0, window, {});  // cuts 19 and 33
+    shard->barrier().Begin(window);  // cuts 19 and 33
+    shard->barrier().Mark(0, window, {});
     REQUIRE(shard->barrier().Ready());
     REQUIRE(shard->CutTaken().ok());
   }

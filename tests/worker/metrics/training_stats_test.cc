@@ -200,12 +200,15 @@ TEST_CASE("gradients that are not finite are a trouble that names fields and key
     return report;
   };
   stats.OnNotFinite({});
-  CHECK_FALSE(stats.has_not_finite());
+  CHECK(told().not_finite().empty());
   stats.OnStep(1, absl::UnixEpoch());
   CHECK(told().troubles_size() == 0);
   stats.OnNotFinite({{7, 1}, {9, 0}, {11, 5}});
-  CHECK(stats.has_not_finite());
   CHECK(told().troubles_size() == 0);
+  REQUIRE(told().not_finite_size() == 3);
+  CHECK(told().not_finite(0).key() == 7);
+  CHECK(told().not_finite(0).field() == "user");
+  CHECK(told().not_finite(2).field() == "field 5");
   stats.OnStep(2, absl::UnixEpoch() + absl::Seconds(3));
   stats.OnNotFinite({{1, 1}});
   stats.OnStep(3, absl::UnixEpoch() + absl::Seconds(4));
@@ -216,6 +219,18 @@ TEST_CASE("gradients that are not finite are a trouble that names fields and key
   CHECK(trouble.message().find("at step 2;") != std::string::npos);
   CHECK(trouble.message().find("of user (key 7), site (key 9), field 5 (key 11); ") !=
         std::string::npos);
+  // Later ones are told by key and field, to the scheduler alone, each once, up to a bound.
+  REQUIRE(told().not_finite_size() == 4);
+  CHECK(told().not_finite(3).key() == 1);
+  CHECK_FALSE(stats.knows_not_finite());
+  std::vector<TrainingStats::Feature> many;
+  for (uint64_t key = 1; key < 100; ++key) many.push_back({key, 0});
+  stats.OnNotFinite(many);
+  CHECK(stats.knows_not_finite());
+  REQUIRE(told().not_finite_size() == TrainingStats::kMostNotFinite);
+  CHECK(told().not_finite(0).field() == "user");
+  CHECK(told().not_finite(4).key() == 2);
+  CHECK(told().troubles(0).message() == trouble.message());
   Trouble other;
   other.set_reason("MetricsLost");
   stats.SetTrouble(other);
@@ -256,6 +271,38 @@ TEST_CASE("what is told of a task only grows, until nobody asks for it", "[stats
   stats.OnDoneTask(Lines(5, 1, 1));
   REQUIRE(told().task_counts_size() == 1);
   CHECK(told().task_counts(0).bad_lines() == 1);
+}
+
+TEST_CASE("evaluations are told until the scheduler has them", "[stats]") {
+  TrainingStats stats;
+  WorkerJobDirective told;
+  const absl::Time now = absl::FromUnixSeconds(1767225600);
+  const auto reported = [&] {
+    WorkerJobReport report;
+    stats.Report(now, &report);
+    return report.evaluations_size();
+  };
+  EvaluationResult result;
+  for (uint64_t step = 1; step <= 5000; ++step) {
+    result.set_step(step);
+    result.set_auc(0.5);
+    stats.OnEvaluation(result);
+    REQUIRE(reported() <= 10);
+    if (step % 10 != 0) continue;
+    REQUIRE(reported() == 10);
+    told.clear_evaluations();
+    for (uint64_t known = step - 9; known <= step; ++known) {
+      result.set_step(known);
+      *told.add_evaluations() = result;
+    }
+    stats.ForgetEvaluations(told.evaluations());
+    REQUIRE(reported() == 0);
+  }
+  // Another result of a step, as after a roll-back, is news.
+  result.set_auc(0.75);
+  stats.OnEvaluation(result);
+  stats.ForgetEvaluations(told.evaluations());
+  CHECK(reported() == 1);
 }
 
 }  // namespace

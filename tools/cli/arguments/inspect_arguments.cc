@@ -8,7 +8,7 @@ constexpr char kQuarantinedJob[] = "UID (or its beginning), number or name of a 
 
 void AddNodesAdopt(CLI::App& nodes, CommandSet& commands) {
   auto [adopt, o] = commands.Add<NodesAdoptOptions>(
-      nodes, "adopt", "Say what a kept job needs to go on; without its records it cannot yet");
+      nodes, "adopt", "Have a job go on that servers keep and the scheduler does not know");
   adopt->add_option("job", o.job, kQuarantinedJob)->required()->type_name("JOB");
   AddScheduler(adopt, o.scheduler);
   AddJson(adopt, o.json);

@@ -33,6 +33,28 @@ std::string Training(const JobStatus& s) {
   return text;
 }
 
+using Conditions = google::protobuf::RepeatedPtrField<JobCondition>;
+
+bool Same(const JobCondition& a, const JobCondition& b) {
+  return a.time_unix_ms() == b.time_unix_ms() && a.reason() == b.reason() &&
+         a.message() == b.message();
+}
+
+// The place in `now` of the first that is not in `before`, the same list of an earlier moment: old
+// ones may have gone from its beginning, and the last may have got another text, which is not new.
+int FirstNew(const Conditions& before, const Conditions& now) {
+  int known = before.size() - 1, at = now.size() - 1;
+  for (; known >= 0; --known) {
+    for (at = now.size() - 1; at >= 0 && !Same(before[known], now[at]);) --at;
+    if (at >= 0) break;
+  }
+  if (known < 0) at = -1;
+  const int next = at + 1;
+  const bool another_text = known + 2 == before.size() && next < now.size() &&
+                            before[known + 1].reason() == now[next].reason();
+  return another_text ? next + 1 : next;
+}
+
 }  // namespace
 
 ProgressOptions ProgressOptions::ForStderr() {
@@ -76,13 +98,15 @@ void ProgressPrinter::PrintLine(const std::string& line) {
 
 void ProgressPrinter::Show(const JobStatus& s, absl::Time now) {
   absl::MutexLock lock(&mu_);
-  for (; conditions_shown_ < s.conditions_size(); ++conditions_shown_) {
-    const JobCondition& c = s.conditions(conditions_shown_);
+  for (int i = FirstNew(conditions_, s.conditions()); i < s.conditions_size(); ++i) {
+    const JobCondition& c = s.conditions(i);
     PrintLine(absl::StrCat(options_.color ? kDim : "", s.name(), " ", c.reason(), ": ", c.message(),
                            options_.color ? kPlain : ""));
   }
-  for (; evaluations_shown_ < s.evaluations_size(); ++evaluations_shown_) {
-    const EvaluationResult& e = s.evaluations(evaluations_shown_);
+  conditions_ = s.conditions();
+  for (const EvaluationResult& e : s.evaluations()) {
+    if (e.step() <= evaluated_) continue;
+    evaluated_ = e.step();
     PrintLine(absl::StrFormat("%s evaluated at step %d: %s, logloss %.4f", s.name(), e.step(),
                               AucText(e), e.logloss()));
   }

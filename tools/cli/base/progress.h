@@ -9,6 +9,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "google/protobuf/repeated_field.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -50,8 +51,9 @@ class ProgressPrinter {
   const ProgressOptions options_;
   absl::Mutex mu_;
   bool open_line_ ABSL_GUARDED_BY(mu_) = false;
-  int conditions_shown_ ABSL_GUARDED_BY(mu_) = 0;
-  int evaluations_shown_ ABSL_GUARDED_BY(mu_) = 0;
+  // As of the last status. The scheduler keeps the latest: their number and places say nothing.
+  google::protobuf::RepeatedPtrField<JobCondition> conditions_ ABSL_GUARDED_BY(mu_);
+  uint64_t evaluated_ ABSL_GUARDED_BY(mu_) = 0;  // step of the last evaluation shown
   absl::Time last_plain_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   std::string last_line_ ABSL_GUARDED_BY(mu_);
 };

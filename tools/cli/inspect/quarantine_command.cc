@@ -26,6 +26,7 @@ constexpr absl::Duration kSettleTimeout = absl::Seconds(15);
 struct Settled {
   QuarantinedJob job;
   absl::StatusOr<SettleQuarantineReply> reply;
+  Adopted adopted;
 };
 
 // Finds the job that is meant, and asks.
@@ -37,13 +38,21 @@ absl::StatusOr<Settled> Settle(const std::string& scheduler, const std::string& 
   absl::StatusOr<ClusterStatus> cluster = client->GetCluster(kCallTimeout);
   if (!cluster.ok()) return cluster.status();
   absl::StatusOr<QuarantinedJob> job = FindQuarantined(*cluster, typed, node);
+  if (absl::IsNotFound(job.status()) && action == SettleQuarantineRequest::ADOPT) {
+    const auto jobs = client->ListJobs(kCallTimeout);
+    const absl::Status known = jobs.ok() ? IsKnown(*jobs, typed) : jobs.status();
+    if (!known.ok()) return known;
+  }
   if (!job.ok()) return job.status();
   SettleQuarantineRequest request;
   request.set_job_uid(job->job_uid());
   request.set_node(node);
   request.set_action(action);
-  auto reply = client->SettleQuarantine(request, kSettleTimeout);
-  return Settled{*std::move(job), std::move(reply)};
+  Settled settled{*std::move(job), client->SettleQuarantine(request, kSettleTimeout), {}};
+  if (!settled.reply.ok() || action != SettleQuarantineRequest::ADOPT) return settled;
+  const auto jobs = client->ListJobs(kCallTimeout);
+  if (jobs.ok()) settled.adopted = AdoptedJob(*jobs, settled.job.job_uid());
+  return settled;
 }
 
 void Print(const Json& json) {
@@ -56,14 +65,18 @@ ExitCode RunNodesAdopt(const NodesAdoptOptions& options) {
   const auto settled = Settle(options.scheduler, options.job, "", SettleQuarantineRequest::ADOPT);
   if (!settled.ok()) return ReportError(settled.status());
   const absl::Status status = settled->reply.status();
+  const Adopted& adopted = settled->adopted;
   if (options.json) {
     Print(Json{{"jobUid", settled->job.job_uid()},
                {"name", settled->job.name()},
                {"adopted", status.ok()},
+               {"job", adopted.job == 0 ? Json(nullptr) : Json(adopted.job)},
+               {"message", adopted.job == 0 ? Json(nullptr) : Json(adopted.how)},
                {"error", status.ok() ? Json(nullptr) : Json(std::string(status.message()))}});
   } else if (status.ok()) {
-    std::printf("job %s (%s) is this cluster's again\n", settled->job.name().c_str(),
-                settled->job.job_uid().c_str());
+    std::printf("job %s (%s) is this cluster's again, as job %llu: it %s\n",
+                settled->job.name().c_str(), settled->job.job_uid().c_str(),
+                static_cast<unsigned long long>(adopted.job), adopted.how.c_str());
   }
   return status.ok() ? kExitOk : ReportError(status);
 }

@@ -16,7 +16,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kLeastPrefix = 4;
 
-bool Means(absl::string_view typed, const QuarantinedJob& job) {
+// Of a kept job, or of one of the cluster.
+template <typename Job>
+bool Means(absl::string_view typed, const Job& job) {
   if (typed.empty()) return false;
   if (typed == absl::string_view(job.name()) || typed == absl::StrCat(job.job())) return true;
   return typed.size() >= kLeastPrefix && absl::StartsWith(job.job_uid(), typed);
@@ -36,7 +38,8 @@ std::string QuarantineTable(const ClusterStatus& cluster, absl::TimeZone zone) {
   }
   if (rows.size() == 1) return "nothing is in quarantine\n";
   return absl::StrCat(TextTable(rows),
-                      "strata nodes purge NODE UID removes a copy; nothing else does\n");
+                      "strata nodes adopt UID has a job go on; strata nodes purge NODE UID "
+                      "removes a copy, and nothing else does\n");
 }
 
 std::string QuarantineJson(const ClusterStatus& cluster) {
@@ -73,6 +76,29 @@ absl::StatusOr<QuarantinedJob> FindQuarantined(const ClusterStatus& cluster,
   std::string text = absl::StrCat("'", typed, "' may be:");
   for (const auto& [uid, job] : found) absl::StrAppend(&text, " ", uid, " (", job.name(), ")");
   return absl::InvalidArgumentError(absl::StrCat(text, "; give the UID"));
+}
+
+Adopted AdoptedJob(const ListJobsReply& jobs, absl::string_view uid) {
+  Adopted adopted;
+  for (const JobStatus& job : jobs.jobs()) {
+    if (job.job_uid() != uid) continue;
+    adopted.job = job.job();
+    for (const JobCondition& c : job.conditions()) {
+      if (c.reason() == "Adopted") adopted.how = c.message();
+    }
+  }
+  return adopted;
+}
+
+absl::Status IsKnown(const ListJobsReply& jobs, absl::string_view typed) {
+  for (const JobStatus& job : jobs.jobs()) {
+    const bool over = job.state() == SUCCEEDED || job.state() == FAILED || job.state() == CANCELLED;
+    if (over || !Means(typed, job)) continue;
+    return absl::AlreadyExistsError(absl::StrCat("job ", job.name(), " (", job.job_uid(),
+                                                 ") is this cluster's already: it is job ",
+                                                 job.job()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace strata

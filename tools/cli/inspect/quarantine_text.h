@@ -3,8 +3,10 @@
 #ifndef STRATA_TOOLS_CLI_INSPECT_QUARANTINE_TEXT_H_
 #define STRATA_TOOLS_CLI_INSPECT_QUARANTINE_TEXT_H_
 
+#include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -23,6 +25,16 @@ std::string QuarantineJson(const ClusterStatus& cluster);
 // which the text names.
 absl::StatusOr<QuarantinedJob> FindQuarantined(const ClusterStatus& cluster,
                                                absl::string_view typed, absl::string_view node);
+
+// What `jobs` say of a job that was adopted. `job` 0: nothing.
+struct Adopted {
+  uint64_t job = 0;
+  std::string how;
+};
+Adopted AdoptedJob(const ListJobsReply& jobs, absl::string_view uid);
+// ALREADY_EXISTS: `typed` means a job of the cluster, in the ways of FindQuarantined, that is not
+// over; the text says which.
+absl::Status IsKnown(const ListJobsReply& jobs, absl::string_view typed);
 
 }  // namespace strata
 

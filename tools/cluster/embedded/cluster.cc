@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/transport.h"
 #include "scheduler/scheduler.h"
@@ -63,6 +64,7 @@ class Cluster : public EmbeddedCluster {
     server::ServerOptions options;
     options.name = absl::StrCat("server-", index);
     options.machine_id = "this process";
+    options.machine_bytes = ThisMachine().memory_bytes;
     options.scheduler = scheduler_.get();
     options.transport = transport_.get();
     options.listen_address = options.name;

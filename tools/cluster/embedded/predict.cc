@@ -168,7 +168,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
     standard_input = *std::move(spooled);
     data = standard_input.get();
   }
-  auto index = data->BuildIndex(spec.data(), options.inputs);
+  auto index = data->BuildIndex(spec.data(), options.inputs, nullptr);
   if (!index.ok()) return index.status();
   DataShape shape;
   shape.set_fields(found->manifest.fields());

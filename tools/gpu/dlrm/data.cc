@@ -97,7 +97,8 @@ class DlrmData : public DataAccess {
   DlrmData(const DlrmDataOptions& options, uint64_t first, std::vector<Batch> batches)
       : options_(options), first_(first), batches_(std::move(batches)) {}
 
-  absl::StatusOr<InputIndex> BuildIndex(const DataSpec&, const std::vector<std::string>&) override {
+  absl::StatusOr<InputIndex> BuildIndex(const DataSpec&, const std::vector<std::string>&,
+                                        const Cancelled&) override {
     return DlrmIndex(options_, (first_ + batches_.size() - 1) * options_.batch);
   }
   absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec&, const InputIndex&,

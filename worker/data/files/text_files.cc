@@ -72,6 +72,11 @@ absl::StatusOr<Compression> Detect(const DataFile& raw) {
 
 }  // namespace
 
+absl::Status StillWanted(const Cancelled& cancelled, const std::string& path) {
+  if (!cancelled || !cancelled()) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("input file ", path, " is not wanted any more"));
+}
+
 std::string NameForMessages(const std::string& path) {
   return path == "-" ? "standard input" : path;
 }
@@ -92,8 +97,8 @@ absl::StatusOr<std::unique_ptr<DataFile>> TextFiles::OpenRaw(const std::string& 
   return DataFile::Open(options_.standard_input, NameForMessages(path));
 }
 
-absl::StatusOr<std::shared_ptr<const DataFile>> TextFiles::MakeCopy(const DataFile& raw,
-                                                                    Compression compression) const {
+absl::StatusOr<std::shared_ptr<const DataFile>> TextFiles::MakeCopy(
+    const DataFile& raw, Compression compression, const Cancelled& cancelled) const {
   const std::string directory = Directory();
   const int fd = OpenNameless(directory);
   if (fd < 0) return NoCopy(raw.path(), directory, 0, errno);
@@ -111,7 +116,8 @@ absl::StatusOr<std::shared_ptr<const DataFile>> TextFiles::MakeCopy(const DataFi
   absl::Status status;
   for (uint64_t at = 0; status.ok() && at < raw.size(); at += buffer.size()) {
     buffer.resize(static_cast<size_t>(std::min<uint64_t>(buffer.size(), raw.size() - at)));
-    status = raw.Read(at, buffer.size(), buffer.data());
+    status = StillWanted(cancelled, raw.path());
+    if (status.ok()) status = raw.Read(at, buffer.size(), buffer.data());
     if (status.ok()) status = decompressor->Push({buffer.data(), buffer.size()}, write);
   }
   if (status.ok()) status = decompressor->Finish();
@@ -122,7 +128,8 @@ absl::StatusOr<std::shared_ptr<const DataFile>> TextFiles::MakeCopy(const DataFi
   return std::shared_ptr<const DataFile>(DataFile::Adopt(fd, raw.path(), written));
 }
 
-absl::StatusOr<std::shared_ptr<const DataFile>> TextFiles::Open(const std::string& path) {
+absl::StatusOr<std::shared_ptr<const DataFile>> TextFiles::Open(const std::string& path,
+                                                                const Cancelled& cancelled) {
   absl::StatusOr<std::unique_ptr<DataFile>> raw = OpenRaw(path);
   if (!raw.ok()) return raw.status();
   absl::StatusOr<Compression> compression = Detect(**raw);
@@ -146,7 +153,7 @@ absl::StatusOr<std::shared_ptr<const DataFile>> TextFiles::Open(const std::strin
   }
   absl::MutexLock lock(&copy->mu);
   if (std::shared_ptr<const DataFile> shared = copy->file.lock()) return shared;
-  absl::StatusOr<std::shared_ptr<const DataFile>> made = MakeCopy(**raw, *compression);
+  absl::StatusOr<std::shared_ptr<const DataFile>> made = MakeCopy(**raw, *compression, cancelled);
   if (made.ok()) copy->file = *made;
   return made;
 }

@@ -2,18 +2,25 @@
 #ifndef STRATA_WORKER_DATA_FILES_TEXT_FILES_H_
 #define STRATA_WORKER_DATA_FILES_TEXT_FILES_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "worker/data/files/data_file.h"
 #include "worker/data/files/decompressor.h"
 
 namespace strata {
+
+// Whether nobody wants any more what is being read. Thread-safe, and quick.
+using Cancelled = std::function<bool()>;
+// CANCELLED: it says so. Empty: OK.
+absl::Status StillWanted(const Cancelled& cancelled, const std::string& path);
 
 // How messages call the file of a job: "-" is "standard input".
 std::string NameForMessages(const std::string& path);
@@ -41,8 +48,9 @@ class TextFiles {
   // The file's text. Its path() is `path`, whatever lies behind. Errors: those of DataFile::Open;
   // DATA_LOSS: damaged or cut off, with the byte of the file; RESOURCE_EXHAUSTED: no room for the
   // copy, with its place; INVALID_ARGUMENT: named .gz or .zst and is not, or "-" without standard
-  // input.
-  absl::StatusOr<std::shared_ptr<const DataFile>> Open(const std::string& path)
+  // input. CANCELLED: `cancelled`, asked between pieces of a copy, said so; it may be empty.
+  absl::StatusOr<std::shared_ptr<const DataFile>> Open(const std::string& path,
+                                                       const Cancelled& cancelled = nullptr)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The file itself, for fingerprints: of "-" the file that it stands for.
@@ -55,7 +63,8 @@ class TextFiles {
   };
 
   absl::StatusOr<std::shared_ptr<const DataFile>> MakeCopy(const DataFile& raw,
-                                                           Compression compression) const;
+                                                           Compression compression,
+                                                           const Cancelled& cancelled) const;
   std::string Directory() const;
 
   const Options options_{};

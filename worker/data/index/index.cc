@@ -79,8 +79,8 @@ class TaskCutter {
 
 class Indexer {
  public:
-  Indexer(const DataSpec& data, TextFiles* files, InputIndex* index)
-      : data_(data), files_(files), index_(index), features_(data) {}
+  Indexer(const DataSpec& data, TextFiles* files, const Cancelled& cancelled, InputIndex* index)
+      : data_(data), files_(files), cancelled_(cancelled), index_(index), features_(data) {}
 
   absl::Status AddFile(const std::string& path);
   absl::Status SetShape();
@@ -95,6 +95,7 @@ class Indexer {
 
   const DataSpec& data_;
   TextFiles* const files_;
+  const Cancelled& cancelled_;
   InputIndex* const index_;
   FeatureCounter features_;
   bool have_first_line_ = false;
@@ -139,6 +140,7 @@ absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter
     const bool last = file.size() - read_at <= kReadBytes;
     const size_t size = last ? static_cast<size_t>(file.size() - read_at) : kReadBytes;
     buffer.resize(held + size);
+    if (absl::Status s = StillWanted(cancelled_, file.path()); !s.ok()) return s;
     if (absl::Status s = file.Read(read_at, size, buffer.data() + held); !s.ok()) return s;
     read_at += size;
     const char* at = buffer.data();
@@ -169,11 +171,12 @@ absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter
 }
 
 absl::Status Indexer::AddFile(const std::string& path) {
+  if (absl::Status s = StillWanted(cancelled_, path); !s.ok()) return s;
   absl::StatusOr<std::unique_ptr<DataFile>> raw = files_->OpenRaw(path);
   if (!raw.ok()) return raw.status();
   absl::StatusOr<uint64_t> fingerprint = (*raw)->Fingerprint();
   if (!fingerprint.ok()) return fingerprint.status();
-  absl::StatusOr<std::shared_ptr<const DataFile>> text = files_->Open(path);
+  absl::StatusOr<std::shared_ptr<const DataFile>> text = files_->Open(path, cancelled_);
   if (!text.ok()) return text.status();
   const DataFile& f = **text;
   absl::StatusOr<uint64_t> start = FirstByte(f);
@@ -220,10 +223,10 @@ absl::Status Indexer::SetShape() {
 }  // namespace
 
 absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
-                                      TextFiles* text_files) {
+                                      TextFiles* text_files, const Cancelled& cancelled) {
   if (files.empty()) return absl::InvalidArgumentError("no input files; set spec.data.train");
   InputIndex index;
-  Indexer indexer(data, text_files, &index);
+  Indexer indexer(data, text_files, cancelled, &index);
   for (const std::string& path : files) {
     if (absl::Status s = indexer.AddFile(path); !s.ok()) return s;
   }

@@ -18,15 +18,16 @@ class FileAccess : public DataAccess {
   explicit FileAccess(TextFiles::Options options)
       : files_(std::make_shared<TextFiles>(std::move(options))) {}
 
-  absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data,
-                                        const std::vector<std::string>& files) override {
+  absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+                                        const Cancelled& cancelled) override {
     Kept kept{files, {}};
     for (const std::string& path : files) {
-      absl::StatusOr<std::shared_ptr<const DataFile>> text = files_->Open(path);
+      if (absl::Status s = StillWanted(cancelled, path); !s.ok()) return s;
+      absl::StatusOr<std::shared_ptr<const DataFile>> text = files_->Open(path, cancelled);
       if (!text.ok()) return text.status();
       if ((*text)->is_copy()) kept.copies.push_back(*std::move(text));
     }
-    absl::StatusOr<InputIndex> index = strata::BuildIndex(data, files, files_.get());
+    absl::StatusOr<InputIndex> index = strata::BuildIndex(data, files, files_.get(), cancelled);
     if (!index.ok() || kept.copies.empty()) return index;
     absl::MutexLock lock(&mu_);
     kept_.push_back(std::move(kept));

@@ -19,9 +19,10 @@ namespace strata {
 class DataAccess {
  public:
   virtual ~DataAccess() = default;
-  // The index pass (worker/data/index/index.h).
+  // The index pass (worker/data/index/index.h). CANCELLED: `cancelled` said so; it may be empty.
   virtual absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data,
-                                                const std::vector<std::string>& files) = 0;
+                                                const std::vector<std::string>& files,
+                                                const Cancelled& cancelled) = 0;
   // `shape` is that of the training input, also for the eval files. FAILED_PRECONDITION: a file is
   // not what was indexed.
   virtual absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec& spec,

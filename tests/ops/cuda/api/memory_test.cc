@@ -98,6 +98,29 @@ TEST_CASE("a process's pinned memory has a bound, and is known", "[ops][cuda]") 
   REQUIRE(api.FreeHost(c).ok());
 }
 
+TEST_CASE("pinned memory that was reserved is nobody else's, and is counted once", "[ops][cuda]") {
+  HostApi::Options little;
+  little.pinned_bytes = 500;
+  HostApi api(little);
+  api.LimitPinned(1000);
+  REQUIRE(api.ReservePinned(300).ok());
+  REQUIRE(api.ReservePinned(400).ok());
+  CHECK(api.counts().allocations == 0);
+  void *a = nullptr, *b = nullptr;
+  CHECK(absl::IsResourceExhausted(api.MallocHost(301, &a)));
+  CHECK(absl::IsResourceExhausted(api.ReservePinned(301)));
+  REQUIRE(api.MallocReserved(300, &a).ok());
+  CHECK(api.IsPinned(a, 300));
+  CHECK(api.pinned_bytes() == 700);
+  // The runtime has no more; it is promised still.
+  CHECK_FALSE(api.MallocReserved(400, &b).ok());
+  CHECK(api.pinned_bytes() == 700);
+  api.UnreservePinned(400);
+  CHECK(api.pinned_bytes() == 300);
+  REQUIRE(api.FreeHost(a).ok());
+  CHECK(api.pinned_bytes() == 0);
+}
+
 TEST_CASE("random pieces never overlap, and gaps grow together", "[ops][cuda]") {
   HostApi api({});
   auto arena = Arena::Create(&api, MemoryKind::kPinned, 1 << 20, "pool");

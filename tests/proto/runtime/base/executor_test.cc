@@ -72,6 +72,20 @@ TEST_CASE("another thread takes the place of one that waits outside", "[executor
   const BlockingSection nothing;  // on a thread of no pool
 }
 
+TEST_CASE("however many wait outside, others take their places", "[executor]") {
+  std::latch other_ran(1);
+  const std::unique_ptr<Executor> pool = MakeThreadPool(2, "pool");
+  for (int i = 0; i < 20; ++i) {
+    pool->Post([&] {
+      const BlockingSection outside;
+      other_ran.wait();
+    });
+  }
+  pool->Post([&] { other_ran.count_down(); });
+  other_ran.wait();
+  CHECK(other_ran.try_wait());
+}
+
 TEST_CASE("a serial runs in order, one at a time, whoever posts", "[executor]") {
   const std::unique_ptr<Executor> pool = MakeThreadPool(4, "pool");
   constexpr int kThreads = 4;

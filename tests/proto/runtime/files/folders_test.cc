@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -155,6 +156,74 @@ class NoFolders : public FileSystem {
  public:
   int MakeFolder(const std::string&) override { return -EROFS; }
 };
+
+// Removes what was made, the first few times, before anything can be made in it.
+class Tidied : public FileSystem {
+ public:
+  int MakeFolder(const std::string& path) override {
+    const int made = FileSystem::MakeFolder(path);
+    if (made == 0 && times-- > 0) RemoveFolder(path);
+    return made;
+  }
+  int times = 3;
+};
+
+TEST_CASE("a folder is made though somebody removes empty ones above it", "[files]") {
+  const TempFolder folder;
+  Tidied files;
+  CHECK(TryMakeFolders(folder.path() + "/a/b", files) == 0);
+  CHECK(fs::is_directory(folder.path() + "/a/b"));
+  files.times = 1000000;  // and it comes to an end
+  CHECK(TryMakeFolders(folder.path() + "/c/d", files) == -ENOENT);
+}
+
+// Which folders were made, and which were on the device before power was lost.
+class Recorded : public FileSystem {
+ public:
+  int Open(const std::string& path, int flags) override {
+    if (path == closed) return -EACCES;
+    const int fd = FileSystem::Open(path, flags);
+    if (fd >= 0) open_[fd] = path;
+    return fd;
+  }
+  int Sync(int fd, SyncWhat what) override {
+    if (fails) return -EIO;
+    calls.push_back("sync " + open_.at(fd));
+    return FileSystem::Sync(fd, what);
+  }
+  int MakeFolder(const std::string& path) override {
+    const int made = FileSystem::MakeFolder(path);
+    if (made == 0) calls.push_back("make " + path);
+    return made;
+  }
+  std::vector<std::string> calls;
+  std::string closed;
+  bool fails = false;
+
+ private:
+  std::map<int, std::string> open_;
+};
+
+TEST_CASE("the names of folders that are made last, also if power is lost then", "[folders]") {
+  const TempFolder folder;
+  const std::string& base = folder.path();
+  Recorded files;
+  CHECK(TryMakeDurableFolders(base + "/a//b/", files) == 0);
+  CHECK(files.calls == std::vector<std::string>{"make " + base + "/a", "sync " + base,
+                                                "make " + base + "/a//b", "sync " + base + "/a"});
+  files.calls.clear();
+  CHECK(TryMakeDurableFolders(base + "/a/b", files) == 0);
+  CHECK(files.calls.empty());  // is there
+  files.fails = true;
+  CHECK(TryMakeDurableFolders(base + "/a/c", files) == -EIO);
+  CHECK_FALSE(fs::exists(base + "/a/c"));  // else the next try would take it for durable
+  files.fails = false;
+  CHECK(TryMakeDurableFolders(base + "/a/c", files) == 0);
+  files.calls.clear();
+  files.closed = base;  // whose names are not this process's business
+  CHECK(TryMakeDurableFolders(base + "/d", files) == 0);
+  CHECK(files.calls == std::vector<std::string>{"make " + base + "/d"});
+}
 
 TEST_CASE("another file system takes the kernel's place, and gives it back", "[files]") {
   const TempFolder folder;

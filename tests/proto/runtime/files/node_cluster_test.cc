@@ -47,6 +47,11 @@ TEST_CASE("a node belongs to the first cluster that it meets, also as a new proc
   auto free = NodeCluster::Open(folder.path());
   REQUIRE(free.ok());
   CHECK(free->Follow({kOther, 1}).ok());
+
+  const std::string wrong = folder.path() + "/none";
+  const absl::Status left = NodeCluster::Leave(wrong);
+  CHECK(absl::IsInvalidArgument(left));
+  CHECK(absl::StrContains(left.message(), wrong));
 }
 
 TEST_CASE("a cluster that ends with its process is remembered no longer", "[node_cluster]") {

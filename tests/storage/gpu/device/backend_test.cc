@@ -254,16 +254,78 @@ TEST_CASE("a device's memory that is not there is refused with its bytes", "[sto
                                            " bytes requested, 30000 of 30000 bytes free") &&
                                Catch::Contains("lower spec.storage.gpuBytesPerServer"));
   options.device_bytes = bytes->device();
-  options.pinned_bytes = bytes->pinned() - 1;
   HostApi without_pinned(options);
+  without_pinned.LimitPinned(bytes->pinned() - 1);
   CHECK_THAT(
       message(without_pinned),
-      Catch::Contains("pinned memory: " + std::to_string(bytes->pinned()) + " bytes requested") &&
-          Catch::Contains(std::to_string(bytes->pinned() - 1) + " bytes free") &&
+      Catch::Contains("pinned memory: " + std::to_string(bytes->rows) + " bytes requested") &&
+          Catch::Contains(std::to_string(bytes->rows - 1) + " of this process's " +
+                          std::to_string(bytes->pinned() - 1) + " are free") &&
           Catch::Contains("raise the server's --pinned-bytes, or lower"));
-  options.pinned_bytes = bytes->pinned();
+  CHECK(without_pinned.pinned_bytes() == 0);
   HostApi enough(options);
+  enough.LimitPinned(bytes->pinned());
   CHECK(MakeDeviceGpuBackend(&enough, shape, {.max_batch = 100}).ok());
+}
+
+// A table with three rows, and what calls name of them.
+struct ThreeRows {
+  explicit ThreeRows(CudaApi* api)
+      : backend(*MakeDeviceGpuBackend(api, Shape(100), {.max_batch = 100})) {
+    std::vector<GpuArrival> arrivals;
+    for (uint32_t i = 0; i < 3; ++i) arrivals.push_back({i + 1, i, kGpuHeld | kGpuDirty});
+    std::vector<GpuPlaced> placed(3);
+    REQUIRE(backend->Insert(arrivals, 1, placed).ok());
+    for (size_t i = 0; i < 3; ++i) slots[i] = placed[i].slot;
+  }
+  absl::Status Read() {
+    std::vector<const uint8_t*> rows(3);
+    return backend->Read(slots, rows);
+  }
+
+  const std::unique_ptr<GpuBackend> backend;
+  std::vector<uint32_t> slots = std::vector<uint32_t>(3);
+};
+
+TEST_CASE("pinned memory for rows is taken when rows are copied, once", "[storage][gpu][cuda]") {
+  HostApi api({});
+  const auto bytes = GpuDeviceBytes::For(api, Shape(100), 100);
+  REQUIRE(bytes.ok());
+  {
+    ThreeRows table(&api);
+    const auto there = table.backend->AllocateThere(3 * 4);
+    REQUIRE(there.ok());
+    REQUIRE(table.backend->GatherThere(table.slots, 4, *there).ok());
+    CHECK(api.counts().allocations == 3);  // the table, words of calls, and `there`
+    CHECK(api.pinned_bytes() == bytes->pinned());
+    const std::vector<uint32_t> places = {0, 1};
+    const std::vector<uint8_t> row(24, 5);
+    const std::vector<const uint8_t*> from(3, row.data());
+    for (int turn = 0; turn < 2; ++turn) {
+      std::vector<const uint8_t*> staged(2);
+      std::vector<uint8_t*> open(3);
+      REQUIRE(table.backend->Put(table.slots, from).ok());
+      CHECK(api.counts().allocations == (turn == 0 ? 4 : 6));
+      REQUIRE(table.Read().ok());
+      REQUIRE(table.backend->ReadStaged(places, staged).ok());
+      REQUIRE(table.backend->Open(table.slots, GpuUse::kUpdate, open).ok());
+      REQUIRE(table.backend->Close(table.slots).ok());
+      CHECK(api.counts().allocations == 6);
+      CHECK(api.pinned_bytes() == bytes->pinned());
+    }
+  }
+  CHECK(api.leaks() == 0);
+  CHECK(api.pinned_bytes() == 0);
+  // A machine that does not have what was promised: the table ends by the first call that wants it.
+  HostApi::Options options;
+  options.pinned_bytes = bytes->words;
+  HostApi scarce(options);
+  ThreeRows table(&scarce);
+  const absl::Status s = table.Read();
+  CHECK(absl::IsInternal(s));  // who gets it does not try again
+  CHECK_THAT(std::string(s.message()),
+             Catch::Contains(std::to_string(bytes->rows) + " bytes requested"));
+  CHECK(table.Read() == s);
 }
 
 }  // namespace

@@ -232,5 +232,47 @@ TEST_CASE("plain progress tells each condition once and rations lines", "[progre
   CHECK(shown.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("new conditions are shown also where the scheduler drops old ones", "[progress]") {
+  char* text = nullptr;
+  size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  ProgressOptions options;
+  options.out = out;
+  {
+    ProgressPrinter printer(options);
+    JobStatus s;
+    s.set_name("j");
+    s.set_state(PENDING);
+    const auto say = [&](const std::string& reason, const std::string& message) {
+      JobCondition* c = s.add_conditions();
+      c->set_reason(reason);
+      c->set_message(message);
+      c->set_time_unix_ms(1000);  // all of one moment
+    };
+    const auto show = [&] { printer.Show(s, absl::UnixEpoch()); };
+    say("A", "0");
+    show();
+    say("B", "1");
+    say("A", "2");
+    show();
+    s.mutable_conditions()->DeleteSubrange(0, 2);  // the oldest
+    say("B", "3");
+    show();
+    show();
+    s.mutable_conditions(1)->set_message("3, with another text");  // takes the place of it
+    show();
+    say("C", "4");
+    show();
+    s.clear_conditions();  // so many that it knows none of them
+    say("D", "5");
+    show();
+  }
+  std::fclose(out);
+  std::string shown(text, size);
+  std::free(text);
+  shown.erase(shown.find("j pending\n"), std::string("j pending\n").size());
+  CHECK(shown == "j A: 0\nj B: 1\nj A: 2\nj B: 3\nj C: 4\nj D: 5\n");
+}
+
 }  // namespace
 }  // namespace strata

@@ -75,5 +75,30 @@ TEST_CASE("a kept job is meant by UID, its beginning, number or name", "[inspect
   }
 }
 
+TEST_CASE("of an adopted job is told how it goes on, and that it is known", "[inspect]") {
+  ListJobsReply jobs;
+  JobStatus& job = *jobs.add_jobs();
+  job.set_job(9);
+  job.set_job_uid(kFirst);
+  job.set_name("clicks");
+  job.set_state(RUNNING);
+  for (const char* reason : {"Adopted", "Indexing"}) {
+    JobCondition& c = *job.add_conditions();
+    c.set_reason(reason);
+    c.set_message(std::string(reason) + " so");
+  }
+  CHECK(AdoptedJob(jobs, kFirst).job == 9);
+  CHECK(AdoptedJob(jobs, kFirst).how == "Adopted so");
+  CHECK(AdoptedJob(jobs, kSecond).job == 0);
+  for (const char* typed : {kFirst, "abcd", "9", "clicks"}) {
+    const absl::Status known = IsKnown(jobs, typed);
+    CHECK(absl::IsAlreadyExists(known));
+    CHECK(absl::StrContains(known.message(), "job 9"));
+  }
+  CHECK(IsKnown(jobs, kSecond).ok());
+  job.set_state(FAILED);
+  CHECK(IsKnown(jobs, kFirst).ok());
+}
+
 }  // namespace
 }  // namespace strata

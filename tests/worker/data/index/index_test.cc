@@ -151,6 +151,27 @@ TEST_CASE("files that cannot be used", "[data][index]") {
   CHECK(Error(data, {}) == "no input files; set spec.data.train");
 }
 
+TEST_CASE("an index pass that nobody wants any more ends before its next read", "[data][index]") {
+  const ScratchFolder folder;
+  std::string lines;
+  while (lines.size() < (size_t{9} << 20)) lines += "1 1:1 2:1\n";
+  const std::string plain = folder.Write("plain", lines);
+  const std::string packed = folder.Write("packed.gz", Gzip(lines));
+  for (const std::string& path : {plain, packed}) {
+    CAPTURE(path);
+    int asked = 0;
+    const auto ends_at = [&](int last) {
+      asked = 0;
+      return BuildIndex(Format("libsvm"), {path}, &text_files, [&] { return ++asked >= last; })
+          .status();
+    };
+    const int last = path == plain ? 4 : 2;  // the file, then its reads or the copy's
+    CHECK(absl::IsCancelled(ends_at(last)));
+    CHECK(asked == last);
+    CHECK(ends_at(1000).ok());
+  }
+}
+
 TEST_CASE("a file that may not be read", "[data][index]") {
   const ScratchFolder folder;
   const std::string closed = folder.Write("closed", "1 1:1\n");

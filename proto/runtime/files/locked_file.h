@@ -1,0 +1,17 @@
+// Files that one opener has at a time.
+#ifndef STRATA_PROTO_RUNTIME_FILES_LOCKED_FILE_H_
+#define STRATA_PROTO_RUNTIME_FILES_LOCKED_FILE_H_
+
+#include <string>
+
+#include "proto/runtime/files/file_system.h"
+
+namespace strata {
+
+// Opens `path` to read and write, makes it where it is missing, and locks it for as long as the
+// descriptor is open. The descriptor, or -errno; -EWOULDBLOCK: somebody else has it.
+int OpenLocked(const std::string& path, FileSystem& files = FileSystem::Kernel());
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_RUNTIME_FILES_LOCKED_FILE_H_

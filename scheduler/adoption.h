@@ -1,0 +1,50 @@
+// What becomes of a job whose records are lost, from what servers noted of it when they opened it
+// (KeptJob in control.proto) and the checkpoints that it has: pure.
+#ifndef STRATA_SCHEDULER_ADOPTION_H_
+#define STRATA_SCHEDULER_ADOPTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/strata/control.pb.h"
+#include "scheduler/state/state.pb.h"
+
+namespace strata::scheduler {
+
+// A server's copy, of the one job that is meant.
+struct KeptCopy {
+  std::string node;
+  QuarantinedJob kept;
+  std::optional<KeptJob> note;
+  std::string why;  // there is no note
+};
+
+struct Adoption {
+  uint64_t generation = 0;  // that it goes on in, or begins
+  // By server index: these go on with what they have. None: it begins from `from`.
+  std::vector<std::string> servers;
+  std::optional<CheckpointRecord> from;
+  std::string text;  // for people: where it goes on, and what is given up
+};
+
+// What all copies say of the job: that of the newest generation, where they differ in nothing else.
+// There is at least one. FAILED_PRECONDITION: the job is of another cluster than `cluster` (names
+// both), a note is missing, or two of them differ.
+absl::StatusOr<KeptJob> AgreedNote(absl::string_view cluster, const std::vector<KeptCopy>& copies);
+
+// Rules:
+//   * Bsp, with the shards of every server in the newest generation that anything tells of: it goes
+//     on with them, to the bit.
+//   * Else from the newest of `own` (its checkpoints, ascending by step): a shard is missing, level
+//     memory kept none, or the ledger of an asynchronous mode went with the scheduler's records.
+// `note`: AgreedNote's. FAILED_PRECONDITION: there is none; the text says what can be done.
+absl::StatusOr<Adoption> JudgeAdoption(const KeptJob& note, const std::vector<KeptCopy>& copies,
+                                       const std::vector<CheckpointRecord>& own);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_ADOPTION_H_

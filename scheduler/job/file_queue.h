@@ -1,0 +1,43 @@
+// Work on files that waits to be done: of each job one piece at a time, in the order in which it
+// came.
+#ifndef STRATA_SCHEDULER_JOB_FILE_QUEUE_H_
+#define STRATA_SCHEDULER_JOB_FILE_QUEUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "scheduler/job/machine.h"
+
+namespace strata::scheduler {
+
+// Pure; one thread at a time. A piece that is put off stays the first of its job: what comes after
+// it may build on it, as a manifest in a folder whose earlier one is to be removed.
+class FileQueue {
+ public:
+  void Add(FileWork work);
+  // Jobs whose first piece `may` be done, and nobody does: the caller is to do them now.
+  std::vector<uint64_t> Begin(const std::function<bool(const FileWork&)>& may);
+  // For who does them: the first piece, which stays where it is. Null: there is none, and nobody
+  // does them any more.
+  const FileWork* First(uint64_t job);
+  // The first piece was done.
+  void Done(uint64_t job);
+  // It can not be done now, and nobody does the job's pieces any more.
+  void PutOff(uint64_t job) { doing_.erase(job); }
+  // Jobs of which something is done, or is to be.
+  std::set<uint64_t> Jobs() const;
+
+ private:
+  std::map<uint64_t, std::deque<FileWork>> work_;  // none is empty
+  std::set<uint64_t> doing_;
+};
+
+uint64_t JobOf(const FileWork& work);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_JOB_FILE_QUEUE_H_

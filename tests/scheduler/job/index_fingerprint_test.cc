@@ -1,0 +1,70 @@
+#include "scheduler/job/index_fingerprint.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "scheduler/state/state.pb.h"
+
+namespace strata::scheduler {
+namespace {
+
+JobIndexRecord Index() {
+  JobIndexRecord index;
+  for (InputIndex* const part : {index.mutable_train(), index.mutable_eval()}) {
+    for (const char* path : {"/a", "/b"}) {
+      InputFile& file = *part->add_files();
+      file.set_path(path);
+      file.set_bytes(100);
+      file.set_fingerprint(7);
+      InputTask& task = *part->add_tasks();
+      task.set_bytes(100);
+      task.set_lines(5);
+    }
+    part->set_lines(10);
+    part->mutable_shape()->set_fields(3);
+  }
+  return index;
+}
+
+TEST_CASE("indexes have one fingerprint when they are the same alone", "[scheduler]") {
+  // Servers keep it on disk: it is for good.
+  CHECK(IndexFingerprint(Index()) == 0xe79dd7dc83028156);
+  std::set<uint64_t> seen = {IndexFingerprint(Index())};
+  const auto other = [&seen](const JobIndexRecord& index) {
+    return seen.insert(IndexFingerprint(index)).second;
+  };
+  JobIndexRecord index = Index();
+  index.mutable_train()->mutable_files(1)->set_path("/c");
+  CHECK(other(index));
+  index = Index();
+  index.mutable_train()->mutable_files(0)->set_path("/a/b");
+  index.mutable_train()->mutable_files(1)->set_path("");
+  CHECK(other(index));
+  index = Index();
+  index.mutable_train()->mutable_files(0)->set_bytes(101);
+  CHECK(other(index));
+  index = Index();
+  index.mutable_train()->mutable_files(0)->set_fingerprint(8);
+  CHECK(other(index));
+  index = Index();
+  index.mutable_train()->mutable_tasks(1)->set_offset(1);
+  CHECK(other(index));
+  index = Index();
+  index.mutable_train()->mutable_tasks(1)->set_first_line(1);
+  CHECK(other(index));
+  index = Index();
+  index.mutable_train()->mutable_tasks()->SwapElements(0, 1);
+  CHECK_FALSE(other(index));  // equal ones
+  index.mutable_train()->mutable_shape()->set_numeric(1);
+  CHECK(other(index));
+  index = Index();
+  index.mutable_eval()->set_lines(11);
+  CHECK(other(index));
+  index = Index();
+  index.mutable_eval()->Swap(index.mutable_train());
+  index.mutable_eval()->clear_tasks();
+  CHECK(other(index));
+}
+
+}  // namespace
+}  // namespace strata::scheduler

@@ -292,12 +292,17 @@ TEST_CASE("windows begin when steps have taken long enough, or there are no more
   bench.Start();
   bench.most_warm_steps = 20;
   bench.warm_ms = 1e9;
-  auto trained = bench.Train(2);
+  // A busy machine may take all steps before anybody looks: then nothing was warmed.
+  uint64_t session = 2;
+  auto trained = bench.Train(session);
+  while (trained.ok() && trained->warm_steps == 0 && session < 50) {
+    trained = bench.Train(++session);
+  }
   REQUIRE(trained.ok());
   CHECK(trained->steps == 27);  // 20 to warm up, 2 x 3 of windows, 1 more
   CHECK(trained->warm_steps >= 20);
   bench.warm_ms = 0;
-  trained = bench.Train(3);
+  trained = bench.Train(++session);
   REQUIRE(trained.ok());
   CHECK(trained->steps == 27);
   CHECK(trained->warm_steps < 20);

@@ -123,7 +123,10 @@ class ZstdDecompressor : public Decompressor {
   absl::Status PushSlice(absl::string_view slice, Sink sink) {
     ZSTD_inBuffer in = {slice.data(), slice.size(), 0};
     bool full = false;
-    while (in.pos < in.size || full) {
+    while (in.pos < slice.size() || full) {
+      // A frame that comes whole is read by other code of zstd, which finds other damage. So none
+      // does: its first byte comes alone.
+      in.size = in_frame_ ? slice.size() : in.pos + 1;
       ZSTD_outBuffer out = {piece_.data(), piece_.size(), 0};
       const size_t result = ZSTD_decompressStream(context_, &out, &in);
       if (ZSTD_isError(result)) {

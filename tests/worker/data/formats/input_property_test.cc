@@ -76,5 +76,11 @@ TEST_CASE("archives, mutated", "[data][fuzz]") {
   }
 }
 
+TEST_CASE("a zstd frame that comes whole is read as one that comes in pieces", "[input]") {
+  // It declares 256 bytes, and its only block is empty.
+  const std::string frame("\x28\xb5\x2f\xfd\x40\0\0\0\x01\0\0", 11);
+  CHECK(testing::JudgeCompressed(frame).empty());
+}
+
 }  // namespace
 }  // namespace strata

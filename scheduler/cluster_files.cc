@@ -61,14 +61,15 @@ void ClusterState::OnLock(const LockNews& news, absl::Time now) {
 }
 
 void ClusterState::FoundAgain(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> complete,
-                              const std::vector<std::string>& replaced, absl::Time now) {
+                              const std::vector<std::string>& replaced,
+                              std::optional<Schema> resumed, absl::Time now) {
   const auto it = jobs_.find(job);
   if (it == jobs_.end() || it->second->over()) return;
   if (!complete.ok()) {
     it->second->LockGone(complete.status().message(), now);
     return AdvanceJobs(now);
   }
-  it->second->FoundAgain(*std::move(complete), replaced);
+  it->second->FoundAgain(*std::move(complete), replaced, std::move(resumed));
   stored_.erase(absl::StrFormat("job/%020d/spec", job));  // it is to be stored again
 }
 

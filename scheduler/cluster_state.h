@@ -49,6 +49,8 @@ class ClusterState {
     bool resume = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
     std::vector<std::string> replaced;       // as JobSpecRecord's
+    std::optional<Schema> init_schema;       // likewise
+    std::optional<Schema> resume_schema;     // likewise
     JobUid uid;                              // drawn for this job
     std::string held_up;     // why it must wait for the lock of its directory; empty: it has it
     uint64_t first_cut = 0;  // as LockNews's
@@ -93,7 +95,8 @@ class ClusterState {
   // Of a job that waited for its lock and has it: what lies in its directory now, as Submission's.
   // An error ends the job.
   void FoundAgain(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> complete,
-                  const std::vector<std::string>& replaced, absl::Time now);
+                  const std::vector<std::string>& replaced, std::optional<Schema> resumed,
+                  absl::Time now);
   // After Restore: no job begins before OnLock says that its lock is held.
   void AwaitLocks();
   // To be called 16 times per lease and more, by the way that reports take: how nodes' silence is

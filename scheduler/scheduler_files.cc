@@ -100,7 +100,8 @@ bool SchedulerImpl::LookAgain(const LockNews& news) {
     if (stopped_) return;
     const absl::Time now = timer_->Now();
     state_.FoundAgain(news.job, std::move(complete),
-                      found.ok() ? found->replaced : std::vector<std::string>(), now);
+                      found.ok() ? found->replaced : std::vector<std::string>(),
+                      found.ok() ? found->resume_schema : std::nullopt, now);
     state_.OnLock(news, now);
     Save().IgnoreError();  // Ready tries again before anything is shown
   };

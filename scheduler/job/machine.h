@@ -119,7 +119,8 @@ class JobMachine {
   void CountCutsFrom(uint64_t first);
   // What lies in the directory once it has the lock: what the owner before wrote last is among it.
   // To be called before it begins.
-  void FoundAgain(std::vector<CheckpointRecord> complete, const std::vector<std::string>& replaced);
+  void FoundAgain(std::vector<CheckpointRecord> complete, const std::vector<std::string>& replaced,
+                  std::optional<Schema> resumed);
   // Another job has it. One that had begun writes nothing there any more.
   void LockGone(absl::string_view why, absl::Time now);
   // It cannot be taken or renewed now: what is to be written waits.
@@ -197,6 +198,10 @@ class JobMachine {
   void End(JobState state, absl::string_view reason, absl::string_view message, absl::Time now);
   void Say(absl::string_view reason, absl::string_view message, absl::Time now);
   void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
+
+  // machine_start.cc
+  void MakeJobSchema();
+  void CheckStart(absl::Time now);
 
   // machine_over.cc
   void DropBulk();
@@ -305,6 +310,8 @@ class JobMachine {
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
   uint64_t index_fingerprint_ = 0;  // once indexed
+  Schema schema_;                   // likewise
+  RestorePlan restore_plan_;        // likewise, with spec.model.initFrom
   absl::Time reread_;               // when a bad reader may try again
   // What Need said last, and of what: asked for again with every report while a job waits.
   mutable ServerNeed need_;

@@ -182,6 +182,7 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   manifest.set_model_hash(record.model_hash());
   manifest.set_fields(index_->train().shape().fields());
   manifest.set_numeric(index_->train().shape().numeric());
+  *manifest.mutable_schema() = schema_;
   for (const uint64_t task : ListClosedTasks(record)) manifest.add_closed_tasks(task);
   *manifest.mutable_lanes() = record.lanes();
   manifest.set_examples(record.examples());
@@ -249,8 +250,11 @@ void JobMachine::CountCutsFrom(uint64_t first) {
 }
 
 void JobMachine::FoundAgain(std::vector<CheckpointRecord> complete,
-                            const std::vector<std::string>& replaced) {
+                            const std::vector<std::string>& replaced,
+                            std::optional<Schema> resumed) {
   if (cuts_ || state_.phase() != WAITING) return;
+  spec_.clear_resume_schema();
+  if (resumed) *spec_.mutable_resume_schema() = *std::move(resumed);
   spec_.mutable_replaced()->Assign(replaced.begin(), replaced.end());
   CutBook& book = *state_.mutable_cuts();
   book.clear_complete();

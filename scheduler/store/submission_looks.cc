@@ -99,8 +99,9 @@ absl::StatusOr<FoundCheckpoints> SubmissionLooks::Beside(const SubmitRequest& re
     MutexLock lock(&mu_);
     look->found = std::move(found);
   };
-  work_.Post(absl::StrCat(spec.checkpoint().directory(), "\n", spec.model().init_from()),
-             JobWork::Begins::kInOrder, work, look->cancelled);
+  work_.Post(
+      absl::StrCat(spec.checkpoint().directory(), "\n", spec.model().init_from().checkpoint()),
+      JobWork::Begins::kInOrder, work, look->cancelled);
   MutexLock lock(&mu_);
   const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || look->found.has_value();

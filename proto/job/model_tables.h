@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/table_spec.h"
+#include "proto/job/task_spec.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -20,23 +21,28 @@ enum class ModelType : uint8_t {
   kWideDeep = 3,
   kDcnV2 = 4,
   kDlrm = 5,
+  kSharedBottom = 6,
 };
 
-// Table 0 ("features", hashed) has segments: lr: weight(1); fm, wide_deep and deepfm: embedding(D),
-// weight(1); dcn_v2 and dlrm: embedding(D).
-// Table 1 ("dense") has rows of kDenseRowDim floats and the tensors below, numbered in this order.
-// A layer is name_weight(inputs, outputs) row-major by input, then name_bias(outputs).
-//   lr, fm, wide_deep, deepfm: bias(1); numeric > 0: numeric_weight(numeric);
+// With T tasks (labels), table 0 ("features", hashed) has segments: lr: weight(T); fm, wide_deep
+// and deepfm: embedding(D), weight(T); dcn_v2, dlrm and shared_bottom: embedding(D). Table 1
+// ("dense") has rows of kDenseRowDim floats and the tensors below, numbered in this order. A layer
+// is name_weight(inputs, outputs) row-major by input, then name_bias(outputs).
+//   lr, fm, wide_deep, deepfm: bias(T); numeric > 0: numeric_weight(numeric, T);
 //   fm with numeric > 0: numeric_embedding(numeric, D);
-//   wide_deep, deepfm: layer_i, for each i of hidden.., then the output of width 1; the first
+//   wide_deep, deepfm: layer_i, for each i of hidden.., then the output of width T; the first
 //     layer's inputs are the F = fields * D + numeric of the example: embeddings in field order,
 //     then numbers;
+//   fm, deepfm with T > 1, last: interaction_weight(D, T): each task's weights of the elements of
+//     the second order, less one;
 //   dcn_v2: for each l of the cross layers: cross_l (F, F), or with a rank r: cross_l_v(F, r),
 //     then cross_l_weight(r, F) and its bias; layer_i for each i of hidden; output (F + last of
-//     hidden, 1), the cross network's part first;
+//     hidden, T), the cross network's part first;
 //   dlrm with numeric > 0: bottom_i, from numeric inputs over each i of bottom_hidden to D; then
-//     layer_i for each i of hidden, then the output of width 1; inputs are the bottom's D outputs
-//     (numeric > 0), then the interaction_pairs().
+//     layer_i for each i of hidden, then the output of width T; inputs are the bottom's D outputs
+//     (numeric > 0), then the interaction_pairs();
+//   shared_bottom: layer_i for each i of hidden, over the F inputs; then by task t: tower_t_i for
+//     each i of tower_hidden, then the output of width 1.
 struct ModelTables {
   ModelType type = ModelType::kLr;
   uint32_t fields = 0;
@@ -44,8 +50,13 @@ struct ModelTables {
   uint32_t embedding_dim = 0;           // 0 for lr
   std::vector<uint32_t> hidden;         // wide_deep, deepfm, dcn_v2, dlrm
   std::vector<uint32_t> bottom_hidden;  // dlrm with numeric > 0
+  std::vector<bool> max_pooled;         // by field; empty: all fields are pooled by their sum
   uint32_t cross_layers = 0;            // dcn_v2
   uint32_t cross_rank = 0;              // dcn_v2; 0: full matrices
+  std::vector<uint32_t> tower_hidden;   // shared_bottom
+  std::vector<TaskSpec> tasks = {{}};   // at least one
+  bool labelled = false;                // by spec.labels
+  bool weighted = false;                // lines have weights
   std::vector<TableSpec> tables;        // [0] features, [1] dense
   // tables[1].tensors lies in position order; tensor_order[k] = index there of tensor number k.
   std::vector<uint32_t> tensor_order;
@@ -54,6 +65,10 @@ struct ModelTables {
   static constexpr uint32_t kDenseRowDim = 256;
 
   uint32_t row_dim() const { return tables[0].dim(); }
+  uint32_t task_count() const { return static_cast<uint32_t>(tasks.size()); }
+  // One label, which every line has, of weight 1, and no weights of lines: what the job has that
+  // does not speak of labels.
+  bool plain() const { return !labelled && !weighted; }
   // F above: floats of an example's embeddings and numbers.
   uint64_t example_width() const { return uint64_t{fields} * embedding_dim + numeric; }
   // Dlrm: vectors of an example whose dot products are taken: the bottom's output where there are

@@ -118,6 +118,37 @@ void WriteCriteo(const User& user) {
   }
 }
 
+// The csv lines with more labels, of which some are empty, and weights of 0 to 1.5.
+std::string Labelled(const std::string& csv) {
+  std::string out;
+  size_t at = 0;
+  for (size_t line = 0; at < csv.size(); ++line) {
+    const size_t end = csv.find('\n', at);
+    out += csv.substr(at, end - at);
+    at = end + 1;
+    if (line == 0) {
+      out += ",stars,pages,visits,weight\n";
+      continue;
+    }
+    const size_t n = line * 7919 % 31;
+    out += n % 5 == 1 ? "," : "," + std::to_string(n % 9) + ".5";
+    out += n % 7 == 2 ? "," : "," + std::to_string(n) + ".25";
+    out += n % 6 == 3 ? "," : "," + std::to_string(n % 4);
+    out += n % 8 == 4 ? ",\n" : "," + std::to_string(n % 3 / 2) + (n % 2 == 0 ? ".5\n" : ".1\n");
+  }
+  return out;
+}
+
+// The csv lines with a weight for the second tag.
+std::string WeightedTags(const std::string& csv) {
+  std::string out;
+  for (size_t i = 0; i < csv.size(); ++i) {
+    if (csv[i] == '|') out += ":0.5";
+    out += csv[i];
+  }
+  return out;
+}
+
 std::string With(std::string text, char to, char from) {
   std::replace(text.begin(), text.end(), from, to);
   return text;
@@ -130,11 +161,16 @@ void WriteOtherWays(const User& user) {
     const std::string csv = user.Read("data/csv." + name);
     const std::string body = csv.substr(csv.find('\n') + 1);
     user.Write("data/csv_headless." + name, body);
+    user.Write("data/csv_labels." + name, Labelled(csv));
+    user.Write("data/csv_fields." + name, WeightedTags(csv));
     user.Write("data/csv_tabs." + name, With(body, '\t', ','));
     user.Write("data/csv_semicolons." + name, With(With(csv, '+', ';'), ';', ','));
     const std::string libfm = user.Read("data/libfm." + name);
     user.Write("data/packed." + name, name == "train-1" ? Zstd(libfm) : Gzip(libfm));
   }
+  std::string countries;
+  for (int i = 0; i < 20; ++i) countries += 'c' + std::to_string(3 * i) + '\n';
+  user.Write("data/countries.txt", countries);
 }
 
 // Of a job file: what each column of the csv files is.
@@ -149,12 +185,44 @@ const std::map<std::string, std::string>& ColumnsOf() {
       {"csv_tabs",
        "header: false, delimiter: '\\t', label: '0', numeric: ['1'], categorical: ['3', '2'],"
        " ignored: ['4'], multiValued: [{column: '5', separator: ';'}]"},
+      {"csv_labels",
+       "numeric: [age], categorical: [user, country], ignored: ['*'],"
+       " multiValued: [{column: tags}]"},
+      {"csv_fields", "label: clicked, delimiter: ','"},
       {"csv_semicolons",
        "header: true, delimiter: ';', label: clicked, categorical: [country, user],"
        " ignored: ['*'], multiValued: [{column: genres, separator: '+', pooling: mean}]"},
   };
   return columns;
 }
+
+// Of a job file: the labels of csv_labels, and what is told of them.
+constexpr char kLabels[] =
+    "  labels:\n"
+    "    - {name: click, column: clicked, kind: binary, loss: logloss}\n"
+    "    - {name: stars, kind: real, loss: squared, weight: 0.25}\n"
+    "    - {name: pages, kind: real, loss: huber, delta: 2.5, weight: 0.125}\n"
+    "    - {name: visits, kind: count, loss: poisson, weight: 0.5}\n"
+    "  sampleWeight: weight\n"
+    "  evaluation: {metrics: [auc, logloss, ne, calibration, gauc(user), mse, mae]}\n";
+
+// Of a job file: the fields of csv_fields.
+constexpr char kFieldsOfCsv[] =
+    "  fields:\n"
+    "    - {name: age, kind: numeric, transform: {type: log}}\n"
+    "    - {name: years, column: age, kind: numeric, transform: {type: clip, min: 5, max: 40},"
+    " defaultValue: '18'}\n"
+    "    - {name: z, column: age, kind: numeric,"
+    " transform: {type: standardise, mean: 25, deviation: 14.5}}\n"
+    "    - {name: ages, column: age, kind: numeric, table: features,"
+    " transform: {type: bucketise, bounds: [10, 20, 40]}}\n"
+    "    - {name: user, kind: categorical, hashSeed: 3}\n"
+    "    - {name: country, kind: categorical,"
+    " vocabulary: {file: ../data/countries.txt, outOfVocabulary: 4}}\n"
+    "    - {name: tags, kind: multiValued, separator: '|', weightSeparator: ':', pooling: mean}\n"
+    "    - {name: weighted, column: tags, kind: multiValued, weightSeparator: ':',"
+    " pooling: sum}\n"
+    "    - {name: genres, kind: multiValued, separator: ';', pooling: max, defaultValue: g}\n";
 
 std::string FormatOf(const std::string& name) {
   if (name == "wide" || name == "bad_lines" || name == "packed") return "libfm";
@@ -181,7 +249,8 @@ std::string DataField(const std::string& name) {
   const std::string more =
       columns == ColumnsOf().end() ? "" : ", columns: {" + columns->second + "}";
   return "  data: {format: " + FormatOf(name) + ", train: [" + path + ".train-0, " + path +
-         ".train-1], eval: [" + path + ".eval], shuffle: {bufferLines: 64}" + more + "}\n";
+         ".train-1], eval: [" + path + ".eval], shuffle: {bufferLines: 64}" + more + "}\n" +
+         (name == "csv_labels" ? kLabels : "") + (name == "csv_fields" ? kFieldsOfCsv : "");
 }
 
 }  // namespace strata::golden

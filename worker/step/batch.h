@@ -15,7 +15,9 @@ namespace strata {
 struct Batch {
   uint32_t size = 0;              // examples
   uint32_t numeric = 0;           // numeric inputs of each example
-  std::vector<float> labels;      // (size), 0 or 1
+  uint32_t tasks = 1;             // labels of each example
+  std::vector<float> labels;      // (size, tasks); no number: the example has none for that task
+  std::vector<float> weights;     // (size), multiples of kWeightUnit; or empty: all weigh 1
   std::vector<float> dense;       // (size, numeric)
   std::vector<uint32_t> offsets;  // (size + 1): example i has features offsets[i] .. offsets[i+1]-1
   std::vector<uint64_t> keys;     // (offsets[size])
@@ -23,19 +25,31 @@ struct Batch {
   // (offsets[size]): field of each feature, ascending within an example, below the index's count of
   // fields; or empty when the ordinal of a feature within its example is its field. The features of
   // one field are pooled to one embedding, the sum of value times row (mean pooling comes as values
-  // of 1 / count), before a model looks at it.
+  // of 1 / count, or weight / sum of weights), or where the job says so the greatest of each
+  // element, before a model looks at it; but not those of a sequence.
   std::vector<uint32_t> fields;
-  uint64_t bad_lines = 0;  // lines of this batch that were skipped
+  // Fields that are not pooled: where a sequence begins among the features, and how many values it
+  // has; what a model has room for beyond them it masks. The value at position p of a sequence,
+  // from 0, the oldest that was kept, is feature first + p.
+  uint32_t sequences = 0;                 // of each example, in the order of their fields
+  std::vector<uint32_t> sequence_first;   // (size, sequences)
+  std::vector<uint32_t> sequence_length;  // (size, sequences)
+  uint64_t bad_lines = 0;                 // lines of this batch that were skipped
 
   void Clear() {
     size = numeric = 0;
+    tasks = 1;
     bad_lines = 0;
     labels.clear();
+    weights.clear();
     dense.clear();
     offsets.assign(1, 0);
     keys.clear();
     values.clear();
     fields.clear();
+    sequences = 0;
+    sequence_first.clear();
+    sequence_length.clear();
   }
 };
 

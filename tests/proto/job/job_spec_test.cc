@@ -204,12 +204,14 @@ TEST_CASE("columns of csv are checked", "[job_spec]") {
   CHECK(multi([](MultiValuedColumn& m) { m.set_pooling("max"); }) ==
         "spec.data.columns.multiValued[0].pooling: 'max' is not one of: sum, mean");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->set_format("csv"); }) ==
-        "spec.data.columns: is missing; format csv needs label, numeric, categorical");
+        "spec.data.columns: is missing; format csv needs label, numeric, categorical, "
+        "or spec.fields");
 }
 
 TEST_CASE("model and optimizers are checked", "[job_spec]") {
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_model()->set_type("dfm"); }) ==
-        "spec.model.type: 'dfm' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm");
+        "spec.model.type: 'dfm' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm, "
+        "shared_bottom");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_model()->set_embedding_dim(0); }) ==
         "spec.model.embeddingDim: 0 is outside the limits; give a number from 1 to 4096");
   CHECK(SpecProblem([](JobSpec& s) {

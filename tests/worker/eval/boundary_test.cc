@@ -46,8 +46,14 @@ class Fixture {
     while (done_ < step) {
       for (int lane = 0; lane < 2; ++lane) {
         const std::vector<float> labels(kBatch, lane == 0 ? 1.0f : 0.0f);
-        stats.OnBatch(labels, std::vector<float>(kBatch, lane == 0 ? 0.75f : 0.5f), 0.25 * kBatch,
-                      0);
+        const std::vector<float> predictions(kBatch, lane == 0 ? 0.75f : 0.5f);
+        TrainingStats::Batch batch;
+        batch.examples = kBatch;
+        batch.loss = 0.25 * kBatch;
+        batch.weight = kBatch;
+        batch.labels = labels;
+        batch.predictions = predictions;
+        stats.OnBatch(batch);
       }
       timer.Advance(time);
       ++done_;
@@ -144,7 +150,10 @@ TEST_CASE("predictions that cannot get their name leave no file behind", "[evalu
   const std::string path = folder.path() + "/predictions";
   ManualTimer timer;
   TrainingStats stats;
-  Evaluator evaluator(EvaluatorOptions{});  // of no lines
+  const ModelTables tables;
+  EvaluatorOptions evaluate;  // of no lines
+  evaluate.tables = &tables;
+  Evaluator evaluator(evaluate);
   EvaluationBoundaryOptions options;
   options.spec.mutable_training()->set_mode("bsp");
   options.spec.mutable_training()->set_lanes(kLanes);

@@ -29,6 +29,11 @@ void AddValidate(CLI::App& app, CommandSet& commands) {
   auto [validate, o] = commands.Add<ValidateOptions>(
       app, "validate", "Check a job file and print it with every default");
   AddSource(validate, o.source);
+  validate
+      ->add_option("--form", o.form,
+                   "say what columns are by spec.fields, or by spec.data.columns; default: as the "
+                   "job file")
+      ->check(CLI::IsMember({"fields", "columns"}));
   AddJson(validate, o.json);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/job/memory_need.h"
+#include "tools/cli/base/listing_text.h"
 #include "tools/cli/base/text_table.h"
 
 namespace strata {
@@ -21,6 +22,7 @@ Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) :
 
 // Nobody said otherwise, or both labels are there.
 bool HasAuc(const EvaluationResult& e) {
+  if (e.tasks_size() > 0 && !e.has_positives()) return false;
   return !e.has_positives() || (e.positives() > 0 && e.positives() < e.examples());
 }
 
@@ -28,13 +30,41 @@ Json PositivesOrNull(const EvaluationResult& e) {
   return e.has_positives() ? Json(e.positives()) : Json(nullptr);
 }
 
+// Of the first label, unless that is no class.
+Json AucJson(const EvaluationResult& e) {
+  return e.tasks_size() > 0 && !e.has_positives() ? Json(nullptr) : Finite(e.auc());
+}
+
+// Of each label; what was not asked for, or is not defined, is null.
+Json TasksJson(const EvaluationResult& e) {
+  Json tasks = Json::array();
+  for (const TaskResult& t : e.tasks()) {
+    const auto value = [](bool is, double number) { return is ? Finite(number) : Json(nullptr); };
+    tasks.push_back(Json{{"label", t.label()},
+                         {"examples", t.examples()},
+                         {"weight", Finite(t.weight())},
+                         {"loss", value(t.has_loss(), t.loss())},
+                         {"auc", value(t.has_auc(), t.auc())},
+                         {"logloss", value(t.has_logloss(), t.logloss())},
+                         {"ne", value(t.has_normalised_entropy(), t.normalised_entropy())},
+                         {"calibration", value(t.has_calibration(), t.calibration())},
+                         {"gauc", value(t.has_gauc(), t.gauc())},
+                         {"mse", value(t.has_mse(), t.mse())},
+                         {"mae", value(t.has_mae(), t.mae())},
+                         {"positives", t.has_positives() ? Json(t.positives()) : Json(nullptr)}});
+  }
+  return tasks;
+}
+
 Json EvaluationJson(const EvaluationResult& e) {
-  return Json{{"step", e.step()},
-              {"auc", Finite(e.auc())},
-              {"logloss", Finite(e.logloss())},
-              {"examples", e.examples()},
-              {"positives", PositivesOrNull(e)},
-              {"calibration", Finite(e.calibration())}};
+  Json json{{"step", e.step()},
+            {"auc", AucJson(e)},
+            {"logloss", Finite(e.logloss())},
+            {"examples", e.examples()},
+            {"positives", PositivesOrNull(e)},
+            {"calibration", Finite(e.calibration())}};
+  if (e.tasks_size() > 0) json["tasks"] = TasksJson(e);
+  return json;
 }
 
 Json LifeCycleJson(const LifeCycleCounts& c) {
@@ -111,7 +141,7 @@ std::string RefusedText(const JobStatus& s) {
 Json ToJson(const JobStatus& s) {
   const bool evaluated = s.has_result() && s.result().examples() > 0;
   Json json{{"job", s.job()}, {"name", s.name()}, {"state", StateName(s.state())}};
-  json["auc"] = evaluated ? Finite(s.result().auc()) : Json(nullptr);
+  json["auc"] = evaluated ? AucJson(s.result()) : Json(nullptr);
   json["logloss"] = evaluated ? Finite(s.result().logloss()) : Json(nullptr);
   json["examples"] = s.examples();
   json["examplesPerSecond"] = Finite(ExamplesPerSecond(s));
@@ -137,6 +167,8 @@ Json ToJson(const JobStatus& s) {
   const bool estimated = s.checkpoint_bytes() > 0 && s.checkpoint_seconds_left() > 0;
   json["checkpointSecondsLeft"] = estimated ? Json(s.checkpoint_seconds_left()) : Json(nullptr);
   json["predictions"] = TextOrNull(s.predictions());
+  if (s.has_train_input()) json["trainInput"] = ListingAsJson(s.train_input());
+  if (s.has_eval_input()) json["evalInput"] = ListingAsJson(s.eval_input());
   json["servers"] = s.servers();
   json["workers"] = s.workers();
   json["generation"] = s.generation();
@@ -210,6 +242,39 @@ std::string AucText(const EvaluationResult& result) {
                       result.positives() == 0 ? "0)" : "1)");
 }
 
+namespace {
+
+std::string TaskText(const TaskResult& t) {
+  std::string text;
+  const auto add = [&text](const char* name, bool is, double value) {
+    if (is) absl::StrAppendFormat(&text, "%s%s %.4f", text.empty() ? "" : ", ", name, value);
+  };
+  add("AUC", t.has_auc(), t.auc());
+  add("logloss", t.has_logloss(), t.logloss());
+  add("normalised entropy", t.has_normalised_entropy(), t.normalised_entropy());
+  add("calibration", t.has_calibration(), t.calibration());
+  add("GAUC", t.has_gauc(), t.gauc());
+  add("mse", t.has_mse(), t.mse());
+  add("mae", t.has_mae(), t.mae());
+  if (text.empty()) text = t.examples() == 0 ? "no line has it" : "nothing is defined";
+  return absl::StrCat(t.label(), ": ", text);
+}
+
+}  // namespace
+
+std::string EvaluationText(const EvaluationResult& result) {
+  if (result.tasks().empty()) {
+    return absl::StrFormat("%s, logloss %.4f", AucText(result), result.logloss());
+  }
+  std::string text;
+  for (const TaskResult& task : result.tasks()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", TaskText(task));
+  }
+  return text;
+}
+
+std::string TasksJsonText(const EvaluationResult& result) { return Line(TasksJson(result)); }
+
 std::string JobJson(const JobStatus& status) { return Line(ToJson(status)); }
 
 std::string JobSummary(const JobStatus& s) {
@@ -219,15 +284,17 @@ std::string JobSummary(const JobStatus& s) {
   }
   absl::StrAppend(&text, "\n");
   if (s.has_result() && s.result().examples() > 0) {
-    absl::StrAppendFormat(&text, "  %s, logloss %.4f on %s held-out examples (step %s)\n",
-                          AucText(s.result()), s.result().logloss(),
-                          WithCommas(s.result().examples()), WithCommas(s.result().step()));
+    absl::StrAppendFormat(&text, "  %s on %s held-out examples (step %s)\n",
+                          EvaluationText(s.result()), WithCommas(s.result().examples()),
+                          WithCommas(s.result().step()));
   }
   if (s.train_seconds() > 0) {
     absl::StrAppend(&text, "  trained on ", WithCommas(s.examples()), " examples in ",
                     Duration(s.train_seconds()), ", ",
                     WithCommas(std::llround(std::max(0.0, ExamplesPerSecond(s)))), " examples/s\n");
   }
+  if (s.has_train_input()) text += ListingText("trained from", s.train_input());
+  if (s.has_eval_input()) text += ListingText("evaluated on", s.eval_input());
   if (s.bad_lines() > 0) {
     absl::StrAppend(&text, "  ", WithCommas(s.bad_lines()), " bad lines were skipped\n");
   }

@@ -38,6 +38,7 @@ struct CleanOptions {
 
 struct ValidateOptions {
   JobSource source;
+  std::string form;  // "fields", "columns"; empty: as the job has it
   bool json = false;
 };
 
@@ -155,6 +156,17 @@ struct GenerateCriteoOptions {
   bool json = false;
 };
 
+struct GenerateMovielensOptions {
+  uint64_t rows = 100000;
+  uint64_t first_row = 0;
+  uint32_t users = 2000;
+  uint32_t items = 1000;
+  uint32_t history = 50;
+  uint64_t seed = 1;
+  std::string output;
+  bool json = false;
+};
+
 // Of `checkpoint`, or of the newest checkpoint of `job`.
 struct ExportCommandOptions {
   std::string scheduler;
@@ -258,10 +270,10 @@ using Command =
                  DownOptions, SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
                  CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
                  CheckpointDiffOptions, CheckpointRepairOptions, CheckpointQuantiseOptions,
-                 PredictCommandOptions, GenerateCriteoOptions, ExportCommandOptions, GetRowOptions,
-                 DeltaCommandOptions, NodesOptions, NodesAdoptOptions, NodesPurgeOptions,
-                 ShardsOptions, EventsOptions, TopOptions, ExplainOptions, EstimateOptions,
-                 CompletionOptions, ManOptions, SuperviseOptions>;
+                 PredictCommandOptions, GenerateCriteoOptions, GenerateMovielensOptions,
+                 ExportCommandOptions, GetRowOptions, DeltaCommandOptions, NodesOptions,
+                 NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions, TopOptions,
+                 ExplainOptions, EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
 
 }  // namespace strata
 

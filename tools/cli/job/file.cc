@@ -198,6 +198,9 @@ void MakePathsAbsolute(const fs::path& folder, JobSpec& spec) {
     for (std::string& file : *spec.mutable_data()->mutable_train()) MakeAbsolute(folder, &file);
     for (std::string& file : *spec.mutable_data()->mutable_eval()) MakeAbsolute(folder, &file);
   }
+  for (FieldConfig& field : *spec.mutable_fields()) {
+    if (field.has_vocabulary()) MakeAbsolute(folder, field.mutable_vocabulary()->mutable_file());
+  }
   if (spec.has_model()) MakeAbsolute(folder, spec.mutable_model()->mutable_init_from());
   if (spec.has_storage()) MakeAbsolute(folder, spec.mutable_storage()->mutable_directory());
   if (spec.has_checkpoint()) MakeAbsolute(folder, spec.mutable_checkpoint()->mutable_directory());

@@ -17,6 +17,7 @@
 #include "ops/parallel.h"
 #include "proto/core/shard_map.h"
 #include "proto/core/uid.h"
+#include "proto/job/label_spec.h"
 #include "proto/job/model_tables.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/files/manifest_io.h"
@@ -29,7 +30,9 @@
 #include "worker/client/exchange.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/server_links.h"
+#include "worker/data/files/file_list.h"
 #include "worker/data/reading/data_access.h"
+#include "worker/data/reading/field_names.h"
 #include "worker/eval/evaluator.h"
 #include "worker/models/models.h"
 
@@ -168,7 +171,9 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
     standard_input = *std::move(spooled);
     data = standard_input.get();
   }
-  auto index = data->BuildIndex(spec.data(), options.inputs, nullptr);
+  auto inputs = ListFiles("inputs", options.inputs);
+  if (!inputs.ok()) return inputs.status();
+  auto index = data->BuildIndex(spec, *inputs, nullptr);
   if (!index.ok()) return index.status();
   DataShape shape;
   shape.set_fields(found->manifest.fields());
@@ -216,6 +221,8 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   evaluator_options.source = source->get();
   evaluator_options.lines = index->lines();
   evaluator_options.tables = &*tables;
+  evaluator_options.metrics = MetricsOf(spec);
+  evaluator_options.gauc_field = FieldNumber(spec, evaluator_options.metrics.gauc_field);
   evaluator_options.exchange = &exchange;
   evaluator_options.model = model->get();
   evaluator_options.parallel = parallel.get();
@@ -227,8 +234,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (to_stdout) {
     if (absl::Status s = CopyToStdout(path); !s.ok()) return s;
   }
-  return PredictSummary{result->examples(), result->auc(), result->logloss(),
-                        found->manifest.step(), found->folder};
+  return PredictSummary{result->examples(), *result, found->manifest.step(), found->folder};
 }
 
 }  // namespace strata

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/strata/job.pb.h"
 
 namespace strata {
 
@@ -15,13 +16,14 @@ struct PredictOptions {
   std::string checkpoint_dir;       // one checkpoint's folder, or a folder of them: the newest
   std::vector<std::string> inputs;  // files, in order; one may be "-", standard input
   std::string format_override;      // spec.data.format of the job when empty
-  std::string output;               // file of "label,score" per line; "-": standard output
+  // File of "label,score" per line, with several labels as spec.output.predictions; "-": standard
+  // output.
+  std::string output;
 };
 
 struct PredictSummary {
   uint64_t lines = 0;
-  double auc = 0;
-  double logloss = 0;
+  EvaluationResult result;  // by the lines' labels
   uint64_t step = 0;
   std::string checkpoint;  // the folder that was used
 };

@@ -6,15 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "worker/data/formats/criteo_parser.h"
 #include "worker/data/formats/csv_parser.h"
+#include "worker/data/formats/fields_parser.h"
 #include "worker/data/formats/libffm_parser.h"
 #include "worker/data/formats/libsvm_parser.h"
 
 namespace strata {
 
-absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const DataSpec& data,
+absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
                                                            const DataShape& shape,
                                                            absl::string_view first_line,
-                                                           uint64_t hash_seed) {
+                                                           const Vocabularies& vocabularies) {
+  const DataSpec& data = spec.data();
+  const uint64_t hash_seed = spec.model().hash_seed();
   const std::string& format = data.format();
   if (IsCriteo(data)) {
     if (!data.integer_features().empty() && data.integer_features() != "dense" &&
@@ -29,7 +32,10 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const DataSpec& data,
   }
   if (format == "libfm" || format == "libsvm") return MakeLibsvmParser(shape.fields());
   if (format == "libffm") return MakeLibffmParser(shape.fields());
-  if (format == "csv") return MakeCsvParser(data.columns(), first_line, hash_seed);
+  if (format == "csv" && !spec.fields().empty()) {
+    return MakeFieldsParser(spec, first_line, vocabularies);
+  }
+  if (format == "csv") return MakeCsvParser(spec, first_line);
   return absl::InvalidArgumentError(
       absl::StrCat("spec.data.format: \"", format,
                    "\" is none of criteo, criteo_csv, libfm, libsvm, libffm, csv"));

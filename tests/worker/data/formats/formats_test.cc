@@ -26,6 +26,13 @@
 namespace strata {
 namespace {
 
+JobSpec CsvJob(const ColumnsSpec& columns) {
+  JobSpec spec;
+  *spec.mutable_data()->mutable_columns() = columns;
+  spec.mutable_model()->set_hash_seed(5);
+  return spec;
+}
+
 Batch Parse(const LineParser& parser, const std::vector<std::string>& lines) {
   Batch batch;
   parser.Start(&batch);
@@ -232,7 +239,7 @@ ColumnsSpec MultiColumns() {
 }
 
 std::unique_ptr<LineParser> Multi(const ColumnsSpec& columns) {
-  auto parser = MakeCsvParser(columns, "genres,y,tags,n,c", 5);
+  auto parser = MakeCsvParser(CsvJob(columns), "genres,y,tags,n,c");
   INFO(parser.status().ToString());
   REQUIRE(parser.ok());
   return *std::move(parser);
@@ -241,21 +248,22 @@ std::unique_ptr<LineParser> Multi(const ColumnsSpec& columns) {
 }  // namespace
 
 TEST_CASE("fields have the names of their columns", "[data]") {
-  DataSpec data;
+  JobSpec spec;
+  DataSpec& data = *spec.mutable_data();
   data.set_format("csv");
   data.mutable_columns()->add_categorical("site");
   data.mutable_columns()->add_categorical("user");
   data.mutable_columns()->add_multi_valued()->set_column("tags");
-  CHECK(FieldNames(data) == std::vector<std::string>{"site", "user", "tags"});
+  CHECK(FieldNames(spec) == std::vector<std::string>{"site", "user", "tags"});
   data.set_format("criteo");
-  REQUIRE(FieldNames(data).size() == 26);
-  CHECK(FieldNames(data)[25] == "C26");
+  REQUIRE(FieldNames(spec).size() == 26);
+  CHECK(FieldNames(spec)[25] == "C26");
   data.set_format("criteo_csv");
   data.set_integer_features("bucket");
-  REQUIRE(FieldNames(data).size() == 39);
-  CHECK(FieldNames(data)[26] == "I1");
+  REQUIRE(FieldNames(spec).size() == 39);
+  CHECK(FieldNames(spec)[26] == "I1");
   data.set_format("libffm");
-  CHECK(FieldNames(data).empty());
+  CHECK(FieldNames(spec).empty());
 }
 
 TEST_CASE("columns of several values", "[data][csv]") {
@@ -283,7 +291,7 @@ TEST_CASE("columns of several values", "[data][csv]") {
 
 TEST_CASE("columns of several values that the job file gets wrong", "[data][csv]") {
   const auto fault = [](const ColumnsSpec& columns) {
-    return std::string(MakeCsvParser(columns, "genres,y,tags,n,c", 5).status().message());
+    return std::string(MakeCsvParser(CsvJob(columns), "genres,y,tags,n,c").status().message());
   };
   ColumnsSpec columns = MultiColumns();
   columns.mutable_multi_valued(1)->set_column("tags");

@@ -10,6 +10,21 @@ headers=$(sed -n 's/^#include [<"]\\(.*\\)[">]$/-include \\1/p' %s | grep -v ' t
 exec "$@" $headers -x c++-header /usr/include/stdc-predef.h
 """
 
+# The compiler's arguments follow. Where the plugin is made: a name that no other action has.
+_INSTANTIATE = """
+set -eu
+export PATH=/usr/bin:/bin
+compiler=$1 plugin=$2
+shift 2
+headers=$("$compiler" -print-file-name=plugin)/include
+if [[ ! -e "$headers/gcc-plugin.h" ]]; then
+  echo "$compiler has no headers for plugins (Debian 12: gcc-12-plugin-dev); tools/setup installs them" >&2
+  exit 1
+fi
+"$compiler" -x c++ -std=c++17 -shared -fPIC -fno-rtti -O1 -isystem "$headers" tools/bazel/instantiate.cc -o "$plugin"
+exec "$compiler" "-fplugin=./$plugin" "$@"
+"""
+
 def _prelude_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
@@ -40,7 +55,10 @@ def _prelude_impl(ctx):
         action_name = CPP_COMPILE_ACTION_NAME,
         variables = variables,
     )
-    inputs = depset([ctx.file.hdr] + ctx.files.textual_hdrs, transitive = [toolchain.all_files])
+    inputs = depset(
+        [ctx.file.hdr, ctx.file._instantiate, ctx.file._instantiate_header] + ctx.files.textual_hdrs,
+        transitive = [toolchain.all_files],
+    )
     header = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename)
     ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
     said = dict(
@@ -67,12 +85,21 @@ def _prelude_impl(ctx):
         )
     else:
         # g++ takes NAME.h.gch where it finds it beside NAME.h and the flags are the same; else it
-        # reads NAME.h.
+        # reads NAME.h. Templates that its inline functions use are instantiated in it (instantiate.cc).
         parsed = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename + ".gch")
-        ctx.actions.run(
-            executable = compiler,
-            arguments = flags + ["-x", "c++-header", ctx.file.hdr.path, "-o", parsed.path],
-            outputs = [parsed],
+        plugin = ctx.actions.declare_file(ctx.label.name + "/instantiate.so")
+        ctx.actions.run_shell(
+            command = _INSTANTIATE,
+            arguments = [compiler, plugin.path] + flags + [
+                "-include",
+                ctx.file.hdr.path,
+                "-x",
+                "c++-header",
+                ctx.file._instantiate_header.path,
+                "-o",
+                parsed.path,
+            ],
+            outputs = [parsed, plugin],
             **said
         )
     return [
@@ -89,6 +116,8 @@ cc_prelude = rule(
     attrs = {
         "hdr": attr.label(allow_single_file = [".h"], mandatory = True),
         "textual_hdrs": attr.label_list(allow_files = [".h"], doc = "What hdr includes of ours."),
+        "_instantiate": attr.label(default = "//tools/bazel:instantiate.cc", allow_single_file = True),
+        "_instantiate_header": attr.label(default = "//tools/bazel:instantiate.h", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],

@@ -1,7 +1,8 @@
-// A plugin of g++ for what prelude.bzl parses once. g++ writes a precompiled header before it instantiates
-// the templates that the header's inline functions use, so every source that reads it instantiates them again
-// (Clang has -fpch-instantiate-templates). `#pragma strata instantiate` (instantiate.h) has them
-// instantiated where it stands; sources that read the result need no plugin.
+// A plugin of g++ for what prelude.bzl parses once. g++ writes a precompiled header before it
+// instantiates the templates that the header's inline functions use, so every source that reads it
+// instantiates them again (Clang has -fpch-instantiate-templates). `#pragma strata instantiate`
+// (instantiate.h) has them instantiated where it stands; sources that read the result need no
+// plugin.
 #include "gcc-plugin.h"
 // After gcc-plugin.h, before the rest.
 #include "c-family/c-pragma.h"

@@ -118,6 +118,7 @@ absl::StatusOr<SettleQuarantineReply> ClusterState::Adopt(const std::string& job
                                            std::nullopt, std::nullopt, now);
   jobs_[id]->Adopted(adoption->text, now);
   jobs_[id]->AwaitLock(std::move(files.held_up));
+  jobs_[id]->LookedUnder(files.looked_lock);
   jobs_[id]->CountCutsFrom(files.first_cut);
   SettleQuarantineReply reply;
   for (const KeptCopy& copy : copies) reply.add_nodes(copy.node);

@@ -30,12 +30,17 @@ void ClusterState::ManifestWritten(uint64_t job, uint64_t cut, const absl::Statu
   AdvanceJobs(now);
 }
 
-void ClusterState::CheckpointRemoved(uint64_t job, const std::string& folder,
-                                     const absl::Status& status, absl::Time now) {
+void ClusterState::Removed(uint64_t job, uint64_t number, const absl::Status& status,
+                           absl::Time now) {
   auto it = jobs_.find(job);
   if (it == jobs_.end()) return;
-  it->second->OnCheckpointRemoved(folder, status, now);
+  it->second->OnRemoved(number, status, now);
   AdvanceJobs(now);
+}
+
+void ClusterState::LeftoversRemoved(uint64_t job) {
+  const auto it = jobs_.find(job);
+  if (it != jobs_.end()) it->second->OnLeftoversRemoved();
 }
 
 void ClusterState::OnLock(const LockNews& news, absl::Time now) {
@@ -60,16 +65,32 @@ void ClusterState::OnLock(const LockNews& news, absl::Time now) {
   AdvanceJobs(now);
 }
 
-void ClusterState::FoundAgain(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> complete,
-                              const std::vector<std::string>& replaced, absl::Time now) {
+std::optional<ClusterState::DirectoryLook> ClusterState::LooksAgain(uint64_t job,
+                                                                    uint64_t lock) const {
+  const auto it = jobs_.find(job);
+  if (it == jobs_.end() || !it->second->LooksAgain(lock)) return std::nullopt;
+  const JobSpecRecord& spec = it->second->spec();
+  DirectoryLook look{.looks = it->second->LooksFor()};
+  look.identity = ParseJobIdentity(cluster_id(), spec.job_uid()).value_or(JobIdentity());
+  *look.request.mutable_job() = spec.spec();
+  // It was looked at with the submission, and servers wait for it.
+  look.request.mutable_job()->mutable_spec()->mutable_model()->clear_init_from();
+  look.request.set_resume(spec.resume());
+  look.request.set_overwrite(spec.overwrite());
+  return look;
+}
+
+void ClusterState::FoundAgain(uint64_t job, absl::StatusOr<FoundInDirectory> found,
+                              absl::Time now) {
   const auto it = jobs_.find(job);
   if (it == jobs_.end() || it->second->over()) return;
-  if (!complete.ok()) {
-    it->second->LockGone(complete.status().message(), now);
-    return AdvanceJobs(now);
+  if (!found.ok()) {
+    it->second->LockGone(found.status().message(), now);
+  } else {
+    it->second->FoundAgain(*std::move(found), now);
+    stored_.erase(absl::StrFormat("job/%020d/spec", job));  // it is to be stored again
   }
-  it->second->FoundAgain(*std::move(complete), replaced);
-  stored_.erase(absl::StrFormat("job/%020d/spec", job));  // it is to be stored again
+  AdvanceJobs(now);
 }
 
 void ClusterState::AwaitLocks() {

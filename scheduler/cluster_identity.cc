@@ -5,15 +5,19 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "proto/core/mutation.h"
 #include "scheduler/cluster_state.h"
 
 namespace strata::scheduler {
 namespace {
 
 constexpr absl::string_view kPurgePrefix = "purge/";
+constexpr absl::string_view kStartPrefix = "start/";
 
 }  // namespace
 
@@ -24,12 +28,47 @@ absl::Status ClusterState::CheckCluster(const NodeReport& report) const {
         absl::StrCat(report.name(), " belongs to cluster ", report.cluster_id(),
                      ", but this scheduler is of cluster ", cluster_id(), "; it is not let in"));
   }
-  const std::string more = hearing_ ? "" : WhatIsLater(report);
+  if (hearing_) return absl::OkStatus();
+  if (absl::Status s = CheckStart(report); !s.ok()) return s;
+  const std::string more = WhatIsLater(report);
   if (more.empty()) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat(report.name(), " knows ", more, " of cluster ", cluster_id(),
                    ", but this scheduler does not (term ", term(),
                    "): its folder comes from an older copy; start it once with --restored"));
+}
+
+// Two schedulers whose folders are copies of one count the same terms. Which of them a node
+// follows, the id of the start tells, also when this one has started again since.
+absl::Status ClusterState::CheckStart(const NodeReport& report) const {
+  const std::string own = StartOf(report.term());
+  if (report.start_id().empty() || own.empty() || report.start_id() == own ||
+      STRATA_MUTATION("identity.start_not_checked")) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      report.name(), " has heard of term ", report.term(), " of cluster ", cluster_id(),
+      " from start ", report.start_id(), " of its scheduler, but here that term was start ", own,
+      ": one of the two has its folder from an older copy; if it is this one, start it once with "
+      "--restored, else end it"));
+}
+
+std::string ClusterState::StartOf(uint64_t term) const {
+  const auto start = starts_.find(term);
+  return start == starts_.end() ? "" : start->second;
+}
+
+uint64_t ClusterState::TermOf(absl::string_view key) {
+  uint64_t term = 0;
+  const bool is_it = absl::ConsumePrefix(&key, kStartPrefix) && absl::SimpleAtoi(key, &term);
+  return is_it ? term : 0;
+}
+
+void ClusterState::PutStarts(std::vector<MetadataChange>& out) {
+  if (starts_.empty()) return;
+  // Those before it are stored.
+  Put(absl::StrFormat("%s%020d", kStartPrefix, starts_.rbegin()->first), starts_.rbegin()->second,
+      out);
 }
 
 // What a scheduler of this cluster gave out that these records know nothing of; "": nothing.
@@ -74,13 +113,14 @@ std::vector<ClusterState::JobFolder> ClusterState::CheckpointFolders() const {
 }
 
 void ClusterState::GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>& found,
-                        absl::Time now) {
+                        absl::Time now, StartId drawn) {
   if (!hearing_) return;
   const Hearing heard = *std::exchange(hearing_, std::nullopt);
   numbers_.set_term(heard.TermAfter(term()) - 1);  // Started takes the next
   numbers_.set_next_session(heard.SessionFrom(numbers_.next_session()));
   numbers_.set_next_job(heard.JobFrom(numbers_.next_job()));
   purging_.clear();
+  starts_.clear();  // nodes may have heard of those terms from others, and this one is above them
   events_.Add(now, "SchedulerRestored", "", 0,
               "the scheduler's folder comes from an older copy; jobs that it says go on begin "
               "again from their newest checkpoints, and what it knows nothing of is kept");
@@ -89,7 +129,7 @@ void ClusterState::GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>&
     job->GoOnFromCopy(heard.GenerationAfter(job->spec().job_uid(), job->state().generation()),
                       its == found.end() ? std::vector<CheckpointRecord>() : its->second, now);
   }
-  Started(now);
+  Started(now, drawn);
 }
 
 absl::StatusOr<SettleQuarantineReply> ClusterState::SettleQuarantine(

@@ -75,6 +75,7 @@ absl::Status ClusterState::Restore(const std::map<std::string, std::string>& rec
   }
   for (const auto& [key, value] : records) {
     if (const auto purge = PurgeOf(key)) purging_.insert(*purge);
+    if (const uint64_t start = TermOf(key); start > 0) starts_[start] = value;
     if (!absl::StartsWith(key, "node/")) continue;
     NodeRecord node;
     if (absl::Status s = Parse(records, key, node); !s.ok()) return s;
@@ -264,12 +265,14 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   *spec.mutable_spec() = std::move(submission.job);
   spec.set_submitted_unix_ms(absl::ToUnixMillis(now));
   spec.set_resume(submission.resume);
+  spec.set_overwrite(submission.overwrite);
   spec.mutable_replaced()->Assign(submission.replaced.begin(), submission.replaced.end());
   events_.Add(now, "JobSubmitted", "", id,
               absl::StrCat("job ", spec.spec().metadata().name(), " was submitted"));
   jobs_[id] = std::make_unique<JobMachine>(std::move(spec), cluster_id(),
                                            std::move(submission.complete), now);
   jobs_[id]->AwaitLock(std::move(submission.held_up));
+  jobs_[id]->LookedUnder(submission.looked_lock);
   jobs_[id]->CountCutsFrom(submission.first_cut);
   AdvanceJobs(now);
   DropOldJobs();
@@ -317,8 +320,10 @@ void ClusterState::KeepTimes(absl::Time now) {
   }
 }
 
-void ClusterState::Started(absl::Time now) {
+void ClusterState::Started(absl::Time now, StartId drawn) {
   numbers_.set_term(numbers_.term() + 1);
+  starts_[term()] = drawn.text();
+  while (starts_.size() > kMaxStarts) starts_.erase(starts_.begin());
   events_.Add(now, "SchedulerStarted", "", 0,
               absl::StrCat("the scheduler knows ", members_.nodes().size(), " nodes and ",
                            jobs_.size(), " jobs"));

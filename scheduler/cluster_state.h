@@ -47,11 +47,13 @@ class ClusterState {
     std::string request_id;
     TrainingJob job;
     bool resume = false;
+    bool overwrite = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
-    std::vector<std::string> replaced;       // as JobSpecRecord's
+    std::vector<RemovalRecord> replaced;     // as JobSpecRecord's
     JobUid uid;                              // drawn for this job
-    std::string held_up;     // why it must wait for the lock of its directory; empty: it has it
-    uint64_t first_cut = 0;  // as LockNews's
+    std::string held_up;       // why it must wait for the lock of its directory; empty: it has it
+    uint64_t first_cut = 0;    // as LockNews's
+    uint64_t looked_lock = 0;  // number of the lock under which that was found; 0: none
   };
   // A node that is not alive and has no job is forgotten after this long.
   static constexpr absl::Duration kForgetAfter = absl::Hours(24);
@@ -60,6 +62,8 @@ class ClusterState {
   // UIDs of ended jobs are kept beyond that, the newest this many: what a node that comes late
   // still has of one is removed. What it has of a job that nobody knows is kept, and told.
   static constexpr size_t kMaxEnded = 65536;
+  // Ids of starts of the scheduler, the newest.
+  static constexpr size_t kMaxStarts = 4096;
   // Of the metadata.
   static constexpr uint32_t kFormat = 2;
 
@@ -86,14 +90,21 @@ class ClusterState {
   absl::StatusOr<uint64_t> WantCheckpoint(uint64_t job, absl::Time now);
   void ManifestWritten(uint64_t job, uint64_t cut, const absl::Status& status, absl::Time now);
   // Or given up on.
-  void CheckpointRemoved(uint64_t job, const std::string& folder, const absl::Status& status,
-                         absl::Time now);
+  void Removed(uint64_t job, uint64_t number, const absl::Status& status, absl::Time now);
+  // As far as that went.
+  void LeftoversRemoved(uint64_t job);
   // Of the lock of a job's checkpoint directory.
   void OnLock(const LockNews& news, absl::Time now);
-  // Of a job that waited for its lock and has it: what lies in its directory now, as Submission's.
-  // An error ends the job.
-  void FoundAgain(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> complete,
-                  const std::vector<std::string>& replaced, absl::Time now);
+  // How a job's directory is to be looked at, now that it has that lock, before OnLock says so.
+  // Nothing: it need not be.
+  struct DirectoryLook {
+    SubmitRequest request;  // as it was submitted
+    JobIdentity identity;
+    JobMachine::Looks looks = JobMachine::Looks::kForAny;
+  };
+  std::optional<DirectoryLook> LooksAgain(uint64_t job, uint64_t lock) const;
+  // What lies there. An error ends the job.
+  void FoundAgain(uint64_t job, absl::StatusOr<FoundInDirectory> found, absl::Time now);
   // After Restore: no job begins before OnLock says that its lock is held.
   void AwaitLocks();
   // To be called 16 times per lease and more, by the way that reports take: how nodes' silence is
@@ -103,15 +114,16 @@ class ClusterState {
   void Deaf() { members_.Deaf(); }
   // The driver is about to stop: what has passed is in the next TakeChanges().
   void KeepTimes(absl::Time now);
-  // The scheduler began to serve: worth an event, and a term of its own.
-  void Started(absl::Time now);
+  // The scheduler began to serve: worth an event, and a term of its own. `drawn`: for this start.
+  void Started(absl::Time now, StartId drawn);
   // The records come from an older copy: to be called instead of Started. Until GoOn, Report does
   // nothing but listen and is UNAVAILABLE, Tick does nothing, there is no file work, and no other
   // event may come.
   void Hear(absl::Time now);
   // Once HeardEnough: numbers go on above all that were heard of, jobs by what is in `found` (by
   // job, ascending by step), and nothing is removed that only the copy says is to be.
-  void GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>& found, absl::Time now);
+  void GoOn(const std::map<uint64_t, std::vector<CheckpointRecord>>& found, absl::Time now,
+            StartId drawn);
   // A job that servers keep and these records do not know: its spec, if it can be adopted as far as
   // can be told without a look at its checkpoints. ALREADY_EXISTS: it is known, or its name is
   // taken. NOT_FOUND, FAILED_PRECONDITION: as AgreedNote, and as CheckSubmit.
@@ -121,6 +133,7 @@ class ClusterState {
     std::vector<CheckpointRecord> own;
     std::string held_up;
     uint64_t first_cut = 0;
+    uint64_t looked_lock = 0;
   };
   // The job is this cluster's again. Errors of CheckAdopt and JudgeAdoption: nothing has changed.
   absl::StatusOr<SettleQuarantineReply> Adopt(const std::string& job_uid, AdoptionFiles files,
@@ -182,6 +195,9 @@ class ClusterState {
   const Membership& members() const { return members_; }
   const std::string& cluster_id() const { return numbers_.cluster_id(); }
   uint64_t term() const { return numbers_.term(); }
+  // The start that had a term, as far as these records know; "": none.
+  std::string StartOf(uint64_t term) const;
+  const std::map<uint64_t, std::string>& starts() const { return starts_; }
   const std::map<uint64_t, std::unique_ptr<JobMachine>>& jobs() const { return jobs_; }
 
  private:
@@ -214,10 +230,14 @@ class ClusterState {
   // Of the record of a purge; a key of another record is of none.
   static std::string PurgeKey(const Purge& purge);
   static std::optional<Purge> PurgeOf(absl::string_view key);
+  // Of the record of a start; 0: it is another one's.
+  static uint64_t TermOf(absl::string_view key);
   // The machine of this very job; null: none.
   JobMachine* Machine(uint64_t job, const std::string& uid) const;
   absl::Status CheckCluster(const NodeReport& report) const;
   std::string WhatIsLater(const NodeReport& report) const;
+  absl::Status CheckStart(const NodeReport& report) const;
+  void PutStarts(std::vector<MetadataChange>& out);
   void AddUnwanted(const Node& node, const Told& told, const JobName& name,
                    NodeDirective& out) const;
   NodeDirective Build(const Node& node, const Told& told, bool bulk) const;
@@ -232,6 +252,7 @@ class ClusterState {
   const bool transient_;
   Membership members_;
   ClusterRecord numbers_;
+  std::map<uint64_t, std::string> starts_;       // by term
   std::map<std::string, EndedRecord> ended_;     // by UID
   std::map<uint64_t, std::string> ended_order_;  // by sequence: UID
   EventLog events_;

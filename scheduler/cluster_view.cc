@@ -73,13 +73,15 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
       changes.push_back({prefix + "tasks", std::nullopt});
     }
     const JobStateRecord& state = job->state();
-    if (job->over() && state.closing().empty() && state.removing().empty()) settled_.insert(id);
+    const bool files = !state.removing().empty() || state.leftovers();  // that may still be there
+    if (job->over() && state.closing().empty() && !files) settled_.insert(id);
   }
   for (const auto& [uid, ended] : ended_) {
     const std::string key = absl::StrCat("ended/", uid);
     if (stored_.count(key) == 0) Put(key, Bytes(ended), changes);
   }
   for (const auto& purge : purging_) Put(PurgeKey(purge), "1", changes);
+  PutStarts(changes);
   events_.TakeChanges(changes);
   for (auto it = stored_.begin(); it != stored_.end();) {
     bool gone = false;
@@ -88,6 +90,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
       gone = jobs_.count(std::stoull(it->first.substr(4, 20))) == 0;
     }
     if (const auto purge = PurgeOf(it->first)) gone = purging_.count(*purge) == 0;
+    if (const uint64_t start = TermOf(it->first); start > 0) gone = StartOf(start) != it->second;
     if (it->first.rfind("ended/", 0) == 0) gone = ended_.count(it->first.substr(6)) == 0;
     if (!gone) {
       ++it;
@@ -119,7 +122,7 @@ std::vector<LockedJob> ClusterState::LockedJobs(const std::multiset<uint64_t>& a
                       .uid = job->spec().job_uid(),
                       .name = spec.metadata().name(),
                       .directory = directory,
-                      .began = job->state().phase() != WAITING,
+                      .began = !job->IsToBegin(),
                       .over = job->over()});
   }
   return locked;
@@ -131,6 +134,7 @@ NodeDirective ClusterState::Build(const Node& node, const Told& told, bool bulk)
   out.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(members_.lease())));
   out.set_cluster_id(cluster_id());
   out.set_term(term());
+  out.set_start_id(StartOf(term()));
   out.set_transient(transient_);
   const bool server = node.record.role() == SERVER;
   for (const auto& [id, job] : jobs_) {
@@ -215,6 +219,7 @@ absl::StatusOr<NodeDirective> ClusterState::Directive(absl::string_view name, ui
   NodeDirective out = version_only ? NodeDirective() : Build(*node, told, /*bulk=*/true);
   out.set_cluster_id(cluster_id());
   out.set_term(term());
+  out.set_start_id(StartOf(term()));
   out.set_transient(transient_);
   out.set_version(told.version);
   return out;

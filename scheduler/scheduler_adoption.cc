@@ -40,9 +40,7 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string&
   auto taken = AskForLock(as_submitted.job(), *uid, deadline);
   auto own = taken.ok() ? looks_.LookForOwn(as_submitted, identity, deadline)
                         : absl::StatusOr<FoundCheckpoints>(taken.status());
-  auto reply = own.ok() ? EnterAdopted(job_uid, {.own = std::move(own->complete),
-                                                 .held_up = taken->why,
-                                                 .first_cut = taken->first_cut})
+  auto reply = own.ok() ? EnterAdopted(*uid, std::move(own->complete), directory, *taken)
                         : absl::StatusOr<SettleQuarantineReply>(own.status());
   locks_->Settle(job_uid);
   TendFiles();
@@ -50,10 +48,17 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string&
 }
 
 absl::StatusOr<SettleQuarantineReply> SchedulerImpl::EnterAdopted(
-    const std::string& job_uid, ClusterState::AdoptionFiles files) {
-  MutexLock lock(&mu_);
+    const JobUid& uid, std::vector<CheckpointRecord> own, const std::string& directory,
+    const CheckpointLocks::View& lock) {
+  MutexLock state_lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
-  auto reply = state_.Adopt(job_uid, std::move(files), timer_->Now());
+  ClusterState::AdoptionFiles files = {
+      .own = std::move(own), .held_up = lock.why, .first_cut = lock.first_cut};
+  if (!directory.empty()) {
+    files.looked_lock = LookedUnder(uid, lock);
+    if (files.looked_lock == 0 && lock.why.empty()) files.held_up = NotHeld(directory);
+  }
+  auto reply = state_.Adopt(uid.text(), std::move(files), timer_->Now());
   if (absl::Status s = Save(); !s.ok()) return s;
   return reply;
 }

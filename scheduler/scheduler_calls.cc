@@ -110,19 +110,24 @@ absl::StatusOr<SubmitReply> SchedulerImpl::Enter(const SubmitRequest& resolved, 
                                                  CheckpointLocks::View lock) {
   MutexLock state_lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
-  const bool waits = !lock.why.empty();
+  const std::string& directory = resolved.job().spec().checkpoint().directory();
+  const uint64_t looked_lock = directory.empty() ? 0 : LookedUnder(uid, lock);
+  if (!directory.empty() && looked_lock == 0 && lock.why.empty()) {
+    lock.why = NotHeld(directory);
+  }
   auto job = state_.Submit({.request_id = resolved.request_id(),
                             .job = resolved.job(),
                             .resume = resolved.resume(),
+                            .overwrite = resolved.overwrite(),
                             .complete = std::move(found.complete),
                             .replaced = std::move(found.replaced),
                             .uid = uid,
                             .held_up = std::move(lock.why),
-                            .first_cut = lock.first_cut},
+                            .first_cut = lock.first_cut,
+                            .looked_lock = looked_lock},
                            timer_->Now());
   if (absl::Status s = Save(); !s.ok()) return s;
   if (!job.ok()) return job.status();
-  if (waits) waited_[*job] = resolved;
   return Reply(*job);
 }
 

@@ -12,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/base/job_work.h"
 #include "proto/runtime/files/finished_file.h"
+#include "proto/runtime/files/leftovers.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "scheduler/job/file_queue.h"
 #include "scheduler/job/machine.h"
@@ -34,13 +36,32 @@ absl::Status Refused(May may) {
   return absl::FailedPreconditionError("spec.checkpoint.directory is another job's now");
 }
 
-// Whether another checkpoint lies there than the one that is to be removed.
-bool IsAnother(const RemoveCheckpointWork& work) {
-  if (!work.meant) return false;
+std::string Describe(const CheckpointIdentity& c) {
+  return absl::StrCat("job ", c.job_uid(), " of cluster ", c.cluster_id(), ", generation ",
+                      c.generation(), ", cut ", c.cut());
+}
+
+// Whether the checkpoint is there that is to be removed. ALREADY_EXISTS: another one is. NOT_FOUND:
+// none is that can be read.
+absl::Status CheckMeant(const RemoveCheckpointWork& work) {
   const auto there = ReadManifest(work.folder);
-  if (!there.ok()) return false;
-  return there->cluster_id() != work.meant->cluster_id || there->job_uid() != work.meant->job_uid ||
-         there->generation() != work.meant->generation || there->cut() != work.meant->cut;
+  // A manifest that cannot be read names nothing to remove.
+  if (absl::IsDataLoss(there.status()) || absl::IsUnimplemented(there.status())) {
+    return absl::NotFoundError(there.status().message());
+  }
+  if (!there.ok()) return there.status();
+  CheckpointIdentity is;
+  is.set_cluster_id(there->cluster_id());
+  is.set_job_uid(there->job_uid());
+  is.set_generation(there->generation());
+  is.set_cut(there->cut());
+  const bool same = work.meant && Describe(is) == Describe(*work.meant);
+  if (same || STRATA_MUTATION("checkpoint.removed_by_name")) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat(work.folder, " was to be removed as ",
+                   work.meant ? absl::StrCat("the checkpoint of ", Describe(*work.meant))
+                              : std::string("one that could not be read"),
+                   ", but holds that of ", Describe(is), "; it stays"));
 }
 
 }  // namespace
@@ -73,7 +94,8 @@ void SchedulerImpl::TendLocks() {
 void SchedulerImpl::TellOfLocks() {
   MutexLock lock(&mu_);
   if (stopped_ || state_.hearing()) return;
-  const std::vector<LockNews> news = locks_->TakeNews();
+  std::vector<LockNews> news = locks_->TakeNews();
+  for (auto& [job, due] : std::exchange(looks_due_, {})) news.push_back(due);
   if (news.empty()) return;
   for (const LockNews& n : news) {
     if (!LookAgain(n)) state_.OnLock(n, timer_->Now());
@@ -82,31 +104,66 @@ void SchedulerImpl::TellOfLocks() {
 }
 
 bool SchedulerImpl::LookAgain(const LockNews& news) {
-  std::erase_if(waited_, [this](const auto& waited) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const auto job = state_.jobs().find(waited.first);
-    return job == state_.jobs().end() || job->second->over();
-  });
-  const auto waited = waited_.find(news.job);
-  if (news.kind != LockNews::Kind::kHeld || waited == waited_.end()) return false;
-  const auto look = [this, news, request = std::move(waited->second)] {
-    auto found = looks_.LookHere(request);
-    absl::StatusOr<std::vector<CheckpointRecord>> complete = std::vector<CheckpointRecord>();
-    if (found.ok()) {
-      complete = std::move(found->complete);
-    } else {
-      complete = found.status();
-    }
-    MutexLock lock(&mu_);
-    if (stopped_) return;
-    const absl::Time now = timer_->Now();
-    state_.FoundAgain(news.job, std::move(complete),
-                      found.ok() ? found->replaced : std::vector<std::string>(), now);
-    state_.OnLock(news, now);
-    Save().IgnoreError();  // Ready tries again before anything is shown
-  };
-  waited_.erase(waited);
-  files_.Post(absl::StrCat("job ", news.job), JobWork::Begins::kInOrder, look);
+  if (news.kind != LockNews::Kind::kHeld) return false;
+  auto look = state_.LooksAgain(news.job, news.number);
+  if (!look) return false;
+  files_.Post(absl::StrCat("job ", news.job), JobWork::Begins::kInOrder,
+              [this, news, look = *std::move(look)] { LookNow(news, look); });
   return true;
+}
+
+void SchedulerImpl::LookNow(const LockNews& news, const ClusterState::DirectoryLook& look) {
+  auto found = LookIn(look);
+  MutexLock lock(&mu_);
+  if (stopped_) return;
+  const absl::Time now = timer_->Now();
+  const CheckpointLocks::View held = locks_->Of(look.identity.job.text());
+  // Of another number, or of one that another job has by now, there is other news.
+  if (held.phase != Phase::kHeld || held.number != news.number) return;
+  const bool passes = !found.ok() && MayPass(found.status());
+  if (passes || locks_->MayWrite(news.job) != May::kYes) {
+    looks_due_[news.job] = news;
+    if (passes) {
+      state_.OnLock({.kind = LockNews::Kind::kStalls,
+                     .job = news.job,
+                     .text = std::string(found.status().message())},
+                    now);
+    }
+  } else {
+    if (found.ok()) found->lock = news.number;
+    state_.FoundAgain(news.job, std::move(found), now);
+    state_.OnLock(news, now);
+  }
+  Save().IgnoreError();  // Ready tries again before anything is shown
+}
+
+absl::StatusOr<FoundInDirectory> SchedulerImpl::LookIn(
+    const ClusterState::DirectoryLook& look) const {
+  using Looks = JobMachine::Looks;
+  FoundInDirectory found;
+  if (look.looks != Looks::kForAny) {
+    const std::string& directory = look.request.job().spec().checkpoint().directory();
+    const auto list = ListCheckpoints(directory);
+    if (!list.ok()) return list.status();
+    found.complete = OwnCheckpoints(directory, look.identity);
+    found.keep = look.looks == Looks::kForOwnFirst && found.complete.empty();
+    if (!found.keep || !look.request.resume()) return found;
+  }
+  auto any = looks_.LookHere(look.request);
+  if (!any.ok()) return any.status();
+  return FoundInDirectory{.complete = std::move(any->complete),
+                          .replaced = std::move(any->replaced)};
+}
+
+uint64_t SchedulerImpl::LookedUnder(const JobUid& uid, const CheckpointLocks::View& asked) const {
+  const CheckpointLocks::View now = locks_->Of(uid.text());
+  const bool held = asked.phase == Phase::kHeld && now.phase == Phase::kHeld;
+  return held && now.number == asked.number ? asked.number : 0;
+}
+
+std::string SchedulerImpl::NotHeld(const std::string& directory) {
+  return absl::StrCat("the lock of spec.checkpoint.directory ", directory,
+                      " was not held while that was looked at");
 }
 
 void SchedulerImpl::OnLockWork() {
@@ -235,28 +292,40 @@ bool SchedulerImpl::Do(const RemoveCheckpointWork& work) {
     if (still.ok() && *still == May::kNotNow) return false;
     status = still.ok() ? Refused(*still) : still.status();
   }
-  if (status.ok() && !IsAnother(work)) status = RemoveCheckpoint(work.folder);
-  // A manifest that cannot be read names nothing to remove.
-  if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) status = absl::OkStatus();
-  MutexLock lock(&mu_);
-  state_.CheckpointRemoved(work.job, work.folder, status, timer_->Now());
-  Save().IgnoreError();
+  if (status.ok()) status = CheckMeant(work);
+  if (status.ok()) status = RemoveCheckpoint(work.folder);
+  if (absl::IsNotFound(status)) status = absl::OkStatus();
+  Done(work.job, work.number, status);
   return true;
 }
 
 bool SchedulerImpl::Do(const EmptyFileWork& work) {
-  const absl::Status status = EmptyFile(work.path);
+  Done(work.job, work.number, EmptyFile(work.path));
+  return true;
+}
+
+bool SchedulerImpl::Do(const RemoveLeftoversWork& work) {
+  const May may = locks_->MayWrite(work.job);
+  if (may == May::kNotNow) return false;
+  absl::Status status = Failpoint("scheduler.leftovers.remove");
+  if (status.ok()) status = Refused(may);
+  if (status.ok()) {
+    const auto still = locks_->LookAgain(work.job);
+    if (still.ok() && *still == May::kNotNow) return false;
+    status = still.ok() ? Refused(*still) : still.status();
+  }
+  // What stays is looked for again with the next checkpoint.
+  if (status.ok()) RemoveLeftovers(work.directory, work.over).IgnoreError();
   MutexLock lock(&mu_);
-  state_.CheckpointRemoved(work.job, work.path, status, timer_->Now());
+  state_.LeftoversRemoved(work.job);
   Save().IgnoreError();
   return true;
 }
 
-bool SchedulerImpl::Do(const RemoveIncompleteWork& work) {
-  const May may = locks_->MayWrite(work.job);
-  if (may == May::kNotNow) return false;
-  if (Refused(may).ok()) RemoveIncomplete(work.folder, work.names).IgnoreError();
-  return true;
+void SchedulerImpl::Done(uint64_t job, uint64_t removal, const absl::Status& status) {
+  MutexLock lock(&mu_);
+  state_.Removed(job, removal, status, timer_->Now());
+  Save().IgnoreError();
 }
 
 }  // namespace strata::scheduler

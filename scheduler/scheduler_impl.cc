@@ -37,10 +37,11 @@ absl::Status SchedulerImpl::Open() {
     if (!records.ok()) return records.status();
     if (absl::Status s = state_.Restore(*records, timer_->Now()); !s.ok()) return s;
     state_.AwaitLocks();
-    if (!restored_) state_.Started(timer_->Now());
+    if (!restored_) state_.Started(timer_->Now(), DrawId<StartId>(*ids_));
     locks_ = std::make_unique<CheckpointLocks>(
         CheckpointLocks::Options{.cluster_id = state_.cluster_id(),
                                  .term = state_.term(),
+                                 .starts = state_.starts(),
                                  .lease = lease_,
                                  .clock = timer_,
                                  .work = &files_,
@@ -86,8 +87,8 @@ bool SchedulerImpl::MaySpeak() {
   if (!state_.hearing()) return true;
   if (!found_->silent.empty() && timer_->Now() < found_->give_up) return false;
   const FoundOfJobs found = *std::exchange(found_, std::nullopt);
-  state_.GoOn(found.found, timer_->Now());
-  locks_->SetTerm(state_.term());
+  state_.GoOn(found.found, timer_->Now(), DrawId<StartId>(*ids_));
+  locks_->SetTerm(state_.term(), state_.starts());
   opened_ = true;
   for (const auto& [job, directory] : found.silent) {
     LockNews news{.kind = LockNews::Kind::kStalls, .job = job};

@@ -132,9 +132,17 @@ class SchedulerImpl : public Scheduler {
   void TendLocks();
   // Tells jobs what became of their locks.
   void TellOfLocks();
-  // A job that waited for its lock has it: what lies in its directory is looked at again, in the
-  // job's queue, and then the job hears of its lock. False: there is no need.
+  // A job that is to begin has its lock under another number than when its directory was looked at:
+  // that is done again, in the job's queue, and then the job hears of its lock. False: there is no
+  // need.
   bool LookAgain(const LockNews& news) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Runs in the job's queue.
+  void LookNow(const LockNews& news, const ClusterState::DirectoryLook& look);
+  absl::StatusOr<FoundInDirectory> LookIn(const ClusterState::DirectoryLook& look) const;
+  // The number under which the job has held its lock ever since it was asked for; 0: it has not.
+  uint64_t LookedUnder(const JobUid& uid, const CheckpointLocks::View& asked) const;
+  // Why a job waits that has not.
+  static std::string NotHeld(const std::string& directory);
   // After work on a lock.
   void OnLockWork();
   // At the end.
@@ -154,8 +162,10 @@ class SchedulerImpl : public Scheduler {
   // ADOPT of SettleQuarantine, by way of a submission.
   absl::StatusOr<SettleQuarantineReply> AdoptJob(const std::string& job_uid,
                                                  absl::Duration timeout);
-  absl::StatusOr<SettleQuarantineReply> EnterAdopted(const std::string& job_uid,
-                                                     ClusterState::AdoptionFiles files);
+  absl::StatusOr<SettleQuarantineReply> EnterAdopted(const JobUid& uid,
+                                                     std::vector<CheckpointRecord> own,
+                                                     const std::string& directory,
+                                                     const CheckpointLocks::View& lock);
   // The job is one of the cluster.
   absl::StatusOr<SubmitReply> Enter(const SubmitRequest& resolved, const JobUid& uid,
                                     FoundCheckpoints found, CheckpointLocks::View lock);
@@ -170,7 +180,8 @@ class SchedulerImpl : public Scheduler {
   // What cannot be removed stays: it is no longer counted on, and --overwrite takes it later.
   bool Do(const RemoveCheckpointWork& work);
   bool Do(const EmptyFileWork& work);
-  bool Do(const RemoveIncompleteWork& work);
+  bool Do(const RemoveLeftoversWork& work);
+  void Done(uint64_t job, uint64_t removal, const absl::Status& status);
 
   // After Options.restored: whether nodes are told things. When they were heard for long enough, it
   // looks which checkpoints there are, and begins.
@@ -197,8 +208,8 @@ class SchedulerImpl : public Scheduler {
   JobNews news_ ABSL_GUARDED_BY(mu_);
   ChangeBatch unsaved_ ABSL_GUARDED_BY(mu_);
   FileQueue work_ ABSL_GUARDED_BY(mu_);
-  std::map<uint64_t, SubmitRequest> waited_ ABSL_GUARDED_BY(mu_);  // jobs that wait for their locks
-  std::optional<FoundOfJobs> found_ ABSL_GUARDED_BY(mu_);          // while the scheduler only hears
+  std::map<uint64_t, LockNews> looks_due_ ABSL_GUARDED_BY(mu_);  // looks that failed, by job
+  std::optional<FoundOfJobs> found_ ABSL_GUARDED_BY(mu_);        // while the scheduler only hears
   uint64_t changes_ ABSL_GUARDED_BY(mu_) = 0;     // those who wait look at everything again
   uint64_t lock_works_ ABSL_GUARDED_BY(mu_) = 0;  // how often OnLockWork was called
   SchedulerCounters counters_ ABSL_GUARDED_BY(mu_);

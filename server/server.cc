@@ -152,8 +152,12 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_cores(static_cast<uint32_t>(threads_));
   report.set_memory_given(options_.memory_bytes > 0);
   report.set_memory_bytes(options_.memory_bytes > 0 ? options_.memory_bytes : machine_bytes_);
-  report.set_disk_bytes(options_.disk_bytes);
-  report.set_gpu_bytes(options_.gpu_bytes);
+  report.set_disk_given(options_.disk_bytes > 0);
+  report.set_disk_bytes(options_.disk_bytes > 0 ? options_.disk_bytes
+                                                : options_.machine_disk_bytes);
+  report.set_disk_id(options_.disk_id);
+  report.set_gpu_given(options_.gpu_bytes > 0);
+  report.set_gpu_bytes(options_.gpu_bytes > 0 ? options_.gpu_bytes : options_.machine_gpu_bytes);
   report.set_machine_id(options_.machine_id);
   report.set_seen_version(seen);
   report.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
@@ -161,6 +165,7 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_device(options_.device);
   report.set_cluster_id(cluster_.id());
   report.set_term(cluster_.term());
+  report.set_start_id(cluster_.start_id());
   for (ServerJobReport& job : keeper_.Reports()) *report.add_server_jobs() = std::move(job);
   return report;
 }
@@ -185,8 +190,8 @@ void ServerImpl::SyncLoop() {
     }
     bool refused = absl::IsPermissionDenied(directive.status());
     if (directive.ok()) {
-      const absl::Status s =
-          cluster_.Follow({directive->cluster_id(), directive->term(), directive->transient()});
+      const absl::Status s = cluster_.Follow({directive->cluster_id(), directive->term(),
+                                              directive->start_id(), directive->transient()});
       refused = !s.ok();
       if (refused) directive = s;
     }

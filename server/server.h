@@ -54,15 +54,21 @@ struct ServerOptions {
   // The UUID of that GPU: `strata nodes` shows it, and only servers with one are given jobs with
   // such a tier. "": none, and then no make_gpu.
   std::string device = {};
-  // What jobs may take of this machine's memory, of its disk and of the GPU's memory. 0: of the
-  // memory, a share of the machine's among the servers that name the same machine, as the scheduler
-  // counts them; of the others, it is not counted.
+  // What jobs may take of this machine's memory, of its disk and of the GPU's memory. 0: a share of
+  // the machine's, of the file system's and of the GPU's, among the servers that name the same, as
+  // the scheduler counts them.
   uint64_t memory_bytes = 0;
   // The machine's memory, or that of the control group which is this process's machine
   // (proto/runtime/files/machine_id.h); 0: what the kernel says of the machine.
   uint64_t machine_bytes = 0;
   uint64_t disk_bytes = 0;
   uint64_t gpu_bytes = 0;
+  // What the file system of `directory` had free at the start, with what jobs have there; 0: not
+  // known, and not counted where disk_bytes is 0. And which one it is.
+  uint64_t machine_disk_bytes = 0;
+  std::string disk_id = {};
+  // All memory of the GPU; 0: as machine_disk_bytes.
+  uint64_t machine_gpu_bytes = 0;
   // Empty: no other server is on this machine.
   std::string machine_id = {};
   // How long the scheduler may hold a Sync that has nothing to say; a quarter of a lease at most.

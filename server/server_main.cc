@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ops/cuda/api/api.h"
 #include "proto/job/byte_size.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/daemon/allocator.h"
 #include "proto/runtime/daemon/daemon.h"
+#include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/files/rooted_files.h"
@@ -24,6 +26,7 @@
 #include "proto/runtime/transport/keepalive.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_limits.h"
+#include "server/job/job_folder.h"
 #include "server/leave_cluster.h"
 #include "server/open_device.h"
 #include "server/pinned_messages.h"
@@ -78,8 +81,7 @@ std::string CheckSize(const std::string& value) {
 }
 
 // What jobs may take of the GPU: all of it, unless it was given.
-uint64_t GpuBytes(ops::gpu::CudaApi& device, const std::string& flag) {
-  if (const uint64_t given = BytesOf(flag); given > 0) return given;
+uint64_t GpuBytes(ops::gpu::CudaApi& device) {
   size_t left = 0, total = 0;
   return device.MemoryInfo(&left, &total).ok() ? total : 0;
 }
@@ -131,6 +133,11 @@ int Run(const Flags& flags, const char* program) {
   options.memory_bytes = BytesOf(flags.memory_bytes);
   options.disk_bytes = BytesOf(flags.disk_bytes);
   options.machine_bytes = machine.memory_bytes;
+  FileSpace disk;
+  if (FileSystem::Kernel().Space(flags.directory, disk) == 0) {
+    options.machine_disk_bytes = disk.free + server::FolderBytes(flags.directory);
+    options.disk_id = absl::StrCat(disk.device);
+  }
   options.machine_id = flags.machine_id.empty() ? machine.id : flags.machine_id;
   // For good: messages that lie in its memory may be held until the process ends.
   static ops::gpu::CudaApi* device = nullptr;
@@ -149,7 +156,8 @@ int Run(const Flags& flags, const char* program) {
         server::MakePinnedMessages(device, flags.pinned_bytes / 4).release();
     SetBlockSource(messages);
     options.device = device->properties().uuid;
-    options.gpu_bytes = GpuBytes(*device, flags.gpu_bytes);
+    options.gpu_bytes = BytesOf(flags.gpu_bytes);
+    options.machine_gpu_bytes = GpuBytes(*device);
     (*daemon)->Log("device uuid=" + options.device);
     options.make_gpu = [](const storage::gpu::GpuShape& shape) {
       return storage::gpu::MakeDeviceGpuBackend(device, shape,
@@ -215,13 +223,17 @@ int main(int argc, char** argv) {
          "is free waits; 0: an equal share of the machine's memory among the servers on it")
       ->capture_default_str()
       ->check(strata::CheckSize);
-  app.add_option("--disk-bytes", flags.disk_bytes,
-                 "Disk that jobs may take under --dir for rows, logs and images; 0: not counted")
+  app.add_option(
+         "--disk-bytes", flags.disk_bytes,
+         "Disk that jobs may take under --dir for rows, logs and images; 0: an equal share of "
+         "what is free at the start, with what jobs have there, among the servers of this machine "
+         "on that file system")
       ->capture_default_str()
       ->check(strata::CheckSize);
-  app.add_option("--gpu-bytes", flags.gpu_bytes,
-                 "Memory of the GPU that jobs may take; 0: all of it. Servers that share one are "
-                 "given parts of it")
+  app.add_option(
+         "--gpu-bytes", flags.gpu_bytes,
+         "Memory of the GPU that jobs may take; 0: an equal share of it among the servers of "
+         "this machine that use it")
       ->capture_default_str()
       ->check(strata::CheckSize);
   app.add_option("--machine-id", flags.machine_id,

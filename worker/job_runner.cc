@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/cuda/api/api.h"
 #include "ops/mxcsr.h"
-#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/job_places.h"
 #include "proto/wire/session_error.h"
 #include "worker/training_session.h"
 
@@ -122,27 +122,12 @@ class Runner {
     if (s.ok()) s = CheckFiles("spec.data.eval", spec.data().eval());
     if (s.ok()) s = o_.paths.Check("spec.output.metrics", spec.output().metrics());
     if (s.ok()) s = o_.paths.Check("spec.output.predictions", spec.output().predictions());
-    if (s.ok()) s = CheckOutput("spec.output.metrics", spec.output().metrics(), spec.data());
-    if (s.ok())
-      s = CheckOutput("spec.output.predictions", spec.output().predictions(), spec.data());
-    return s;
-  }
-  // No output is a file of input, by whatever name: the job would destroy what it reads.
-  static absl::Status CheckOutput(absl::string_view field, const std::string& path,
-                                  const DataSpec& data) {
-    FileInfo output;
-    if (path.empty() || FileSystem::Kernel().Look(path, output) < 0) return absl::OkStatus();
-    for (const auto* files : {&data.train(), &data.eval()}) {
-      for (const std::string& file : *files) {
-        FileInfo input;
-        if (FileSystem::Kernel().Look(file, input) < 0) continue;
-        if (input.device != output.device || input.inode != output.inode) continue;
-        return absl::InvalidArgumentError(absl::StrCat(field, ": ", path, " is the same file as ",
-                                                       file,
-                                                       ", which the job reads; name another one"));
-      }
-    }
-    return absl::OkStatus();
+    // The last look: at submit some of them may not have been seen.
+    JobSpec files;
+    *files.mutable_data() = spec.data();
+    files.mutable_output()->set_metrics(spec.output().metrics());
+    files.mutable_output()->set_predictions(spec.output().predictions());
+    return s.ok() ? CheckJobPlaces(files) : s;
   }
   template <typename Files>
   absl::Status CheckFiles(absl::string_view field, const Files& files) const {

@@ -104,6 +104,7 @@ class WorkerImpl : public Worker {
     report.set_pid(getpid());
     report.set_cluster_id(cluster_.id());
     report.set_term(cluster_.term());
+    report.set_start_id(cluster_.start_id());
     MutexLock lock(&mu_);
     report.set_session(session_.value);
     report.set_seen_version(seen_version_);
@@ -143,8 +144,8 @@ class WorkerImpl : public Worker {
         Pause(retry.OnFailure());
         continue;
       }
-      if (const absl::Status s =
-              cluster_.Follow({reply->cluster_id(), reply->term(), reply->transient()});
+      if (const absl::Status s = cluster_.Follow(
+              {reply->cluster_id(), reply->term(), reply->start_id(), reply->transient()});
           !s.ok()) {
         Refuse(s);
         Pause(retry.OnFailure());

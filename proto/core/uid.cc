@@ -36,6 +36,7 @@ std::optional<Uid<Tag>> Uid<Tag>::Parse(absl::string_view text) {
 }
 template struct Uid<struct ClusterIdTag>;
 template struct Uid<struct JobUidTag>;
+template struct Uid<struct StartIdTag>;
 
 std::string Describe(const JobIdentity& identity) {
   return absl::StrCat("job ", identity.job.text(), " of cluster ", identity.cluster.text());

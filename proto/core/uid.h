@@ -36,6 +36,8 @@ struct Uid {
 using ClusterId = Uid<struct ClusterIdTag>;
 // Of a job: drawn when it is submitted. Job numbers begin at 1 in every cluster.
 using JobUid = Uid<struct JobUidTag>;
+// Of one start of a scheduler: two that go on from copies of one folder count the same terms.
+using StartId = Uid<struct StartIdTag>;
 
 // Which job, among those of all clusters.
 struct JobIdentity {

@@ -1,12 +1,13 @@
 #include "scheduler/job/cut_coordinator.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
+#include "proto/core/position.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/may_pass.h"
 
 namespace strata::scheduler {
 namespace {
@@ -14,14 +15,6 @@ namespace {
 // Async: CutBook.last.
 constexpr uint64_t kAsked = 1;
 constexpr uint64_t kTaken = 2;
-
-bool SameLanes(const CutReport& a, const CutReport& b) {
-  return std::equal(a.lanes().begin(), a.lanes().end(), b.lanes().begin(), b.lanes().end(),
-                    [](const LanePosition& x, const LanePosition& y) {
-                      return x.lane() == y.lane() && x.task() == y.task() &&
-                             x.next_window() == y.next_window();
-                    });
-}
 
 }  // namespace
 
@@ -194,69 +187,38 @@ void CutCoordinator::WantAgain(const CutRecord& cut) {
   }
 }
 
-void CutCoordinator::Rearm(const CutRecord& cut, Outcome outcome, int64_t now_ms,
-                           int64_t retry_ms) {
-  if (outcome == Outcome::kRefused && !config_.bsp) {
+// Not random: a state machine repeats itself.
+int64_t CutCoordinator::RetryMs(uint64_t cut) const {
+  constexpr uint32_t kMostDoublings = 10;
+  const uint32_t doublings = std::min(book_.retries(), kMostDoublings);
+  const int64_t wait = std::min(kMostRetryMs, kFirstRetryMs << doublings);
+  constexpr uint64_t kParts = 1024;
+  const uint64_t drawn = Mix64(config_.spread ^ Mix64(cut)) % kParts;
+  return wait / 2 + static_cast<int64_t>(static_cast<uint64_t>(wait) * drawn / kParts);
+}
+
+void CutCoordinator::Rearm(Result& result, int64_t now_ms) {
+  const CutRecord& cut = result.cut;
+  const bool refused = result.outcome == Outcome::kRefused;
+  if (refused && !config_.bsp) {
     WantAgain(cut);
     book_.set_retry_unix_ms(now_ms + kPauseMs);
-  } else if (outcome == Outcome::kRefused) {
+  } else if (refused) {
     if (cut.manual()) {
       book_.set_manual(true);
       book_.set_margin(std::min(kMaxMargin, book_.margin() * 2));
     }
     if (cut.periodic()) book_.set_lookahead(std::min(kMaxLookahead, book_.lookahead() * 2));
   }
-  // Refused at the only step that would do, or failed: tried again after a while, a few times.
-  if (cut.last() || cut.wanted()) {
-    book_.set_failures(book_.failures() + 1);
-    book_.set_retry_unix_ms(now_ms + retry_ms);
-    if (cut.wanted()) book_.set_wanted(cut.step());
-  }
-}
-
-std::vector<CutCoordinator::Result> CutCoordinator::Settle(int64_t now_ms, int64_t retry_ms) {
-  std::vector<Result> results;
-  for (const CutRecord& cut : book_.pending()) {
-    auto it = words_.find(cut.cut());
-    if (it == words_.end() || cut.has_manifest()) continue;
-    Result result{.cut = cut};
-    bool refused = false, failed = false, disagree = false;
-    uint32_t done = 0;
-    const CutReport* first = nullptr;
-    for (const auto& [server, word] : it->second) {
-      refused |= word.state() == CutReport::REFUSED;
-      failed |= word.state() == CutReport::FAILED;
-      if (word.state() == CutReport::FAILED || (word.state() == CutReport::REFUSED && !failed)) {
-        result.message = word.message();
-      }
-      if (word.state() != CutReport::DONE) continue;
-      if (done++ > 0 && !SameLanes(word, *first)) disagree = true;
-      first = &word;
-      result.files.insert(result.files.end(), word.files().begin(), word.files().end());
-      if (result.lanes.empty()) result.lanes.assign(word.lanes().begin(), word.lanes().end());
-    }
-    const bool ends = (failed || refused) && !STRATA_MUTATION("cut.failure_waits");
-    if (!ends && done < config_.servers) continue;
-    if (!failed && !refused && disagree) {
-      result.message = absl::StrCat("servers disagree on where lanes stand at cut ", cut.cut());
-      failed = true;
-    }
-    if (!failed && !refused && !config_.directory.empty()) {
-      result.message = WhatIsMissing(result.files, config_.partitions);
-      failed = !result.message.empty();
-    }
-    result.outcome = failed ? Outcome::kFailed : refused ? Outcome::kRefused : Outcome::kDone;
-    results.push_back(std::move(result));
-  }
-  for (const Result& result : results) {
-    if (result.outcome == Outcome::kDone) {
-      words_.erase(result.cut.cut());
-      continue;
-    }
-    Erase(result.cut.cut());
-    Rearm(result.cut, result.outcome, now_ms, retry_ms);
-  }
-  return results;
+  // Bsp: servers are past the only step that would do.
+  if (refused) result.passes = !config_.bsp;
+  if (!cut.last() && !cut.wanted()) return;
+  const bool passes = result.passes && !STRATA_MUTATION("cut.last_is_given_up");
+  book_.set_failures(passes ? 0 : book_.failures() + 1);
+  result.retry_ms = RetryMs(cut.cut());
+  book_.set_retries(book_.retries() + 1);
+  book_.set_retry_unix_ms(now_ms + result.retry_ms);
+  if (cut.wanted()) book_.set_wanted(cut.step());
 }
 
 void CutCoordinator::Writing(uint64_t cut, const Manifest& manifest) {
@@ -265,21 +227,25 @@ void CutCoordinator::Writing(uint64_t cut, const Manifest& manifest) {
   }
 }
 
-CutCoordinator::Result CutCoordinator::WritingFailed(uint64_t cut, const std::string& message,
-                                                     int64_t now_ms, int64_t retry_ms) {
-  Result result{.outcome = Outcome::kFailed, .message = message};
+CutCoordinator::Result CutCoordinator::WritingFailed(uint64_t cut, const absl::Status& why,
+                                                     int64_t now_ms) {
+  Result result{.outcome = Outcome::kFailed, .message = std::string(why.message())};
+  result.passes = MayPass(why.code());
   const CutRecord* found = Find(cut);
   if (found == nullptr) return result;
   result.cut = *found;
   result.files.assign(found->manifest().files().begin(), found->manifest().files().end());
   Erase(cut);
-  Rearm(result.cut, Outcome::kFailed, now_ms, retry_ms);
+  Rearm(result, now_ms);
   return result;
 }
 
 void CutCoordinator::Complete(uint64_t cut, CheckpointRecord checkpoint) {
   if (const CutRecord* found = Find(cut); found != nullptr) {
-    if (found->wanted() || found->last()) book_.set_failures(0);
+    if (found->wanted() || found->last()) {
+      book_.set_failures(0);
+      book_.set_retries(0);
+    }
     if (found->wanted() && book_.wanted() == found->step()) book_.set_wanted(0);
     if (found->last() && !config_.bsp) book_.set_last(kTaken);
   }
@@ -316,6 +282,7 @@ void CutCoordinator::TrainingAgain() {
   book_.set_last(0);
   book_.set_wanted(0);
   book_.set_failures(0);
+  book_.set_retries(0);
   book_.set_retry_unix_ms(0);
   for (CutRecord& cut : *book_.mutable_pending()) {  // what is being written
     cut.set_last(false);
@@ -366,25 +333,6 @@ void CutCoordinator::Forget(const std::string& folder) {
     book_.mutable_complete()->erase(book_.complete().begin() + i);
     return;
   }
-}
-
-std::string WhatIsMissing(const std::vector<CheckpointFile>& files, uint32_t partitions) {
-  std::set<std::string> names;
-  std::vector<std::pair<uint32_t, uint32_t>> ranges;
-  for (const CheckpointFile& file : files) {
-    if (!names.insert(file.name()).second) {
-      return absl::StrCat("two servers wrote a file ", file.name());
-    }
-    if (file.sequence() > 0) continue;
-    ranges.emplace_back(file.first_partition(), file.last_partition());
-  }
-  std::sort(ranges.begin(), ranges.end());
-  uint32_t next = 0;
-  for (const auto& [first, last] : ranges) {
-    if (first > next) break;
-    if (last < partitions) next = std::max(next, last + 1);
-  }
-  return next >= partitions ? "" : absl::StrCat("no file holds partition ", next);
 }
 
 }  // namespace strata::scheduler

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/state/state.pb.h"
@@ -23,6 +25,7 @@ struct CutConfig {
   uint64_t total_steps = 0;  // bsp
   uint32_t servers = 0;
   uint32_t partitions = 0;
+  uint64_t spread = 0;  // jobs of other numbers try again at other moments
 };
 
 // A pure state machine. Rules:
@@ -39,7 +42,9 @@ struct CutConfig {
 //     meet in one file. One that a shard had no more patience for comes back after a pause, so that
 //     lanes which one slow lane holds up train for most of the time.
 //   * Async: a cut is done when all servers say so, and agree on where each lane stands.
-//   * A cut that the job cannot do without (wanted, last) is tried kMaxFailures times.
+//   * A cut that the job cannot do without (wanted, last) is tried again after a pause that doubles
+//     with each try, for as long as what stood in the way may pass (MayPass); async: also when a
+//     shard refuses it. After kMaxFailures causes in a row that no try can mend it is given up.
 //   * A step of which there is a complete checkpoint is not cut again (bsp: it would be the same).
 class CutCoordinator {
  public:
@@ -50,6 +55,10 @@ class CutCoordinator {
   static constexpr uint32_t kMaxFailures = 3;
   // Async: from a refusal to the next try.
   static constexpr int64_t kPauseMs = 5'000;
+  // Before the second try of a cut that the job cannot do without, and at most: on average. Each is
+  // drawn from half of that to one and a half, by the job and the cut.
+  static constexpr int64_t kFirstRetryMs = 1'000;
+  static constexpr int64_t kMostRetryMs = 30'000;
   // Complete cuts without files whose hashes are remembered.
   static constexpr int kMaxHashes = 16;
 
@@ -74,17 +83,20 @@ class CutCoordinator {
     Outcome outcome = Outcome::kDone;
     CutRecord cut;
     std::string message;                // kFailed, kRefused
+    std::optional<uint32_t> server;     // whose word that is; nothing: nobody's
     std::vector<CheckpointFile> files;  // of servers that were done
     std::vector<LanePosition> lanes;    // async
+    bool passes = false;                // kFailed, kRefused: a later try may work
+    int64_t retry_ms = 0;               // until the job tries it again; 0: it can do without it
   };
   // Cuts on which enough has been said, each once. Those refused or failed are no longer pending
   // (and asked for again by Plan where the rules say so); those done wait for Writing or Complete.
-  std::vector<Result> Settle(int64_t now_ms, int64_t retry_ms);
+  std::vector<Result> Settle(int64_t now_ms);
 
   // The manifest is being written.
   void Writing(uint64_t cut, const Manifest& manifest);
   // It could not be. The cut counts as failed.
-  Result WritingFailed(uint64_t cut, const std::string& message, int64_t now_ms, int64_t retry_ms);
+  Result WritingFailed(uint64_t cut, const absl::Status& why, int64_t now_ms);
   // The cut is complete.
   void Complete(uint64_t cut, CheckpointRecord checkpoint);
 
@@ -117,6 +129,7 @@ class CutCoordinator {
   // cut is pending: a shard that holds pushes back for one of them must let them go, or no window
   // moves that would make another cut due. It needs no record of its own: numbers are used once.
   uint64_t OverThrough() const;
+  // A cut that the job cannot do without will never be.
   bool GivenUp() const { return book_.failures() >= kMaxFailures; }
   bool Idle() const { return book_.pending_size() == 0; }
   const CutBook& book() const { return book_; }
@@ -126,7 +139,9 @@ class CutCoordinator {
   CutRecord* Ask(uint64_t generation, uint64_t step);
   void PlanBsp(uint64_t generation, uint64_t clock, bool may_retry);
   void PlanAsync(uint64_t generation, uint64_t windows);
-  void Rearm(const CutRecord& cut, Outcome outcome, int64_t now_ms, int64_t retry_ms);
+  Result Judge(const CutRecord& cut, const std::map<uint32_t, CutReport>& words) const;
+  void Rearm(Result& result, int64_t now_ms);
+  int64_t RetryMs(uint64_t cut) const;
   void WantAgain(const CutRecord& cut);
   void Erase(uint64_t cut);
 

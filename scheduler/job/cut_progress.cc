@@ -23,24 +23,32 @@ CutProgress::Bytes CutProgress::Sum(const Cut& cut) {
 void CutProgress::Report(uint64_t cut, uint32_t server, uint64_t written, uint64_t total,
                          absl::Time now) {
   if (total == 0) return;
-  const bool is_new = !cuts_.contains(cut);
   Cut& c = cuts_[cut];
+  const bool is_new = !c.servers.contains(server);
   const uint64_t before = Sum(c).written;
   c.servers[server] = {written, total};
   const uint64_t after = Sum(c).written;
   // Fewer: a server began again, and the rate before says nothing of what comes.
-  if (is_new || after < before) c.first = {now, after};
+  if (!c.first || after < before) {
+    c.first = {now, after};
+  } else if (is_new) {
+    c.first->bytes += written;  // it did not come since the mark
+  }
 }
 
 void CutProgress::ForgetServer(uint32_t server) {
-  for (auto& [number, cut] : cuts_) cut.servers.erase(server);
+  for (auto& [number, cut] : cuts_) {
+    if (cut.servers.erase(server) > 0) cut.first.reset();
+  }
 }
 
 CutProgress::View CutProgress::At(absl::Time now) const {
   if (cuts_.empty()) return {};
   const Cut& cut = cuts_.begin()->second;
   const Bytes sum = Sum(cut);
-  return {sum.written, sum.total, SecondsLeft(cut.first, {now, sum.written}, sum.total)};
+  std::optional<double> left;
+  if (cut.first) left = SecondsLeft(*cut.first, {now, sum.written}, sum.total);
+  return {sum.written, sum.total, left};
 }
 
 }  // namespace strata::scheduler

@@ -26,7 +26,8 @@ class CutProgress {
  public:
   // A server's words on a cut at `now`, by server index. With no bytes they change nothing.
   void Report(uint64_t cut, uint32_t server, uint64_t written, uint64_t total, absl::Time now);
-  // The server's process is another one: what it wrote is written again.
+  // The server's process is another one: what it wrote is written again, and the rate of the
+  // attempt before says nothing of this one.
   void ForgetServer(uint32_t server);
   struct View {
     uint64_t written = 0;
@@ -47,7 +48,7 @@ class CutProgress {
   };
   struct Cut {
     std::map<uint32_t, Bytes> servers;
-    ByteMark first;  // from where the rate counts
+    std::optional<ByteMark> first;  // from where the rate counts; none: the next word on it
   };
   static Bytes Sum(const Cut& cut);
 

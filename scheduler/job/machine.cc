@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/uid.h"
 #include "scheduler/job/index_fingerprint.h"
 #include "scheduler/job/progress.h"
 #include "scheduler/job/refused_rows.h"
@@ -53,9 +54,8 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
   rate_since_ = now;
   if (ledger_) rate_closed_ = ledger_->closed_count();
   if (index_) MakeParts();
-  for (const std::string& folder : state_.removing()) {
-    work_.push_back(RemovalOf(folder));
-  }
+  for (const RemovalRecord& removal : state_.removing()) work_.push_back(WorkOf(removal));
+  if (over() && state_.leftovers()) RemoveLeftovers();
   if (over()) DropBulk();
   if (!cuts_ || over()) return;
   for (const CutRecord& cut : cuts_->book().pending()) {
@@ -76,7 +76,8 @@ void JobMachine::MakeParts() {
                           .full_every = job().checkpoint().full_every(),
                           .total_steps = state_.total_steps(),
                           .servers = job().replicas().servers(),
-                          .partitions = job().storage().partitions()},
+                          .partitions = job().storage().partitions(),
+                          .spread = JobUid::Parse(spec_.job_uid()).value_or(JobUid{0, id()}).low},
                 state_.cuts());
 }
 
@@ -214,7 +215,9 @@ void JobMachine::Advance(const ClusterView& cluster, absl::Time now) {
   if (state_.phase() == WAITING) ChooseFirstWorkers(cluster, now);
   if (state_.phase() == INDEXING) {
     FillWorkers(cluster, now);
-    if (index_ && GoesOnWithServers()) {
+    if (index_ && !held_up_.empty()) {
+      SayAgain("WaitingForCheckpointDirectory", held_up_, now);
+    } else if (index_ && GoesOnWithServers()) {
       GoOnWithServers(cluster, now);
     } else if (index_) {
       PlaceOnServers(cluster, now);
@@ -293,7 +296,8 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   state_.set_refused_rows(state_.refused_rows() + counted.refused_rows());
   state_.set_clipped_rows(state_.clipped_rows() + counted.clipped_rows());
   if (cuts_) {
-    for (const CutCoordinator::Result& dropped : cuts_->Abort()) RemoveFilesOf(dropped);
+    cuts_->Abort();
+    state_.set_leftovers(RemoveLeftovers());
     if (state_.final_checkpoint().empty() && cuts_->NewestOnDisk() != nullptr) {
       state_.set_final_checkpoint(cuts_->NewestOnDisk()->folder());
     }

@@ -24,6 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/job/memory_need.h"
+#include "proto/runtime/files/leftovers.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/cut_coordinator.h"
 #include "scheduler/job/cut_progress.h"
@@ -44,30 +45,38 @@ struct WriteManifestWork {
   std::string folder;
   Manifest manifest;
 };
-// Which checkpoint a folder held when its removal was asked for.
-struct CheckpointMeant {
-  std::string cluster_id;
-  std::string job_uid;
-  uint64_t generation = 0;
-  uint64_t cut = 0;
-};
+// Each removal is recorded under its number until Removed is called for it: a restart does it
+// again.
 struct RemoveCheckpointWork {
   uint64_t job = 0;
+  uint64_t number = 0;
   std::string folder;
-  std::optional<CheckpointMeant> meant;  // another one stays; nothing: whichever is there
+  // What the folder held when the removal was asked for. Another one stays; nothing: what could not
+  // be read then, so that whatever can be is another one.
+  std::optional<CheckpointIdentity> meant = std::nullopt;
 };
 // A file of lines that this job begins anew, if it is there.
 struct EmptyFileWork {
   uint64_t job = 0;
+  uint64_t number = 0;
   std::string path;
 };
-struct RemoveIncompleteWork {
+// What cuts that were given up left there.
+struct RemoveLeftoversWork {
   uint64_t job = 0;
-  std::string folder;
-  std::vector<std::string> names;
+  std::string directory;
+  CutsOver over;
 };
 using FileWork =
-    std::variant<WriteManifestWork, RemoveCheckpointWork, EmptyFileWork, RemoveIncompleteWork>;
+    std::variant<WriteManifestWork, RemoveCheckpointWork, EmptyFileWork, RemoveLeftoversWork>;
+
+// What a look into a job's checkpoint directory found, under the lock that it has there.
+struct FoundInDirectory {
+  uint64_t lock = 0;                            // its number
+  bool keep = false;                            // what was known stands
+  std::vector<CheckpointRecord> complete = {};  // to begin from, ascending by step
+  std::vector<RemovalRecord> replaced = {};
+};
 
 // What a job may take now, besides what it has: made by ClusterState from Membership and all jobs.
 struct ClusterView {
@@ -103,10 +112,12 @@ class JobMachine {
   void OnWorkerReport(const Node& node, const WorkerJobReport& report, bool seen_all_done,
                       absl::Time now);
   // Removed or emptied, or given up on: not to be tried again. Before training it is an earlier
-  // job's,
-  // and the error of one that is still there ends this job.
-  void OnCheckpointRemoved(const std::string& folder, const absl::Status& status, absl::Time now);
+  // job's, and the error of one that is still there ends this job. ALREADY_EXISTS: another one than
+  // was meant is there, and stays.
+  void OnRemoved(uint64_t number, const absl::Status& status, absl::Time now);
   void OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now);
+  // Removed, as far as that went: what is left goes with the next checkpoint.
+  void OnLeftoversRemoved();
   void Cancel(absl::Time now);
   // After every change of what counts as training, and now and then: puts into the record what has
   // passed. Of a job that is over nothing passes.
@@ -114,12 +125,21 @@ class JobMachine {
   // The lock of the checkpoint directory. Until it has it, the job does not begin; `why` says what
   // it waits for.
   void AwaitLock(std::string why) { held_up_ = std::move(why); }
-  void LockHeld() { held_up_.clear(); }
+  void LockHeld();
   // Cuts have numbers from there on. To be called before there are any.
   void CountCutsFrom(uint64_t first);
+  // Whether the directory is to be looked at (again), now that it has the lock of that number: what
+  // was found under another one, or without any, may have changed since. Not once servers were told
+  // what they begin from: who takes the lock from such a job ends it.
+  bool LooksAgain(uint64_t lock) const;
+  // A new job: what it was given was found under that lock; 0: without one.
+  void LookedUnder(uint64_t lock) { state_.set_looked_lock(lock); }
   // What lies in the directory once it has the lock: what the owner before wrote last is among it.
   // To be called before it begins.
-  void FoundAgain(std::vector<CheckpointRecord> complete, const std::vector<std::string>& replaced);
+  void FoundAgain(FoundInDirectory found, absl::Time now);
+  // A look is to be for checkpoints of its own: alone, or where there are any.
+  enum class Looks : uint8_t { kForAny, kForOwn, kForOwnFirst };
+  Looks LooksFor() const;
   // Another job has it. One that had begun writes nothing there any more.
   void LockGone(absl::string_view why, absl::Time now);
   // It cannot be taken or renewed now: what is to be written waits.
@@ -153,6 +173,8 @@ class JobMachine {
   std::vector<JobEvent> TakeEvents();
 
   bool over() const { return state_.phase() == OVER; }
+  // No server was told yet what it begins from: nothing was restored, written or replaced.
+  bool IsToBegin() const { return state_.phase() == WAITING || state_.phase() == INDEXING; }
   uint64_t id() const { return spec_.job(); }
   const JobSpecRecord& spec() const { return spec_; }
   const JobStateRecord& state() const { return state_; }
@@ -259,11 +281,12 @@ class JobMachine {
   bool EarlierCutsAreOver() const;
   void TakeCuts(absl::Time now);
   void FinishCut(const CutCoordinator::Result& result, absl::Time now);
-  void DropCut(const CutCoordinator::Result& result, absl::string_view why, absl::Time now);
-  void RemoveFilesOf(const CutCoordinator::Result& result);
+  std::string DescribeFailure(const CutCoordinator::Result& result) const;
+  void DropCut(const CutCoordinator::Result& result, absl::Time now);
+  bool RemoveLeftovers();
   void AbortCuts();
-  FileWork RemovalOf(std::string path) const;
-  void Remove(std::string path);
+  FileWork WorkOf(const RemovalRecord& removal) const;
+  void Remove(RemovalRecord removal);
   void Remove(const CheckpointRecord& checkpoint);
   bool EarlierAreReplaced();
   void CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Time now);

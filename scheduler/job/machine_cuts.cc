@@ -1,9 +1,14 @@
 // JobMachine: checkpoints, from cuts to manifests.
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/ids.h"
 #include "proto/core/mutation.h"
+#include "proto/core/uid.h"
+#include "proto/runtime/files/leftovers.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/state/closed_tasks.h"
@@ -44,47 +49,58 @@ void JobMachine::AnswerManual(const absl::StatusOr<CheckpointRecord>& result) {
 
 void JobMachine::AbortCuts() {
   if (!cuts_) return;
-  for (const CutCoordinator::Result& dropped : cuts_->Abort()) RemoveFilesOf(dropped);
+  if (!cuts_->Abort().empty()) RemoveLeftovers();
   if (ledger_) ledger_->EndCut();
 }
 
 // The metrics are a file that a worker may hold open already: it stays, and nothing is in it.
-FileWork JobMachine::RemovalOf(std::string path) const {
-  if (path == job().output().metrics()) return EmptyFileWork{id(), std::move(path)};
-  return RemoveCheckpointWork{id(), std::move(path), {}};
+FileWork JobMachine::WorkOf(const RemovalRecord& removal) const {
+  if (removal.path() == job().output().metrics()) {
+    return EmptyFileWork{.job = id(), .number = removal.number(), .path = removal.path()};
+  }
+  RemoveCheckpointWork work{.job = id(), .number = removal.number(), .folder = removal.path()};
+  if (removal.has_meant()) work.meant = removal.meant();
+  return work;
 }
 
-void JobMachine::Remove(std::string path) {
-  state_.add_removing(path);
-  work_.push_back(RemovalOf(std::move(path)));
+void JobMachine::Remove(RemovalRecord removal) {
+  state_.set_removals(state_.removals() + 1);
+  removal.set_number(state_.removals());
+  work_.push_back(WorkOf(removal));
+  *state_.add_removing() = std::move(removal);
 }
 
 void JobMachine::Remove(const CheckpointRecord& checkpoint) {
-  state_.add_removing(checkpoint.folder());
-  RemoveCheckpointWork work{id(), checkpoint.folder(), {}};
-  if (!checkpoint.job_uid().empty()) {
-    work.meant = CheckpointMeant{.cluster_id = checkpoint.cluster_id(),
-                                 .job_uid = checkpoint.job_uid(),
-                                 .generation = checkpoint.generation(),
-                                 .cut = checkpoint.of_cut()};
-  }
-  work_.push_back(std::move(work));
+  RemovalRecord removal;
+  removal.set_path(checkpoint.folder());
+  CheckpointIdentity& meant = *removal.mutable_meant();
+  meant.set_cluster_id(checkpoint.cluster_id());
+  meant.set_job_uid(checkpoint.job_uid());
+  meant.set_generation(checkpoint.generation());
+  meant.set_cut(checkpoint.of_cut());
+  meant.set_step(checkpoint.step());
+  meant.set_model_hash(checkpoint.model_hash());
+  Remove(std::move(removal));
 }
 
-void JobMachine::OnCheckpointRemoved(const std::string& folder, const absl::Status& status,
-                                     absl::Time now) {
+void JobMachine::OnRemoved(uint64_t number, const absl::Status& status, absl::Time now) {
+  auto& removing = *state_.mutable_removing();
+  const auto it = std::find_if(removing.begin(), removing.end(),
+                               [number](const RemovalRecord& r) { return r.number() == number; });
+  if (it == removing.end()) return;
+  const std::string path = it->path();
+  removing.erase(it);
   if (!status.ok() && state_.phase() == OPENING && state_.started_unix_ms() == 0) {
-    const bool metrics = folder == job().output().metrics();
+    const bool metrics = path == job().output().metrics();
     const char* const what = metrics ? "spec.output.metrics cannot be begun anew: "
                                      : "an earlier checkpoint cannot be removed: ";
     const char* const field =
         metrics ? "output.metrics to another file" : "checkpoint.directory to another folder";
     End(FAILED, "OverwriteFailed",
         absl::StrCat(what, status.message(), "; remove it yourself, or set spec.", field), now);
+  } else if (absl::IsAlreadyExists(status)) {
+    SayAgain("CheckpointStays", status.message(), now);
   }
-  auto& removing = *state_.mutable_removing();
-  const auto it = std::find(removing.begin(), removing.end(), folder);
-  if (it != removing.end()) removing.erase(it);
 }
 
 // Whether nothing of the job that this one replaces is in its way: a new checkpoint may have the
@@ -97,7 +113,7 @@ bool JobMachine::EarlierAreReplaced() {
       if (!state_.workers(i).name().empty() && !workers_[i].ready) return false;
     }
     state_.set_replacing(true);
-    for (const std::string& folder : spec_.replaced()) Remove(folder);
+    for (const RemovalRecord& removal : spec_.replaced()) Remove(removal);
   }
   return state_.removing().empty();
 }
@@ -116,8 +132,7 @@ bool JobMachine::EarlierCutsAreOver() const {
 
 void JobMachine::TakeCuts(absl::Time now) {
   const int64_t now_ms = absl::ToUnixMillis(now);
-  const int64_t retry_ms = 1000;
-  for (const CutCoordinator::Result& result : cuts_->Settle(now_ms, retry_ms)) {
+  for (const CutCoordinator::Result& result : cuts_->Settle(now_ms)) {
     FinishCut(result, now);
     if (over()) return;
   }
@@ -141,12 +156,7 @@ void JobMachine::TakeCuts(absl::Time now) {
 void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now) {
   const CutRecord& cut = result.cut;
   if (result.outcome != CutCoordinator::Outcome::kDone) {
-    const bool failed = result.outcome == CutCoordinator::Outcome::kFailed;
-    if (!failed && !bsp()) {
-      SayAgain("CheckpointPutOff", absl::StrCat(result.message, "; it is begun anew"), now);
-    }
-    DropCut(result, failed ? result.message : "", now);
-    return;
+    return DropCut(result, now);
   }
   CheckpointRecord record;
   record.set_step(bsp() ? cut.step() : cut.cut());
@@ -196,36 +206,68 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   work_.push_back(WriteManifestWork{id(), cut.cut(), cut.folder(), std::move(manifest)});
 }
 
-void JobMachine::RemoveFilesOf(const CutCoordinator::Result& result) {
-  if (result.cut.folder().empty() || result.files.empty()) return;
-  RemoveIncompleteWork work{.job = id(), .folder = result.cut.folder(), .names = {}};
-  for (const CheckpointFile& file : result.files) work.names.push_back(file.name());
+// One look at the directory is enough for all that was given up before it. False: there is none.
+bool JobMachine::RemoveLeftovers() {
+  const auto identity = ParseJobIdentity(cluster_id_, spec_.job_uid());
+  if (!cuts_ || !identity || job().checkpoint().directory().empty()) return false;
+  RemoveLeftoversWork work{.job = id(), .directory = job().checkpoint().directory(), .over = {}};
+  work.over.identity = *identity;
+  work.over.generation = Generation(state_.generation());
+  work.over.below = cuts_->book().next_cut();
+  for (const CutRecord& cut : cuts_->book().pending()) {
+    work.over.pending.insert(cut.cut());
+    work.over.pending_folders.insert(cut.folder());
+  }
+  std::erase_if(work_,
+                [](const FileWork& w) { return std::holds_alternative<RemoveLeftoversWork>(w); });
   work_.push_back(std::move(work));
+  return true;
 }
 
-// Of a cut that was refused or failed. It may end the job; what a job drops because it ends, or
-// goes back, is judged no more.
-void JobMachine::DropCut(const CutCoordinator::Result& result, absl::string_view why,
-                         absl::Time now) {
-  RemoveFilesOf(result);
-  if (why.empty() || over()) {
-    if (cuts_->GivenUp() && !over()) {
-      End(FAILED, "CheckpointFailed",
-          bsp() ? absl::StrCat("servers are past step ", result.cut.step(),
-                               ", whose cut the job needs")
-                : result.message,
-          now);
-    }
-    return;
+void JobMachine::OnLeftoversRemoved() {
+  if (over()) state_.clear_leftovers();
+}
+
+void JobMachine::LockHeld() {
+  held_up_.clear();
+  if (!over()) RemoveLeftovers();  // of an earlier run of the scheduler, or of a killed server
+}
+
+std::string JobMachine::DescribeFailure(const CutCoordinator::Result& result) const {
+  if (result.outcome == CutCoordinator::Outcome::kRefused) {
+    return bsp() ? absl::StrCat("servers are past step ", result.cut.step(),
+                                ", whose cut the job needs")
+                 : result.message;
   }
-  const std::string text =
-      absl::StrCat(result.cut.folder().empty()
-                       ? std::string("cut")
-                       : absl::StrCat("spec.checkpoint.directory: ", result.cut.folder()),
-                   ": ", why);
+  const int server = result.server ? static_cast<int>(*result.server) : state_.servers_size();
+  return absl::StrCat(
+      result.cut.folder().empty() ? "cut" : "spec.checkpoint.directory: ", result.cut.folder(),
+      ": ", server < state_.servers_size() ? state_.servers(server).name() + ": " : "",
+      result.message);
+}
+
+// Of a cut that was refused or failed. Where the job cannot do without it, the job waits for the
+// next try, or ends.
+void JobMachine::DropCut(const CutCoordinator::Result& result, absl::Time now) {
+  RemoveLeftovers();
+  if (over()) return;
+  const bool failed = result.outcome == CutCoordinator::Outcome::kFailed;
+  std::string text = DescribeFailure(result);
+  if (failed && result.cut.manual()) AnswerManual(absl::InternalError(text));
+  if (cuts_->GivenUp()) return End(FAILED, "CheckpointFailed", text, now);
+  if (!failed && bsp()) return;
+  if (!failed) {
+    return SayAgain("CheckpointPutOff", absl::StrCat(text, "; it is begun anew"), now);
+  }
+  const int64_t seconds = (result.retry_ms + 999) / 1000;
+  if (result.retry_ms > 0 && result.passes) {
+    absl::StrAppend(&text, "; the job waits for this checkpoint, and tries again in ", seconds,
+                    " s");
+  } else if (result.retry_ms > 0) {
+    absl::StrAppend(&text, "; no try mends this: the job tries again in ", seconds,
+                    " s, and fails after ", CutCoordinator::kMaxFailures, " such causes in a row");
+  }
   SayAgain("CheckpointFailed", text, now);
-  if (result.cut.manual()) AnswerManual(absl::InternalError(text));
-  if (cuts_->GivenUp()) End(FAILED, "CheckpointFailed", text, now);
 }
 
 void JobMachine::CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Time now) {
@@ -234,41 +276,66 @@ void JobMachine::CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Ti
   if (!checkpoint.folder().empty()) SayAgain("CheckpointComplete", checkpoint.folder(), now);
   DropSetAside(checkpoint.folder(), *state_.mutable_set_aside());
   if (manual) AnswerManual(checkpoint);
+  const bool files = !checkpoint.folder().empty();
   cuts_->Complete(cut, std::move(checkpoint));
+  if (files) RemoveLeftovers();
 }
 
 bool JobMachine::UsesCheckpoints() const {
   if (job().checkpoint().directory().empty()) return false;
-  return !over() || !state_.removing().empty();
+  return !over() || !state_.removing().empty() || state_.leftovers();
 }
 
 void JobMachine::CountCutsFrom(uint64_t first) {
-  if (cuts_) return;
-  CutBook& book = *state_.mutable_cuts();
-  book.set_next_cut(std::max(book.next_cut(), first));
+  if (!IsToBegin()) return;
+  CutBook book = cuts_ ? cuts_->book() : state_.cuts();
+  if (first <= book.next_cut()) return;
+  book.set_next_cut(first);
+  *state_.mutable_cuts() = std::move(book);
+  if (index_) MakeParts();
 }
 
-void JobMachine::FoundAgain(std::vector<CheckpointRecord> complete,
-                            const std::vector<std::string>& replaced) {
-  if (cuts_ || state_.phase() != WAITING) return;
-  spec_.mutable_replaced()->Assign(replaced.begin(), replaced.end());
-  CutBook& book = *state_.mutable_cuts();
+bool JobMachine::LooksAgain(uint64_t lock) const {
+  return IsToBegin() && state_.looked_lock() != lock && !STRATA_MUTATION("checkpoint.stale_look");
+}
+
+JobMachine::Looks JobMachine::LooksFor() const {
+  if (JustAdopted()) return Looks::kForOwn;
+  return state_.own_first() ? Looks::kForOwnFirst : Looks::kForAny;
+}
+
+void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
+  if (!IsToBegin()) return;
+  state_.set_looked_lock(found.lock);
+  if (found.keep) return;
+  spec_.mutable_replaced()->Assign(found.replaced.begin(), found.replaced.end());
+  CutBook book = cuts_ ? cuts_->book() : state_.cuts();
   book.clear_complete();
-  for (CheckpointRecord& c : complete) {
+  for (CheckpointRecord& c : found.complete) {
     book.set_next_cut(std::max({book.next_cut(), c.step() + 1, c.of_cut() + 1}));
     *book.add_complete() = std::move(c);
   }
+  const bool none = book.complete().empty();
+  *state_.mutable_cuts() = std::move(book);
+  if (index_) MakeParts();
+  if (JustAdopted() && state_.adoption().servers().empty() && none) {
+    return End(FAILED, "AdoptionUndone",
+               absl::StrCat("spec.checkpoint.directory ", job().checkpoint().directory(),
+                            " has no checkpoint of the job any more; put one back and adopt it "
+                            "again: servers keep their copies"),
+               now);
+  }
+  if (index_) CheckEnd(now);
 }
 
 void JobMachine::LockGone(absl::string_view why, absl::Time now) {
   if (over()) return;
-  const bool began = state_.phase() != WAITING;
-  End(FAILED, began ? "CheckpointDirectoryLost" : "CheckpointDirectoryTaken", why, now);
+  End(FAILED, IsToBegin() ? "CheckpointDirectoryTaken" : "CheckpointDirectoryLost", why, now);
 }
 
 void JobMachine::LockStalls(absl::string_view why, absl::Time now) {
   if (over()) return;
-  if (!held_up_.empty()) held_up_ = std::string(why);
+  if (!held_up_.empty() || IsToBegin()) held_up_ = std::string(why);
   SayAgain("CheckpointLockStalls", absl::StrCat(why, "; checkpoints wait until that works"), now);
 }
 
@@ -277,9 +344,8 @@ void JobMachine::OnManifestWritten(uint64_t cut, const absl::Status& status, abs
   const CutRecord* found = cuts_->Find(cut);
   if (found == nullptr || !found->has_manifest()) return;
   if (!status.ok()) {
-    const std::string why(status.message());
-    DropCut(cuts_->WritingFailed(cut, why, absl::ToUnixMillis(now), 1000), why, now);
-    return;
+    const absl::Status why(status.code(), absl::StrCat("scheduler: ", status.message()));
+    return DropCut(cuts_->WritingFailed(cut, why, absl::ToUnixMillis(now)), now);
   }
   CheckpointRecord record;
   const Manifest& manifest = found->manifest();

@@ -119,7 +119,8 @@ bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
       RollBack(absl::StrCat("lost shards on ", why), now);
       return true;
     }
-    const bool spare = FreeServers(cluster, 1).ok();
+    const absl::Status room = FreeServers(cluster, 1).status();
+    const bool spare = room.ok();
     ReadFacts facts;
     facts.doubted = state_.doubted_checkpoint() == folder;
     facts.same_reader = state_.doubted_by() == state_.servers(i).name();
@@ -143,7 +144,10 @@ bool JobMachine::WatchReads(const ClusterView& cluster, absl::Time now) {
           ReadAgain(cluster, i, now);
           return true;
         }
-        SayAgain("BadReader", DescribeBadReader(folder, why), now);
+        SayAgain(
+            "BadReader",
+            DescribeBadReader(folder, why, absl::IsResourceExhausted(room) ? room.message() : ""),
+            now);
     }
   }
   return false;

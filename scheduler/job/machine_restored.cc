@@ -33,6 +33,7 @@ void JobMachine::GoOnFromCopy(uint64_t generation, const std::vector<CheckpointR
   // What was to be removed or written then may be something else by now.
   work_.clear();
   state_.clear_removing();
+  state_.clear_leftovers();
   if (over()) return;
   if (JustAdopted()) {
     return End(
@@ -46,7 +47,8 @@ void JobMachine::GoOnFromCopy(uint64_t generation, const std::vector<CheckpointR
   TakeFound(found, state_, book);
   *state_.mutable_cuts() = std::move(book);
   if (index_) MakeParts();
-  if (state_.phase() == WAITING || state_.phase() == INDEXING) {
+  if (IsToBegin()) {
+    state_.set_own_first(true);
     return state_.set_generation(generation);
   }
   state_.set_generation(generation - 1);

@@ -32,6 +32,8 @@ const ServerNeed& JobMachine::Need(uint32_t shards) const {
     data = {.lines = index_->train().lines(), .fields = shape.fields(), .numeric = shape.numeric()};
   }
   need_ = NeedOfServer(job(), data, shards);
+  // Servers count the disk of their own folders.
+  if (!job().storage().directory().empty()) need_.likely.clear_disk_bytes();
   need_shards_ = shards;
   need_indexed_ = index_.has_value();
   return need_;
@@ -87,6 +89,12 @@ void JobMachine::EndWithoutRoom(const ClusterView& cluster, absl::Time now) {
 
 // Where it keeps others from a server, users should know what would bound it.
 void JobMachine::SayGuess(const ClusterView& cluster, absl::Time now) {
+  if (!job().storage().directory().empty()) {
+    Say("DiskNotCounted",
+        absl::StrCat("spec.storage.directory ", job().storage().directory(),
+                     ": disk is counted in servers' own folders alone; see that there is enough"),
+        now);
+  }
   const ServerNeed& need = NeedNow(cluster);
   if (!need.guessed || !cluster.rooms) return;
   const Rooms rooms = cluster.rooms();

@@ -62,11 +62,14 @@ ReadVerdict JudgeRead(const ReadFacts& facts) {
   return facts.others_read ? ReadVerdict::kBadReader : ReadVerdict::kWait;
 }
 
-std::string DescribeBadReader(absl::string_view checkpoint, absl::string_view why) {
+std::string DescribeBadReader(absl::string_view checkpoint, absl::string_view why,
+                              absl::string_view full) {
+  const std::string others = full.empty() ? "" : absl::StrCat("; no other can now: ", full);
   return absl::StrCat(
       "checkpoint ", checkpoint, " stays, since other servers read it; but ", why,
       ". Look at that server's machine and start the server again, or start another "
-      "one, which takes its place; until then it tries again now and then");
+      "one, which takes its place; until then it tries again now and then",
+      others);
 }
 
 std::string DescribeNoCheckpoint(const std::vector<std::string>& set_aside, bool init) {

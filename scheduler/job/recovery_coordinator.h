@@ -61,8 +61,10 @@ ReadVerdict JudgeRead(const ReadFacts& facts);
 // A bad reader that no other server can replace tries again after this many leases.
 inline constexpr int kRereadLeases = 3;
 
-// For users. `why`: what the server said, its name first.
-std::string DescribeBadReader(absl::string_view checkpoint, absl::string_view why);
+// For users. `why`: what the server said, its name first. `full`: of servers that could take its
+// place but for what is full there, which have too little free; "": there is none.
+std::string DescribeBadReader(absl::string_view checkpoint, absl::string_view why,
+                              absl::string_view full = "");
 // Every checkpoint that a job had is set aside. `init`: it is spec.model.initFrom.
 std::string DescribeNoCheckpoint(const std::vector<std::string>& set_aside, bool init);
 

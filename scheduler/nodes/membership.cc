@@ -45,6 +45,9 @@ void Describe(const NodeReport& report, NodeRecord& record) {
   record.set_disk_bytes(report.disk_bytes());
   record.set_gpu_bytes(report.gpu_bytes());
   record.set_memory_given(report.memory_given());
+  record.set_disk_given(report.disk_given());
+  record.set_gpu_given(report.gpu_given());
+  record.set_disk_id(report.disk_id());
 }
 
 bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {

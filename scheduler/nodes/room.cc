@@ -46,12 +46,38 @@ uint64_t Reserved(uint64_t least, uint64_t likely, uint64_t whole) {
   return whole == 0 ? likely : std::max(least, std::min(likely, whole));
 }
 
-// What servers that share a machine have of it.
+// What servers share of a machine.
 struct Machine {
   uint64_t bytes = 0;
   uint64_t given = 0;  // to some of them
   uint64_t shares = 0;
 };
+
+// Of a resource: what a server has or sees of it, whether that was given to it, and what it is a
+// part of; empty: it is the server's own.
+struct Source {
+  uint64_t (*bytes)(const NodeRecord&);
+  bool (*given)(const NodeRecord&);
+  std::string (*whole)(const NodeRecord&);
+  void (*set)(MemoryNeed&, uint64_t);
+};
+std::string PartOf(const NodeRecord& r, const std::string& part) {
+  return r.machine_id().empty() || part.empty() ? "" : absl::StrCat(r.machine_id(), "\n", part);
+}
+constexpr std::array<Source, 3> kSources = {{
+    {[](const NodeRecord& r) -> uint64_t { return r.memory_bytes(); },
+     [](const NodeRecord& r) { return r.memory_given(); },
+     [](const NodeRecord& r) { return r.machine_id(); },
+     [](MemoryNeed& n, uint64_t bytes) { n.set_dram_bytes(bytes); }},
+    {[](const NodeRecord& r) -> uint64_t { return r.disk_bytes(); },
+     [](const NodeRecord& r) { return r.disk_given(); },
+     [](const NodeRecord& r) { return PartOf(r, r.disk_id()); },
+     [](MemoryNeed& n, uint64_t bytes) { n.set_disk_bytes(bytes); }},
+    {[](const NodeRecord& r) -> uint64_t { return r.gpu_bytes(); },
+     [](const NodeRecord& r) { return r.gpu_given(); },
+     [](const NodeRecord& r) { return PartOf(r, r.device()); },
+     [](MemoryNeed& n, uint64_t bytes) { n.set_gpu_bytes(bytes); }},
+}};
 
 // Of servers that share a machine, beyond their parts of it and within them.
 struct Sums {
@@ -62,36 +88,41 @@ struct Sums {
 }  // namespace
 
 Rooms WholeRooms(const Membership& members, const std::function<bool(absl::string_view)>& hosts) {
-  std::map<std::string, Machine> machines;
-  const auto counts = [&](const Node& node) {
-    return !node.record.machine_id().empty() && node.record.memory_bytes() > 0 &&
-           (node.alive || hosts(node.record.name()));
-  };
-  for (const auto& [name, node] : members.nodes()) {
-    if (node.record.role() != SERVER || !counts(node)) continue;
-    Machine& machine = machines[node.record.machine_id()];
-    if (node.record.memory_given()) {
-      machine.given += node.record.memory_bytes();
-    } else {
-      machine.bytes = std::max(machine.bytes, node.record.memory_bytes());
-      if (machine.shares == 0 || !STRATA_MUTATION("room.machine_counted_twice")) ++machine.shares;
-    }
-  }
   Rooms rooms;
   for (const auto& [name, node] : members.nodes()) {
-    const NodeRecord& r = node.record;
-    if (r.role() != SERVER) continue;
-    MemoryNeed& whole = rooms[name].whole;
-    whole.set_dram_bytes(r.memory_bytes());
-    whole.set_disk_bytes(r.disk_bytes());
-    whole.set_gpu_bytes(r.gpu_bytes());
-    if (!counts(node)) continue;
-    rooms[name].machine = r.machine_id();
-    rooms[name].given = r.memory_given();
-    if (r.memory_given()) continue;
-    const Machine& machine = machines[r.machine_id()];
-    const uint64_t left = machine.bytes - std::min(machine.bytes, machine.given);
-    whole.set_dram_bytes(std::max<uint64_t>(1, left / machine.shares));
+    if (node.record.role() == SERVER) rooms[name];
+  }
+  for (const Source& source : kSources) {
+    const bool memory = &source == kSources.data();
+    std::map<std::string, Machine> machines;
+    const auto counts = [&](const Node& node) {
+      return !source.whole(node.record).empty() && source.bytes(node.record) > 0 &&
+             (node.alive || hosts(node.record.name()));
+    };
+    for (const auto& [name, node] : members.nodes()) {
+      if (node.record.role() != SERVER || !counts(node)) continue;
+      Machine& machine = machines[source.whole(node.record)];
+      if (source.given(node.record)) {
+        machine.given += source.bytes(node.record);
+      } else {
+        machine.bytes = std::max(machine.bytes, source.bytes(node.record));
+        if (machine.shares == 0 || !STRATA_MUTATION("room.machine_counted_twice")) ++machine.shares;
+      }
+    }
+    for (auto& [name, room] : rooms) {
+      const Node& node = *members.Find(name);
+      source.set(room.whole, source.bytes(node.record));
+      if (!counts(node)) continue;
+      const bool given = source.given(node.record);
+      if (memory) {
+        room.machine = node.record.machine_id();
+        room.given = given;
+      }
+      if (given) continue;
+      const Machine& machine = machines[source.whole(node.record)];
+      const uint64_t left = machine.bytes - std::min(machine.bytes, machine.given);
+      source.set(room.whole, std::max<uint64_t>(1, left / machine.shares));
+    }
   }
   return rooms;
 }

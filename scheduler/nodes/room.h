@@ -39,9 +39,10 @@ struct ServerRoom {
 // By server.
 using Rooms = std::map<std::string, ServerRoom, std::less<>>;
 
-// The rooms of all servers, nothing of them held. What a server was not given (memory_given) it
-// has of its machine: an equal share of what is left there, among the servers that name the same
-// machine_id and are alive or hold jobs (`hosts`). One that names no machine is alone on its own.
+// The rooms of all servers, nothing of them held. What a server was not given (memory_given,
+// disk_given, gpu_given) it has of its machine, of its file system there (disk_id) and of its GPU
+// (device): an equal share of what is left, among the servers that name the same and are alive or
+// hold jobs (`hosts`). One that names no machine is alone on its own.
 Rooms WholeRooms(const Membership& members, const std::function<bool(absl::string_view)>& hosts);
 
 // To be called when all have reserved: a server that joins a machine makes the shares of those

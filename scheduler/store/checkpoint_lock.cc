@@ -36,9 +36,15 @@ bool CheckpointLockMachine::Mine(const CheckpointLock& lock) const {
   return lock.cluster_id() == own_.cluster_id() && lock.job_uid() == own_.job_uid();
 }
 
+// Of its own job: not by what this start, or an earlier one of its records, wrote.
+bool CheckpointLockMachine::LaterOrOther(const CheckpointLock& lock) const {
+  return lock.term() > own_.term() ||
+         (lock.term() == own_.term() && lock.start_id() != own_.start_id());
+}
+
 bool CheckpointLockMachine::Beaten(const LockSeen& seen) const {
   if (seen.number > number_) return true;
-  return seen.lock && (!Mine(*seen.lock) || seen.lock->term() > own_.term());
+  return seen.lock && (!Mine(*seen.lock) || LaterOrOther(*seen.lock));
 }
 
 CheckpointLockMachine::Action CheckpointLockMachine::Due(absl::Time now) const {
@@ -49,7 +55,9 @@ CheckpointLockMachine::Action CheckpointLockMachine::Due(absl::Time now) const {
       return take_ ? Action::kTake : Action::kLook;
     case Phase::kHeld:
       if (now < next_) return Action::kNone;
-      return giving_back_ ? Action::kRelease : Action::kRenew;
+      if (giving_back_) return Action::kRelease;
+      if (take_) return Action::kTake;
+      return Lapsed(now) ? Action::kLook : Action::kRenew;
     default:
       return Action::kNone;
   }
@@ -65,17 +73,14 @@ void CheckpointLockMachine::TakeAs(uint64_t number, bool given_back) {
 void CheckpointLockMachine::Looked(const LockSeen& seen, OwnerIs owner, absl::Time before,
                                    absl::Time after) {
   error_ = absl::OkStatus();
+  if (phase_ == Phase::kHeld) {  // and lapsed
+    if (Beaten(seen)) return LostTo(seen);
+    return TakeAs(number_ + 1, given_back_);
+  }
   if (seen.number == 0) return TakeAs(1, true);
   const bool mine = seen.lock && Mine(*seen.lock);
-  if (mine && seen.lock->term() > own_.term()) return LostTo(seen);
-  if (mine && !seen.lock->released()) {
-    if (seen.lock->term() < own_.term()) return TakeAs(seen.number + 1, true);
-    phase_ = Phase::kHeld;  // nothing is written before it is renewed
-    number_ = seen.number;
-    own_.set_counter(seen.lock->counter());
-    next_ = absl::InfinitePast();
-    return;
-  }
+  if (mine && (owner == OwnerIs::kStranger || LaterOrOther(*seen.lock))) return LostTo(seen);
+  if (mine && !seen.lock->released()) return TakeAs(seen.number + 1, !seen.lock->taken_over());
   if (began_) return LostTo(seen);
   if (seen.lock && seen.lock->released()) return TakeAs(seen.number + 1, true);
   if (seen.lock && owner == OwnerIs::kOver) return TakeAs(seen.number + 1, false);
@@ -101,7 +106,8 @@ void CheckpointLockMachine::Took(bool taken, absl::Time before) {
   take_ = false;
   error_ = absl::OkStatus();
   if (!taken) {
-    phase_ = Phase::kAsking;
+    // Who held it and lapsed looks again at who was faster.
+    if (phase_ != Phase::kHeld) phase_ = Phase::kAsking;
     return;
   }
   phase_ = Phase::kHeld;
@@ -141,6 +147,7 @@ CheckpointLock CheckpointLockMachine::Record() const {
   CheckpointLock record = own_;
   record.set_counter(own_.counter() + 1);
   record.set_released(giving_back_);
+  record.set_taken_over(!given_back_);
   return record;
 }
 
@@ -167,10 +174,12 @@ std::string CheckpointLockMachine::Why() const {
                           ", which is alive; cancel that job, or give ", NameOf(own_),
                           " another directory");
     case Phase::kSuperseded:
-      return absl::StrCat(field, " is written by a later scheduler of its own cluster, which has ",
-                          Describe(seen_), " under term ", seen_.lock->term(),
-                          "; this one has term ", own_.term(),
-                          " and writes nothing there; end it, or, where its folder comes from an "
+      return absl::StrCat(field, " is written by ",
+                          seen_.lock->term() > own_.term() ? "a later scheduler" : "another start",
+                          " of its own cluster, which has ", Describe(seen_), " under term ",
+                          seen_.lock->term(), " (start ", seen_.lock->start_id(),
+                          "); this one has term ", own_.term(), " (start ", own_.start_id(),
+                          ") and writes nothing there; end it, or, where its folder comes from an "
                           "older copy, start it once with --restored");
     case Phase::kLost:
       return absl::StrCat(field, " was taken over by ", Describe(seen_), ", since ", NameOf(own_),

@@ -21,9 +21,12 @@ struct LockSeen {
 
 // What a cluster knows of the owner of a lock.
 enum class OwnerIs : uint8_t {
-  kStranger,  // of another cluster: only its renewals tell that it lives
-  kLive,      // a job of this cluster
-  kOver,      // and one that is no more
+  // Of another cluster, or of a start of this one's scheduler that its records do not know: only
+  // its
+  // renewals tell that it lives.
+  kStranger,
+  kLive,  // a job of this cluster
+  kOver,  // and one that is no more
 };
 
 // A pure state machine; whoever drives it asks what is Due, does it, and says how it went. Rules:
@@ -31,10 +34,14 @@ enum class OwnerIs : uint8_t {
 //     link, which one of several can. So what a former owner still writes is of a lower number.
 //   * Free is what was released, what a job of this cluster left that is over, and what was seen
 //     unchanged for two leases by the clock of the one who looks. An owner renews three times a
-//     lease, and writes nothing a lease after its last renewal: a lease before another may.
+//     lease, and writes nothing a lease after its last renewal: a lease before another may. From
+//     then on it renews no more: it looks, and takes the next number, which one of several can.
+//   * So one number is one holding: what was found in the directory under it is what there is, but
+//     for what its owner did.
 //   * Of two schedulers that drive one job (a copy of the records was restored) the one of the
 //   later
-//     term has the lock, under the next number as well; the other one has lost it.
+//     term has the lock, under the next number as well; the other one has lost it. Of two starts
+//     with one term the one that has it keeps it.
 //   * Who sees the owner renew is refused: that job lives.
 class CheckpointLockMachine {
  public:
@@ -44,15 +51,17 @@ class CheckpointLockMachine {
     kHeld,
     kRefused,  // somebody who lives has it; never held
     kLost,     // was held; another job has it now
-    // A later scheduler of its own cluster has it for this very job: the records here are older.
+    // A later scheduler of its own cluster has it for this very job, or another start of the same
+    // term: the records here may be older.
     kSuperseded,
     kReleased,
   };
   enum class Action : uint8_t { kNone, kLook, kTake, kRenew, kRelease };
   enum class May : uint8_t { kYes, kNotNow, kNever };
 
-  // `own`: cluster_id, job_uid, job, name, holder, term. `began`: the job had the lock when another
-  // process of its scheduler drove it, and may have written: if another has it now, it is lost.
+  // `own`: cluster_id, job_uid, job, name, holder, term, start_id. `began`: the job had the lock
+  // when another process of its scheduler drove it, and may have written: if another has it now, it
+  // is lost.
   CheckpointLockMachine(CheckpointLock own, std::string directory, absl::Duration lease,
                         bool began);
 
@@ -91,10 +100,12 @@ class CheckpointLockMachine {
   const absl::Status& error() const { return error_; }
   bool Mine(const CheckpointLock& lock) const;
   // What was seen takes the lock from who holds it: of a higher number, of another job, or of a
-  // later term of its own scheduler.
+  // later term or another start of its own scheduler.
   bool Beaten(const LockSeen& seen) const;
 
  private:
+  bool Lapsed(absl::Time now) const { return now - renewed_ >= lease_; }
+  bool LaterOrOther(const CheckpointLock& lock) const;
   void TakeAs(uint64_t number, bool given_back);
 
   CheckpointLock own_;

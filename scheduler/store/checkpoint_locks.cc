@@ -28,7 +28,10 @@ bool IsOver(Phase phase) {
 }  // namespace
 
 CheckpointLocks::CheckpointLocks(Options options)
-    : options_(std::move(options)), holder_(ThisProcess()), term_(options_.term) {}
+    : options_(std::move(options)),
+      holder_(ThisProcess()),
+      term_(options_.term),
+      starts_(options_.starts) {}
 
 CheckpointLocks::~CheckpointLocks() = default;
 
@@ -36,6 +39,7 @@ std::shared_ptr<CheckpointLocks::Entry> CheckpointLocks::Make(const LockedJob& j
   CheckpointLock own;
   own.set_cluster_id(options_.cluster_id);
   own.set_term(term_);
+  own.set_start_id(StartOf(term_));
   own.set_job_uid(job.uid);
   own.set_job(job.job);
   own.set_name(job.name);
@@ -45,9 +49,15 @@ std::shared_ptr<CheckpointLocks::Entry> CheckpointLocks::Make(const LockedJob& j
       .machine = CheckpointLockMachine(std::move(own), job.directory, options_.lease, job.began)});
 }
 
-void CheckpointLocks::SetTerm(uint64_t term) {
+void CheckpointLocks::SetTerm(uint64_t term, std::map<uint64_t, std::string> starts) {
   MutexLock lock(&mu_);
   term_ = term;
+  starts_ = std::move(starts);
+}
+
+std::string CheckpointLocks::StartOf(uint64_t term) const {
+  const auto start = starts_.find(term);
+  return start == starts_.end() ? "" : start->second;
 }
 
 void CheckpointLocks::Want(const std::vector<LockedJob>& jobs) {
@@ -85,6 +95,8 @@ OwnerIs CheckpointLocks::Owner(const LockSeen& seen) const {
   if (!seen.lock || seen.lock->cluster_id() != options_.cluster_id || seen.lock->term() > term_) {
     return OwnerIs::kStranger;
   }
+  const std::string start = StartOf(seen.lock->term());
+  if (!start.empty() && start != seen.lock->start_id()) return OwnerIs::kStranger;
   const auto found = entries_.find(seen.lock->job_uid());
   const bool live =
       found != entries_.end() && found->second->wanted && !IsOver(found->second->machine.phase());
@@ -184,7 +196,7 @@ CheckpointLocks::View CheckpointLocks::Of(const std::string& uid) const {
   const auto found = entries_.find(uid);
   if (found == entries_.end()) return {};
   const CheckpointLockMachine& machine = found->second->machine;
-  return {machine.phase(), machine.Why(), machine.error(), machine.first_cut()};
+  return {machine.phase(), machine.Why(), machine.error(), machine.first_cut(), machine.number()};
 }
 
 CheckpointLockMachine::May CheckpointLocks::MayWrite(uint64_t job) const {
@@ -229,19 +241,26 @@ std::vector<LockNews> CheckpointLocks::TakeNews() {
     // A renewal that is under way may just have begun late.
     const bool stalls = e.machine.Stalls(now) && !e.machine.error().ok();
     if (phase == Phase::kAsking && e.machine.error().ok()) continue;  // nothing is known yet
-    if (e.job.job == 0 || (e.told && e.phase == phase && e.stalls == stalls)) continue;
-    const bool began = !e.told || e.phase != phase;
+    const bool again = phase == Phase::kHeld && !e.machine.Stalls(now) &&
+                       (e.number != e.machine.number() || e.stalls);
+    const bool began = !e.told || e.phase != phase || again;
+    if (e.job.job == 0 || (!began && e.stalls == stalls)) continue;
     e.told = true;
     e.phase = phase;
+    if (began) e.number = e.machine.number();
     LockNews::Kind kind = LockNews::Kind::kWaits;
     if (phase == Phase::kAsking || phase == Phase::kSuperseded) kind = LockNews::Kind::kStalls;
     if (phase == Phase::kHeld) kind = LockNews::Kind::kHeld;
     if (phase == Phase::kRefused) kind = LockNews::Kind::kRefused;
     if (phase == Phase::kLost) kind = LockNews::Kind::kLost;
     if (began && phase != Phase::kReleased)
-      news.push_back({kind, e.job.job, e.machine.Why(), e.machine.first_cut()});
+      news.push_back({.kind = kind,
+                      .job = e.job.job,
+                      .text = e.machine.Why(),
+                      .first_cut = e.machine.first_cut(),
+                      .number = e.machine.number()});
     if (stalls && !e.stalls) {
-      news.push_back({LockNews::Kind::kStalls, e.job.job, e.machine.Why()});
+      news.push_back({.kind = LockNews::Kind::kStalls, .job = e.job.job, .text = e.machine.Why()});
     }
     e.stalls = stalls;
   }

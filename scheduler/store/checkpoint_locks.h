@@ -39,6 +39,7 @@ struct LockNews {
   uint64_t job = 0;
   std::string text;        // why; of kHeld: empty
   uint64_t first_cut = 0;  // of kHeld: as CheckpointLockMachine's
+  uint64_t number = 0;     // of kHeld: the lock's
 };
 
 // Thread-safe. Files are touched in a queue of each directory (proto/runtime/base/job_work.h), one
@@ -49,6 +50,7 @@ class CheckpointLocks {
   struct Options {
     std::string cluster_id;
     uint64_t term = 0;  // as SetTerm's
+    std::map<uint64_t, std::string> starts = {};
     absl::Duration lease;
     const Clock* clock = Clock::Real();  // outlives this
     // Where files are touched; it ends before this does. Null: in the threads that call Work.
@@ -60,8 +62,9 @@ class CheckpointLocks {
   explicit CheckpointLocks(Options options);
   ~CheckpointLocks();
 
-  // The scheduler's term, of locks that are not wanted or asked for yet.
-  void SetTerm(uint64_t term);
+  // The scheduler's term, of locks that are not wanted or asked for yet; and the ids of the starts
+  // that had terms, as far as its records know.
+  void SetTerm(uint64_t term, std::map<uint64_t, std::string> starts);
   // The jobs that are to have their locks; those of others are given back.
   void Want(const std::vector<LockedJob>& jobs);
   // One that Want does not know yet, until Settle.
@@ -75,6 +78,7 @@ class CheckpointLocks {
     std::string why;     // as CheckpointLockMachine::Why
     absl::Status error;  // of the last call to files
     uint64_t first_cut = 0;
+    uint64_t number = 0;  // of kHeld
   };
   View Of(const std::string& uid) const;
   // `job` by its number. One whose lock nobody wanted yet may not write yet: after a start work is
@@ -83,7 +87,8 @@ class CheckpointLocks {
   // The same, after another look at the lock's file: who was suspended with its clock may have lost
   // it without knowing. Blocking file IO. An error: it cannot be looked at; names the path.
   absl::StatusOr<CheckpointLockMachine::May> LookAgain(uint64_t job);
-  // Of jobs with a number, each once.
+  // Of jobs with a number, each once; that one is held for each number of its lock, and when it
+  // stalls no more.
   std::vector<LockNews> TakeNews();
 
  private:
@@ -96,6 +101,7 @@ class CheckpointLocks {
     absl::Time since;    // if it does: since when
     bool told = false;   // news of `phase` and `stalls`
     CheckpointLockMachine::Phase phase = CheckpointLockMachine::Phase::kAsking;
+    uint64_t number = 0;
     bool stalls = false;
   };
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
@@ -110,6 +116,7 @@ class CheckpointLocks {
   // What is due of an entry that was claimed, until nothing is.
   void Run(Entry& entry);
   OwnerIs Owner(const LockSeen& seen) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string StartOf(uint64_t term) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Does the files' part of `action`, without a lock; the machine's when it is called.
   void Do(Entry& entry, CheckpointLockMachine::Action action, const CheckpointLock& record,
           uint64_t number);
@@ -118,7 +125,8 @@ class CheckpointLocks {
   const std::string holder_;
   mutable Mutex mu_;
   uint64_t term_ ABSL_GUARDED_BY(mu_);
-  Entries entries_ ABSL_GUARDED_BY(mu_);  // by UID
+  std::map<uint64_t, std::string> starts_ ABSL_GUARDED_BY(mu_);  // by term
+  Entries entries_ ABSL_GUARDED_BY(mu_);                         // by UID
 };
 
 }  // namespace strata::scheduler

@@ -83,14 +83,15 @@ bool SameOwner(const CheckpointLock& a, const CheckpointLock& b) {
 
 // And by the same process of its scheduler.
 bool SameHolder(const CheckpointLock& a, const CheckpointLock& b) {
-  return SameOwner(a, b) && a.term() == b.term();
+  return SameOwner(a, b) && a.term() == b.term() && a.start_id() == b.start_id();
 }
 
 // Whether the number was free and is ours now.
 absl::StatusOr<bool> Make(const std::string& directory, uint64_t number,
                           const CheckpointLock& record, FileSystem& files) {
   const std::string path = PathOf(directory, number);
-  const std::string written = absl::StrCat(path, ".", record.job_uid(), ".", record.term());
+  const std::string written =
+      absl::StrCat(path, ".", record.job_uid(), ".", record.term(), ".", record.start_id());
   if (absl::Status s = WriteRecordFile(written, record, files); !s.ok()) return s;
   const int linked = files.Link(written, path);
   files.Remove(written);
@@ -116,7 +117,9 @@ absl::StatusOr<bool> Make(const std::string& directory, uint64_t number,
 
 bool Counts(const LockSeen& seen, uint64_t number, const CheckpointLock& record) {
   if (seen.number > number) return false;
-  return !seen.lock || (SameOwner(*seen.lock, record) && seen.lock->term() <= record.term());
+  if (!seen.lock) return true;
+  return SameHolder(*seen.lock, record) ||
+         (SameOwner(*seen.lock, record) && seen.lock->term() < record.term());
 }
 
 }  // namespace

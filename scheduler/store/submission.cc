@@ -13,7 +13,9 @@
 #include "proto/core/mutation.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/job_places.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/plain_file.h"
 #include "scheduler/state/closed_tasks.h"
 
 namespace strata::scheduler {
@@ -35,6 +37,22 @@ CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
   return record;
 }
 
+// By what the folder holds now.
+RemovalRecord Removal(const std::string& folder) {
+  RemovalRecord removal;
+  removal.set_path(folder);
+  const auto manifest = ReadManifest(folder);
+  if (!manifest.ok()) return removal;
+  CheckpointIdentity& meant = *removal.mutable_meant();
+  meant.set_cluster_id(manifest->cluster_id());
+  meant.set_job_uid(manifest->job_uid());
+  meant.set_generation(manifest->generation());
+  meant.set_cut(manifest->cut());
+  meant.set_step(manifest->step());
+  meant.set_model_hash(manifest->model_hash());
+  return removal;
+}
+
 absl::Status MakeDirectory(const std::string& directory) {
   FileSystem& files = FileSystem::Kernel();
   if (const int made = TryMakeFolders(directory, files); made < 0) {
@@ -47,9 +65,14 @@ absl::Status MakeDirectory(const std::string& directory) {
       return absl::PermissionDeniedError(
           absl::StrCat("spec.checkpoint.directory: ", files.WhyOutside(directory)));
     }
+    if (const absl::Status s = PlainFileError(-made, "make", directory);
+        MayPass(s) && !absl::IsNotFound(s))
+      return absl::Status(s.code(), text);
     return name ? absl::InvalidArgumentError(text) : absl::PermissionDeniedError(text);
   }
-  if (files.MayChange(directory) < 0) {
+  if (const int may = files.MayChange(directory); may < 0) {
+    const absl::Status s = PlainFileError(-may, "write to spec.checkpoint.directory", directory);
+    if (MayPass(s)) return s;
     return absl::PermissionDeniedError(
         absl::StrCat("spec.checkpoint.directory ", directory, " is not writable"));
   }
@@ -103,12 +126,32 @@ absl::Status CheckInitFrom(const JobSpec& spec) {
       newest.ok() && newest->has_value()
           ? absl::StrCat("; it holds checkpoints: name one of them, as in ", (*newest)->folder)
           : std::string("; name the folder of one checkpoint");
-  return absl::FailedPreconditionError(
-      absl::StrCat("spec.model.initFrom ", folder,
-                   " is no whole checkpoint: ", manifest.status().message(), hint));
+  const bool passes = MayPass(manifest.status()) && (!newest.ok() || !newest->has_value());
+  return absl::Status(passes ? manifest.status().code() : absl::StatusCode::kFailedPrecondition,
+                      absl::StrCat("spec.model.initFrom ", folder,
+                                   " is no whole checkpoint: ", manifest.status().message(), hint));
+}
+
+// The servers' own folder may be another one here.
+absl::Status CheckAsideFromStorage(const JobSpec& spec, bool overwrite,
+                                   const LookingAt& looking_at) {
+  JobPlacesOptions options;
+  options.overwrite = overwrite;
+  options.storage = JobPlacesOptions::Storage::kName;
+  options.looking_at = looking_at;
+  return CheckJobPlaces(spec, options);
 }
 
 }  // namespace
+
+absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking_at) {
+  return CheckAsideFromStorage(request.job().spec(), request.overwrite(), looking_at);
+}
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsInternal(status) || absl::IsUnavailable(status) || absl::IsNotFound(status) ||
+         absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status);
+}
 
 absl::Status EmptyFile(const std::string& path) {
   FileSystem& files = FileSystem::Kernel();
@@ -192,6 +235,12 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
   look("spec.model.initFrom", init_from);
   if (allowed.ok()) allowed = paths.Check("spec.model.initFrom", init_from);
   if (!allowed.ok()) return allowed;
+  JobSpec without_outputs = request.job().spec();
+  without_outputs.clear_output();
+  if (absl::Status s = CheckAsideFromStorage(without_outputs, request.overwrite(), looking_at);
+      !s.ok()) {
+    return s;
+  }
   if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;
   look("spec.checkpoint.directory", directory);
   if (!directory.empty()) return MakeDirectory(directory);
@@ -208,7 +257,7 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
   if (absl::Status s = CheckPlaces(request, paths, looking_at); !s.ok()) return s;
   const std::string& metrics = request.job().spec().output().metrics();
   if (request.overwrite() && !metrics.empty() && !STRATA_MUTATION("end.metrics_of_two_runs"))
-    found.replaced.push_back(metrics);
+    found.replaced.emplace_back().set_path(metrics);
   if (directory.empty()) return found;
   auto list = ListCheckpoints(directory);
   if (!list.ok()) {
@@ -223,6 +272,13 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
             : absl::StrCat("newest checkpoint: step ", list->complete.back().step),
         "); --resume goes on from its newest checkpoint, --overwrite removes its checkpoints"));
   }
+  for (const DamagedCheckpoint& d : list->damaged) {
+    // It may be whole: a job does not begin before it for that.
+    if (request.resume() && MayPass(d.error)) {
+      return absl::Status(d.error.code(),
+                          absl::StrCat("spec.checkpoint.directory: ", d.error.message()));
+    }
+  }
   if (request.resume() && list->complete.empty() && !list->damaged.empty()) {
     // Starting anew would look like going on.
     return absl::FailedPreconditionError(absl::StrCat(
@@ -232,12 +288,16 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
         "); put back a whole copy, or start anew with --overwrite"));
   }
   if (request.overwrite()) {
-    for (const CheckpointEntry& entry : list->complete) found.replaced.push_back(entry.folder);
-    for (const DamagedCheckpoint& d : list->damaged) found.replaced.push_back(d.folder);
+    for (const CheckpointEntry& e : list->complete) found.replaced.push_back(Removal(e.folder));
+    for (const DamagedCheckpoint& d : list->damaged) found.replaced.push_back(Removal(d.folder));
     return found;
   }
   for (const CheckpointEntry& entry : list->complete) {
     auto manifest = ReadManifest(entry.folder);
+    if (MayPass(manifest.status())) {
+      return absl::Status(manifest.status().code(),
+                          absl::StrCat("spec.checkpoint.directory: ", manifest.status().message()));
+    }
     if (!manifest.ok()) continue;  // was whole a moment ago; the others still are
     if (absl::Status s = CheckResumable(request.job(), *manifest); !s.ok()) return s;
     found.complete.push_back(ToRecord(entry.folder, *manifest));

@@ -17,10 +17,14 @@
 
 namespace strata::scheduler {
 
+// Whether the look that ended so may end well later: the folder's file system failed, is full, or
+// is not there now. A wrong name, rights, and what lies there do not mend by themselves.
+bool MayPass(const absl::Status& status);
+
 struct FoundCheckpoints {
   std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
-  // Folders that the job is to remove, and the file of metrics that it begins anew.
-  std::vector<std::string> replaced;
+  // Checkpoints that the job is to remove, and the file of metrics that it begins anew.
+  std::vector<RemovalRecord> replaced;
 };
 
 // Called with the field and the path that are looked at next, from the thread that looks.
@@ -31,10 +35,15 @@ using LookingAt = std::function<void(absl::string_view field, const std::string&
 absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths = {},
                          const LookingAt& looking_at = nullptr);
 
+// The places that the job writes to against those that it reads (proto/runtime/files/job_places.h).
+// Looks at what spec.output names, and at data where an output is there already.
+absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking_at = nullptr);
+
 // Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
 // resolved) and makes the directory. Resuming, returns the checkpoints to resume from; with
 // overwrite those that the job replaces, damaged ones too: they stay until it is about to train;
 // and so does what is in spec.output.metrics.
+// INTERNAL, RESOURCE_EXHAUSTED, NOT_FOUND (spec.model.initFrom is not there): MayPass.
 // FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
 // newest checkpoint is of another kind of job (names the field). INVALID_ARGUMENT: both options, or
 // one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written, or a

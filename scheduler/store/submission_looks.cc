@@ -54,7 +54,17 @@ absl::Status SubmissionLooks::LookAtPlaces(const SubmitRequest& request, absl::T
     if (absl::Status s = CheckPlaces(r, paths_, looking_at); !s.ok()) return s;
     return FoundCheckpoints();
   };
-  return Beside(request, deadline, look_at).status();
+  const absl::Status places = Beside(request, deadline, look_at).status();
+  const OutputSpec& output = request.job().spec().output();
+  const std::string outputs =
+      absl::StrCat(output.metrics(), "\n", output.predictions(), "\n", output.removed());
+  if (!places.ok() || outputs == "\n\n") return places;
+  const Looking look_at_outputs =
+      [](const SubmitRequest& r, const LookingAt& looking_at) -> absl::StatusOr<FoundCheckpoints> {
+    if (absl::Status s = CheckOutputs(r, looking_at); !s.ok()) return s;
+    return FoundCheckpoints();
+  };
+  return Beside(request, deadline, look_at_outputs, "outputs\n" + outputs).status();
 }
 
 absl::StatusOr<FoundCheckpoints> SubmissionLooks::Look(const SubmitRequest& request,
@@ -79,7 +89,8 @@ absl::StatusOr<FoundCheckpoints> SubmissionLooks::LookForOwn(const SubmitRequest
 
 absl::StatusOr<FoundCheckpoints> SubmissionLooks::Beside(const SubmitRequest& request,
                                                          absl::Time deadline,
-                                                         const Looking& look_at) {
+                                                         const Looking& look_at,
+                                                         const std::string& queue) {
   const JobSpec& spec = request.job().spec();
   const absl::Time begin = timer_->Now();
   auto look = std::make_shared<State>();
@@ -99,7 +110,9 @@ absl::StatusOr<FoundCheckpoints> SubmissionLooks::Beside(const SubmitRequest& re
     MutexLock lock(&mu_);
     look->found = std::move(found);
   };
-  work_.Post(absl::StrCat(spec.checkpoint().directory(), "\n", spec.model().init_from()),
+  work_.Post(queue.empty()
+                 ? absl::StrCat(spec.checkpoint().directory(), "\n", spec.model().init_from())
+                 : queue,
              JobWork::Begins::kInOrder, work, look->cancelled);
   MutexLock lock(&mu_);
   const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

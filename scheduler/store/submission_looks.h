@@ -53,8 +53,8 @@ class SubmissionLooks {
                                                   const std::string& directory,
                                                   absl::Time deadline);
 
-  // As CheckPlaces and as PrepareCheckpoints. DEADLINE_EXCEEDED: a place did not answer before
-  // `deadline`; names its field and path, and nothing comes of the look any more.
+  // As CheckPlaces and CheckOutputs, and as PrepareCheckpoints. DEADLINE_EXCEEDED: a place did not
+  // answer before `deadline`; names its field and path, and nothing comes of the look any more.
   // RESOURCE_EXHAUSTED: kMostLooks are under way. UNAVAILABLE: Stop was called.
   absl::Status LookAtPlaces(const SubmitRequest& request, absl::Time deadline);
   absl::StatusOr<FoundCheckpoints> Look(const SubmitRequest& request, absl::Time deadline);
@@ -75,7 +75,7 @@ class SubmissionLooks {
       std::function<absl::StatusOr<FoundCheckpoints>(const SubmitRequest&, const LookingAt&)>;
 
   absl::StatusOr<FoundCheckpoints> Beside(const SubmitRequest& request, absl::Time deadline,
-                                          const Looking& look_at);
+                                          const Looking& look_at, const std::string& queue = "");
 
   Timer* const timer_;
   const PathPolicy paths_;

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/may_pass.h"
 #include "server/shard/disk_stall.h"
 #include "server/shard/tidier.h"
 #include "server/snapshot/image_files.h"
@@ -161,20 +162,28 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
     report.set_total_bytes(report.total_bytes() + std::max<uint64_t>(written, file->total_bytes));
   }
   bool refused = false, failed = false;
-  const ShardCut* const first = cut.shards.empty() ? nullptr : &cut.shards.begin()->second;
-  for (const auto& [id, shard] : cut.shards) {
+  const std::pair<const ShardId, ShardCut>* first = nullptr;  // of those that are done
+  for (const auto& entry : cut.shards) {
+    const auto& [id, shard] = entry;
     report.set_step(std::max(report.step(), shard.step.value));
     if (shard.outcome != ShardCut::Outcome::kDone) {
-      refused |= shard.outcome == ShardCut::Outcome::kRefused;
-      failed |= shard.outcome == ShardCut::Outcome::kFailed;
+      // What no try can mend is told before what may pass, and either before a refusal.
+      const bool fails = shard.outcome == ShardCut::Outcome::kFailed;
+      const bool known = MayPass(static_cast<absl::StatusCode>(report.code()));
+      const bool told = fails ? !failed || (known && !MayPass(shard.code)) : !failed;
+      refused |= !fails;
+      failed |= fails;
+      if (!told) continue;
       report.set_message(shard.message);
+      report.set_code(static_cast<uint32_t>(shard.code));
       continue;
     }
-    if (shard.marks != first->marks) {
+    if (first == nullptr) first = &entry;
+    if (shard.marks != first->second.marks) {
       failed = true;
-      report.set_message(absl::StrCat("cut ", cut.order.cut, ": shards ",
-                                      cut.shards.begin()->first.value, " and ", id.value,
-                                      " disagree on where lanes stand"));
+      report.set_code(static_cast<uint32_t>(absl::StatusCode::kDataLoss));
+      report.set_message(absl::StrCat("cut ", cut.order.cut, ": shards ", first->first.value,
+                                      " and ", id.value, " disagree on where lanes stand"));
     }
     const auto plan_of = std::find_if(plan.shards.begin(), plan.shards.end(),
                                       [id = id](const ShardPlan& p) { return p.id == id; });
@@ -199,7 +208,8 @@ CutReport ServerJob::ReportCut(const JobPlan& plan, const Cut& cut, size_t shard
     report.set_state(CutReport::REFUSED);
   } else if (cut.shards.size() == shards) {
     report.set_state(CutReport::DONE);
-    for (const auto& [lane, mark] : first == nullptr ? decltype(first->marks)() : first->marks) {
+    for (const auto& [lane, mark] :
+         first == nullptr ? decltype(ShardCut::marks)() : first->second.marks) {
       LanePosition* position = report.add_lanes();
       position->set_lane(lane);
       position->set_task(mark.task.value);

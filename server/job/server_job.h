@@ -31,6 +31,7 @@
 #include "server/job/plan.h"
 #include "server/job/ticket_book.h"
 #include "server/protocol/image_schedule.h"
+#include "server/protocol/lane_sessions.h"
 #include "server/protocol/session_table.h"
 #include "server/shard/request.h"
 #include "server/shard/runner.h"
@@ -66,7 +67,8 @@ class ServerJob {
   // The views point into `bytes`. Errors: FAILED_PRECONDITION (generation, map epoch or session is
   // not the one here: the text has both; or values on a device: server/table/device_offer.h),
   // INVALID_ARGUMENT, DATA_LOSS, RESOURCE_EXHAUSTED; nothing was changed then. Of pushes and marks
-  // also PERMISSION_DENIED (server/protocol/lane_sessions.h), by each shard for itself.
+  // also PERMISSION_DENIED (server/protocol/lane_sessions.h), by each shard for itself; of pulls
+  // for and by tickets, and of prefetches, from the directive on.
   void OpenSession(const wire::OpenSessionRequest& request, DataReply reply);
   void Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply);
   void Prefetch(Buffer bytes, const wire::PrefetchRequestView& request, DataReply reply);
@@ -104,6 +106,13 @@ class ServerJob {
   };
 
   absl::Status CheckHeader(const wire::Header& header, bool session_known) const;
+  // PERMISSION_DENIED: the session hosts no lanes. Tickets are for those who do: they keep rows in
+  // the topmost tier and memory for keys.
+  absl::Status CheckTakesTickets(SessionId session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckForTicket(SessionId session) const {
+    absl::MutexLock lock(&mu_);
+    return CheckTakesTickets(session);
+  }
   // The session's number stands for this work from now on (server/protocol/session_table.h,
   // server/protocol/work_identity.h). INVALID_ARGUMENT: it is 0, or stands for other work.
   absl::Status UseSequence(const char* what, SessionId session, Sequence number, uint64_t work);
@@ -174,8 +183,8 @@ class ServerJob {
   TicketBook tickets_ ABSL_GUARDED_BY(mu_);
   std::atomic<uint64_t> tickets_until_{0};  // tickets of steps up to here have ended
   std::map<CutNumber, Cut> cuts_ ABSL_GUARDED_BY(mu_);
-  CutNumber given_up_ ABSL_GUARDED_BY(mu_) = 0;   // all cuts up to it, as the scheduler says
-  uint64_t lane_epoch_ ABSL_GUARDED_BY(mu_) = 0;  // told; shards may not have it yet
+  CutNumber given_up_ ABSL_GUARDED_BY(mu_) = 0;      // all cuts up to it, as the scheduler says
+  LaneSessions lane_sessions_ ABSL_GUARDED_BY(mu_);  // told; shards may not have it yet
   ImageSchedule images_ ABSL_GUARDED_BY(mu_);
   absl::Mutex posting_;  // held shared while posting to runners
   bool closed_ ABSL_GUARDED_BY(posting_) = false;

@@ -224,6 +224,10 @@ void ServerJob::Pull(Buffer bytes, const wire::PullRequestView& request, DataRep
   if (absl::Status s = CheckHeader(request.header, with_session); !s.ok()) {
     return reply(std::move(s));
   }
+  if (with_session) {
+    absl::Status s = CheckForTicket(request.header.session);
+    if (!s.ok()) return reply(std::move(s));
+  }
   if (request.step.value != 0 && !plan_.synchronous) {
     return reply(absl::InvalidArgumentError(absl::StrCat(
         "pull.step ", request.step.value, ": the job is asynchronous, its pulls name step 0")));

@@ -77,6 +77,7 @@ absl::StatusOr<RequestedKeys> ServerJob::TicketKeys(const wire::PullRequestView&
 absl::StatusOr<TicketBook::KeysPtr> ServerJob::FindTicket(SessionId session,
                                                           const wire::Ticket& ticket) const {
   if (absl::Status s = Failpoint("server.ticket.find"); !s.ok()) return s;
+  if (absl::Status s = CheckTakesTickets(session); !s.ok()) return s;
   return tickets_.Find(session, ticket);
 }
 
@@ -93,6 +94,7 @@ void ServerJob::GiveTicket(const wire::Header& header, Step step, RequestedKeys&
   std::vector<TicketBook::KeysPtr> dropped;
   {
     absl::MutexLock lock(&mu_);
+    if (!CheckTakesTickets(header.session).ok()) return;  // the word came meanwhile
     keys.ticket = tickets_.Add(header.session, step, fingerprint, keys.keys, dropped);
   }
   Drop(dropped);
@@ -100,6 +102,7 @@ void ServerJob::GiveTicket(const wire::Header& header, Step step, RequestedKeys&
 
 void ServerJob::Prefetch(Buffer bytes, const wire::PrefetchRequestView& request, DataReply reply) {
   if (absl::Status s = CheckHeader(request.header, true); !s.ok()) return reply(std::move(s));
+  if (absl::Status s = CheckForTicket(request.header.session); !s.ok()) return reply(std::move(s));
   if ((request.step.value != 0) != plan_.synchronous) {
     return reply(absl::InvalidArgumentError(absl::StrCat(
         "prefetch.step ", request.step.value, ": the job is ",

@@ -65,6 +65,19 @@ std::vector<TicketBook::KeysPtr> TicketBook::Close(SessionId session) {
   return ended;
 }
 
+std::vector<TicketBook::KeysPtr> TicketBook::CloseOthers(
+    const std::function<bool(SessionId)>& stay) {
+  std::vector<SessionId> others;
+  for (const auto& [session, numbers] : of_session_) {
+    if (!stay(session)) others.push_back(session);
+  }
+  std::vector<KeysPtr> ended;
+  for (const SessionId session : others) {
+    for (KeysPtr& keys : Close(session)) ended.push_back(std::move(keys));
+  }
+  return ended;
+}
+
 std::vector<TicketBook::KeysPtr> TicketBook::Clear() {
   std::vector<KeysPtr> ended;
   while (!tickets_.empty()) ended.push_back(Remove(tickets_.begin()->first));

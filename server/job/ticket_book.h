@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -49,6 +50,8 @@ class TicketBook {
   // Every shard has committed `step`. Returns the tickets that ended.
   std::vector<KeysPtr> Committed(Step step);
   std::vector<KeysPtr> Close(SessionId session);
+  // Of all sessions but those that `stay`.
+  std::vector<KeysPtr> CloseOthers(const std::function<bool(SessionId)>& stay);
   // All of them: shards were moved.
   std::vector<KeysPtr> Clear();
 

@@ -1,4 +1,5 @@
-// Whose pushes and marks a shard takes: those of the sessions that host lanes of the job.
+// Whose pushes and marks a shard takes, and who has tickets: the sessions that host lanes of the
+// job.
 #ifndef STRATA_SERVER_PROTOCOL_LANE_SESSIONS_H_
 #define STRATA_SERVER_PROTOCOL_LANE_SESSIONS_H_
 
@@ -16,7 +17,8 @@ namespace strata::server {
 // applies nothing of another session any more. A server says so to the scheduler when all its
 // shards have it, and only then are the lanes of a session that left given to others.
 //
-// What a shard holds already of a synchronous step stays: it was received, and OK was said.
+// What a shard holds already of a synchronous step stays: it was received, and OK was said. The job
+// itself goes by the newest list for tickets, which no shard gives.
 class LaneSessions {
  public:
   // Nothing was told: every session is taken.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/core/ids.h"
 #include "proto/core/uid.h"
 #include "server/protocol/cut_barrier.h"
@@ -42,7 +43,8 @@ struct CutFile {
 struct ShardCut {
   enum class Outcome : uint8_t { kDone, kRefused, kFailed };
   Outcome outcome = Outcome::kDone;
-  std::string message;         // refused, failed
+  std::string message;                            // refused, failed
+  absl::StatusCode code = absl::StatusCode::kOk;  // failed
   std::vector<CutFile> files;  // in the order of their sequence; without a folder one, the sums
   Step step;
   std::map<uint32_t, LaneMark> marks;  // async

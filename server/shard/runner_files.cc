@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
-#include "proto/core/uid.h"
+#include "proto/core/cut_file_name.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/file_system.h"
 #include "server/shard/runner.h"
@@ -18,26 +16,25 @@
 namespace strata::server {
 namespace {
 
-// shard-00003-g1-c7.strata of generation 1, cut 7, and the increments on it:
-// shard-00003.1-g1-c8.strata ... No two tries write under one name.
-std::string CutFileName(ShardId shard, uint32_t sequence, const FileWriter& writer) {
-  const std::string by = absl::StrCat("-g", writer.generation.value, "-c", writer.cut, ".strata");
-  if (sequence == 0) return absl::StrFormat("shard-%05d%s", shard.value, by);
-  return absl::StrFormat("shard-%05d.%d%s", shard.value, sequence, by);
+std::string NameOf(ShardId shard, const CutFile& file, CutNumber link = 0) {
+  return CutFileName{.shard = shard,
+                     .sequence = file.sequence,
+                     .generation = file.writer.generation,
+                     .cut = file.writer.cut,
+                     .link = link,
+                     .begun = std::nullopt}
+      .text();
 }
 
-// A second name of a file in the folder of cut 9: its own or, where another try has that,
-// shard-00003-g1-c7-l9.strata. So who drops a cut removes what that cut made, and nothing else.
+// A second name of a file in the folder of `order`, which says that this cut made it: who drops a
+// cut removes what that cut made, and nothing else.
 std::optional<std::string> LinkInto(const CutOrder& order, const std::string& from,
                                     const std::string& name) {
   FileSystem& files = FileSystem::Kernel();
-  if (files.Link(from, absl::StrCat(order.directory, "/", name)) == 0) return name;
-  const std::string own =
-      absl::StrCat(absl::StripSuffix(name, ".strata"), "-l", order.cut, ".strata");
-  const std::string path = absl::StrCat(order.directory, "/", own);
+  const std::string path = absl::StrCat(order.directory, "/", name);
   files.Remove(path);  // of this very cut, which another process of the server began
   if (files.Link(from, path) < 0) return std::nullopt;
-  return own;
+  return name;
 }
 
 void RemoveFiles(const std::string& folder, const std::vector<CutFile>& named) {
@@ -163,7 +160,7 @@ void ShardRunner::BeginCut(const CutOrder& order) {
       file.sequence = base.back().sequence + 1;
       cut.files = std::move(base);
     }
-    file.name = CutFileName(id_, file.sequence, file.writer);
+    file.name = NameOf(id_, file);
     path = absl::StrCat(order.directory, "/", file.name);
     cut.files.push_back(std::move(file));
     progress = std::make_shared<SnapshotProgress>();
@@ -195,7 +192,7 @@ std::vector<CutFile> ShardRunner::LinkBase(const CutOrder& order) {
   std::vector<CutFile> linked;
   for (CutFile file : last_files_) {
     const std::string from = absl::StrCat(last_cut_.directory, "/", file.name);
-    const auto name = LinkInto(order, from, CutFileName(id_, file.sequence, file.writer));
+    const auto name = LinkInto(order, from, NameOf(id_, file, order.cut));
     if (!name) {
       RemoveFiles(order.directory, linked);
       return {};
@@ -220,6 +217,7 @@ void ShardRunner::CutWritten(const CutOrder& order, ShardCut cut,
     ++view_.disk_errors;
     cut.outcome = ShardCut::Outcome::kFailed;
     cut.message = std::string(result.status().message());
+    cut.code = result.status().code();
     cut.files.clear();
   }
   AnswerCut(order, std::move(cut));

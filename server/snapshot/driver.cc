@@ -120,6 +120,7 @@ void SnapshotDriver::End(uint64_t id, absl::StatusOr<storage::ShardFileSummary> 
   if (it == running_.end()) return;
   const std::unique_ptr<Running> r = std::move(*it);
   running_.erase(it);
+  if (summary.ok()) r->file->Keep();
   Leave(std::move(r->file));
   if (running_.empty()) free_.clear();
   absl::StatusOr<Result> result;

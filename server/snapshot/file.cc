@@ -17,9 +17,27 @@ SnapshotFile::SnapshotFile(Executor* disk, std::string path, FrozenState state,
 
 SnapshotFile::~SnapshotFile() {
   Drop();
-  absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(this, &SnapshotFile::NothingRuns));
+  {
+    absl::MutexLock lock(&mu_);
+    mu_.Await(absl::Condition(this, &SnapshotFile::NothingRuns));
+  }
+  Clean();
 }
+
+// Who asked for the file gave it up between its last byte and the word of it, and nobody else knows
+// that it is there. Another process of the server may have put one of its own in its place.
+void SnapshotFile::Clean() {
+  const BlockingSection disk;
+  writer_ = nullptr;
+  const std::optional<FileInfo> made = std::exchange(made_, std::nullopt);
+  if (!made) return;
+  FileInfo there;
+  FileSystem& files = FileSystem::Kernel();
+  if (files.LookAtLink(path_, there) < 0) return;
+  if (there.device == made->device && there.inode == made->inode) files.Remove(path_);
+}
+
+void SnapshotFile::Keep() { made_.reset(); }
 
 void SnapshotFile::Write(std::shared_ptr<const RowBlock> block, Written written) {
   Add([this, block = std::move(block), written = std::move(written)] { written(DoWrite(*block)); });
@@ -32,8 +50,10 @@ void SnapshotFile::Finish(Finished finished) {
 void SnapshotFile::Drop() {
   std::deque<std::function<void()>> dropped;
   absl::MutexLock lock(&mu_);
-  dropped_ = true;
+  if (std::exchange(dropped_, true)) return;
   dropped.swap(work_);
+  // At once, for who dropped it may need the room; with this, where nothing runs that could.
+  if (running_) work_.push_back([this] { Clean(); });
 }
 
 bool SnapshotFile::Idle() const {
@@ -106,6 +126,8 @@ absl::StatusOr<storage::ShardFileSummary> SnapshotFile::DoFinish() {
   if (absl::Status s = state_.AddTo(*writer_); !s.ok()) return s;
   auto summary = writer_->Finish();
   writer_ = nullptr;
+  FileInfo made;
+  if (FileSystem::Kernel().LookAtLink(path_, made) == 0) made_ = made;
   if (absl::Status s = Failpoint("server.snapshot.finished"); !s.ok()) return s;
   if (summary.ok() && progress_ != nullptr) {
     progress_->total_bytes = summary->bytes;

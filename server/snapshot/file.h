@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/runtime/base/executor.h"
+#include "proto/runtime/files/file_system.h"
 #include "server/snapshot/progress.h"
 #include "server/snapshot/shard_snapshot.h"
 #include "server/table/row_block.h"
@@ -39,12 +41,16 @@ class SnapshotFile {
   void Write(std::shared_ptr<const RowBlock> block, Written written);
   // What belongs behind the rows; then the file gets its name, and is durable.
   void Finish(Finished finished);
-  // What was not begun yet is not done, and calls back nobody. The temporary file goes with this.
+  // What was not begun yet is not done, and calls back nobody. The file goes with this, also one
+  // that has its name already.
   void Drop();
+  // It was told of: the file stays. REQUIRES: Finish has called back.
+  void Keep();
   bool Idle() const;
 
  private:
   void Add(std::function<void()> work);
+  void Clean();
   void Run();
   bool NothingRuns() const ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !running_; }
   absl::Status DoWrite(const RowBlock& block);
@@ -59,6 +65,7 @@ class SnapshotFile {
   std::unique_ptr<storage::ShardFileWriter> writer_;  // null before the first work
   absl::Status status_;
   storage::ShardFileSummary sums_;  // without a file
+  std::optional<FileInfo> made_;    // the finished file, while nobody was told of it
 
   mutable absl::Mutex mu_;
   std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);

@@ -90,10 +90,11 @@ struct ShardFileSummary {
   HashSum hash;         // sum of HashRow over all rows of all tables
 };
 
-// Writes a file under a temporary name (path + ".tmp") and gives it its name when it is complete
-// and fsynced; around the page cache where the file system can. One thread. After any error, or
-// when it is destroyed before Finish, the temporary file is removed, and further calls return the
-// error. Memory: FileStream::kStagingBytes; kBlockBytes + one row per table where AddRow is used.
+// Writes a file under a temporary name (NameWhileWritten of the header's job) and gives it its name
+// when it is complete and fsynced; around the page cache where the file system can. One thread.
+// After any error, or when it is destroyed before Finish, the temporary file is removed, and
+// further calls return the error. Memory: FileStream::kStagingBytes; kBlockBytes + one row per
+// table where AddRow is used.
 class ShardFileWriter {
  public:
   static constexpr size_t kBlockBytes = size_t{1} << 18;  // of rows in a block, about

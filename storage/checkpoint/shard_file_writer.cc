@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/checksum.h"
+#include "proto/core/cut_file_name.h"
 #include "proto/core/shard_trailer.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/checkpoint/shard_format.h"
@@ -324,7 +325,8 @@ absl::StatusOr<ShardFileSummary> Writer::Finish() {
 absl::StatusOr<std::unique_ptr<ShardFileWriter>> ShardFileWriter::Create(
     const std::string& path, const ShardFileHeader& header, FileSystem& files) {
   if (absl::Status s = checkpoint::CheckHeader(header); !s.ok()) return s;
-  absl::StatusOr<FileStream> file = FileStream::Create(path + ".tmp", files);
+  absl::StatusOr<FileStream> file =
+      FileStream::Create(NameWhileWritten(path, header.identity.job), files);
   if (!file.ok()) return file.status();
   auto writer = std::make_unique<Writer>(path, header, *std::move(file), files);
   if (absl::Status s = writer->Start(); !s.ok()) return s;

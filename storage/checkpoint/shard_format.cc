@@ -7,14 +7,14 @@
 #include "proto/core/checksum.h"
 #include "proto/core/mutation.h"
 #include "proto/core/partition.h"
+#include "proto/core/shard_head.h"
 #include "proto/core/uid.h"
 #include "storage/io/byte_codec.h"
 
 namespace strata::storage::checkpoint {
 namespace {
 
-constexpr uint64_t kFileMagic = 0x4452485341525453ull;  // "STRASHRD"
-constexpr uint32_t kBlockMagic = 0x4b4c4253u;           // "SBLK"
+constexpr uint32_t kBlockMagic = 0x4b4c4253u;  // "SBLK"
 constexpr size_t kTablesOffset = 64;
 
 }  // namespace
@@ -51,7 +51,7 @@ absl::Status CheckHeader(const ShardFileHeader& header) {
 std::vector<uint8_t> EncodeHeader(const ShardFileHeader& header) {
   std::vector<uint8_t> out(HeaderBytes(header.tables.size()));
   FieldWriter fields(out.data());
-  fields.U64(kFileMagic);
+  fields.U64(kShardFileMagic);
   fields.U32(kVersion);
   fields.U32(static_cast<uint32_t>(header.kind));
   fields.U64(header.job.value);
@@ -85,7 +85,7 @@ std::vector<uint8_t> EncodeHeader(const ShardFileHeader& header) {
 
 std::optional<HeaderPeek> PeekHeader(const uint8_t* in) {
   FieldReader start(in);
-  if (start.U64() != kFileMagic) return std::nullopt;
+  if (start.U64() != kShardFileMagic) return std::nullopt;
   const uint32_t version = start.U32();
   const HeaderPeek peek = {version, FieldReader(in + kTablesOffset).U32()};
   return peek.tables <= kMaxTables ? std::optional<HeaderPeek>(peek) : std::nullopt;

@@ -11,12 +11,13 @@
 
 #include "absl/status/status.h"
 #include "proto/core/ids.h"
+#include "proto/core/shard_head.h"
 #include "storage/checkpoint/shard_file.h"
 #include "storage/row/hash.h"
 
 namespace strata::storage::checkpoint {
 
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = kShardFileVersion;
 inline constexpr size_t kPeekBytes = 72;
 inline constexpr size_t kHeaderFixedBytes = 160;  // then the tables, then kHeaderEndBytes
 inline constexpr size_t kTableBytes = 16;

@@ -1,7 +1,10 @@
 // Checkpoints that are damaged, missing or of something else, as a user meets them.
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/bad_input/user.h"
@@ -110,6 +113,44 @@ TEST_CASE("a checkpoint of another model is refused with both values", "[bad_inp
   CheckSays(user.Strata(job + "c"), 2,
             {"spec.model.initFrom", "name one of them, as in", user.Path(Step(3))});
   CHECK(user.Strata(job + Step(3)).exit_code == 0);
+}
+
+TEST_CASE("no command writes over what it reads, nor a file into the place of a device",
+          "[bad_input]") {
+  User user;
+  const std::string lines = GoodLines(50);
+  user.Write("train.libfm", lines);
+  user.WriteJob("  checkpoint: {directory: c}\n");
+  REQUIRE(user.Strata("train -f job.yaml").exit_code == 0);
+  const std::string whole = user.Strata("checkpoint verify c").out;
+  std::string folder;
+  for (const auto& entry : std::filesystem::directory_iterator(user.Path("c"))) {
+    if (entry.is_directory()) folder = entry.path().string();
+  }
+  REQUIRE(!folder.empty());
+  std::filesystem::create_directory_symlink(folder, user.Path("link"));
+  const std::vector<std::string> says = {"lies in the checkpoint c/step-"};
+  for (const std::string& to : {folder, std::string("link"), std::string("link/new")}) {
+    CheckSays(user.Strata("export --checkpoint c --overwrite -o " + to), 2, says);
+    CheckSays(user.Strata("checkpoint quantise c " + to), 2, says);
+    CheckSays(user.Strata("predict --checkpoint c train.libfm -o " + to + "/MANIFEST.json"), 2,
+              says);
+  }
+  CHECK(user.Strata("checkpoint verify c").out == whole);
+  std::filesystem::create_hard_link(user.Path("train.libfm"), user.Path("hard"));
+  for (const char* to : {"train.libfm", "hard", "./train.libfm"}) {
+    CheckSays(user.Strata(std::string("predict --checkpoint c train.libfm -o ") + to), 2,
+              {"--output", "is the same file as train.libfm"});
+  }
+  CHECK(user.Read("train.libfm") == lines);
+  const std::string pipe = user.Path("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::string read;
+  std::thread reader([&] { read = user.Read("pipe"); });
+  CHECK(user.Strata("predict --checkpoint c train.libfm -o pipe").exit_code == 0);
+  reader.join();
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(read == user.Strata("predict --checkpoint c train.libfm").out);
 }
 
 }  // namespace

@@ -181,6 +181,38 @@ TEST_CASE("a folder that cannot be written is told by the field or option that n
   }
 }
 
+TEST_CASE(
+    "an output that is what the job reads or writes elsewhere is refused before anything is run",
+    "[bad_input]") {
+  User& user = UserWithCluster();
+  const std::string lines = GoodLines(50);
+  user.Write("train.libfm", lines);
+  user.WriteJob();
+  const std::string data = user.Path("train.libfm"), job = user.Read("job.yaml");
+  std::filesystem::create_directory_symlink(user.folder(), user.Path("here"));
+  std::filesystem::create_hard_link(data, user.Path("hard"));
+  for (const char* command : {"validate", "train", "submit --wait"}) {
+    const auto run = [&](const std::string& set) {
+      return user.Strata(std::string(command) + " -f job.yaml --set " + set);
+    };
+    for (const char* name : {"train.libfm", "here/train.libfm", "x/../train.libfm", "hard"}) {
+      CheckSays(run(std::string("spec.output.metrics=") + name), 2,
+                {"spec.output.metrics", "spec.data.train[0] " + data, "is the same file as"});
+    }
+    CheckSays(run("spec.data.eval=train.libfm --set spec.output.predictions=here/job.yaml"), 2,
+              {"spec.output.predictions", user.Path("job.yaml"), "the job file"});
+    CheckSays(run("spec.data.eval=train.libfm --set spec.output.predictions=p --set "
+                  "spec.output.metrics=here/p"),
+              2, {"spec.output.metrics", "spec.output.predictions", user.Path("p")});
+    CheckSays(run("spec.checkpoint.directory=both --set spec.storage.directory=here/both"), 2,
+              {"spec.checkpoint.directory", "spec.storage.directory", user.Path("both")});
+  }
+  CHECK(user.Read("train.libfm") == lines);
+  CHECK(user.Read("job.yaml") == job);
+  CHECK_FALSE(std::filesystem::exists(user.Path("both")));
+  for (const char* made : {"here", "hard"}) std::filesystem::remove(user.Path(made));
+}
+
 TEST_CASE("a read-only disk is told and denied", "[bad_input]") {
   User user;
   SmallDisk disk(user, 256);
@@ -195,7 +227,7 @@ TEST_CASE("a read-only disk is told and denied", "[bad_input]") {
   CheckSays(user.Strata("up --dir disk/run --bin-dir bin"), 2, {"no program"});
 }
 
-TEST_CASE("a disk that is full at a checkpoint fails the job, says so and keeps what was whole",
+TEST_CASE("a disk that is full at a checkpoint is waited for, and what was whole stays",
           "[bad_input]") {
   User user;
   SmallDisk disk(user, 96);
@@ -208,13 +240,18 @@ TEST_CASE("a disk that is full at a checkpoint fails the job, says so and keeps 
   std::string filler(96 << 10, 'x');
   user.Write("disk/filler", filler);  // as much as fits
   std::filesystem::remove(user.Path("disk/room"));
-  CheckSays(user.Strata("train -f job.yaml --resume --set spec.training.epochs=2"), 1,
-            {"job job failed: ", user.Path("disk/c/step-"), "No space left on device",
-             "free disk space"});
-  CHECK(user.Strata("checkpoint verify disk/c").out == before);
-  // With room again the same command goes on from there.
-  std::filesystem::remove(user.Path("disk/filler"));
-  CHECK(user.Strata("train -f job.yaml --resume --set spec.training.epochs=2").exit_code == 0);
+  std::string meanwhile;
+  const ProgramResult trained =
+      user.Interrupted("train -f job.yaml --resume --set spec.training.epochs=2",
+                       "CheckpointFailed: ", [&meanwhile](const User& u, pid_t) {
+                         meanwhile = u.Strata("checkpoint verify disk/c").out;
+                         std::filesystem::remove(u.Path("disk/filler"));
+                       });
+  CheckSays(trained, 0,
+            {"CheckpointFailed: spec.checkpoint.directory: " + user.Path("disk/c/step-"),
+             "server-0: cannot ", "No space left on device", "free disk space",
+             "the job waits for this checkpoint, and tries again in "});
+  CHECK(meanwhile == before);
   CHECK(user.Strata("checkpoint verify disk/c").out != before);
 }
 

@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 constexpr uint64_t kSteps = 1000, kExamples = 60;
 // Trained at least before its records are lost.
 constexpr uint64_t kBefore = 30;
+// Of a server, one a step.
+constexpr uint64_t kShards = 4;
 
 // A job on two servers, half trained; its servers keep it, and the scheduler is back from a copy of
 // its folder that was taken before the job came.
@@ -40,7 +42,7 @@ class Lost {
     options_.servers = servers;
     options_.workers = 1;
     options_.folder = folder_.path() + "/cluster";
-    options_.lease_ms = 500;
+    options_.lease_ms = 1500;  // a busy machine misses nobody who is there
   }
 
   // `steps`: that it has trained at least.
@@ -49,12 +51,22 @@ class Lost {
     cluster.Kill("scheduler");
     fs::copy(own, older, fs::copy_options::recursive);
     cluster.Start("scheduler");
+    // The job cannot be over before that: from some step on commits wait.
+    const uint64_t commits = kShards * (steps + 10);
+    for (const std::string& server : Servers()) {
+      cluster.Kill(server);
+      cluster.Start(server, absl::StrCat("server.commit.append=error(UNAVAILABLE)@", commits));
+    }
     cluster.AwaitRegistered();
     cluster.AwaitStep(cluster.Submit(job), steps);
     cluster.Kill("worker-0");  // it would go on without a scheduler
     cluster.Kill("scheduler");
     fs::remove_all(own);
     fs::rename(older, own);
+    for (const std::string& server : Servers()) {
+      cluster.Kill(server);
+      cluster.Start(server);
+    }
     cluster.Start("scheduler", "", {"--restored"});
     cluster.Start("worker-0");
     AwaitKept(cluster, 2);
@@ -103,6 +115,11 @@ class Lost {
     CHECK(json["adopted"] == true);
     CHECK(absl::StrContains(json["message"].get<std::string>(), how));
     return json["job"];
+  }
+  std::vector<std::string> Servers() const {
+    std::vector<std::string> names;
+    for (int i = 0; i < options_.servers; ++i) names.push_back(absl::StrCat("server-", i));
+    return names;
   }
   const ProcessClusterOptions& options() const { return options_; }
   const std::string& folder() const { return folder_.path(); }
@@ -158,9 +175,11 @@ TEST_CASE("a job whose records are lost goes on with its servers to the model of
   Lost::AwaitKept(cluster, 2);
   std::ofstream(data) << before;
 
+  cluster.Kill("worker-0");  // so that the job is not over when it is adopted once more
   const uint64_t id = Lost::Adopt(cluster, "server-0, server-1");
   CHECK(id != failed);
   Lost::CheckRefused(cluster, absl::StrCat("already: it is job ", id));
+  cluster.Start("worker-0");
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);

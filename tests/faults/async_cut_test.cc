@@ -7,12 +7,14 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
+#include "tests/e2e/unnamed_files.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {
@@ -119,6 +121,50 @@ TEST_CASE("a scheduler dies after it has told one worker of a cut: windows go on
   CHECK(t.LostPatience());
   t.cluster().Start("scheduler");
   t.CheckEndsWhole();
+}
+
+// Where a server or the scheduler dies in the midst of a cut.
+TEST_CASE("whatever dies in a cut, the next checkpoint leaves nothing of it", "[faults][p5]") {
+  const auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  ProcessCluster cluster({.workers = 1, .folder = folder->path() + "/cluster"});
+  TrainingJob job = SmallJob(folder->path());
+  JobSpec& spec = *job.mutable_spec();
+  const bool async = GENERATE(true, false);
+  spec.mutable_training()->set_mode(async ? "async" : "bsp");
+  spec.mutable_training()->set_epochs(1'000'000);
+  spec.mutable_replicas()->set_servers(2);
+  const std::string directory = folder->path() + "/c";
+  spec.mutable_checkpoint()->set_directory(directory);
+  const uint64_t id = cluster.Submit(job);
+  cluster.AwaitStep(id, 20);
+  const auto take = [&](absl::Duration wait) {
+    CreateCheckpointRequest request;
+    request.mutable_job()->set_job(id);
+    request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+    return cluster.scheduler().CreateCheckpoint(request, wait + absl::Seconds(5)).status();
+  };
+  for (const char* where : {"write", "finish", "finished"}) {
+    INFO(where);
+    cluster.Kill("server-1");
+    cluster.Start("server-1", absl::StrCat("server.snapshot.", where, "=kill@2"));
+    cluster.AwaitRegistered();
+    cluster.AwaitStep(id, cluster.Status(id).step() + 5);
+    CHECK_FALSE(take(absl::ZeroDuration()).ok());  // begun, and not waited for
+    cluster.AwaitEnd("server-1");
+    CHECK_FALSE(Unnamed(directory).empty());
+    cluster.Kill("scheduler");  // what it was to remove is forgotten
+    cluster.Start("scheduler");
+    cluster.Start("server-1");
+    cluster.AwaitRegistered();
+    CHECK(take(absl::Seconds(30)) == absl::OkStatus());
+    AwaitThat("nothing of the cuts that were given up is left",
+              [&] { return Unnamed(directory).empty(); });
+  }
+  const CommandResult verify = cluster.Strata({"checkpoint", "verify", directory});
+  INFO(verify.err);
+  CHECK(verify.exit_code == 0);
+  CHECK(cluster.Status(id).rollbacks() == 0);
 }
 
 }  // namespace

@@ -1,13 +1,17 @@
 // Promise P9 for disks: a full one stops training with a text that says why, corrupts nothing, and
 // training goes on when there is space again.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 
+#include "absl/time/time.h"
 #include "tests/e2e/embedded_training.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
+#include "tests/e2e/unnamed_files.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -34,9 +38,9 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
   job.mutable_spec()->mutable_storage()->set_log_bytes_per_server("512KiB");
   {
     ProcessCluster cluster({.servers = 2, .workers = 1, .folder = folder->path() + "/cluster"});
+    // Full before every shard has written an image, without which no log can go.
+    disk.Fill(256 << 10);
     const uint64_t id = cluster.Submit(job);
-    cluster.AwaitStep(id, 40);
-    disk.Fill();
     const auto log = [&] {
       return ReadFile(cluster.folder() + "/server-0.log.err") +
              ReadFile(cluster.folder() + "/server-1.log.err") +
@@ -122,25 +126,94 @@ TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {
   CHECK(verify.exit_code == 0);
 }
 
+// How often the job was told that a checkpoint failed, and of what.
+size_t Failures(ProcessCluster& cluster, uint64_t job) {
+  const auto events = cluster.scheduler().GetEvents({}, absl::Seconds(5));
+  REQUIRE(events.ok());
+  size_t n = 0;
+  for (const Event& e : events->events()) n += e.job() == job && e.reason() == "CheckpointFailed";
+  return n;
+}
+
+TEST_CASE("a job that is trained waits for room for its last checkpoint", "[faults][p9]") {
+  auto folder = ScratchFolder::Make("strata-fault");
+  REQUIRE(folder.ok());
+  SmallDisk bsp(folder->path() + "/bsp", 1 << 20), async(folder->path() + "/async", 1 << 20);
+  SmallDisk given_up(folder->path() + "/given-up", 1 << 20);
+  if (!given_up.mounted()) STRATA_SKIP(given_up.reason());
+  TrainingJob job = SmallJob(folder->path());
+  const JobStatus reference = Train(job);
+  ProcessCluster cluster({.servers = 1, .workers = 3, .folder = folder->path() + "/cluster"});
+  const auto submit = [&](const std::string& name, const std::string& mode, SmallDisk& disk) {
+    TrainingJob one = job;
+    one.mutable_metadata()->set_name(name);
+    one.mutable_spec()->mutable_training()->set_mode(mode);
+    one.mutable_spec()->mutable_checkpoint()->set_directory(disk.path() + "/c");
+    disk.Fill(2 * 4096);  // there is room for the directory's lock alone, and to renew it
+    return cluster.Submit(one);
+  };
+  const uint64_t a = submit("a", "bsp", bsp), b = submit("b", "async", async);
+  const uint64_t c = submit("c", "bsp", given_up);
+  for (const auto& [id, disk] : {std::pair{a, &bsp}, std::pair{b, &async}}) {
+    const JobStatus waits = cluster.Await(id, [&](const JobStatus&) {
+      return Failures(cluster, id) > 3;  // as often as a cause may come that no try can mend
+    });
+    INFO(Conditions(waits));
+    CHECK(waits.state() == RUNNING);
+    CHECK(Conditions(waits).find("spec.checkpoint.directory: " + disk->path() + "/c/step-") !=
+          std::string::npos);
+    CHECK(Conditions(waits).find(": server-0: cannot ") != std::string::npos);
+    CHECK(Conditions(waits).find("No space left on device") != std::string::npos);
+    CHECK(Conditions(waits).find("the job waits for this checkpoint, and tries again in ") !=
+          std::string::npos);
+  }
+  // Who does not want to wait is asked for no more.
+  cluster.Await(c, [](const JobStatus& s) { return HasCondition(s, "CheckpointFailed"); });
+  const CommandResult cancelled =
+      cluster.Strata({"cancel", "--scheduler", cluster.address(), std::to_string(c)});
+  INFO(cancelled.err);
+  CHECK(cancelled.exit_code == 0);
+  CHECK(cluster.AwaitEnd(c).state() == CANCELLED);
+
+  bsp.Free();
+  async.Free();
+  for (const uint64_t id : {a, b}) {
+    const JobStatus end = cluster.AwaitEnd(id);
+    INFO(Conditions(end));
+    CHECK(end.state() == SUCCEEDED);
+    if (id == a) CHECK(end.model_hash() == reference.model_hash());
+    const std::string directory = (id == a ? bsp : async).path() + "/c";
+    const CommandResult verify = cluster.Strata({"checkpoint", "verify", directory});
+    INFO(verify.err);
+    CHECK(verify.exit_code == 0);
+    AwaitThat("nothing of the tries before is left", [&] { return Unnamed(directory).empty(); });
+  }
+}
+
 TEST_CASE("a full disk under the metrics file", "[faults][p9]") {
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  SmallDisk disk(folder->path() + "/disk", 1 << 20);
-  if (!disk.mounted()) STRATA_SKIP(disk.reason());
+  SmallDisk disk(folder->path() + "/disk", 1 << 20), last(folder->path() + "/last", 1 << 20);
+  if (!last.mounted()) STRATA_SKIP(last.reason());
   TrainingJob job = SmallJob(folder->path());
   job.mutable_spec()->mutable_training()->set_epochs(150);
   job.mutable_spec()->mutable_evaluation()->set_every_steps(5);
   const JobStatus reference = Train(job);
   const std::string path = disk.path() + "/metrics.jsonl";
   job.mutable_spec()->mutable_output()->set_metrics(path);
+  // So that the job cannot be over before there is room.
+  job.mutable_spec()->mutable_checkpoint()->set_directory(last.path() + "/c");
   ProcessCluster cluster({.servers = 1, .workers = 1, .folder = folder->path() + "/cluster"});
   disk.Fill();
+  last.Fill(2 * 4096);
   const uint64_t id = cluster.Submit(job);
   const JobStatus told =
       cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "MetricsNotWritten"); });
   CHECK(Conditions(told).find(path + ": No space left on device") != std::string::npos);
-  cluster.AwaitStep(id, told.step() + 10);  // goes on without them
+  cluster.AwaitStep(id, std::min(told.step() + 10, told.total_steps()));  // goes on without them
   disk.Free();
+  cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "Recovered"); });
+  last.Free();
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);

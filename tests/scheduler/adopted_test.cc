@@ -50,7 +50,7 @@ class Cluster {
     Begin(before, true);
     Round();
     now_ += kLease;
-    state_->GoOn({}, now_);
+    state_->GoOn({}, now_, {1, ++starts_});
     Until([&] { return Quarantined() == 2; });
   }
 
@@ -60,7 +60,7 @@ class Cluster {
     state_ = std::make_unique<ClusterState>(kLease, kCluster);
     REQUIRE(state_->Restore(store_, now_).ok());
     if (restored) return state_->Hear(now_);
-    state_->Started(now_);
+    state_->Started(now_, {1, ++starts_});
     Save();
   }
   void RestartScheduler() { Begin(store_, false); }
@@ -94,11 +94,23 @@ class Cluster {
     Sync(worker);
     worker.Work();
   }
-  absl::Status Adopt() {
+  // With the lock of that number; 0: it waits for it.
+  absl::Status Adopt(uint64_t lock = 1) {
     const absl::Status s =
-        state_->Adopt(kJob.text(), {.own = own, .held_up = "", .first_cut = 0}, now_).status();
+        state_
+            ->Adopt(kJob.text(),
+                    {.own = own, .held_up = lock == 0 ? "it waits" : "", .looked_lock = lock}, now_)
+            .status();
     Save();
     return s;
+  }
+  // The lock is held, and what lies in the directory was looked at.
+  void Held(uint64_t lock) {
+    if (state_->LooksAgain(Id(), lock)) {
+      state_->FoundAgain(Id(), FoundInDirectory{.lock = lock, .complete = own}, now_);
+    }
+    state_->OnLock({.kind = LockNews::Kind::kHeld, .job = Id(), .text = "", .number = lock}, now_);
+    Save();
   }
   // Of the newest job of that name.
   uint64_t Id() const {
@@ -165,7 +177,7 @@ class Cluster {
   const SimJob sim_ = {.lanes = 2, .steps = kSteps};
   std::map<std::string, SimServer> servers_;
   Store store_;
-  uint64_t incarnation_ = 0;
+  uint64_t incarnation_ = 0, starts_ = 0;
   std::unique_ptr<ClusterState> state_ = std::make_unique<ClusterState>(kLease, kCluster);
   absl::Time now_ = absl::FromUnixSeconds(1767225600);
 
@@ -281,6 +293,43 @@ TEST_CASE("an adopted job that waits for a server says what its user can do",
   REQUIRE(cluster.state().Cancel(cluster.Id(), cluster.now()).ok());
   cluster.Round();
   REQUIRE(cluster.Adopt().ok());
+}
+
+TEST_CASE("an adopted job that waits for its lock begins from what is there when it has it",
+          "[scheduler][adoption][lock]") {
+  Cluster cluster;
+  cluster.Fail("s1");
+  cluster.Silence();
+  const bool restarts = GENERATE(false, true), gone = GENERATE(false, true);
+  CAPTURE(restarts, gone);
+  REQUIRE(cluster.Adopt(/*lock=*/0).ok());
+  for (int i = 0; i < 3; ++i) cluster.Round();
+  CHECK(cluster.State().phase() == WAITING);
+  if (restarts) {
+    cluster.RestartScheduler();
+    cluster.state().AwaitLocks();
+  }
+  const auto look = cluster.state().LooksAgain(cluster.Id(), 7);
+  REQUIRE(look.has_value());
+  CHECK(look->looks == JobMachine::Looks::kForOwn);
+  CHECK(look->identity == JobIdentity{kCluster, kJob});
+  // Another one was put there meanwhile.
+  CheckpointRecord newer = cluster.own[0];
+  newer.set_folder("/c/lost/newer");
+  newer.set_step(newer.step() + 1);
+  cluster.own = gone ? std::vector<CheckpointRecord>() : std::vector<CheckpointRecord>{newer};
+  cluster.Held(7);
+  CHECK_FALSE(cluster.state().LooksAgain(cluster.Id(), 7).has_value());
+  if (gone) {
+    CHECK(cluster.State().state() == FAILED);
+    CHECK(absl::StrContains(cluster.Said(), "AdoptionUndone"));
+    CHECK(cluster.Copies() == 1);
+    return;
+  }
+  CHECK(cluster.State().cuts().complete_size() == 1);
+  CHECK(cluster.State().cuts().complete(0).folder() == newer.folder());
+  // And so it is under another number, as long as no server was told what to begin from.
+  CHECK(cluster.state().LooksAgain(cluster.Id(), 8).has_value());
 }
 
 TEST_CASE("a name that a job of the cluster has is not taken by an adopted one",

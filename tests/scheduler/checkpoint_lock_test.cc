@@ -1,9 +1,9 @@
 // One checkpoint directory and several schedulers: who may write there, and who is refused.
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,54 +13,20 @@
 #include "proto/runtime/base/manual_timer.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/plain_file.h"
 #include "proto/runtime/files/record_file.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/store/memory_metadata_store.h"
+#include "scheduler/store/metadata_store.h"
 #include "scheduler/store/rocks_metadata_store.h"
+#include "tests/scheduler/failing_store.h"
+#include "tests/scheduler/lock_owner.h"
 #include "tests/scheduler/one_job.h"
 #include "tests/temp_folder.h"
 
 namespace strata::scheduler {
 namespace {
-
-constexpr absl::Duration kLease = absl::Seconds(10);  // what Start gives
-
-// A scheduler that ends as a killed process does: its lock stays.
-std::unique_ptr<Scheduler> Of(ManualTimer* timer) {
-  return Start(MakeMemoryMetadataStore(), timer);
-}
-
-SubmitRequest Cutting(const std::string& name, const std::string& directory) {
-  SubmitRequest request = Job(name, directory);
-  request.mutable_job()->mutable_spec()->mutable_checkpoint()->set_every_steps(4);
-  return request;
-}
-
-CheckpointLock LockOf(const std::string& directory, int number) {
-  CheckpointLock lock;
-  REQUIRE(ReadRecordFile(directory + "/LOCK." + std::to_string(number), "lock", &lock).ok());
-  return lock;
-}
-
-// Submits while the timer moves: what a submission waits for is that.
-template <typename Meanwhile>
-absl::StatusOr<SubmitReply> SubmitWaiting(Scheduler& scheduler, const SubmitRequest& request,
-                                          ManualTimer& timer, Meanwhile meanwhile) {
-  absl::StatusOr<SubmitReply> reply;
-  bool done = false;
-  std::thread submit([&] {
-    reply = scheduler.Submit(request, kTimeout);
-    timer.At(timer.Now(), &done, [&] { done = true; });
-  });
-  while (!done) {
-    timer.AwaitAlarms(1);
-    timer.AdvanceTo(timer.next());
-    meanwhile();
-  }
-  submit.join();
-  return reply;
-}
 
 TEST_CASE("a job has its directory's lock from its submission to its end", "[scheduler][lock]") {
   const TempFolder folder;
@@ -300,12 +266,55 @@ TEST_CASE("while its lock cannot be renewed a job writes nothing, and goes on af
   const std::string& why = status.conditions().rbegin()->message();
   CHECK(status.conditions().rbegin()->reason() == "CheckpointLockStalls");
   CHECK(absl::StrContains(why, "spec.checkpoint.directory " + directory));
-  CHECK(absl::StrContains(why, directory + "/LOCK.1"));
+  CHECK(absl::StrContains(why, directory + "/LOCK.2"));
   CHECK(absl::StrContains(why, "checkpoints wait"));
   files.broken = false;
   timer.Advance(kLease / 3);
   nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
   CHECK(ListCheckpoints(directory)->complete.size() == 3);
+  scheduler.reset();
+}
+
+TEST_CASE("a job that ends while its lock cannot be renewed is over at once, and leaves nothing",
+          "[scheduler][lock]") {
+  NoRenewal files;
+  const TempFolder folder;
+  const std::string directory = folder.path() + "/c";
+  ManualTimer timer;
+  const bool full = false;
+  const std::shared_ptr<MetadataStore> records = MakeMemoryMetadataStore();
+  const auto open = [&] { return Start(std::make_unique<FailingStore>(&full, records), &timer); };
+  auto scheduler = open();
+  Nodes nodes;
+  const auto reply = scheduler->Submit(Cutting("a", directory), kTimeout);
+  REQUIRE(reply.ok());
+  nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").step() >= 2; });
+  files.broken = true;
+  timer.Advance(kLease);
+  nodes.Round(*scheduler);
+  // A server was killed while it wrote this.
+  const std::string step = directory + "/step-000000000099";
+  const std::string left = step + "/shard-00000-g1-c1.strata." + reply->job_uid() + ".tmp";
+  REQUIRE(std::filesystem::create_directories(step));
+  REQUIRE(WritePlainFile(left, "x").ok());
+  JobRef ref;
+  ref.set_name("a");
+  REQUIRE(scheduler->CancelJob(ref, kTimeout).ok());
+  CHECK(Get(*scheduler, "a").state() == CANCELLED);
+  scheduler->Tick();
+  CHECK(std::filesystem::exists(left));  // the directory may be another's by now
+  CHECK_FALSE(LockOf(directory, 1).released());
+  const bool restarts = GENERATE(false, true);
+  if (restarts) scheduler.reset();
+  files.broken = false;
+  timer.Advance(kLease / 3);
+  if (restarts) scheduler = open();
+  for (int i = 0; i < 3; ++i) scheduler->Tick();
+  CHECK_FALSE(std::filesystem::exists(step));
+  CHECK(LockOf(directory, 2).released());
+  const auto next = scheduler->Submit(Cutting("b", directory), kTimeout);
+  INFO(next.status());
+  CHECK(next.ok());
   scheduler.reset();
 }
 

@@ -85,6 +85,7 @@ void ClusterSim::Do(const FileWork& work) {
       // A manifest never names what is not there.
       for (const CheckpointFile& f : write->manifest.files()) REQUIRE(folder.files.count(f.name()));
       folder.complete = true;
+      folder.cut = write->manifest.cut();
       CheckManifest(write->manifest, folder);
     }
     state_->ManifestWritten(write->job, write->cut,
@@ -92,13 +93,21 @@ void ClusterSim::Do(const FileWork& work) {
                             now_);
     Save();
   } else if (const auto* remove = std::get_if<RemoveCheckpointWork>(&work)) {
-    disk_.erase(remove->folder);
-    state_->CheckpointRemoved(remove->job, remove->folder, absl::OkStatus(), now_);
+    // What comes late, after a restart too, finds what is there by then.
+    REQUIRE(remove->meant.has_value());
+    const auto there = disk_.find(remove->folder);
+    const bool another =
+        there != disk_.end() && there->second.complete && there->second.cut != remove->meant->cut();
+    if (there != disk_.end() && !another) disk_.erase(there);
+    state_->Removed(remove->job, remove->number,
+                    another ? absl::AlreadyExistsError("another cut's") : absl::OkStatus(), now_);
     Save();
-  } else if (const auto* part = std::get_if<RemoveIncompleteWork>(&work)) {
-    SimFolder& folder = disk_[part->folder];
-    if (folder.complete) return;
-    for (const std::string& name : part->names) folder.files.erase(name);
+  } else if (const auto* left = std::get_if<RemoveLeftoversWork>(&work)) {
+    for (auto& [name, folder] : disk_) {
+      if (!folder.complete && !left->over.pending_folders.contains(name)) folder.files.clear();
+    }
+    state_->LeftoversRemoved(left->job);
+    Save();
   }
 }
 

@@ -83,8 +83,10 @@ TEST_CASE("a cluster keeps its id, and its scheduler's term grows", "[scheduler]
   for (int start = 1; start <= 3; ++start) {
     ClusterState state(kLease, ClusterId{9, static_cast<uint64_t>(start)});
     REQUIRE(state.Restore(store, kStart).ok());
-    state.Started(kStart);
+    const StartId drawn = {8, static_cast<uint64_t>(start)};
+    state.Started(kStart, drawn);
     Save(state, store);
+    CHECK(state.StartOf(state.term()) == drawn.text());
     CHECK(state.cluster_id() == ClusterId{9, 1}.text());
     CHECK(state.term() > term);
     term = state.term();
@@ -92,6 +94,7 @@ TEST_CASE("a cluster keeps its id, and its scheduler's term grows", "[scheduler]
     const auto directive = state.Directive("s0", *session, false);
     CHECK(directive->cluster_id() == state.cluster_id());
     CHECK(directive->term() == term);
+    CHECK(directive->start_id() == drawn.text());
   }
 }
 
@@ -133,7 +136,7 @@ TEST_CASE("a node of another cluster is not let in", "[scheduler][identity]") {
 
 TEST_CASE("a node that knows what these records do not is not let in", "[scheduler][identity]") {
   ClusterState state(kLease, kMine);
-  state.Started(kStart);
+  state.Started(kStart, {8, 1});
   const uint64_t id = *state.Submit(Job("job", {0, 7}), kStart);
   NodeReport report = ServerReport();
   report.set_cluster_id(kMine.text());
@@ -177,6 +180,56 @@ TEST_CASE("a node that knows what these records do not is not let in", "[schedul
   CHECK(absl::IsPermissionDenied(s));
   CHECK(absl::StrContains(s.message(), what));
   CHECK(absl::StrContains(s.message(), "--restored"));
+}
+
+TEST_CASE("a node that heard of a term from another start is not let in, and nothing is done",
+          "[scheduler][identity]") {
+  const StartId first = {8, 1}, second = {8, 2}, other = {9, 2};
+  Store store;
+  {
+    ClusterState state(kLease, kMine);
+    state.Started(kStart, first);
+    Save(state, store);
+  }
+  ClusterState state(kLease, kOther);
+  REQUIRE(state.Restore(store, kStart).ok());
+  state.Started(kStart, second);
+  Save(state, store);
+  NodeReport report = ServerReport();
+  *report.add_server_jobs() = Kept(0, {5, 5});
+  report.set_cluster_id(kMine.text());
+  const auto ask = [&](uint64_t term, const std::string& start) {
+    report.set_term(term);
+    report.set_start_id(start);
+    return state.Report(report, kStart).status();
+  };
+  for (const uint64_t term : {1, 2}) {
+    const absl::Status s = ask(term, other.text());
+    INFO(s);
+    CHECK(absl::IsPermissionDenied(s));
+    const std::string own = (term == 1 ? first : second).text();
+    for (const std::string& said : {other.text(), own, std::string("--restored")}) {
+      CHECK(absl::StrContains(s.message(), said));
+    }
+    CHECK(state.members().nodes().empty());
+    CHECK(state.TakeChanges().empty());
+  }
+  CHECK(ask(1, first.text()).ok());
+  CHECK(ask(2, second.text()).ok());
+  CHECK(ask(2, "").ok());  // of a version that knew none
+  Save(state, store);
+  // With --restored its own terms count no more: nodes may have heard of them from others.
+  ClusterState restored(kLease, kOther);
+  REQUIRE(restored.Restore(store, kStart).ok());
+  restored.Hear(kStart);
+  report.set_start_id(other.text());
+  CHECK(absl::IsUnavailable(restored.Report(report, kStart).status()));
+  restored.GoOn({}, kStart + kLease, {8, 3});
+  Save(restored, store);
+  CHECK(restored.Report(report, kStart).ok());
+  ClusterState again(kLease, kOther);
+  REQUIRE(again.Restore(store, kStart).ok());
+  CHECK(again.starts() == std::map<uint64_t, std::string>{{3, StartId{8, 3}.text()}});
 }
 
 TEST_CASE("what is said of another job of the same number is not said of this one",
@@ -314,7 +367,7 @@ TEST_CASE("a copy in quarantine goes when a user says so, and no other does",
   {
     ClusterState next(kLease, kMine);
     REQUIRE(next.Restore(store, kStart).ok());
-    next.Started(kStart);
+    next.Started(kStart, {8, 9});
     CHECK_FALSE(AnswerTo(next, kept).quarantine());
     Save(next, store);
     CHECK(store.count(record) == 1);
@@ -327,7 +380,7 @@ TEST_CASE("a copy in quarantine goes when a user says so, and no other does",
     ClusterState next(kLease, kMine);
     REQUIRE(next.Restore(copy, kStart).ok());
     next.Hear(kStart);
-    next.GoOn({}, kStart + kLease);
+    next.GoOn({}, kStart + kLease, {8, 9});
     CHECK(AnswerTo(next, kept).quarantine());
   }
   CHECK(state.Report(ServerReport(), kStart).ok());

@@ -52,7 +52,7 @@ class Cluster {
     REQUIRE(state_->Restore(store_, now_).ok());
     removed.clear();
     if (restored) return state_->Hear(now_);
-    state_->Started(now_);
+    state_->Started(now_, {1, ++starts_});
     DoFileWork();
   }
   uint64_t Submit(const std::string& name, JobUid uid) {
@@ -113,6 +113,22 @@ class Cluster {
     }
     Until([&] { return Job(job).generation() > generation && Job(job).phase() == TRAINING; });
   }
+  void RestartNodes() {
+    for (auto& [name, server] : servers_) {
+      server.Kill();
+      server.Start(++incarnation_);
+    }
+    for (SimWorker& worker : workers_) {
+      worker.Kill();
+      worker.Start(++incarnation_);
+    }
+  }
+  // Copies of jobs that servers have.
+  int held() const {
+    int held = 0;
+    for (const auto& [name, server] : servers_) held += server.Report().server_jobs_size();
+    return held;
+  }
   void Pass(absl::Duration time) {
     for (const absl::Time end = now_ + time; now_ < end;) {
       now_ = std::min(end, now_ + kLease / 16);
@@ -124,7 +140,7 @@ class Cluster {
   // What the driver does: true once nodes are told things.
   bool MaySpeak(const std::map<uint64_t, std::vector<CheckpointRecord>>& found) {
     if (!state_->HeardEnough(now_)) return false;
-    state_->GoOn(found, now_);
+    state_->GoOn(found, now_, {1, ++starts_});
     DoFileWork();
     return true;
   }
@@ -158,6 +174,7 @@ class Cluster {
     NodeReport report = node.Report();
     report.set_cluster_id(kCluster.text());
     report.set_term(heard_);
+    report.set_start_id(heard_start_);
     const auto session = state_->Report(report, now_);
     DoFileWork();
     if (absl::IsUnauthenticated(session.status())) return node.Fenced();
@@ -166,7 +183,10 @@ class Cluster {
     const auto directive = state_->Directive(node.name(), *session, false);
     REQUIRE(directive.ok());
     REQUIRE(directive->term() >= heard_);
+    // No term is two starts'.
+    if (directive->term() == heard_) REQUIRE(directive->start_id() == heard_start_);
     heard_ = directive->term();
+    heard_start_ = directive->start_id();
     node.Act(*directive);
   }
   void DoFileWork() {
@@ -185,7 +205,7 @@ class Cluster {
       } else if (const auto* remove = std::get_if<RemoveCheckpointWork>(&work)) {
         disk.erase(remove->folder);
         removed.push_back(remove->folder);
-        state_->CheckpointRemoved(remove->job, remove->folder, absl::OkStatus(), now_);
+        state_->Removed(remove->job, remove->number, absl::OkStatus(), now_);
         DoFileWork();
       }
     }
@@ -197,6 +217,8 @@ class Cluster {
   Store store_;
   uint64_t incarnation_ = 0;
   uint64_t heard_ = 0;  // term
+  std::string heard_start_;
+  uint64_t starts_ = 0;
   std::unique_ptr<ClusterState> state_;
   absl::Time now_ = absl::FromUnixSeconds(1767225600);
 };
@@ -260,6 +282,44 @@ TEST_CASE("from an older copy a scheduler goes on above all that its nodes heard
   CHECK(*cluster.state().Report(stranger, absl::FromUnixSeconds(1767300000)) > session);
 }
 
+TEST_CASE("an older copy that counts up to a term that nodes heard of is told apart by its start",
+          "[scheduler][restored][identity]") {
+  Cluster cluster;
+  const uint64_t job = cluster.Submit("job", {0, 1});
+  cluster.Until([&] { return cluster.Job(job).phase() == TRAINING; });
+  const Store copy = cluster.store();
+  cluster.Begin(cluster.store(), false);
+  const std::string first = cluster.TakeCheckpoint(job);
+  const uint64_t later = cluster.Submit("later", {0, 2});
+  cluster.Until([&] { return cluster.Job(later).phase() == TRAINING; });
+  const uint64_t term = cluster.heard();
+  // Nobody remembers a session, and nobody says what it has before it is asked.
+  cluster.RestartNodes();
+
+  // As it is, and also where it starts so often that its term is the highest of all.
+  const int starts = GENERATE(1, 2, 5);
+  CAPTURE(starts);
+  Store store = copy;
+  for (int i = 0; i < starts; ++i) {
+    cluster.Begin(store, false);
+    store = cluster.store();
+    cluster.refused = 0;
+    cluster.Round();
+    CHECK(cluster.refused == 4);
+  }
+  CHECK(cluster.state().term() == term + static_cast<uint64_t>(starts) - 1);
+  CHECK(cluster.heard() == term);
+  CHECK(cluster.removed.empty());
+  CHECK(cluster.held() == 2);
+
+  cluster.Begin(store, true);
+  cluster.Pass(kLease);
+  REQUIRE(cluster.MaySpeak({}));
+  cluster.Until([&] { return cluster.Job(job).phase() == OVER; });
+  CHECK(cluster.Job(job).state() == SUCCEEDED);
+  CHECK(cluster.heard() == cluster.state().term());
+}
+
 TEST_CASE("what an older copy says is to be removed stays", "[scheduler][restored]") {
   Cluster cluster;
   const uint64_t job = cluster.Submit("job", {0, 1});
@@ -270,7 +330,7 @@ TEST_CASE("what an older copy says is to be removed stays", "[scheduler][restore
     if (!absl::EndsWith(key, "/state")) continue;
     JobStateRecord record;
     REQUIRE(record.ParseFromString(value));
-    record.add_removing(first);  // by now it may be another one of that name
+    record.add_removing()->set_path(first);  // by now it may be another one of that name
     value = record.SerializeAsString();
   }
   const bool restored = GENERATE(true, false);

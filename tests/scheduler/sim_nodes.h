@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/strata/control.pb.h"
 #include "server/protocol/cut_barrier.h"
 #include "server/protocol/lane_sessions.h"
@@ -36,6 +37,7 @@ struct SimShard {
 // Checkpoint folders: what each server put there. A folder is a checkpoint when `manifest` says so.
 struct SimFolder {
   std::map<std::string, SimShard> files;  // by server
+  uint64_t cut = 0;                       // of the manifest
   bool complete = false;
   bool damaged = false;
 };
@@ -77,7 +79,11 @@ class SimServer {
   // From now on it finds damage in whatever checkpoint it reads, this often.
   void ReadBadly(int times) { bad_reads_ = times; }
   // From now on it fails whatever cut it is told to take, before lanes have marked it, this often.
-  void FailCuts(int times) { failing_cuts_ = times; }
+  void FailCuts(int times, absl::StatusCode why = absl::StatusCode::kUnavailable) {
+    failing_cuts_ = times;
+    failing_code_ = why;
+  }
+  bool fails_cuts() const { return failing_cuts_ > 0; }
   // Lanes have pushed for too long to a cut that others do not mark.
   void LosePatience();
 
@@ -121,6 +127,7 @@ class SimServer {
   SimDisk* disk_;
   bool alive_ = false;
   int bad_reads_ = 0, failing_cuts_ = 0;
+  absl::StatusCode failing_code_ = absl::StatusCode::kUnavailable;
   uint64_t incarnation_ = 0, session_ = 0, seen_ = 0, impossible_cuts_ = 0;
   std::map<uint64_t, Open> open_;
   std::map<uint64_t, SimShard> logged_;   // survives a kill

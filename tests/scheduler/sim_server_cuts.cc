@@ -5,21 +5,29 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "proto/core/shard_trailer.h"
+#include "proto/core/uid.h"
+#include "proto/runtime/files/manifest_io.h"
 #include "tests/scheduler/sim_nodes.h"
+#include "tests/shard_header.h"
 
 namespace strata::scheduler {
 
 namespace {
 
-// Its size.
-uint64_t WriteFinished(const std::string& folder, const std::string& name) {
+// Begins and ends as a file of a checkpoint does.
+void WriteFinished(const std::string& folder, const FileWriter& writer, CheckpointFile* file) {
+  const std::string header = ShardHeader(writer);
   std::array<uint8_t, kShardTrailerBytes> end;
-  EncodeShardTrailer({.file_bytes = end.size()}, end.data());
+  const uint64_t bytes = header.size() + end.size();
+  EncodeShardTrailer({.footer_offset = header.size(), .file_bytes = bytes}, end.data());
   std::filesystem::create_directories(folder);
-  std::ofstream(folder + "/" + name, std::ios::binary)
+  std::ofstream(folder + "/" + file->name(), std::ios::binary)
+      .write(header.data(), static_cast<std::streamsize>(header.size()))
       .write(reinterpret_cast<const char*>(end.data()), end.size());
-  return end.size();
+  file->set_bytes(bytes);
+  SetWriter(writer, file);
 }
 
 }  // namespace
@@ -30,7 +38,10 @@ void SimServer::Finish(Open& open, const CutDirective& cut) {
   report.set_state(CutReport::DONE);
   report.set_step(open.shard.clock);
   CheckpointFile* file = report.add_files();
-  file->set_name(name_);
+  // Real files have the names that servers give, by which leftovers are told.
+  file->set_name(job_.real_files ? absl::StrCat("shard-0000", name_.substr(1), "-g",
+                                                open.told.generation(), "-c", cut.cut(), ".strata")
+                                 : name_);
   file->set_first_partition(0);
   file->set_last_partition(15);
   file->set_hash_low(1000 + open.shard.clock);
@@ -43,7 +54,10 @@ void SimServer::Finish(Open& open, const CutDirective& cut) {
     }
   }
   if (job_.real_files && !cut.directory().empty()) {
-    file->set_bytes(WriteFinished(cut.directory(), name_));
+    const auto identity = ParseJobIdentity(open.told.cluster_id(), open.told.job_uid());
+    WriteFinished(cut.directory(),
+                  {identity.value_or(JobIdentity()), Generation(open.told.generation()), cut.cut()},
+                  file);
   }
   if (!cut.directory().empty()) (*disk_)[cut.directory()].files[name_] = open.shard;
 }
@@ -60,7 +74,9 @@ void SimServer::TakeAsync(Open& open, const CutDirective& cut) {
   if (failing_cuts_ > 0) {
     --failing_cuts_;
     barrier.End(cut.cut());
-    return end(CutReport::FAILED);
+    end(CutReport::FAILED);
+    open.cuts[cut.cut()].set_code(static_cast<uint32_t>(failing_code_));
+    return;
   }
   if (cut.cut() != barrier.pending() || !barrier.Ready()) return;
   Finish(open, cut);

@@ -26,6 +26,8 @@ struct AsyncCutOptions {
   uint32_t pass_time = 0;
   // A client names a cut that cannot exist, in a mark of any lane or a push of a window to come.
   uint32_t impossible = 0;
+  // Tries of the last cut that come to nothing, at most; how many, and why, the seed says.
+  uint32_t last_faults = 0;
   bool hbm = false;    // shards have a GPU tier on the host, the least
   std::string folder;  // scratch, for checkpoints
 };

@@ -19,6 +19,7 @@
 #include "server/shard/runner.h"
 #include "tests/sim/async_cut_job.h"
 #include "tests/sim/async_cut_parts.h"
+#include "tests/sim/async_cut_scheduler.h"
 
 namespace strata::sim {
 namespace {
@@ -31,12 +32,14 @@ using server::CutNumber;
 constexpr uint64_t kPatience = 60000;
 constexpr uint64_t kFaultsUntil = 1500;  // events; then all behaves
 constexpr uint64_t kSilence = 200;       // events that the scheduler is gone for
+constexpr int64_t kEventMs = 50;         // of the scheduler's clock
 
 class Sim {
  public:
   explicit Sim(const AsyncCutOptions& options)
       : o_(options),
         job_(options),
+        scheduler_(options),
         random_(options.seed),
         shards_(options.shards),
         lanes_(options.lanes) {
@@ -56,6 +59,7 @@ class Sim {
       Event();
     }
     for (const Shard& shard : shards_) Count(shard);
+    result_.tries_of_last = scheduler_.tries_of_last();
     return result_;
   }
 
@@ -97,62 +101,71 @@ class Sim {
       if (lane.done.size() < o_.tasks_per_lane * o_.windows_per_task) return false;
     }
     // A last cut, which holds everything.
-    return complete_everything_;
+    return scheduler_.ended();
   }
 
-  // --- the coordinator: one cut at a time; a death gives it up for another
+  // --- the scheduler
+  int64_t Now() const { return static_cast<int64_t>(result_.events) * kEventMs; }
   void Order() {
-    if (cut_ != 0) return;
-    bool everything = true;
+    bool everything = true, ready = true;
     for (const Lane& lane : lanes_) {
       everything &= lane.done.size() == o_.tasks_per_lane * o_.windows_per_task;
     }
-    if (!everything && acknowledged_ == ordered_at_) return;  // none is due
-    for (const Shard& shard : shards_) {
-      if (shard.said_over < last_cut_) return;
-    }
-    ordered_at_ = acknowledged_;
-    order_everything_ = everything;
-    cut_ = ++last_cut_;
+    for (const Shard& shard : shards_) ready &= shard.said_over >= scheduler_.over();
+    const CutNumber before = scheduler_.cut();
+    const bool last = scheduler_.Plan(acknowledged_, everything, ready, Now());
+    const CutNumber cut = scheduler_.cut();
+    if (cut == before) return;
+    if (cut <= newest_cut_) Error(absl::StrCat("cut ", cut, " comes twice"));
+    newest_cut_ = cut;
     done_.clear();
+    if (last) BeginLast();
   }
-  void Abort() {
-    if (cut_ == 0) return;
-    cut_ = 0;
-    ++result_.aborted;
+  // What befalls a try of the last cut from without.
+  void BeginLast() {
+    const auto s = static_cast<uint32_t>(random_() % o_.shards);
+    const LastFault fault = scheduler_.fault();
+    if (fault == LastFault::kNoPatience) shards_[s].runner->SetCuts({}, scheduler_.cut());
+    if (fault == LastFault::kShardDies) KillShard(s);
+    if (fault == LastFault::kLaneDies) KillLane(static_cast<uint32_t>(random_() % o_.lanes));
   }
-  std::string FolderOf(CutNumber cut) const {
-    return absl::StrCat(o_.folder, "/", o_.seed, "-", cut);
-  }
+  void Abort() { result_.aborted += scheduler_.Abort(); }
 
-  void CutDone(uint32_t s, CutNumber cut, const server::ShardCut& c) {
-    if (cut != cut_) return;
-    if (c.outcome == server::ShardCut::Outcome::kRefused && o_.pass_time > 0) {
-      ++result_.refused;
-      return Abort();
-    }
-    if (c.outcome != server::ShardCut::Outcome::kDone) {
+  void CutDone(uint32_t s, CutNumber cut, server::ShardCut c) {
+    if (cut != scheduler_.cut()) return;
+    using Outcome = server::ShardCut::Outcome;
+    const LastFault fault = scheduler_.fault();
+    const bool refuses = o_.pass_time > 0 || fault == LastFault::kNoPatience;
+    if ((c.outcome == Outcome::kRefused && !refuses) ||
+        (c.outcome == Outcome::kFailed && fault != LastFault::kNoFolder)) {
       // An aborted one's number never comes again, so nothing else can refuse.
       return Error(absl::StrCat("shard ", s, ", cut ", cut, ": ", c.message));
     }
-    if (o_.fail_cut > 0 && Chance(o_.fail_cut)) return Abort();
     done_[s] = c;
-    if (done_.size() < o_.shards) return;
-    CheckCut();
-    ++result_.cuts;
-    complete_everything_ = order_everything_;
-    cut_ = 0;
+    if (c.outcome == Outcome::kDone && (Chance(o_.fail_cut) || fault == LastFault::kFull)) {
+      c.outcome = Outcome::kFailed;
+      c.code = absl::StatusCode::kResourceExhausted;
+    }
+    scheduler_.Word(s, cut, c);
+    for (const CutScheduler::Result& r : scheduler_.Settle(Now())) {
+      result_.refused += r.outcome == CutScheduler::Outcome::kRefused;
+      result_.aborted += r.outcome != CutScheduler::Outcome::kDone;
+      if (r.outcome != CutScheduler::Outcome::kDone) continue;
+      CheckCut(r.cut.cut(), r.cut.folder());
+      ++result_.cuts;
+    }
+    if (scheduler_.given_up()) Error("the job fails");
   }
 
-  void CheckCut() {
+  void CheckCut(CutNumber number, const std::string& folder) {
     std::vector<std::set<Window>> of_the_dead;
     for (const Lane& lane : lanes_) of_the_dead.push_back(lane.of_the_dead);
     for (uint32_t s = 0; s < o_.shards; ++s) {
       const server::ShardCut& cut = done_[s];
       if (cut.marks != done_[0].marks) Error("shards have other marks of one cut");
-      const std::string path = absl::StrCat(FolderOf(cut_), "/", cut.files.back().name);
+      const std::string path = absl::StrCat(folder, "/", cut.files.back().name);
       const std::string wrong = job_.CheckCut(s, path, cut, of_the_dead);
-      if (!wrong.empty()) Error(absl::StrCat("cut ", cut_, ": ", wrong));
+      if (!wrong.empty()) Error(absl::StrCat("cut ", number, ": ", wrong));
     }
   }
 
@@ -166,32 +179,32 @@ class Sim {
     }
     if (o_.impossible > 0 && Chance(o_.impossible)) NameNoCut();
     if (result_.kills >= o_.max_kills) return;
-    if (Chance(o_.kill_shard)) {
-      const auto s = static_cast<uint32_t>(random_() % o_.shards);
-      Count(shards_[s]);
-      StopShard(shards_[s]);
-      StartShard(s);
-      Abort();
-      ++result_.kills;
-    }
-    if (Chance(o_.kill_lane)) {
-      const auto l = static_cast<uint32_t>(random_() % o_.lanes);
-      Lane& lane = lanes_[l];
-      ++lane.incarnation;
-      lane.of_the_dead.insert(lane.sent.begin(), lane.sent.end());
-      lane.sent.clear();
-      lane.open.clear();
-      lane.wanted = lane.marked = 0;
-      lane.mark_missing.clear();
-      // The next host begins with the first task that is not done.
-      lane.task = 0;
-      while (lane.task < o_.tasks_per_lane && TaskDone(l, lane.task)) ++lane.task;
-      lane.window = 0;
-      std::erase_if(lane.done,
-                    [&](const Window& w) { return w.first >= job_.TaskOf(l, lane.task); });
-      Abort();
-      ++result_.kills;
-    }
+    if (Chance(o_.kill_shard)) KillShard(static_cast<uint32_t>(random_() % o_.shards));
+    if (Chance(o_.kill_lane)) KillLane(static_cast<uint32_t>(random_() % o_.lanes));
+  }
+  void KillShard(uint32_t s) {
+    Count(shards_[s]);
+    StopShard(shards_[s]);
+    StartShard(s);
+    scheduler_.ForgetShard(s);
+    Abort();
+    ++result_.kills;
+  }
+  void KillLane(uint32_t l) {
+    Lane& lane = lanes_[l];
+    ++lane.incarnation;
+    lane.of_the_dead.insert(lane.sent.begin(), lane.sent.end());
+    lane.sent.clear();
+    lane.open.clear();
+    lane.wanted = lane.marked = 0;
+    lane.mark_missing.clear();
+    // The next host begins with the first task that is not done.
+    lane.task = 0;
+    while (lane.task < o_.tasks_per_lane && TaskDone(l, lane.task)) ++lane.task;
+    lane.window = 0;
+    std::erase_if(lane.done, [&](const Window& w) { return w.first >= job_.TaskOf(l, lane.task); });
+    Abort();
+    ++result_.kills;
   }
   // By a client that is wrong, or worse. What it says is refused before it is kept.
   void NameNoCut() {
@@ -236,7 +249,7 @@ class Sim {
     if (what == 12) return Resend(l);
     if (what > 12 && Faulty() && result_.events < silent_until_) return;
     if (what == 13) {  // the lane hears of the cut
-      if (cut_ > lanes_[l].wanted) lanes_[l].wanted = cut_;
+      lanes_[l].wanted = std::max(lanes_[l].wanted, scheduler_.cut());
       return;
     }
     if (what == 14) return TellShard(s);
@@ -253,12 +266,12 @@ class Sim {
   void TellShard(uint32_t s) {
     Shard& shard = shards_[s];
     shard.said_over = shard.runner->view().cuts_over;
-    const CutNumber over = (cut_ != 0 ? cut_ : last_cut_ + 1) - 1;
-    if (shard.told == cut_ && shard.told_over == over) return Pump(shard);
-    shard.told = cut_;
+    const CutNumber over = scheduler_.over(), cut = scheduler_.cut();
+    if (shard.told == cut && shard.told_over == over) return Pump(shard);
+    shard.told = cut;
     shard.told_over = over;
     std::vector<server::CutOrder> orders;
-    if (cut_ != 0) orders.push_back({cut_, Step(0), FolderOf(cut_)});
+    if (cut != 0) orders.push_back({cut, Step(0), scheduler_.folder()});
     shard.runner->SetCuts(orders, over);
     Pump(shard);
   }
@@ -339,7 +352,7 @@ class Sim {
       if (no_cut && !began_again) Error(absl::StrCat("a lane named cut ", answer.cut));
     };
     if (m.kind == Message::kPush) {
-      result_.ahead += cut_ != 0 && m.cut == cut_ && !done_.contains(m.shard);
+      result_.ahead += m.cut != 0 && m.cut == scheduler_.cut() && !done_.contains(m.shard);
     }
     Hand(m, reply);
     Pump(shard);
@@ -365,18 +378,15 @@ class Sim {
 
   const AsyncCutOptions o_;
   const AsyncCutJob job_;
+  CutScheduler scheduler_;
   std::mt19937_64 random_;
   ManualTimer timer_;
   std::vector<Shard> shards_;
   std::vector<Lane> lanes_;
   std::vector<Message> network_;
-  CutNumber cut_ = 0;  // being taken; 0: none
-  CutNumber last_cut_ = 0;
+  CutNumber newest_cut_ = 0;
   uint64_t acknowledged_ = 0;  // windows
-  uint64_t ordered_at_ = ~uint64_t{0};
   uint64_t silent_until_ = 0;
-  bool order_everything_ = false;
-  bool complete_everything_ = false;
   std::map<uint32_t, server::ShardCut> done_;
   AsyncCutResult result_;
 };

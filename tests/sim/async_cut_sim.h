@@ -18,6 +18,7 @@ struct AsyncCutResult {
   uint64_t cuts = 0;     // complete
   uint64_t aborted = 0;  // cuts
   uint64_t refused = 0;  // of them those that a shard ended by itself
+  uint64_t tries_of_last = 0;
   uint64_t kills = 0;
   uint64_t hbm_updated = 0;  // rows, where they lie in a GPU tier
   uint64_t hbm_evicted = 0;  // rows that left one for DRAM

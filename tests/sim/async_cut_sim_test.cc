@@ -2,7 +2,9 @@
 // once on every shard, and nothing after it, whatever the network and the processes do.
 #include "tests/sim/async_cut_sim.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -96,6 +98,40 @@ TEST_CASE("cuts that fail, shards that lose patience, and a scheduler that says 
   CHECK(refused > seeds.size() / 4);
   CHECK(aborted > refused + seeds.size() / 4);
   CHECK(cuts > seeds.size());
+}
+
+// Of a job that is trained the last cut is all that is missing: whatever stands in its way and goes
+// again, it is tried anew, and holds everything.
+TEST_CASE("the last cut is refused, fails, and is taken in the end", "[sim][async][seeds]") {
+  const std::vector<uint64_t> seeds = Seeds("async_last", 9000, LongRun() ? 10000 : 250);
+  const Scratch scratch;
+  uint64_t tries = 0, aborted = 0, refused = 0, most = 0;
+  for (const uint64_t seed : seeds) {
+    AsyncCutOptions o = Shape(seed, scratch.path());
+    o.hbm = false;
+    o.tasks_per_lane = 2;
+    o.last_faults = 12;
+    if (seed % 2 == 0) {
+      o.drop = o.duplicate = 30;
+      o.fail_cut = 100;
+      o.stop_scheduler = 2;
+      o.pass_time = 10;
+      o.kill_shard = o.kill_lane = 2;
+      o.max_kills = 2;
+    }
+    const AsyncCutResult r = RunAsyncCuts(o);
+    INFO("seed " << seed << " after " << r.events << " events, " << r.tries_of_last << " tries");
+    REQUIRE(r.error == "");
+    tries += r.tries_of_last;
+    aborted += r.aborted;
+    refused += r.refused;
+    most = std::max(most, r.tries_of_last);
+  }
+  if (SeedsAreGiven()) return;
+  CHECK(tries > 5 * seeds.size());
+  CHECK(most >= 12);
+  CHECK(aborted > 4 * seeds.size());
+  CHECK(refused > seeds.size() / 4);
 }
 
 TEST_CASE("cuts that cannot exist are named all the time, and hold up nothing",

@@ -9,6 +9,7 @@ model hashes the xxHash library.
 import ctypes
 import json
 import os
+import re
 import struct
 import sys
 
@@ -505,7 +506,10 @@ def add_file(folder, entry, chain):
     file = ShardFile(path)
     number = int(entry.get("sequence", 0))
     name = "shard-%05d" % file.shard + (".%d" % number if number else "")
-    assert entry["name"] == name + "-g%d-c%d.strata" % (file.generation, file.cut)
+    of = name + "-g%d-c%d" % (file.generation, file.cut)
+    link = re.fullmatch(re.escape(of) + r"(-l(\d+))?\.strata", entry["name"])
+    # A link names the cut that made it, which is a later one.
+    assert link and (link[1] is None or int(link[2]) > file.cut)
     assert file.writer == [entry["clusterId"], entry["jobUid"], int(entry["generation"]),
                            int(entry["cut"])]
     assert int(entry["bytes"]) == len(file.data) and int(entry["crc32c"]) == crc32c(file.data)

@@ -155,9 +155,10 @@ TEST_CASE("an output that is a file of input fails the job before anything is wr
   std::filesystem::create_hard_link(input, output);
   WorkerJobDirective d = IndexDirective();
   JobSpec& spec = *d.mutable_spec()->mutable_spec();
-  (GENERATE(true, false) ? spec.mutable_data()->mutable_train(0)
-                         : spec.mutable_data()->mutable_eval(0))
+  const bool train = GENERATE(true, false);
+  (train ? spec.mutable_data()->mutable_train(0) : spec.mutable_data()->mutable_eval(0))
       ->assign(input);
+  const std::string field = train ? "spec.data.train[0] " : "spec.data.eval[0] ";
   const bool metrics = GENERATE(true, false);
   const std::string path = GENERATE_COPY(input, output);
   (metrics ? spec.mutable_output()->mutable_metrics()
@@ -168,7 +169,7 @@ TEST_CASE("an output that is a file of input fails the job before anything is wr
       f.Await([](const WorkerJobReport& r) { return !r.fatal().empty(); });
   CHECK(report.fatal() ==
         std::string(metrics ? "spec.output.metrics: " : "spec.output.predictions: ") + path +
-            " is the same file as " + input + ", which the job reads; name another one");
+            " is the same file as " + field + input + ", which the job reads; name another one");
   CHECK_FALSE(report.has_train_index());
 }
 

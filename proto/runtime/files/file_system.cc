@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -169,6 +170,16 @@ int FileSystem::Look(const std::string& path, FileInfo& out) {
   const int result = Again([&] { return ::stat(path.c_str(), &info); });
   if (result == 0) Describe(info, out);
   return result;
+}
+
+int FileSystem::Space(const std::string& path, FileSpace& out) {
+  FileInfo info;
+  if (const int looked = Look(path, info); looked < 0) return looked;
+  struct statvfs space;
+  const int result = Again([&] { return ::statvfs(path.c_str(), &space); });
+  if (result < 0) return result;
+  out = {.free = uint64_t{space.f_bavail} * space.f_frsize, .device = info.device};
+  return 0;
 }
 
 int FileSystem::LookAtLink(const std::string& path, FileInfo& out) {

@@ -45,6 +45,12 @@ struct FileInfo {
   int64_t changed_ns = 0;
 };
 
+// The file system that a path is on.
+struct FileSpace {
+  uint64_t free = 0;  // bytes that this process may take
+  uint64_t device = 0;
+};
+
 // Thread-safe. Calls behave as the system calls that they are named after, with these differences:
 // they begin again after EINTR, a failure is the negative errno, a path with a zero byte is
 // -EINVAL, and what is neither file nor folder (a pipe, a device) cannot be opened: -ESPIPE, at
@@ -79,6 +85,8 @@ class FileSystem {
   virtual int Remove(const std::string& path);
   // stat: of what links lead to.
   virtual int Look(const std::string& path, FileInfo& out);
+  // statvfs: of the file system on which `path` is.
+  virtual int Space(const std::string& path, FileSpace& out);
   // lstat: of a link itself.
   virtual int LookAtLink(const std::string& path, FileInfo& out);
   // readlink; -EINVAL: it is there and no link.

@@ -15,8 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "proto/core/checksum.h"
 #include "proto/core/mutation.h"
+#include "proto/runtime/files/finished_file.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/plain_file.h"
 #include "proto/runtime/files/record_file.h"
@@ -58,17 +60,19 @@ absl::Status CheckSizes(const std::string& folder, const Manifest& manifest) {
   return absl::OkStatus();
 }
 
-// "step-<12 or more digits>".
-bool ParseFolderName(absl::string_view name, uint64_t* step) {
-  if (!absl::StartsWith(name, "step-")) return false;
-  name.remove_prefix(5);
-  return name.size() >= 12 && std::all_of(name.begin(), name.end(), absl::ascii_isdigit) &&
-         absl::SimpleAtoi(name, step);
-}
-
 }  // namespace
 
 std::string CheckpointFolderName(uint64_t step) { return absl::StrFormat("step-%012d", step); }
+
+std::optional<uint64_t> StepOfFolder(absl::string_view name) {
+  uint64_t step = 0;
+  if (!absl::ConsumePrefix(&name, "step-") || name.size() < 12 ||
+      !std::all_of(name.begin(), name.end(), absl::ascii_isdigit) ||
+      !absl::SimpleAtoi(name, &step)) {
+    return std::nullopt;
+  }
+  return step;
+}
 
 std::string ModelHashText(const std::vector<CheckpointFile>& files, uint64_t step) {
   unsigned __int128 sum = step;
@@ -166,19 +170,19 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& directory) {
   for (const std::string& name : names) {
     // What says who writes here is there before anything is, and after everything is gone.
     if (!absl::StartsWith(name, kLockPrefix)) list.empty_directory = false;
-    uint64_t step = 0;
-    if (!ParseFolderName(name, &step)) continue;
+    const std::optional<uint64_t> step = StepOfFolder(name);
+    if (!step) continue;
     const std::string folder = absl::StrCat(directory, "/", name);
     auto manifest = ReadManifest(folder);
     if (absl::IsNotFound(manifest.status())) continue;
     absl::Status whole = manifest.status();
     if (whole.ok()) whole = CheckSizes(folder, *manifest);
-    if (whole.ok() && manifest->step() != step) {
+    if (whole.ok() && manifest->step() != *step) {
       whole = absl::DataLossError(absl::StrCat("manifest of ", folder, " is of step ",
-                                               manifest->step(), "; the folder says ", step));
+                                               manifest->step(), "; the folder says ", *step));
     }
     if (whole.ok()) {
-      list.complete.push_back({step, folder});
+      list.complete.push_back({*step, folder});
     } else {
       list.damaged.push_back({folder, whole});
     }
@@ -209,22 +213,6 @@ absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files) {
   }
   if (s.ok()) files.RemoveFolder(folder);  // stays where something else is in it
   return s;
-}
-
-absl::Status RemoveIncomplete(const std::string& folder, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!IsPlainName(name)) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", name, "\" must be a plain file name"));
-    }
-  }
-  const absl::StatusOr<bool> complete = IsThere(absl::StrCat(folder, "/", kManifestName));
-  if (!complete.ok() || *complete) return absl::OkStatus();
-  for (const std::string& name : names) {
-    absl::Status s = RemovePlainFile(absl::StrCat(folder, "/", name), FileSystem::Kernel());
-    if (!s.ok()) return s;
-  }
-  FileSystem::Kernel().RemoveFolder(folder);
-  return absl::OkStatus();
 }
 
 }  // namespace strata

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/files/file_system.h"
@@ -27,6 +28,8 @@ inline constexpr uint32_t kManifestFormat = 3;
 
 // "step-000000000042".
 std::string CheckpointFolderName(uint64_t step);
+// Of a folder's plain name, which has 12 digits or more. Nothing: it is none of a checkpoint.
+std::optional<uint64_t> StepOfFolder(absl::string_view name);
 
 // The model hash of a checkpoint taken at `step`: the files' 128-bit sums plus the step, mod 2^128,
 // as 32 hexadecimal digits.
@@ -83,10 +86,6 @@ absl::StatusOr<std::optional<CheckpointEntry>> NewestCheckpoint(const std::strin
 // the manifest names, then the folder if nothing else is in it. Other files stay. OK when there is
 // no manifest. DATA_LOSS: a damaged manifest; nothing was removed.
 absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files = FileSystem::Kernel());
-
-// Removes single files of a checkpoint that was given up, and the folder if it is empty then. Does
-// nothing where the folder has a manifest. Names with a folder in them are INVALID_ARGUMENT.
-absl::Status RemoveIncomplete(const std::string& folder, const std::vector<std::string>& names);
 
 }  // namespace strata
 

@@ -14,6 +14,9 @@ namespace {
 
 constexpr uint32_t kFormat = 1;
 
+// Nobody's, of a scheduler of an older version.
+std::string NameOf(const std::string& start_id) { return start_id.empty() ? "\"\"" : start_id; }
+
 std::string PathIn(const std::string& folder) { return absl::StrCat(folder, "/CLUSTER"); }
 
 }  // namespace
@@ -34,6 +37,7 @@ absl::StatusOr<NodeCluster> NodeCluster::Open(const std::string& folder) {
   if (!s.ok()) return s;
   node.id_ = *id;
   node.term_ = record.term();
+  node.start_id_ = record.start_id();
   return node;
 }
 
@@ -65,18 +69,28 @@ absl::Status NodeCluster::Follow(const Scheduler& scheduler) {
         "the scheduler of cluster ", id->text(), " has term ", scheduler.term, ", but term ", term_,
         " was heard of: it was replaced, or its folder comes ", "from an older copy"));
   }
-  if (*id == id_ && scheduler.term == term_) return absl::OkStatus();
+  const bool same_term = *id == id_ && scheduler.term == term_;
+  if (same_term && scheduler.start_id != start_id_ && !STRATA_MUTATION("identity.other_start")) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the scheduler of cluster ", id->text(), " is start ", NameOf(scheduler.start_id),
+        " of term ", term_, ", but this node has heard of that term from start ", NameOf(start_id_),
+        ": one of the two has its folder from an older copy; start that one ",
+        "once with --restored, or end it"));
+  }
+  if (same_term) return absl::OkStatus();
   if (!path_.empty() && !scheduler.transient) {
     NodeClusterRecord record;
     record.set_format(kFormat);
     record.set_cluster_id(id->text());
     record.set_term(scheduler.term);
+    record.set_start_id(scheduler.start_id);
     if (absl::Status s = WriteRecordFile(path_, record); !s.ok()) return s;
     const std::string folder = path_.substr(0, path_.rfind('/'));
     if (absl::Status s = SyncPlainFolder(folder); !s.ok()) return s;
   }
   id_ = *id;
   term_ = scheduler.term;
+  start_id_ = scheduler.start_id;
   return absl::OkStatus();
 }
 

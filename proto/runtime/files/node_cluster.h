@@ -20,6 +20,7 @@ class NodeCluster {
   struct Scheduler {
     std::string cluster_id;
     uint64_t term = 0;
+    std::string start_id;    // which start of it has that term
     bool transient = false;  // its cluster ends with its process: nothing is remembered beyond ours
   };
 
@@ -32,16 +33,19 @@ class NodeCluster {
   // Empty: of none yet.
   std::string id() const { return id_.nil() ? "" : id_.text(); }
   uint64_t term() const { return term_; }
+  const std::string& start_id() const { return start_id_; }
 
   // Whether to follow what this scheduler says; the first one decides the cluster, durably.
   // PERMISSION_DENIED: it is of another cluster (the text names both). FAILED_PRECONDITION: a later
-  // start of it was heard of. Others: the file cannot be written; try again.
+  // start of it was heard of, or another one with the same term (the text names both). Others: the
+  // file cannot be written; try again.
   absl::Status Follow(const Scheduler& scheduler);
 
  private:
   std::string path_;
   ClusterId id_;
   uint64_t term_ = 0;
+  std::string start_id_;
 };
 
 }  // namespace strata

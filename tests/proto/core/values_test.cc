@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "proto/core/cut_file_name.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
@@ -140,6 +141,39 @@ TEST_CASE("keys spread evenly over partitions", "[partition]") {
   }
   // 10,000 expected; 6 standard deviations are 600.
   for (int c : counts) REQUIRE(std::abs(c - 10'000) < 600);
+}
+
+TEST_CASE("names of checkpoint files say who made them", "[cut_file_name]") {
+  const JobUid job{0x12, 0x34};
+  const CutFileName full{.shard = ShardId(3), .generation = Generation(2), .cut = 7};
+  CHECK(full.text() == "shard-00003-g2-c7.strata");
+  CutFileName linked = full;
+  linked.link = 9;
+  CHECK(linked.text() == "shard-00003-g2-c7-l9.strata");
+  CHECK(full.made_by() == 7);
+  CHECK(linked.made_by() == 9);
+  CutFileName increment = full;
+  increment.sequence = 2;
+  CHECK(increment.text() == "shard-00003.2-g2-c7.strata");
+  CutFileName begun = increment;
+  begun.begun = job;
+  CHECK(begun.text() == "shard-00003.2-g2-c7.strata.00000000000000120000000000000034.tmp");
+  CutFileName many = full;
+  many.shard = ShardId(123456);
+  many.cut = ~uint64_t{0};
+  for (const CutFileName& name : {full, linked, increment, begun, many}) {
+    INFO(name.text());
+    CHECK(CutFileName::Parse(name.text()) == name);
+  }
+  for (const char* other :
+       {"", "x", "MANIFEST.json", "shard-3-g2-c7.strata", "shard-00003-g2-c7", "shard-00003.strata",
+        "shard-00003-c7-g2.strata", "shard-00003-g2-c7-l0.strata", "shard-00003.0-g2-c7.strata",
+        "shard-00003-g02-c7.strata", "shard-00003-g2-c7.strata.tmp", "shard-00003-g-1-c7.strata",
+        "shard-00003-g2-c7-l9-l9.strata", "shard-00003-g2-c7.strata.12.tmp",
+        "shard-00003-g2-c7-x9.strata", "image-00003-g2-c7.strata", " shard-00003-g2-c7.strata"}) {
+    INFO(other);
+    CHECK_FALSE(CutFileName::Parse(other).has_value());
+  }
 }
 
 }  // namespace

@@ -1,6 +1,13 @@
 #include "scheduler/job/cut_coordinator.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
 
 namespace strata::scheduler {
 namespace {
@@ -53,13 +60,13 @@ TEST_CASE("multiples are asked for ahead and re-issued until done", "[scheduler]
   REQUIRE(cuts.book().pending(0).folder() == "/c/step-000000000010");
   const uint64_t cut = cuts.book().pending(0).cut();
   cuts.Report(0, Word(cut, CutReport::DONE, 0, 3));
-  REQUIRE(cuts.Settle(0, 1).empty());  // the other server has not spoken
+  REQUIRE(cuts.Settle(0).empty());  // the other server has not spoken
   cuts.Report(1, Word(cut, CutReport::DONE, 4, 7));
-  const auto results = cuts.Settle(0, 1);
+  const auto results = cuts.Settle(0);
   REQUIRE(results.size() == 1);
   REQUIRE(results[0].outcome == Outcome::kDone);
   REQUIRE(results[0].files.size() == 2);
-  REQUIRE(cuts.Settle(0, 1).empty());  // once
+  REQUIRE(cuts.Settle(0).empty());  // once
   cuts.Complete(cut, At(10, "/c/step-000000000010"));
   REQUIRE(Steps(cuts) == std::vector<uint64_t>{20, 30});
   REQUIRE(cuts.NewestOnDisk()->step() == 10);
@@ -85,39 +92,148 @@ TEST_CASE("a manual cut that is refused goes further ahead", "[scheduler]") {
   cuts.Plan(1, 7, true, 0);
   REQUIRE(Steps(cuts) == std::vector<uint64_t>{11});
   cuts.Report(0, Word(1, CutReport::REFUSED));
-  REQUIRE(cuts.Settle(0, 1).at(0).outcome == Outcome::kRefused);
+  REQUIRE(cuts.Settle(0).at(0).outcome == Outcome::kRefused);
   cuts.Plan(1, 40, true, 0);
   REQUIRE(Steps(cuts) == std::vector<uint64_t>{48});
   REQUIRE(cuts.book().pending(0).cut() == 2);  // numbers are never used again
   cuts.Report(1, Word(2, CutReport::REFUSED));
-  cuts.Settle(0, 1);
+  cuts.Settle(0);
   cuts.Plan(1, 97, true, 0);
   REQUIRE(Steps(cuts) == std::vector<uint64_t>{100});  // never beyond the end
 }
 
-TEST_CASE("a cut that the job needs is tried three times", "[scheduler]") {
+CutReport Fails(uint64_t cut, absl::StatusCode code) {
+  CutReport report = Word(cut, CutReport::FAILED);
+  report.set_code(static_cast<uint32_t>(code));
+  return report;
+}
+
+// The word of server 0 on the only cut that is asked for; when the next try is due, from then on.
+int64_t Try(CutCoordinator& cuts, uint64_t generation, int64_t now, const CutReport& word) {
+  cuts.Plan(generation, 100, true, now);
+  REQUIRE(cuts.book().pending_size() == 1);
+  CutReport said = word;
+  said.set_cut(cuts.book().pending(0).cut());
+  cuts.Report(0, said);
+  const auto results = cuts.Settle(now);
+  REQUIRE(results.size() == 1);
+  CHECK(results[0].server == 0u);
+  CHECK(results[0].message == "disk full");
+  CHECK(cuts.Idle());
+  return results[0].retry_ms;
+}
+
+const CutReport kFull = Fails(0, absl::StatusCode::kResourceExhausted);
+const CutReport kDenied = Fails(0, absl::StatusCode::kPermissionDenied);
+
+TEST_CASE("a cut that the job needs waits for as long as what is in the way may pass",
+          "[scheduler]") {
+  const bool bsp = GENERATE(true, false), last = GENERATE(true, false);
+  if (!bsp && !last) return;
+  CutConfig config = Config();
+  config.every_steps = 0;
+  config.bsp = bsp;
+  CutCoordinator cuts(config, {});
+  if (last) {
+    cuts.WantLast(100);
+  } else {
+    cuts.WantAt(100);
+  }
+  int64_t now = 0, average = CutCoordinator::kFirstRetryMs;
+  uint64_t number = 0;
+  for (int i = 0; i < 200; ++i) {
+    const int64_t wait = Try(cuts, 1, now, kFull);
+    CHECK(wait >= average / 2);
+    CHECK(wait < average * 3 / 2);
+    average = std::min(CutCoordinator::kMostRetryMs, average * 2);
+    REQUIRE_FALSE(cuts.GivenUp());
+    CHECK(cuts.book().next_cut() == ++number + 1);  // each try has a number of its own
+    cuts.Plan(1, 100, true, now + wait - 1);
+    REQUIRE(cuts.Idle());
+    now += wait;
+  }
+  cuts.Plan(1, 100, true, now);
+  REQUIRE(cuts.book().pending_size() == 1);
+  const uint64_t cut = cuts.book().pending(0).cut();
+  cuts.Report(0, Word(cut, CutReport::DONE, 0, 3));
+  cuts.Report(1, Word(cut, CutReport::DONE, 4, 7));
+  REQUIRE(cuts.Settle(now).at(0).outcome == Outcome::kDone);
+  cuts.Complete(cut, At(100, "/c/100"));
+  CHECK(cuts.book().retries() == 0);
+  CHECK((cuts.Last() != nullptr) == last);
+}
+
+TEST_CASE("a cut that the job needs is given up after three causes in a row that no try can mend",
+          "[scheduler]") {
+  CutConfig config = Config();
+  config.bsp = GENERATE(true, false);
+  CutCoordinator cuts(config, {});
+  cuts.WantLast(100);
+  int64_t now = 0;
+  for (int i = 0; i < 2; ++i) now += Try(cuts, 1, now, kDenied);
+  now += Try(cuts, 1, now, kFull);  // so somebody gave the right
+  for (int i = 0; i < 2; ++i) now += Try(cuts, 1, now, kDenied);
+  REQUIRE_FALSE(cuts.GivenUp());
+  Try(cuts, 1, now, kDenied);
+  REQUIRE(cuts.GivenUp());
+  now += 10 * CutCoordinator::kMostRetryMs;
+  cuts.Plan(1, 100, true, now);
+  CHECK(cuts.Idle());
+}
+
+TEST_CASE("async: a last cut that is refused is begun anew, however often", "[scheduler]") {
+  CutConfig config = Config();
+  config.bsp = false;
+  CutCoordinator cuts(config, {});
+  cuts.WantLast(0);
+  int64_t now = 0;
+  for (int i = 0; i < 20; ++i) now += Try(cuts, 1, now, Word(0, CutReport::REFUSED));
+  CHECK_FALSE(cuts.GivenUp());
+}
+
+TEST_CASE("bsp: a cut that servers are past will never be", "[scheduler]") {
   CutCoordinator cuts(Config(), {});
   cuts.WantLast(100);
-  for (int i = 0; i < 3; ++i) {
-    REQUIRE_FALSE(cuts.GivenUp());
-    cuts.Plan(1, 100, true, i * 1000);
-    REQUIRE(Steps(cuts) == std::vector<uint64_t>{100});
-    cuts.Report(0, Word(cuts.book().pending(0).cut(), CutReport::FAILED));
-    const auto results = cuts.Settle(i * 1000, 1000);
-    REQUIRE(results.at(0).message == "disk full");
-    cuts.Plan(1, 100, true, i * 1000 + 999);
-    REQUIRE(Steps(cuts).empty());
+  int64_t now = 0;
+  for (int i = 0; i < 3; ++i) now += Try(cuts, 1, now, Word(0, CutReport::REFUSED));
+  CHECK(cuts.GivenUp());
+}
+
+TEST_CASE("of several causes one that no try can mend is told first", "[scheduler]") {
+  CutCoordinator cuts(Config(), {});
+  cuts.WantLast(100);
+  cuts.Plan(1, 100, true, 0);
+  CutReport word = kFull;
+  word.set_cut(1);
+  cuts.Report(0, word);
+  word = kDenied;
+  word.set_cut(1);
+  word.set_message("no right");
+  cuts.Report(1, word);
+  const auto results = cuts.Settle(0);
+  REQUIRE(results.size() == 1);
+  CHECK(results[0].message == "no right");
+  CHECK(results[0].server == 1u);
+  CHECK_FALSE(results[0].passes);
+}
+
+TEST_CASE("tries of many jobs come at different moments", "[scheduler]") {
+  std::set<int64_t> waits;
+  for (uint64_t job = 0; job < 100; ++job) {
+    CutConfig config = Config();
+    config.spread = job;
+    CutCoordinator cuts(config, {});
+    cuts.WantLast(100);
+    waits.insert(Try(cuts, 1, 0, kFull));
   }
-  REQUIRE(cuts.GivenUp());
+  CHECK(waits.size() > 80);
 }
 
 TEST_CASE("a pause before a retry does not outlast the process that began it", "[scheduler]") {
   constexpr int64_t kMorning = 1'700'000'000'000;
   CutCoordinator cuts(Config(), {});
   cuts.WantLast(100);
-  cuts.Plan(1, 100, true, kMorning);
-  cuts.Report(0, Word(cuts.book().pending(0).cut(), CutReport::FAILED));
-  cuts.Settle(kMorning, 1000);
+  Try(cuts, 1, kMorning, kDenied);
   cuts.Plan(1, 100, true, kMorning);
   REQUIRE(Steps(cuts).empty());
   // The clock was set back before the next scheduler started.
@@ -132,7 +248,7 @@ TEST_CASE("files that miss a partition make no checkpoint", "[scheduler]") {
   cuts.Plan(1, 0, true, 0);
   cuts.Report(0, Word(1, CutReport::DONE, 0, 3));
   cuts.Report(1, Word(1, CutReport::DONE, 5, 7));
-  const auto results = cuts.Settle(0, 1);
+  const auto results = cuts.Settle(0);
   REQUIRE(results.at(0).outcome == Outcome::kFailed);
   REQUIRE(results.at(0).message == "no file holds partition 4");
   const auto file = [](const char* name, uint32_t first, uint32_t last) {
@@ -153,7 +269,7 @@ TEST_CASE("a restarted server's word is void", "[scheduler]") {
   cuts.Report(0, Word(1, CutReport::DONE, 0, 3));
   cuts.ForgetServer(0);
   cuts.Report(1, Word(1, CutReport::DONE, 4, 7));
-  REQUIRE(cuts.Settle(0, 1).empty());
+  REQUIRE(cuts.Settle(0).empty());
 }
 
 TEST_CASE("async takes one barrier at a time, and an aborted one anew under another number",
@@ -203,11 +319,15 @@ TEST_CASE("async: nothing stands in for a last cut that failed or waits for a ho
   REQUIRE(cuts.Last() == nullptr);
   cuts.Plan(1, 5, true, 0);
   cuts.Writing(cuts.book().pending(0).cut(), {});
-  cuts.WritingFailed(cuts.book().pending(0).cut(), "disk full", 1000, 500);
-  cuts.Plan(1, 5, true, 1499);
+  const auto full = absl::ResourceExhaustedError("disk full");
+  const auto failed = cuts.WritingFailed(cuts.book().pending(0).cut(), full, 1000);
+  CHECK(failed.passes);
+  CHECK_FALSE(failed.server.has_value());
+  const int64_t due = 1000 + failed.retry_ms;
+  cuts.Plan(1, 5, true, due - 1);
   REQUIRE(cuts.Idle());
   REQUIRE(cuts.Last() == nullptr);
-  cuts.Plan(1, 5, true, 1500);
+  cuts.Plan(1, 5, true, due);
   REQUIRE(cuts.book().pending(0).last());
 }
 
@@ -297,13 +417,13 @@ TEST_CASE("async: a cut that one server fails is over everywhere at once", "[sch
   REQUIRE(cuts.book().pending(0).cut() == 1);
   REQUIRE(cuts.OverThrough() == 0);
   cuts.Report(0, Word(1, state));
-  const auto results = cuts.Settle(0, 1);
+  const auto results = cuts.Settle(0);
   REQUIRE(results.size() == 1);
   REQUIRE(results[0].message == "disk full");
   REQUIRE(cuts.Idle());
   REQUIRE(cuts.OverThrough() == 1);
   cuts.Report(1, Taken(1, 1));  // too late
-  REQUIRE(cuts.Settle(0, 1).empty());
+  REQUIRE(cuts.Settle(0).empty());
   cuts.Plan(1, 30, true, CutCoordinator::kPauseMs);
   REQUIRE(cuts.book().pending(0).cut() == 2);
   REQUIRE(cuts.OverThrough() == 1);
@@ -314,10 +434,10 @@ TEST_CASE("async: complete cuts are over as well", "[scheduler]") {
   CutCoordinator cuts(Async(), {});
   cuts.Plan(1, 10, true, 0);
   cuts.Report(0, Taken(1, 0));
-  REQUIRE(cuts.Settle(0, 1).empty());
+  REQUIRE(cuts.Settle(0).empty());
   REQUIRE(cuts.OverThrough() == 0);
   cuts.Report(1, Taken(1, 1));
-  REQUIRE(cuts.Settle(0, 1).at(0).outcome == Outcome::kDone);
+  REQUIRE(cuts.Settle(0).at(0).outcome == Outcome::kDone);
   cuts.Writing(1, {});
   REQUIRE(cuts.OverThrough() == 1);
   cuts.Complete(1, At(1, "/c/1"));
@@ -329,7 +449,7 @@ TEST_CASE("async: a restart of the scheduler forgets no cut that is over, and us
   CutCoordinator cuts(Async(), {});
   cuts.Plan(1, 10, true, 0);
   cuts.Report(0, Word(1, CutReport::FAILED));
-  cuts.Settle(0, 1);
+  cuts.Settle(0);
   CutCoordinator next(Async(), cuts.book());
   REQUIRE(next.OverThrough() == 1);
   next.Plan(1, 20, true, 0);
@@ -338,9 +458,9 @@ TEST_CASE("async: a restart of the scheduler forgets no cut that is over, and us
   CutCoordinator last(Async(), next.book());
   REQUIRE(last.OverThrough() == 1);  // cut 2 is pending still
   last.Report(1, Taken(2, 1));
-  REQUIRE(last.Settle(0, 1).empty());  // what server 0 said is forgotten
+  REQUIRE(last.Settle(0).empty());  // what server 0 said is forgotten
   last.Report(0, Taken(2, 0));
-  REQUIRE(last.Settle(0, 1).at(0).outcome == Outcome::kDone);
+  REQUIRE(last.Settle(0).at(0).outcome == Outcome::kDone);
 }
 
 TEST_CASE("async: files that disagree on where lanes stand make no checkpoint", "[scheduler]") {
@@ -348,7 +468,7 @@ TEST_CASE("async: files that disagree on where lanes stand make no checkpoint", 
   cuts.Plan(1, 10, true, 0);
   cuts.Report(0, Taken(1, 0));
   cuts.Report(1, Taken(1, 1, /*window_of_lane_1=*/5));
-  const auto results = cuts.Settle(0, 1);
+  const auto results = cuts.Settle(0);
   REQUIRE(results.at(0).outcome == Outcome::kFailed);
   REQUIRE(results.at(0).message == "servers disagree on where lanes stand at cut 1");
   REQUIRE(cuts.OverThrough() == 1);
@@ -360,7 +480,7 @@ TEST_CASE("async: a cut that was refused is wanted still, after a pause", "[sche
   cuts.WantManual();
   cuts.Plan(1, 10, true, 0);
   cuts.Report(0, Word(1, CutReport::REFUSED));
-  cuts.Settle(0, 1);
+  cuts.Settle(0);
   cuts.Plan(1, 12, true, CutCoordinator::kPauseMs - 1);
   REQUIRE(cuts.Idle());
   cuts.Plan(1, 12, true, CutCoordinator::kPauseMs);

@@ -53,6 +53,26 @@ TEST_CASE("a server that begins again begins the rate again", "[cut_progress]") 
   CHECK(progress.At(At(22)).seconds_left == 13.5);
 }
 
+TEST_CASE("the time left after a server's restart is that of the new attempt", "[cut_progress]") {
+  CutProgress progress;
+  progress.Report(1, 0, 1000, 1000, At(0));  // long done
+  progress.Report(1, 1, 0, 1000, At(0));
+  progress.Report(1, 1, 900, 1000, At(900));  // a byte a second
+  CHECK(progress.At(At(900)).seconds_left == 100.0);
+  progress.ForgetServer(1);
+  CHECK_FALSE(progress.At(At(950)).seconds_left);
+  SECTION("whoever speaks first") { progress.Report(1, 0, 1000, 1000, At(990)); }
+  progress.Report(1, 1, 100, 1000, At(1000));  // what was there did not come in between
+  CHECK_FALSE(progress.At(At(1000)).seconds_left);
+  progress.Report(1, 1, 300, 1000, At(1010));
+  const auto left = progress.At(At(1010)).seconds_left;
+  REQUIRE(left);
+  CHECK(*left >= 35.0);  // 200 in 10 s, or in the 20 s since the other's word
+  CHECK(*left <= 70.0);
+  progress.ForgetServer(5);  // which has no part in it
+  CHECK(progress.At(At(1010)).seconds_left == left);
+}
+
 TEST_CASE("the oldest cut is shown, and those that are over are forgotten", "[cut_progress]") {
   CutProgress progress;
   progress.Report(2, 0, 1, 20, At(0));

@@ -4,12 +4,15 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/time/time.h"
+#include "proto/core/ids.h"
 #include "proto/core/uid.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
@@ -159,7 +162,16 @@ class Cluster {
   }
   JobStatus status() const { return state_.jobs().at(1)->Status(now_); }
 
+  void Cancel() {
+    REQUIRE(state_.Cancel(1, now_).ok());
+    DoFileWork();
+  }
+  bool uses_checkpoints() const { return state_.jobs().at(1)->UsesCheckpoints(); }
+  void LeftoversRemoved() { state_.LeftoversRemoved(1); }
+
   int manifests_to_fail = 0;
+  std::vector<RemoveLeftoversWork> leftovers;  // that were asked for
+  bool keep_leftovers = false;                 // and not removed
 
  private:
   template <typename Node>
@@ -176,6 +188,10 @@ class Cluster {
   void DoFileWork() {
     state_.TakeChanges();
     for (const FileWork& work : state_.TakeFileWork()) {
+      if (const auto* left = std::get_if<RemoveLeftoversWork>(&work)) {
+        leftovers.push_back(*left);
+        if (!keep_leftovers) state_.LeftoversRemoved(left->job);
+      }
       const auto* write = std::get_if<WriteManifestWork>(&work);
       if (write == nullptr) continue;
       const bool fails = manifests_to_fail > 0;
@@ -217,6 +233,87 @@ TEST_CASE("an earlier checkpoint does not stand in for the last one that cannot 
   CHECK(cluster.job().phase() == CUTTING);
   cluster.Pass(absl::Seconds(1));
   CheckEndsWhole(cluster);
+}
+
+// A disk that is full, until there is room.
+TEST_CASE("a job that is trained waits for its last checkpoint, and says why and where",
+          "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
+  cluster.Until([&] { return cluster.job().phase() == CUTTING; });
+  const bool manifest = GENERATE(false, true);
+  constexpr int kTimes = 4;
+  if (manifest) {
+    cluster.manifests_to_fail = kTimes;
+  } else {
+    cluster.server("s1").FailCuts(kTimes, absl::StatusCode::kResourceExhausted);
+  }
+  std::set<uint64_t> tried;
+  cluster.Until([&] {
+    if (cluster.cut() != 0) tried.insert(cluster.cut());
+    return manifest ? cluster.manifests_to_fail == 0 : !cluster.server("s1").fails_cuts();
+  });
+  CHECK(cluster.job().phase() == CUTTING);
+  cluster.Until([&] { return cluster.cut() == 0; });
+  const JobCondition said = *cluster.status().conditions().rbegin();
+  INFO(said.DebugString());
+  CHECK(said.reason() == "CheckpointFailed");
+  CHECK(absl::StrContains(said.message(), "spec.checkpoint.directory: /c/step-"));
+  CHECK(absl::StrContains(said.message(),
+                          manifest ? ": scheduler: disk full; " : ": s1: s1 has no file; "));
+  CHECK(absl::StrContains(said.message(),
+                          "; the job waits for this checkpoint, and tries again in "));
+  CheckEndsWhole(cluster);
+  CHECK(tried.size() == kTimes);  // marks of two tries never meet under one number
+}
+
+TEST_CASE("a cancel ends the wait for the last checkpoint", "[scheduler][cuts]") {
+  Cluster cluster;
+  cluster.Until([&] { return cluster.job().phase() == CUTTING; });
+  cluster.manifests_to_fail = 1;
+  cluster.Until([&] { return cluster.manifests_to_fail == 0 && cluster.cut() == 0; });
+  cluster.Cancel();
+  CHECK(cluster.job().phase() == OVER);
+  CHECK(cluster.job().state() == CANCELLED);
+}
+
+TEST_CASE("a job whose last checkpoint no try can write fails, and says why", "[scheduler][cuts]") {
+  Cluster cluster;
+  cluster.Until([&] { return cluster.job().phase() == CUTTING; });
+  cluster.server("s0").FailCuts(100, absl::StatusCode::kPermissionDenied);
+  cluster.Until([&] { return cluster.job().phase() == OVER; });
+  CHECK(cluster.job().state() == FAILED);
+  const JobCondition said = *cluster.status().conditions().rbegin();
+  INFO(said.DebugString());
+  CHECK(said.reason() == "CheckpointFailed");
+  CHECK(absl::EndsWith(said.message(), ": s0: s0 has no file"));
+  CHECK(cluster.job().cuts().next_cut() == 4);
+}
+
+// Its servers' files are somebody's who holds the directory's lock: looked for until that was done.
+TEST_CASE("what cuts left is looked for when they are given up, and when a job is over",
+          "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
+  cluster.leftovers.clear();
+  cluster.BeginCut();
+  CHECK(cluster.leftovers.empty());
+  cluster.RestartWorker(0);
+  REQUIRE(cluster.leftovers.size() == 1);
+  CHECK(cluster.leftovers[0].directory == "/c");
+  CHECK(cluster.leftovers[0].over.Has(Generation(1), 1));
+  CHECK_FALSE(cluster.leftovers[0].over.Has(Generation(1), 2));
+  CHECK_FALSE(cluster.leftovers[0].over.Has(Generation(2), 1));
+  cluster.Until([&] { return cluster.cut() == 2; });
+  cluster.leftovers.clear();
+  cluster.Until([&] { return cluster.job().cuts().complete_size() == 1; });
+  REQUIRE(cluster.leftovers.size() == 1);  // of a killed server, say
+  CHECK(cluster.leftovers[0].over.Has(Generation(1), 2));
+  cluster.leftovers.clear();
+  cluster.keep_leftovers = true;
+  cluster.Cancel();
+  REQUIRE(cluster.leftovers.size() == 1);
+  CHECK(cluster.uses_checkpoints());  // so that its lock is kept
+  cluster.LeftoversRemoved();
+  CHECK_FALSE(cluster.uses_checkpoints());
 }
 
 TEST_CASE("an earlier checkpoint does not stand in for the last one when no worker is left",

@@ -65,6 +65,7 @@ class Cluster {
     spec.mutable_training()->set_batch_size(1);
     spec.mutable_storage()->set_partitions(16);
     spec.mutable_storage()->set_dram_bytes_per_server(dram);
+    spec.mutable_storage()->set_directory(storage_directory);
     REQUIRE(ResolveJob(s.job).ok());
     const auto job = state_->Submit(std::move(s), now_);
     Take();
@@ -114,10 +115,12 @@ class Cluster {
   }
   NodeStatus Server() { return state_->Cluster().nodes(0); }
   std::vector<SimWorker>& workers() { return workers_; }
-  uint64_t shard_bytes = 0;      // that servers report of each of their jobs
-  bool one_machine = false;      // servers have 1 GiB together, not each
-  bool indexing = false;         // workers do not come to the end of the input
-  std::set<std::string> silent;  // servers
+  std::string storage_directory;  // of jobs that are submitted
+  uint64_t disk_bytes = 0;        // that were given to each server
+  uint64_t shard_bytes = 0;       // that servers report of each of their jobs
+  bool one_machine = false;       // servers have 1 GiB together, not each
+  bool indexing = false;          // workers do not come to the end of the input
+  std::set<std::string> silent;   // servers
 
  private:
   void Take() {
@@ -135,6 +138,8 @@ class Cluster {
     if (report.role() == SERVER) {
       report.set_memory_bytes(1024 * kMiB);
       report.set_memory_given(!one_machine);
+      report.set_disk_bytes(disk_bytes);
+      report.set_disk_given(true);
       if (one_machine) report.set_machine_id("m");
       for (ServerJobReport& job : *report.mutable_server_jobs()) {
         job.add_shards()->set_dram_bytes(shard_bytes);
@@ -222,6 +227,23 @@ TEST_CASE("a job without a limit keeps its estimate, and no workers while it wai
   CHECK(cluster.State("next").phase() == WAITING);
   cluster.Cancel("guessed");
   CHECK(cluster.Status("next").state() == RUNNING);
+}
+
+TEST_CASE("disk of a folder elsewhere is not counted, and the job says so", "[scheduler][room]") {
+  Cluster cluster;
+  cluster.disk_bytes = kMiB;
+  REQUIRE(cluster.Submit("here", "1MiB").ok());
+  CHECK(cluster.Status("here").state() == RUNNING);
+  CHECK(cluster.Status("here").reserved().disk_bytes() == kMiB);
+  CHECK_FALSE(cluster.Says("here", "DiskNotCounted"));
+  REQUIRE(cluster.Submit("beside", "1MiB").ok());
+  CHECK(cluster.State("beside").phase() == WAITING);
+  CHECK(absl::StrContains(cluster.Condition("beside"), "0 B of disk free of 1.0 MiB"));
+  cluster.storage_directory = "/elsewhere";
+  REQUIRE(cluster.Submit("elsewhere", "1MiB").ok());
+  CHECK(cluster.Status("elsewhere").state() == RUNNING);
+  CHECK(cluster.Status("elsewhere").reserved().disk_bytes() == 0);
+  CHECK(cluster.Says("elsewhere", "DiskNotCounted"));
 }
 
 TEST_CASE("rows that nobody thought of are counted when servers tell of them",

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/time/civil_time.h"
 #include "absl/time/time.h"
 
@@ -97,6 +98,8 @@ TEST_CASE("a checkpoint is set aside when two servers find it damaged", "[schedu
 }
 
 TEST_CASE("what is wrong with checkpoints is told with what to do", "[scheduler]") {
+  CHECK(absl::EndsWith(DescribeBadReader("/c", "s0: x", "waiting for room: s1 has 2.0 MiB free"),
+                       "; no other can now: waiting for room: s1 has 2.0 MiB free"));
   CHECK(DescribeBadReader("/c/step-1", "s0: block 7 is damaged") ==
         "checkpoint /c/step-1 stays, since other servers read it; but s0: block 7 is damaged. Look "
         "at that server's machine and start the server again, or start another one, which takes "

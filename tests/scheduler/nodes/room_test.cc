@@ -34,14 +34,19 @@ class Cluster {
  public:
   void Add(const std::string& name, const std::string& machine, uint64_t memory,
            bool given = false) {
+    NodeReport report;
+    report.set_machine_id(machine);
+    report.set_memory_bytes(memory);
+    report.set_memory_given(given);
+    Add(name, report);
+  }
+  void Add(const std::string& name, const NodeReport& has) {
     NodeReport& report = reports_[name];
+    report = has;
     report.set_name(name);
     report.set_role(SERVER);
     report.set_incarnation(1);
     report.set_data_address("a:1");
-    report.set_machine_id(machine);
-    report.set_memory_bytes(memory);
-    report.set_memory_given(given);
     REQUIRE(members_.Report(report, now_, next_session_).ok());
   }
   // The others go on until its lease has lapsed.
@@ -88,6 +93,33 @@ TEST_CASE("servers of one machine share what was not given to them", "[room]") {
   // More was given away than there is: next to nothing is left, which is not the same as unknown.
   cluster.Add("greedy", "m2", 30 * kGiB, true);
   CHECK(cluster.Dram("a") == 1);
+}
+
+TEST_CASE("servers of one file system and of one GPU share them", "[room]") {
+  Cluster cluster;
+  const auto add = [&](const char* name, const char* disk, const char* device, bool given = false) {
+    NodeReport report;
+    report.set_machine_id("m");
+    report.set_disk_id(disk);
+    report.set_disk_bytes(given ? 20 * kGiB : 100 * kGiB);
+    report.set_disk_given(given);
+    report.set_device(device);
+    report.set_gpu_bytes(given ? 10 * kGiB : 80 * kGiB);
+    report.set_gpu_given(given);
+    cluster.Add(name, report);
+  };
+  add("a", "d1", "GPU-1");
+  add("b", "d1", "GPU-2");
+  add("c", "d2", "GPU-2");
+  add("given", "d1", "GPU-2", true);
+  const Rooms rooms = cluster.rooms();
+  CHECK(rooms.at("a").whole.disk_bytes() == 40 * kGiB);
+  CHECK(rooms.at("b").whole.disk_bytes() == 40 * kGiB);
+  CHECK(rooms.at("c").whole.disk_bytes() == 100 * kGiB);
+  CHECK(rooms.at("given").whole.disk_bytes() == 20 * kGiB);
+  CHECK(rooms.at("a").whole.gpu_bytes() == 80 * kGiB);
+  CHECK(rooms.at("b").whole.gpu_bytes() == 35 * kGiB);
+  CHECK(rooms.at("given").whole.gpu_bytes() == 10 * kGiB);
 }
 
 TEST_CASE("a silent server has its share while jobs are on it", "[room]") {

@@ -98,9 +98,40 @@ TEST_CASE("it is renewed every third of a lease, and writes for one after the la
   CHECK(one.machine.Stalls(one.now));
   CHECK(absl::StrContains(one.machine.Why(), "spec.checkpoint.directory /ckpt cannot be locked"));
   CHECK(absl::StrContains(one.machine.Why(), "LOCK.1: full"));
-  REQUIRE(one.machine.Due(one.now) == Action::kRenew);
-  one.machine.Renewed(one.now);
+  // From then on it is no renewal that gives the lock back, but the next number.
+  LockSeen own{.number = 1, .text = "a", .lock = one.machine.Record()};
+  one.Look(own);
+  CHECK(one.machine.MayWrite(one.now) == May::kNotNow);
+  one.Take();
+  CHECK(one.machine.number() == 2);
+  CHECK(one.machine.first_cut() == 0);
   CHECK(one.machine.MayWrite(one.now) == May::kYes);
+}
+
+TEST_CASE("a lock that lapsed is taken anew, or was lost meanwhile", "[lock]") {
+  for (const bool released : {false, true}) {
+    One one;
+    one.Look(Theirs(4, 9), OwnerIs::kOver);
+    one.Take();
+    CHECK(one.machine.Record().taken_over());
+    one.now += kLease;
+    LockSeen own{.number = 5, .text = "a", .lock = one.machine.Record()};
+    One faster = one, late = one;
+    one.Look(own);
+    one.Take();
+    CHECK(one.machine.number() == 6);
+    CHECK(one.machine.first_cut() == uint64_t{6} << 20);  // servers of job 4 may write still
+    // Another took it before it looked, or between its look and its take.
+    late.Look(Theirs(6, 1, released));
+    CHECK(late.machine.phase() == Phase::kLost);
+    faster.Look(own);
+    REQUIRE(faster.machine.Due(faster.now) == Action::kTake);
+    faster.machine.Took(false, faster.now);
+    CHECK(faster.machine.MayWrite(faster.now) == May::kNotNow);
+    faster.Look(Theirs(6, 1, released));
+    CHECK(faster.machine.phase() == Phase::kLost);
+    CHECK(faster.machine.MayWrite(faster.now) == May::kNever);
+  }
 }
 
 TEST_CASE("who was silent for two leases by the looker's clock is replaced", "[lock]") {
@@ -136,11 +167,29 @@ TEST_CASE("a job's lock of an earlier term is taken over, and one of a later ter
     CheckpointLock own = Owner("c1", "j1");
     own.set_term(5);
     LockSeen seen{.number = 3, .text = "t", .lock = own};
+    own.set_start_id("s1");
+    seen.lock->set_start_id("s1");
     CheckpointLockMachine same(own, "/ckpt", kLease, began);
     same.Looked(seen, OwnerIs::kLive, kStart, kStart);
-    CHECK(same.phase() == Phase::kHeld);
-    CHECK(same.number() == 3);
+    REQUIRE(same.Due(kStart) == Action::kTake);
+    CHECK(same.number() == 4);
     CHECK_FALSE(same.Beaten(seen));
+
+    // Another start of that term, and one before it that these records know by another id.
+    for (const uint64_t term : {5, 4}) {
+      LockSeen other = seen;
+      other.lock->set_term(term);
+      other.lock->set_start_id("s2");
+      CheckpointLockMachine copy(own, "/ckpt", kLease, began);
+      copy.Looked(other, OwnerIs::kStranger, kStart, kStart);
+      CHECK(copy.phase() == Phase::kSuperseded);
+      CHECK(copy.MayWrite(kStart) == May::kNotNow);
+      for (const char* said : {"another start of its own cluster", "s1", "s2", "--restored"}) {
+        INFO(copy.Why());
+        CHECK(absl::StrContains(copy.Why(), said));
+      }
+      CHECK(same.Beaten(other) == (term == 5));
+    }
 
     seen.lock->set_term(4);
     CheckpointLockMachine later(own, "/ckpt", kLease, began);
@@ -218,14 +267,18 @@ TEST_CASE("a job goes on with the lock that another process of its scheduler too
   One one(/*began=*/true);
   LockSeen mine{.number = 4, .text = "a", .lock = Owner("c1", "j1")};
   mine.lock->set_counter(41);
-  one.Look(mine);
-  CHECK(one.machine.phase() == Phase::kHeld);
-  CHECK(one.machine.MayWrite(one.now) == May::kNotNow);  // not before it has renewed it
-  REQUIRE(one.machine.Due(one.now) == Action::kRenew);
-  CHECK(one.machine.number() == 4);
-  CHECK(one.machine.Record().counter() == 42);
-  one.machine.Renewed(one.now);
+  one.Look(mine, OwnerIs::kLive);
+  CHECK(one.machine.MayWrite(one.now) == May::kNotNow);  // not before it has taken it anew
+  one.Take();
+  CHECK(one.machine.number() == 5);
+  CHECK(one.machine.first_cut() == 0);
   CHECK(one.machine.MayWrite(one.now) == May::kYes);
+
+  One after_silent(/*began=*/false);  // the process before took it from one that fell silent
+  mine.lock->set_taken_over(true);
+  after_silent.Look(mine, OwnerIs::kLive);
+  after_silent.Take();
+  CHECK(after_silent.machine.first_cut() == uint64_t{5} << 20);
 
   for (const bool released : {false, true}) {
     One late(/*began=*/true);  // others wrote there since

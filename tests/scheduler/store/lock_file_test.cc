@@ -148,6 +148,12 @@ TEST_CASE("of one job's terms the highest has the lock", "[lock]") {
   CHECK(LookAtLock(at)->lock->term() == 2);
   CHECK_FALSE(LookAtLock(at)->lock->released());
   release.set_term(2);
+  release.set_start_id("another");
+  REQUIRE(ReleaseLock(at, 1, release).ok());
+  CHECK(RenewLock(at, 1, release)->lock->start_id().empty());
+  CHECK_FALSE(*TakeLock(at, 1, release));
+  CHECK_FALSE(LookAtLock(at)->lock->released());
+  release.set_start_id("");
   REQUIRE(ReleaseLock(at, 1, release).ok());
   CHECK(LookAtLock(at)->lock->released());
 }

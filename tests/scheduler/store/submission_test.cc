@@ -1,10 +1,14 @@
 #include "scheduler/store/submission.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
@@ -90,6 +94,30 @@ TEST_CASE("a job starts from state of its own optimizers only", "[scheduler][sub
             " was made in mode bsp: rows of easgd have no optimizer state, and "
             "spec.optimizer.sparse.type of the other is adagrad; start from a checkpoint of the "
             "same mode, or of sgd");
+}
+
+TEST_CASE("places of a submitted job are held against each other", "[scheduler][submission]") {
+  const TempFolder temp;
+  SubmitRequest request;
+  JobSpec& spec = *request.mutable_job()->mutable_spec();
+  spec.mutable_output()->set_metrics(temp.path() + "/out");
+  spec.mutable_output()->set_predictions(temp.path() + "/x/../out");
+  spec.mutable_storage()->set_directory(temp.path() + "/rows");
+  std::vector<std::string> looked;
+  const auto looking = [&](absl::string_view field, const std::string&) {
+    looked.emplace_back(field);
+  };
+  const absl::Status s = CheckOutputs(request, looking);
+  CHECK(absl::IsInvalidArgument(s));
+  CHECK(absl::StrContains(s.message(), "spec.output.metrics"));
+  CHECK(absl::StrContains(s.message(), "spec.output.predictions"));
+  CHECK(!looked.empty());
+  CHECK(std::count(looked.begin(), looked.end(), "spec.storage.directory") == 0);
+  spec.mutable_output()->Clear();
+  spec.mutable_checkpoint()->set_directory(temp.path() + "/rows");
+  CHECK(absl::IsInvalidArgument(CheckPlaces(request)));
+  spec.mutable_checkpoint()->set_directory(temp.path() + "/c");
+  CHECK(CheckPlaces(request).ok());
 }
 
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][submission]") {

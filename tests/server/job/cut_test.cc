@@ -158,7 +158,7 @@ TEST_CASE("what a cut links into its folder is its own: tries do not touch each 
   bench.pool_.RunAll();
   const ServerJobReport report = job->Report();
   REQUIRE(report.cuts(0).state() == CutReport::DONE);
-  REQUIRE(RemoveIncomplete(folder, {full}).ok());
+  REQUIRE(std::filesystem::remove(folder + "/" + full));
   Manifest manifest;
   bool increments = false;
   for (const CheckpointFile& file : report.cuts(0).files()) {
@@ -188,6 +188,96 @@ TEST_CASE("what a cut links into its folder is its own: tries do not touch each 
   bench.pool_.RunAll();
   CHECK(NamesIn(dropped) == before);
   job.reset();
+}
+
+TEST_CASE("a cut that is given up takes a finished file along of which nobody was told",
+          "[service][cut]") {
+  JobBench bench(1);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  REQUIRE(bench.PushStep(1, 1, {{0, 1}}).ok());
+  const std::string folder = bench.folder_.path() + "/step-1";
+  auto job = bench.service_.Find(JobId(1));
+  const auto order = [&](uint64_t number) {
+    ServerJobDirective d;
+    d.set_map_epoch(5);
+    if (number > 0) {
+      CutDirective* cut = d.add_cuts();
+      cut->set_cut(number);
+      cut->set_step(1);
+      cut->set_directory(folder);
+    }
+    job->Follow(d);
+  };
+  std::vector<std::string> untold;
+  const auto give_up = [&] {
+    untold = NamesIn(folder);
+    order(0);
+    return absl::OkStatus();
+  };
+  {
+    // The file has its name, and its shard does not know it yet.
+    const ScopedFailpoint between("server.snapshot.finished", {.act = give_up, .hits = 1});
+    order(1);
+    bench.pool_.RunAll();
+  }
+  REQUIRE(untold.size() == 1);
+  const std::vector<std::string> left = NamesIn(folder);
+  CHECK(std::find(left.begin(), left.end(), untold[0]) == left.end());
+
+  // What was told of stays: its manifest may be being written.
+  order(2);
+  bench.pool_.RunAll();
+  REQUIRE(job->Report().cuts(0).state() == CutReport::DONE);
+  const std::vector<std::string> told = NamesIn(folder);
+  order(0);
+  bench.pool_.RunAll();
+  CHECK(NamesIn(folder) == told);
+  job.reset();
+}
+
+// One cause of several is told, by which the scheduler judges whether to try again.
+TEST_CASE("a server says why a cut failed, and what no try can mend before what may pass",
+          "[service][cut]") {
+  using absl::StatusCode;
+  const struct {
+    std::vector<absl::Status> shards;
+    StatusCode told;
+  } table[] = {
+      {{absl::ResourceExhaustedError("full")}, StatusCode::kResourceExhausted},
+      {{absl::OkStatus(), absl::UnavailableError("EIO")}, StatusCode::kUnavailable},
+      {{absl::UnavailableError("EIO"), absl::PermissionDeniedError("no")},
+       StatusCode::kPermissionDenied},
+      {{absl::PermissionDeniedError("no"), absl::UnavailableError("EIO")},
+       StatusCode::kPermissionDenied},
+  };
+  for (const auto& row : table) {
+    JobBench bench(1);
+    bench.Start();
+    REQUIRE(bench.OpenSession().ok());
+    REQUIRE(bench.PushStep(1, 1, {{0, 1}}).ok());
+    auto job = bench.service_.Find(JobId(1));
+    size_t shard = 0;
+    const auto next = [&] {
+      return shard < row.shards.size() ? row.shards[shard++] : absl::Status();
+    };
+    const ScopedFailpoint fails("server.snapshot.finish", {.act = next});
+    ServerJobDirective d;
+    d.set_map_epoch(5);
+    CutDirective* cut = d.add_cuts();
+    cut->set_cut(1);
+    cut->set_step(1);
+    cut->set_directory(bench.folder_.path() + "/step-1");
+    job->Follow(d);
+    bench.pool_.RunAll();
+    const CutReport report = job->Report().cuts(0);
+    CHECK(report.state() == CutReport::FAILED);
+    CHECK(static_cast<StatusCode>(report.code()) == row.told);
+    for (const absl::Status& s : row.shards) {
+      if (s.code() == row.told) CHECK(report.message() == s.message());
+    }
+    job.reset();
+  }
 }
 
 TEST_CASE("asynchronous: applied on arrival, once; an aligned cut", "[service][async]") {

@@ -130,6 +130,12 @@ TEST_CASE("random use keeps within the limits and loses no ticket silently", "[t
         case 2:
           if (random() % 10 == 0) ended = book.Clear();
           break;
+        case 3: {
+          const SessionId left(random() % 4);
+          ended = book.CloseOthers([left](SessionId session) { return session != left; });
+          for (const auto& keys : ended) REQUIRE(held.at(keys.get()).first == left);
+          break;
+        }
         default: {
           const auto keys = Keys(random() % 120);
           const SessionId session(random() % 4);

@@ -4,11 +4,14 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "ops/codec.h"
+#include "proto/strata/control.pb.h"
 #include "proto/wire/message_codec.h"
+#include "proto/wire/session_error.h"
 #include "server/data_service.h"
 #include "server/job/ticket_book.h"
 #include "server/protocol/session_table.h"
@@ -337,6 +340,52 @@ TEST_CASE("codecs of current rows, pre-images and absent ones", "[service][codec
       }
     }
   }
+}
+
+TEST_CASE("tickets are for sessions that host lanes, from the directive on", "[service][ticket]") {
+  JobBench bench(2);
+  bench.Start();
+  REQUIRE(bench.OpenSession().ok());
+  const uint64_t mine = bench.header().session.value;
+  auto job = bench.service_.Find(JobId(1));
+  ServerJobDirective directive;
+  directive.set_map_epoch(5);
+  directive.set_lane_sessions_known(true);
+  const auto tell = [&](const std::vector<uint64_t>& hosts) {
+    directive.mutable_lane_sessions()->Assign(hosts.begin(), hosts.end());
+    directive.set_lane_epoch(directive.lane_epoch() + 1);
+    job->Follow(directive);
+  };
+  const NodeKeys keys(bench, 1, {0, 2}), next(bench, 2, {0, 2});
+  const Buffer pull = keys.PullRequest(1, {.want_ticket = true});
+  tell({mine});
+  const wire::Ticket t = TicketOf(*bench.Call(DataMethod::kPull, pull));
+  REQUIRE(t);
+  REQUIRE(PrefetchOf(*bench.Call(DataMethod::kPrefetch, next.PrefetchRequest(2))));
+  REQUIRE(bench.memory_.used() > 0);
+
+  // At once: no shard has to have heard of it.
+  tell({4});
+  const auto refused = [&](DataMethod method, Buffer message) {
+    auto answer = std::make_shared<JobBench::Answer>();
+    bench.service_.Handle(method, std::move(message),
+                          [answer](absl::StatusOr<Buffer> b) { *answer = std::move(b); });
+    return answer->has_value() && wire::IsLanesGone((*answer)->status());
+  };
+  CHECK(refused(DataMethod::kPull, pull));
+  CHECK(refused(DataMethod::kPull, keys.PullRequest(1, {.ticket = t}, /*groups=*/false)));
+  CHECK(refused(DataMethod::kPrefetch, next.PrefetchRequest(2)));
+  CHECK(refused(DataMethod::kPush, keys.PushRequest(1, t)));
+  bench.pool_.RunAll();
+  CHECK(bench.memory_.used() == 0);  // its tickets have ended
+  // Who only reads names the keys.
+  CHECK(StatusOf(bench, DataMethod::kPull, keys.PullRequest(1, {})).ok());
+
+  tell({4, mine});
+  CHECK(wire::IsTicketError(
+      StatusOf(bench, DataMethod::kPull, keys.PullRequest(1, {.ticket = t}, /*groups=*/false))));
+  CHECK(TicketOf(*bench.Call(DataMethod::kPull, pull)).number > t.number);
+  job.reset();
 }
 
 }  // namespace

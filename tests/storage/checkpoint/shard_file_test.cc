@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <random>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "proto/core/checksum.h"
+#include "proto/core/cut_file_name.h"
 #include "proto/core/ids.h"
+#include "proto/core/shard_head.h"
 #include "proto/core/uid.h"
 #include "tests/small_disk.h"
 #include "tests/storage/checkpoint/shard_content.h"
@@ -20,6 +23,39 @@
 
 namespace strata::storage {
 namespace {
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename());
+  }
+  return names;
+}
+
+TEST_CASE("a file's first bytes say who wrote it, to those who read no rows",
+          "[storage][shard_file]") {
+  TempFolder folder;
+  const std::string path = folder.path() + "/a.shard";
+  REQUIRE(WriteContent(path, MakeContent(10, 1)).ok());
+  Bytes start = ReadFile(path);
+  REQUIRE(DecodeShardWriter(start).has_value());
+  CHECK(*DecodeShardWriter(start) == ContentHeader().writer());
+  CHECK_FALSE(DecodeShardWriter(std::span(start).first(150)).has_value());
+  for (const size_t at : {0, 9, 24, 80, 95, 105, 170}) {
+    CAPTURE(at);
+    Bytes damaged = start;
+    damaged[at] ^= 1;
+    CHECK_FALSE(DecodeShardWriter(damaged).has_value());
+  }
+}
+
+TEST_CASE("a file that is being written says for which job", "[storage][shard_file]") {
+  TempFolder folder;
+  auto writer = ShardFileWriter::Create(folder.path() + "/a.shard", ContentHeader());
+  REQUIRE(writer.ok());
+  const std::string begun = NameWhileWritten("a.shard", ContentHeader().identity.job);
+  CHECK(NamesIn(folder.path()) == std::vector<std::string>{begun});
+}
 
 TEST_CASE("what is written is read, with its summary", "[storage][shard_file]") {
   TempFolder folder;
@@ -32,7 +68,7 @@ TEST_CASE("what is written is read, with its summary", "[storage][shard_file]") 
     CHECK(summary->bytes == bytes.size());
     CHECK(summary->crc32c == Crc32c(bytes));
     CHECK(summary->rows == 2 * rows);
-    CHECK(!std::filesystem::exists(path + ".tmp"));
+    CHECK(NamesIn(folder.path()) == std::vector<std::string>{"a.shard"});
     HashSum hash;
     for (const TableShape& table : ContentHeader().tables) {
       for (const auto& [position, row] : content.rows.at(table.id.value)) {
@@ -187,6 +223,9 @@ TEST_CASE("a file says who wrote it", "[storage][shard_file][identity]") {
   CHECK(here == ContentHeader().writer());
   CHECK((*reader)->header().map_epoch == ContentHeader().map_epoch);
   CHECK(CheckWriter((*reader)->header(), path, here).ok());
+  // And to who reads no more than that.
+  const Bytes bytes = ReadFile(path);
+  CHECK(DecodeShardWriter(std::span(bytes).first(std::min(bytes.size(), kShardHeadBytes))) == here);
   FileWriter others[] = {here, here, here, here};
   others[0].identity.cluster.low ^= 1;
   others[1].identity.job.high ^= 1;
@@ -292,7 +331,7 @@ TEST_CASE("an abandoned or failed file leaves the old one in place", "[storage][
   Content read;
   REQUIRE(ReadContent(path, kAllPartitions, read).ok());
   CHECK(read == content);
-  CHECK(!std::filesystem::exists(path + ".tmp"));
+  CHECK(NamesIn(folder.path()) == std::vector<std::string>{"a.shard"});
 }
 
 TEST_CASE("a full disk is a clear error and leaves nothing behind", "[storage][shard_file]") {

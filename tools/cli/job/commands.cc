@@ -81,6 +81,8 @@ ExitCode RunSubmit(const SubmitOptions& options) {
         "spec.data: '-' is standard input, which the workers of a cluster cannot read; write the "
         "data to a file that they can, or use `strata train`"));
   }
+  if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, options.overwrite); !s.ok())
+    return ReportError(s);
   absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
   if (!client.ok()) return ReportError(client.status());
   SubmitRequest request;

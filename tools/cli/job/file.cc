@@ -22,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "proto/job/data_spec.h"
 #include "proto/job/job_spec.h"
+#include "proto/runtime/files/job_places.h"
 #include "tools/cli/job/textproto_message.h"
 #include "tools/cli/job/yaml_message.h"
 
@@ -296,6 +297,14 @@ absl::StatusOr<TrainingJob> LoadJobFile(const std::string& path,
   if (!text.ok()) return text.status();
   const std::string folder = fs::path(path).parent_path().string();
   return ParseJobText(*text, path, folder.empty() ? "." : folder, overrides);
+}
+
+absl::Status CheckPlacesOfFile(const std::string& path, const TrainingJob& job, bool overwrite) {
+  JobPlacesOptions options;
+  std::error_code error;
+  if (path != "-") options.job_file = fs::absolute(path, error).string();
+  options.overwrite = overwrite;
+  return CheckJobPlaces(job.spec(), options);
 }
 
 }  // namespace strata

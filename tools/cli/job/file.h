@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/strata/job.pb.h"
@@ -36,6 +37,10 @@ inline constexpr size_t kMaxJobFileBytes = size_t{1} << 20;
 // mean 'batchSize'?".
 absl::StatusOr<TrainingJob> LoadJobFile(const std::string& path,
                                         const std::vector<std::string>& overrides);
+
+// Of a job that LoadJobFile read from `path`: its places as seen from here
+// (proto/runtime/files/job_places.h). INVALID_ARGUMENT.
+absl::Status CheckPlacesOfFile(const std::string& path, const TrainingJob& job, bool overwrite);
 
 // The same for text. `name` stands in messages, and its end tells the language; `folder` is what
 // relative paths are relative to.

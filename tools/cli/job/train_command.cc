@@ -54,6 +54,10 @@ ExitCode RunTrain(const TrainOptions& options) {
   absl::StatusOr<PathPolicy> paths = PathPolicy::Make(options.data_roots);
   if (!paths.ok()) return ReportError(paths.status());
   if (const absl::Status s = RestrictFiles(*paths, {}); !s.ok()) return ReportError(s);
+  if (const absl::Status s = CheckPlacesOfFile(options.source.file, *job, options.overwrite);
+      !s.ok()) {
+    return ReportError(s);
+  }
   ProgressPrinter progress(ProgressOptions::ForStderr());
   std::atomic<bool>& interrupted = CatchInterrupts();
   EmbeddedOptions embedded;

@@ -54,6 +54,8 @@ ExitCode RunValidate(const ValidateOptions& options) {
   if (!job.ok()) return ReportError(job.status());
   const absl::Status files = CheckDataFiles(job->spec().data());
   if (!files.ok()) return ReportError(files);
+  if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, /*overwrite=*/false); !s.ok())
+    return ReportError(s);
   google::protobuf::util::JsonPrintOptions print;
   print.add_whitespace = !options.json;
   std::string text;

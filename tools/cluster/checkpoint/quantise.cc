@@ -18,6 +18,7 @@
 #include "ops/mxcsr.h"
 #include "proto/core/checksum.h"
 #include "proto/core/table_spec.h"
+#include "proto/runtime/files/job_places.h"
 #include "storage/io/file_io.h"
 #include "storage/io/file_stream.h"
 #include "tools/cluster/checkpoint/quantised_copy.h"
@@ -296,6 +297,10 @@ absl::StatusOr<QuantiseSummary> QuantiseCheckpoint(const QuantiseOptions& option
   const ops::ExactFloatScope exact;
   auto rows = CheckpointRows::Open(options.checkpoint);
   if (!rows.ok()) return rows.status();
+  if (absl::Status s = CheckOutsideCheckpoint("the output", options.output, rows->folder());
+      !s.ok()) {
+    return s;
+  }
   std::error_code error;
   if (std::filesystem::exists(options.output, error) &&
       !std::filesystem::is_empty(options.output, error)) {

@@ -19,6 +19,8 @@
 #include "proto/core/uid.h"
 #include "proto/job/model_tables.h"
 #include "proto/runtime/base/id_source.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/job_places.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/scheduler_client.h"
@@ -131,18 +133,40 @@ ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& ma
   return d;
 }
 
-absl::Status CopyToStdout(const std::string& path) {
+bool IsDevice(const std::string& path) {
+  FileInfo info;
+  return FileSystem::Kernel().Look(path, info) == 0 && info.kind == FileKind::kOther;
+}
+
+// "-": standard output.
+absl::Status CopyTo(const std::string& output, const std::string& path) {
+  std::FILE* to = output == "-" ? stdout : std::fopen(output.c_str(), "we");
+  if (to == nullptr) return ErrnoStatus(errno, "write", output);
   std::ifstream in(path, std::ios::binary);
   std::vector<char> block(1 << 16);
   size_t put = 0, got = 0;
   do {
     in.read(block.data(), static_cast<std::streamsize>(block.size()));
     got = static_cast<size_t>(in.gcount());
-    put = std::fwrite(block.data(), 1, got, stdout);
+    put = std::fwrite(block.data(), 1, got, to);
   } while (got > 0 && put == got);
-  if (put == got && std::fflush(stdout) == 0) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("cannot write to standard output: ", std::strerror(errno)));
+  int error = put == got && std::fflush(to) == 0 ? 0 : errno;
+  if (to != stdout && std::fclose(to) != 0 && error == 0) error = errno;
+  if (error == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "cannot write to ", output == "-" ? "standard output" : output, ": ", std::strerror(error)));
+}
+
+// The file is written under another name first (worker/eval/evaluator.cc).
+absl::Status CheckOutput(const PredictOptions& options, const std::string& checkpoint) {
+  if (options.output.empty() || options.output == "-" || IsDevice(options.output))
+    return absl::OkStatus();
+  for (const std::string& path : {options.output, options.output + ".tmp"}) {
+    absl::Status s = CheckOutsideCheckpoint("--output", path, checkpoint);
+    if (s.ok()) s = CheckNoInput("--output", path, options.inputs);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -153,6 +177,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (!found.ok()) return found.status();
   JobSpec spec = found->manifest.job().spec();
   if (!options.format_override.empty()) spec.mutable_data()->set_format(options.format_override);
+  if (absl::Status s = CheckOutput(options, found->folder); !s.ok()) return s;
   auto scratch = ScratchFolder::Make(ScratchFolder::kPredict);
   if (!scratch.ok()) return scratch.status();
   DataAccess* data = DataAccess::Files();
@@ -220,12 +245,13 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   evaluator_options.model = model->get();
   evaluator_options.parallel = parallel.get();
   Evaluator evaluator(evaluator_options);
-  const bool to_stdout = options.output == "-";
-  const std::string path = to_stdout ? scratch->path() + "/predictions" : options.output;
+  // A device or a pipe is written to, not replaced.
+  const bool copied = options.output == "-" || IsDevice(options.output);
+  const std::string path = copied ? scratch->path() + "/predictions" : options.output;
   auto result = evaluator.Run(Step(0), path);
   if (!result.ok()) return result.status();
-  if (to_stdout) {
-    if (absl::Status s = CopyToStdout(path); !s.ok()) return s;
+  if (copied) {
+    if (absl::Status s = CopyTo(options.output, path); !s.ok()) return s;
   }
   return PredictSummary{result->examples(), result->auc(), result->logloss(),
                         found->manifest.step(), found->folder};

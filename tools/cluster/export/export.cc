@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/runtime/files/job_places.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "tools/cluster/checkpoint/row_changes.h"
 #include "tools/cluster/checkpoint/rows.h"
@@ -170,6 +171,12 @@ absl::StatusOr<ExportSummary> Export(const ExportOptions& options) {
   auto since = OpenSince(options.since_dir, *rows);
   if (!since.ok()) return since.status();
   const CheckpointRows* before = since->has_value() ? &**since : nullptr;
+  const CheckpointRows* const after = &*rows;
+  for (const CheckpointRows* read : {before, after}) {
+    if (read == nullptr) continue;
+    absl::Status s = CheckOutsideCheckpoint("--output", options.output, read->folder());
+    if (!s.ok()) return s;
+  }
   auto plan = MakePlan(before, *rows, options.plan);
   if (!plan.ok()) return plan.status();
   ExportFolderOptions folder_options{

@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/may_pass.h"
+#include "proto/runtime/files/plain_file.h"
 #include "tests/temp_folder.h"
 
 namespace strata {
@@ -33,6 +37,27 @@ TEST_CASE("what is neither a file nor a folder is refused at once", "[files]") {
   CHECK(absl::IsFailedPrecondition(said));
   CHECK(said.message() ==
         "cannot open " + pipe + ": Illegal seek; it is a pipe or a device: name a file");
+}
+
+TEST_CASE("which errors of files may pass", "[files]") {
+  const std::vector<int> pass = {ENOSPC, EDQUOT, EIO,   ESTALE, ETIMEDOUT, EMFILE,    ENFILE,
+                                 ENOMEM, ENOENT, EBUSY, ENODEV, EAGAIN,    EHOSTDOWN, EREMOTEIO};
+  const std::vector<int> stay = {EACCES, EPERM,  EROFS,  ENOTDIR, EISDIR,        ENAMETOOLONG,
+                                 ELOOP,  EEXIST, EINVAL, ESPIPE,  kOutsideRoots, ENXIO};
+  for (const int error : pass) {
+    CAPTURE(error);
+    CHECK(MayPass(ErrnoStatus(error, "write", "/c").code()));
+    CHECK(MayPass(PlainFileError(error, "write", "/c").code()));
+  }
+  for (const int error : stay) {
+    CAPTURE(error);
+    CHECK_FALSE(MayPass(ErrnoStatus(error, "write", "/c").code()));
+    CHECK_FALSE(MayPass(PlainFileError(error, "write", "/c").code()));
+  }
+  for (const auto code : {absl::StatusCode::kOk, absl::StatusCode::kDataLoss,
+                          absl::StatusCode::kUnimplemented, absl::StatusCode(999)}) {
+    CHECK_FALSE(MayPass(code));
+  }
 }
 
 TEST_CASE("an open file blocks, as its reads and writes expect", "[files]") {

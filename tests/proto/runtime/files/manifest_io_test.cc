@@ -8,7 +8,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/match.h"
 #include "proto/core/checksum.h"
+#include "proto/core/uid.h"
 #include "tests/temp_folder.h"
 
 namespace strata {
@@ -128,18 +130,6 @@ TEST_CASE("removal takes what the manifest names and nothing else", "[manifest]"
   Put(damaged + "/MANIFEST.json", "{}\n");
   REQUIRE(absl::IsDataLoss(RemoveCheckpoint(damaged)));
   REQUIRE(std::filesystem::exists(damaged + "/a.seg"));
-}
-
-TEST_CASE("what was given up is removed, a complete checkpoint is not", "[manifest]") {
-  TempFolder f;
-  const std::string whole = Make(f.path(), 1);
-  REQUIRE(RemoveIncomplete(whole, {"a.seg"}).ok());
-  REQUIRE(std::filesystem::exists(whole + "/a.seg"));
-  const std::string part = f.path() + "/step-000000000002";
-  Put(part + "/a.seg", "x");
-  REQUIRE(absl::IsInvalidArgument(RemoveIncomplete(part, {"../step-000000000001/a.seg"})));
-  REQUIRE(RemoveIncomplete(part, {"a.seg", "never written"}).ok());
-  REQUIRE_FALSE(std::filesystem::exists(part));
 }
 
 TEST_CASE("a manifest cannot name files elsewhere", "[manifest]") {

@@ -7,12 +7,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "proto/core/uid.h"
 #include "tests/temp_folder.h"
 
 namespace strata {
 namespace {
 
 const std::string kMine = ClusterId{1, 2}.text(), kOther = ClusterId{1, 3}.text();
+const std::string kStart = StartId{2, 1}.text(), kCopy = StartId{2, 2}.text();
 
 TEST_CASE("a node belongs to the first cluster that it meets, also as a new process",
           "[node_cluster][identity]") {
@@ -21,32 +23,32 @@ TEST_CASE("a node belongs to the first cluster that it meets, also as a new proc
     auto node = NodeCluster::Open(folder.path());
     REQUIRE(node.ok());
     CHECK(node->id().empty());
-    REQUIRE(node->Follow({kMine, 3}).ok());
+    REQUIRE(node->Follow({kMine, 3, kStart}).ok());
     CHECK(node->id() == kMine);
   }
   auto node = NodeCluster::Open(folder.path());
   REQUIRE(node.ok());
   CHECK(node->id() == kMine);
   CHECK(node->term() == 3);
-  const absl::Status foreign = node->Follow({kOther, 9});
+  const absl::Status foreign = node->Follow({kOther, 9, kStart});
   CHECK(absl::IsPermissionDenied(foreign));
   CHECK(absl::StrContains(foreign.message(), kMine));
   CHECK(absl::StrContains(foreign.message(), kOther));
-  const absl::Status old = node->Follow({kMine, 2});
+  const absl::Status old = node->Follow({kMine, 2, kStart});
   CHECK(absl::IsFailedPrecondition(old));
   CHECK(absl::StrContains(old.message(), "term 2"));
   CHECK(absl::StrContains(old.message(), "term 3"));
-  CHECK(absl::IsPermissionDenied(node->Follow({"", 9})));
-  CHECK(node->Follow({kMine, 3}).ok());
-  CHECK(node->Follow({kMine, 4}).ok());
-  CHECK(absl::IsFailedPrecondition(node->Follow({kMine, 3})));
+  CHECK(absl::IsPermissionDenied(node->Follow({"", 9, kStart})));
+  CHECK(node->Follow({kMine, 3, kStart}).ok());
+  CHECK(node->Follow({kMine, 4, kStart}).ok());
+  CHECK(absl::IsFailedPrecondition(node->Follow({kMine, 3, kStart})));
   CHECK(NodeCluster::Open(folder.path())->term() == 4);
   CHECK(NodeCluster::Open(folder.path())->id() == kMine);
 
   REQUIRE(NodeCluster::Leave(folder.path()).ok());
   auto free = NodeCluster::Open(folder.path());
   REQUIRE(free.ok());
-  CHECK(free->Follow({kOther, 1}).ok());
+  CHECK(free->Follow({kOther, 1, kStart}).ok());
 
   const std::string wrong = folder.path() + "/none";
   const absl::Status left = NodeCluster::Leave(wrong);
@@ -54,12 +56,36 @@ TEST_CASE("a node belongs to the first cluster that it meets, also as a new proc
   CHECK(absl::StrContains(left.message(), wrong));
 }
 
+TEST_CASE("of two starts with one term a node follows the one that it heard first, for good",
+          "[node_cluster][identity]") {
+  const TempFolder folder;
+  REQUIRE(NodeCluster::Open(folder.path())->Follow({kMine, 3, kStart}).ok());
+  for (int process = 0; process < 2; ++process) {
+    auto node = NodeCluster::Open(folder.path());
+    CHECK(node->start_id() == kStart);
+    const absl::Status copy = node->Follow({kMine, 3, kCopy});
+    CHECK(absl::IsFailedPrecondition(copy));
+    for (const std::string& part :
+         {std::string("term 3"), kStart, kCopy, std::string("--restored")}) {
+      CAPTURE(part);
+      CHECK(absl::StrContains(copy.message(), part));
+    }
+    CHECK(absl::IsFailedPrecondition(node->Follow({kMine, 3, ""})));
+    CHECK(node->Follow({kMine, 3, kStart}).ok());
+  }
+  // Of a start of its own.
+  auto node = NodeCluster::Open(folder.path());
+  CHECK(node->Follow({kMine, 4, kCopy}).ok());
+  CHECK(NodeCluster::Open(folder.path())->start_id() == kCopy);
+  CHECK(absl::IsFailedPrecondition(node->Follow({kMine, 4, kStart})));
+}
+
 TEST_CASE("a cluster that ends with its process is remembered no longer", "[node_cluster]") {
   const TempFolder folder;
   auto node = NodeCluster::Open(folder.path());
   REQUIRE(node.ok());
-  REQUIRE(node->Follow({kMine, 1, true}).ok());
-  CHECK(absl::IsPermissionDenied(node->Follow({kOther, 1, true})));
+  REQUIRE(node->Follow({kMine, 1, kStart, true}).ok());
+  CHECK(absl::IsPermissionDenied(node->Follow({kOther, 1, kStart, true})));
   CHECK(NodeCluster::Open(folder.path())->id().empty());
 }
 
@@ -68,7 +94,7 @@ TEST_CASE("what cannot be remembered is not followed; what cannot be read is tol
   const TempFolder folder;
   auto node = NodeCluster::Open(folder.path() + "/none");
   REQUIRE(node.ok());
-  CHECK_FALSE(node->Follow({kMine, 1}).ok());
+  CHECK_FALSE(node->Follow({kMine, 1, kStart}).ok());
   CHECK(node->id().empty());
   std::ofstream(folder.path() + "/CLUSTER") << "{}";
   const absl::Status damaged = NodeCluster::Open(folder.path()).status();

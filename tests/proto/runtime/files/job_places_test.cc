@@ -1,0 +1,187 @@
+#include "proto/runtime/files/job_places.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/strata/job.pb.h"
+#include "tests/temp_folder.h"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A job over two files, with folders beside them and a link `link` to the folder.
+class Fixture {
+ public:
+  Fixture() {
+    for (const char* file : {"train", "eval", "old"}) std::ofstream(Path(file)) << "1 7:1\n";
+    for (const char* folder : {"ckpt", "ckpt/step-000000000004", "from", "removed", "other"}) {
+      fs::create_directory(Path(folder));
+    }
+    std::ofstream(Path("from/MANIFEST.json")) << "{}\n";
+    fs::create_directory_symlink(folder_.path(), Path("link"));
+    spec.mutable_data()->add_train(Path("train"));
+    spec.mutable_data()->add_eval(Path("eval"));
+  }
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
+  std::string Problem(const JobPlacesOptions& options = {}) const {
+    const absl::Status s = CheckJobPlaces(spec, options);
+    if (s.ok()) return "OK";
+    CHECK(absl::IsInvalidArgument(s));
+    return std::string(s.message());
+  }
+
+  JobSpec spec;
+
+ private:
+  const TempFolder folder_;
+};
+
+TEST_CASE("a job whose places are its own each is right", "[files][places]") {
+  Fixture f;
+  CHECK(f.Problem() == "OK");
+  f.spec.mutable_output()->set_metrics(f.Path("old"));
+  f.spec.mutable_output()->set_predictions(f.Path("ckpt/scores"));  // beside checkpoints
+  f.spec.mutable_output()->set_removed(f.Path("removed"));
+  f.spec.mutable_checkpoint()->set_directory(f.Path("ckpt"));
+  f.spec.mutable_storage()->set_directory(f.Path("ckpt/rows"));
+  f.spec.mutable_model()->set_init_from(f.Path("ckpt/step-000000000004"));
+  f.spec.mutable_data()->add_train("-");
+  f.spec.mutable_data()->add_train(f.Path("train"));  // twice
+  CHECK(f.Problem({.job_file = f.Path("job.yaml")}) == "OK");
+}
+
+TEST_CASE("an output is no file that the job reads, however it is spelt", "[files][places]") {
+  Fixture f;
+  fs::create_hard_link(f.Path("eval"), f.Path("hard"));
+  fs::create_symlink(f.Path("eval"), f.Path("soft"));
+  for (const char* name : {"eval", "link/eval", "other/../eval", "hard", "soft", "./eval"}) {
+    JobSpec& spec = f.spec;
+    spec.mutable_output()->set_metrics(f.Path(name));
+    CHECK(f.Problem() == "spec.output.metrics: " + f.Path(name) +
+                             " is the same file as spec.data.eval[0] " + f.Path("eval") +
+                             ", which the job reads; name another one");
+    spec.mutable_output()->clear_metrics();
+    spec.mutable_output()->set_predictions(f.Path(name));
+    CHECK(f.Problem().find("spec.output.predictions: " + f.Path(name) + " is the same file as ") ==
+          0);
+    spec.mutable_output()->clear_predictions();
+  }
+  // Predictions are written under another name first.
+  f.spec.mutable_data()->set_train(0, f.Path("scores.tmp"));
+  std::ofstream(f.Path("scores.tmp")) << "1 7:1\n";
+  f.spec.mutable_output()->set_predictions(f.Path("scores"));
+  CHECK(f.Problem().find("spec.output.predictions: " + f.Path("scores.tmp") +
+                         " is the same file as spec.data.train[0] ") == 0);
+  f.spec.mutable_output()->clear_predictions();
+  f.spec.mutable_output()->set_metrics(f.Path("link/job.yaml"));
+  CHECK(f.Problem() == "OK");
+  std::ofstream(f.Path("job.yaml")) << "kind: TrainingJob\n";
+  CHECK(f.Problem({.job_file = f.Path("job.yaml")}).find("the same file as the job file ") !=
+        std::string::npos);
+}
+
+TEST_CASE("outputs are files of their own", "[files][places]") {
+  Fixture f;
+  OutputSpec& output = *f.spec.mutable_output();
+  output.set_metrics(f.Path("out"));
+  fs::create_symlink("out", f.Path("soft"));  // to what is not there yet
+  for (const char* name : {"out", "link/out", "other/../out", "soft"}) {
+    output.set_predictions(f.Path(name));
+    CHECK(f.Problem() == "spec.output.metrics: " + f.Path("out") +
+                             " is the same file as spec.output.predictions " + f.Path(name) +
+                             ", which the job writes as well; name another one");
+  }
+  std::ofstream(f.Path("out")) << "{}\n";
+  fs::create_hard_link(f.Path("out"), f.Path("hard"));
+  output.set_predictions(f.Path("hard"));
+  CHECK(f.Problem().find("spec.output.metrics: ") == 0);
+  output.set_predictions(f.Path("more"));
+  CHECK(f.Problem() == "OK");
+  // Devices keep nothing.
+  output.set_metrics("/dev/null");
+  output.set_predictions("/dev/null");
+  CHECK(f.Problem() == "OK");
+  fs::create_symlink("/dev/null", f.Path("null"));
+  output.set_metrics(f.Path("null"));
+  CHECK(f.Problem() == "OK");
+}
+
+TEST_CASE("folders that are written to are not mixed", "[files][places]") {
+  Fixture f;
+  f.spec.mutable_checkpoint()->set_directory(f.Path("ckpt"));
+  f.spec.mutable_storage()->set_directory(f.Path("link/ckpt"));
+  CHECK(f.Problem() == "spec.storage.directory: " + f.Path("link/ckpt") +
+                           " is the same folder as spec.checkpoint.directory " + f.Path("ckpt") +
+                           ", which the job writes as well; name another one");
+  // Not looked at, it is told by its name.
+  using Storage = JobPlacesOptions::Storage;
+  bool looked = false;
+  const JobPlacesOptions by_name = {.storage = Storage::kName,
+                                    .looking_at = [&](absl::string_view field, const std::string&) {
+                                      looked = looked || field == "spec.storage.directory";
+                                    }};
+  CHECK(f.Problem(by_name) == "OK");
+  f.spec.mutable_storage()->set_directory(f.Path("other/../ckpt"));
+  CHECK(f.Problem(by_name) != "OK");
+  CHECK_FALSE(looked);
+  f.spec.mutable_storage()->clear_directory();
+  f.spec.mutable_output()->set_removed(f.Path("ckpt/step-000000000004/x"));
+  CHECK(f.Problem() == "spec.output.removed: " + f.Path("ckpt/step-000000000004/x") +
+                           " lies in spec.checkpoint.directory " + f.Path("ckpt") +
+                           ", where the names that begin with step- are the job's own; name "
+                           "another place");
+  f.spec.mutable_output()->set_removed(f.Path("removed"));
+  f.spec.mutable_output()->set_metrics(f.Path("ckpt/LOCK.1"));
+  CHECK(f.Problem().find("spec.output.metrics: ") == 0);
+  f.spec.mutable_output()->set_metrics(f.Path("removed/removed-00001-000000000000-00000.strata"));
+  CHECK(f.Problem().find("spec.output.metrics: ") == 0);
+  f.spec.mutable_output()->set_metrics(f.Path("removed/metrics"));
+  CHECK(f.Problem() == "OK");
+  f.spec.mutable_data()->set_train(0, f.Path("removed/removed-x"));
+  CHECK(f.Problem().find("spec.data.train[0]: ") == 0);
+}
+
+TEST_CASE("nothing is written into the checkpoint that a job starts from", "[files][places]") {
+  Fixture f;
+  f.spec.mutable_model()->set_init_from(f.Path("from"));
+  const std::string reads = " lies in the checkpoint spec.model.initFrom " + f.Path("from") +
+                            ", which the job reads; name another place";
+  f.spec.mutable_output()->set_metrics(f.Path("link/from/MANIFEST.json"));
+  CHECK(f.Problem() == "spec.output.metrics: " + f.Path("link/from/MANIFEST.json") + reads);
+  f.spec.mutable_output()->clear_metrics();
+  for (const char* name : {"from", "from/new/deep", "link/from"}) {
+    f.spec.mutable_checkpoint()->set_directory(f.Path(name));
+    CHECK(f.Problem() == "spec.checkpoint.directory: " + f.Path(name) + reads);
+  }
+  // One of the directory's own: --overwrite removes it.
+  f.spec.mutable_checkpoint()->set_directory(f.Path("ckpt"));
+  f.spec.mutable_model()->set_init_from(f.Path("link/ckpt/step-000000000004"));
+  CHECK(f.Problem() == "OK");
+  CHECK(f.Problem({.overwrite = true}) ==
+        "spec.model.initFrom: " + f.Path("link/ckpt/step-000000000004") +
+            " lies in spec.checkpoint.directory " + f.Path("ckpt") +
+            ", whose checkpoints --overwrite removes; start from a copy elsewhere, or write to "
+            "another directory");
+}
+
+TEST_CASE("a program writes nothing into the checkpoint that it reads", "[files][places]") {
+  Fixture f;
+  for (const char* name : {"from", "link/from", "from/export", "other/../from/MANIFEST.json"}) {
+    const absl::Status s = CheckOutsideCheckpoint("--output", f.Path(name), f.Path("from"));
+    CHECK(absl::IsFailedPrecondition(s));
+    CHECK(s.message() == "--output " + f.Path(name) + " lies in the checkpoint " + f.Path("from") +
+                             ", which is read; name another place");
+  }
+  for (const char* name : {"other", "new", "fromage", "ckpt"}) {
+    CHECK(CheckOutsideCheckpoint("--output", f.Path(name), f.Path("from")).ok());
+  }
+  CHECK(CheckOutsideCheckpoint("--output", "/dev/null", f.Path("from")).ok());
+}
+
+}  // namespace
+}  // namespace strata

@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "proto/wire/format.h"
 #include "proto/wire/message_codec.h"
 #include "proto/wire/message_limits.h"
@@ -112,7 +113,7 @@ void ReadEnum(FieldReader& r, Enum& out) {
 }
 
 bool Full(FieldReader& r, size_t size, size_t limit) {
-  if (size < limit) return false;
+  if (size < limit || STRATA_MUTATION("message.any_count")) return false;
   r.FailWith(absl::StatusCode::kResourceExhausted,
              absl::StrCat("more than ", limit, " elements, the most that one message may hold"));
   return true;

@@ -215,7 +215,10 @@ absl::Status FileLog::WriteOnce(std::span<Waiter* const> group) {
     at.offset += waiter->batch->Bytes(tail_.alignment);
   }
   if (absl::Status s = Failpoint("log.append"); !s.ok()) return s;
-  if (absl::Status s = tail_.writer.Append(parts_); !s.ok()) return s;
+  if (absl::Status s = tail_.writer.Append(parts_);
+      !s.ok() && !STRATA_MUTATION("disk.refusal_is_taken")) {
+    return s;
+  }
   absl::Status s = Failpoint("log.written");
   if (s.ok() && synced() && !STRATA_MUTATION("bsp.synced_without_sync")) s = tail_.writer.Sync();
   if (!s.ok()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "proto/core/mutation.h"
 #include "proto/job/job_plan.h"
 
 namespace strata {
@@ -70,7 +71,8 @@ class Downpour : public Strategy {
  protected:
   void PlanBatch(uint64_t batch, bool fresh) override {
     const uint64_t next_pull = NextMultiple(batch, n_fetch_);
-    if (fresh || batch % n_fetch_ == 0) Add(LaneActionKind::kPull, batch, next_pull);
+    const bool due = batch % n_fetch_ == 0 && !STRATA_MUTATION("async.pulls_once");
+    if (fresh || due) Add(LaneActionKind::kPull, batch, next_pull);
     Add(LaneActionKind::kGradient, batch, batch + 1);
     if (batch + 1 < next_pull) Add(LaneActionKind::kLocalStep, batch, batch + 1);
     if (batch + 1 < NextMultiple(batch, window_batches_)) return;

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/core/mutation.h"
 #include "proto/core/mutex.h"
 
 namespace strata {
@@ -35,7 +36,7 @@ bool MayBegin(const Queue& queue, absl::Time now) {
   if (queue.waiting.empty()) return false;
   if (queue.running.empty() || IsCancelled(queue.waiting.front())) return true;
   return queue.waiting.front().begins == JobWork::Begins::kPassing && Held(queue, now) &&
-         queue.running.size() < JobWork::kMostThreads;
+         !STRATA_MUTATION("work.hangs_for_all") && queue.running.size() < JobWork::kMostThreads;
 }
 
 void Add(const Queue& queue, absl::Time now, JobWork::Load& load) {
@@ -76,6 +77,10 @@ struct JobWork::State : std::enable_shared_from_this<State> {
   void Begin(std::vector<Ready> ready) {
     for (Ready& r : ready) {
       if (r.number == 0) continue;
+      if (STRATA_MUTATION("work.by_who_asks")) {
+        Run(std::move(r));
+        continue;
+      }
       std::thread([self = shared_from_this(), r = std::move(r)]() mutable {
         self->Run(std::move(r));
       }).detach();

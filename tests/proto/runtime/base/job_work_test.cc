@@ -18,13 +18,15 @@ namespace {
 
 using Begins = JobWork::Begins;
 
-// A call that does not come back before it is let go.
+// A call that does not come back before it is let go, or, where nobody can let it go, before the
+// test has failed.
 struct Hung {
+  static constexpr absl::Duration kAtMost = absl::Seconds(20);
   absl::Notification begun, go, ended;
   std::function<void()> work() {
     return [this] {
       begun.Notify();
-      go.WaitForNotification();
+      go.WaitForNotificationWithTimeout(kAtMost);
       ended.Notify();
     };
   }

@@ -1,12 +1,32 @@
-"""C++ rules of this project: Bazel's, with library headers that are parsed once (prelude.h)."""
+"""C++ rules of this project: Bazel's, with headers that are parsed once (prelude.h, messages_prelude.h)."""
 
 load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary", _cc_library = "cc_library", _cc_test = "cc_test")
 
+# What depends on one of these itself sees the messages of jobs: they are, or their headers include,
+# messages_prelude.h's.
+_SEE_MESSAGES = [
+    "//proto/job:model_tables",
+    "//proto/strata:checkpoint_proto",
+    "//proto/strata:control_proto",
+    "//proto/strata:control_proto_grpc",
+    "//proto/strata:job_proto",
+    "//scheduler",
+    "//server",
+    "//tests/e2e:process_cluster",
+    "//tests/server/shard:shard_fixture",
+    "//worker/metrics:training_stats",
+]
+
 def _with(prelude, args):
-    """`args` of a rule, reading `prelude` (a cc_prelude of this folder) before each source."""
+    """`args` of a rule, reading `prelude` (a cc_prelude of this folder) before each source.
+
+    With g++ that is messages_`prelude` where the rule sees messages; without what is chosen by select()."""
     wanted = args.pop("prelude", True)
     if not args.get("srcs") or not wanted:
         return args
+    deps = args.get("deps", [])
+    with_messages = type(deps) == "list" and [dep for dep in deps if dep in _SEE_MESSAGES]
+    of_gcc = ("messages_" if with_messages else "") + prelude
 
     # Clang takes what it parsed for the same instruction set alone; g++ parses it again for others.
     parsed = ["-include-pch", "$(BINDIR)/tools/bazel/{0}/{0}.h.pch".format(prelude)]
@@ -15,11 +35,11 @@ def _with(prelude, args):
     off = {"//tools/bazel:" + prelude + "_off": [], "//tools/bazel:" + prelude + "_off_clang": []}
     args["copts"] = args.get("copts", []) + select(dict(off, **{
         "//tools/bazel:clang": parsed,
-        "//conditions:default": ["-include", prelude + ".h"],
+        "//conditions:default": ["-include", of_gcc + ".h"],
     }))
-    args["deps"] = args.get("deps", []) + select(dict(off, **{
+    args["deps"] = deps + select(dict(off, **{
         "//tools/bazel:clang": ["//tools/bazel:" + prelude] if parsed else [],
-        "//conditions:default": ["//tools/bazel:" + prelude],
+        "//conditions:default": ["//tools/bazel:" + of_gcc],
     }))
     return args
 

@@ -1,4 +1,4 @@
-"""Library headers that most files include, parsed once for all of them."""
+"""Headers that many files include, parsed once for all of them."""
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
@@ -33,11 +33,14 @@ def _prelude_impl(ctx):
         requested_features = ctx.features,
         unsupported_features = ctx.disabled_features,
     )
+    ours = cc_common.merge_cc_infos(
+        cc_infos = [dep[CcInfo] for dep in ctx.attr.deps],
+    ).compilation_context
     variables = cc_common.create_compile_variables(
         feature_configuration = features,
         cc_toolchain = toolchain,
         user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts,
-        quote_include_directories = depset(["."]),
+        quote_include_directories = depset([".", ctx.bin_dir.path]),
         use_pic = True,
     )
     flags = cc_common.get_memory_inefficient_command_line(
@@ -57,7 +60,7 @@ def _prelude_impl(ctx):
     )
     inputs = depset(
         [ctx.file.hdr, ctx.file._instantiate, ctx.file._instantiate_header] + ctx.files.textual_hdrs,
-        transitive = [toolchain.all_files],
+        transitive = [toolchain.all_files, ours.headers],
     )
     header = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename)
     ctx.actions.symlink(output = header, target_file = ctx.file.hdr)
@@ -105,17 +108,18 @@ def _prelude_impl(ctx):
     return [
         DefaultInfo(files = depset([parsed])),
         CcInfo(compilation_context = cc_common.create_compilation_context(
-            headers = depset([header, parsed] + ctx.files.textual_hdrs),
+            headers = depset([header, parsed] + ctx.files.textual_hdrs, transitive = [ours.headers]),
             quote_includes = depset([header.dirname]),
         )),
     ]
 
 cc_prelude = rule(
     implementation = _prelude_impl,
-    doc = "A header of library headers, and its precompiled form. Depend on it, and give -include.",
+    doc = "A header of others, and its precompiled form. Depend on it, and give -include.",
     attrs = {
         "hdr": attr.label(allow_single_file = [".h"], mandatory = True),
-        "textual_hdrs": attr.label_list(allow_files = [".h"], doc = "What hdr includes of ours."),
+        "textual_hdrs": attr.label_list(allow_files = [".h"], doc = "What hdr includes of this folder."),
+        "deps": attr.label_list(providers = [CcInfo], doc = "What it includes of ours."),
         "_instantiate": attr.label(default = "//tools/bazel:instantiate.cc", allow_single_file = True),
         "_instantiate_header": attr.label(default = "//tools/bazel:instantiate.h", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),

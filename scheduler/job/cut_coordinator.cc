@@ -105,19 +105,24 @@ void CutCoordinator::WantLast(uint64_t step) {
   }
 }
 
-void CutCoordinator::Plan(uint64_t generation, uint64_t progress, bool ready, int64_t now_ms) {
+void CutCoordinator::Plan(uint64_t generation, uint64_t progress, bool ready, int64_t now_ms,
+                          int removals) {
   const bool may_retry = book_.retry_unix_ms() <= now_ms && !GivenUp();
+  int unfinished = removals;
+  for (const CutRecord& cut : book_.pending()) unfinished += cut.has_manifest();
+  const bool periodic = config_.every_steps > 0 && !config_.directory.empty() &&
+                        book_.last() == 0 && unfinished < kMostUnfinished;
   if (config_.bsp) {
-    PlanBsp(generation, progress, may_retry);
+    PlanBsp(generation, progress, may_retry, periodic);
   } else if (ready && may_retry && book_.pending_size() == 0) {
-    PlanAsync(generation, progress);
+    PlanAsync(generation, progress, periodic);
   }
 }
 
-void CutCoordinator::PlanBsp(uint64_t generation, uint64_t clock, bool may_retry) {
+void CutCoordinator::PlanBsp(uint64_t generation, uint64_t clock, bool may_retry, bool periodic) {
   const uint64_t every = config_.every_steps;
   const bool training = book_.last() == 0;
-  if (training && every > 0 && !config_.directory.empty()) {
+  if (periodic) {
     uint64_t step = (clock / every + 1) * every;
     for (uint32_t i = 0; i < book_.lookahead() && step < config_.total_steps; ++i, step += every) {
       if (AtStep(step) == nullptr) Ask(generation, step)->set_periodic(true);
@@ -140,14 +145,13 @@ void CutCoordinator::PlanBsp(uint64_t generation, uint64_t clock, bool may_retry
   }
 }
 
-void CutCoordinator::PlanAsync(uint64_t generation, uint64_t windows) {
+void CutCoordinator::PlanAsync(uint64_t generation, uint64_t windows, bool may_be_periodic) {
   const uint64_t every = config_.every_steps;
   // After a roll-back servers count from the checkpoint on.
   if (windows < book_.periodic_at() && every > 0) {
     book_.set_periodic_at(windows - windows % every);
   }
-  const bool periodic = every > 0 && !config_.directory.empty() && book_.last() == 0 &&
-                        windows >= book_.periodic_at() + every;
+  const bool periodic = may_be_periodic && windows >= book_.periodic_at() + every;
   const bool last = book_.last() == kAsked;
   if (!periodic && !last && !book_.manual()) return;
   CutRecord* cut = Ask(generation, 0);

@@ -45,6 +45,8 @@ struct CutConfig {
 //   * A cut that the job cannot do without (wanted, last) is tried again after a pause that doubles
 //     with each try, for as long as what stood in the way may pass (MayPass); async: also when a
 //     shard refuses it. After kMaxFailures causes in a row that no try can mend it is given up.
+//   * Periodic ones are left out while kMostUnfinished earlier ones wait to be written or removed: a
+//     slow file system would be further behind with each, and an end would wait for all.
 //   * A step of which there is a complete checkpoint is not cut again (bsp: it would be the same).
 class CutCoordinator {
  public:
@@ -53,6 +55,8 @@ class CutCoordinator {
   static constexpr uint64_t kMargin = 4;
   static constexpr uint64_t kMaxMargin = uint64_t{1} << 20;
   static constexpr uint32_t kMaxFailures = 3;
+  // Of manifests that are being written and of checkpoints that are being removed.
+  static constexpr int kMostUnfinished = 16;
   // Async: from a refusal to the next try.
   static constexpr int64_t kPauseMs = 5'000;
   // Before the second try of a cut that the job cannot do without, and at most: on average. Each is
@@ -67,8 +71,9 @@ class CutCoordinator {
 
   // Asks for the cuts that are due. `progress`: bsp: largest known clock; async: windows applied.
   // `ready`: async: a worker is there, and every server has said that all cuts so far are over: of
-  // each server the next cut is the one after those that are over there.
-  void Plan(uint64_t generation, uint64_t progress, bool ready, int64_t now_ms);
+  // each server the next cut is the one after those that are over there. `removals`: checkpoints
+  // that are no longer kept, and still there.
+  void Plan(uint64_t generation, uint64_t progress, bool ready, int64_t now_ms, int removals = 0);
   void WantManual() { book_.set_manual(true); }
   void WantAt(uint64_t step);
   // Training is over: the cut at `step` is the job's last; cuts after it are dropped.
@@ -137,8 +142,8 @@ class CutCoordinator {
 
  private:
   CutRecord* Ask(uint64_t generation, uint64_t step);
-  void PlanBsp(uint64_t generation, uint64_t clock, bool may_retry);
-  void PlanAsync(uint64_t generation, uint64_t windows);
+  void PlanBsp(uint64_t generation, uint64_t clock, bool may_retry, bool periodic);
+  void PlanAsync(uint64_t generation, uint64_t windows, bool may_be_periodic);
   Result Judge(const CutRecord& cut, const std::map<uint32_t, CutReport>& words) const;
   void Rearm(Result& result, int64_t now_ms);
   int64_t RetryMs(uint64_t cut) const;

@@ -283,7 +283,7 @@ class JobMachine {
   void FinishCut(const CutCoordinator::Result& result, absl::Time now);
   std::string DescribeFailure(const CutCoordinator::Result& result) const;
   void DropCut(const CutCoordinator::Result& result, absl::Time now);
-  bool RemoveLeftovers();
+  bool RemoveLeftovers(const std::string& completed = "");
   void AbortCuts();
   FileWork WorkOf(const RemovalRecord& removal) const;
   void Remove(RemovalRecord removal);

@@ -1,5 +1,6 @@
 // JobMachine: checkpoints, from cuts to manifests.
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -141,7 +142,7 @@ void JobMachine::TakeCuts(absl::Time now) {
   for (const WorkerSlot& slot : state_.workers()) hosted |= !slot.name().empty();
   if (state_.phase() == TRAINING || state_.phase() == CUTTING) {
     cuts_->Plan(state_.generation(), bsp() ? recovery_.max_clock() : Progress(),
-                hosted && EarlierCutsAreOver(), now_ms);
+                hosted && EarlierCutsAreOver(), now_ms, state_.removing_size());
   }
   if (ledger_) {
     for (const CutRecord& cut : cuts_->book().pending()) {
@@ -206,8 +207,10 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   work_.push_back(WriteManifestWork{id(), cut.cut(), cut.folder(), std::move(manifest)});
 }
 
-// One look at the directory is enough for all that was given up before it. False: there is none.
-bool JobMachine::RemoveLeftovers() {
+// One look at the directory is enough for all that was given up before it. Where checkpoint
+// `completed` is the reason, only that one is looked into of those that are complete: each was when
+// it became so, and a look costs a manifest. False: there is no directory.
+bool JobMachine::RemoveLeftovers(const std::string& completed) {
   const auto identity = ParseJobIdentity(cluster_id_, spec_.job_uid());
   if (!cuts_ || !identity || job().checkpoint().directory().empty()) return false;
   RemoveLeftoversWork work{.job = id(), .directory = job().checkpoint().directory(), .over = {}};
@@ -218,8 +221,21 @@ bool JobMachine::RemoveLeftovers() {
     work.over.pending.insert(cut.cut());
     work.over.pending_folders.insert(cut.folder());
   }
-  std::erase_if(work_,
-                [](const FileWork& w) { return std::holds_alternative<RemoveLeftoversWork>(w); });
+  std::set<std::string>& known = work.over.known_folders;
+  for (const RemovalRecord& removal : state_.removing()) known.insert(removal.path());
+  if (!completed.empty()) {
+    for (const CheckpointRecord& c : cuts_->book().complete()) known.insert(c.folder());
+    known.erase(completed);
+  }
+  // It stands for the looks that wait, so it looks where they would have.
+  std::erase_if(work_, [&known](const FileWork& w) {
+    const auto* waits = std::get_if<RemoveLeftoversWork>(&w);
+    if (waits == nullptr) return false;
+    std::erase_if(known, [waits](const std::string& folder) {
+      return !waits->over.known_folders.contains(folder);
+    });
+    return true;
+  });
   work_.push_back(std::move(work));
   return true;
 }
@@ -276,9 +292,9 @@ void JobMachine::CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Ti
   if (!checkpoint.folder().empty()) SayAgain("CheckpointComplete", checkpoint.folder(), now);
   DropSetAside(checkpoint.folder(), *state_.mutable_set_aside());
   if (manual) AnswerManual(checkpoint);
-  const bool files = !checkpoint.folder().empty();
+  const std::string folder = checkpoint.folder();
   cuts_->Complete(cut, std::move(checkpoint));
-  if (files) RemoveLeftovers();
+  if (!folder.empty()) RemoveLeftovers(folder);
 }
 
 bool JobMachine::UsesCheckpoints() const {

@@ -82,8 +82,9 @@ absl::Status RemoveLeftovers(const std::string& directory, const CutsOver& over,
   if (!names.ok()) return names.status();
   absl::Status first;
   for (const std::string& name : *names) {
-    if (!StepOfFolder(name)) continue;
-    first.Update(CleanFolder(absl::StrCat(directory, "/", name), over, files));
+    const std::string folder = absl::StrCat(directory, "/", name);
+    if (!StepOfFolder(name) || over.known_folders.contains(folder)) continue;
+    first.Update(CleanFolder(folder, over, files));
   }
   return first;
 }

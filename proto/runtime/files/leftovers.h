@@ -22,6 +22,8 @@ struct CutsOver {
   uint64_t below = 0;
   std::set<uint64_t> pending;
   std::set<std::string> pending_folders;  // full paths; they stay, though nothing is in them yet
+  // Full paths; not looked into: they were looked into before, or will be removed.
+  std::set<std::string> known_folders;
 
   bool Has(Generation g, uint64_t cut) const {
     return g <= generation && cut < below && !pending.contains(cut);

@@ -84,6 +84,28 @@ TEST_CASE("the last multiple is left to the last cut", "[scheduler]") {
   REQUIRE(cuts.book().pending(0).last());
 }
 
+// Each of them would make the next wait longer, and the end of the job wait for all.
+TEST_CASE("periodic cuts are left out while earlier ones wait for their files", "[scheduler]") {
+  constexpr int kMost = CutCoordinator::kMostUnfinished;
+  CutConfig config = Config();
+  config.bsp = GENERATE(true, false);
+  CAPTURE(config.bsp);
+  CutCoordinator cuts(config, {});
+  cuts.Plan(1, 10, true, 0, kMost);
+  REQUIRE(cuts.Idle());
+  cuts.WantManual();  // what somebody waits for is not left out
+  cuts.Plan(1, 10, true, 0, kMost);
+  REQUIRE(cuts.book().pending_size() == 1);
+  REQUIRE(cuts.book().pending(0).manual());
+  cuts.Writing(cuts.book().pending(0).cut(), Manifest());
+  cuts.Plan(1, 10, true, 0, kMost - 1);
+  REQUIRE(cuts.book().pending_size() == 1);
+  cuts.Complete(1, At(config.bsp ? 14 : 1, "/c/1"));
+  cuts.Plan(1, 10, true, 0, kMost - 1);
+  REQUIRE_FALSE(cuts.Idle());
+  REQUIRE(cuts.book().pending(0).periodic());
+}
+
 TEST_CASE("a manual cut that is refused goes further ahead", "[scheduler]") {
   CutConfig config = Config();
   config.every_steps = 0;

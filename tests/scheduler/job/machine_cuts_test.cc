@@ -224,6 +224,20 @@ TEST_CASE("a job ends with a checkpoint of all its windows", "[scheduler][cuts]"
   CheckEndsWhole(cluster);
 }
 
+// A look into a folder costs a manifest: a job would pay for all its checkpoints with each.
+TEST_CASE("a checkpoint that is complete has nobody look into the earlier ones again",
+          "[scheduler][cuts]") {
+  Cluster cluster;
+  cluster.TakeCheckpoint();
+  const std::string first = cluster.job().cuts().complete(0).folder();
+  CHECK(cluster.leftovers.back().over.known_folders.empty());
+  cluster.WantCheckpoint();
+  cluster.Until([&] { return cluster.job().cuts().complete_size() == 2; });
+  CHECK(cluster.leftovers.back().over.known_folders == std::set<std::string>{first});
+  CheckEndsWhole(cluster);  // its end looks into all that stay
+  CHECK(cluster.leftovers.back().over.known_folders == std::set<std::string>{first});
+}
+
 TEST_CASE("an earlier checkpoint does not stand in for the last one that cannot be written",
           "[scheduler][cuts]") {
   Cluster cluster;

@@ -235,7 +235,8 @@ CutsOver Over(const std::string& directory) {
           .generation = Generation(2),
           .below = 9,
           .pending = {6},
-          .pending_folders = {directory + "/step-000000000040"}};
+          .pending_folders = {directory + "/step-000000000040"},
+          .known_folders = {directory + "/step-000000000070"}};
 }
 
 TEST_CASE("what cuts that were given up left is removed, and nothing else",
@@ -294,6 +295,7 @@ TEST_CASE("what cuts that were given up left is removed, and nothing else",
   // What a manifest says that cannot be read, nobody knows.
   file(stays, c + "/step-000000000060", Named(5));
   text(stays, c + "/step-000000000060", "MANIFEST.json", "{}");
+  file(stays, c + "/step-000000000070", Named(5));  // not looked into
 
   std::set<std::string> all = stays;
   all.insert(goes.begin(), goes.end());

@@ -38,9 +38,12 @@ void ClusterState::Removed(uint64_t job, uint64_t number, const absl::Status& st
   AdvanceJobs(now);
 }
 
-void ClusterState::LeftoversRemoved(uint64_t job) {
+void ClusterState::LeftoversRemoved(uint64_t job, uint64_t number, const absl::Status& status,
+                                    absl::Time now) {
   const auto it = jobs_.find(job);
-  if (it != jobs_.end()) it->second->OnLeftoversRemoved();
+  if (it == jobs_.end()) return;
+  it->second->OnLeftoversRemoved(number, status, now);
+  AdvanceJobs(now);
 }
 
 void ClusterState::OnLock(const LockNews& news, absl::Time now) {

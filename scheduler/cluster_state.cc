@@ -124,7 +124,10 @@ void ClusterState::AdvanceJobs(absl::Time now) {
   };
   for (const auto& [id, job] : jobs_) count(*job, 1);
   for (const auto& [id, job] : jobs_) {
-    if (job->over()) continue;
+    if (job->over()) {
+      job->AdvanceOver(members_.lease(), now);
+      continue;
+    }
     // Others' jobs are what counts for a job; its own come back with what it has then.
     count(*job, static_cast<uint32_t>(-1));
     job->Advance({.members = &members_,

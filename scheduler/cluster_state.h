@@ -92,7 +92,7 @@ class ClusterState {
   // Or given up on.
   void Removed(uint64_t job, uint64_t number, const absl::Status& status, absl::Time now);
   // As far as that went.
-  void LeftoversRemoved(uint64_t job);
+  void LeftoversRemoved(uint64_t job, uint64_t number, const absl::Status& status, absl::Time now);
   // Of the lock of a job's checkpoint directory.
   void OnLock(const LockNews& news, absl::Time now);
   // How a job's directory is to be looked at, now that it has that lock, before OnLock says so.

@@ -117,13 +117,15 @@ std::vector<LockedJob> ClusterState::LockedJobs(const std::multiset<uint64_t>& a
   for (const auto& [id, job] : jobs_) {
     const TrainingJob& spec = job->spec().spec();
     const std::string& directory = spec.spec().checkpoint().directory();
-    if (directory.empty() || (!job->UsesCheckpoints() && also.count(id) == 0)) continue;
+    const bool uses = job->UsesCheckpoints() || also.count(id) > 0;
+    if (directory.empty() || (!uses && !job->ServersClose())) continue;
     locked.push_back({.job = id,
                       .uid = job->spec().job_uid(),
                       .name = spec.metadata().name(),
                       .directory = directory,
                       .began = !job->IsToBegin(),
-                      .over = job->over()});
+                      .over = job->over(),
+                      .leaves_writers = !uses});
   }
   return locked;
 }

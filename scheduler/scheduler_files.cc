@@ -185,12 +185,12 @@ void SchedulerImpl::GiveLocksBack() {
 }
 
 void SchedulerImpl::AwaitEnded(const std::string& directory, absl::Time deadline) {
-  const absl::Time give_up = std::min(deadline, timer_->Now() + lease_ / 2);
+  const absl::Time give_up = std::min(deadline, timer_->Now() + lease_);
   while (timer_->Now() < give_up) {
     MutexLock lock(&mu_);
     const std::vector<LockedJob> jobs = LockedJobs();
     const bool ends = std::any_of(jobs.begin(), jobs.end(), [&directory](const LockedJob& job) {
-      return job.over && job.directory == directory;
+      return job.over && !job.leaves_writers && job.directory == directory;
     });
     if (!ends || stopped_) return;
     AwaitUntil(timer_, &mu_, absl::Condition(&stopped_), timer_->Now() + lease_ / 200);
@@ -314,10 +314,9 @@ bool SchedulerImpl::Do(const RemoveLeftoversWork& work) {
     if (still.ok() && *still == May::kNotNow) return false;
     status = still.ok() ? Refused(*still) : still.status();
   }
-  // What stays is looked for again with the next checkpoint.
-  if (status.ok()) RemoveLeftovers(work.directory, work.over).IgnoreError();
+  if (status.ok()) status = RemoveLeftovers(work.directory, work.over);
   MutexLock lock(&mu_);
-  state_.LeftoversRemoved(work.job);
+  state_.LeftoversRemoved(work.job, work.number, status, timer_->Now());
   Save().IgnoreError();
   return true;
 }

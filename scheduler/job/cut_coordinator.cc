@@ -88,6 +88,11 @@ CutRecord* CutCoordinator::Ask(uint64_t generation, uint64_t step) {
   return cut;
 }
 
+void CutCoordinator::WantManual() {
+  book_.set_manual(true);
+  if (book_.last() != 0) book_.set_retry_unix_ms(0);
+}
+
 void CutCoordinator::WantAt(uint64_t step) {
   if (step != 0 && AtStep(step) == nullptr) book_.set_wanted(step);
 }
@@ -221,6 +226,7 @@ void CutCoordinator::Rearm(Result& result, int64_t now_ms) {
   book_.set_failures(passes ? 0 : book_.failures() + 1);
   result.retry_ms = RetryMs(cut.cut());
   book_.set_retries(book_.retries() + 1);
+  if (refused && !config_.bsp) result.retry_ms = std::max(result.retry_ms, kPauseMs);
   book_.set_retry_unix_ms(now_ms + result.retry_ms);
   if (cut.wanted()) book_.set_wanted(cut.step());
 }
@@ -295,7 +301,11 @@ void CutCoordinator::TrainingAgain() {
 }
 
 void CutCoordinator::Over() {
-  book_.clear_pending();
+  for (int i = book_.pending_size() - 1; i >= 0; --i) {
+    if (!book_.pending(i).has_manifest()) {
+      book_.mutable_pending()->erase(book_.pending().begin() + i);
+    }
+  }
   words_.clear();
   for (CheckpointRecord& c : *book_.mutable_complete()) {
     c.clear_closed_below();

@@ -45,7 +45,8 @@ struct CutConfig {
 //   * A cut that the job cannot do without (wanted, last) is tried again after a pause that doubles
 //     with each try, for as long as what stood in the way may pass (MayPass); async: also when a
 //     shard refuses it. After kMaxFailures causes in a row that no try can mend it is given up.
-//   * Periodic ones are left out while kMostUnfinished earlier ones wait to be written or removed: a
+//   * Periodic ones are left out while kMostUnfinished earlier ones wait to be written or removed:
+//   a
 //     slow file system would be further behind with each, and an end would wait for all.
 //   * A step of which there is a complete checkpoint is not cut again (bsp: it would be the same).
 class CutCoordinator {
@@ -74,7 +75,8 @@ class CutCoordinator {
   // each server the next cut is the one after those that are over there. `removals`: checkpoints
   // that are no longer kept, and still there.
   void Plan(uint64_t generation, uint64_t progress, bool ready, int64_t now_ms, int removals = 0);
-  void WantManual() { book_.set_manual(true); }
+  // Now, also where the last cut waits for its next try: somebody may wait for this one.
+  void WantManual();
   void WantAt(uint64_t step);
   // Training is over: the cut at `step` is the job's last; cuts after it are dropped.
   void WantLast(uint64_t step);
@@ -111,9 +113,11 @@ class CutCoordinator {
   // Training goes on (after a roll-back): nothing is last or wanted, failures are forgotten.
   void TrainingAgain();
 
-  // The job is over: of what is being taken or written nobody hears any more, and what checkpoints
-  // hold of tasks goes.
+  // The job is over: of what is being taken nobody hears any more, and what checkpoints hold of
+  // tasks goes. Manifests that are being written may still be told of.
   void Over();
+  // And no more.
+  void WriteNoMore() { book_.clear_pending(); }
 
   // Complete checkpoints on disk beyond `keep`, oldest first, never that of `best_step`; no longer
   // listed.

@@ -1,5 +1,7 @@
 #include "scheduler/job/file_queue.h"
 
+#include <set>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -9,7 +11,28 @@ uint64_t JobOf(const FileWork& work) {
   return std::visit([](const auto& w) { return w.job; }, work);
 }
 
-void FileQueue::Add(FileWork work) { work_[JobOf(work)].push_back(std::move(work)); }
+void FileQueue::Add(FileWork work) {
+  std::deque<FileWork>& queue = work_[JobOf(work)];
+  if (auto* look = std::get_if<RemoveLeftoversWork>(&work); look != nullptr) {
+    std::set<std::string>& folders = look->over.folders;
+    auto it = queue.begin();
+    if (it != queue.end() && doing_.contains(look->job)) ++it;
+    while (it != queue.end()) {
+      const auto* waits = std::get_if<RemoveLeftoversWork>(&*it);
+      if (waits == nullptr) {
+        ++it;
+        continue;
+      }
+      if (waits->over.folders.empty() || folders.empty()) {
+        folders.clear();
+      } else {
+        folders.insert(waits->over.folders.begin(), waits->over.folders.end());
+      }
+      it = queue.erase(it);
+    }
+  }
+  queue.push_back(std::move(work));
+}
 
 std::vector<uint64_t> FileQueue::Begin(const std::function<bool(const FileWork&)>& may) {
   std::vector<uint64_t> begun;

@@ -18,6 +18,8 @@ namespace strata::scheduler {
 // it may build on it, as a manifest in a folder whose earlier one is to be removed.
 class FileQueue {
  public:
+  // A look for leftovers stands for an earlier one that waits: it comes later, and looks where that
+  // would have.
   void Add(FileWork work);
   // Jobs whose first piece `may` be done, and nobody does: the caller is to do them now.
   std::vector<uint64_t> Begin(const std::function<bool(const FileWork&)>& may);

@@ -55,9 +55,8 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
   if (ledger_) rate_closed_ = ledger_->closed_count();
   if (index_) MakeParts();
   for (const RemovalRecord& removal : state_.removing()) work_.push_back(WorkOf(removal));
-  if (over() && state_.leftovers()) RemoveLeftovers();
   if (over()) DropBulk();
-  if (!cuts_ || over()) return;
+  if (!cuts_) return;
   for (const CutRecord& cut : cuts_->book().pending()) {
     if (!cut.has_manifest()) continue;
     work_.push_back(WriteManifestWork{id(), cut.cut(), cut.folder(), cut.manifest()});
@@ -297,7 +296,7 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   state_.set_clipped_rows(state_.clipped_rows() + counted.clipped_rows());
   if (cuts_) {
     cuts_->Abort();
-    state_.set_leftovers(RemoveLeftovers());
+    state_.set_leftovers(!job().checkpoint().directory().empty());
     if (state_.final_checkpoint().empty() && cuts_->NewestOnDisk() != nullptr) {
       state_.set_final_checkpoint(cuts_->NewestOnDisk()->folder());
     }

@@ -64,6 +64,7 @@ struct EmptyFileWork {
 // What cuts that were given up left there.
 struct RemoveLeftoversWork {
   uint64_t job = 0;
+  uint64_t number = 0;  // of this look; ascending
   std::string directory;
   CutsOver over;
 };
@@ -107,6 +108,8 @@ class JobMachine {
              absl::Time now);
 
   void Advance(const ClusterView& cluster, absl::Time now);
+  // The same of a job that is over.
+  void AdvanceOver(absl::Duration lease, absl::Time now);
   // Words of a node about this job. Those of a process that has no part in it do nothing.
   void OnServerReport(const Node& node, const ServerJobReport& report, absl::Time now);
   void OnWorkerReport(const Node& node, const WorkerJobReport& report, bool seen_all_done,
@@ -116,8 +119,9 @@ class JobMachine {
   // was meant is there, and stays.
   void OnRemoved(uint64_t number, const absl::Status& status, absl::Time now);
   void OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now);
-  // Removed, as far as that went: what is left goes with the next checkpoint.
-  void OnLeftoversRemoved();
+  // The look of that number was done, and those before it. What it had to leave goes with the next
+  // checkpoint; at the job's end it is tried again where that may help.
+  void OnLeftoversRemoved(uint64_t number, const absl::Status& status, absl::Time now);
   void Cancel(absl::Time now);
   // After every change of what counts as training, and now and then: puts into the record what has
   // passed. Of a job that is over nothing passes.
@@ -188,6 +192,8 @@ class JobMachine {
   bool Hosts(absl::string_view node) const;
   // Whether it writes, or may remove, checkpoints: its lock is not to be given back yet.
   bool UsesCheckpoints() const;
+  // The job is over, and servers have not said yet that they have closed it.
+  bool ServersClose() const;
   // Whether it has rows there: until the job is over, and the server has dropped it.
   bool KeepsRoomOn(absl::string_view server) const;
   // Adds what this job keeps of those servers.
@@ -222,6 +228,7 @@ class JobMachine {
 
   // machine_over.cc
   void DropBulk();
+  void CompleteAfterEnd();
 
   // machine_room.cc
   const ServerNeed& Need(uint32_t shards) const;
@@ -283,7 +290,7 @@ class JobMachine {
   void FinishCut(const CutCoordinator::Result& result, absl::Time now);
   std::string DescribeFailure(const CutCoordinator::Result& result) const;
   void DropCut(const CutCoordinator::Result& result, absl::Time now);
-  bool RemoveLeftovers(const std::string& completed = "");
+  uint64_t LookForLeftovers(std::set<std::string> folders);
   void AbortCuts();
   FileWork WorkOf(const RemovalRecord& removal) const;
   void Remove(RemovalRecord removal);
@@ -315,6 +322,14 @@ class JobMachine {
   std::optional<TaskLedger> ledger_;    // async, once indexed
   std::optional<CutCoordinator> cuts_;  // once indexed
   CutProgress writing_;
+  std::set<std::string> given_up_in_;  // folders of cuts given up since the last complete one
+  uint64_t looks_ = 0;                 // for leftovers that were asked for
+  struct {
+    std::optional<absl::Time> since;  // when the end was seen
+    uint64_t number = 0;              // of the look that was asked for last; 0: of none
+    int failed = 0;
+    absl::Time next;  // not before
+  } last_look_;       // of a job that is over
   RecoveryCoordinator recovery_;
   std::vector<ServerView> servers_;
   std::vector<WorkerView> workers_;

@@ -50,7 +50,12 @@ void JobMachine::AnswerManual(const absl::StatusOr<CheckpointRecord>& result) {
 
 void JobMachine::AbortCuts() {
   if (!cuts_) return;
-  if (!cuts_->Abort().empty()) RemoveLeftovers();
+  std::set<std::string> folders;
+  for (const CutCoordinator::Result& dropped : cuts_->Abort()) {
+    if (!dropped.cut.folder().empty()) folders.insert(dropped.cut.folder());
+  }
+  given_up_in_.insert(folders.begin(), folders.end());
+  if (!folders.empty()) LookForLeftovers(std::move(folders));
   if (ledger_) ledger_->EndCut();
 }
 
@@ -207,46 +212,29 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   work_.push_back(WriteManifestWork{id(), cut.cut(), cut.folder(), std::move(manifest)});
 }
 
-// One look at the directory is enough for all that was given up before it. Where checkpoint
-// `completed` is the reason, only that one is looked into of those that are complete: each was when
-// it became so, and a look costs a manifest. False: there is no directory.
-bool JobMachine::RemoveLeftovers(const std::string& completed) {
+// Into those folders of checkpoints; none: into all. Returns the look's number; 0: there is no
+// directory.
+uint64_t JobMachine::LookForLeftovers(std::set<std::string> folders) {
   const auto identity = ParseJobIdentity(cluster_id_, spec_.job_uid());
-  if (!cuts_ || !identity || job().checkpoint().directory().empty()) return false;
-  RemoveLeftoversWork work{.job = id(), .directory = job().checkpoint().directory(), .over = {}};
-  work.over.identity = *identity;
-  work.over.generation = Generation(state_.generation());
-  work.over.below = cuts_->book().next_cut();
+  if (!cuts_ || !identity || job().checkpoint().directory().empty()) return 0;
+  RemoveLeftoversWork work{.job = id(),
+                           .number = ++looks_,
+                           .directory = job().checkpoint().directory(),
+                           .over = {.identity = *identity,
+                                    .generation = Generation(state_.generation()),
+                                    .below = cuts_->book().next_cut(),
+                                    .folders = std::move(folders)}};
   for (const CutRecord& cut : cuts_->book().pending()) {
     work.over.pending.insert(cut.cut());
     work.over.pending_folders.insert(cut.folder());
   }
-  std::set<std::string>& known = work.over.known_folders;
-  for (const RemovalRecord& removal : state_.removing()) known.insert(removal.path());
-  if (!completed.empty()) {
-    for (const CheckpointRecord& c : cuts_->book().complete()) known.insert(c.folder());
-    known.erase(completed);
-  }
-  // It stands for the looks that wait, so it looks where they would have.
-  std::erase_if(work_, [&known](const FileWork& w) {
-    const auto* waits = std::get_if<RemoveLeftoversWork>(&w);
-    if (waits == nullptr) return false;
-    std::erase_if(known, [waits](const std::string& folder) {
-      return !waits->over.known_folders.contains(folder);
-    });
-    return true;
-  });
   work_.push_back(std::move(work));
-  return true;
-}
-
-void JobMachine::OnLeftoversRemoved() {
-  if (over()) state_.clear_leftovers();
+  return looks_;
 }
 
 void JobMachine::LockHeld() {
   held_up_.clear();
-  if (!over()) RemoveLeftovers();  // of an earlier run of the scheduler, or of a killed server
+  if (!over()) LookForLeftovers({});  // of an earlier run of the scheduler, or of a killed server
 }
 
 std::string JobMachine::DescribeFailure(const CutCoordinator::Result& result) const {
@@ -265,8 +253,11 @@ std::string JobMachine::DescribeFailure(const CutCoordinator::Result& result) co
 // Of a cut that was refused or failed. Where the job cannot do without it, the job waits for the
 // next try, or ends.
 void JobMachine::DropCut(const CutCoordinator::Result& result, absl::Time now) {
-  RemoveLeftovers();
   if (over()) return;
+  if (const std::string& folder = result.cut.folder(); !folder.empty()) {
+    given_up_in_.insert(folder);
+    LookForLeftovers({folder});
+  }
   const bool failed = result.outcome == CutCoordinator::Outcome::kFailed;
   std::string text = DescribeFailure(result);
   if (failed && result.cut.manual()) AnswerManual(absl::InternalError(text));
@@ -294,12 +285,11 @@ void JobMachine::CompleteCut(uint64_t cut, CheckpointRecord checkpoint, absl::Ti
   if (manual) AnswerManual(checkpoint);
   const std::string folder = checkpoint.folder();
   cuts_->Complete(cut, std::move(checkpoint));
-  if (!folder.empty()) RemoveLeftovers(folder);
-}
-
-bool JobMachine::UsesCheckpoints() const {
-  if (job().checkpoint().directory().empty()) return false;
-  return !over() || !state_.removing().empty() || state_.leftovers();
+  if (over() || folder.empty()) return;
+  // A look costs a manifest: into what was looked into before only where a server may have come
+  // late.
+  given_up_in_.insert(folder);
+  LookForLeftovers(std::exchange(given_up_in_, {}));
 }
 
 void JobMachine::CountCutsFrom(uint64_t first) {
@@ -356,7 +346,7 @@ void JobMachine::LockStalls(absl::string_view why, absl::Time now) {
 }
 
 void JobMachine::OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now) {
-  if (over() || !cuts_) return;
+  if (!cuts_) return;
   const CutRecord* found = cuts_->Find(cut);
   if (found == nullptr || !found->has_manifest()) return;
   if (!status.ok()) {
@@ -381,6 +371,7 @@ void JobMachine::OnManifestWritten(uint64_t cut, const absl::Status& status, abs
   SetClosedTasks(manifest.closed_tasks(), record);
   *record.mutable_lanes() = manifest.lanes();
   CompleteCut(cut, std::move(record), now);
+  if (over()) CompleteAfterEnd();
 }
 
 }  // namespace strata::scheduler

@@ -34,7 +34,10 @@ void JobMachine::GoOnFromCopy(uint64_t generation, const std::vector<CheckpointR
   work_.clear();
   state_.clear_removing();
   state_.clear_leftovers();
-  if (over()) return;
+  if (over()) {
+    if (cuts_) cuts_->WriteNoMore();
+    return;
+  }
   if (JustAdopted()) {
     return End(
         FAILED, "AdoptionUndone",

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 
 namespace strata::scheduler {
 namespace {
@@ -82,7 +83,11 @@ void CheckpointLockMachine::Looked(const LockSeen& seen, OwnerIs owner, absl::Ti
   if (mine && (owner == OwnerIs::kStranger || LaterOrOther(*seen.lock))) return LostTo(seen);
   if (mine && !seen.lock->released()) return TakeAs(seen.number + 1, !seen.lock->taken_over());
   if (began_) return LostTo(seen);
-  if (seen.lock && seen.lock->released()) return TakeAs(seen.number + 1, true);
+  if (seen.lock && seen.lock->released()) {
+    const bool writers =
+        seen.lock->taken_over() && !STRATA_MUTATION("checkpoint.writers_forgotten");
+    return TakeAs(seen.number + 1, !writers);
+  }
   if (seen.lock && owner == OwnerIs::kOver) return TakeAs(seen.number + 1, false);
   const bool renews =
       phase_ == Phase::kWaiting && (seen.number != seen_.number || seen.text != seen_.text);
@@ -137,9 +142,10 @@ void CheckpointLockMachine::Failed(absl::Status error, absl::Time now) {
   next_ = now + lease_ / kLooksOfLease;
 }
 
-void CheckpointLockMachine::GiveBack() {
+void CheckpointLockMachine::GiveBack(bool writers) {
   if (giving_back_) return;
   giving_back_ = true;
+  writers_ = writers;
   next_ = absl::InfinitePast();
 }
 
@@ -147,7 +153,7 @@ CheckpointLock CheckpointLockMachine::Record() const {
   CheckpointLock record = own_;
   record.set_counter(own_.counter() + 1);
   record.set_released(giving_back_);
-  record.set_taken_over(!given_back_);
+  record.set_taken_over(!given_back_ || writers_);
   return record;
 }
 

@@ -80,8 +80,10 @@ class CheckpointLockMachine {
   void Hangs();
   // What was due failed; it is tried again.
   void Failed(absl::Status error, absl::Time now);
-  // The job ends: at once, and no more than that.
-  void GiveBack();
+  // The job ends: at once, and no more than that. `writers`: servers of it may still be writing; so
+  // may those of an owner before whose lock was not given back. Then the next owner counts its cuts
+  // as after one that was silent (first_cut).
+  void GiveBack(bool writers);
 
   // What kTake, kRenew and kRelease write, and under which number.
   CheckpointLock Record() const;
@@ -114,6 +116,7 @@ class CheckpointLockMachine {
   const bool began_;
   Phase phase_ = Phase::kAsking;
   bool giving_back_ = false;
+  bool writers_ = false;    // GiveBack's
   bool take_ = false;       // number_ is free
   bool given_back_ = true;  // and so was the number before, by its owner
   uint64_t number_ = 0;

@@ -64,6 +64,11 @@ void CheckpointLocks::Want(const std::vector<LockedJob>& jobs) {
   MutexLock lock(&mu_);
   for (const auto& [uid, entry] : entries_) entry->wanted = entry->asked;
   for (const LockedJob& job : jobs) {
+    if (job.leaves_writers) {
+      const auto found = entries_.find(job.uid);
+      if (found != entries_.end() && !found->second->wanted) found->second->machine.GiveBack(true);
+      continue;
+    }
     std::shared_ptr<Entry>& entry = entries_[job.uid];
     if (entry == nullptr) entry = Make(job);
     entry->wanted = true;
@@ -71,7 +76,7 @@ void CheckpointLocks::Want(const std::vector<LockedJob>& jobs) {
   }
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = *it->second;
-    if (!entry.wanted) entry.machine.GiveBack();
+    if (!entry.wanted) entry.machine.GiveBack(false);
     const bool done = IsOver(entry.machine.phase()) || entry.machine.phase() == Phase::kAsking ||
                       entry.machine.phase() == Phase::kWaiting;
     it = !entry.wanted && !entry.busy && done ? entries_.erase(it) : std::next(it);

@@ -30,6 +30,9 @@ struct LockedJob {
   std::string directory;
   bool began = false;  // as CheckpointLockMachine's
   bool over = false;   // it only removes some more
+  // It removes nothing more, and servers have not closed it: its lock is given back, if it has one,
+  // as one whose owner may be writing.
+  bool leaves_writers = false;
 };
 
 // What a job should hear of its lock.
@@ -65,7 +68,8 @@ class CheckpointLocks {
   // The scheduler's term, of locks that are not wanted or asked for yet; and the ids of the starts
   // that had terms, as far as its records know.
   void SetTerm(uint64_t term, std::map<uint64_t, std::string> starts);
-  // The jobs that are to have their locks; those of others are given back.
+  // The jobs that are to have their locks, but for those that leave writers; those of others are
+  // given back.
   void Want(const std::vector<LockedJob>& jobs);
   // One that Want does not know yet, until Settle.
   void Ask(const LockedJob& job);

@@ -3,7 +3,10 @@
 #include <span>
 #include <utility>
 
+#include "proto/core/cut_file_name.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/base/failpoints.h"
+#include "storage/io/file_io.h"
 #include "storage/row/hash.h"
 
 namespace strata::server {
@@ -109,6 +112,11 @@ absl::Status SnapshotFile::DoWrite(const RowBlock& block) {
   status_ = Failpoint("server.snapshot.write");
   if (status_.ok() && writer_ == nullptr) {
     auto writer = storage::ShardFileWriter::Create(path_, state_.header);
+    // The folder was empty, and who removes what earlier cuts left took it for one of theirs.
+    if (absl::IsNotFound(writer.status()) && !STRATA_MUTATION("cut.folder_not_made_again")) {
+      const absl::Status folder = storage::MakeFolder(path_.substr(0, path_.find_last_of('/')));
+      if (folder.ok()) writer = storage::ShardFileWriter::Create(path_, state_.header);
+    }
     status_ = writer.status();
     if (writer.ok()) writer_ = *std::move(writer);
   }
@@ -124,10 +132,13 @@ absl::StatusOr<storage::ShardFileSummary> SnapshotFile::DoFinish() {
   const BlockingSection disk;
   if (absl::Status s = Failpoint("server.snapshot.finish"); !s.ok()) return s;
   if (absl::Status s = state_.AddTo(*writer_); !s.ok()) return s;
+  // Also where Finish fails behind the rename. By what it is while it has a name of its own:
+  // another may have the other name.
+  FileInfo made;
+  const std::string begun = NameWhileWritten(path_, state_.header.identity.job);
+  if (FileSystem::Kernel().LookAtLink(begun, made) == 0) made_ = made;
   auto summary = writer_->Finish();
   writer_ = nullptr;
-  FileInfo made;
-  if (FileSystem::Kernel().LookAtLink(path_, made) == 0) made_ = made;
   if (absl::Status s = Failpoint("server.snapshot.finished"); !s.ok()) return s;
   if (summary.ok() && progress_ != nullptr) {
     progress_->total_bytes = summary->bytes;

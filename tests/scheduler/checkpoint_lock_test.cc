@@ -67,6 +67,7 @@ TEST_CASE("a job has its directory's lock from its submission to its end", "[sch
   CHECK(scheduler->Submit(reader, kTimeout).ok());
 
   nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
+  nodes.Close(*scheduler, "a");
   scheduler->Tick();
   CHECK(LockOf(directory, 1).released());
   SubmitRequest next = Cutting("d", directory);
@@ -226,6 +227,7 @@ TEST_CASE("a scheduler that is started again goes on with the locks of its jobs,
       continue;
     }
     nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
+    nodes.Close(*scheduler, "a");
     scheduler->Tick();
     CHECK(LockOf(directory, 2).cluster_id() == cluster);
     CHECK(LockOf(directory, 2).term() == term + 1);
@@ -309,6 +311,7 @@ TEST_CASE("a job that ends while its lock cannot be renewed is over at once, and
   files.broken = false;
   timer.Advance(kLease / 3);
   if (restarts) scheduler = open();
+  nodes.Close(*scheduler, "a");
   for (int i = 0; i < 3; ++i) scheduler->Tick();
   CHECK_FALSE(std::filesystem::exists(step));
   CHECK(LockOf(directory, 2).released());

@@ -103,10 +103,12 @@ void ClusterSim::Do(const FileWork& work) {
                     another ? absl::AlreadyExistsError("another cut's") : absl::OkStatus(), now_);
     Save();
   } else if (const auto* left = std::get_if<RemoveLeftoversWork>(&work)) {
+    const std::set<std::string>& only = left->over.folders;
     for (auto& [name, folder] : disk_) {
+      if (!only.empty() && !only.contains(name)) continue;
       if (!folder.complete && !left->over.pending_folders.contains(name)) folder.files.clear();
     }
-    state_->LeftoversRemoved(left->job);
+    state_->LeftoversRemoved(left->job, left->number, absl::OkStatus(), now_);
     Save();
   }
 }

@@ -51,6 +51,15 @@ inline SubmitRequest Job(const std::string& name, const std::string& directory) 
   return request;
 }
 
+inline JobStatus Get(SchedulerClient& client, const std::string& name) {
+  JobRef ref;
+  ref.set_name(name);
+  auto status = client.GetJob(ref, kTimeout);
+  INFO(status.status());
+  REQUIRE(status.ok());
+  return *status;
+}
+
 // One server and one worker that talk to `client` until `done`. 32 lines, 2 lanes: 16 steps.
 struct Nodes {
   SimDisk disk;
@@ -78,16 +87,11 @@ struct Nodes {
     for (int i = 0; i < 500 && !done(); ++i) Round(client);
     REQUIRE(done());
   }
+  // A job that is over: until both have closed it, and its lock is given back.
+  void Close(SchedulerClient& client, const std::string& job) {
+    Until(client, [&] { return Get(client, job).closing().empty(); });
+  }
 };
-
-inline JobStatus Get(SchedulerClient& client, const std::string& name) {
-  JobRef ref;
-  ref.set_name(name);
-  auto status = client.GetJob(ref, kTimeout);
-  INFO(status.status());
-  REQUIRE(status.ok());
-  return *status;
-}
 
 }  // namespace strata::scheduler
 

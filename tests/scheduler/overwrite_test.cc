@@ -142,6 +142,7 @@ TEST_CASE("what resumes behind its own end says so", "[scheduler]") {
   {
     Nodes nodes;
     nodes.Until(*scheduler, [&] { return Get(*scheduler, "a").state() == SUCCEEDED; });
+    nodes.Close(*scheduler, "a");
   }
   scheduler = Start(MakeMemoryMetadataStore(), &timer);
   SubmitRequest request = Job("b", directory);

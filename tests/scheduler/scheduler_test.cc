@@ -220,6 +220,7 @@ TEST_CASE("a job resumes from the newest checkpoint", "[scheduler]") {
   JobRef ref;
   ref.set_name("a");
   REQUIRE(scheduler->CancelJob(ref, kTimeout)->state() == CANCELLED);
+  nodes.Close(*scheduler, "a");
   CreateCheckpointRequest late;
   late.mutable_job()->set_name("a");
   REQUIRE(absl::IsFailedPrecondition(scheduler->CreateCheckpoint(late, kTimeout).status()));

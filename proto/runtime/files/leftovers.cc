@@ -77,14 +77,15 @@ absl::Status CleanFolder(const std::string& folder, const CutsOver& over, FileSy
 absl::Status RemoveLeftovers(const std::string& directory, const CutsOver& over,
                              FileSystem& files) {
   if (STRATA_MUTATION("cut.leftovers_stay")) return absl::OkStatus();
+  absl::Status first;
+  for (const std::string& folder : over.folders) first.Update(CleanFolder(folder, over, files));
+  if (!over.folders.empty()) return first;
   const auto names = ListFolder(directory, files);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   if (!names.ok()) return names.status();
-  absl::Status first;
   for (const std::string& name : *names) {
-    const std::string folder = absl::StrCat(directory, "/", name);
-    if (!StepOfFolder(name) || over.known_folders.contains(folder)) continue;
-    first.Update(CleanFolder(folder, over, files));
+    if (!StepOfFolder(name)) continue;
+    first.Update(CleanFolder(absl::StrCat(directory, "/", name), over, files));
   }
   return first;
 }

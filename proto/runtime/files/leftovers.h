@@ -22,20 +22,19 @@ struct CutsOver {
   uint64_t below = 0;
   std::set<uint64_t> pending;
   std::set<std::string> pending_folders;  // full paths; they stay, though nothing is in them yet
-  // Full paths; not looked into: they were looked into before, or will be removed.
-  std::set<std::string> known_folders;
+  std::set<std::string> folders;          // full paths; to look into these alone. None: into all
 
   bool Has(Generation g, uint64_t cut) const {
     return g <= generation && cut < below && !pending.contains(cut);
   }
 };
 
-// Removes, from the folders of checkpoints in `directory`, the files that cuts of `over` made and
-// that their folder's manifest does not name: finished ones of those writers, as their headers say,
-// and those that were being written by that job, as their names say. And folders in which nothing
-// is left. Whatever else is there stays: files of later cuts, of other jobs, of unknown names, or
-// damaged, and all of a folder whose manifest cannot be read. Goes on after an error, and returns
-// the first.
+// Removes, from the folders of checkpoints in `directory` that `over` names, the files that cuts of
+// `over` made and that their folder's manifest does not name: finished ones of those writers, as
+// their headers say, and those that were being written by that job, as their names say. And folders
+// in which nothing is left. Whatever else is there stays: files of later cuts, of other jobs, of
+// unknown names, or damaged, and all of a folder whose manifest cannot be read. Goes on after an
+// error, and returns the first.
 absl::Status RemoveLeftovers(const std::string& directory, const CutsOver& over,
                              FileSystem& files = FileSystem::Kernel());
 

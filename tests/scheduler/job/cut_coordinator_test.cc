@@ -106,6 +106,26 @@ TEST_CASE("periodic cuts are left out while earlier ones wait for their files", 
   REQUIRE(cuts.book().pending(0).periodic());
 }
 
+// Somebody ends the run: what there is, is to be kept now.
+TEST_CASE("who asks for a cut does not wait for the next try of the last one", "[scheduler]") {
+  CutConfig config = Config();
+  config.bsp = GENERATE(true, false);
+  CutCoordinator cuts(config, {});
+  cuts.WantLast(100);
+  constexpr int64_t kNow = 5'000'000;
+  cuts.Plan(1, 100, true, kNow);
+  REQUIRE(cuts.book().pending_size() == 1);
+  cuts.Writing(1, Manifest());
+  REQUIRE(cuts.WritingFailed(1, absl::ResourceExhaustedError("full"), kNow).retry_ms > 0);
+  cuts.Plan(1, 100, true, kNow);
+  REQUIRE(cuts.Idle());
+  cuts.WantManual();
+  cuts.Plan(1, 100, true, kNow);
+  REQUIRE(cuts.book().pending_size() == 1);
+  CHECK(cuts.book().pending(0).manual());
+  CHECK(cuts.book().pending(0).last());
+}
+
 TEST_CASE("a manual cut that is refused goes further ahead", "[scheduler]") {
   CutConfig config = Config();
   config.every_steps = 0;

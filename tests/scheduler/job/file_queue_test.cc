@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -38,6 +39,39 @@ TEST_CASE("what is put off stays before what came after it", "[scheduler]") {
   queue.Done(2);
   CHECK(queue.First(2) == nullptr);
   CHECK(queue.Jobs().empty());
+}
+
+RemoveLeftoversWork Look(uint64_t number, std::set<std::string> folders) {
+  return {.job = 1,
+          .number = number,
+          .directory = "/c",
+          .over = {.identity = {}, .generation = {}, .folders = std::move(folders)}};
+}
+
+TEST_CASE("of the looks for leftovers that wait the newest stands for all", "[scheduler]") {
+  FileQueue queue;
+  uint64_t number = 0;
+  queue.Add(Look(++number, {"/c/0"}));
+  REQUIRE(queue.Begin(Yes).size() == 1);
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    queue.Add(WriteManifestWork{.job = 1, .cut = i, .folder = "/c/4", .manifest = {}});
+    queue.Add(Look(++number, {i % 2 == 0 ? "/c/2" : "/c/3"}));
+  }
+  const auto take = [&] {
+    const FileWork work = *queue.First(1);
+    queue.Done(1);
+    return work;
+  };
+  CHECK(std::get<RemoveLeftoversWork>(take()).number == 1);  // is being done
+  for (uint64_t i = 1; i <= 1000; ++i) REQUIRE(std::get<WriteManifestWork>(take()).cut == i);
+  const auto last = std::get<RemoveLeftoversWork>(take());
+  CHECK(last.number == number);
+  CHECK(last.over.folders == std::set<std::string>{"/c/2", "/c/3"});
+  CHECK(queue.First(1) == nullptr);
+  queue.Add(Look(1, {}));
+  queue.Add(Look(2, {"/c/2"}));
+  queue.Add(Look(3, {"/c/3"}));
+  CHECK(std::get<RemoveLeftoversWork>(*queue.First(1)).over.folders.empty());  // all stays all
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -167,8 +168,24 @@ class Cluster {
     DoFileWork();
   }
   bool uses_checkpoints() const { return state_.jobs().at(1)->UsesCheckpoints(); }
-  void LeftoversRemoved() { state_.LeftoversRemoved(1); }
+  void LeftoversRemoved(uint64_t number, const absl::Status& status = absl::OkStatus()) {
+    state_.LeftoversRemoved(1, number, status, now_);
+    DoFileWork();
+  }
 
+  std::vector<LockedJob> locked() const { return state_.LockedJobs({}); }
+  void WriteHeld(const absl::Status& status) {
+    hold_manifests = false;
+    for (const WriteManifestWork& work : std::exchange(held, {})) {
+      last_held = work.folder;
+      state_.ManifestWritten(work.job, work.cut, status, now_);
+    }
+    DoFileWork();
+  }
+
+  bool hold_manifests = false;
+  std::vector<WriteManifestWork> held;
+  std::string last_held;  // folder
   int manifests_to_fail = 0;
   std::vector<RemoveLeftoversWork> leftovers;  // that were asked for
   bool keep_leftovers = false;                 // and not removed
@@ -190,10 +207,16 @@ class Cluster {
     for (const FileWork& work : state_.TakeFileWork()) {
       if (const auto* left = std::get_if<RemoveLeftoversWork>(&work)) {
         leftovers.push_back(*left);
-        if (!keep_leftovers) state_.LeftoversRemoved(left->job);
+        if (!keep_leftovers) {
+          state_.LeftoversRemoved(left->job, left->number, absl::OkStatus(), now_);
+        }
       }
       const auto* write = std::get_if<WriteManifestWork>(&work);
       if (write == nullptr) continue;
+      if (hold_manifests) {
+        held.push_back(*write);
+        continue;
+      }
       const bool fails = manifests_to_fail > 0;
       manifests_to_fail -= fails;
       disk_[write->folder].complete = !fails;
@@ -228,14 +251,13 @@ TEST_CASE("a job ends with a checkpoint of all its windows", "[scheduler][cuts]"
 TEST_CASE("a checkpoint that is complete has nobody look into the earlier ones again",
           "[scheduler][cuts]") {
   Cluster cluster;
-  cluster.TakeCheckpoint();
-  const std::string first = cluster.job().cuts().complete(0).folder();
-  CHECK(cluster.leftovers.back().over.known_folders.empty());
-  cluster.WantCheckpoint();
-  cluster.Until([&] { return cluster.job().cuts().complete_size() == 2; });
-  CHECK(cluster.leftovers.back().over.known_folders == std::set<std::string>{first});
-  CheckEndsWhole(cluster);  // its end looks into all that stay
-  CHECK(cluster.leftovers.back().over.known_folders == std::set<std::string>{first});
+  for (const int complete : {1, 2}) {
+    cluster.WantCheckpoint();
+    cluster.Until([&] { return cluster.job().cuts().complete_size() == complete; });
+    CHECK(cluster.leftovers.back().over.folders ==
+          std::set<std::string>{cluster.job().cuts().complete(complete - 1).folder()});
+  }
+  CheckEndsWhole(cluster);
 }
 
 TEST_CASE("an earlier checkpoint does not stand in for the last one that cannot be written",
@@ -317,17 +339,81 @@ TEST_CASE("what cuts left is looked for when they are given up, and when a job i
   CHECK_FALSE(cluster.leftovers[0].over.Has(Generation(1), 2));
   CHECK_FALSE(cluster.leftovers[0].over.Has(Generation(2), 1));
   cluster.Until([&] { return cluster.cut() == 2; });
+  const std::string given_up = *cluster.leftovers[0].over.folders.begin();
   cluster.leftovers.clear();
   cluster.Until([&] { return cluster.job().cuts().complete_size() == 1; });
   REQUIRE(cluster.leftovers.size() == 1);  // of a killed server, say
   CHECK(cluster.leftovers[0].over.Has(Generation(1), 2));
-  cluster.leftovers.clear();
+  CHECK(cluster.leftovers[0].over.folders.contains(given_up));
+}
+
+// What a server finishes until it has closed the job, nobody hears of.
+TEST_CASE("the last look for leftovers comes when the servers have closed the job",
+          "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
   cluster.keep_leftovers = true;
+  cluster.BeginCut();
+  cluster.RestartWorker(0);
   cluster.Cancel();
-  REQUIRE(cluster.leftovers.size() == 1);
-  CHECK(cluster.uses_checkpoints());  // so that its lock is kept
-  cluster.LeftoversRemoved();
+  const auto looks = [&] { return cluster.leftovers.size(); };
+  REQUIRE(looks() == 1);
+  const uint64_t before = cluster.leftovers[0].number;
+  CHECK(cluster.uses_checkpoints());
+  cluster.LeftoversRemoved(before);  // one from before the end
+  CHECK(cluster.uses_checkpoints());
+  const bool away = GENERATE(false, true);
+  CAPTURE(away);
+  if (away) {
+    cluster.Pass(kLease / 2 - absl::Milliseconds(10));
+    CHECK(looks() == 1);
+    cluster.Pass(absl::Milliseconds(20));
+  } else {
+    for (int i = 0; i < 4 && looks() == 1; ++i) cluster.SyncServers();
+  }
+  REQUIRE(looks() == 2);
+  CHECK(cluster.leftovers[1].over.folders.empty());  // into all
+  CHECK(cluster.uses_checkpoints());                 // so that its lock is kept
+  // A look that fails is tried again; where that cannot help it is told.
+  cluster.LeftoversRemoved(cluster.leftovers[1].number, absl::UnavailableError("EIO"));
+  CHECK(looks() == 2);
+  cluster.Pass(absl::Seconds(1));
+  REQUIRE(looks() == 3);
+  CHECK(cluster.uses_checkpoints());
+  const bool mends = GENERATE(false, true);
+  cluster.LeftoversRemoved(cluster.leftovers[2].number,
+                           mends ? absl::OkStatus() : absl::PermissionDeniedError("EACCES"));
   CHECK_FALSE(cluster.uses_checkpoints());
+  CHECK((cluster.status().conditions().rbegin()->reason() == "LeftoversStay") != mends);
+  const std::vector<LockedJob> locked = cluster.locked();
+  CHECK(locked.size() == (away ? 1 : 0));  // its servers may write on
+  if (away) CHECK(locked[0].leaves_writers);
+}
+
+TEST_CASE("a manifest that is being written when its job ends is counted and kept as others are",
+          "[scheduler][cuts]") {
+  Cluster cluster;
+  for (const int complete : {1, 2}) {
+    cluster.WantCheckpoint();
+    cluster.Until([&] { return cluster.job().cuts().complete_size() == complete; });
+  }
+  const std::string first = cluster.job().cuts().complete(0).folder();
+  cluster.hold_manifests = true;
+  cluster.WantCheckpoint();
+  cluster.Until([&] { return !cluster.held.empty(); });
+  cluster.Cancel();
+  for (int i = 0; i < 4; ++i) cluster.SyncServers();
+  REQUIRE(cluster.uses_checkpoints());
+  const bool fails = GENERATE(false, true);
+  cluster.WriteHeld(fails ? absl::UnavailableError("EIO") : absl::OkStatus());
+  CHECK(cluster.uses_checkpoints() != fails);  // what is no longer kept is to be removed
+  const CutBook book = cluster.job().cuts();
+  CHECK(book.pending_size() == 0);
+  CHECK(book.complete_size() == 2);  // keep: 2
+  const std::string newest = book.complete(1).folder();
+  CHECK(cluster.job().final_checkpoint() == newest);
+  CHECK((newest == cluster.last_held) != fails);
+  CHECK(cluster.job().removing_size() == (fails ? 0 : 1));
+  if (!fails) CHECK(cluster.job().removing(0).path() == first);
 }
 
 TEST_CASE("an earlier checkpoint does not stand in for the last one when no worker is left",

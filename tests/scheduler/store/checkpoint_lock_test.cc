@@ -69,6 +69,14 @@ TEST_CASE("a free directory is taken under the next number", "[lock]") {
   released.Take();
   CHECK(released.machine.first_cut() == 0);
 
+  LockSeen writers = Theirs(4, 9, /*released=*/true);  // whose servers may be writing
+  writers.lock->set_taken_over(true);
+  One after;
+  after.Look(writers);
+  after.Take();
+  CHECK(after.machine.first_cut() == uint64_t{5} << 20);
+  CHECK(after.machine.Record().taken_over());  // also for the next one, if this one is short
+
   One over;  // of this cluster, whose job is no more
   over.Look(Theirs(4, 9), OwnerIs::kOver);
   CHECK(over.machine.number() == 5);
@@ -300,9 +308,11 @@ TEST_CASE("what was lost is not taken again, and what is given back says so", "[
   One given;
   given.Look({});
   given.Take();
-  given.machine.GiveBack();
+  const bool writers = GENERATE(false, true);
+  given.machine.GiveBack(writers);
   REQUIRE(given.machine.Due(given.now) == Action::kRelease);
   CHECK(given.machine.Record().released());
+  CHECK(given.machine.Record().taken_over() == writers);
   given.machine.Released();
   CHECK(given.machine.phase() == Phase::kReleased);
   CHECK(given.machine.MayWrite(given.now) == May::kNever);

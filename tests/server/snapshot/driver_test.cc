@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -255,6 +256,38 @@ TEST_CASE("a snapshot that is dropped calls nobody and leaves no file", "[server
   const auto files = std::distance(std::filesystem::directory_iterator(bench.folder.path()),
                                    std::filesystem::directory_iterator());
   CHECK(files == 1);
+}
+
+// Who removes what earlier cuts left may take a folder that is empty still.
+TEST_CASE("a folder that went before its file came is made again", "[server][snapshot]") {
+  Bench bench(0);
+  bench.Begin(0);
+  std::filesystem::remove_all(bench.folder.path());
+  bench.Settle();
+  CHECK(bench.ended == std::vector<int>{0});
+  CheckWhole(bench, 0);
+}
+
+// As where another process of the server had the same cut to take.
+TEST_CASE("a file that gets no name leaves somebody else's where it is", "[server][snapshot]") {
+  namespace fs = std::filesystem;
+  Bench bench(0);
+  std::ofstream(bench.PathOf(0)) << "theirs";
+  bench.Begin(0);
+  fs::path begun;
+  while (begun.empty()) {
+    REQUIRE(bench.executor.RunAll() + bench.disk.RunOne() > 0);
+    for (const auto& entry : fs::directory_iterator(bench.folder.path())) {
+      if (entry.path() != bench.PathOf(0)) begun = entry.path();
+    }
+  }
+  fs::remove(begun);  // so that it cannot be renamed
+  bench.Settle();
+  REQUIRE(bench.ended == std::vector<int>{0});
+  CHECK_FALSE(bench.results.at(0).ok());
+  bench.driver.DropAll();
+  bench.Settle();
+  CHECK(fs::file_size(bench.PathOf(0)) == 6);
 }
 
 }  // namespace

@@ -253,6 +253,7 @@ Rooms ClusterState::RoomsBut(uint64_t without) const {
 // The most that it has reserved of one of its servers.
 void ClusterState::AddReserved(const JobMachine& job, const Rooms& rooms, JobStatus& out) const {
   MemoryNeed most;
+  uint64_t rows = 0;
   for (const ServerSlot& slot : job.state().servers()) {
     const auto room = rooms.find(slot.name());
     if (room == rooms.end()) continue;
@@ -261,9 +262,12 @@ void ClusterState::AddReserved(const JobMachine& job, const Rooms& rooms, JobSta
       most.set_dram_bytes(std::max(most.dram_bytes(), h.bytes.dram_bytes()));
       most.set_disk_bytes(std::max(most.disk_bytes(), h.bytes.disk_bytes()));
       most.set_gpu_bytes(std::max(most.gpu_bytes(), h.bytes.gpu_bytes()));
+      rows = std::max(rows, h.estimated_rows);
     }
   }
-  if (!job.over() && job.state().servers_size() > 0) *out.mutable_reserved() = most;
+  if (job.over() || job.state().servers_size() == 0) return;
+  *out.mutable_reserved() = most;
+  out.set_estimated_rows(rows);
 }
 
 JobStatus ClusterState::Status(uint64_t job, absl::Time now) const {
@@ -307,6 +311,7 @@ ClusterStatus ClusterState::Cluster() const {
     out->set_device_numerics_id(node.record.device_numerics_id());
     out->set_machine_id(node.record.machine_id());
     out->set_disk_bytes(node.record.disk_bytes());
+    out->set_disk_id(node.record.disk_id());
     out->set_gpu_bytes(node.record.gpu_bytes());
     if (const auto room = rooms.find(name); room != rooms.end()) {
       *out->mutable_room() = room->second.whole;

@@ -87,7 +87,8 @@ void JobMachine::EndWithoutRoom(const ClusterView& cluster, absl::Time now) {
   if (no_room_.seen >= lease) End(FAILED, "NoRoom", fits.message(), now);
 }
 
-// Where it keeps others from a server, users should know what would bound it.
+// That it is an estimate is told with the job's status. Where it keeps others from a server, users
+// should know at once what would bound it.
 void JobMachine::SayGuess(const ClusterView& cluster, absl::Time now) {
   if (!job().storage().directory().empty()) {
     Say("DiskNotCounted",
@@ -128,10 +129,9 @@ void JobMachine::Reserve(Rooms& rooms) const {
     const auto room = rooms.find(state_.servers(i).name());
     if (room == rooms.end() || !KeepsRoomOn(state_.servers(i).name())) continue;
     // More rows than were thought of are counted as they come.
+    const ServerJobReport& last = servers_[static_cast<size_t>(i)].last;
     uint64_t rows = 0;
-    for (const ShardReport& shard : servers_[static_cast<size_t>(i)].last.shards()) {
-      rows += shard.dram_bytes();
-    }
+    for (const ShardReport& shard : last.shards()) rows += shard.dram_bytes();
     ServerNeed here = need;
     if (need.guessed && rows > need.row_bytes) {
       const uint64_t step = std::max<uint64_t>(1, need.row_bytes / kGrowth);
@@ -140,9 +140,14 @@ void JobMachine::Reserve(Rooms& rooms) const {
       // They are there, though a server's share may be less by now.
       here.least.set_dram_bytes(std::max(here.least.dram_bytes(), rows / step * step));
     }
+    // So are its files: what was thought of them may be more than the share.
+    if (job().storage().directory().empty() && !STRATA_MUTATION("room.files_forgotten")) {
+      here.least.set_disk_bytes(std::max<uint64_t>(here.least.disk_bytes(), last.disk_bytes()));
+    }
     const std::string& name = spec_.spec().metadata().name();
-    room->second.held.push_back(
-        {over() ? absl::StrCat(name, " (closing)") : name, ReservedOn(here, room->second.whole)});
+    room->second.held.push_back({over() ? absl::StrCat(name, " (closing)") : name,
+                                 ReservedOn(here, room->second.whole),
+                                 need.guessed ? std::max<uint64_t>(1, need.rows) : 0});
   }
 }
 

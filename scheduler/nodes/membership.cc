@@ -48,6 +48,7 @@ void Describe(const NodeReport& report, NodeRecord& record) {
   record.set_disk_given(report.disk_given());
   record.set_gpu_given(report.gpu_given());
   record.set_disk_id(report.disk_id());
+  record.set_disk_job_bytes(report.disk_job_bytes());
 }
 
 bool WasReplaced(const NodeRecord& record, uint64_t incarnation) {

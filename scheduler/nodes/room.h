@@ -4,6 +4,8 @@
 #ifndef STRATA_SCHEDULER_NODES_ROOM_H_
 #define STRATA_SCHEDULER_NODES_ROOM_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,31 +25,42 @@ namespace strata::scheduler {
 struct Holding {
   std::string job;  // its name
   MemoryNeed bytes;
+  // Its memory is an estimate with this many rows of features; 0: a limit is.
+  uint64_t estimated_rows = 0;
+};
+
+// The fields of MemoryNeed, in that order.
+inline constexpr size_t kSharedResources = 3;
+
+// What a server's memory, disk or GPU memory is a part of.
+struct SharedPart {
+  std::string of;      // the machine, the file system, the GPU; empty: it is the server's own
+  bool given = false;  // what it has of that was given to it, and stays with it
 };
 
 struct ServerRoom {
   // What jobs may take of it. 0, in each field: not known, and so not counted.
   MemoryNeed whole;
   std::vector<Holding> held;
-  // The machine whose memory it shares; empty: none.
-  std::string machine;
-  bool given = false;  // what it has of that was given to it, and stays with it
-  // Of its memory, what jobs have on servers beside it beyond what those have by now.
-  uint64_t taken_beside = 0;
+  std::array<SharedPart, kSharedResources> shared;
+  // What jobs have on servers beside it beyond what those have by now, taken from what it has.
+  MemoryNeed taken_beside;
 };
 
 // By server.
 using Rooms = std::map<std::string, ServerRoom, std::less<>>;
 
 // The rooms of all servers, nothing of them held. What a server was not given (memory_given,
-// disk_given, gpu_given) it has of its machine, of its file system there (disk_id) and of its GPU
+// disk_given, gpu_given) it has of its machine, of its file system (disk_id) and of its GPU
 // (device): an equal share of what is left, among the servers that name the same and are alive or
-// hold jobs (`hosts`). One that names no machine is alone on its own.
+// hold jobs
+// (`hosts`). One that names none is alone on its own. A file system has what is free there, once,
+// and what jobs of all those servers have there.
 Rooms WholeRooms(const Membership& members, const std::function<bool(absl::string_view)>& hosts);
 
 // To be called when all have reserved: a server that joins a machine makes the shares of those
-// beside it less, also below what jobs hold of them. What is held beyond a share is taken from what
-// is free on the machine's other servers, in proportion to that.
+// beside it less, also below what jobs hold of them. What is held beyond a share, of memory, of a
+// disk and of a GPU, is taken from what is free on the other servers there, in proportion to that.
 void TakeBeside(Rooms& rooms);
 
 // What a job keeps of a server that has `whole`: all that it is likely to need, but no more than

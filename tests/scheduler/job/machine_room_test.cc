@@ -119,8 +119,11 @@ class Cluster {
   uint64_t disk_bytes = 0;        // that were given to each server
   uint64_t shard_bytes = 0;       // that servers report of each of their jobs
   bool one_machine = false;       // servers have 1 GiB together, not each
-  bool indexing = false;          // workers do not come to the end of the input
-  std::set<std::string> silent;   // servers
+  bool one_disk = false;          // and disk_bytes, of which `files` are of jobs
+  uint64_t file_bytes = 0;        // that servers report of each of their jobs
+  uint64_t files = 0;
+  bool indexing = false;         // workers do not come to the end of the input
+  std::set<std::string> silent;  // servers
 
  private:
   void Take() {
@@ -139,11 +142,15 @@ class Cluster {
       report.set_memory_bytes(1024 * kMiB);
       report.set_memory_given(!one_machine);
       report.set_disk_bytes(disk_bytes);
-      report.set_disk_given(true);
+      report.set_disk_given(!one_disk);
+      if (one_disk) report.set_disk_id("d");
       if (one_machine) report.set_machine_id("m");
       for (ServerJobReport& job : *report.mutable_server_jobs()) {
         job.add_shards()->set_dram_bytes(shard_bytes);
+        job.set_disk_bytes(file_bytes);
+        report.set_disk_job_bytes(report.disk_job_bytes() + file_bytes);
       }
+      if (one_disk) report.set_disk_bytes(disk_bytes - files + report.disk_job_bytes());
     }
     for (WorkerJobReport& job : *report.mutable_worker_jobs()) {
       if (indexing) job.clear_train_index();
@@ -320,6 +327,39 @@ TEST_CASE("what the rows of a guessed job take stays taken when its server's sha
   CHECK(cluster.Status("grows").reserved().dram_bytes() > 800 * kMiB);
   REQUIRE(cluster.Submit("late", "300MiB").ok());
   CHECK(cluster.State("late").phase() == WAITING);
+}
+
+TEST_CASE("files of a job stay taken when its server's share of the disk shrinks",
+          "[scheduler][room]") {
+  Cluster cluster(/*with_server=*/false);
+  for (SimWorker& w : cluster.workers()) w.index_lines = 100'000'000;
+  cluster.one_disk = true;
+  cluster.disk_bytes = 1024 * kMiB;
+  cluster.AddServer("s0");
+  cluster.Sync(4);
+  REQUIRE(cluster.Submit("early", "1MiB").ok());
+  CHECK(cluster.Status("early").reserved().disk_bytes() == 1024 * kMiB);
+  cluster.file_bytes = cluster.files = 900 * kMiB;
+  cluster.AddServer("s1");
+  cluster.Sync(4);
+  CHECK(cluster.Server().room().disk_bytes() == 512 * kMiB);
+  CHECK(cluster.Status("early").reserved().disk_bytes() == 900 * kMiB);
+  REQUIRE(cluster.Submit("late", "1MiB").ok());
+  CHECK(cluster.State("late").phase() == WAITING);
+  CHECK(absl::StrContains(cluster.Condition("late"),
+                          "s1 has 124.0 MiB of disk free of 512.0 MiB (held: jobs on servers "
+                          "beside it 388.0 MiB)"));
+}
+
+TEST_CASE("a job is told whether what it keeps is an estimate", "[scheduler][room]") {
+  Cluster cluster;
+  REQUIRE(cluster.Submit("guessed", "0").ok());
+  REQUIRE(cluster.Submit("limited", "1MiB").ok());
+  CHECK_FALSE(cluster.Says("guessed", "MemoryEstimated"));  // little of the server
+  CHECK(cluster.Status("guessed").estimated_rows() > 0);
+  CHECK(cluster.Status("limited").estimated_rows() == 0);
+  cluster.Cancel("guessed");
+  CHECK(cluster.Status("guessed").estimated_rows() == 0);
 }
 
 TEST_CASE("a job that is over keeps its room until its servers have dropped it",

@@ -122,6 +122,68 @@ TEST_CASE("servers of one file system and of one GPU share them", "[room]") {
   CHECK(rooms.at("given").whole.gpu_bytes() == 10 * kGiB);
 }
 
+// A limiting control group is a machine of its own, and limits memory alone.
+TEST_CASE("servers of two control groups share the disk and the GPU that both name", "[room]") {
+  Cluster cluster;
+  for (const char* name : {"a", "b"}) {
+    NodeReport report;
+    report.set_machine_id(std::string("boot/group-") + name);
+    report.set_memory_bytes(8 * kGiB);
+    report.set_disk_id("boot/1");
+    report.set_disk_bytes(100 * kGiB);
+    report.set_device("GPU-1");
+    report.set_gpu_bytes(80 * kGiB);
+    cluster.Add(name, report);
+  }
+  const Rooms rooms = cluster.rooms();
+  for (const char* name : {"a", "b"}) {
+    CHECK(rooms.at(name).whole.dram_bytes() == 8 * kGiB);
+    CHECK(rooms.at(name).whole.disk_bytes() == 50 * kGiB);
+    CHECK(rooms.at(name).whole.gpu_bytes() == 40 * kGiB);
+  }
+}
+
+TEST_CASE("a GPU that is none is each server's own", "[room]") {
+  Cluster cluster;
+  for (const char* name : {"a", "b"}) {
+    NodeReport report;
+    report.set_device("host");
+    report.set_gpu_bytes(8 * kGiB);
+    cluster.Add(name, report);
+  }
+  CHECK(cluster.rooms().at("a").whole.gpu_bytes() == 8 * kGiB);
+}
+
+TEST_CASE("a file system has what is free there once, and what jobs of each server have",
+          "[room]") {
+  Cluster cluster;
+  const auto report = [&](const char* name, uint64_t free, uint64_t jobs, uint64_t given = 0) {
+    NodeReport r;
+    r.set_disk_id("boot/1");
+    r.set_disk_given(given > 0);
+    r.set_disk_bytes(given > 0 ? given * kGiB : (free + jobs) * kGiB);
+    r.set_disk_job_bytes(jobs * kGiB);
+    cluster.Add(name, r);
+  };
+  const auto share = [&](const char* name) {
+    return cluster.rooms().at(name).whole.disk_bytes() / kGiB;
+  };
+  report("a", 200, 400);
+  report("b", 200, 400);
+  CHECK(share("a") == 500);
+  CHECK(share("b") == 500);
+  // Of what was given, what its jobs have is not free either.
+  report("c", 200, 100, 300);
+  CHECK(share("a") == (200 + 400 + 400 + 100 - 300) / 2);
+  CHECK(share("c") == 300);
+  // One that is silent saw more free, some time ago.
+  cluster.Silence("b");
+  report("a", 100, 400);
+  const auto hosts = [](absl::string_view name) { return name == "b"; };
+  CHECK(WholeRooms(cluster.members(), hosts).at("a").whole.disk_bytes() / kGiB ==
+        (100 + 400 + 400 + 100 - 300) / 2);
+}
+
 TEST_CASE("a silent server has its share while jobs are on it", "[room]") {
   Cluster cluster;
   cluster.Add("a", "m", 8 * kGiB);
@@ -176,17 +238,31 @@ TEST_CASE("each of memory, disk and GPU memory can be what a server lacks", "[ro
 }
 
 TEST_CASE("what jobs hold beyond a server's share is taken from those beside it", "[room]") {
+  const std::string what = GENERATE("memory", "disk", "GPU memory");
+  const auto bytes = [&what](uint64_t n) {
+    return Bytes(what == "memory" ? n : 0, what == "disk" ? n : 0, what == "GPU memory" ? n : 0);
+  };
+  const auto has = [](const std::string& of) {
+    NodeReport report;
+    report.set_machine_id(of);
+    report.set_memory_bytes(24 * kGiB);
+    report.set_disk_id(of);
+    report.set_disk_bytes(24 * kGiB);
+    report.set_device("GPU-" + of);
+    report.set_gpu_bytes(24 * kGiB);
+    return report;
+  };
   Cluster cluster;
-  for (const char* name : {"a", "b", "c", "d"}) cluster.Add(name, "m", 24 * kGiB);
-  cluster.Add("elsewhere", "n", 24 * kGiB);
+  for (const char* name : {"a", "b", "c", "d"}) cluster.Add(name, has("m"));
+  cluster.Add("elsewhere", has("n"));
   Rooms rooms = cluster.rooms();  // 6 GiB each
-  rooms.at("a").held = {{"early", Bytes(10 * kGiB)}};
-  rooms.at("b").held = {{"early", Bytes(8 * kGiB)}};
-  rooms.at("c").held = {{"late", Bytes(4 * kGiB)}};
+  rooms.at("a").held = {{"early", bytes(10 * kGiB)}};
+  rooms.at("b").held = {{"early", bytes(8 * kGiB)}};
+  rooms.at("c").held = {{"late", bytes(4 * kGiB)}};
   TakeBeside(rooms);
   // 2 GiB of the machine are left: of 8 GiB free, 6 are taken.
-  const auto fits = [&rooms](const char* name, uint64_t bytes) {
-    return Fits(Need(Bytes(bytes), Bytes(bytes)), rooms.at(name));
+  const auto fits = [&](const char* name, uint64_t n) {
+    return Fits(Need(bytes(n), bytes(n)), rooms.at(name));
   };
   CHECK_FALSE(fits("a", 1));
   CHECK_FALSE(fits("b", 1));
@@ -195,16 +271,15 @@ TEST_CASE("what jobs hold beyond a server's share is taken from those beside it"
   CHECK(fits("d", kGiB + kGiB / 2));
   CHECK_FALSE(fits("d", kGiB + kGiB / 2 + 1));
   CHECK(fits("elsewhere", 24 * kGiB));
-  const ServerNeed need = Need(Bytes(5 * kGiB), Bytes(5 * kGiB));
+  const ServerNeed need = Need(bytes(5 * kGiB), bytes(5 * kGiB));
   CHECK(EverFits(need, rooms.at("d").whole));
   CHECK(DescribeRoom("c", need, rooms.at("c")) ==
-        "c has 512.0 MiB of memory free of 6.0 GiB (held: job late 4.0 GiB, jobs on servers "
-        "beside it 1.5 GiB)");
+        "c has 512.0 MiB of " + what +
+            " free of 6.0 GiB (held: job late 4.0 GiB, jobs on servers beside it 1.5 GiB)");
   CHECK(absl::StrContains(DescribeRoom("d", need, rooms.at("d")),
                           "(held: jobs on servers beside it 4.5 GiB)"));
   // More is held than the machine has.
-  rooms.at("a").held = {{"early", Bytes(20 * kGiB)}};
-  rooms.at("c").taken_beside = rooms.at("d").taken_beside = 0;
+  rooms.at("a").held = {{"early", bytes(20 * kGiB)}};
   TakeBeside(rooms);
   CHECK_FALSE(fits("c", 1));
   CHECK_FALSE(fits("d", 1));
@@ -219,14 +294,13 @@ TEST_CASE("what was given to a server is not taken by those beside it", "[room]"
   rooms.at("a").held = {{"early", Bytes(10 * kGiB)}};
   TakeBeside(rooms);
   CHECK(Fits(Need(Bytes(8 * kGiB), Bytes(8 * kGiB)), rooms.at("given")));
-  CHECK(rooms.at("b").taken_beside == 2 * kGiB);
+  CHECK(rooms.at("b").taken_beside.dram_bytes() == 2 * kGiB);
   // Its own overhang is the others' (it was given more before it was started again).
   rooms.at("a").held.clear();
   rooms.at("given").held = {{"early", Bytes(10 * kGiB)}};
-  rooms.at("b").taken_beside = 0;
   TakeBeside(rooms);
-  CHECK(rooms.at("a").taken_beside == kGiB);
-  CHECK(rooms.at("b").taken_beside == kGiB);
+  CHECK(rooms.at("a").taken_beside.dram_bytes() == kGiB);
+  CHECK(rooms.at("b").taken_beside.dram_bytes() == kGiB);
 }
 
 TEST_CASE("servers that have room are taken, and the others told with what they lack", "[room]") {

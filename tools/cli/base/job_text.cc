@@ -258,7 +258,12 @@ std::string JobDetails(const JobStatus& s) {
   absl::StrAppend(&text, "  step ", WithCommas(s.step()), " of ", WithCommas(s.total_steps()), " (",
                   Share(s.step(), s.total_steps()), ")\n");
   if (s.has_reserved()) {
-    absl::StrAppend(&text, "  each server keeps ", NeedText(s.reserved()), " for it\n");
+    absl::StrAppend(&text, "  each server keeps ", NeedText(s.reserved()), " for it");
+    if (s.estimated_rows() > 0) {
+      absl::StrAppend(&text, ", an estimate with ", WithCommas(s.estimated_rows()),
+                      " rows of features: spec.storage.dramBytesPerServer is not set");
+    }
+    absl::StrAppend(&text, "\n");
   }
   if (s.state() == RUNNING) {
     absl::StrAppendFormat(&text, "  %s examples/s, loss %.4f, AUC %.4f while training\n",

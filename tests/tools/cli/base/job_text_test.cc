@@ -110,6 +110,12 @@ TEST_CASE("the checkpoint that is being written is told", "[job_text][progress]"
         "clicks 100%  step 100/100  last checkpoint: 1.50 GiB of 3.00 GiB, 12 s left");
   CHECK(JobDetails(s).find("  a checkpoint is being written: 1.50 GiB of 3.00 GiB, 12 s left\n") !=
         std::string::npos);
+  s.mutable_reserved()->set_dram_bytes(uint64_t{1} << 30);
+  CHECK(JobDetails(s).find("  each server keeps 1.0 GiB of memory for it\n") != std::string::npos);
+  s.set_estimated_rows(1234);
+  CHECK(JobDetails(s).find("  each server keeps 1.0 GiB of memory for it, an estimate with 1,234 "
+                           "rows of features: spec.storage.dramBytesPerServer is not set\n") !=
+        std::string::npos);
   json = nlohmann::json::parse(JobJson(s));
   CHECK(json["checkpointBytes"] == uint64_t{3} << 30);
   CHECK(json["checkpointWrittenBytes"] == uint64_t{3} << 29);

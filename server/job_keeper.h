@@ -78,6 +78,9 @@ class JobKeeper {
   void Fence();
 
   std::vector<ServerJobReport> Reports() const;
+  // By uid, the folders below `root` of jobs that are open or are to be, or were: all but those
+  // that no scheduler knows.
+  std::map<std::string, std::string> OwnFolders() const;
   // Files of jobs that are not open here, which no scheduler knows.
   uint64_t quarantined() const;
   // Something is being opened or closed, a cut is ordered and not answered, or shards do not have

@@ -243,6 +243,20 @@ void JobKeeper::ReportHang(const JobIdentity& identity, ServerJobReport& report)
       "spec.model.initFrom answer on this machine"));
 }
 
+std::map<std::string, std::string> JobKeeper::OwnFolders() const {
+  MutexLock lock(&mu_);
+  std::map<std::string, std::string> folders;
+  for (const auto& [id, entry] : entries_) {
+    if (entry->root != options_.root) continue;
+    folders[entry->identity.job.text()] = JobFolder(options_.root, entry->identity);
+  }
+  for (const auto& [identity, kept] : kept_) {
+    if (kept.job.root() != options_.root || kept.job.quarantined_unix_ms() != 0) continue;
+    folders[identity.job.text()] = JobFolder(options_.root, identity);
+  }
+  return folders;
+}
+
 uint64_t JobKeeper::quarantined() const {
   MutexLock lock(&mu_);
   uint64_t count = 0;

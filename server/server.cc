@@ -24,6 +24,7 @@
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/node_cluster.h"
 #include "server/data_service.h"
+#include "server/disk_room.h"
 #include "server/folder_lock.h"
 #include "server/job_keeper.h"
 #include "server/protocol/life_cycle_counters.h"
@@ -54,10 +55,12 @@ class ServerImpl : public Server {
         disk_(MakeThreadPool(threads_, "files", BeginFileThread)),
         own_timer_(options.timer == nullptr ? MakeTimer() : nullptr),
         timer_(options.timer == nullptr ? own_timer_.get() : options.timer),
+        disk_room_(options.directory, timer_),
         keeper_(KeeperOptions()) {}
 
   absl::Status Listen() {
     if (absl::Status s = keeper_.Begin(); !s.ok()) return s;
+    if (!options_.disk_id.empty()) disk_room_.Begin();
     auto listener = options_.transport->Listen(options_.listen_address, &service_);
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
@@ -132,6 +135,7 @@ class ServerImpl : public Server {
   const std::unique_ptr<Executor> disk_;
   const std::unique_ptr<Timer> own_timer_;  // null: it was given one
   Timer* const timer_;
+  DiskRoom disk_room_;  // of the thread that syncs
   DataService service_;
   JobKeeper keeper_;  // its jobs use what stands above
   std::unique_ptr<DataListener> listener_;
@@ -153,9 +157,10 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_memory_given(options_.memory_bytes > 0);
   report.set_memory_bytes(options_.memory_bytes > 0 ? options_.memory_bytes : machine_bytes_);
   report.set_disk_given(options_.disk_bytes > 0);
-  report.set_disk_bytes(options_.disk_bytes > 0 ? options_.disk_bytes
-                                                : options_.machine_disk_bytes);
+  const DiskRoom::Use disk = disk_room_.Now();
+  report.set_disk_bytes(options_.disk_bytes > 0 ? options_.disk_bytes : disk.free + disk.jobs);
   report.set_disk_id(options_.disk_id);
+  report.set_disk_job_bytes(disk.jobs);
   report.set_gpu_given(options_.gpu_bytes > 0);
   report.set_gpu_bytes(options_.gpu_bytes > 0 ? options_.gpu_bytes : options_.machine_gpu_bytes);
   report.set_machine_id(options_.machine_id);
@@ -166,7 +171,11 @@ NodeReport ServerImpl::MakeReport(uint64_t session, uint64_t seen, absl::Duratio
   report.set_cluster_id(cluster_.id());
   report.set_term(cluster_.term());
   report.set_start_id(cluster_.start_id());
-  for (ServerJobReport& job : keeper_.Reports()) *report.add_server_jobs() = std::move(job);
+  for (ServerJobReport& job : keeper_.Reports()) {
+    const auto bytes = disk.by_job.find(job.job_uid());
+    if (bytes != disk.by_job.end()) job.set_disk_bytes(bytes->second);
+    *report.add_server_jobs() = std::move(job);
+  }
   return report;
 }
 
@@ -178,6 +187,7 @@ void ServerImpl::SyncLoop() {
   bool reachable = true, refusing = false;
   while (!stopping()) {
     keeper_.Tend();
+    if (!options_.disk_id.empty()) disk_room_.Tend(keeper_.OwnFolders());
     const absl::Duration most = keeper_.Busy() ? kPollWhenBusy : options_.sync_wait;
     const absl::Duration wait = std::min({most, options_.sync_wait, lease / 4});
     auto directive = options_.scheduler->Sync(MakeReport(session, seen, wait), wait + kCallSlack);

@@ -63,11 +63,10 @@ struct ServerOptions {
   uint64_t machine_bytes = 0;
   uint64_t disk_bytes = 0;
   uint64_t gpu_bytes = 0;
-  // What the file system of `directory` had free at the start, with what jobs have there; 0: not
-  // known, and not counted where disk_bytes is 0. And which one it is.
-  uint64_t machine_disk_bytes = 0;
+  // Which file system `directory` is on (proto/runtime/files/machine_id.h); empty: what is there is
+  // not looked at, and not counted where disk_bytes is 0.
   std::string disk_id = {};
-  // All memory of the GPU; 0: as machine_disk_bytes.
+  // All memory of the GPU; 0: not known, and not counted where gpu_bytes is 0.
   uint64_t machine_gpu_bytes = 0;
   // Empty: no other server is on this machine.
   std::string machine_id = {};

@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "ops/cuda/api/api.h"
 #include "proto/job/byte_size.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/daemon/allocator.h"
 #include "proto/runtime/daemon/daemon.h"
-#include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/runtime/files/rooted_files.h"
@@ -26,7 +24,6 @@
 #include "proto/runtime/transport/keepalive.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message_limits.h"
-#include "server/job/job_folder.h"
 #include "server/leave_cluster.h"
 #include "server/open_device.h"
 #include "server/pinned_messages.h"
@@ -133,11 +130,7 @@ int Run(const Flags& flags, const char* program) {
   options.memory_bytes = BytesOf(flags.memory_bytes);
   options.disk_bytes = BytesOf(flags.disk_bytes);
   options.machine_bytes = machine.memory_bytes;
-  FileSpace disk;
-  if (FileSystem::Kernel().Space(flags.directory, disk) == 0) {
-    options.machine_disk_bytes = disk.free + server::FolderBytes(flags.directory);
-    options.disk_id = absl::StrCat(disk.device);
-  }
+  options.disk_id = DiskId(machine.host, flags.directory);
   options.machine_id = flags.machine_id.empty() ? machine.id : flags.machine_id;
   // For good: messages that lie in its memory may be held until the process ends.
   static ops::gpu::CudaApi* device = nullptr;
@@ -226,14 +219,13 @@ int main(int argc, char** argv) {
   app.add_option(
          "--disk-bytes", flags.disk_bytes,
          "Disk that jobs may take under --dir for rows, logs and images; 0: an equal share of "
-         "what is free at the start, with what jobs have there, among the servers of this machine "
-         "on that file system")
+         "what is free there, with what jobs have, among the servers on that file system")
       ->capture_default_str()
       ->check(strata::CheckSize);
   app.add_option(
          "--gpu-bytes", flags.gpu_bytes,
-         "Memory of the GPU that jobs may take; 0: an equal share of it among the servers of "
-         "this machine that use it")
+         "Memory of the GPU that jobs may take; 0: an equal share of it among the servers that "
+         "use it")
       ->capture_default_str()
       ->check(strata::CheckSize);
   app.add_option("--machine-id", flags.machine_id,

@@ -256,6 +256,17 @@ TEST_CASE("a server says what jobs may take of it", "[server]") {
     CHECK(all.machine_id().empty());
     CHECK(all.disk_bytes() == 0);
   }
+  options.disk_id = "boot/1";
+  {
+    auto server = Server::Start(options);
+    REQUIRE(server.ok());
+    const NodeReport seen =
+        c.scheduler.Await([](const NodeReport& r) { return !r.disk_id().empty(); });
+    CHECK(seen.disk_id() == "boot/1");
+    CHECK(seen.disk_bytes() > 0);  // what is free
+    CHECK_FALSE(seen.disk_given());
+    CHECK(seen.disk_job_bytes() == 0);
+  }
   options.memory_bytes = 7;
   options.disk_bytes = 8;
   options.gpu_bytes = 9;
@@ -265,8 +276,46 @@ TEST_CASE("a server says what jobs may take of it", "[server]") {
   const NodeReport given = c.scheduler.Await([](const NodeReport& r) { return r.memory_given(); });
   CHECK(given.memory_bytes() == 7);
   CHECK(given.disk_bytes() == 8);
+  CHECK(given.disk_given());
   CHECK(given.gpu_bytes() == 9);
+  CHECK(given.gpu_given());
   CHECK(given.machine_id() == "m");
+}
+
+TEST_CASE("a server says what its jobs have on its file system, without what is kept for nobody",
+          "[server]") {
+  Cluster c;
+  ServerOptions options = c.Options();
+  options.disk_id = "boot/1";
+  std::filesystem::create_directories(options.directory);
+  std::ofstream(options.directory + "/foreign") << std::string(8 << 20, 'x');
+  auto server = Server::Start(options);
+  REQUIRE(server.ok());
+  NodeDirective directive;
+  AddJob(directive, "logged");
+  c.scheduler.Say(directive);
+  c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+  // A new process finds what the one before wrote.
+  server->reset();
+  c.scheduler.Say({});
+  server = Server::Start(options);
+  REQUIRE(server.ok());
+  c.scheduler.Await([](const NodeReport& r) {
+    return HasState(r, ServerJobReport::KEPT) && r.disk_job_bytes() > 0;
+  });
+  directive.mutable_server_jobs(0)->set_was_open(true);
+  c.scheduler.Say(directive);
+  const NodeReport open =
+      c.scheduler.Await([](const NodeReport& r) { return HasState(r, ServerJobReport::OPEN); });
+  CHECK(open.disk_job_bytes() > 0);
+  CHECK(open.disk_job_bytes() < 8 << 20);
+  CHECK(open.server_jobs(0).disk_bytes() == open.disk_job_bytes());
+  directive.mutable_server_jobs(0)->set_close(true);
+  directive.mutable_server_jobs(0)->set_quarantine(true);
+  c.scheduler.Say(directive);
+  c.scheduler.Await([](const NodeReport& r) {
+    return HasState(r, ServerJobReport::QUARANTINED) && r.disk_job_bytes() == 0;
+  });
 }
 
 TEST_CASE("a pull that waits for a step ends by the server's timer", "[server]") {

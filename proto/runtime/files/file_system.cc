@@ -36,6 +36,8 @@ void Describe(const struct stat& from, FileInfo& to) {
             : S_ISLNK(from.st_mode) ? FileKind::kLink
                                     : FileKind::kOther;
   to.bytes = static_cast<uint64_t>(from.st_size);
+  constexpr uint64_t kBlock = 512;  // whatever the file system's is
+  to.on_disk = static_cast<uint64_t>(from.st_blocks) * kBlock;
   to.names = static_cast<uint64_t>(from.st_nlink);
   to.device = static_cast<uint64_t>(from.st_dev);
   to.inode = static_cast<uint64_t>(from.st_ino);
@@ -178,7 +180,8 @@ int FileSystem::Space(const std::string& path, FileSpace& out) {
   struct statvfs space;
   const int result = Again([&] { return ::statvfs(path.c_str(), &space); });
   if (result < 0) return result;
-  out = {.free = uint64_t{space.f_bavail} * space.f_frsize, .device = info.device};
+  const uint64_t named = space.f_fsid;
+  out = {.free = uint64_t{space.f_bavail} * space.f_frsize, .id = named != 0 ? named : info.device};
   return 0;
 }
 

@@ -38,7 +38,8 @@ enum class FileKind : uint8_t { kFile, kFolder, kLink, kOther };
 struct FileInfo {
   FileKind kind = FileKind::kOther;
   uint64_t bytes = 0;
-  uint64_t names = 0;  // 0: it was removed, and is still open
+  uint64_t on_disk = 0;  // bytes that it takes there: fewer where it has holes
+  uint64_t names = 0;    // 0: it was removed, and is still open
   // Of which file this is, and in which state: device, inode, time of the last change in ns.
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -48,7 +49,9 @@ struct FileInfo {
 // The file system that a path is on.
 struct FileSpace {
   uint64_t free = 0;  // bytes that this process may take
-  uint64_t device = 0;
+  // The same for whoever reaches it on a machine: as the file system calls itself, since the layers
+  // of containers have devices of their own; where it does not, its device.
+  uint64_t id = 0;
 };
 
 // Thread-safe. Calls behave as the system calls that they are named after, with these differences:

@@ -64,7 +64,8 @@ std::string MachineId(FileSystem& files) {
 }
 
 Machine ThisMachine(uint64_t physical_bytes, FileSystem& files) {
-  Machine machine{.id = MachineId(files), .memory_bytes = physical_bytes};
+  const std::string host = MachineId(files);
+  Machine machine{.id = host, .host = host, .memory_bytes = physical_bytes};
   constexpr uint64_t kMostBytes = 64 << 10;
   const auto groups = ReadPlainFile("/proc/self/cgroup", kMostBytes, files);
   if (!groups.ok()) return machine;
@@ -83,9 +84,15 @@ Machine ThisMachine(uint64_t physical_bytes, FileSystem& files) {
     std::string seen_in;
     files.ReadLink("/proc/self/ns/cgroup", seen_in);
     machine.memory_bytes = limit->bytes;
-    machine.id = absl::StrCat(MachineId(files), "/", seen_in, limit->group);
+    machine.id = absl::StrCat(host, "/", seen_in, limit->group);
   }
   return machine;
+}
+
+std::string DiskId(absl::string_view host, const std::string& folder, FileSystem& files) {
+  FileSpace space;
+  if (host.empty() || files.Space(folder, space) < 0) return "";
+  return absl::StrCat(host, "/", absl::Hex(space.id));
 }
 
 Machine ThisMachine() {

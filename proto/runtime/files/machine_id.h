@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "proto/runtime/files/file_system.h"
 
 namespace strata {
@@ -16,6 +17,7 @@ std::string MachineId(FileSystem& files = FileSystem::Kernel());
 
 struct Machine {
   std::string id;
+  std::string host;  // MachineId: of all its control groups
   uint64_t memory_bytes = 0;
 };
 
@@ -26,6 +28,11 @@ struct Machine {
 Machine ThisMachine(uint64_t physical_bytes, FileSystem& files = FileSystem::Kernel());
 // The same, with what the kernel says of the machine's memory.
 Machine ThisMachine();
+
+// Which file system a folder is on: the same for all processes of a host, whatever control groups
+// limit them. Empty: not known.
+std::string DiskId(absl::string_view host, const std::string& folder,
+                   FileSystem& files = FileSystem::Kernel());
 
 }  // namespace strata
 

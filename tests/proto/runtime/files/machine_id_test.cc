@@ -73,6 +73,11 @@ class Seen : public FileSystem {
   int Look(const std::string& path, FileInfo& out) override {
     return FileSystem::Look(folder_.path() + path, out);
   }
+  int Space(const std::string& path, FileSpace& out) override {
+    if (path != "/data") return -ENOENT;
+    out = {.free = 1, .id = 255};
+    return 0;
+  }
   int ReadLink(const std::string& path, std::string& target) override {
     if (path != "/proc/self/ns/cgroup") return -ENOENT;
     target = namespace_;
@@ -126,6 +131,12 @@ TEST_CASE("containers of one machine are machines of their own", "[files]") {
   CHECK(ThisMachine(kPhysical, a).memory_bytes == 4096);
   CHECK(ThisMachine(kPhysical, a).id != ThisMachine(kPhysical, b).id);
   CHECK(ThisMachine(kPhysical, a).id == ThisMachine(kPhysical, a).id);
+  // What limits their memory does not make them file systems of their own.
+  CHECK(DiskId(ThisMachine(kPhysical, a).host, "/data", a) == "boot/ff");
+  CHECK(DiskId(ThisMachine(kPhysical, b).host, "/data", b) == "boot/ff");
+  CHECK(DiskId("other", "/data", a) == "other/ff");
+  CHECK(DiskId("boot", "/none", a).empty());
+  CHECK(DiskId("", "/data", a).empty());
   // The first: the host's name of the group, which is not there.
   const auto named = [](const std::string& name) {
     return Seen("ns", {{"/proc/self/cgroup", "9:cpu:/\n4:cpuset,memory:/docker/" + name + "\n"},

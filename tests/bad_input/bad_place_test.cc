@@ -191,6 +191,7 @@ TEST_CASE(
   const std::string data = user.Path("train.libfm"), job = user.Read("job.yaml");
   std::filesystem::create_directory_symlink(user.folder(), user.Path("here"));
   std::filesystem::create_hard_link(data, user.Path("hard"));
+  for (const char* name : {"p.next", "p.next.tmp"}) user.Write(name, lines);
   for (const char* command : {"validate", "train", "submit --wait"}) {
     const auto run = [&](const std::string& set) {
       return user.Strata(std::string(command) + " -f job.yaml --set " + set);
@@ -204,9 +205,15 @@ TEST_CASE(
     CheckSays(run("spec.data.eval=train.libfm --set spec.output.predictions=p --set "
                   "spec.output.metrics=here/p"),
               2, {"spec.output.metrics", "spec.output.predictions", user.Path("p")});
+    for (const char* name : {"p.next", "here/p.next.tmp"}) {
+      CheckSays(run(std::string("spec.data.eval=") + name + " --set spec.output.predictions=p"), 2,
+                {"spec.output.predictions: " + user.Path("p.next"), "spec.data.eval[0]",
+                 "is the same file as"});
+    }
     CheckSays(run("spec.checkpoint.directory=both --set spec.storage.directory=here/both"), 2,
               {"spec.checkpoint.directory", "spec.storage.directory", user.Path("both")});
   }
+  for (const char* name : {"p.next", "p.next.tmp"}) CHECK(user.Read(name) == lines);
   CHECK(user.Read("train.libfm") == lines);
   CHECK(user.Read("job.yaml") == job);
   CHECK_FALSE(std::filesystem::exists(user.Path("both")));

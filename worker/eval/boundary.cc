@@ -16,6 +16,7 @@
 #include "proto/job/job_plan.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/prediction_names.h"
 #include "worker/metrics/example_rate.h"
 #include "worker/metrics/line_file.h"
 
@@ -56,16 +57,20 @@ class Boundary : public EvaluationBoundary {
 
   // Before the first step: the end of a long job is too late to learn it, and a rename would put a
   // file into the place of a pipe or a device.
-  absl::Status CheckPredictions() const {
+  absl::Status CheckPredictions() {
     const std::string& path = o_.spec.output().predictions();
     FileInfo info;
     if (path.empty() || o_.evaluator == nullptr) return absl::OkStatus();
+    auto place = PlaceOfPredictions(path);
+    if (!place.ok()) return OfPredictions(place.status(), path);
     const int looked = FileSystem::Kernel().Look(path, info);
-    const int error = looked == -ENOENT                ? 0
+    const int error = place->device                    ? ESPIPE
+                      : looked == -ENOENT              ? 0
                       : looked < 0                     ? -looked
                       : info.kind == FileKind::kFolder ? EISDIR
                       : info.kind == FileKind::kOther  ? ESPIPE
                                                        : 0;
+    predictions_ = std::move(place->path);
     return error == 0 ? absl::OkStatus() : OfPredictions(ErrnoStatus(error, "write", path), path);
   }
 
@@ -99,8 +104,8 @@ class Boundary : public EvaluationBoundary {
   absl::StatusOr<Verdict> Evaluate(Step completed, bool last) {
     const uint32_t patience = o_.spec.evaluation().patience();
     // Where the best counts, predictions of a worse one must not replace the best one's.
-    const std::string& path = o_.spec.output().predictions();
-    const std::string fresh = path.empty() ? "" : path + ".next";
+    const std::string& path = predictions_;
+    const std::string fresh = path.empty() ? "" : NextPredictions(path);
     auto result = o_.evaluator->Run(bsp_ ? completed.Next() : Step(0), fresh);
     if (!result.ok()) return OfPredictions(result.status(), path);
     result->set_step(completed.value);
@@ -110,7 +115,7 @@ class Boundary : public EvaluationBoundary {
         FileSystem::Kernel().Remove(fresh);
         return OfPredictions(ErrnoStatus(-renamed, "rename to", path), path);
       }
-      o_.stats->SetPredictions(path);
+      o_.stats->SetPredictions(o_.spec.output().predictions());
     } else if (!path.empty()) {
       FileSystem::Kernel().Remove(fresh);
     }
@@ -222,7 +227,8 @@ class Boundary : public EvaluationBoundary {
 
   const EvaluationBoundaryOptions o_;
   const bool bsp_;
-  uint64_t passed_ = 0;  // async: multiples of everySteps passed
+  uint64_t passed_ = 0;      // async: multiples of everySteps passed
+  std::string predictions_;  // where they lie, without a link at the end; "": none are wanted
   std::optional<LineFile> metrics_;
   std::optional<absl::Time> metrics_trouble_;  // since when
   absl::Time last_metrics_;

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "ops/nn/auc.h"
 #include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/prediction_names.h"
 #include "worker/step/router.h"
 
 namespace strata {
@@ -66,7 +67,7 @@ class PredictionFile {
   }
 
  private:
-  std::string TemporaryName() const { return path_ + ".tmp"; }
+  std::string TemporaryName() const { return UnfinishedPredictions(path_); }
   void Close() {
     if (fd_ >= 0) files_.Close(fd_);
     fd_ = -1;

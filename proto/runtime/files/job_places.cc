@@ -1,11 +1,6 @@
 #include "proto/runtime/files/job_places.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/files/path_policy.h"
+#include "proto/runtime/files/prediction_names.h"
 
 namespace strata {
 namespace {
@@ -108,7 +104,20 @@ class Places {
   FileSystem& files_;
 };
 
-std::vector<Place> PlacesOf(const JobSpec& spec, const JobPlacesOptions& options) {
+// Under which names the job writes them; the first is as it was given.
+std::vector<std::string> PredictionNames(const std::string& path, const JobPlacesOptions& options,
+                                         FileSystem& files) {
+  if (path.empty()) return {};
+  if (options.looking_at) options.looking_at("spec.output.predictions", path);
+  const auto place = PlaceOfPredictions(path, files);
+  if (place.ok() && place->device) return {path};
+  std::vector<std::string> names = NamesInTraining(place.ok() ? place->path : path);
+  names.front() = path;
+  return names;
+}
+
+std::vector<Place> PlacesOf(const JobSpec& spec, const JobPlacesOptions& options,
+                            FileSystem& files) {
   std::vector<Place> places;
   const auto add = [&places](absl::string_view field, const std::string& path, Use use,
                              std::vector<std::string> own = {}) {
@@ -118,11 +127,8 @@ std::vector<Place> PlacesOf(const JobSpec& spec, const JobPlacesOptions& options
   };
   // What is written stands before what it is held against.
   add("spec.output.metrics", spec.output().metrics(), Use::kWriteFile);
-  const std::string& predictions = spec.output().predictions();
-  add("spec.output.predictions", predictions, Use::kWriteFile);
-  // Where they are written first (worker/eval/evaluator.cc).
-  if (!predictions.empty()) {
-    add("spec.output.predictions", absl::StrCat(predictions, ".tmp"), Use::kWriteFile);
+  for (const std::string& name : PredictionNames(spec.output().predictions(), options, files)) {
+    add("spec.output.predictions", name, Use::kWriteFile);
   }
   add("spec.output.removed", spec.output().removed(), Use::kWriteFolder, {"removed-"});
   add("spec.storage.directory", spec.storage().directory(), Use::kWriteFolder);
@@ -184,21 +190,15 @@ absl::Status CheckPair(Place& a, Place& b, Places& places) {
   return s;
 }
 
-// As a program was given it, maybe relative to its folder.
 Place Given(const std::string& path, Use use) {
-  std::string at = path;
-  if (!path.starts_with('/')) {
-    const std::unique_ptr<char, decltype(&std::free)> here(::getcwd(nullptr, 0), &std::free);
-    if (here != nullptr) at = absl::StrCat(here.get(), "/", path);
-  }
-  return {.field = "", .path = std::move(at), .use = use};
+  return {.field = "", .path = AbsolutePath(path), .use = use};
 }
 
 }  // namespace
 
 absl::Status CheckJobPlaces(const JobSpec& spec, const JobPlacesOptions& options,
                             FileSystem& files) {
-  std::vector<Place> all = PlacesOf(spec, options);
+  std::vector<Place> all = PlacesOf(spec, options, files);
   Places places(options, files);
   for (size_t i = 0; i < all.size(); ++i) {
     if (Reads(all[i])) continue;

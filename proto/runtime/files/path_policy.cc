@@ -30,6 +30,13 @@ absl::Status CannotResolve(const std::string& path, absl::string_view why) {
 
 }  // namespace
 
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  if (path.empty() || path.front() == '/') return path;
+  const fs::path absolute = fs::absolute(path, error);
+  return error ? path : absolute.string();
+}
+
 absl::StatusOr<std::string> ResolvePath(const std::string& path, FileSystem& files) {
   if (!absl::StartsWith(path, "/")) return CannotResolve(path, "it is not absolute");
   std::deque<std::string> left = absl::StrSplit(path, '/', absl::SkipEmpty());

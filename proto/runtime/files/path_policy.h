@@ -13,6 +13,9 @@
 
 namespace strata {
 
+// As a program was given it, maybe relative to its folder. As it is where that folder is gone.
+std::string AbsolutePath(const std::string& path);
+
 // The absolute path without links, "." and ".." to which `path`, an absolute one, leads now. What
 // does not exist yet is below the longest part that does. FAILED_PRECONDITION: a circle of links,
 // a relative path, or ".." behind what does not exist; others as of ErrnoStatus.

@@ -2,17 +2,25 @@
 // in tests/e2e.
 #include "worker/eval/boundary.h"
 
+#include <fcntl.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/job_places.h"
+#include "proto/runtime/files/prediction_names.h"
+#include "proto/strata/job.pb.h"
 #include "tests/temp_folder.h"
 #include "worker/eval/evaluator.h"
 #include "worker/metrics/training_stats.h"
@@ -139,28 +147,117 @@ TEST_CASE("asynchronous modes tell the rate of this worker's lanes", "[metrics]"
   CHECK(f.Lines()[0]["examplesPerSecond"] == 400.0);
 }
 
+// Predictions at `path` of a job that evaluates, over no lines.
+struct Predicts {
+  explicit Predicts(const std::string& path) {
+    options.spec.mutable_training()->set_mode("bsp");
+    options.spec.mutable_training()->set_lanes(kLanes);
+    options.spec.mutable_training()->set_batch_size(kBatch);
+    options.spec.mutable_output()->set_predictions(path);
+    options.evaluator = &evaluator;
+    options.stats = &stats;
+    options.train_lines = 1000;
+    options.timer = &timer;
+  }
+  ManualTimer timer;
+  TrainingStats stats;
+  Evaluator evaluator{EvaluatorOptions{}};
+  EvaluationBoundaryOptions options;
+};
+
 TEST_CASE("predictions that cannot get their name leave no file behind", "[evaluator]") {
   const TempFolder folder;
   const std::string path = folder.path() + "/predictions";
-  ManualTimer timer;
-  TrainingStats stats;
-  Evaluator evaluator(EvaluatorOptions{});  // of no lines
-  EvaluationBoundaryOptions options;
-  options.spec.mutable_training()->set_mode("bsp");
-  options.spec.mutable_training()->set_lanes(kLanes);
-  options.spec.mutable_training()->set_batch_size(kBatch);
-  options.spec.mutable_output()->set_predictions(path);
-  options.evaluator = &evaluator;
-  options.stats = &stats;
-  options.train_lines = 1000;
-  options.timer = &timer;
-  const auto boundary = EvaluationBoundary::Make(options);
+  const Predicts job(path);
+  const auto boundary = EvaluationBoundary::Make(job.options);
   REQUIRE(boundary.ok());
   std::filesystem::create_directory(path);  // somebody takes the name meanwhile
   CHECK_FALSE((*boundary)->OnBoundary(Step(1), true).ok());
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     CHECK(entry.path() == path);
   }
+}
+
+// The kernel's files, and the names in a folder that are made, given or taken away.
+class Recorded : public FileSystem {
+ public:
+  explicit Recorded(const std::string& folder) : folder_(folder) {
+    FileSystem::ReplaceKernel(this);
+  }
+  ~Recorded() override { FileSystem::ReplaceKernel(nullptr); }
+  int Open(const std::string& path, int flags) override {
+    if ((flags & O_ACCMODE) != O_RDONLY) Note(path);
+    return FileSystem::Open(path, flags);
+  }
+  int Rename(const std::string& from, const std::string& to) override {
+    Note(from);
+    Note(to);
+    return FileSystem::Rename(from, to);
+  }
+  int Remove(const std::string& path) override {
+    Note(path);
+    return FileSystem::Remove(path);
+  }
+  std::set<std::string> names;
+
+ private:
+  void Note(const std::string& path) {
+    if (path.starts_with(folder_)) names.insert(path);
+  }
+  const std::string folder_;
+};
+
+TEST_CASE("each name that predictions are written under is one that nothing else may have",
+          "[evaluator]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/predictions";
+  const Predicts job(path);
+  Recorded files(folder.path());
+  const auto boundary = EvaluationBoundary::Make(job.options);
+  REQUIRE(boundary.ok());
+  REQUIRE((*boundary)->OnBoundary(Step(1), true).ok());
+  REQUIRE(std::filesystem::exists(path));
+  const std::vector<std::string> known = NamesInTraining(path);
+  CHECK(files.names == std::set<std::string>(known.begin(), known.end()));
+  for (const std::string& name : files.names) {
+    CAPTURE(name);
+    JobSpec spec = job.options.spec;
+    spec.mutable_data()->add_eval(name);
+    CHECK_FALSE(CheckJobPlaces(spec).ok());
+    spec.mutable_data()->Clear();
+    spec.mutable_output()->set_metrics(name);
+    CHECK_FALSE(CheckJobPlaces(spec).ok());
+  }
+}
+
+TEST_CASE("predictions replace what a link leads to, and never what a process has open",
+          "[evaluator]") {
+  const TempFolder folder;
+  const std::string link = folder.path() + "/link", target = folder.path() + "/to/target";
+  std::filesystem::create_directory(folder.path() + "/to");
+  std::filesystem::create_symlink("to/target", link);
+  for (const bool there : {false, true}) {
+    CAPTURE(there);
+    if (there) std::ofstream(target) << "old";
+    const Predicts job(link);
+    const auto boundary = EvaluationBoundary::Make(job.options);
+    REQUIRE(boundary.ok());
+    REQUIRE((*boundary)->OnBoundary(Step(1), true).ok());
+    CHECK(std::filesystem::is_symlink(link));
+    CHECK(std::filesystem::file_size(target) == 0);
+  }
+  std::filesystem::remove(link);
+  // As /dev/stdout where the shell leads it to a file.
+  std::ofstream(target) << "old";
+  const int fd = FileSystem::Kernel().Open(target, O_RDWR);
+  REQUIRE(fd >= 0);
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(fd), link);
+  const absl::Status refused = EvaluationBoundary::Make(Predicts(link).options).status();
+  INFO(refused);
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK(refused.message().find("spec.output.predictions: cannot write " + link) == 0);
+  CHECK(refused.message().find("a pipe or a device") != std::string::npos);
+  FileSystem::Kernel().Close(fd);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/runtime/files/file_system.h"
 #include "proto/strata/job.pb.h"
 #include "tests/temp_folder.h"
 
@@ -71,18 +73,42 @@ TEST_CASE("an output is no file that the job reads, however it is spelt", "[file
           0);
     spec.mutable_output()->clear_predictions();
   }
-  // Predictions are written under another name first.
-  f.spec.mutable_data()->set_train(0, f.Path("scores.tmp"));
-  std::ofstream(f.Path("scores.tmp")) << "1 7:1\n";
-  f.spec.mutable_output()->set_predictions(f.Path("scores"));
-  CHECK(f.Problem().find("spec.output.predictions: " + f.Path("scores.tmp") +
-                         " is the same file as spec.data.train[0] ") == 0);
   f.spec.mutable_output()->clear_predictions();
   f.spec.mutable_output()->set_metrics(f.Path("link/job.yaml"));
   CHECK(f.Problem() == "OK");
   std::ofstream(f.Path("job.yaml")) << "kind: TrainingJob\n";
   CHECK(f.Problem({.job_file = f.Path("job.yaml")}).find("the same file as the job file ") !=
         std::string::npos);
+}
+
+TEST_CASE("what predictions are written under on their way is the job's as well",
+          "[files][places]") {
+  Fixture f;
+  fs::create_symlink(f.Path("other/target"), f.Path("soft"));
+  for (const char* file :
+       {"scores.next", "scores.next.tmp", "scores.tmp", "other/target.next", "soft.next"}) {
+    std::ofstream(f.Path(file)) << "1 7:1\n";
+  }
+  const auto problem = [&](const std::string& predictions, const std::string& read) {
+    f.spec.mutable_output()->set_predictions(f.Path(predictions));
+    f.spec.mutable_data()->set_eval(0, f.Path(read));
+    return f.Problem();
+  };
+  for (const char* name : {"scores.next", "scores.next.tmp"}) {
+    CHECK(problem("scores", name) == "spec.output.predictions: " + f.Path(name) +
+                                         " is the same file as spec.data.eval[0] " + f.Path(name) +
+                                         ", which the job reads; name another one");
+    CHECK(problem("scores", std::string("link/") + name) != "OK");
+  }
+  CHECK(problem("scores", "scores.tmp") == "OK");
+  // Where a link leads to, they are written beside that.
+  CHECK(problem("soft", "other/target.next") != "OK");
+  CHECK(problem("soft", "soft.next") == "OK");
+  f.spec.mutable_data()->set_eval(0, f.Path("eval"));
+  f.spec.mutable_output()->set_metrics(f.Path("new.next"));
+  f.spec.mutable_output()->set_predictions(f.Path("new"));
+  CHECK(f.Problem().find("spec.output.metrics: " + f.Path("new.next") +
+                         " is the same file as spec.output.predictions ") == 0);
 }
 
 TEST_CASE("outputs are files of their own", "[files][places]") {

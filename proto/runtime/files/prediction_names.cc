@@ -1,0 +1,60 @@
+#include "proto/runtime/files/prediction_names.h"
+
+#include <cerrno>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/runtime/files/path_policy.h"
+
+namespace strata {
+namespace {
+
+constexpr int kMostLinks = 40;  // as of the kernel
+
+// /dev/shm holds files like any other folder.
+bool InDevices(absl::string_view path) {
+  return absl::StartsWith(path, "/proc/") ||
+         (absl::StartsWith(path, "/dev/") && !absl::StartsWith(path, "/dev/shm/"));
+}
+
+}  // namespace
+
+absl::StatusOr<PredictionsPlace> PlaceOfPredictions(const std::string& path, FileSystem& files) {
+  PredictionsPlace place = {.path = path};
+  for (int links = 0; links < kMostLinks; ++links) {
+    FileInfo info;
+    // What cannot be looked at is told by who opens it.
+    if (files.LookAtLink(place.path, info) < 0) return place;
+    place.device = info.kind == FileKind::kOther;
+    if (info.kind != FileKind::kLink) return place;
+    const std::string name = AbsolutePath(place.path);
+    const size_t slash = name.find_last_of('/');
+    const auto folder = ResolvePath(slash == 0 ? "/" : name.substr(0, slash), files);
+    if (!folder.ok()) return folder.status();
+    const std::string above = *folder == "/" ? "" : *folder;
+    place.path = absl::StrCat(above, name.substr(slash));
+    place.device = InDevices(place.path);
+    if (place.device) return place;
+    std::string target;
+    if (const int read = files.ReadLink(place.path, target); read < 0) {
+      return ErrnoStatus(-read, "follow", path);
+    }
+    place.path = absl::StartsWith(target, "/") ? target : absl::StrCat(above, "/", target);
+  }
+  return ErrnoStatus(ELOOP, "follow", path);
+}
+
+std::string NextPredictions(const std::string& path) { return path + ".next"; }
+std::string UnfinishedPredictions(const std::string& path) { return path + ".tmp"; }
+
+std::vector<std::string> NamesInTraining(const std::string& path) {
+  const std::string next = NextPredictions(path);
+  return {path, next, UnfinishedPredictions(next)};
+}
+
+std::vector<std::string> NamesInPredict(const std::string& path) {
+  return {path, UnfinishedPredictions(path)};
+}
+
+}  // namespace strata

@@ -64,7 +64,7 @@ class Places {
     if (KeepsNothing(inner)) return std::nullopt;
     for (std::string at = way; at != "/";) {
       const std::string folder = Above(at);
-      if (SameFolder(folder, outer)) return at.substr(folder == "/" ? 1 : folder.size() + 1);
+      if (SameFolder(folder, inner, outer)) return at.substr(folder == "/" ? 1 : folder.size() + 1);
       at = folder;
     }
     return std::nullopt;
@@ -92,9 +92,12 @@ class Places {
     return p.way;
   }
 
-  bool SameFolder(const std::string& folder, Place& outer) {
+  // `folder` is above `inner`. Where that is not looked at, neither is what is above it.
+  bool SameFolder(const std::string& folder, const Place& inner, Place& outer) {
     if (folder == Way(outer)) return true;
+    if (!inner.look) return folder == NameOf(outer);
     if (!Info(outer)) return false;
+    if (o_.looking_at) o_.looking_at(inner.field, inner.path);
     FileInfo info;
     return files_.Look(folder, info) == 0 && info.device == outer.info->device &&
            info.inode == outer.info->inode;

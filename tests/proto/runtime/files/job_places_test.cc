@@ -172,6 +172,71 @@ TEST_CASE("folders that are written to are not mixed", "[files][places]") {
   CHECK(f.Problem().find("spec.data.train[0]: ") == 0);
 }
 
+// The kernel's files; looks at what is the servers' are counted.
+class Watched : public FileSystem {
+ public:
+  int Look(const std::string& path, FileInfo& out) override {
+    looks += path.starts_with("/strata-away") ? 1 : 0;
+    return FileSystem::Look(path, out);
+  }
+  int ReadLink(const std::string& path, std::string& target) override {
+    looks += path.starts_with("/strata-away") ? 1 : 0;
+    return FileSystem::ReadLink(path, target);
+  }
+  int LookAtLink(const std::string& path, FileInfo& out) override {
+    looks += path.starts_with("/strata-away") ? 1 : 0;
+    return FileSystem::LookAtLink(path, out);
+  }
+  int looks = 0;
+};
+
+TEST_CASE("nothing above the servers' folder is looked at where that is told by its name",
+          "[files][places]") {
+  Fixture f;
+  Watched files;
+  f.spec.mutable_storage()->set_directory("/strata-away/rows/x");
+  f.spec.mutable_checkpoint()->set_directory(f.Path("ckpt"));
+  f.spec.mutable_model()->set_init_from(f.Path("from"));
+  f.spec.mutable_output()->set_removed(f.Path("removed"));
+  const JobPlacesOptions by_name = {.storage = JobPlacesOptions::Storage::kName};
+  const bool overwrite = GENERATE(false, true);
+  JobPlacesOptions options = by_name;
+  options.overwrite = overwrite;
+  CHECK(CheckJobPlaces(f.spec, options, files).ok());
+  CHECK(files.looks == 0);
+  // By name, what lies in a checkpoint or among files of ours is still told.
+  f.spec.mutable_storage()->set_directory(f.Path("other/../from/rows"));
+  CHECK(absl::IsInvalidArgument(CheckJobPlaces(f.spec, options, files)));
+  f.spec.mutable_storage()->set_directory(f.Path("ckpt/step-1"));
+  CHECK(absl::IsInvalidArgument(CheckJobPlaces(f.spec, options, files)));
+}
+
+TEST_CASE("who is told what is looked at hears of the field whose folders those are",
+          "[files][places]") {
+  Fixture f;
+  std::string field, wrong;
+  class Files : public FileSystem {
+   public:
+    Files(const std::string& below, const std::string* field, std::string* wrong)
+        : below_(below), field_(field), wrong_(wrong) {}
+    int Look(const std::string& path, FileInfo& out) override {
+      if (path.starts_with(below_) && *field_ != "spec.checkpoint.directory") *wrong_ = *field_;
+      return FileSystem::Look(path, out);
+    }
+
+   private:
+    const std::string below_;
+    const std::string* const field_;
+    std::string* const wrong_;
+  } files(f.Path("other"), &field, &wrong);
+  f.spec.mutable_checkpoint()->set_directory(f.Path("other/a/b"));
+  f.spec.mutable_model()->set_init_from(f.Path("from"));
+  JobPlacesOptions options;
+  options.looking_at = [&](absl::string_view at, const std::string&) { field = std::string(at); };
+  CHECK(CheckJobPlaces(f.spec, options, files).ok());
+  CHECK(wrong == "");
+}
+
 TEST_CASE("nothing is written into the checkpoint that a job starts from", "[files][places]") {
   Fixture f;
   f.spec.mutable_model()->set_init_from(f.Path("from"));

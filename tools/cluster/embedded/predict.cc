@@ -1,5 +1,8 @@
 #include "tools/cluster/embedded/predict.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -11,7 +14,10 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "ops/mxcsr.h"
 #include "ops/parallel.h"
@@ -22,6 +28,7 @@
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/job_places.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/prediction_names.h"
 #include "proto/runtime/transport/inproc_transport.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "server/server.h"
@@ -133,14 +140,22 @@ ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& ma
   return d;
 }
 
-bool IsDevice(const std::string& path) {
-  FileInfo info;
-  return FileSystem::Kernel().Look(path, info) == 0 && info.kind == FileKind::kOther;
+// What is there stays, as the shell has it there: what this process has open is written where it
+// stands (for /dev/stdout), everything else at its end.
+std::FILE* OpenDevice(const std::string& path) {
+  int open = -1;
+  absl::string_view number = path;
+  if (!absl::ConsumePrefix(&number, absl::StrCat("/proc/", getpid(), "/fd/")) ||
+      !absl::SimpleAtoi(number, &open)) {
+    return std::fopen(path.c_str(), "ae");
+  }
+  const int copy = fcntl(open, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 ? nullptr : fdopen(copy, "w");
 }
 
-// "-": standard output.
+// "-": standard output; else a device.
 absl::Status CopyTo(const std::string& output, const std::string& path) {
-  std::FILE* to = output == "-" ? stdout : std::fopen(output.c_str(), "we");
+  std::FILE* to = output == "-" ? stdout : OpenDevice(output);
   if (to == nullptr) return ErrnoStatus(errno, "write", output);
   std::ifstream in(path, std::ios::binary);
   std::vector<char> block(1 << 16);
@@ -157,16 +172,20 @@ absl::Status CopyTo(const std::string& output, const std::string& path) {
       "cannot write to ", output == "-" ? "standard output" : output, ": ", std::strerror(error)));
 }
 
-// The file is written under another name first (worker/eval/evaluator.cc).
-absl::Status CheckOutput(const PredictOptions& options, const std::string& checkpoint) {
-  if (options.output.empty() || options.output == "-" || IsDevice(options.output))
-    return absl::OkStatus();
-  for (const std::string& path : {options.output, options.output + ".tmp"}) {
+// Where the output lies; "-": standard output. What is written is none of what is read.
+absl::StatusOr<PredictionsPlace> FindOutput(const PredictOptions& options,
+                                            const std::string& checkpoint) {
+  if (options.output.empty() || options.output == "-") {
+    return PredictionsPlace{.path = options.output, .device = options.output == "-"};
+  }
+  auto place = PlaceOfPredictions(options.output);
+  if (!place.ok() || place->device) return place;
+  for (const std::string& path : NamesInPredict(place->path)) {
     absl::Status s = CheckOutsideCheckpoint("--output", path, checkpoint);
     if (s.ok()) s = CheckNoInput("--output", path, options.inputs);
     if (!s.ok()) return s;
   }
-  return absl::OkStatus();
+  return place;
 }
 
 }  // namespace
@@ -177,7 +196,8 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (!found.ok()) return found.status();
   JobSpec spec = found->manifest.job().spec();
   if (!options.format_override.empty()) spec.mutable_data()->set_format(options.format_override);
-  if (absl::Status s = CheckOutput(options, found->folder); !s.ok()) return s;
+  const auto output = FindOutput(options, found->folder);
+  if (!output.ok()) return output.status();
   auto scratch = ScratchFolder::Make(ScratchFolder::kPredict);
   if (!scratch.ok()) return scratch.status();
   DataAccess* data = DataAccess::Files();
@@ -246,12 +266,11 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   evaluator_options.parallel = parallel.get();
   Evaluator evaluator(evaluator_options);
   // A device or a pipe is written to, not replaced.
-  const bool copied = options.output == "-" || IsDevice(options.output);
-  const std::string path = copied ? scratch->path() + "/predictions" : options.output;
+  const std::string path = output->device ? scratch->path() + "/predictions" : output->path;
   auto result = evaluator.Run(Step(0), path);
   if (!result.ok()) return result.status();
-  if (copied) {
-    if (absl::Status s = CopyTo(options.output, path); !s.ok()) return s;
+  if (output->device) {
+    if (absl::Status s = CopyTo(output->path, path); !s.ok()) return s;
   }
   return PredictSummary{result->examples(), result->auc(), result->logloss(),
                         found->manifest.step(), found->folder};

@@ -15,7 +15,9 @@ struct PredictOptions {
   std::string checkpoint_dir;       // one checkpoint's folder, or a folder of them: the newest
   std::vector<std::string> inputs;  // files, in order; one may be "-", standard input
   std::string format_override;      // spec.data.format of the job when empty
-  std::string output;               // file of "label,score" per line; "-": standard output
+  // File of "label,score" per line, which appears whole; a link stays, and what it leads to is
+  // replaced. "-" is standard output; what /dev/stdout and the like stand for is written to.
+  std::string output;
 };
 
 struct PredictSummary {

@@ -211,6 +211,10 @@ TEST_CASE(
                 {"spec.output.predictions: " + user.Path("p.next"), "spec.data.eval[0]",
                  "is the same file as"});
     }
+    // The servers' folder is told by its name alone where they have it.
+    CheckSays(run("spec.checkpoint.directory=both --set spec.storage.directory=x/../both"), 2,
+              {"spec.checkpoint.directory", "spec.storage.directory", user.Path("both")});
+    if (std::string(command) == "submit --wait") continue;
     CheckSays(run("spec.checkpoint.directory=both --set spec.storage.directory=here/both"), 2,
               {"spec.checkpoint.directory", "spec.storage.directory", user.Path("both")});
   }

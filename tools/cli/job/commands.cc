@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "proto/job/data_spec.h"
 #include "proto/runtime/base/clock.h"
+#include "proto/runtime/files/job_places.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
@@ -81,7 +82,9 @@ ExitCode RunSubmit(const SubmitOptions& options) {
         "spec.data: '-' is standard input, which the workers of a cluster cannot read; write the "
         "data to a file that they can, or use `strata train`"));
   }
-  if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, options.overwrite); !s.ok())
+  if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, options.overwrite,
+                                         JobPlacesOptions::Storage::kName);
+      !s.ok())
     return ReportError(s);
   absl::StatusOr<std::unique_ptr<SchedulerClient>> client = ConnectTo(options.scheduler);
   if (!client.ok()) return ReportError(client.status());

@@ -22,7 +22,6 @@
 #include "absl/strings/str_split.h"
 #include "proto/job/data_spec.h"
 #include "proto/job/job_spec.h"
-#include "proto/runtime/files/job_places.h"
 #include "tools/cli/job/textproto_message.h"
 #include "tools/cli/job/yaml_message.h"
 
@@ -299,11 +298,13 @@ absl::StatusOr<TrainingJob> LoadJobFile(const std::string& path,
   return ParseJobText(*text, path, folder.empty() ? "." : folder, overrides);
 }
 
-absl::Status CheckPlacesOfFile(const std::string& path, const TrainingJob& job, bool overwrite) {
+absl::Status CheckPlacesOfFile(const std::string& path, const TrainingJob& job, bool overwrite,
+                               JobPlacesOptions::Storage storage) {
   JobPlacesOptions options;
   std::error_code error;
   if (path != "-") options.job_file = fs::absolute(path, error).string();
   options.overwrite = overwrite;
+  options.storage = storage;
   return CheckJobPlaces(job.spec(), options);
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/runtime/files/job_places.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -39,8 +40,11 @@ absl::StatusOr<TrainingJob> LoadJobFile(const std::string& path,
                                         const std::vector<std::string>& overrides);
 
 // Of a job that LoadJobFile read from `path`: its places as seen from here
-// (proto/runtime/files/job_places.h). INVALID_ARGUMENT.
-absl::Status CheckPlacesOfFile(const std::string& path, const TrainingJob& job, bool overwrite);
+// (proto/runtime/files/job_places.h). INVALID_ARGUMENT. `storage`: a cluster's servers have their
+// own, which may hang here.
+absl::Status CheckPlacesOfFile(
+    const std::string& path, const TrainingJob& job, bool overwrite,
+    JobPlacesOptions::Storage storage = JobPlacesOptions::Storage::kLook);
 
 // The same for text. `name` stands in messages, and its end tells the language; `folder` is what
 // relative paths are relative to.

@@ -15,6 +15,7 @@
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/job_places.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/plain_file.h"
 #include "scheduler/state/closed_tasks.h"
 
@@ -146,11 +147,6 @@ absl::Status CheckAsideFromStorage(const JobSpec& spec, bool overwrite,
 
 absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking_at) {
   return CheckAsideFromStorage(request.job().spec(), request.overwrite(), looking_at);
-}
-
-bool MayPass(const absl::Status& status) {
-  return absl::IsInternal(status) || absl::IsUnavailable(status) || absl::IsNotFound(status) ||
-         absl::IsResourceExhausted(status) || absl::IsDeadlineExceeded(status);
 }
 
 absl::Status EmptyFile(const std::string& path) {

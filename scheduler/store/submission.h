@@ -10,16 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/uid.h"
+#include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/state/state.pb.h"
 
 namespace strata::scheduler {
-
-// Whether the look that ended so may end well later: the folder's file system failed, is full, or
-// is not there now. A wrong name, rights, and what lies there do not mend by themselves.
-bool MayPass(const absl::Status& status);
 
 struct FoundCheckpoints {
   std::vector<CheckpointRecord> complete;  // to resume from, ascending by step

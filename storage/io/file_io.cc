@@ -98,6 +98,9 @@ absl::Status File::SyncData() const {
 
 absl::Status File::Reserve(uint64_t offset, uint64_t bytes) const {
   const int result = files_->Reserve(fd_, offset, bytes);
+  // Logs and tiers wait for that as for room on a disk: steps that are done depend on it.
+  if (result == -EFBIG)
+    return absl::ResourceExhaustedError(ErrnoStatus(EFBIG, "extend", path_).message());
   return result < 0 ? ErrnoStatus(-result, "extend", path_) : absl::OkStatus();
 }
 

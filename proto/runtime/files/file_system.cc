@@ -57,7 +57,6 @@ absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view 
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:
       return absl::ResourceExhaustedError(absl::StrCat(text, "; free disk space"));
     case EMFILE:
     case ENFILE:
@@ -71,6 +70,15 @@ absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view 
     case EROFS:
       return absl::PermissionDeniedError(
           absl::StrCat(text, "; give this user the right to write there"));
+    case EFBIG:
+      return absl::FailedPreconditionError(absl::StrCat(
+          text,
+          "; raise the limit of a file's size (ulimit -f), or name a place on another file "
+          "system"));
+    case EOPNOTSUPP:
+    case ENOSYS:
+      return absl::FailedPreconditionError(
+          absl::StrCat(text, "; name a place on another file system, which does that"));
     case ESPIPE:
       return absl::FailedPreconditionError(
           absl::StrCat(text, "; it is a pipe or a device: name a file"));

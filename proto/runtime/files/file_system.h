@@ -21,9 +21,10 @@
 namespace strata {
 
 // What an errno means to a caller: "cannot <action> <path>: <reason>; <what to do>". ENOSPC,
-// EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM: RESOURCE_EXHAUSTED; ENOENT: NOT_FOUND; EACCES, EPERM,
-// EROFS and kOutsideRoots: PERMISSION_DENIED; what no waiting mends (a name too long, a circle of
-// links, a file where a folder should be, a pipe): FAILED_PRECONDITION; others: UNAVAILABLE.
+// EDQUOT, EMFILE, ENFILE, ENOMEM: RESOURCE_EXHAUSTED; ENOENT: NOT_FOUND; EACCES, EPERM, EROFS and
+// kOutsideRoots: PERMISSION_DENIED; what no waiting mends (a name too long, a circle of links, a
+// file where a folder should be, a pipe, a limit of a file's size, a file system that cannot do
+// it): FAILED_PRECONDITION; others: UNAVAILABLE.
 absl::Status ErrnoStatus(int error, absl::string_view action, absl::string_view path);
 
 // An errno of ours: the path leads out of the data roots (proto/runtime/files/rooted_files.h).

@@ -12,6 +12,7 @@ namespace strata {
 // process that begins again. Not: no right to write, a place that is none, a read-only file system,
 // damage. A code that is no error, or not known, is none of these.
 bool MayPass(absl::StatusCode code);
+inline bool MayPass(const absl::Status& status) { return MayPass(status.code()); }
 
 }  // namespace strata
 

@@ -42,8 +42,9 @@ TEST_CASE("what is neither a file nor a folder is refused at once", "[files]") {
 TEST_CASE("which errors of files may pass", "[files]") {
   const std::vector<int> pass = {ENOSPC, EDQUOT, EIO,   ESTALE, ETIMEDOUT, EMFILE,    ENFILE,
                                  ENOMEM, ENOENT, EBUSY, ENODEV, EAGAIN,    EHOSTDOWN, EREMOTEIO};
-  const std::vector<int> stay = {EACCES, EPERM,  EROFS,  ENOTDIR, EISDIR,        ENAMETOOLONG,
-                                 ELOOP,  EEXIST, EINVAL, ESPIPE,  kOutsideRoots, ENXIO};
+  const std::vector<int> stay = {EACCES,        EPERM, EROFS,  ENOTDIR, EISDIR,
+                                 ENAMETOOLONG,  ELOOP, EEXIST, EINVAL,  ESPIPE,
+                                 kOutsideRoots, ENXIO, EFBIG,  ENOSYS,  EOPNOTSUPP};
   for (const int error : pass) {
     CAPTURE(error);
     CHECK(MayPass(ErrnoStatus(error, "write", "/c").code()));
@@ -53,6 +54,11 @@ TEST_CASE("which errors of files may pass", "[files]") {
     CAPTURE(error);
     CHECK_FALSE(MayPass(ErrnoStatus(error, "write", "/c").code()));
     CHECK_FALSE(MayPass(PlainFileError(error, "write", "/c").code()));
+  }
+  CHECK(ErrnoStatus(EFBIG, "write", "/c").message().find("ulimit -f") != std::string::npos);
+  for (const int error : {ENOSYS, EOPNOTSUPP}) {
+    CHECK(ErrnoStatus(error, "write", "/c").message().find("on another file system") !=
+          std::string::npos);
   }
   for (const auto code : {absl::StatusCode::kOk, absl::StatusCode::kDataLoss,
                           absl::StatusCode::kUnimplemented, absl::StatusCode(999)}) {

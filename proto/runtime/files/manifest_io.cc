@@ -48,10 +48,13 @@ absl::Status CheckSizes(const std::string& folder, const Manifest& manifest) {
   for (const CheckpointFile& file : manifest.files()) {
     const std::string path = absl::StrCat(folder, "/", file.name());
     FileInfo info;
-    if (const int looked = FileSystem::Kernel().Look(path, info); looked < 0) {
+    const int looked = FileSystem::Kernel().Look(path, info);
+    if (looked == -ENOENT) {
       return absl::DataLossError(
-          absl::StrCat("checkpoint file ", path, ": ", std::strerror(-looked)));
+          absl::StrCat("checkpoint file ", path, ": ", std::strerror(ENOENT)));
     }
+    // It may be whole.
+    if (looked < 0) return PlainFileError(-looked, "look up the size of", path);
     if (info.bytes != file.bytes()) {
       return absl::DataLossError(absl::StrCat("checkpoint file ", path, " has ", info.bytes,
                                               " bytes; the manifest says ", file.bytes()));

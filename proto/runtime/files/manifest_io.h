@@ -56,7 +56,7 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest,
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 
 // Every file that the manifest names: there, of its size and CRC32C. DATA_LOSS names the first that
-// is not. Reads all bytes.
+// is not. Reads all bytes. Others: a size cannot be looked up now.
 absl::Status VerifyCheckpointFiles(const std::string& folder, const Manifest& manifest);
 
 struct CheckpointEntry {
@@ -66,7 +66,7 @@ struct CheckpointEntry {
 
 struct DamagedCheckpoint {
   std::string folder;
-  absl::Status error;  // DATA_LOSS, UNIMPLEMENTED, or why it cannot be read
+  absl::Status error;  // DATA_LOSS, UNIMPLEMENTED, or why it cannot be read or looked at now
 };
 
 struct CheckpointList {

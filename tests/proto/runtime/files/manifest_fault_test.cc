@@ -8,7 +8,9 @@
 #include "absl/status/status.h"
 #include "proto/core/checksum.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/plain_file.h"
 #include "proto/strata/checkpoint.pb.h"
+#include "tests/proto/runtime/files/one_failure.h"
 #include "tests/small_disk.h"
 #include "tests/storage/io/scripted_files.h"
 #include "tests/temp_folder.h"
@@ -113,6 +115,35 @@ TEST_CASE("a checkpoint whose manifest cannot be removed is whole", "[manifest]"
   CHECK(ReadManifest(folder).ok());
   REQUIRE(RemoveCheckpoint(folder, files).ok());
   CHECK_FALSE(fs::exists(folder));
+}
+
+TEST_CASE("a checkpoint is damaged whose files are not as its manifest says, and no other",
+          "[manifest]") {
+  TempFolder f;
+  Manifest manifest = ManifestOf(1);
+  manifest.add_files()->set_name("a.strata");
+  REQUIRE(WriteManifest(f.path() + "/step-000000000007", manifest).ok());
+  const std::string file = f.path() + "/step-000000000007/a.strata";
+  const auto list = [&] {
+    auto list = ListCheckpoints(f.path());
+    REQUIRE(list.ok());
+    return *std::move(list);
+  };
+  REQUIRE(list().damaged.size() == 1);
+  CHECK(absl::IsDataLoss(list().damaged[0].error));
+  REQUIRE(WritePlainFile(file, "").ok());
+  CHECK(list().complete.size() == 1);
+  for (const int error : {EIO, ESTALE}) {
+    const testing::OneFailure once(testing::OneFailure::Call::kLook, "/a.strata", error);
+    const CheckpointList now = list();
+    REQUIRE(now.damaged.size() == 1);
+    CHECK(absl::IsInternal(now.damaged[0].error));
+    CHECK(now.damaged[0].error.message().find(file) != std::string::npos);
+    CHECK(list().complete.size() == 1);
+  }
+  REQUIRE(WritePlainFile(file, "x").ok());
+  REQUIRE(list().damaged.size() == 1);
+  CHECK(absl::IsDataLoss(list().damaged[0].error));
 }
 
 TEST_CASE("a full disk keeps the manifest that is there, and room lets the next one in",

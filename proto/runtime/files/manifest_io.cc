@@ -31,7 +31,8 @@ constexpr absl::string_view kLockPrefix = "LOCK.";
 
 bool IsPlainName(absl::string_view name) {
   return !name.empty() && name != "." && name != ".." && !absl::StrContains(name, "/") &&
-         !absl::StrContains(name, absl::string_view("\0", 1)) && name != kManifestName;
+         !absl::StrContains(name, absl::string_view("\0", 1)) && name != kManifestName &&
+         name != kRemovedName;
 }
 
 absl::Status CheckNames(const Manifest& manifest) {
@@ -61,6 +62,20 @@ absl::Status CheckSizes(const std::string& folder, const Manifest& manifest) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Manifest> ReadNamed(const std::string& folder, absl::string_view name,
+                                   FileSystem& files) {
+  const std::string path = absl::StrCat(folder, "/", name);
+  Manifest manifest;
+  if (absl::Status s = ReadRecordFile(path, "manifest", &manifest, files); !s.ok()) return s;
+  if (absl::Status s = CheckFormat("manifest", path, manifest.format(), kManifestFormat); !s.ok()) {
+    return s;
+  }
+  if (absl::Status s = CheckNames(manifest); !s.ok()) {
+    return absl::DataLossError(absl::StrCat("manifest ", path, ": ", s.message()));
+  }
+  return manifest;
 }
 
 }  // namespace
@@ -126,17 +141,12 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest, 
   return SyncPlainFolder(slash == 0 ? "/" : folder.substr(0, slash), files);
 }
 
-absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
-  const std::string path = absl::StrCat(folder, "/", kManifestName);
-  Manifest manifest;
-  if (absl::Status s = ReadRecordFile(path, "manifest", &manifest); !s.ok()) return s;
-  if (absl::Status s = CheckFormat("manifest", path, manifest.format(), kManifestFormat); !s.ok()) {
-    return s;
-  }
-  if (absl::Status s = CheckNames(manifest); !s.ok()) {
-    return absl::DataLossError(absl::StrCat("manifest ", path, ": ", s.message()));
-  }
-  return manifest;
+absl::StatusOr<Manifest> ReadManifest(const std::string& folder, FileSystem& files) {
+  return ReadNamed(folder, kManifestName, files);
+}
+
+absl::StatusOr<Manifest> ReadRemovedManifest(const std::string& folder, FileSystem& files) {
+  return ReadNamed(folder, kRemovedName, files);
 }
 
 absl::Status VerifyCheckpointFiles(const std::string& folder, const Manifest& manifest) {
@@ -206,14 +216,24 @@ absl::StatusOr<std::optional<CheckpointEntry>> NewestCheckpoint(const std::strin
 }
 
 absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files) {
-  auto manifest = ReadManifest(folder);
-  if (absl::IsNotFound(manifest.status())) return absl::OkStatus();
+  const std::string removed = absl::StrCat(folder, "/", kRemovedName);
+  auto manifest = ReadManifest(folder, files);
+  absl::Status s;
+  if (manifest.ok()) {
+    const std::string path = absl::StrCat(folder, "/", kManifestName);
+    if (const int renamed = files.Rename(path, removed); renamed < 0) {
+      return PlainFileError(-renamed, "rename", path);
+    }
+    s = SyncPlainFolder(folder, files);
+  } else if (absl::IsNotFound(manifest.status())) {
+    manifest = ReadRemovedManifest(folder, files);
+    if (absl::IsNotFound(manifest.status())) return absl::OkStatus();
+  }
   if (!manifest.ok()) return manifest.status();
-  absl::Status s = RemovePlainFile(absl::StrCat(folder, "/", kManifestName), files);
-  if (s.ok()) s = SyncPlainFolder(folder, files);
   for (const CheckpointFile& file : manifest->files()) {
     if (s.ok()) s = RemovePlainFile(absl::StrCat(folder, "/", file.name()), files);
   }
+  if (s.ok()) s = RemovePlainFile(removed, files);
   if (s.ok()) files.RemoveFolder(folder);  // stays where something else is in it
   return s;
 }

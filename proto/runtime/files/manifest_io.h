@@ -24,6 +24,9 @@
 namespace strata {
 
 inline constexpr char kManifestName[] = "MANIFEST.json";
+// What a manifest is named while its checkpoint is removed: it says what is left to remove, and is
+// no checkpoint's.
+inline constexpr char kRemovedName[] = "MANIFEST.json.removed";
 inline constexpr uint32_t kManifestFormat = 3;
 
 // "step-000000000042".
@@ -53,7 +56,11 @@ absl::Status WriteManifest(const std::string& folder, const Manifest& manifest,
 
 // NOT_FOUND: no manifest there (not a checkpoint). DATA_LOSS: damaged; names the file and what is
 // wrong. UNIMPLEMENTED: another format, older or newer.
-absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
+absl::StatusOr<Manifest> ReadManifest(const std::string& folder,
+                                      FileSystem& files = FileSystem::Kernel());
+// The same of a checkpoint whose removal did not come to its end. NOT_FOUND: there is none.
+absl::StatusOr<Manifest> ReadRemovedManifest(const std::string& folder,
+                                             FileSystem& files = FileSystem::Kernel());
 
 // Every file that the manifest names: there, of its size and CRC32C. DATA_LOSS names the first that
 // is not. Reads all bytes. Others: a size cannot be looked up now.
@@ -82,9 +89,10 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& directory);
 // The complete one of the highest step, or nothing.
 absl::StatusOr<std::optional<CheckpointEntry>> NewestCheckpoint(const std::string& directory);
 
-// Removes a checkpoint: first its manifest (from then on it is no checkpoint), then the files that
-// the manifest names, then the folder if nothing else is in it. Other files stay. OK when there is
-// no manifest. DATA_LOSS: a damaged manifest; nothing was removed.
+// Removes a checkpoint: its manifest becomes kRemovedName (from then on it is no checkpoint), the
+// files go that it names, then that, then the folder if nothing else is in it. Other files stay.
+// One that did not come to its end is gone on with. OK when there is no manifest of either name.
+// DATA_LOSS: a damaged manifest; nothing was removed.
 absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files = FileSystem::Kernel());
 
 }  // namespace strata

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "proto/core/cut_file_name.h"
 #include "proto/core/uid.h"
+#include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/leftovers.h"
 #include "proto/runtime/files/manifest_io.h"
@@ -194,6 +195,30 @@ TEST_CASE("wherever the power fails, a folder with a manifest is a whole checkpo
   }
   if (!SeedsAreGiven()) CHECK(seen.size() == 2);
   CHECK(calls > 20);
+}
+
+TEST_CASE("wherever the removal of a checkpoint is killed, the next one leaves nothing",
+          "[storage][shard_file]") {
+  bool done = false;
+  uint64_t calls = 0;
+  for (; !done; ++calls) {
+    REQUIRE(calls < 20);
+    CAPTURE(calls);
+    TempFolder folder;
+    const std::string in = folder.path() + "/" + CheckpointFolderName(0);
+    fs::create_directory(in);
+    REQUIRE(WriteCheckpoint(in, FileSystem::Kernel()));
+    KilledAfter dies(1, calls);
+    done = RemoveCheckpoint(in, dies).ok();
+    // Half of it is no checkpoint, and no damaged one.
+    const auto list = ListCheckpoints(folder.path());
+    REQUIRE(list.ok());
+    CHECK(list->damaged.empty());
+    if (!list->complete.empty()) CHECK(VerifyCheckpointFiles(in, *ReadManifest(in)).ok());
+    CHECK(RemoveCheckpoint(in).ok());
+    CHECK_FALSE(fs::exists(in));
+  }
+  CHECK(calls > 4);
 }
 
 // The file that `name` says, of that job; false: the disk did not take it.

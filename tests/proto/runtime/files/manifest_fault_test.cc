@@ -110,7 +110,7 @@ TEST_CASE("a checkpoint whose manifest cannot be removed is whole", "[manifest]"
   ScriptedFiles files(1);
   const std::string folder = f.path() + "/c";
   REQUIRE(WriteManifest(folder, ManifestOf(1), files).ok());
-  files.Fail(Call::kRemove, EIO);
+  files.Fail(Call::kRename, EIO);
   CHECK(absl::IsInternal(RemoveCheckpoint(folder, files)));
   CHECK(ReadManifest(folder).ok());
   REQUIRE(RemoveCheckpoint(folder, files).ok());

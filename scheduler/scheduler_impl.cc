@@ -1,17 +1,21 @@
 // Scheduler: how it begins and goes on.
 #include "scheduler/scheduler_impl.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/core/mutation.h"
+#include "proto/runtime/files/may_pass.h"
 #include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/submission.h"
 
@@ -60,18 +64,34 @@ absl::Status SchedulerImpl::Open() {
 }
 
 void SchedulerImpl::LookForCheckpoints() {
-  found_.emplace();
-  found_->give_up = timer_->Now() + JobWork::kPatience;
-  for (const ClusterState::JobFolder& job : state_.CheckpointFolders()) {
-    found_->silent[job.job] = job.folder;
-    files_.Post(absl::StrCat("look ", job.folder), JobWork::Begins::kInOrder, [this, job] {
-      std::vector<CheckpointRecord> own = OwnCheckpoints(job.folder, job.identity);
-      MutexLock lock(&mu_);
-      if (!found_) return;  // it came too late
-      found_->silent.erase(job.job);
-      found_->found[job.job] = std::move(own);
-    });
+  if (!found_) {
+    found_.emplace();
+    found_->give_up = timer_->Now() + JobWork::kPatience;
+    for (const ClusterState::JobFolder& job : state_.CheckpointFolders()) {
+      found_->missing[job.job] = {.of = job, .again = true};
+    }
   }
+  for (auto& [id, missing] : found_->missing) {
+    if (!std::exchange(missing.again, false)) continue;
+    files_.Post(
+        absl::StrCat("look ", missing.of.folder), JobWork::Begins::kInOrder,
+        [this, of = missing.of] { FoundOwn(of.job, FindOwnCheckpoints(of.folder, of.identity)); });
+  }
+}
+
+void SchedulerImpl::FoundOwn(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> own) {
+  MutexLock lock(&mu_);
+  if (!found_) return;  // it came too late
+  if (own.ok()) {
+    found_->missing.erase(job);
+    found_->found[job] = *std::move(own);
+    return;
+  }
+  // The newest may be among those that cannot be read now.
+  FoundOfJobs::Missing& missing = found_->missing[job];
+  missing.why = std::string(own.status().message());
+  missing.again = MayPass(own.status());
+  missing.final = !missing.again;
 }
 
 bool SchedulerImpl::MaySpeak() {
@@ -79,22 +99,28 @@ bool SchedulerImpl::MaySpeak() {
     MutexLock lock(&mu_);
     if (!state_.hearing()) return true;
     if (stopped_ || !state_.HeardEnough(timer_->Now())) return false;
-    if (!found_) LookForCheckpoints();
+    LookForCheckpoints();
   }
   if (await_files_) files_.Drain();
   MutexLock lock(&mu_);
   if (stopped_) return false;
   if (!state_.hearing()) return true;
-  if (!found_->silent.empty() && timer_->Now() < found_->give_up) return false;
+  const auto& missing = found_->missing;
+  const bool waits =
+      std::any_of(missing.begin(), missing.end(), [](const auto& of) { return !of.second.final; });
+  if (waits && timer_->Now() < found_->give_up) return false;
   const FoundOfJobs found = *std::exchange(found_, std::nullopt);
   state_.GoOn(found.found, timer_->Now(), DrawId<StartId>(*ids_));
   locks_->SetTerm(state_.term(), state_.starts());
   opened_ = true;
-  for (const auto& [job, directory] : found.silent) {
+  for (const auto& [job, missing] : found.missing) {
     LockNews news{.kind = LockNews::Kind::kStalls, .job = job};
-    news.text = absl::StrCat("spec.checkpoint.directory ", directory, " did not answer for ",
-                             absl::FormatDuration(JobWork::kPatience),
-                             ": the job goes on from checkpoints that the older copy knows");
+    news.text =
+        absl::StrCat(missing.why.empty() ? absl::StrCat("spec.checkpoint.directory ",
+                                                        missing.of.folder, " did not answer for ",
+                                                        absl::FormatDuration(JobWork::kPatience))
+                                         : missing.why,
+                     ": the job goes on from checkpoints that the older copy knows");
     state_.OnLock(news, timer_->Now());
   }
   Save().IgnoreError();  // Ready tries again before anything is shown

@@ -95,8 +95,14 @@ class SchedulerImpl : public Scheduler {
 
   // Checkpoints of jobs that go on from an older copy of the records.
   struct FoundOfJobs {
+    struct Missing {
+      ClusterState::JobFolder of;
+      std::string why = {};  // it did answer: so
+      bool again = false;    // is to be asked again
+      bool final = false;    // is not asked any more
+    };
     absl::Time give_up;
-    std::map<uint64_t, std::string> silent;  // directories that have not answered yet, by job
+    std::map<uint64_t, Missing> missing;  // directories whose checkpoints are not known, by job
     std::map<uint64_t, std::vector<CheckpointRecord>> found;
   };
 
@@ -186,7 +192,9 @@ class SchedulerImpl : public Scheduler {
   // looks which checkpoints there are, and begins.
   bool MaySpeak();
   // Has each job's directory looked at.
+  // The first time, and those that are to be asked again.
   void LookForCheckpoints() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FoundOwn(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> own);
 
   void RunTicker();
 

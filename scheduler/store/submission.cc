@@ -38,11 +38,16 @@ CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
   return record;
 }
 
+absl::Status OfDirectory(const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("spec.checkpoint.directory: ", status.message()));
+}
+
 // By what the folder holds now.
-RemovalRecord Removal(const std::string& folder) {
+absl::StatusOr<RemovalRecord> Removal(const std::string& folder) {
   RemovalRecord removal;
   removal.set_path(folder);
   const auto manifest = ReadManifest(folder);
+  if (MayPass(manifest.status())) return OfDirectory(manifest.status());
   if (!manifest.ok()) return removal;
   CheckpointIdentity& meant = *removal.mutable_meant();
   meant.set_cluster_id(manifest->cluster_id());
@@ -199,11 +204,20 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
 
 std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
                                              const JobIdentity& identity) {
+  return FindOwnCheckpoints(directory, identity).value_or(std::vector<CheckpointRecord>());
+}
+
+absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::string& directory,
+                                                                 const JobIdentity& identity) {
   std::vector<CheckpointRecord> own;
   const auto list = ListCheckpoints(directory);
-  if (!list.ok()) return own;
+  if (!list.ok()) return OfDirectory(list.status());
+  for (const DamagedCheckpoint& d : list->damaged) {
+    if (MayPass(d.error)) return OfDirectory(d.error);
+  }
   for (const CheckpointEntry& entry : list->complete) {
     const auto manifest = ReadManifest(entry.folder);
+    if (MayPass(manifest.status())) return OfDirectory(manifest.status());
     if (!manifest.ok()) continue;
     const auto writer = ParseJobIdentity(manifest->cluster_id(), manifest->job_uid());
     if (writer == identity) own.push_back(ToRecord(entry.folder, *manifest));
@@ -256,10 +270,7 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
     found.replaced.emplace_back().set_path(metrics);
   if (directory.empty()) return found;
   auto list = ListCheckpoints(directory);
-  if (!list.ok()) {
-    return absl::Status(list.status().code(),
-                        absl::StrCat("spec.checkpoint.directory: ", list.status().message()));
-  }
+  if (!list.ok()) return OfDirectory(list.status());
   if (!list->empty_directory && !request.resume() && !request.overwrite()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "spec.checkpoint.directory ", directory, " is not empty (",
@@ -269,11 +280,8 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
         "); --resume goes on from its newest checkpoint, --overwrite removes its checkpoints"));
   }
   for (const DamagedCheckpoint& d : list->damaged) {
-    // It may be whole: a job does not begin before it for that.
-    if (request.resume() && MayPass(d.error)) {
-      return absl::Status(d.error.code(),
-                          absl::StrCat("spec.checkpoint.directory: ", d.error.message()));
-    }
+    // It may be whole: a job neither begins before it for that, nor replaces what it cannot name.
+    if (MayPass(d.error)) return OfDirectory(d.error);
   }
   if (request.resume() && list->complete.empty() && !list->damaged.empty()) {
     // Starting anew would look like going on.
@@ -284,16 +292,19 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
         "); put back a whole copy, or start anew with --overwrite"));
   }
   if (request.overwrite()) {
-    for (const CheckpointEntry& e : list->complete) found.replaced.push_back(Removal(e.folder));
-    for (const DamagedCheckpoint& d : list->damaged) found.replaced.push_back(Removal(d.folder));
+    std::vector<std::string> folders;
+    for (const CheckpointEntry& e : list->complete) folders.push_back(e.folder);
+    for (const DamagedCheckpoint& d : list->damaged) folders.push_back(d.folder);
+    for (const std::string& folder : folders) {
+      auto removal = Removal(folder);
+      if (!removal.ok()) return removal.status();
+      found.replaced.push_back(*std::move(removal));
+    }
     return found;
   }
   for (const CheckpointEntry& entry : list->complete) {
     auto manifest = ReadManifest(entry.folder);
-    if (MayPass(manifest.status())) {
-      return absl::Status(manifest.status().code(),
-                          absl::StrCat("spec.checkpoint.directory: ", manifest.status().message()));
-    }
+    if (MayPass(manifest.status())) return OfDirectory(manifest.status());
     if (!manifest.ok()) continue;  // was whole a moment ago; the others still are
     if (absl::Status s = CheckResumable(request.job(), *manifest); !s.ok()) return s;
     found.complete.push_back(ToRecord(entry.folder, *manifest));

@@ -37,10 +37,11 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths =
 absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking_at = nullptr);
 
 // Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
-// resolved) and makes the directory. Resuming, returns the checkpoints to resume from; with
-// overwrite those that the job replaces, damaged ones too: they stay until it is about to train;
-// and so does what is in spec.output.metrics.
-// INTERNAL, RESOURCE_EXHAUSTED, NOT_FOUND (spec.model.initFrom is not there): MayPass.
+// resolved) and makes the directory. Resuming,
+// returns the checkpoints to resume from; with overwrite those that the job replaces, damaged ones
+// too: they stay until it is about to train; and so does what is in spec.output.metrics. INTERNAL,
+// RESOURCE_EXHAUSTED, NOT_FOUND (spec.model.initFrom is not there): MayPass; so also where one
+// checkpoint of many cannot be read now, which may be the newest, or one to replace.
 // FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
 // newest checkpoint is of another kind of job (names the field). INVALID_ARGUMENT: both options, or
 // one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written, or a
@@ -49,8 +50,11 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
                                                     const PathPolicy& paths = {},
                                                     const LookingAt& looking_at = nullptr);
 
-// Whole checkpoints in `directory` that this very job took, ascending by step; none where it cannot
-// be read.
+// Whole checkpoints in `directory` that this very job took, ascending by step. What is damaged is
+// none. Errors, among them any that MayPass of one checkpoint: what it is, nobody knows now.
+absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::string& directory,
+                                                                 const JobIdentity& identity);
+// The same; none where there is an error.
 std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
                                              const JobIdentity& identity);
 // Leaves nothing in a file. One that is not there, and what is no file, is for who writes to it.

@@ -79,10 +79,13 @@ absl::StatusOr<FoundCheckpoints> SubmissionLooks::LookForOwn(const SubmitRequest
                                                              absl::Time deadline) {
   const std::string& directory = request.job().spec().checkpoint().directory();
   if (directory.empty()) return FoundCheckpoints();
-  const auto look_at = [identity](const SubmitRequest& r, const LookingAt& looking_at) {
+  const auto look_at = [identity](const SubmitRequest& r,
+                                  const LookingAt& looking_at) -> absl::StatusOr<FoundCheckpoints> {
     const std::string& place = r.job().spec().checkpoint().directory();
     looking_at("spec.checkpoint.directory", place);
-    return FoundCheckpoints{.complete = OwnCheckpoints(place, identity), .replaced = {}};
+    auto own = FindOwnCheckpoints(place, identity);
+    if (!own.ok()) return own.status();
+    return FoundCheckpoints{.complete = *std::move(own), .replaced = {}};
   };
   return Beside(request, deadline, look_at);
 }

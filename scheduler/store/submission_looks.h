@@ -22,8 +22,8 @@
 
 namespace strata::scheduler {
 
-// CheckPlaces, PrepareCheckpoints and OwnCheckpoints beside their callers. What is looked at at the
-// same places waits for each other; a place that hangs keeps one thread. Thread-safe; the
+// CheckPlaces, PrepareCheckpoints and FindOwnCheckpoints beside their callers. What is looked at at
+// the same places waits for each other; a place that hangs keeps one thread. Thread-safe; the
 // destructor waits for all looks.
 class SubmissionLooks {
  public:
@@ -62,8 +62,8 @@ class SubmissionLooks {
   absl::StatusOr<FoundCheckpoints> LookHere(const SubmitRequest& request) const {
     return PrepareCheckpoints(request, paths_);
   }
-  // `complete` is OwnCheckpoints of the job's directory; none where it names none. Errors as
-  // Look's.
+  // `complete` is FindOwnCheckpoints of the job's directory; none where it names none. Errors of
+  // that, or as Look's.
   absl::StatusOr<FoundCheckpoints> LookForOwn(const SubmitRequest& request,
                                               const JobIdentity& identity, absl::Time deadline);
   // Ends all waits.

@@ -2,18 +2,26 @@
 #include "scheduler/store/submission_looks.h"
 
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/plain_file.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "tests/proto/runtime/files/hung_files.h"
+#include "tests/proto/runtime/files/one_failure.h"
 #include "tests/temp_folder.h"
 
 namespace strata::scheduler {
@@ -103,6 +111,39 @@ TEST_CASE("more places that hang than there are threads for are refused at once"
   files->Release();
   for (auto& caller : callers) CHECK(caller->Join().ok());
   CHECK(looks.Look(Request(folder.path() + "/mine"), timer.Now() + kPatience).ok());
+}
+
+TEST_CASE("a job's own checkpoints that cannot be read once are no older ones", "[submission]") {
+  TempFolder folder;
+  const JobIdentity identity = {{0, 1}, {0, 2}};
+  for (const uint64_t step : {3, 4}) {
+    Manifest manifest;
+    manifest.set_step(step);
+    manifest.set_cluster_id(identity.cluster.text());
+    manifest.set_job_uid(identity.job.text());
+    manifest.add_files()->set_name("a.strata");
+    const std::string in = folder.path() + "/" + CheckpointFolderName(step);
+    REQUIRE(WriteManifest(in, manifest).ok());
+    REQUIRE(WritePlainFile(in + "/a.strata", "").ok());
+  }
+  ManualTimer timer;
+  SubmissionLooks looks(&timer, {});
+  using testing::OneFailure;
+  for (const auto& [call, end] :
+       {std::pair(OneFailure::Call::kOpen, "/step-000000000004/MANIFEST.json"),
+        std::pair(OneFailure::Call::kLook, "/step-000000000004/a.strata")}) {
+    const OneFailure files(call, end, EIO);
+    const auto look = [&] {
+      return looks.LookForOwn(Request(folder.path()), identity, absl::InfiniteFuture());
+    };
+    const auto failed = look();
+    INFO(failed.status());
+    CHECK(absl::IsInternal(failed.status()));
+    CHECK(absl::StrContains(failed.status().message(), end));
+    const auto found = look();
+    REQUIRE(found.ok());
+    CHECK(found->complete.size() == 2);
+  }
 }
 
 TEST_CASE("a name and a directory have one turn at a time; Stop ends all waits", "[submission]") {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,10 +11,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "proto/core/uid.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/may_pass.h"
+#include "proto/runtime/files/plain_file.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "scheduler/state/state.pb.h"
+#include "tests/proto/runtime/files/one_failure.h"
 #include "tests/temp_folder.h"
 
 namespace strata::scheduler {
@@ -118,6 +125,89 @@ TEST_CASE("places of a submitted job are held against each other", "[scheduler][
   CHECK(absl::IsInvalidArgument(CheckPlaces(request)));
   spec.mutable_checkpoint()->set_directory(temp.path() + "/c");
   CHECK(CheckPlaces(request).ok());
+}
+
+// A directory with whole checkpoints of steps 3 and 4, of one file each.
+void WriteCheckpoints(const std::string& directory, const JobIdentity& identity = {}) {
+  for (const uint64_t step : {3, 4}) {
+    const std::string folder = directory + "/" + CheckpointFolderName(step);
+    Manifest saved;
+    *saved.mutable_job() = JobOf("adagrad", "adagrad", "adam");
+    saved.set_step(step);
+    saved.set_cluster_id(identity.cluster.text());
+    saved.set_job_uid(identity.job.text());
+    saved.add_files()->set_name("a.strata");
+    REQUIRE(WriteManifest(folder, saved).ok());
+    REQUIRE(WritePlainFile(folder + "/a.strata", "").ok());
+  }
+}
+
+constexpr JobIdentity kIdentity = {{0, 1}, {0, 2}};
+const char* const kNewestManifest = "/step-000000000004/MANIFEST.json";
+const char* const kNewestFile = "/step-000000000004/a.strata";
+using testing::OneFailure;
+
+TEST_CASE("a file that cannot be read once has a job neither go on from less nor replace it",
+          "[scheduler][submission]") {
+  const TempFolder temp;
+  WriteCheckpoints(temp.path());
+  SubmitRequest request;
+  *request.mutable_job() = JobOf("adagrad", "adagrad", "adam");
+  request.mutable_job()->mutable_spec()->mutable_checkpoint()->set_directory(temp.path());
+  const bool resume = GENERATE(true, false);
+  const bool manifest = GENERATE(true, false);
+  CAPTURE(resume, manifest);
+  request.set_resume(resume);
+  request.set_overwrite(!resume);
+  const OneFailure files(manifest ? OneFailure::Call::kOpen : OneFailure::Call::kLook,
+                         manifest ? kNewestManifest : kNewestFile, EIO);
+  const absl::Status refused = PrepareCheckpoints(request).status();
+  INFO(refused);
+  CHECK(files.over());
+  CHECK(MayPass(refused));
+  CHECK(absl::StrContains(refused.message(), "spec.checkpoint.directory: "));
+  CHECK(absl::StrContains(refused.message(), manifest ? kNewestManifest : kNewestFile));
+  const auto found = PrepareCheckpoints(request);
+  REQUIRE(found.ok());
+  CHECK(found->complete.size() == (resume ? 2 : 0));
+  CHECK(found->replaced.size() == (resume ? 0 : 2));
+  for (const RemovalRecord& removal : found->replaced) CHECK(removal.has_meant());
+}
+
+TEST_CASE("the manifest of what is replaced is read again, or the job waits",
+          "[scheduler][submission]") {
+  const TempFolder temp;
+  WriteCheckpoints(temp.path());
+  SubmitRequest request;
+  *request.mutable_job() = JobOf("adagrad", "adagrad", "adam");
+  request.mutable_job()->mutable_spec()->mutable_checkpoint()->set_directory(temp.path());
+  request.set_overwrite(true);
+  // A manifest that is damaged for good has nothing that is meant.
+  REQUIRE(WritePlainFile(temp.path() + kNewestManifest, "x").ok());
+  const auto found = PrepareCheckpoints(request);
+  REQUIRE(found.ok());
+  REQUIRE(found->replaced.size() == 2);
+  CHECK(found->replaced[0].has_meant() != found->replaced[1].has_meant());
+}
+
+TEST_CASE("a job's own checkpoints are all found, or it is said why not",
+          "[scheduler][submission]") {
+  const TempFolder temp;
+  WriteCheckpoints(temp.path(), kIdentity);
+  const bool manifest = GENERATE(true, false);
+  {
+    const OneFailure files(manifest ? OneFailure::Call::kOpen : OneFailure::Call::kLook,
+                           manifest ? kNewestManifest : kNewestFile, EIO);
+    const absl::Status failed = FindOwnCheckpoints(temp.path(), kIdentity).status();
+    CHECK(files.over());
+    CHECK(MayPass(failed));
+    CHECK(FindOwnCheckpoints(temp.path(), kIdentity)->size() == 2);
+  }
+  // What is damaged stays so.
+  REQUIRE(WritePlainFile(temp.path() + kNewestManifest, "x").ok());
+  CHECK(FindOwnCheckpoints(temp.path(), kIdentity)->size() == 1);
+  CHECK(FindOwnCheckpoints(temp.path() + "/none", kIdentity)->empty());
+  CHECK_FALSE(FindOwnCheckpoints(temp.path() + kNewestManifest, kIdentity).ok());
 }
 
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][submission]") {

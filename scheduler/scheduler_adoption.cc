@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/uid.h"
 #include "scheduler/scheduler_impl.h"
+#include "scheduler/store/submission.h"
 #include "scheduler/store/submission_looks.h"
 
 namespace strata::scheduler {
@@ -36,7 +37,8 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string&
   if (!turn.ok()) return turn.status();
   // Its rows are its own by now.
   as_submitted.mutable_job()->mutable_spec()->mutable_model()->clear_init_from();
-  if (absl::Status s = looks_.LookAtPlaces(as_submitted, deadline); !s.ok()) return s;
+  if (absl::Status s = looks_.LookAtPlaces(as_submitted, deadline, Asked::kAccepted); !s.ok())
+    return s;
   auto taken = AskForLock(as_submitted.job(), *uid, deadline);
   auto own = taken.ok() ? looks_.LookForOwn(as_submitted, identity, deadline)
                         : absl::StatusOr<FoundCheckpoints>(taken.status());

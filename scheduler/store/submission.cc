@@ -226,7 +226,7 @@ absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::stri
 }
 
 absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
-                         const LookingAt& looking_at) {
+                         const LookingAt& looking_at, Asked asked) {
   const std::string& directory = request.job().spec().checkpoint().directory();
   if (request.resume() && request.overwrite()) {
     return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
@@ -245,11 +245,11 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
   look("spec.model.initFrom", init_from);
   if (allowed.ok()) allowed = paths.Check("spec.model.initFrom", init_from);
   if (!allowed.ok()) return allowed;
-  JobSpec without_outputs = request.job().spec();
-  without_outputs.clear_output();
-  if (absl::Status s = CheckAsideFromStorage(without_outputs, request.overwrite(), looking_at);
-      !s.ok()) {
-    return s;
+  if (asked == Asked::kNew) {
+    JobSpec without_outputs = request.job().spec();
+    without_outputs.clear_output();
+    allowed = CheckAsideFromStorage(without_outputs, request.overwrite(), looking_at);
+    if (!allowed.ok()) return allowed;
   }
   if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;
   look("spec.checkpoint.directory", directory);
@@ -264,7 +264,7 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
                                                     const LookingAt& looking_at) {
   const std::string& directory = request.job().spec().checkpoint().directory();
   FoundCheckpoints found;
-  if (absl::Status s = CheckPlaces(request, paths, looking_at); !s.ok()) return s;
+  if (absl::Status s = CheckPlaces(request, paths, looking_at, Asked::kAccepted); !s.ok()) return s;
   const std::string& metrics = request.job().spec().output().metrics();
   if (request.overwrite() && !metrics.empty() && !STRATA_MUTATION("end.metrics_of_two_runs"))
     found.replaced.emplace_back().set_path(metrics);

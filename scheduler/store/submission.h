@@ -2,6 +2,7 @@
 #ifndef STRATA_SCHEDULER_STORE_SUBMISSION_H_
 #define STRATA_SCHEDULER_STORE_SUBMISSION_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,17 +28,22 @@ struct FoundCheckpoints {
 // Called with the field and the path that are looked at next, from the thread that looks.
 using LookingAt = std::function<void(absl::string_view field, const std::string& path)>;
 
+// Of a job that was accepted nobody asks again whether its places are its own: it may come from
+// before that was asked, and be refused for good.
+enum class Asked : uint8_t { kNew, kAccepted };
+
 // What can be said before anything in the directory is looked at: its errors are those of
-// PrepareCheckpoints that do not speak of checkpoints in it. Makes the directory.
+// PrepareCheckpoints that do not speak of checkpoints in it, and of a new job those of
+// CheckJobPlaces beside outputs. Makes the directory.
 absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths = {},
-                         const LookingAt& looking_at = nullptr);
+                         const LookingAt& looking_at = nullptr, Asked asked = Asked::kNew);
 
 // The places that the job writes to against those that it reads (proto/runtime/files/job_places.h).
 // Looks at what spec.output names, and at data where an output is there already.
 absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking_at = nullptr);
 
 // Checks resume and overwrite against spec.checkpoint.directory of `request.job` (defaults
-// resolved) and makes the directory. Resuming,
+// resolved), of which CheckPlaces was asked when it was new, and makes the directory. Resuming,
 // returns the checkpoints to resume from; with overwrite those that the job replaces, damaged ones
 // too: they stay until it is about to train; and so does what is in spec.output.metrics. INTERNAL,
 // RESOURCE_EXHAUSTED, NOT_FOUND (spec.model.initFrom is not there): MayPass; so also where one

@@ -48,17 +48,19 @@ absl::StatusOr<std::unique_ptr<SubmissionLooks::Turn>> SubmissionLooks::AwaitTur
   return std::make_unique<Turn>(this, name, directory);
 }
 
-absl::Status SubmissionLooks::LookAtPlaces(const SubmitRequest& request, absl::Time deadline) {
-  const Looking look_at = [this](const SubmitRequest& r,
-                                 const LookingAt& looking_at) -> absl::StatusOr<FoundCheckpoints> {
-    if (absl::Status s = CheckPlaces(r, paths_, looking_at); !s.ok()) return s;
+absl::Status SubmissionLooks::LookAtPlaces(const SubmitRequest& request, absl::Time deadline,
+                                           Asked asked) {
+  const Looking look_at = [this, asked](
+                              const SubmitRequest& r,
+                              const LookingAt& looking_at) -> absl::StatusOr<FoundCheckpoints> {
+    if (absl::Status s = CheckPlaces(r, paths_, looking_at, asked); !s.ok()) return s;
     return FoundCheckpoints();
   };
   const absl::Status places = Beside(request, deadline, look_at).status();
   const OutputSpec& output = request.job().spec().output();
   const std::string outputs =
       absl::StrCat(output.metrics(), "\n", output.predictions(), "\n", output.removed());
-  if (!places.ok() || outputs == "\n\n") return places;
+  if (!places.ok() || outputs == "\n\n" || asked == Asked::kAccepted) return places;
   const Looking look_at_outputs =
       [](const SubmitRequest& r, const LookingAt& looking_at) -> absl::StatusOr<FoundCheckpoints> {
     if (absl::Status s = CheckOutputs(r, looking_at); !s.ok()) return s;

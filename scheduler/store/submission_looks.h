@@ -53,10 +53,11 @@ class SubmissionLooks {
                                                   const std::string& directory,
                                                   absl::Time deadline);
 
-  // As CheckPlaces and CheckOutputs, and as PrepareCheckpoints. DEADLINE_EXCEEDED: a place did not
-  // answer before `deadline`; names its field and path, and nothing comes of the look any more.
-  // RESOURCE_EXHAUSTED: kMostLooks are under way. UNAVAILABLE: Stop was called.
-  absl::Status LookAtPlaces(const SubmitRequest& request, absl::Time deadline);
+  // As CheckPlaces and (of a new job) CheckOutputs, and as PrepareCheckpoints. DEADLINE_EXCEEDED: a
+  // place did not answer before `deadline`; names its field and path, and nothing comes of the look
+  // any more. RESOURCE_EXHAUSTED: kMostLooks are under way. UNAVAILABLE: Stop was called.
+  absl::Status LookAtPlaces(const SubmitRequest& request, absl::Time deadline,
+                            Asked asked = Asked::kNew);
   absl::StatusOr<FoundCheckpoints> Look(const SubmitRequest& request, absl::Time deadline);
   // As Look, in the caller's thread.
   absl::StatusOr<FoundCheckpoints> LookHere(const SubmitRequest& request) const {

@@ -210,6 +210,18 @@ TEST_CASE("a job's own checkpoints are all found, or it is said why not",
   CHECK_FALSE(FindOwnCheckpoints(temp.path() + kNewestManifest, kIdentity).ok());
 }
 
+TEST_CASE("what was accepted is not asked again whether its places are its own",
+          "[scheduler][submission]") {
+  const TempFolder temp;
+  SubmitRequest request;
+  JobSpec& spec = *request.mutable_job()->mutable_spec();
+  spec.mutable_checkpoint()->set_directory(temp.path() + "/rows");
+  spec.mutable_storage()->set_directory(temp.path() + "/rows");
+  CHECK(absl::IsInvalidArgument(CheckPlaces(request)));
+  CHECK(CheckPlaces(request, {}, nullptr, Asked::kAccepted).ok());
+  CHECK(PrepareCheckpoints(request).ok());
+}
+
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][submission]") {
   TrainingJob saved = JobOf("adagrad", "", "adam");
   ModelSpec& model = *saved.mutable_spec()->mutable_model();

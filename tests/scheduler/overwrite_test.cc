@@ -133,6 +133,34 @@ TEST_CASE("what replaces begins the metrics anew, once; what resumes goes on in 
   CHECK(read() == (overwrite ? "line\n" : "earlier\nline\n"));
 }
 
+// The command line refuses such a job before it asks a scheduler; another client may not.
+TEST_CASE("a job whose output is what it reads, or another output, is refused at submit",
+          "[scheduler]") {
+  TempFolder folder;
+  const std::string data = folder.path() + "/train.libfm", metrics = folder.path() + "/m.jsonl";
+  std::ofstream(data) << "1 7:1\n";
+  std::filesystem::create_hard_link(data, metrics);
+  ManualTimer timer;
+  auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
+  SubmitRequest reads = Replacing(folder.path() + "/c", ""), writes = reads;
+  reads.mutable_job()->mutable_spec()->mutable_data()->set_train(0, data);
+  reads.mutable_job()->mutable_spec()->mutable_output()->set_metrics(metrics);
+  OutputSpec& outputs = *writes.mutable_job()->mutable_spec()->mutable_output();
+  writes.mutable_job()->mutable_spec()->mutable_data()->add_eval("/data/eval.libfm");
+  outputs.set_metrics(folder.path() + "/out");
+  outputs.set_predictions(folder.path() + "/x/../out");
+  for (const SubmitRequest& request : {reads, writes}) {
+    const absl::Status refused = scheduler->Submit(request, kTimeout).status();
+    INFO(refused);
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK(absl::StrContains(refused.message(), "spec.output.metrics: "));
+    CHECK(absl::StrContains(refused.message(), "is the same file as"));
+  }
+  CHECK(scheduler->ListJobs(kTimeout)->jobs_size() == 0);
+  CHECK(std::filesystem::file_size(data) == 6);
+  CHECK(ListCheckpoints(folder.path() + "/c")->complete.size() == 1);
+}
+
 TEST_CASE("what resumes behind its own end says so", "[scheduler]") {
   TempFolder folder;
   const std::string directory = folder.path() + "/c";

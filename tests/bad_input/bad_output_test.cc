@@ -1,0 +1,84 @@
+// Outputs of programs that cannot be written, or that are links, as a user meets them.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/bad_input/user.h"
+
+namespace strata {
+namespace {
+
+TEST_CASE("output that cannot be written is an error, not a success", "[bad_input]") {
+  User user;
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  // The redirection comes after the one to the file `out`: the last one counts.
+  const auto to_full = [&](const std::string& command) {
+    const std::string line = "cd '" + user.folder() + "' && HOME='" + user.folder() + "' '" +
+                             ProgramPath("tools/cli/strata") + "' " + command +
+                             " >/dev/full 2>err </dev/null";
+    const int status = std::system(line.c_str());
+    return ProgramResult{WEXITSTATUS(status), "", user.Read("err")};
+  };
+  for (const char* command :
+       {"version", "validate -f job.yaml --json", "train -f job.yaml --json"}) {
+    CheckSays(to_full(command), 1, {"standard output", "No space left on device"});
+  }
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  CheckSays(to_full("predict --checkpoint c train.libfm"), 1,
+            {"standard output", "No space left on device"});
+}
+
+TEST_CASE("scores go where the shell or a link leads, and replace no link", "[bad_input]") {
+  User user;
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  const std::string predict = "predict --checkpoint c train.libfm";
+  const std::string scores = user.Strata(predict).out;
+  REQUIRE(std::count(scores.begin(), scores.end(), '\n') == 50);
+  const auto is_link = [&](const char* name) {
+    return std::filesystem::is_symlink(user.Path(name));
+  };
+  // As /dev/stdout, which is the machine's.
+  std::filesystem::create_symlink("/proc/self/fd/1", user.Path("stdout"));
+  const ProgramResult to_file = user.Strata(predict + " -o stdout");
+  CHECK(to_file.exit_code == 0);
+  CHECK(to_file.out == scores);
+  CHECK(is_link("stdout"));
+  // What the shell had there stays, and what comes after does not write over it.
+  const std::string strata = "HOME='" + user.folder() + "' '" + ProgramPath("tools/cli/strata") +
+                             "' " + predict + " -o stdout 2>err </dev/null";
+  for (const char* redirect : {">>all", "1<>all"}) {
+    user.Write("all", "before\n");
+    const std::string shell =
+        "cd '" + user.folder() + "' && { " + strata + "; echo after; } " + redirect;
+    REQUIRE(std::system(shell.c_str()) == 0);
+    CHECK(user.Read("all") == (redirect[0] == '>' ? "before\n" : "") + scores + "after\n");
+    CHECK(is_link("stdout"));
+  }
+  // Any other link: what it leads to is replaced, also what is not there yet.
+  std::filesystem::create_directory(user.Path("elsewhere"));
+  user.Write("elsewhere/old", "old\n");
+  std::filesystem::create_symlink("elsewhere/old", user.Path("old"));
+  std::filesystem::create_symlink(user.Path("elsewhere/new"), user.Path("new"));
+  for (const std::string name : {"old", "new"}) {
+    CHECK(user.Strata(predict + " -o " + name).exit_code == 0);
+    CHECK(is_link(name.c_str()));
+    CHECK(user.Read("elsewhere/" + name) == scores);
+  }
+  std::filesystem::create_symlink("../train.libfm.tmp", user.Path("elsewhere/in"));
+  user.Write("train.libfm.tmp", GoodLines(50));
+  CheckSays(user.Strata("predict --checkpoint c train.libfm.tmp -o elsewhere/in"), 2,
+            {"--output ", "is the same file as train.libfm.tmp"});
+  std::filesystem::create_symlink("circle", user.Path("circle"));
+  CheckSays(user.Strata(predict + " -o circle"), 2, {"circle", "Too many levels"});
+  CHECK(is_link("circle"));
+}
+
+}  // namespace
+}  // namespace strata

@@ -44,7 +44,10 @@ std::string Describe(const CheckpointIdentity& c) {
 // Whether the checkpoint is there that is to be removed. ALREADY_EXISTS: another one is. NOT_FOUND:
 // none is that can be read.
 absl::Status CheckMeant(const RemoveCheckpointWork& work) {
-  const auto there = ReadManifest(work.folder);
+  auto there = ReadManifest(work.folder);
+  // A removal that was killed is gone on with where it was of the one that is meant.
+  const bool begun = absl::IsNotFound(there.status());
+  if (begun) there = ReadRemovedManifest(work.folder);
   // A manifest that cannot be read names nothing to remove.
   if (absl::IsDataLoss(there.status()) || absl::IsUnimplemented(there.status())) {
     return absl::NotFoundError(there.status().message());
@@ -57,6 +60,7 @@ absl::Status CheckMeant(const RemoveCheckpointWork& work) {
   is.set_cut(there->cut());
   const bool same = work.meant && Describe(is) == Describe(*work.meant);
   if (same || STRATA_MUTATION("checkpoint.removed_by_name")) return absl::OkStatus();
+  if (begun) return absl::NotFoundError(absl::StrCat(work.folder, " holds no checkpoint"));
   return absl::AlreadyExistsError(
       absl::StrCat(work.folder, " was to be removed as ",
                    work.meant ? absl::StrCat("the checkpoint of ", Describe(*work.meant))
@@ -143,9 +147,9 @@ absl::StatusOr<FoundInDirectory> SchedulerImpl::LookIn(
   FoundInDirectory found;
   if (look.looks != Looks::kForAny) {
     const std::string& directory = look.request.job().spec().checkpoint().directory();
-    const auto list = ListCheckpoints(directory);
-    if (!list.ok()) return list.status();
-    found.complete = OwnCheckpoints(directory, look.identity);
+    auto own = FindOwnCheckpoints(directory, look.identity);
+    if (!own.ok()) return own.status();
+    found.complete = *std::move(own);
     found.keep = look.looks == Looks::kForOwnFirst && found.complete.empty();
     if (!found.keep || !look.request.resume()) return found;
   }

@@ -202,11 +202,6 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   return status;
 }
 
-std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
-                                             const JobIdentity& identity) {
-  return FindOwnCheckpoints(directory, identity).value_or(std::vector<CheckpointRecord>());
-}
-
 absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::string& directory,
                                                                  const JobIdentity& identity) {
   std::vector<CheckpointRecord> own;

@@ -60,9 +60,6 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
 // none. Errors, among them any that MayPass of one checkpoint: what it is, nobody knows now.
 absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::string& directory,
                                                                  const JobIdentity& identity);
-// The same; none where there is an error.
-std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
-                                             const JobIdentity& identity);
 // Leaves nothing in a file. One that is not there, and what is no file, is for who writes to it.
 absl::Status EmptyFile(const std::string& path);
 

@@ -1,6 +1,7 @@
 // What a job finds in its checkpoint directory, and what it removes there, over restarts of its
 // scheduler: both hold for what is there, not for what was.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -144,6 +145,10 @@ TEST_CASE("a removal that a restart does again takes what was meant, and nothing
   if (differs == 3) manifest->set_generation(manifest->generation() + 1);
   if (differs == 4) manifest->set_cut(manifest->cut() + 1);
   REQUIRE(WriteManifest(first, *manifest).ok());
+  // Killed before the removal began, or in it.
+  const bool begun = GENERATE(false, true);
+  CAPTURE(begun);
+  if (begun) std::filesystem::rename(first + "/" + kManifestName, first + "/" + kRemovedName);
   scheduler = records.Open(&timer);
   std::string said;
   nodes.Until(*scheduler, [&] {
@@ -154,9 +159,11 @@ TEST_CASE("a removal that a restart does again takes what was meant, and nothing
     return status.state() == SUCCEEDED;
   });
   INFO(said);
-  CHECK(ReadManifest(first).ok() == (differs != 0));
-  CHECK(said.empty() == (differs == 0));
-  if (differs == 0) return;
+  CHECK(std::filesystem::exists(first) == (differs != 0));
+  CHECK(ReadManifest(first).ok() == (differs != 0 && !begun));
+  CHECK(ReadRemovedManifest(first).ok() == (differs != 0 && begun));
+  CHECK(said.empty() == (differs == 0 || begun));
+  if (said.empty()) return;
   CHECK(absl::StrContains(said, first));
   CHECK(absl::StrContains(said, "was to be removed as the checkpoint of job "));
   CHECK(absl::StrContains(

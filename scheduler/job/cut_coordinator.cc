@@ -119,7 +119,8 @@ void CutCoordinator::Plan(uint64_t generation, uint64_t progress, bool ready, in
                         book_.last() == 0 && unfinished < kMostUnfinished;
   if (config_.bsp) {
     PlanBsp(generation, progress, may_retry, periodic);
-  } else if (ready && may_retry && book_.pending_size() == 0) {
+  } else if (ready && may_retry &&
+             (book_.pending_size() == 0 || STRATA_MUTATION("cut.two_at_a_time"))) {
     PlanAsync(generation, progress, periodic);
   }
 }
@@ -175,6 +176,7 @@ void CutCoordinator::Report(uint32_t server, const CutReport& report) {
 }
 
 void CutCoordinator::ForgetServer(uint32_t server) {
+  if (STRATA_MUTATION("cut.word_of_the_dead")) return;
   for (auto& [cut, words] : words_) words.erase(server);
 }
 
@@ -189,6 +191,7 @@ void CutCoordinator::Erase(uint64_t cut) {
 
 // Async: a cut that was given up through no fault of its own.
 void CutCoordinator::WantAgain(const CutRecord& cut) {
+  if (STRATA_MUTATION("cut.number_comes_again")) book_.set_next_cut(cut.cut());
   if (cut.manual()) book_.set_manual(true);
   if (cut.periodic() && !config_.bsp) {
     const uint64_t at = book_.periodic_at();

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "proto/core/mutation.h"
 #include "proto/job/job_plan.h"
 #include "scheduler/job/machine.h"
 
@@ -31,7 +32,7 @@ void JobMachine::LanesMoved(const std::vector<uint64_t>& before,
     ledger_->Requeue(lane);
   }
   state_.set_lost_local_steps(state_.lost_local_steps() + lost);
-  AbortCuts();
+  if (!STRATA_MUTATION("cut.outlives_a_host")) AbortCuts();
 }
 
 // Whether all lanes may work. Windows that servers have applied count at the fewest batches that

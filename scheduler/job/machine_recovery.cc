@@ -77,7 +77,7 @@ void JobMachine::ServerBeganAgain(int slot) {
   recovery_.ProcessChanged(static_cast<uint32_t>(slot));
   cuts_->ForgetServer(static_cast<uint32_t>(slot));
   writing_.ForgetServer(static_cast<uint32_t>(slot));
-  if (!bsp()) AbortCuts();
+  if (!bsp() && !STRATA_MUTATION("cut.outlives_a_server")) AbortCuts();
 }
 
 void JobMachine::ReplaceServer(const ClusterView& cluster, int slot, absl::Time now) {

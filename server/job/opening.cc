@@ -260,9 +260,12 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
 absl::StatusOr<std::unique_ptr<storage::RowTier>> OpenTier(const JobPlan& plan,
                                                            const std::string& directory,
                                                            Timer* timer) {
+  const auto mode = STRATA_MUTATION("bsp.live_tier_is_trusted") ? storage::OpenMode::kKeep
+                                                                : storage::OpenMode::kFresh;
   if (plan.row_file) {
     storage::RowFileTierOptions options;
     options.directory = directory;
+    options.mode = mode;
     options.partitions = plan.partitioning.count();
     if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
     options.timer = timer;
@@ -270,6 +273,7 @@ absl::StatusOr<std::unique_ptr<storage::RowTier>> OpenTier(const JobPlan& plan,
   }
   storage::RocksTierOptions options;
   options.directory = directory;
+  options.mode = mode;
   options.partitions = plan.partitioning.count();
   if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
   options.timer = timer;

@@ -11,7 +11,7 @@ bool CutBarrier::MayExist(CutNumber cut) const {
 }
 
 bool CutBarrier::Push(CutNumber cut, HeldPush held, absl::Time now) {
-  if (!Waits(cut)) return true;
+  if (!Waits(cut) || STRATA_MUTATION("cut.nothing_is_held")) return true;
   held_.push_back({cut, held, now});
   return false;
 }
@@ -62,6 +62,10 @@ bool CutBarrier::EndOverdue(absl::Time now) {
     if (h.since + patience_ <= now) through = std::max(through, h.cut);
   }
   if (through == 0 || STRATA_MUTATION("cut.waits_for_ever")) return false;
+  if (STRATA_MUTATION("cut.time_only_lets_go")) {
+    for (Held& h : held_) h.cut = over_;
+    return true;
+  }
   End(through);
   patience_ = std::min(2 * patience_, kMostPatience);
   return true;

@@ -174,7 +174,7 @@ absl::Status Shard::CutTaken() {
   absl::Status s = Append(header, {});
   if (s.ok()) {
     barrier_.Taken();
-  } else {
+  } else if (!STRATA_MUTATION("cut.failed_keeps_holding")) {
     barrier_.End(barrier_.pending());  // no lane marks it again
   }
   return s;
@@ -200,6 +200,9 @@ absl::Status Shard::Append(const storage::LogHeader& header, std::span<const Tab
     auto sums = tables_[t].OnHost(tables[t]);
     if (!sums.ok()) return sums.status();
     here.push_back(*std::move(sums));
+  }
+  if (STRATA_MUTATION("bsp.commit_in_parts") && tables.size() > 1) {
+    if (absl::Status s = Append(header, tables.first(1)); !s.ok()) return s;
   }
   std::string heads;
   const std::vector<std::span<const uint8_t>> parts = EncodeTables(here, dims_, heads);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/parallel.h"
+#include "proto/core/mutation.h"
 #include "proto/job/job_plan.h"
 #include "proto/job/model_tables.h"
 #include "worker/async/replica.h"
@@ -251,6 +252,9 @@ class Work : public LaneWork {
     fields.window = window;
     fields.lane = o_.lane;
     fields.cut = task.cut();
+    if (STRATA_MUTATION("cut.marked_before_answers")) {
+      if (absl::Status s = task.window_done(window + 1); !s.ok()) return s;
+    }
     return client_.Push(fields, std::move(update), theirs);
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "proto/core/lane_tree.h"
+#include "proto/core/mutation.h"
 #include "worker/bsp/cohort.h"
 #include "worker/bsp/cohort_step.h"
 #include "worker/bsp/lane_driver.h"
@@ -117,7 +118,8 @@ class Trainer : public BspTrainer {
     gradients_.Use(rows_.memory());
     Step least = servers.state(0).clock;
     for (uint32_t s = 1; s < servers.servers(); ++s) {
-      least = std::min(least, servers.state(s).clock);
+      const Step clock = servers.state(s).clock;
+      if (STRATA_MUTATION("bsp.lane_starts_ahead") ? least < clock : clock < least) least = clock;
     }
     for (uint32_t lane : to_host_) driver_.Host(lane, least.Next());
     to_host_.clear();

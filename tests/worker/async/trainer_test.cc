@@ -220,6 +220,24 @@ TEST_CASE("lanes mark a cut before their next window, idle ones at once", "[asyn
   f.Serve();
 }
 
+// A mark counts the windows that the lane has pushed: one that is on its way would be in no file.
+TEST_CASE("a lane marks a cut when its pushes are answered, also one that it heard of before",
+          "[async]") {
+  Fixture f;
+  f.trainer->SetTasks({TaskOf(3, 0)});
+  f.Open();
+  const Call pull = f.servers.Next(0, kPull);
+  f.trainer->SetCut(7, {0});  // while the window is in work
+  pull.reply(testing::ServePull(f.plan.tables, pull.request));
+  const Call push = f.NextPush(3, 0, 0);
+  CHECK(Fixture::FieldsOf(push).cut == 0);
+  CHECK(f.servers.waiting() == 0);
+  f.Accept(push);
+  f.Marked(f.NextMark(7, 3, 1));
+  f.Serve();
+  CHECK(Fixture::FieldsOf(f.NextPush(3, 1, 0)).cut == 7);
+}
+
 TEST_CASE("a lane does not mark a cut that is given up", "[async]") {
   Fixture f;
   f.trainer->SetCut(0, {0});

@@ -50,6 +50,16 @@ std::string Scrape(int port) {
   return text;
 }
 
+// A metric as that text shows it; -1 when nothing answers.
+double ScrapeOne(const std::string& address, const std::string& metric) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return -1;
+  const std::string text = Scrape(std::atoi(address.c_str() + colon + 1));
+  const std::string name = absl::StrCat("\n", metric, " ");
+  const size_t at = text.find(name);
+  return at == std::string::npos ? -1 : std::atof(text.c_str() + at + name.size());
+}
+
 bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
 
 }  // namespace
@@ -242,13 +252,24 @@ std::string ProcessCluster::ServerAddress(const std::string& name) const {
 }
 
 double ProcessCluster::ExamplesOf(const std::string& worker) const {
-  const std::string address = ServerAddress(worker);
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return -1;
-  const std::string text = Scrape(std::atoi(address.c_str() + colon + 1));
-  const std::string name = "\nstrata_worker_examples_total ";
-  const size_t at = text.find(name);
-  return at == std::string::npos ? -1 : std::atof(text.c_str() + at + name.size());
+  return ScrapeOne(ServerAddress(worker), "strata_worker_examples_total");
+}
+
+double ProcessCluster::MetricOf(const std::string& process, const std::string& metric) {
+  if (process == "scheduler") {
+    const std::string log = ReadFile(o_.folder + "/scheduler/log/strata-scheduler.INFO");
+    const std::string mark = " metrics=";  // of the line that says that it started
+    const size_t at = log.rfind(mark);
+    if (at == std::string::npos) return -1;
+    const size_t begin = at + mark.size();
+    return ScrapeOne(log.substr(begin, log.find(' ', begin) - begin), metric);
+  }
+  auto cluster = client_->GetCluster(kCall);
+  if (!cluster.ok()) return -1;
+  for (const NodeStatus& node : cluster->nodes()) {
+    if (node.name() == process) return ScrapeOne(node.metrics_address(), metric);
+  }
+  return -1;
 }
 
 uint64_t ProcessCluster::Submit(const TrainingJob& job, bool resume, bool overwrite) {

@@ -97,6 +97,8 @@ class ProcessCluster {
 
   // strata_worker_examples_total as a scrape of the worker shows it; -1 when nothing answers.
   double ExamplesOf(const std::string& worker) const;
+  // The same of any process that was started with --metrics-listen, and of any metric.
+  double MetricOf(const std::string& process, const std::string& metric);
 
   // Number of the job. Throws where it is refused.
   uint64_t Submit(const TrainingJob& job, bool resume = false, bool overwrite = false);

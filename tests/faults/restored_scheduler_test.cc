@@ -63,8 +63,12 @@ TEST_CASE("a scheduler goes on from an older copy of its folder when it is told 
   TrainingJob later = SmallJob(folder->path());
   later.mutable_metadata()->set_name("later");
   later.mutable_spec()->mutable_training()->set_epochs(100000);
-  ProcessCluster cluster(
-      {.servers = 1, .workers = 2, .folder = folder->path() + "/cluster", .lease_ms = 500});
+  const std::vector<std::string> metrics = {"--metrics-listen=127.0.0.1:0"};
+  ProcessCluster cluster({.servers = 1,
+                          .workers = 2,
+                          .folder = folder->path() + "/cluster",
+                          .lease_ms = 500,
+                          .server_flags = metrics});
   const uint64_t id = cluster.Submit(job);
   cluster.AwaitStep(id, 60);
   const std::string own = cluster.folder() + "/scheduler", older = own + ".older";
@@ -93,7 +97,7 @@ TEST_CASE("a scheduler goes on from an older copy of its folder when it is told 
   cluster.Kill("scheduler");
   CHECK(JobFolders(cluster.folder() + "/server-0") == held);
 
-  cluster.Start("scheduler", "", {"--restored"});
+  cluster.Start("scheduler", "", {"--restored", metrics[0]});
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);
@@ -114,6 +118,11 @@ TEST_CASE("a scheduler goes on from an older copy of its folder when it is told 
   CHECK(kept[0]["bytes"] > 0);
   const CommandResult status = cluster.Strata({"status", "--scheduler", cluster.address()});
   CHECK(absl::StrContains(status.out, "server-0 keeps 1 job"));
+  const auto quarantined = [&] {
+    return std::vector{cluster.MetricOf("server-0", "strata_server_quarantined_jobs"),
+                       cluster.MetricOf("scheduler", "strata_scheduler_quarantined_jobs")};
+  };
+  CHECK(quarantined() == std::vector<double>{1, 1});
   CHECK(Nodes(cluster, {"purge", "worker-0", "later"}).exit_code != 0);
   CHECK(Nodes(cluster, {"purge", "server-0", "small"}).exit_code != 0);
   CHECK(JobFolders(cluster.folder() + "/server-0") == 1);
@@ -123,6 +132,7 @@ TEST_CASE("a scheduler goes on from an older copy of its folder when it is told 
   CHECK(purged.exit_code == 0);
   CHECK(JobFolders(cluster.folder() + "/server-0") == 0);
   CHECK(Nodes(cluster, {"--quarantined"}).out == "nothing is in quarantine\n");
+  AwaitThat("no metric counts a copy", [&] { return quarantined() == std::vector<double>{0, 0}; });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #define STRATA_TESTS_E2E_UNNAMED_FILES_H_
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -11,19 +12,22 @@
 
 namespace strata::testing {
 
-// Files, and empty folders, that no manifest names and that are not the directory's lock.
-inline std::set<std::string> Unnamed(const std::string& directory) {
+// Files, and empty folders, that no manifest names and that are not the directory's lock. Nothing
+// where something went while it was looked at, as jobs remove files meanwhile: look again.
+inline std::optional<std::set<std::string>> Unnamed(const std::string& directory) {
   std::set<std::string> all;
-  std::error_code ignored;  // jobs remove files meanwhile
+  std::error_code error;
   namespace fs = std::filesystem;
-  for (fs::recursive_directory_iterator at(directory, ignored), end; at != end;
-       at.increment(ignored)) {
-    const bool is_lock = at->path().filename().string().rfind("LOCK.", 0) == 0;
-    if (!is_lock && (!at->is_directory(ignored) || fs::is_empty(at->path(), ignored))) {
-      all.insert(at->path().string());
-    }
+  for (fs::recursive_directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().rfind("LOCK.", 0) == 0) continue;
+    const bool is_folder = at->is_directory(error);
+    if (error) break;
+    if (!is_folder || fs::is_empty(at->path(), error)) all.insert(at->path().string());
+    if (error) break;
   }
-  for (fs::directory_iterator at(directory, ignored), end; at != end; at.increment(ignored)) {
+  if (error) return std::nullopt;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     const auto manifest = ReadManifest(at->path().string());
     if (!manifest.ok()) continue;
     all.erase((at->path() / kManifestName).string());
@@ -31,6 +35,7 @@ inline std::set<std::string> Unnamed(const std::string& directory) {
       all.erase((at->path() / file.name()).string());
     }
   }
+  if (error) return std::nullopt;
   return all;
 }
 

@@ -260,24 +260,16 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
 absl::StatusOr<std::unique_ptr<storage::RowTier>> OpenTier(const JobPlan& plan,
                                                            const std::string& directory,
                                                            Timer* timer) {
-  const auto mode = STRATA_MUTATION("bsp.live_tier_is_trusted") ? storage::OpenMode::kKeep
-                                                                : storage::OpenMode::kFresh;
-  if (plan.row_file) {
-    storage::RowFileTierOptions options;
+  const auto with = [&](auto options) {
     options.directory = directory;
-    options.mode = mode;
+    if (STRATA_MUTATION("bsp.live_tier_is_trusted")) options.mode = storage::OpenMode::kKeep;
     options.partitions = plan.partitioning.count();
     if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
     options.timer = timer;
-    return storage::OpenRowFileTier(options);
-  }
-  storage::RocksTierOptions options;
-  options.directory = directory;
-  options.mode = mode;
-  options.partitions = plan.partitioning.count();
-  if (plan.tier_memtable_bytes > 0) options.memtable_bytes = plan.tier_memtable_bytes;
-  options.timer = timer;
-  return storage::OpenRocksTier(options);
+    return options;
+  };
+  if (plan.row_file) return storage::OpenRowFileTier(with(storage::RowFileTierOptions{}));
+  return storage::OpenRocksTier(with(storage::RocksTierOptions{}));
 }
 
 absl::Status OpenParts(const JobPlan& plan, Timer* timer, OpenedJob& opened) {

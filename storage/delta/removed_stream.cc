@@ -14,6 +14,15 @@
 #include "proto/runtime/files/folders.h"
 
 namespace strata::storage {
+namespace {
+
+// Whose choice the place is: a commit waits, or a cut fails, with these words.
+absl::Status OfField(const absl::Status& s) {
+  if (s.ok()) return s;
+  return absl::Status(s.code(), absl::StrCat("spec.output.removed: ", s.message()));
+}
+
+}  // namespace
 
 std::string RemovedFileName(const RemovedName& name) {
   return absl::StrFormat("removed-%05d-%012d-%05d.strata", name.generation.value, name.from.value,
@@ -101,12 +110,12 @@ absl::Status RemovedWriter::MakeRoom(TableId table, uint64_t from, uint64_t to) 
     header.to.step = to;
     header.tables = options_.tables;
     auto begun = DeltaWriter::At(file_, bytes_, header);
-    if (!begun.ok()) return begun.status();
+    if (!begun.ok()) return OfField(begun.status());
     commit_ = *std::move(begun);
   }
   static_assert(kDeltaBlockBytes / 2 + kMostAdd * 8 < kDeltaBlockBytes);
   if (table_ != table || commit_->buffered_bytes() >= kDeltaBlockBytes / 2) {
-    if (absl::Status s = commit_->Flush(); !s.ok()) return s;
+    if (absl::Status s = commit_->Flush(); !s.ok()) return OfField(s);
     table_ = table;
   }
   return absl::OkStatus();
@@ -121,7 +130,7 @@ absl::Status RemovedWriter::EndCommit() {
   if (commit_ == nullptr) return absl::OkStatus();
   if (absl::Status s = Failpoint("removed.end"); !s.ok()) return s;
   const auto written = commit_->End();
-  if (!written.ok()) return written.status();
+  if (!written.ok()) return OfField(written.status());
   bytes_ += written->bytes;
   commit_.reset();
   table_.reset();
@@ -131,11 +140,11 @@ absl::Status RemovedWriter::EndCommit() {
 absl::Status RemovedWriter::Sync() {
   if (!sync_failed_.ok()) return sync_failed_;
   FileSystem& files = options_.files == nullptr ? FileSystem::Kernel() : *options_.files;
-  if (bytes_ != durable_) sync_failed_ = file_->SyncData();
+  if (bytes_ != durable_) sync_failed_ = OfField(file_->SyncData());
   if (sync_failed_.ok() && bytes_ > 0 && !named_) {
     const auto folder = File::Open(options_.folder, O_RDONLY | O_DIRECTORY, files);
-    if (!folder.ok()) return folder.status();  // a handle may be free later
-    sync_failed_ = folder->Sync();
+    if (!folder.ok()) return OfField(folder.status());  // a handle may be free later
+    sync_failed_ = OfField(folder->Sync());
   }
   if (!sync_failed_.ok()) return sync_failed_;
   named_ |= bytes_ > 0;

@@ -44,6 +44,7 @@ constexpr absl::Duration kHangs = absl::Seconds(60);
 enum class Outcome : uint8_t {
   kFails,  // is refused, or ends FAILED
   kWaits,  // goes on when the disk does; says what it waits for
+  kSays,   // ends SUCCEEDED, and says what was in the way
   kWorks,
 };
 
@@ -53,6 +54,7 @@ struct Case {
   Outcome outcome = Outcome::kFails;
   std::string fault = {};  // the folder that must have failed some call; "": none
   std::string named = {};  // how messages show the path; "": as it is
+  bool overwrite = false;
 };
 
 void Set(const std::string& field, const std::string& path, JobSpec& spec) {
@@ -132,8 +134,9 @@ class Cluster {
   const FaultyFiles& files() const { return *files_; }
   SchedulerClient& scheduler() { return cluster_->scheduler(); }
 
-  absl::StatusOr<JobRef> Submit(TrainingJob job) {
+  absl::StatusOr<JobRef> Submit(TrainingJob job, bool overwrite = false) {
     SubmitRequest request;
+    request.set_overwrite(overwrite);
     job.mutable_metadata()->set_name(absl::StrCat("job-", ++jobs_));
     request.set_request_id(job.metadata().name());
     *request.mutable_job() = std::move(job);
@@ -182,10 +185,10 @@ class Cluster {
 
 bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
 
-// Whether some message on a failure names both.
+// Whether some message of a failure names both.
 bool Names(const JobStatus& status, const Case& c) {
   for (const JobCondition& condition : status.conditions()) {
-    if (condition.reason() == "DiskNotCounted") continue;  // of each such folder
+    if (condition.reason() == "DiskNotCounted") continue;  // said of every job with a folder
     if (absl::StrContains(condition.message(), c.field) &&
         absl::StrContains(condition.message(), c.named)) {
       return true;
@@ -211,14 +214,15 @@ class Runs {
     if (c.named.empty()) c.named = c.path;
     TrainingJob job = cluster_.job();
     Set(c.field, c.path, *job.mutable_spec());
-    auto ref = cluster_.Submit(std::move(job));
+    auto ref = cluster_.Submit(std::move(job), c.overwrite);
     ++count_;
     if (!ref.ok()) {
       INFO(c.field << "=" << c.named << ": " << ref.status());
       CHECK(c.outcome == Outcome::kFails);
       CHECK(absl::StrContains(ref.status().message(), c.field));
       CHECK(absl::StrContains(ref.status().message(), c.named));
-      return CheckFault(c);
+      CHECK(Met(c));
+      return;
     }
     running_.push_back({std::move(c), *ref, absl::Now()});
     while (running_.size() + 1 >= kAtOnce) Look();
@@ -236,8 +240,8 @@ class Runs {
     bool cancelled = false;
   };
 
-  void CheckFault(const Case& c) {
-    if (!c.fault.empty()) CHECK(cluster_.files().failures(c.fault) > 0);
+  bool Met(const Case& c) const {
+    return c.fault.empty() || cluster_.files().failures(c.fault) > 0;
   }
 
   void Look() {
@@ -262,6 +266,7 @@ class Runs {
       }
       return false;
     }
+    if (!Met(run.c)) return false;  // what a job leaves is removed after its end
     switch (run.c.outcome) {
       case Outcome::kFails:
         CHECK(status.state() == FAILED);
@@ -271,10 +276,13 @@ class Runs {
         CHECK(status.state() == CANCELLED);
         CHECK(run.cancelled);
         break;
+      case Outcome::kSays:
+        CHECK(Names(status, run.c));
+        CHECK(status.state() == SUCCEEDED);
+        break;
       case Outcome::kWorks:
         CHECK(status.state() == SUCCEEDED);
     }
-    CheckFault(run.c);
     return true;
   }
 
@@ -343,48 +351,96 @@ bool Passes(const std::string& error) {
   return error == "EIO" || error == "ENOSPC" || error == "EDQUOT" || error == "EMFILE";
 }
 
-void AddFaults(Cluster& cluster, Runs& runs) {
-  const std::vector<std::string> errors = {"EACCES", "EIO",   "ENOSPC",       "EROFS",
-                                           "EMFILE", "ELOOP", "ENAMETOOLONG", "EINVAL"};
-  const struct {
-    std::string field, calls;
-    bool waits;  // where the error passes
-    int nth = 1;
-  } table[] = {
-      {"spec.storage.directory", "mkdir,look,lstat,list,open,write,sync", true},
-      {"spec.checkpoint.directory", "mkdir,access,list,open,write,sync,rename", false},
-      {"spec.output.removed", "mkdir,list,open,truncate", true},
-      {"spec.output.predictions", "look,open,write,rename", false},
-      {"spec.model.initFrom", "open,read", false},
-      {"spec.data.train", "open,info,read", false},
-      {"spec.data.eval", "open,info,read", false},
-  };
-  for (const auto& row : table) {
+const std::vector<std::string> kErrors = {"EACCES", "EIO",   "ENOSPC",       "EROFS",
+                                          "EMFILE", "ELOOP", "ENAMETOOLONG", "EINVAL"};
+
+// Of those that pass and of those that do not; for jobs that take longer, or train to their end.
+const std::vector<std::string> kSomeErrors = {"EACCES", "EIO", "ENOSPC", "EROFS"};
+
+// What comes of an error.
+enum class Then : uint8_t {
+  kFails,
+  kFailsUnlessItPasses,
+  kSays,
+  kWorks,
+};
+
+// Calls on a field's path that meet an error: "write" from the first one on, "write-3" from the
+// third. So it is met by whom that call is of: the scheduler at the submission, an opening, a cut.
+struct Faults {
+  std::string field;
+  Then then;
+  std::string calls;
+  bool overwrites = false;  // what is in the path's place
+};
+
+void AddFault(const Faults& row, const std::string& call, const std::string& error,
+              Cluster& cluster, Runs& runs) {
+  const std::vector<std::string> words = absl::StrSplit(call, '-');
+  const int nth = words.size() == 1 ? 1 : std::stoi(words[1]);
+  Case c{row.field, "", Outcome::kFails};
+  c.fault = cluster.NewFolder() + "/" + FaultyFiles::NameOf(words[0], error, nth);
+  c.path = c.fault + "/place";
+  fs::create_directory(c.fault);
+  c.overwrite = row.overwrites;
+  if (row.field == "spec.model.initFrom") cluster.CopyCheckpoint(c.path);
+  if (row.field == kRead[0] || row.field == kRead[1]) {
+    fs::copy(cluster.folder() + "/train.libfm", c.path);
+  }
+  if (row.overwrites && row.field == "spec.checkpoint.directory") {
+    fs::create_directory(c.path);
+    cluster.CopyCheckpoint(c.path + "/step-000000000004");
+  } else if (row.overwrites) {
+    std::ofstream(c.path) << "of another run\n";
+  }
+  const bool waits = row.then == Then::kFailsUnlessItPasses && Passes(error);
+  c.outcome = row.then == Then::kWorks  ? Outcome::kWorks
+              : row.then == Then::kSays ? Outcome::kSays
+              : waits                   ? Outcome::kWaits
+                                        : Outcome::kFails;
+  runs.Add(std::move(c));
+}
+
+void AddFaults(const std::vector<Faults>& table, const std::vector<std::string>& errors,
+               Cluster& cluster, Runs& runs) {
+  for (const Faults& row : table) {
     const std::vector<std::string> calls = absl::StrSplit(row.calls, ',');
     for (const std::string& call : calls) {
-      for (const std::string& error : errors) {
-        const std::string fault =
-            cluster.NewFolder() + "/" + FaultyFiles::NameOf(call, error, row.nth);
-        fs::create_directory(fault);
-        const bool read = row.field == kRead[0] || row.field == kRead[1];
-        std::string path = fault + "/place";
-        if (row.field == "spec.model.initFrom") cluster.CopyCheckpoint(path);
-        if (read) fs::copy(cluster.folder() + "/train.libfm", path);
-        const bool waits = row.waits && Passes(error);
-        runs.Add({row.field, path, waits ? Outcome::kWaits : Outcome::kFails, fault, ""});
-      }
+      for (const std::string& error : errors) AddFault(row, call, error, cluster, runs);
     }
   }
+}
+
+void AddFaults(Cluster& cluster, Runs& runs) {
+  const std::string storage = "spec.storage.directory", checkpoint = "spec.checkpoint.directory";
+  const std::string metrics = "spec.output.metrics";
+  AddFaults(
+      {{storage, Then::kFailsUnlessItPasses,
+        "mkdir,look,lstat,list,open,write,sync,rename,mkdir-5,list-2,open-8,write-2,write-3,"
+        "rename-2"},
+       {checkpoint, Then::kFails,
+        "mkdir,access,list,look,open,write,sync,rename,link,access-2,list-2,list-4,open-2,sync-2"},
+       {"spec.output.removed", Then::kFailsUnlessItPasses, "mkdir,list,open,truncate"},
+       {"spec.output.predictions", Then::kFails, "look,look-4,look-7,open,write,rename,rename-2"},
+       {"spec.model.initFrom", Then::kFails, "open,read"},
+       {"spec.data.train", Then::kFails, "open,info,read"},
+       {"spec.data.eval", Then::kFails, "open,info,read"}},
+      kErrors, cluster, runs);
+  AddFaults(
+      // From "look-2" on: what removes the job's folder, which stays and is tried again.
+      {{storage, Then::kWorks, "info,look-2,read,list-3,remove,rmdir"},
+       {checkpoint, Then::kWorks, "remove,lstat,mkdir-4"},
+       {checkpoint, Then::kFails, "remove", /*overwrites=*/true},
+       {checkpoint, Then::kWorks, "rmdir", /*overwrites=*/true},  // without files it is none
+       {metrics, Then::kWorks, "look"},
+       {"spec.output.removed", Then::kWorks, "look"},
+       {metrics, Then::kSays, "info,write"},
+       {metrics, Then::kFails, "open", /*overwrites=*/true}},
+      kSomeErrors, cluster, runs);
   // Lines of metrics wait for room, and a job without them still trains.
-  for (const std::string& error : errors) {
-    const bool waits = error == "ENOSPC";
-    const auto add = [&](const std::string& call, Outcome outcome) {
-      const std::string fault = cluster.NewFolder() + "/" + FaultyFiles::NameOf(call, error, 1);
-      fs::create_directory(fault);
-      runs.Add({"spec.output.metrics", fault + "/m", outcome, fault, ""});
-    };
-    add("open", waits ? Outcome::kWorks : Outcome::kFails);
-    add("write", Outcome::kWorks);
+  for (const std::string& error : kErrors) {
+    const Then then = error == "ENOSPC" ? Then::kSays : Then::kFails;
+    AddFault({metrics, then, ""}, "open", error, cluster, runs);
   }
 }
 
@@ -397,28 +453,33 @@ TEST_CASE("no path of a job ends a process, whatever is there and whatever the k
   AddFaults(cluster, runs);
   runs.Finish();
   CHECK(places >= 100);
-  CHECK(runs.count() >= 300);
+  CHECK(runs.count() >= 500);
   cluster.TrainWell(cluster.job());
 }
 
 TEST_CASE("commits and cuts that meet an error say the field, and go on or fail", "[hostile]") {
   Cluster cluster;
   Runs runs(cluster);
-  // JOB, the segment's header and OPEN are written when the job is opened, records after them.
-  for (const std::string error : {"EIO", "ENOSPC", "EROFS"}) {
-    const std::string fault = cluster.NewFolder() + "/" + FaultyFiles::NameOf("write", error, 4);
-    fs::create_directory(fault);
-    runs.Add({"spec.storage.directory", fault + "/place", Outcome::kWaits, fault, ""});
+  // JOB, the segment's header and OPEN are written when the job is opened, records after them. A
+  // commit that the disk refuses waits, whatever the error: it is acknowledged to nobody.
+  for (const std::string& error : kErrors) {
+    for (const auto& [field, nth] :
+         {std::pair("spec.storage.directory", 4), std::pair("spec.output.removed", 1)}) {
+      const std::string fault =
+          cluster.NewFolder() + "/" + FaultyFiles::NameOf("write", error, nth);
+      fs::create_directory(fault);
+      runs.Add({field, fault + "/place", Outcome::kWaits, fault});
+    }
   }
+  // The lock's calls come first, then those of the server's file, then the manifest's.
+  AddFaults({{"spec.checkpoint.directory", Then::kFailsUnlessItPasses,
+              "mkdir-3,open-3,write-2,truncate,sync-3,rename-2,open-5,sync-4,look-2,open-6,read,"
+              "list-5,open-7,look-3,open-9,write-3,sync-5,rename-3,sync-6"}},
+            kSomeErrors, cluster, runs);
   // The scheduler reads the manifest at the submission, the server once more, and then the shard.
-  for (const int nth : {2, 3}) {
-    const std::string fault =
-        cluster.NewFolder() + "/" + FaultyFiles::NameOf("open", "EACCES", nth);
-    fs::create_directory(fault);
-    cluster.CopyCheckpoint(fault + "/place");
-    runs.Add({"spec.model.initFrom", fault + "/place", Outcome::kFails, fault, ""});
-  }
+  AddFaults({{"spec.model.initFrom", Then::kFails, "open-2,open-3"}}, {"EACCES"}, cluster, runs);
   runs.Finish();
+  CHECK(runs.count() >= 90);
   cluster.TrainWell(cluster.job());
 }
 

@@ -6,14 +6,17 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/channel_arguments.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -118,6 +121,34 @@ TEST_CASE("values on a device do not leave the process", "[grpc]") {
   CHECK(answer->size() == 8);
   CHECK(answer->device_values() == nullptr);
   CHECK(handler.calls == 1);
+}
+
+// In milliseconds.
+int ArgumentOf(const grpc::ChannelArguments& arguments, const std::string& name) {
+  const grpc_channel_args all = arguments.c_channel_args();
+  for (size_t i = 0; i < all.num_args; ++i) {
+    if (all.args[i].key == name && all.args[i].type == GRPC_ARG_INTEGER) {
+      return all.args[i].value.integer;
+    }
+  }
+  return -1;
+}
+
+// gRPC itself spreads a pause by a fifth, which leaves a thousand clients on each other's heels.
+TEST_CASE("each channel draws its own pauses between reconnections", "[grpc]") {
+  for (const char* name :
+       {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS}) {
+    INFO(name);
+    std::map<int, int> drawn;  // how often
+    for (int i = 0; i < 1000; ++i) ++drawn[ArgumentOf(GrpcChannelArguments(), name)];
+    const int least = drawn.begin()->first, most = drawn.rbegin()->first;
+    CHECK(least > 0);
+    CHECK(most > 2 * least);  // a third to three thirds, but for the ends
+    CHECK(most <= 1000);      // a restarted server is found again within a second
+    int often = 0;
+    for (const auto& [ms, times] : drawn) often = std::max(often, times);
+    CHECK(often < 100);
+  }
 }
 
 TEST_CASE("more calls than the limit are refused", "[grpc]") {

@@ -4,81 +4,34 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
-#include <deque>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/path_policy.h"
-#include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/faulty_files.h"
-#include "tests/e2e/small_job.h"
-#include "tools/cluster/embedded/cluster.h"
-#include "tools/cluster/embedded/scratch_folder.h"
+#include "tests/e2e/hostile_runs.h"
 
 namespace strata {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::FaultyFiles;
-
-constexpr absl::Duration kCall = absl::Seconds(30);
-// Jobs at once, each of which takes a worker: those that wait for another try leave the processor
-// to others. One worker is left for a good job.
-constexpr uint32_t kAtOnce = 24;
-// In which each must have come to its end, or say what it waits for.
-constexpr absl::Duration kHangs = absl::Seconds(60);
-
-enum class Outcome : uint8_t {
-  kFails,  // is refused, or ends FAILED
-  kWaits,  // goes on when the disk does; says what it waits for
-  kSays,   // ends SUCCEEDED, and says what was in the way
-  kWorks,
-};
-
-struct Case {
-  std::string field;
-  std::string path;
-  Outcome outcome = Outcome::kFails;
-  std::string fault = {};  // the folder that must have failed some call; "": none
-  std::string named = {};  // how messages show the path; "": as it is
-  bool overwrite = false;
-};
-
-void Set(const std::string& field, const std::string& path, JobSpec& spec) {
-  if (field == "spec.storage.directory") {
-    spec.mutable_storage()->set_directory(path);
-  } else if (field == "spec.checkpoint.directory") {
-    spec.mutable_checkpoint()->set_directory(path);
-  } else if (field == "spec.output.metrics") {
-    spec.mutable_output()->set_metrics(path);
-  } else if (field == "spec.output.predictions") {
-    spec.mutable_output()->set_predictions(path);
-  } else if (field == "spec.output.removed") {
-    spec.mutable_output()->set_removed(path);
-    spec.mutable_life_cycle()->mutable_removal()->set_every_steps(1);
-    spec.mutable_life_cycle()->mutable_removal()->set_ttl_steps(1);
-  } else if (field == "spec.model.initFrom") {
-    spec.mutable_model()->set_init_from(path);
-  } else if (field == "spec.data.train") {
-    spec.mutable_data()->set_train(0, path);
-  } else {
-    REQUIRE(field == "spec.data.eval");
-    spec.mutable_data()->set_eval(0, path);
-  }
-}
+using testing::HostileCase;
+using testing::HostileCluster;
+using testing::HostileRuns;
+using testing::IsFinal;
+using testing::Outcome;
+using testing::Said;
+using testing::SetPlace;
 
 // Of a folder, of a file that is written, of one that is read.
 const std::vector<std::string> kFolders = {"spec.storage.directory", "spec.checkpoint.directory",
@@ -86,212 +39,7 @@ const std::vector<std::string> kFolders = {"spec.storage.directory", "spec.check
 const std::vector<std::string> kWritten = {"spec.output.metrics", "spec.output.predictions"};
 const std::vector<std::string> kRead = {"spec.data.train", "spec.data.eval"};
 
-// One scheduler, server and worker, whose files are FaultyFiles.
-class Cluster {
- public:
-  Cluster() : folder_(*ScratchFolder::Make("strata-hostile")) {
-    static FaultyFiles& faulty = *new FaultyFiles;  // who opened a file holds on to it
-    files_ = &faulty;
-    FileSystem::ReplaceKernel(&faulty);
-    job_ = testing::SmallJob(folder_.path());
-    testing::WriteLibfm(folder_.path() + "/train.libfm", 1, 32, 3, 5);
-    testing::WriteLibfm(folder_.path() + "/eval.libfm", 2, 8, 3, 5);
-    JobSpec& spec = *job_.mutable_spec();
-    spec.mutable_model()->set_type("lr");
-    spec.mutable_model()->clear_hidden();
-    spec.mutable_model()->clear_embedding_dim();
-    spec.mutable_training()->set_lanes(1);
-    spec.mutable_training()->set_batch_size(8);
-    spec.mutable_training()->set_epochs(1);
-    spec.mutable_storage()->set_partitions(4);
-    spec.mutable_storage()->set_shards_per_server(1);
-    Start({});
-  }
-  ~Cluster() {
-    cluster_.reset();
-    FileSystem::ReplaceKernel(nullptr);
-  }
-
-  void Start(PathPolicy paths) {
-    cluster_.reset();
-    EmbeddedClusterOptions options;
-    options.directory = folder_.path() + "/servers";
-    options.workers = kAtOnce;
-    options.paths = std::move(paths);
-    auto cluster = EmbeddedCluster::Start(options);
-    REQUIRE(cluster.ok());
-    cluster_ = *std::move(cluster);
-  }
-
-  const std::string& folder() const { return folder_.path(); }
-  // A fresh folder of a case.
-  std::string NewFolder() {
-    const std::string path = absl::StrCat(folder(), "/case-", ++folders_);
-    fs::create_directory(path);
-    return path;
-  }
-  const TrainingJob& job() const { return job_; }
-  const FaultyFiles& files() const { return *files_; }
-  SchedulerClient& scheduler() { return cluster_->scheduler(); }
-
-  absl::StatusOr<JobRef> Submit(TrainingJob job, bool overwrite = false) {
-    SubmitRequest request;
-    request.set_overwrite(overwrite);
-    job.mutable_metadata()->set_name(absl::StrCat("job-", ++jobs_));
-    request.set_request_id(job.metadata().name());
-    *request.mutable_job() = std::move(job);
-    auto reply = scheduler().Submit(request, kCall);
-    if (!reply.ok()) return reply.status();
-    JobRef ref;
-    ref.set_job(reply->job());
-    return ref;
-  }
-  JobStatus Status(const JobRef& ref) {
-    auto status = scheduler().GetJob(ref, kCall);
-    REQUIRE(status.ok());
-    return *status;
-  }
-  // A good job ends well.
-  JobStatus TrainWell(TrainingJob job) {
-    auto ref = Submit(std::move(job));
-    INFO(ref.status());
-    REQUIRE(ref.ok());
-    for (const absl::Time from = absl::Now();; absl::SleepFor(absl::Milliseconds(1))) {
-      const JobStatus status = Status(*ref);
-      for (const JobCondition& c : status.conditions()) UNSCOPED_INFO(c.message());
-      REQUIRE(absl::Now() - from < kHangs);
-      if (status.state() == SUCCEEDED) return status;
-      REQUIRE(status.state() != FAILED);
-    }
-  }
-  // Copies a whole checkpoint to `path`.
-  void CopyCheckpoint(const std::string& path) {
-    if (checkpoint_.empty()) {
-      TrainingJob job = job_;
-      job.mutable_spec()->mutable_checkpoint()->set_directory(NewFolder());
-      checkpoint_ = TrainWell(job).checkpoint();
-    }
-    fs::copy(checkpoint_, path, fs::copy_options::recursive);
-  }
-
- private:
-  const ScratchFolder folder_;
-  std::string checkpoint_;
-  FaultyFiles* files_ = nullptr;
-  TrainingJob job_;
-  std::unique_ptr<EmbeddedCluster> cluster_;
-  int folders_ = 0, jobs_ = 0;
-};
-
-bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
-
-// Whether some message of a failure names both.
-bool Names(const JobStatus& status, const Case& c) {
-  for (const JobCondition& condition : status.conditions()) {
-    if (condition.reason() == "DiskNotCounted") continue;  // said of every job with a folder
-    if (absl::StrContains(condition.message(), c.field) &&
-        absl::StrContains(condition.message(), c.named)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-std::string Said(const JobStatus& status) {
-  std::string text = JobState_Name(status.state());
-  for (const JobCondition& c : status.conditions()) {
-    absl::StrAppend(&text, "\n  ", c.reason(), ": ", c.message());
-  }
-  return text;
-}
-
-// Cases on their way, some at once.
-class Runs {
- public:
-  explicit Runs(Cluster& cluster) : cluster_(cluster) {}
-
-  void Add(Case c) {
-    if (c.named.empty()) c.named = c.path;
-    TrainingJob job = cluster_.job();
-    Set(c.field, c.path, *job.mutable_spec());
-    auto ref = cluster_.Submit(std::move(job), c.overwrite);
-    ++count_;
-    if (!ref.ok()) {
-      INFO(c.field << "=" << c.named << ": " << ref.status());
-      CHECK(c.outcome == Outcome::kFails);
-      CHECK(absl::StrContains(ref.status().message(), c.field));
-      CHECK(absl::StrContains(ref.status().message(), c.named));
-      CHECK(Met(c));
-      return;
-    }
-    running_.push_back({std::move(c), *ref, absl::Now()});
-    while (running_.size() + 1 >= kAtOnce) Look();
-  }
-  void Finish() {
-    while (!running_.empty()) Look();
-  }
-  int count() const { return count_; }
-
- private:
-  struct Run {
-    Case c;
-    JobRef ref;
-    absl::Time since;
-    bool cancelled = false;
-  };
-
-  bool Met(const Case& c) const {
-    return c.fault.empty() || cluster_.files().failures(c.fault) > 0;
-  }
-
-  void Look() {
-    absl::SleepFor(absl::Milliseconds(1));
-    for (size_t i = 0; i < running_.size();) {
-      if (Done(running_[i])) {
-        running_.erase(running_.begin() + static_cast<ptrdiff_t>(i));
-      } else {
-        ++i;
-      }
-    }
-  }
-
-  bool Done(Run& run) {
-    const JobStatus status = cluster_.Status(run.ref);
-    INFO(run.c.field << "=" << run.c.named << "\n" << Said(status));
-    REQUIRE(absl::Now() - run.since < kHangs);
-    if (!IsFinal(status.state())) {
-      if (run.c.outcome == Outcome::kWaits && !run.cancelled && Names(status, run.c)) {
-        run.cancelled = true;
-        REQUIRE(cluster_.scheduler().CancelJob(run.ref, kCall).ok());
-      }
-      return false;
-    }
-    if (!Met(run.c)) return false;  // what a job leaves is removed after its end
-    switch (run.c.outcome) {
-      case Outcome::kFails:
-        CHECK(status.state() == FAILED);
-        CHECK(Names(status, run.c));
-        break;
-      case Outcome::kWaits:
-        CHECK(status.state() == CANCELLED);
-        CHECK(run.cancelled);
-        break;
-      case Outcome::kSays:
-        CHECK(Names(status, run.c));
-        CHECK(status.state() == SUCCEEDED);
-        break;
-      case Outcome::kWorks:
-        CHECK(status.state() == SUCCEEDED);
-    }
-    return true;
-  }
-
-  Cluster& cluster_;
-  std::deque<Run> running_;
-  int count_ = 0;
-};
-
-void AddPlaces(Cluster& cluster, Runs& runs) {
+void AddPlaces(HostileCluster& cluster, HostileRuns& runs) {
   std::vector<std::string> all = kFolders;
   all.insert(all.end(), kWritten.begin(), kWritten.end());
   all.insert(all.end(), kRead.begin(), kRead.end());
@@ -375,10 +123,10 @@ struct Faults {
 };
 
 void AddFault(const Faults& row, const std::string& call, const std::string& error,
-              Cluster& cluster, Runs& runs) {
+              HostileCluster& cluster, HostileRuns& runs) {
   const std::vector<std::string> words = absl::StrSplit(call, '-');
   const int nth = words.size() == 1 ? 1 : std::stoi(words[1]);
-  Case c{row.field, "", Outcome::kFails};
+  HostileCase c{row.field, "", Outcome::kFails};
   c.fault = cluster.NewFolder() + "/" + FaultyFiles::NameOf(words[0], error, nth);
   c.path = c.fault + "/place";
   fs::create_directory(c.fault);
@@ -402,7 +150,7 @@ void AddFault(const Faults& row, const std::string& call, const std::string& err
 }
 
 void AddFaults(const std::vector<Faults>& table, const std::vector<std::string>& errors,
-               Cluster& cluster, Runs& runs) {
+               HostileCluster& cluster, HostileRuns& runs) {
   for (const Faults& row : table) {
     const std::vector<std::string> calls = absl::StrSplit(row.calls, ',');
     for (const std::string& call : calls) {
@@ -411,7 +159,7 @@ void AddFaults(const std::vector<Faults>& table, const std::vector<std::string>&
   }
 }
 
-void AddFaults(Cluster& cluster, Runs& runs) {
+void AddFaults(HostileCluster& cluster, HostileRuns& runs) {
   const std::string storage = "spec.storage.directory", checkpoint = "spec.checkpoint.directory";
   const std::string metrics = "spec.output.metrics";
   AddFaults(
@@ -446,8 +194,8 @@ void AddFaults(Cluster& cluster, Runs& runs) {
 
 TEST_CASE("no path of a job ends a process, whatever is there and whatever the kernel says",
           "[hostile]") {
-  Cluster cluster;
-  Runs runs(cluster);
+  HostileCluster cluster;
+  HostileRuns runs(cluster);
   AddPlaces(cluster, runs);
   const int places = runs.count();
   AddFaults(cluster, runs);
@@ -458,8 +206,8 @@ TEST_CASE("no path of a job ends a process, whatever is there and whatever the k
 }
 
 TEST_CASE("commits and cuts that meet an error say the field, and go on or fail", "[hostile]") {
-  Cluster cluster;
-  Runs runs(cluster);
+  HostileCluster cluster;
+  HostileRuns runs(cluster);
   // JOB, the segment's header and OPEN are written when the job is opened, records after them. A
   // commit that the disk refuses waits, whatever the error: it is acknowledged to nobody.
   for (const std::string& error : kErrors) {
@@ -484,7 +232,7 @@ TEST_CASE("commits and cuts that meet an error say the field, and go on or fail"
 }
 
 TEST_CASE("jobs keep to the data roots, by whatever links", "[hostile][data_root]") {
-  Cluster cluster;
+  HostileCluster cluster;
   const std::string root = cluster.NewFolder(), outside = cluster.NewFolder();
   for (const char* file : {"train.libfm", "eval.libfm"}) {
     fs::copy(cluster.folder() + "/" + file, root + "/" + file);
@@ -504,16 +252,16 @@ TEST_CASE("jobs keep to the data roots, by whatever links", "[hostile][data_root
       {"spec.checkpoint.directory", "ck"},   {"spec.output.metrics", "metrics"},
       {"spec.output.predictions", "scores"}, {"spec.output.removed", "removed"}};
   int directories = 0;
-  for (const auto& [field, name] : fields) Set(field, root + "/" + name, spec);
+  for (const auto& [field, name] : fields) SetPlace(field, root + "/" + name, spec);
   for (const auto& [field, name] : fields) {
     for (const std::string& bad :
          {outside + "/" + name, root + "/out/" + name,
           root + "/../" + fs::path(outside).filename().string() + "/" + name}) {
       TrainingJob job = good;
-      Set(field, bad, *job.mutable_spec());
+      SetPlace(field, bad, *job.mutable_spec());
       if (field != "spec.checkpoint.directory") {
-        Set("spec.checkpoint.directory", absl::StrCat(root, "/ck-", ++directories),
-            *job.mutable_spec());
+        SetPlace("spec.checkpoint.directory", absl::StrCat(root, "/ck-", ++directories),
+                 *job.mutable_spec());
       }
       INFO(field << "=" << bad);
       auto ref = cluster.Submit(job);

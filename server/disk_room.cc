@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/files/folders.h"
 
@@ -21,6 +22,7 @@ uint64_t BytesBelow(const std::string& path, uint64_t device, std::set<uint64_t>
   FileInfo info;
   if (files.LookAtLink(path, info) != 0 || info.device != device) return 0;
   if (info.kind == FileKind::kFile) {
+    if (STRATA_MUTATION("room.names_are_files")) return info.bytes;
     return info.names > 1 && !seen.insert(info.inode).second ? 0 : info.on_disk;
   }
   if (info.kind != FileKind::kFolder) return 0;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/folders.h"
 #include "server/job/job_folder.h"
@@ -251,7 +252,9 @@ std::map<std::string, std::string> JobKeeper::OwnFolders() const {
     folders[entry->identity.job.text()] = JobFolder(options_.root, entry->identity);
   }
   for (const auto& [identity, kept] : kept_) {
-    if (kept.job.root() != options_.root || kept.job.quarantined_unix_ms() != 0) continue;
+    if (kept.job.root() != options_.root) continue;
+    const bool quarantined = kept.job.quarantined_unix_ms() != 0;
+    if (quarantined && !STRATA_MUTATION("room.kept_for_nobody_counts")) continue;
     folders[identity.job.text()] = JobFolder(options_.root, identity);
   }
   return folders;

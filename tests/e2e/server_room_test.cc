@@ -1,6 +1,7 @@
 // What real servers report of their disk and GPU, as flags give it and as they find it.
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -26,18 +27,19 @@ TEST_CASE(
   options.workers = 0;
   options.server_flags = {"--device", "host", "--gpu-bytes", "2GiB"};
   ProcessCluster cluster(options);
-  const auto node = [&](const std::string& name) {
+  // By name, all of one moment.
+  const auto nodes = [&cluster] {
     const auto status = cluster.scheduler().GetCluster(absl::Seconds(30));
     REQUIRE(status.ok());
-    for (const NodeStatus& n : status->nodes()) {
-      if (n.name() == name) return n;
-    }
-    return NodeStatus();
+    std::map<std::string, NodeStatus> by_name;
+    for (const NodeStatus& n : status->nodes()) by_name[n.name()] = n;
+    return by_name;
   };
   cluster.Kill("server-1");
   cluster.Start("server-1", "", {"--machine-id", "a-group-of-its-own"});
   cluster.AwaitRegistered();
-  const NodeStatus a = node("server-0"), b = node("server-1");
+  auto now = nodes();
+  const NodeStatus a = now["server-0"], b = now["server-1"];
   CHECK(absl::StartsWith(a.disk_id(), MachineId() + "/"));
   CHECK(a.disk_id() == b.disk_id());
   CHECK(a.machine_id() != b.machine_id());
@@ -51,9 +53,10 @@ TEST_CASE(
   cluster.Kill("server-1");
   cluster.Start("server-1", "", {"--disk-bytes", "1GiB"});
   cluster.AwaitRegistered();
-  CHECK(node("server-1").disk_bytes() == kGiB);
-  CHECK(node("server-1").room().disk_bytes() == kGiB);
-  CHECK(node("server-0").room().disk_bytes() > a.room().disk_bytes());
+  now = nodes();
+  CHECK(now["server-1"].disk_bytes() == kGiB);
+  CHECK(now["server-1"].room().disk_bytes() == kGiB);
+  CHECK(now["server-0"].room().disk_bytes() > a.room().disk_bytes());
 }
 
 }  // namespace

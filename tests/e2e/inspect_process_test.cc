@@ -16,6 +16,7 @@
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "scheduler/store/lock_file.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
@@ -207,6 +208,10 @@ TEST_CASE("a running cluster says what it is and does", "[e2e]") {
   AwaitThat("server-0 holds its shards again",
             [&] { return Count(Events(cluster, {"small"}), "ServerReopened") == 1; });
   REQUIRE(Ask(cluster, {"cancel", "small"})["state"] == "cancelled");
+  AwaitThat("what was being written is told of, and the lock is given back", [&] {
+    const auto seen = scheduler::LookAtLock(folder->path() + "/ck");
+    return seen.ok() && seen->lock && seen->lock->released();
+  });
   const std::vector<Json> events = Events(cluster, {});
   CHECK(Count(events, "NodeRegistered") == 4);
   CHECK(Count(events, "NodeFenced") == 1);

@@ -50,6 +50,8 @@ class ClusterState {
     bool overwrite = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
     std::vector<RemovalRecord> replaced;     // as JobSpecRecord's
+    std::optional<Schema> init_schema;       // likewise
+    std::optional<Schema> resume_schema;     // likewise
     JobUid uid;                              // drawn for this job
     std::string held_up;       // why it must wait for the lock of its directory; empty: it has it
     uint64_t first_cut = 0;    // as LockNews's

@@ -3,6 +3,7 @@
 #define STRATA_SCHEDULER_STORE_SUBMISSION_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct FoundCheckpoints {
   std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
   // Checkpoints that the job is to remove, and the file of metrics that it begins anew.
   std::vector<RemovalRecord> replaced;
+  // Of the checkpoint that spec.model.initFrom names, and of the newest to resume from.
+  std::optional<Schema> init_schema = std::nullopt;
+  std::optional<Schema> resume_schema = std::nullopt;
 };
 
 // Called with the field and the path that are looked at next, from the thread that looks.
@@ -32,8 +36,9 @@ using LookingAt = std::function<void(absl::string_view field, const std::string&
 
 // What can be said before anything in the directory is looked at: its errors are those of
 // PrepareCheckpoints that do not speak of checkpoints in it. Makes the directory.
+// `found`, where it is given, gets the schema of spec.model.initFrom.
 absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths = {},
-                         const LookingAt& looking_at = nullptr);
+                         const LookingAt& looking_at = nullptr, FoundCheckpoints* found = nullptr);
 
 // The places that the job writes to against those that it reads (proto/runtime/files/job_places.h).
 // Looks at what spec.output names, and at data where an output is there already.
@@ -60,7 +65,8 @@ std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
 absl::Status EmptyFile(const std::string& path);
 
 // Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
-// must be equal: data format, model, optimizers' types, partitions, mode, lanes, batch size, seed.
+// must be equal: data format, partitions, mode, lanes, batch size, seed, and the schema, as far as
+// it is known before the data are read (scheduler/state/start.h); rates may change.
 absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved);
 
 }  // namespace strata::scheduler

@@ -24,7 +24,7 @@
 namespace strata {
 
 inline constexpr char kManifestName[] = "MANIFEST.json";
-inline constexpr uint32_t kManifestFormat = 3;
+inline constexpr uint32_t kManifestFormat = 4;
 
 // "step-000000000042".
 std::string CheckpointFolderName(uint64_t step);

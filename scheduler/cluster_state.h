@@ -67,7 +67,7 @@ class ClusterState {
   // Ids of starts of the scheduler, the newest.
   static constexpr size_t kMaxStarts = 4096;
   // Of the metadata.
-  static constexpr uint32_t kFormat = 2;
+  static constexpr uint32_t kFormat = 3;
 
   // `drawn`: the cluster's id if its store is new. `transient`: the store ends with the process.
   ClusterState(absl::Duration lease, ClusterId drawn, bool transient = false);

@@ -270,8 +270,9 @@ std::string KeysByPosition(const DataSpec& data) {
   return absl::StrCat("spec.data.columns: the categories of column",
                       columns.size() == 1 ? " " : "s ", absl::StrJoin(columns, ", "),
                       " are hashed with the column's position, as it has no name here: a file "
-                      "whose columns lie in another order means other rows; name columns by a "
-                      "header (spec.data.columns.header: true)");
+                      "whose columns lie in another order means other rows; name columns by ",
+                      data.columns().header() ? "their names in the header"
+                                              : "a header (spec.data.columns.header: true)");
 }
 
 std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number) {

@@ -10,9 +10,10 @@ namespace strata {
 namespace {
 
 constexpr SchemaChange kChanges[] = {
-    SchemaChange::kLoaded,         SchemaChange::kRenamed,       SchemaChange::kNew,
-    SchemaChange::kDropped,        SchemaChange::kOtherShape,    SchemaChange::kOtherFields,
-    SchemaChange::kOtherOptimizer, SchemaChange::kChangedMeaning};
+    SchemaChange::kLoaded,         SchemaChange::kRenamed,    SchemaChange::kNew,
+    SchemaChange::kDropped,        SchemaChange::kOtherShape, SchemaChange::kOtherFields,
+    SchemaChange::kOtherOptimizer, SchemaChange::kOtherScore, SchemaChange::kChangedMeaning};
+constexpr size_t kMostNames = 100;  // of a change in MappingText
 
 std::string ShapeText(const SchemaTensor& tensor) {
   return absl::StrCat("(", absl::StrJoin(tensor.shape(), ", "), ")");
@@ -208,6 +209,11 @@ class Mapper {
       out_.tables.emplace_back(at, i);
       Same(SchemaPart::kTable, saved.name(), now.name());
       AddOptimizer(SchemaPart::kTable, now.name(), OptimizerChange(saved, now));
+      if (saved.scored() == now.scored()) continue;
+      Add(SchemaChange::kOtherScore, SchemaPart::kTable, now.name(),
+          Of(SchemaPart::kTable, now.name(),
+             now.scored() ? "rows had no score, and have one now (spec.lifeCycle.removal.score)"
+                          : "rows had a score, and have none now (spec.lifeCycle.removal.score)"));
     }
     AddDropped(SchemaPart::kTable, saved_.tables(), now_.tables(), text);
   }
@@ -317,6 +323,8 @@ const char* ChangeName(SchemaChange change) {
       return "other fields";
     case SchemaChange::kOtherOptimizer:
       return "other optimizer";
+    case SchemaChange::kOtherScore:
+      return "other score";
     case SchemaChange::kChangedMeaning:
       return "changed";
   }
@@ -353,6 +361,7 @@ std::string EntryText(const SchemaEntry& e) {
       return absl::StrCat(PartName(e.part), " ", e.text);
     case SchemaChange::kLoaded:
     case SchemaChange::kOtherOptimizer:
+    case SchemaChange::kOtherScore:
     case SchemaChange::kChangedMeaning:
       break;
   }
@@ -372,6 +381,11 @@ std::string MappingText(const SchemaMapping& mapping) {
       if (e.change != change) continue;
       const bool bare = change < SchemaChange::kOtherFields;
       names.push_back(bare ? absl::StrCat(PartName(e.part), " ", e.text) : EntryText(e));
+    }
+    if (names.size() > kMostNames) {
+      const size_t more = names.size() - kMostNames;
+      names.resize(kMostNames);
+      names.push_back(absl::StrCat("and ", more, " more"));
     }
     if (!names.empty())
       groups.push_back(absl::StrCat(ChangeName(change), ": ", absl::StrJoin(names, ", ")));

@@ -33,6 +33,7 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
   switch (e.change) {
     case SchemaChange::kLoaded:
     case SchemaChange::kRenamed:
+    case SchemaChange::kOtherScore:  // one that is new begins at 0
       return "";
     case SchemaChange::kNew:
       return may_begin ? "" : kNew;

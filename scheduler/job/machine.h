@@ -224,6 +224,8 @@ class JobMachine {
   // machine_start.cc
   void MakeJobSchema();
   void CheckStart(absl::Time now);
+  // Unless it stands already, or is empty.
+  void SayOnce(absl::string_view reason, absl::string_view message, absl::Time now);
 
   // machine_over.cc
   void DropBulk();

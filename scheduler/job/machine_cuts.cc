@@ -345,6 +345,7 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
                now);
   }
   if (index_) CheckEnd(now);
+  if (index_ && !over()) CheckStart(now);
 }
 
 void JobMachine::LockGone(absl::string_view why, absl::Time now) {

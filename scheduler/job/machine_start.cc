@@ -1,4 +1,5 @@
 // What the job's model is made of, and what it takes of the checkpoint that it starts from.
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -25,26 +26,35 @@ void JobMachine::MakeJobSchema() {
       MakeRestorePlan(MapSchemas(saved, schema_, RenamesOf(init)), saved, schema_, init);
 }
 
-// The submission compared what it knew; now the data are known too.
+// The submission compared what it knew; now the data are known too. Again with each later look into
+// the directory.
 void JobMachine::CheckStart(absl::Time now) {
   if (schema_.model().empty()) return;
-  if (const std::string warning = KeysByPosition(job().data()); !warning.empty()) {
-    Say("KeysByPosition", warning, now);
-  }
-  if (cuts_->NewestOnDisk() != nullptr) {
+  SayOnce("KeysByPosition", KeysByPosition(job().data()), now);
+  if (const CheckpointRecord* from = cuts_->NewestOnDisk(); from != nullptr) {
     if (!spec_.has_resume_schema()) return;
-    const absl::Status s = CheckResumed(spec_.resume_schema(), schema_);
-    if (!s.ok()) End(FAILED, "CheckpointDoesNotFit", s.message(), now);
+    const Schema& saved = spec_.resume_schema();
+    const absl::Status s = CheckResumed(saved, schema_);
+    if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
+    SayOnce("ResumesFrom", absl::StrCat(from->folder(), ": ", ResumedText(saved, schema_)), now);
     return;
   }
   if (!spec_.has_init_schema()) return;
   const InitFromSpec& init = job().model().init_from();
   const absl::Status s = CheckInit(init, spec_.init_schema(), schema_);
   if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
-  Say("StartsFrom",
-      absl::StrCat("spec.model.initFrom ", init.checkpoint(), ": ",
-                   MappingText(MapSchemas(spec_.init_schema(), schema_, RenamesOf(init)))),
-      now);
+  SayOnce("StartsFrom",
+          absl::StrCat("spec.model.initFrom ", init.checkpoint(), ": ",
+                       MappingText(MapSchemas(spec_.init_schema(), schema_, RenamesOf(init)))),
+          now);
+}
+
+void JobMachine::SayOnce(absl::string_view reason, absl::string_view message, absl::Time now) {
+  const auto same = [&](const JobCondition& c) {
+    return reason == c.reason() && message == c.message();
+  };
+  const auto& said = state_.conditions();
+  if (!message.empty() && std::none_of(said.begin(), said.end(), same)) Say(reason, message, now);
 }
 
 }  // namespace strata::scheduler

@@ -45,4 +45,12 @@ absl::Status CheckResumed(const Schema& saved, const Schema& now) {
       Indented(s.message())));
 }
 
+std::string ResumedText(const Schema& saved, const Schema& now) {
+  const std::string text = MappingText(MapSchemas(saved, now));
+  if (saved.data_fingerprint() == now.data_fingerprint()) return text;
+  return absl::StrCat(text,
+                      "; the training files are not those of the checkpoint (their sizes, contents "
+                      "or order differ): what was read of those is not read of these");
+}
+
 }  // namespace strata::scheduler

@@ -4,6 +4,7 @@
 #define STRATA_SCHEDULER_STATE_START_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,8 @@ absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Sche
 
 // FAILED_PRECONDITION: the same of a checkpoint to resume from.
 absl::Status CheckResumed(const Schema& saved, const Schema& now);
+// What such a job takes over, in one line; and whether its data are others than they were.
+std::string ResumedText(const Schema& saved, const Schema& now);
 
 }  // namespace strata::scheduler
 

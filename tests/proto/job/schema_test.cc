@@ -161,8 +161,42 @@ TEST_CASE("columns without a name are warned of", "[schema]") {
   CHECK(absl::StartsWith(KeysByPosition(data),
                          "spec.data.columns: the categories of columns 3, 7 are hashed with the "
                          "column's position"));
+  CHECK(absl::EndsWith(KeysByPosition(data), "name columns by their names in the header"));
+  data.mutable_columns()->set_header(false);
+  CHECK(absl::EndsWith(KeysByPosition(data),
+                       "name columns by a header (spec.data.columns.header: true)"));
   data.set_format("libfm");
   CHECK(KeysByPosition(data).empty());
+}
+
+TEST_CASE("rows that get a score, or lose it, are no rows to resume from", "[schema]") {
+  const JobSpec spec = CsvJob("lr");
+  const Schema saved = SchemaOf(spec);
+  const Schema scored = Changed(spec, [](JobSpec& s) {
+    s.mutable_life_cycle()->mutable_removal()->mutable_score()->set_below(0.5f);
+    s.mutable_life_cycle()->mutable_removal()->set_every_steps(3);
+  });
+  REQUIRE(scored.tables(0).scored());
+  CHECK(ResumeProblem(saved, scored) ==
+        "table features: rows had no score, and have one now (spec.lifeCycle.removal.score)");
+  CHECK(ResumeProblem(scored, saved) ==
+        "table features: rows had a score, and have none now (spec.lifeCycle.removal.score)");
+  CHECK(ResumeProblem(scored, scored) == "OK");
+  // A new life begins without.
+  CHECK(InitProblem(saved, scored) == "OK");
+  CHECK(InitProblem(scored, saved) == "OK");
+}
+
+TEST_CASE("a mapping of thousands of fields is cut short", "[schema]") {
+  JobSpec spec = CsvJob("lr");
+  for (int i = 0; i < 500; ++i) {
+    spec.mutable_data()->mutable_columns()->add_categorical(absl::StrCat("c", i));
+  }
+  const Schema schema = SchemaOf(spec);
+  const std::string text = MappingText(MapSchemas(schema, schema));
+  CHECK(text.size() < 4000);
+  CHECK(absl::StrContains(text, ", field c90, "));
+  CHECK(absl::EndsWith(text, "and 407 more"));
 }
 
 TEST_CASE("what is the same resumes, and rates may change", "[schema]") {

@@ -34,8 +34,10 @@ constexpr uint64_t kSteps = 40;
 class Cluster {
  public:
   // `change` may make another job of it; then it has just been indexed.
+  // `stalls`: its lock does, so that it waits then.
   Cluster(uint32_t servers, uint32_t of_the_job, uint64_t cut_every = 0,
-          const std::function<void(ClusterState::Submission&)>& change = nullptr) {
+          const std::function<void(ClusterState::Submission&)>& change = nullptr,
+          bool stalls = false) {
     for (uint32_t i = 0; i < servers; ++i) AddServer(absl::StrCat("s", i));
     worker_.Start(++incarnation_);
     worker_.index_lines = kSteps * sim_.lanes / 4;  // of each of four tasks
@@ -59,8 +61,17 @@ class Cluster {
     spec.mutable_checkpoint()->set_every_steps(cut_every);
     if (change) change(s);
     REQUIRE(state_->Submit(std::move(s), now_).ok());
-    Until([&] { return job().phase() == TRAINING || (change && job().phase() >= OPENING); });
+    if (stalls) {
+      state_->OnLock({.kind = LockNews::Kind::kStalls, .job = 1, .text = "it stalls"}, now_);
+    }
+    Until([&] {
+      const bool indexed = state_->jobs().at(1)->index().has_value() || job().phase() == OVER;
+      return job().phase() == TRAINING || (change && indexed);
+    });
   }
+
+  // What lies in the directory, under another lock than before.
+  void FoundAgain(FoundInDirectory found) { state_->FoundAgain(1, std::move(found), now_); }
 
   // All report, and the worker works where it may, until `done`.
   void Until(const std::function<bool()>& done) {
@@ -450,6 +461,37 @@ TEST_CASE("a job does not resume over data that make another model of it",
   CHECK((cluster.job().state() == FAILED) == (fields == 2));
   CHECK(absl::StrContains(cluster.Says("CheckpointDoesNotFit"),
                           "tensor layer_0_weight was (8, 8), is (12, 8)") == (fields == 2));
+  if (fields == 2) return;
+  CHECK(absl::StartsWith(cluster.Says("ResumesFrom"),
+                         "/c/step-000000000004: loaded: table features, tensor bias, "));
+  CHECK(absl::StrContains(cluster.Says("ResumesFrom"),
+                          "; the training files are not those of the checkpoint"));
+}
+
+TEST_CASE("what a later look finds is compared with the data, too", "[scheduler][recovery]") {
+  const uint32_t fields = GENERATE(2u, 3u);
+  Schema saved;
+  const auto change = [&](ClusterState::Submission& s) {
+    saved = Of(DeepFm(s), fields);
+    s.resume = true;
+  };
+  Cluster cluster(1, 1, 0, change, true);
+  REQUIRE(cluster.job().phase() == INDEXING);
+  CheckpointRecord record;
+  record.set_step(4);
+  record.set_folder("/c/step-000000000004");
+  FoundInDirectory found{.complete = {record}, .resume_schema = saved};
+  cluster.FoundAgain(found);
+  CHECK((cluster.job().state() == FAILED) == (fields == 2));
+  CHECK(absl::StrContains(cluster.Says("CheckpointDoesNotFit"),
+                          "tensor layer_0_weight was (8, 8), is (12, 8)") == (fields == 2));
+  if (fields == 2) return;
+  // The same once more is not told twice.
+  CHECK(cluster.Events("ResumesFrom") == 1);
+  cluster.FoundAgain(found);
+  CHECK(cluster.Events("ResumesFrom") == 1);
+  cluster.FoundAgain({});
+  CHECK(cluster.job().phase() == INDEXING);
 }
 
 TEST_CASE("manifests say what the model is made of", "[scheduler][recovery]") {

@@ -200,7 +200,13 @@ ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
   auto found = DiffCheckpoints(options.a, options.b, options.top);
   if (!found.ok()) {
     // Rows of other shapes are not compared; what makes them so is told.
-    if (absl::IsFailedPrecondition(found.status())) PrintSchemas(*schemas);
+    if (absl::IsFailedPrecondition(found.status())) {
+      if (options.json) {
+        PrintJson(Json{{"schema", SchemasJson(*schemas)}});
+      } else {
+        PrintSchemas(*schemas);
+      }
+    }
     return ReportError(found.status());
   }
   Json json{{"a", Json{{"directory", found->a}, {"step", found->step_a}}},

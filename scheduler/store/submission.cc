@@ -88,6 +88,8 @@ std::vector<std::pair<std::string, std::string>> OptimizerTypes(const Optimizers
           {"spec.optimizer.dense.type", o.dense().type()}};
 }
 
+absl::string_view Answer(bool yes) { return yes ? "true" : "false"; }
+
 // spec.model.initFrom is one checkpoint that fits the job. Its files are read, and checked, by the
 // servers.
 absl::StatusOr<std::optional<Schema>> FindInitSchema(const JobSpec& spec) {
@@ -164,6 +166,10 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
     return absl::StrCat("[", absl::StrJoin(list, ", "), "]");
   };
   same("spec.data.format", now.data().format(), then.data().format());
+  const ShuffleSpec &order = now.data().shuffle(), &order_then = then.data().shuffle();
+  same("spec.data.shuffle.enabled", Answer(order.enabled()), Answer(order_then.enabled()));
+  if (order.enabled())
+    same("spec.data.shuffle.bufferLines", order.buffer_lines(), order_then.buffer_lines());
   same("spec.model.type", now.model().type(), then.model().type());
   same("spec.model.embeddingDim", now.model().embedding_dim(), then.model().embedding_dim());
   same("spec.model.hidden", text(now.model().hidden()), text(then.model().hidden()));

@@ -65,8 +65,9 @@ std::vector<CheckpointRecord> OwnCheckpoints(const std::string& directory,
 absl::Status EmptyFile(const std::string& path);
 
 // Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
-// must be equal: data format, partitions, mode, lanes, batch size, seed, and the schema, as far as
-// it is known before the data are read (scheduler/state/start.h); rates may change.
+// must be equal: data format, the order of lines, partitions, mode, lanes, batch size, seed, and
+// the schema, as far as it is known before the data are read (scheduler/state/start.h); rates may
+// change.
 absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved);
 
 }  // namespace strata::scheduler

@@ -88,6 +88,20 @@ TEST_CASE("a job resumes with the windows that were numbered", "[scheduler][subm
   CHECK(ResumeProblem(now, saved).starts_with("spec.training.tau is 4 but"));
 }
 
+TEST_CASE("a job resumes with the lines in the order that they had", "[scheduler][submission]") {
+  TrainingJob saved = JobOf("adagrad", "adagrad", "adam");
+  ShuffleSpec& order = *saved.mutable_spec()->mutable_data()->mutable_shuffle();
+  order.set_enabled(true);
+  order.set_buffer_lines(64);
+  TrainingJob now = saved;
+  now.mutable_spec()->mutable_data()->mutable_shuffle()->set_buffer_lines(32);
+  CHECK(ResumeProblem(now, saved).starts_with("spec.data.shuffle.bufferLines is 32 but"));
+  now.mutable_spec()->mutable_data()->mutable_shuffle()->set_enabled(false);
+  CHECK(ResumeProblem(now, saved).starts_with("spec.data.shuffle.enabled is false but"));
+  order.set_enabled(false);
+  CHECK(ResumeProblem(now, saved) == "OK");  // nothing is shuffled, whatever the buffer
+}
+
 // What a submission of `now` says that starts from a checkpoint of `then`.
 std::string InitProblem(TrainingJob now, const TrainingJob& then) {
   const TempFolder temp;

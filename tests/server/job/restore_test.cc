@@ -17,8 +17,10 @@
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
 #include "proto/wire/message_codec.h"
 #include "server/job/opening.h"
+#include "server/job/plan.h"
 #include "server/shard/shard.h"
 #include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
@@ -325,6 +327,34 @@ TEST_CASE("a table whose rows have another size is not read", "[service][cut]") 
   INFO(refused);
   CHECK(absl::IsFailedPrecondition(refused));
   CHECK(absl::StrContains(refused.message(), "rows of table features have another size"));
+}
+
+// An adopted job's records do not say what it took; what servers kept of it is whole without.
+TEST_CASE("of a checkpoint of which nothing says what to take nothing is read", "[service][cut]") {
+  ServerJobDirective directive;
+  directive.set_cluster_id(std::string(32, '1'));
+  directive.set_job_uid(std::string(32, '2'));
+  directive.set_generation(1);
+  TrainingJob& job = *directive.mutable_spec();
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("j");
+  job.mutable_spec()->mutable_data()->set_format("libfm");
+  job.mutable_spec()->mutable_data()->add_train("/a");
+  job.mutable_spec()->mutable_model()->set_type("lr");
+  directive.mutable_shape()->set_fields(3);
+  directive.set_restore_from("/old");
+  const bool was_open = GENERATE(false, true), told = GENERATE(false, true);
+  const bool own = GENERATE(false, true);
+  INFO("was open " << was_open << ", told " << told << ", own " << own);
+  directive.set_was_open(was_open);
+  if (told) directive.mutable_restore_plan();
+  if (own) directive.mutable_restore();
+  const absl::Status s = PlanJob(directive).status();
+  INFO(s);
+  const bool refused = absl::StrContains(s.message(), "nothing says what it takes of it");
+  CHECK(refused == (!was_open && !told && !own));
+  CHECK(refused == !s.ok());
 }
 
 }  // namespace

@@ -270,6 +270,9 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   spec.set_resume(submission.resume);
   spec.set_overwrite(submission.overwrite);
   spec.mutable_replaced()->Assign(submission.replaced.begin(), submission.replaced.end());
+  if (submission.init_schema) *spec.mutable_init_schema() = *std::move(submission.init_schema);
+  if (submission.resume_schema)
+    *spec.mutable_resume_schema() = *std::move(submission.resume_schema);
   events_.Add(now, "JobSubmitted", "", id,
               absl::StrCat("job ", spec.spec().metadata().name(), " was submitted"));
   jobs_[id] = std::make_unique<JobMachine>(std::move(spec), cluster_id(),

@@ -50,6 +50,8 @@ class ClusterState {
     bool overwrite = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
     std::vector<RemovalRecord> replaced;     // as JobSpecRecord's
+    std::optional<Schema> init_schema;       // likewise
+    std::optional<Schema> resume_schema;     // likewise
     JobUid uid;                              // drawn for this job
     std::string held_up;       // why it must wait for the lock of its directory; empty: it has it
     uint64_t first_cut = 0;    // as LockNews's
@@ -65,7 +67,7 @@ class ClusterState {
   // Ids of starts of the scheduler, the newest.
   static constexpr size_t kMaxStarts = 4096;
   // Of the metadata.
-  static constexpr uint32_t kFormat = 2;
+  static constexpr uint32_t kFormat = 3;
 
   // `drawn`: the cluster's id if its store is new. `transient`: the store ends with the process.
   ClusterState(absl::Duration lease, ClusterId drawn, bool transient = false);

@@ -156,7 +156,8 @@ absl::StatusOr<FoundInDirectory> SchedulerImpl::LookIn(
   auto any = looks_.LookHere(look.request);
   if (!any.ok()) return any.status();
   return FoundInDirectory{.complete = std::move(any->complete),
-                          .replaced = std::move(any->replaced)};
+                          .replaced = std::move(any->replaced),
+                          .resume_schema = std::move(any->resume_schema)};
 }
 
 uint64_t SchedulerImpl::LookedUnder(const JobUid& uid, const CheckpointLocks::View& asked) const {

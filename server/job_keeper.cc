@@ -37,7 +37,7 @@ std::vector<NamedPath> PathsOf(const ServerJobDirective& directive) {
   return {{"spec.storage.directory", spec.storage().directory()},
           {"spec.output.removed", spec.output().removed()},
           {"spec.checkpoint.directory", spec.checkpoint().directory()},
-          {"spec.model.initFrom", spec.model().init_from()}};
+          {"spec.model.initFrom", spec.model().init_from().checkpoint()}};
 }
 
 // What the user has to change, where the place is the job's own choice.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "proto/job/coming_fields.h"
 #include "proto/job/data_spec.h"
 #include "proto/job/life_cycle_spec.h"
 #include "proto/job/model_spec.h"
@@ -43,7 +44,8 @@ absl::Status CheckHead(const TrainingJob& job) {
 absl::Status CheckAllPaths(const JobSpec& job) {
   STRATA_RETURN_IF_BAD(spec::CheckPaths("spec.data.train", job.data().train()));
   STRATA_RETURN_IF_BAD(spec::CheckPaths("spec.data.eval", job.data().eval()));
-  STRATA_RETURN_IF_BAD(spec::CheckPath("spec.model.initFrom", job.model().init_from()));
+  STRATA_RETURN_IF_BAD(
+      spec::CheckPath("spec.model.initFrom", job.model().init_from().checkpoint()));
   STRATA_RETURN_IF_BAD(spec::CheckPath("spec.storage.directory", job.storage().directory()));
   STRATA_RETURN_IF_BAD(spec::CheckPath("spec.checkpoint.directory", job.checkpoint().directory()));
   STRATA_RETURN_IF_BAD(spec::CheckPath("spec.output.predictions", job.output().predictions()));
@@ -125,6 +127,7 @@ absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& out
 
 absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(CheckHead(job));
+  STRATA_RETURN_IF_BAD(spec::CheckComing(job));
   JobSpec& job_spec = *job.mutable_spec();
   STRATA_RETURN_IF_BAD(CheckAllPaths(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveData(*job_spec.mutable_data()));

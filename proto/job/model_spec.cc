@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +47,37 @@ absl::Status ResolveCross(ModelSpec& model) {
   return CheckRange("spec.model.crossRank", model.cross_rank(), 0, 16384);
 }
 
+absl::Status ResolveInitFrom(ModelSpec& model) {
+  if (!model.has_init_from()) return absl::OkStatus();
+  InitFromSpec& init = *model.mutable_init_from();
+  if (init.ByteSizeLong() == 0) {
+    model.clear_init_from();
+    return absl::OkStatus();
+  }
+  if (init.checkpoint().empty()) {
+    return Bad("spec.model.initFrom.checkpoint", "is missing; name the folder of one checkpoint");
+  }
+  if (init.new_tensors().empty()) init.set_new_tensors("refuse");
+  if (init.dropped_tensors().empty()) init.set_dropped_tensors("refuse");
+  if (init.optimizer_state().empty()) init.set_optimizer_state("keep");
+  STRATA_RETURN_IF_BAD(
+      CheckChoice("spec.model.initFrom.newTensors", init.new_tensors(), {"refuse", "allow"}));
+  STRATA_RETURN_IF_BAD(CheckChoice("spec.model.initFrom.droppedTensors", init.dropped_tensors(),
+                                   {"refuse", "allow"}));
+  STRATA_RETURN_IF_BAD(
+      CheckChoice("spec.model.initFrom.optimizerState", init.optimizer_state(), {"keep", "reset"}));
+  std::set<std::string> names;
+  for (const auto& [from, to] :
+       std::map<std::string, std::string>(init.rename().begin(), init.rename().end())) {
+    if (to.empty() || !names.insert(to).second) {
+      return Bad("spec.model.initFrom.rename",
+                 absl::StrCat("'", from, "' becomes '", to, "', which is ",
+                              to.empty() ? "no name" : "the new name of another one"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ResolveModel(ModelSpec& model) {
@@ -63,6 +96,7 @@ absl::Status ResolveModel(ModelSpec& model) {
   STRATA_RETURN_IF_BAD(CheckWidths("spec.model.hidden", model.hidden()));
   STRATA_RETURN_IF_BAD(CheckWidths("spec.model.bottomHidden", model.bottom_hidden()));
   STRATA_RETURN_IF_BAD(ResolveCross(model));
+  STRATA_RETURN_IF_BAD(ResolveInitFrom(model));
   if (!model.has_hash_seed()) model.set_hash_seed(0);
   if (!model.has_init_scale()) model.set_init_scale(0.01f);
   return CheckReal("spec.model.initScale", model.init_scale(), 0.0f, Low::kNotAllowed, 100.0f);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/position.h"
-#include "proto/strata/control.pb.h"
 
 namespace strata::scheduler {
 namespace {
@@ -50,6 +50,18 @@ uint64_t IndexFingerprint(const JobIndexRecord& index) {
   AddIndex(index.train(), hash);
   AddIndex(index.eval(), hash);
   return std::max<uint64_t>(hash.value(), 1);
+}
+
+std::string DataFingerprint(const InputIndex& index) {
+  Hash low, high;
+  high.Add(uint64_t{1});
+  for (const InputFile& file : index.files()) {
+    for (Hash* hash : {&low, &high}) {
+      hash->Add(file.bytes());
+      hash->Add(file.fingerprint());
+    }
+  }
+  return absl::StrFormat("%016x%016x", high.value(), low.value());
 }
 
 }  // namespace strata::scheduler

@@ -67,6 +67,7 @@ void JobMachine::MakeParts() {
   if (!over()) {
     state_.set_total_steps(TotalSteps(job(), index_->train()));
     index_fingerprint_ = IndexFingerprint(*index_);
+    MakeJobSchema();
   }
   cuts_.emplace(CutConfig{.bsp = bsp(),
                           .every_steps = job().checkpoint().every_steps(),
@@ -249,6 +250,7 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
     MakeParts();
     CheckInput(now);
     if (!over()) CheckEnd(now);
+    if (!over()) CheckStart(now);
     return;
   }
   if (state_.phase() == OPENING) workers_[slot].ready = report.ready();

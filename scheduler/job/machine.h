@@ -77,6 +77,7 @@ struct FoundInDirectory {
   bool keep = false;                            // what was known stands
   std::vector<CheckpointRecord> complete = {};  // to begin from, ascending by step
   std::vector<RemovalRecord> replaced = {};
+  std::optional<Schema> resume_schema = std::nullopt;  // of the newest that is resumed from
 };
 
 // What a job may take now, besides what it has: made by ClusterState from Membership and all jobs.
@@ -226,6 +227,12 @@ class JobMachine {
   void Say(absl::string_view reason, absl::string_view message, absl::Time now);
   void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
 
+  // machine_start.cc
+  void MakeJobSchema();
+  void CheckStart(absl::Time now);
+  // Unless it stands already, or is empty.
+  void SayOnce(absl::string_view reason, absl::string_view message, absl::Time now);
+
   // machine_over.cc
   void DropBulk();
   void CompleteAfterEnd();
@@ -343,6 +350,8 @@ class JobMachine {
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
   uint64_t index_fingerprint_ = 0;  // once indexed
+  Schema schema_;                   // likewise
+  RestorePlan restore_plan_;        // likewise, with spec.model.initFrom
   absl::Time reread_;               // when a bad reader may try again
   // What Need said last, and of what: asked for again with every report while a job waits.
   mutable ServerNeed need_;

@@ -198,6 +198,7 @@ void JobMachine::FinishCut(const CutCoordinator::Result& result, absl::Time now)
   manifest.set_model_hash(record.model_hash());
   manifest.set_fields(index_->train().shape().fields());
   manifest.set_numeric(index_->train().shape().numeric());
+  *manifest.mutable_schema() = schema_;
   for (const uint64_t task : ListClosedTasks(record)) manifest.add_closed_tasks(task);
   *manifest.mutable_lanes() = record.lanes();
   manifest.set_examples(record.examples());
@@ -314,6 +315,8 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
   if (!IsToBegin()) return;
   state_.set_looked_lock(found.lock);
   if (found.keep) return;
+  spec_.clear_resume_schema();
+  if (found.resume_schema) *spec_.mutable_resume_schema() = *std::move(found.resume_schema);
   spec_.mutable_replaced()->Assign(found.replaced.begin(), found.replaced.end());
   CutBook book = cuts_ ? cuts_->book() : state_.cuts();
   book.clear_complete();
@@ -332,6 +335,7 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
                now);
   }
   if (index_) CheckEnd(now);
+  if (index_ && !over()) CheckStart(now);
 }
 
 void JobMachine::LockGone(absl::string_view why, absl::Time now) {

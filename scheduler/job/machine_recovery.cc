@@ -183,7 +183,7 @@ void JobMachine::ReadAgain(const ClusterView& cluster, int slot, absl::Time now)
 void JobMachine::RollBack(absl::string_view why, absl::Time now) {
   const CheckpointRecord* from = cuts_->NewestOnDisk();
   if (from == nullptr && state_.set_aside_size() > 0 && !STRATA_MUTATION("reader.begins_anew")) {
-    const bool init = state_.set_aside(0) == job().model().init_from();
+    const bool init = state_.set_aside(0) == job().model().init_from().checkpoint();
     return End(FAILED, "CheckpointDamaged",
                DescribeNoCheckpoint({state_.set_aside().begin(), state_.set_aside().end()}, init),
                now);
@@ -221,7 +221,8 @@ void JobMachine::NextGeneration(const CheckpointRecord* from, absl::Time now) {
 void JobMachine::StartGeneration(const CheckpointRecord* from) {
   const CheckpointRecord start = from == nullptr ? CheckpointRecord() : *from;
   state_.set_phase(OPENING);
-  state_.set_restore_from(from == nullptr ? job().model().init_from() : start.folder());
+  state_.set_restore_from(from == nullptr ? job().model().init_from().checkpoint()
+                                          : start.folder());
   state_.clear_restore();
   if (from != nullptr) {
     CheckpointIdentity& restore = *state_.mutable_restore();

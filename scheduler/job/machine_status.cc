@@ -244,6 +244,9 @@ void JobMachine::AddServerDirective(const Node& node, bool bulk, NodeDirective& 
     *d->mutable_spec() = spec_.spec();
     *d->mutable_shape() = index_->train().shape();
     *d->mutable_shards() = state_.shards();
+    if (spec_.has_init_schema() && !state_.restore_from().empty() && !state_.has_restore()) {
+      *d->mutable_restore_plan() = restore_plan_;
+    }
     return;
   }
 }

@@ -18,6 +18,7 @@
 #include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/plain_file.h"
 #include "scheduler/state/closed_tasks.h"
+#include "scheduler/state/start.h"
 
 namespace strata::scheduler {
 namespace {
@@ -93,49 +94,36 @@ std::vector<std::pair<std::string, std::string>> OptimizerTypes(const Optimizers
           {"spec.optimizer.dense.type", o.dense().type()}};
 }
 
-absl::Status CheckInitOptimizers(const std::string& folder, const JobSpec& now,
-                                 const JobSpec& then) {
-  const auto types = OptimizerTypes(now.optimizer());
-  const auto saved = OptimizerTypes(then.optimizer());
-  // Easgd's optimizers step in the lanes; its rows have no state, as those of sgd.
-  const bool elastic = now.training().mode() == "easgd";
-  const bool was_elastic = then.training().mode() == "easgd";
-  if (elastic && was_elastic) return absl::OkStatus();
-  for (size_t i = 0; elastic != was_elastic && i < types.size(); ++i) {
-    const auto& [field, type] = elastic ? saved[i] : types[i];
-    if (type == "sgd") continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("spec.training.mode is ", now.training().mode(), " but spec.model.initFrom ",
-                     folder, " was made in mode ", then.training().mode(),
-                     ": rows of easgd have no optimizer state, and ", field, " of the other is ",
-                     type, "; start from a checkpoint of the same mode, or of sgd"));
-  }
-  if (elastic != was_elastic) return absl::OkStatus();
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (types[i].second == saved[i].second) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(types[i].first, " is ", types[i].second, " but the optimizer state in ",
-                     "spec.model.initFrom ", folder, " is of ", saved[i].second, "; set ",
-                     types[i].first, " to that"));
-  }
-  return absl::OkStatus();
-}
+absl::string_view Answer(bool yes) { return yes ? "true" : "false"; }
 
-// spec.model.initFrom is one checkpoint. Its files are read, and checked, by the servers.
-absl::Status CheckInitFrom(const JobSpec& spec) {
-  const std::string& folder = spec.model().init_from();
-  if (folder.empty()) return absl::OkStatus();
-  const auto manifest = ReadManifest(folder);
-  if (manifest.ok()) return CheckInitOptimizers(folder, spec, manifest->job().spec());
-  const auto newest = NewestCheckpoint(folder);
-  const std::string hint =
-      newest.ok() && newest->has_value()
-          ? absl::StrCat("; it holds checkpoints: name one of them, as in ", (*newest)->folder)
-          : std::string("; name the folder of one checkpoint");
-  const bool passes = MayPass(manifest.status()) && (!newest.ok() || !newest->has_value());
-  return absl::Status(passes ? manifest.status().code() : absl::StatusCode::kFailedPrecondition,
-                      absl::StrCat("spec.model.initFrom ", folder,
-                                   " is no whole checkpoint: ", manifest.status().message(), hint));
+// spec.model.initFrom is one checkpoint that fits the job. Its files are read, and checked, by the
+// servers.
+absl::StatusOr<std::optional<Schema>> FindInitSchema(const JobSpec& spec) {
+  const std::string& folder = spec.model().init_from().checkpoint();
+  if (folder.empty()) return std::nullopt;
+  auto manifest = ReadManifest(folder);
+  if (!manifest.ok()) {
+    const auto newest = NewestCheckpoint(folder);
+    const std::string hint =
+        newest.ok() && newest->has_value()
+            ? absl::StrCat("; it holds checkpoints: name one of them, as in ", (*newest)->folder)
+            : std::string("; name the folder of one checkpoint");
+    const bool passes = MayPass(manifest.status()) && (!newest.ok() || !newest->has_value());
+    return absl::Status(passes ? manifest.status().code() : absl::StatusCode::kFailedPrecondition,
+                        absl::StrCat("spec.model.initFrom ", folder, " is no whole checkpoint: ",
+                                     manifest.status().message(), hint));
+  }
+  if (manifest->partitions() != spec.storage().partitions()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("spec.storage.partitions is ", spec.storage().partitions(),
+                     " but spec.model.initFrom ", folder, " was made with ", manifest->partitions(),
+                     "; set spec.storage.partitions to that"));
+  }
+  const auto now = ExpectedSchema(spec, *manifest);
+  if (!now.ok()) return now.status();
+  const absl::Status fits = CheckInit(spec.model().init_from(), manifest->schema(), *now);
+  if (!fits.ok()) return fits;
+  return std::move(*manifest->mutable_schema());
 }
 
 // The servers' own folder may be another one here.
@@ -179,6 +167,10 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
     return absl::StrCat("[", absl::StrJoin(list, ", "), "]");
   };
   same("spec.data.format", now.data().format(), then.data().format());
+  const ShuffleSpec &order = now.data().shuffle(), &order_then = then.data().shuffle();
+  same("spec.data.shuffle.enabled", Answer(order.enabled()), Answer(order_then.enabled()));
+  if (order.enabled())
+    same("spec.data.shuffle.bufferLines", order.buffer_lines(), order_then.buffer_lines());
   same("spec.model.type", now.model().type(), then.model().type());
   same("spec.model.embeddingDim", now.model().embedding_dim(), then.model().embedding_dim());
   same("spec.model.hidden", text(now.model().hidden()), text(then.model().hidden()));
@@ -199,7 +191,9 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   same("spec.training.tau", now.training().tau(), then.training().tau());
   same("spec.training.batchSize", now.training().batch_size(), then.training().batch_size());
   same("spec.training.seed", now.training().seed(), then.training().seed());
-  return status;
+  if (!status.ok()) return status;
+  const auto expected = ExpectedSchema(now, saved);
+  return expected.ok() ? CheckResumed(saved.schema(), *expected) : expected.status();
 }
 
 absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::string& directory,
@@ -221,12 +215,12 @@ absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::stri
 }
 
 absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
-                         const LookingAt& looking_at, Asked asked) {
+                         const LookingAt& looking_at, Asked asked, FoundCheckpoints* found) {
   const std::string& directory = request.job().spec().checkpoint().directory();
   if (request.resume() && request.overwrite()) {
     return absl::InvalidArgumentError("resume and overwrite exclude each other: give one of them");
   }
-  const std::string& init_from = request.job().spec().model().init_from();
+  const std::string& init_from = request.job().spec().model().init_from().checkpoint();
   const std::string& metrics = request.job().spec().output().metrics();
   const auto look = [&looking_at](absl::string_view field, const std::string& path) {
     if (looking_at) looking_at(field, path);
@@ -246,7 +240,9 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
     allowed = CheckAsideFromStorage(without_outputs, request.overwrite(), looking_at);
     if (!allowed.ok()) return allowed;
   }
-  if (absl::Status s = CheckInitFrom(request.job().spec()); !s.ok()) return s;
+  auto init = FindInitSchema(request.job().spec());
+  if (!init.ok()) return init.status();
+  if (found != nullptr) found->init_schema = *std::move(init);
   look("spec.checkpoint.directory", directory);
   if (!directory.empty()) return MakeDirectory(directory);
   if (!request.resume()) return absl::OkStatus();
@@ -259,7 +255,9 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
                                                     const LookingAt& looking_at) {
   const std::string& directory = request.job().spec().checkpoint().directory();
   FoundCheckpoints found;
-  if (absl::Status s = CheckPlaces(request, paths, looking_at, Asked::kAccepted); !s.ok()) return s;
+  if (absl::Status s = CheckPlaces(request, paths, looking_at, Asked::kAccepted, &found); !s.ok()) {
+    return s;
+  }
   const std::string& metrics = request.job().spec().output().metrics();
   if (request.overwrite() && !metrics.empty() && !STRATA_MUTATION("end.metrics_of_two_runs"))
     found.replaced.emplace_back().set_path(metrics);
@@ -303,6 +301,7 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
     if (!manifest.ok()) continue;  // was whole a moment ago; the others still are
     if (absl::Status s = CheckResumable(request.job(), *manifest); !s.ok()) return s;
     found.complete.push_back(ToRecord(entry.folder, *manifest));
+    found.resume_schema = std::move(*manifest->mutable_schema());  // the newest's, at last
   }
   return found;
 }

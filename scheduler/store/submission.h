@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct FoundCheckpoints {
   std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
   // Checkpoints that the job is to remove, and the file of metrics that it begins anew.
   std::vector<RemovalRecord> replaced;
+  // Of the checkpoint that spec.model.initFrom names, and of the newest to resume from.
+  std::optional<Schema> init_schema = std::nullopt;
+  std::optional<Schema> resume_schema = std::nullopt;
 };
 
 // Called with the field and the path that are looked at next, from the thread that looks.
@@ -34,9 +38,11 @@ enum class Asked : uint8_t { kNew, kAccepted };
 
 // What can be said before anything in the directory is looked at: its errors are those of
 // PrepareCheckpoints that do not speak of checkpoints in it, and of a new job those of
-// CheckJobPlaces beside outputs. Makes the directory.
+// CheckJobPlaces beside outputs. Makes the directory. `found`, where it is given, gets the schema
+// of spec.model.initFrom.
 absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths = {},
-                         const LookingAt& looking_at = nullptr, Asked asked = Asked::kNew);
+                         const LookingAt& looking_at = nullptr, Asked asked = Asked::kNew,
+                         FoundCheckpoints* found = nullptr);
 
 // The places that the job writes to against those that it reads (proto/runtime/files/job_places.h).
 // Looks at what spec.output names, and at data where an output is there already.
@@ -64,7 +70,9 @@ absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::stri
 absl::Status EmptyFile(const std::string& path);
 
 // Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
-// must be equal: data format, model, optimizers' types, partitions, mode, lanes, batch size, seed.
+// must be equal: data format, the order of lines, partitions, mode, lanes, batch size, seed, and
+// the schema, as far as it is known before the data are read (scheduler/state/start.h); rates may
+// change.
 absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved);
 
 }  // namespace strata::scheduler

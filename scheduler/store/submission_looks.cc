@@ -117,9 +117,9 @@ absl::StatusOr<FoundCheckpoints> SubmissionLooks::Beside(const SubmitRequest& re
     MutexLock lock(&mu_);
     look->found = std::move(found);
   };
-  work_.Post(queue.empty()
-                 ? absl::StrCat(spec.checkpoint().directory(), "\n", spec.model().init_from())
-                 : queue,
+  work_.Post(queue.empty() ? absl::StrCat(spec.checkpoint().directory(), "\n",
+                                          spec.model().init_from().checkpoint())
+                           : queue,
              JobWork::Begins::kInOrder, work, look->cancelled);
   MutexLock lock(&mu_);
   const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

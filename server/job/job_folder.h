@@ -28,7 +28,8 @@
 
 namespace strata::server {
 
-inline constexpr uint32_t kJobFolderFormat = 2;
+// 3: rows of csv go by their column's name. 2 went by its place, 1 named no cluster.
+inline constexpr uint32_t kJobFolderFormat = 3;
 
 // "job-<cluster>-<job uid>".
 std::string JobFolderName(const JobIdentity& identity);

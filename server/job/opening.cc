@@ -18,6 +18,7 @@
 #include "server/job/in_parallel.h"
 #include "server/job/job_folder.h"
 #include "server/job/job_note.h"
+#include "server/shard/another_rows.h"
 #include "server/snapshot/image_files.h"
 #include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
@@ -191,12 +192,11 @@ absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
 absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Manifest& manifest,
                           const OpenedJob& opened, Recovering& out) {
   if (absl::Status s = Failpoint("server.restore"); !s.ok()) return s;
-  const Shard::Life life = plan.restore ? Shard::Life::kOwn : Shard::Life::kAnothers;
+  const RestorePlan* const another = plan.restore ? nullptr : &plan.restore_plan;
   for (const CheckpointFile& file : FilesInOrder(manifest)) {
-    if (file.last_partition() < shard.range.first.value ||
-        file.first_partition() > shard.range.last.value) {
-      continue;
-    }
+    const PartitionRange partitions{PartitionId(file.first_partition()),
+                                    PartitionId(file.last_partition())};
+    if (!MayHoldRows(another, plan.partitioning, partitions, shard.range)) continue;
     if (absl::Status s = Wanted(plan); !s.ok()) return s;
     const std::string path = absl::StrCat(plan.restore_from, "/", file.name());
     const auto writer = WriterOf(file);
@@ -205,7 +205,7 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
     if (!reader.ok()) return Missing(plan, reader.status());
     if (absl::Status s = storage::CheckWriter((*reader)->header(), path, *writer); !s.ok())
       return s;
-    if (absl::Status s = out.shard->Restore(**reader, plan.start_step, life); !s.ok()) return s;
+    if (absl::Status s = out.shard->Restore(**reader, plan.start_step, another); !s.ok()) return s;
   }
   if (absl::Status s = Wanted(plan); !s.ok() || !plan.logged) return s;
   const std::string path =

@@ -94,6 +94,14 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.was_open = directive.was_open();
   plan.transient = directive.transient();
   if (directive.has_restore()) plan.restore = directive.restore();
+  // What was open here is in base images.
+  const bool anothers = !plan.restore_from.empty() && !plan.restore && !plan.was_open;
+  if (anothers && !directive.has_restore_plan()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "job ", directive.job(), " is to start from ", plan.restore_from,
+        ", but nothing says what it takes of it, as after its records were lost; submit it anew"));
+  }
+  plan.restore_plan = directive.restore_plan();
   plan.note = NoteOf(directive);
   *plan.note.mutable_spec() = job;
   auto log_bytes = ParseBytes(spec.storage().log_bytes_per_server());

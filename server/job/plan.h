@@ -58,8 +58,10 @@ struct JobPlan {
   bool row_file = false;     // the tier is a row file, else RocksDB
   std::string removed;       // spec.output.removed; empty: nobody wants it
   std::string restore_from;  // folder of a complete checkpoint, or empty
-  // Which checkpoint that must be; nothing: whichever is there (spec.model.initFrom).
+  // Which checkpoint that must be; nothing: whichever is there (spec.model.initFrom), of which
+  // restore_plan says what is taken.
   std::optional<CheckpointIdentity> restore;
+  RestorePlan restore_plan;
   Step start_step;
   bool was_open = false;
   bool transient = false;  // the cluster's metadata end with the scheduler's process

@@ -21,6 +21,7 @@
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
 #include "proto/core/uid.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "server/protocol/cut_barrier.h"
 #include "server/protocol/life_cycle_counters.h"
 #include "server/protocol/step_gate.h"
@@ -155,11 +156,11 @@ class Shard {
   // text names both).
   absl::Status LoadImage(const storage::ShardFileReader& image);
   // Takes over what a checkpoint's file holds of this shard's partitions; call for every file, an
-  // increment after what it follows. The clock becomes `start_step` (bsp). Of another job's life
-  // (spec.model.initFrom) the rows alone: its windows and cuts are not those of this job.
-  enum class Life : uint8_t { kOwn, kAnothers };
+  // increment after what it follows. The clock becomes `start_step` (bsp). `another`: the file is
+  // of another job's life (spec.model.initFrom): the rows alone, as the plan says (another_rows.h):
+  // its windows and cuts are not those of this job.
   absl::Status Restore(const storage::ShardFileReader& segment, Step start_step,
-                       Life life = Life::kOwn);
+                       const RestorePlan* another = nullptr);
   // Before the first Replay of a shard without a base image, and for a new one (storage::
   // RemovedWriter).
   absl::Status StartRemoved(bool is_new);

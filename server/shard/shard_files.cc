@@ -13,6 +13,7 @@
 #include "proto/core/uid.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
+#include "server/shard/another_rows.h"
 #include "server/shard/shard.h"
 #include "storage/checkpoint/shard_chain.h"
 
@@ -345,14 +346,20 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   return ReadState(image);
 }
 
-absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_step, Life life) {
-  if (absl::Status s = CheckShapes(segment.header()); !s.ok()) return s;
-  if (absl::Status s = EraseRows(segment); !s.ok()) return s;
-  if (absl::Status s = ReadRows(segment); !s.ok()) return s;
-  if (life == Life::kOwn) {
+absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_step,
+                            const RestorePlan* another) {
+  if (another != nullptr) {
+    const RowTaker taker{&tables_, options_.range, options_.partitioning, options_.seed};
+    if (absl::Status s = TakeRows(*another, segment, taker); !s.ok()) return s;
+  } else {
+    if (absl::Status s = CheckShapes(segment.header()); !s.ok()) return s;
+    if (absl::Status s = EraseRows(segment); !s.ok()) return s;
+    if (absl::Status s = ReadRows(segment); !s.ok()) return s;
     if (absl::Status s = ReadState(segment); !s.ok()) return s;
   }
-  if (absl::Status s = ReadFilters(segment); !s.ok()) return s;
+  if (KeepsPartitions(another)) {
+    if (absl::Status s = ReadFilters(segment); !s.ok()) return s;
+  }
   if (options_.synchronous) SetClock(start_step, false);
   return absl::OkStatus();
 }

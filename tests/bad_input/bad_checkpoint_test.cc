@@ -115,6 +115,47 @@ TEST_CASE("a checkpoint of another model is refused with both values", "[bad_inp
   CHECK(user.Strata(job + Step(3)).exit_code == 0);
 }
 
+TEST_CASE("columns that are not the checkpoint's are refused by name", "[bad_input]") {
+  User user;
+  std::string lines = "clicked,user,item,shop\n";
+  for (int i = 0; i < 32; ++i) {
+    lines += std::to_string(i % 2) + ",u" + std::to_string(i % 5) + ",i" + std::to_string(i % 7) +
+             ",s" + std::to_string(i % 3) + "\n";
+  }
+  user.Write("train.csv", lines);
+  user.Write("job.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\nspec:\n"
+             "  data:\n    format: csv\n    train: [train.csv]\n"
+             "    columns: {label: clicked, categorical: [user, item], ignored: ['*']}\n"
+             "  model: {type: deepfm, embeddingDim: 4, hidden: [4]}\n"
+             "  training: {mode: bsp, lanes: 2, batchSize: 4, epochs: 1}\n"
+             "  checkpoint: {directory: c}\n");
+  REQUIRE(user.Strata("train -f job.yaml").exit_code == 0);
+  const std::string columns = " --set spec.data.columns.categorical=";
+  const std::string resume = "train -f job.yaml --resume --set spec.training.epochs=2";
+  CheckSays(user.Strata(resume + columns + "[item,user]"), 2,
+            {"the checkpoint to resume from is of another model",
+             "field user came before item, and comes after it now", "--overwrite"});
+  CheckSays(user.Strata(resume + columns + "[user,shop]"), 2,
+            {"field shop: the checkpoint has none", "field item: the job has none"});
+  CheckSays(user.Strata(resume + " --set spec.data.shuffle.bufferLines=8"), 2,
+            {"spec.data.shuffle.bufferLines is 8 but the checkpoint to resume from was made with"});
+  CHECK(user.Strata(resume).exit_code == 0);
+
+  const std::string from = "train -f job.yaml --set spec.checkpoint.directory=d" + columns +
+                           "[shop,user,item] --set spec.model.initFrom=" + Step(4);
+  CheckSays(
+      user.Strata(from), 2,
+      {"spec.model.initFrom " + user.Path(Step(4)) + " does not fit the job",
+       "field shop: the checkpoint has none; allow it with spec.model.initFrom.newTensors: allow",
+       "tensor layer_0_weight was (8, 4), is (12, 4)"});
+  const ProgramResult taken = user.Strata(from +
+                                          " --set spec.model.initFrom.newTensors=allow"
+                                          " --set spec.model.initFrom.droppedTensors=allow");
+  CHECK(taken.exit_code == 0);
+  CHECK((taken.out + taken.err).find("loaded: table features, ") != std::string::npos);
+}
+
 TEST_CASE("no command writes over what it reads, nor a file into the place of a device",
           "[bad_input]") {
   User user;

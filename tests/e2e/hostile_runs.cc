@@ -51,7 +51,7 @@ void SetPlace(const std::string& field, const std::string& path, JobSpec& spec) 
     spec.mutable_life_cycle()->mutable_removal()->set_every_steps(1);
     spec.mutable_life_cycle()->mutable_removal()->set_ttl_steps(1);
   } else if (field == "spec.model.initFrom") {
-    spec.mutable_model()->set_init_from(path);
+    spec.mutable_model()->mutable_init_from()->set_checkpoint(path);
   } else if (field == "spec.data.train") {
     spec.mutable_data()->set_train(0, path);
   } else {

@@ -3,23 +3,33 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ops/nn/auc.h"
+#include "proto/core/ids.h"
+#include "proto/core/partition.h"
+#include "proto/core/position.h"
+#include "proto/core/table_spec.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
 #include "tests/worker/data/files/compressed.h"
+#include "tools/cluster/checkpoint/rows.h"
 #include "tools/cluster/checkpoint/verify.h"
 #include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/predict.h"
@@ -340,7 +350,7 @@ TEST_CASE("a job starts from the weights of another's checkpoint", "[e2e]") {
   job.mutable_spec()->mutable_checkpoint()->set_directory(folder.path() + "/first");
   const JobStatus first = Succeed(job);
 
-  job.mutable_spec()->mutable_model()->set_init_from(first.checkpoint());
+  job.mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint(first.checkpoint());
   job.mutable_spec()->mutable_checkpoint()->set_directory(folder.path() + "/second");
   job.mutable_spec()->mutable_training()->set_epochs(1);
   job.mutable_spec()->mutable_optimizer()->mutable_sparse()->set_learning_rate(1e-6f);
@@ -351,6 +361,69 @@ TEST_CASE("a job starts from the weights of another's checkpoint", "[e2e]") {
   CHECK(second.examples() == 600);
   CHECK(second.result().auc() == Approx(first.result().auc()).margin(1e-3));
   CHECK(second.model_hash() != first.model_hash());
+}
+
+TEST_CASE("a job that starts from another model says what it takes, and takes no more", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  job.mutable_spec()->mutable_checkpoint()->set_directory(folder.path() + "/first");
+  const JobStatus first = Succeed(job);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_model()->set_hidden(0, 12);
+  InitFromSpec& init = *spec.mutable_model()->mutable_init_from();
+  init.set_checkpoint(first.checkpoint());
+  spec.mutable_checkpoint()->set_directory(folder.path() + "/second");
+  EmbeddedOptions options;
+  options.job = job;
+  const absl::Status refused = RunEmbedded(options).status();
+  INFO(refused);
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK(absl::StrContains(refused.message(), "tensor layer_0_weight was (48, 16), is (48, 12)"));
+
+  // Rates of nothing: what it has at the end is what it began with.
+  init.set_new_tensors("allow");
+  init.set_dropped_tensors("allow");
+  init.set_optimizer_state("reset");
+  spec.mutable_optimizer()->mutable_sparse()->set_type("sgd");
+  spec.mutable_optimizer()->mutable_sparse()->set_learning_rate(1e-30f);
+  spec.mutable_optimizer()->mutable_dense()->set_type("sgd");
+  spec.mutable_optimizer()->mutable_dense()->set_learning_rate(1e-30f);
+  spec.mutable_training()->set_epochs(1);
+  const JobStatus second = Succeed(job);
+  std::string told;
+  for (const JobCondition& c : second.conditions()) {
+    if (c.reason() == "StartsFrom") told = c.message();
+  }
+  CHECK(absl::StrContains(told,
+                          ": loaded: table features, tensor bias, tensor layer_1_bias, "
+                          "tensor layer_2_weight"));
+  CHECK(absl::StrContains(told, "; other shape: tensor layer_0_weight was (48, 16), is (48, 12)"));
+  const auto rows = [](const std::string& checkpoint, const std::string& tensor) {
+    const auto open = CheckpointRows::Open(checkpoint);
+    REQUIRE(open.ok());
+    std::map<uint64_t, std::vector<float>> out;  // by key: weights
+    const uint32_t table = tensor.empty() ? 0 : 1;
+    uint64_t first_row = 0, count = UINT64_MAX;
+    for (const TensorSpec& t : open->tables().tables[1].tensors) {
+      if (t.name == tensor) first_row = t.first.value, count = t.Rows(256);
+    }
+    const PartitionRange all = {PartitionId(0), PartitionId(open->manifest().partitions() - 1)};
+    const absl::Status read =
+        open->ReadPartitions(table, all, [&](Position position, const uint8_t* row) {
+          const uint64_t key = position.value - first_row;
+          if (key >= count) return absl::OkStatus();
+          std::vector<float>& weights = out[key];
+          weights.resize(open->layout(table).dim);
+          std::memcpy(weights.data(), row, weights.size() * 4);
+          return absl::OkStatus();
+        });
+    REQUIRE(read.ok());
+    return out;
+  };
+  CHECK(rows(first.checkpoint(), "").size() > 100);
+  CHECK(rows(first.checkpoint(), "") == rows(second.checkpoint(), ""));
+  CHECK(rows(first.checkpoint(), "layer_2_weight") == rows(second.checkpoint(), "layer_2_weight"));
+  CHECK(rows(first.checkpoint(), "layer_0_weight") != rows(second.checkpoint(), "layer_0_weight"));
 }
 
 }  // namespace

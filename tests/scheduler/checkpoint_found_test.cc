@@ -16,6 +16,7 @@
 #include "proto/runtime/files/record_file.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/state/start.h"
 #include "scheduler/store/memory_metadata_store.h"
 #include "scheduler/store/metadata_store.h"
 #include "tests/scheduler/failing_store.h"
@@ -42,6 +43,7 @@ void WriteAnothers(const SubmitRequest& like, const std::string& folder, uint64_
   REQUIRE(ResolveJob(*manifest.mutable_job()).ok());
   manifest.set_step(step);
   manifest.set_job_uid("11111111111111111111111111111111");
+  *manifest.mutable_schema() = *SchemaOf(manifest.job().spec(), 3, 0);
   REQUIRE(WriteManifest(folder, manifest).ok());
 }
 

@@ -17,6 +17,7 @@
 #include "proto/runtime/files/record_file.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/state/start.h"
 #include "scheduler/store/memory_metadata_store.h"
 #include "scheduler/store/metadata_store.h"
 #include "scheduler/store/rocks_metadata_store.h"
@@ -62,7 +63,7 @@ TEST_CASE("a job has its directory's lock from its submission to its end", "[sch
   // One that only begins from what is there is not concerned, and one without a directory.
   nodes.Until(*scheduler, [&] { return !Get(*scheduler, "a").checkpoint().empty(); });
   SubmitRequest reader = Job("c", "");
-  reader.mutable_job()->mutable_spec()->mutable_model()->set_init_from(
+  reader.mutable_job()->mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint(
       Get(*scheduler, "a").checkpoint());
   CHECK(scheduler->Submit(reader, kTimeout).ok());
 
@@ -173,6 +174,7 @@ TEST_CASE("what the owner before wrote while a job waited for the lock is found"
   REQUIRE(ResolveJob(*manifest.mutable_job()).ok());
   manifest.set_step(8);
   manifest.set_job_uid(first->job_uid());
+  *manifest.mutable_schema() = *SchemaOf(manifest.job().spec(), 3, 0);
   REQUIRE(WriteManifest(late, manifest).ok());
   timer.Advance(2 * kLease);
   two->Tick();

@@ -115,7 +115,7 @@ TEST_CASE("metadata of the format before are refused by their number", "[schedul
   const absl::Status s = state.Restore({{"cluster", old.SerializeAsString()}}, kStart);
   CHECK(s.code() == absl::StatusCode::kUnimplemented);
   CHECK(absl::StrContains(s.message(), "format 1;"));
-  CHECK(absl::StrContains(s.message(), "format 2;"));
+  CHECK(absl::StrContains(s.message(), "format 3;"));
 }
 
 TEST_CASE("a node of another cluster is not let in", "[scheduler][identity]") {

@@ -556,7 +556,7 @@ def checkpoint(folder):
         place = (int(entry.get("firstPartition", 0)), int(entry["lastPartition"]))
         shards[place] = add_file(folder, entry, shards.get(place))
         last = max(last, int(entry.get("sequence", 0)))
-    assert manifest["format"] == 3
+    assert manifest["format"] == 4
     assert {e["name"] for e in manifest["files"]} | {"MANIFEST.json"} == set(os.listdir(folder))
     partition, total, rows, waiting = 0, step, 0, 0
     for place in sorted(shards):

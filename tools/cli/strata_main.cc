@@ -52,6 +52,7 @@ struct Runner {
   ExitCode operator()(const CheckpointCreateOptions& o) const { return RunCheckpointCreate(o); }
   ExitCode operator()(const CheckpointListOptions& o) const { return RunCheckpointList(o); }
   ExitCode operator()(const CheckpointVerifyOptions& o) const { return RunCheckpointVerify(o); }
+  ExitCode operator()(const CheckpointShowOptions& o) const { return RunCheckpointShow(o); }
   ExitCode operator()(const CheckpointDiffOptions& o) const { return RunCheckpointDiff(o); }
   ExitCode operator()(const CheckpointRepairOptions& o) const { return RunCheckpointRepair(o); }
   ExitCode operator()(const CheckpointQuantiseOptions& o) const { return RunCheckpointQuantise(o); }
@@ -66,7 +67,10 @@ struct Runner {
   ExitCode operator()(const ShardsOptions& o) const { return RunShards(o); }
   ExitCode operator()(const EventsOptions& o) const { return RunEvents(o); }
   ExitCode operator()(const TopOptions& o) const { return RunTop(o); }
-  ExitCode operator()(const ExplainOptions& o) const { return RunExplain(o); }
+  ExitCode operator()(const ExplainOptions& o) const {
+    if (o.schema.empty()) return RunExplain(o);
+    return RunValidate({.source = {.file = o.schema}, .schema = true, .json = o.json});
+  }
   ExitCode operator()(const EstimateOptions& o) const { return RunEstimate(o); }
   ExitCode operator()(const CompletionOptions& o) const { return RunCompletion(o); }
   ExitCode operator()(const ManOptions& o) const { return RunMan(o); }

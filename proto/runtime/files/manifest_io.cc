@@ -69,6 +69,13 @@ absl::StatusOr<Manifest> ReadNamed(const std::string& folder, absl::string_view 
   const std::string path = absl::StrCat(folder, "/", name);
   Manifest manifest;
   if (absl::Status s = ReadRecordFile(path, "manifest", &manifest, files); !s.ok()) return s;
+  if (manifest.format() >= 1 && manifest.format() < kManifestFormat) {
+    return absl::UnimplementedError(absl::StrCat(
+        "manifest ", path, " has format ", manifest.format(),
+        ", which does not say by name what the model is made of; this program reads format ",
+        kManifestFormat,
+        ": train the model anew, or go on with the version of strata that wrote it"));
+  }
   if (absl::Status s = CheckFormat("manifest", path, manifest.format(), kManifestFormat); !s.ok()) {
     return s;
   }

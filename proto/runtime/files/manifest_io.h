@@ -27,7 +27,7 @@ inline constexpr char kManifestName[] = "MANIFEST.json";
 // What a manifest is named while its checkpoint is removed: it says what is left to remove, and is
 // no checkpoint's.
 inline constexpr char kRemovedName[] = "MANIFEST.json.removed";
-inline constexpr uint32_t kManifestFormat = 3;
+inline constexpr uint32_t kManifestFormat = 4;
 
 // "step-000000000042".
 std::string CheckpointFolderName(uint64_t step);

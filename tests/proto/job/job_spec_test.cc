@@ -377,7 +377,8 @@ TEST_CASE("paths that the kernel would read otherwise are refused by field and p
   const std::pair<const char*, Change> fields[] = {
       {"spec.data.train[1]", [](JobSpec& s, auto p) { s.mutable_data()->add_train(p); }},
       {"spec.data.eval[0]", [](JobSpec& s, auto p) { s.mutable_data()->add_eval(p); }},
-      {"spec.model.initFrom", [](JobSpec& s, auto p) { s.mutable_model()->set_init_from(p); }},
+      {"spec.model.initFrom",
+       [](JobSpec& s, auto p) { s.mutable_model()->mutable_init_from()->set_checkpoint(p); }},
       {"spec.storage.directory", [](JobSpec& s, auto p) { s.mutable_storage()->set_directory(p); }},
       {"spec.checkpoint.directory",
        [](JobSpec& s, auto p) { s.mutable_checkpoint()->set_directory(p); }},
@@ -430,6 +431,28 @@ TEST_CASE("sizes are read with their units", "[job_spec]") {
     INFO(text);
     CHECK(absl::IsInvalidArgument(ParseBytes(text).status()));
   }
+}
+
+TEST_CASE("fields whose parts are not built yet are refused", "[job_spec]") {
+  const auto problem = [](void (*change)(JobSpec&)) {
+    TrainingJob job;
+    job.set_api_version("strata/v1");
+    job.set_kind("TrainingJob");
+    job.mutable_metadata()->set_name("j");
+    job.mutable_spec()->mutable_data()->set_format("libfm");
+    job.mutable_spec()->mutable_data()->add_train("/a");
+    job.mutable_spec()->mutable_model()->set_type("lr");
+    change(*job.mutable_spec());
+    const absl::Status status = ResolveJob(job);
+    return status.ok() ? "OK" : std::string(status.message());
+  };
+  CHECK(problem([](JobSpec&) {}) == "OK");
+  CHECK(problem([](JobSpec& s) { s.add_tables(); }) ==
+        "spec.tables: is not available in this version; remove it");
+  CHECK(problem([](JobSpec& s) { s.mutable_model()->set_experts(4); }) ==
+        "spec.model.experts: is not available in this version; remove it");
+  CHECK(problem([](JobSpec& s) { s.mutable_evaluation()->add_metrics("auc"); }) ==
+        "spec.evaluation.metrics: is not available in this version; remove it");
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <set>
+#include <string>
 
+#include "proto/strata/control.pb.h"
 #include "scheduler/state/state.pb.h"
 
 namespace strata::scheduler {
@@ -64,6 +66,21 @@ TEST_CASE("indexes have one fingerprint when they are the same alone", "[schedul
   index.mutable_eval()->Swap(index.mutable_train());
   index.mutable_eval()->clear_tasks();
   CHECK(other(index));
+}
+
+TEST_CASE("data are known by sizes and contents of their files, in order", "[scheduler]") {
+  InputIndex index = Index().train();
+  const std::string data = DataFingerprint(index);
+  CHECK(data.size() == 32);
+  index.mutable_files(0)->set_path("/moved");
+  CHECK(DataFingerprint(index) == data);
+  index.mutable_files(0)->set_bytes(99);
+  const std::string shorter = DataFingerprint(index);
+  CHECK(shorter != data);
+  index.mutable_files()->SwapElements(0, 1);
+  CHECK(DataFingerprint(index) != shorter);
+  index.mutable_files()->RemoveLast();
+  CHECK(DataFingerprint(index) != data);
 }
 
 }  // namespace

@@ -16,9 +16,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "scheduler/cluster_state.h"
+#include "scheduler/state/start.h"
 #include "tests/scheduler/sim_nodes.h"
 
 namespace strata::scheduler {
@@ -31,7 +33,11 @@ constexpr uint64_t kSteps = 40;
 // A job at level `memory` on some of the cluster's servers, and one worker.
 class Cluster {
  public:
-  Cluster(uint32_t servers, uint32_t of_the_job, uint64_t cut_every = 0) {
+  // `change` may make another job of it; then it has just been indexed.
+  // `stalls`: its lock does, so that it waits then.
+  Cluster(uint32_t servers, uint32_t of_the_job, uint64_t cut_every = 0,
+          const std::function<void(ClusterState::Submission&)>& change = nullptr,
+          bool stalls = false) {
     for (uint32_t i = 0; i < servers; ++i) AddServer(absl::StrCat("s", i));
     worker_.Start(++incarnation_);
     worker_.index_lines = kSteps * sim_.lanes / 4;  // of each of four tasks
@@ -53,9 +59,19 @@ class Cluster {
     spec.mutable_checkpoint()->set_directory("/c");
     spec.mutable_checkpoint()->set_keep(5);
     spec.mutable_checkpoint()->set_every_steps(cut_every);
+    if (change) change(s);
     REQUIRE(state_->Submit(std::move(s), now_).ok());
-    Until([&] { return job().phase() == TRAINING; });
+    if (stalls) {
+      state_->OnLock({.kind = LockNews::Kind::kStalls, .job = 1, .text = "it stalls"}, now_);
+    }
+    Until([&] {
+      const bool indexed = state_->jobs().at(1)->index().has_value() || job().phase() == OVER;
+      return job().phase() == TRAINING || (change && indexed);
+    });
   }
+
+  // What lies in the directory, under another lock than before.
+  void FoundAgain(FoundInDirectory found) { state_->FoundAgain(1, std::move(found), now_); }
 
   // All report, and the worker works where it may, until `done`.
   void Until(const std::function<bool()>& done) {
@@ -108,6 +124,15 @@ class Cluster {
     REQUIRE(state_->Restore(store_, now_).ok());
   }
 
+  // What a server is told when it knows nothing yet.
+  NodeDirective Directive(const std::string& name) {
+    const auto session = state_->Report(servers_.at(name).Report(), now_);
+    REQUIRE(session.ok());
+    const auto directive = state_->Directive(name, *session, false);
+    REQUIRE(directive.ok());
+    return *directive;
+  }
+
   SimServer& server(const std::string& name) { return servers_.at(name); }
   JobStateRecord job() const { return state_->jobs().at(1)->StateRecord(); }
   uint64_t step() const { return state_->Status(1, now_).step(); }
@@ -141,6 +166,7 @@ class Cluster {
     CHECK(job().final_step() == kSteps);
   }
 
+  Manifest manifest;  // of the newest checkpoint
   SimDisk disk;
 
  private:
@@ -162,6 +188,7 @@ class Cluster {
       const auto* write = std::get_if<WriteManifestWork>(&work);
       if (write == nullptr) continue;
       disk[write->folder].complete = true;
+      manifest = write->manifest;
       state_->ManifestWritten(write->job, write->cut, absl::OkStatus(), now_);
       DoFileWork();
     }
@@ -358,6 +385,135 @@ TEST_CASE("a job that completed no checkpoint starts at the beginning, and says 
   CHECK(absl::StrContains(cluster.Says("RolledBack"),
                           "from the beginning, as no checkpoint was completed yet"));
   cluster.CheckSucceeds();
+}
+
+// A deepfm over data whose lines decide how many fields it has: three.
+JobSpec DeepFm(ClusterState::Submission& s) {
+  JobSpec& spec = *s.job.mutable_spec();
+  spec.mutable_data()->set_format("libfm");
+  ModelSpec& model = *spec.mutable_model();
+  model.set_type("deepfm");
+  model.set_embedding_dim(4);
+  model.add_hidden(8);
+  spec.mutable_optimizer()->mutable_sparse()->set_type("adagrad");
+  spec.mutable_optimizer()->mutable_dense()->set_type("adam");
+  return spec;
+}
+
+Schema Of(const JobSpec& spec, uint32_t fields) {
+  const auto schema = SchemaOf(spec, fields, 0);
+  REQUIRE(schema.ok());
+  return *schema;
+}
+
+TEST_CASE("what a job starts from is compared with it again when its data are known",
+          "[scheduler][recovery]") {
+  const uint32_t fields = GENERATE(2u, 3u);
+  const bool allow = GENERATE(false, true);
+  INFO(fields << " fields before, " << allow);
+  Cluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
+    s.init_schema = Of(DeepFm(s), fields);
+    InitFromSpec& init = *s.job.mutable_spec()->mutable_model()->mutable_init_from();
+    init.set_checkpoint("/old");
+    if (!allow) return;
+    init.set_new_tensors("allow");
+    init.set_dropped_tensors("allow");
+  });
+  if (fields == 2 && !allow) {
+    CHECK(cluster.job().state() == FAILED);
+    CHECK(cluster.Says("CheckpointDoesNotFit") ==
+          "spec.model.initFrom /old does not fit the job:\n"
+          "  tensor layer_0_weight was (8, 8), is (12, 8); let it begin anew with "
+          "spec.model.initFrom.newTensors: allow and droppedTensors: allow");
+    return;
+  }
+  CHECK(cluster.job().phase() == OPENING);
+  CHECK(cluster.job().restore_from() == "/old");
+  CHECK(absl::StartsWith(cluster.Says("StartsFrom"),
+                         "spec.model.initFrom /old: loaded: table features, tensor bias, "));
+  CHECK(absl::StrContains(cluster.Says("StartsFrom"),
+                          "; other shape: tensor layer_0_weight was (8, 8), is (12, 8)") ==
+        (fields == 2));
+  // What is to be read does not get lost with the scheduler.
+  const auto plan = [&cluster] {
+    const NodeDirective directive = cluster.Directive("s0");
+    REQUIRE(directive.server_jobs_size() == 1);
+    return directive.server_jobs(0).restore_plan();
+  };
+  CHECK(plan().tables_size() == 1);
+  CHECK(plan().tensors_size() == (fields == 2 ? 4 : 5));
+  const std::string before = plan().SerializeAsString();
+  cluster.RestartScheduler();
+  CHECK(plan().SerializeAsString() == before);
+}
+
+TEST_CASE("a job does not resume over data that make another model of it",
+          "[scheduler][recovery]") {
+  const uint32_t fields = GENERATE(2u, 3u);
+  Cluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
+    s.resume = true;
+    s.resume_schema = Of(DeepFm(s), fields);
+    CheckpointRecord record;
+    record.set_step(4);
+    record.set_folder("/c/step-000000000004");
+    s.complete = {record};
+  });
+  CHECK((cluster.job().state() == FAILED) == (fields == 2));
+  CHECK(absl::StrContains(cluster.Says("CheckpointDoesNotFit"),
+                          "tensor layer_0_weight was (8, 8), is (12, 8)") == (fields == 2));
+  if (fields == 2) return;
+  CHECK(absl::StartsWith(cluster.Says("ResumesFrom"),
+                         "/c/step-000000000004: loaded: table features, tensor bias, "));
+  CHECK(absl::StrContains(cluster.Says("ResumesFrom"),
+                          "; the training files are not those of the checkpoint"));
+}
+
+TEST_CASE("what a later look finds is compared with the data, too", "[scheduler][recovery]") {
+  const uint32_t fields = GENERATE(2u, 3u);
+  Schema saved;
+  const auto change = [&](ClusterState::Submission& s) {
+    saved = Of(DeepFm(s), fields);
+    s.resume = true;
+  };
+  Cluster cluster(1, 1, 0, change, true);
+  REQUIRE(cluster.job().phase() == INDEXING);
+  CheckpointRecord record;
+  record.set_step(4);
+  record.set_folder("/c/step-000000000004");
+  FoundInDirectory found{.complete = {record}, .resume_schema = saved};
+  cluster.FoundAgain(found);
+  CHECK((cluster.job().state() == FAILED) == (fields == 2));
+  CHECK(absl::StrContains(cluster.Says("CheckpointDoesNotFit"),
+                          "tensor layer_0_weight was (8, 8), is (12, 8)") == (fields == 2));
+  if (fields == 2) return;
+  // The same once more is not told twice.
+  CHECK(cluster.Events("ResumesFrom") == 1);
+  cluster.FoundAgain(found);
+  CHECK(cluster.Events("ResumesFrom") == 1);
+  cluster.FoundAgain({});
+  CHECK(cluster.job().phase() == INDEXING);
+}
+
+TEST_CASE("manifests say what the model is made of", "[scheduler][recovery]") {
+  Cluster cluster(1, 1, 0, [&](ClusterState::Submission& s) { DeepFm(s); });
+  cluster.Until([&] { return cluster.job().phase() == TRAINING; });
+  cluster.Train(2);
+  cluster.TakeCheckpoint();
+  const Schema& schema = cluster.manifest.schema();
+  CHECK(schema.model() == "deepfm");
+  CHECK(schema.tensors_size() == 5);
+  CHECK(schema.tensors(1).shape(0) == 12);
+  CHECK(schema.data_fingerprint().size() == 32);
+}
+
+TEST_CASE("keys that hash positions are warned of", "[scheduler][recovery]") {
+  Cluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
+    DeepFm(s);
+    s.job.mutable_spec()->mutable_data()->set_format("csv");
+    s.job.mutable_spec()->mutable_data()->mutable_columns()->add_categorical("0");
+  });
+  CHECK(absl::StartsWith(cluster.Says("KeysByPosition"),
+                         "spec.data.columns: the categories of column 0 are hashed with"));
 }
 
 }  // namespace

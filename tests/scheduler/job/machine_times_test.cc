@@ -135,7 +135,7 @@ TEST_CASE("a scheduler that is stopped has stored all time of training", "[sched
 TEST_CASE("what could not be read is not written over by the scheduler's end", "[scheduler]") {
   const std::shared_ptr<MetadataStore> store = MakeMemoryMetadataStore();
   ClusterRecord cluster;
-  cluster.set_format(2);
+  cluster.set_format(3);
   cluster.set_cluster_id("000102030405060708090a0b0c0d0e0f");
   // A number of two bytes, which the scheduler would write as one.
   REQUIRE(store->Append({{"cluster", std::string("\x08\x81\0", 3) + cluster.SerializeAsString()}})

@@ -33,7 +33,7 @@ SubmitRequest Request(const std::string& directory, const std::string& init_from
   SubmitRequest request;
   JobSpec& spec = *request.mutable_job()->mutable_spec();
   spec.mutable_checkpoint()->set_directory(directory);
-  spec.mutable_model()->set_init_from(init_from);
+  spec.mutable_model()->mutable_init_from()->set_checkpoint(init_from);
   return request;
 }
 

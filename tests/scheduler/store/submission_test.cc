@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/files/manifest_io.h"
@@ -18,6 +19,7 @@
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
+#include "scheduler/state/start.h"
 #include "scheduler/state/state.pb.h"
 #include "tests/proto/runtime/files/one_failure.h"
 #include "tests/temp_folder.h"
@@ -27,6 +29,10 @@ namespace {
 
 TrainingJob JobOf(const std::string& sparse, const std::string& linear, const std::string& dense) {
   TrainingJob job;
+  job.mutable_spec()->mutable_data()->set_format("libfm");
+  job.mutable_spec()->mutable_model()->set_type("fm");
+  job.mutable_spec()->mutable_model()->set_embedding_dim(4);
+  job.mutable_spec()->mutable_storage()->set_partitions(64);
   OptimizersSpec& o = *job.mutable_spec()->mutable_optimizer();
   o.mutable_sparse()->set_type(sparse);
   if (!linear.empty()) o.mutable_linear()->set_type(linear);
@@ -34,9 +40,23 @@ TrainingJob JobOf(const std::string& sparse, const std::string& linear, const st
   return job;
 }
 
-std::string ResumeProblem(const TrainingJob& now, const TrainingJob& then) {
+// As a checkpoint of `job` has it, of data with three features a line.
+Manifest SavedBy(const TrainingJob& job, uint32_t numeric = 0) {
   Manifest saved;
-  *saved.mutable_job() = then;
+  *saved.mutable_job() = job;
+  saved.set_partitions(job.spec().storage().partitions());
+  saved.set_fields(3);
+  saved.set_numeric(numeric);
+  const auto schema = ExpectedSchema(job.spec(), saved);
+  INFO(schema.status());
+  REQUIRE(schema.ok());
+  *saved.mutable_schema() = *schema;
+  saved.set_model_hash(std::string(32, '0'));
+  return saved;
+}
+
+std::string ResumeProblem(const TrainingJob& now, const TrainingJob& then, uint32_t numeric = 0) {
+  const Manifest saved = SavedBy(then, numeric);
   const absl::Status status = CheckResumable(now, saved);
   return status.ok() ? "OK" : std::string(status.message());
 }
@@ -74,33 +94,121 @@ TEST_CASE("a job resumes with the windows that were numbered", "[scheduler][subm
   CHECK(ResumeProblem(now, saved).starts_with("spec.training.tau is 4 but"));
 }
 
-TEST_CASE("a job starts from state of its own optimizers only", "[scheduler][submission]") {
+TEST_CASE("a job resumes with the lines in the order that they had", "[scheduler][submission]") {
+  TrainingJob saved = JobOf("adagrad", "adagrad", "adam");
+  ShuffleSpec& order = *saved.mutable_spec()->mutable_data()->mutable_shuffle();
+  order.set_enabled(true);
+  order.set_buffer_lines(64);
+  TrainingJob now = saved;
+  now.mutable_spec()->mutable_data()->mutable_shuffle()->set_buffer_lines(32);
+  CHECK(ResumeProblem(now, saved).starts_with("spec.data.shuffle.bufferLines is 32 but"));
+  now.mutable_spec()->mutable_data()->mutable_shuffle()->set_enabled(false);
+  CHECK(ResumeProblem(now, saved).starts_with("spec.data.shuffle.enabled is false but"));
+  order.set_enabled(false);
+  CHECK(ResumeProblem(now, saved) == "OK");  // nothing is shuffled, whatever the buffer
+}
+
+// What a submission of `now` says that starts from a checkpoint of `then`.
+std::string InitProblem(TrainingJob now, const TrainingJob& then) {
   const TempFolder temp;
   const std::string folder = temp.path() + "/" + CheckpointFolderName(3);
-  Manifest saved;
-  *saved.mutable_job() = JobOf("adagrad", "adagrad", "adam");
-  saved.mutable_job()->mutable_spec()->mutable_training()->set_mode("bsp");
-  saved.set_model_hash(std::string(32, '0'));
-  REQUIRE(WriteManifest(folder, saved).ok());
-  const auto problem = [&](TrainingJob job) {
-    SubmitRequest request;
-    *request.mutable_job() = std::move(job);
-    request.mutable_job()->mutable_spec()->mutable_model()->set_init_from(folder);
-    const absl::Status status = PrepareCheckpoints(request).status();
-    return status.ok() ? "OK" : std::string(status.message());
-  };
-  CHECK(problem(JobOf("adagrad", "adagrad", "adam")) == "OK");
-  CHECK(problem(JobOf("momentum", "momentum", "adam")) ==
-        "spec.optimizer.sparse.type is momentum but the optimizer state in spec.model.initFrom " +
-            folder + " is of adagrad; set spec.optimizer.sparse.type to that");
-  CHECK(problem(JobOf("adagrad", "adagrad", "ftrl")) != "OK");
-  TrainingJob elastic = JobOf("adagrad", "adagrad", "adam");
+  REQUIRE(WriteManifest(folder, SavedBy(then)).ok());
+  SubmitRequest request;
+  *request.mutable_job() = std::move(now);
+  request.mutable_job()->mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint(
+      folder);
+  const auto found = PrepareCheckpoints(request);
+  if (found.ok()) {
+    REQUIRE(found->init_schema.has_value());
+    CHECK(found->init_schema->model() == then.spec().model().type());
+    return "OK";
+  }
+  return absl::StrReplaceAll(found.status().message(), {{folder, "F"}});
+}
+
+TEST_CASE("a job starts from state of its own optimizers only", "[scheduler][submission]") {
+  const TrainingJob saved = JobOf("adagrad", "adagrad", "adam");
+  CHECK(InitProblem(saved, saved) == "OK");
+  CHECK(InitProblem(JobOf("momentum", "momentum", "adam"), saved) ==
+        "spec.model.initFrom F does not fit the job:\n"
+        "  table features: embedding: the optimizer was adagrad, is momentum; weight: the "
+        "optimizer was adagrad, is momentum; set that optimizer, or "
+        "spec.model.initFrom.optimizerState: reset");
+  CHECK(InitProblem(JobOf("adagrad", "adagrad", "ftrl"), saved) ==
+        "spec.model.initFrom F does not fit the job:\n"
+        "  tensor bias: the optimizer was adam, is ftrl; set that optimizer, or "
+        "spec.model.initFrom.optimizerState: reset");
+  TrainingJob reset = JobOf("momentum", "momentum", "adam");
+  reset.mutable_spec()->mutable_model()->mutable_init_from()->set_optimizer_state("reset");
+  CHECK(InitProblem(reset, saved) == "OK");
+  TrainingJob elastic = saved;
   elastic.mutable_spec()->mutable_training()->set_mode("easgd");
-  CHECK(problem(elastic) ==
-        "spec.training.mode is easgd but spec.model.initFrom " + folder +
-            " was made in mode bsp: rows of easgd have no optimizer state, and "
-            "spec.optimizer.sparse.type of the other is adagrad; start from a checkpoint of the "
-            "same mode, or of sgd");
+  CHECK(absl::StrContains(InitProblem(elastic, saved),
+                          "table features: embedding: the optimizer was adagrad, is none (mode "
+                          "easgd)"));
+  CHECK(InitProblem(elastic, elastic) == "OK");
+  // Neither has state.
+  TrainingJob plain = JobOf("sgd", "sgd", "sgd");
+  elastic.mutable_spec()->mutable_optimizer()->Clear();
+  *elastic.mutable_spec()->mutable_optimizer() = plain.spec().optimizer();
+  CHECK(InitProblem(elastic, plain) == "OK");
+}
+
+TrainingJob CsvJob(const std::string& type, const std::vector<std::string>& columns) {
+  TrainingJob job = JobOf("adagrad", "adagrad", "adam");
+  DataSpec& data = *job.mutable_spec()->mutable_data();
+  data.set_format("csv");
+  data.mutable_columns()->set_label("y");
+  for (const std::string& c : columns) data.mutable_columns()->add_categorical(c);
+  job.mutable_spec()->mutable_model()->set_type(type);
+  job.mutable_spec()->mutable_model()->add_hidden(8);
+  return job;
+}
+
+// Each of these was taken without a word, and rows loaded as those of other tensors or features.
+TEST_CASE("a job starts from a model of the same tensors and fields only",
+          "[scheduler][submission]") {
+  const TrainingJob saved = CsvJob("deepfm", {"user", "item"});
+  TrainingJob wider = saved;
+  wider.mutable_spec()->mutable_model()->set_hidden(0, 6);
+  CHECK(absl::StrContains(InitProblem(wider, saved),
+                          "\n  tensor layer_0_weight was (8, 8), is "
+                          "(8, 6); let it begin anew"));
+  CHECK(absl::StrContains(InitProblem(CsvJob("deepfm", {"user", "item", "shop"}), saved),
+                          "\n  tensor layer_0_weight was (8, 8), is (12, 8); let it"));
+  CHECK(absl::StrContains(InitProblem(CsvJob("deepfm", {"item", "user"}), saved),
+                          "\n  tensor layer_0_weight (8, 8) goes by the fields in their order"));
+  CHECK(absl::StrContains(InitProblem(saved, CsvJob("fm", {"user", "item"})),
+                          "\n  spec.model.type was fm, is deepfm; allow it"));
+  CHECK(absl::StrContains(InitProblem(CsvJob("wide_deep", {"user", "item"}), saved),
+                          "\n  spec.model.type was deepfm, is wide_deep; allow it"));
+  TrainingJob partitions = saved;
+  partitions.mutable_spec()->mutable_storage()->set_partitions(32);
+  CHECK(InitProblem(partitions, saved) ==
+        "spec.storage.partitions is 32 but spec.model.initFrom F was made with 64; set "
+        "spec.storage.partitions to that");
+  TrainingJob allowed = CsvJob("deepfm", {"item", "user", "shop"});
+  InitFromSpec& init = *allowed.mutable_spec()->mutable_model()->mutable_init_from();
+  init.set_new_tensors("allow");
+  init.set_dropped_tensors("allow");
+  CHECK(InitProblem(allowed, saved) == "OK");
+}
+
+// Keys of csv hashed the column's place among the categories.
+TEST_CASE("a job resumes with the columns that it had", "[scheduler][submission]") {
+  const TrainingJob saved = CsvJob("fm", {"user", "item"});
+  CHECK(ResumeProblem(saved, saved) == "OK");
+  const std::string anew =
+      "the checkpoint to resume from is of another model; resume with the same one, or start anew "
+      "with --overwrite:\n  ";
+  CHECK(ResumeProblem(CsvJob("fm", {"item", "user"}), saved) ==
+        anew + "field user came before item, and comes after it now");
+  CHECK(ResumeProblem(CsvJob("fm", {"shop", "user", "item"}), saved) ==
+        anew + "field shop: the checkpoint has none");
+  CHECK(ResumeProblem(CsvJob("fm", {"user"}), saved) == anew + "field item: the job has none");
+  TrainingJob label = saved;
+  label.mutable_spec()->mutable_data()->mutable_columns()->set_label("z");
+  CHECK(ResumeProblem(label, saved) == anew + "label label: column was y, is z");
 }
 
 TEST_CASE("places of a submitted job are held against each other", "[scheduler][submission]") {
@@ -226,13 +334,14 @@ TEST_CASE("a job resumes with the shape of the model that was saved", "[schedule
   TrainingJob saved = JobOf("adagrad", "", "adam");
   ModelSpec& model = *saved.mutable_spec()->mutable_model();
   model.set_type("dlrm");
+  model.add_hidden(8);
   model.add_bottom_hidden(64);
   model.set_cross_layers(3);
   model.set_cross_rank(0);
   const auto problem = [&](void (*change)(ModelSpec&)) {
     TrainingJob now = saved;
     change(*now.mutable_spec()->mutable_model());
-    return ResumeProblem(now, saved);
+    return ResumeProblem(now, saved, 2);
   };
   CHECK(problem([](ModelSpec&) {}) == "OK");
   CHECK(problem([](ModelSpec& m) {

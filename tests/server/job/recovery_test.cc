@@ -134,6 +134,7 @@ TEST_CASE("a checkpoint restores under a new generation, and is not needed after
   JobPlan plan = bench.plan();
   plan.generation = Generation(2);
   plan.restore_from = folder;
+  plan.restore.emplace();  // as its manifest says: nobody
   plan.start_step = Step(2);
   plan.shards.clear();
   const auto memory = DivideMemory(plan.tables, Position(0), Position(~0ull), 0, 2);

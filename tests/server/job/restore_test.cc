@@ -1,19 +1,31 @@
 // A checkpoint of three shards on every number of shards, whatever boundaries they share.
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "proto/core/ids.h"
+#include "proto/core/position.h"
+#include "proto/core/table_spec.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
 #include "proto/wire/message_codec.h"
 #include "server/job/opening.h"
+#include "server/job/plan.h"
 #include "server/shard/shard.h"
 #include "server/table/memory.h"
+#include "storage/checkpoint/shard_file.h"
+#include "storage/row/hash.h"
+#include "storage/row/layout.h"
 #include "tests/server/job/bench.h"
 #include "tests/server/shard/shard_fixture.h"
 #include "tests/temp_folder.h"
@@ -35,8 +47,28 @@ JobPlan MakeCheckpoint(JobBench& bench, const std::string& checkpoint,
   REQUIRE(WriteManifest(checkpoint, manifest).ok());
   JobPlan plan = bench.plan();
   plan.restore_from = checkpoint;
+  plan.restore.emplace();  // as its manifest says: nobody
   plan.start_step = Step(5);
   return plan;
+}
+
+// What takes every row as it is, where the tables are the same.
+RestorePlan AllRows(const JobPlan& plan) {
+  RestorePlan all;
+  for (const TableSpec& table : plan.tables) {
+    if (table.kind == TableKind::kHashed) {
+      RestoreTable* t = all.add_tables();
+      t->set_from(table.id.value);
+      t->set_to(table.id.value);
+    }
+    for (const TensorSpec& tensor : table.tensors) {
+      RestoreTensor* t = all.add_tensors();
+      t->set_from_row(tensor.first.value);
+      t->set_to_row(tensor.first.value);
+      t->set_rows(tensor.Rows(table.dim()));
+    }
+  }
+  return all;
 }
 
 TEST_CASE("a checkpoint opens on any number of shards", "[service][cut]") {
@@ -169,6 +201,7 @@ TEST_CASE("of another job's checkpoint an asynchronous job takes the rows alone"
   JobPlan plan = bench.plan();
   plan.restore_from = checkpoint;
   if (own) plan.restore.emplace();
+  if (!own) plan.restore_plan = AllRows(plan);
   auto opened = OpenJob(plan, folder.path() + "/opened", Timer::Real());
   INFO(opened.status());
   REQUIRE(opened.ok());
@@ -184,6 +217,144 @@ TEST_CASE("of another job's checkpoint an asynchronous job takes the rows alone"
     CHECK(*result == (own ? Shard::WindowResult::kRepeated : Shard::WindowResult::kApplied));
   }
   CHECK(rows > 0);
+}
+
+// Rows that a shard of `to` is to hold of a checkpoint: the sum of their hashes.
+storage::HashSum Expected(const std::string& checkpoint, const std::vector<TableSpec>& from,
+                          const std::vector<TableSpec>& to, bool reset) {
+  storage::HashSum sum;
+  const Manifest manifest = *ReadManifest(checkpoint);
+  for (const CheckpointFile& f : manifest.files()) {
+    const auto file = *storage::ShardFileReader::Open(checkpoint + "/" + f.name());
+    for (size_t t = 0; t < from.size(); ++t) {
+      const storage::RowLayout before = storage::RowLayout::For(from[t]);
+      const storage::RowLayout now = storage::RowLayout::For(to[t]);
+      const auto key_of = [&](Position p) -> std::optional<Key> {
+        if (from[t].kind == TableKind::kHashed) return from[t].KeyAtPosition(p);
+        for (size_t i = 0; i < from[t].tensors.size() && i < to[t].tensors.size(); ++i) {
+          const uint64_t row = p.value - from[t].tensors[i].first.value;
+          if (p >= from[t].tensors[i].first && row < from[t].tensors[i].Rows(from[t].dim())) {
+            return Key(to[t].tensors[i].first.value + row);
+          }
+        }
+        return std::nullopt;
+      };
+      const auto add = [&](std::span<const Position> positions, const uint8_t* rows) {
+        for (size_t i = 0; i < positions.size(); ++i, rows += before.row_bytes()) {
+          const auto key = key_of(positions[i]);
+          if (!key) continue;
+          std::vector<uint8_t> row(now.row_bytes());
+          storage::InitialRow(to[t], now, 1, *key, row.data());
+          std::memcpy(row.data(), rows, size_t{now.dim} * 4);
+          if (!reset) std::memcpy(row.data(), rows, before.meta_offset());
+          std::memcpy(row.data() + now.meta_offset(), rows + before.meta_offset(), 8);
+          sum += storage::HashRow(to[t].id, *key, row);
+        }
+        return absl::OkStatus();
+      };
+      REQUIRE(file->ReadRows(from[t].id, file->header().partitions, add).ok());
+    }
+  }
+  return sum;
+}
+
+// spec.model.initFrom: rows go where the table and the tensors of their names lie now.
+TEST_CASE("rows of another job's checkpoint move with their tables and tensors", "[service][cut]") {
+  TempFolder folder;
+  const std::string checkpoint = folder.path() + "/checkpoint";
+  JobBench bench(1);
+  JobPlan plan = MakeCheckpoint(bench, checkpoint, References(8, 1, 5)[5].Hash());
+  plan.restore.reset();
+  plan.start_step = Step(0);
+  const std::vector<TableSpec> before = plan.tables;
+  plan.restore_plan = AllRows(plan);
+  const bool renumbered = GENERATE(false, true), reset = GENERATE(false, true);
+  INFO("renumbered " << renumbered << ", reset " << reset);
+  if (renumbered) {
+    plan.tables[0].id = TableId(2);
+    plan.restore_plan.mutable_tables(0)->set_to(2);
+  }
+  if (reset) {
+    plan.tables[0].segments[0].optimizer.type = OptimizerType::kAdagrad;
+    plan.tables[0].segments[0].optimizer.initial_accumulator = 0.5f;
+    plan.tables[1].segments[0].optimizer.type = OptimizerType::kMomentum;
+    plan.restore_plan.mutable_tables(0)->set_reset_state(true);
+    for (RestoreTensor& t : *plan.restore_plan.mutable_tensors()) t.set_reset_state(true);
+  }
+  // The tensors change places, and one of another shape comes between: nothing is loaded as it.
+  std::vector<TensorSpec>& tensors = plan.tables[1].tensors;
+  std::swap(tensors[0].first, tensors[1].first);
+  plan.restore_plan.mutable_tensors(0)->set_to_row(tensors[0].first.value);
+  plan.restore_plan.mutable_tensors(1)->set_to_row(tensors[1].first.value);
+  const storage::HashSum expected = Expected(checkpoint, before, plan.tables, reset);
+  std::swap(tensors[0], tensors[1]);                          // ascending by place
+  if (renumbered) std::swap(plan.tables[0], plan.tables[1]);  // and tables by number
+  for (const uint32_t shards : {1u, 3u, 16u}) {
+    plan.shards.clear();
+    for (uint32_t i = 0; i < shards; ++i) {
+      const PartitionRange range = Ranges(shards)[i];
+      const auto memory =
+          DivideMemory(plan.tables, bench.First(range), bench.Last(range), 0, shards);
+      REQUIRE(memory.ok());
+      plan.shards.push_back({ShardId(i), range, *memory});
+    }
+    auto opened = OpenJob(plan, folder.path() + "/" + std::to_string(shards), &bench.timer_);
+    INFO(opened.status());
+    REQUIRE(opened.ok());
+    storage::HashSum sum;
+    for (const auto& shard : opened->shards) {
+      CHECK(shard->clock() == Step(0));
+      sum += shard->Summarize()->hash;
+    }
+    CHECK(sum == expected);
+  }
+}
+
+TEST_CASE("a table whose rows have another size is not read", "[service][cut]") {
+  TempFolder folder;
+  const std::string checkpoint = folder.path() + "/checkpoint";
+  JobBench bench(1);
+  JobPlan plan = MakeCheckpoint(bench, checkpoint, References(8, 1, 5)[5].Hash());
+  plan.restore.reset();
+  plan.restore_plan = AllRows(plan);
+  SECTION("weights") { plan.tables[0].segments[0].dim = 8; }
+  SECTION("state") { plan.tables[0].segments[1].optimizer.type = OptimizerType::kAdam; }
+  for (ShardPlan& shard : plan.shards) {
+    shard.memory = *DivideMemory(plan.tables, bench.First(shard.range), bench.Last(shard.range), 0,
+                                 static_cast<uint32_t>(plan.shards.size()));
+  }
+  const absl::Status refused = OpenJob(plan, folder.path() + "/x", &bench.timer_).status();
+  INFO(refused);
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK(absl::StrContains(refused.message(), "rows of table features have another size"));
+}
+
+// An adopted job's records do not say what it took; what servers kept of it is whole without.
+TEST_CASE("of a checkpoint of which nothing says what to take nothing is read", "[service][cut]") {
+  ServerJobDirective directive;
+  directive.set_cluster_id(std::string(32, '1'));
+  directive.set_job_uid(std::string(32, '2'));
+  directive.set_generation(1);
+  TrainingJob& job = *directive.mutable_spec();
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("j");
+  job.mutable_spec()->mutable_data()->set_format("libfm");
+  job.mutable_spec()->mutable_data()->add_train("/a");
+  job.mutable_spec()->mutable_model()->set_type("lr");
+  directive.mutable_shape()->set_fields(3);
+  directive.set_restore_from("/old");
+  const bool was_open = GENERATE(false, true), told = GENERATE(false, true);
+  const bool own = GENERATE(false, true);
+  INFO("was open " << was_open << ", told " << told << ", own " << own);
+  directive.set_was_open(was_open);
+  if (told) directive.mutable_restore_plan();
+  if (own) directive.mutable_restore();
+  const absl::Status s = PlanJob(directive).status();
+  INFO(s);
+  const bool refused = absl::StrContains(s.message(), "nothing says what it takes of it");
+  CHECK(refused == (!was_open && !told && !own));
+  CHECK(refused == !s.ok());
 }
 
 }  // namespace

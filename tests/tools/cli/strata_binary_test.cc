@@ -167,6 +167,65 @@ TEST_CASE("what validate prints is the same job again", "[strata]") {
   }
 }
 
+// A job over a file without a header, whose columns go by their positions.
+std::string HeadlessJob(const std::string& columns) {
+  return "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: h}\nspec:\n"
+         "  data:\n    format: csv\n    train: [h.csv]\n"
+         "    columns: {header: false, label: '0', categorical: " +
+         columns +
+         ", ignored: ['*']}\n"
+         "  model: {type: fm, embeddingDim: 4}\n"
+         "  training: {mode: bsp, lanes: 2, batchSize: 2, epochs: 1}\n"
+         "  checkpoint: {directory: h-ck}\n";
+}
+
+TEST_CASE("what a model is made of is printed whole, and compared first", "[strata]") {
+  Write("h.csv", "1,a,x\n0,b,y\n1,a,y\n0,c,x\n");
+  Write("h.yaml", HeadlessJob("['1', '2']"));
+  const auto warns = [](const Result& r) {
+    return r.err.find(
+               "warning: spec.data.columns: the categories of columns 1, 2 are hashed with "
+               "the column's position") != std::string::npos;
+  };
+  const Result declared = Run("validate --schema -f h.yaml");
+  CHECK(declared.exit_code == 0);
+  CHECK(warns(declared));
+  for (const char* line :
+       {"model fm\n", "table features  number 0\n  embedding(4)  normal(0, 0.01)  adagrad(",
+        "\ntensor bias(1)  1 row from ", "\nfield 1  categorical  table features\nfield 2 ",
+        "\nlabel label  binary  column 0  loss logloss  weight 1\n"}) {
+    INFO(line);
+    CHECK(declared.out.find(line) != std::string::npos);
+  }
+  const Result valid = Run("validate -f h.yaml");
+  CHECK(warns(valid));
+  CHECK(valid.err.find(declared.out) != std::string::npos);
+  const Result explained = Run("explain --schema h.yaml");
+  CHECK(explained.out == declared.out);
+  CHECK(Run("validate --schema --json -f h.yaml").out == Run("explain --schema h.yaml --json").out);
+
+  const Result trained = Run("train -f h.yaml");
+  CHECK(trained.exit_code == 0);
+  CHECK((trained.out + trained.err).find("KeysByPosition: spec.data.columns: ") !=
+        std::string::npos);
+  const Result shown = Run("checkpoint show h-ck");
+  CHECK(shown.exit_code == 0);
+  const size_t data = shown.out.find("\ndata ");
+  REQUIRE(data != std::string::npos);
+  CHECK(shown.out.substr(0, data + 1).ends_with("\n\n" + declared.out));
+  CHECK(shown.out.size() == data + sizeof("\ndata \n") - 1 + 32);  // a fingerprint
+
+  Write("one.yaml", HeadlessJob("['2']"));
+  REQUIRE(Run("train -f one.yaml --set spec.checkpoint.directory=one-ck").exit_code == 0);
+  const std::string diff = Run("checkpoint diff h-ck one-ck").out;
+  const size_t schema = diff.find("schema: dropped: field 1: the job has none\n");
+  CHECK(schema != std::string::npos);
+  CHECK(schema < diff.find("features: "));
+  CHECK(Run("checkpoint diff h-ck h-ck")
+            .out.find("schema: the same tables, tensors, fields and labels\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("without a cluster commands say so; a silent address is exit code 3", "[strata]") {
   Write("gone.tsv", "1\n");
   Write("job.yaml", kJob);

@@ -48,7 +48,7 @@ TrainingJob MakeJob(const std::string& checkpoints, const std::string& init_from
   TrainingJob job = MakeTrainJob({"deepfm", "adagrad", 0});
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_storage()->set_durability("memory");
-  spec.mutable_model()->set_init_from(init_from);
+  spec.mutable_model()->mutable_init_from()->set_checkpoint(init_from);
   spec.mutable_checkpoint()->set_directory(checkpoints);
   spec.mutable_checkpoint()->set_full_every(2);
   spec.mutable_storage()->set_snapshot_bytes_per_second("300MiB");  // .31 GB/s

@@ -37,9 +37,19 @@ void AddCheckpointVerify(CLI::App& group, CommandSet& commands) {
   AddJson(verify, o.json);
 }
 
+void AddCheckpointShow(CLI::App& group, CommandSet& commands) {
+  auto [show, o] = commands.Add<CheckpointShowOptions>(
+      group, "show", "Say what a checkpoint is of: its step, and its model by name");
+  show->add_option("directory", o.directory,
+                   "a checkpoint's folder, or one that holds checkpoints (then the newest)")
+      ->required()
+      ->type_name("DIR");
+  AddJson(show, o.json);
+}
+
 void AddCheckpointDiff(CLI::App& group, CommandSet& commands) {
   auto [diff, o] = commands.Add<CheckpointDiffOptions>(
-      group, "diff", "Count the rows that two checkpoints differ in, and show the largest changes");
+      group, "diff", "Compare two checkpoints: their models by name, then their rows");
   diff->add_option("a", o.a, "a checkpoint's folder, or one that holds checkpoints (the newest)")
       ->required()
       ->type_name("A");
@@ -79,11 +89,12 @@ void AddCheckpointQuantise(CLI::App& group, CommandSet& commands) {
 
 void AddCheckpointCommands(CLI::App& app, CommandSet& commands) {
   CLI::App* group = app.add_subcommand(
-      "checkpoint", "Make, list, verify, compare, repair and quantise checkpoints");
+      "checkpoint", "Make, list, verify, show, compare, repair and quantise checkpoints");
   group->require_subcommand(1);
   AddCheckpointCreate(*group, commands);
   AddCheckpointList(*group, commands);
   AddCheckpointVerify(*group, commands);
+  AddCheckpointShow(*group, commands);
   AddCheckpointDiff(*group, commands);
   AddCheckpointRepair(*group, commands);
   AddCheckpointQuantise(*group, commands);

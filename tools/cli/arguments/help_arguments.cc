@@ -11,6 +11,11 @@ void AddExplain(CLI::App& app, CommandSet& commands) {
       ->add_option("path", o.path,
                    "a field, as in spec.training or spec.training.batchSize (default: the top)")
       ->type_name("FIELD");
+  explain
+      ->add_option("--schema", o.schema,
+                   "instead: what the model of this job file is made of (tables, tensors, fields, "
+                   "labels)")
+      ->type_name("JOB.yaml");
   explain->add_flag("-r,--recursive", o.recursive, "with the fields of the fields");
   AddJson(explain, o.json);
 }

@@ -29,6 +29,8 @@ void AddValidate(CLI::App& app, CommandSet& commands) {
   auto [validate, o] = commands.Add<ValidateOptions>(
       app, "validate", "Check a job file and print it with every default");
   AddSource(validate, o.source);
+  validate->add_flag("--schema", o.schema,
+                     "print what the model is made of (tables, tensors, fields, labels) alone");
   AddJson(validate, o.json);
 }
 

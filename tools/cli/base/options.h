@@ -38,6 +38,7 @@ struct CleanOptions {
 
 struct ValidateOptions {
   JobSource source;
+  bool schema = false;  // print the model's schema instead of the job
   bool json = false;
 };
 
@@ -111,6 +112,11 @@ struct CheckpointListOptions {
 };
 
 struct CheckpointVerifyOptions {
+  std::string directory;
+  bool json = false;
+};
+
+struct CheckpointShowOptions {
   std::string directory;
   bool json = false;
 };
@@ -230,7 +236,8 @@ struct TopOptions {
 };
 
 struct ExplainOptions {
-  std::string path;  // "": the top
+  std::string path;    // "": the top
+  std::string schema;  // job file whose schema is explained; "": a field is
   bool recursive = false;
   bool json = false;
 };
@@ -257,11 +264,11 @@ using Command =
     std::variant<VersionOptions, TrainOptions, CleanOptions, ValidateOptions, UpOptions,
                  DownOptions, SubmitOptions, ListOptions, StatusOptions, LogsOptions, CancelOptions,
                  CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
-                 CheckpointDiffOptions, CheckpointRepairOptions, CheckpointQuantiseOptions,
-                 PredictCommandOptions, GenerateCriteoOptions, ExportCommandOptions, GetRowOptions,
-                 DeltaCommandOptions, NodesOptions, NodesAdoptOptions, NodesPurgeOptions,
-                 ShardsOptions, EventsOptions, TopOptions, ExplainOptions, EstimateOptions,
-                 CompletionOptions, ManOptions, SuperviseOptions>;
+                 CheckpointShowOptions, CheckpointDiffOptions, CheckpointRepairOptions,
+                 CheckpointQuantiseOptions, PredictCommandOptions, GenerateCriteoOptions,
+                 ExportCommandOptions, GetRowOptions, DeltaCommandOptions, NodesOptions,
+                 NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions, TopOptions,
+                 ExplainOptions, EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
 
 }  // namespace strata
 

@@ -11,15 +11,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/job/schema_mapping.h"
+#include "proto/job/schema_text.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/scheduler_client.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/base/context_file.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/job_watch.h"
 #include "tools/cluster/checkpoint/diff.h"
+#include "tools/cluster/checkpoint/folder.h"
 #include "tools/cluster/checkpoint/quantise.h"
 #include "tools/cluster/checkpoint/quantised_copy.h"
 #include "tools/cluster/checkpoint/repair.h"
@@ -141,12 +145,74 @@ ExitCode RunCheckpointVerify(const CheckpointVerifyOptions& options) {
   return kExitOk;
 }
 
-ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
-  auto found = DiffCheckpoints(options.a, options.b, options.top);
+ExitCode RunCheckpointShow(const CheckpointShowOptions& options) {
+  auto found = FindCheckpoint(options.directory);
   if (!found.ok()) return ReportError(found.status());
+  const Manifest& m = found->manifest;
+  uint64_t bytes = 0;
+  for (const CheckpointFile& f : m.files()) bytes += f.bytes();
+  if (options.json) {
+    PrintJson(Json{{"directory", found->folder},
+                   {"job", m.job().metadata().name()},
+                   {"jobUid", m.job_uid()},
+                   {"clusterId", m.cluster_id()},
+                   {"step", m.step()},
+                   {"modelHash", m.model_hash()},
+                   {"partitions", m.partitions()},
+                   {"bytes", bytes},
+                   {"files", m.files_size()},
+                   {"schema", Json::parse(SchemaJson(m.schema()))}});
+    return kExitOk;
+  }
+  std::printf(
+      "%s\n  job %s, step %s, %s bytes in %s files\n  model hash %s\n\n%s", found->folder.c_str(),
+      m.job().metadata().name().c_str(), WithCommas(m.step()).c_str(), WithCommas(bytes).c_str(),
+      WithCommas(m.files_size()).c_str(), m.model_hash().c_str(), SchemaText(m.schema()).c_str());
+  return kExitOk;
+}
+
+// Differences of the schemas, in a form for people.
+void PrintSchemas(const SchemaMapping& schemas) {
+  bool same = true;
+  for (const SchemaEntry& e : schemas.entries) {
+    if (e.change == SchemaChange::kLoaded) continue;
+    same = false;
+    std::printf("schema: %s: %s\n", ChangeName(e.change), EntryText(e).c_str());
+  }
+  if (same) std::printf("schema: the same tables, tensors, fields and labels\n");
+}
+
+Json SchemasJson(const SchemaMapping& schemas) {
+  Json json = Json::array();
+  for (const SchemaEntry& e : schemas.entries) {
+    if (e.change == SchemaChange::kLoaded) continue;
+    json.push_back(Json{{"change", ChangeName(e.change)},
+                        {"part", PartName(e.part)},
+                        {"name", e.name},
+                        {"text", EntryText(e)}});
+  }
+  return json;
+}
+
+ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
+  const auto schemas = CompareSchemas(options.a, options.b);
+  if (!schemas.ok()) return ReportError(schemas.status());
+  auto found = DiffCheckpoints(options.a, options.b, options.top);
+  if (!found.ok()) {
+    // Rows of other shapes are not compared; what makes them so is told.
+    if (absl::IsFailedPrecondition(found.status())) {
+      if (options.json) {
+        PrintJson(Json{{"schema", SchemasJson(*schemas)}});
+      } else {
+        PrintSchemas(*schemas);
+      }
+    }
+    return ReportError(found.status());
+  }
   Json json{{"a", Json{{"directory", found->a}, {"step", found->step_a}}},
             {"b", Json{{"directory", found->b}, {"step", found->step_b}}},
             {"equal", found->hash_a == found->hash_b},
+            {"schema", SchemasJson(*schemas)},
             {"tables", Json::array()}};
   for (const TableDifference& t : found->tables) {
     Json top = Json::array();
@@ -169,6 +235,7 @@ ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
   }
   std::printf("a  step %s  %s\nb  step %s  %s\n", WithCommas(found->step_a).c_str(),
               found->a.c_str(), WithCommas(found->step_b).c_str(), found->b.c_str());
+  PrintSchemas(*schemas);
   for (const TableDifference& t : found->tables) {
     std::printf(
         "%s: %s rows in a, %s in b; %s added, %s removed, %s changed (by %g, one weight by "

@@ -14,6 +14,7 @@ namespace strata {
 ExitCode RunCheckpointCreate(const CheckpointCreateOptions& options);
 ExitCode RunCheckpointList(const CheckpointListOptions& options);
 ExitCode RunCheckpointVerify(const CheckpointVerifyOptions& options);
+ExitCode RunCheckpointShow(const CheckpointShowOptions& options);
 ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options);
 ExitCode RunCheckpointRepair(const CheckpointRepairOptions& options);
 ExitCode RunCheckpointQuantise(const CheckpointQuantiseOptions& options);

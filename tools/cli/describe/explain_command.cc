@@ -30,14 +30,14 @@ void AppendWrapped(const std::string& text, size_t indent, std::string& out) {
 }
 
 // "name   type" and the comment below it.
-void AppendField(const SchemaField& field, size_t indent, Depth depth, std::string& out) {
+void AppendField(const JobFileField& field, size_t indent, Depth depth, std::string& out) {
   absl::StrAppend(&out, std::string(indent, ' '), field.name, "  <", field.type, ">\n");
   AppendWrapped(field.text, indent + 4, out);
   if (depth == Depth::kOneLevel) return;
-  for (const SchemaField& below : field.fields) AppendField(below, indent + 2, depth, out);
+  for (const JobFileField& below : field.fields) AppendField(below, indent + 2, depth, out);
 }
 
-nlohmann::ordered_json Json(const SchemaField& field, bool with_fields, Depth depth) {
+nlohmann::ordered_json Json(const JobFileField& field, bool with_fields, Depth depth) {
   nlohmann::ordered_json json;
   json["path"] = field.path;
   json["name"] = field.name;
@@ -47,7 +47,7 @@ nlohmann::ordered_json Json(const SchemaField& field, bool with_fields, Depth de
   json["description"] = field.text;
   if (!with_fields || field.fields.empty()) return json;
   json["fields"] = nlohmann::ordered_json::array();
-  for (const SchemaField& below : field.fields) {
+  for (const JobFileField& below : field.fields) {
     json["fields"].push_back(Json(below, depth == Depth::kRecursive, depth));
   }
   return json;
@@ -55,22 +55,22 @@ nlohmann::ordered_json Json(const SchemaField& field, bool with_fields, Depth de
 
 }  // namespace
 
-std::string FieldText(const SchemaField& field, Depth depth) {
+std::string FieldText(const JobFileField& field, Depth depth) {
   std::string out =
       absl::StrCat(field.path.empty() ? "A job file" : field.path, "  <", field.type, ">\n");
   AppendWrapped(field.text, 4, out);
   if (field.fields.empty()) return out;
   out += "\nFields:\n";
-  for (const SchemaField& below : field.fields) AppendField(below, 2, depth, out);
+  for (const JobFileField& below : field.fields) AppendField(below, 2, depth, out);
   return out;
 }
 
-std::string FieldJson(const SchemaField& field, Depth depth) {
+std::string FieldJson(const JobFileField& field, Depth depth) {
   return Json(field, true, depth).dump();
 }
 
 ExitCode RunExplain(const ExplainOptions& options) {
-  const absl::StatusOr<const SchemaField*> field = FindField(options.path);
+  const absl::StatusOr<const JobFileField*> field = FindField(options.path);
   if (!field.ok()) return ReportError(field.status());
   const Depth depth = options.recursive ? Depth::kRecursive : Depth::kOneLevel;
   const std::string text =

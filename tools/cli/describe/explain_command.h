@@ -13,10 +13,10 @@ namespace strata {
 
 // Lines of at most 100 columns. Recursive: the fields of the fields too, indented.
 enum class Depth { kOneLevel, kRecursive };
-std::string FieldText(const SchemaField& field, Depth depth);
+std::string FieldText(const JobFileField& field, Depth depth);
 
 // One object: path, type, default and required where there are any, description, fields.
-std::string FieldJson(const SchemaField& field, Depth depth);
+std::string FieldJson(const JobFileField& field, Depth depth);
 
 // Prints the field at options.path.
 ExitCode RunExplain(const ExplainOptions& options);

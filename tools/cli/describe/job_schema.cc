@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "proto/job/coming_fields.h"
 #include "tools/cli/base/nearest.h"
 #include "tools/cli/describe/job_descriptor.h"
 
@@ -36,6 +37,7 @@ std::string CommentOf(const Declaration* declaration) {
 }
 
 std::string TypeOf(const FieldDescriptor* field) {
+  if (field->is_map()) return "mapping of text to text";
   std::string type;
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
@@ -74,17 +76,20 @@ std::string DefaultIn(absl::string_view comment) {
   return std::string(rest);
 }
 
-void AddFields(const Descriptor* type, SchemaField& into) {
+void AddFields(const Descriptor* type, JobFileField& into) {
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
-    SchemaField& added = into.fields.emplace_back();
+    const std::string path =
+        absl::StrCat(into.path, into.path.empty() ? "" : ".", field->json_name());
+    if (spec::IsComing(path)) continue;
+    JobFileField& added = into.fields.emplace_back();
     added.name = field->json_name();
-    added.path = absl::StrCat(into.path, into.path.empty() ? "" : ".", added.name);
+    added.path = path;
     added.type = TypeOf(field);
     added.text = CommentOf(field);
     added.default_text = DefaultIn(added.text);
     added.required = absl::StrContains(added.text, "Required");
-    if (field->message_type() == nullptr) continue;
+    if (field->message_type() == nullptr || field->is_map()) continue;
     const std::string about_type = CommentOf(field->message_type());
     if (!about_type.empty()) {
       absl::StrAppend(&added.text, added.text.empty() ? "" : "\n\n", about_type);
@@ -93,10 +98,10 @@ void AddFields(const Descriptor* type, SchemaField& into) {
   }
 }
 
-SchemaField* ReadSchema() {
+JobFileField* ReadSchema() {
   google::protobuf::FileDescriptorSet set;
   const absl::string_view bytes = JobDescriptorSet();
-  auto* root = new SchemaField;
+  auto* root = new JobFileField;
   root->type = "object";
   if (!set.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return root;
   DescriptorPool pool;
@@ -108,24 +113,24 @@ SchemaField* ReadSchema() {
   return root;
 }
 
-void Visit(const SchemaField& field, const std::function<void(const SchemaField&)>& visit) {
-  for (const SchemaField& below : field.fields) {
+void Visit(const JobFileField& field, const std::function<void(const JobFileField&)>& visit) {
+  for (const JobFileField& below : field.fields) {
     visit(below);
     Visit(below, visit);
   }
 }
 
 // "did you mean ...?", or what there is.
-std::string Suggestion(const SchemaField& parent, absl::string_view path, absl::string_view name) {
+std::string Suggestion(const JobFileField& parent, absl::string_view path, absl::string_view name) {
   std::vector<std::string> elsewhere, names;
-  Visit(JobSchema(), [&](const SchemaField& field) {
+  Visit(JobSchema(), [&](const JobFileField& field) {
     const bool same_tail = absl::EndsWith(field.path, absl::StrCat(".", path));
     if (same_tail || field.name == name) elsewhere.push_back(field.path);
     // "training.batchSize": the whole of what was typed is the better hint.
     if (same_tail && absl::StrContains(path, ".")) names = {field.path};
   });
   if (!names.empty()) return absl::StrCat("did you mean '", names[0], "'?");
-  for (const SchemaField& field : parent.fields) names.push_back(field.name);
+  for (const JobFileField& field : parent.fields) names.push_back(field.name);
   const std::string nearest = Nearest(name, names);
   const std::string before = parent.path.empty() ? "" : absl::StrCat(parent.path, ".");
   if (!nearest.empty()) return absl::StrCat("did you mean '", before, nearest, "'?");
@@ -136,18 +141,18 @@ std::string Suggestion(const SchemaField& parent, absl::string_view path, absl::
 
 }  // namespace
 
-const SchemaField& JobSchema() {
-  static const SchemaField* const root = ReadSchema();
+const JobFileField& JobSchema() {
+  static const JobFileField* const root = ReadSchema();
   return *root;
 }
 
-absl::StatusOr<const SchemaField*> FindField(absl::string_view path) {
-  const SchemaField* at = &JobSchema();
+absl::StatusOr<const JobFileField*> FindField(absl::string_view path) {
+  const JobFileField* at = &JobSchema();
   if (path.empty() || path == ".") return at;
   for (absl::string_view part : absl::StrSplit(path, '.')) {
     const absl::string_view name = part.substr(0, part.find('['));
-    const SchemaField* next = nullptr;
-    for (const SchemaField& field : at->fields) {
+    const JobFileField* next = nullptr;
+    for (const JobFileField& field : at->fields) {
       if (field.name == name) next = &field;
     }
     if (next != nullptr) {
@@ -167,7 +172,7 @@ absl::StatusOr<const SchemaField*> FindField(absl::string_view path) {
 
 std::vector<std::string> AllPaths() {
   std::vector<std::string> paths;
-  Visit(JobSchema(), [&](const SchemaField& field) { paths.push_back(field.path); });
+  Visit(JobSchema(), [&](const JobFileField& field) { paths.push_back(field.path); });
   return paths;
 }
 

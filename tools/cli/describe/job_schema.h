@@ -13,7 +13,7 @@
 
 namespace strata {
 
-struct SchemaField {
+struct JobFileField {
   std::string name;  // as job files write it: "batchSize"; "" at the root
   std::string path;  // "spec.training.batchSize"; "" at the root
   // "text", "integer", "number", "true or false", "object", or "list of texts" and so on.
@@ -23,16 +23,16 @@ struct SchemaField {
   // What the comment says after "Default": "512", "sgd 0.01, momentum 0.01" (by type); "" when it
   // says nothing.
   std::string default_text;
-  bool required = false;            // the comment says so
-  std::vector<SchemaField> fields;  // of an object or of a list's objects, in order of job.proto
+  bool required = false;             // the comment says so
+  std::vector<JobFileField> fields;  // of an object or of a list's objects, in order of job.proto
 };
 
 // The root: the fields of TrainingJob. Static, made on the first call; any thread.
-const SchemaField& JobSchema();
+const JobFileField& JobSchema();
 
 // The field at `path` ("" and ".": the root; "[0]" behind a list is passed over). NOT_FOUND names
 // the part that is unknown and what was probably meant, or what there is.
-absl::StatusOr<const SchemaField*> FindField(absl::string_view path);
+absl::StatusOr<const JobFileField*> FindField(absl::string_view path);
 
 // Every path below the root, in order of job.proto, objects before their fields.
 std::vector<std::string> AllPaths();

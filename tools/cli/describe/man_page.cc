@@ -131,22 +131,22 @@ void AddCommandPages(const CommandHelp& root, const CommandHelp& command,
 }
 
 // Objects get headings of their own, fields an entry each.
-void AddFieldEntries(const SchemaField& object, std::string& page) {
-  for (const SchemaField& field : object.fields) {
+void AddFieldEntries(const JobFileField& object, std::string& page) {
+  for (const JobFileField& field : object.fields) {
     absl::StrAppend(&page, ".TP\n.B ", TroffEscape(field.path), "\n\\fI", TroffEscape(field.type),
                     "\\fR.\n");
     for (absl::string_view paragraph : absl::StrSplit(field.text, "\n\n")) {
       absl::StrAppend(&page, TroffEscape(paragraph), "\n");
     }
   }
-  for (const SchemaField& field : object.fields) {
+  for (const JobFileField& field : object.fields) {
     if (field.fields.empty()) continue;
     absl::StrAppend(&page, ".SS ", TroffEscape(field.path), "\n");
     AddFieldEntries(field, page);
   }
 }
 
-std::string JobPage(const SchemaField& job) {
+std::string JobPage(const JobFileField& job) {
   std::string page = absl::StrCat(
       Heading("strata-job", 5), "strata\\-job \\- what a job file of Strata may say\n",
       ".SH DESCRIPTION\n", TroffEscape(job.text), "\n.PP\n",
@@ -185,7 +185,7 @@ std::string TroffEscape(absl::string_view text) {
   return escaped;
 }
 
-std::map<std::string, std::string> ManualPages(const CommandHelp& root, const SchemaField& job) {
+std::map<std::string, std::string> ManualPages(const CommandHelp& root, const JobFileField& job) {
   std::map<std::string, std::string> pages;
   AddCommandPages(root, root, pages);
   pages["strata-job.5"] = JobPage(job);

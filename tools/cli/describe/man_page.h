@@ -13,7 +13,7 @@ namespace strata {
 
 // By file name: strata.1, strata-train.1, strata-checkpoint-list.1 ... one per command, and
 // strata-job.5 on the job file. Text in the man macros of troff.
-std::map<std::string, std::string> ManualPages(const CommandHelp& root, const SchemaField& job);
+std::map<std::string, std::string> ManualPages(const CommandHelp& root, const JobFileField& job);
 
 // The page of a daemon (section 8) around what its --help printed.
 std::string DaemonPage(absl::string_view name, absl::string_view summary, absl::string_view help);

@@ -76,7 +76,9 @@ absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view
     }
     out.hashed = CriteoBucket(integer);
   }
-  out.key = Key(FeatureKey(FieldSeed(spec.model().hash_seed(), out.field), out.hashed));
+  const uint64_t seed = spec.model().hash_seed();
+  out.key = Key(FeatureKey(
+      format == "csv" ? NamedFieldSeed(seed, out.name) : FieldSeed(seed, out.field), out.hashed));
   return out;
 }
 

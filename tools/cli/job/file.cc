@@ -157,8 +157,10 @@ absl::Status ApplyOverride(const std::string& text, TrainingJob& job) {
   }
   YAML::Node node;
   // Bare text needs no YAML quoting on the command line.
-  const bool text_field = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
-  const bool bare = text_field && value[0] != '[' && value[0] != '"' && value[0] != '\'';
+  const bool text_field =
+      field->cpp_type() == FieldDescriptor::CPPTYPE_STRING || TextForm(field) != nullptr;
+  const char* const yaml = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING ? "[\"'" : "{\"'";
+  const bool bare = text_field && std::strchr(yaml, value[0]) == nullptr;
   if (bare) {
     node = YAML::Node(value);
   } else {
@@ -198,7 +200,9 @@ void MakePathsAbsolute(const fs::path& folder, JobSpec& spec) {
     for (std::string& file : *spec.mutable_data()->mutable_train()) MakeAbsolute(folder, &file);
     for (std::string& file : *spec.mutable_data()->mutable_eval()) MakeAbsolute(folder, &file);
   }
-  if (spec.has_model()) MakeAbsolute(folder, spec.mutable_model()->mutable_init_from());
+  if (spec.model().has_init_from()) {
+    MakeAbsolute(folder, spec.mutable_model()->mutable_init_from()->mutable_checkpoint());
+  }
   if (spec.has_storage()) MakeAbsolute(folder, spec.mutable_storage()->mutable_directory());
   if (spec.has_checkpoint()) MakeAbsolute(folder, spec.mutable_checkpoint()->mutable_directory());
   if (spec.has_output()) {

@@ -3,8 +3,10 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,63 @@ const FieldDescriptor* FieldByJsonName(const Descriptor* type, absl::string_view
   return nullptr;
 }
 
+// Walks over text of protobuf's text format, token by token; what is wrong with it, the parser
+// says.
+class Scanner {
+ public:
+  explicit Scanner(absl::string_view text) : text_(text) {}
+
+  size_t at() const { return at_; }
+  bool done() const { return at_ == text_.size(); }
+  // Blanks and comments.
+  void SkipSpace() {
+    while (!done()) {
+      if (text_[at_] == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (absl::ascii_isspace(text_[at_])) {
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+  bool AtQuote() const { return !done() && (text_[at_] == '"' || text_[at_] == '\''); }
+  bool Take(char c) {
+    if (done() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  // A name, a text in quotes, or one character. REQUIRES: not done.
+  absl::string_view Token() {
+    const size_t first = at_;
+    if (AtQuote()) {
+      const char quote = text_[at_++];
+      while (!done() && text_[at_] != quote && text_[at_] != '\n') {
+        at_ = std::min(at_ + (text_[at_] == '\\' ? 2 : 1), text_.size());
+      }
+      if (!done()) ++at_;
+    } else {
+      ++at_;
+      while (!done() && IsName(text_[first]) && IsName(text_[at_])) ++at_;
+    }
+    return text_.substr(first, at_ - first);
+  }
+
+ private:
+  static bool IsName(char c) { return absl::ascii_isalnum(c) || c == '_'; }
+
+  const absl::string_view text_;
+  size_t at_ = 0;
+};
+
+// Protobuf counts a tab as going to the next multiple of eight.
+int ColumnAt(absl::string_view text, size_t at) {
+  const size_t line = text.substr(0, at).rfind('\n') + 1;  // npos + 1 is 0
+  int column = 0;
+  for (size_t i = line; i < at; ++i) column += text[i] == '\t' ? 8 - column % 8 : 1;
+  return column;
+}
+
 }  // namespace
 
 class TextprotoReader::Errors : public google::protobuf::io::ErrorCollector {
@@ -50,7 +109,9 @@ class TextprotoReader::Errors : public google::protobuf::io::ErrorCollector {
   // From 0; -1: of the whole.
   void AddError(int line, int column, const std::string& message) override {
     std::string place = reader_->name_;
-    if (line >= 0) absl::StrAppend(&place, ":", line + 1, ":", column + 1);
+    if (line >= 0) {
+      absl::StrAppend(&place, ":", line + 1, ":", reader_->ColumnInFile(line, column) + 1);
+    }
     reader_->problems_.push_back(absl::StrCat(place, ": ", InOurWords(message, reader_->type_)));
   }
 
@@ -69,11 +130,51 @@ void TextprotoReader::Read(absl::string_view text, Message* message) {
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&places_);
-  const bool parsed = parser.ParseFromString(std::string(text), message);
+  const bool parsed = parser.ParseFromString(WithTextForms(text), message);
   if (!parsed && problems_.empty()) {
     problems_.push_back(absl::StrCat(name_, ": is not in protobuf's text format"));
   }
   if (problems_.empty()) CheckFinite(*message, "");
+}
+
+// `init_from: "DIR"` becomes `init_from: {checkpoint: "DIR"}`.
+std::string TextprotoReader::WithTextForms(absl::string_view text) {
+  constexpr absl::string_view kBefore = "{checkpoint: ";
+  std::string out;
+  size_t copied = 0;
+  Scanner scan(text);
+  const auto insert = [&](size_t at, absl::string_view what) {
+    absl::StrAppend(&out, text.substr(copied, at - copied), what);
+    copied = at;
+    inserted_.push_back({static_cast<int>(std::count(text.begin(), text.begin() + at, '\n')),
+                         ColumnAt(text, at), static_cast<int>(what.size())});
+  };
+  for (scan.SkipSpace(); !scan.done(); scan.SkipSpace()) {
+    if (scan.Token() != "init_from") continue;
+    scan.SkipSpace();
+    if (!scan.Take(':')) continue;
+    scan.SkipSpace();
+    if (!scan.AtQuote()) continue;
+    insert(scan.at(), kBefore);
+    size_t end = scan.at();
+    while (scan.AtQuote()) {  // neighbours are one text
+      scan.Token();
+      end = scan.at();
+      scan.SkipSpace();
+    }
+    insert(end, "}");
+  }
+  absl::StrAppend(&out, text.substr(copied));
+  return out;
+}
+
+int TextprotoReader::ColumnInFile(int line, int column) const {
+  int moved = 0;
+  for (const Inserted& i : inserted_) {
+    if (i.line != line || column < i.column + moved) continue;
+    moved += std::min(i.length, column - i.column - moved);
+  }
+  return column - moved;
 }
 
 void TextprotoReader::CheckFinite(const Message& message, const std::string& path) {
@@ -127,7 +228,8 @@ std::string TextprotoReader::Where(absl::string_view path) const {
     type = group ? field->message_type() : nullptr;
   }
   if (place.line < 0) return none;
-  return absl::StrCat(name_, ":", place.line + 1, ":", place.column + 1, ": ");
+  return absl::StrCat(name_, ":", place.line + 1, ":", ColumnInFile(place.line, place.column) + 1,
+                      ": ");
 }
 
 }  // namespace strata

@@ -23,7 +23,7 @@ class TextprotoReader {
 
   // Replaces what `message` had; it must outlive the reader. What is wrong goes to problems(): what
   // protobuf's parser says of syntax (it stops at the first), unknown fields, numbers that are not
-  // finite.
+  // finite. A message with a text form (yaml_message.h) may be text: init_from: "DIR".
   void Read(absl::string_view text, google::protobuf::Message* message);
 
   // Each a line without its end.
@@ -35,12 +35,22 @@ class TextprotoReader {
 
  private:
   class Errors;
+  // Text that was put into the parsed one: places behind it in its line are those of the file
+  // moved.
+  struct Inserted {
+    int line = 0;    // from 0
+    int column = 0;  // in the file
+    int length = 0;
+  };
+  std::string WithTextForms(absl::string_view text);
+  int ColumnInFile(int line, int column) const;
   void CheckFinite(const google::protobuf::Message& message, const std::string& path);
 
   const std::string name_;
   const google::protobuf::Descriptor* type_ = nullptr;
   google::protobuf::TextFormat::ParseInfoTree places_;
   std::vector<std::string> problems_;
+  std::vector<Inserted> inserted_;  // in the order of the file
 };
 
 }  // namespace strata

@@ -13,6 +13,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/job/schema.h"
+#include "proto/job/schema_text.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "tools/cli/job/file.h"
 
 namespace strata {
@@ -39,6 +42,14 @@ void CheckFiles(const char* field, const Files& files, std::vector<std::string>*
   }
 }
 
+std::string DescribeSchema(const Schema& schema) {
+  return absl::StrCat(SchemaText(schema),
+                      schema.tensors().empty()
+                          ? "its dense tensors follow from the data, which tell how many fields "
+                            "an example has; `strata checkpoint show` prints them\n"
+                          : "");
+}
+
 }  // namespace
 
 absl::Status CheckDataFiles(const DataSpec& data) {
@@ -52,6 +63,15 @@ absl::Status CheckDataFiles(const DataSpec& data) {
 ExitCode RunValidate(const ValidateOptions& options) {
   absl::StatusOr<TrainingJob> job = LoadJobFile(options.source.file, options.source.overrides);
   if (!job.ok()) return ReportError(job.status());
+  const absl::StatusOr<Schema> schema = DeclaredSchema(job->spec());
+  if (!schema.ok()) return ReportError(schema.status());
+  const std::string warning = KeysByPosition(job->spec().data());
+  if (!warning.empty()) std::fprintf(stderr, "strata: warning: %s\n", warning.c_str());
+  if (options.schema) {
+    std::printf("%s", options.json ? (SchemaJson(*schema) + "\n").c_str()
+                                   : DescribeSchema(*schema).c_str());
+    return kExitOk;
+  }
   const absl::Status files = CheckDataFiles(job->spec().data());
   if (!files.ok()) return ReportError(files);
   if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, /*overwrite=*/false); !s.ok())
@@ -63,6 +83,7 @@ ExitCode RunValidate(const ValidateOptions& options) {
     return ReportError(absl::InternalError("the job cannot be printed as JSON"));
   }
   std::printf("%s%s", text.c_str(), options.json ? "\n" : "");
+  if (!options.json) std::fprintf(stderr, "%s\n", DescribeSchema(*schema).c_str());
   std::fprintf(stderr, "%s is right\n", options.source.file.c_str());
   return kExitOk;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/strata/job.pb.h"
 #include "tools/cli/base/nearest.h"
 
 namespace strata {
@@ -38,7 +39,7 @@ std::string FindPath(absl::string_view name, const Descriptor* type, FieldNaming
     const FieldDescriptor* field = type->field(i);
     const std::string here = absl::StrCat(path, path.empty() ? "" : ".", NameOf(field, naming));
     if (NameOf(field, naming) == name) return here;
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field->is_map()) continue;
     std::string below = FindPath(name, field->message_type(), naming, here);
     if (!below.empty()) return below;
   }
@@ -88,6 +89,8 @@ std::string ExpectedOne(const FieldDescriptor* field) {
 }
 
 std::string Expected(const FieldDescriptor* field) {
+  if (field->is_map()) return "a mapping of text to text";
+  if (TextForm(field) != nullptr) return absl::StrCat("text, or ", ExpectedOne(field));
   if (!field->is_repeated()) return ExpectedOne(field);
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return "a list";
   return absl::StrCat("a list of mappings, each of: ",
@@ -181,6 +184,12 @@ std::string UnknownField(absl::string_view name, const Descriptor* type, const D
   return absl::StrCat(said, "; the fields are: ", absl::StrJoin(names, ", "));
 }
 
+const FieldDescriptor* TextForm(const FieldDescriptor* field) {
+  const Descriptor* type = field->message_type();
+  const bool has_one = type == InitFromSpec::descriptor() && !field->is_repeated();
+  return has_one ? type->FindFieldByNumber(InitFromSpec::kCheckpointFieldNumber) : nullptr;
+}
+
 void YamlReader::Problem(const YAML::Mark& mark, const std::string& path, absl::string_view what) {
   std::string line = name_;
   if (!name_.empty() && !mark.is_null()) {
@@ -239,6 +248,7 @@ void YamlReader::ReadField(const YAML::Node& node, const std::string& path,
                            const FieldDescriptor* field, Message* message) {
   marks_[path] = node.Mark();
   message->GetReflection()->ClearField(message, field);
+  if (field->is_map()) return ReadMap(node, path, field, message);
   if (!field->is_repeated()) {
     ReadValue(node, path, field, message);
     return;
@@ -261,8 +271,34 @@ void YamlReader::ReadField(const YAML::Node& node, const std::string& path,
   }
 }
 
+void YamlReader::ReadMap(const YAML::Node& node, const std::string& path,
+                         const FieldDescriptor* field, Message* message) {
+  if (!node.IsMap()) {
+    return Problem(node.Mark(), path,
+                   absl::StrCat("expects ", Expected(field), "; found ", KindOf(node)));
+  }
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar() || !entry.second.IsScalar()) {
+      Problem(entry.first.Mark(), path, absl::StrCat("expects ", Expected(field)));
+    } else if (!seen.insert(entry.first.Scalar()).second) {
+      Problem(entry.first.Mark(), path,
+              absl::StrCat("'", Shown(entry.first.Scalar()), "' is given twice"));
+    } else {
+      Message* pair = message->GetReflection()->AddMessage(message, field);
+      const Descriptor* type = field->message_type();
+      pair->GetReflection()->SetString(pair, type->map_key(), entry.first.Scalar());
+      pair->GetReflection()->SetString(pair, type->map_value(), entry.second.Scalar());
+    }
+  }
+}
+
 void YamlReader::ReadValue(const YAML::Node& node, const std::string& path,
                            const FieldDescriptor* field, Message* message) {
+  if (const FieldDescriptor* text = TextForm(field); text != nullptr && node.IsScalar()) {
+    Message* below = message->GetReflection()->MutableMessage(message, field);
+    return ReadField(node, absl::StrCat(path, ".", text->json_name()), text, below);
+  }
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
     const Reflection* reflection = message->GetReflection();
     Read(node, path,

@@ -18,8 +18,8 @@
 namespace strata {
 
 // Reads YAML nodes into messages through reflection; fields go by their camelCase names. Numbers,
-// booleans (true, false), strings, lists and nested messages; no enums, bytes or maps, which job
-// files do not have. One thread.
+// booleans (true, false), strings, lists, nested messages (those with a text form may be text) and
+// maps of text to text; no enums or bytes, which job files do not have. One thread.
 class YamlReader {
  public:
   // `name` stands in messages: "job.yaml:7:5: spec.training: ...". An empty name leaves out name,
@@ -45,6 +45,8 @@ class YamlReader {
 
  private:
   void Problem(const YAML::Mark& mark, const std::string& path, absl::string_view what);
+  void ReadMap(const YAML::Node& node, const std::string& path,
+               const google::protobuf::FieldDescriptor* field, google::protobuf::Message* message);
   void ReadValue(const YAML::Node& node, const std::string& path,
                  const google::protobuf::FieldDescriptor* field,
                  google::protobuf::Message* message);
@@ -54,6 +56,10 @@ class YamlReader {
   std::vector<std::string> problems_;
   std::map<std::string, YAML::Mark> marks_;  // where each field's value stands
 };
+
+// The field that a message of the type of `field` is when it is given as text alone: `initFrom:
+// DIR` is `initFrom: {checkpoint: DIR}`. Null: it has no such form.
+const google::protobuf::FieldDescriptor* TextForm(const google::protobuf::FieldDescriptor* field);
 
 // camelCase as in YAML and JSON, or as in the .proto file.
 enum class FieldNaming : uint8_t { kJson, kProto };

@@ -10,6 +10,7 @@
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
 #include "storage/row/layout.h"
+#include "tools/cluster/checkpoint/folder.h"
 #include "tools/cluster/checkpoint/rows.h"
 
 namespace strata {
@@ -132,6 +133,14 @@ absl::Status DiffTable(const CheckpointRows& a, const CheckpointRows& b, uint32_
 }
 
 }  // namespace
+
+absl::StatusOr<SchemaMapping> CompareSchemas(const std::string& a, const std::string& b) {
+  const auto first = FindCheckpoint(a);
+  if (!first.ok()) return first.status();
+  const auto second = FindCheckpoint(b);
+  if (!second.ok()) return second.status();
+  return MapSchemas(first->manifest.schema(), second->manifest.schema());
+}
 
 absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const std::string& b,
                                                      size_t top) {

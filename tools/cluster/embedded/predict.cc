@@ -24,6 +24,8 @@
 #include "proto/core/shard_map.h"
 #include "proto/core/uid.h"
 #include "proto/job/model_tables.h"
+#include "proto/job/schema_mapping.h"
+#include "proto/job/schema_start.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/job_places.h"
@@ -136,6 +138,9 @@ ServerJobDirective DirectiveFor(const FoundCheckpoint& found, const ShardMap& ma
     a->set_last_partition(s.range.last.value);
   }
   d.set_restore_from(found.folder);
+  const Schema& schema = found.manifest.schema();
+  *d.mutable_restore_plan() =
+      MakeRestorePlan(MapSchemas(schema, schema), schema, schema, InitFromSpec());
   d.set_start_step(found.manifest.step());
   return d;
 }

@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
+#include "proto/job/schema.h"
 #include "storage/row/layout.h"
 
 namespace strata {
@@ -216,25 +215,6 @@ void MakeSafetensorsFiles(uint64_t shard_bytes, ExportPlan& plan) {
   }
 }
 
-// One name per float of state and weight, in the order of ops/optimizer.h.
-std::vector<std::string> StateNames(OptimizerType type) {
-  switch (type) {
-    case OptimizerType::kAdagrad:
-    case OptimizerType::kRowwiseAdagrad:
-      return {"accumulator"};
-    case OptimizerType::kAdam:
-      return {"m", "v"};
-    case OptimizerType::kMomentum:
-      return {"velocity"};
-    case OptimizerType::kFtrl:
-      return {"z", "n"};
-    case OptimizerType::kSgd:
-    case OptimizerType::kAdd:
-      break;
-  }
-  return {};
-}
-
 }  // namespace
 
 uint64_t ExportPlan::DataBytes() const {
@@ -252,7 +232,7 @@ const char* TypeName(ExportType type, ExportFormat format) {
 
 std::vector<StateArray> StateArrays(OptimizerType type, uint32_t dim, uint32_t state_floats) {
   if (state_floats == 0) return {};
-  const std::vector<std::string> names = StateNames(type);
+  const std::vector<std::string> names = OptimizerStateNames(type);
   const auto count = static_cast<uint32_t>(names.size());
   // Of every weight, or one for the row.
   if (count > 0 && (state_floats == count * dim || state_floats == count)) {
@@ -261,22 +241,6 @@ std::vector<StateArray> StateArrays(OptimizerType type, uint32_t dim, uint32_t s
     return out;
   }
   return {{"values", state_floats}};
-}
-
-std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number) {
-  const TensorSpec& tensor = tables.tensor(number);
-  uint64_t columns = 0;
-  absl::string_view stem = tensor.name;
-  if (tensor.name == "numeric_embedding") columns = tables.embedding_dim;
-  if (absl::ConsumeSuffix(&stem, "_weight")) {
-    for (size_t i = 0; i < tables.tensor_count(); ++i) {
-      if (tables.tensor(i).name == absl::StrCat(stem, "_bias")) columns = tables.tensor(i).elements;
-    }
-  } else if (absl::StartsWith(stem, "cross_") && absl::EndsWith(stem, "_v")) {
-    columns = tables.cross_rank;
-  }
-  if (columns == 0 || tensor.elements % columns != 0) return {tensor.elements};
-  return {tensor.elements / columns, columns};
 }
 
 absl::StatusOr<ExportPlan> PlanExport(const ModelTables& tables, const std::vector<uint64_t>& rows,

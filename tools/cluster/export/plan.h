@@ -74,9 +74,6 @@ absl::StatusOr<ExportPlan> PlanExport(const ModelTables& tables, const std::vect
 // "float32" (numpy) or "F32" (safetensors).
 const char* TypeName(ExportType type, ExportFormat format);
 
-// What a tensor of the dense table is: (inputs, outputs) of a layer, or one dimension.
-std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number);
-
 // Optimizer state of a segment: names and floats a row, in the order of the bytes.
 struct StateArray {
   std::string name;

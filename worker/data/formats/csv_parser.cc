@@ -45,9 +45,13 @@ struct MultiTexts {
 
 class CsvParser : public LineParser {
  public:
-  CsvParser(Layout layout, uint64_t hash_seed) : layout_(std::move(layout)) {
-    for (uint32_t f = 0; f < layout_.categorical + layout_.multi_valued.size(); ++f) {
-      field_seeds_.push_back(FieldSeed(hash_seed, f));
+  CsvParser(Layout layout, const ColumnsSpec& columns, uint64_t hash_seed)
+      : layout_(std::move(layout)) {
+    for (const std::string& column : columns.categorical()) {
+      field_seeds_.push_back(NamedFieldSeed(hash_seed, column));
+    }
+    for (const MultiValuedColumn& column : columns.multi_valued()) {
+      field_seeds_.push_back(NamedFieldSeed(hash_seed, column.column()));
     }
   }
 
@@ -285,7 +289,8 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& col
   if (absl::Status s = AssignAll(columns, header, &layout.columns); !s.ok()) return s;
   layout.numeric = static_cast<uint32_t>(columns.numeric_size());
   layout.categorical = static_cast<uint32_t>(columns.categorical_size());
-  return std::unique_ptr<LineParser>(std::make_unique<CsvParser>(std::move(layout), hash_seed));
+  return std::unique_ptr<LineParser>(
+      std::make_unique<CsvParser>(std::move(layout), columns, hash_seed));
 }
 
 }  // namespace strata

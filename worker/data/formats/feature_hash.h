@@ -30,11 +30,19 @@ namespace strata {
 //       return xxhash.xxh3_64_intdigest(value, seed=seed)
 //
 // Fields: criteo and criteo_csv: C1..C26 are 0..25; with integerFeatures "bucket", I1..I13
-// are 26..38 and their value is the text that criteo_parser.h states. csv: the index in
-// columns.categorical; then, of each value of a multi-valued column, the number of those + the
-// index in columns.multi_valued.
+// are 26..38 and their value is the text that criteo_parser.h states. csv: columns have names
+// (NamedFieldSeed), so that rows stay where they are when columns come, go or change places.
 constexpr uint64_t FieldSeed(uint64_t hash_seed, uint32_t field) {
   return Mix64(hash_seed * 0x9e3779b97f4a7c15ull + field + 1);
+}
+
+// Csv: the same with XXH3_64bits(column) in place of field + 1. The column is its name in
+// spec.data.columns; where that gives a position, its digits. Each value of a multi-valued column
+// is hashed so. In Python:
+//
+//   seed = mix64((hash_seed * 0x9e3779b97f4a7c15 + xxhash.xxh3_64_intdigest(column)) % 2**64)
+inline uint64_t NamedFieldSeed(uint64_t hash_seed, absl::string_view column) {
+  return Mix64(hash_seed * 0x9e3779b97f4a7c15ull + XXH3_64bits(column.data(), column.size()));
 }
 
 inline uint64_t FeatureKey(uint64_t field_seed, absl::string_view value) {

@@ -51,7 +51,7 @@ TEST_CASE("a job whose places are its own each is right", "[files][places]") {
   f.spec.mutable_output()->set_removed(f.Path("removed"));
   f.spec.mutable_checkpoint()->set_directory(f.Path("ckpt"));
   f.spec.mutable_storage()->set_directory(f.Path("ckpt/rows"));
-  f.spec.mutable_model()->set_init_from(f.Path("ckpt/step-000000000004"));
+  f.spec.mutable_model()->mutable_init_from()->set_checkpoint(f.Path("ckpt/step-000000000004"));
   f.spec.mutable_data()->add_train("-");
   f.spec.mutable_data()->add_train(f.Path("train"));  // twice
   CHECK(f.Problem({.job_file = f.Path("job.yaml")}) == "OK");
@@ -196,7 +196,7 @@ TEST_CASE("nothing above the servers' folder is looked at where that is told by 
   Watched files;
   f.spec.mutable_storage()->set_directory("/strata-away/rows/x");
   f.spec.mutable_checkpoint()->set_directory(f.Path("ckpt"));
-  f.spec.mutable_model()->set_init_from(f.Path("from"));
+  f.spec.mutable_model()->mutable_init_from()->set_checkpoint(f.Path("from"));
   f.spec.mutable_output()->set_removed(f.Path("removed"));
   const JobPlacesOptions by_name = {.storage = JobPlacesOptions::Storage::kName};
   const bool overwrite = GENERATE(false, true);
@@ -230,7 +230,7 @@ TEST_CASE("who is told what is looked at hears of the field whose folders those 
     std::string* const wrong_;
   } files(f.Path("other"), &field, &wrong);
   f.spec.mutable_checkpoint()->set_directory(f.Path("other/a/b"));
-  f.spec.mutable_model()->set_init_from(f.Path("from"));
+  f.spec.mutable_model()->mutable_init_from()->set_checkpoint(f.Path("from"));
   JobPlacesOptions options;
   options.looking_at = [&](absl::string_view at, const std::string&) { field = std::string(at); };
   CHECK(CheckJobPlaces(f.spec, options, files).ok());
@@ -239,7 +239,7 @@ TEST_CASE("who is told what is looked at hears of the field whose folders those 
 
 TEST_CASE("nothing is written into the checkpoint that a job starts from", "[files][places]") {
   Fixture f;
-  f.spec.mutable_model()->set_init_from(f.Path("from"));
+  f.spec.mutable_model()->mutable_init_from()->set_checkpoint(f.Path("from"));
   const std::string reads = " lies in the checkpoint spec.model.initFrom " + f.Path("from") +
                             ", which the job reads; name another place";
   f.spec.mutable_output()->set_metrics(f.Path("link/from/MANIFEST.json"));
@@ -251,7 +251,8 @@ TEST_CASE("nothing is written into the checkpoint that a job starts from", "[fil
   }
   // One of the directory's own: --overwrite removes it.
   f.spec.mutable_checkpoint()->set_directory(f.Path("ckpt"));
-  f.spec.mutable_model()->set_init_from(f.Path("link/ckpt/step-000000000004"));
+  f.spec.mutable_model()->mutable_init_from()->set_checkpoint(
+      f.Path("link/ckpt/step-000000000004"));
   CHECK(f.Problem() == "OK");
   CHECK(f.Problem({.overwrite = true}) ==
         "spec.model.initFrom: " + f.Path("link/ckpt/step-000000000004") +

@@ -54,7 +54,7 @@ TEST_CASE("a manifest is read as it was written", "[manifest]") {
   auto manifest = ReadManifest(folder);
   INFO(manifest.status());
   REQUIRE(manifest.ok());
-  REQUIRE(manifest->format() == 3);
+  REQUIRE(manifest->format() == 4);
   REQUIRE(manifest->step() == 42);
   REQUIRE(manifest->evaluation().auc() == 0.1 + 0.2);
   REQUIRE(manifest->files(1).hash_high() == ~uint64_t{0});
@@ -144,7 +144,7 @@ TEST_CASE("a manifest cannot name files elsewhere", "[manifest]") {
 TEST_CASE("another format and a path that is no folder are told apart", "[manifest]") {
   TempFolder f;
   REQUIRE(absl::IsNotFound(ReadManifest(f.path()).status()));
-  for (const int format : {1, 2, 4}) {
+  for (const int format : {1, 2, 3, 5}) {
     const std::string json = "{\"format\":" + std::to_string(format) + "}";
     const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(json.data()), json.size()});
     char line[32];
@@ -153,9 +153,11 @@ TEST_CASE("another format and a path that is no folder are told apart", "[manife
     const absl::Status s = ReadManifest(f.path()).status();
     REQUIRE(absl::IsUnimplemented(s));
     for (const std::string& part : {f.path() + "/MANIFEST.json", "format " + std::to_string(format),
-                                    std::string("format 3")}) {
+                                    std::string("format 4")}) {
       REQUIRE(std::string(s.message()).find(part) != std::string::npos);
     }
+    REQUIRE((std::string(s.message()).find("train the model anew") != std::string::npos) ==
+            (format < 4));
   }
   Put(f.path() + "/file", "");
   REQUIRE_FALSE(WriteManifest(f.path() + "/file/step", Manifest()).ok());

@@ -98,7 +98,7 @@ TEST_CASE("bash completes commands and their commands", "[completion]") {
   CHECK(Has(Bash({""}), "submit"));
   CHECK_FALSE(Has(Bash({""}), "supervise"));
   CHECK(Bash({"checkpoint", ""}) ==
-        Words{"create", "list", "verify", "diff", "repair", "quantise"});
+        Words{"create", "list", "verify", "show", "diff", "repair", "quantise"});
   CHECK(Bash({"checkpoint", "v"}) == Words{"verify"});
   CHECK(Bash({"generate", ""}) == Words{"criteo"});
   CHECK(Bash({"nonsense", "x"}).empty());
@@ -154,7 +154,7 @@ TEST_CASE("zsh completes too", "[completion]") {
   };
   CHECK(Has(offers("", ""), "submit"));
   CHECK(offers("checkpoint", "") ==
-        Words{"create", "list", "verify", "diff", "repair", "quantise"});
+        Words{"create", "list", "verify", "show", "diff", "repair", "quantise"});
   CHECK(Has(offers("checkpoint list", "-"), "--job"));
   CHECK(offers("train -f", "") == Words{"files"});
   CHECK(offers("up --dir", "") == Words{"files -/"});

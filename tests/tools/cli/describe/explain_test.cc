@@ -22,7 +22,7 @@ std::string Problem(const std::string& path) {
 TEST_CASE("a field tells its type, comment and default", "[explain]") {
   const auto found = FindField("spec.training.batchSize");
   REQUIRE(found.ok());
-  const SchemaField& field = **found;
+  const JobFileField& field = **found;
   CHECK(field.name == "batchSize");
   CHECK(field.path == "spec.training.batchSize");
   CHECK(field.type == "integer");
@@ -72,7 +72,7 @@ TEST_CASE("the top and objects list their fields; recursion goes to the leaves",
 }
 
 TEST_CASE("JSON of a field parses and holds the same", "[explain]") {
-  const SchemaField& training = **FindField("spec.training");
+  const JobFileField& training = **FindField("spec.training");
   const auto json = nlohmann::json::parse(FieldJson(training, Depth::kOneLevel));
   CHECK(json["path"] == "spec.training");
   CHECK(json["type"] == "object");

@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <set>
@@ -136,6 +137,8 @@ std::vector<Variant> Variants() {
                      for (OptimizerConfig* o : Optimizers(s)) o->set_type(type);
                    }});
   }
+  all.push_back({"initFrom",
+                 [](JobSpec& s) { s.mutable_model()->mutable_init_from()->set_checkpoint("/c"); }});
   for (const char* mode : {"bsp", "async", "downpour", "easgd"}) {
     all.push_back({mode, [mode](JobSpec& s) { s.mutable_training()->set_mode(mode); }});
   }
@@ -185,7 +188,7 @@ class Comparison {
 
  private:
   // `given` null: the object was not in the file.
-  void Compare(const SchemaField& object, const Message* given, const Message& resolved,
+  void Compare(const JobFileField& object, const Message* given, const Message& resolved,
                std::set<std::string> types) {
     const auto* descriptor = resolved.GetDescriptor();
     for (int i = 0; i < descriptor->field_count(); ++i) {
@@ -194,7 +197,12 @@ class Comparison {
     }
     for (int i = 0; i < descriptor->field_count(); ++i) {
       const FieldDescriptor* field = descriptor->field(i);
-      const SchemaField& schema = object.fields[static_cast<size_t>(i)];
+      const auto found =
+          std::find_if(object.fields.begin(), object.fields.end(),
+                       [&](const JobFileField& f) { return f.name == field->json_name(); });
+      if (found == object.fields.end()) continue;  // not built yet: nothing explains it
+      const JobFileField& schema = *found;
+      if (field->is_map()) continue;  // no default
       if (field->message_type() == nullptr) {
         const std::string was = given == nullptr ? "" : Value(*given, field);
         if (was.empty()) CheckLeaf(object, schema, Value(resolved, field), types);
@@ -214,7 +222,7 @@ class Comparison {
     }
   }
 
-  void CheckLeaf(const SchemaField& object, const SchemaField& leaf, const std::string& value,
+  void CheckLeaf(const JobFileField& object, const JobFileField& leaf, const std::string& value,
                  const std::set<std::string>& types) {
     INFO(leaf.path << " is '" << value << "'; its comment: " << leaf.text);
     // "Default adam, rate 0.001." of an optimizer speaks of its fields.
@@ -238,15 +246,15 @@ class Comparison {
   std::set<std::string> seen_;
 };
 
-void EachField(const SchemaField& field, const std::function<void(const SchemaField&)>& visit) {
-  for (const SchemaField& below : field.fields) {
+void EachField(const JobFileField& field, const std::function<void(const JobFileField&)>& visit) {
+  for (const JobFileField& below : field.fields) {
     visit(below);
     EachField(below, visit);
   }
 }
 
 TEST_CASE("every field of a job file has a comment", "[explain]") {
-  EachField(JobSchema(), [](const SchemaField& field) {
+  EachField(JobSchema(), [](const JobFileField& field) {
     INFO(field.path);
     CHECK(!field.text.empty());
     const bool leads_on = !field.fields.empty() && absl::EndsWith(field.text, ":");
@@ -273,7 +281,7 @@ TEST_CASE("every default that a comment states is the one that is filled", "[exp
   }
   // What no job filled, its comment states in vain.
   std::vector<std::string> unseen;
-  EachField(JobSchema(), [&](const SchemaField& field) {
+  EachField(JobSchema(), [&](const JobFileField& field) {
     const bool leaf = field.fields.empty();
     if (leaf && !field.default_text.empty() && seen.count(field.path) == 0) {
       unseen.push_back(field.path);

@@ -64,6 +64,9 @@ TEST_CASE("columns of csv are fields, by number or by name", "[get-row]") {
   CHECK(KeyOfCategory(spec, "1", "x")->name == "app");
   CHECK(Refused(KeyOfCategory(spec, "3", "x").status()).find("site, app, tags") !=
         std::string::npos);
+  // By the column's name, wherever it stands in the list; as tests/worker/data/formats pins it.
+  spec.mutable_data()->mutable_columns()->add_categorical("C1");
+  CHECK(KeyOfCategory(spec, "C1", "68fd1e64")->key.value == 0x83ad16dd6cdc9ae9ull);
 }
 
 TEST_CASE("fields that are none are told", "[get-row]") {

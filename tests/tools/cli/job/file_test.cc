@@ -77,12 +77,113 @@ TEST_CASE("every path that says where data lie is relative to the job file", "[j
                    "spec.output.metrics=/tmp/m.jsonl", "spec.output.removed=gone",
                    "spec.lifeCycle.removal.ttlSteps=9", "spec.lifeCycle.removal.everySteps=3"});
   REQUIRE(job.ok());
-  CHECK(job->spec().model().init_from() == "/jobs/old/ckpt");
+  CHECK(job->spec().model().init_from().checkpoint() == "/jobs/old/ckpt");
   CHECK(job->spec().storage().directory() == "/jobs/state");
   CHECK(job->spec().checkpoint().directory() == "/jobs/ckpt");
   CHECK(job->spec().output().predictions() == "/jobs/out/p.csv");
   CHECK(job->spec().output().metrics() == "/tmp/m.jsonl");
   CHECK(job->spec().output().removed() == "/jobs/gone");
+}
+
+// The job of kJob with `init` as its spec.model.initFrom, in YAML.
+std::string WithInit(const std::string& init) {
+  return absl::StrReplaceAll(kJob, {{"type: deepfm", "type: deepfm\n    initFrom: " + init}});
+}
+
+TEST_CASE("initFrom is a folder, or a message", "[job_file]") {
+  const auto init = [](const absl::StatusOr<TrainingJob>& job) {
+    INFO(job.status());
+    REQUIRE(job.ok());
+    InitFromSpec read = job->spec().model().init_from();
+    std::string text = absl::StrCat(read.checkpoint(), " ", read.new_tensors(), " ",
+                                    read.dropped_tensors(), " ", read.optimizer_state());
+    for (const char* name : {"a", "b"}) {
+      const auto found = read.rename().find(name);
+      if (found != read.rename().end()) absl::StrAppend(&text, " ", name, ">", found->second);
+    }
+    return text;
+  };
+  const std::string plain = "/jobs/c refuse refuse keep", all = "/jobs/c allow allow reset a>x b>y";
+  const std::string message =
+      "{checkpoint: c, newTensors: allow, droppedTensors: allow, optimizerState: reset, "
+      "rename: {a: x, b: y}}";
+  CHECK(init(Parse(WithInit("c"))) == plain);
+  CHECK(init(Parse(WithInit("{checkpoint: c}"))) == plain);
+  CHECK(init(Parse(WithInit(message))) == all);
+  CHECK(init(Parse(kJob, {"spec.model.initFrom=c"})) == plain);
+  CHECK(init(Parse(kJob, {"spec.model.initFrom='c'"})) == plain);
+  CHECK(init(Parse(kJob, {"spec.model.initFrom.checkpoint=c"})) == plain);
+  CHECK(init(Parse(kJob, {"spec.model.initFrom=" + message})) == all);
+  CHECK(init(Parse(kJob, {"spec.model.initFrom=c", "spec.model.initFrom.newTensors=allow",
+                          "spec.model.initFrom.droppedTensors=allow",
+                          "spec.model.initFrom.optimizerState=reset",
+                          "spec.model.initFrom.rename={a: x, b: y}"})) == all);
+  CHECK(init(Parse(WithInit(message), {"spec.model.initFrom=c"})) == plain);
+  const absl::StatusOr<TrainingJob> none = Parse(WithInit(message), {"spec.model.initFrom="});
+  REQUIRE(none.ok());
+  CHECK_FALSE(none->spec().model().has_init_from());
+
+  const auto json = [](const std::string& value) {
+    return Parse(
+        "{\"apiVersion\": \"strata/v1\", \"kind\": \"TrainingJob\", \"metadata\": {\"name\": "
+        "\"j\"},"
+        "\"spec\": {\"data\": {\"format\": \"libfm\", \"train\": [\"a\"]}, \"model\": "
+        "{\"type\": \"lr\", \"initFrom\": " +
+        value + "}}}");
+  };
+  CHECK(init(json("\"c\"")) == plain);
+  CHECK(init(json(
+            "{\"checkpoint\": \"c\", \"newTensors\": \"allow\", \"droppedTensors\": \"allow\","
+            "\"optimizerState\": \"reset\", \"rename\": {\"a\": \"x\", \"b\": \"y\"}}")) == all);
+
+  const auto text = [](const std::string& value, const std::string& rest = "") {
+    return ParseJobText(
+        "api_version: \"strata/v1\" kind: \"TrainingJob\" metadata { name: \"j\" }\n"
+        "spec { data { format: \"libfm\" train: \"a\" }  # init_from: \"no\"\n"
+        "  model { type: \"lr\" init_from" +
+            value + " " + rest + " } }",
+        "job.textproto", "/jobs", {});
+  };
+  for (const char* folder : {": \"c\"", ":\"c\"", ": 'c'", " :  # the folder\n\"c\"",
+                             ": \"\" \"c\"", " { checkpoint: \"c\" }", ": {checkpoint: \"c\"}"}) {
+    INFO(folder);
+    CHECK(init(text(folder)) == plain);
+  }
+  CHECK(init(text(" { checkpoint: \"c\" new_tensors: \"allow\" dropped_tensors: \"allow\" "
+                  "optimizer_state: \"reset\" rename { key: \"a\" value: \"x\" } "
+                  "rename { key: \"b\" value: \"y\" } }")) == all);
+  // Places are those of the file, whatever was put between.
+  CHECK(text(": \"c\"", "hash_sed: 1").status().message() ==
+        "job.textproto:3:45: unknown field 'hash_sed'; did you mean 'hash_seed'?");
+  CHECK(
+      text(": \"c\"", "embedding_dim: 9999").status().message() ==
+      "job.textproto:3:37: spec.model.embeddingDim: 9999 is outside the limits; give a number from "
+      "1 to 4096");
+}
+
+TEST_CASE("what is wrong with initFrom is named", "[job_file]") {
+  const auto problem = [](const std::string& init) {
+    const absl::StatusOr<TrainingJob> job = Parse(WithInit(init));
+    return job.ok() ? "OK" : std::string(job.status().message());
+  };
+  CHECK(problem("{newTensors: allow}") ==
+        "job.yaml: spec.model.initFrom.checkpoint: is missing; name the folder of one checkpoint");
+  CHECK(problem("{checkpoint: c, newTensors: yes}") ==
+        "job.yaml:12:43: spec.model.initFrom.newTensors: 'yes' is not one of: refuse, allow");
+  CHECK(problem("{checkpoint: c, droppedTensors: maybe}") ==
+        "job.yaml:12:47: spec.model.initFrom.droppedTensors: 'maybe' is not one of: refuse, allow");
+  CHECK(problem("{checkpoint: c, optimizerState: drop}") ==
+        "job.yaml:12:47: spec.model.initFrom.optimizerState: 'drop' is not one of: keep, reset");
+  CHECK(problem("{checkpoint: c, newTensor: allow}") ==
+        "job.yaml:12:31: spec.model.initFrom: unknown field 'newTensor'; did you mean "
+        "'newTensors'?");
+  CHECK(problem("{checkpoint: c, rename: [a]}") ==
+        "job.yaml:12:39: spec.model.initFrom.rename: expects a mapping of text to text; found a "
+        "list");
+  CHECK(problem("{checkpoint: c, rename: {a: x, b: x}}")
+            .find("spec.model.initFrom.rename: 'b' becomes 'x', which is the new name of another "
+                  "one") != std::string::npos);
+  CHECK(problem("[c]").find("spec.model.initFrom: expects") != std::string::npos);
 }
 
 TEST_CASE("a path may begin with the user's home", "[job_file]") {

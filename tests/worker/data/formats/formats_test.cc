@@ -261,7 +261,8 @@ TEST_CASE("fields have the names of their columns", "[data]") {
 TEST_CASE("columns of several values", "[data][csv]") {
   const auto parser = Multi(MultiColumns());
   const auto key = [](uint32_t field, const char* value) {
-    return FeatureKey(FieldSeed(5, field), value);
+    constexpr const char* kColumns[] = {"c", "tags", "genres"};
+    return FeatureKey(NamedFieldSeed(5, kColumns[field]), value);
   };
   const Batch batch = Parse(*parser, {"a;b;a;c,1,x|y,2,k", ",0,,,", "\"q\"\"d;;e;\",1,|z|,,k"});
   CHECK(batch.offsets == std::vector<uint32_t>{0, 7, 10, 14});

@@ -107,6 +107,10 @@ TEST_CASE("keys are pinned: other programs make the same", "[data][hash]") {
     CAPTURE(g.value, g.field, g.hash_seed);
     CHECK(FeatureKey(FieldSeed(g.hash_seed, g.field), g.value) == g.key);
   }
+  CHECK(FeatureKey(NamedFieldSeed(0, "C1"), "68fd1e64") == 0x83ad16dd6cdc9ae9ull);
+  CHECK(FeatureKey(NamedFieldSeed(0, "item"), "") == 0xb8534778d1098fcfull);
+  CHECK(FeatureKey(NamedFieldSeed(7, "C1"), "68fd1e64") == 0x0ba2fba5ad69efcfull);
+  CHECK(FeatureKey(NamedFieldSeed(18446744073709551615ull, "3"), "x") == 0x24f64e23ce43354dull);
 }
 
 TEST_CASE("the logarithm is within two units in the last place", "[data]") {
@@ -249,9 +253,18 @@ TEST_CASE("csv lines", "[data][csv]") {
   CHECK(batch.numeric == 1);
   CHECK(batch.labels == std::vector<float>{1, 0});
   CHECK(batch.dense == std::vector<float>{2.5f, 0});
-  CHECK(batch.keys == std::vector<uint64_t>{
-                          FeatureKey(FieldSeed(0, 0), "y"), FeatureKey(FieldSeed(0, 1), "x"),
-                          FeatureKey(FieldSeed(0, 0), ""), FeatureKey(FieldSeed(0, 1), "q\"d, e")});
+  const uint64_t c = NamedFieldSeed(0, "c"), b = NamedFieldSeed(0, "b");
+  CHECK(batch.keys == std::vector<uint64_t>{FeatureKey(c, "y"), FeatureKey(b, "x"),
+                                            FeatureKey(c, ""), FeatureKey(b, "q\"d, e")});
+  // Columns that come, and others in another place, change no key.
+  ColumnsSpec more = Columns();
+  more.mutable_categorical()->SwapElements(0, 1);
+  more.add_categorical("d");
+  const auto swapped = Csv(more, "d,c,b,a,y,id");
+  Batch other = Started(*swapped);
+  REQUIRE(swapped->Parse("z,y,x,2.5,1,9", &other, &error) == LineOutcome::kExample);
+  CHECK(other.keys == std::vector<uint64_t>{FeatureKey(b, "x"), FeatureKey(c, "y"),
+                                            FeatureKey(NamedFieldSeed(0, "d"), "z")});
   ColumnsSpec columns;
   columns.set_header(false);
   columns.set_delimiter("\\t");
@@ -260,6 +273,7 @@ TEST_CASE("csv lines", "[data][csv]") {
   columns.add_ignored("*");
   const auto positions = Csv(columns, "u\tv\t0");
   REQUIRE(positions->Parse("u\tv\t-1", &batch, &error) == LineOutcome::kExample);
+  CHECK(batch.keys.back() == FeatureKey(NamedFieldSeed(0, "0"), "u"));
 }
 
 TEST_CASE("faults of csv lines", "[data][csv]") {

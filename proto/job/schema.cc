@@ -1,0 +1,342 @@
+#include "proto/job/schema.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+namespace strata {
+namespace {
+
+constexpr char kTable[] = "features";
+constexpr int kCriteoCategories = 26, kCriteoIntegers = 13;
+
+std::string InitializerText(const InitializerSpec& initializer) {
+  switch (initializer.type) {
+    case InitializerType::kZero:
+      return "zero";
+    case InitializerType::kUniform:
+      return absl::StrCat("uniform(-", initializer.scale, ", ", initializer.scale, ")");
+    case InitializerType::kNormal:
+      return absl::StrCat("normal(0, ", initializer.scale, ")");
+  }
+  return "";
+}
+
+const char* TypeName(OptimizerType type) {
+  switch (type) {
+    case OptimizerType::kSgd:
+      return "sgd";
+    case OptimizerType::kAdagrad:
+      return "adagrad";
+    case OptimizerType::kAdam:
+      return "adam";
+    case OptimizerType::kMomentum:
+      return "momentum";
+    case OptimizerType::kRowwiseAdagrad:
+      return "rowwise_adagrad";
+    case OptimizerType::kFtrl:
+      return "ftrl";
+    case OptimizerType::kAdd:
+      return "add";
+  }
+  return "";
+}
+
+ScheduleSpec ScheduleOf(const RateSchedule& schedule) {
+  ScheduleSpec out;
+  out.set_warmup_steps(schedule.warmup_steps);
+  out.set_type("constant");
+  if (schedule.type == ScheduleType::kConstant) return out;
+  out.set_decay_steps(schedule.decay_steps);
+  if (schedule.type == ScheduleType::kStep) {
+    out.set_type("step");
+    out.set_gamma(schedule.gamma);
+    return out;
+  }
+  out.set_type(schedule.type == ScheduleType::kPoly ? "poly" : "cosine");
+  if (schedule.type == ScheduleType::kPoly) out.set_power(schedule.power);
+  out.set_final_factor(schedule.final_factor);
+  return out;
+}
+
+// Fields of other types stay out.
+OptimizerConfig ConfigOf(const OptimizerSpec& o) {
+  OptimizerConfig out;
+  out.set_type(TypeName(o.type));
+  if (o.type == OptimizerType::kAdd) return out;
+  out.set_learning_rate(o.learning_rate);
+  const bool sums = o.type == OptimizerType::kAdagrad || o.type == OptimizerType::kRowwiseAdagrad;
+  if (sums || o.type == OptimizerType::kAdam) out.set_epsilon(o.epsilon);
+  if (sums) out.set_initial_accumulator(o.initial_accumulator);
+  if (o.type == OptimizerType::kAdam) {
+    out.set_beta1(o.beta1);
+    out.set_beta2(o.beta2);
+  }
+  if (o.type == OptimizerType::kMomentum) {
+    out.set_momentum(o.momentum);
+    out.set_nesterov(o.nesterov);
+  }
+  if (o.type == OptimizerType::kFtrl) {
+    out.set_beta(o.beta);
+    out.set_l1(o.l1);
+    out.set_l2(o.l2);
+  } else {
+    out.set_weight_decay(o.weight_decay);
+  }
+  out.set_clip_norm(o.clip_norm);
+  out.set_clip_value(o.clip_value);
+  *out.mutable_schedule() = ScheduleOf(o.schedule);
+  return out;
+}
+
+template <typename Message>
+void SetOptimizer(const OptimizerSpec& optimizer, Message* out) {
+  *out->mutable_optimizer() = ConfigOf(optimizer);
+  for (std::string& name : OptimizerStateNames(optimizer.type)) out->add_state(std::move(name));
+}
+
+SchemaTable TableOf(const TableSpec& table) {
+  SchemaTable out;
+  out.set_name(table.name);
+  out.set_table(table.id.value);
+  out.set_scored(table.life_cycle.scored());
+  for (const SegmentSpec& segment : table.segments) {
+    SchemaSegment* s = out.add_segments();
+    s->set_name(segment.name);
+    s->set_dim(segment.dim);
+    s->set_initializer(InitializerText(segment.initializer));
+    SetOptimizer(segment.optimizer, s);
+  }
+  return out;
+}
+
+// Whether a tensor's weights stand for single fields, in their order.
+bool GoesByFields(ModelType type, absl::string_view tensor) {
+  if (absl::StartsWith(tensor, "numeric_") || tensor == "bottom_0_weight") return true;
+  if (tensor == "layer_0_weight") return true;
+  return type == ModelType::kDcnV2 &&
+         (absl::StartsWith(tensor, "cross_") || tensor == "output_weight");
+}
+
+SchemaTensor TensorOf(const ModelTables& model, size_t number) {
+  const TensorSpec& tensor = model.tensor(number);
+  SchemaTensor out;
+  out.set_name(tensor.name);
+  for (const uint64_t n : TensorShape(model, number)) out.add_shape(n);
+  out.set_first_row(tensor.first.value);
+  out.set_rows(tensor.Rows(ModelTables::kDenseRowDim));
+  out.set_initializer(InitializerText(tensor.initializer));
+  out.set_by_fields(GoesByFields(model.type, tensor.name));
+  SetOptimizer(model.tables[1].segments[0].optimizer, &out);
+  return out;
+}
+
+// A field of a short form.
+SchemaField Field(absl::string_view name, absl::string_view kind, bool rows) {
+  SchemaField field;
+  field.set_name(std::string(name));
+  field.set_column(std::string(name));
+  field.set_kind(std::string(kind));
+  if (rows) field.set_table(kTable);
+  return field;
+}
+
+std::vector<SchemaField> CsvFields(const ColumnsSpec& columns, uint64_t hash_seed) {
+  std::vector<SchemaField> out;
+  for (const std::string& column : columns.categorical()) {
+    out.push_back(Field(column, "categorical", true));
+    out.back().set_hash_seed(hash_seed);
+  }
+  for (const MultiValuedColumn& column : columns.multi_valued()) {
+    out.push_back(Field(column.column(), "multiValued", true));
+    out.back().set_hash_seed(hash_seed);
+    out.back().set_pooling(column.pooling().empty() ? "sum" : column.pooling());
+    out.back().set_separator(column.separator().empty() ? "|" : column.separator());
+  }
+  for (const std::string& column : columns.numeric())
+    out.push_back(Field(column, "numeric", false));
+  return out;
+}
+
+std::vector<SchemaField> CriteoFields(bool buckets, uint64_t hash_seed) {
+  std::vector<SchemaField> out;
+  for (int i = 1; i <= kCriteoCategories; ++i) {
+    out.push_back(Field(absl::StrCat("C", i), "categorical", true));
+    out.back().set_hash_seed(hash_seed);
+  }
+  for (int i = 1; i <= kCriteoIntegers; ++i) {
+    out.push_back(Field(absl::StrCat("I", i), buckets ? "categorical" : "numeric", buckets));
+    if (buckets) out.back().set_hash_seed(hash_seed);
+    // What spec.data.integerFeatures says of them.
+    out.back().mutable_transform()->set_type(buckets ? "bucket" : "log");
+  }
+  return out;
+}
+
+SchemaField FieldOf(const FieldConfig& config, uint64_t hash_seed) {
+  SchemaField out;
+  out.set_name(config.name());
+  out.set_column(config.column().empty() ? config.name() : config.column());
+  out.set_kind(config.kind());
+  out.set_table(config.table());
+  out.set_hash_seed(config.has_hash_seed() ? config.hash_seed() : hash_seed);
+  out.set_pooling(config.pooling());
+  if (config.has_transform()) *out.mutable_transform() = config.transform();
+  out.set_out_of_vocabulary(config.vocabulary().out_of_vocabulary());
+  out.set_max_length(config.max_length());
+  out.set_truncate(config.truncate());
+  out.set_separator(config.separator());
+  out.set_weight_separator(config.weight_separator());
+  if (config.has_default_value()) out.set_default_value(config.default_value());
+  return out;
+}
+
+void AddLabels(const JobSpec& spec, Schema& schema) {
+  for (const LabelConfig& config : spec.labels()) {
+    SchemaLabel* label = schema.add_labels();
+    label->set_name(config.name());
+    label->set_column(config.column().empty() ? config.name() : config.column());
+    label->set_kind(config.kind());
+    label->set_loss(config.loss());
+    label->set_weight(config.has_weight() ? config.weight() : 1.0f);
+    label->set_delta(config.delta());
+  }
+  if (spec.labels_size() > 0) return;
+  SchemaLabel* label = schema.add_labels();
+  label->set_name("label");
+  if (spec.data().format() == "csv") label->set_column(spec.data().columns().label());
+  label->set_kind("binary");
+  label->set_loss("logloss");
+  label->set_weight(1.0f);
+}
+
+bool IsNumber(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
+bool IsCriteoData(const DataSpec& data) {
+  return data.format() == "criteo" || data.format() == "criteo_csv";
+}
+
+}  // namespace
+
+std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields) {
+  const uint64_t seed = spec.model().hash_seed();
+  std::vector<SchemaField> out;
+  if (spec.fields_size() > 0) {
+    for (const FieldConfig& config : spec.fields()) out.push_back(FieldOf(config, seed));
+    return out;
+  }
+  if (spec.data().format() == "csv") return CsvFields(spec.data().columns(), seed);
+  if (IsCriteoData(spec.data())) {
+    return CriteoFields(spec.data().integer_features() == "bucket", seed);
+  }
+  if (spec.data().format() == "libffm") {
+    for (uint32_t f = 0; f < fields; ++f) {
+      out.push_back(Field(absl::StrCat(f), "multiValued", true));
+      out.back().set_pooling("sum");
+    }
+    return out;
+  }
+  // Libfm, libsvm: features are the keys themselves.
+  return {Field(kTable, "multiValued", true)};
+}
+
+std::optional<FieldCounts> CountFields(const JobSpec& spec) {
+  const bool told =
+      spec.fields_size() > 0 || spec.data().format() == "csv" || IsCriteoData(spec.data());
+  if (!told) return std::nullopt;
+  FieldCounts counts;
+  for (const SchemaField& field : SchemaFields(spec, 0)) {
+    ++(field.table().empty() ? counts.numeric : counts.fields);
+  }
+  return counts;
+}
+
+std::string KeysByPosition(const DataSpec& data) {
+  if (data.format() != "csv") return "";
+  std::vector<std::string> columns;
+  for (const std::string& c : data.columns().categorical()) {
+    if (IsNumber(c)) columns.push_back(c);
+  }
+  for (const MultiValuedColumn& c : data.columns().multi_valued()) {
+    if (IsNumber(c.column())) columns.push_back(c.column());
+  }
+  if (columns.empty()) return "";
+  return absl::StrCat("spec.data.columns: the categories of column",
+                      columns.size() == 1 ? " " : "s ", absl::StrJoin(columns, ", "),
+                      " are hashed with the column's position, as it has no name here: a file "
+                      "whose columns lie in another order means other rows; name columns by ",
+                      data.columns().header() ? "their names in the header"
+                                              : "a header (spec.data.columns.header: true)");
+}
+
+std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number) {
+  const TensorSpec& tensor = tables.tensor(number);
+  uint64_t columns = 0;
+  absl::string_view stem = tensor.name;
+  if (tensor.name == "numeric_embedding") columns = tables.embedding_dim;
+  if (absl::ConsumeSuffix(&stem, "_weight")) {
+    const std::string bias = absl::StrCat(stem, "_bias");
+    for (size_t i = 0; i < tables.tensor_count(); ++i) {
+      if (tables.tensor(i).name == bias) columns = tables.tensor(i).elements;
+    }
+  } else if (absl::StartsWith(stem, "cross_") && absl::EndsWith(stem, "_v")) {
+    columns = tables.cross_rank;
+  }
+  if (columns == 0 || tensor.elements % columns != 0) return {tensor.elements};
+  return {tensor.elements / columns, columns};
+}
+
+std::vector<std::string> OptimizerStateNames(OptimizerType type) {
+  switch (type) {
+    case OptimizerType::kAdagrad:
+    case OptimizerType::kRowwiseAdagrad:
+      return {"accumulator"};
+    case OptimizerType::kAdam:
+      return {"m", "v"};
+    case OptimizerType::kMomentum:
+      return {"velocity"};
+    case OptimizerType::kFtrl:
+      return {"z", "n"};
+    case OptimizerType::kSgd:
+    case OptimizerType::kAdd:
+      break;
+  }
+  return {};
+}
+
+Schema MakeSchema(const JobSpec& spec, const ModelTables& model,
+                  absl::string_view data_fingerprint) {
+  Schema schema;
+  schema.set_model(spec.model().type());
+  for (const TableSpec& table : model.tables) {
+    if (table.kind == TableKind::kHashed) *schema.add_tables() = TableOf(table);
+  }
+  for (size_t i = 0; i < model.tensor_count(); ++i) *schema.add_tensors() = TensorOf(model, i);
+  for (SchemaField& field : SchemaFields(spec, model.fields)) {
+    *schema.add_fields() = std::move(field);
+  }
+  AddLabels(spec, schema);
+  schema.set_data_fingerprint(std::string(data_fingerprint));
+  return schema;
+}
+
+absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec) {
+  const std::optional<FieldCounts> counts = CountFields(spec);
+  // Two fields have a model of any type.
+  const auto model =
+      counts ? MakeModelTables(spec, counts->fields, counts->numeric) : MakeModelTables(spec, 2, 0);
+  if (!model.ok()) return model.status();
+  Schema schema = MakeSchema(spec, *model);
+  if (counts) return schema;
+  schema.clear_tensors();
+  if (spec.data().format() == "libffm") schema.clear_fields();
+  return schema;
+}
+
+}  // namespace strata

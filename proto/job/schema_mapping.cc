@@ -1,0 +1,396 @@
+#include "proto/job/schema_mapping.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace strata {
+namespace {
+
+constexpr SchemaChange kChanges[] = {
+    SchemaChange::kLoaded,         SchemaChange::kRenamed,    SchemaChange::kNew,
+    SchemaChange::kDropped,        SchemaChange::kOtherShape, SchemaChange::kOtherFields,
+    SchemaChange::kOtherOptimizer, SchemaChange::kOtherScore, SchemaChange::kChangedMeaning};
+constexpr size_t kMostNames = 100;  // of a change in MappingText
+
+std::string ShapeText(const SchemaTensor& tensor) {
+  return absl::StrCat("(", absl::StrJoin(tensor.shape(), ", "), ")");
+}
+
+// "embedding 16, weight 1".
+std::string ShapeText(const SchemaTable& table) {
+  return absl::StrJoin(table.segments(), " + ", [](std::string* out, const SchemaSegment& s) {
+    absl::StrAppend(out, s.name(), "(", s.dim(), ")");
+  });
+}
+
+bool SameShape(const SchemaTensor& a, const SchemaTensor& b) {
+  return std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(), b.shape().end());
+}
+
+bool SameShape(const SchemaTable& a, const SchemaTable& b) {
+  return std::equal(a.segments().begin(), a.segments().end(), b.segments().begin(),
+                    b.segments().end(), [](const SchemaSegment& x, const SchemaSegment& y) {
+                      return x.name() == y.name() && x.dim() == y.dim();
+                    });
+}
+
+// `Part` is a segment or a tensor. Optimizers that keep nothing beside a weight are as one.
+template <typename Part>
+std::string PartChange(absl::string_view of, const Part& saved, const Part& now) {
+  const auto name = [](const OptimizerConfig& o) {
+    return o.type() == "add" ? "none (mode easgd)" : o.type();
+  };
+  const bool stateless = saved.state().empty() && now.state().empty();
+  if (stateless || saved.optimizer().type() == now.optimizer().type()) return "";
+  return absl::StrCat(of, "the optimizer was ", name(saved.optimizer()), ", is ",
+                      name(now.optimizer()));
+}
+
+std::string OptimizerChange(const SchemaTensor& saved, const SchemaTensor& now) {
+  return PartChange("", saved, now);
+}
+
+// REQUIRES: SameShape.
+std::string OptimizerChange(const SchemaTable& saved, const SchemaTable& now) {
+  std::vector<std::string> changes;
+  for (int i = 0; i < now.segments_size(); ++i) {
+    std::string change =
+        PartChange(absl::StrCat(now.segments(i).name(), ": "), saved.segments(i), now.segments(i));
+    if (!change.empty()) changes.push_back(std::move(change));
+  }
+  return absl::StrJoin(changes, "; ");
+}
+
+// "hashSeed was 0, is 9; pooling was sum, is mean".
+class Differences {
+ public:
+  template <typename T>
+  void Add(absl::string_view what, const T& saved, const T& now) {
+    if (saved == now) return;
+    absl::StrAppend(&text_, text_.empty() ? "" : "; ", what, " was ", Shown(saved), ", is ",
+                    Shown(now));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  static std::string Shown(const std::string& text) { return text.empty() ? "none" : text; }
+  template <typename T>
+  static std::string Shown(const T& value) {
+    return absl::StrCat(value);
+  }
+
+  std::string text_;
+};
+
+std::string TransformText(const TransformConfig& t) {
+  std::string text = t.type();
+  if (t.bounds_size() > 0) absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", "), "]");
+  if (t.has_mean()) absl::StrAppend(&text, " mean ", t.mean());
+  if (t.has_deviation()) absl::StrAppend(&text, " deviation ", t.deviation());
+  if (t.has_min()) absl::StrAppend(&text, " min ", t.min());
+  if (t.has_max()) absl::StrAppend(&text, " max ", t.max());
+  return text;
+}
+
+std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
+                          const std::string& table) {
+  Differences d;
+  d.Add("kind", saved.kind(), now.kind());
+  // Keys may hash the column's name; numbers do not.
+  if (!now.table().empty()) d.Add("column", saved.column(), now.column());
+  d.Add("table", table, now.table());
+  d.Add("hashSeed", saved.hash_seed(), now.hash_seed());
+  d.Add("pooling", saved.pooling(), now.pooling());
+  d.Add("transform", TransformText(saved.transform()), TransformText(now.transform()));
+  d.Add("vocabulary", saved.vocabulary(), now.vocabulary());
+  d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
+  d.Add("maxLength", saved.max_length(), now.max_length());
+  d.Add("truncate", saved.truncate(), now.truncate());
+  d.Add("separator", saved.separator(), now.separator());
+  d.Add("weightSeparator", saved.weight_separator(), now.weight_separator());
+  d.Add("defaultValue", saved.has_default_value() ? "'" + saved.default_value() + "'" : "",
+        now.has_default_value() ? "'" + now.default_value() + "'" : "");
+  return d.text();
+}
+
+std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
+  Differences d;
+  d.Add("column", saved.column(), now.column());
+  d.Add("kind", saved.kind(), now.kind());
+  d.Add("loss", saved.loss(), now.loss());
+  d.Add("weight", saved.weight(), now.weight());
+  d.Add("delta", saved.delta(), now.delta());
+  return d.text();
+}
+
+class Mapper {
+ public:
+  Mapper(const Schema& saved, const Schema& now, const std::map<std::string, std::string>& rename)
+      : saved_(saved), now_(now), rename_(rename) {}
+
+  SchemaMapping Map() {
+    if (saved_.model() != now_.model()) {
+      Add(SchemaChange::kChangedMeaning, SchemaPart::kModel, "",
+          absl::StrCat("spec.model.type was ", saved_.model(), ", is ", now_.model()));
+    }
+    // Dlrm's layers see products of fields, the others' the fields themselves.
+    const bool products_differ = (saved_.model() == "dlrm") != (now_.model() == "dlrm");
+    const bool fields_differ = FieldsDiffer() || products_differ;
+    MapTables();
+    MapTensors(fields_differ);
+    MapFields();
+    MapLabels();
+    return std::move(out_);
+  }
+
+ private:
+  std::string Renamed(const std::string& saved) const {
+    const auto found = rename_.find(saved);
+    return found == rename_.end() ? saved : found->second;
+  }
+
+  void Add(SchemaChange change, SchemaPart part, const std::string& name, std::string text) {
+    out_.entries.push_back({change, part, name, std::move(text)});
+  }
+  void Same(SchemaPart part, const std::string& saved, const std::string& now) {
+    if (saved == now) return Add(SchemaChange::kLoaded, part, now, now);
+    Add(SchemaChange::kRenamed, part, now, absl::StrCat(saved, " as ", now));
+  }
+  std::string Of(SchemaPart part, const std::string& name, absl::string_view what) const {
+    return absl::StrCat(PartName(part), " ", name, ": ", what);
+  }
+
+  // The place in `list` of what is called `name` now, or -1.
+  template <typename List>
+  int Find(const List& list, const std::string& name) const {
+    for (int i = 0; i < list.size(); ++i) {
+      if (Renamed(list[i].name()) == name) return i;
+    }
+    return -1;
+  }
+  template <typename List, typename Text>
+  void AddDropped(SchemaPart part, const List& saved, const List& now, const Text& text) {
+    std::set<std::string> names;
+    for (const auto& n : now) names.insert(n.name());
+    for (const auto& s : saved) {
+      if (names.count(Renamed(s.name())) > 0) continue;
+      Add(SchemaChange::kDropped, part, s.name(), text(s));
+    }
+  }
+
+  bool FieldsDiffer() const {
+    if (saved_.fields_size() != now_.fields_size()) return true;
+    for (int i = 0; i < now_.fields_size(); ++i) {
+      if (Renamed(saved_.fields(i).name()) != now_.fields(i).name()) return true;
+    }
+    return false;
+  }
+
+  void MapTables() {
+    const auto text = [](const SchemaTable& t) {
+      return absl::StrCat(t.name(), " ", ShapeText(t));
+    };
+    for (int i = 0; i < now_.tables_size(); ++i) {
+      const SchemaTable& now = now_.tables(i);
+      const int at = Find(saved_.tables(), now.name());
+      if (at < 0) {
+        Add(SchemaChange::kNew, SchemaPart::kTable, now.name(), text(now));
+        continue;
+      }
+      const SchemaTable& saved = saved_.tables(at);
+      if (!SameShape(saved, now)) {
+        Add(SchemaChange::kOtherShape, SchemaPart::kTable, now.name(),
+            absl::StrCat(now.name(), " was ", ShapeText(saved), ", is ", ShapeText(now)));
+        continue;
+      }
+      out_.tables.emplace_back(at, i);
+      Same(SchemaPart::kTable, saved.name(), now.name());
+      AddOptimizer(SchemaPart::kTable, now.name(), OptimizerChange(saved, now));
+      if (saved.scored() == now.scored()) continue;
+      Add(SchemaChange::kOtherScore, SchemaPart::kTable, now.name(),
+          Of(SchemaPart::kTable, now.name(),
+             now.scored() ? "rows had no score, and have one now (spec.lifeCycle.removal.score)"
+                          : "rows had a score, and have none now (spec.lifeCycle.removal.score)"));
+    }
+    AddDropped(SchemaPart::kTable, saved_.tables(), now_.tables(), text);
+  }
+
+  void MapTensors(bool fields_differ) {
+    const auto text = [](const SchemaTensor& t) {
+      return absl::StrCat(t.name(), " ", ShapeText(t));
+    };
+    for (int i = 0; i < now_.tensors_size(); ++i) {
+      const SchemaTensor& now = now_.tensors(i);
+      const int at = Find(saved_.tensors(), now.name());
+      if (at < 0) {
+        Add(SchemaChange::kNew, SchemaPart::kTensor, now.name(), text(now));
+        continue;
+      }
+      const SchemaTensor& saved = saved_.tensors(at);
+      if (!SameShape(saved, now)) {
+        Add(SchemaChange::kOtherShape, SchemaPart::kTensor, now.name(),
+            absl::StrCat(now.name(), " was ", ShapeText(saved), ", is ", ShapeText(now)));
+        continue;
+      }
+      if (fields_differ && now.by_fields()) {
+        Add(SchemaChange::kOtherFields, SchemaPart::kTensor, now.name(),
+            absl::StrCat(text(now), " goes by the fields in their order"));
+        continue;
+      }
+      out_.tensors.emplace_back(at, i);
+      Same(SchemaPart::kTensor, saved.name(), now.name());
+      AddOptimizer(SchemaPart::kTensor, now.name(), OptimizerChange(saved, now));
+    }
+    AddDropped(SchemaPart::kTensor, saved_.tensors(), now_.tensors(), text);
+  }
+
+  void AddOptimizer(SchemaPart part, const std::string& name, const std::string& change) {
+    if (change.empty()) return;
+    Add(SchemaChange::kOtherOptimizer, part, name, Of(part, name, change));
+  }
+
+  void MapFields() {
+    const auto text = [](const SchemaField& f) { return f.name(); };
+    std::vector<int> places;  // in the checkpoint, of fields that are in both
+    for (const SchemaField& now : now_.fields()) {
+      const int at = Find(saved_.fields(), now.name());
+      if (at < 0) {
+        Add(SchemaChange::kNew, SchemaPart::kField, now.name(), now.name());
+        continue;
+      }
+      places.push_back(at);
+      const SchemaField& saved = saved_.fields(at);
+      const std::string changed = MeaningChange(saved, now, Renamed(saved.table()));
+      if (changed.empty()) {
+        Same(SchemaPart::kField, saved.name(), now.name());
+      } else {
+        Add(SchemaChange::kChangedMeaning, SchemaPart::kField, now.name(),
+            Of(SchemaPart::kField, now.name(), changed));
+      }
+    }
+    AddDropped(SchemaPart::kField, saved_.fields(), now_.fields(), text);
+    const auto turned = std::is_sorted_until(places.begin(), places.end());
+    if (turned == places.end()) return;
+    const auto name = [&](int i) { return saved_.fields(i).name(); };
+    Add(SchemaChange::kOtherFields, SchemaPart::kField, Renamed(name(*turned)),
+        absl::StrCat("field ", name(*turned), " came before ", name(*(turned - 1)),
+                     ", and comes after it now"));
+  }
+
+  void MapLabels() {
+    const auto text = [](const SchemaLabel& l) { return l.name(); };
+    for (const SchemaLabel& now : now_.labels()) {
+      const int at = Find(saved_.labels(), now.name());
+      if (at < 0) {
+        Add(SchemaChange::kNew, SchemaPart::kLabel, now.name(), now.name());
+        continue;
+      }
+      const std::string changed = MeaningChange(saved_.labels(at), now);
+      if (changed.empty()) {
+        Same(SchemaPart::kLabel, saved_.labels(at).name(), now.name());
+      } else {
+        Add(SchemaChange::kChangedMeaning, SchemaPart::kLabel, now.name(),
+            Of(SchemaPart::kLabel, now.name(), changed));
+      }
+    }
+    AddDropped(SchemaPart::kLabel, saved_.labels(), now_.labels(), text);
+  }
+
+  const Schema& saved_;
+  const Schema& now_;
+  const std::map<std::string, std::string>& rename_;
+  SchemaMapping out_;
+};
+
+}  // namespace
+
+const char* ChangeName(SchemaChange change) {
+  switch (change) {
+    case SchemaChange::kLoaded:
+      return "loaded";
+    case SchemaChange::kRenamed:
+      return "renamed";
+    case SchemaChange::kNew:
+      return "new";
+    case SchemaChange::kDropped:
+      return "dropped";
+    case SchemaChange::kOtherShape:
+      return "other shape";
+    case SchemaChange::kOtherFields:
+      return "other fields";
+    case SchemaChange::kOtherOptimizer:
+      return "other optimizer";
+    case SchemaChange::kOtherScore:
+      return "other score";
+    case SchemaChange::kChangedMeaning:
+      return "changed";
+  }
+  return "";
+}
+
+const char* PartName(SchemaPart part) {
+  switch (part) {
+    case SchemaPart::kModel:
+      return "spec.model.type";
+    case SchemaPart::kTable:
+      return "table";
+    case SchemaPart::kTensor:
+      return "tensor";
+    case SchemaPart::kField:
+      return "field";
+    case SchemaPart::kLabel:
+      return "label";
+  }
+  return "";
+}
+
+std::string EntryText(const SchemaEntry& e) {
+  switch (e.change) {
+    case SchemaChange::kNew:
+      return absl::StrCat(PartName(e.part), " ", e.text, ": the checkpoint has none");
+    case SchemaChange::kDropped:
+      return absl::StrCat(PartName(e.part), " ", e.text, ": the job has none");
+    case SchemaChange::kOtherShape:
+      return absl::StrCat(PartName(e.part), " ", e.text);
+    case SchemaChange::kOtherFields:
+      return e.part == SchemaPart::kField ? e.text : absl::StrCat(PartName(e.part), " ", e.text);
+    case SchemaChange::kRenamed:
+      return absl::StrCat(PartName(e.part), " ", e.text);
+    case SchemaChange::kLoaded:
+    case SchemaChange::kOtherOptimizer:
+    case SchemaChange::kOtherScore:
+    case SchemaChange::kChangedMeaning:
+      break;
+  }
+  return e.text;
+}
+
+SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
+                         const std::map<std::string, std::string>& rename) {
+  return Mapper(saved, now, rename).Map();
+}
+
+std::string MappingText(const SchemaMapping& mapping) {
+  std::vector<std::string> groups;
+  for (const SchemaChange change : kChanges) {
+    std::vector<std::string> names;
+    for (const SchemaEntry& e : mapping.entries) {
+      if (e.change != change) continue;
+      const bool bare = change < SchemaChange::kOtherFields;
+      names.push_back(bare ? absl::StrCat(PartName(e.part), " ", e.text) : EntryText(e));
+    }
+    if (names.size() > kMostNames) {
+      const size_t more = names.size() - kMostNames;
+      names.resize(kMostNames);
+      names.push_back(absl::StrCat("and ", more, " more"));
+    }
+    if (!names.empty())
+      groups.push_back(absl::StrCat(ChangeName(change), ": ", absl::StrJoin(names, ", ")));
+  }
+  return absl::StrJoin(groups, "; ");
+}
+
+}  // namespace strata

@@ -1,0 +1,34 @@
+// What a job may take of a checkpoint, by the schemas of both. Pure.
+// Tested by tests/proto/job/schema_test.cc
+#ifndef STRATA_PROTO_JOB_SCHEMA_START_H_
+#define STRATA_PROTO_JOB_SCHEMA_START_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/job/schema_mapping.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+
+// init.rename as MapSchemas takes it.
+std::map<std::string, std::string> RenamesOf(const InitFromSpec& init);
+
+// FAILED_PRECONDITION: a difference that changes what rows mean, each named, a line each. A job
+// that resumes may change rates and what is no part of the schema.
+absl::Status CheckResume(const SchemaMapping& mapping);
+
+// FAILED_PRECONDITION: differences that `init` does not allow, a line each, with the remedy.
+// INVALID_ARGUMENT: a name of init.rename that `saved` does not have.
+absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved,
+                           const InitFromSpec& init);
+
+// What servers are to read. REQUIRES: CheckInitFrom is OK.
+RestorePlan MakeRestorePlan(const SchemaMapping& mapping, const Schema& saved, const Schema& now,
+                            const InitFromSpec& init);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_JOB_SCHEMA_START_H_

@@ -1,0 +1,146 @@
+#include "proto/job/schema_text.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+std::string NumberText(const Message& message, const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return absl::StrCat(reflection->GetFloat(message, field));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return absl::StrCat(reflection->GetDouble(message, field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection->GetBool(message, field) ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return absl::StrCat(reflection->GetUInt32(message, field));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return absl::StrCat(reflection->GetUInt64(message, field));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection->GetString(message, field);
+    default:
+      return "";
+  }
+}
+
+// "adam(learningRate 0.001, beta1 0.9)": `type` and all that is given beside it, but for schedules
+// that change nothing and limits that are not there.
+std::string ConfigText(const Message& config) {
+  const Reflection* reflection = config.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(config, &fields);
+  std::string type;
+  std::vector<std::string> parts;
+  for (const FieldDescriptor* field : fields) {
+    if (field->name() == "type") {
+      type = reflection->GetString(config, field);
+    } else if (field->is_repeated()) {
+      std::vector<double> bounds;
+      for (int i = 0; i < reflection->FieldSize(config, field); ++i) {
+        bounds.push_back(reflection->GetRepeatedDouble(config, field, i));
+      }
+      parts.push_back(absl::StrCat(field->json_name(), " [", absl::StrJoin(bounds, ", "), "]"));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      const std::string below = ConfigText(reflection->GetMessage(config, field));
+      if (below != "constant") parts.push_back(absl::StrCat(field->json_name(), " ", below));
+    } else {
+      const std::string value = NumberText(config, field);
+      const bool limit = field->name() != "learning_rate" && value == "0";
+      if (!limit && value != "false") parts.push_back(absl::StrCat(field->json_name(), " ", value));
+    }
+  }
+  return parts.empty() ? type : absl::StrCat(type, "(", absl::StrJoin(parts, ", "), ")");
+}
+
+template <typename List>
+std::string StateText(const List& state) {
+  return state.empty() ? "no state" : absl::StrCat("state ", absl::StrJoin(state, ", "));
+}
+
+void AddTable(const SchemaTable& table, std::string& out) {
+  absl::StrAppend(&out, "table ", table.name(), "  number ", table.table(),
+                  table.scored() ? "  rows have a score" : "", "\n");
+  for (const SchemaSegment& s : table.segments()) {
+    absl::StrAppend(&out, "  ", s.name(), "(", s.dim(), ")  ", s.initializer(), "  ",
+                    ConfigText(s.optimizer()), "  ", StateText(s.state()), "\n");
+  }
+}
+
+void AddTensor(const SchemaTensor& tensor, std::string& out) {
+  absl::StrAppend(&out, "tensor ", tensor.name(), "(", absl::StrJoin(tensor.shape(), ", "), ")  ",
+                  tensor.rows(), tensor.rows() == 1 ? " row" : " rows", " from ",
+                  tensor.first_row(), "  ", tensor.initializer(), "  ",
+                  ConfigText(tensor.optimizer()), "  ", StateText(tensor.state()), "\n");
+}
+
+// Adds "  name value" where there is a value.
+void AddPart(const char* name, const std::string& value, std::string& out) {
+  if (!value.empty()) absl::StrAppend(&out, "  ", name, " ", value);
+}
+
+void AddField(const SchemaField& field, std::string& out) {
+  absl::StrAppend(&out, "field ", field.name(), "  ", field.kind());
+  AddPart("column", field.column() == field.name() ? "" : field.column(), out);
+  AddPart("table", field.table(), out);
+  AddPart("hashSeed", field.hash_seed() == 0 ? "" : absl::StrCat(field.hash_seed()), out);
+  AddPart("pooling", field.pooling(), out);
+  AddPart("separator", field.separator(), out);
+  AddPart("weightSeparator", field.weight_separator(), out);
+  AddPart("transform", ConfigText(field.transform()), out);
+  AddPart("vocabulary", field.vocabulary(), out);
+  AddPart("outOfVocabulary",
+          field.out_of_vocabulary() == 0 ? "" : absl::StrCat(field.out_of_vocabulary()), out);
+  AddPart("maxLength", field.max_length() == 0 ? "" : absl::StrCat(field.max_length()), out);
+  AddPart("truncate", field.truncate(), out);
+  if (field.has_default_value()) absl::StrAppend(&out, "  default '", field.default_value(), "'");
+  out += "\n";
+}
+
+void AddLabel(const SchemaLabel& label, std::string& out) {
+  absl::StrAppend(&out, "label ", label.name(), "  ", label.kind());
+  AddPart("column", label.column() == label.name() ? "" : label.column(), out);
+  AddPart("loss", label.loss(), out);
+  absl::StrAppend(&out, "  weight ", label.weight());
+  AddPart("delta", label.delta() == 0 ? "" : absl::StrCat(label.delta()), out);
+  out += "\n";
+}
+
+}  // namespace
+
+std::string SchemaText(const Schema& schema) {
+  std::string out = absl::StrCat("model ", schema.model(), "\n");
+  for (const SchemaTable& table : schema.tables()) AddTable(table, out);
+  for (const SchemaTensor& tensor : schema.tensors()) AddTensor(tensor, out);
+  for (const SchemaField& field : schema.fields()) AddField(field, out);
+  for (const SchemaLabel& label : schema.labels()) AddLabel(label, out);
+  if (!schema.data_fingerprint().empty()) {
+    absl::StrAppend(&out, "data ", schema.data_fingerprint(), "\n");
+  }
+  return out;
+}
+
+std::string SchemaJson(const Schema& schema) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  std::string text;
+  // A message of texts and numbers always has a form.
+  const bool printed = google::protobuf::util::MessageToJsonString(schema, &text, options).ok();
+  return printed ? text : "{}";
+}
+
+}  // namespace strata

@@ -1,0 +1,60 @@
+// What the job's model is made of, and what it takes of the checkpoint that it starts from.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "proto/job/schema.h"
+#include "proto/job/schema_mapping.h"
+#include "proto/job/schema_start.h"
+#include "scheduler/job/index_fingerprint.h"
+#include "scheduler/job/machine.h"
+#include "scheduler/state/start.h"
+
+namespace strata::scheduler {
+
+// Needs the index. What is no model has no schema: servers say why.
+void JobMachine::MakeJobSchema() {
+  const InputIndex& train = index_->train();
+  auto schema =
+      SchemaOf(job(), train.shape().fields(), train.shape().numeric(), DataFingerprint(train));
+  if (!schema.ok()) return;
+  schema_ = *std::move(schema);
+  if (!spec_.has_init_schema()) return;
+  const InitFromSpec& init = job().model().init_from();
+  const Schema& saved = spec_.init_schema();
+  restore_plan_ =
+      MakeRestorePlan(MapSchemas(saved, schema_, RenamesOf(init)), saved, schema_, init);
+}
+
+// The submission compared what it knew; now the data are known too. Again with each later look into
+// the directory.
+void JobMachine::CheckStart(absl::Time now) {
+  if (schema_.model().empty()) return;
+  SayOnce("KeysByPosition", KeysByPosition(job().data()), now);
+  if (const CheckpointRecord* from = cuts_->NewestOnDisk(); from != nullptr) {
+    if (!spec_.has_resume_schema()) return;
+    const Schema& saved = spec_.resume_schema();
+    const absl::Status s = CheckResumed(saved, schema_);
+    if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
+    SayOnce("ResumesFrom", absl::StrCat(from->folder(), ": ", ResumedText(saved, schema_)), now);
+    return;
+  }
+  if (!spec_.has_init_schema()) return;
+  const InitFromSpec& init = job().model().init_from();
+  const absl::Status s = CheckInit(init, spec_.init_schema(), schema_);
+  if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
+  SayOnce("StartsFrom",
+          absl::StrCat("spec.model.initFrom ", init.checkpoint(), ": ",
+                       MappingText(MapSchemas(spec_.init_schema(), schema_, RenamesOf(init)))),
+          now);
+}
+
+void JobMachine::SayOnce(absl::string_view reason, absl::string_view message, absl::Time now) {
+  const auto same = [&](const JobCondition& c) {
+    return reason == c.reason() && message == c.message();
+  };
+  const auto& said = state_.conditions();
+  if (!message.empty() && std::none_of(said.begin(), said.end(), same)) Say(reason, message, now);
+}
+
+}  // namespace strata::scheduler

@@ -1,0 +1,56 @@
+#include "scheduler/state/start.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "proto/job/model_tables.h"
+#include "proto/job/schema.h"
+#include "proto/job/schema_mapping.h"
+#include "proto/job/schema_start.h"
+
+namespace strata::scheduler {
+namespace {
+
+std::string Indented(absl::string_view lines) {
+  return absl::StrCat("\n  ", absl::StrReplaceAll(lines, {{"\n", "\n  "}}));
+}
+
+}  // namespace
+
+absl::StatusOr<Schema> SchemaOf(const JobSpec& spec, uint32_t fields, uint32_t numeric,
+                                absl::string_view data_fingerprint) {
+  const auto model = MakeModelTables(spec, fields, numeric);
+  if (!model.ok()) return model.status();
+  return MakeSchema(spec, *model, data_fingerprint);
+}
+
+absl::StatusOr<Schema> ExpectedSchema(const JobSpec& spec, const Manifest& saved) {
+  const auto counts =
+      CountFields(spec).value_or(FieldCounts{.fields = saved.fields(), .numeric = saved.numeric()});
+  return SchemaOf(spec, counts.fields, counts.numeric);
+}
+
+absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now) {
+  const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, init);
+  if (s.ok() || absl::IsInvalidArgument(s)) return s;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "spec.model.initFrom ", init.checkpoint(), " does not fit the job:", Indented(s.message())));
+}
+
+absl::Status CheckResumed(const Schema& saved, const Schema& now) {
+  const absl::Status s = CheckResume(MapSchemas(saved, now));
+  if (s.ok()) return s;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the checkpoint to resume from is of another model; resume with the same one, or start anew "
+      "with --overwrite:",
+      Indented(s.message())));
+}
+
+std::string ResumedText(const Schema& saved, const Schema& now) {
+  const std::string text = MappingText(MapSchemas(saved, now));
+  if (saved.data_fingerprint() == now.data_fingerprint()) return text;
+  return absl::StrCat(text,
+                      "; the training files are not those of the checkpoint (their sizes, contents "
+                      "or order differ): what was read of those is not read of these");
+}
+
+}  // namespace strata::scheduler

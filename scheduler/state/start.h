@@ -1,0 +1,36 @@
+// Whether what a job starts from fits it: schemas compared by name, told in a user's words. Pure.
+// Tested by tests/scheduler/store/submission_test.cc
+#ifndef STRATA_SCHEDULER_STATE_START_H_
+#define STRATA_SCHEDULER_STATE_START_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata::scheduler {
+
+// The schema of a job whose data have `fields` fields and `numeric` numbers. INVALID_ARGUMENT: the
+// job cannot have a model of them (MakeModelTables).
+absl::StatusOr<Schema> SchemaOf(const JobSpec& spec, uint32_t fields, uint32_t numeric,
+                                absl::string_view data_fingerprint = "");
+
+// The same before the data are read: where they decide, as those of `saved`.
+absl::StatusOr<Schema> ExpectedSchema(const JobSpec& spec, const Manifest& saved);
+
+// FAILED_PRECONDITION, INVALID_ARGUMENT: `saved`, of the checkpoint that spec.model.initFrom names,
+// does not fit what the job is, `now`; a line for each difference.
+absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now);
+
+// FAILED_PRECONDITION: the same of a checkpoint to resume from.
+absl::Status CheckResumed(const Schema& saved, const Schema& now);
+// What such a job takes over, in one line; and whether its data are others than they were.
+std::string ResumedText(const Schema& saved, const Schema& now);
+
+}  // namespace strata::scheduler
+
+#endif  // STRATA_SCHEDULER_STATE_START_H_

@@ -1,0 +1,42 @@
+// Rows of another job's checkpoint (spec.model.initFrom), taken over by a plan that goes by names.
+// Tested by tests/server/job/restore_test.cc
+#ifndef STRATA_SERVER_SHARD_ANOTHER_ROWS_H_
+#define STRATA_SERVER_SHARD_ANOTHER_ROWS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/core/partition.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "server/table/shard_table.h"
+#include "storage/checkpoint/shard_file.h"
+
+namespace strata::server {
+
+// The shard that takes them.
+struct RowTaker {
+  std::vector<ShardTable>* tables = nullptr;
+  PartitionRange range;
+  Partitioning partitioning{Partitioning::kDefaultPartitions};
+  uint64_t seed = 0;  // of initial values
+};
+
+// Whether a file of the partitions `file` may hold rows for a shard of the partitions `range`.
+// `plan`: null: the file is of the shard's own job.
+bool MayHoldRows(const RestorePlan* plan, Partitioning partitioning, PartitionRange file,
+                 PartitionRange range);
+
+// Whether some table keeps its number, and so its rows their partitions. Null: all do.
+bool KeepsPartitions(const RestorePlan* plan);
+
+// Puts what `file` holds for the shard: rows of tables by their keys, rows of tensors by their
+// place in the tensor. Rows keep their weights, and their state but where the plan resets it. Call
+// for every file, an increment after what it follows. FAILED_PRECONDITION: the file's tables do not
+// have the shapes that the plan speaks of.
+absl::Status TakeRows(const RestorePlan& plan, const storage::ShardFileReader& file,
+                      const RowTaker& taker);
+
+}  // namespace strata::server
+
+#endif  // STRATA_SERVER_SHARD_ANOTHER_ROWS_H_

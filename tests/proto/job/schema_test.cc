@@ -1,0 +1,377 @@
+#include "proto/job/schema.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/job/job_spec.h"
+#include "proto/job/model_tables.h"
+#include "proto/job/schema_mapping.h"
+#include "proto/job/schema_start.h"
+#include "proto/job/schema_text.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+namespace {
+
+// A job over two categories and a number, defaults resolved.
+JobSpec CsvJob(const std::string& type) {
+  TrainingJob job;
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("j");
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->add_train("a.csv");
+  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
+  columns.set_label("y");
+  columns.add_categorical("user");
+  columns.add_categorical("item");
+  columns.add_numeric("price");
+  spec.mutable_model()->set_type(type);
+  spec.mutable_model()->set_embedding_dim(4);
+  spec.mutable_model()->add_hidden(8);
+  spec.mutable_training()->set_mode("bsp");
+  const absl::Status resolved = ResolveJob(job);
+  INFO(resolved);
+  REQUIRE(resolved.ok());
+  return job.spec();
+}
+
+Schema SchemaOf(const JobSpec& spec) {
+  const auto counts = CountFields(spec);
+  REQUIRE(counts.has_value());
+  const auto model = MakeModelTables(spec, counts->fields, counts->numeric);
+  INFO(model.status());
+  REQUIRE(model.ok());
+  return MakeSchema(spec, *model);
+}
+
+template <typename Change>
+Schema Changed(const JobSpec& spec, const Change& change) {
+  JobSpec other = spec;
+  change(other);
+  return SchemaOf(other);
+}
+
+std::string Lines(const absl::Status& status) {
+  return status.ok() ? "OK" : std::string(status.message());
+}
+
+std::string ResumeProblem(const Schema& saved, const Schema& now) {
+  return Lines(CheckResume(MapSchemas(saved, now)));
+}
+
+std::string InitProblem(const Schema& saved, const Schema& now, const InitFromSpec& init = {}) {
+  return Lines(CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, init));
+}
+
+InitFromSpec Allow(bool new_tensors, bool dropped_tensors) {
+  InitFromSpec init;
+  init.set_new_tensors(new_tensors ? "allow" : "refuse");
+  init.set_dropped_tensors(dropped_tensors ? "allow" : "refuse");
+  return init;
+}
+
+TEST_CASE("a schema names everything that a model is made of", "[schema]") {
+  const std::string adam =
+      "adam(learningRate 0.001, epsilon 1e-08, beta1 0.9, beta2 0.999)  state m, v\n";
+  const std::string adagrad = "adagrad(learningRate 0.05, epsilon 1e-10)  state accumulator\n";
+  Schema schema = SchemaOf(CsvJob("deepfm"));
+  uint64_t row = 0;
+  for (SchemaTensor& t : *schema.mutable_tensors()) t.set_first_row(++row);
+  CHECK(SchemaText(schema) ==
+        "model deepfm\n"
+        "table features  number 0\n"
+        "  embedding(4)  normal(0, 0.01)  " +
+            adagrad + "  weight(1)  zero  " + adagrad + "tensor bias(1)  1 row from 1  zero  " +
+            adam + "tensor numeric_weight(1)  1 row from 2  zero  " + adam +
+            "tensor layer_0_weight(9, 8)  1 row from 3  uniform(-0.333333, 0.333333)  " + adam +
+            "tensor layer_0_bias(8)  1 row from 4  zero  " + adam +
+            "tensor layer_1_weight(8, 1)  1 row from 5  uniform(-0.353553, 0.353553)  " + adam +
+            "tensor layer_1_bias(1)  1 row from 6  zero  " + adam +
+            "field user  categorical  table features\n"
+            "field item  categorical  table features\n"
+            "field price  numeric\n"
+            "label label  binary  column y  loss logloss  weight 1\n");
+}
+
+TEST_CASE("fields of the short forms", "[schema]") {
+  JobSpec spec = CsvJob("lr");
+  MultiValuedColumn* tags = spec.mutable_data()->mutable_columns()->add_multi_valued();
+  tags->set_column("tags");
+  tags->set_pooling("mean");
+  const auto names = [](const JobSpec& s, uint32_t fields = 0) {
+    std::string text;
+    for (const SchemaField& f : SchemaFields(s, fields)) {
+      absl::StrAppend(&text, f.name(), ":", f.kind(), f.table().empty() ? "" : "*", " ");
+    }
+    return text;
+  };
+  CHECK(names(spec) == "user:categorical* item:categorical* tags:multiValued* price:numeric ");
+  CHECK(SchemaFields(spec, 0)[2].pooling() == "mean");
+  CHECK(SchemaFields(spec, 0)[2].separator() == "|");
+  CHECK(CountFields(spec)->fields == 3);
+  CHECK(CountFields(spec)->numeric == 1);
+  spec.mutable_data()->set_format("criteo");
+  CHECK(SchemaFields(spec, 0)[0].name() == "C1");
+  CHECK(CountFields(spec)->fields == 26);
+  CHECK(CountFields(spec)->numeric == 13);
+  spec.mutable_data()->set_integer_features("bucket");
+  CHECK(CountFields(spec)->fields == 39);
+  CHECK(CountFields(spec)->numeric == 0);
+  spec.mutable_data()->set_format("libffm");
+  CHECK(names(spec, 2) == "0:multiValued* 1:multiValued* ");
+  CHECK_FALSE(CountFields(spec).has_value());
+  spec.mutable_data()->set_format("libfm");
+  CHECK(names(spec, 9) == "features:multiValued* ");
+}
+
+TEST_CASE("a job file says its schema as far as it knows", "[schema]") {
+  JobSpec spec = CsvJob("deepfm");
+  REQUIRE(DeclaredSchema(spec).ok());
+  CHECK(SchemaText(*DeclaredSchema(spec)) == SchemaText(SchemaOf(spec)));
+  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}) {
+    INFO(type);
+    spec.mutable_model()->set_type(type);
+    spec.mutable_data()->set_format("libfm");
+    const auto libfm = DeclaredSchema(spec);
+    INFO(libfm.status());
+    REQUIRE(libfm.ok());
+    CHECK(libfm->tables_size() == 1);
+    CHECK(libfm->tensors_size() == 0);
+    CHECK(libfm->fields_size() == 1);
+    spec.mutable_data()->set_format("libffm");
+    CHECK(DeclaredSchema(spec)->fields_size() == 0);
+  }
+  spec.mutable_model()->set_embedding_dim(5000);
+  CHECK_FALSE(DeclaredSchema(spec).ok());
+}
+
+TEST_CASE("columns without a name are warned of", "[schema]") {
+  DataSpec data = CsvJob("lr").data();
+  CHECK(KeysByPosition(data).empty());
+  data.mutable_columns()->set_categorical(1, "3");
+  data.mutable_columns()->add_multi_valued()->set_column("7");
+  CHECK(absl::StartsWith(KeysByPosition(data),
+                         "spec.data.columns: the categories of columns 3, 7 are hashed with the "
+                         "column's position"));
+  CHECK(absl::EndsWith(KeysByPosition(data), "name columns by their names in the header"));
+  data.mutable_columns()->set_header(false);
+  CHECK(absl::EndsWith(KeysByPosition(data),
+                       "name columns by a header (spec.data.columns.header: true)"));
+  data.set_format("libfm");
+  CHECK(KeysByPosition(data).empty());
+}
+
+TEST_CASE("rows that get a score, or lose it, are no rows to resume from", "[schema]") {
+  const JobSpec spec = CsvJob("lr");
+  const Schema saved = SchemaOf(spec);
+  const Schema scored = Changed(spec, [](JobSpec& s) {
+    s.mutable_life_cycle()->mutable_removal()->mutable_score()->set_below(0.5f);
+    s.mutable_life_cycle()->mutable_removal()->set_every_steps(3);
+  });
+  REQUIRE(scored.tables(0).scored());
+  CHECK(ResumeProblem(saved, scored) ==
+        "table features: rows had no score, and have one now (spec.lifeCycle.removal.score)");
+  CHECK(ResumeProblem(scored, saved) ==
+        "table features: rows had a score, and have none now (spec.lifeCycle.removal.score)");
+  CHECK(ResumeProblem(scored, scored) == "OK");
+  // A new life begins without.
+  CHECK(InitProblem(saved, scored) == "OK");
+  CHECK(InitProblem(scored, saved) == "OK");
+}
+
+TEST_CASE("a mapping of thousands of fields is cut short", "[schema]") {
+  JobSpec spec = CsvJob("lr");
+  for (int i = 0; i < 500; ++i) {
+    spec.mutable_data()->mutable_columns()->add_categorical(absl::StrCat("c", i));
+  }
+  const Schema schema = SchemaOf(spec);
+  const std::string text = MappingText(MapSchemas(schema, schema));
+  CHECK(text.size() < 4000);
+  CHECK(absl::StrContains(text, ", field c90, "));
+  CHECK(absl::EndsWith(text, "and 407 more"));
+}
+
+TEST_CASE("what is the same resumes, and rates may change", "[schema]") {
+  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}) {
+    INFO(type);
+    JobSpec spec = CsvJob(type);
+    const Schema saved = SchemaOf(spec);
+    CHECK(ResumeProblem(saved, saved) == "OK");
+    CHECK(InitProblem(saved, saved) == "OK");
+    OptimizersSpec& o = *spec.mutable_optimizer();
+    o.mutable_sparse()->set_learning_rate(0.5f);
+    o.mutable_dense()->mutable_schedule()->set_type("cosine");
+    o.mutable_dense()->mutable_schedule()->set_decay_steps(9);
+    spec.mutable_model()->set_init_scale(0.2f);
+    CHECK(ResumeProblem(saved, SchemaOf(spec)) == "OK");
+    CHECK(InitProblem(saved, SchemaOf(spec)) == "OK");
+    // The other way: what the data are named does not reach the check.
+    Schema other = saved;
+    other.set_data_fingerprint("x");
+    CHECK(ResumeProblem(saved, other) == "OK");
+  }
+}
+
+TEST_CASE("every difference of meaning is named in one line", "[schema]") {
+  const JobSpec spec = CsvJob("deepfm");
+  const Schema saved = SchemaOf(spec);
+  const auto problem = [&](const auto& change) {
+    return ResumeProblem(saved, Changed(spec, change));
+  };
+  CHECK(problem([](JobSpec& s) { s.mutable_model()->set_hidden(0, 6); }) ==
+        "tensor layer_0_weight was (9, 8), is (9, 6)\n"
+        "tensor layer_0_bias was (8), is (6)\n"
+        "tensor layer_1_weight was (8, 1), is (6, 1)");
+  CHECK(problem([](JobSpec& s) { s.mutable_model()->set_type("wide_deep"); }) ==
+        "spec.model.type was deepfm, is wide_deep");
+  CHECK(problem([](JobSpec& s) { s.mutable_model()->set_hash_seed(7); }) ==
+        "field user: hashSeed was 0, is 7\nfield item: hashSeed was 0, is 7");
+  CHECK(absl::StrContains(problem([](JobSpec& s) { s.mutable_model()->set_embedding_dim(2); }),
+                          "table features was embedding(4) + weight(1), is embedding(2) + "
+                          "weight(1)"));
+  CHECK(problem([](JobSpec& s) {
+          s.mutable_optimizer()->mutable_sparse()->set_type("ftrl");
+          s.mutable_optimizer()->mutable_linear()->set_type("ftrl");
+        }) ==
+        "table features: embedding: the optimizer was adagrad, is ftrl; weight: the optimizer was "
+        "adagrad, is ftrl");
+  CHECK(absl::StartsWith(
+      problem([](JobSpec& s) { s.mutable_optimizer()->mutable_dense()->set_type("adagrad"); }),
+      "tensor bias: the optimizer was adam, is adagrad\ntensor numeric_weight: "));
+  CHECK(problem([](JobSpec& s) {
+          s.mutable_data()->mutable_columns()->mutable_categorical()->SwapElements(0, 1);
+        }) ==
+        "tensor numeric_weight (1) goes by the fields in their order\n"
+        "tensor layer_0_weight (9, 8) goes by the fields in their order\n"
+        "field user came before item, and comes after it now");
+  CHECK(problem(
+            [](JobSpec& s) { s.mutable_data()->mutable_columns()->set_categorical(1, "shop"); }) ==
+        "tensor numeric_weight (1) goes by the fields in their order\n"
+        "tensor layer_0_weight (9, 8) goes by the fields in their order\n"
+        "field shop: the checkpoint has none\nfield item: the job has none");
+  CHECK(problem([](JobSpec& s) { s.mutable_data()->mutable_columns()->set_label("z"); }) ==
+        "label label: column was y, is z");
+}
+
+// Columns that are inserted or exchanged meant the same rows, and others, as long as keys went by
+// the column's place in the list.
+TEST_CASE("a linear model takes exchanged columns, as rows go by names", "[schema]") {
+  const JobSpec spec = CsvJob("fm");
+  JobSpec swapped = spec;
+  swapped.mutable_data()->mutable_columns()->clear_numeric();
+  const Schema saved = SchemaOf(swapped);
+  swapped.mutable_data()->mutable_columns()->mutable_categorical()->SwapElements(0, 1);
+  CHECK(InitProblem(saved, SchemaOf(swapped)) == "OK");
+  CHECK(ResumeProblem(saved, SchemaOf(swapped)) ==
+        "field user came before item, and comes after it now");
+}
+
+TEST_CASE("initFrom takes what differs where it is allowed", "[schema]") {
+  const JobSpec spec = CsvJob("deepfm");
+  const Schema saved = SchemaOf(spec);
+  const Schema wider = Changed(spec, [](JobSpec& s) { s.mutable_model()->set_hidden(0, 6); });
+  CHECK(absl::StartsWith(
+      InitProblem(saved, wider),
+      "tensor layer_0_weight was (9, 8), is (9, 6); let it begin anew with "
+      "spec.model.initFrom.newTensors: allow and droppedTensors: allow\ntensor layer_0_bias"));
+  CHECK(InitProblem(saved, wider, Allow(true, false)) != "OK");
+  CHECK(InitProblem(saved, wider, Allow(false, true)) != "OK");
+  CHECK(InitProblem(saved, wider, Allow(true, true)) == "OK");
+
+  const Schema fm = Changed(spec, [](JobSpec& s) { s.mutable_model()->set_type("fm"); });
+  CHECK(absl::StartsWith(InitProblem(fm, saved), "spec.model.type was fm, is deepfm; allow it"));
+  CHECK(absl::StrContains(InitProblem(fm, saved),
+                          "tensor layer_0_weight (9, 8): the checkpoint has none; allow it with "
+                          "spec.model.initFrom.newTensors: allow"));
+  CHECK(InitProblem(fm, saved, Allow(true, true)) == "OK");
+  CHECK(absl::StrContains(InitProblem(fm, saved, Allow(true, false)),
+                          "tensor numeric_embedding (1, 4): the job has none"));
+
+  // By chance of one shape, but inputs of dlrm are products.
+  Schema dlrm = saved;
+  dlrm.set_model("dlrm");
+  CHECK(absl::StrContains(InitProblem(dlrm, saved, Allow(true, false)),
+                          "tensor layer_0_weight (9, 8) goes by the fields in their order"));
+
+  const Schema longer = Changed(
+      spec, [](JobSpec& s) { s.mutable_data()->mutable_columns()->add_categorical("shop"); });
+  CHECK(absl::StrContains(InitProblem(saved, longer, Allow(true, false)),
+                          "tensor layer_0_weight was (9, 8), is (13, 8)"));
+  const SchemaMapping mapping = MapSchemas(saved, longer);
+  CHECK(CheckInitFrom(mapping, saved, Allow(true, true)).ok());
+  CHECK(MappingText(mapping) ==
+        "loaded: table features, tensor bias, tensor layer_0_bias, tensor layer_1_weight, tensor "
+        "layer_1_bias, field user, field item, field price, label label; new: field shop; other "
+        "shape: tensor layer_0_weight was (9, 8), is (13, 8); other fields: tensor numeric_weight "
+        "(1) goes by the fields in their order");
+
+  const Schema seed = Changed(spec, [](JobSpec& s) { s.mutable_model()->set_hash_seed(7); });
+  CHECK(absl::StrContains(InitProblem(saved, seed, Allow(true, true)),
+                          "field user: hashSeed was 0, is 7; set what the checkpoint has"));
+  const Schema adam =
+      Changed(spec, [](JobSpec& s) { s.mutable_optimizer()->mutable_sparse()->set_type("adam"); });
+  InitFromSpec reset;
+  CHECK(absl::StrContains(InitProblem(saved, adam), "spec.model.initFrom.optimizerState: reset"));
+  reset.set_optimizer_state("reset");
+  CHECK(InitProblem(saved, adam, reset) == "OK");
+}
+
+TEST_CASE("what is renamed is loaded under its new name", "[schema]") {
+  const JobSpec spec = CsvJob("deepfm");
+  const Schema saved = SchemaOf(spec);
+  Schema now = saved;
+  now.mutable_tables(0)->set_name("all");
+  for (SchemaField& f : *now.mutable_fields()) {
+    if (!f.table().empty()) f.set_table("all");
+  }
+  now.mutable_tensors(0)->set_name("offset");
+  InitFromSpec init;
+  CHECK(absl::StrContains(InitProblem(saved, now, init), "table all"));
+  (*init.mutable_rename())["features"] = "all";
+  (*init.mutable_rename())["bias"] = "offset";
+  CHECK(InitProblem(saved, now, init) == "OK");
+  CHECK(absl::StrContains(MappingText(MapSchemas(saved, now, RenamesOf(init))),
+                          "renamed: table features as all, tensor bias as offset"));
+  // Keys of a csv field hash its column's name.
+  const Schema shop = Changed(
+      spec, [](JobSpec& s) { s.mutable_data()->mutable_columns()->set_categorical(1, "shop"); });
+  InitFromSpec field;
+  (*field.mutable_rename())["item"] = "shop";
+  CHECK(InitProblem(saved, shop, field) ==
+        "field shop: column was item, is shop; set what the checkpoint has; nothing allows it");
+  (*init.mutable_rename())["none"] = "x";
+  CHECK(absl::StartsWith(InitProblem(saved, now, init),
+                         "spec.model.initFrom.rename: the checkpoint has no table, tensor, field "
+                         "or label 'none'"));
+}
+
+TEST_CASE("a plan moves rows from where they lay to where they lie", "[schema]") {
+  const JobSpec spec = CsvJob("deepfm");
+  const Schema fm = Changed(spec, [](JobSpec& s) { s.mutable_model()->set_type("fm"); });
+  const Schema now = SchemaOf(spec);
+  InitFromSpec init = Allow(true, true);
+  RestorePlan plan = MakeRestorePlan(MapSchemas(fm, now), fm, now, init);
+  REQUIRE(plan.tables_size() == 1);
+  CHECK(plan.tables(0).from() == 0);
+  CHECK(plan.tables(0).to() == 0);
+  CHECK_FALSE(plan.tables(0).reset_state());
+  REQUIRE(plan.tensors_size() == 2);  // bias, numeric_weight
+  CHECK(plan.tensors(1).from_row() == fm.tensors(1).first_row());
+  CHECK(plan.tensors(1).to_row() == now.tensors(1).first_row());
+  CHECK(plan.tensors(1).rows() == 1);
+  init.set_optimizer_state("reset");
+  plan = MakeRestorePlan(MapSchemas(fm, now), fm, now, init);
+  CHECK(plan.tables(0).reset_state());
+  CHECK(plan.tensors(0).reset_state());
+}
+
+}  // namespace
+}  // namespace strata

@@ -220,9 +220,13 @@ absl::StatusOr<uint64_t> ClusterState::Report(const NodeReport& report, absl::Ti
   if (admission->registered) AdvanceJobs(now);  // others hear of it before it speaks
   ConfirmClosed(report, told);
   for (const ServerJobReport& j : report.server_jobs()) {
-    if (j.state() == ServerJobReport::KEPT || j.state() == ServerJobReport::QUARANTINED) continue;
     JobMachine* const job = Machine(j.job(), j.job_uid());
-    if (job != nullptr) job->OnServerReport(node, j, now);
+    if (job == nullptr) continue;
+    if (j.state() != ServerJobReport::KEPT && j.state() != ServerJobReport::QUARANTINED) {
+      job->OnServerReport(node, j, now);
+    } else if (!j.closes()) {
+      job->WritesNoMore(report.name());
+    }
   }
   for (const WorkerJobReport& j : report.worker_jobs()) {
     JobMachine* const job = Machine(j.job(), j.job_uid());

@@ -148,8 +148,8 @@ class ClusterState {
   // Outcomes.
   // Records that differ from those last taken.
   std::vector<MetadataChange> TakeChanges();
-  // Whether those differ in durations alone: each tells again what those before it told, so what
-  // could not be appended may be dropped, and nobody waits for it.
+  // Whether those differ in durations and free disk alone: each tells again what those before it
+  // told, so what could not be appended may be dropped, and nobody waits for it.
   bool took_times_alone() const { return took_times_alone_; }
   std::vector<FileWork> TakeFileWork();
 
@@ -247,6 +247,8 @@ class ClusterState {
   void Put(const std::string& key, std::string value, std::vector<MetadataChange>& out);
   // How many changes are of durations alone: 0 or 1.
   size_t PutState(const std::string& key, const JobMachine& job, std::vector<MetadataChange>& out);
+  // How many are of nothing but what is free on a node's disk: 0 or 1.
+  size_t PutNode(const std::string& key, NodeRecord record, std::vector<MetadataChange>& out);
   void DropOldJobs();
   void NoteEnded(const JobMachine& job);
   absl::Status RestoreJobs(const std::map<std::string, std::string>& records, absl::Time now);

@@ -50,12 +50,28 @@ size_t ClusterState::PutState(const std::string& key, const JobMachine& job,
   return Bytes(before) == Bytes(record) ? 1 : 0;
 }
 
+// What is free on its disk a node tells again, as durations are.
+size_t ClusterState::PutNode(const std::string& key, NodeRecord record,
+                             std::vector<MetadataChange>& out) {
+  const auto stored = stored_.find(key);
+  NodeRecord before;
+  const bool was = stored != stored_.end() && before.ParseFromString(stored->second);
+  const size_t changes = out.size();
+  Put(key, Bytes(record), out);
+  if (!was || out.size() == changes) return 0;
+  for (NodeRecord* r : {&before, &record}) {
+    r->clear_disk_bytes();
+    r->clear_disk_job_bytes();
+  }
+  return Bytes(before) == Bytes(record) ? 1 : 0;
+}
+
 std::vector<MetadataChange> ClusterState::TakeChanges() {
   std::vector<MetadataChange> changes;
   size_t times = 0;
   Put("cluster", Bytes(numbers_), changes);
   for (const auto& [name, node] : members_.nodes()) {
-    Put(absl::StrCat("node/", name), Bytes(node.record), changes);
+    times += PutNode(absl::StrCat("node/", name), node.record, changes);
   }
   for (const auto& [id, job] : jobs_) {
     if (settled_.count(id) > 0) continue;
@@ -118,7 +134,7 @@ std::vector<LockedJob> ClusterState::LockedJobs(const std::multiset<uint64_t>& a
     const TrainingJob& spec = job->spec().spec();
     const std::string& directory = spec.spec().checkpoint().directory();
     const bool uses = job->UsesCheckpoints() || also.count(id) > 0;
-    if (directory.empty() || (!uses && !job->ServersClose())) continue;
+    if (directory.empty() || (!uses && !job->LeavesWriters())) continue;
     locked.push_back({.job = id,
                       .uid = job->spec().job_uid(),
                       .name = spec.metadata().name(),

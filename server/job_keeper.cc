@@ -279,9 +279,21 @@ void JobKeeper::Drop(JobId id) {
   }
   options_.service->Remove(id);
   work_.Pump();  // an opening that waits is none any more
-  if (job == nullptr) return;
-  work_.Post(QueueOf(entry->identity), Begins::kPassing,
-             [job = std::move(job)]() mutable { DestroyWhenUnused(std::move(job)); });
+  if (job != nullptr) Destroy(entry->identity, std::move(job));
+}
+
+void JobKeeper::Destroy(const JobIdentity& identity, std::shared_ptr<ServerJob> job) {
+  {
+    MutexLock lock(&mu_);
+    Closing& closing = closing_[identity];
+    ++closing.objects;
+    closing.since = options_.job.timer->Now();
+  }
+  work_.Post(QueueOf(identity), Begins::kPassing, [this, identity, job = std::move(job)]() mutable {
+    DestroyWhenUnused(std::move(job));
+    MutexLock lock(&mu_);
+    if (--closing_[identity].objects == 0) closing_.erase(identity);
+  });
 }
 
 void JobKeeper::Fence() {
@@ -321,6 +333,7 @@ std::vector<ServerJobReport> JobKeeper::Reports() const {
     report.set_kept_bytes(kept.bytes);
     report.set_generation(kept.generation.value);
     report.set_kept_unix_ms(kept.job.quarantined_unix_ms());
+    report.set_closes(closing_.contains(identity));
     ReportHang(identity, report);
     if (!quarantined) continue;
     if (kept.note.ok()) *report.mutable_kept() = *kept.note;
@@ -334,6 +347,9 @@ bool JobKeeper::Busy() const {
   const absl::Time patient = options_.job.timer->Now() - JobWork::kPatience;
   for (const auto& [identity, removal] : removals_) {
     if (removal.posted && removal.since > patient) return true;
+  }
+  for (const auto& [identity, closing] : closing_) {
+    if (closing.since > patient) return true;
   }
   for (const auto& [id, entry] : entries_) {
     if (entry->state == ServerJobReport::OPENING) return true;

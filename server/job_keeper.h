@@ -141,6 +141,7 @@ class JobKeeper {
   void Drop(JobId id);
   // As Drop; what is on disk is told from now on as files without an open job.
   void Release(JobId id);
+  void Destroy(const JobIdentity& identity, std::shared_ptr<ServerJob> job);
   // Closes the job and has its files removed, or keeps them.
   void CloseJob(const ServerJobDirective& directive, const JobIdentity& identity);
   void Quarantine(const JobIdentity& identity);
@@ -171,6 +172,12 @@ class JobKeeper {
   mutable Mutex mu_;
   std::map<JobIdentity, Kept> kept_ ABSL_GUARDED_BY(mu_);
   std::map<JobIdentity, Removal> removals_ ABSL_GUARDED_BY(mu_);
+  // Objects of jobs that nobody finds any more, and since when the newest was one: they may write.
+  struct Closing {
+    int objects = 0;
+    absl::Time since;
+  };
+  std::map<JobIdentity, Closing> closing_ ABSL_GUARDED_BY(mu_);
   std::map<JobId, EntryPtr> entries_ ABSL_GUARDED_BY(mu_);
   JobFolders folders_;
   JobWork work_;  // last: what it does uses all of the above

@@ -12,7 +12,7 @@ uint64_t JobOf(const FileWork& work) {
 }
 
 void FileQueue::Add(FileWork work) {
-  std::deque<FileWork>& queue = work_[JobOf(work)];
+  std::list<FileWork>& queue = work_[JobOf(work)];
   if (auto* look = std::get_if<RemoveLeftoversWork>(&work); look != nullptr) {
     std::set<std::string>& folders = look->over.folders;
     auto it = queue.begin();

@@ -4,8 +4,8 @@
 #define STRATA_SCHEDULER_JOB_FILE_QUEUE_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <set>
 #include <vector>
@@ -34,7 +34,8 @@ class FileQueue {
   std::set<uint64_t> Jobs() const;
 
  private:
-  std::map<uint64_t, std::deque<FileWork>> work_;  // none is empty
+  // None is empty. Lists: the first piece stays where it is while those behind it come and go.
+  std::map<uint64_t, std::list<FileWork>> work_;
   std::set<uint64_t> doing_;
 };
 

@@ -158,6 +158,8 @@ class JobMachine {
   // Those without a result, and results that were not taken.
   size_t tickets() const { return tickets_.size() + ticket_results_.size(); }
   void ConfirmClosed(absl::string_view node);
+  // A server has files of the job, and nothing that writes more.
+  void WritesNoMore(absl::string_view server);
   // The records come from an older copy: nothing is removed or written on their word, and a job
   // that goes on begins `generation` (above all that were ever given out) from the newest
   // checkpoint of `found` (its own that are there, ascending by step). Before any other event.
@@ -193,8 +195,10 @@ class JobMachine {
   bool Hosts(absl::string_view node) const;
   // Whether it writes, or may remove, checkpoints: its lock is not to be given back yet.
   bool UsesCheckpoints() const;
-  // The job is over, and servers have not said yet that they have closed it.
+  // The job is over, and servers may be writing: they have not said yet that they have closed it.
   bool ServersClose() const;
+  // The same, or one was replaced while it was away, of which nobody hears.
+  bool LeavesWriters() const { return over() && (ServersClose() || state_.left_writers()); }
   // Whether it has rows there: until the job is over, and the server has dropped it.
   bool KeepsRoomOn(absl::string_view server) const;
   // Adds what this job keeps of those servers.
@@ -329,6 +333,7 @@ class JobMachine {
   std::optional<TaskLedger> ledger_;    // async, once indexed
   std::optional<CutCoordinator> cuts_;  // once indexed
   CutProgress writing_;
+  std::set<std::string, std::less<>> stopped_;  // servers that write no more; once it is over
   std::set<std::string> given_up_in_;  // folders of cuts given up since the last complete one
   uint64_t looks_ = 0;                 // for leftovers that were asked for
   struct {

@@ -34,8 +34,14 @@ bool JobMachine::UsesCheckpoints() const {
 }
 
 bool JobMachine::ServersClose() const {
-  return over() && std::any_of(state_.servers().begin(), state_.servers().end(),
-                               [this](const ServerSlot& s) { return KeepsRoomOn(s.name()); });
+  const auto closes = [this](const ServerSlot& server) {
+    return KeepsRoomOn(server.name()) && !stopped_.contains(server.name());
+  };
+  return over() && std::any_of(state_.servers().begin(), state_.servers().end(), closes);
+}
+
+void JobMachine::WritesNoMore(absl::string_view server) {
+  if (over()) stopped_.emplace(server);
 }
 
 // The last look into the directory. Until its servers have closed the job they may finish files of
@@ -55,7 +61,9 @@ void JobMachine::AdvanceOver(absl::Duration lease, absl::Time now) {
 void JobMachine::OnLeftoversRemoved(uint64_t number, const absl::Status& status, absl::Time now) {
   if (!over() || !state_.leftovers() || number != last_look_.number) return;
   last_look_.number = 0;
-  if (status.ok()) return state_.clear_leftovers();
+  // Where a manifest cannot be read nothing is to be removed; who reads that checkpoint tells of
+  // it.
+  if (status.ok() || absl::IsDataLoss(status)) return state_.clear_leftovers();
   if (MayPass(status.code()) && ++last_look_.failed < kMostLooks) {
     last_look_.next = now + kFirstPause * (1 << (last_look_.failed - 1));
     return;

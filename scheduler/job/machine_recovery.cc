@@ -88,6 +88,7 @@ void JobMachine::ReplaceServer(const ClusterView& cluster, int slot, absl::Time 
   state_.mutable_servers(slot)->Clear();
   state_.mutable_servers(slot)->set_name(chosen->front());
   state_.set_map_epoch(state_.map_epoch() + 1);
+  state_.set_left_writers(true);
   servers_[slot] = {};
   RollBack(absl::StrCat("server ", old, " stayed away; ", chosen->front(), " takes its place"),
            now);

@@ -89,6 +89,16 @@ void CheckpointLockMachine::Looked(const LockSeen& seen, OwnerIs owner, absl::Ti
     return TakeAs(seen.number + 1, !writers);
   }
   if (seen.lock && owner == OwnerIs::kOver) return TakeAs(seen.number + 1, false);
+  if (seen.lock && owner == OwnerIs::kEnding) {
+    phase_ = Phase::kWaiting;
+    ending_ = true;
+    seen_ = seen;
+    since_ = after;
+    patience_ = kSilentLeases * lease_;
+    next_ = after + lease_ / kLooksOfLease;
+    return;
+  }
+  if (std::exchange(ending_, false)) phase_ = Phase::kAsking;  // another start of its scheduler
   const bool renews =
       phase_ == Phase::kWaiting && (seen.number != seen_.number || seen.text != seen_.text);
   if (renews || (seen.lock && owner == OwnerIs::kLive)) {
@@ -192,6 +202,10 @@ std::string CheckpointLockMachine::Why() const {
                           " had not renewed its lock for two leases; ",
                           "that writes nothing there any more");
     case Phase::kWaiting:
+      if (ending_) {
+        return absl::StrCat(field, " is still cleaned up by ", Describe(seen_),
+                            ", which is over; the job waits until it gives back its lock");
+      }
       return absl::StrCat(field, " was last written by ", Describe(seen_),
                           ", which did not give back its lock ", directory_, "/LOCK.", seen_.number,
                           "; the job waits until that was silent for ",

@@ -25,8 +25,9 @@ enum class OwnerIs : uint8_t {
   // its
   // renewals tell that it lives.
   kStranger,
-  kLive,  // a job of this cluster
-  kOver,  // and one that is no more
+  kLive,    // a job of this cluster
+  kEnding,  // one that is over and gives it back when it has removed what is to go
+  kOver,    // and one that is no more
 };
 
 // A pure state machine; whoever drives it asks what is Due, does it, and says how it went. Rules:
@@ -121,7 +122,8 @@ class CheckpointLockMachine {
   bool given_back_ = true;  // and so was the number before, by its owner
   uint64_t number_ = 0;
   LockSeen seen_;
-  absl::Time since_;  // when `seen_` was seen first
+  absl::Time since_;     // when `seen_` was seen first
+  bool ending_ = false;  // its owner was kEnding then
   absl::Duration patience_;
   absl::Time renewed_ = absl::InfinitePast();
   absl::Time next_ = absl::InfinitePast();  // when something is due

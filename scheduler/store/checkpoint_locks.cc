@@ -73,6 +73,7 @@ void CheckpointLocks::Want(const std::vector<LockedJob>& jobs) {
     if (entry == nullptr) entry = Make(job);
     entry->wanted = true;
     entry->job.job = job.job;
+    entry->job.over = job.over;
   }
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = *it->second;
@@ -105,7 +106,8 @@ OwnerIs CheckpointLocks::Owner(const LockSeen& seen) const {
   const auto found = entries_.find(seen.lock->job_uid());
   const bool live =
       found != entries_.end() && found->second->wanted && !IsOver(found->second->machine.phase());
-  return live ? OwnerIs::kLive : OwnerIs::kOver;
+  if (!live) return OwnerIs::kOver;
+  return found->second->job.over ? OwnerIs::kEnding : OwnerIs::kLive;
 }
 
 void CheckpointLocks::Do(Entry& entry, Action action, const CheckpointLock& record,

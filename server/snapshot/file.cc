@@ -139,6 +139,11 @@ absl::StatusOr<storage::ShardFileSummary> SnapshotFile::DoFinish() {
   if (FileSystem::Kernel().LookAtLink(begun, made) == 0) made_ = made;
   auto summary = writer_->Finish();
   writer_ = nullptr;
+  FileInfo there;
+  if (FileSystem::Kernel().LookAtLink(path_, there) != 0 || !made_ ||
+      there.device != made_->device || there.inode != made_->inode) {
+    made_.reset();
+  }
   if (absl::Status s = Failpoint("server.snapshot.finished"); !s.ok()) return s;
   if (summary.ok() && progress_ != nullptr) {
     progress_->total_bytes = summary->bytes;

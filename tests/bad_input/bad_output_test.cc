@@ -50,6 +50,10 @@ TEST_CASE("scores go where the shell or a link leads, and replace no link", "[ba
   CHECK(to_file.exit_code == 0);
   CHECK(to_file.out == scores);
   CHECK(is_link("stdout"));
+  const ProgramResult with_json = user.Strata(predict + " -o stdout --json");
+  CHECK(with_json.exit_code == 0);
+  CHECK(with_json.out == scores);
+  CHECK(with_json.err.find("\"logloss\"") != std::string::npos);
   // What the shell had there stays, and what comes after does not write over it.
   const std::string strata = "HOME='" + user.folder() + "' '" + ProgramPath("tools/cli/strata") +
                              "' " + predict + " -o stdout 2>err </dev/null";

@@ -36,7 +36,12 @@ TEST_CASE("a job is removed from where it was opened, and only that very job",
   CHECK(f.Report().state() == ServerJobReport::OPEN);
   CHECK(f.Serves());
   Fixture::Name(kIdentity, &d);
+  auto user = f.keeper->Jobs();  // a request that has found it
   f.keeper->Follow(over);
+  CHECK(f.Report().state() == ServerJobReport::KEPT);
+  CHECK(f.Report().closes());
+  CHECK(f.keeper->Busy());
+  user.clear();
   f.AwaitGone();
   CHECK_FALSE(std::filesystem::exists(far + "/s"));
   CHECK(std::filesystem::exists(far));

@@ -51,6 +51,14 @@ bool IsLeftover(const std::string& folder, const std::string& name, const CutsOv
          writer->cut == parsed->cut;
 }
 
+// A checkpoint of the job whose removal ended in its midst: its files went as those of a cut.
+bool IsRemoved(const std::string& folder, const CutsOver& over, FileSystem& files) {
+  const auto removed = ReadRemovedManifest(folder, files);
+  return removed.ok() && removed->cluster_id() == over.identity.cluster.text() &&
+         removed->job_uid() == over.identity.job.text() &&
+         over.Has(Generation(removed->generation()), removed->cut());
+}
+
 absl::Status CleanFolder(const std::string& folder, const CutsOver& over, FileSystem& files) {
   const auto names = ListFolder(folder, files);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
@@ -66,6 +74,9 @@ absl::Status CleanFolder(const std::string& folder, const CutsOver& over, FileSy
   for (const std::string& name : *names) {
     if (named.contains(name) || !IsLeftover(folder, name, over, files)) continue;
     first.Update(RemovePlainFile(absl::StrCat(folder, "/", name), files));
+  }
+  if (first.ok() && IsRemoved(folder, over, files)) {
+    first = RemovePlainFile(absl::StrCat(folder, "/", kRemovedName), files);
   }
   // Stays where something is in it.
   if (!manifest.ok() && !over.pending_folders.contains(folder)) files.RemoveFolder(folder);

@@ -22,11 +22,12 @@ bool InDevices(absl::string_view path) {
 
 absl::StatusOr<PredictionsPlace> PlaceOfPredictions(const std::string& path, FileSystem& files) {
   PredictionsPlace place = {.path = path};
+  bool device = false;  // also behind further links: /dev/stdout leads to what the process has open
   for (int links = 0; links < kMostLinks; ++links) {
     FileInfo info;
     // What cannot be looked at is told by who opens it.
     if (files.LookAtLink(place.path, info) < 0) return place;
-    place.device = info.kind == FileKind::kOther;
+    place.device = device || info.kind == FileKind::kOther;
     if (info.kind != FileKind::kLink) return place;
     const std::string name = AbsolutePath(place.path);
     const size_t slash = name.find_last_of('/');
@@ -34,8 +35,9 @@ absl::StatusOr<PredictionsPlace> PlaceOfPredictions(const std::string& path, Fil
     if (!folder.ok()) return folder.status();
     const std::string above = *folder == "/" ? "" : *folder;
     place.path = absl::StrCat(above, name.substr(slash));
-    place.device = InDevices(place.path);
-    if (place.device) return place;
+    device = device || InDevices(place.path);
+    place.device = device;
+    if (absl::StartsWith(place.path, "/proc/")) return place;
     std::string target;
     if (const int read = files.ReadLink(place.path, target); read < 0) {
       return ErrnoStatus(-read, "follow", path);

@@ -74,5 +74,21 @@ TEST_CASE("of the looks for leftovers that wait the newest stands for all", "[sc
   CHECK(std::get<RemoveLeftoversWork>(*queue.First(1)).over.folders.empty());  // all stays all
 }
 
+// Who does it reads it without a lock.
+TEST_CASE("the first piece stays where it is while others come and go", "[scheduler]") {
+  FileQueue queue;
+  queue.Add(WriteManifestWork{.job = 1, .cut = 1, .folder = "/c/1", .manifest = {}});
+  REQUIRE(queue.Begin(Yes).size() == 1);
+  const FileWork* const first = queue.First(1);
+  for (uint64_t i = 2; i < 100; ++i) {
+    queue.Add(Look(i, {"/c/2"}));
+    for (const uint64_t behind : {1, 2}) {
+      queue.Add(WriteManifestWork{.job = 1, .cut = i + behind, .folder = "/c/3", .manifest = {}});
+    }
+    REQUIRE(queue.First(1) == first);
+    REQUIRE(std::get<WriteManifestWork>(*first).cut == 1);
+  }
+}
+
 }  // namespace
 }  // namespace strata::scheduler

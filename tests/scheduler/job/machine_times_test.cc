@@ -160,6 +160,10 @@ TEST_CASE("nobody waits for a full disk where only durations would be written", 
   CHECK(cluster.scheduler->Counters().append_failures == 1);
   CHECK(cluster.train_seconds() == 10.5);
   CHECK(cluster.scheduler->ListJobs(kTimeout).ok());
+  NodeReport report = cluster.nodes.servers.at("s0").Report();
+  report.set_disk_bytes(1 << 30);  // what is free there it tells again
+  CHECK(cluster.scheduler->Sync(report, kTimeout).ok());
+  CHECK(cluster.scheduler->ListJobs(kTimeout).ok());
   // What is more than that has to wait.
   CHECK(absl::IsUnavailable(cluster.scheduler->Submit(Job("other", ""), kTimeout).status()));
   CHECK(absl::IsUnavailable(cluster.scheduler->ListJobs(kTimeout).status()));

@@ -85,6 +85,22 @@ TEST_CASE("a free directory is taken under the next number", "[lock]") {
   CHECK(over.machine.first_cut() == uint64_t{5} << 20);
 }
 
+// It renews while it removes what is to go, and is no job that one could cancel.
+TEST_CASE("a job of this cluster that is over is waited for", "[lock]") {
+  One one;
+  for (uint64_t renewal = 1; renewal < 20; ++renewal) {
+    one.Look(Theirs(4, renewal), OwnerIs::kEnding);
+    REQUIRE(one.machine.phase() == Phase::kWaiting);
+    one.now += kLease / 3;
+  }
+  CHECK(absl::StrContains(one.machine.Why(), "which is over"));
+  const bool released = GENERATE(true, false);
+  one.Look(Theirs(4, 21, released), released ? OwnerIs::kEnding : OwnerIs::kOver);
+  one.Take();
+  CHECK(one.machine.number() == 5);
+  CHECK(one.machine.first_cut() == (released ? 0 : uint64_t{5} << 20));
+}
+
 TEST_CASE("it is renewed every third of a lease, and writes for one after the last", "[lock]") {
   One one;
   one.Look({});

@@ -335,6 +335,27 @@ TEST_CASE("what cuts that were given up left is removed, and nothing else",
   CHECK(RemoveLeftovers(c + "/none", Over(c)).ok());
 }
 
+// An error ended it, and nobody does it again: then its files are leftovers, and what it was named.
+TEST_CASE("what a removal left is removed with what cuts left",
+          "[storage][shard_file][leftovers]") {
+  TempFolder folder;
+  const std::string c = folder.path(), in = c + "/step-000000000010";
+  const bool own = GENERATE(true, false);
+  REQUIRE(WriteNamed(in, Named(4), own ? kJob : kAnother));
+  Manifest manifest;
+  manifest.set_cluster_id(kJob.cluster.text());
+  manifest.set_job_uid((own ? kJob : kAnother).job.text());
+  manifest.set_generation(1);
+  manifest.set_cut(4);
+  manifest.add_files()->set_name(Named(4).text());
+  REQUIRE(WriteManifest(in, manifest).ok());
+  KilledAfter dies(1, 3);  // behind its rename
+  RemoveCheckpoint(in, dies).IgnoreError();
+  REQUIRE(fs::exists(in + "/" + kRemovedName));
+  REQUIRE(RemoveLeftovers(c, Over(c)).ok());
+  CHECK(fs::exists(in) == !own);
+}
+
 // Of the cut that is killed and, later, of its removal. Then the cut comes again, in the same
 // folder (bsp) or in another one, and is complete.
 TEST_CASE("wherever a cut is killed, nothing of it is left after the next one",

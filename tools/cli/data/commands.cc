@@ -41,8 +41,8 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   absl::StatusOr<PredictSummary> summary = RunPredict(predict);
   if (!summary.ok()) return ReportError(summary.status());
   if (options.json) {
-    // Beside the scores where those go to a file, else after them on stderr.
-    std::FILE* out = options.output == "-" ? stderr : stdout;
+    // Beside the scores where those go to a file, else on stderr: they may go to stdout.
+    std::FILE* out = summary->to_device ? stderr : stdout;
     const Json json{{"checkpoint", summary->checkpoint},
                     {"step", summary->step},
                     {"lines", summary->lines},

@@ -277,8 +277,8 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (output->device) {
     if (absl::Status s = CopyTo(output->path, path); !s.ok()) return s;
   }
-  return PredictSummary{result->examples(), result->auc(), result->logloss(),
-                        found->manifest.step(), found->folder};
+  return PredictSummary{result->examples(),     result->auc(), result->logloss(),
+                        found->manifest.step(), found->folder, output->device};
 }
 
 }  // namespace strata

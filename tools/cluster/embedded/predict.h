@@ -26,6 +26,7 @@ struct PredictSummary {
   double logloss = 0;
   uint64_t step = 0;
   std::string checkpoint;  // the folder that was used
+  bool to_device = false;  // the scores went to standard output, a device or a pipe
 };
 
 // Loads every row into memory. Errors: NOT_FOUND (no complete checkpoint there), DATA_LOSS

@@ -1,5 +1,7 @@
 #include "proto/runtime/files/job_places.h"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/prediction_names.h"
 #include "proto/strata/job.pb.h"
 #include "tests/temp_folder.h"
 
@@ -273,6 +276,17 @@ TEST_CASE("a program writes nothing into the checkpoint that it reads", "[files]
     CHECK(CheckOutsideCheckpoint("--output", f.Path(name), f.Path("from")).ok());
   }
   CHECK(CheckOutsideCheckpoint("--output", "/dev/null", f.Path("from")).ok());
+}
+
+TEST_CASE("standard output is what the process has open, by whatever name", "[files][places]") {
+  const std::string is = "/proc/" + std::to_string(getpid()) + "/fd/1";
+  for (const char* name : {"/dev/stdout", "/proc/self/fd/1"}) {
+    const auto place = PlaceOfPredictions(name);
+    REQUIRE(place.ok());
+    CHECK(place->device);
+    CHECK(place->path == is);
+  }
+  CHECK(PlaceOfPredictions("/dev/null")->device);
 }
 
 }  // namespace

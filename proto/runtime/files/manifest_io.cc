@@ -64,21 +64,30 @@ absl::Status CheckSizes(const std::string& folder, const Manifest& manifest) {
   return absl::OkStatus();
 }
 
+absl::Status CheckManifestFormat(const std::string& path, uint64_t format) {
+  if (format < 1 || format >= kManifestFormat) {
+    return CheckFormat("manifest", path, format, kManifestFormat);
+  }
+  return absl::UnimplementedError(absl::StrCat(
+      "manifest ", path, " has format ", format,
+      ", which does not say by name what the model is made of; this program reads format ",
+      kManifestFormat,
+      ": train the model anew, or go on with the version of strata that wrote it"));
+}
+
 absl::StatusOr<Manifest> ReadNamed(const std::string& folder, absl::string_view name,
                                    FileSystem& files) {
   const std::string path = absl::StrCat(folder, "/", name);
   Manifest manifest;
-  if (absl::Status s = ReadRecordFile(path, "manifest", &manifest, files); !s.ok()) return s;
-  if (manifest.format() >= 1 && manifest.format() < kManifestFormat) {
-    return absl::UnimplementedError(absl::StrCat(
-        "manifest ", path, " has format ", manifest.format(),
-        ", which does not say by name what the model is made of; this program reads format ",
-        kManifestFormat,
-        ": train the model anew, or go on with the version of strata that wrote it"));
+  const absl::Status read = ReadRecordFile(path, "manifest", &manifest, files);
+  if (absl::IsDataLoss(read)) {
+    // Of another format, it may be whole all the same: spec.model.initFrom was a string once.
+    const auto format = ReadRecordFormat(path, "manifest", files);
+    if (!format.ok()) return read;
+    if (absl::Status s = CheckManifestFormat(path, *format); !s.ok()) return s;
   }
-  if (absl::Status s = CheckFormat("manifest", path, manifest.format(), kManifestFormat); !s.ok()) {
-    return s;
-  }
+  if (!read.ok()) return read;
+  if (absl::Status s = CheckManifestFormat(path, manifest.format()); !s.ok()) return s;
   if (absl::Status s = CheckNames(manifest); !s.ok()) {
     return absl::DataLossError(absl::StrCat("manifest ", path, ": ", s.message()));
   }

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "proto/core/checksum.h"
 #include "proto/core/mutation.h"
@@ -16,9 +16,31 @@ namespace {
 constexpr char kCrcPrefix[] = "crc32c ";
 // A manifest is some hundred bytes per file of the checkpoint.
 constexpr uint64_t kMaxRecordBytes = uint64_t{256} << 20;
+constexpr double kMaxFormat = 1e9;
 
 uint32_t CrcOf(absl::string_view text) {
   return Crc32c({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
+
+absl::Status Damaged(absl::string_view what, absl::string_view path, absl::string_view why) {
+  return absl::DataLossError(absl::StrCat(what, " ", path, ": ", why));
+}
+
+// The first line, checked.
+absl::StatusOr<std::string> ReadJson(const std::string& path, absl::string_view what,
+                                     FileSystem& files) {
+  auto text = ReadPlainFile(path, kMaxRecordBytes, files);
+  if (!text.ok()) return text.status();
+  const size_t end = text->find('\n');
+  if (end == std::string::npos) return Damaged(what, path, "its second line is missing");
+  const absl::string_view json = absl::string_view(*text).substr(0, end);
+  const std::string expected = absl::StrFormat("%s%08x\n", kCrcPrefix, CrcOf(json));
+  if (absl::string_view(*text).substr(end + 1) != expected &&
+      !STRATA_MUTATION("checkpoint.manifest_not_checked")) {
+    return Damaged(what, path, "its checksum does not fit its contents");
+  }
+  text->resize(end);
+  return text;
 }
 
 }  // namespace
@@ -37,24 +59,26 @@ absl::Status WriteRecordFile(const std::string& path, const google::protobuf::Me
 
 absl::Status ReadRecordFile(const std::string& path, absl::string_view what,
                             google::protobuf::Message* record, FileSystem& files) {
-  auto text = ReadPlainFile(path, kMaxRecordBytes, files);
-  if (!text.ok()) return text.status();
-  const auto damaged = [&](absl::string_view why) {
-    return absl::DataLossError(absl::StrCat(what, " ", path, ": ", why));
-  };
-  const size_t end = text->find('\n');
-  if (end == std::string::npos) return damaged("its second line is missing");
-  const absl::string_view json = absl::string_view(*text).substr(0, end);
-  const std::string expected = absl::StrFormat("%s%08x\n", kCrcPrefix, CrcOf(json));
-  if (absl::string_view(*text).substr(end + 1) != expected &&
-      !STRATA_MUTATION("checkpoint.manifest_not_checked")) {
-    return damaged("its checksum does not fit its contents");
-  }
+  const auto json = ReadJson(path, what, files);
+  if (!json.ok()) return json.status();
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
-  auto parsed = google::protobuf::util::JsonStringToMessage(
-      google::protobuf::StringPiece(json.data(), json.size()), record, options);
-  return parsed.ok() ? absl::OkStatus() : damaged(std::string(parsed.message()));
+  auto parsed = google::protobuf::util::JsonStringToMessage(*json, record, options);
+  return parsed.ok() ? absl::OkStatus() : Damaged(what, path, std::string(parsed.message()));
+}
+
+absl::StatusOr<uint64_t> ReadRecordFormat(const std::string& path, absl::string_view what,
+                                          FileSystem& files) {
+  const auto json = ReadJson(path, what, files);
+  if (!json.ok()) return json.status();
+  google::protobuf::Struct fields;
+  auto parsed = google::protobuf::util::JsonStringToMessage(*json, &fields);
+  if (!parsed.ok()) return Damaged(what, path, std::string(parsed.message()));
+  const auto format = fields.fields().find("format");
+  if (format == fields.fields().end()) return 0;
+  const double number = format->second.number_value();  // 0 of what is no number
+  if (number >= 1 && number <= kMaxFormat) return static_cast<uint64_t>(number);
+  return Damaged(what, path, "its format is no number above 0");
 }
 
 absl::Status CheckFormat(absl::string_view what, absl::string_view path, uint64_t found,

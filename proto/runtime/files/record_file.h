@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 #include "proto/runtime/files/file_system.h"
@@ -22,6 +23,11 @@ absl::Status WriteRecordFile(const std::string& path, const google::protobuf::Me
 absl::Status ReadRecordFile(const std::string& path, absl::string_view what,
                             google::protobuf::Message* record,
                             FileSystem& files = FileSystem::Kernel());
+
+// The number `format` of such a file, 0 without one, whatever else is in it: what another version
+// wrote may hold fields of the same names and of other kinds. Errors as of ReadRecordFile.
+absl::StatusOr<uint64_t> ReadRecordFormat(const std::string& path, absl::string_view what,
+                                          FileSystem& files = FileSystem::Kernel());
 
 // UNIMPLEMENTED unless the file is of the format that this program reads: names the file and both.
 absl::Status CheckFormat(absl::string_view what, absl::string_view path, uint64_t found,

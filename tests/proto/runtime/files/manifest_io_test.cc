@@ -141,15 +141,19 @@ TEST_CASE("a manifest cannot name files elsewhere", "[manifest]") {
   }
 }
 
+// As the manifest in `folder`, with its checksum.
+void PutManifest(const std::string& folder, const std::string& json) {
+  const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(json.data()), json.size()});
+  char line[32];
+  std::snprintf(line, sizeof(line), "\ncrc32c %08x\n", crc);
+  Put(folder + "/MANIFEST.json", json + line);
+}
+
 TEST_CASE("another format and a path that is no folder are told apart", "[manifest]") {
   TempFolder f;
   REQUIRE(absl::IsNotFound(ReadManifest(f.path()).status()));
   for (const int format : {1, 2, 3, 5}) {
-    const std::string json = "{\"format\":" + std::to_string(format) + "}";
-    const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(json.data()), json.size()});
-    char line[32];
-    std::snprintf(line, sizeof(line), "\ncrc32c %08x\n", crc);
-    Put(f.path() + "/MANIFEST.json", json + line);
+    PutManifest(f.path(), "{\"format\":" + std::to_string(format) + "}");
     const absl::Status s = ReadManifest(f.path()).status();
     REQUIRE(absl::IsUnimplemented(s));
     for (const std::string& part : {f.path() + "/MANIFEST.json", "format " + std::to_string(format),
@@ -161,6 +165,26 @@ TEST_CASE("another format and a path that is no folder are told apart", "[manife
   }
   Put(f.path() + "/file", "");
   REQUIRE_FALSE(WriteManifest(f.path() + "/file/step", Manifest()).ok());
+}
+
+// It was told to be damaged, and `checkpoint repair` moved it aside.
+TEST_CASE("a manifest of another format may hold fields of other kinds", "[manifest]") {
+  TempFolder f;
+  const std::string job = R"("job":{"spec":{"model":{"initFrom":"/old"}}},"step":"7"})";
+  PutManifest(f.path(), R"({"format":3,)" + job);
+  const absl::Status old = ReadManifest(f.path()).status();
+  INFO(old);
+  CHECK(absl::IsUnimplemented(old));
+  CHECK(absl::StrContains(old.message(), "has format 3, which does not say by name"));
+  CHECK(absl::StrContains(old.message(), "train the model anew"));
+  PutManifest(f.path(), R"({"format":5,)" + job);
+  CHECK(absl::IsUnimplemented(ReadManifest(f.path()).status()));
+  for (const char* damaged : {R"({"format":4,)", R"({"format":-3,)", R"({"format":"x",)"}) {
+    PutManifest(f.path(), damaged + job);
+    const absl::Status s = ReadManifest(f.path()).status();
+    INFO(s);
+    CHECK(absl::IsDataLoss(s));
+  }
 }
 
 TEST_CASE("a manifest's entry names who wrote its file", "[manifest][identity]") {

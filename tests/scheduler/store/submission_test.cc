@@ -239,8 +239,7 @@ TEST_CASE("places of a submitted job are held against each other", "[scheduler][
 void WriteCheckpoints(const std::string& directory, const JobIdentity& identity = {}) {
   for (const uint64_t step : {3, 4}) {
     const std::string folder = directory + "/" + CheckpointFolderName(step);
-    Manifest saved;
-    *saved.mutable_job() = JobOf("adagrad", "adagrad", "adam");
+    Manifest saved = SavedBy(JobOf("adagrad", "adagrad", "adam"));
     saved.set_step(step);
     saved.set_cluster_id(identity.cluster.text());
     saved.set_job_uid(identity.job.text());

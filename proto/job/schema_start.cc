@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 namespace strata {
 namespace {
@@ -89,6 +90,32 @@ absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved,
     if (!remedy.empty()) lines.push_back(absl::StrCat(EntryText(e), "; ", remedy));
   }
   return Refusal(std::move(lines));
+}
+
+absl::Status CheckSaved(const Schema& saved, const Schema& made) {
+  if (saved.model().empty()) {
+    return absl::DataLossError("the manifest does not say what its model is made of (schema)");
+  }
+  const auto contradicts = [](absl::string_view what) {
+    return absl::DataLossError(
+        absl::StrCat("the manifest's schema is not that of its own job: ", what));
+  };
+  const SchemaMapping mapping = MapSchemas(saved, made);
+  if (absl::Status s = CheckResume(mapping); !s.ok()) return contradicts(s.message());
+  for (const auto& [from, to] : mapping.tables) {
+    const SchemaTable &is = saved.tables(from), &should = made.tables(to);
+    if (is.table() == should.table()) continue;
+    return contradicts(
+        absl::StrCat("table ", is.name(), " has number ", is.table(), ", not ", should.table()));
+  }
+  for (const auto& [from, to] : mapping.tensors) {
+    const SchemaTensor &is = saved.tensors(from), &should = made.tensors(to);
+    if (is.first_row() == should.first_row() && is.rows() == should.rows()) continue;
+    return contradicts(absl::StrCat("tensor ", is.name(), " has ", is.rows(), " rows from ",
+                                    is.first_row(), ", not ", should.rows(), " from ",
+                                    should.first_row()));
+  }
+  return absl::OkStatus();
 }
 
 RestorePlan MakeRestorePlan(const SchemaMapping& mapping, const Schema& saved, const Schema& now,

@@ -25,6 +25,11 @@ absl::Status CheckResume(const SchemaMapping& mapping);
 absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved,
                            const InitFromSpec& init);
 
+// DATA_LOSS: `saved` is what a manifest says of its model, `made` what the model of the manifest's
+// own job is made of, and they are not the same: rows would be taken for those of other tensors, or
+// none be read.
+absl::Status CheckSaved(const Schema& saved, const Schema& made);
+
 // What servers are to read. REQUIRES: CheckInitFrom is OK.
 RestorePlan MakeRestorePlan(const SchemaMapping& mapping, const Schema& saved, const Schema& now,
                             const InitFromSpec& init);

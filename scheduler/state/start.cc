@@ -29,6 +29,12 @@ absl::StatusOr<Schema> ExpectedSchema(const JobSpec& spec, const Manifest& saved
   return SchemaOf(spec, counts.fields, counts.numeric);
 }
 
+absl::Status CheckSchemaOf(const Manifest& manifest) {
+  const auto made = ExpectedSchema(manifest.job().spec(), manifest);
+  if (!made.ok()) return absl::DataLossError(made.status().message());
+  return CheckSaved(manifest.schema(), *made);
+}
+
 absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now) {
   const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, init);
   if (s.ok() || absl::IsInvalidArgument(s)) return s;

@@ -22,6 +22,9 @@ absl::StatusOr<Schema> SchemaOf(const JobSpec& spec, uint32_t fields, uint32_t n
 // The same before the data are read: where they decide, as those of `saved`.
 absl::StatusOr<Schema> ExpectedSchema(const JobSpec& spec, const Manifest& saved);
 
+// DATA_LOSS: the manifest's schema is none, or contradicts its job.
+absl::Status CheckSchemaOf(const Manifest& manifest);
+
 // FAILED_PRECONDITION, INVALID_ARGUMENT: `saved`, of the checkpoint that spec.model.initFrom names,
 // does not fit what the job is, `now`; a line for each difference.
 absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now);

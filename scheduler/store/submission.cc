@@ -119,6 +119,11 @@ absl::StatusOr<std::optional<Schema>> FindInitSchema(const JobSpec& spec) {
                      " but spec.model.initFrom ", folder, " was made with ", manifest->partitions(),
                      "; set spec.storage.partitions to that"));
   }
+  if (const absl::Status s = CheckSchemaOf(*manifest); !s.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat("spec.model.initFrom ", folder,
+                                                      " is no whole checkpoint: ", s.message(),
+                                                      "; put back a whole copy, or name another"));
+  }
   const auto now = ExpectedSchema(spec, *manifest);
   if (!now.ok()) return now.status();
   const absl::Status fits = CheckInit(spec.model().init_from(), manifest->schema(), *now);

@@ -26,6 +26,8 @@
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
 #include "tests/worker/data/files/compressed.h"
@@ -121,6 +123,23 @@ void CheckMetrics(const std::string& path, const JobStatus& status, double secon
   CHECK(training <= seconds);
 }
 
+// Without a schema nothing of the rows would be read, and initial values predict something, too.
+void CheckPredictsBySchema(const PredictOptions& options) {
+  const Manifest whole = *ReadManifest(options.checkpoint_dir);
+  const auto problem = [&](const Manifest& manifest) {
+    REQUIRE(WriteManifest(options.checkpoint_dir, manifest).ok());
+    const absl::Status s = RunPredict(options).status();
+    CHECK(s.ok() != absl::IsDataLoss(s));
+    return std::string(s.message());
+  };
+  Manifest other = whole;
+  other.mutable_schema()->mutable_tensors(0)->set_first_row(7);
+  CHECK(absl::StrContains(problem(other), " has 1 rows from 7, not 1 from "));
+  other.clear_schema();
+  CHECK(absl::StrContains(problem(other), "does not say what its model is made of"));
+  CHECK(problem(whole).empty());
+}
+
 TEST_CASE("with patience the best evaluation is kept and reported", "[e2e]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = testing::SmallJob(folder.path());
@@ -158,6 +177,7 @@ TEST_CASE("with patience the best evaluation is kept and reported", "[e2e]") {
   predict.output = folder.path() + "/again.csv";
   REQUIRE(RunPredict(predict).ok());
   CHECK(Lines(predict.output) == Lines(status.predictions()));
+  CheckPredictsBySchema(predict);
 
   CheckMetrics(folder.path() + "/metrics.jsonl", status, absl::ToDoubleSeconds(took));
 }

@@ -324,6 +324,28 @@ TEST_CASE("initFrom takes what differs where it is allowed", "[schema]") {
   CHECK(InitProblem(saved, adam, reset) == "OK");
 }
 
+TEST_CASE("a manifest's schema is that of its own job", "[schema]") {
+  const Schema made = SchemaOf(CsvJob("deepfm"));
+  const auto problem = [&](const auto& change) {
+    Schema saved = made;
+    change(saved);
+    const absl::Status s = CheckSaved(saved, made);
+    CHECK(s.ok() != absl::IsDataLoss(s));
+    return Lines(s);
+  };
+  const std::string other = "the manifest's schema is not that of its own job: ";
+  CHECK(problem([](Schema& s) { s.set_data_fingerprint("x"); }) == "OK");
+  CHECK(problem([](Schema& s) { s.Clear(); }) ==
+        "the manifest does not say what its model is made of (schema)");
+  CHECK(absl::StartsWith(problem([](Schema& s) { s.clear_tensors(); }), other + "tensor bias"));
+  CHECK(problem([](Schema& s) { s.mutable_tables(0)->set_table(7); }) ==
+        other + "table features has number 7, not 0");
+  CHECK(absl::StartsWith(problem([](Schema& s) { s.mutable_tensors(0)->set_rows(2); }),
+                         other + "tensor bias has 2 rows from "));
+  CHECK(absl::StartsWith(problem([](Schema& s) { s.mutable_tensors(0)->set_first_row(7); }),
+                         other + "tensor bias has 1 rows from 7, not 1 from "));
+}
+
 TEST_CASE("what is renamed is loaded under its new name", "[schema]") {
   const JobSpec spec = CsvJob("deepfm");
   const Schema saved = SchemaOf(spec);

@@ -108,11 +108,11 @@ TEST_CASE("a job resumes with the lines in the order that they had", "[scheduler
   CHECK(ResumeProblem(now, saved) == "OK");  // nothing is shuffled, whatever the buffer
 }
 
-// What a submission of `now` says that starts from a checkpoint of `then`.
-std::string InitProblem(TrainingJob now, const TrainingJob& then) {
+// What a submission of `now` says that starts from a checkpoint with the manifest `saved`.
+std::string InitProblem(TrainingJob now, const Manifest& saved) {
   const TempFolder temp;
   const std::string folder = temp.path() + "/" + CheckpointFolderName(3);
-  REQUIRE(WriteManifest(folder, SavedBy(then)).ok());
+  REQUIRE(WriteManifest(folder, saved).ok());
   SubmitRequest request;
   *request.mutable_job() = std::move(now);
   request.mutable_job()->mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint(
@@ -120,10 +120,14 @@ std::string InitProblem(TrainingJob now, const TrainingJob& then) {
   const auto found = PrepareCheckpoints(request);
   if (found.ok()) {
     REQUIRE(found->init_schema.has_value());
-    CHECK(found->init_schema->model() == then.spec().model().type());
+    CHECK(found->init_schema->model() == saved.job().spec().model().type());
     return "OK";
   }
   return absl::StrReplaceAll(found.status().message(), {{folder, "F"}});
+}
+
+std::string InitProblem(TrainingJob now, const TrainingJob& then) {
+  return InitProblem(std::move(now), SavedBy(then));
 }
 
 TEST_CASE("a job starts from state of its own optimizers only", "[scheduler][submission]") {
@@ -152,6 +156,25 @@ TEST_CASE("a job starts from state of its own optimizers only", "[scheduler][sub
   elastic.mutable_spec()->mutable_optimizer()->Clear();
   *elastic.mutable_spec()->mutable_optimizer() = plain.spec().optimizer();
   CHECK(InitProblem(elastic, plain) == "OK");
+}
+
+// All of a job that newTensors allows would begin anew without a word; or read other rows.
+TEST_CASE("a job starts from no manifest without a schema, nor with that of another job",
+          "[scheduler][submission]") {
+  TrainingJob job = JobOf("adagrad", "adagrad", "adam");
+  InitFromSpec& init = *job.mutable_spec()->mutable_model()->mutable_init_from();
+  init.set_new_tensors("allow");
+  init.set_dropped_tensors("allow");
+  Manifest saved = SavedBy(job);
+  CHECK(InitProblem(job, saved) == "OK");
+  saved.mutable_schema()->mutable_tensors(0)->set_first_row(7);
+  CHECK(absl::StartsWith(InitProblem(job, saved),
+                         "spec.model.initFrom F is no whole checkpoint: the manifest's schema is "
+                         "not that of its own job: tensor bias has 1 rows from 7, not 1 from "));
+  saved.clear_schema();
+  CHECK(InitProblem(job, saved) ==
+        "spec.model.initFrom F is no whole checkpoint: the manifest does not say what its model is "
+        "made of (schema); put back a whole copy, or name another");
 }
 
 TrainingJob CsvJob(const std::string& type, const std::vector<std::string>& columns) {

@@ -24,6 +24,7 @@
 #include "proto/core/shard_map.h"
 #include "proto/core/uid.h"
 #include "proto/job/model_tables.h"
+#include "proto/job/schema.h"
 #include "proto/job/schema_mapping.h"
 #include "proto/job/schema_start.h"
 #include "proto/runtime/base/id_source.h"
@@ -227,6 +228,13 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (!source.ok()) return source.status();
   auto tables = MakeModelTables(spec, shape.fields(), shape.numeric());
   if (!tables.ok()) return tables.status();
+  const Manifest& manifest = found->manifest;
+  const Schema made = MakeSchema(manifest.job().spec(), *tables);
+  if (absl::Status s = CheckSaved(manifest.schema(), made); !s.ok()) {
+    return WithWholeOne(
+        absl::DataLossError(absl::StrCat("checkpoint ", found->folder, ": ", s.message())),
+        found->folder);
+  }
   auto model = MakeModel(*tables);
   if (!model.ok()) return model.status();
 

@@ -171,13 +171,12 @@ class Mapper {
     }
     return -1;
   }
+  // But for what was found, whatever it is called: a rename may give its name to another part.
   template <typename List, typename Text>
-  void AddDropped(SchemaPart part, const List& saved, const List& now, const Text& text) {
-    std::set<std::string> names;
-    for (const auto& n : now) names.insert(n.name());
-    for (const auto& s : saved) {
-      if (names.count(Renamed(s.name())) > 0) continue;
-      Add(SchemaChange::kDropped, part, s.name(), text(s));
+  void AddDropped(SchemaPart part, const List& saved, const std::set<int>& found,
+                  const Text& text) {
+    for (int i = 0; i < saved.size(); ++i) {
+      if (found.count(i) == 0) Add(SchemaChange::kDropped, part, saved[i].name(), text(saved[i]));
     }
   }
 
@@ -193,6 +192,7 @@ class Mapper {
     const auto text = [](const SchemaTable& t) {
       return absl::StrCat(t.name(), " ", ShapeText(t));
     };
+    std::set<int> found;
     for (int i = 0; i < now_.tables_size(); ++i) {
       const SchemaTable& now = now_.tables(i);
       const int at = Find(saved_.tables(), now.name());
@@ -200,6 +200,7 @@ class Mapper {
         Add(SchemaChange::kNew, SchemaPart::kTable, now.name(), text(now));
         continue;
       }
+      found.insert(at);
       const SchemaTable& saved = saved_.tables(at);
       if (!SameShape(saved, now)) {
         Add(SchemaChange::kOtherShape, SchemaPart::kTable, now.name(),
@@ -215,13 +216,14 @@ class Mapper {
              now.scored() ? "rows had no score, and have one now (spec.lifeCycle.removal.score)"
                           : "rows had a score, and have none now (spec.lifeCycle.removal.score)"));
     }
-    AddDropped(SchemaPart::kTable, saved_.tables(), now_.tables(), text);
+    AddDropped(SchemaPart::kTable, saved_.tables(), found, text);
   }
 
   void MapTensors(bool fields_differ) {
     const auto text = [](const SchemaTensor& t) {
       return absl::StrCat(t.name(), " ", ShapeText(t));
     };
+    std::set<int> found;
     for (int i = 0; i < now_.tensors_size(); ++i) {
       const SchemaTensor& now = now_.tensors(i);
       const int at = Find(saved_.tensors(), now.name());
@@ -229,6 +231,7 @@ class Mapper {
         Add(SchemaChange::kNew, SchemaPart::kTensor, now.name(), text(now));
         continue;
       }
+      found.insert(at);
       const SchemaTensor& saved = saved_.tensors(at);
       if (!SameShape(saved, now)) {
         Add(SchemaChange::kOtherShape, SchemaPart::kTensor, now.name(),
@@ -244,7 +247,7 @@ class Mapper {
       Same(SchemaPart::kTensor, saved.name(), now.name());
       AddOptimizer(SchemaPart::kTensor, now.name(), OptimizerChange(saved, now));
     }
-    AddDropped(SchemaPart::kTensor, saved_.tensors(), now_.tensors(), text);
+    AddDropped(SchemaPart::kTensor, saved_.tensors(), found, text);
   }
 
   void AddOptimizer(SchemaPart part, const std::string& name, const std::string& change) {
@@ -271,7 +274,7 @@ class Mapper {
             Of(SchemaPart::kField, now.name(), changed));
       }
     }
-    AddDropped(SchemaPart::kField, saved_.fields(), now_.fields(), text);
+    AddDropped(SchemaPart::kField, saved_.fields(), {places.begin(), places.end()}, text);
     const auto turned = std::is_sorted_until(places.begin(), places.end());
     if (turned == places.end()) return;
     const auto name = [&](int i) { return saved_.fields(i).name(); };
@@ -282,12 +285,14 @@ class Mapper {
 
   void MapLabels() {
     const auto text = [](const SchemaLabel& l) { return l.name(); };
+    std::set<int> found;
     for (const SchemaLabel& now : now_.labels()) {
       const int at = Find(saved_.labels(), now.name());
       if (at < 0) {
         Add(SchemaChange::kNew, SchemaPart::kLabel, now.name(), now.name());
         continue;
       }
+      found.insert(at);
       const std::string changed = MeaningChange(saved_.labels(at), now);
       if (changed.empty()) {
         Same(SchemaPart::kLabel, saved_.labels(at).name(), now.name());
@@ -296,7 +301,7 @@ class Mapper {
             Of(SchemaPart::kLabel, now.name(), changed));
       }
     }
-    AddDropped(SchemaPart::kLabel, saved_.labels(), now_.labels(), text);
+    AddDropped(SchemaPart::kLabel, saved_.labels(), found, text);
   }
 
   const Schema& saved_;
@@ -353,10 +358,9 @@ std::string EntryText(const SchemaEntry& e) {
       return absl::StrCat(PartName(e.part), " ", e.text, ": the checkpoint has none");
     case SchemaChange::kDropped:
       return absl::StrCat(PartName(e.part), " ", e.text, ": the job has none");
-    case SchemaChange::kOtherShape:
-      return absl::StrCat(PartName(e.part), " ", e.text);
     case SchemaChange::kOtherFields:
       return e.part == SchemaPart::kField ? e.text : absl::StrCat(PartName(e.part), " ", e.text);
+    case SchemaChange::kOtherShape:
     case SchemaChange::kRenamed:
       return absl::StrCat(PartName(e.part), " ", e.text);
     case SchemaChange::kLoaded:

@@ -1,6 +1,6 @@
 #include "proto/job/schema_start.h"
 
-#include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -60,6 +60,43 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
   return "";
 }
 
+using Renames = std::map<std::string, std::string>;
+
+// INVALID_ARGUMENT: a rename gives a part the name that another one of its kind has then. Adds the
+// names that it saw to `names`.
+template <typename List>
+absl::Status CheckNames(SchemaPart part, const List& saved, const Renames& rename,
+                        std::set<std::string>& names) {
+  std::map<std::string, std::string> called;  // now -> in the checkpoint
+  for (const auto& s : saved) {
+    names.insert(s.name());
+    const auto renamed = rename.find(s.name());
+    const std::string& now = renamed == rename.end() ? s.name() : renamed->second;
+    const auto [other, fresh] = called.emplace(now, s.name());
+    if (fresh || (other->second == now && now == s.name())) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.model.initFrom.rename: the checkpoint's ", PartName(part), "s ", other->second,
+        " and ", s.name(), " would both be called ", now, "; give one of them another name"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRenames(const Schema& saved, const Renames& rename) {
+  std::set<std::string> names;
+  absl::Status s = CheckNames(SchemaPart::kTable, saved.tables(), rename, names);
+  if (s.ok()) s = CheckNames(SchemaPart::kTensor, saved.tensors(), rename, names);
+  if (s.ok()) s = CheckNames(SchemaPart::kField, saved.fields(), rename, names);
+  if (s.ok()) s = CheckNames(SchemaPart::kLabel, saved.labels(), rename, names);
+  if (!s.ok()) return s;
+  for (const auto& [old_name, new_name] : rename) {
+    if (names.count(old_name) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.model.initFrom.rename: the checkpoint has no table, tensor, field or label '",
+        old_name, "'; `strata checkpoint show` lists them"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckResume(const SchemaMapping& mapping) {
@@ -72,18 +109,7 @@ absl::Status CheckResume(const SchemaMapping& mapping) {
 
 absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved,
                            const InitFromSpec& init) {
-  for (const auto& [old_name, new_name] : RenamesOf(init)) {
-    const auto named = [name = old_name](const auto& x) { return x.name() == name; };
-    if (std::any_of(saved.tables().begin(), saved.tables().end(), named) ||
-        std::any_of(saved.tensors().begin(), saved.tensors().end(), named) ||
-        std::any_of(saved.fields().begin(), saved.fields().end(), named) ||
-        std::any_of(saved.labels().begin(), saved.labels().end(), named)) {
-      continue;
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "spec.model.initFrom.rename: the checkpoint has no table, tensor, field or label '",
-        old_name, "'; `strata checkpoint show` lists them"));
-  }
+  if (absl::Status s = CheckRenames(saved, RenamesOf(init)); !s.ok()) return s;
   std::vector<std::string> lines;
   for (const SchemaEntry& e : mapping.entries) {
     const std::string remedy = Remedy(e, init);

@@ -21,7 +21,7 @@ std::map<std::string, std::string> RenamesOf(const InitFromSpec& init);
 absl::Status CheckResume(const SchemaMapping& mapping);
 
 // FAILED_PRECONDITION: differences that `init` does not allow, a line each, with the remedy.
-// INVALID_ARGUMENT: a name of init.rename that `saved` does not have.
+// INVALID_ARGUMENT: a name of init.rename that `saved` does not have, or that would be that of two.
 absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved,
                            const InitFromSpec& init);
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -373,6 +374,32 @@ TEST_CASE("what is renamed is loaded under its new name", "[schema]") {
   CHECK(absl::StartsWith(InitProblem(saved, now, init),
                          "spec.model.initFrom.rename: the checkpoint has no table, tensor, field "
                          "or label 'none'"));
+}
+
+// The checkpoint's own one was loaded, or left behind without a word.
+TEST_CASE("nothing takes the name of another part of the checkpoint", "[schema]") {
+  const Schema saved = SchemaOf(CsvJob("deepfm"));
+  const auto problem = [&](const std::map<std::string, std::string>& rename, const Schema& now) {
+    InitFromSpec init = Allow(true, false);
+    for (const auto& [from, to] : rename) (*init.mutable_rename())[from] = to;
+    const absl::Status s = CheckInitFrom(MapSchemas(saved, now, rename), saved, init);
+    CHECK(s.ok() != absl::IsInvalidArgument(s));
+    return Lines(s);
+  };
+  CHECK(problem({{"layer_1_bias", "layer_0_bias"}}, saved) ==
+        "spec.model.initFrom.rename: the checkpoint's tensors layer_0_bias and layer_1_bias would "
+        "both be called layer_0_bias; give one of them another name");
+  CHECK(absl::StrContains(problem({{"layer_0_bias", "layer_1_bias"}}, saved),
+                          "would both be called layer_1_bias"));
+  CHECK(absl::StrContains(problem({{"user", "x"}, {"item", "x"}}, saved),
+                          "fields user and item would both be called x"));
+  Schema now = saved;  // what exchanges names is no such thing
+  now.mutable_tensors(3)->set_name("layer_1_bias");
+  now.mutable_tensors(5)->set_name("layer_0_bias");
+  CHECK(problem({{"layer_0_bias", "layer_1_bias"}, {"layer_1_bias", "layer_0_bias"}}, now) == "OK");
+  CHECK(absl::StrContains(
+      MappingText(MapSchemas(saved, saved, {{"layer_0_bias", "layer_1_bias"}})),
+      "; dropped: tensor layer_1_bias (1); other shape: tensor layer_1_bias was (8), is (1)"));
 }
 
 TEST_CASE("a plan moves rows from where they lay to where they lie", "[schema]") {

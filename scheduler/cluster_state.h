@@ -51,6 +51,7 @@ class ClusterState {
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
     std::vector<RemovalRecord> replaced;     // as JobSpecRecord's
     std::optional<Schema> init_schema;       // likewise
+    std::optional<CheckpointIdentity> init;  // likewise
     std::optional<Schema> resume_schema;     // likewise
     JobUid uid;                              // drawn for this job
     std::string held_up;       // why it must wait for the lock of its directory; empty: it has it

@@ -24,6 +24,7 @@ void JobMachine::MakeJobSchema() {
   const Schema& saved = spec_.init_schema();
   restore_plan_ =
       MakeRestorePlan(MapSchemas(saved, schema_, RenamesOf(init)), saved, schema_, init);
+  if (spec_.has_init()) *restore_plan_.mutable_checkpoint() = spec_.init();
 }
 
 // The submission compared what it knew; now the data are known too. Again with each later look into

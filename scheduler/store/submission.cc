@@ -43,6 +43,17 @@ absl::Status OfDirectory(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("spec.checkpoint.directory: ", status.message()));
 }
 
+CheckpointIdentity IdentityOf(const Manifest& manifest) {
+  CheckpointIdentity out;
+  out.set_cluster_id(manifest.cluster_id());
+  out.set_job_uid(manifest.job_uid());
+  out.set_generation(manifest.generation());
+  out.set_cut(manifest.cut());
+  out.set_step(manifest.step());
+  out.set_model_hash(manifest.model_hash());
+  return out;
+}
+
 // By what the folder holds now.
 absl::StatusOr<RemovalRecord> Removal(const std::string& folder) {
   RemovalRecord removal;
@@ -50,13 +61,7 @@ absl::StatusOr<RemovalRecord> Removal(const std::string& folder) {
   const auto manifest = ReadManifest(folder);
   if (MayPass(manifest.status())) return OfDirectory(manifest.status());
   if (!manifest.ok()) return removal;
-  CheckpointIdentity& meant = *removal.mutable_meant();
-  meant.set_cluster_id(manifest->cluster_id());
-  meant.set_job_uid(manifest->job_uid());
-  meant.set_generation(manifest->generation());
-  meant.set_cut(manifest->cut());
-  meant.set_step(manifest->step());
-  meant.set_model_hash(manifest->model_hash());
+  *removal.mutable_meant() = IdentityOf(*manifest);
   return removal;
 }
 
@@ -98,7 +103,7 @@ absl::string_view Answer(bool yes) { return yes ? "true" : "false"; }
 
 // spec.model.initFrom is one checkpoint that fits the job. Its files are read, and checked, by the
 // servers.
-absl::StatusOr<std::optional<Schema>> FindInitSchema(const JobSpec& spec) {
+absl::StatusOr<std::optional<Manifest>> FindInit(const JobSpec& spec) {
   const std::string& folder = spec.model().init_from().checkpoint();
   if (folder.empty()) return std::nullopt;
   auto manifest = ReadManifest(folder);
@@ -128,7 +133,7 @@ absl::StatusOr<std::optional<Schema>> FindInitSchema(const JobSpec& spec) {
   if (!now.ok()) return now.status();
   const absl::Status fits = CheckInit(spec.model().init_from(), manifest->schema(), *now);
   if (!fits.ok()) return fits;
-  return std::move(*manifest->mutable_schema());
+  return *std::move(manifest);
 }
 
 // The servers' own folder may be another one here.
@@ -245,9 +250,12 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
     allowed = CheckAsideFromStorage(without_outputs, request.overwrite(), looking_at);
     if (!allowed.ok()) return allowed;
   }
-  auto init = FindInitSchema(request.job().spec());
+  auto init = FindInit(request.job().spec());
   if (!init.ok()) return init.status();
-  if (found != nullptr) found->init_schema = *std::move(init);
+  if (found != nullptr && init->has_value()) {
+    found->init = IdentityOf(**init);
+    found->init_schema = std::move(*(*init)->mutable_schema());
+  }
   look("spec.checkpoint.directory", directory);
   if (!directory.empty()) return MakeDirectory(directory);
   if (!request.resume()) return absl::OkStatus();

@@ -26,6 +26,7 @@ struct FoundCheckpoints {
   std::vector<RemovalRecord> replaced;
   // Of the checkpoint that spec.model.initFrom names, and of the newest to resume from.
   std::optional<Schema> init_schema = std::nullopt;
+  std::optional<CheckpointIdentity> init = std::nullopt;  // the former
   std::optional<Schema> resume_schema = std::nullopt;
 };
 
@@ -39,7 +40,7 @@ enum class Asked : uint8_t { kNew, kAccepted };
 // What can be said before anything in the directory is looked at: its errors are those of
 // PrepareCheckpoints that do not speak of checkpoints in it, and of a new job those of
 // CheckJobPlaces beside outputs. Makes the directory. `found`, where it is given, gets the schema
-// of spec.model.initFrom.
+// and the identity of spec.model.initFrom.
 absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths = {},
                          const LookingAt& looking_at = nullptr, Asked asked = Asked::kNew,
                          FoundCheckpoints* found = nullptr);

@@ -216,10 +216,12 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
   return absl::OkStatus();
 }
 
-// The checkpoint that is meant, and no other that took its folder.
+// The checkpoint that is meant, and no other that took its folder: of the job's own life, or the
+// one that its plan was made for.
 absl::Status CheckRestored(const JobPlan& plan, const Manifest& manifest) {
-  if (!plan.restore || STRATA_MUTATION("checkpoint.another_in_its_place")) return absl::OkStatus();
-  const CheckpointIdentity& wanted = *plan.restore;
+  const bool known = plan.restore || plan.restore_plan.has_checkpoint();
+  if (!known || STRATA_MUTATION("checkpoint.another_in_its_place")) return absl::OkStatus();
+  const CheckpointIdentity& wanted = plan.restore ? *plan.restore : plan.restore_plan.checkpoint();
   if (manifest.cluster_id() == wanted.cluster_id() && manifest.job_uid() == wanted.job_uid() &&
       manifest.generation() == wanted.generation() && manifest.cut() == wanted.cut() &&
       manifest.step() == wanted.step() && manifest.model_hash() == wanted.model_hash()) {

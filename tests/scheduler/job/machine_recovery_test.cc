@@ -413,6 +413,7 @@ TEST_CASE("what a job starts from is compared with it again when its data are kn
   INFO(fields << " fields before, " << allow);
   Cluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
     s.init_schema = Of(DeepFm(s), fields);
+    s.init.emplace().set_model_hash(std::string(32, '6'));
     InitFromSpec& init = *s.job.mutable_spec()->mutable_model()->mutable_init_from();
     init.set_checkpoint("/old");
     if (!allow) return;
@@ -440,6 +441,7 @@ TEST_CASE("what a job starts from is compared with it again when its data are kn
     REQUIRE(directive.server_jobs_size() == 1);
     return directive.server_jobs(0).restore_plan();
   };
+  CHECK(plan().checkpoint().model_hash() == std::string(32, '6'));
   CHECK(plan().tables_size() == 1);
   CHECK(plan().tensors_size() == (fields == 2 ? 4 : 5));
   const std::string before = plan().SerializeAsString();

@@ -121,6 +121,8 @@ std::string InitProblem(TrainingJob now, const Manifest& saved) {
   if (found.ok()) {
     REQUIRE(found->init_schema.has_value());
     CHECK(found->init_schema->model() == saved.job().spec().model().type());
+    REQUIRE(found->init.has_value());
+    CHECK(found->init->model_hash() == saved.model_hash());
     return "OK";
   }
   return absl::StrReplaceAll(found.status().message(), {{folder, "F"}});

@@ -117,9 +117,15 @@ TEST_CASE("a job starts from the checkpoint that is meant, and from no other in 
   meant.set_cut(4);
   meant.set_step(5);
   meant.set_model_hash(manifest.model_hash());
+  const bool own = GENERATE(true, false);
+  INFO("own " << own);
   int opened = 0;
   const auto open = [&](const CheckpointIdentity& wanted) {
-    plan.restore = wanted;
+    // The job's own, or another one's (spec.model.initFrom) by the plan that was made for it.
+    plan.restore.reset();
+    if (own) plan.restore = wanted;
+    plan.restore_plan = AllRows(plan);
+    if (!own) *plan.restore_plan.mutable_checkpoint() = wanted;
     return OpenJob(plan, folder.path() + "/" + std::to_string(++opened), Timer::Real()).status();
   };
   CHECK(open(meant).ok());

@@ -9,12 +9,6 @@
 namespace strata {
 namespace {
 
-constexpr SchemaChange kChanges[] = {
-    SchemaChange::kLoaded,         SchemaChange::kRenamed,    SchemaChange::kNew,
-    SchemaChange::kDropped,        SchemaChange::kOtherShape, SchemaChange::kOtherFields,
-    SchemaChange::kOtherOptimizer, SchemaChange::kOtherScore, SchemaChange::kChangedMeaning};
-constexpr size_t kMostNames = 100;  // of a change in MappingText
-
 std::string ShapeText(const SchemaTensor& tensor) {
   return absl::StrCat("(", absl::StrJoin(tensor.shape(), ", "), ")");
 }
@@ -312,89 +306,9 @@ class Mapper {
 
 }  // namespace
 
-const char* ChangeName(SchemaChange change) {
-  switch (change) {
-    case SchemaChange::kLoaded:
-      return "loaded";
-    case SchemaChange::kRenamed:
-      return "renamed";
-    case SchemaChange::kNew:
-      return "new";
-    case SchemaChange::kDropped:
-      return "dropped";
-    case SchemaChange::kOtherShape:
-      return "other shape";
-    case SchemaChange::kOtherFields:
-      return "other fields";
-    case SchemaChange::kOtherOptimizer:
-      return "other optimizer";
-    case SchemaChange::kOtherScore:
-      return "other score";
-    case SchemaChange::kChangedMeaning:
-      return "changed";
-  }
-  return "";
-}
-
-const char* PartName(SchemaPart part) {
-  switch (part) {
-    case SchemaPart::kModel:
-      return "spec.model.type";
-    case SchemaPart::kTable:
-      return "table";
-    case SchemaPart::kTensor:
-      return "tensor";
-    case SchemaPart::kField:
-      return "field";
-    case SchemaPart::kLabel:
-      return "label";
-  }
-  return "";
-}
-
-std::string EntryText(const SchemaEntry& e) {
-  switch (e.change) {
-    case SchemaChange::kNew:
-      return absl::StrCat(PartName(e.part), " ", e.text, ": the checkpoint has none");
-    case SchemaChange::kDropped:
-      return absl::StrCat(PartName(e.part), " ", e.text, ": the job has none");
-    case SchemaChange::kOtherFields:
-      return e.part == SchemaPart::kField ? e.text : absl::StrCat(PartName(e.part), " ", e.text);
-    case SchemaChange::kOtherShape:
-    case SchemaChange::kRenamed:
-      return absl::StrCat(PartName(e.part), " ", e.text);
-    case SchemaChange::kLoaded:
-    case SchemaChange::kOtherOptimizer:
-    case SchemaChange::kOtherScore:
-    case SchemaChange::kChangedMeaning:
-      break;
-  }
-  return e.text;
-}
-
 SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
                          const std::map<std::string, std::string>& rename) {
   return Mapper(saved, now, rename).Map();
-}
-
-std::string MappingText(const SchemaMapping& mapping) {
-  std::vector<std::string> groups;
-  for (const SchemaChange change : kChanges) {
-    std::vector<std::string> names;
-    for (const SchemaEntry& e : mapping.entries) {
-      if (e.change != change) continue;
-      const bool bare = change < SchemaChange::kOtherFields;
-      names.push_back(bare ? absl::StrCat(PartName(e.part), " ", e.text) : EntryText(e));
-    }
-    if (names.size() > kMostNames) {
-      const size_t more = names.size() - kMostNames;
-      names.resize(kMostNames);
-      names.push_back(absl::StrCat("and ", more, " more"));
-    }
-    if (!names.empty())
-      groups.push_back(absl::StrCat(ChangeName(change), ": ", absl::StrJoin(names, ", ")));
-  }
-  return absl::StrJoin(groups, "; ");
 }
 
 }  // namespace strata

@@ -205,7 +205,8 @@ class Mapper {
       Same(SchemaPart::kTable, saved.name(), now.name());
       AddOptimizer(SchemaPart::kTable, now.name(), OptimizerChange(saved, now));
       if (saved.scored() == now.scored()) continue;
-      Add(SchemaChange::kOtherScore, SchemaPart::kTable, now.name(),
+      Add(now.scored() ? SchemaChange::kNewScore : SchemaChange::kOldScore, SchemaPart::kTable,
+          now.name(),
           Of(SchemaPart::kTable, now.name(),
              now.scored() ? "rows had no score, and have one now (spec.lifeCycle.removal.score)"
                           : "rows had a score, and have none now (spec.lifeCycle.removal.score)"));

@@ -21,7 +21,8 @@ enum class SchemaChange : uint8_t {
   kOtherShape,   // in both, of other shapes: as if it were dropped and new
   kOtherFields,  // its weights go by fields, and those are others or lie in another order: likewise
   kOtherOptimizer,  // loaded, but another optimizer wrote its state
-  kOtherScore,      // loaded; rows had a score and have none now, or the other way round
+  kNewScore,        // loaded; rows had no score and have one now
+  kOldScore,        // loaded; rows had a score and have none now
   kChangedMeaning,  // in both, and what is saved does not mean what the job takes it for
 };
 

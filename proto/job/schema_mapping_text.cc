@@ -9,7 +9,8 @@ namespace {
 constexpr SchemaChange kChanges[] = {
     SchemaChange::kLoaded,         SchemaChange::kRenamed,    SchemaChange::kNew,
     SchemaChange::kDropped,        SchemaChange::kOtherShape, SchemaChange::kOtherFields,
-    SchemaChange::kOtherOptimizer, SchemaChange::kOtherScore, SchemaChange::kChangedMeaning};
+    SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,   SchemaChange::kOldScore,
+    SchemaChange::kChangedMeaning};
 constexpr size_t kMostNames = 100;  // of a change in MappingText
 
 }  // namespace
@@ -30,8 +31,10 @@ const char* ChangeName(SchemaChange change) {
       return "other fields";
     case SchemaChange::kOtherOptimizer:
       return "other optimizer";
-    case SchemaChange::kOtherScore:
-      return "other score";
+    case SchemaChange::kNewScore:
+      return "new score";
+    case SchemaChange::kOldScore:
+      return "no score now";
     case SchemaChange::kChangedMeaning:
       return "changed";
   }
@@ -67,7 +70,8 @@ std::string EntryText(const SchemaEntry& e) {
       return absl::StrCat(PartName(e.part), " ", e.text);
     case SchemaChange::kLoaded:
     case SchemaChange::kOtherOptimizer:
-    case SchemaChange::kOtherScore:
+    case SchemaChange::kNewScore:
+    case SchemaChange::kOldScore:
     case SchemaChange::kChangedMeaning:
       break;
   }

@@ -34,8 +34,11 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
   switch (e.change) {
     case SchemaChange::kLoaded:
     case SchemaChange::kRenamed:
-    case SchemaChange::kOtherScore:  // one that is new begins at 0
+    case SchemaChange::kOldScore:
       return "";
+    case SchemaChange::kNewScore:
+      return "leave that rule out, or begin without the checkpoint: rows that begin at score 0 are "
+             "removed before they have been seen";
     case SchemaChange::kNew:
       return may_begin ? "" : kNew;
     case SchemaChange::kDropped:
@@ -153,6 +156,7 @@ RestorePlan MakeRestorePlan(const SchemaMapping& mapping, const Schema& saved, c
     table->set_from(saved.tables(from).table());
     table->set_to(now.tables(to).table());
     table->set_reset_state(reset);
+    table->set_keep_score(reset && saved.tables(from).scored() && now.tables(to).scored());
   }
   for (const auto& [from, to] : mapping.tensors) {
     RestoreTensor* tensor = plan.add_tensors();

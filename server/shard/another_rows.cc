@@ -48,11 +48,13 @@ class Conversion {
  public:
   // Null: the shapes do not fit.
   static std::optional<Conversion> Of(const TableShape& from, const ShardTable& to,
-                                      bool reset_state) {
+                                      bool reset_state, bool keep_score) {
     const storage::RowLayout& layout = to.layout();
     const uint32_t state = layout.state_floats - (layout.scored ? 1 : 0);
     if (from.dim != layout.dim) return std::nullopt;
     Conversion out(from, to);
+    out.keep_score_ = keep_score;
+    if (keep_score && (!layout.scored || from.state_floats == 0)) return std::nullopt;
     if (reset_state) return out;
     // A score lies behind the optimizers' state.
     if (from.state_floats != state && from.state_floats != state + 1) return std::nullopt;
@@ -70,6 +72,10 @@ class Conversion {
     }
     storage::InitialRow(to_->spec(), layout, seed, key, out);
     std::memcpy(out, row, (size_t{layout.dim} + state_floats_) * 4);
+    if (keep_score_) {
+      std::memcpy(out + layout.score_offset(),
+                  row + from_.row_bytes() - sizeof(storage::RowMeta) - 4, 4);
+    }
     std::memcpy(out + layout.meta_offset(), row + from_.row_bytes() - sizeof(storage::RowMeta),
                 sizeof(storage::RowMeta));
   }
@@ -80,6 +86,7 @@ class Conversion {
   TableShape from_;
   const ShardTable* to_;
   uint32_t state_floats_ = 0;  // that are kept
+  bool keep_score_ = false;    // the last of them
 };
 
 // Rows that came for a table, in any order; positions are new.
@@ -147,7 +154,7 @@ absl::Status TakeTable(const RestoreTable& plan, const ShardFileReader& file,
   if (table == nullptr) return absl::OkStatus();
   const auto shape = ShapeOf(file, plan.from());
   if (!shape.ok()) return shape.status();
-  const auto conversion = Conversion::Of(*shape, *table, plan.reset_state());
+  const auto conversion = Conversion::Of(*shape, *table, plan.reset_state(), plan.keep_score());
   if (!conversion || table->spec().kind != TableKind::kHashed) return OtherShape(*table);
   const PartitionRange source = plan.from() == plan.to() ? taker.range : All(taker.partitioning);
   const Position first = taker.partitioning.First(taker.range.first);
@@ -226,7 +233,7 @@ absl::Status TakeRows(const RestorePlan& plan, const ShardFileReader& file, cons
   const auto shape = ShapeOf(file, dense->spec().id.value);
   if (!shape.ok()) return shape.status();
   for (const RestoreTensor& tensor : plan.tensors()) {
-    const auto conversion = Conversion::Of(*shape, *dense, tensor.reset_state());
+    const auto conversion = Conversion::Of(*shape, *dense, tensor.reset_state(), false);
     if (!conversion) return OtherShape(*dense);
     absl::Status s = TakeTensor(tensor, file, shape->id, *conversion, taker, dense);
     if (!s.ok()) return s;

@@ -183,9 +183,21 @@ TEST_CASE("rows that get a score, or lose it, are no rows to resume from", "[sch
   CHECK(ResumeProblem(scored, saved) ==
         "table features: rows had a score, and have none now (spec.lifeCycle.removal.score)");
   CHECK(ResumeProblem(scored, scored) == "OK");
-  // A new life begins without.
-  CHECK(InitProblem(saved, scored) == "OK");
+  // They would be gone with the first sweep.
+  CHECK(InitProblem(saved, scored, Allow(true, true)) ==
+        "table features: rows had no score, and have one now (spec.lifeCycle.removal.score); leave "
+        "that rule out, or begin without the checkpoint: rows that begin at score 0 are removed "
+        "before they have been seen");
   CHECK(InitProblem(scored, saved) == "OK");
+  CHECK(InitProblem(scored, scored) == "OK");
+  InitFromSpec reset;
+  reset.set_optimizer_state("reset");
+  const auto keeps_score = [&](const Schema& from, const Schema& to, const InitFromSpec& init) {
+    return MakeRestorePlan(MapSchemas(from, to), from, to, init).tables(0).keep_score();
+  };
+  CHECK(keeps_score(scored, scored, reset));
+  CHECK_FALSE(keeps_score(scored, scored, {}));
+  CHECK_FALSE(keeps_score(scored, saved, reset));
 }
 
 TEST_CASE("a mapping of thousands of fields is cut short", "[schema]") {

@@ -227,7 +227,7 @@ TEST_CASE("of another job's checkpoint an asynchronous job takes the rows alone"
 
 // Rows that a shard of `to` is to hold of a checkpoint: the sum of their hashes.
 storage::HashSum Expected(const std::string& checkpoint, const std::vector<TableSpec>& from,
-                          const std::vector<TableSpec>& to, bool reset) {
+                          const std::vector<TableSpec>& to, bool reset, bool keep_score = false) {
   storage::HashSum sum;
   const Manifest manifest = *ReadManifest(checkpoint);
   for (const CheckpointFile& f : manifest.files()) {
@@ -253,6 +253,9 @@ storage::HashSum Expected(const std::string& checkpoint, const std::vector<Table
           storage::InitialRow(to[t], now, 1, *key, row.data());
           std::memcpy(row.data(), rows, size_t{now.dim} * 4);
           if (!reset) std::memcpy(row.data(), rows, before.meta_offset());
+          if (keep_score && now.scored) {
+            std::memcpy(row.data() + now.score_offset(), rows + before.meta_offset() - 4, 4);
+          }
           std::memcpy(row.data() + now.meta_offset(), rows + before.meta_offset(), 8);
           sum += storage::HashRow(to[t].id, *key, row);
         }
@@ -314,6 +317,36 @@ TEST_CASE("rows of another job's checkpoint move with their tables and tensors",
     }
     CHECK(sum == expected);
   }
+}
+
+// The last float of what the file has beside the weights stands for the score here.
+TEST_CASE("rows keep their score where the optimizers' state begins anew", "[service][cut]") {
+  TempFolder folder;
+  const std::string checkpoint = folder.path() + "/checkpoint";
+  JobBench bench(1);
+  JobPlan plan = MakeCheckpoint(bench, checkpoint, References(8, 1, 5)[5].Hash());
+  plan.restore.reset();
+  plan.start_step = Step(0);
+  const std::vector<TableSpec> before = plan.tables;
+  plan.restore_plan = AllRows(plan);
+  plan.tables[0].life_cycle.removal.scored = true;
+  const bool other = GENERATE(false, true), keep = GENERATE(false, true);
+  INFO("another optimizer " << other << ", keep " << keep);
+  if (other) plan.tables[0].segments[0].optimizer.type = OptimizerType::kAdagrad;
+  plan.restore_plan.mutable_tables(0)->set_reset_state(true);
+  plan.restore_plan.mutable_tables(0)->set_keep_score(keep);
+  for (RestoreTensor& t : *plan.restore_plan.mutable_tensors()) t.set_reset_state(true);
+  for (ShardPlan& shard : plan.shards) {
+    shard.memory = *DivideMemory(plan.tables, bench.First(shard.range), bench.Last(shard.range), 0,
+                                 static_cast<uint32_t>(plan.shards.size()));
+  }
+  auto opened = OpenJob(plan, folder.path() + "/x", &bench.timer_);
+  INFO(opened.status());
+  REQUIRE(opened.ok());
+  storage::HashSum sum;
+  for (const auto& shard : opened->shards) sum += shard->Summarize()->hash;
+  CHECK(sum == Expected(checkpoint, before, plan.tables, /*reset=*/true, keep));
+  CHECK((sum == Expected(checkpoint, before, plan.tables, true, !keep)) == false);
 }
 
 TEST_CASE("a table whose rows have another size is not read", "[service][cut]") {

@@ -1,7 +1,6 @@
 #include "proto/job/schema_mapping.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -120,6 +119,31 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
   return d.text();
 }
 
+// The checkpoint's parts of one kind by what they are called now.
+class Places {
+ public:
+  template <typename List>
+  Places(const List& saved, const std::map<std::string, std::string>& rename)
+      : found_(static_cast<size_t>(saved.size())) {
+    for (int i = 0; i < saved.size(); ++i) {
+      const auto renamed = rename.find(saved[i].name());
+      at_.emplace(renamed == rename.end() ? saved[i].name() : renamed->second, i);
+    }
+  }
+  // The place of `name`, which counts as found; or -1.
+  int Find(const std::string& name) {
+    const auto at = at_.find(name);
+    if (at == at_.end()) return -1;
+    found_[static_cast<size_t>(at->second)] = true;
+    return at->second;
+  }
+  bool found(int place) const { return found_[static_cast<size_t>(place)]; }
+
+ private:
+  std::map<absl::string_view, int> at_;
+  std::vector<bool> found_;
+};
+
 class Mapper {
  public:
   Mapper(const Schema& saved, const Schema& now, const std::map<std::string, std::string>& rename)
@@ -157,20 +181,11 @@ class Mapper {
     return absl::StrCat(PartName(part), " ", name, ": ", what);
   }
 
-  // The place in `list` of what is called `name` now, or -1.
-  template <typename List>
-  int Find(const List& list, const std::string& name) const {
-    for (int i = 0; i < list.size(); ++i) {
-      if (Renamed(list[i].name()) == name) return i;
-    }
-    return -1;
-  }
   // But for what was found, whatever it is called: a rename may give its name to another part.
   template <typename List, typename Text>
-  void AddDropped(SchemaPart part, const List& saved, const std::set<int>& found,
-                  const Text& text) {
+  void AddDropped(SchemaPart part, const List& saved, const Places& places, const Text& text) {
     for (int i = 0; i < saved.size(); ++i) {
-      if (found.count(i) == 0) Add(SchemaChange::kDropped, part, saved[i].name(), text(saved[i]));
+      if (!places.found(i)) Add(SchemaChange::kDropped, part, saved[i].name(), text(saved[i]));
     }
   }
 
@@ -186,15 +201,14 @@ class Mapper {
     const auto text = [](const SchemaTable& t) {
       return absl::StrCat(t.name(), " ", ShapeText(t));
     };
-    std::set<int> found;
+    Places places(saved_.tables(), rename_);
     for (int i = 0; i < now_.tables_size(); ++i) {
       const SchemaTable& now = now_.tables(i);
-      const int at = Find(saved_.tables(), now.name());
+      const int at = places.Find(now.name());
       if (at < 0) {
         Add(SchemaChange::kNew, SchemaPart::kTable, now.name(), text(now));
         continue;
       }
-      found.insert(at);
       const SchemaTable& saved = saved_.tables(at);
       if (!SameShape(saved, now)) {
         Add(SchemaChange::kOtherShape, SchemaPart::kTable, now.name(),
@@ -211,22 +225,21 @@ class Mapper {
              now.scored() ? "rows had no score, and have one now (spec.lifeCycle.removal.score)"
                           : "rows had a score, and have none now (spec.lifeCycle.removal.score)"));
     }
-    AddDropped(SchemaPart::kTable, saved_.tables(), found, text);
+    AddDropped(SchemaPart::kTable, saved_.tables(), places, text);
   }
 
   void MapTensors(bool fields_differ) {
     const auto text = [](const SchemaTensor& t) {
       return absl::StrCat(t.name(), " ", ShapeText(t));
     };
-    std::set<int> found;
+    Places places(saved_.tensors(), rename_);
     for (int i = 0; i < now_.tensors_size(); ++i) {
       const SchemaTensor& now = now_.tensors(i);
-      const int at = Find(saved_.tensors(), now.name());
+      const int at = places.Find(now.name());
       if (at < 0) {
         Add(SchemaChange::kNew, SchemaPart::kTensor, now.name(), text(now));
         continue;
       }
-      found.insert(at);
       const SchemaTensor& saved = saved_.tensors(at);
       if (!SameShape(saved, now)) {
         Add(SchemaChange::kOtherShape, SchemaPart::kTensor, now.name(),
@@ -242,7 +255,7 @@ class Mapper {
       Same(SchemaPart::kTensor, saved.name(), now.name());
       AddOptimizer(SchemaPart::kTensor, now.name(), OptimizerChange(saved, now));
     }
-    AddDropped(SchemaPart::kTensor, saved_.tensors(), found, text);
+    AddDropped(SchemaPart::kTensor, saved_.tensors(), places, text);
   }
 
   void AddOptimizer(SchemaPart part, const std::string& name, const std::string& change) {
@@ -252,14 +265,15 @@ class Mapper {
 
   void MapFields() {
     const auto text = [](const SchemaField& f) { return f.name(); };
-    std::vector<int> places;  // in the checkpoint, of fields that are in both
+    Places places(saved_.fields(), rename_);
+    std::vector<int> order;  // in the checkpoint, of fields that are in both
     for (const SchemaField& now : now_.fields()) {
-      const int at = Find(saved_.fields(), now.name());
+      const int at = places.Find(now.name());
       if (at < 0) {
         Add(SchemaChange::kNew, SchemaPart::kField, now.name(), now.name());
         continue;
       }
-      places.push_back(at);
+      order.push_back(at);
       const SchemaField& saved = saved_.fields(at);
       const std::string changed = MeaningChange(saved, now, Renamed(saved.table()));
       if (changed.empty()) {
@@ -269,9 +283,9 @@ class Mapper {
             Of(SchemaPart::kField, now.name(), changed));
       }
     }
-    AddDropped(SchemaPart::kField, saved_.fields(), {places.begin(), places.end()}, text);
-    const auto turned = std::is_sorted_until(places.begin(), places.end());
-    if (turned == places.end()) return;
+    AddDropped(SchemaPart::kField, saved_.fields(), places, text);
+    const auto turned = std::is_sorted_until(order.begin(), order.end());
+    if (turned == order.end()) return;
     const auto name = [&](int i) { return saved_.fields(i).name(); };
     Add(SchemaChange::kOtherFields, SchemaPart::kField, Renamed(name(*turned)),
         absl::StrCat("field ", name(*turned), " came before ", name(*(turned - 1)),
@@ -280,14 +294,13 @@ class Mapper {
 
   void MapLabels() {
     const auto text = [](const SchemaLabel& l) { return l.name(); };
-    std::set<int> found;
+    Places places(saved_.labels(), rename_);
     for (const SchemaLabel& now : now_.labels()) {
-      const int at = Find(saved_.labels(), now.name());
+      const int at = places.Find(now.name());
       if (at < 0) {
         Add(SchemaChange::kNew, SchemaPart::kLabel, now.name(), now.name());
         continue;
       }
-      found.insert(at);
       const std::string changed = MeaningChange(saved_.labels(at), now);
       if (changed.empty()) {
         Same(SchemaPart::kLabel, saved_.labels(at).name(), now.name());
@@ -296,7 +309,7 @@ class Mapper {
             Of(SchemaPart::kLabel, now.name(), changed));
       }
     }
-    AddDropped(SchemaPart::kLabel, saved_.labels(), found, text);
+    AddDropped(SchemaPart::kLabel, saved_.labels(), places, text);
   }
 
   const Schema& saved_;

@@ -212,6 +212,24 @@ TEST_CASE("a mapping of thousands of fields is cut short", "[schema]") {
   CHECK(absl::EndsWith(text, "and 407 more"));
 }
 
+// It took minutes, and the scheduler's lock with it.
+TEST_CASE("as many fields as libffm has are compared in no time", "[schema]") {
+  constexpr int kFields = 65536;
+  Schema saved = SchemaOf(CsvJob("lr"));
+  saved.clear_fields();
+  for (int i = 0; i < kFields; ++i) saved.add_fields()->set_name(absl::StrCat(i));
+  Schema now = saved;
+  now.mutable_fields()->SwapElements(0, kFields - 1);
+  now.mutable_fields(1)->set_name("x");
+  InitFromSpec init = Allow(true, true);
+  (*init.mutable_rename())["2"] = "2";
+  const SchemaMapping mapping = MapSchemas(saved, now, RenamesOf(init));
+  CHECK(mapping.entries.size() > kFields);
+  const std::string text = MappingText(mapping);
+  CHECK(absl::StrContains(text, "new: field x; dropped: field 1; other fields: "));
+  CHECK(CheckInitFrom(mapping, saved, init).ok());
+}
+
 TEST_CASE("what is the same resumes, and rates may change", "[schema]") {
   for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}) {
     INFO(type);

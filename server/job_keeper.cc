@@ -2,6 +2,7 @@
 
 #include <glog/logging.h>
 
+#include <thread>
 #include <utility>
 #include <vector>
 

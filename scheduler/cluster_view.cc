@@ -53,12 +53,13 @@ size_t ClusterState::PutState(const std::string& key, const JobMachine& job,
 // What is free on its disk a node tells again, as durations are.
 size_t ClusterState::PutNode(const std::string& key, NodeRecord record,
                              std::vector<MetadataChange>& out) {
-  const auto stored = stored_.find(key);
-  NodeRecord before;
-  const bool was = stored != stored_.end() && before.ParseFromString(stored->second);
-  const size_t changes = out.size();
-  Put(key, Bytes(record), out);
-  if (!was || out.size() == changes) return 0;
+  std::string bytes = Bytes(record);
+  std::string& stored = stored_[key];
+  if (stored == bytes) return 0;
+  NodeRecord before;  // a new node's is empty: more differs than its disk
+  before.ParseFromString(stored);
+  stored = bytes;
+  out.push_back({key, std::move(bytes)});
   for (NodeRecord* r : {&before, &record}) {
     r->clear_disk_bytes();
     r->clear_disk_job_bytes();

@@ -158,6 +158,19 @@ void ClusterState::NoteAdmission(const Node& node, const Membership::Admission& 
   }
 }
 
+// A server locks its folder: who has the job's files there, on the machine where they were, says
+// that the process before it is no more. Of another one nobody knows.
+void ClusterState::NoteWritersLeft(const NodeReport& report, bool moved) {
+  if (report.role() != SERVER) return;
+  for (const auto& [id, job] : jobs_) {
+    const std::string& uid = job->spec().job_uid();
+    const auto& has = report.server_jobs();
+    const bool here = !moved && std::any_of(has.begin(), has.end(),
+                                            [&uid](const auto& j) { return j.job_uid() == uid; });
+    if (!here) job->MayBeWrittenBy(report.name());
+  }
+}
+
 void ClusterState::ConfirmClosed(const NodeReport& report, Told& told) {
   told.reported.clear();
   told.quarantined.clear();
@@ -217,16 +230,16 @@ absl::StatusOr<uint64_t> ClusterState::Report(const NodeReport& report, absl::Ti
   // After a restart of the scheduler versions go on above what the node saw.
   told.version = std::max(told.version, report.seen_version());
   NoteAdmission(node, *admission, now);
+  if (admission->replaced) NoteWritersLeft(report, admission->moved);
   if (admission->registered) AdvanceJobs(now);  // others hear of it before it speaks
   ConfirmClosed(report, told);
   for (const ServerJobReport& j : report.server_jobs()) {
     JobMachine* const job = Machine(j.job(), j.job_uid());
     if (job == nullptr) continue;
-    if (j.state() != ServerJobReport::KEPT && j.state() != ServerJobReport::QUARANTINED) {
-      job->OnServerReport(node, j, now);
-    } else if (!j.closes()) {
-      job->WritesNoMore(report.name());
-    }
+    const bool kept =
+        j.state() == ServerJobReport::KEPT || j.state() == ServerJobReport::QUARANTINED;
+    job->Writes(report.name(), !kept || j.closes());
+    if (!kept) job->OnServerReport(node, j, now);
   }
   for (const WorkerJobReport& j : report.worker_jobs()) {
     JobMachine* const job = Machine(j.job(), j.job_uid());

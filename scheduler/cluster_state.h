@@ -225,6 +225,7 @@ class ClusterState {
   Rooms RoomsBut(uint64_t without) const;
   void AddReserved(const JobMachine& job, const Rooms& rooms, JobStatus& out) const;
   void NoteAdmission(const Node& node, const Membership::Admission& admission, absl::Time now);
+  void NoteWritersLeft(const NodeReport& report, bool moved);
   void ConfirmClosed(const NodeReport& report, Told& told);
   std::vector<KeptCopy> CopiesOf(const std::string& job_uid) const;
   const JobMachine* Living(const std::string& job_uid) const;

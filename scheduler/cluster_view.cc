@@ -142,6 +142,7 @@ std::vector<LockedJob> ClusterState::LockedJobs(const std::multiset<uint64_t>& a
                       .directory = directory,
                       .began = !job->IsToBegin(),
                       .over = job->over(),
+                      .does = job->ServersClose() ? "waiting for its servers to close it" : "",
                       .leaves_writers = !uses});
   }
   return locked;

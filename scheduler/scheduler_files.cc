@@ -72,7 +72,13 @@ absl::Status CheckMeant(const RemoveCheckpointWork& work) {
 
 std::vector<LockedJob> SchedulerImpl::LockedJobs() const {
   const std::set<uint64_t> busy = work_.Jobs();
-  return state_.LockedJobs({busy.begin(), busy.end()});
+  std::vector<LockedJob> jobs = state_.LockedJobs({busy.begin(), busy.end()});
+  for (LockedJob& job : jobs) {
+    if (const std::string does = work_.Describe(job.job); job.over && !does.empty()) {
+      job.does = does;
+    }
+  }
+  return jobs;
 }
 
 void SchedulerImpl::TendFiles() {

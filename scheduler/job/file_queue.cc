@@ -5,7 +5,23 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+
 namespace strata::scheduler {
+namespace {
+
+std::string DescribeWork(const WriteManifestWork& work) {
+  return absl::StrCat("writing the manifest of ", work.folder);
+}
+std::string DescribeWork(const RemoveCheckpointWork& work) {
+  return absl::StrCat("removing ", work.folder);
+}
+std::string DescribeWork(const EmptyFileWork& work) { return absl::StrCat("emptying ", work.path); }
+std::string DescribeWork(const RemoveLeftoversWork& work) {
+  return absl::StrCat("removing from ", work.directory, " what cuts left that were given up");
+}
+
+}  // namespace
 
 uint64_t JobOf(const FileWork& work) {
   return std::visit([](const auto& w) { return w.job; }, work);
@@ -53,6 +69,12 @@ void FileQueue::Done(uint64_t job) {
   const auto it = work_.find(job);
   it->second.pop_front();
   if (it->second.empty()) work_.erase(it);
+}
+
+std::string FileQueue::Describe(uint64_t job) const {
+  const auto it = work_.find(job);
+  if (it == work_.end()) return "";
+  return std::visit([](const auto& w) { return DescribeWork(w); }, it->second.front());
 }
 
 std::set<uint64_t> FileQueue::Jobs() const {

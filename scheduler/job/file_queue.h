@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "scheduler/job/machine.h"
@@ -32,6 +33,8 @@ class FileQueue {
   void PutOff(uint64_t job) { doing_.erase(job); }
   // Jobs of which something is done, or is to be.
   std::set<uint64_t> Jobs() const;
+  // For people: the first piece of the job, as "removing /c/step-000000000042". Empty: none.
+  std::string Describe(uint64_t job) const;
 
  private:
   // None is empty. Lists: the first piece stays where it is while those behind it come and go.

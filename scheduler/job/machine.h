@@ -158,8 +158,10 @@ class JobMachine {
   // Those without a result, and results that were not taken.
   size_t tickets() const { return tickets_.size() + ticket_results_.size(); }
   void ConfirmClosed(absl::string_view node);
-  // A server has files of the job, and nothing that writes more.
-  void WritesNoMore(absl::string_view server);
+  // A server has files of the job, and may write more; or it has nothing that does.
+  void Writes(absl::string_view server, bool writes);
+  // A process of that name which held the job is gone from sight, and may live.
+  void MayBeWrittenBy(absl::string_view server);
   // The records come from an older copy: nothing is removed or written on their word, and a job
   // that goes on begins `generation` (above all that were ever given out) from the newest
   // checkpoint of `found` (its own that are there, ascending by step). Before any other event.
@@ -197,7 +199,7 @@ class JobMachine {
   bool UsesCheckpoints() const;
   // The job is over, and servers may be writing: they have not said yet that they have closed it.
   bool ServersClose() const;
-  // The same, or one was replaced while it was away, of which nobody hears.
+  // The same, or one lost its place, or its name, of which nobody hears.
   bool LeavesWriters() const { return over() && (ServersClose() || state_.left_writers()); }
   // Whether it has rows there: until the job is over, and the server has dropped it.
   bool KeepsRoomOn(absl::string_view server) const;

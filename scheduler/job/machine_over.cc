@@ -40,8 +40,22 @@ bool JobMachine::ServersClose() const {
   return over() && std::any_of(state_.servers().begin(), state_.servers().end(), closes);
 }
 
-void JobMachine::WritesNoMore(absl::string_view server) {
-  if (over()) stopped_.emplace(server);
+void JobMachine::Writes(absl::string_view server, bool writes) {
+  if (!over()) return;
+  if (!writes) {
+    stopped_.emplace(server);
+  } else if (const auto it = stopped_.find(server);
+             it != stopped_.end() && !STRATA_MUTATION("checkpoint.stopped_for_good")) {
+    stopped_.erase(it);
+  }
+}
+
+void JobMachine::MayBeWrittenBy(absl::string_view server) {
+  const auto is_it = [server](const ServerSlot& slot) { return slot.name() == server; };
+  const bool held = std::any_of(state_.servers().begin(), state_.servers().end(), is_it);
+  if (held && KeepsRoomOn(server) && !STRATA_MUTATION("checkpoint.taken_name_forgotten")) {
+    state_.set_left_writers(true);
+  }
 }
 
 // The last look into the directory. Until its servers have closed the job they may finish files of
@@ -63,7 +77,8 @@ void JobMachine::OnLeftoversRemoved(uint64_t number, const absl::Status& status,
   last_look_.number = 0;
   // Where a manifest cannot be read nothing is to be removed; who reads that checkpoint tells of
   // it.
-  if (status.ok() || absl::IsDataLoss(status)) return state_.clear_leftovers();
+  const bool unread = absl::IsDataLoss(status) || absl::IsUnimplemented(status);
+  if (status.ok() || unread) return state_.clear_leftovers();
   if (MayPass(status.code()) && ++last_look_.failed < kMostLooks) {
     last_look_.next = now + kFirstPause * (1 << (last_look_.failed - 1));
     return;

@@ -165,6 +165,7 @@ void JobMachine::ReadAgain(const ClusterView& cluster, int slot, absl::Time now)
     ForgetTroubles(reader, *state_.mutable_troubles());
     state_.mutable_servers(slot)->Clear();
     state_.mutable_servers(slot)->set_name(spare->front());
+    state_.set_left_writers(true);
     servers_[slot] = {};
   } else if (other >= 0) {
     state_.mutable_servers()->SwapElements(slot, other);

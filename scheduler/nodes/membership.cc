@@ -110,6 +110,7 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
   Node& node = nodes_[report.name()];
   if (it != nodes_.end()) {
     admission.replaced = true;
+    admission.moved = node.record.machine_id() != report.machine_id();
     node.record.add_replaced(node.record.incarnation());
     while (static_cast<size_t>(node.record.replaced_size()) > kMaxReplaced) {
       node.record.mutable_replaced()->erase(node.record.replaced().begin());

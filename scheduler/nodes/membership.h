@@ -59,6 +59,7 @@ class Membership {
     uint64_t session = 0;
     bool registered = false;  // a session began
     bool replaced = false;    // and another one of this name ended
+    bool moved = false;       // which was on another machine
     bool revived = false;     // was not alive before
   };
   // A node's call. `next_session` is used up when a session begins. INVALID_ARGUMENT (a field),

@@ -204,7 +204,8 @@ std::string CheckpointLockMachine::Why() const {
     case Phase::kWaiting:
       if (ending_) {
         return absl::StrCat(field, " is still cleaned up by ", Describe(seen_),
-                            ", which is over; the job waits until it gives back its lock");
+                            ", which is over; the job waits until it gives back its lock",
+                            owner_does_.empty() ? "" : "; now it is ", owner_does_);
       }
       return absl::StrCat(field, " was last written by ", Describe(seen_),
                           ", which did not give back its lock ", directory_, "/LOCK.", seen_.number,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -69,6 +70,8 @@ class CheckpointLockMachine {
   Action Due(absl::Time now) const;
   // Looked: before and after the look.
   void Looked(const LockSeen& seen, OwnerIs owner, absl::Time before, absl::Time after);
+  // What the owner that was seen last still does where it is kEnding; for people. Empty: unknown.
+  void OwnerDoes(std::string what) { owner_does_ = std::move(what); }
   // kTake was done: false: another job was faster.
   void Took(bool taken, absl::Time before);
   // kRenew was done: false: `seen` has it.
@@ -124,6 +127,7 @@ class CheckpointLockMachine {
   LockSeen seen_;
   absl::Time since_;     // when `seen_` was seen first
   bool ending_ = false;  // its owner was kEnding then
+  std::string owner_does_;
   absl::Duration patience_;
   absl::Time renewed_ = absl::InfinitePast();
   absl::Time next_ = absl::InfinitePast();  // when something is due

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 #include "scheduler/store/lock_file.h"
 
 namespace strata::scheduler {
@@ -44,9 +45,11 @@ std::shared_ptr<CheckpointLocks::Entry> CheckpointLocks::Make(const LockedJob& j
   own.set_job(job.job);
   own.set_name(job.name);
   own.set_holder(holder_);
+  // One that is over and finds its own lock given back was stopped between that and its record.
+  const bool began = job.began && (!job.over || STRATA_MUTATION("checkpoint.over_is_superseded"));
   return std::make_shared<Entry>(Entry{
       .job = job,
-      .machine = CheckpointLockMachine(std::move(own), job.directory, options_.lease, job.began)});
+      .machine = CheckpointLockMachine(std::move(own), job.directory, options_.lease, began)});
 }
 
 void CheckpointLocks::SetTerm(uint64_t term, std::map<uint64_t, std::string> starts) {
@@ -74,6 +77,7 @@ void CheckpointLocks::Want(const std::vector<LockedJob>& jobs) {
     entry->wanted = true;
     entry->job.job = job.job;
     entry->job.over = job.over;
+    entry->job.does = job.does;
   }
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = *it->second;
@@ -138,7 +142,11 @@ void CheckpointLocks::Do(Entry& entry, Action action, const CheckpointLock& reco
   MutexLock lock(&mu_);
   CheckpointLockMachine& machine = entry.machine;
   if (!status.ok()) return machine.Failed(status, after);
-  if (action == Action::kLook) machine.Looked(*seen, Owner(*seen), before, after);
+  if (action == Action::kLook) {
+    machine.Looked(*seen, Owner(*seen), before, after);
+    const auto owner = entries_.find(seen->lock ? seen->lock->job_uid() : "");
+    machine.OwnerDoes(owner == entries_.end() ? "" : owner->second->job.does);
+  }
   if (action == Action::kTake) machine.Took(*taken, before);
   if (action == Action::kRelease) machine.Released();
   if (action != Action::kRenew) return;
@@ -250,10 +258,12 @@ std::vector<LockNews> CheckpointLocks::TakeNews() {
     if (phase == Phase::kAsking && e.machine.error().ok()) continue;  // nothing is known yet
     const bool again = phase == Phase::kHeld && !e.machine.Stalls(now) &&
                        (e.number != e.machine.number() || e.stalls);
-    const bool began = !e.told || e.phase != phase || again;
+    const std::string waits = phase == Phase::kWaiting ? e.machine.Why() : "";
+    const bool began = !e.told || e.phase != phase || again || e.waits != waits;
     if (e.job.job == 0 || (!began && e.stalls == stalls)) continue;
     e.told = true;
     e.phase = phase;
+    e.waits = waits;
     if (began) e.number = e.machine.number();
     LockNews::Kind kind = LockNews::Kind::kWaits;
     if (phase == Phase::kAsking || phase == Phase::kSuperseded) kind = LockNews::Kind::kStalls;

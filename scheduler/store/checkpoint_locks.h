@@ -30,6 +30,7 @@ struct LockedJob {
   std::string directory;
   bool began = false;  // as CheckpointLockMachine's
   bool over = false;   // it only removes some more
+  std::string does;    // where it is over, for people: what it does now. Empty: unknown
   // It removes nothing more, and servers have not closed it: its lock is given back, if it has one,
   // as one whose owner may be writing.
   bool leaves_writers = false;
@@ -107,6 +108,7 @@ class CheckpointLocks {
     CheckpointLockMachine::Phase phase = CheckpointLockMachine::Phase::kAsking;
     uint64_t number = 0;
     bool stalls = false;
+    std::string waits;  // what was told of kWaiting
   };
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
 

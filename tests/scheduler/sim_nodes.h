@@ -76,6 +76,8 @@ class SimServer {
   void Reopen();
   // The machine is lost: what is on its disk, too.
   void Wipe() { logged_.clear(); }
+  // Its folder is on another machine now.
+  void MoveTo(const std::string& machine) { machine_ = machine; }
   // From now on it finds damage in whatever checkpoint it reads, this often.
   void ReadBadly(int times) { bad_reads_ = times; }
   // From now on it fails whatever cut it is told to take, before lanes have marked it, this often.
@@ -122,7 +124,7 @@ class SimServer {
   void Finish(Open& open, const CutDirective& cut);
   void Keep(uint64_t job, const Open& open);
 
-  std::string name_;
+  std::string name_, machine_ = "one";
   SimJob job_;
   SimDisk* disk_;
   bool alive_ = false;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,24 +22,31 @@ namespace {
 
 constexpr uint64_t kMostManifestBytes = uint64_t{1} << 30;
 
-// Of a finished file; nothing: it is not known.
-std::optional<FileWriter> WriterIn(const std::string& path, FileSystem& files) {
+// Of a finished file; nothing: it does not say, or is no more.
+absl::StatusOr<std::optional<FileWriter>> WriterIn(const std::string& path, FileSystem& files) {
   const PlainFile file(path, O_RDONLY, files);
-  if (!file.opened().ok()) return std::nullopt;
+  if (absl::IsNotFound(file.opened())) return std::nullopt;
+  if (!file.opened().ok()) return file.opened();
   std::vector<uint8_t> start(kShardHeadBytes);
   const absl::StatusOr<size_t> n = file.Read(start, 0);
-  if (!n.ok()) return std::nullopt;
+  if (!n.ok()) return n.status();
   return DecodeShardWriter(std::span<const uint8_t>(start).first(*n));
 }
 
-bool IsLeftover(const std::string& folder, const std::string& name, const CutsOver& over,
-                FileSystem& files) {
+// By this job, whose writes of manifests are not under way while this is; or by nobody else.
+absl::StatusOr<bool> IsOwnManifest(const std::string& path, const CutsOver& over,
+                                   FileSystem& files) {
+  const auto text = ReadPlainFile(path, kMostManifestBytes, files);
+  if (absl::IsNotFound(text.status()) || absl::IsDataLoss(text.status())) return false;
+  if (!text.ok()) return text.status();
+  return text->empty() || absl::StrContains(*text, over.identity.job.text());
+}
+
+// An error: it cannot be looked at now.
+absl::StatusOr<bool> IsLeftover(const std::string& folder, const std::string& name,
+                                const CutsOver& over, FileSystem& files) {
   const std::string path = absl::StrCat(folder, "/", name);
-  if (name == absl::StrCat(kManifestName, ".tmp")) {
-    // By this job, whose writes of manifests are not under way while this is; or by nobody else.
-    const auto text = ReadPlainFile(path, kMostManifestBytes, files);
-    return text.ok() && (text->empty() || absl::StrContains(*text, over.identity.job.text()));
-  }
+  if (name == absl::StrCat(kManifestName, ".tmp")) return IsOwnManifest(path, over, files);
   const auto parsed = CutFileName::Parse(name);
   if (!parsed) return false;
   if (!over.Has(parsed->generation, parsed->made_by()) &&
@@ -46,17 +54,28 @@ bool IsLeftover(const std::string& folder, const std::string& name, const CutsOv
     return false;
   }
   if (parsed->begun) return *parsed->begun == over.identity.job;
-  const std::optional<FileWriter> writer = WriterIn(path, files);
-  return writer && writer->identity == over.identity && writer->generation == parsed->generation &&
-         writer->cut == parsed->cut;
+  const auto writer = WriterIn(path, files);
+  if (!writer.ok()) return writer.status();
+  return writer->has_value() && (*writer)->identity == over.identity &&
+         (*writer)->generation == parsed->generation && (*writer)->cut == parsed->cut;
 }
 
-// A checkpoint of the job whose removal ended in its midst: its files went as those of a cut.
-bool IsRemoved(const std::string& folder, const CutsOver& over, FileSystem& files) {
+// Whether `folder` held a checkpoint of the job whose removal ended in its midst (its files went as
+// those of a cut), and none of what that names is among `left`.
+absl::StatusOr<bool> IsRemoved(const std::string& folder, const std::set<std::string>& left,
+                               const CutsOver& over, FileSystem& files) {
+  if (!left.contains(kRemovedName)) return false;
   const auto removed = ReadRemovedManifest(folder, files);
-  return removed.ok() && removed->cluster_id() == over.identity.cluster.text() &&
-         removed->job_uid() == over.identity.job.text() &&
-         over.Has(Generation(removed->generation()), removed->cut());
+  if (absl::IsDataLoss(removed.status()) || absl::IsUnimplemented(removed.status())) return false;
+  if (!removed.ok()) return removed.status();
+  if (removed->cluster_id() != over.identity.cluster.text() ||
+      removed->job_uid() != over.identity.job.text() ||
+      !over.Has(Generation(removed->generation()), removed->cut())) {
+    return false;
+  }
+  const auto is_left = [&left](const CheckpointFile& file) { return left.contains(file.name()); };
+  return !std::any_of(removed->files().begin(), removed->files().end(), is_left) ||
+         STRATA_MUTATION("removal.forgotten_early");
 }
 
 absl::Status CleanFolder(const std::string& folder, const CutsOver& over, FileSystem& files) {
@@ -64,41 +83,65 @@ absl::Status CleanFolder(const std::string& folder, const CutsOver& over, FileSy
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   if (!names.ok()) return names.status();
   std::set<std::string> named;
-  const auto manifest = ReadManifest(folder);
+  const auto manifest = ReadManifest(folder, files);
   if (manifest.ok()) {
     for (const CheckpointFile& file : manifest->files()) named.insert(file.name());
   } else if (!absl::IsNotFound(manifest.status())) {
     return manifest.status();
   }
   absl::Status first;
+  std::set<std::string> left;  // and are not of the checkpoint that is there
   for (const std::string& name : *names) {
-    if (named.contains(name) || !IsLeftover(folder, name, over, files)) continue;
-    first.Update(RemovePlainFile(absl::StrCat(folder, "/", name), files));
+    if (named.contains(name)) continue;
+    const absl::StatusOr<bool> goes = IsLeftover(folder, name, over, files);
+    absl::Status s = goes.status();
+    if (goes.ok() && *goes) s = RemovePlainFile(absl::StrCat(folder, "/", name), files);
+    if (!s.ok() || !*goes) left.insert(name);
+    first.Update(s);
   }
-  if (first.ok() && IsRemoved(folder, over, files)) {
-    first = RemovePlainFile(absl::StrCat(folder, "/", kRemovedName), files);
+  const absl::StatusOr<bool> removed = IsRemoved(folder, left, over, files);
+  first.Update(removed.status());
+  if (removed.ok() && *removed) {
+    first.Update(RemovePlainFile(absl::StrCat(folder, "/", kRemovedName), files));
   }
   // Stays where something is in it.
   if (!manifest.ok() && !over.pending_folders.contains(folder)) files.RemoveFolder(folder);
   return first;
 }
 
+// What was found in several folders. Of a manifest that cannot be read there is nothing to do, and
+// of another error there may be.
+class Found {
+ public:
+  void Add(const absl::Status& s) {
+    const bool unread = absl::IsDataLoss(s) || absl::IsUnimplemented(s);
+    (unread ? unread_ : error_).Update(s);
+  }
+  absl::Status status() const {
+    if (STRATA_MUTATION("cut.leftovers_first_error") && !unread_.ok()) return unread_;
+    return error_.ok() ? unread_ : error_;
+  }
+
+ private:
+  absl::Status error_, unread_;
+};
+
 }  // namespace
 
 absl::Status RemoveLeftovers(const std::string& directory, const CutsOver& over,
                              FileSystem& files) {
   if (STRATA_MUTATION("cut.leftovers_stay")) return absl::OkStatus();
-  absl::Status first;
-  for (const std::string& folder : over.folders) first.Update(CleanFolder(folder, over, files));
-  if (!over.folders.empty()) return first;
+  Found found;
+  for (const std::string& folder : over.folders) found.Add(CleanFolder(folder, over, files));
+  if (!over.folders.empty()) return found.status();
   const auto names = ListFolder(directory, files);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     if (!StepOfFolder(name)) continue;
-    first.Update(CleanFolder(absl::StrCat(directory, "/", name), over, files));
+    found.Add(CleanFolder(absl::StrCat(directory, "/", name), over, files));
   }
-  return first;
+  return found.status();
 }
 
 }  // namespace strata

@@ -74,6 +74,23 @@ TEST_CASE("of the looks for leftovers that wait the newest stands for all", "[sc
   CHECK(std::get<RemoveLeftoversWork>(*queue.First(1)).over.folders.empty());  // all stays all
 }
 
+TEST_CASE("what a job's files wait for has a name", "[scheduler]") {
+  FileQueue queue;
+  CHECK(queue.Describe(1).empty());
+  queue.Add(EmptyFileWork{.job = 1, .path = "/mount/m.jsonl"});
+  queue.Add(RemoveCheckpointWork{.job = 1, .folder = "/c/4", .meant = {}});
+  queue.Add(WriteManifestWork{.job = 1, .cut = 7, .folder = "/c/5", .manifest = {}});
+  queue.Add(Look(1, {}));
+  REQUIRE(queue.Begin(Yes).size() == 1);
+  for (const char* does :
+       {"emptying /mount/m.jsonl", "removing /c/4", "writing the manifest of /c/5",
+        "removing from /c what cuts left that were given up"}) {
+    CHECK(queue.Describe(1) == does);
+    queue.Done(1);
+  }
+  CHECK(queue.Describe(1).empty());
+}
+
 // Who does it reads it without a lock.
 TEST_CASE("the first piece stays where it is while others come and go", "[scheduler]") {
   FileQueue queue;

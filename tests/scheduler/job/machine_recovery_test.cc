@@ -220,6 +220,7 @@ TEST_CASE("what one server cannot read, a spare one reads: the checkpoint stays"
   CHECK(cluster.job().restore_from() == folder);
   CHECK(cluster.job().set_aside_size() == 0);
   CHECK(cluster.job().doubted_checkpoint().empty());
+  CHECK(cluster.job().left_writers());  // of a server that has no place in the job any more
   const std::string why = cluster.Says("CheckpointReadAgain");
   CHECK(absl::StrContains(why, absl::StrCat(reader, ": ", folder, " is damaged")));
   CHECK(absl::StrContains(why, absl::StrCat("server ", spare, " what ", reader, " could not")));

@@ -94,6 +94,8 @@ TEST_CASE("a job of this cluster that is over is waited for", "[lock]") {
     one.now += kLease / 3;
   }
   CHECK(absl::StrContains(one.machine.Why(), "which is over"));
+  one.machine.OwnerDoes("removing /c/4");
+  CHECK(absl::StrContains(one.machine.Why(), "gives back its lock; now it is removing /c/4"));
   const bool released = GENERATE(true, false);
   one.Look(Theirs(4, 21, released), released ? OwnerIs::kEnding : OwnerIs::kOver);
   one.Take();

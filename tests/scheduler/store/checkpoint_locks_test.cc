@@ -202,6 +202,55 @@ TEST_CASE("jobs of one cluster: a live one is known at once, one that is over as
   CHECK(LookAtLock(folder.path())->lock->released());
 }
 
+TEST_CASE("who waits for a job that is over hears what that still does", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  Cluster a("a", &clock);
+  LockedJob over = JobIn(folder.path(), "j1", 1);
+  const LockedJob next = JobIn(folder.path(), "j2", 2);
+  a.Run({over});
+  over.over = true;
+  over.does = "waiting for its servers to close it";
+  a.Run({over, next});
+  a.Run({over, next});
+  CHECK(a.news.back().kind == Kind::kWaits);
+  CHECK(a.news.back().job == 2);
+  CHECK(absl::StrContains(a.news.back().text, "now it is waiting for its servers to close it"));
+  over.does = "emptying /mount/m.jsonl";
+  const size_t told = a.news.size();
+  for (int i = 0; i < 3; ++i) {
+    clock.Advance(kLease / 12);
+    a.Run({over, next});
+  }
+  REQUIRE(a.news.size() == told + 1);  // once
+  CHECK(absl::StrContains(a.news.back().text, "now it is emptying /mount/m.jsonl"));
+  CHECK(absl::StrContains(a.locks.Of("j2").why, "now it is emptying /mount/m.jsonl"));
+  for (int i = 0; i < 3; ++i) {
+    clock.Advance(kLease / 12);
+    a.Run({next});
+  }
+  CHECK(a.locks.MayWrite(2) == May::kYes);
+}
+
+// Its scheduler was stopped after that, and before it was recorded.
+TEST_CASE("a job that is over and finds its lock given back takes it again", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  Cluster before("a", &clock);
+  LockedJob job = JobIn(folder.path(), "j1", 1);
+  before.Run({job});
+  before.Run({});
+  REQUIRE(LookAtLock(folder.path())->lock->released());
+  job.began = true;
+  job.over = GENERATE(true, false);
+  Cluster after("a", &clock);
+  after.locks.SetTerm(2, {});
+  after.Run({job});
+  CHECK(after.locks.MayWrite(1) == (job.over ? May::kYes : May::kNotNow));
+  CHECK(LookAtLock(folder.path())->number == (job.over ? 2 : 1));
+  if (job.over) CHECK(after.locks.Of("j1").first_cut == 0);
+}
+
 TEST_CASE("a directory that hangs or is full holds up its own job alone", "[lock]") {
   const TempFolder folder;
   ManualClock clock;

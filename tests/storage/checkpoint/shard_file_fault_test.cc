@@ -6,16 +6,20 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "proto/core/cut_file_name.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/leftovers.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/plain_file.h"
+#include "proto/runtime/files/record_file.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "storage/checkpoint/shard_file.h"
 #include "tests/seed.h"
@@ -354,6 +358,87 @@ TEST_CASE("what a removal left is removed with what cuts left",
   REQUIRE(fs::exists(in + "/" + kRemovedName));
   REQUIRE(RemoveLeftovers(c, Over(c)).ok());
   CHECK(fs::exists(in) == !own);
+}
+
+// One path cannot be opened.
+class Unreadable : public FileSystem {
+ public:
+  explicit Unreadable(std::string path) : path_(std::move(path)) {}
+  int Open(const std::string& path, int flags) override {
+    return path == path_ ? -EIO : FileSystem::Open(path, flags);
+  }
+
+ private:
+  const std::string path_;
+};
+
+TEST_CASE("what a removal left is remembered until none of its files is there",
+          "[storage][shard_file][leftovers]") {
+  TempFolder folder;
+  const std::string c = folder.path(), in = c + "/step-000000000010";
+  REQUIRE(WriteNamed(in, Named(4), kJob));
+  Manifest manifest;
+  manifest.set_cluster_id(kJob.cluster.text());
+  manifest.set_job_uid(kJob.job.text());
+  manifest.set_generation(1);
+  manifest.set_cut(4);
+  manifest.add_files()->set_name(Named(4).text());
+  REQUIRE(WriteManifest(in, manifest).ok());
+  KilledAfter dies(1, 3);
+  RemoveCheckpoint(in, dies).IgnoreError();
+  REQUIRE(fs::exists(in + "/" + kRemovedName));
+  const std::string file = in + "/" + Named(4).text();
+  SECTION("its file cannot be looked at now") {
+    Unreadable files(file);
+    CHECK(MayPass(RemoveLeftovers(c, Over(c), files)));
+    CHECK(fs::exists(in + "/" + kRemovedName));
+    CHECK(RemoveLeftovers(c, Over(c)).ok());
+    CHECK_FALSE(fs::exists(in));
+  }
+  SECTION("its file is damaged: only who removes the checkpoint may remove that") {
+    Touch(file, "x");
+    CHECK(RemoveLeftovers(c, Over(c)).ok());
+    CHECK(fs::exists(file));
+    REQUIRE(fs::exists(in + "/" + kRemovedName));
+    CHECK(RemoveCheckpoint(in).ok());
+    CHECK_FALSE(fs::exists(in));
+  }
+  SECTION("what it was named cannot be looked at now") {
+    Unreadable files(in + "/" + kRemovedName);
+    CHECK(MayPass(RemoveLeftovers(c, Over(c), files)));
+    CHECK(RemoveLeftovers(c, Over(c)).ok());
+    CHECK_FALSE(fs::exists(in));
+  }
+}
+
+// Who tries again only where that may help must hear of the disk.
+TEST_CASE("a manifest that cannot be read hides no other error",
+          "[storage][shard_file][leftovers]") {
+  TempFolder folder;
+  const std::string c = folder.path();
+  const std::string in = c + "/step-000000000010", behind = c + "/step-000000000020";
+  for (const std::string& each : {in, behind}) REQUIRE(WriteNamed(each, Named(4), kJob));
+  const bool older = GENERATE(false, true);
+  CAPTURE(older);
+  Manifest manifest;
+  manifest.set_format(kManifestFormat - 1);
+  REQUIRE(WriteRecordFile(in + "/MANIFEST.json", manifest).ok());
+  if (!older) Touch(in + "/MANIFEST.json", "{}");
+  const std::string at = behind + "/" + Named(4).text();
+  Unreadable files(at);
+  for (const bool named : {false, true}) {
+    CutsOver over = Over(c);
+    if (named) over.folders = {in, behind};
+    const absl::Status s = RemoveLeftovers(c, over, files);
+    INFO(s);
+    CHECK(MayPass(s));
+    CHECK(absl::StrContains(s.message(), at));
+  }
+  CHECK(fs::exists(behind + "/" + Named(4).text()));
+  const absl::Status s = RemoveLeftovers(c, Over(c));
+  CHECK(s.code() == (older ? StatusCode::kUnimplemented : StatusCode::kDataLoss));
+  CHECK_FALSE(fs::exists(behind));
+  CHECK(fs::exists(in + "/" + Named(4).text()));
 }
 
 // Of the cut that is killed and, later, of its removal. Then the cut comes again, in the same

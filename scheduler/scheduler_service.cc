@@ -4,24 +4,23 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_context.h>
 
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/core/mutation.h"
 #include "proto/runtime/transport/grpc_deadline.h"
 #include "proto/runtime/transport/grpc_server.h"
 #include "proto/runtime/transport/grpc_status.h"
+#include "proto/runtime/transport/keepalive.h"
 #include "proto/strata/control.grpc.pb.h"
 
 namespace strata::scheduler {
 namespace {
 
 constexpr absl::Duration kDrain = absl::Seconds(2);
-
-// What is left of the caller's deadline.
-absl::Duration Left(const grpc::ServerContext* context) {
-  return TimeLeft(context->raw_deadline());
-}
 
 template <typename Reply>
 grpc::Status Answer(absl::StatusOr<Reply> result, Reply* reply) {
@@ -32,58 +31,69 @@ grpc::Status Answer(absl::StatusOr<Reply> result, Reply* reply) {
 
 class Handlers final : public strata::Scheduler::Service {
  public:
-  explicit Handlers(SchedulerClient* scheduler) : scheduler_(scheduler) {}
+  Handlers(SchedulerClient* scheduler, absl::Duration lease)
+      : scheduler_(scheduler), lease_ms_(absl::StrCat(absl::ToInt64Milliseconds(lease))) {}
 
   grpc::Status Sync(grpc::ServerContext* context, const NodeReport* request,
                     NodeDirective* reply) override {
-    return Answer(scheduler_->Sync(*request, Left(context)), reply);
+    return Answer(scheduler_->Sync(*request, Begin(context)), reply);
   }
   grpc::Status Submit(grpc::ServerContext* context, const SubmitRequest* request,
                       SubmitReply* reply) override {
-    return Answer(scheduler_->Submit(*request, Left(context)), reply);
+    return Answer(scheduler_->Submit(*request, Begin(context)), reply);
   }
   grpc::Status GetJob(grpc::ServerContext* context, const JobRef* request,
                       JobStatus* reply) override {
-    return Answer(scheduler_->GetJob(*request, Left(context)), reply);
+    return Answer(scheduler_->GetJob(*request, Begin(context)), reply);
   }
   grpc::Status ListJobs(grpc::ServerContext* context, const ListJobsRequest*,
                         ListJobsReply* reply) override {
-    return Answer(scheduler_->ListJobs(Left(context)), reply);
+    return Answer(scheduler_->ListJobs(Begin(context)), reply);
   }
   grpc::Status CancelJob(grpc::ServerContext* context, const JobRef* request,
                          JobStatus* reply) override {
-    return Answer(scheduler_->CancelJob(*request, Left(context)), reply);
+    return Answer(scheduler_->CancelJob(*request, Begin(context)), reply);
   }
   grpc::Status CreateCheckpoint(grpc::ServerContext* context,
                                 const CreateCheckpointRequest* request,
                                 CreateCheckpointReply* reply) override {
-    return Answer(scheduler_->CreateCheckpoint(*request, Left(context)), reply);
+    return Answer(scheduler_->CreateCheckpoint(*request, Begin(context)), reply);
   }
   grpc::Status GetCluster(grpc::ServerContext* context, const GetClusterRequest*,
                           ClusterStatus* reply) override {
-    return Answer(scheduler_->GetCluster(Left(context)), reply);
+    return Answer(scheduler_->GetCluster(Begin(context)), reply);
   }
   grpc::Status GetShards(grpc::ServerContext* context, const JobRef* request,
                          JobShards* reply) override {
-    return Answer(scheduler_->GetShards(*request, Left(context)), reply);
+    return Answer(scheduler_->GetShards(*request, Begin(context)), reply);
   }
   grpc::Status GetEvents(grpc::ServerContext* context, const GetEventsRequest* request,
                          GetEventsReply* reply) override {
-    return Answer(scheduler_->GetEvents(*request, Left(context)), reply);
+    return Answer(scheduler_->GetEvents(*request, Begin(context)), reply);
   }
   grpc::Status SettleQuarantine(grpc::ServerContext* context,
                                 const SettleQuarantineRequest* request,
                                 SettleQuarantineReply* reply) override {
-    return Answer(scheduler_->SettleQuarantine(*request, Left(context)), reply);
+    return Answer(scheduler_->SettleQuarantine(*request, Begin(context)), reply);
   }
 
  private:
+  // Says the lease; returns what is left of the caller's deadline.
+  absl::Duration Begin(grpc::ServerContext* context) {
+    if (!STRATA_MUTATION("keepalive.lease_untold")) {
+      context->AddInitialMetadata(kLeaseMetadata, lease_ms_);
+    }
+    return TimeLeft(context->raw_deadline());
+  }
+
   SchedulerClient* const scheduler_;
+  const std::string lease_ms_;
 };
 
 class SchedulerServiceImpl : public SchedulerService {
  public:
-  explicit SchedulerServiceImpl(SchedulerClient* scheduler) : handlers_(scheduler) {}
+  explicit SchedulerServiceImpl(const SchedulerServiceOptions& options)
+      : handlers_(options.scheduler, options.lease) {}
 
   ~SchedulerServiceImpl() override {
     if (started_.server == nullptr) return;
@@ -115,7 +125,7 @@ class SchedulerServiceImpl : public SchedulerService {
 absl::StatusOr<std::unique_ptr<SchedulerService>> SchedulerService::Start(
     SchedulerServiceOptions options) {
   if (options.scheduler == nullptr) return absl::InvalidArgumentError("no scheduler given");
-  auto service = std::make_unique<SchedulerServiceImpl>(options.scheduler);
+  auto service = std::make_unique<SchedulerServiceImpl>(options);
   if (absl::Status s = service->Open(options); !s.ok()) return s;
   return std::unique_ptr<SchedulerService>(std::move(service));
 }

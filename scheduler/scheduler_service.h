@@ -23,7 +23,8 @@ struct SchedulerServiceOptions {
   // Calls at once; a long poll holds a thread, so this is nodes + clients + a few. Further calls
   // are answered RESOURCE_EXHAUSTED.
   int max_threads = 1024;
-  // By which clients that fall silent are given up (proto/runtime/transport/keepalive.h).
+  // By which clients that fall silent are given up (proto/runtime/transport/keepalive.h), and this
+  // is by them.
   absl::Duration lease = KnownLease::kDefault;
 };
 

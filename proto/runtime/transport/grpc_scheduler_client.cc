@@ -9,7 +9,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
 #include "proto/runtime/transport/grpc_deadline.h"
@@ -30,9 +32,7 @@ class GrpcSchedulerClient : public SchedulerClient {
         link_(std::make_shared<Link>(address, lease_->get())) {}
 
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration timeout) override {
-    auto directive = Call(&Scheduler::Stub::Sync, report, timeout);
-    if (directive.ok() && directive->lease_ms() > 0) Follow(directive->lease_ms());
-    return directive;
+    return Call(&Scheduler::Stub::Sync, report, timeout);
   }
   absl::StatusOr<SubmitReply> Submit(const SubmitRequest& request,
                                      absl::Duration timeout) override {
@@ -85,8 +85,17 @@ class GrpcSchedulerClient : public SchedulerClient {
     return link_;
   }
 
-  // A connection is made for one lease: another lease needs another one.
-  void Follow(uint32_t lease_ms) {
+  // What the call was answered with says the lease. A connection is made for one lease: another
+  // lease needs another one.
+  void Follow(const grpc::ClientContext& context) {
+    const auto& told = context.GetServerInitialMetadata();
+    const auto said = told.find(kLeaseMetadata);
+    uint32_t lease_ms = 0;
+    if (said == told.end() ||
+        !absl::SimpleAtoi(absl::string_view(said->second.data(), said->second.size()), &lease_ms) ||
+        lease_ms == 0) {
+      return;
+    }
     lease_->Learn(lease_ms);
     MutexLock lock(&mu_);
     if (link_->lease != lease_->get()) link_ = std::make_shared<Link>(address_, lease_->get());
@@ -109,6 +118,7 @@ class GrpcSchedulerClient : public SchedulerClient {
     context.set_deadline(deadline);
     Reply reply;
     const grpc::Status status = ((*to->stub).*method)(&context, request, &reply);
+    Follow(context);
     if (status.ok()) return reply;
     absl::Status error = FromGrpc(status);
     if (absl::IsUnavailable(error)) return NotThere(timeout, error.message());

@@ -13,8 +13,8 @@ namespace strata {
 
 // `address` is "host:port". Does not connect yet; each call waits for a connection up to its
 // timeout, so that a scheduler that restarts meanwhile is no error. A scheduler that falls silent
-// is given up by its lease, as `lease` has it (keepalive.h): replies to Sync tell it there, and it
-// must outlive the client. Null: the default.
+// is given up by its lease, as `lease` has it (keepalive.h): every reply tells it there, and it
+// must outlive the client. Null: the client has one of its own, the default until the first reply.
 std::unique_ptr<SchedulerClient> MakeGrpcSchedulerClient(const std::string& address,
                                                          KnownLease* lease = nullptr);
 

@@ -24,6 +24,9 @@ class KnownLease {
   std::atomic<int64_t> ms_{absl::ToInt64Milliseconds(kDefault)};
 };
 
+// With every reply a scheduler says its lease, in milliseconds.
+inline constexpr char kLeaseMetadata[] = "strata-lease-ms";
+
 // While calls are in flight and nothing was heard for half a lease, the peer is asked whether it is
 // there; without an answer in another half the connection is broken and its calls are UNAVAILABLE.
 // gRPC asks once a second at most, so that leases below two seconds are not divided further.

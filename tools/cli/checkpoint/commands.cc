@@ -60,8 +60,12 @@ ExitCode RunCheckpointCreate(const CheckpointCreateOptions& options) {
   *request.mutable_job() = ParseJobRef(options.job);
   const absl::Duration wait = absl::Seconds(options.timeout_seconds);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+  const std::unique_ptr<SchedulerClient> scheduler = MakeGrpcSchedulerClient(*address);
+  // An answer that comes at once tells the client how long a silence may be.
+  const auto job = scheduler->GetJob(request.job(), absl::Seconds(10));
+  if (!job.ok()) return ReportError(job.status());
   absl::StatusOr<CreateCheckpointReply> reply =
-      MakeGrpcSchedulerClient(*address)->CreateCheckpoint(request, wait + absl::Seconds(10));
+      scheduler->CreateCheckpoint(request, wait + absl::Seconds(10));
   if (!reply.ok()) return ReportError(reply.status());
   if (options.json) {
     PrintJson(Json{{"directory", reply->directory()},

@@ -16,6 +16,7 @@
 #include "proto/job/model_tables.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
+#include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
 #include "storage/row/layout.h"
@@ -148,7 +149,8 @@ absl::StatusOr<RowReport> FromCheckpoint(const GetRowOptions& o, const std::stri
   return row;
 }
 
-absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& shards) {
+absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& shards,
+                                      const KnownLease& lease) {
   const JobSpec& spec = shards.spec().spec();
   if (!shards.has_shape() || shards.shards().empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -162,7 +164,7 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
   const TableSpec& table = tables->tables[*index];
   auto row = Identify(o, spec, table);
   if (!row.ok()) return row.status();
-  auto transport = MakeGrpcTransport();
+  auto transport = MakeGrpcTransport({.lease = &lease});
   auto live = ReadLiveRow(shards, table, row->key, *transport, kCallTimeout);
   if (!live.ok()) return live.status();
   row->server = live->server;
@@ -179,7 +181,8 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
 absl::StatusOr<RowReport> FromJob(const GetRowOptions& o) {
   auto address = SchedulerAddress(o.scheduler);
   if (!address.ok()) return address.status();
-  auto client = MakeGrpcSchedulerClient(*address);
+  KnownLease lease;
+  auto client = MakeGrpcSchedulerClient(*address, &lease);
   absl::StatusOr<RowReport> row = absl::UnknownError("");
   // A shard map that changed on the way is asked for once more.
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -192,7 +195,7 @@ absl::StatusOr<RowReport> FromJob(const GetRowOptions& o) {
                    StateName(shards->state()).c_str());
       return FromCheckpoint(o, *where);
     }
-    row = FromServers(o, *shards);
+    row = FromServers(o, *shards, lease);
     if (!absl::IsFailedPrecondition(row.status())) break;
   }
   return row;

@@ -99,15 +99,22 @@ TEST_CASE("a peer that only takes its time is not given up, however often it is 
   CHECK(channel->CallAndWait(DataMethod::kPull, Buffer(), kLong).ok());
 }
 
-// Says its lease, and then nothing until it is ended.
+// Answers who asks first, and then nobody until it is ended.
 class SilentScheduler : public testing::UnansweredScheduler {
  public:
   absl::StatusOr<NodeDirective> Sync(const NodeReport& report, absl::Duration) override {
     if (report.session() != 0) end.WaitForNotification();
     NodeDirective directive;
     directive.set_session(1);
-    directive.set_lease_ms(kLeaseMs);
     return directive;
+  }
+  absl::StatusOr<JobStatus> GetJob(const JobRef&, absl::Duration) override {
+    return absl::NotFoundError("no such job");
+  }
+  absl::StatusOr<CreateCheckpointReply> CreateCheckpoint(const CreateCheckpointRequest&,
+                                                         absl::Duration) override {
+    end.WaitForNotification();
+    return absl::CancelledError();
   }
 
   absl::Notification end;
@@ -115,7 +122,8 @@ class SilentScheduler : public testing::UnansweredScheduler {
 
 TEST_CASE("a node notices within two leases that its scheduler fell silent", "[keepalive]") {
   SilentScheduler scheduler;
-  auto service = scheduler::SchedulerService::Start({.scheduler = &scheduler});
+  auto service = scheduler::SchedulerService::Start(
+      {.scheduler = &scheduler, .lease = absl::Milliseconds(kLeaseMs)});
   REQUIRE(service.ok());
   testing::SilentProxy proxy((*service)->address());
   KnownLease lease;
@@ -129,6 +137,26 @@ TEST_CASE("a node notices within two leases that its scheduler fell silent", "[k
   NodeReport report;
   report.set_session(1);
   CHECK(UntilNoticed([&] { return client->Sync(report, kLong).status(); }) <= kTwoLeases);
+  scheduler.end.Notify();
+}
+
+// As a command line, which is no node: the first answer, be it an error, tells it the lease.
+TEST_CASE("a user's command notices within two leases that its scheduler fell silent",
+          "[keepalive]") {
+  SilentScheduler scheduler;
+  auto service = scheduler::SchedulerService::Start(
+      {.scheduler = &scheduler, .lease = absl::Milliseconds(kLeaseMs)});
+  REQUIRE(service.ok());
+  testing::SilentProxy proxy((*service)->address());
+  const auto client = MakeGrpcSchedulerClient(proxy.address());
+  REQUIRE(absl::IsNotFound(client->GetJob(JobRef(), kLong).status()));
+  // By a connection of the lease that it has learnt.
+  REQUIRE(absl::IsNotFound(client->GetJob(JobRef(), kLong).status()));
+  CHECK(proxy.connections() == 2);
+  proxy.FallSilent();
+  CHECK(UntilNoticed([&] {
+          return client->CreateCheckpoint(CreateCheckpointRequest(), kLong).status();
+        }) <= kTwoLeases);
   scheduler.end.Notify();
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/core/mutation.h"
 #include "scheduler/nodes/placement.h"
 
 namespace strata::scheduler {
@@ -158,10 +159,10 @@ void ClusterState::NoteAdmission(const Node& node, const Membership::Admission& 
   }
 }
 
-// A server locks its folder: who has the job's files there, on the machine where they were, says
-// that the process before it is no more. Of another one nobody knows.
+// A server locks its folder: who has the job's files there, on the file system where they were,
+// says that the process before it is no more. Of another one nobody knows; a host that was booted
+// again counts as another.
 void ClusterState::NoteWritersLeft(const NodeReport& report, bool moved) {
-  if (report.role() != SERVER) return;
   for (const auto& [id, job] : jobs_) {
     const std::string& uid = job->spec().job_uid();
     const auto& has = report.server_jobs();
@@ -307,7 +308,9 @@ void ClusterState::DropOldJobs() {
   size_t finished = 0;
   for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) finished += it->second->over();
   for (auto it = jobs_.begin(); it != jobs_.end() && finished > kMaxFinishedJobs;) {
-    if (!it->second->over()) {
+    const JobMachine& job = *it->second;
+    const bool busy = job.UsesCheckpoints() || job.LeavesWriters();  // its lock is to be given back
+    if (!job.over() || (busy && finished <= kMaxBusyJobs && !STRATA_MUTATION("job.dropped_busy"))) {
       ++it;
       continue;
     }

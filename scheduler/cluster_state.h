@@ -62,6 +62,8 @@ class ClusterState {
   static constexpr absl::Duration kForgetAfter = absl::Hours(24);
   // Finished jobs are kept, the newest this many.
   static constexpr size_t kMaxFinishedJobs = 1000;
+  // Where more are finished, also those go that have files to remove or servers that may write.
+  static constexpr size_t kMaxBusyJobs = 2 * kMaxFinishedJobs;
   // UIDs of ended jobs are kept beyond that, the newest this many: what a node that comes late
   // still has of one is removed. What it has of a job that nobody knows is kept, and told.
   static constexpr size_t kMaxEnded = 65536;

@@ -53,7 +53,8 @@ void JobMachine::Writes(absl::string_view server, bool writes) {
 void JobMachine::MayBeWrittenBy(absl::string_view server) {
   const auto is_it = [server](const ServerSlot& slot) { return slot.name() == server; };
   const bool held = std::any_of(state_.servers().begin(), state_.servers().end(), is_it);
-  if (held && KeepsRoomOn(server) && !STRATA_MUTATION("checkpoint.taken_name_forgotten")) {
+  const bool writes = KeepsRoomOn(server) && !stopped_.contains(server);
+  if (held && writes && !STRATA_MUTATION("checkpoint.taken_name_forgotten")) {
     state_.set_left_writers(true);
   }
 }

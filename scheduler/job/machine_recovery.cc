@@ -19,7 +19,7 @@ bool JobMachine::ServersOpen(const Membership& members) const {
   for (const WorkerSlot& slot : state_.workers()) worker |= !slot.name().empty();
   if (!worker) return false;
   for (const ServerSlot& slot : state_.servers()) {
-    const Node* node = members.Find(slot.name());
+    const Node* node = members.Find(slot.name(), SERVER);
     if (node == nullptr || slot.opened_generation() != state_.generation() ||
         slot.opened_session() != node->record.session()) {
       return false;
@@ -32,7 +32,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
   for (int i = 0; i < state_.servers_size(); ++i) {
     const ServerSlot& slot = state_.servers(i);
     ServerView& view = servers_[i];
-    const Node* node = cluster.members->Find(slot.name());
+    const Node* node = cluster.members->Find(slot.name(), SERVER);
     const uint64_t session = node == nullptr ? 0 : node->record.session();
     if (view.session != session) {
       // The first look after a start of the scheduler is no change.
@@ -101,7 +101,7 @@ int JobMachine::OtherServer(const Membership& members, int slot, bool* all_read)
   *all_read = true;
   for (int i = 1; i < state_.servers_size(); ++i) {
     const int at = (slot + i) % state_.servers_size();
-    const Node* node = members.Find(state_.servers(at).name());
+    const Node* node = members.Find(state_.servers(at).name(), SERVER);
     if (node == nullptr || !node->alive) continue;
     if (other < 0) other = at;
     *all_read = *all_read && state_.servers(at).opened_generation() == state_.generation();

@@ -79,7 +79,7 @@ void JobMachine::FillRates(JobStatus& out) const {
 }
 
 std::string JobMachine::OpenAddress(const Membership& members, const ServerSlot& slot) const {
-  const Node* server = members.Find(slot.name());
+  const Node* server = members.Find(slot.name(), SERVER);
   const bool open = server != nullptr && slot.opened_generation() == state_.generation() &&
                     slot.opened_session() == server->record.session();
   return open ? server->record.data_address() : "";

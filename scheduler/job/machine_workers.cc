@@ -71,7 +71,7 @@ void JobMachine::FillWorkers(const ClusterView& cluster, absl::Time now) {
   for (int i = 0; i < state_.workers_size(); ++i) {
     const std::string name = state_.workers(i).name();
     if (name.empty()) continue;
-    const Node* node = cluster.members->Find(name);
+    const Node* node = cluster.members->Find(name, WORKER);
     if (node != nullptr && node->alive && node->record.session() == state_.workers(i).session()) {
       continue;
     }

@@ -110,7 +110,7 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
   Node& node = nodes_[report.name()];
   if (it != nodes_.end()) {
     admission.replaced = true;
-    admission.moved = node.record.machine_id() != report.machine_id();
+    admission.moved = node.record.disk_id() != report.disk_id();
     node.record.add_replaced(node.record.incarnation());
     while (static_cast<size_t>(node.record.replaced_size()) > kMaxReplaced) {
       node.record.mutable_replaced()->erase(node.record.replaced().begin());
@@ -156,6 +156,13 @@ std::vector<std::string> Membership::Expire() {
 const Node* Membership::Find(absl::string_view name) const {
   auto it = nodes_.find(name);
   return it == nodes_.end() ? nullptr : &it->second;
+}
+
+const Node* Membership::Find(absl::string_view name, NodeRole role) const {
+  const Node* const node = Find(name);
+  const bool is_it =
+      node != nullptr && (node->record.role() == role || STRATA_MUTATION("silence.role_forgotten"));
+  return is_it ? node : nullptr;
 }
 
 void Membership::Forget(absl::string_view name) {

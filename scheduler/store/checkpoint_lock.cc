@@ -27,8 +27,12 @@ std::string Describe(const LockSeen& seen) {
 }  // namespace
 
 CheckpointLockMachine::CheckpointLockMachine(CheckpointLock own, std::string directory,
-                                             absl::Duration lease, bool began)
-    : own_(std::move(own)), directory_(std::move(directory)), lease_(lease), began_(began) {
+                                             absl::Duration lease, bool began, bool over)
+    : own_(std::move(own)),
+      directory_(std::move(directory)),
+      lease_(lease),
+      began_(began),
+      over_(over) {
   own_.set_format(1);
   own_.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease)));
 }
@@ -82,7 +86,7 @@ void CheckpointLockMachine::Looked(const LockSeen& seen, OwnerIs owner, absl::Ti
   const bool mine = seen.lock && Mine(*seen.lock);
   if (mine && (owner == OwnerIs::kStranger || LaterOrOther(*seen.lock))) return LostTo(seen);
   if (mine && !seen.lock->released()) return TakeAs(seen.number + 1, !seen.lock->taken_over());
-  if (began_) return LostTo(seen);
+  if (began_ && !(mine && over_)) return LostTo(seen);
   if (seen.lock && seen.lock->released()) {
     const bool writers =
         seen.lock->taken_over() && !STRATA_MUTATION("checkpoint.writers_forgotten");

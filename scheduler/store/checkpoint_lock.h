@@ -63,9 +63,10 @@ class CheckpointLockMachine {
 
   // `own`: cluster_id, job_uid, job, name, holder, term, start_id. `began`: the job had the lock
   // when another process of its scheduler drove it, and may have written: if another has it now, it
-  // is lost.
-  CheckpointLockMachine(CheckpointLock own, std::string directory, absl::Duration lease,
-                        bool began);
+  // is lost. `over`: the job is over as well; its own lock, given back, is its again, as that
+  // process ended before it recorded that.
+  CheckpointLockMachine(CheckpointLock own, std::string directory, absl::Duration lease, bool began,
+                        bool over = false);
 
   Action Due(absl::Time now) const;
   // Looked: before and after the look.
@@ -117,7 +118,7 @@ class CheckpointLockMachine {
   CheckpointLock own_;
   const std::string directory_;
   const absl::Duration lease_;
-  const bool began_;
+  const bool began_, over_;
   Phase phase_ = Phase::kAsking;
   bool giving_back_ = false;
   bool writers_ = false;    // GiveBack's

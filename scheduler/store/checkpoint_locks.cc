@@ -45,11 +45,11 @@ std::shared_ptr<CheckpointLocks::Entry> CheckpointLocks::Make(const LockedJob& j
   own.set_job(job.job);
   own.set_name(job.name);
   own.set_holder(holder_);
-  // One that is over and finds its own lock given back was stopped between that and its record.
-  const bool began = job.began && (!job.over || STRATA_MUTATION("checkpoint.over_is_superseded"));
+  const bool over = job.over && !STRATA_MUTATION("checkpoint.over_is_superseded");
   return std::make_shared<Entry>(Entry{
       .job = job,
-      .machine = CheckpointLockMachine(std::move(own), job.directory, options_.lease, began)});
+      .machine =
+          CheckpointLockMachine(std::move(own), job.directory, options_.lease, job.began, over)});
 }
 
 void CheckpointLocks::SetTerm(uint64_t term, std::map<uint64_t, std::string> starts) {
@@ -114,6 +114,12 @@ OwnerIs CheckpointLocks::Owner(const LockSeen& seen) const {
   return found->second->job.over ? OwnerIs::kEnding : OwnerIs::kLive;
 }
 
+// For people: what a job that is over does, and why it cannot.
+std::string CheckpointLocks::Does(const Entry& entry) {
+  const std::string why = entry.machine.error().ok() ? "" : entry.machine.Why();
+  return absl::StrCat(entry.job.does, entry.job.does.empty() || why.empty() ? "" : ": ", why);
+}
+
 void CheckpointLocks::Do(Entry& entry, Action action, const CheckpointLock& record,
                          uint64_t number) {
   const std::string& directory = entry.job.directory;
@@ -145,7 +151,7 @@ void CheckpointLocks::Do(Entry& entry, Action action, const CheckpointLock& reco
   if (action == Action::kLook) {
     machine.Looked(*seen, Owner(*seen), before, after);
     const auto owner = entries_.find(seen->lock ? seen->lock->job_uid() : "");
-    machine.OwnerDoes(owner == entries_.end() ? "" : owner->second->job.does);
+    machine.OwnerDoes(owner == entries_.end() ? "" : Does(*owner->second));
   }
   if (action == Action::kTake) machine.Took(*taken, before);
   if (action == Action::kRelease) machine.Released();

@@ -31,8 +31,8 @@ struct LockedJob {
   bool began = false;  // as CheckpointLockMachine's
   bool over = false;   // it only removes some more
   std::string does;    // where it is over, for people: what it does now. Empty: unknown
-  // It removes nothing more, and servers have not closed it: its lock is given back, if it has one,
-  // as one whose owner may be writing.
+  // It removes nothing more, and servers have not closed it, or one left it of which nobody hears:
+  // its lock is given back, if it has one, as one whose owner may be writing.
   bool leaves_writers = false;
 };
 
@@ -122,6 +122,7 @@ class CheckpointLocks {
   // What is due of an entry that was claimed, until nothing is.
   void Run(Entry& entry);
   OwnerIs Owner(const LockSeen& seen) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static std::string Does(const Entry& entry);
   std::string StartOf(uint64_t term) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Does the files' part of `action`, without a lock; the machine's when it is called.
   void Do(Entry& entry, CheckpointLockMachine::Action action, const CheckpointLock& record,

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "scheduler/store/lock_file.h"
 #include "tests/e2e/process_cluster.h"
 #include "tests/e2e/small_job.h"
 #include "tests/temp_folder.h"
@@ -88,6 +91,14 @@ TEST_CASE("two clusters, one folder: refused, waited for, taken over", "[e2e][ch
   ref.set_job(of_second);
   REQUIRE(second.scheduler().CancelJob(ref, absl::Seconds(30)).ok());
   second.AwaitEnd(of_second);
+  // Checkpoints that are kept no longer are removed until then.
+  const auto given_back = [&] {
+    const auto lock = scheduler::LookAtLock(directory);
+    return lock.ok() && lock->lock && lock->lock->released();
+  };
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  while (!given_back() && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(10));
+  REQUIRE(given_back());
   size_t whole = 0;
   for (const auto& entry : fs::directory_iterator(directory)) {
     if (!fs::exists(entry.path() / "MANIFEST.json")) continue;

@@ -72,7 +72,8 @@ NodeReport SimServer::Report() const {
   report.set_role(SERVER);
   report.set_incarnation(incarnation_);
   report.set_data_address(name_);
-  report.set_machine_id(machine_);
+  report.set_machine_id(machine_id_);
+  report.set_disk_id(disk_id_);
   report.set_cores(1);
   report.set_seen_version(seen_);
   for (const auto& [id, open] : open_) {

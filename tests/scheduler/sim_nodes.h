@@ -76,8 +76,10 @@ class SimServer {
   void Reopen();
   // The machine is lost: what is on its disk, too.
   void Wipe() { logged_.clear(); }
-  // Its folder is on another machine now.
-  void MoveTo(const std::string& machine) { machine_ = machine; }
+  // Its folder is on another host now.
+  void MoveTo(const std::string& host) { disk_id_ = host + "/1"; }
+  // It has a container of its own now, on the same host.
+  void LimitBy(const std::string& group) { machine_id_ = group; }
   // From now on it finds damage in whatever checkpoint it reads, this often.
   void ReadBadly(int times) { bad_reads_ = times; }
   // From now on it fails whatever cut it is told to take, before lanes have marked it, this often.
@@ -124,7 +126,7 @@ class SimServer {
   void Finish(Open& open, const CutDirective& cut);
   void Keep(uint64_t job, const Open& open);
 
-  std::string name_, machine_ = "one";
+  std::string name_, machine_id_ = "host", disk_id_ = "host/1";
   SimJob job_;
   SimDisk* disk_;
   bool alive_ = false;

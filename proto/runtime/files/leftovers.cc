@@ -15,6 +15,7 @@
 #include "proto/core/shard_head.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/plain_file.h"
 
 namespace strata {
@@ -22,11 +23,30 @@ namespace {
 
 constexpr uint64_t kMostManifestBytes = uint64_t{1} << 30;
 
-// Of a finished file; nothing: it does not say, or is no more.
+// Of several errors the one to tell: one that may pass, for which one tries again, before one that
+// no retry mends, and that before a manifest that cannot be read.
+class Errors {
+ public:
+  void Add(const absl::Status& s) {
+    const bool unread = absl::IsDataLoss(s) || absl::IsUnimplemented(s);
+    (unread ? unread_ : MayPass(s) ? passes_ : stays_).Update(s);
+  }
+  absl::Status first() const {
+    if (STRATA_MUTATION("cut.leftovers_first_error") && !unread_.ok()) return unread_;
+    if (!passes_.ok()) return passes_;
+    return stays_.ok() ? unread_ : stays_;
+  }
+
+ private:
+  absl::Status passes_, stays_, unread_;
+};
+
+// Of a finished file; nothing: it does not say, is no more, or cannot be looked at by this process,
+// as another user's.
 absl::StatusOr<std::optional<FileWriter>> WriterIn(const std::string& path, FileSystem& files) {
   const PlainFile file(path, O_RDONLY, files);
-  if (absl::IsNotFound(file.opened())) return std::nullopt;
-  if (!file.opened().ok()) return file.opened();
+  if (MayPass(file.opened())) return file.opened();
+  if (!file.opened().ok()) return std::nullopt;
   std::vector<uint8_t> start(kShardHeadBytes);
   const absl::StatusOr<size_t> n = file.Read(start, 0);
   if (!n.ok()) return n.status();
@@ -37,8 +57,8 @@ absl::StatusOr<std::optional<FileWriter>> WriterIn(const std::string& path, File
 absl::StatusOr<bool> IsOwnManifest(const std::string& path, const CutsOver& over,
                                    FileSystem& files) {
   const auto text = ReadPlainFile(path, kMostManifestBytes, files);
-  if (absl::IsNotFound(text.status()) || absl::IsDataLoss(text.status())) return false;
-  if (!text.ok()) return text.status();
+  if (MayPass(text.status())) return text.status();
+  if (!text.ok()) return false;
   return text->empty() || absl::StrContains(*text, over.identity.job.text());
 }
 
@@ -89,7 +109,7 @@ absl::Status CleanFolder(const std::string& folder, const CutsOver& over, FileSy
   } else if (!absl::IsNotFound(manifest.status())) {
     return manifest.status();
   }
-  absl::Status first;
+  Errors errors;
   std::set<std::string> left;  // and are not of the checkpoint that is there
   for (const std::string& name : *names) {
     if (named.contains(name)) continue;
@@ -97,51 +117,34 @@ absl::Status CleanFolder(const std::string& folder, const CutsOver& over, FileSy
     absl::Status s = goes.status();
     if (goes.ok() && *goes) s = RemovePlainFile(absl::StrCat(folder, "/", name), files);
     if (!s.ok() || !*goes) left.insert(name);
-    first.Update(s);
+    errors.Add(s);
   }
   const absl::StatusOr<bool> removed = IsRemoved(folder, left, over, files);
-  first.Update(removed.status());
+  errors.Add(removed.status());
   if (removed.ok() && *removed) {
-    first.Update(RemovePlainFile(absl::StrCat(folder, "/", kRemovedName), files));
+    errors.Add(RemovePlainFile(absl::StrCat(folder, "/", kRemovedName), files));
   }
   // Stays where something is in it.
   if (!manifest.ok() && !over.pending_folders.contains(folder)) files.RemoveFolder(folder);
-  return first;
+  return errors.first();
 }
-
-// What was found in several folders. Of a manifest that cannot be read there is nothing to do, and
-// of another error there may be.
-class Found {
- public:
-  void Add(const absl::Status& s) {
-    const bool unread = absl::IsDataLoss(s) || absl::IsUnimplemented(s);
-    (unread ? unread_ : error_).Update(s);
-  }
-  absl::Status status() const {
-    if (STRATA_MUTATION("cut.leftovers_first_error") && !unread_.ok()) return unread_;
-    return error_.ok() ? unread_ : error_;
-  }
-
- private:
-  absl::Status error_, unread_;
-};
 
 }  // namespace
 
 absl::Status RemoveLeftovers(const std::string& directory, const CutsOver& over,
                              FileSystem& files) {
   if (STRATA_MUTATION("cut.leftovers_stay")) return absl::OkStatus();
-  Found found;
-  for (const std::string& folder : over.folders) found.Add(CleanFolder(folder, over, files));
-  if (!over.folders.empty()) return found.status();
+  Errors errors;
+  for (const std::string& folder : over.folders) errors.Add(CleanFolder(folder, over, files));
+  if (!over.folders.empty()) return errors.first();
   const auto names = ListFolder(directory, files);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     if (!StepOfFolder(name)) continue;
-    found.Add(CleanFolder(absl::StrCat(directory, "/", name), over, files));
+    errors.Add(CleanFolder(absl::StrCat(directory, "/", name), over, files));
   }
-  return found.status();
+  return errors.first();
 }
 
 }  // namespace strata

@@ -34,8 +34,8 @@ struct CutsOver {
 // their headers say, and those that were being written by that job, as their names say. And folders
 // in which nothing is left. Whatever else is there stays: files of later cuts, of other jobs, of
 // unknown names, or damaged, and all of a folder whose manifest cannot be read. Goes on after an
-// error, and returns the first; but DATA_LOSS and UNIMPLEMENTED, of a manifest that cannot be read,
-// only where there is no other.
+// error, and returns the first that may pass (MayPass); where none does, the first; DATA_LOSS and
+// UNIMPLEMENTED, of a manifest that cannot be read, only where there is no other.
 absl::Status RemoveLeftovers(const std::string& directory, const CutsOver& over,
                              FileSystem& files = FileSystem::Kernel());
 

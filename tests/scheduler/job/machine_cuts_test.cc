@@ -124,6 +124,35 @@ class Cluster {
   void SyncServers() {
     for (auto& [name, server] : servers_) Sync(server);
   }
+  void SyncAll() {
+    SyncServers();
+    for (SimWorker& worker : workers_) Sync(worker);
+  }
+  // Once the server is silent for a lease.
+  void WorkerTakesName(const std::string& server) {
+    servers_.at(server).Kill();
+    Pass(kLease + kLease / 4);
+    workers_.emplace_back(server, SimJob{.lanes = 2}, &servers_);
+    workers_.back().Start(++incarnation_);
+  }
+  // Jobs without any files.
+  void EndOthers(size_t jobs) {
+    for (size_t i = 0; i < jobs; ++i) {
+      ClusterState::Submission s;
+      s.uid = {1, ++others_};
+      s.job.mutable_metadata()->set_name("other");
+      JobSpec& spec = *s.job.mutable_spec();
+      spec.mutable_training()->set_mode("bsp");
+      spec.mutable_training()->set_lanes(1);
+      spec.mutable_replicas()->set_servers(1);
+      spec.mutable_replicas()->set_workers(1);
+      spec.mutable_storage()->set_partitions(16);
+      const auto id = state_.Submit(std::move(s), now_);
+      REQUIRE(id.ok());
+      REQUIRE(state_.Cancel(*id, now_).ok());
+    }
+  }
+  bool remembers(uint64_t job) const { return state_.jobs().contains(job); }
   void SyncServer(const std::string& name) { Sync(servers_.at(name)); }
   void RestartWorker(size_t worker) {
     workers_[worker].Kill();
@@ -242,7 +271,7 @@ class Cluster {
   SimDisk disk_;
   std::map<std::string, SimServer> servers_;
   std::vector<SimWorker> workers_;
-  uint64_t incarnation_ = 0;
+  uint64_t incarnation_ = 0, others_ = 0;
   ClusterState state_{kLease, ClusterId{0, 1}};
   absl::Time now_ = absl::FromUnixSeconds(1767225600);
 };
@@ -415,24 +444,61 @@ TEST_CASE("the last look for leftovers comes when the servers have closed the jo
 TEST_CASE("who takes a server's name without the job's files there leaves a writer behind",
           "[scheduler][cuts]") {
   Cluster cluster({.servers = 2});
-  enum class Comes : uint8_t { kAgain, kBare, kElsewhere };
-  const Comes comes = GENERATE(Comes::kAgain, Comes::kBare, Comes::kElsewhere);
+  enum class Comes : uint8_t { kAgain, kInAnotherContainer, kBare, kFromAnotherHost, kAsWorker };
+  const Comes comes = GENERATE(Comes::kAgain, Comes::kInAnotherContainer, Comes::kBare,
+                               Comes::kFromAnotherHost, Comes::kAsWorker);
   const bool after_the_end = GENERATE(false, true);
   CAPTURE(comes, after_the_end);
+  const bool same = comes == Comes::kAgain || comes == Comes::kInAnotherContainer;
   if (after_the_end) cluster.Cancel();
-  cluster.RestartServer();
-  if (comes == Comes::kBare) cluster.server("s0").Wipe();
-  if (comes == Comes::kElsewhere) cluster.server("s0").MoveTo("another");
-  cluster.SyncServers();
+  if (comes == Comes::kAsWorker) {
+    cluster.WorkerTakesName("s0");
+  } else {
+    cluster.RestartServer();
+    if (comes == Comes::kInAnotherContainer) cluster.server("s0").LimitBy("host/another");
+    if (comes == Comes::kBare) cluster.server("s0").Wipe();
+    if (comes == Comes::kFromAnotherHost) cluster.server("s0").MoveTo("another");
+  }
+  cluster.SyncAll();
   if (!after_the_end) cluster.Cancel();
   for (int i = 0; i < 6; ++i) {
-    cluster.SyncServers();
+    cluster.SyncAll();
     cluster.Pass(absl::Milliseconds(100));
   }
   REQUIRE_FALSE(cluster.uses_checkpoints());
   const std::vector<LockedJob> locked = cluster.locked();
-  REQUIRE(locked.size() == (comes == Comes::kAgain ? 0 : 1));
-  if (comes != Comes::kAgain) CHECK(locked[0].leaves_writers);
+  REQUIRE(locked.size() == (same ? 0 : 1));
+  if (!same) CHECK(locked[0].leaves_writers);
+}
+
+// Its own word was heard, and it restarted before the scheduler had acted on it.
+TEST_CASE("a server that has said that it writes no more leaves no writer behind",
+          "[scheduler][cuts]") {
+  Cluster cluster;
+  cluster.Cancel();
+  cluster.SayKept("s0", false);
+  cluster.RestartServer();
+  cluster.server("s0").Wipe();
+  for (int i = 0; i < 4; ++i) cluster.SyncAll();
+  CHECK(cluster.locked().empty());
+}
+
+TEST_CASE("a job that is over is not forgotten before its lock is given back",
+          "[scheduler][cuts]") {
+  Cluster cluster({.servers = 2});
+  cluster.Cancel();
+  cluster.EndOthers(ClusterState::kMaxFinishedJobs + 1);
+  const std::vector<LockedJob> locked = cluster.locked();
+  REQUIRE(locked.size() == 1);
+  CHECK(locked[0].job == 1);
+  for (int i = 0; i < 6; ++i) {
+    cluster.SyncServers();
+    cluster.Pass(absl::Milliseconds(100));
+  }
+  REQUIRE(cluster.locked().empty());
+  REQUIRE(cluster.remembers(1));
+  cluster.EndOthers(1);
+  CHECK_FALSE(cluster.remembers(1));
 }
 
 // What it said before its scheduler forgot that it was to close the job does not count.

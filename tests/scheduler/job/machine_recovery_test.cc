@@ -113,6 +113,12 @@ class Cluster {
     servers_.emplace(name, SimServer(name, sim_, &disk));
     servers_.at(name).Start(++incarnation_);
   }
+  // Whether it is taken as a node.
+  bool WorkerComes(const std::string& name) {
+    SimWorker worker(name, sim_, &servers_);
+    worker.Start(++incarnation_);
+    return state_->Report(worker.Report(), now_).ok();
+  }
   // Its memory is gone: the job must go back.
   void Restart(const std::string& name) {
     servers_.at(name).Kill();
@@ -224,6 +230,25 @@ TEST_CASE("what one server cannot read, a spare one reads: the checkpoint stays"
   const std::string why = cluster.Says("CheckpointReadAgain");
   CHECK(absl::StrContains(why, absl::StrCat(reader, ": ", folder, " is damaged")));
   CHECK(absl::StrContains(why, absl::StrCat("server ", spare, " what ", reader, " could not")));
+}
+
+// It may not come back under its name: nobody waits for it.
+TEST_CASE("a server whose name a worker took is replaced", "[scheduler][recovery]") {
+  Cluster cluster(2, 1);
+  cluster.Train(2);
+  const std::string gone = cluster.names()[0], spare = gone == "s0" ? "s1" : "s0";
+  cluster.server(gone).Kill();
+  const bool waits = GENERATE(true, false);
+  if (waits) cluster.server(spare).Kill();
+  cluster.Pass(kLease + kLease / 4);
+  REQUIRE(cluster.WorkerComes(gone));
+  if (waits) {
+    cluster.Pass(kLease * 3);
+    CHECK(absl::StrContains(cluster.Says("ServerLost"), gone + " is silent"));
+    cluster.Restart(spare);
+  }
+  cluster.CheckSucceeds();
+  CHECK(cluster.names() == std::vector<std::string>{spare});
 }
 
 TEST_CASE("a bad reader that nobody can replace is told, and waited for", "[scheduler][recovery]") {

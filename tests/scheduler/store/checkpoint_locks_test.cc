@@ -1,5 +1,7 @@
 #include "scheduler/store/checkpoint_locks.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -43,6 +45,15 @@ struct Cluster {
   }
   CheckpointLocks locks;
   std::vector<LockNews> news;
+};
+
+// Nothing can be written, once `fail` is set.
+class NoRenewals : public FileSystem {
+ public:
+  int Open(const std::string& path, int flags) override {
+    return fail && (flags & O_ACCMODE) != O_RDONLY ? -EACCES : FileSystem::Open(path, flags);
+  }
+  bool fail = false;
 };
 
 LockedJob JobIn(const std::string& directory, const std::string& uid, uint64_t job = 1) {
@@ -232,6 +243,25 @@ TEST_CASE("who waits for a job that is over hears what that still does", "[lock]
   CHECK(a.locks.MayWrite(2) == May::kYes);
 }
 
+TEST_CASE("who waits for a job that is over hears why that has not got its lock", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  NoRenewals files;
+  Cluster a("a", &clock, &files);
+  LockedJob over = JobIn(folder.path(), "j1", 1);
+  a.Run({over});
+  over.over = true;
+  over.does = "removing /c/4";
+  files.fail = true;
+  clock.Advance(kLease / 3);
+  a.Run({over, JobIn(folder.path(), "j2", 2)});
+  a.Run({over, JobIn(folder.path(), "j2", 2)});
+  const std::string why = a.locks.Of("j2").why;
+  INFO(why);
+  CHECK(absl::StrContains(why, "now it is removing /c/4: spec.checkpoint.directory"));
+  CHECK(absl::StrContains(why, "cannot be locked: cannot"));
+}
+
 // Its scheduler was stopped after that, and before it was recorded.
 TEST_CASE("a job that is over and finds its lock given back takes it again", "[lock]") {
   const TempFolder folder;
@@ -249,6 +279,39 @@ TEST_CASE("a job that is over and finds its lock given back takes it again", "[l
   CHECK(after.locks.MayWrite(1) == (job.over ? May::kYes : May::kNotNow));
   CHECK(LookAtLock(folder.path())->number == (job.over ? 2 : 1));
   if (job.over) CHECK(after.locks.Of("j1").first_cut == 0);
+}
+
+// It has nothing to do there but to clean up, and may harm who has the directory now.
+TEST_CASE("a job that is over takes nobody else's lock", "[lock]") {
+  const TempFolder folder;
+  ManualClock clock;
+  Cluster a("a", &clock), b("b", &clock);
+  LockedJob over = JobIn(folder.path(), "j1", 1);
+  const LockedJob next = JobIn(folder.path(), "j2", 1);
+  a.Run({over});
+  while (b.locks.MayWrite(1) != May::kYes) {
+    b.Run({next});
+    clock.Advance(kLease / 12);
+  }
+  const bool released = GENERATE(false, true);
+  CAPTURE(released);
+  if (released) b.Run({});
+  over.began = true;
+  over.over = true;
+  Cluster again("a", &clock);
+  again.locks.SetTerm(2, {});
+  for (int i = 0; i < 36; ++i) {  // its owner is silent
+    again.Run({over});
+    clock.Advance(kLease / 12);
+  }
+  CHECK(again.locks.Of("j1").phase == Phase::kLost);
+  CHECK(again.locks.MayWrite(1) == May::kNever);
+  CHECK(LookAtLock(folder.path())->number == 2);
+  CHECK(LookAtLock(folder.path())->lock->job_uid() == "j2");
+  if (released) return;
+  b.Run({next});
+  b.Run({next});
+  CHECK(b.locks.MayWrite(1) == May::kYes);
 }
 
 TEST_CASE("a directory that hangs or is full holds up its own job alone", "[lock]") {

@@ -360,16 +360,18 @@ TEST_CASE("what a removal left is removed with what cuts left",
   CHECK(fs::exists(in) == !own);
 }
 
-// One path cannot be opened.
-class Unreadable : public FileSystem {
+// One file cannot be removed, for good, and another one cannot be looked at.
+class Faulty : public FileSystem {
  public:
-  explicit Unreadable(std::string path) : path_(std::move(path)) {}
+  explicit Faulty(std::string cannot_be_read = "") : unreadable(std::move(cannot_be_read)) {}
   int Open(const std::string& path, int flags) override {
-    return path == path_ ? -EIO : FileSystem::Open(path, flags);
+    return path == unreadable ? -read_error : FileSystem::Open(path, flags);
   }
-
- private:
-  const std::string path_;
+  int Remove(const std::string& path) override {
+    return path == stays ? -EACCES : FileSystem::Remove(path);
+  }
+  std::string unreadable, stays;
+  int read_error = EIO;
 };
 
 TEST_CASE("what a removal left is remembered until none of its files is there",
@@ -389,7 +391,7 @@ TEST_CASE("what a removal left is remembered until none of its files is there",
   REQUIRE(fs::exists(in + "/" + kRemovedName));
   const std::string file = in + "/" + Named(4).text();
   SECTION("its file cannot be looked at now") {
-    Unreadable files(file);
+    Faulty files(file);
     CHECK(MayPass(RemoveLeftovers(c, Over(c), files)));
     CHECK(fs::exists(in + "/" + kRemovedName));
     CHECK(RemoveLeftovers(c, Over(c)).ok());
@@ -404,7 +406,7 @@ TEST_CASE("what a removal left is remembered until none of its files is there",
     CHECK_FALSE(fs::exists(in));
   }
   SECTION("what it was named cannot be looked at now") {
-    Unreadable files(in + "/" + kRemovedName);
+    Faulty files(in + "/" + kRemovedName);
     CHECK(MayPass(RemoveLeftovers(c, Over(c), files)));
     CHECK(RemoveLeftovers(c, Over(c)).ok());
     CHECK_FALSE(fs::exists(in));
@@ -425,7 +427,7 @@ TEST_CASE("a manifest that cannot be read hides no other error",
   REQUIRE(WriteRecordFile(in + "/MANIFEST.json", manifest).ok());
   if (!older) Touch(in + "/MANIFEST.json", "{}");
   const std::string at = behind + "/" + Named(4).text();
-  Unreadable files(at);
+  Faulty files(at);
   for (const bool named : {false, true}) {
     CutsOver over = Over(c);
     if (named) over.folders = {in, behind};
@@ -439,6 +441,34 @@ TEST_CASE("a manifest that cannot be read hides no other error",
   CHECK(s.code() == (older ? StatusCode::kUnimplemented : StatusCode::kDataLoss));
   CHECK_FALSE(fs::exists(behind));
   CHECK(fs::exists(in + "/" + Named(4).text()));
+}
+
+TEST_CASE("an error that no retry mends hides none that may pass",
+          "[storage][shard_file][leftovers]") {
+  TempFolder folder;
+  const std::string c = folder.path();
+  const std::string in = c + "/step-000000000010";
+  const std::string other = GENERATE(true, false) ? in : c + "/step-000000000020";
+  REQUIRE(WriteNamed(in, Named(3), kJob));
+  REQUIRE(WriteNamed(other, Named(4), kJob));
+  Faulty files;
+  files.stays = in + "/" + Named(3).text();
+  files.unreadable = other + "/" + Named(4).text();
+  CHECK(MayPass(RemoveLeftovers(c, Over(c), files)));
+  files.unreadable.clear();
+  CHECK(absl::IsPermissionDenied(RemoveLeftovers(c, Over(c), files)));
+}
+
+TEST_CASE("a file that another user does not let be read is nobody's leftover",
+          "[storage][shard_file][leftovers]") {
+  TempFolder folder;
+  const std::string c = folder.path(), in = c + "/step-000000000010";
+  REQUIRE(WriteNamed(in, Named(4), kJob));
+  Faulty files;
+  files.unreadable = in + "/" + Named(4).text();
+  files.read_error = EACCES;
+  CHECK(RemoveLeftovers(c, Over(c), files).ok());
+  CHECK(fs::exists(files.unreadable));
 }
 
 // Of the cut that is killed and, later, of its removal. Then the cut comes again, in the same

@@ -304,18 +304,27 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   return id;
 }
 
+// Who asked for locks and heard that it leaves writers gives its lock back as such.
+bool ClusterState::LockIsToBeGivenBack(const JobMachine& job) const {
+  if (job.spec().spec().spec().checkpoint().directory().empty()) return false;
+  if (job.UsesCheckpoints() || job.ServersClose()) return true;
+  return job.LeavesWriters() && !told_of_writers_.contains(job.id());
+}
+
 void ClusterState::DropOldJobs() {
   size_t finished = 0;
   for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) finished += it->second->over();
   for (auto it = jobs_.begin(); it != jobs_.end() && finished > kMaxFinishedJobs;) {
     const JobMachine& job = *it->second;
-    const bool busy = job.UsesCheckpoints() || job.LeavesWriters();  // its lock is to be given back
-    if (!job.over() || (busy && finished <= kMaxBusyJobs && !STRATA_MUTATION("job.dropped_busy"))) {
+    const bool busy = LockIsToBeGivenBack(job) && !STRATA_MUTATION("job.dropped_busy");
+    const bool newest = it->first == jobs_.rbegin()->first;  // its number may not be known yet
+    if (!job.over() || newest || (busy && finished <= kMaxBusyJobs)) {
       ++it;
       continue;
     }
     if (!it->second->LeavesCopies()) NoteEnded(*it->second);
     settled_.erase(it->first);
+    told_of_writers_.erase(it->first);
     it = jobs_.erase(it);
     --finished;
   }

@@ -228,6 +228,7 @@ class ClusterState {
   void AddReserved(const JobMachine& job, const Rooms& rooms, JobStatus& out) const;
   void NoteAdmission(const Node& node, const Membership::Admission& admission, absl::Time now);
   void NoteWritersLeft(const NodeReport& report, bool moved);
+  bool LockIsToBeGivenBack(const JobMachine& job) const;
   void ConfirmClosed(const NodeReport& report, Told& told);
   std::vector<KeptCopy> CopiesOf(const std::string& job_uid) const;
   const JobMachine* Living(const std::string& job_uid) const;
@@ -267,7 +268,10 @@ class ClusterState {
   std::map<uint64_t, std::unique_ptr<JobMachine>> jobs_;
   std::map<std::string, Told, std::less<>> told_;  // by node
   std::map<std::string, std::string> stored_;      // records as last taken
-  std::set<uint64_t> settled_;                     // jobs whose records change no more
+  // Jobs that LockedJobs has named as ones that leave writers. Not stored: a lock that no run of
+  // the scheduler gave back counts as one whose owner may be writing.
+  mutable std::set<uint64_t> told_of_writers_;
+  std::set<uint64_t> settled_;  // jobs whose records change no more
   std::set<Purge> purging_;
   std::optional<Hearing> hearing_;
   bool took_times_alone_ = false;

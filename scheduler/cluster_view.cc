@@ -136,6 +136,7 @@ std::vector<LockedJob> ClusterState::LockedJobs(const std::multiset<uint64_t>& a
     const std::string& directory = spec.spec().checkpoint().directory();
     const bool uses = job->UsesCheckpoints() || also.count(id) > 0;
     if (directory.empty() || (!uses && !job->LeavesWriters())) continue;
+    if (!uses) told_of_writers_.insert(id);
     locked.push_back({.job = id,
                       .uid = job->spec().job_uid(),
                       .name = spec.metadata().name(),

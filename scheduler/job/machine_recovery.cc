@@ -44,6 +44,7 @@ bool JobMachine::WatchServers(const ClusterView& cluster, absl::Time now) {
     facts.silent = node == nullptr ? absl::InfiniteDuration() : node->silence;
     facts.opened = slot.opened_generation() == state_.generation();
     facts.same_process = slot.opened_session() == session;
+    facts.name_taken = node == nullptr && cluster.members->Find(slot.name()) != nullptr;
     facts.keeps_nothing = job().storage().durability() == "memory";
     const absl::Status spare = facts.alive ? absl::OkStatus() : FreeServers(cluster, 1).status();
     facts.replaceable = !facts.alive && spare.ok();

@@ -40,10 +40,11 @@ std::string DescribeSilentServer(absl::string_view name, absl::string_view addre
   std::string text = absl::StrCat("server ", name);
   if (!address.empty()) absl::StrAppend(&text, " at ", address);
   const bool known = last_seen != absl::InfinitePast();
-  absl::StrAppend(&text, " is silent");
+  absl::StrAppend(&text, facts.name_taken ? " is away, and a worker has its name" : " is silent");
   if (known) absl::StrAppend(&text, " since ", TimeOfDay(last_seen));
-  absl::StrAppend(&text,
-                  "; the job waits for it. Start it again with the --name and --dir that it had");
+  absl::StrAppend(&text, "; the job waits for it. ",
+                  facts.name_taken ? "End that worker, and start it" : "Start it",
+                  " again with the --name and --dir that it had");
   const std::string when =
       known ? absl::StrCat(" after ", TimeOfDay(last_seen + Patience(facts, lease))) : "";
   absl::StrAppend(&text,

@@ -20,6 +20,7 @@ struct ServerFacts {
   bool same_process = false;   // and the process that opened them is the one that is there now
   bool keeps_nothing = false;  // durability `memory`: a process's end loses its shards
   bool replaceable = false;    // another live server could take its place
+  bool name_taken = false;     // a worker has its name: it cannot come back while that lives
 };
 
 enum class ServerVerdict {

@@ -110,7 +110,7 @@ absl::StatusOr<Membership::Admission> Membership::Report(const NodeReport& repor
   Node& node = nodes_[report.name()];
   if (it != nodes_.end()) {
     admission.replaced = true;
-    admission.moved = node.record.disk_id() != report.disk_id();
+    admission.moved = report.disk_id().empty() || node.record.disk_id() != report.disk_id();
     node.record.add_replaced(node.record.incarnation());
     while (static_cast<size_t>(node.record.replaced_size()) > kMaxReplaced) {
       node.record.mutable_replaced()->erase(node.record.replaced().begin());

@@ -59,7 +59,7 @@ class Membership {
     uint64_t session = 0;
     bool registered = false;  // a session began
     bool replaced = false;    // and another one of this name ended
-    bool moved = false;       // whose folder was on another host or file system, as disk_id says
+    bool moved = false;       // whose folder was, or may have been, elsewhere, as disk_id says
     bool revived = false;     // was not alive before
   };
   // A node's call. `next_session` is used up when a session begins. INVALID_ARGUMENT (a field),
@@ -78,7 +78,7 @@ class Membership {
 
   // nullptr: unknown.
   const Node* Find(absl::string_view name) const;
-  // The same of a node of that role: once one of the other role has its name it does not come back.
+  // The same of a node of that role: while one of the other role has its name it cannot be here.
   const Node* Find(absl::string_view name, NodeRole role) const;
   // Forgets a node that is not alive.
   void Forget(absl::string_view name);

@@ -76,8 +76,8 @@ class SimServer {
   void Reopen();
   // The machine is lost: what is on its disk, too.
   void Wipe() { logged_.clear(); }
-  // Its folder is on another host now.
-  void MoveTo(const std::string& host) { disk_id_ = host + "/1"; }
+  // Its folder is on another file system now; "": nobody knows on which.
+  void MoveTo(const std::string& disk_id) { disk_id_ = disk_id; }
   // It has a container of its own now, on the same host.
   void LimitBy(const std::string& group) { machine_id_ = group; }
   // From now on it finds damage in whatever checkpoint it reads, this often.

@@ -45,7 +45,8 @@ class Errors {
 // as another user's.
 absl::StatusOr<std::optional<FileWriter>> WriterIn(const std::string& path, FileSystem& files) {
   const PlainFile file(path, O_RDONLY, files);
-  if (MayPass(file.opened())) return file.opened();
+  const bool passes = MayPass(file.opened()) && !absl::IsNotFound(file.opened());
+  if (passes) return file.opened();
   if (!file.opened().ok()) return std::nullopt;
   std::vector<uint8_t> start(kShardHeadBytes);
   const absl::StatusOr<size_t> n = file.Read(start, 0);
@@ -57,7 +58,7 @@ absl::StatusOr<std::optional<FileWriter>> WriterIn(const std::string& path, File
 absl::StatusOr<bool> IsOwnManifest(const std::string& path, const CutsOver& over,
                                    FileSystem& files) {
   const auto text = ReadPlainFile(path, kMostManifestBytes, files);
-  if (MayPass(text.status())) return text.status();
+  if (MayPass(text.status()) && !absl::IsNotFound(text.status())) return text.status();
   if (!text.ok()) return false;
   return text->empty() || absl::StrContains(*text, over.identity.job.text());
 }

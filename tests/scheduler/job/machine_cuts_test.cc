@@ -444,9 +444,16 @@ TEST_CASE("the last look for leftovers comes when the servers have closed the jo
 TEST_CASE("who takes a server's name without the job's files there leaves a writer behind",
           "[scheduler][cuts]") {
   Cluster cluster({.servers = 2});
-  enum class Comes : uint8_t { kAgain, kInAnotherContainer, kBare, kFromAnotherHost, kAsWorker };
+  enum class Comes : uint8_t {
+    kAgain,
+    kInAnotherContainer,
+    kBare,
+    kFromAnotherHost,
+    kFromNowhere,
+    kAsWorker
+  };
   const Comes comes = GENERATE(Comes::kAgain, Comes::kInAnotherContainer, Comes::kBare,
-                               Comes::kFromAnotherHost, Comes::kAsWorker);
+                               Comes::kFromAnotherHost, Comes::kFromNowhere, Comes::kAsWorker);
   const bool after_the_end = GENERATE(false, true);
   CAPTURE(comes, after_the_end);
   const bool same = comes == Comes::kAgain || comes == Comes::kInAnotherContainer;
@@ -457,7 +464,8 @@ TEST_CASE("who takes a server's name without the job's files there leaves a writ
     cluster.RestartServer();
     if (comes == Comes::kInAnotherContainer) cluster.server("s0").LimitBy("host/another");
     if (comes == Comes::kBare) cluster.server("s0").Wipe();
-    if (comes == Comes::kFromAnotherHost) cluster.server("s0").MoveTo("another");
+    if (comes == Comes::kFromAnotherHost) cluster.server("s0").MoveTo("another/1");
+    if (comes == Comes::kFromNowhere) cluster.server("s0").MoveTo("");
   }
   cluster.SyncAll();
   if (!after_the_end) cluster.Cancel();
@@ -469,6 +477,9 @@ TEST_CASE("who takes a server's name without the job's files there leaves a writ
   const std::vector<LockedJob> locked = cluster.locked();
   REQUIRE(locked.size() == (same ? 0 : 1));
   if (!same) CHECK(locked[0].leaves_writers);
+  // It is not remembered for that for ever.
+  cluster.EndOthers(ClusterState::kMaxFinishedJobs + 1);
+  CHECK_FALSE(cluster.remembers(1));
 }
 
 // Its own word was heard, and it restarted before the scheduler had acted on it.

@@ -247,7 +247,9 @@ TEST_CASE("a server whose name a worker took is replaced", "[scheduler][recovery
   cluster.WorkerComes(gone);
   if (waits) {
     cluster.Pass(kLease * 3);
-    CHECK(absl::StrContains(cluster.Says("ServerLost"), gone + " is silent"));
+    CHECK(absl::StrContains(cluster.Says("ServerLost"),
+                            gone + " is away, and a worker has its name; the job waits for it. End "
+                                   "that worker, and start it again"));
     cluster.Restart(spare);
   }
   cluster.CheckSucceeds();

@@ -469,6 +469,9 @@ TEST_CASE("a file that another user does not let be read is nobody's leftover",
   files.read_error = EACCES;
   CHECK(RemoveLeftovers(c, Over(c), files).ok());
   CHECK(fs::exists(files.unreadable));
+  // Nor what is gone when it is looked at.
+  files.read_error = ENOENT;
+  CHECK(RemoveLeftovers(c, Over(c), files).ok());
 }
 
 // Of the cut that is killed and, later, of its removal. Then the cut comes again, in the same

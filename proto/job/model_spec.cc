@@ -69,10 +69,10 @@ absl::Status ResolveInitFrom(ModelSpec& model) {
   std::set<std::string> names;
   for (const auto& [from, to] :
        std::map<std::string, std::string>(init.rename().begin(), init.rename().end())) {
-    if (to.empty() || !names.insert(to).second) {
-      return Bad("spec.model.initFrom.rename",
-                 absl::StrCat("'", from, "' becomes '", to, "', which is ",
-                              to.empty() ? "no name" : "the new name of another one"));
+    if (!to.empty() && !names.insert(to).second) {
+      return Bad(
+          "spec.model.initFrom.rename",
+          absl::StrCat("'", from, "' becomes '", to, "', which is the new name of another one"));
     }
   }
   return absl::OkStatus();

@@ -135,41 +135,44 @@ SchemaTensor TensorOf(const ModelTables& model, size_t number) {
   return out;
 }
 
-// A field of a short form.
-SchemaField Field(absl::string_view name, absl::string_view kind, bool rows) {
+constexpr char kByColumn[] = "column", kByPlace[] = "place", kByValue[] = "value";
+
+// A field of a short form. `keys`: as SchemaField's.
+SchemaField Field(absl::string_view name, absl::string_view kind, absl::string_view keys) {
   SchemaField field;
   field.set_name(std::string(name));
   field.set_column(std::string(name));
   field.set_kind(std::string(kind));
-  if (rows) field.set_table(kTable);
+  if (!keys.empty()) field.set_table(kTable);
+  field.set_keys(std::string(keys));
   return field;
 }
 
 std::vector<SchemaField> CsvFields(const ColumnsSpec& columns, uint64_t hash_seed) {
   std::vector<SchemaField> out;
   for (const std::string& column : columns.categorical()) {
-    out.push_back(Field(column, "categorical", true));
+    out.push_back(Field(column, "categorical", kByColumn));
     out.back().set_hash_seed(hash_seed);
   }
   for (const MultiValuedColumn& column : columns.multi_valued()) {
-    out.push_back(Field(column.column(), "multiValued", true));
+    out.push_back(Field(column.column(), "multiValued", kByColumn));
     out.back().set_hash_seed(hash_seed);
     out.back().set_pooling(column.pooling().empty() ? "sum" : column.pooling());
     out.back().set_separator(column.separator().empty() ? "|" : column.separator());
   }
-  for (const std::string& column : columns.numeric())
-    out.push_back(Field(column, "numeric", false));
+  for (const std::string& column : columns.numeric()) out.push_back(Field(column, "numeric", ""));
   return out;
 }
 
 std::vector<SchemaField> CriteoFields(bool buckets, uint64_t hash_seed) {
   std::vector<SchemaField> out;
   for (int i = 1; i <= kCriteoCategories; ++i) {
-    out.push_back(Field(absl::StrCat("C", i), "categorical", true));
+    out.push_back(Field(absl::StrCat("C", i), "categorical", kByPlace));
     out.back().set_hash_seed(hash_seed);
   }
   for (int i = 1; i <= kCriteoIntegers; ++i) {
-    out.push_back(Field(absl::StrCat("I", i), buckets ? "categorical" : "numeric", buckets));
+    out.push_back(
+        Field(absl::StrCat("I", i), buckets ? "categorical" : "numeric", buckets ? kByPlace : ""));
     if (buckets) out.back().set_hash_seed(hash_seed);
     // What spec.data.integerFeatures says of them.
     out.back().mutable_transform()->set_type(buckets ? "bucket" : "log");
@@ -183,6 +186,7 @@ SchemaField FieldOf(const FieldConfig& config, uint64_t hash_seed) {
   out.set_column(config.column().empty() ? config.name() : config.column());
   out.set_kind(config.kind());
   out.set_table(config.table());
+  if (!config.table().empty()) out.set_keys(kByColumn);
   out.set_hash_seed(config.has_hash_seed() ? config.hash_seed() : hash_seed);
   out.set_pooling(config.pooling());
   if (config.has_transform()) *out.mutable_transform() = config.transform();
@@ -237,13 +241,13 @@ std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields) {
   }
   if (spec.data().format() == "libffm") {
     for (uint32_t f = 0; f < fields; ++f) {
-      out.push_back(Field(absl::StrCat(f), "multiValued", true));
+      out.push_back(Field(absl::StrCat(f), "multiValued", kByValue));
       out.back().set_pooling("sum");
     }
     return out;
   }
   // Libfm, libsvm: features are the keys themselves.
-  return {Field(kTable, "multiValued", true)};
+  return {Field(kTable, "multiValued", kByValue)};
 }
 
 std::optional<FieldCounts> CountFields(const JobSpec& spec) {

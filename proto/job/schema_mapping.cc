@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/core/mutation.h"
 
 namespace strata {
 namespace {
@@ -92,6 +93,7 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
                           const std::string& table) {
   Differences d;
   d.Add("kind", saved.kind(), now.kind());
+  d.Add("keys by", saved.keys(), now.keys());
   // Keys may hash the column's name; numbers do not.
   if (!now.table().empty()) d.Add("column", saved.column(), now.column());
   d.Add("table", table, now.table());
@@ -109,6 +111,14 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   return d.text();
 }
 
+// Equal: values of the two fields have the same keys in one table. "": the field has no rows, or
+// keys that go by no field.
+std::string KeySpace(const SchemaField& field, absl::string_view table) {
+  if (table.empty() || field.keys() == "value") return "";
+  return absl::StrCat(table, "\n", field.keys(), "\n", field.column(), "\n", field.hash_seed(),
+                      "\n", field.vocabulary());
+}
+
 std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
   Differences d;
   d.Add("column", saved.column(), now.column());
@@ -123,20 +133,20 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
 class Places {
  public:
   template <typename List>
-  Places(const List& saved, const std::map<std::string, std::string>& rename)
-      : found_(static_cast<size_t>(saved.size())) {
+  Places(const List& saved, const Renaming& renaming) : found_(static_cast<size_t>(saved.size())) {
     for (int i = 0; i < saved.size(); ++i) {
-      const auto renamed = rename.find(saved[i].name());
-      at_.emplace(renamed == rename.end() ? saved[i].name() : renamed->second, i);
+      const std::string& now = renaming.Now(saved[i].name());
+      if (!now.empty()) at_.emplace(now, i);
     }
   }
   // The place of `name`, which counts as found; or -1.
   int Find(const std::string& name) {
     const auto at = at_.find(name);
     if (at == at_.end()) return -1;
-    found_[static_cast<size_t>(at->second)] = true;
+    Found(at->second);
     return at->second;
   }
+  void Found(int place) { found_[static_cast<size_t>(place)] = true; }
   bool found(int place) const { return found_[static_cast<size_t>(place)]; }
 
  private:
@@ -147,7 +157,12 @@ class Places {
 class Mapper {
  public:
   Mapper(const Schema& saved, const Schema& now, const std::map<std::string, std::string>& rename)
-      : saved_(saved), now_(now), rename_(rename) {}
+      : saved_(saved),
+        now_(now),
+        tables_(now.tables(), rename),
+        tensors_(now.tensors(), rename),
+        fields_(now.fields(), rename),
+        labels_(now.labels(), rename) {}
 
   SchemaMapping Map() {
     if (saved_.model() != now_.model()) {
@@ -165,11 +180,6 @@ class Mapper {
   }
 
  private:
-  std::string Renamed(const std::string& saved) const {
-    const auto found = rename_.find(saved);
-    return found == rename_.end() ? saved : found->second;
-  }
-
   void Add(SchemaChange change, SchemaPart part, const std::string& name, std::string text) {
     out_.entries.push_back({change, part, name, std::move(text)});
   }
@@ -192,7 +202,7 @@ class Mapper {
   bool FieldsDiffer() const {
     if (saved_.fields_size() != now_.fields_size()) return true;
     for (int i = 0; i < now_.fields_size(); ++i) {
-      if (Renamed(saved_.fields(i).name()) != now_.fields(i).name()) return true;
+      if (fields_.Now(saved_.fields(i).name()) != now_.fields(i).name()) return true;
     }
     return false;
   }
@@ -201,7 +211,7 @@ class Mapper {
     const auto text = [](const SchemaTable& t) {
       return absl::StrCat(t.name(), " ", ShapeText(t));
     };
-    Places places(saved_.tables(), rename_);
+    Places places(saved_.tables(), tables_);
     for (int i = 0; i < now_.tables_size(); ++i) {
       const SchemaTable& now = now_.tables(i);
       const int at = places.Find(now.name());
@@ -232,7 +242,7 @@ class Mapper {
     const auto text = [](const SchemaTensor& t) {
       return absl::StrCat(t.name(), " ", ShapeText(t));
     };
-    Places places(saved_.tensors(), rename_);
+    Places places(saved_.tensors(), tensors_);
     for (int i = 0; i < now_.tensors_size(); ++i) {
       const SchemaTensor& now = now_.tensors(i);
       const int at = places.Find(now.name());
@@ -246,7 +256,7 @@ class Mapper {
             absl::StrCat(now.name(), " was ", ShapeText(saved), ", is ", ShapeText(now)));
         continue;
       }
-      if (fields_differ && now.by_fields()) {
+      if (fields_differ && (now.by_fields() || saved.by_fields())) {
         Add(SchemaChange::kOtherFields, SchemaPart::kTensor, now.name(),
             absl::StrCat(text(now), " goes by the fields in their order"));
         continue;
@@ -265,36 +275,60 @@ class Mapper {
 
   void MapFields() {
     const auto text = [](const SchemaField& f) { return f.name(); };
-    Places places(saved_.fields(), rename_);
-    std::vector<int> order;  // in the checkpoint, of fields that are in both
-    for (const SchemaField& now : now_.fields()) {
-      const int at = places.Find(now.name());
+    Places places(saved_.fields(), fields_);
+    std::vector<int> order;    // in the checkpoint, of fields that are in both
+    std::vector<int> unknown;  // to the checkpoint by name
+    for (int i = 0; i < now_.fields_size(); ++i) {
+      const int at = places.Find(now_.fields(i).name());
       if (at < 0) {
-        Add(SchemaChange::kNew, SchemaPart::kField, now.name(), now.name());
+        unknown.push_back(i);
         continue;
       }
       order.push_back(at);
-      const SchemaField& saved = saved_.fields(at);
-      const std::string changed = MeaningChange(saved, now, Renamed(saved.table()));
-      if (changed.empty()) {
-        Same(SchemaPart::kField, saved.name(), now.name());
-      } else {
-        Add(SchemaChange::kChangedMeaning, SchemaPart::kField, now.name(),
-            Of(SchemaPart::kField, now.name(), changed));
-      }
+      AddField(at, now_.fields(i));
     }
+    AddUnknownFields(unknown, places);
     AddDropped(SchemaPart::kField, saved_.fields(), places, text);
     const auto turned = std::is_sorted_until(order.begin(), order.end());
     if (turned == order.end()) return;
     const auto name = [&](int i) { return saved_.fields(i).name(); };
-    Add(SchemaChange::kOtherFields, SchemaPart::kField, Renamed(name(*turned)),
+    Add(SchemaChange::kOtherFields, SchemaPart::kField, fields_.Now(name(*turned)),
         absl::StrCat("field ", name(*turned), " came before ", name(*(turned - 1)),
                      ", and comes after it now"));
   }
 
+  void AddField(int at, const SchemaField& now) {
+    const SchemaField& saved = saved_.fields(at);
+    const std::string changed = MeaningChange(saved, now, tables_.Now(saved.table()));
+    if (changed.empty()) return Same(SchemaPart::kField, saved.name(), now.name());
+    Add(SchemaChange::kChangedMeaning, SchemaPart::kField, now.name(),
+        Of(SchemaPart::kField, now.name(), changed));
+  }
+
+  // A table's rows are loaded, whatever its fields are called: one that has the keys of a field of
+  // the checkpoint has that field's rows.
+  void AddUnknownFields(const std::vector<int>& unknown, Places& places) {
+    std::map<std::string, int> others;
+    for (int i = 0; i < saved_.fields_size() && !unknown.empty(); ++i) {
+      const SchemaField& saved = saved_.fields(i);
+      if (!places.found(i)) others.emplace(KeySpace(saved, tables_.Now(saved.table())), i);
+    }
+    others.erase("");
+    for (const int i : unknown) {
+      const SchemaField& now = now_.fields(i);
+      const auto same = others.find(KeySpace(now, now.table()));
+      if (same == others.end() || STRATA_MUTATION("schema.rows_by_name_alone")) {
+        Add(SchemaChange::kNew, SchemaPart::kField, now.name(), now.name());
+        continue;
+      }
+      places.Found(same->second);
+      AddField(same->second, now);
+    }
+  }
+
   void MapLabels() {
     const auto text = [](const SchemaLabel& l) { return l.name(); };
-    Places places(saved_.labels(), rename_);
+    Places places(saved_.labels(), labels_);
     for (const SchemaLabel& now : now_.labels()) {
       const int at = places.Find(now.name());
       if (at < 0) {
@@ -314,11 +348,17 @@ class Mapper {
 
   const Schema& saved_;
   const Schema& now_;
-  const std::map<std::string, std::string>& rename_;
+  const Renaming tables_, tensors_, fields_, labels_;
   SchemaMapping out_;
 };
 
 }  // namespace
+
+const std::string& Renaming::Now(const std::string& saved) const {
+  const auto renamed = rename_.find(saved);
+  if (renamed == rename_.end()) return saved;
+  return renamed->second.empty() || Has(renamed->second) ? renamed->second : saved;
+}
 
 SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
                          const std::map<std::string, std::string>& rename) {

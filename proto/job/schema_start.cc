@@ -68,34 +68,48 @@ using Renames = std::map<std::string, std::string>;
 // INVALID_ARGUMENT: a rename gives a part the name that another one of its kind has then. Adds the
 // names that it saw to `names`.
 template <typename List>
-absl::Status CheckNames(SchemaPart part, const List& saved, const Renames& rename,
+absl::Status CheckNames(SchemaPart part, const List& saved, const Renaming& renaming,
                         std::set<std::string>& names) {
   std::map<std::string, std::string> called;  // now -> in the checkpoint
   for (const auto& s : saved) {
     names.insert(s.name());
-    const auto renamed = rename.find(s.name());
-    const std::string& now = renamed == rename.end() ? s.name() : renamed->second;
+    const std::string& now = renaming.Now(s.name());
+    if (now.empty()) continue;
     const auto [other, fresh] = called.emplace(now, s.name());
     if (fresh || (other->second == now && now == s.name())) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "spec.model.initFrom.rename: the checkpoint's ", PartName(part), "s ", other->second,
-        " and ", s.name(), " would both be called ", now, "; give one of them another name"));
+    const std::string& old = other->second == now ? now : s.name();
+    return absl::InvalidArgumentError(absl::StrCat("spec.model.initFrom.rename: the checkpoint's ",
+                                                   PartName(part), "s ", other->second, " and ",
+                                                   s.name(), " would both be called ", now,
+                                                   "; leave one behind, as with ", old, ": \"\""));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckRenames(const Schema& saved, const Renames& rename) {
+absl::Status CheckRenames(const Schema& saved, const Schema& now, const Renames& rename) {
+  const Renaming tables(now.tables(), rename), tensors(now.tensors(), rename),
+      fields(now.fields(), rename), labels(now.labels(), rename);
   std::set<std::string> names;
-  absl::Status s = CheckNames(SchemaPart::kTable, saved.tables(), rename, names);
-  if (s.ok()) s = CheckNames(SchemaPart::kTensor, saved.tensors(), rename, names);
-  if (s.ok()) s = CheckNames(SchemaPart::kField, saved.fields(), rename, names);
-  if (s.ok()) s = CheckNames(SchemaPart::kLabel, saved.labels(), rename, names);
+  absl::Status s = CheckNames(SchemaPart::kTable, saved.tables(), tables, names);
+  if (s.ok()) s = CheckNames(SchemaPart::kTensor, saved.tensors(), tensors, names);
+  if (s.ok()) s = CheckNames(SchemaPart::kField, saved.fields(), fields, names);
+  if (s.ok()) s = CheckNames(SchemaPart::kLabel, saved.labels(), labels, names);
   if (!s.ok()) return s;
   for (const auto& [old_name, new_name] : rename) {
-    if (names.count(old_name) > 0) continue;
+    if (names.count(old_name) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "spec.model.initFrom.rename: the checkpoint has no table, tensor, field or label '",
+          old_name, "'; `strata checkpoint show` lists them"));
+    }
+    if (new_name.empty() || tables.Has(new_name) || tensors.Has(new_name) || fields.Has(new_name) ||
+        labels.Has(new_name)) {
+      continue;
+    }
     return absl::InvalidArgumentError(absl::StrCat(
-        "spec.model.initFrom.rename: the checkpoint has no table, tensor, field or label '",
-        old_name, "'; `strata checkpoint show` lists them"));
+        "spec.model.initFrom.rename: '", old_name, "' becomes '", new_name,
+        "', and the job has no table, tensor, field or label of that name; `strata explain` lists "
+        "them, and \"\" leaves '",
+        old_name, "' behind"));
   }
   return absl::OkStatus();
 }
@@ -110,9 +124,9 @@ absl::Status CheckResume(const SchemaMapping& mapping) {
   return Refusal(std::move(lines));
 }
 
-absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved,
+absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved, const Schema& now,
                            const InitFromSpec& init) {
-  if (absl::Status s = CheckRenames(saved, RenamesOf(init)); !s.ok()) return s;
+  if (absl::Status s = CheckRenames(saved, now, RenamesOf(init)); !s.ok()) return s;
   std::vector<std::string> lines;
   for (const SchemaEntry& e : mapping.entries) {
     const std::string remedy = Remedy(e, init);

@@ -21,8 +21,9 @@ std::map<std::string, std::string> RenamesOf(const InitFromSpec& init);
 absl::Status CheckResume(const SchemaMapping& mapping);
 
 // FAILED_PRECONDITION: differences that `init` does not allow, a line each, with the remedy.
-// INVALID_ARGUMENT: a name of init.rename that `saved` does not have, or that would be that of two.
-absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved,
+// INVALID_ARGUMENT: of init.rename, an old name that `saved` does not have, a new one that `now`
+// does not have, or one that two parts would have.
+absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved, const Schema& now,
                            const InitFromSpec& init);
 
 // DATA_LOSS: `saved` is what a manifest says of its model, `made` what the model of the manifest's

@@ -97,6 +97,7 @@ void AddField(const SchemaField& field, std::string& out) {
   absl::StrAppend(&out, "field ", field.name(), "  ", field.kind());
   AddPart("column", field.column() == field.name() ? "" : field.column(), out);
   AddPart("table", field.table(), out);
+  AddPart("keys by", field.keys(), out);
   AddPart("hashSeed", field.hash_seed() == 0 ? "" : absl::StrCat(field.hash_seed()), out);
   AddPart("pooling", field.pooling(), out);
   AddPart("separator", field.separator(), out);

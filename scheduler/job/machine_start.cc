@@ -40,8 +40,17 @@ void JobMachine::CheckStart(absl::Time now) {
     SayOnce("ResumesFrom", absl::StrCat(from->folder(), ": ", ResumedText(saved, schema_)), now);
     return;
   }
-  if (!spec_.has_init_schema()) return;
   const InitFromSpec& init = job().model().init_from();
+  if (!spec_.has_init_schema()) {
+    if (init.checkpoint().empty()) return;
+    // It was to go on from a checkpoint of its own: nobody has looked at the other one.
+    return End(FAILED, "CheckpointGone",
+               absl::StrCat("spec.checkpoint.directory ", job().checkpoint().directory(),
+                            " has no checkpoint to resume from any more; submit the job again, "
+                            "and it starts from spec.model.initFrom ",
+                            init.checkpoint()),
+               now);
+  }
   const absl::Status s = CheckInit(init, spec_.init_schema(), schema_);
   if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
   SayOnce("StartsFrom",

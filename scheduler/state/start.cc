@@ -36,7 +36,7 @@ absl::Status CheckSchemaOf(const Manifest& manifest) {
 }
 
 absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now) {
-  const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, init);
+  const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, now, init);
   if (s.ok() || absl::IsInvalidArgument(s)) return s;
   return absl::FailedPreconditionError(absl::StrCat(
       "spec.model.initFrom ", init.checkpoint(), " does not fit the job:", Indented(s.message())));

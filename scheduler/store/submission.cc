@@ -136,6 +136,18 @@ absl::StatusOr<std::optional<Manifest>> FindInit(const JobSpec& spec) {
   return *std::move(manifest);
 }
 
+// Whether the job goes on from a checkpoint of its own: then it takes nothing of
+// spec.model.initFrom, which may be gone by now.
+absl::StatusOr<bool> GoesOn(const SubmitRequest& request) {
+  const std::string& directory = request.job().spec().checkpoint().directory();
+  if (!request.resume() || directory.empty() || STRATA_MUTATION("init.looked_at_by_resume")) {
+    return false;
+  }
+  const auto list = ListCheckpoints(directory);
+  if (!list.ok()) return OfDirectory(list.status());
+  return !list->complete.empty();
+}
+
 // The servers' own folder may be another one here.
 absl::Status CheckAsideFromStorage(const JobSpec& spec, bool overwrite,
                                    const LookingAt& looking_at) {
@@ -243,6 +255,7 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
   }
   look("spec.model.initFrom", init_from);
   if (allowed.ok()) allowed = paths.Check("spec.model.initFrom", init_from);
+  look("spec.checkpoint.directory", directory);
   if (!allowed.ok()) return allowed;
   if (asked == Asked::kNew) {
     JobSpec without_outputs = request.job().spec();
@@ -250,11 +263,18 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
     allowed = CheckAsideFromStorage(without_outputs, request.overwrite(), looking_at);
     if (!allowed.ok()) return allowed;
   }
-  auto init = FindInit(request.job().spec());
-  if (!init.ok()) return init.status();
-  if (found != nullptr && init->has_value()) {
-    found->init = IdentityOf(**init);
-    found->init_schema = std::move(*(*init)->mutable_schema());
+  if (!init_from.empty()) {
+    const auto goes_on = GoesOn(request);
+    if (!goes_on.ok()) return goes_on.status();
+    if (!*goes_on) {
+      look("spec.model.initFrom", init_from);
+      auto init = FindInit(request.job().spec());
+      if (!init.ok()) return init.status();
+      if (found != nullptr) {
+        found->init = IdentityOf(**init);
+        found->init_schema = std::move(*(*init)->mutable_schema());
+      }
+    }
   }
   look("spec.checkpoint.directory", directory);
   if (!directory.empty()) return MakeDirectory(directory);

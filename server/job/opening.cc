@@ -232,9 +232,14 @@ absl::Status CheckRestored(const JobPlan& plan, const Manifest& manifest) {
                         c.generation(), ", cut ", c.cut(), ", step ", c.step(), ", model hash ",
                         c.model_hash());
   };
-  return absl::DataLossError(absl::StrCat("checkpoint ", plan.restore_from, " is of ",
-                                          describe(manifest), "; the job is to start from that of ",
-                                          describe(wanted)));
+  const std::string text =
+      absl::StrCat("checkpoint ", plan.restore_from, " is of ", describe(manifest),
+                   "; the job is to start from that of ", describe(wanted));
+  if (plan.restore) return absl::DataLossError(text);
+  // Another one is whole: no reader is at fault, and what the job may take of it nobody has
+  // compared.
+  return absl::FailedPreconditionError(
+      absl::StrCat("spec.model.initFrom: ", text, "; put that back, or submit the job again"));
 }
 
 absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {

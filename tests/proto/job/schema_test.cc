@@ -69,7 +69,7 @@ std::string ResumeProblem(const Schema& saved, const Schema& now) {
 }
 
 std::string InitProblem(const Schema& saved, const Schema& now, const InitFromSpec& init = {}) {
-  return Lines(CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, init));
+  return Lines(CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, now, init));
 }
 
 InitFromSpec Allow(bool new_tensors, bool dropped_tensors) {
@@ -96,8 +96,8 @@ TEST_CASE("a schema names everything that a model is made of", "[schema]") {
             "tensor layer_0_bias(8)  1 row from 4  zero  " + adam +
             "tensor layer_1_weight(8, 1)  1 row from 5  uniform(-0.353553, 0.353553)  " + adam +
             "tensor layer_1_bias(1)  1 row from 6  zero  " + adam +
-            "field user  categorical  table features\n"
-            "field item  categorical  table features\n"
+            "field user  categorical  table features  keys by column\n"
+            "field item  categorical  table features  keys by column\n"
             "field price  numeric\n"
             "label label  binary  column y  loss logloss  weight 1\n");
 }
@@ -227,7 +227,7 @@ TEST_CASE("as many fields as libffm has are compared in no time", "[schema]") {
   CHECK(mapping.entries.size() > kFields);
   const std::string text = MappingText(mapping);
   CHECK(absl::StrContains(text, "new: field x; dropped: field 1; other fields: "));
-  CHECK(CheckInitFrom(mapping, saved, init).ok());
+  CHECK(CheckInitFrom(mapping, saved, now, init).ok());
 }
 
 TEST_CASE("what is the same resumes, and rates may change", "[schema]") {
@@ -337,7 +337,7 @@ TEST_CASE("initFrom takes what differs where it is allowed", "[schema]") {
   CHECK(absl::StrContains(InitProblem(saved, longer, Allow(true, false)),
                           "tensor layer_0_weight was (9, 8), is (13, 8)"));
   const SchemaMapping mapping = MapSchemas(saved, longer);
-  CHECK(CheckInitFrom(mapping, saved, Allow(true, true)).ok());
+  CHECK(CheckInitFrom(mapping, saved, longer, Allow(true, true)).ok());
   CHECK(MappingText(mapping) ==
         "loaded: table features, tensor bias, tensor layer_0_bias, tensor layer_1_weight, tensor "
         "layer_1_bias, field user, field item, field price, label label; new: field shop; other "
@@ -412,17 +412,25 @@ TEST_CASE("nothing takes the name of another part of the checkpoint", "[schema]"
   const auto problem = [&](const std::map<std::string, std::string>& rename, const Schema& now) {
     InitFromSpec init = Allow(true, false);
     for (const auto& [from, to] : rename) (*init.mutable_rename())[from] = to;
-    const absl::Status s = CheckInitFrom(MapSchemas(saved, now, rename), saved, init);
+    const absl::Status s = CheckInitFrom(MapSchemas(saved, now, rename), saved, now, init);
     CHECK(s.ok() != absl::IsInvalidArgument(s));
     return Lines(s);
   };
   CHECK(problem({{"layer_1_bias", "layer_0_bias"}}, saved) ==
         "spec.model.initFrom.rename: the checkpoint's tensors layer_0_bias and layer_1_bias would "
-        "both be called layer_0_bias; give one of them another name");
+        "both be called layer_0_bias; leave one behind, as with layer_0_bias: \"\"");
   CHECK(absl::StrContains(problem({{"layer_0_bias", "layer_1_bias"}}, saved),
                           "would both be called layer_1_bias"));
-  CHECK(absl::StrContains(problem({{"user", "x"}, {"item", "x"}}, saved),
-                          "fields user and item would both be called x"));
+  CHECK(absl::StrContains(
+      problem({{"layer_0_bias", "layer_1_bias"}, {"layer_0_weight", "layer_1_bias"}}, saved),
+      "would both be called layer_1_bias"));
+  // One of the two stays behind.
+  InitFromSpec init = Allow(true, true);
+  (*init.mutable_rename())["layer_0_bias"] = "";
+  (*init.mutable_rename())["layer_1_bias"] = "layer_0_bias";
+  CHECK(InitProblem(saved, saved, init) == "OK");
+  CHECK(absl::StrContains(MappingText(MapSchemas(saved, saved, RenamesOf(init))),
+                          "; new: tensor layer_1_bias (1); dropped: tensor layer_0_bias (8); "));
   Schema now = saved;  // what exchanges names is no such thing
   now.mutable_tensors(3)->set_name("layer_1_bias");
   now.mutable_tensors(5)->set_name("layer_0_bias");
@@ -430,6 +438,86 @@ TEST_CASE("nothing takes the name of another part of the checkpoint", "[schema]"
   CHECK(absl::StrContains(
       MappingText(MapSchemas(saved, saved, {{"layer_0_bias", "layer_1_bias"}})),
       "; dropped: tensor layer_1_bias (1); other shape: tensor layer_1_bias was (8), is (1)"));
+}
+
+// The word of a user that names nothing did what no user wants: the layer began anew.
+TEST_CASE("what is renamed to a name that the job does not have is refused", "[schema]") {
+  const Schema saved = SchemaOf(CsvJob("deepfm"));
+  InitFromSpec init = Allow(true, true);
+  (*init.mutable_rename())["layer_0_weight"] = "layer_O_weight";
+  CHECK(InitProblem(saved, saved, init) ==
+        "spec.model.initFrom.rename: 'layer_0_weight' becomes 'layer_O_weight', and the job has no "
+        "table, tensor, field or label of that name; `strata explain` lists them, and \"\" leaves "
+        "'layer_0_weight' behind");
+}
+
+TEST_CASE("a rename is of the kinds of parts that have the new name", "[schema]") {
+  const JobSpec spec = CsvJob("deepfm");
+  const auto numeric = [&](const char* name) {
+    return Changed(spec, [&](JobSpec& s) {
+      s.mutable_data()->mutable_columns()->clear_numeric();
+      s.mutable_data()->mutable_columns()->add_numeric(name);
+    });
+  };
+  InitFromSpec init;
+  (*init.mutable_rename())["bias"] = "bias_score";
+  const SchemaMapping mapping = MapSchemas(numeric("bias"), numeric("bias_score"), RenamesOf(init));
+  CHECK(InitProblem(numeric("bias"), numeric("bias_score"), init) == "OK");
+  const std::string text = MappingText(mapping);
+  CHECK(absl::StrContains(text, "loaded: table features, tensor bias, "));
+  CHECK(absl::StrContains(text, "renamed: field bias as bias_score"));
+}
+
+// Rows go with their keys, and keys with the column: a name alone leaves none behind.
+TEST_CASE("a field has the rows of its keys, whatever its name was", "[schema]") {
+  const JobSpec spec = CsvJob("deepfm");
+  const Schema saved = SchemaOf(spec);
+  InitFromSpec init = Allow(true, true);
+  (*init.mutable_rename())["item"] = "";
+  CHECK(InitProblem(saved, saved, init) == "OK");
+  CHECK(absl::StrContains(MappingText(MapSchemas(saved, saved, RenamesOf(init))), "field item"));
+  CHECK_FALSE(
+      absl::StrContains(MappingText(MapSchemas(saved, saved, RenamesOf(init))), "new: field item"));
+  Schema now = saved;
+  for (SchemaField& f : *now.mutable_fields()) {
+    if (f.name() == "item") f.set_pooling("mean");
+  }
+  CHECK(InitProblem(saved, now, init) ==
+        "field item: pooling was none, is mean; set what the checkpoint has; nothing allows it");
+  // In another table, or with another seed, it has rows of its own.
+  for (SchemaField& f : *now.mutable_fields()) {
+    if (f.name() == "item") f.set_hash_seed(9);
+  }
+  CHECK(InitProblem(saved, now, init) == "OK");
+  CHECK(absl::StrContains(MappingText(MapSchemas(saved, now, RenamesOf(init))), "new: field item"));
+}
+
+TEST_CASE("what keys hash is compared", "[schema]") {
+  const Schema saved = SchemaOf(CsvJob("deepfm"));
+  Schema now = saved;
+  for (SchemaField& f : *now.mutable_fields()) {
+    CHECK(f.keys() == (f.table().empty() ? "" : "column"));
+    if (f.name() == "item") f.set_keys("place");
+  }
+  CHECK(InitProblem(saved, now, Allow(true, true)) ==
+        "field item: keys by was column, is place; set what the checkpoint has; nothing allows it");
+}
+
+TEST_CASE("weights that went by fields are not those of other fields, whatever they are called",
+          "[schema]") {
+  const Schema saved = SchemaOf(CsvJob("deepfm"));
+  Schema now = saved;
+  SchemaTensor* moved = nullptr;
+  for (SchemaTensor& t : *now.mutable_tensors()) {
+    if (t.name() == "layer_0_weight") moved = &t;
+  }
+  REQUIRE(moved != nullptr);
+  moved->set_name("other");
+  moved->set_by_fields(false);
+  now.mutable_fields()->SwapElements(0, 1);
+  InitFromSpec init;
+  (*init.mutable_rename())["layer_0_weight"] = "other";
+  CHECK(absl::StrContains(InitProblem(saved, now, init), "goes by the fields in their order"));
 }
 
 TEST_CASE("a plan moves rows from where they lay to where they lie", "[schema]") {

@@ -501,6 +501,27 @@ TEST_CASE("a job does not resume over data that make another model of it",
                           "; the training files are not those of the checkpoint"));
 }
 
+// Of spec.model.initFrom nobody has looked at anything: its rows would be taken for the job's own.
+TEST_CASE("a job whose own checkpoint is gone begins from no other unlooked",
+          "[scheduler][recovery]") {
+  Cluster cluster(
+      1, 1, 0,
+      [&](ClusterState::Submission& s) {
+        s.resume = true;
+        s.resume_schema = Of(DeepFm(s), 3);
+        s.job.mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint("/old");
+        CheckpointRecord record;
+        record.set_step(4);
+        record.set_folder("/c/step-000000000004");
+        s.complete = {record};
+      },
+      /*stalls=*/true);
+  REQUIRE(cluster.job().phase() != OVER);
+  cluster.FoundAgain({.lock = 2});
+  CHECK(cluster.job().state() == FAILED);
+  CHECK(absl::StrContains(cluster.Says("CheckpointGone"), "submit the job again"));
+}
+
 TEST_CASE("what a later look finds is compared with the data, too", "[scheduler][recovery]") {
   const uint32_t fields = GENERATE(2u, 3u);
   Schema saved;

@@ -179,6 +179,29 @@ TEST_CASE("a job starts from no manifest without a schema, nor with that of anot
         "made of (schema); put back a whole copy, or name another");
 }
 
+// It is read by who begins, and may be pruned since.
+TEST_CASE("a job that goes on from its own checkpoint asks nothing of what it began from",
+          "[scheduler][submission]") {
+  const TempFolder temp;
+  SubmitRequest request;
+  *request.mutable_job() = JobOf("adagrad", "adagrad", "adam");
+  JobSpec& spec = *request.mutable_job()->mutable_spec();
+  spec.mutable_checkpoint()->set_directory(temp.path() + "/c");
+  spec.mutable_model()->mutable_init_from()->set_checkpoint(temp.path() + "/gone");
+  request.set_resume(true);
+  CHECK(absl::StrContains(PrepareCheckpoints(request).status().message(), "/gone"));
+  Manifest own = SavedBy(request.job());
+  own.set_step(3);
+  REQUIRE(WriteManifest(temp.path() + "/c/" + CheckpointFolderName(3), own).ok());
+  const auto found = PrepareCheckpoints(request);
+  INFO(found.status());
+  REQUIRE(found.ok());
+  CHECK(found->complete.size() == 1);
+  CHECK_FALSE(found->init_schema.has_value());
+  request.set_resume(false);
+  CHECK(absl::StrContains(PrepareCheckpoints(request).status().message(), "/gone"));
+}
+
 TrainingJob CsvJob(const std::string& type, const std::vector<std::string>& columns) {
   TrainingJob job = JobOf("adagrad", "adagrad", "adam");
   DataSpec& data = *job.mutable_spec()->mutable_data();

@@ -192,7 +192,8 @@ TEST_CASE("what a model is made of is printed whole, and compared first", "[stra
   CHECK(warns(declared));
   for (const char* line :
        {"model fm\n", "table features  number 0\n  embedding(4)  normal(0, 0.01)  adagrad(",
-        "\ntensor bias(1)  1 row from ", "\nfield 1  categorical  table features\nfield 2 ",
+        "\ntensor bias(1)  1 row from ",
+        "\nfield 1  categorical  table features  keys by column\nfield 2 ",
         "\nlabel label  binary  column 0  loss logloss  weight 1\n"}) {
     INFO(line);
     CHECK(declared.out.find(line) != std::string::npos);

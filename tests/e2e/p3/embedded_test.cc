@@ -189,6 +189,7 @@ class RowRun {
       const auto taken = cluster_->scheduler().CreateCheckpoint(request, absl::Seconds(35));
       INFO(taken.status());
       REQUIRE(taken.ok());
+      hold_.Again();  // or it may end first
       REQUIRE(cluster_->scheduler().CancelJob(ref_, kCall).ok());
       return;
     }

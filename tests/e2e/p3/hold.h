@@ -25,6 +25,8 @@ class Hold {
   void Refuse() { Set(State::kRefusing); }
   // Steps are made, slowly.
   void Slow() { Set(State::kSlow); }
+  // Commits wait again.
+  void Again() { Set(State::kHolding); }
   void LetGo() { Set(State::kOpen); }
 
  private:

@@ -53,6 +53,11 @@ constexpr uint64_t kTickets = 2;
 
 uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
+TableKeys KeysOf(const ServerLoad& load, const TableSpec& table) {
+  if (table.id.value < load.of_table.size()) return load.of_table[table.id.value];
+  return {load.rows, load.keys_per_push, load.keys_per_step};
+}
+
 uint64_t DenseRowsOf(const TableSpec& table) {
   uint64_t rows = 0;
   for (const TensorSpec& tensor : table.tensors) rows += tensor.Rows(table.dim());
@@ -70,11 +75,12 @@ uint64_t UnlimitedBytes(const TableSpec& table, uint64_t rows, uint64_t shards) 
 // Bytes of one key of a table on the wire and in sums: key, weights and counts.
 uint64_t ValueBytes(const TableSpec& table) { return 8 + 4 * uint64_t{table.push_dim()}; }
 
-// Bytes of `keys` rows of the hashed tables and of the whole dense ones, this server's share.
-uint64_t StepBytes(const ServerLoad& load, uint64_t keys) {
+// Bytes of so many rows of the hashed tables and of the whole dense ones, this server's share.
+uint64_t StepBytes(const ServerLoad& load, uint64_t TableKeys::*keys) {
   uint64_t bytes = 0;
   for (const TableSpec& table : load.tables) {
-    const uint64_t n = table.kind == TableKind::kDense ? DenseRowsOf(table) : keys;
+    const uint64_t n =
+        table.kind == TableKind::kDense ? DenseRowsOf(table) : KeysOf(load, table).*keys;
     bytes += CeilDiv(n * ValueBytes(table), load.servers);
   }
   return bytes;
@@ -82,11 +88,11 @@ uint64_t StepBytes(const ServerLoad& load, uint64_t keys) {
 
 // Bytes of the values that a request or a reply of a worker has with it.
 uint64_t MessageBytes(const ServerLoad& load) {
-  uint64_t bytes = StepBytes(load, load.keys_per_push);
+  uint64_t bytes = StepBytes(load, &TableKeys::per_push);
   if (!load.rows_there) return bytes;
   for (const TableSpec& table : load.tables) {
     if (table.kind == TableKind::kDense) continue;
-    bytes -= CeilDiv(load.keys_per_push * (ValueBytes(table) - 8), load.servers);
+    bytes -= CeilDiv(KeysOf(load, table).per_push * (ValueBytes(table) - 8), load.servers);
   }
   return bytes;
 }
@@ -97,14 +103,16 @@ uint64_t Paged(uint64_t bytes) {
 }
 
 uint64_t KeysHere(const ServerLoad& load) { return CeilDiv(load.keys_per_push, load.servers); }
-uint64_t KeysOfShard(const ServerLoad& load) { return CeilDiv(KeysHere(load), load.shards_here); }
+uint64_t KeysOfShard(const ServerLoad& load, const TableSpec& table) {
+  return CeilDiv(CeilDiv(KeysOf(load, table).per_push, load.servers), load.shards_here);
+}
 
 // Rows that a device has not, on their way to and from where the others are.
 MemoryPart StagePart(const ServerLoad& load) {
   uint64_t bytes = 0;
   for (const TableSpec& table : load.tables) {
     if (table.kind == TableKind::kDense) continue;
-    const uint64_t rows = std::min<uint64_t>(kGpuDeviceBatch, KeysOfShard(load));
+    const uint64_t rows = std::min<uint64_t>(kGpuDeviceBatch, KeysOfShard(load, table));
     bytes += load.shards_here * std::min<uint64_t>(DeviceStage::kBytes, rows * 4 * table.dim());
   }
   return {"rows between the host and the GPU", bytes,
@@ -129,7 +137,7 @@ void AddTier(const ServerLoad& load, uint64_t needed, std::vector<MemoryPart>& p
     if (table.kind == TableKind::kDense) continue;
     storage::RowStoreOptions options;
     options.row_bytes = storage::RowLayout::For(table).row_bytes();
-    const uint64_t rows = CeilDiv(load.rows, load.servers);
+    const uint64_t rows = CeilDiv(KeysOf(load, table).rows, load.servers);
     const double share =
         static_cast<double>(load.dram_bytes) / static_cast<double>(needed);  // of the rows, in DRAM
     const auto in_dram = static_cast<uint64_t>(share * static_cast<double>(rows));
@@ -148,7 +156,8 @@ void AddTables(const ServerLoad& load, std::vector<MemoryPart>& parts) {
   uint64_t needed = 0;
   for (const TableSpec& table : load.tables) {
     const bool dense = table.kind == TableKind::kDense;
-    const uint64_t rows = CeilDiv(dense ? DenseRowsOf(table) : load.rows, load.servers);
+    const uint64_t rows =
+        CeilDiv(dense ? DenseRowsOf(table) : KeysOf(load, table).rows, load.servers);
     // A tensor lies in one partition.
     const uint64_t shards =
         dense
@@ -218,15 +227,16 @@ bool Removes(const TableSpec& table) { return table.life_cycle.removal.any(); }
 
 // Rows of this server's share of a table.
 uint64_t RowsHere(const ServerLoad& load, const TableSpec& table) {
-  return CeilDiv(table.kind == TableKind::kDense ? DenseRowsOf(table) : load.rows, load.servers);
+  return CeilDiv(table.kind == TableKind::kDense ? DenseRowsOf(table) : KeysOf(load, table).rows,
+                 load.servers);
 }
 
 // Of those, the rows that one commit of all shards here may change or remove.
 uint64_t RowsOfCommit(const ServerLoad& load, const TableSpec& table) {
   const uint64_t rows = RowsHere(load, table);
   if (table.kind == TableKind::kDense) return rows;
-  uint64_t touched =
-      CeilDiv(load.synchronous ? load.keys_per_step : load.keys_per_push, load.servers);
+  const TableKeys keys = KeysOf(load, table);
+  uint64_t touched = CeilDiv(load.synchronous ? keys.per_step : keys.per_push, load.servers);
   if (Removes(table)) {
     const uint64_t shards = uint64_t{load.servers} * load.shards_here;
     const uint64_t partitions = CeilDiv(load.partitions, shards);  // of a shard
@@ -279,7 +289,7 @@ std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
     parts.push_back({absl::StrCat("admission filters, table ", table.name), bytes,
                      "spec.lifeCycle.admission.filterBytes / servers"});
   }
-  const uint64_t step = StepBytes(load, load.keys_per_step);
+  const uint64_t step = StepBytes(load, &TableKeys::per_step);
   const uint64_t pushes = load.workers * Paged(MessageBytes(load));
   parts.push_back({load.synchronous ? "gate: contributions held" : "requests", pushes,
                    "workers x (keys of a push x (8 + 4 dim) + dense rows), in whole pages"});
@@ -293,7 +303,7 @@ std::vector<MemoryPart> EstimateServer(const ServerLoad& load) {
                      "workers x 2 x 12 x keys of a push"});
   }
   if (load.logged) {
-    const uint64_t windows = load.workers * Paged(StepBytes(load, load.keys_per_push));
+    const uint64_t windows = load.workers * Paged(StepBytes(load, &TableKeys::per_push));
     parts.push_back(LogPart(load, load.synchronous ? step : windows));
   }
   if (load.removed_stream && std::any_of(load.tables.begin(), load.tables.end(), Removes)) {
@@ -317,9 +327,9 @@ std::vector<MemoryPart> EstimateServerDevice(const ServerLoad& load) {
       {"GPU tier", tier, "gpuBytesPerServer, and shards x tables x 4096 keys x (row + 96)"}};
   if (!load.synchronous) return parts;
   uint64_t images = 0;
-  const uint64_t keys = CeilDiv(load.keys_per_step, load.servers);
   for (const TableSpec& table : load.tables) {
     if (table.kind == TableKind::kDense) continue;
+    const uint64_t keys = CeilDiv(KeysOf(load, table).per_step, load.servers);
     // A shard's last chunk may begin a piece of its own.
     const uint64_t chunk =
         std::min<uint64_t>(ShardTable::kChunkRows, CeilDiv(keys, load.shards_here));
@@ -355,7 +365,7 @@ std::vector<MemoryPart> EstimateSnapshots(const ServerLoad& load) {
                      absl::StrCat(at_once, " x shards x tables x 24 x min(2^20, its rows)")});
   }
   uint64_t copies =
-      load.synchronous && load.logged ? StepBytes(load, load.keys_per_step) : uint64_t{0};
+      load.synchronous && load.logged ? StepBytes(load, &TableKeys::per_step) : uint64_t{0};
   for (const TableSpec& table : load.tables) copies += at_once * FilterBytes(load, table);
   if (copies > 0) {
     parts.push_back({"copies of filters and pre-images", copies,
@@ -369,7 +379,7 @@ std::vector<MemoryPart> EstimateSnapshots(const ServerLoad& load) {
 }
 
 uint64_t EstimateConnections(const ServerLoad& load) {
-  const uint64_t push = StepBytes(load, load.keys_per_push);
+  const uint64_t push = StepBytes(load, &TableKeys::per_push);
   return load.workers * std::min(kConnectionBytes, kConnectionMessages * push);
 }
 

@@ -12,9 +12,18 @@
 
 namespace strata::server {
 
+// Distinct keys of one table, over all servers.
+struct TableKeys {
+  uint64_t rows = 0;      // that get a row
+  uint64_t per_push = 0;  // of what one worker pushes at once
+  uint64_t per_step = 0;  // of a whole step
+};
+
 struct ServerLoad {
   std::vector<TableSpec> tables;
-  uint64_t rows = 0;         // features that get a row, over all servers
+  // By table; of dense ones unused. Empty: there is one hashed table, which has all of them.
+  std::vector<TableKeys> of_table;
+  uint64_t rows = 0;         // features that get a row, over all servers and tables
   uint32_t servers = 1;      // of the job
   uint32_t shards_here = 1;  // of the job on this server
   uint32_t workers = 1;      // of the job
@@ -30,7 +39,8 @@ struct ServerLoad {
   bool removed_stream = false;  // spec.output.removed is given
   uint32_t threads = 1;         // that run shards
   bool synchronous = true;
-  // Distinct keys, over all servers: of what one worker pushes at once, and of a whole step.
+  // Distinct keys, over all servers and tables: of what one worker pushes at once, and of a whole
+  // step.
   uint64_t keys_per_push = 0;
   uint64_t keys_per_step = 0;
   // Rows of pulls and pushes lie in the memory of a device that workers of this process share

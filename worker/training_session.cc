@@ -166,7 +166,7 @@ class Session : public TrainingSession {
   void MakeBsp() {
     LanePreparer::Options preparer;
     preparer.source = source_.get();
-    preparer.features = plan_.tables.tables[0];
+    preparer.tables = plan_.tables;
     preparer.last_step = plan_.last_step;
     preparer.depth = std::max(1u, plan_.spec.training().pipeline_depth());
     // Routing takes about as long as a GPU's step, where batches are large.

@@ -18,15 +18,15 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr absl::string_view kComing[] = {
-    "spec.tables",
-    "spec.fields",
-    "spec.labels",
-    "spec.sampleWeight",
-    "spec.evaluation.metrics",
-    "spec.model.experts",
-    "spec.model.expertHidden",
-    "spec.model.towerHidden",
-    "spec.model.attentionHidden",
+    // Of fields, all but their tables.
+    "spec.fields.separator",       "spec.fields.pooling",
+    "spec.fields.weightSeparator", "spec.fields.maxLength",
+    "spec.fields.truncate",        "spec.fields.transform",
+    "spec.fields.vocabulary",      "spec.fields.defaultValue",
+    "spec.fields.hashSeed",        "spec.labels",
+    "spec.sampleWeight",           "spec.evaluation.metrics",
+    "spec.model.experts",          "spec.model.expertHidden",
+    "spec.model.towerHidden",      "spec.model.attentionHidden",
 };
 
 absl::Status Check(const Message& message, const std::string& path) {
@@ -35,8 +35,12 @@ absl::Status Check(const Message& message, const std::string& path) {
   for (const FieldDescriptor* field : given) {
     const std::string here = absl::StrCat(path, path.empty() ? "" : ".", field->json_name());
     if (IsComing(here)) return Bad(here, "is not available in this version; remove it");
-    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    STRATA_RETURN_IF_BAD(Check(message.GetReflection()->GetMessage(message, field), here));
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE || field->is_map()) continue;
+    const google::protobuf::Reflection& in = *message.GetReflection();
+    if (!field->is_repeated()) STRATA_RETURN_IF_BAD(Check(in.GetMessage(message, field), here));
+    for (int i = 0; field->is_repeated() && i < in.FieldSize(message, field); ++i) {
+      STRATA_RETURN_IF_BAD(Check(in.GetRepeatedMessage(message, field, i), here));
+    }
   }
   return absl::OkStatus();
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "proto/job/hashed_tables.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/model_tables.h"
 
 namespace strata {
 namespace {
@@ -46,12 +46,12 @@ uint64_t LeastTableBytes(const TableSpec& table) { return kRows * (RowBytes(tabl
 absl::Status CheckDramLimit(const JobSpec& spec) {
   const auto limit = ParseBytes(spec.storage().dram_bytes_per_server());
   if (!limit.ok() || *limit == 0) return limit.status();
-  // Rows of hashed tables are as long whatever the fields are.
-  const auto model = MakeModelTables(spec, /*fields=*/1, /*numeric=*/0);
-  if (!model.ok()) return absl::OkStatus();  // with other fields it may be one
+  const auto tables = MakeHashedTables(spec);
+  if (!tables.ok()) return absl::OkStatus();  // told when the data are known
+  // They have equal parts of it.
   uint64_t shard = 0;
-  for (const TableSpec& table : model->tables) {
-    if (table.kind == TableKind::kHashed) shard += LeastTableBytes(table);
+  for (const TableSpec& table : *tables) {
+    shard = std::max(shard, tables->size() * LeastTableBytes(table));
   }
   const uint32_t servers = std::max<uint32_t>(1, spec.replicas().servers());
   const uint32_t most = std::max<uint32_t>(1, spec.storage().partitions() / servers);

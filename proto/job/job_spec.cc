@@ -1,5 +1,6 @@
 #include "proto/job/job_spec.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +11,7 @@
 #include "proto/job/model_spec.h"
 #include "proto/job/optimizer_spec.h"
 #include "proto/job/spec_checks.h"
+#include "proto/job/tables_spec.h"
 #include "proto/job/training_spec.h"
 #include "proto/job/worker_spec.h"
 
@@ -117,7 +119,12 @@ absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& out
   if (!output.predictions().empty() && job.data().eval().empty()) {
     return Bad("spec.output.predictions", "needs held-out files; name them in spec.data.eval");
   }
-  if (!output.removed().empty() && !job.life_cycle().has_removal()) {
+  const bool removes =
+      job.tables().empty()
+          ? job.life_cycle().has_removal()
+          : std::any_of(job.tables().begin(), job.tables().end(),
+                        [](const TableConfig& t) { return t.life_cycle().has_removal(); });
+  if (!output.removed().empty() && !removes) {
     return Bad("spec.output.removed", "nothing is ever removed; set spec.lifeCycle.removal");
   }
   return absl::OkStatus();
@@ -143,6 +150,7 @@ absl::Status ResolveJob(TrainingJob& job) {
     STRATA_RETURN_IF_BAD(spec::ResolveLifeCycle(job_spec.training(), job_spec.storage(),
                                                 *job_spec.mutable_life_cycle()));
   }
+  STRATA_RETURN_IF_BAD(spec::ResolveTables(job_spec));
   return ResolveFiles(job_spec, *job_spec.mutable_checkpoint(), *job_spec.mutable_output());
 }
 

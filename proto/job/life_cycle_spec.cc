@@ -138,6 +138,12 @@ absl::Status ResolveLifeCycle(const TrainingSpec& training, const StorageSpec& s
   return ResolveRemoval(training, *l.mutable_removal());
 }
 
+bool HasLifeCycle(const JobSpec& job) {
+  return job.has_life_cycle() ||
+         std::any_of(job.tables().begin(), job.tables().end(),
+                     [](const TableConfig& t) { return t.has_life_cycle(); });
+}
+
 absl::StatusOr<LifeCycleRules> MakeLifeCycleRules(const LifeCycleSpec& l, uint32_t partitions) {
   LifeCycleRules rules;
   AdmissionRules& admission = rules.admission;

@@ -15,6 +15,9 @@ namespace strata::spec {
 absl::Status ResolveLifeCycle(const TrainingSpec& training, const StorageSpec& storage,
                               LifeCycleSpec& life_cycle);
 
+// Whether rows of some table have one that the job file gives.
+bool HasLifeCycle(const JobSpec& job);
+
 // REQUIRES: resolved, or absent. INVALID_ARGUMENT: a size that is none.
 absl::StatusOr<LifeCycleRules> MakeLifeCycleRules(const LifeCycleSpec& life_cycle,
                                                   uint32_t partitions);

@@ -1,6 +1,7 @@
 #include "proto/job/memory_need.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -74,14 +75,28 @@ class Sum {
     need.likely.set_disk_bytes(DiskBytes());
     if (need.least.gpu_bytes() == 0 || !bsp_) return;
     // Pre-images, and a quarter to spare (server/table/preimages.h).
-    const uint64_t keys = CeilDiv(step_keys_, servers_);
-    need.likely.set_gpu_bytes(need.least.gpu_bytes() +
-                              (keys + keys / 4) * 4 * model_.tables[0].dim());
+    uint64_t bytes = 0;
+    for (const TableSpec& t : model_.tables) {
+      if (t.kind == TableKind::kDense) continue;
+      const uint64_t keys = CeilDiv(PartOf(t, step_keys_), servers_);
+      bytes += (keys + keys / 4) * 4 * t.dim();
+    }
+    need.likely.set_gpu_bytes(need.least.gpu_bytes() + bytes);
   }
 
  private:
+  // Of keys or rows of all hashed tables those of one: as many as it has of the fields.
+  uint64_t PartOf(const TableSpec& table, uint64_t of_all) const {
+    const std::vector<uint32_t>& tables = model_.field_tables;
+    if (tables.empty()) return of_all;
+    const auto fields =
+        static_cast<uint64_t>(std::count(tables.begin(), tables.end(), table.id.value));
+    const uint64_t all = tables.size();
+    return of_all / all * fields + CeilDiv(of_all % all * fields, all);
+  }
   uint64_t RowsHere(const TableSpec& table) const {
-    return CeilDiv(table.kind == TableKind::kDense ? DenseRows(table) : rows_, servers_);
+    return CeilDiv(table.kind == TableKind::kDense ? DenseRows(table) : PartOf(table, rows_),
+                   servers_);
   }
   // Of this server's share of all rows, as files have them.
   uint64_t AllBytes() const {
@@ -93,7 +108,7 @@ class Sum {
   uint64_t MessageBytes(uint64_t keys) const {
     uint64_t bytes = 0;
     for (const TableSpec& t : model_.tables) {
-      const uint64_t rows = t.kind == TableKind::kDense ? DenseRows(t) : keys;
+      const uint64_t rows = t.kind == TableKind::kDense ? DenseRows(t) : PartOf(t, keys);
       bytes += CeilDiv(rows * (8 + 4 * uint64_t{t.push_dim()}), servers_);
     }
     return bytes;
@@ -156,8 +171,9 @@ class Sum {
     uint64_t commit = 0, listed = 0;
     for (const TableSpec& t : model_.tables) {
       const uint64_t rows = RowsHere(t), of_shard = CeilDiv(rows, shards_);
-      const uint64_t touched =
-          t.kind == TableKind::kDense ? rows : std::min(rows, CeilDiv(step_keys_, servers_));
+      const uint64_t touched = t.kind == TableKind::kDense
+                                   ? rows
+                                   : std::min(rows, CeilDiv(PartOf(t, step_keys_), servers_));
       commit += touched * (8 + RowBytes(t));
       listed += shards_ * std::min(of_shard, std::max(kListedRows, of_shard / 4));
     }

@@ -12,7 +12,8 @@
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
-#include "proto/job/life_cycle_spec.h"
+#include "proto/job/field_tables.h"
+#include "proto/job/hashed_tables.h"
 #include "proto/job/make_optimizer.h"
 
 namespace strata {
@@ -116,22 +117,6 @@ class TensorList {
   std::vector<TensorSpec> tensors_;
 };
 
-TableSpec FeatureTable(const ModelTables& m, float init_scale, const OptimizerSpec& optimizer,
-                       const OptimizerSpec& linear) {
-  TableSpec table;
-  table.id = TableId(0);
-  table.name = "features";
-  table.kind = TableKind::kHashed;
-  if (m.type != ModelType::kLr) {
-    table.segments.push_back(
-        {"embedding", m.embedding_dim, {InitializerType::kNormal, init_scale}, optimizer});
-  }
-  if (m.type != ModelType::kDcnV2 && m.type != ModelType::kDlrm) {
-    table.segments.push_back({"weight", 1, {}, linear});
-  }
-  return table;
-}
-
 TableSpec DenseTable(const OptimizerSpec& optimizer) {
   TableSpec table;
   table.id = TableId(1);
@@ -148,7 +133,7 @@ absl::Status CheckShape(const JobSpec& spec, ModelType type, uint32_t fields, ui
                                                    kMaxFields, " of each are supported"));
   }
   if (type == ModelType::kLr) return absl::OkStatus();
-  const uint32_t dim = spec.model().embedding_dim();
+  const uint32_t dim = spec.tables().empty() ? spec.model().embedding_dim() : spec.tables(0).dim();
   if (dim == 0 || dim > 4096) {
     return absl::InvalidArgumentError(
         absl::StrCat("spec.model.embeddingDim is ", dim, "; it must be 1 to 4096"));
@@ -175,12 +160,13 @@ absl::Status CheckShape(const JobSpec& spec, ModelType type, uint32_t fields, ui
 }
 
 // Takes from the job what shapes the model.
-ModelTables ShapeOf(const ModelSpec& model, ModelType type, uint32_t fields, uint32_t numeric) {
+ModelTables ShapeOf(const ModelSpec& model, ModelType type, uint32_t fields, uint32_t numeric,
+                    uint32_t dim) {
   ModelTables out;
   out.type = type;
   out.fields = fields;
   out.numeric = numeric;
-  if (type != ModelType::kLr) out.embedding_dim = model.embedding_dim();
+  if (type != ModelType::kLr) out.embedding_dim = dim;
   if (type != ModelType::kLr && type != ModelType::kFm) {
     out.hidden.assign(model.hidden().begin(), model.hidden().end());
   }
@@ -244,6 +230,15 @@ absl::Status AddTensors(const ModelTables& m, float init_scale, TensorList& tens
   return tensors.AddLayers("layer", kHidden, m.example_width(), widths);
 }
 
+// Numbers the hashed tables, with the dense one between them.
+std::vector<TableSpec> InOrder(std::vector<TableSpec> hashed, TableSpec dense) {
+  std::vector<TableSpec> tables;
+  tables.push_back(std::move(hashed[0]));
+  tables.push_back(std::move(dense));
+  for (size_t i = 1; i < hashed.size(); ++i) tables.push_back(std::move(hashed[i]));
+  return tables;
+}
+
 }  // namespace
 
 absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields,
@@ -256,29 +251,23 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
         absl::StrCat("spec.storage.partitions is ", spec.storage().partitions(),
                      "; it must be a power of two, 1 to ", Partitioning::kMaxPartitions));
   }
-  const auto sparse = MakeOptimizer("spec.optimizer.sparse", spec.optimizer().sparse());
-  if (!sparse.ok()) return sparse.status();
-  const auto linear = spec.optimizer().has_linear()
-                          ? MakeOptimizer("spec.optimizer.linear", spec.optimizer().linear())
-                          : sparse;
-  if (!linear.ok()) return linear.status();
+  auto hashed = MakeHashedTables(spec);
+  if (!hashed.ok()) return hashed.status();
   const auto dense = MakeOptimizer("spec.optimizer.dense", spec.optimizer().dense());
   if (!dense.ok()) return dense.status();
-  // Easgd: the tables hold the centre, to which lanes add what they exchange; the job's optimizers
-  // are those of the lanes' own steps.
-  const bool centre = spec.training().mode() == "easgd";
-  OptimizerSpec add;
-  add.type = OptimizerType::kAdd;
+  const auto field_tables = FieldTables(spec, fields);
+  if (!field_tables.ok()) return field_tables.status();
+  const absl::StatusOr<uint32_t> dim =
+      *type == ModelType::kLr ? uint32_t{0} : EmbeddingDim(spec, *field_tables);
+  if (!dim.ok()) return dim.status();
 
-  ModelTables out = ShapeOf(spec.model(), *type, fields, numeric);
-  const float init_scale = spec.model().init_scale();
-  out.tables = {FeatureTable(out, init_scale, centre ? add : *sparse, centre ? add : *linear),
-                DenseTable(centre ? add : *dense)};
-  auto life_cycle = spec::MakeLifeCycleRules(spec.life_cycle(), spec.storage().partitions());
-  if (!life_cycle.ok()) return life_cycle.status();
-  out.tables[0].life_cycle = *life_cycle;
+  ModelTables out = ShapeOf(spec.model(), *type, fields, numeric, *dim);
+  out.tables = InOrder(*std::move(hashed), DenseTable(HoldsCentre(spec) ? SumsAlone() : *dense));
+  if (out.several()) {
+    for (const uint32_t index : *field_tables) out.field_tables.push_back(TableNumber(index));
+  }
   TensorList tensors;
-  if (absl::Status s = AddTensors(out, init_scale, tensors); !s.ok()) return s;
+  if (absl::Status s = AddTensors(out, spec.model().init_scale(), tensors); !s.ok()) return s;
   if (absl::Status s = tensors.Place(Partitioning(spec.storage().partitions()), out); !s.ok()) {
     return s;
   }

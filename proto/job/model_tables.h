@@ -22,8 +22,10 @@ enum class ModelType : uint8_t {
   kDlrm = 5,
 };
 
-// Table 0 ("features", hashed) has segments: lr: weight(1); fm, wide_deep and deepfm: embedding(D),
-// weight(1); dcn_v2 and dlrm: embedding(D).
+// Table 0 (hashed: "features", or the first of spec.tables) has segments: lr: weight(1); fm,
+// wide_deep and deepfm: embedding(D), weight(1); dcn_v2 and dlrm: embedding(D). Tables 2, 3, ...
+// are the others of spec.tables, in order, with segments of the same names. These models take
+// embeddings of one width, D, of all fields.
 // Table 1 ("dense") has rows of kDenseRowDim floats and the tensors below, numbered in this order.
 // A layer is name_weight(inputs, outputs) row-major by input, then name_bias(outputs).
 //   lr, fm, wide_deep, deepfm: bias(1); numeric > 0: numeric_weight(numeric);
@@ -46,14 +48,21 @@ struct ModelTables {
   std::vector<uint32_t> bottom_hidden;  // dlrm with numeric > 0
   uint32_t cross_layers = 0;            // dcn_v2
   uint32_t cross_rank = 0;              // dcn_v2; 0: full matrices
-  std::vector<TableSpec> tables;        // [0] features, [1] dense
+  std::vector<TableSpec> tables;        // by number; [1] dense, the others hashed
+  // By field of the data: the number of its table. Empty: all are of table 0.
+  std::vector<uint32_t> field_tables;
   // tables[1].tensors lies in position order; tensor_order[k] = index there of tensor number k.
   std::vector<uint32_t> tensor_order;
   std::vector<std::string> tensor_names;  // by tensor number
 
   static constexpr uint32_t kDenseRowDim = 256;
 
+  static constexpr uint32_t kDenseTable = 1;
+
+  // Floats of a pulled row, of whichever hashed table.
   uint32_t row_dim() const { return tables[0].dim(); }
+  // Whether there are hashed tables beside table 0.
+  bool several() const { return tables.size() > 2; }
   // F above: floats of an example's embeddings and numbers.
   uint64_t example_width() const { return uint64_t{fields} * embedding_dim + numeric; }
   // Dlrm: vectors of an example whose dot products are taken: the bottom's output where there are

@@ -153,21 +153,29 @@ bool HasLinearBesideEmbedding(absl::string_view model) {
   return model == "fm" || model == "wide_deep" || model == "deepfm";
 }
 
-// `sparse` is resolved. Without a type of its own, `linear` is as `sparse` but for what it gives.
+// Without a type of its own, `config` is as `whole` but for what it gives.
+void MergeInto(const OptimizerConfig& whole, OptimizerConfig& config) {
+  if (!config.type().empty()) return;
+  OptimizerConfig merged = whole;
+  merged.MergeFrom(config);
+  config = merged;
+}
+
+absl::Status NoLinear(const std::string& at, const ModelSpec& model, absl::string_view instead) {
+  return Bad(at, absl::StrCat("is for the weights that fm, wide_deep and deepfm have beside "
+                              "embeddings, and spec.model.type is ",
+                              model.type(), "; remove it and set ", instead));
+}
+
+// `sparse` is resolved.
 absl::Status ResolveLinear(const ModelSpec& model, OptimizersSpec& optimizers) {
   const std::string at = "spec.optimizer.linear";
   if (!HasLinearBesideEmbedding(model.type())) {
     if (!optimizers.has_linear()) return absl::OkStatus();
-    return Bad(at, absl::StrCat("is for the weights that fm, wide_deep and deepfm have beside "
-                                "embeddings, and spec.model.type is ",
-                                model.type(), "; remove it and set spec.optimizer.sparse"));
+    return NoLinear(at, model, "spec.optimizer.sparse");
   }
   OptimizerConfig& linear = *optimizers.mutable_linear();
-  if (linear.type().empty()) {
-    OptimizerConfig merged = optimizers.sparse();
-    merged.MergeFrom(linear);
-    linear = merged;
-  }
+  MergeInto(optimizers.sparse(), linear);
   return ResolveOptimizer(at, "", linear);
 }
 
@@ -178,6 +186,20 @@ absl::Status ResolveOptimizers(const ModelSpec& model, OptimizersSpec& optimizer
       ResolveOptimizer("spec.optimizer.sparse", "adagrad", *optimizers.mutable_sparse()));
   STRATA_RETURN_IF_BAD(ResolveLinear(model, optimizers));
   return ResolveOptimizer("spec.optimizer.dense", "adam", *optimizers.mutable_dense());
+}
+
+absl::Status ResolveTableOptimizers(const std::string& at, const ModelSpec& model,
+                                    const OptimizersSpec& optimizers, TableConfig& table) {
+  OptimizerConfig& sparse = *table.mutable_optimizer();
+  MergeInto(optimizers.sparse(), sparse);
+  STRATA_RETURN_IF_BAD(ResolveOptimizer(at + ".optimizer", "", sparse));
+  if (!HasLinearBesideEmbedding(model.type())) {
+    if (!table.has_linear()) return absl::OkStatus();
+    return NoLinear(at + ".linear", model, at + ".optimizer");
+  }
+  OptimizerConfig& linear = *table.mutable_linear();
+  MergeInto(optimizers.linear(), linear);
+  return ResolveOptimizer(at + ".linear", "", linear);
 }
 
 }  // namespace strata::spec

@@ -1,6 +1,7 @@
 #include "proto/job/schema.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -180,23 +181,18 @@ std::vector<SchemaField> CriteoFields(bool buckets, uint64_t hash_seed) {
   return out;
 }
 
-SchemaField FieldOf(const FieldConfig& config, uint64_t hash_seed) {
-  SchemaField out;
-  out.set_name(config.name());
-  out.set_column(config.column().empty() ? config.name() : config.column());
-  out.set_kind(config.kind());
-  out.set_table(config.table());
-  if (!config.table().empty()) out.set_keys(kByColumn);
-  out.set_hash_seed(config.has_hash_seed() ? config.hash_seed() : hash_seed);
-  out.set_pooling(config.pooling());
-  if (config.has_transform()) *out.mutable_transform() = config.transform();
-  out.set_out_of_vocabulary(config.vocabulary().out_of_vocabulary());
-  out.set_max_length(config.max_length());
-  out.set_truncate(config.truncate());
-  out.set_separator(config.separator());
-  out.set_weight_separator(config.weight_separator());
-  if (config.has_default_value()) out.set_default_value(config.default_value());
-  return out;
+// What spec.tables and spec.fields say of a short form's fields: names, and tables of rows.
+void NameTables(const JobSpec& spec, std::vector<SchemaField>& fields) {
+  std::map<absl::string_view, const FieldConfig*> by_column;
+  for (const FieldConfig& f : spec.fields()) {
+    by_column.emplace(f.column().empty() ? f.name() : f.column(), &f);
+  }
+  for (SchemaField& f : fields) {
+    const auto given = by_column.find(f.column());
+    if (given != by_column.end()) f.set_name(given->second->name());
+    if (f.table().empty()) continue;
+    f.set_table(given == by_column.end() ? spec.tables(0).name() : given->second->table());
+  }
 }
 
 void AddLabels(const JobSpec& spec, Schema& schema) {
@@ -226,34 +222,34 @@ bool IsCriteoData(const DataSpec& data) {
   return data.format() == "criteo" || data.format() == "criteo_csv";
 }
 
-}  // namespace
-
-std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields) {
+std::vector<SchemaField> FieldsOfFormat(const JobSpec& spec, uint32_t fields) {
   const uint64_t seed = spec.model().hash_seed();
-  std::vector<SchemaField> out;
-  if (spec.fields_size() > 0) {
-    for (const FieldConfig& config : spec.fields()) out.push_back(FieldOf(config, seed));
-    return out;
-  }
   if (spec.data().format() == "csv") return CsvFields(spec.data().columns(), seed);
   if (IsCriteoData(spec.data())) {
     return CriteoFields(spec.data().integer_features() == "bucket", seed);
   }
-  if (spec.data().format() == "libffm") {
-    for (uint32_t f = 0; f < fields; ++f) {
-      out.push_back(Field(absl::StrCat(f), "multiValued", kByValue));
-      out.back().set_pooling("sum");
-    }
-    return out;
+  if (spec.data().format() != "libffm") {
+    // Libfm, libsvm: features are the keys themselves.
+    return {Field(kTable, "multiValued", kByValue)};
   }
-  // Libfm, libsvm: features are the keys themselves.
-  return {Field(kTable, "multiValued", kByValue)};
+  std::vector<SchemaField> out;
+  for (uint32_t f = 0; f < fields; ++f) {
+    out.push_back(Field(absl::StrCat(f), "multiValued", kByValue));
+    out.back().set_pooling("sum");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields) {
+  std::vector<SchemaField> out = FieldsOfFormat(spec, fields);
+  if (!spec.tables().empty()) NameTables(spec, out);
+  return out;
 }
 
 std::optional<FieldCounts> CountFields(const JobSpec& spec) {
-  const bool told =
-      spec.fields_size() > 0 || spec.data().format() == "csv" || IsCriteoData(spec.data());
-  if (!told) return std::nullopt;
+  if (spec.data().format() != "csv" && !IsCriteoData(spec.data())) return std::nullopt;
   FieldCounts counts;
   for (const SchemaField& field : SchemaFields(spec, 0)) {
     ++(field.table().empty() ? counts.numeric : counts.fields);
@@ -332,9 +328,10 @@ Schema MakeSchema(const JobSpec& spec, const ModelTables& model,
 
 absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec) {
   const std::optional<FieldCounts> counts = CountFields(spec);
-  // Two fields have a model of any type.
-  const auto model =
-      counts ? MakeModelTables(spec, counts->fields, counts->numeric) : MakeModelTables(spec, 2, 0);
+  // Two fields have a model of any type; of libffm each has a table, where there are any.
+  const uint32_t some = std::max(2, spec.fields_size());
+  const auto model = counts ? MakeModelTables(spec, counts->fields, counts->numeric)
+                            : MakeModelTables(spec, some, 0);
   if (!model.ok()) return model.status();
   Schema schema = MakeSchema(spec, *model);
   if (counts) return schema;

@@ -34,7 +34,7 @@ absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec);
 std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields);
 
 // How many fields with rows and how many numbers the examples have, where the job alone says it:
-// csv, criteo, criteo_csv, and jobs with spec.fields. The other formats' data decide.
+// csv, criteo, criteo_csv. The other formats' data decide.
 struct FieldCounts {
   uint32_t fields = 0;
   uint32_t numeric = 0;

@@ -17,6 +17,7 @@
 #include "proto/core/lane_tree.h"
 #include "proto/core/table_spec.h"
 #include "proto/core/uid.h"
+#include "proto/wire/value_codec.h"
 
 namespace strata::wire {
 
@@ -51,14 +52,6 @@ uint32_t ExtendFingerprint(uint32_t so_far, TableId table, ShardId shard, size_t
 // What the text of a stale ticket's FAILED_PRECONDITION begins with, and no other text.
 inline constexpr char kTicketError[] = "ticket ";
 bool IsTicketError(const absl::Status& status);
-
-// Open, as PullOutcome below is.
-enum class ValueCodec : int32_t { kFloat32 = 0, kBf16 = 1, kInt8 = 2 };
-// Bytes of a key's values. REQUIRES: one of the three.
-constexpr size_t ValueBytes(ValueCodec codec, uint32_t dim) {
-  if (codec == ValueCodec::kBf16) return size_t{dim} * 2;
-  return codec == ValueCodec::kInt8 ? size_t{dim} + 4 : size_t{dim} * 4;
-}
 
 // A received group. Points into the message, which must outlive it. No alignment is promised:
 // other clients may place keys and values anywhere.
@@ -132,7 +125,7 @@ struct PullRequestView {
   std::vector<ShardId> shards;
   std::vector<GroupView> groups;
   bool want_ticket = false;
-  ValueCodec codec = ValueCodec::kFloat32;
+  PullCodecs codec;
   Ticket ticket;
 };
 

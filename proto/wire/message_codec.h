@@ -57,8 +57,8 @@ struct KeyGroup {
 // A pull's fields that are rarely set.
 struct PullExtras {
   bool want_ticket = false;
-  ValueCodec codec = ValueCodec::kFloat32;
-  Ticket ticket;  // with one: no groups
+  PullCodecs codec = {};
+  Ticket ticket = {};  // with one: no groups
 };
 
 // Copies the keys and computes the checksums. RESOURCE_EXHAUSTED over kMaxMessageBytes.

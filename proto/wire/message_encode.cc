@@ -207,11 +207,12 @@ uint32_t CrcOf(std::span<const Key> keys) {
 
 // An upper bound of a request's bytes. Errors as EncodePullRequest's.
 absl::StatusOr<size_t> KeyRequestBytes(const char* name, std::span<const ShardId> shards,
-                                       std::span<const KeyGroup> groups) {
+                                       std::span<const KeyGroup> groups, size_t codecs = 0) {
   absl::Status counts = CheckCount(name, "shards", shards.size(), kMaxShards);
   counts.Update(CheckCount(name, "groups", groups.size(), kMaxGroups));
+  counts.Update(CheckCount(name, "codecs", codecs, kMaxCodecs));
   if (!counts.ok()) return counts;
-  size_t bytes = kMaxFixedBytes + ShardsBytes(shards.size());
+  size_t bytes = kMaxFixedBytes + ShardsBytes(shards.size()) + codecs * kMaxEnumBytes;
   for (const KeyGroup& g : groups) {
     if (!AddGroupBytes(g.keys.size(), g.keys.size_bytes(), 0, bytes)) return TooLarge(name, bytes);
   }
@@ -228,13 +229,17 @@ uint8_t* WriteKeyGroups(const uint8_t* base, uint8_t* at, uint32_t field,
   return at;
 }
 
+// As protobuf writes an enum's number, which may be negative.
+uint64_t EnumNumber(ValueCodec codec) { return static_cast<uint64_t>(static_cast<int64_t>(codec)); }
+
 }  // namespace
 
 absl::StatusOr<Buffer> EncodePullRequest(const Header& header, Step step, uint32_t wait_ms,
                                          std::span<const ShardId> shards,
                                          std::span<const KeyGroup> groups,
                                          const PullExtras& extras) {
-  const absl::StatusOr<size_t> bytes = KeyRequestBytes("PullRequest", shards, groups);
+  const std::vector<ValueCodec>& codecs = extras.codec.of_table;
+  const auto bytes = KeyRequestBytes("PullRequest", shards, groups, codecs.size());
   if (!bytes.ok()) return bytes.status();
   BufferBuilder out(*bytes);
   uint8_t* at = WriteHeader(out.data(), header);
@@ -243,10 +248,10 @@ absl::StatusOr<Buffer> EncodePullRequest(const Header& header, Step step, uint32
   at = WriteShards(at, 4, shards);
   at = WriteKeyGroups(out.data(), at, 5, groups);
   if (extras.want_ticket) at = WriteNumber(at, 6, 1);
-  if (extras.codec != ValueCodec::kFloat32) {
-    at = WriteNumber(at, 7, static_cast<uint64_t>(static_cast<int64_t>(extras.codec)));
-  }
+  const ValueCodec others = extras.codec.others;
+  if (others != ValueCodec::kFloat32) at = WriteNumber(at, 7, EnumNumber(others));
   at = WriteTicket(at, 8, extras.ticket);
+  for (const ValueCodec codec : codecs) at = WriteNumber(at, 9, EnumNumber(codec));
   return out.Finish(static_cast<size_t>(at - out.data()));
 }
 

@@ -21,6 +21,7 @@ namespace strata::wire {
 inline constexpr size_t kMaxGroups = size_t{1} << 18;
 inline constexpr size_t kMaxShards = size_t{1} << 20;  // = Partitioning::kMaxPartitions
 inline constexpr size_t kMaxContributions = size_t{1} << 14;
+inline constexpr size_t kMaxCodecs = size_t{1} << 14;  // of a pull, by table
 
 // Unknown groups (wire type 3) inside each other that a parser skips before it refuses.
 inline constexpr int kMaxUnknownDepth = 32;
@@ -37,6 +38,7 @@ inline constexpr size_t kMaxTicketBytes = 38;
 inline constexpr size_t kMaxContributionBytes = 6 + 6 + 6 + 11 + kMaxTicketBytes;
 inline constexpr size_t kMaxShardNumberBytes = 5;
 inline constexpr size_t kMaxFixedBytes = 200;
+inline constexpr size_t kMaxEnumBytes = 1 + 10;  // a negative number of one, with its tag
 
 }  // namespace strata::wire
 

@@ -130,6 +130,14 @@ void AddShards(FieldReader& r, std::vector<ShardId>& shards) {
   });
 }
 
+void AddCodecs(FieldReader& r, std::vector<ValueCodec>& codecs) {
+  r.Numbers([&r, &codecs](uint32_t codec) {
+    if (!Full(r, codecs.size(), kMaxCodecs)) {
+      codecs.push_back(static_cast<ValueCodec>(static_cast<int32_t>(codec)));
+    }
+  });
+}
+
 void ReadText(FieldReader& r, std::string& out) {
   std::span<const uint8_t> bytes;
   r.Bytes(bytes);
@@ -190,10 +198,13 @@ void Read(FieldReader& r, PullRequestView& out) {
         r.Varint(out.want_ticket);
         break;
       case 7:
-        ReadEnum(r, out.codec);
+        ReadEnum(r, out.codec.others);
         break;
       case 8:
         ReadEmbedded(r, "Ticket", out.ticket);
+        break;
+      case 9:
+        AddCodecs(r, out.codec.of_table);
         break;
       default:
         r.Skip();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "proto/job/job_plan.h"
+#include "proto/job/life_cycle_spec.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/progress.h"
 #include "scheduler/nodes/placement.h"
@@ -148,7 +149,7 @@ JobStatus JobMachine::Status(absl::Time now) const {
   // What servers refused, and (easgd) lanes in their own copies.
   out.set_refused_rows(state_.refused_rows() + (over() ? 0 : counted.refused_rows()));
   out.set_clipped_rows(state_.clipped_rows() + (over() ? 0 : counted.clipped_rows()));
-  if (spec_.spec().spec().has_life_cycle()) *out.mutable_life_cycle() = state_.life_cycle();
+  if (spec::HasLifeCycle(spec_.spec().spec())) *out.mutable_life_cycle() = state_.life_cycle();
   out.set_lost_local_steps(state_.lost_local_steps());
   *out.mutable_refused() = state_.refused();
   if (state_.phase() == TRAINING || state_.phase() == CUTTING) {

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -158,6 +159,26 @@ absl::Status CheckAsideFromStorage(const JobSpec& spec, bool overwrite,
   return CheckJobPlaces(spec, options);
 }
 
+// Tables are numbered by their places.
+std::string TablesText(const JobSpec& spec) {
+  return absl::StrCat("[",
+                      absl::StrJoin(spec.tables(), ", ",
+                                    [](std::string* out, const auto& t) {
+                                      absl::StrAppend(
+                                          out, t.name(), " (", t.dim(), ", ", t.optimizer().type(),
+                                          t.has_linear() ? ", " : "", t.linear().type(), ")");
+                                    }),
+                      "]");
+}
+
+std::string TablesOfFieldsText(const JobSpec& spec) {
+  std::map<std::string, std::string> tables;  // by column
+  for (const FieldConfig& f : spec.fields()) {
+    if (!f.table().empty()) tables[f.column().empty() ? f.name() : f.column()] = f.table();
+  }
+  return absl::StrCat("[", absl::StrJoin(tables, ", ", absl::PairFormatter(": ")), "]");
+}
+
 }  // namespace
 
 absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking_at) {
@@ -205,6 +226,10 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   const auto saved_types = OptimizerTypes(then.optimizer());
   for (size_t i = 0; i < types.size(); ++i) {
     same(types[i].first, types[i].second, saved_types[i].second);
+  }
+  same("spec.tables", TablesText(now), TablesText(then));
+  if (!now.tables().empty()) {
+    same("spec.fields, by table,", TablesOfFieldsText(now), TablesOfFieldsText(then));
   }
   same("spec.storage.partitions", now.storage().partitions(), then.storage().partitions());
   same("spec.training.mode", now.training().mode(), then.training().mode());

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/uid.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/life_cycle_spec.h"
 #include "proto/job/model_tables.h"
 #include "proto/runtime/files/machine_id.h"
 #include "server/job/job_note.h"
@@ -83,7 +84,7 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   plan.seed = spec.training().seed();
   plan.lanes = spec.training().lanes();
   plan.synchronous = spec.training().mode() == "bsp";
-  plan.life_cycle = spec.has_life_cycle();
+  plan.life_cycle = spec::HasLifeCycle(spec);
   plan.logged = spec.storage().durability() != "memory";
   plan.synced = spec.storage().durability() == "synced";
   plan.row_file = spec.storage().ssd() == "rowfile";

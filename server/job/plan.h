@@ -43,7 +43,7 @@ struct JobPlan {
   uint64_t seed = 0;
   uint32_t lanes = 1;
   bool synchronous = true;
-  bool life_cycle = false;  // spec.lifeCycle is given
+  bool life_cycle = false;  // of some table, in the job file
   bool logged = true;       // false: level memory
   bool synced = false;      // logged, and a commit waits for the disk
   uint64_t log_bytes = 0;   // of log that are kept at most (server/protocol/image_schedule.h)

@@ -41,6 +41,22 @@ absl::Status CheckDense(const TableSpec& table, std::span<const Position> positi
   return absl::OkStatus();
 }
 
+absl::Status CheckCodec(const char* field, wire::ValueCodec codec) {
+  if (codec >= wire::ValueCodec::kFloat32 && codec <= wire::ValueCodec::kInt8) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(field, " ", static_cast<int32_t>(codec),
+                                                 ": it is 0 (float32), 1 (bf16) or 2 (int8)"));
+}
+
+absl::Status CheckCodecs(const wire::PullCodecs& codecs) {
+  if (absl::Status s = CheckCodec("pull.codec", codecs.others); !s.ok()) return s;
+  for (const wire::ValueCodec codec : codecs.of_table) {
+    if (absl::Status s = CheckCodec("pull.codecs", codec); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ServerJob::CheckHeader(const wire::Header& header, bool session_known) const {
@@ -172,10 +188,14 @@ absl::Status ServerJob::CheckThere(const wire::PullRequestView& request, const D
   std::vector<TableId> tables;
   for (const RequestKeys::Group& g : keys.groups) tables.push_back(g.table);
   if (absl::Status s = device_.Check("pull", *there, tables); !s.ok()) return s;
-  if (request.codec == wire::ValueCodec::kFloat32) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("pull.codec ", static_cast<int32_t>(request.codec),
-                   ": a pull into a device's memory is of codec 0 (float32)"));
+  for (size_t g = 0; g < tables.size(); ++g) {
+    const wire::ValueCodec codec = request.codec.Of(tables[g]);
+    if (there->groups[g] == nullptr || codec == wire::ValueCodec::kFloat32) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("pull.codec ", static_cast<int32_t>(codec),
+                     ": a pull into a device's memory is of codec 0 (float32)"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<PullCall>> ServerJob::MakePull(const wire::PullRequestView& request,
@@ -194,7 +214,7 @@ absl::StatusOr<std::shared_ptr<PullCall>> ServerJob::MakePull(const wire::PullRe
     const TableSpec& table = plan_.tables[g.table.value];
     const bool by_device = there != nullptr && there->groups[i] != nullptr;
     const wire::ValueCodec codec =
-        table.kind == TableKind::kDense ? wire::ValueCodec::kFloat32 : request.codec;
+        table.kind == TableKind::kDense ? wire::ValueCodec::kFloat32 : request.codec.Of(g.table);
     const uint32_t dim = by_device ? 0 : table.dim();
     value_groups.push_back({g.table, g.shard, g.positions.size(), dim, codec});
     pulled += g.positions.size();
@@ -213,8 +233,8 @@ absl::StatusOr<std::shared_ptr<PullCall>> ServerJob::MakePull(const wire::PullRe
   const absl::Time deadline =
       options_.timer->Now() + absl::Milliseconds(std::min(request.wait_ms, kMaxWaitMs));
   return std::make_shared<PullCall>(Identity(), request.step, deadline, *std::move(encoder),
-                                    static_cast<ops::RowCodec>(request.codec), *std::move(keys),
-                                    there, *std::move(memory), std::move(reply));
+                                    request.codec, *std::move(keys), there, *std::move(memory),
+                                    std::move(reply));
 }
 
 void ServerJob::Pull(Buffer bytes, const wire::PullRequestView& request, DataReply reply) {
@@ -232,11 +252,7 @@ void ServerJob::Pull(Buffer bytes, const wire::PullRequestView& request, DataRep
     return reply(absl::InvalidArgumentError(absl::StrCat(
         "pull.step ", request.step.value, ": the job is asynchronous, its pulls name step 0")));
   }
-  if (request.codec < wire::ValueCodec::kFloat32 || request.codec > wire::ValueCodec::kInt8) {
-    return reply(
-        absl::InvalidArgumentError(absl::StrCat("pull.codec ", static_cast<int32_t>(request.codec),
-                                                ": it is 0 (float32), 1 (bf16) or 2 (int8)")));
-  }
+  if (absl::Status s = CheckCodecs(request.codec); !s.ok()) return reply(std::move(s));
   auto named = Named(request.shards);
   if (!named.ok()) return reply(named.status());
   auto call = MakePull(request, bytes, reply);

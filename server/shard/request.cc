@@ -57,14 +57,14 @@ void Call::End(Step clock) {
 }
 
 PullCall::PullCall(wire::ServerState identity, Step step, absl::Time deadline,
-                   wire::PullReplyEncoder encoder, ops::RowCodec codec, RequestedKeys keys,
+                   wire::PullReplyEncoder encoder, wire::PullCodecs codecs, RequestedKeys keys,
                    std::shared_ptr<const DeviceValues> there, std::shared_ptr<void> memory,
                    DataReply reply)
     : Call(identity, keys.parts.size(), std::move(reply)),
       step_(step),
       deadline_(deadline),
       encoder_(std::move(encoder)),
-      codec_(codec),
+      codecs_(std::move(codecs)),
       keys_(std::move(keys)),
       there_(std::move(there)),
       memory_(std::move(memory)) {}

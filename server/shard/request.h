@@ -99,14 +99,15 @@ class PullCall : public Call {
  public:
   // `there`: where groups without values in `encoder` go; null: there are none.
   PullCall(wire::ServerState identity, Step step, absl::Time deadline,
-           wire::PullReplyEncoder encoder, ops::RowCodec codec, RequestedKeys keys,
+           wire::PullReplyEncoder encoder, wire::PullCodecs codecs, RequestedKeys keys,
            std::shared_ptr<const DeviceValues> there, std::shared_ptr<void> memory,
            DataReply reply);
 
   Step step() const { return step_; }  // 0: whatever is committed
   absl::Time deadline() const { return deadline_; }
   const RequestedKeys& keys() const { return keys_; }
-  ops::RowCodec codec() const { return codec_; }  // of hashed tables
+  // Of a hashed table.
+  ops::RowCodec codec(TableId table) const { return static_cast<ops::RowCodec>(codecs_.Of(table)); }
   // Where group `index` is written; different groups by different threads.
   uint8_t* out(size_t index) { return encoder_.bytes(index).data(); }
   // Instead, where the group goes by a device's memory; else null.
@@ -123,7 +124,7 @@ class PullCall : public Call {
   const Step step_;
   const absl::Time deadline_;
   wire::PullReplyEncoder encoder_;
-  const ops::RowCodec codec_;
+  const wire::PullCodecs codecs_;
   const RequestedKeys keys_;
   const std::shared_ptr<const DeviceValues> there_;
   const std::shared_ptr<void> memory_;

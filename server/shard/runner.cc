@@ -90,7 +90,9 @@ void ShardRunner::ServePull(PullCall& call, size_t part, bool preimages) {
   for (const size_t i : call.keys().parts[part]) {
     const RequestKeys::Group& g = call.keys().keys->groups[i];
     ReadAs as;
-    if (shard_->options().tables[g.table.value].kind == TableKind::kHashed) as.codec = call.codec();
+    if (shard_->options().tables[g.table.value].kind == TableKind::kHashed) {
+      as.codec = call.codec(g.table);
+    }
     as.kept = call.keys().Kept(i);
     as.there = call.there(i);
     absl::Status s = preimages ? shard_->ReadPreimages(g.table, g.positions, call.out(i), as)

@@ -6,7 +6,6 @@
 #include "proto/core/mutation.h"
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
-#include "server/table/device_offer.h"
 
 namespace strata::server {
 
@@ -23,8 +22,16 @@ Shard::Shard(ShardOptions options, std::vector<std::unique_ptr<storage::RowTable
 }
 
 std::string Shard::values_device() const {
-  const size_t table = DeviceOffer::kTable.value;
-  return table < tables_.size() ? tables_[table].values_device() : std::string();
+  std::string device;
+  bool first = true;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    if (options_.tables[t].kind == TableKind::kDense) continue;
+    const std::string here = tables_[t].values_device();
+    if (!first && here != device) return std::string();
+    device = here;
+    first = false;
+  }
+  return device;
 }
 
 uint64_t Shard::refused_rows() const {

@@ -80,7 +80,8 @@ class Shard {
   Position last_position() const { return options_.partitioning.Last(options_.range.last); }
   // Bsp: the last committed step. Async: the number of applied windows.
   Step clock() const { return gate_.clock(); }
-  std::string values_device() const;  // as ShardTable's, of DeviceOffer::kTable
+  // As ShardTable's, where that of all hashed tables is one; else empty.
+  std::string values_device() const;
   uint64_t refused_rows() const;
   // The first of them: of table 0, then of the next one.
   std::vector<RefusedRowCount> first_refused() const;

@@ -32,10 +32,10 @@ absl::Status DeviceOffer::Check(absl::string_view what, const DeviceValues& valu
         what, ": ", values.groups.size(), " places on a device for ", tables.size(), " groups"));
   }
   for (size_t g = 0; g < tables.size(); ++g) {
-    if (values.groups[g] == nullptr || tables[g] == kTable) continue;
+    if (values.groups[g] == nullptr || tables[g] != kDense) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": group ", g, " is of table ", tables[g].value,
-                     " and has a place on a device; only those of table ", kTable.value, " may"));
+                     " and has a place on a device; only those of hashed tables may"));
   }
   return absl::OkStatus();
 }

@@ -17,10 +17,11 @@ namespace strata::server {
 // Immutable; any thread.
 class DeviceOffer {
  public:
-  // The table whose rows may go by a device's memory; the others' values are in the message.
-  static constexpr TableId kTable{0};
+  // The dense table, whose values are always in the message. Rows of the others, which are hashed,
+  // may go by a device's memory.
+  static constexpr TableId kDense{1};
 
-  // device: where every shard here has the rows of kTable; empty: there is none.
+  // device: where every shard here has the rows of all hashed tables; empty: there is none.
   explicit DeviceOffer(std::string device);
 
   // For the reply to OpenSession; null: none.
@@ -28,7 +29,7 @@ class DeviceOffer {
 
   // tables: of the groups of the message (or of its ticket), in order. what: names it in errors.
   // FAILED_PRECONDITION: not of this offer's device, or there is none. INVALID_ARGUMENT: another
-  // number of groups, or a place for one of another table.
+  // number of groups, or a place for one of the dense table.
   absl::Status Check(absl::string_view what, const DeviceValues& values,
                      std::span<const TableId> tables) const;
 

@@ -195,14 +195,13 @@ RoutedKeys SomeKeys(const TableSpec& features) {
 
 ReplicaOptions Options(const TrainingPlan& plan, const Exchange& exchange) {
   ReplicaOptions options;
-  options.features = plan.tables.tables[0];
-  options.dense = plan.tables.tables[1];
+  options.tables = plan.tables.tables;
   options.dense_rows = exchange.dense_rows();
   options.alpha = 0.3f;
   OptimizerSpec sgd;
   sgd.learning_rate = 1.0f;
-  for (TableSpec* table : {&options.features, &options.dense}) {
-    for (SegmentSpec& segment : table->segments) segment.optimizer = sgd;
+  for (TableSpec& table : options.tables) {
+    for (SegmentSpec& segment : table.segments) segment.optimizer = sgd;
   }
   return options;
 }
@@ -216,6 +215,7 @@ void Scatter(Replica& replica, const RoutedKeys& keys, uint32_t dim, size_t dens
   g.examples = 1;
   g.keys = keys.keys;
   g.positions = keys.positions;
+  g.runs = keys.runs;
   for (size_t i = 0; i < keys.keys.size() * dim; ++i) g.rows.push_back(draw());
   for (size_t i = 0; i < dense_floats; ++i) g.dense.push_back(draw());
   REQUIRE(replica.LocalStep(0, g).ok());
@@ -234,7 +234,7 @@ TEST_CASE("the sum of copies and centre is kept under lost, repeated and unanswe
   ServerLinks links(&servers.lossy, 2);
   links.SetAddresses(servers.addresses);
   const RoutedKeys keys = SomeKeys(plan.tables.tables[0]);
-  const size_t row_floats = keys.keys.size() * exchange.row_dim();
+  const size_t row_floats = keys.keys.size() * exchange.row_dims()[0];
   const size_t dense_floats = exchange.dense_rows() * ModelTables::kDenseRowDim;
   const RoutedKeys* const batch[] = {&keys};
   SequenceCounter sequences;
@@ -255,12 +255,12 @@ TEST_CASE("the sum of copies and centre is kept under lost, repeated and unanswe
     clients.push_back(std::make_unique<ParameterClient>(options));
     lanes.push_back(std::make_unique<Replica>(Options(plan, exchange)));
     pull(l);
-    Scatter(*lanes[l], keys, exchange.row_dim(), dense_floats, l);
+    Scatter(*lanes[l], keys, exchange.row_dims()[0], dense_floats, l);
   }
   ParameterClient reader(options);
   const auto total = [&] {
     ParameterBlock centre;
-    REQUIRE(reader.Pull(Step(0), {keys.keys, keys.positions}, &centre).ok());
+    REQUIRE(reader.Pull(Step(0), {keys.keys, keys.positions, keys.runs}, &centre).ok());
     std::vector<double> rows, dense;
     AddTo(rows, centre.rows.data(), row_floats);
     AddTo(dense, centre.dense.data(), dense_floats);
@@ -305,7 +305,7 @@ TEST_CASE("the sum of copies and centre is kept under lost, repeated and unanswe
     for (uint32_t l = 0; l < kLanes; ++l) REQUIRE(exchange_once(l, window));
   }
   ParameterBlock centre;
-  REQUIRE(reader.Pull(Step(0), {keys.keys, keys.positions}, &centre).ok());
+  REQUIRE(reader.Pull(Step(0), {keys.keys, keys.positions, keys.runs}, &centre).ok());
   for (auto& lane : lanes) {
     const float* x = lane->Rows(0);
     for (size_t i = 0; i < row_floats; ++i) REQUIRE(std::abs(x[i] - centre.rows[i]) < 0.01);

@@ -2,12 +2,19 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <random>
 #include <vector>
 
 namespace strata::testing {
 
-void WriteLibfm(const std::string& path, uint64_t seed, int lines, int fields, int ids) {
+namespace {
+
+// What a line has of a feature.
+using Token = std::function<std::string(int field, int id)>;
+
+void WriteLines(const std::string& path, uint64_t seed, int lines, int fields, int ids,
+                const Token& token) {
   std::mt19937_64 weights(7);
   std::normal_distribution<double> normal(0, 1);
   constexpr int kRank = 3;
@@ -29,11 +36,63 @@ void WriteLibfm(const std::string& path, uint64_t seed, int lines, int fields, i
         logit += 0.4 * sum[k] * latent[at * kRank + k];
         sum[k] += latent[at * kRank + k];
       }
-      features += ' ' + std::to_string(f * 1000 + id) + ":1";
+      features += ' ' + token(f, id) + ":1";
     }
     const double u = static_cast<double>(random() >> 11) * 0x1p-53;
     out << (u < 1 / (1 + std::exp(-logit)) ? "1" : "-1") << features << '\n';
   }
+}
+
+}  // namespace
+
+void WriteLibfm(const std::string& path, uint64_t seed, int lines, int fields, int ids) {
+  WriteLines(path, seed, lines, fields, ids,
+             [](int field, int id) { return std::to_string(field * 1000 + id); });
+}
+
+void WriteLibffm(const std::string& path, uint64_t seed, int lines, int fields, int ids,
+                 int key_step) {
+  WriteLines(path, seed, lines, fields, ids, [key_step](int field, int id) {
+    return std::to_string(field) + ':' + std::to_string(field * key_step + id);
+  });
+}
+
+void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& job) {
+  WriteLibffm(folder + "/train.libffm", 1, lines, 6, ids, 0);
+  WriteLibffm(folder + "/eval.libffm", 2, 200, 6, ids, 0);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("libffm");
+  spec.mutable_data()->set_train(0, folder + "/train.libffm");
+  if (spec.data().eval_size() > 0) spec.mutable_data()->set_eval(0, folder + "/eval.libffm");
+  for (const char* name : {"first", "second", "third", "fourth", "fifth"}) {
+    spec.add_tables()->set_name(name);
+  }
+  const int tables[] = {0, 1, 2, 0, 3, 4};
+  for (int f = 0; f < 6; ++f) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name("f" + std::to_string(f));
+    field.set_column(std::to_string(f));
+    field.set_kind("multiValued");
+    field.set_table(spec.tables(tables[f]).name());
+  }
+  TableConfig& second = *spec.mutable_tables(1);
+  second.mutable_optimizer()->set_type("adam");
+  second.set_init_scale(0.05f);
+  second.set_pull_codec("bf16");
+  LifeCycleSpec& third = *spec.mutable_tables(2)->mutable_life_cycle();
+  third.mutable_admission()->set_type("exact");
+  third.mutable_admission()->set_min_steps(2);
+  third.mutable_admission()->set_filter_bytes("256KiB");
+  third.mutable_removal()->set_every_steps(7);
+  third.mutable_removal()->set_ttl_steps(8);
+  TableConfig& fourth = *spec.mutable_tables(3);
+  fourth.set_pull_codec("int8");
+  RemovalSpec& removal = *fourth.mutable_life_cycle()->mutable_removal();
+  removal.set_every_steps(5);
+  removal.mutable_score()->set_below(0.2f);
+  removal.mutable_score()->set_decay(0.7f);
+  removal.mutable_score()->set_decay_steps(5);
+  spec.mutable_tables(4)->mutable_optimizer()->set_type("momentum");
 }
 
 TrainingJob SmallJob(const std::string& folder) {

@@ -14,6 +14,16 @@ namespace strata::testing {
 // A pure function of its arguments.
 void WriteLibfm(const std::string& path, uint64_t seed, int lines, int fields, int ids);
 
+// The same examples as libffm: "label f:id:1 ...", where the id of field f has f * `key_step`
+// added. With 0 all fields have the same ids.
+void WriteLibffm(const std::string& path, uint64_t seed, int lines, int fields, int ids,
+                 int key_step);
+
+// Makes the job one of six fields in five tables, whose ids are the same numbers: `first` has
+// fields 0 and 3, `second` to `fifth` one each. They differ in all that a table may have of its own
+// but its width: optimizers, initial values, codecs; `third` and `fourth` have life cycles.
+void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& job);
+
 // DeepFM with a small perceptron on data written to `folder`, two passes, 4 lanes x 16.
 // 600 training lines and 200 eval lines: 20 steps.
 TrainingJob SmallJob(const std::string& folder);

@@ -1,5 +1,6 @@
 // Promises P1 and P3 where rows lie below DRAM, in each SSD tier: real servers killed at random
 // moments, and at every place of the tier's writing, and what they give is the undisturbed model.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <iterator>
 #include <random>
@@ -58,19 +59,25 @@ TEST_CASE("servers killed at any moment lose nothing of rows below DRAM", "[faul
   std::mt19937_64 random(kDraws);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  const TrainingJob job = TieredJob(folder->path(), 2);
-  const JobStatus reference = Train(job);
+  const TrainingJob jobs[] = {TieredJob(folder->path(), 2), TieredTablesJob(folder->path(), 2)};
+  const JobStatus references[] = {Train(jobs[0]), Train(jobs[1])};
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   const std::vector<std::vector<std::string>> victims = {
       {"server-0"}, {"server-1"}, {"server-0", "server-1"}};
   const int rounds = LongRun() ? 30 : 1;
-  for (int round = 0; round < rounds * static_cast<int>(std::size(kTiers)); ++round) {
-    const Tiers& tiers = kTiers[static_cast<size_t>(round) % std::size(kTiers)];
+  // Every tier with one table, and the one with the most below a GPU tier with five.
+  const int of_round = static_cast<int>(std::size(kTiers)) + 1;
+  for (int round = 0; round < rounds * of_round; ++round) {
+    const auto number = static_cast<size_t>(round % of_round);
+    const Tiers& tiers = kTiers[std::min(number, std::size(kTiers) - 1)];
+    const bool tables = number == std::size(kTiers);
+    const TrainingJob& job = jobs[tables ? 1 : 0];
+    const JobStatus& reference = references[tables ? 1 : 0];
     const TrainingJob run =
         WithCheckpoints(On(tiers, job), absl::StrCat(folder->path(), "/checkpoints-", round));
     const uint64_t id = cluster.Submit(run);
     uint64_t at = 12;
-    std::string story = absl::StrCat(Name(tiers), ", round ", round);
+    std::string story = absl::StrCat(Name(tiers), tables ? ", five tables" : "", ", round ", round);
     for (int kills = 0; kills < 3; ++kills) {
       const JobStatus status = cluster.AwaitStep(id, at += random() % 10);
       if (kills == 0) CheckRowsBelow(cluster.folder());

@@ -26,6 +26,13 @@ TrainingJob TieredJob(const std::string& folder, uint32_t epochs) {
   return job;
 }
 
+TrainingJob TieredTablesJob(const std::string& folder, uint32_t epochs) {
+  TrainingJob job = TieredJob(folder, epochs);
+  UseFiveTables(folder, 1280, 1000, job);
+  job.mutable_spec()->mutable_storage()->set_shards_per_server(1);
+  return job;
+}
+
 TrainingJob BelowDram(TrainingJob job, const std::string& ssd) {
   StorageSpec& storage = *job.mutable_spec()->mutable_storage();
   storage.set_ssd(ssd);
@@ -36,7 +43,8 @@ TrainingJob BelowDram(TrainingJob job, const std::string& ssd) {
 
 TrainingJob WithHbm(TrainingJob job) {
   StorageSpec& storage = *job.mutable_spec()->mutable_storage();
-  storage.set_gpu_bytes_per_server("256KiB");
+  // Each table has a part, which has room for some buckets.
+  storage.set_gpu_bytes_per_server(job.spec().tables().empty() ? "256KiB" : "768KiB");
   storage.set_gpu_backend("host");
   return job;
 }

@@ -156,6 +156,22 @@ const std::map<std::string, std::string>& ColumnsOf() {
   return columns;
 }
 
+// Of a job file: tables of the fields of libffm, each with something of its own.
+constexpr char kTables[] =
+    "  tables:\n"
+    "    - {name: item, dim: 4}\n"
+    "    - {name: user, dim: 4, initScale: 0.1, optimizer: {type: adam}, pullCodec: bf16}\n"
+    "    - {name: place, dim: 4, linear: {learningRate: 0.2},\n"
+    "       lifeCycle: {admission: {type: exact, minSteps: 2, filterBytes: 64KiB},\n"
+    "                   removal: {everySteps: 5, ttlSteps: 8}}}\n"
+    "  fields:\n"
+    "    - {name: shown, column: '0', kind: multiValued, table: item}\n"
+    "    - {name: buyer, column: '1', kind: multiValued, table: user}\n"
+    "    - {name: before, column: '2', kind: multiValued, table: item}\n"
+    "    - {name: city, column: '3', kind: multiValued, table: place}\n"
+    "    - {name: seller, column: '4', kind: multiValued, table: user}\n"
+    "    - {name: tags, column: '5', kind: multiValued, table: item}\n";
+
 std::string FormatOf(const std::string& name) {
   if (name == "wide" || name == "bad_lines" || name == "packed") return "libfm";
   return ColumnsOf().contains(name) ? "csv" : name;
@@ -176,6 +192,7 @@ void WriteData(const User& user) {
 }
 
 std::string DataField(const std::string& name) {
+  if (name == "libffm_tables") return DataField("libffm") + kTables;
   const std::string path = "../data/" + name;
   const auto columns = ColumnsOf().find(name);
   const std::string more =

@@ -16,7 +16,8 @@ void WriteData(const User& user);
 // "  data: {...}" of a job file in a folder beside data/. Names: criteo (of `strata generate`),
 // criteo_csv (the same), libfm, libsvm, libffm, csv; csv_headless, csv_tabs and csv_semicolons (csv
 // with other delimiters, and without a header), packed (libfm in gzip and zstd), wide (libfm with
-// some 1500 features), bad_lines (libfm with two lines that are none).
+// some 1500 features), bad_lines (libfm with two lines that are none), libffm_tables (libffm, and
+// "  tables: ..." and "  fields: ..." of three tables behind it).
 std::string DataField(const std::string& name);
 
 }  // namespace strata::golden

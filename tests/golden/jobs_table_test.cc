@@ -23,10 +23,14 @@ const std::set<std::string> kFieldsLeftOut = {"spec.checkpoint.everySteps"};
 const std::set<std::string> kChoicesLeftOut = {
     "spec.worker.device=auto", "spec.worker.device=cuda:UUID", "spec.storage.gpuBackend=cuda"};
 
-// Of the three optimizers it is one kind of field: spec.optimizer.*.beta1.
+// Of all optimizers it is one kind of field: spec.optimizer.*.beta1. A table's life cycle is read
+// as the job's.
 std::string Kind(const std::string& path) {
-  static const std::regex which("^spec\\.optimizer\\.(sparse|dense|linear)\\.");
-  return std::regex_replace(path, which, "spec.optimizer.*.");
+  static const std::regex which(
+      "^spec\\.(optimizer\\.(sparse|dense|linear)|tables\\.(optimizer|linear))\\.");
+  static const std::regex life("^spec\\.tables\\.lifeCycle\\.");
+  return std::regex_replace(std::regex_replace(path, which, "spec.optimizer.*."), life,
+                            "spec.lifeCycle.");
 }
 
 // The schema of spec, as the program explains it.

@@ -32,14 +32,14 @@ ParameterClientOptions ClientOptions(const LaneWorkOptions& o) {
   client.identity = o.plan->identity;
   client.sequences = o.sequences;
   client.cancelled = o.cancelled;
-  client.codec = o.plan->pull_codec;
+  client.codecs = o.plan->pull_codecs;
   // Only then has a push the keys of the pull before it.
   const TrainingSpec& training = o.plan->spec.training();
   client.tickets = training.mode() == "async" ||
                    (training.mode() == "downpour" && training.n_fetch() == training.n_push());
-  if (training.mode() == "async" && o.exchange->MayStayThere(client.codec)) {
+  if (training.mode() == "async" && o.exchange->MayStayThere(client.codecs)) {
     client.memory = o.rows;
-    client.features = &o.plan->tables.tables[0];
+    client.tables = o.plan->tables.tables;
     client.stats = o.stats;
   }
   return client;
@@ -53,8 +53,7 @@ absl::StatusOr<ReplicaOptions> LocalOptions(const TrainingPlan& plan, const Exch
   auto tables = MakeModelTables(spec, plan.tables.fields, plan.tables.numeric);
   if (!tables.ok()) return tables.status();
   ReplicaOptions options;
-  options.features = tables->tables[0];
-  options.dense = tables->tables[1];
+  options.tables = tables->tables;
   options.dense_rows = exchange.dense_rows();
   const TrainingSpec& training = plan.spec.training();
   if (training.mode() == "easgd") {
@@ -64,8 +63,8 @@ absl::StatusOr<ReplicaOptions> LocalOptions(const TrainingPlan& plan, const Exch
   OptimizerSpec plain;
   plain.type = OptimizerType::kSgd;
   plain.learning_rate = training.local_learning_rate();
-  for (TableSpec* table : {&options.features, &options.dense}) {
-    for (SegmentSpec& segment : table->segments) segment.optimizer = plain;
+  for (TableSpec& table : options.tables) {
+    for (SegmentSpec& segment : table.segments) segment.optimizer = plain;
   }
   return options;
 }
@@ -191,7 +190,7 @@ class Work : public LaneWork {
       clock_.Enter(Stage::kRead);
       if (absl::Status s = Read(task, first + i, &p.batch); !s.ok()) return s;
       clock_.Enter(Stage::kRoute);
-      router_.Route(o_.plan->tables.tables[0], p.batch.keys, &p.routed);
+      router_.Route(o_.plan->tables, p.batch, &p.routed);
       keys.push_back(&p.routed);
       any |= p.batch.size > 0;
     }
@@ -222,7 +221,7 @@ class Work : public LaneWork {
     accumulated_ = accumulated_ == nullptr
                        ? gradient_
                        : std::make_shared<const Gradient>(
-                             AddMeans(o_.plan->tables.tables[0], *accumulated_, *gradient_));
+                             AddMeans(o_.plan->tables.tables, *accumulated_, *gradient_));
     return absl::OkStatus();
   }
 
@@ -297,7 +296,8 @@ absl::StatusOr<std::unique_ptr<LaneWork>> LaneWork::Make(const LaneWorkOptions& 
   if (!replica.ok()) return replica.status();
   std::unique_ptr<DenseOptimizer> dense;
   if (options.plan->spec.training().mode() != "async") {  // which has no steps of its own
-    auto made = options.models->NewDenseOptimizer(replica->dense, replica->dense_rows);
+    auto made = options.models->NewDenseOptimizer(replica->tables[ModelTables::kDenseTable],
+                                                  replica->dense_rows);
     if (!made.ok()) return made.status();
     dense = *std::move(made);
     replica->dense_optimizer = dense.get();

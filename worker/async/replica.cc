@@ -3,16 +3,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "worker/step/key_runs.h"
+
 namespace strata {
 
 Replica::Replica(const ReplicaOptions& options)
-    : row_dim_(options.features.dim()),
-      push_dim_(options.features.push_dim()),
+    : push_dims_(PushDims(options.tables)),
       dense_floats_(options.dense_rows * ModelTables::kDenseRowDim),
       alpha_(options.alpha),
-      features_(options.features),
-      dense_optimizer_(options.dense),
-      elsewhere_(options.dense_optimizer) {}
+      dense_optimizer_(options.tables[ModelTables::kDenseTable]),
+      elsewhere_(options.dense_optimizer) {
+  for (const TableSpec& table : options.tables) {
+    row_dims_.push_back(table.dim());
+    sparse_.push_back({LocalOptimizer(table)});
+  }
+}
 
 KeyList Replica::Plan(std::span<const RoutedKeys* const> batches) {
   lists_.clear();
@@ -23,7 +28,7 @@ KeyList Replica::Plan(std::span<const RoutedKeys* const> batches) {
   first_batch_ = lists_.size();
   lists_.insert(lists_.end(), batches.begin(), batches.end());
   MergeLanes(lists_, &union_);
-  return {union_.keys, union_.positions};
+  return {union_.keys, union_.positions, union_.runs};
 }
 
 // Every batch of the last Plan was stepped on since, or the copy was forgotten.
@@ -33,49 +38,59 @@ void Replica::HoldTouched() {
     for (const uint32_t u : union_.place[l]) touched[u] = true;
   }
   std::vector<uint64_t> keys, positions;
+  KeyRuns runs;
   held_rows_.clear();
-  for (size_t u = 0; u < touched.size(); ++u) {
-    if (!touched[u]) continue;
-    keys.push_back(union_.keys[u]);
-    positions.push_back(union_.positions[u]);
-    held_rows_.insert(held_rows_.end(), &rows_[u * row_dim_], &rows_[u * row_dim_] + row_dim_);
-  }
+  ForRuns(union_.runs, row_dims_, [&](const KeyRun& run, size_t begin) {
+    const size_t dim = row_dims_[run.table], first = keys.size();
+    for (size_t u = run.first; u < run.end(); ++u, begin += dim) {
+      if (!touched[u]) continue;
+      keys.push_back(union_.keys[u]);
+      positions.push_back(union_.positions[u]);
+      held_rows_.insert(held_rows_.end(), &rows_[begin], &rows_[begin] + dim);
+    }
+    if (keys.size() > first) runs.push_back({run.table, first, keys.size() - first});
+  });
   held_.keys = std::move(keys);
   held_.positions = std::move(positions);
+  held_.runs = std::move(runs);
 }
 
 void Replica::Pulled() {
   if (alpha_ == 0) return;
   rows_ = pulled_.rows;
-  for (size_t j = 0; j < held_.keys.size(); ++j) {
-    std::copy_n(&held_rows_[j * row_dim_], row_dim_, &rows_[union_.place[0][j] * size_t{row_dim_}]);
+  if (!held_.keys.empty()) {
+    ForPlaces(held_.runs, union_.place[0], union_.runs, row_dims_,
+              [&](size_t own, size_t all, size_t floats) {
+                std::copy_n(&held_rows_[own], floats, &rows_[all]);
+              });
   }
   if (!std::exchange(has_dense_, true)) dense_ = pulled_.dense;
 }
 
 const float* Replica::Rows(size_t i) {
   if (lists_.size() == 1) return base();  // the union is the batch
-  const std::vector<uint32_t>& place = union_.place[first_batch_ + i];
-  scratch_.resize(place.size() * row_dim_);
-  for (size_t k = 0; k < place.size(); ++k) {
-    std::copy_n(base() + place[k] * size_t{row_dim_}, row_dim_, &scratch_[k * row_dim_]);
-  }
+  const KeyRuns& runs = lists_[first_batch_ + i]->runs;
+  scratch_.resize(FloatsOf(runs, row_dims_));
+  ForPlaces(runs, union_.place[first_batch_ + i], union_.runs, row_dims_,
+            [&](size_t own, size_t all, size_t floats) {
+              std::copy_n(base() + all, floats, &scratch_[own]);
+            });
   return scratch_.data();
 }
 
-void Replica::ResolveStates(std::span<const uint64_t> positions) {
-  const size_t floats = features_.state_floats();
+void Replica::ResolveStates(Sparse& table, std::span<const uint64_t> positions) {
+  const size_t floats = table.optimizer.state_floats();
   state_pointers_.assign(positions.size(), nullptr);
   if (floats == 0) return;
   std::vector<size_t> slots(positions.size());
   for (size_t k = 0; k < positions.size(); ++k) {
-    const auto [it, fresh] = slot_of_.try_emplace(positions[k], slot_of_.size());
+    const auto [it, fresh] = table.slot_of.try_emplace(positions[k], table.slot_of.size());
     slots[k] = it->second;
     if (!fresh) continue;
-    states_.resize(states_.size() + floats);
-    features_.InitState(&states_[it->second * floats]);
+    table.states.resize(table.states.size() + floats);
+    table.optimizer.InitState(&table.states[it->second * floats]);
   }
-  for (size_t k = 0; k < slots.size(); ++k) state_pointers_[k] = &states_[slots[k] * floats];
+  for (size_t k = 0; k < slots.size(); ++k) state_pointers_[k] = &table.states[slots[k] * floats];
 }
 
 absl::StatusOr<LocalOptimizer::Counts> Replica::StepDense(const Gradient& gradient) {
@@ -103,24 +118,30 @@ absl::StatusOr<LocalOptimizer::Counts> Replica::LocalStep(size_t i, const Gradie
   if (gradient.examples == 0) return LocalOptimizer::Counts();
   ++steps_;
   const std::vector<uint32_t>& place = union_.place[first_batch_ + i];
-  ResolveStates(gradient.positions);
-  row_pointers_.resize(place.size());
-  for (size_t k = 0; k < place.size(); ++k) {
-    row_pointers_[k] = base() + place[k] * size_t{row_dim_};
-  }
-  const float* sums = gradient.rows.data();
-  if (push_dim_ > row_dim_) {  // without the counts
-    sums_.resize(place.size() * row_dim_);
-    for (size_t k = 0; k < place.size(); ++k) {
-      std::copy_n(&gradient.rows[k * push_dim_], row_dim_, &sums_[k * row_dim_]);
+  row_places_.clear();
+  ForPlaces(gradient.runs, place, union_.runs, row_dims_,
+            [&](size_t, size_t all, size_t) { row_places_.push_back(base() + all); });
+  LocalOptimizer::Counts sum;
+  ForRuns(gradient.runs, push_dims_, [&](const KeyRun& run, size_t begin) {
+    Sparse& table = sparse_[run.table];
+    ResolveStates(table, std::span(gradient.positions.begin(), gradient.positions.end())
+                             .subspan(run.first, run.count));
+    const size_t dim = row_dims_[run.table], stride = push_dims_[run.table];
+    const float* sums = gradient.rows.data() + begin;
+    if (stride > dim) {  // without the counts
+      sums_.resize(run.count * dim);
+      for (size_t k = 0; k < run.count; ++k) std::copy_n(sums + k * stride, dim, &sums_[k * dim]);
+      sums = sums_.data();
     }
-    sums = sums_.data();
-  }
-  const LocalOptimizer::Counts sparse = features_.Apply(
-      steps_, gradient.examples, place.size(), row_pointers_.data(), state_pointers_.data(), sums);
+    const LocalOptimizer::Counts counts =
+        table.optimizer.Apply(steps_, gradient.examples, run.count, row_places_.data() + run.first,
+                              state_pointers_.data(), sums);
+    sum.refused += counts.refused;
+    sum.clipped += counts.clipped;
+  });
   const auto dense = StepDense(gradient);
   if (!dense.ok()) return dense.status();
-  return LocalOptimizer::Counts{sparse.refused + dense->refused, sparse.clipped + dense->clipped};
+  return LocalOptimizer::Counts{sum.refused + dense->refused, sum.clipped + dense->clipped};
 }
 
 std::shared_ptr<const Gradient> Replica::Exchange() {
@@ -128,7 +149,8 @@ std::shared_ptr<const Gradient> Replica::Exchange() {
   delta->examples = 1;
   delta->keys = held_.keys;
   delta->positions = held_.positions;
-  delta->rows.resize(held_.keys.size() * row_dim_);
+  delta->runs = held_.runs;
+  delta->rows.resize(FloatsOf(held_.runs, row_dims_));
   delta->dense.resize(dense_floats_);
   std::vector<bool> kept(union_.keys.size(), false);
   if (first_batch_ < lists_.size()) {
@@ -138,16 +160,18 @@ std::shared_ptr<const Gradient> Replica::Exchange() {
     d = alpha_ * (x - c);
     x -= d;
   };
-  for (size_t j = 0; j < held_.keys.size(); ++j) {
-    const size_t u = union_.place[0][j];
-    float* x = &rows_[u * row_dim_];
-    const float* c = &pulled_.rows[u * row_dim_];
-    float* d = &delta->rows[j * row_dim_];
-    for (uint32_t e = 0; e < row_dim_; ++e) {
-      exchange(x[e], c[e], d[e]);
-      if (!kept[u]) x[e] = c[e] + d[e];
-    }
-  }
+  size_t j = 0;
+  ForPlaces(held_.runs, union_.place[0], union_.runs, row_dims_,
+            [&](size_t own, size_t all, size_t floats) {
+              const bool keep = kept[union_.place[0][j++]];
+              for (size_t e = 0; e < floats; ++e) {
+                float& x = rows_[all + e];
+                const float c = pulled_.rows[all + e];
+                float& d = delta->rows[own + e];
+                exchange(x, c, d);
+                if (!keep) x = c + d;
+              }
+            });
   for (size_t e = 0; e < dense_floats_; ++e) exchange(dense_[e], pulled_.dense[e], delta->dense[e]);
   return delta;
 }

@@ -22,9 +22,8 @@
 namespace strata {
 
 struct ReplicaOptions {
-  // Table 0 and 1 with the optimizers of the local step.
-  TableSpec features;
-  TableSpec dense;
+  // The job's, by number, with the optimizers of the local step.
+  std::vector<TableSpec> tables;
   size_t dense_rows = 0;
   // Easgd: rows and dense part live on over pulls, until they are exchanged with this share of
   // their distance from the centre. 0: what is pulled replaces what was there (downpour).
@@ -36,9 +35,9 @@ struct ReplicaOptions {
 // Weights and optimizer state only: when to pull, step and exchange is the TrainingStrategy's, and
 // how the caller's. One thread at a time.
 //
-// Memory: the rows of the batches between two pulls, and those between the two pulls before, of row
-// dim floats each; with alpha also the dense part, and the optimizer state of every row that the
-// lane ever stepped on (ALGORITHMS.md: it lives in the lane).
+// Memory: the rows of the batches between two pulls, and those between the two pulls before, as
+// wide as their tables' are; with alpha also the dense part, and the optimizer state of every row
+// that the lane ever stepped on (ALGORITHMS.md: it lives in the lane).
 class Replica {
  public:
   explicit Replica(const ReplicaOptions& options);
@@ -51,7 +50,8 @@ class Replica {
   // 3. They are there.
   void Pulled();
 
-  // Weights of the distinct keys of batch `i` of Plan: (keys, row dim); good until the next call.
+  // Weights of the distinct keys of batch `i` of Plan, (keys, row dim of the table); good until the
+  // next call.
   const float* Rows(size_t i);
   // (dense rows, dense row dim)
   const float* dense() const { return alpha_ > 0 ? dense_.data() : pulled_.dense.data(); }
@@ -77,19 +77,19 @@ class Replica {
 
  private:
   void HoldTouched();
-  void ResolveStates(std::span<const uint64_t> positions);
+  struct Sparse;
+  // Sets state_pointers_ of one table's keys.
+  void ResolveStates(Sparse& table, std::span<const uint64_t> positions);
   absl::StatusOr<LocalOptimizer::Counts> StepDense(const Gradient& gradient);
 
-  const uint32_t row_dim_;
-  const uint32_t push_dim_;
+  std::vector<uint32_t> row_dims_, push_dims_;  // by table
   const size_t dense_floats_;
   const float alpha_;
-  LocalOptimizer features_;
   LocalOptimizer dense_optimizer_;
   DenseOptimizer* const elsewhere_;  // ReplicaOptions::dense_optimizer
   uint64_t steps_ = 0;
 
-  // What the lane steps on, of union_'s keys: (union, row dim).
+  // What the lane steps on, of union_'s keys: (union, row dim of the table).
   float* base() { return alpha_ > 0 ? rows_.data() : pulled_.rows.data(); }
 
   // Of the last Plan: its lists and their union. With alpha the first list is held_, the keys that
@@ -106,11 +106,17 @@ class Replica {
   bool has_dense_ = false;
   std::vector<float> scratch_;
   std::vector<float> sums_;  // gradients without the counts of a push
-  // Sparse optimizer state: slots of state_floats, in order of first use.
-  absl::flat_hash_map<uint64_t, size_t> slot_of_;
-  std::vector<float> states_;
+  // A hashed table's local step, and its rows' optimizer state: slots of state_floats, in order of
+  // first use.
+  struct Sparse {
+    LocalOptimizer optimizer;
+    absl::flat_hash_map<uint64_t, size_t> slot_of = {};  // by position
+    std::vector<float> states = {};
+  };
+  std::vector<Sparse> sparse_;  // by table; of the dense one unused
   std::vector<float> dense_states_;
   std::vector<float*> row_pointers_, state_pointers_;
+  std::vector<float*> row_places_;  // of a batch's keys
 };
 
 }  // namespace strata

@@ -3,9 +3,12 @@
 #include <cstring>
 #include <utility>
 
+#include "worker/step/key_runs.h"
+
 namespace strata {
 
-BatchRows CohortData::LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const {
+BatchRows CohortData::LaneRows(size_t i, std::span<const uint32_t> dims,
+                               std::vector<float>* scratch) const {
   const bool alone = lanes.size() == 1;
   if (memory != nullptr) {
     RowsThere there;
@@ -15,11 +18,12 @@ BatchRows CohortData::LaneRows(size_t i, size_t dim, std::vector<float>* scratch
   }
   const float* rows = weights.rows.data();
   if (alone) return {rows};
-  const std::vector<uint32_t>& place = all.place[i];
-  scratch->resize(place.size() * dim);
-  for (size_t u = 0; u < place.size(); ++u) {
-    std::memcpy(scratch->data() + u * dim, rows + place[u] * dim, dim * sizeof(float));
-  }
+  const KeyRuns& runs = prepared[i]->routed.runs;
+  scratch->resize(FloatsOf(runs, dims));
+  float* const own = scratch->data();
+  ForPlaces(runs, all.place[i], all.runs, dims, [&](size_t to, size_t from, size_t floats) {
+    std::memcpy(own + to, rows + from, floats * sizeof(float));
+  });
   return {scratch->data()};
 }
 
@@ -43,6 +47,7 @@ absl::StatusOr<std::shared_ptr<CohortData>> PrepareCohort(LanePreparer* preparer
   if (routed.size() == 1) {  // its keys as they are
     data->all.keys = routed[0]->keys;
     data->all.positions = routed[0]->positions;
+    data->all.runs = routed[0]->runs;
   } else {
     MergeLanes(routed, &data->all);
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,11 +29,11 @@ struct CohortData {
   ParameterBlock weights;                                     // of `all`
   device::RowMemory* memory = nullptr;                        // of weights.rows_there
 
-  KeyList keys() const { return {all.keys, all.positions}; }
+  KeyList keys() const { return {all.keys, all.positions, all.runs}; }
 
   // The rows of lane number i of the cohort, by its own distinct keys: in place where it is alone
-  // or they lie on a device, else copied to `scratch`.
-  BatchRows LaneRows(size_t i, size_t dim, std::vector<float>* scratch) const;
+  // or they lie on a device, else copied to `scratch`. dims: of rows, by table.
+  BatchRows LaneRows(size_t i, std::span<const uint32_t> dims, std::vector<float>* scratch) const;
 };
 
 // Waits for the lanes' batches; `clock` is that of the calling thread. Rows will lie in `memory`

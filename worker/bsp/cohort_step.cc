@@ -7,7 +7,7 @@ namespace strata {
 absl::StatusOr<GradientPtr> CohortStep::Run(const CohortData& data, size_t i, StageClock* clock,
                                             const std::function<void()>& beside) {
   const PreparedLane& lane = *data.prepared[i];
-  const BatchRows rows = data.LaneRows(i, exchange_->row_dim(), &lane_rows_);
+  const BatchRows rows = data.LaneRows(i, exchange_->row_dims(), &lane_rows_);
   return batch_step_.Run(lane.batch, lane.routed, rows, data.weights.dense.data(), clock, [&] {
     beside();
     if (!model_->waits()) return absl::OkStatus();

@@ -122,7 +122,7 @@ class ThreadedPreparer : public LanePreparer {
     }
     if (!read.ok()) return read;
     const auto between = StageTimes::Clock::now();
-    router.Route(options_.features, prepared->batch.keys, &prepared->routed);
+    router.Route(options_.tables, prepared->batch, &prepared->routed);
     if (options_.times != nullptr) {
       options_.times->AddAhead(Stage::kRead, between - from);
       options_.times->AddAhead(Stage::kRoute, StageTimes::Clock::now() - between);

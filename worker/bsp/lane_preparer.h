@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
-#include "proto/core/table_spec.h"
+#include "proto/job/model_tables.h"
 #include "worker/data/reading/batch_source.h"
 #include "worker/metrics/stage_times.h"
 #include "worker/step/batch.h"
@@ -27,7 +27,7 @@ class LanePreparer {
  public:
   struct Options {
     BatchSource* source = nullptr;  // outlives the preparer
-    TableSpec features;
+    ModelTables tables;
     Step last_step;
     // Steps prepared ahead per lane, >= 1. Memory: (depth + 1) x lanes x the bytes of a batch.
     uint32_t depth = 4;

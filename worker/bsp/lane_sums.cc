@@ -17,8 +17,8 @@ absl::StatusOr<GradientPtr> LaneSums::Sum(Step step, LaneNode node) {
 }
 
 absl::StatusOr<GradientPtr> LaneSums::Add(const Gradient& left, const Gradient& right) const {
-  if (memory_ == nullptr) return std::make_shared<Gradient>(AddGradients(*features_, left, right));
-  auto sum = AddGradientsThere(*features_, memory_, left, right);
+  if (memory_ == nullptr) return std::make_shared<Gradient>(AddGradients(tables_, left, right));
+  auto sum = AddGradientsThere(tables_, memory_, left, right);
   if (!sum.ok()) return sum.status();
   return std::make_shared<Gradient>(*std::move(sum));
 }

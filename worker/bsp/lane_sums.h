@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -20,8 +21,8 @@ namespace strata {
 // One thread at a time.
 class LaneSums {
  public:
-  // `features`: the table of the rows; outlives this.
-  explicit LaneSums(const TableSpec* features) : features_(features) {}
+  // The job's, by number; they outlive this.
+  explicit LaneSums(std::span<const TableSpec> tables) : tables_(tables) {}
 
   // From now on rows are in this memory, which outlives this.
   void Use(device::RowMemory* memory) { memory_ = memory; }
@@ -40,7 +41,7 @@ class LaneSums {
  private:
   absl::StatusOr<GradientPtr> Add(const Gradient& left, const Gradient& right) const;
 
-  const TableSpec* const features_;
+  const std::span<const TableSpec> tables_;
   device::RowMemory* memory_ = nullptr;  // null: rows are on the host
   std::map<Step, std::map<uint32_t, GradientPtr>> lanes_;
   std::map<Step, std::map<LaneNode, GradientPtr>> sums_;

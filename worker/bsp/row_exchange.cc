@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "worker/device/gradient_there.h"
+#include "worker/step/key_runs.h"
 
 namespace strata {
 
@@ -12,7 +13,7 @@ RowExchange::RowExchange(const TrainingPlan* plan, const Exchange* exchange,
                          ops::Parallel* parallel, TrainingStats* stats)
     : plan_(plan),
       exchange_(exchange),
-      memory_(memory != nullptr && exchange->MayStayThere(plan->pull_codec) ? memory : nullptr),
+      memory_(memory != nullptr && exchange->MayStayThere(plan->pull_codecs) ? memory : nullptr),
       session_(session),
       parallel_(parallel),
       stats_(stats) {}
@@ -25,7 +26,7 @@ void RowExchange::OnAllOpen() {
 
 void RowExchange::Count(uint32_t server, const KeyList& keys) const {
   uint64_t rows = 0;
-  for (const auto& [begin, end] : exchange_->ShareOf(server, keys)) rows += end - begin;
+  for (const Exchange::Part& part : exchange_->ShareOf(server, keys)) rows += part.keys;
   stats_->OnRowsThere(rows);
 }
 
@@ -50,16 +51,15 @@ absl::StatusOr<Exchange::PullAnswer> RowExchange::DecodePull(uint32_t server, Ex
   // A server that takes no rows there sends them in its reply: they go up from here.
   const bool upload = weights && there_ && !written_there;
   ParameterBlock& block = data->weights;
-  const size_t dim = exchange_->row_dim();
-  if (upload) block.rows.resize(data->all.keys.size() * dim);
+  if (upload) block.rows.resize(FloatsOf(data->all.runs, exchange_->row_dims()));
   auto answer = exchange_->DecodePull(server, reply.span(), data->keys(), weights, &block,
-                                      plan_->pull_codec, rows, parallel_);
+                                      plan_->pull_codecs, rows, parallel_);
   if (!answer.ok() || answer->outcome != wire::PullOutcome::kServed) return answer;
   if (written_there) Count(server, data->keys());
   if (!upload) return answer;
-  for (const auto& [begin, end] : exchange_->ShareOf(server, data->keys())) {
-    const absl::Status s = memory_->Upload(block.rows.data() + begin * dim, (end - begin) * dim,
-                                           block.rows_there.get() + begin * dim);
+  for (const Exchange::Part& part : exchange_->ShareOf(server, data->keys())) {
+    const absl::Status s = memory_->Upload(block.rows.data() + part.first_float, part.floats,
+                                           block.rows_there.get() + part.first_float);
     if (!s.ok()) return s;
   }
   return answer;
@@ -76,9 +76,9 @@ absl::StatusOr<std::vector<Buffer>> RowExchange::EncodePush(uint32_t server,
     if (!sum.ok()) return sum.status();
     const Gradient& gradient = **sum;
     if (gradient.rows_there != nullptr && session_->takes_rows(server)) {
-      Count(server, {gradient.keys, gradient.positions});
+      Count(server, {gradient.keys, gradient.positions, gradient.runs});
     } else if (gradient.rows_there != nullptr) {
-      auto here = BringHere(plan_->tables.tables[0], memory_, gradient);
+      auto here = BringHere(plan_->tables.tables, memory_, gradient);
       if (!here.ok()) return here.status();
       sum = std::make_shared<Gradient>(*std::move(here));
     }

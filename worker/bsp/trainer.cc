@@ -33,7 +33,7 @@ class Trainer : public BspTrainer {
         driver_(o_.links->servers(), o_.plan->last_step),
         session_(SessionOptions()),
         sequences_(o_.sequences),
-        gradients_(&o_.plan->tables.tables[0]),
+        gradients_(o_.plan->tables.tables),
         rows_(o_.plan, o_.exchange, o_.rows, &session_.machine(), o_.parallel, o_.stats),
         cohort_step_(o_.exchange, o_.model, o_.parallel, o_.stats, o_.preparer,
                      o_.plan->last_step) {}
@@ -175,7 +175,7 @@ class Trainer : public BspTrainer {
     if (!data.ok()) return data.status();
     const InStage pull(&clock_, Stage::kPull);
     wire::PullExtras extras;
-    extras.codec = o_.plan->pull_codec;
+    extras.codec = o_.plan->pull_codecs;
     extras.ticket = session_.tickets().ForPull(action.step, action.server, action.lanes);
     // A ticket is for what is pushed as one node: its keys are those of the pull.
     extras.want_ticket = !extras.ticket && CoverNodes(action.lanes, o_.plan->lanes).size() == 1;
@@ -275,7 +275,7 @@ class Trainer : public BspTrainer {
     if (nodes.size() == 1) {
       auto sum = gradients_.Sum(action.step, nodes[0]);
       if (!sum.ok()) return sum.status();
-      if ((*sum)->positions == (*data)->all.positions) {
+      if ((*sum)->positions == (*data)->all.positions && (*sum)->runs == (*data)->all.runs) {
         session_.tickets().SameKeys(action.step, action.lanes);
       }
     }

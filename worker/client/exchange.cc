@@ -18,8 +18,7 @@ std::span<const Key> AsKeys(std::span<const uint64_t> keys) {
   return {reinterpret_cast<const Key*>(keys.data()), keys.size()};
 }
 
-constexpr uint32_t kFeatures = 0;
-constexpr uint32_t kDense = 1;
+constexpr uint32_t kDense = ModelTables::kDenseTable;
 
 // body(i) for each i < n, by the team where they copy so many bytes together that it pays.
 void ForEach(size_t n, size_t bytes, ops::Parallel* parallel,
@@ -35,8 +34,8 @@ Exchange::Exchange(const ModelTables& tables, const ShardMap& shards, size_t mos
     : tables_(tables),
       shards_(shards),
       most_push_bytes_(most_push_bytes),
-      row_dim_(tables.row_dim()),
-      push_dim_(tables.tables[kFeatures].push_dim()) {
+      push_dims_(PushDims(tables.tables)) {
+  for (const TableSpec& table : tables_.tables) row_dims_.push_back(table.dim());
   tensor_row_.resize(tables_.tensor_count());
   std::vector<size_t> first_row;
   for (const TensorSpec& t : tables_.tables[kDense].tensors) {
@@ -51,7 +50,8 @@ Exchange::Exchange(const ModelTables& tables, const ShardMap& shards, size_t mos
   for (uint32_t s = 0; s < shards_.servers(); ++s) own_.push_back(shards_.ShardsOf(s));
   dense_runs_.resize(shards_.servers());
   for (const ShardRun& run : SplitByShard(shards_, dense_keys_)) {
-    dense_runs_[run.server].push_back({kDense, run.shard, run.begin, run.end});
+    dense_runs_[run.server].push_back(
+        {kDense, run.shard, run.begin, run.end, run.begin * ModelTables::kDenseRowDim});
   }
 }
 
@@ -68,27 +68,50 @@ std::vector<float*> Exchange::TensorsIn(float* dense) const {
 }
 
 void Exchange::Prepare(const KeyList& keys, ParameterBlock* out) const {
-  out->rows.resize(keys.keys.size() * row_dim_);
+  out->rows.resize(FloatsOf(keys.runs, row_dims_));
   out->dense.resize(dense_keys_.size() * ModelTables::kDenseRowDim);
 }
 
 absl::Status Exchange::PrepareThere(const KeyList& keys, device::RowMemory* memory,
                                     ParameterBlock* out) const {
-  auto rows = memory->Take(keys.keys.size() * row_dim_);
+  auto rows = memory->Take(FloatsOf(keys.runs, row_dims_));
   if (!rows.ok()) return rows.status();
   out->rows_there = *std::move(rows);
   out->dense.resize(dense_keys_.size() * ModelTables::kDenseRowDim);
   return absl::OkStatus();
 }
 
-std::vector<Exchange::Run> Exchange::RunsOf(uint32_t server, std::span<const uint64_t> positions,
-                                            bool dense) const {
-  std::vector<Run> runs;
-  for (const ShardRun& run : SplitByShard(shards_, positions)) {
-    if (run.server == server) runs.push_back({kFeatures, run.shard, run.begin, run.end});
+bool Exchange::MayStayThere(const wire::PullCodecs& pulls) const {
+  if (counts()) return false;
+  for (const TableSpec& table : tables_.tables) {
+    if (table.kind == TableKind::kDense) continue;
+    if (pulls.Of(table.id) != wire::ValueCodec::kFloat32) return false;
   }
+  return true;
+}
+
+std::vector<Exchange::Run> Exchange::RunsOf(uint32_t server, const KeyList& keys,
+                                            std::span<const uint32_t> dims, bool dense) const {
+  std::vector<Run> runs;
+  ForRuns(keys.runs, dims, [&](const KeyRun& of_table, size_t first_float) {
+    const size_t dim = dims[of_table.table];
+    for (const ShardRun& run :
+         SplitByShard(shards_, keys.positions.subspan(of_table.first, of_table.count))) {
+      if (run.server != server) continue;
+      runs.push_back({of_table.table, run.shard, of_table.first + run.begin,
+                      of_table.first + run.end, first_float + run.begin * dim});
+    }
+  });
   if (dense) runs.insert(runs.end(), dense_runs_[server].begin(), dense_runs_[server].end());
   return runs;
+}
+
+absl::Status Exchange::CheckRuns(const KeyList& keys) {
+  size_t listed = 0;
+  for (const KeyRun& run : keys.runs) listed += run.count;
+  if (listed == keys.keys.size()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("a list of ", keys.keys.size(), " keys, of which ", listed, " have a table"));
 }
 
 std::vector<wire::KeyGroup> Exchange::KeyGroups(std::span<const Run> runs,
@@ -115,8 +138,9 @@ wire::Ticket Exchange::Verified(std::span<const Run> runs, const KeyList& keys,
 absl::StatusOr<Buffer> Exchange::EncodePull(uint32_t server, const wire::Header& header, Step step,
                                             uint32_t wait_ms, const KeyList& keys, bool dense,
                                             const wire::PullExtras& extras) const {
+  if (absl::Status s = CheckRuns(keys); !s.ok()) return s;
   std::vector<wire::KeyGroup> groups;
-  if (!extras.ticket) groups = KeyGroups(RunsOf(server, keys.positions, dense), keys);
+  if (!extras.ticket) groups = KeyGroups(RunsOf(server, keys, row_dims_, dense), keys);
   return wire::EncodePullRequest(header, step, wait_ms, own_[server], groups, extras);
 }
 
@@ -127,27 +151,28 @@ std::shared_ptr<const DeviceValues> Exchange::PlacesOfPull(
   values->device = device;
   values->owner = rows;
   bool any = false;
-  for (const Run& run : RunsOf(server, keys.positions, dense)) {
-    const bool there = run.table == kFeatures;
-    values->groups.push_back(there ? rows.get() + run.begin * row_dim_ : nullptr);
+  for (const Run& run : RunsOf(server, keys, row_dims_, dense)) {
+    const bool there = run.table != kDense;
+    values->groups.push_back(there ? rows.get() + run.first_float : nullptr);
     any |= there;
   }
   return any ? values : nullptr;
 }
 
-std::vector<std::pair<size_t, size_t>> Exchange::ShareOf(uint32_t server,
-                                                         const KeyList& keys) const {
-  std::vector<std::pair<size_t, size_t>> share;
-  for (const Run& run : RunsOf(server, keys.positions, false)) {
-    share.emplace_back(run.begin, run.end);
+std::vector<Exchange::Part> Exchange::ShareOf(uint32_t server, const KeyList& keys) const {
+  std::vector<Part> share;
+  for (const Run& run : RunsOf(server, keys, row_dims_, false)) {
+    const size_t count = run.end - run.begin;
+    share.push_back({count, run.first_float, count * row_dims_[run.table]});
   }
   return share;
 }
 
 absl::StatusOr<Buffer> Exchange::EncodePrefetch(uint32_t server, const wire::Header& header,
                                                 Step step, const KeyList& keys, bool dense) const {
+  if (absl::Status s = CheckRuns(keys); !s.ok()) return s;
   return wire::EncodePrefetchRequest(header, step, own_[server],
-                                     KeyGroups(RunsOf(server, keys.positions, dense), keys));
+                                     KeyGroups(RunsOf(server, keys, row_dims_, dense), keys));
 }
 
 absl::StatusOr<wire::Ticket> Exchange::DecodePrefetch(uint32_t server,
@@ -155,15 +180,15 @@ absl::StatusOr<wire::Ticket> Exchange::DecodePrefetch(uint32_t server,
                                                       const KeyList& keys, bool dense) const {
   auto parsed = wire::ParsePrefetchReply(reply);
   if (!parsed.ok()) return parsed.status();
-  return Verified(RunsOf(server, keys.positions, dense), keys, parsed->ticket);
+  return Verified(RunsOf(server, keys, row_dims_, dense), keys, parsed->ticket);
 }
 
 absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
     uint32_t server, std::span<const uint8_t> reply, const KeyList& keys, bool dense,
-    ParameterBlock* out, wire::ValueCodec codec, Rows rows, ops::Parallel* parallel) const {
+    ParameterBlock* out, const wire::PullCodecs& codecs, Rows rows, ops::Parallel* parallel) const {
   auto view = wire::ParsePullReply(reply);
   if (!view.ok()) return view.status();
-  const std::vector<Run> runs = RunsOf(server, keys.positions, dense);
+  const std::vector<Run> runs = RunsOf(server, keys, row_dims_, dense);
   const PullAnswer answer{view->state, view->outcome, Verified(runs, keys, view->ticket)};
   if (view->outcome != wire::PullOutcome::kServed) return answer;
   if (runs.size() != view->groups.size()) {
@@ -171,11 +196,10 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
                                             " groups to a pull of ", runs.size()));
   }
   const auto dim_of = [&](const Run& run) -> uint32_t {
-    if (run.table == kDense) return ModelTables::kDenseRowDim;
-    return rows == Rows::kThere ? 0 : row_dim_;
+    return run.table != kDense && rows == Rows::kThere ? 0 : row_dims_[run.table];
   };
   const auto codec_of = [&](const Run& run) {
-    return run.table == kDense ? wire::ValueCodec::kFloat32 : codec;
+    return run.table == kDense ? wire::ValueCodec::kFloat32 : codecs.Of(TableId(run.table));
   };
   std::vector<absl::Status> checked(runs.size());
   ForEach(runs.size(), reply.size(), parallel, [&](size_t i) {
@@ -192,7 +216,7 @@ absl::StatusOr<Exchange::PullAnswer> Exchange::DecodePull(
     if (dim == 0) return;
     std::vector<float>& to = run.table == kDense ? out->dense : out->rows;
     ops::DecodeRows(static_cast<ops::RowCodec>(codec_of(run)), view->groups[i].value_bytes.data(),
-                    run.end - run.begin, dim, to.data() + run.begin * dim);
+                    run.end - run.begin, dim, to.data() + run.first_float);
   });
   return answer;
 }
@@ -214,19 +238,21 @@ absl::StatusOr<Buffer> Exchange::EncodePushPart(std::span<const ShardId> shards,
     part.node = node;
     part.examples = gradient->examples;
     part.ticket = ticket;
-    for (const Run& run : RunsOf(server, gradient->positions, !gradient->dense.empty())) {
+    const KeyList keys{gradient->keys, gradient->positions, gradient->runs};
+    if (absl::Status s = CheckRuns(keys); !s.ok()) return s;
+    for (const Run& run : RunsOf(server, keys, push_dims_, !gradient->dense.empty())) {
       if (std::find(shards.begin(), shards.end(), run.shard) == shards.end()) continue;
       const bool is_dense = run.table == kDense;
       const bool there = !is_dense && gradient->rows_there != nullptr;
-      const uint32_t dim = is_dense ? ModelTables::kDenseRowDim : push_dim_;
-      const std::span<const uint64_t> all = is_dense ? std::span<const uint64_t>(dense_keys_)
-                                                     : std::span<const uint64_t>(gradient->keys);
+      const uint32_t dim = push_dims_[run.table];
+      const std::span<const uint64_t> all =
+          is_dense ? std::span<const uint64_t>(dense_keys_) : keys.keys;
       part.groups.push_back({TableId(run.table), run.shard,
                              AsKeys(all.subspan(run.begin, run.end - run.begin)), there ? 0 : dim});
       sources.push_back(
-          there ? nullptr : (is_dense ? gradient->dense : gradient->rows).data() + run.begin * dim);
+          there ? nullptr : (is_dense ? gradient->dense : gradient->rows).data() + run.first_float);
       values->groups.push_back(
-          there ? const_cast<float*>(gradient->rows_there.get()) + run.begin * dim : nullptr);
+          there ? const_cast<float*>(gradient->rows_there.get()) + run.first_float : nullptr);
     }
     parts.push_back(std::move(part));
   }

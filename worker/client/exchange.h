@@ -17,22 +17,25 @@
 #include "proto/job/model_tables.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/device_values.h"
+#include "proto/wire/message.h"
 #include "proto/wire/message_codec.h"
 #include "proto/wire/message_limits.h"
 #include "worker/device/row_memory.h"
 #include "worker/step/gradient.h"
+#include "worker/step/key_runs.h"
 
 namespace strata {
 
-// Distinct keys of table 0, ascending by position; the arrays belong to the caller.
+// Distinct keys of hashed tables; the arrays belong to the caller.
 struct KeyList {
-  std::span<const uint64_t> keys;
+  std::span<const uint64_t> keys;  // ascending by table, then by position
   std::span<const uint64_t> positions;
+  std::span<const KeyRun> runs;  // of keys, by table
 };
 
 // Weights that were pulled: of the asked keys, and of the whole dense table.
 struct ParameterBlock {
-  std::vector<float> rows;   // (keys, row dim)
+  std::vector<float> rows;   // (keys, row dim of the table)
   std::vector<float> dense;  // (dense rows, dense row dim), in position order
   // Instead of rows, where servers write them on the model's device: (keys, row dim) in its memory.
   std::shared_ptr<float> rows_there;
@@ -46,13 +49,14 @@ class Exchange {
            size_t most_push_bytes = kMaxMessageBytes);
 
   size_t dense_rows() const { return dense_keys_.size(); }
-  uint32_t row_dim() const { return row_dim_; }
-  // Floats of a key of table 0 in a push: row_dim, and the counts where rows have a score.
-  uint32_t push_dim() const { return push_dim_; }
+  // Floats of a key in a pull, by table.
+  std::span<const uint32_t> row_dims() const { return row_dims_; }
+  // The same in a push: those, and the counts where rows have a score.
+  std::span<const uint32_t> push_dims() const { return push_dims_; }
+  // Whether some push has counts.
+  bool counts() const { return row_dims_ != push_dims_; }
   // Whether pulled rows and pushed ones are floats of one width, which may lie on a device.
-  bool MayStayThere(wire::ValueCodec pulls) const {
-    return pulls == wire::ValueCodec::kFloat32 && push_dim_ == row_dim_;
-  }
+  bool MayStayThere(const wire::PullCodecs& pulls) const;
   // Pointers to the tensors inside a dense array of (dense_rows, dense row dim), by tensor number.
   std::vector<const float*> TensorsIn(const float* dense) const;
   std::vector<float*> TensorsIn(float* dense) const;
@@ -74,8 +78,14 @@ class Exchange {
   std::shared_ptr<const DeviceValues> PlacesOfPull(uint32_t server, const KeyList& keys, bool dense,
                                                    const std::string& device,
                                                    const std::shared_ptr<float>& rows) const;
-  // The server's share of `keys`: indices [first, second), ascending.
-  std::vector<std::pair<size_t, size_t>> ShareOf(uint32_t server, const KeyList& keys) const;
+  // A part of a server's share of keys.
+  struct Part {
+    size_t keys = 0;
+    size_t first_float = 0;  // of their rows in a pull
+    size_t floats = 0;
+  };
+  // The server's share of `keys`, ascending.
+  std::vector<Part> ShareOf(uint32_t server, const KeyList& keys) const;
   // Announces a pull's keys.
   absl::StatusOr<Buffer> EncodePrefetch(uint32_t server, const wire::Header& header, Step step,
                                         const KeyList& keys, bool dense) const;
@@ -97,7 +107,7 @@ class Exchange {
   }
   absl::StatusOr<PullAnswer> DecodePull(uint32_t server, std::span<const uint8_t> reply,
                                         const KeyList& keys, bool dense, ParameterBlock* out,
-                                        wire::ValueCodec codec = wire::ValueCodec::kFloat32,
+                                        const wire::PullCodecs& codecs = {},
                                         Rows rows = Rows::kInReply,
                                         ops::Parallel* parallel = nullptr) const;
   // The ticket of a prefetch's reply, if it has one for these keys.
@@ -117,14 +127,20 @@ class Exchange {
                                                  ops::Parallel* parallel = nullptr) const;
 
  private:
-  // Indices begin .. end - 1 of a table's key list that lie in one shard of one server.
+  // Keys begin .. end - 1 of a key list, or of the dense table's, that lie in one shard of one
+  // server, and where their rows begin.
   struct Run {
     uint32_t table;
     ShardId shard;
     size_t begin;
     size_t end;
+    size_t first_float;
   };
-  std::vector<Run> RunsOf(uint32_t server, std::span<const uint64_t> positions, bool dense) const;
+  // dims: of the rows, by table. Hashed tables first, in order.
+  std::vector<Run> RunsOf(uint32_t server, const KeyList& keys, std::span<const uint32_t> dims,
+                          bool dense) const;
+  // INTERNAL: there are keys that `runs` has not, of which nobody would be asked.
+  static absl::Status CheckRuns(const KeyList& keys);
   absl::StatusOr<Buffer> EncodePushPart(std::span<const ShardId> shards,
                                         const wire::PushFields& fields,
                                         std::span<const Contribution> contributions,
@@ -138,12 +154,11 @@ class Exchange {
   const ModelTables tables_;
   const ShardMap shards_;
   const size_t most_push_bytes_;
-  const uint32_t row_dim_;
-  const uint32_t push_dim_;
-  std::vector<uint64_t> dense_keys_;          // (dense rows): key = position
-  std::vector<size_t> tensor_row_;            // by tensor number: first row in the dense array
-  std::vector<std::vector<ShardId>> own_;     // by server: its shards
-  std::vector<std::vector<Run>> dense_runs_;  // by server
+  std::vector<uint32_t> row_dims_, push_dims_;  // by table
+  std::vector<uint64_t> dense_keys_;            // (dense rows): key = position
+  std::vector<size_t> tensor_row_;              // by tensor number: first row in the dense array
+  std::vector<std::vector<ShardId>> own_;       // by server: its shards
+  std::vector<std::vector<Run>> dense_runs_;    // by server
 };
 
 }  // namespace strata

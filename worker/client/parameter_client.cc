@@ -37,12 +37,14 @@ ParameterClient::ParameterClient(const ParameterClientOptions& options)
 
 void ParameterClient::CountThere(uint32_t server, const KeyList& keys) const {
   uint64_t rows = 0;
-  for (const auto& [begin, end] : options_.exchange->ShareOf(server, keys)) rows += end - begin;
+  for (const Exchange::Part& part : options_.exchange->ShareOf(server, keys)) rows += part.keys;
   options_.stats->OnRowsThere(rows);
 }
 
-bool ParameterClient::AsPulled(std::span<const uint64_t> positions) const {
-  return std::equal(positions.begin(), positions.end(), pulled_.begin(), pulled_.end());
+bool ParameterClient::AsPulled(const Gradient& gradient) const {
+  const SharedKeys& positions = gradient.positions;
+  return gradient.runs == pulled_runs_ &&
+         std::equal(positions.begin(), positions.end(), pulled_.begin(), pulled_.end());
 }
 
 absl::Status ParameterClient::Pull(Step step, const KeyList& keys, ParameterBlock* out) {
@@ -64,12 +66,15 @@ absl::Status ParameterClient::PullOnce(Step step, const KeyList& keys, bool ther
     options_.exchange->Prepare(keys, out);
   }
   calls_.tickets().DropBelow(kTickets.Next());
-  if (options_.tickets) pulled_.assign(keys.positions.begin(), keys.positions.end());
+  if (options_.tickets) {
+    pulled_.assign(keys.positions.begin(), keys.positions.end());
+    pulled_runs_.assign(keys.runs.begin(), keys.runs.end());
+  }
   std::vector<BlockingCalls::Request> requests;
   std::vector<Exchange::Rows> rows;
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
     auto bytes = options_.exchange->EncodePull(s, options_.header, step, kWaitMs, keys, true,
-                                               {options_.tickets, options_.codec, {}});
+                                               {options_.tickets, options_.codecs, {}});
     if (!bytes.ok()) return bytes.status();
     if (there) {
       *bytes = bytes->With(options_.exchange->PlacesOfPull(s, keys, true, options_.memory->device(),
@@ -81,7 +86,7 @@ absl::Status ParameterClient::PullOnce(Step step, const KeyList& keys, bool ther
   return calls_.CallAll(std::move(requests), [&](size_t i, const Buffer& reply) -> absl::Status {
     const auto server = static_cast<uint32_t>(i);
     auto answer = options_.exchange->DecodePull(server, reply.span(), keys, true, out,
-                                                options_.codec, rows[i]);
+                                                options_.codecs, rows[i]);
     if (!answer.ok()) return answer.status();
     calls_.tickets().Learn(kTickets, server, {}, answer->ticket);
     switch (answer->outcome) {
@@ -107,7 +112,7 @@ absl::Status ParameterClient::Push(wire::PushFields fields,
   const absl::Status s = PushOnce(fields, gradient, theirs);
   if (!calls_.offer_ended()) return s;
   // The same work by another number: what some servers have of it counts once.
-  auto here = BringHere(*options_.features, options_.memory, *gradient);
+  auto here = BringHere(options_.tables, options_.memory, *gradient);
   if (!here.ok()) return here.status();
   fields.sequence = options_.sequences->Next();
   return PushOnce(fields, std::make_shared<const Gradient>(*std::move(here)), theirs);
@@ -119,7 +124,7 @@ absl::Status ParameterClient::PushOnce(const wire::PushFields& fields,
   const Exchange::Contribution contribution{{fields.lane.value, fields.lane.value + 1},
                                             std::move(gradient)};
   std::vector<BlockingCalls::Request> requests;
-  const bool as_pulled = AsPulled(contribution.second->positions);
+  const bool as_pulled = AsPulled(*contribution.second);
   if (as_pulled) calls_.tickets().SameKeys(kTickets, {});
   for (uint32_t s = 0; s < options_.links->servers(); ++s) {
     auto encode = [this, s, fields, contribution, device](const wire::Ticket& ticket) {
@@ -140,9 +145,9 @@ absl::Status ParameterClient::PushOnce(const wire::PushFields& fields,
     repeated |= answer.ok() && answer->repeated;
     return answer.status();
   });
-  if (s.ok() && contribution.second->rows_there != nullptr) {
+  if (const Gradient& sent = *contribution.second; s.ok() && sent.rows_there != nullptr) {
     for (uint32_t server = 0; server < options_.links->servers(); ++server) {
-      CountThere(server, {contribution.second->keys, contribution.second->positions});
+      CountThere(server, {sent.keys, sent.positions, sent.runs});
     }
   }
   if (theirs != nullptr) *theirs = s.ok() && repeated && !calls_.tried_again();

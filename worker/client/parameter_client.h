@@ -20,6 +20,7 @@
 #include "worker/client/server_links.h"
 #include "worker/device/row_memory.h"
 #include "worker/metrics/training_stats.h"
+#include "worker/step/key_runs.h"
 
 namespace strata {
 
@@ -36,15 +37,15 @@ struct ParameterClientOptions {
   // Give up after so long without any success; infinite for training.
   absl::Duration give_up_after = absl::InfiniteDuration();
   // How rows are written in replies to Pull.
-  wire::ValueCodec codec = wire::ValueCodec::kFloat32;
+  wire::PullCodecs codecs = {};
   // Pulls ask for tickets, and a push of the keys of the last pull names them. Needs a session.
   bool tickets = false;
   // Rows of Pull and Push stay in this memory while every server takes them there: pulls give
   // ParameterBlock::rows_there then. Null: they go in messages. Outlives the client; with it
-  // `features`, the rows' table, and `stats` are needed, the codec is float32, and a push has
-  // nothing beside gradients.
+  // `tables`, the job's, and `stats` are needed, the codecs are float32, and a push has nothing
+  // beside gradients.
   device::RowMemory* memory = nullptr;
-  const TableSpec* features = nullptr;
+  std::span<const TableSpec> tables = {};  // by number; they outlive the client
   TrainingStats* stats = nullptr;
   // When it is set, calls return CANCELLED at once. Outlives the client.
   CancelFlag* cancelled = nullptr;
@@ -76,11 +77,12 @@ class ParameterClient {
                         bool* theirs);
   void CountThere(uint32_t server, const KeyList& keys) const;
   // Whether a push of these rows may name the tickets of the last pull.
-  bool AsPulled(std::span<const uint64_t> positions) const;
+  bool AsPulled(const Gradient& gradient) const;
 
   const ParameterClientOptions options_;
   BlockingCalls calls_;
-  std::vector<uint64_t> pulled_;  // positions of the last pull
+  std::vector<uint64_t> pulled_;  // positions of the last pull, and their tables
+  KeyRuns pulled_runs_;
 };
 
 }  // namespace strata

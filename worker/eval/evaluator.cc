@@ -101,8 +101,9 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, const std::string& pr
     if (o_.cancelled != nullptr && o_.cancelled->load()) return absl::CancelledError("stopped");
     if (absl::Status s = o_.source->ReadLines(line, kLinesAtATime, &batch); !s.ok()) return s;
     if (batch.size == 0) continue;
-    router.Route(o_.tables->tables[0], batch.keys, &routed);
-    if (absl::Status s = o_.client->Pull(step, {routed.keys, routed.positions}, &weights);
+    router.Route(*o_.tables, batch, &routed);
+    if (absl::Status s =
+            o_.client->Pull(step, {routed.keys, routed.positions, routed.runs}, &weights);
         !s.ok()) {
       return s;
     }

@@ -247,7 +247,8 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   out->set_marked_cut(marked_cut_);
   out->set_predictions(predictions_);
   for (const Feature& f : not_finite_) {
-    RefusedRow* row = out->add_not_finite();  // of table 0, which is that of features
+    RefusedRow* row = out->add_not_finite();
+    row->set_table(f.table);
     row->set_key(f.key);
     row->set_field(FieldOf(f));
   }

@@ -47,6 +47,7 @@ class TrainingStats {
   struct Feature {
     uint64_t key = 0;
     uint32_t field = 0;
+    uint32_t table = 0;
     friend bool operator==(const Feature&, const Feature&) = default;
   };
   // Features that are told with their fields; of the first, that many are told to people.

@@ -51,10 +51,16 @@ std::unique_ptr<Model> MakeSingle(const ModelTables& tables) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
-  if (tables.tables.size() != 2 || tables.tensor_count() != TensorsOf(tables)) {
-    return absl::InvalidArgumentError(absl::StrCat("the model has ", tables.tables.size(),
-                                                   " tables and ", tables.tensor_count(),
-                                                   " tensors; expected 2 and ", TensorsOf(tables)));
+  if (tables.tables.size() < 2 || tables.tensor_count() != TensorsOf(tables)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model has ", tables.tables.size(), " tables and ", tables.tensor_count(),
+                     " tensors; expected at least 2 and ", TensorsOf(tables)));
+  }
+  for (const TableSpec& table : tables.tables) {
+    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table ", table.name, " has rows of ", table.dim(), " floats, and ", tables.tables[0].name,
+        " of ", tables.row_dim(), "; the model takes one width"));
   }
   std::unique_ptr<Model> model = MakeSingle(tables);
   if (model == nullptr) {

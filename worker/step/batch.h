@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "worker/step/key_runs.h"
 #include "worker/step/shared_keys.h"
 
 namespace strata {
@@ -39,10 +40,12 @@ struct Batch {
   }
 };
 
-// The distinct keys of one or more batches, ready to pull and to push.
+// The distinct keys of one or more batches, ready to pull and to push. What makes a key is its
+// table and its number: two tables may have the same numbers.
 struct RoutedKeys {
-  SharedKeys keys;                  // (unique), ascending by position
+  SharedKeys keys;                  // (unique), ascending by table, then by position
   SharedKeys positions;             // (unique)
+  KeyRuns runs;                     // of keys, by table
   std::vector<uint32_t> unique_of;  // (features of the batch): index into keys
   // Where each unique key occurs, in batch order: occurrences[first[u] .. first[u+1]-1].
   std::vector<uint32_t> first;        // (unique + 1)

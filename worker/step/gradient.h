@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/core/lane_tree.h"
 #include "proto/core/table_spec.h"
+#include "worker/step/key_runs.h"
 #include "worker/step/shared_keys.h"
 
 namespace strata {
@@ -17,27 +19,39 @@ namespace strata {
 // Sums over the examples of the node's lanes. Immutable once shared.
 struct Gradient {
   uint64_t examples = 0;
-  SharedKeys keys;       // (n), ascending by position
+  SharedKeys keys;       // (n), ascending by table, then by position
   SharedKeys positions;  // (n)
-  // (n, push dim): a row's gradient and, where rows have a score, its shows and clicks.
+  KeyRuns runs;          // of keys, by table
+  // (n, push dim of the table): a row's gradient and, where rows have a score, its shows and
+  // clicks.
   std::vector<float> rows;
-  // Instead of rows, where servers read them on the model's device: (n, push dim) in its memory.
+  // Instead of rows, where servers read them on the model's device: as them, in its memory.
   std::shared_ptr<const float> rows_there;
   std::vector<float> dense;  // (dense rows, dense row dim), or empty: no contribution at all
 };
 
 // left + right: the union of the keys, added where both have one; a side without dense part passes
-// the other's through unchanged. `features` is the table of the rows. Rows are on the host.
-Gradient AddGradients(const TableSpec& features, const Gradient& left, const Gradient& right);
+// the other's through unchanged. `tables` are the job's, by number. Rows are on the host.
+Gradient AddGradients(std::span<const TableSpec> tables, const Gradient& left,
+                      const Gradient& right);
 
 // The sum of two gradients' means, as one that stands for one example, so that dividing by its
 // examples changes nothing: what downpour accumulates. Both have examples; a mean that was made by
 // this is its own mean. Shows and clicks are summed.
-Gradient AddMeans(const TableSpec& features, const Gradient& left, const Gradient& right);
+Gradient AddMeans(std::span<const TableSpec> tables, const Gradient& left, const Gradient& right);
 
-// Sets all of left + right but its rows.
-void AddAllButRows(const TableSpec& features, const Gradient& left, const Gradient& right,
-                   SharedKeys positions, Gradient* sum);
+// Sets all of left + right but its rows. `positions` and `runs`: of the sum.
+void AddAllButRows(std::span<const TableSpec> tables, const Gradient& left, const Gradient& right,
+                   SharedKeys positions, KeyRuns runs, Gradient* sum);
+
+// Of each table that one of two lists has, ascending: its part of both, which may be empty.
+struct RunPair {
+  KeyRun left, right;
+};
+std::vector<RunPair> PairRuns(std::span<const KeyRun> left, std::span<const KeyRun> right);
+
+// Push dims by number of the table.
+std::vector<uint32_t> PushDims(std::span<const TableSpec> tables);
 
 using GradientPtr = std::shared_ptr<const Gradient>;
 

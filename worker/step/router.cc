@@ -10,7 +10,7 @@
 
 namespace strata {
 
-void Router::Deduplicate(std::span<const uint64_t> keys, std::vector<uint32_t>* unique_of) {
+void Router::Deduplicate(std::span<const uint64_t> keys, std::span<uint32_t> unique_of) {
   const size_t wanted = std::bit_ceil(std::max<size_t>(keys.size() * 2, 64));
   if (slots_.size() < wanted) {
     slots_.assign(wanted, Slot{0, 0, 0});
@@ -22,7 +22,6 @@ void Router::Deduplicate(std::span<const uint64_t> keys, std::vector<uint32_t>* 
   }
   const size_t mask = slots_.size() - 1;
   distinct_.clear();
-  unique_of->resize(keys.size());
   constexpr size_t kAhead = 16;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (i + kAhead < keys.size()) {
@@ -35,14 +34,16 @@ void Router::Deduplicate(std::span<const uint64_t> keys, std::vector<uint32_t>* 
       slot = {keys[i], static_cast<uint32_t>(distinct_.size()), stamp_};
       distinct_.push_back(keys[i]);
     }
-    (*unique_of)[i] = slot.unique;
+    unique_of[i] = slot.unique;
   }
 }
 
 // Least significant digit radix sort on the upper half of the position, then insertion within the
 // rare equal halves: positions are uniform, so 32 bits almost decide the order.
 void Router::SortByPosition(const TableSpec& table) {
+  constexpr size_t kFew = 512;  // fewer than it takes to clear and sum the counts
   const size_t n = distinct_.size();
+  if (n < kFew) return SortFewByPosition(table);
   placed_.resize(n);
   spare_.resize(n);
   constexpr int kBits = 11;
@@ -73,33 +74,131 @@ void Router::SortByPosition(const TableSpec& table) {
   }
 }
 
-void Router::Route(const TableSpec& table, std::span<const uint64_t> keys, RoutedKeys* out) {
-  Deduplicate(keys, &out->unique_of);
+void Router::SortFewByPosition(const TableSpec& table) {
+  placed_.clear();
+  for (size_t i = 0; i < distinct_.size(); ++i) {
+    placed_.push_back({table.PositionOfKey(Key(distinct_[i])).value, static_cast<uint32_t>(i)});
+  }
+  std::sort(placed_.begin(), placed_.end(),
+            [](const Placed& a, const Placed& b) { return a.position < b.position; });
+}
+
+void Router::RouteRun(const TableSpec& table, std::span<const uint64_t> keys,
+                      std::span<uint32_t> unique_of) {
+  Deduplicate(keys, unique_of);
   SortByPosition(table);
-  const size_t n = distinct_.size();
-  std::vector<uint64_t> sorted(n), positions(n);
+  const size_t n = distinct_.size(), first = keys_.size();
+  if (n == 0) return;
   rank_.resize(n);
+  keys_.resize(first + n);
+  positions_.resize(first + n);
   for (size_t i = 0; i < n; ++i) {
-    sorted[i] = distinct_[placed_[i].unique];
-    positions[i] = placed_[i].position;
-    rank_[placed_[i].unique] = static_cast<uint32_t>(i);
+    keys_[first + i] = distinct_[placed_[i].unique];
+    positions_[first + i] = placed_[i].position;
+    rank_[placed_[i].unique] = static_cast<uint32_t>(first + i);
   }
-  out->keys = std::move(sorted);
-  out->positions = std::move(positions);
+  for (uint32_t& u : unique_of) u = rank_[u];
+  runs_.push_back({table.id.value, first, n});
+}
+
+void Router::Finish(RoutedKeys* out) {
+  const size_t n = keys_.size();
   out->first.assign(n + 1, 0);
-  for (uint32_t& u : out->unique_of) {
-    u = rank_[u];
-    ++out->first[u + 1];
-  }
+  for (const uint32_t u : out->unique_of) ++out->first[u + 1];
   for (size_t i = 0; i < n; ++i) out->first[i + 1] += out->first[i];
-  out->occurrences.resize(keys.size());
+  out->occurrences.resize(out->unique_of.size());
   // Filling moves first[u] to its end; shift back afterwards.
-  for (size_t f = 0; f < keys.size(); ++f) {
+  for (size_t f = 0; f < out->unique_of.size(); ++f) {
     out->occurrences[out->first[out->unique_of[f]]++] = static_cast<uint32_t>(f);
   }
   for (size_t i = n; i > 0; --i) out->first[i] = out->first[i - 1];
   out->first[0] = 0;
+  out->keys = std::exchange(keys_, {});
+  out->positions = std::exchange(positions_, {});
+  out->runs = std::exchange(runs_, {});
 }
+
+void Router::Route(const TableSpec& table, std::span<const uint64_t> keys, RoutedKeys* out) {
+  out->unique_of.resize(keys.size());
+  RouteRun(table, keys, out->unique_of);
+  Finish(out);
+}
+
+// Counts and then places features by their tables, each table's in batch order.
+void Router::SortFeatures(const ModelTables& tables, const Batch& batch) {
+  const size_t n = batch.keys.size();
+  const std::vector<uint32_t>& of_field = tables.field_tables;
+  first_of_table_.assign(tables.tables.size() + 1, 0);
+  const auto for_features = [&](auto body) {
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      const uint32_t begin = batch.offsets[i];
+      for (uint32_t f = begin; f < batch.offsets[i + 1]; ++f) {
+        body(f, of_field[batch.fields.empty() ? f - begin : batch.fields[f]]);
+      }
+    }
+  };
+  for_features([&](uint32_t, uint32_t table) { ++first_of_table_[table + 1]; });
+  for (size_t t = 0; t < tables.tables.size(); ++t) first_of_table_[t + 1] += first_of_table_[t];
+  feature_of_.resize(n);
+  sorted_keys_.resize(n);
+  sorted_unique_.resize(n);
+  std::vector<size_t> next(first_of_table_.begin(), first_of_table_.end() - 1);
+  for_features([&](uint32_t f, uint32_t table) {
+    const size_t at = next[table]++;
+    feature_of_[at] = f;
+    sorted_keys_[at] = batch.keys[f];
+  });
+}
+
+void Router::Route(const ModelTables& tables, const Batch& batch, RoutedKeys* out) {
+  if (!tables.several()) return Route(tables.tables[0], batch.keys, out);
+  SortFeatures(tables, batch);
+  for (size_t t = 0; t < tables.tables.size(); ++t) {
+    const size_t first = first_of_table_[t], count = first_of_table_[t + 1] - first;
+    if (count == 0) continue;
+    RouteRun(tables.tables[t], std::span(sorted_keys_).subspan(first, count),
+             std::span(sorted_unique_).subspan(first, count));
+  }
+  out->unique_of.resize(batch.keys.size());
+  for (size_t i = 0; i < feature_of_.size(); ++i)
+    out->unique_of[feature_of_[i]] = sorted_unique_[i];
+  Finish(out);
+}
+
+namespace {
+
+// Indices of a lane's list that are still to be merged.
+struct Rest {
+  size_t at = 0;
+  size_t end = 0;
+};
+
+// Merges what is left of the lists, which is of one table.
+void MergeRun(std::span<const RoutedKeys* const> lanes, std::span<Rest> rest,
+              std::vector<uint64_t>* keys, std::vector<uint64_t>* positions, UnionKeys* out) {
+  while (true) {
+    bool any = false;
+    uint64_t least = 0;
+    for (size_t l = 0; l < lanes.size(); ++l) {
+      if (rest[l].at == rest[l].end) continue;
+      const uint64_t p = lanes[l]->positions[rest[l].at];
+      if (!any || p < least) least = p;
+      any = true;
+    }
+    if (!any) return;
+    const auto here = static_cast<uint32_t>(keys->size());
+    for (size_t l = 0; l < lanes.size(); ++l) {
+      if (rest[l].at == rest[l].end || lanes[l]->positions[rest[l].at] != least) continue;
+      if (keys->size() == here) {
+        keys->push_back(lanes[l]->keys[rest[l].at]);
+        positions->push_back(least);
+      }
+      out->place[l][rest[l].at++] = here;
+    }
+  }
+}
+
+}  // namespace
 
 void MergeLanes(std::span<const RoutedKeys* const> lanes, UnionKeys* out) {
   out->place.resize(lanes.size());
@@ -107,30 +206,29 @@ void MergeLanes(std::span<const RoutedKeys* const> lanes, UnionKeys* out) {
   if (lanes.size() == 1) {
     out->keys = lanes[0]->keys;
     out->positions = lanes[0]->positions;
+    out->runs = lanes[0]->runs;
     std::iota(out->place[0].begin(), out->place[0].end(), 0u);
     return;
   }
   std::vector<uint64_t> keys, positions;
-  std::vector<size_t> at(lanes.size(), 0);
+  out->runs.clear();
+  std::vector<size_t> run(lanes.size(), 0);  // of each lane, the next one
+  std::vector<Rest> rest(lanes.size());
   while (true) {
-    bool any = false;
-    uint64_t least = 0;
+    uint32_t table = ~0u;  // the least that is left
     for (size_t l = 0; l < lanes.size(); ++l) {
-      if (at[l] == lanes[l]->positions.size()) continue;
-      const uint64_t p = lanes[l]->positions[at[l]];
-      if (!any || p < least) least = p;
-      any = true;
+      if (run[l] < lanes[l]->runs.size()) table = std::min(table, lanes[l]->runs[run[l]].table);
     }
-    if (!any) break;
-    const auto here = static_cast<uint32_t>(keys.size());
+    if (table == ~0u) break;
     for (size_t l = 0; l < lanes.size(); ++l) {
-      if (at[l] == lanes[l]->positions.size() || lanes[l]->positions[at[l]] != least) continue;
-      if (keys.size() == here) {
-        keys.push_back(lanes[l]->keys[at[l]]);
-        positions.push_back(least);
-      }
-      out->place[l][at[l]++] = here;
+      rest[l] = {0, 0};
+      if (run[l] == lanes[l]->runs.size() || lanes[l]->runs[run[l]].table != table) continue;
+      const KeyRun& here = lanes[l]->runs[run[l]++];
+      rest[l] = {here.first, here.end()};
     }
+    const size_t first = keys.size();
+    MergeRun(lanes, rest, &keys, &positions, out);
+    out->runs.push_back({table, first, keys.size() - first});
   }
   out->keys = std::move(keys);
   out->positions = std::move(positions);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "worker/step/key_runs.h"
 #include "worker/train/not_finite.h"
 
 namespace strata {
@@ -24,8 +25,9 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
   }
   gradient->keys = routed.keys;
   gradient->positions = routed.positions;
-  const bool counts = exchange_->push_dim() > exchange_->row_dim();
-  const size_t row_floats = routed.keys.size() * exchange_->row_dim();
+  gradient->runs = routed.runs;
+  const bool counts = exchange_->counts();
+  const size_t row_floats = FloatsOf(routed.runs, exchange_->row_dims());
   std::vector<float>& row_sums = counts ? sums_ : gradient->rows;
   ModelInputs in;
   ModelGradients out;
@@ -67,7 +69,8 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
   stats_->OnBatch(batch.labels, predictions_, *loss, batch.bad_lines);
   // Servers refuse such rows by key; which field a key is of is known here alone.
   if (!std::isfinite(*loss) && out.rows != nullptr && !stats_->knows_not_finite()) {
-    stats_->OnNotFinite(FirstNotFinite(batch, routed, row_sums, TrainingStats::kMostNotFinite));
+    stats_->OnNotFinite(FirstNotFinite(batch, routed, exchange_->row_dims(), row_sums,
+                                       TrainingStats::kMostNotFinite));
   }
   if (counts) AddCounts(batch, routed, gradient->rows);
   return gradient;
@@ -75,23 +78,29 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
 
 void BatchStep::AddCounts(const Batch& batch, const RoutedKeys& routed,
                           std::vector<float>& rows) const {
-  const size_t dim = exchange_->row_dim(), stride = exchange_->push_dim();
   std::vector<uint8_t> clicked(batch.keys.size());  // by feature
   for (uint32_t i = 0; i < batch.size; ++i) {
     for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
       clicked[f] = batch.labels[i] > 0.5f;
     }
   }
-  rows.resize(routed.keys.size() * stride);
-  for (size_t u = 0; u < routed.keys.size(); ++u) {
-    float* row = &rows[u * stride];
-    std::memcpy(row, &sums_[u * dim], dim * sizeof(float));
-    uint32_t clicks = 0;
-    for (uint32_t o = routed.first[u]; o < routed.first[u + 1]; ++o) {
-      clicks += clicked[routed.occurrences[o]];
+  const std::span<const uint32_t> dims = exchange_->row_dims(), strides = exchange_->push_dims();
+  rows.resize(FloatsOf(routed.runs, strides));
+  const float* from = sums_.data();
+  float* row = rows.data();
+  for (const KeyRun& run : routed.runs) {
+    const size_t dim = dims[run.table];
+    const bool counted = strides[run.table] > dim;
+    for (size_t u = run.first; u < run.end(); ++u, from += dim, row += strides[run.table]) {
+      std::memcpy(row, from, dim * sizeof(float));
+      if (!counted) continue;
+      uint32_t clicks = 0;
+      for (uint32_t o = routed.first[u]; o < routed.first[u + 1]; ++o) {
+        clicks += clicked[routed.occurrences[o]];
+      }
+      row[dim] = static_cast<float>(routed.first[u + 1] - routed.first[u]);
+      row[dim + 1] = static_cast<float>(clicks);
     }
-    row[dim] = static_cast<float>(routed.first[u + 1] - routed.first[u]);
-    row[dim + 1] = static_cast<float>(clicks);
   }
 }
 

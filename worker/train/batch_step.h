@@ -20,7 +20,7 @@
 
 namespace strata {
 
-// A batch's rows: (distinct keys, row dim) on the host, or on the model's device.
+// A batch's rows: (distinct keys, row dim of the table) on the host, or on the model's device.
 struct BatchRows {
   const float* here = nullptr;
   RowsThere there;                      // instead of here, with the memory for their gradients
@@ -36,7 +36,8 @@ class BatchStep {
   // dense: (dense rows, dense row dim). Counts examples, loss and bad lines. The gradient's rows
   // are where `rows` are. A batch without examples gives a gradient without rows: it adds nothing
   // to any sum. `clock` is that of the calling thread: the time goes to the passes. Errors: the
-  // model's, and the memory's. REQUIRES: rows on the host, or push dim == row dim.
+  // model's, and the memory's. REQUIRES: rows on the host, or a push without
+  // counts.
   // `beside`, unless null, is called once: before the model computes or, if it waits for a device,
   // while it does. Its error is returned.
   using Beside = std::function<absl::Status()>;
@@ -54,7 +55,7 @@ class BatchStep {
   void AddCounts(const Batch& batch, const RoutedKeys& routed, std::vector<float>& rows) const;
 
   std::vector<float> predictions_;
-  std::vector<float> sums_;  // (distinct keys, row dim), where a push carries more
+  std::vector<float> sums_;  // (distinct keys, row dim of the table), where a push carries more
 };
 
 }  // namespace strata

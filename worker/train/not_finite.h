@@ -13,8 +13,9 @@
 namespace strata {
 
 // The first `most` keys, as routed, of which a float of the gradient is infinite or no number, with
-// the field of their first occurrence in the batch. rows: (unique, any). Pure.
+// the field of their first occurrence in the batch. rows: (unique, dim of the table). Pure.
 std::vector<TrainingStats::Feature> FirstNotFinite(const Batch& batch, const RoutedKeys& routed,
+                                                   std::span<const uint32_t> dims,
                                                    std::span<const float> rows, size_t most);
 
 }  // namespace strata

@@ -1,14 +1,38 @@
 #include "worker/train/plan.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/partition.h"
 #include "proto/core/uid.h"
+#include "proto/job/hashed_tables.h"
 #include "proto/job/job_plan.h"
 #include "proto/job/job_spec.h"
 
 namespace strata {
+namespace {
+
+wire::ValueCodec CodecOf(const std::string& name) {
+  if (name == "bf16") return wire::ValueCodec::kBf16;
+  return name == "int8" ? wire::ValueCodec::kInt8 : wire::ValueCodec::kFloat32;
+}
+
+wire::PullCodecs CodecsOf(const JobSpec& spec) {
+  wire::PullCodecs codecs = CodecOf(spec.training().pull_codec());
+  for (int i = 0; i < spec.tables_size(); ++i) {
+    const wire::ValueCodec codec = CodecOf(spec.tables(i).pull_codec());
+    if (codec == codecs.others) continue;
+    const uint32_t number = TableNumber(static_cast<uint32_t>(i));
+    codecs.of_table.resize(std::max<size_t>(codecs.of_table.size(), number + 1), codecs.others);
+    codecs.of_table[number] = codec;
+  }
+  return codecs;
+}
+
+}  // namespace
 
 absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directive) {
   const JobSpec& spec = directive.spec().spec();
@@ -40,9 +64,6 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
   if (!dram.ok()) return dram.status();
   const auto hbm = ParseBytes(spec.storage().gpu_bytes_per_server());
   if (!hbm.ok()) return hbm.status();
-  auto codec = wire::ValueCodec::kFloat32;
-  if (training.pull_codec() == "bf16") codec = wire::ValueCodec::kBf16;
-  if (training.pull_codec() == "int8") codec = wire::ValueCodec::kInt8;
   const auto identity = ParseJobIdentity(directive.cluster_id(), directive.job_uid());
   if (!identity) {
     return absl::InvalidArgumentError(
@@ -61,7 +82,7 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
                       per_epoch,
                       Step(per_epoch * training.epochs()),
                       Step(directive.start_step()),
-                      codec,
+                      CodecsOf(spec),
                       /*prefetch=*/*dram > 0 || *hbm > 0};
 }
 

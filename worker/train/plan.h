@@ -30,7 +30,7 @@ struct TrainingPlan {
   uint64_t steps_per_epoch = 0;  // bsp
   Step last_step;                // bsp: epochs * steps_per_epoch
   Step start_step;               // the generation starts after it
-  wire::ValueCodec pull_codec = wire::ValueCodec::kFloat32;
+  wire::PullCodecs pull_codecs;  // of training's pulls
   // Servers keep rows below DRAM too: keys are announced a step ahead (bsp).
   bool prefetch = false;
 

@@ -127,6 +127,12 @@ void CsvDlrm(const std::string& folder, TrainingJob& job) {
   job.mutable_spec()->mutable_model()->add_bottom_hidden(12);
 }
 
+// Some 5,600 features in five tables, of which two have life cycles. 76 steps.
+void FiveTables(const std::string& folder, TrainingJob& job) {
+  UseFiveTables(folder, 1200, 3000, job);
+  job.mutable_spec()->mutable_training()->set_epochs(4);
+}
+
 }  // namespace
 
 const std::vector<Model>& Models() {
@@ -163,6 +169,12 @@ const std::vector<Model>& Models() {
        .dram = "80KiB",
        .hbm = "128KiB",
        .below_on = 1,
+       .life_cycle = true},
+      {.name = "five tables",
+       .make = FiveTables,
+       .dram = "288KiB",
+       .hbm = "640KiB",
+       .below_on = 2,
        .life_cycle = true},
       {.name = "csv lr", .make = CsvLr},
       {.name = "csv fm", .make = CsvFm},

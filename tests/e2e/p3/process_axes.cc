@@ -77,7 +77,8 @@ const std::vector<Cluster>& Clusters() {
 }
 
 const std::vector<std::string>& ProcessModels() {
-  static const std::vector<std::string> models = {"deepfm", "score", "many optimizers"};
+  static const std::vector<std::string> models = {"deepfm", "score", "many optimizers",
+                                                  "five tables"};
   return models;
 }
 
@@ -153,7 +154,8 @@ std::vector<std::string> PlacesOf(const ProcessRow& row) {
       // With HBM there may be room for all rows above it.
       if (row.ssd[0] != '\0' && !row.hbm)
         places.push_back(kill("tier.read", 1 + 10 * hits[1] / 40));
-      if (row.model == "score") places.push_back(kill("removed.ended", 1 + hits[1] / 8));
+      if (ModelNamed(row.model).life_cycle)
+        places.push_back(kill("removed.ended", 1 + hits[1] / 8));
       return places;
     }
     default:

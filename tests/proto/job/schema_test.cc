@@ -133,6 +133,51 @@ TEST_CASE("fields of the short forms", "[schema]") {
   CHECK(names(spec, 9) == "features:multiValued* ");
 }
 
+TEST_CASE("fields have the names and tables that the job gives them", "[schema]") {
+  JobSpec spec = CsvJob("fm");
+  const auto add_table = [](JobSpec& s, const char* name) {
+    TableConfig* table = s.add_tables();
+    table->set_name(name);
+    table->set_dim(4);
+    table->set_init_scale(0.5f);
+    *table->mutable_optimizer() = s.optimizer().sparse();
+  };
+  const auto add_field = [](JobSpec& s, const char* name, const char* column, const char* table) {
+    FieldConfig* field = s.add_fields();
+    field->set_name(name);
+    field->set_column(column);
+    field->set_table(table);
+  };
+  add_table(spec, "things");
+  add_table(spec, "people");
+  add_field(spec, "buyer", "user", "people");
+  add_field(spec, "item", "", "things");
+  const std::string text = SchemaText(SchemaOf(spec));
+  INFO(text);
+  CHECK(absl::StrContains(text, "table things  number 0\n  embedding(4)  normal(0, 0.5)  "));
+  CHECK(absl::StrContains(text, "table people  number 2\n  embedding(4)  normal(0, 0.5)  "));
+  CHECK(absl::StrContains(text,
+                          "field buyer  categorical  column user  table people  keys by column\n"
+                          "field item  categorical  table things  keys by column\n"
+                          "field price  numeric\n"));
+  CHECK_FALSE(absl::StrContains(text, "features"));
+  // The order of spec.fields is not that of the data.
+  JobSpec turned = spec;
+  turned.mutable_fields()->SwapElements(0, 1);
+  CHECK(SchemaText(SchemaOf(turned)) == text);
+  // Of libffm every field is named, and of libfm none.
+  spec.mutable_data()->set_format("libffm");
+  for (const int f : {0, 1}) spec.mutable_fields(f)->set_column(absl::StrCat(f));
+  add_field(spec, "more", "2", "things");
+  CHECK(SchemaFields(spec, 3)[2].name() == "more");
+  CHECK(SchemaFields(spec, 3)[2].table() == "things");
+  CHECK(DeclaredSchema(spec).ok());
+  spec.mutable_data()->set_format("libfm");
+  spec.clear_fields();
+  spec.mutable_tables()->RemoveLast();
+  CHECK(SchemaFields(spec, 9)[0].table() == "things");
+}
+
 TEST_CASE("a job file says its schema as far as it knows", "[schema]") {
   JobSpec spec = CsvJob("deepfm");
   REQUIRE(DeclaredSchema(spec).ok());

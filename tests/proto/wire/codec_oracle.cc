@@ -233,7 +233,8 @@ PullRequest ToProto(const wire::PullRequestView& m) {
   for (const ShardId s : m.shards) out.add_shards(s.value);
   for (const wire::GroupView& g : m.groups) Fill(g, out.add_groups());
   out.set_want_ticket(m.want_ticket);
-  out.set_codec(static_cast<ValueCodec>(m.codec));
+  out.set_codec(static_cast<ValueCodec>(m.codec.others));
+  for (const wire::ValueCodec c : m.codec.of_table) out.add_codecs(static_cast<ValueCodec>(c));
   FillTicket(m.ticket, &out);
   return out;
 }

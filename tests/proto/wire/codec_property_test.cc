@@ -98,7 +98,11 @@ void FillAll(google::protobuf::Message* m, uint32_t& next) {
         reflection->SetBool(m, f, true);
         break;
       case FieldDescriptor::CPPTYPE_ENUM:
-        reflection->SetEnumValue(m, f, 2);
+        if (f->is_repeated()) {
+          reflection->AddEnumValue(m, f, 2);
+        } else {
+          reflection->SetEnumValue(m, f, 2);
+        }
         break;
       case FieldDescriptor::CPPTYPE_STRING:
         reflection->SetString(m, f, std::string(8, static_cast<char>(next)));

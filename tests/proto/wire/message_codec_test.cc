@@ -7,8 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/core/checksum.h"
 #include "proto/wire/device_values.h"
+#include "proto/wire/message_limits.h"
 #include "tests/proto/wire/codec_oracle.h"
 #include "tests/proto/wire/codec_samples.h"
 
@@ -86,8 +88,20 @@ TEST_CASE("tickets and codecs: requests, replies, sizes", "[codec][ticket]") {
           ->span());
   REQUIRE(pull.ok());
   CHECK(pull->want_ticket);
-  CHECK(pull->codec == ValueCodec::kInt8);
+  CHECK(pull->codec == PullCodecs(ValueCodec::kInt8));
   CHECK(pull->ticket == ticket);
+  PullCodecs codecs = ValueCodec::kBf16;
+  codecs.of_table = {ValueCodec::kFloat32, ValueCodec(-1), ValueCodec::kInt8};
+  const auto several = ParsePullRequest(
+      EncodePullRequest(kHeader, Step(1), 0, shards, groups, {false, codecs, {}})->span());
+  REQUIRE(several.ok());
+  CHECK(several->codec == codecs);
+  CHECK(several->codec.Of(TableId(2)) == ValueCodec::kInt8);
+  CHECK(several->codec.Of(TableId(3)) == ValueCodec::kBf16);
+  PullCodecs many;
+  many.of_table.resize(kMaxCodecs + 1);
+  CHECK(absl::IsResourceExhausted(
+      EncodePullRequest(kHeader, Step(1), 0, shards, {}, {false, many, {}}).status()));
   const Buffer prefetch = *EncodePrefetchRequest(kHeader, Step(6), shards, groups);
   const auto announced = ParsePrefetchRequest(prefetch.span());
   REQUIRE(announced.ok());

@@ -76,6 +76,48 @@ TEST_CASE("a job resumes with the optimizers that wrote the state", "[scheduler]
   CHECK(ResumeProblem(JobOf("adagrad", "ftrl", "adam"), JobOf("adagrad", "", "adam")) != "OK");
 }
 
+TEST_CASE("a job resumes with its tables, in their order, and each field with its own",
+          "[scheduler][submission]") {
+  TrainingJob saved = JobOf("adagrad", "", "adam");
+  saved.mutable_spec()->mutable_data()->set_format("libffm");  // of three fields
+  const auto set_table = [](TableConfig& table, const char* name, uint32_t dim) {
+    table.set_name(name);
+    table.set_dim(dim);
+    table.mutable_optimizer()->set_type("adam");
+  };
+  const auto set_field = [](FieldConfig& field, const char* name, const char* table) {
+    field.set_name(name);
+    field.set_table(table);
+  };
+  set_table(*saved.mutable_spec()->add_tables(), "item", 8);
+  set_table(*saved.mutable_spec()->add_tables(), "user", 8);
+  set_field(*saved.mutable_spec()->add_fields(), "0", "item");
+  set_field(*saved.mutable_spec()->add_fields(), "1", "user");
+  set_field(*saved.mutable_spec()->add_fields(), "2", "user");
+  CHECK(ResumeProblem(saved, saved) == "OK");
+  TrainingJob now = saved;
+  now.mutable_spec()->mutable_tables()->SwapElements(0, 1);
+  CHECK(
+      ResumeProblem(now, saved) ==
+      "spec.tables is [user (8, adam), item (8, adam)] but the checkpoint to resume from was made "
+      "with [item (8, adam), user (8, adam)]; resume with the same value, or start anew with "
+      "--overwrite");
+  now = saved;
+  now.mutable_spec()->mutable_fields(1)->set_table("item");
+  CHECK(ResumeProblem(now, saved) ==
+        "spec.fields, by table, is [0: item, 1: item, 2: user] but the checkpoint to resume from "
+        "was made "
+        "with [0: item, 1: user, 2: user]; resume with the same value, or start anew with "
+        "--overwrite");
+  // Their order is not the data's.
+  now = saved;
+  now.mutable_spec()->mutable_fields()->SwapElements(0, 1);
+  CHECK(ResumeProblem(now, saved) == "OK");
+  now = saved;
+  now.mutable_spec()->clear_tables();
+  CHECK(ResumeProblem(now, saved).starts_with("spec.tables is [] but"));
+}
+
 TEST_CASE("a job resumes with the windows that were numbered", "[scheduler][submission]") {
   TrainingJob saved = JobOf("adagrad", "adagrad", "adam");
   TrainingSpec& training = *saved.mutable_spec()->mutable_training();

@@ -24,9 +24,11 @@ ReplicaOptions Options(float rate, float alpha) {
   sgd.type = OptimizerType::kSgd;
   sgd.learning_rate = rate;
   ReplicaOptions options;
-  options.features.segments = {{"embedding", 2, {}, sgd}, {"weight", 1, {}, sgd}};
-  options.dense.kind = TableKind::kDense;
-  options.dense.segments = {{"dense", kDense, {}, sgd}};
+  options.tables.resize(2);
+  options.tables[0].segments = {{"embedding", 2, {}, sgd}, {"weight", 1, {}, sgd}};
+  options.tables[1].id = TableId(1);
+  options.tables[1].kind = TableKind::kDense;
+  options.tables[1].segments = {{"dense", kDense, {}, sgd}};
   options.dense_rows = 1;
   options.alpha = alpha;
   return options;
@@ -70,6 +72,7 @@ RoutedKeys Keys(const std::set<uint64_t>& positions) {
   RoutedKeys routed;
   routed.keys = std::vector<uint64_t>(positions.begin(), positions.end());
   routed.positions = routed.keys;
+  if (!routed.keys.empty()) routed.runs = {{0, 0, routed.keys.size()}};
   return routed;
 }
 
@@ -84,6 +87,7 @@ std::shared_ptr<const Gradient> GradientAt(const RoutedKeys& keys, const float* 
   g->examples = 2;
   g->keys = keys.keys;
   g->positions = keys.positions;
+  g->runs = keys.runs;
   for (size_t k = 0; k < keys.positions.size(); ++k) {
     for (uint32_t e = 0; e < kDim; ++e) {
       g->rows.push_back(

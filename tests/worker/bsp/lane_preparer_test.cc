@@ -28,14 +28,15 @@ class Source : public BatchSource {
   std::string first_bad_line() const override { return ""; }
 };
 
-TableSpec Features() {
-  TableSpec table;
-  table.segments = {{"weight", 1, {}, {}}};
-  return table;
+ModelTables Tables() {
+  ModelTables tables;
+  tables.tables.resize(2);
+  tables.tables[0].segments = {{"weight", 1, {}, {}}};
+  return tables;
 }
 
 std::unique_ptr<LanePreparer> MakePreparer(BatchSource* source, uint32_t depth, uint32_t threads) {
-  return LanePreparer::Make({source, Features(), Step(20), depth, threads});
+  return LanePreparer::Make({source, Tables(), Step(20), depth, threads});
 }
 
 std::vector<uint64_t> Expected(uint64_t step, uint32_t lane) {

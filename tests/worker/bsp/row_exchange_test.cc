@@ -160,6 +160,7 @@ std::shared_ptr<const Gradient> GradientOf(Fixture& f, const std::vector<float>&
   gradient->examples = 1;
   gradient->keys = f.data.all.keys;
   gradient->positions = f.data.all.positions;
+  gradient->runs = f.data.all.runs;
   gradient->dense.assign(f.exchange.dense_rows() * ModelTables::kDenseRowDim, 0.5f);
   auto rows = f.memory->Take(values.size());
   REQUIRE(rows.ok());
@@ -201,7 +202,7 @@ TEST_CASE("a server that no longer takes rows there gets and gives the same in m
   CHECK(f.Pull(1).device_values() == nullptr);
   CHECK(f.Weights() == f.RightWeights());
 
-  LaneSums sums(&f.plan.tables.tables[0]);
+  LaneSums sums(f.plan.tables.tables);
   sums.Use(f.rows.memory());
   const auto gradient = GradientOf(f, f.RightWeights());
   sums.Put(Step(1), 0, gradient);
@@ -227,7 +228,7 @@ TEST_CASE("a push keeps the rows that it names", "[row_exchange]") {
   f.Prepare();
   std::vector<Buffer> pushes;
   {
-    LaneSums sums(&f.plan.tables.tables[0]);
+    LaneSums sums(f.plan.tables.tables);
     sums.Use(f.rows.memory());
     sums.Put(Step(1), 0, GradientOf(f, f.RightWeights()));
     wire::PushFields fields;
@@ -254,13 +255,14 @@ TEST_CASE("a push keeps the rows that it names", "[row_exchange]") {
 
 TEST_CASE("gradients are added there as on the host, to the bit", "[row_exchange]") {
   Fixture f;
-  const TableSpec& table = f.plan.tables.tables[0];
+  const std::vector<TableSpec>& table = f.plan.tables.tables;
   const auto part = [&](size_t begin, size_t end, float scale) {
     Gradient g;
     g.examples = end - begin;
     const SharedKeys &keys = f.data.all.keys, &positions = f.data.all.positions;
     g.keys = std::vector<uint64_t>(keys.begin() + begin, keys.begin() + end);
     g.positions = std::vector<uint64_t>(positions.begin() + begin, positions.begin() + end);
+    if (end > begin) g.runs = {{0, 0, end - begin}};
     for (size_t k = begin; k < end; ++k) {
       for (size_t j = 0; j < kDim; ++j) {
         g.rows.push_back(k % 7 == 0 ? -0.0f : scale * testing::WeightOf(keys[k], j));

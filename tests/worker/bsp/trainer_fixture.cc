@@ -17,7 +17,7 @@ TrainerFixture::TrainerFixture(const TrainerSetup& setup)
       exchange(plan.tables, plan.shards, setup.most_push_bytes),
       links(&servers, setup.servers) {
   plan.prefetch = setup.prefetch;
-  plan.pull_codec = setup.codec;
+  plan.pull_codecs = setup.codec;
   links.SetAddresses(ScriptedServers::Addresses(setup.servers));
   BspTrainerOptions options;
   options.plan = &plan;

@@ -57,7 +57,7 @@ TEST_CASE("a pull from several servers puts every value in its place", "[exchang
     const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), servers, 4);
     const Exchange exchange(tables, map);
     const RoutedKeys routed = SomeKeys(tables, 300);
-    const KeyList keys{routed.keys, routed.positions};
+    const KeyList keys{routed.keys, routed.positions, routed.runs};
     ParameterBlock block;
     exchange.Prepare(keys, &block);
     for (uint32_t s = 0; s < servers; ++s) {
@@ -90,9 +90,9 @@ TEST_CASE("an answer to something else is refused", "[exchange]") {
   const Exchange exchange(tables, map);
   const RoutedKeys routed = SomeKeys(tables, 50), fewer = SomeKeys(tables, 49);
   ParameterBlock block;
-  const KeyList keys{routed.keys, routed.positions};
+  const KeyList keys{routed.keys, routed.positions, routed.runs};
   exchange.Prepare(keys, &block);
-  const KeyList other{fewer.keys, fewer.positions};
+  const KeyList other{fewer.keys, fewer.positions, fewer.runs};
   auto request = exchange.EncodePull(0, {}, Step(1), 10, other, true);
   const Buffer reply = Answer(tables, *request);
   CHECK_FALSE(exchange.DecodePull(0, reply.span(), keys, true, &block).ok());
@@ -112,6 +112,7 @@ TEST_CASE("pushes carry every gradient once, to the server that has it", "[excha
   gradient->examples = 12;
   gradient->keys = routed.keys;
   gradient->positions = routed.positions;
+  gradient->runs = routed.runs;
   for (size_t i = 0; i < routed.keys.size() * 4; ++i) {
     gradient->rows.push_back(static_cast<float>(i));
   }
@@ -152,6 +153,7 @@ std::shared_ptr<Gradient> BigGradient(const ModelTables& tables, size_t n, size_
   gradient->examples = 7;
   gradient->keys = routed.keys;
   gradient->positions = routed.positions;
+  gradient->runs = routed.runs;
   gradient->rows.resize(n * dim);
   for (size_t i = 0; i < gradient->rows.size(); ++i) {
     gradient->rows[i] = static_cast<float>(i % 65521);
@@ -260,7 +262,8 @@ TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exc
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 2, 2);
   const Exchange exchange(tables, map);
   const RoutedKeys routed = SomeKeys(tables, 100), fewer = SomeKeys(tables, 50);
-  const KeyList keys{routed.keys, routed.positions}, other{fewer.keys, fewer.positions};
+  const KeyList keys{routed.keys, routed.positions, routed.runs},
+      other{fewer.keys, fewer.positions, fewer.runs};
   const Buffer prefetch = *exchange.EncodePrefetch(1, {}, Step(3), keys, true);
   const auto announced = wire::ParsePrefetchRequest(prefetch.span());
   REQUIRE(announced.ok());
@@ -287,6 +290,7 @@ TEST_CASE("a ticket stands for the keys of a pull, a prefetch and a push", "[exc
   gradient->examples = 1;
   gradient->keys = routed.keys;
   gradient->positions = routed.positions;
+  gradient->runs = routed.runs;
   gradient->rows.assign(routed.keys.size() * 4, 0.5f);
   const Exchange::Contribution contribution = {{0, 1}, gradient};
   const auto parts = exchange.EncodePush(1, {}, {&contribution, 1}, ticket);
@@ -303,7 +307,7 @@ TEST_CASE("pulled rows are decoded, the dense part is not", "[exchange][codec]")
   const ShardMap map = ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 2);
   const Exchange exchange(tables, map);
   const RoutedKeys routed = SomeKeys(tables, 40);
-  const KeyList keys{routed.keys, routed.positions};
+  const KeyList keys{routed.keys, routed.positions, routed.runs};
   const Buffer request =
       *exchange.EncodePull(0, {}, Step(1), 0, keys, true, {.codec = wire::ValueCodec::kBf16});
   const auto view = wire::ParsePullRequest(request.span());
@@ -345,6 +349,7 @@ TEST_CASE("lanes are summed along the tree, and a lane without examples adds not
       const RoutedKeys routed = SomeKeys(tables, 2 + l);
       g->keys = routed.keys;
       g->positions = routed.positions;
+      g->runs = routed.runs;
       g->rows.assign(routed.keys.size() * 4, l == 0 ? -0.0f : 1.5f);
       g->dense.assign(256, -0.0f);
     }
@@ -353,7 +358,7 @@ TEST_CASE("lanes are summed along the tree, and a lane without examples adds not
   const auto leaf = [&](uint32_t lane) { return lanes[lane]; };
   const auto of = [&](LaneNode node) {
     const auto sum = SumNode(node, leaf, [&](const Gradient& left, const Gradient& right) {
-      return std::make_shared<Gradient>(AddGradients(tables.tables[0], left, right));
+      return std::make_shared<Gradient>(AddGradients(tables.tables, left, right));
     });
     REQUIRE(sum.ok());
     return *sum;

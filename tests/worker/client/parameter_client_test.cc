@@ -88,17 +88,18 @@ struct Fixture {
     options.links = &links;
     options.sequences = &sequences;
     options.memory = memory.get();
-    options.features = &tables.tables[0];
+    options.tables = tables.tables;
     options.stats = &stats;
     client = std::make_unique<ParameterClient>(options);
     std::vector<uint64_t> squares;
     for (uint64_t i = 0; i < keys; ++i) squares.push_back(i * i);
     Router().Route(tables.tables[0], squares, &routed);
     for (const uint64_t key : routed.keys) {
-      for (size_t j = 0; j < exchange.row_dim(); ++j) right.push_back(testing::WeightOf(key, j));
+      for (size_t j = 0; j < exchange.row_dims()[0]; ++j)
+        right.push_back(testing::WeightOf(key, j));
     }
   }
-  KeyList list() const { return {routed.keys, routed.positions}; }
+  KeyList list() const { return {routed.keys, routed.positions, routed.runs}; }
 
   const ModelTables tables = testing::SmallTables();
   const Exchange exchange{tables, ShardMap::Even(MapEpoch(1), Partitioning(64), 1, 4)};
@@ -129,6 +130,7 @@ TEST_CASE("a client's rows stay on a device as long as its servers take them", "
   gradient->examples = 1;
   gradient->keys = f.routed.keys;
   gradient->positions = f.routed.positions;
+  gradient->runs = f.routed.runs;
   gradient->rows_there = block.rows_there;
   REQUIRE(f.client->Push({}, gradient).ok());
   CHECK(f.server.pushed == f.right);
@@ -178,7 +180,8 @@ struct Ticketed {
     gradient->examples = 1;
     gradient->keys = routed.keys;
     gradient->positions = routed.positions;
-    gradient->rows.assign(routed.keys.size() * exchange.row_dim(), 1.0f);
+    gradient->runs = routed.runs;
+    gradient->rows.assign(routed.keys.size() * exchange.row_dims()[0], 1.0f);
   }
   ~Ticketed() {
     cancelled.Set();
@@ -192,7 +195,7 @@ struct Ticketed {
   // Pulls; server s gives ticket s + 1.
   void Pull(bool first) {
     result = std::async(std::launch::async, [this] {
-      return client->Pull(Step(0), {routed.keys, routed.positions}, &block);
+      return client->Pull(Step(0), {routed.keys, routed.positions, routed.runs}, &block);
     });
     for (uint32_t s : {0, 1}) {
       if (first) servers.Next(s, DataMethod::kOpenSession).reply(testing::OpenReply({}));
@@ -279,6 +282,7 @@ TEST_CASE("a push of other keys names no tickets", "[worker]") {
       std::vector<uint64_t>(positions.begin(), positions.begin() + positions.size() - 1);
   f.gradient->keys = std::vector<uint64_t>(f.gradient->keys.begin(),
                                            f.gradient->keys.begin() + positions.size() - 1);
+  f.gradient->runs = {{0, 0, positions.size() - 1}};
   f.StartPush();
   for (uint32_t s : {0, 1}) {
     const Call push = f.NextPush(s);

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -44,6 +45,15 @@ TrainingJob MakeJob(const WireCluster::Options& options) {
   spec.mutable_storage()->set_durability(options.durability);
   spec.mutable_storage()->set_log_bytes_per_server(options.log_bytes);
   if (options.shards > 0) spec.mutable_storage()->set_shards_per_server(options.shards);
+  if (options.tables == 1) return job;
+  spec.mutable_data()->set_format("libffm");
+  for (uint32_t t = 0; t < options.tables; ++t) {
+    spec.add_tables()->set_name(absl::StrCat("t", t));
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(absl::StrCat(t));
+    field.set_kind("multiValued");
+    field.set_table(absl::StrCat("t", t));
+  }
   return job;
 }
 
@@ -120,7 +130,8 @@ class Cluster : public WireCluster {
     index.set_lines(1u << 30);
     index.add_files()->set_path("memory");
     index.add_tasks()->set_lines(1u << 30);
-    index.mutable_shape()->set_fields(1);
+    const int tables = job.spec().spec().tables_size();
+    index.mutable_shape()->set_fields(static_cast<uint32_t>(std::max(1, tables)));
   }
 
   absl::Status Connect(const WorkerJobDirective& job) {

@@ -47,12 +47,13 @@ absl::StatusOr<std::string> ReadAddressFile(const std::string& path);
 
 class WireCluster {
  public:
-  // A job with one hashed table of `dim` floats a row, SGD, async.
+  // A job with hashed tables of `dim` floats a row, SGD, async.
   struct Options {
     std::string durability;
     uint32_t dim = 0;
     std::string log_bytes;  // logBytesPerServer
     uint32_t shards = 0;    // of the server; 0: as many as it takes by itself
+    uint32_t tables = 1;
   };
   static absl::StatusOr<std::unique_ptr<WireCluster>> Start(const std::string& directory,
                                                             const Options& options);

@@ -159,6 +159,56 @@ absl::Status RunPairs(const BenchOptions& o, const Report& report) {
   return absl::OkStatus();
 }
 
+// The same exchange with rows spread over five tables and with one, in turn.
+absl::Status RunTables(const BenchOptions& o, const Report& report) {
+  struct Case {
+    const char* what;
+    uint32_t tables;
+    std::unique_ptr<WireDriver> bench = nullptr;
+    std::vector<double> rate = {}, server_cpu = {}, client_cpu = {};
+  };
+  Case cases[] = {{"one table", 1}, {"five tables", 5}};
+  for (Case& c : cases) {
+    auto bench = WireDriver::Open(o, {.durability = "memory", .tables = c.tables});
+    if (!bench.ok()) return bench.status();
+    c.bench = *std::move(bench);
+  }
+  for (int round = 0; round < o.rounds; ++round) {
+    for (Case& c : cases) {
+      const double server_before = c.bench->ServerCpuSeconds(), own_before = OwnCpuSeconds();
+      const absl::Time from = absl::Now();
+      auto pairs = c.bench->PullsAndPushes(o.seconds, true, wire::ValueCodec::kFloat32);
+      if (!pairs.ok()) return pairs.status();
+      const double keys = pairs->per_second * absl::ToDoubleSeconds(absl::Now() - from) * kKeys;
+      c.rate.push_back(pairs->per_second * kKeys / 1e6);
+      c.server_cpu.push_back((c.bench->ServerCpuSeconds() - server_before) / keys * 1e6);
+      c.client_cpu.push_back((OwnCpuSeconds() - own_before) / keys * 1e6);
+    }
+  }
+  for (const Case& c : cases) {
+    const bool spread = c.tables > 1;
+    const std::string what = absl::StrCat("pull + push by ticket, ", c.what);
+    report({"wire_tables",
+            what,
+            Median(c.rate),
+            "Mkeys/s",
+            spread ? std::optional<double>(Median(cases[0].rate)) : std::nullopt,
+            spread ? "one table, wanted .95 of it" : "",
+            {},
+            ""});
+    report({"wire_tables",
+            what + ", server CPU",
+            Median(c.server_cpu),
+            "s/Mkeys",
+            spread ? std::optional<double>(Median(cases[0].server_cpu)) : std::nullopt,
+            spread ? "one table" : "",
+            {},
+            ""});
+    report({"wire_tables", what + ", client CPU", Median(c.client_cpu), "s/Mkeys", {}, "", {}, ""});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<NamedBenchmark> WireBenchmarks() {
@@ -166,6 +216,7 @@ std::vector<NamedBenchmark> WireBenchmarks() {
       {"wire_ticket",
        "pairs of a pull and the push of its keys, by ticket and with keys; peer: a constant",
        RunPairs},
+      {"wire_tables", "pairs by ticket with rows spread over five tables, and with one", RunTables},
       {"wire_pull",
        "pull over gRPC, 10 M rows of 16 floats, 100,000 keys a request; peer: a constant",
        [](const BenchOptions& o, const Report& r) {

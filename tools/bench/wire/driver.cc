@@ -34,25 +34,37 @@ absl::Status CheckPush(uint64_t, const Buffer& reply) {
   return wire::ParsePushReply(reply.span()).status();
 }
 
+}  // namespace
+
 template <typename Group, typename MakeGroup>
-std::vector<Group> Groups(const ShardMap& shards, const Keys::Request& r, MakeGroup make) {
+std::vector<Group> WireDriver::Groups(const Request& r, MakeGroup make) const {
   std::vector<Group> groups;
-  for (const ShardRun& run : SplitByShard(shards, r.positions)) {
-    groups.push_back(make(run, std::span(r.keys).subspan(run.begin, run.end - run.begin)));
+  for (const OfTable& part : r) {
+    for (const ShardRun& run : SplitByShard(cluster_->shards(), part.keys.positions)) {
+      groups.push_back(
+          make(part.table, run, std::span(part.keys.keys).subspan(run.begin, run.end - run.begin)));
+    }
   }
   return groups;
 }
 
-}  // namespace
+WireDriver::Request WireDriver::Take(const std::vector<Keys>& keys,
+                                     const std::function<Keys::Request(const Keys&)>& take) const {
+  Request request;
+  for (size_t t = 0; t < keys.size(); ++t) request.push_back({tables_[t], take(keys[t])});
+  return request;
+}
 
 absl::StatusOr<std::unique_ptr<WireDriver>> WireDriver::Open(const BenchOptions& o,
                                                              const Options& options) {
   auto driver = std::make_unique<WireDriver>();
-  auto cluster = WireCluster::Start(absl::StrCat(o.directory, "/wire-", options.durability),
-                                    {.durability = options.durability,
-                                     .dim = kDim,
-                                     .log_bytes = options.log_bytes,
-                                     .shards = options.shards});
+  auto cluster = WireCluster::Start(
+      absl::StrCat(o.directory, "/wire-", options.durability, options.tables == 1 ? "" : "-tables"),
+      {.durability = options.durability,
+       .dim = kDim,
+       .log_bytes = options.log_bytes,
+       .shards = options.shards,
+       .tables = options.tables});
   if (!cluster.ok()) return cluster.status();
   driver->cluster_ = *std::move(cluster);
   auto open = driver->cluster_->channel().CallAndWait(
@@ -61,19 +73,27 @@ absl::StatusOr<std::unique_ptr<WireDriver>> WireDriver::Open(const BenchOptions&
           wire::OpenSessionFor(driver->cluster_->header(), driver->cluster_->identity())),
       kTimeout);
   if (!open.ok()) return open.status();
-  const Keys keys(driver->cluster_->tables().tables[0], options.rows);
-  for (size_t s = 0; s < kSets; ++s) driver->sets_.push_back(keys.Random(s));
+  std::vector<Keys> keys;
+  keys.reserve(options.tables);
+  for (const TableSpec& table : driver->cluster_->tables().tables) {
+    if (table.kind == TableKind::kDense) continue;
+    driver->tables_.push_back(table.id);
+    keys.emplace_back(table, options.rows / options.tables, kKeys / options.tables);
+  }
+  for (size_t s = 0; s < kSets; ++s) {
+    driver->sets_.push_back(driver->Take(keys, [s](const Keys& k) { return k.Random(s); }));
+  }
   if (absl::Status s = driver->Fill(keys); !s.ok()) return s;
   return driver;
 }
 
-absl::StatusOr<Buffer> WireDriver::EncodePull(const Keys::Request& r) const {
+absl::StatusOr<Buffer> WireDriver::EncodePull(const Request& r) const {
   return wire::EncodePullRequest(cluster_->header(), Step(0), 1000, Shards(), KeyGroups(r));
 }
 
 absl::StatusOr<double> WireDriver::Pulls(double seconds) {
   std::vector<Buffer> requests;
-  for (const Keys::Request& set : sets_) {
+  for (const Request& set : sets_) {
     auto request = EncodePull(set);
     if (!request.ok()) return request.status();
     requests.push_back(*std::move(request));
@@ -101,7 +121,7 @@ absl::StatusOr<double> WireDriver::Pushes(double seconds) {
 absl::StatusOr<WireDriver::Pairs> WireDriver::PullsAndPushes(double seconds, bool tickets,
                                                              wire::ValueCodec codec) {
   std::vector<Buffer> requests;
-  for (const Keys::Request& set : sets_) {
+  for (const Request& set : sets_) {
     auto request =
         wire::EncodePullRequest(cluster_->header(), Step(0), 1000, Shards(), KeyGroups(set),
                                 {.want_ticket = tickets, .codec = codec, .ticket = {}});
@@ -123,22 +143,21 @@ absl::StatusOr<WireDriver::Pairs> WireDriver::PullsAndPushes(double seconds, boo
   return Pairs{*rate, pump.BytesPerExchange() / kKeys};
 }
 
-std::vector<wire::KeyGroup> WireDriver::KeyGroups(const Keys::Request& r) const {
-  return Groups<wire::KeyGroup>(cluster_->shards(), r,
-                                [](const ShardRun& run, std::span<const Key> k) {
-                                  return wire::KeyGroup{TableId(0), run.shard, k};
-                                });
+std::vector<wire::KeyGroup> WireDriver::KeyGroups(const Request& r) const {
+  return Groups<wire::KeyGroup>(r, [](TableId table, const ShardRun& run, std::span<const Key> k) {
+    return wire::KeyGroup{table, run.shard, k};
+  });
 }
 
-absl::StatusOr<Buffer> WireDriver::EncodePush(const Keys::Request& r, const wire::Ticket& ticket) {
+absl::StatusOr<Buffer> WireDriver::EncodePush(const Request& r, const wire::Ticket& ticket) {
   wire::PushContribution c;
   c.ticket = ticket;
   c.node = {0, 1};
   c.examples = 1;
-  c.groups = Groups<wire::PushGroup>(cluster_->shards(), r,
-                                     [](const ShardRun& run, std::span<const Key> k) {
-                                       return wire::PushGroup{TableId(0), run.shard, k, kDim};
-                                     });
+  c.groups =
+      Groups<wire::PushGroup>(r, [](TableId table, const ShardRun& run, std::span<const Key> k) {
+        return wire::PushGroup{table, run.shard, k, kDim};
+      });
   auto encoder = wire::PushRequestEncoder::Make(Shards(), {&c, 1});
   if (!encoder.ok()) return encoder.status();
   if (gradient_.empty()) {
@@ -160,11 +179,15 @@ absl::StatusOr<Buffer> WireDriver::EncodePush(const Keys::Request& r, const wire
   return encoder->Finish(fields);
 }
 
-absl::Status WireDriver::Fill(const Keys& keys) {
+absl::Status WireDriver::Fill(const std::vector<Keys>& keys) {
+  const size_t batches = keys.front().batches();
   Pump pump(
       &cluster_->channel(), DataMethod::kPush,
-      [&](uint64_t i) { return EncodePush(keys.Batch(i % keys.batches())); }, CheckPush);
-  return pump.Run(0, keys.batches()).status();
+      [&](uint64_t i) {
+        return EncodePush(Take(keys, [&](const Keys& k) { return k.Batch(i % batches); }));
+      },
+      CheckPush);
+  return pump.Run(0, batches).status();
 }
 
 }  // namespace strata::bench

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ class WireDriver {
     std::string log_bytes = "4GiB";  // logBytesPerServer
     size_t rows = kRows;             // a multiple of kKeys
     uint32_t shards = 0;             // of the server; 0: as many as it takes by itself
+    uint32_t tables = 1;             // over which rows and keys are spread; divides kKeys
   };
   // The job's server, filled.
   static absl::StatusOr<std::unique_ptr<WireDriver>> Open(const BenchOptions& o,
@@ -51,14 +53,26 @@ class WireDriver {
   size_t shard_count() const { return Shards().size(); }
 
  private:
-  absl::Status Fill(const Keys& keys);
+  // A request's keys, by hashed table.
+  struct OfTable {
+    TableId table;
+    Keys::Request keys;
+  };
+  using Request = std::vector<OfTable>;
+
+  absl::Status Fill(const std::vector<Keys>& keys);
+  template <typename Group, typename MakeGroup>
+  std::vector<Group> Groups(const Request& r, MakeGroup make) const;
+  Request Take(const std::vector<Keys>& keys,
+               const std::function<Keys::Request(const Keys&)>& take) const;
   std::vector<ShardId> Shards() const { return cluster_->shards().ShardsOf(0); }
-  std::vector<wire::KeyGroup> KeyGroups(const Keys::Request& r) const;
-  absl::StatusOr<Buffer> EncodePull(const Keys::Request& r) const;
-  absl::StatusOr<Buffer> EncodePush(const Keys::Request& r, const wire::Ticket& ticket = {});
+  std::vector<wire::KeyGroup> KeyGroups(const Request& r) const;
+  absl::StatusOr<Buffer> EncodePull(const Request& r) const;
+  absl::StatusOr<Buffer> EncodePush(const Request& r, const wire::Ticket& ticket = {});
 
   std::unique_ptr<WireCluster> cluster_;
-  std::vector<Keys::Request> sets_;
+  std::vector<TableId> tables_;  // hashed
+  std::vector<Request> sets_;
   std::vector<float> gradient_;
   uint64_t window_ = 0;
 };

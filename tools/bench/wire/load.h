@@ -128,8 +128,8 @@ class Pump {
 // Keys by position, and how to take requests from them.
 class Keys {
  public:
-  // REQUIRES: `rows` is a multiple of kKeys.
-  Keys(const TableSpec& table, size_t rows) : rows_(rows), batches_(rows / kKeys) {
+  // REQUIRES: `rows` is a multiple of `keys`, those of a request.
+  Keys(const TableSpec& table, size_t rows, size_t keys) : rows_(rows), batches_(rows / keys) {
     std::vector<std::pair<uint64_t, uint64_t>> all(rows);
     for (size_t i = 0; i < rows; ++i) {
       const Key key(Mix64(i * 0x9e3779b97f4a7c15ull + 1));
@@ -142,7 +142,7 @@ class Keys {
     }
     std::mt19937_64 random(3);
     for (auto& set : sets_) {
-      for (size_t k = 0; k < kKeys; ++k) {
+      for (size_t k = 0; k < keys; ++k) {
         set.push_back(static_cast<uint32_t>(k * batches_ + random() % batches_));
       }
     }

@@ -27,7 +27,8 @@ void AddExport(CLI::App& app, CommandSet& commands) {
                    "only what changed since an older checkpoint of the job, and keys of rows that "
                    "are gone: its step, or its folder")
       ->type_name("STEP");
-  command->add_option("--table", o.table, "only this one: features or dense")->type_name("TABLE");
+  command->add_option("--table", o.table, "only this one: dense, features, or of spec.tables")
+      ->type_name("TABLE");
   command->add_flag("--with-state", o.with_state,
                     "optimizer state, last step and number of updates of each row, too");
   command->add_option("--shard-bytes", o.shard_bytes, "safetensors: bytes of a file (default 4GiB)")
@@ -49,7 +50,10 @@ void AddGetRow(CLI::App& app, CommandSet& commands) {
   command->add_option("--job", o.job, "instead: number or name of a job")
       ->type_name("JOB")
       ->excludes(dir);
-  command->add_option("--table", o.table, "features or dense")
+  command
+      ->add_option(
+          "--table", o.table,
+          "dense, features, or of spec.tables (default: that of the field, or the only one)")
       ->capture_default_str()
       ->type_name("TABLE");
   command->add_option("--key", o.key, "feature id, decimal or 0x...")->type_name("KEY");

@@ -181,7 +181,7 @@ struct GetRowOptions {
   std::string scheduler;
   std::string checkpoint;
   std::string job;
-  std::string table = "features";
+  std::string table;  // "": the field's, or the only hashed one
   std::string key;
   std::string field;
   std::vector<std::string> value;  // one, possibly "", or none

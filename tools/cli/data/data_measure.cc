@@ -5,6 +5,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "proto/core/ids.h"
+#include "proto/core/position.h"
+#include "proto/job/field_tables.h"
+#include "proto/job/hashed_tables.h"
 #include "proto/strata/control.pb.h"
 #include "tools/cli/data/distinct_counter.h"
 #include "worker/data/reading/batch_source.h"
@@ -17,30 +21,67 @@ namespace {
 constexpr uint64_t kLinesAtOnce = 4096;
 constexpr int kWindows = 8;
 
+// Which table a feature's row is in, and a number that no key of another table has.
+class TableOfFeature {
+ public:
+  // field_tables: of FieldTables.
+  explicit TableOfFeature(const std::vector<uint32_t>& field_tables) {
+    for (const uint32_t index : field_tables) of_field_.push_back(TableNumber(index));
+    for (const uint32_t table : of_field_) tables_ = std::max(tables_, table + 1);
+  }
+
+  // Numbers of tables are below this.
+  uint32_t tables() const { return tables_; }
+  uint32_t Of(const Batch& batch, uint32_t example, uint32_t feature) const {
+    if (tables_ == 1) return 0;
+    return of_field_[batch.fields.empty() ? feature - batch.offsets[example]
+                                          : batch.fields[feature]];
+  }
+  // Of one table: the key.
+  uint64_t IdOf(uint32_t table, uint64_t key) const {
+    return tables_ == 1 ? key : PositionOf(Key(key), TableSalt(TableId(table))).value;
+  }
+
+ private:
+  std::vector<uint32_t> of_field_;
+  uint32_t tables_ = 1;
+};
+
 // The most distinct keys over the first kWindows windows of `lines` lines.
 class WindowKeys {
  public:
-  explicit WindowKeys(uint64_t lines) : lines_(std::max<uint64_t>(lines, 1)) {}
+  WindowKeys(uint64_t lines, const TableOfFeature* tables)
+      : lines_(std::max<uint64_t>(lines, 1)),
+        tables_(tables),
+        now_(tables->tables()),
+        most_of_table_(tables->tables()) {}
 
   void Add(const Batch& batch) {
     for (uint32_t i = 0; i < batch.size && windows_ < kWindows; ++i) {
-      for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f)
-        keys_.insert(batch.keys[f]);
+      for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
+        const uint32_t table = tables_->Of(batch, i, f);
+        if (!keys_.insert(tables_->IdOf(table, batch.keys[f])).second) continue;
+        most_of_table_[table] = std::max(most_of_table_[table], ++now_[table]);
+      }
       most_ = std::max<uint64_t>(most_, keys_.size());
       if (++seen_ < lines_) continue;
       seen_ = 0;
       ++windows_;
       keys_.clear();
+      std::fill(now_.begin(), now_.end(), 0);
     }
   }
   uint64_t most() const { return most_; }
+  uint64_t most(uint32_t table) const { return most_of_table_[table]; }
 
  private:
   const uint64_t lines_;
+  const TableOfFeature* const tables_;
   uint64_t seen_ = 0;
   int windows_ = 0;
   uint64_t most_ = 0;
   std::unordered_set<uint64_t> keys_;
+  std::vector<uint64_t> now_, most_of_table_;  // by table
 };
 
 }  // namespace
@@ -57,9 +98,12 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   const uint64_t lanes = training.lanes(), batch_size = training.batch_size();
   const uint64_t workers = spec.replicas().workers();
   const uint64_t lanes_here = (lanes + workers - 1) / workers;
-  WindowKeys batch_keys(batch_size), push_keys(batch_size * lanes_here),
-      step_keys(batch_size * lanes);
-  DistinctCounter all;
+  const auto field_tables = FieldTables(spec, index->shape().fields());
+  if (!field_tables.ok()) return field_tables.status();
+  const TableOfFeature tables(*field_tables);
+  WindowKeys batch_keys(batch_size, &tables), push_keys(batch_size * lanes_here, &tables),
+      step_keys(batch_size * lanes, &tables);
+  std::vector<DistinctCounter> rows(tables.tables());
   DataMeasure measure;
   measure.lines = index->lines();
   measure.fields = index->shape().fields();
@@ -72,13 +116,22 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
     if (!read.ok()) return read;
     examples += batch.size;
     features += batch.keys.size();
-    for (uint64_t key : batch.keys) all.Add(key);
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
+        rows[tables.Of(batch, i, f)].Add(batch.keys[f]);
+      }
+    }
     for (WindowKeys* window : {&batch_keys, &push_keys, &step_keys}) window->Add(batch);
   }
   measure.line_bytes = measure.lines == 0 ? 0 : bytes / measure.lines;
   measure.features_per_example =
       examples == 0 ? 0 : static_cast<double>(features) / static_cast<double>(examples);
-  measure.distinct_keys = all.Count();
+  for (uint32_t t = 0; t < tables.tables(); ++t) {
+    const uint64_t count = rows[t].Count();
+    measure.distinct_keys += count;
+    if (tables.tables() == 1) break;
+    measure.of_table.push_back({count, batch_keys.most(t), push_keys.most(t), step_keys.most(t)});
+  }
   measure.keys_per_batch = batch_keys.most();
   measure.keys_per_push = push_keys.most();
   measure.keys_per_step = step_keys.most();

@@ -4,6 +4,7 @@
 #define STRATA_TOOLS_CLI_DATA_DATA_MEASURE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/strata/job.pb.h"
@@ -22,6 +23,14 @@ struct DataMeasure {
   uint64_t keys_per_batch = 0;
   uint64_t keys_per_push = 0;
   uint64_t keys_per_step = 0;
+  // The same by number of the table, where there are several hashed ones.
+  struct OfTable {
+    uint64_t rows = 0;
+    uint64_t per_batch = 0;
+    uint64_t per_push = 0;
+    uint64_t per_step = 0;
+  };
+  std::vector<OfTable> of_table;
 };
 
 // Reads the training files of a resolved job once, whole. Errors are those of the index pass and of

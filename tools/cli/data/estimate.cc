@@ -101,6 +101,16 @@ server::ServerLoad ServerLoadOf(const JobSpec& spec, const DataMeasure& data,
   return load;
 }
 
+// `--rows` is of all tables: each has its share, as the data have it.
+void SetKeysOfTables(const DataMeasure& data, server::ServerLoad& load) {
+  const double scale = static_cast<double>(load.rows) /
+                       static_cast<double>(std::max<uint64_t>(1, data.distinct_keys));
+  for (const DataMeasure::OfTable& t : data.of_table) {
+    load.of_table.push_back({static_cast<uint64_t>(scale * static_cast<double>(t.rows)),
+                             load.synchronous ? t.per_push : t.per_batch, t.per_step});
+  }
+}
+
 WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const ModelTables& tables) {
   const TrainingSpec& training = spec.training();
   const uint32_t workers = spec.replicas().workers();
@@ -131,14 +141,19 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
 // Whether rows of steps stay on a device that servers and workers of one process share
 // (worker/bsp/row_exchange.h, worker/client/parameter_client.h, ShardTable::values_device).
 bool RowsStay(const JobSpec& spec, const server::ServerLoad& server, const WorkerLoad& worker) {
-  const TableSpec& features = worker.tables.tables[0];
-  const std::string& admission = spec.life_cycle().admission().type();
+  const std::vector<TableSpec>& tables = worker.tables.tables;
+  const bool rows_alone = std::all_of(tables.begin(), tables.end(), [](const TableSpec& t) {
+    return t.push_dim() == t.dim() && t.life_cycle.admission.type == AdmissionType::kAlways;
+  });
   const bool plain = spec.training().mode() == "bsp" || spec.training().mode() == "async";
+  const bool float32 =
+      spec.tables().empty()
+          ? spec.training().pull_codec() == "float32"
+          : std::all_of(spec.tables().begin(), spec.tables().end(),
+                        [](const TableConfig& t) { return t.pull_codec() == "float32"; });
   const bool same_device =
       worker.device == (server.hbm_on_host ? WorkerLoad::Device::kHost : WorkerLoad::Device::kGpu);
-  return server.hbm_bytes > 0 && same_device && plain &&
-         spec.training().pull_codec() == "float32" && features.push_dim() == features.dim() &&
-         (admission.empty() || admission == "always");
+  return server.hbm_bytes > 0 && same_device && plain && float32 && rows_alone;
 }
 
 // A GPU's: where the host stands for one, its memory is the host's.
@@ -181,6 +196,7 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   estimate.rows = rows > 0 ? rows : data.distinct_keys;
   server::ServerLoad load = ServerLoadOf(spec, data, *tables, shards, std::max(1u, cores));
   load.rows = estimate.rows;
+  SetKeysOfTables(data, load);
   const WorkerLoad worker = WorkerLoadOf(spec, data, *tables);
   const uint64_t tasks = data.lines / kTaskLines + 1;
   estimate.processes = {

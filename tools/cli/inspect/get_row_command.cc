@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "proto/core/partition.h"
 #include "proto/job/model_tables.h"
@@ -49,16 +48,6 @@ absl::Status CheckOptions(const GetRowOptions& o) {
         "get-row: name the row by --key, by --field and --value, or by --position (one of them)");
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<uint32_t> FindTable(const ModelTables& tables, const std::string& name) {
-  std::vector<std::string> names;
-  for (uint32_t t = 0; t < tables.tables.size(); ++t) {
-    if (tables.tables[t].name == name) return t;
-    names.push_back(tables.tables[t].name);
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("no table '", name, "'; the model has ", absl::StrJoin(names, " and ")));
 }
 
 // Which row is meant: everything of the report that does not need the row.
@@ -123,7 +112,7 @@ void FillSegments(const TableSpec& table, const uint8_t* bytes, bool state, RowR
 absl::StatusOr<RowReport> FromCheckpoint(const GetRowOptions& o, const std::string& directory) {
   auto rows = CheckpointRows::Open(directory);
   if (!rows.ok()) return rows.status();
-  auto table = FindTable(rows->tables(), o.table);
+  auto table = FindRowTable(rows->tables(), rows->manifest().job().spec(), o.table, o.field);
   if (!table.ok()) return table.status();
   const TableSpec& spec = rows->tables().tables[*table];
   auto row = Identify(o, rows->manifest().job().spec(), spec);
@@ -159,7 +148,7 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
   }
   auto tables = MakeModelTables(spec, shards.shape().fields(), shards.shape().numeric());
   if (!tables.ok()) return tables.status();
-  auto index = FindTable(*tables, o.table);
+  auto index = FindRowTable(*tables, spec, o.table, o.field);
   if (!index.ok()) return index.status();
   const TableSpec& table = tables->tables[*index];
   auto row = Identify(o, spec, table);

@@ -82,6 +82,43 @@ absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view
   return out;
 }
 
+namespace {
+
+std::string TableNames(const ModelTables& tables) {
+  return absl::StrJoin(tables.tables, " and ",
+                       [](std::string* out, const TableSpec& table) { out->append(table.name); });
+}
+
+absl::StatusOr<uint32_t> TableOfField(const ModelTables& tables, const JobSpec& spec,
+                                      absl::string_view name, absl::string_view field) {
+  const auto category = KeyOfCategory(spec, field, "");
+  if (!category.ok()) return category.status();
+  const uint32_t table = tables.field_tables[category->field];
+  if (name.empty() || tables.tables[table].name == name) return table;
+  return absl::InvalidArgumentError(absl::StrCat("field ", category->name, " is of table ",
+                                                 tables.tables[table].name, ", not of ", name));
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> FindRowTable(const ModelTables& tables, const JobSpec& spec,
+                                      absl::string_view name, absl::string_view field) {
+  const bool by_field = tables.several() && !field.empty();
+  if (name.empty() && by_field) return TableOfField(tables, spec, name, field);
+  if (name.empty() && !tables.several()) return 0;
+  if (name.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("get-row: name the row's --table; the model has ", TableNames(tables)));
+  }
+  for (uint32_t t = 0; t < tables.tables.size(); ++t) {
+    if (tables.tables[t].name != name) continue;
+    // That the dense table has no fields is told with the row.
+    return by_field && t != ModelTables::kDenseTable ? TableOfField(tables, spec, name, field) : t;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("no table '", name, "'; the model has ", TableNames(tables)));
+}
+
 absl::StatusOr<TensorRow> TensorRowOf(const TableSpec& table, Key key) {
   const uint32_t dim = table.dim();
   std::vector<std::string> places;

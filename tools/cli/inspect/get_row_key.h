@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
+#include "proto/job/model_tables.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -32,6 +33,12 @@ struct CategoryKey {
 // whose features are numbers of their own.
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
                                           const std::string& value);
+
+// The number of the table called `name`. Without a name: the one of `field`, if that is given, or
+// the only hashed one. INVALID_ARGUMENT: there is no such table, or several; or the field is of
+// another one.
+absl::StatusOr<uint32_t> FindRowTable(const ModelTables& tables, const JobSpec& spec,
+                                      absl::string_view name, absl::string_view field);
 
 // What a row of the dense table belongs to.
 struct TensorRow {

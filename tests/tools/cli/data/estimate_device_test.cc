@@ -2,6 +2,7 @@
 // threads.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -211,6 +212,58 @@ void Train(const TrainingJob& job, RowPath path, CountingApi* api) {
 // Without the products' own, which is a constant and nearly all of so small a job.
 uint64_t WithoutBlas(const JobSpec& spec, uint64_t bytes) {
   return bytes - spec.replicas().workers() * ops::gpu::Blas::Options::kBytes;
+}
+
+TEST_CASE("rows and keys of several tables are those of one that has them all", "[estimate]") {
+  const TempFolder folder;
+  const auto job = [&](int key_step) {
+    TrainingJob made = testing::SmallJob(folder.path());
+    const std::string path = folder.path() + "/" + std::to_string(key_step);
+    testing::WriteLibffm(path, 1, 5120, 6, 1000, key_step);
+    JobSpec& spec = *made.mutable_spec();
+    spec.mutable_data()->set_format("libffm");
+    spec.mutable_data()->set_train(0, path);
+    spec.mutable_data()->clear_eval();
+    return made;
+  };
+  const Told one = Estimate(job(1000));
+  // Each field has the same numbers as the others.
+  TrainingJob six = job(0);
+  for (int f = 0; f < 6; ++f) {
+    const std::string number = std::to_string(f);
+    six.mutable_spec()->add_tables()->set_name("t" + number);
+    FieldConfig& field = *six.mutable_spec()->add_fields();
+    field.set_name(number);
+    field.set_kind("multiValued");
+    field.set_table("t" + number);
+  }
+  const Told told = Estimate(six);
+  CHECK(told.data.keys_per_batch == one.data.keys_per_batch);
+  CHECK(told.data.keys_per_step == one.data.keys_per_step);
+  REQUIRE(told.data.of_table.size() == 7);
+  DataMeasure::OfTable sum;
+  for (const DataMeasure::OfTable& t : told.data.of_table) {
+    sum.rows += t.rows;
+    sum.per_step += t.per_step;
+  }
+  CHECK(sum.rows == told.data.distinct_keys);
+  const auto near = [](uint64_t a, uint64_t b, double share) {
+    return std::abs(static_cast<double>(a) / static_cast<double>(b) - 1) < share;
+  };
+  CHECK(near(sum.rows, one.data.distinct_keys, .02));
+  CHECK(near(sum.per_step, one.data.keys_per_step, .05));
+  // What a table costs is pages that it begins, and room to grow.
+  const auto rows = [](const Told& t) {
+    uint64_t bytes = 0;
+    for (const MemoryPart& part : t.estimate.processes[1].parts) {
+      if (part.name.starts_with("rows and index") && part.name.find("dense") == std::string::npos) {
+        bytes += part.bytes;
+      }
+    }
+    return bytes;
+  };
+  CHECK(rows(told) >= rows(one));
+  CHECK(rows(told) < rows(one) + 6 * 4 * (uint64_t{128} << 10));
 }
 
 TEST_CASE("a job in one process takes of its device what was estimated", "[estimate][device]") {

@@ -30,7 +30,7 @@ using google::protobuf::Message;
 
 // Defaults in words: the field stays absent.
 const std::set<std::string> kAbsent = {"none", "the machine's cores", "the server's own folder",
-                                       "max(4, the cores of a server)"};
+                                       "max(4, the cores of a server)", "the name"};
 
 // The stated default for a job of which `types` holds the words that may select one (its model,
 // optimizer, ...): "a 1, b 2" and "1; b 2" say it by type. "" when there is none for these types.
@@ -114,6 +114,36 @@ std::vector<OptimizerConfig*> Optimizers(JobSpec& s) {
   return {o.mutable_sparse(), o.mutable_dense(), o.mutable_linear()};
 }
 
+// The one table of all fields.
+TableConfig& AddTable(JobSpec& s) {
+  for (int i = 1; i <= 26; ++i) {
+    FieldConfig& field = *s.add_fields();
+    field.set_name(absl::StrCat("C", i));
+    field.set_kind("categorical");
+    field.set_table("t");
+  }
+  TableConfig& table = *s.add_tables();
+  table.set_name("t");
+  return table;
+}
+
+void SetSchedule(const std::string& type, OptimizerConfig* o) {
+  o->mutable_schedule()->set_type(type);
+  o->mutable_schedule()->set_decay_steps(10);
+}
+
+void SetLifeCycle(const std::string& type, LifeCycleSpec* life_cycle) {
+  AdmissionSpec& a = *life_cycle->mutable_admission();
+  if (type != "always") a.set_type(type);
+  if (type == "exact" || type == "counting") a.set_min_steps(3);
+  if (type == "probability") a.set_probability(0.5f);
+  RemovalSpec& r = *life_cycle->mutable_removal();
+  r.mutable_count()->set_below(3);
+  r.mutable_count()->set_idle_steps(3);
+  r.mutable_score()->set_below(0.5f);
+  r.mutable_norm()->set_below(0.5f);
+}
+
 std::vector<Variant> Variants() {
   std::vector<Variant> all = {{"criteo", [](JobSpec&) {}}};
   all.push_back({"csv", [](JobSpec& s) {
@@ -136,6 +166,11 @@ std::vector<Variant> Variants() {
     all.push_back({type, [type](JobSpec& s) {
                      for (OptimizerConfig* o : Optimizers(s)) o->set_type(type);
                    }});
+    all.push_back({absl::StrCat("table of ", type), [type](JobSpec& s) {
+                     TableConfig& table = AddTable(s);
+                     table.mutable_optimizer()->set_type(type);
+                     table.mutable_linear()->set_type(type);
+                   }});
   }
   all.push_back({"initFrom",
                  [](JobSpec& s) { s.mutable_model()->mutable_init_from()->set_checkpoint("/c"); }});
@@ -144,25 +179,19 @@ std::vector<Variant> Variants() {
   }
   for (const char* type : {"step", "cosine", "poly"}) {
     all.push_back({absl::StrCat(type, " schedule"), [type](JobSpec& s) {
-                     for (OptimizerConfig* o : Optimizers(s)) {
-                       o->mutable_schedule()->set_type(type);
-                       o->mutable_schedule()->set_decay_steps(10);
-                     }
+                     for (OptimizerConfig* o : Optimizers(s)) SetSchedule(type, o);
+                   }});
+    all.push_back({absl::StrCat(type, " schedule of a table"), [type](JobSpec& s) {
+                     TableConfig& table = AddTable(s);
+                     SetSchedule(type, table.mutable_optimizer());
+                     SetSchedule(type, table.mutable_linear());
                    }});
   }
   for (const char* type : {"always", "exact", "counting", "probability"}) {
-    all.push_back({absl::StrCat(type, " admission"), [type](JobSpec& s) {
-                     AdmissionSpec& a = *s.mutable_life_cycle()->mutable_admission();
-                     const std::string t = type;
-                     if (t != "always") a.set_type(t);
-                     if (t == "exact" || t == "counting") a.set_min_steps(3);
-                     if (t == "probability") a.set_probability(0.5f);
-                     RemovalSpec& r = *s.mutable_life_cycle()->mutable_removal();
-                     r.mutable_count()->set_below(3);
-                     r.mutable_count()->set_idle_steps(3);
-                     r.mutable_score()->set_below(0.5f);
-                     r.mutable_norm()->set_below(0.5f);
-                   }});
+    all.push_back({absl::StrCat(type, " admission"),
+                   [type](JobSpec& s) { SetLifeCycle(type, s.mutable_life_cycle()); }});
+    all.push_back({absl::StrCat(type, " admission to a table"),
+                   [type](JobSpec& s) { SetLifeCycle(type, AddTable(s).mutable_life_cycle()); }});
   }
   return all;
 }
@@ -239,7 +268,25 @@ class Comparison {
     }
     seen_.insert(leaf.path);
     CHECK_FALSE(kAbsent.count(leaf.default_text));
-    CHECK(Same(stated, value, job_.spec().training().lanes()));
+    CHECK(Same(Meant(stated), value, job_.spec().training().lanes()));
+  }
+
+  // A default may be another field's value: "spec.model.embeddingDim".
+  std::string Meant(const std::string& stated) const {
+    if (!absl::StartsWith(stated, "spec.")) return stated;
+    const Message* message = &job_;
+    const std::vector<std::string> path = absl::StrSplit(stated, '.');
+    for (size_t i = 0; i < path.size(); ++i) {
+      const auto* descriptor = message->GetDescriptor();
+      const FieldDescriptor* field = nullptr;
+      for (int k = 0; k < descriptor->field_count(); ++k) {
+        if (descriptor->field(k)->json_name() == path[i]) field = descriptor->field(k);
+      }
+      if (field == nullptr) return stated;
+      if (i + 1 == path.size()) return Value(*message, field);
+      message = &message->GetReflection()->GetMessage(*message, field);
+    }
+    return stated;
   }
 
   const TrainingJob& job_;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "proto/job/model_tables.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/inspect/get_row_text.h"
@@ -51,6 +52,35 @@ TEST_CASE("a category's key is what the readers make of it", "[get-row]") {
   CHECK(bucket->field == 28);
   CHECK(bucket->hashed == "47");
   CHECK(KeyOfCategory(Criteo("bucket"), "I3", "")->hashed.empty());
+}
+
+TEST_CASE("a row's table is that which is named, or its field's, or the only one", "[get-row]") {
+  ModelTables one;
+  one.tables.resize(2);
+  one.tables[0].name = "features";
+  one.tables[1].name = "dense";
+  JobSpec spec;
+  spec.mutable_data()->set_format("csv");
+  for (const char* c : {"site", "app"}) spec.mutable_data()->mutable_columns()->add_categorical(c);
+  CHECK(*FindRowTable(one, spec, "", "") == 0);
+  CHECK(*FindRowTable(one, spec, "", "app") == 0);
+  CHECK(*FindRowTable(one, spec, "features", "app") == 0);
+  CHECK(*FindRowTable(one, spec, "dense", "app") == 1);
+  CHECK(Refused(FindRowTable(one, spec, "apps", "").status()) ==
+        "no table 'apps'; the model has features and dense");
+  ModelTables two = one;
+  two.tables[0].name = "sites";
+  two.tables.emplace_back().name = "apps";
+  two.field_tables = {0, 2};
+  CHECK(*FindRowTable(two, spec, "", "app") == 2);
+  CHECK(*FindRowTable(two, spec, "", "site") == 0);
+  CHECK(*FindRowTable(two, spec, "apps", "") == 2);
+  CHECK(*FindRowTable(two, spec, "apps", "app") == 2);
+  CHECK(*FindRowTable(two, spec, "dense", "") == 1);
+  CHECK(Refused(FindRowTable(two, spec, "", "").status()) ==
+        "get-row: name the row's --table; the model has sites and dense and apps");
+  CHECK(Refused(FindRowTable(two, spec, "sites", "app").status()) ==
+        "field app is of table apps, not of sites");
 }
 
 TEST_CASE("columns of csv are fields, by number or by name", "[get-row]") {

@@ -214,9 +214,11 @@ bool MayHoldRows(const RestorePlan* plan, Partitioning partitioning, PartitionRa
                      });
 }
 
-bool KeepsPartitions(const RestorePlan* plan) {
-  return plan == nullptr || std::any_of(plan->tables().begin(), plan->tables().end(),
-                                        [](const RestoreTable& t) { return t.from() == t.to(); });
+bool KeepsPartitions(const RestorePlan* plan, TableId table) {
+  return plan == nullptr ||
+         std::any_of(plan->tables().begin(), plan->tables().end(), [table](const RestoreTable& t) {
+           return t.from() == table.value && t.to() == table.value;
+         });
 }
 
 absl::Status TakeRows(const RestorePlan& plan, const ShardFileReader& file, const RowTaker& taker) {

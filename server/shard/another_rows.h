@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/table/shard_table.h"
@@ -27,8 +28,9 @@ struct RowTaker {
 bool MayHoldRows(const RestorePlan* plan, Partitioning partitioning, PartitionRange file,
                  PartitionRange range);
 
-// Whether some table keeps its number, and so its rows their partitions. Null: all do.
-bool KeepsPartitions(const RestorePlan* plan);
+// Whether the table is the one that has its number in the files, and so its rows and keys that wait
+// for one keep their partitions. Null: all are.
+bool KeepsPartitions(const RestorePlan* plan, TableId table);
 
 // Puts what `file` holds for the shard: rows of tables by their keys, rows of tensors by their
 // place in the tensor. Rows keep their weights, and their state but where the plan resets it. Call

@@ -193,7 +193,7 @@ class Shard {
                                           std::vector<ChangeList::Changes> changes);
   std::vector<ChangeList::Changes> TakeChanges(const CheckpointOptions& options);
   absl::Status EraseRows(const storage::ShardFileReader& file);
-  absl::Status ReadFilters(const storage::ShardFileReader& file);
+  absl::Status ReadFilters(const storage::ShardFileReader& file, const RestorePlan* another);
   absl::Status CheckShapes(const storage::ShardFileHeader& header) const;
   absl::Status ReadRows(const storage::ShardFileReader& file);
   absl::Status ReadState(const storage::ShardFileReader& file);

@@ -64,11 +64,12 @@ void Shard::FreezeFilters(FrozenState& out) const {
   }
 }
 
-absl::Status Shard::ReadFilters(const storage::ShardFileReader& file) {
+absl::Status Shard::ReadFilters(const storage::ShardFileReader& file, const RestorePlan* another) {
   return file.ReadSections(options_.range, [&](const storage::Section& section) {
     absl::Status s;
     for (ShardTable& t : tables_) {
       if (!s.ok() || section.type != AdmissionFilter::kSection) break;
+      if (!KeepsPartitions(another, t.spec().id)) continue;
       s = t.admission().Load(section.partitions.first, section.bytes);
     }
     return s;
@@ -340,7 +341,7 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   }
   if (absl::Status s = CheckShapes(header); !s.ok()) return s;
   if (absl::Status s = ReadRows(image); !s.ok()) return s;
-  if (absl::Status s = ReadFilters(image); !s.ok()) return s;
+  if (absl::Status s = ReadFilters(image, nullptr); !s.ok()) return s;
   if (absl::Status s = ReadRemoved(image); !s.ok()) return s;
   if (options_.synchronous) return ReadPreimageBlocks(image);
   return ReadState(image);
@@ -357,9 +358,7 @@ absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_
     if (absl::Status s = ReadRows(segment); !s.ok()) return s;
     if (absl::Status s = ReadState(segment); !s.ok()) return s;
   }
-  if (KeepsPartitions(another)) {
-    if (absl::Status s = ReadFilters(segment); !s.ok()) return s;
-  }
+  if (absl::Status s = ReadFilters(segment, another); !s.ok()) return s;
   if (options_.synchronous) SetClock(start_step, false);
   return absl::OkStatus();
 }

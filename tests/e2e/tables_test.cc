@@ -204,6 +204,19 @@ TEST_CASE("a job starts from the tables of its names, whatever their numbers", "
   CHECK(Predictions(turned, out) == same);
   turned.mutable_spec()->mutable_tables()->SwapElements(0, 1);
   CHECK(Predictions(turned, out) == same);
+
+  // What waits for a row does so in its own table: a filter of another one is not taken for it.
+  spec.mutable_checkpoint()->set_directory(folder.path() + "/filters");
+  for (const int t : {1, 2}) {
+    AdmissionSpec& admission = *spec.mutable_tables(t)->mutable_life_cycle()->mutable_admission();
+    admission.set_type("counting");
+    admission.set_min_steps(2);
+    admission.set_filter_bytes(t == 1 ? "256KiB" : "512KiB");
+  }
+  TrainingJob filtered = from(job, Train(job));
+  Train(filtered);
+  filtered.mutable_spec()->mutable_tables()->SwapElements(1, 2);
+  Train(filtered);
 }
 
 TEST_CASE("five tables train in every mode", "[e2e][tables]") {

@@ -250,10 +250,11 @@ class ClusterState {
   NodeDirective Build(const Node& node, const Told& told, bool bulk) const;
   void Refresh(const Node& node, Told& told);
   void Put(const std::string& key, std::string value, std::vector<MetadataChange>& out);
-  // How many changes are of durations alone: 0 or 1.
-  size_t PutState(const std::string& key, const JobMachine& job, std::vector<MetadataChange>& out);
-  // How many are of nothing but what is free on a node's disk: 0 or 1.
-  size_t PutNode(const std::string& key, NodeRecord record, std::vector<MetadataChange>& out);
+  // A record of which `clear` takes out what passes and is told again: durations, free disk. How
+  // many changes are of that alone: 0 or 1.
+  template <typename Record, typename Clear>
+  size_t PutPassing(const std::string& key, Record record, const Clear& clear,
+                    std::vector<MetadataChange>& out);
   void DropOldJobs();
   void NoteEnded(const JobMachine& job);
   absl::Status RestoreJobs(const std::map<std::string, std::string>& records, absl::Time now);

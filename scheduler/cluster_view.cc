@@ -25,6 +25,12 @@ std::string Bytes(const google::protobuf::Message& message) {
   return bytes;
 }
 
+// What is free on its disk a node tells again, as durations are.
+void ClearFree(NodeRecord& record) {
+  record.clear_disk_bytes();
+  record.clear_disk_job_bytes();
+}
+
 }  // namespace
 
 void ClusterState::Put(const std::string& key, std::string value,
@@ -35,35 +41,18 @@ void ClusterState::Put(const std::string& key, std::string value,
   out.push_back({key, std::move(value)});
 }
 
-size_t ClusterState::PutState(const std::string& key, const JobMachine& job,
-                              std::vector<MetadataChange>& out) {
-  JobStateRecord record = job.StateRecord();
+template <typename Record, typename Clear>
+size_t ClusterState::PutPassing(const std::string& key, Record record, const Clear& clear,
+                                std::vector<MetadataChange>& out) {
   std::string bytes = Bytes(record);
   std::string& stored = stored_[key];
   if (stored == bytes) return 0;
-  JobStateRecord before;  // a new job's is empty: more differs than durations
+  Record before;  // a new one's is empty: more differs than what passes
   before.ParseFromString(stored);
   stored = bytes;
   out.push_back({key, std::move(bytes)});
-  JobMachine::ClearTimes(before);
-  JobMachine::ClearTimes(record);
-  return Bytes(before) == Bytes(record) ? 1 : 0;
-}
-
-// What is free on its disk a node tells again, as durations are.
-size_t ClusterState::PutNode(const std::string& key, NodeRecord record,
-                             std::vector<MetadataChange>& out) {
-  std::string bytes = Bytes(record);
-  std::string& stored = stored_[key];
-  if (stored == bytes) return 0;
-  NodeRecord before;  // a new node's is empty: more differs than its disk
-  before.ParseFromString(stored);
-  stored = bytes;
-  out.push_back({key, std::move(bytes)});
-  for (NodeRecord* r : {&before, &record}) {
-    r->clear_disk_bytes();
-    r->clear_disk_job_bytes();
-  }
+  clear(before);
+  clear(record);
   return Bytes(before) == Bytes(record) ? 1 : 0;
 }
 
@@ -72,7 +61,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
   size_t times = 0;
   Put("cluster", Bytes(numbers_), changes);
   for (const auto& [name, node] : members_.nodes()) {
-    times += PutNode(absl::StrCat("node/", name), node.record, changes);
+    times += PutPassing(absl::StrCat("node/", name), node.record, ClearFree, changes);
   }
   for (const auto& [id, job] : jobs_) {
     if (settled_.count(id) > 0) continue;
@@ -83,7 +72,7 @@ std::vector<MetadataChange> ClusterState::TakeChanges() {
     if (job->index() && (stored_.count(prefix + "index") == 0 || job->over())) {
       Put(prefix + "index", Bytes(*job->index()), changes);
     }
-    times += PutState(prefix + "state", *job, changes);
+    times += PutPassing(prefix + "state", job->StateRecord(), JobMachine::ClearTimes, changes);
     if (job->ledger() != nullptr) {
       Put(prefix + "tasks", Bytes(*job->ledger()), changes);
     } else if (stored_.erase(prefix + "tasks") > 0) {

@@ -21,6 +21,7 @@
 #include "scheduler/job/file_queue.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/scheduler_impl.h"
+#include "scheduler/state/checkpoint_identity.h"
 #include "scheduler/store/checkpoint_lock.h"
 #include "scheduler/store/checkpoint_locks.h"
 #include "scheduler/store/submission.h"
@@ -53,11 +54,7 @@ absl::Status CheckMeant(const RemoveCheckpointWork& work) {
     return absl::NotFoundError(there.status().message());
   }
   if (!there.ok()) return there.status();
-  CheckpointIdentity is;
-  is.set_cluster_id(there->cluster_id());
-  is.set_job_uid(there->job_uid());
-  is.set_generation(there->generation());
-  is.set_cut(there->cut());
+  const CheckpointIdentity is = IdentityOf(*there);
   const bool same = work.meant && Describe(is) == Describe(*work.meant);
   if (same || STRATA_MUTATION("checkpoint.removed_by_name")) return absl::OkStatus();
   if (begun) return absl::NotFoundError(absl::StrCat(work.folder, " holds no checkpoint"));

@@ -12,6 +12,7 @@
 #include "proto/runtime/files/leftovers.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "scheduler/job/machine.h"
+#include "scheduler/state/checkpoint_identity.h"
 #include "scheduler/state/closed_tasks.h"
 
 namespace strata::scheduler {
@@ -79,13 +80,7 @@ void JobMachine::Remove(RemovalRecord removal) {
 void JobMachine::Remove(const CheckpointRecord& checkpoint) {
   RemovalRecord removal;
   removal.set_path(checkpoint.folder());
-  CheckpointIdentity& meant = *removal.mutable_meant();
-  meant.set_cluster_id(checkpoint.cluster_id());
-  meant.set_job_uid(checkpoint.job_uid());
-  meant.set_generation(checkpoint.generation());
-  meant.set_cut(checkpoint.of_cut());
-  meant.set_step(checkpoint.step());
-  meant.set_model_hash(checkpoint.model_hash());
+  *removal.mutable_meant() = IdentityOf(checkpoint);
   Remove(std::move(removal));
 }
 

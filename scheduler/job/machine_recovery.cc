@@ -11,6 +11,7 @@
 #include "scheduler/job/refused_rows.h"
 #include "scheduler/nodes/placement.h"
 #include "scheduler/nodes/troubles.h"
+#include "scheduler/state/checkpoint_identity.h"
 
 namespace strata::scheduler {
 
@@ -227,15 +228,7 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   state_.set_restore_from(from == nullptr ? job().model().init_from().checkpoint()
                                           : start.folder());
   state_.clear_restore();
-  if (from != nullptr) {
-    CheckpointIdentity& restore = *state_.mutable_restore();
-    restore.set_cluster_id(start.cluster_id());
-    restore.set_job_uid(start.job_uid());
-    restore.set_generation(start.generation());
-    restore.set_cut(start.of_cut());
-    restore.set_step(start.step());
-    restore.set_model_hash(start.model_hash());
-  }
+  if (from != nullptr) *state_.mutable_restore() = IdentityOf(start);
   state_.set_start_step(start.step());
   if (bsp()) {  // else the ledger has them
     state_.mutable_base()->set_examples(start.examples());

@@ -18,6 +18,7 @@
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/plain_file.h"
+#include "scheduler/state/checkpoint_identity.h"
 #include "scheduler/state/closed_tasks.h"
 #include "scheduler/state/start.h"
 
@@ -42,17 +43,6 @@ CheckpointRecord ToRecord(const std::string& folder, const Manifest& manifest) {
 
 absl::Status OfDirectory(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("spec.checkpoint.directory: ", status.message()));
-}
-
-CheckpointIdentity IdentityOf(const Manifest& manifest) {
-  CheckpointIdentity out;
-  out.set_cluster_id(manifest.cluster_id());
-  out.set_job_uid(manifest.job_uid());
-  out.set_generation(manifest.generation());
-  out.set_cut(manifest.cut());
-  out.set_step(manifest.step());
-  out.set_model_hash(manifest.model_hash());
-  return out;
 }
 
 // By what the folder holds now.

@@ -41,12 +41,14 @@ class Errors {
   absl::Status passes_, stays_, unread_;
 };
 
+// A later look at the file may tell more. What is no more is nobody's.
+bool IsNotNow(const absl::Status& opened) { return MayPass(opened) && !absl::IsNotFound(opened); }
+
 // Of a finished file; nothing: it does not say, is no more, or cannot be looked at by this process,
 // as another user's.
 absl::StatusOr<std::optional<FileWriter>> WriterIn(const std::string& path, FileSystem& files) {
   const PlainFile file(path, O_RDONLY, files);
-  const bool passes = MayPass(file.opened()) && !absl::IsNotFound(file.opened());
-  if (passes) return file.opened();
+  if (IsNotNow(file.opened())) return file.opened();
   if (!file.opened().ok()) return std::nullopt;
   std::vector<uint8_t> start(kShardHeadBytes);
   const absl::StatusOr<size_t> n = file.Read(start, 0);
@@ -58,7 +60,7 @@ absl::StatusOr<std::optional<FileWriter>> WriterIn(const std::string& path, File
 absl::StatusOr<bool> IsOwnManifest(const std::string& path, const CutsOver& over,
                                    FileSystem& files) {
   const auto text = ReadPlainFile(path, kMostManifestBytes, files);
-  if (MayPass(text.status()) && !absl::IsNotFound(text.status())) return text.status();
+  if (IsNotNow(text.status())) return text.status();
   if (!text.ok()) return false;
   return text->empty() || absl::StrContains(*text, over.identity.job.text());
 }

@@ -139,9 +139,9 @@ class Runner {
   }
 
   template <typename Files>
-  absl::StatusOr<InputIndex> BuildIndex(absl::string_view field, const DataSpec& data,
+  absl::StatusOr<InputIndex> BuildIndex(absl::string_view field, const JobSpec& spec,
                                         const Files& files) {
-    auto index = o_.data->BuildIndex(data, {files.begin(), files.end()},
+    auto index = o_.data->BuildIndex(spec, {files.begin(), files.end()},
                                      [stop = stop_] { return stop->load(); });
     // What is wrong with a file as such; a line in it is found by the file's name.
     if (index.ok() || !absl::StartsWith(index.status().message(), "input file ")) return index;
@@ -149,13 +149,14 @@ class Runner {
   }
 
   void MakeIndex(const WorkerJobDirective& directive) {
-    const DataSpec& data = directive.spec().spec().data();
+    const JobSpec& spec = directive.spec().spec();
+    const DataSpec& data = spec.data();
     const absl::Status allowed = CheckPaths(directive.spec().spec());
     absl::StatusOr<InputIndex> train = allowed.ok()
-                                           ? BuildIndex("spec.data.train", data, data.train())
+                                           ? BuildIndex("spec.data.train", spec, data.train())
                                            : absl::StatusOr<InputIndex>(allowed);
     absl::StatusOr<InputIndex> eval = InputIndex();
-    if (train.ok() && data.eval_size() > 0) eval = BuildIndex("spec.data.eval", data, data.eval());
+    if (train.ok() && data.eval_size() > 0) eval = BuildIndex("spec.data.eval", spec, data.eval());
     absl::MutexLock lock(&mu_);
     indexed_ = true;
     if (!train.ok() || !eval.ok()) {

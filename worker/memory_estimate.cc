@@ -51,6 +51,12 @@ uint64_t ActivationBytes(const ModelTables& t, uint64_t batch) {
   for (uint32_t width : t.bottom_hidden) add(width);
   for (uint32_t i = 0; i < t.cross_layers; ++i) add(t.example_width());
   if (t.type == ModelType::kDlrm) add(t.interaction_pairs());
+  if (t.type == ModelType::kSharedBottom) {  // each tower has the shared layers' outputs of its own
+    for (uint32_t task = 0; task < t.task_count(); ++task) {
+      add(t.hidden.back());
+      for (uint32_t width : t.tower_hidden) add(width);
+    }
+  }
   return bytes;
 }
 

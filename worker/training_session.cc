@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/parallel.h"
 #include "proto/job/job_plan.h"
+#include "proto/job/label_spec.h"
 #include "proto/runtime/base/id_source.h"
 #include "worker/async/trainer.h"
 #include "worker/bsp/lane_preparer.h"
@@ -55,6 +56,7 @@ class Session : public TrainingSession {
     if (!model.ok()) return model.status();
     model_ = *std::move(model);
     o_.stats->NameFields(FieldNames(plan_.spec.data()));
+    o_.stats->SetBinary(plan_.tables.tasks[0].binary());
     if (evaluates) {
       if (absl::Status s = OpenEvaluation(d); !s.ok()) return s;
     }
@@ -155,6 +157,8 @@ class Session : public TrainingSession {
     evaluator.source = eval_source_.get();
     evaluator.lines = d.eval_index().lines();
     evaluator.tables = &plan_.tables;
+    evaluator.metrics = MetricsOf(plan_.spec);
+    evaluator.gauc_field = FieldNumber(plan_.spec.data(), evaluator.metrics.gauc_field);
     evaluator.exchange = &exchange_;
     evaluator.model = eval_model_.get();
     evaluator.parallel = parallel_.get();

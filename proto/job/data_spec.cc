@@ -67,8 +67,9 @@ absl::Status ResolveColumns(ColumnsSpec& columns) {
   if (columns.delimiter() == "\\t") columns.set_delimiter("\t");
   STRATA_RETURN_IF_BAD(CheckSeparator(at + "delimiter", columns.delimiter()));
   std::set<std::string> seen;
-  if (columns.label().empty()) return Bad(at + "label", "is missing; name the label's column");
-  STRATA_RETURN_IF_BAD(CheckColumn(columns, at + "label", columns.label(), seen));
+  if (!columns.label().empty()) {  // whether there is one: label_spec.h
+    STRATA_RETURN_IF_BAD(CheckColumn(columns, at + "label", columns.label(), seen));
+  }
   const std::pair<const char*, const google::protobuf::RepeatedPtrField<std::string>*> lists[] = {
       {"numeric", &columns.numeric()},
       {"categorical", &columns.categorical()},

@@ -16,7 +16,7 @@ namespace {
 
 bool HasEmbedding(const ModelSpec& model) { return model.type() != "lr"; }
 bool HasWeight(const ModelSpec& model) {
-  return model.type() != "dcn_v2" && model.type() != "dlrm";
+  return model.type() != "dcn_v2" && model.type() != "dlrm" && model.type() != "shared_bottom";
 }
 
 struct TableOptimizers {
@@ -35,7 +35,8 @@ TableSpec HashedTable(const JobSpec& spec, uint32_t number, const std::string& n
         {"embedding", dim, {InitializerType::kNormal, init_scale}, optimizers.sparse});
   }
   if (HasWeight(spec.model())) {
-    table.segments.push_back({"weight", 1, {}, optimizers.linear});
+    const auto tasks = static_cast<uint32_t>(std::max(1, spec.labels_size()));
+    table.segments.push_back({"weight", tasks, {}, optimizers.linear});
   }
   return table;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/job/coming_fields.h"
 #include "proto/job/data_spec.h"
+#include "proto/job/label_spec.h"
 #include "proto/job/life_cycle_spec.h"
 #include "proto/job/model_spec.h"
 #include "proto/job/optimizer_spec.h"
@@ -141,10 +142,13 @@ absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(spec::ResolveModel(*job_spec.mutable_model()));
   STRATA_RETURN_IF_BAD(spec::ResolveOptimizers(job_spec.model(), *job_spec.mutable_optimizer()));
   STRATA_RETURN_IF_BAD(spec::ResolveTraining(*job_spec.mutable_training()));
+  STRATA_RETURN_IF_BAD(spec::ResolveLabels(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveEvaluation(job_spec.data(), job_spec.training(),
                                                *job_spec.mutable_evaluation()));
+  STRATA_RETURN_IF_BAD(spec::CheckMetrics(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveReplicas(job_spec.training(), *job_spec.mutable_replicas()));
   STRATA_RETURN_IF_BAD(spec::ResolveWorker(*job_spec.mutable_worker()));
+  STRATA_RETURN_IF_BAD(spec::CheckLabelDevice(job_spec));
   STRATA_RETURN_IF_BAD(ResolveStorage(job_spec.replicas(), *job_spec.mutable_storage()));
   if (job_spec.has_life_cycle()) {
     STRATA_RETURN_IF_BAD(spec::ResolveLifeCycle(job_spec.training(), job_spec.storage(),

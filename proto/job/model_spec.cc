@@ -81,8 +81,9 @@ absl::Status ResolveInitFrom(ModelSpec& model) {
 }  // namespace
 
 absl::Status ResolveModel(ModelSpec& model) {
-  STRATA_RETURN_IF_BAD(CheckChoice("spec.model.type", model.type(),
-                                   {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}));
+  STRATA_RETURN_IF_BAD(
+      CheckChoice("spec.model.type", model.type(),
+                  {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}));
   if (!model.has_embedding_dim()) model.set_embedding_dim(16);
   STRATA_RETURN_IF_BAD(CheckRange("spec.model.embeddingDim", model.embedding_dim(), 1, 4096));
   STRATA_RETURN_IF_BAD(
@@ -95,6 +96,10 @@ absl::Status ResolveModel(ModelSpec& model) {
   }
   STRATA_RETURN_IF_BAD(CheckWidths("spec.model.hidden", model.hidden()));
   STRATA_RETURN_IF_BAD(CheckWidths("spec.model.bottomHidden", model.bottom_hidden()));
+  STRATA_RETURN_IF_BAD(
+      CheckOnlyOf(model, "shared_bottom", "spec.model.towerHidden", !model.tower_hidden().empty()));
+  if (model.type() == "shared_bottom") SetIfEmpty(model.mutable_tower_hidden(), {32});
+  STRATA_RETURN_IF_BAD(CheckWidths("spec.model.towerHidden", model.tower_hidden()));
   STRATA_RETURN_IF_BAD(ResolveCross(model));
   STRATA_RETURN_IF_BAD(ResolveInitFrom(model));
   if (!model.has_hash_seed()) model.set_hash_seed(0);

@@ -14,6 +14,7 @@
 #include "proto/core/position.h"
 #include "proto/job/field_tables.h"
 #include "proto/job/hashed_tables.h"
+#include "proto/job/label_spec.h"
 #include "proto/job/make_optimizer.h"
 
 namespace strata {
@@ -34,8 +35,10 @@ absl::StatusOr<ModelType> ParseType(const std::string& type) {
   if (type == "deepfm") return ModelType::kDeepFm;
   if (type == "dcn_v2") return ModelType::kDcnV2;
   if (type == "dlrm") return ModelType::kDlrm;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "spec.model.type is '", type, "'; it must be lr, fm, wide_deep, deepfm, dcn_v2 or dlrm"));
+  if (type == "shared_bottom") return ModelType::kSharedBottom;
+  return absl::InvalidArgumentError(
+      absl::StrCat("spec.model.type is '", type,
+                   "'; it must be lr, fm, wide_deep, deepfm, dcn_v2, dlrm or shared_bottom"));
 }
 
 // Collects tensors in number order.
@@ -142,8 +145,10 @@ absl::Status CheckShape(const JobSpec& spec, ModelType type, uint32_t fields, ui
     return absl::InvalidArgumentError(absl::StrCat("spec.model.type ", spec.model().type(),
                                                    " needs data with at least one field"));
   }
-  if (type == ModelType::kDcnV2 && spec.model().hidden().empty()) {
-    return absl::InvalidArgumentError("spec.model.hidden: dcn_v2 needs at least one layer");
+  if ((type == ModelType::kDcnV2 || type == ModelType::kSharedBottom) &&
+      spec.model().hidden().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec.model.hidden: ", spec.model().type(), " needs at least one layer"));
   }
   if (type == ModelType::kDlrm && numeric == 0 && fields < 2) {
     return absl::InvalidArgumentError(
@@ -160,9 +165,13 @@ absl::Status CheckShape(const JobSpec& spec, ModelType type, uint32_t fields, ui
 }
 
 // Takes from the job what shapes the model.
-ModelTables ShapeOf(const ModelSpec& model, ModelType type, uint32_t fields, uint32_t numeric,
+ModelTables ShapeOf(const JobSpec& spec, ModelType type, uint32_t fields, uint32_t numeric,
                     uint32_t dim) {
+  const ModelSpec& model = spec.model();
   ModelTables out;
+  out.tasks = TasksOf(spec);
+  out.labelled = !spec.labels().empty();
+  out.weighted = !spec.sample_weight().empty();
   out.type = type;
   out.fields = fields;
   out.numeric = numeric;
@@ -176,6 +185,9 @@ ModelTables ShapeOf(const ModelSpec& model, ModelType type, uint32_t fields, uin
   if (type == ModelType::kDcnV2) {
     out.cross_layers = model.cross_layers();
     out.cross_rank = model.cross_rank();
+  }
+  if (type == ModelType::kSharedBottom) {
+    out.tower_hidden.assign(model.tower_hidden().begin(), model.tower_hidden().end());
   }
   return out;
 }
@@ -197,7 +209,7 @@ absl::Status AddDcnV2(const ModelTables& m, TensorList& tensors) {
     if (!s.ok()) return s;
   }
   if (absl::Status s = tensors.AddLayers("layer", kHidden, width, m.hidden); !s.ok()) return s;
-  return tensors.AddLayer("output", kHidden, width + m.hidden.back(), 1);
+  return tensors.AddLayer("output", kHidden, width + m.hidden.back(), m.task_count());
 }
 
 absl::Status AddDlrm(const ModelTables& m, TensorList& tensors) {
@@ -210,24 +222,48 @@ absl::Status AddDlrm(const ModelTables& m, TensorList& tensors) {
     inputs += m.embedding_dim;
   }
   std::vector<uint32_t> top = m.hidden;
-  top.push_back(1);
+  top.push_back(m.task_count());
   return tensors.AddLayers("layer", kHidden, inputs, top);
+}
+
+absl::Status AddSharedBottom(const ModelTables& m, TensorList& tensors) {
+  if (absl::Status s = tensors.AddLayers("layer", kHidden, m.example_width(), m.hidden); !s.ok()) {
+    return s;
+  }
+  std::vector<uint32_t> tower = m.tower_hidden;
+  tower.push_back(1);
+  for (uint32_t t = 0; t < m.task_count(); ++t) {
+    absl::Status s = tensors.AddLayers(absl::StrCat("tower_", t), "spec.model.towerHidden",
+                                       m.hidden.back(), tower);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+// Weights of the second order's elements by task, less one: they begin as ones.
+void AddInteractionWeight(const ModelTables& m, TensorList& tensors) {
+  if (m.task_count() == 1) return;
+  tensors.Add("interaction_weight", uint64_t{m.embedding_dim} * m.task_count());
 }
 
 // The tensors of table 1, in number order.
 absl::Status AddTensors(const ModelTables& m, float init_scale, TensorList& tensors) {
   if (m.type == ModelType::kDcnV2) return AddDcnV2(m, tensors);
   if (m.type == ModelType::kDlrm) return AddDlrm(m, tensors);
-  tensors.Add("bias", 1);
-  if (m.numeric > 0) tensors.Add("numeric_weight", m.numeric);
+  if (m.type == ModelType::kSharedBottom) return AddSharedBottom(m, tensors);
+  tensors.Add("bias", m.task_count());
+  if (m.numeric > 0) tensors.Add("numeric_weight", uint64_t{m.numeric} * m.task_count());
   if (m.type == ModelType::kFm && m.numeric > 0) {
     tensors.Add("numeric_embedding", uint64_t{m.numeric} * m.embedding_dim,
                 {InitializerType::kNormal, init_scale});
   }
+  if (m.type == ModelType::kFm) AddInteractionWeight(m, tensors);
   if (m.type != ModelType::kDeepFm && m.type != ModelType::kWideDeep) return absl::OkStatus();
   std::vector<uint32_t> widths = m.hidden;
-  widths.push_back(1);
-  return tensors.AddLayers("layer", kHidden, m.example_width(), widths);
+  widths.push_back(m.task_count());
+  absl::Status s = tensors.AddLayers("layer", kHidden, m.example_width(), widths);
+  if (s.ok() && m.type == ModelType::kDeepFm) AddInteractionWeight(m, tensors);
+  return s;
 }
 
 // Numbers the hashed tables, with the dense one between them.
@@ -261,7 +297,7 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
       *type == ModelType::kLr ? uint32_t{0} : EmbeddingDim(spec, *field_tables);
   if (!dim.ok()) return dim.status();
 
-  ModelTables out = ShapeOf(spec.model(), *type, fields, numeric, *dim);
+  ModelTables out = ShapeOf(spec, *type, fields, numeric, *dim);
   out.tables = InOrder(*std::move(hashed), DenseTable(HoldsCentre(spec) ? SumsAlone() : *dense));
   if (out.several()) {
     for (const uint32_t index : *field_tables) out.field_tables.push_back(TableNumber(index));

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/table_spec.h"
+#include "proto/job/task_spec.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -20,25 +21,30 @@ enum class ModelType : uint8_t {
   kWideDeep = 3,
   kDcnV2 = 4,
   kDlrm = 5,
+  kSharedBottom = 6,
 };
 
-// Table 0 (hashed: "features", or the first of spec.tables) has segments: lr: weight(1); fm,
-// wide_deep and deepfm: embedding(D), weight(1); dcn_v2 and dlrm: embedding(D). Tables 2, 3, ...
-// are the others of spec.tables, in order, with segments of the same names. These models take
-// embeddings of one width, D, of all fields.
+// With T tasks (labels), table 0 (hashed: "features", or the first of spec.tables) has segments:
+// lr: weight(T); fm, wide_deep and deepfm: embedding(D), weight(T); dcn_v2, dlrm and shared_bottom:
+// embedding(D). Tables 2, 3, ... are the others of spec.tables, in order, with segments of the same
+// names. These models take embeddings of one width, D, of all fields.
 // Table 1 ("dense") has rows of kDenseRowDim floats and the tensors below, numbered in this order.
 // A layer is name_weight(inputs, outputs) row-major by input, then name_bias(outputs).
-//   lr, fm, wide_deep, deepfm: bias(1); numeric > 0: numeric_weight(numeric);
+//   lr, fm, wide_deep, deepfm: bias(T); numeric > 0: numeric_weight(numeric, T);
 //   fm with numeric > 0: numeric_embedding(numeric, D);
-//   wide_deep, deepfm: layer_i, for each i of hidden.., then the output of width 1; the first
+//   wide_deep, deepfm: layer_i, for each i of hidden.., then the output of width T; the first
 //     layer's inputs are the F = fields * D + numeric of the example: embeddings in field order,
 //     then numbers;
+//   fm, deepfm with T > 1, last: interaction_weight(D, T): each task's weights of the elements of
+//     the second order, less one;
 //   dcn_v2: for each l of the cross layers: cross_l (F, F), or with a rank r: cross_l_v(F, r),
 //     then cross_l_weight(r, F) and its bias; layer_i for each i of hidden; output (F + last of
-//     hidden, 1), the cross network's part first;
+//     hidden, T), the cross network's part first;
 //   dlrm with numeric > 0: bottom_i, from numeric inputs over each i of bottom_hidden to D; then
-//     layer_i for each i of hidden, then the output of width 1; inputs are the bottom's D outputs
-//     (numeric > 0), then the interaction_pairs().
+//     layer_i for each i of hidden, then the output of width T; inputs are the bottom's D outputs
+//     (numeric > 0), then the interaction_pairs();
+//   shared_bottom: layer_i for each i of hidden, over the F inputs; then by task t: tower_t_i for
+//     each i of tower_hidden, then the output of width 1.
 struct ModelTables {
   ModelType type = ModelType::kLr;
   uint32_t fields = 0;
@@ -48,6 +54,10 @@ struct ModelTables {
   std::vector<uint32_t> bottom_hidden;  // dlrm with numeric > 0
   uint32_t cross_layers = 0;            // dcn_v2
   uint32_t cross_rank = 0;              // dcn_v2; 0: full matrices
+  std::vector<uint32_t> tower_hidden;   // shared_bottom
+  std::vector<TaskSpec> tasks = {{}};   // at least one
+  bool labelled = false;                // by spec.labels
+  bool weighted = false;                // lines have weights
   std::vector<TableSpec> tables;        // by number; [1] dense, the others hashed
   // By field of the data: the number of its table. Empty: all are of table 0.
   std::vector<uint32_t> field_tables;
@@ -63,6 +73,10 @@ struct ModelTables {
   uint32_t row_dim() const { return tables[0].dim(); }
   // Whether there are hashed tables beside table 0.
   bool several() const { return tables.size() > 2; }
+  uint32_t task_count() const { return static_cast<uint32_t>(tasks.size()); }
+  // One label, which every line has, of weight 1, and no weights of lines: what the job has that
+  // does not speak of labels.
+  bool plain() const { return !labelled && !weighted; }
   // F above: floats of an example's embeddings and numbers.
   uint64_t example_width() const { return uint64_t{fields} * embedding_dim + numeric; }
   // Dlrm: vectors of an example whose dot products are taken: the bottom's output where there are

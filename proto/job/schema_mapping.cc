@@ -289,11 +289,18 @@ class Mapper {
     }
     AddUnknownFields(unknown, places);
     AddDropped(SchemaPart::kField, saved_.fields(), places, text);
+    AddTurned(SchemaChange::kOtherFields, SchemaPart::kField, saved_.fields(), fields_, order);
+  }
+
+  // `order`: places in the checkpoint of what is in both, as it comes now.
+  template <typename List>
+  void AddTurned(SchemaChange change, SchemaPart part, const List& saved, const Renaming& renaming,
+                 const std::vector<int>& order) {
     const auto turned = std::is_sorted_until(order.begin(), order.end());
     if (turned == order.end()) return;
-    const auto name = [&](int i) { return saved_.fields(i).name(); };
-    Add(SchemaChange::kOtherFields, SchemaPart::kField, fields_.Now(name(*turned)),
-        absl::StrCat("field ", name(*turned), " came before ", name(*(turned - 1)),
+    const auto name = [&](int i) { return saved[i].name(); };
+    Add(change, part, renaming.Now(name(*turned)),
+        absl::StrCat(PartName(part), " ", name(*turned), " came before ", name(*(turned - 1)),
                      ", and comes after it now"));
   }
 
@@ -329,12 +336,14 @@ class Mapper {
   void MapLabels() {
     const auto text = [](const SchemaLabel& l) { return l.name(); };
     Places places(saved_.labels(), labels_);
+    std::vector<int> order;
     for (const SchemaLabel& now : now_.labels()) {
       const int at = places.Find(now.name());
       if (at < 0) {
         Add(SchemaChange::kNew, SchemaPart::kLabel, now.name(), now.name());
         continue;
       }
+      order.push_back(at);
       const std::string changed = MeaningChange(saved_.labels(at), now);
       if (changed.empty()) {
         Same(SchemaPart::kLabel, saved_.labels(at).name(), now.name());
@@ -344,6 +353,8 @@ class Mapper {
       }
     }
     AddDropped(SchemaPart::kLabel, saved_.labels(), places, text);
+    // Each has its place in rows and layers.
+    AddTurned(SchemaChange::kChangedMeaning, SchemaPart::kLabel, saved_.labels(), labels_, order);
   }
 
   const Schema& saved_;

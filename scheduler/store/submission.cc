@@ -186,6 +186,20 @@ absl::Status EmptyFile(const std::string& path) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// What of the labels shapes the model, or decides what a step does.
+std::string LabelsText(const JobSpec& spec) {
+  std::string text = "[";
+  for (const LabelConfig& l : spec.labels()) {
+    absl::StrAppend(&text, text.size() > 1 ? ", " : "", l.name(), " (", l.kind(), ", ", l.loss(),
+                    ", weight ", l.weight(), ")");
+  }
+  return text + "]";
+}
+
+}  // namespace
+
 absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   const JobSpec& now = job.spec();
   const JobSpec& then = saved.job().spec();
@@ -211,6 +225,10 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
        text(then.model().bottom_hidden()));
   same("spec.model.crossLayers", now.model().cross_layers(), then.model().cross_layers());
   same("spec.model.crossRank", now.model().cross_rank(), then.model().cross_rank());
+  same("spec.model.towerHidden", text(now.model().tower_hidden()),
+       text(then.model().tower_hidden()));
+  same("spec.labels", LabelsText(now), LabelsText(then));
+  same("spec.sampleWeight", now.sample_weight(), then.sample_weight());
   same("spec.model.hashSeed", now.model().hash_seed(), then.model().hash_seed());
   const auto types = OptimizerTypes(now.optimizer());
   const auto saved_types = OptimizerTypes(then.optimizer());

@@ -118,6 +118,27 @@ void WriteCriteo(const User& user) {
   }
 }
 
+// The csv lines with more labels, of which some are empty, and weights of 0 to 1.5.
+std::string Labelled(const std::string& csv) {
+  std::string out;
+  size_t at = 0;
+  for (size_t line = 0; at < csv.size(); ++line) {
+    const size_t end = csv.find('\n', at);
+    out += csv.substr(at, end - at);
+    at = end + 1;
+    if (line == 0) {
+      out += ",stars,pages,visits,weight\n";
+      continue;
+    }
+    const size_t n = line * 7919 % 31;
+    out += n % 5 == 1 ? "," : "," + std::to_string(n % 9) + ".5";
+    out += n % 7 == 2 ? "," : "," + std::to_string(n) + ".25";
+    out += n % 6 == 3 ? "," : "," + std::to_string(n % 4);
+    out += n % 8 == 4 ? ",\n" : "," + std::to_string(n % 3 / 2) + (n % 2 == 0 ? ".5\n" : ".1\n");
+  }
+  return out;
+}
+
 std::string With(std::string text, char to, char from) {
   std::replace(text.begin(), text.end(), from, to);
   return text;
@@ -130,6 +151,7 @@ void WriteOtherWays(const User& user) {
     const std::string csv = user.Read("data/csv." + name);
     const std::string body = csv.substr(csv.find('\n') + 1);
     user.Write("data/csv_headless." + name, body);
+    user.Write("data/csv_labels." + name, Labelled(csv));
     user.Write("data/csv_tabs." + name, With(body, '\t', ','));
     user.Write("data/csv_semicolons." + name, With(With(csv, '+', ';'), ';', ','));
     const std::string libfm = user.Read("data/libfm." + name);
@@ -149,6 +171,9 @@ const std::map<std::string, std::string>& ColumnsOf() {
       {"csv_tabs",
        "header: false, delimiter: '\\t', label: '0', numeric: ['1'], categorical: ['3', '2'],"
        " ignored: ['4'], multiValued: [{column: '5', separator: ';'}]"},
+      {"csv_labels",
+       "numeric: [age], categorical: [user, country], ignored: ['*'],"
+       " multiValued: [{column: tags}]"},
       {"csv_semicolons",
        "header: true, delimiter: ';', label: clicked, categorical: [country, user],"
        " ignored: ['*'], multiValued: [{column: genres, separator: '+', pooling: mean}]"},
@@ -171,6 +196,16 @@ constexpr char kTables[] =
     "    - {name: city, column: '3', kind: multiValued, table: place}\n"
     "    - {name: seller, column: '4', kind: multiValued, table: user}\n"
     "    - {name: tags, column: '5', kind: multiValued, table: item}\n";
+
+// Of a job file: the labels of csv_labels, and what is told of them.
+constexpr char kLabels[] =
+    "  labels:\n"
+    "    - {name: click, column: clicked, kind: binary, loss: logloss}\n"
+    "    - {name: stars, kind: real, loss: squared, weight: 0.25}\n"
+    "    - {name: pages, kind: real, loss: huber, delta: 2.5, weight: 0.125}\n"
+    "    - {name: visits, kind: count, loss: poisson, weight: 0.5}\n"
+    "  sampleWeight: weight\n"
+    "  evaluation: {metrics: [auc, logloss, ne, calibration, gauc(user), mse, mae]}\n";
 
 std::string FormatOf(const std::string& name) {
   if (name == "wide" || name == "bad_lines" || name == "packed") return "libfm";
@@ -198,7 +233,8 @@ std::string DataField(const std::string& name) {
   const std::string more =
       columns == ColumnsOf().end() ? "" : ", columns: {" + columns->second + "}";
   return "  data: {format: " + FormatOf(name) + ", train: [" + path + ".train-0, " + path +
-         ".train-1], eval: [" + path + ".eval], shuffle: {bufferLines: 64}" + more + "}\n";
+         ".train-1], eval: [" + path + ".eval], shuffle: {bufferLines: 64}" + more + "}\n" +
+         (name == "csv_labels" ? kLabels : "");
 }
 
 }  // namespace strata::golden

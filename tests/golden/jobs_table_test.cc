@@ -21,7 +21,8 @@ namespace {
 // Left out: what comes of it depends on the moment, or on the machine.
 const std::set<std::string> kFieldsLeftOut = {"spec.checkpoint.everySteps"};
 const std::set<std::string> kChoicesLeftOut = {
-    "spec.worker.device=auto", "spec.worker.device=cuda:UUID", "spec.storage.gpuBackend=cuda"};
+    "spec.worker.device=auto", "spec.worker.device=cuda:UUID", "spec.storage.gpuBackend=cuda",
+    "spec.evaluation.metrics=gauc(FIELD)"};
 
 // Of all optimizers it is one kind of field: spec.optimizer.*.beta1. A table's life cycle is read
 // as the job's.

@@ -290,7 +290,7 @@ TEST_CASE("a runner that goes away stops its training", "[job]") {
 // Indexes until nobody wants it any more.
 class EndlessData : public testing::MadeUpData {
  public:
-  absl::StatusOr<InputIndex> BuildIndex(const DataSpec&, const std::vector<std::string>&,
+  absl::StatusOr<InputIndex> BuildIndex(const JobSpec&, const std::vector<std::string>&,
                                         const Cancelled& cancelled) override {
     begun.Notify();
     while (!cancelled()) std::this_thread::yield();

@@ -58,7 +58,7 @@ absl::Status MadeUpData::StatusOf(const std::string& file) {
   return file == bad_file_ ? status_ : absl::OkStatus();
 }
 
-absl::StatusOr<InputIndex> MadeUpData::BuildIndex(const DataSpec&,
+absl::StatusOr<InputIndex> MadeUpData::BuildIndex(const JobSpec&,
                                                   const std::vector<std::string>& files,
                                                   const Cancelled&) {
   if (absl::Status s = StatusOf(files[0]); !s.ok()) return s;

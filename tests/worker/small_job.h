@@ -29,7 +29,7 @@ WorkerJobDirective SmallDirective(const std::string& mode, uint32_t lines);
 class MadeUpData : public DataAccess {
  public:
   // SmallIndex of six lines.
-  absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+  absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
                                         const Cancelled& cancelled) override;
   absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec& spec, const InputIndex& index,
                                                     const DataShape& shape) override;

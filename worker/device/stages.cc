@@ -64,6 +64,8 @@ Stages StagesOf(const ModelTables& t) {
     case ModelType::kDlrm:
       AddDlrm(t, s);
       break;
+    case ModelType::kSharedBottom:  // not on a device (step.h)
+      break;
   }
   return s;
 }

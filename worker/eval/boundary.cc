@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
 #include "proto/job/job_plan.h"
+#include "proto/job/label_spec.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/prediction_names.h"
@@ -32,6 +33,35 @@ std::string OrNull(const double* value, int digits) {
                                                     : absl::StrFormat("%.*f", digits, *value);
 }
 
+// What a metrics line says of an evaluation: with several labels, of each.
+std::string EvaluationText(const EvaluationResult& result) {
+  const double auc = result.auc();
+  std::string text =
+      absl::StrCat(", \"evalAuc\": ",
+                   OrNull(result.tasks().empty() || result.has_positives() ? &auc : nullptr, 6),
+                   absl::StrFormat(", \"evalLogloss\": %.6f", result.logloss()));
+  if (result.tasks().empty()) return text;
+  absl::StrAppend(&text, ", \"evalTasks\": {");
+  for (const TaskResult& task : result.tasks()) {
+    absl::StrAppend(&text, &task == &result.tasks(0) ? "" : ", ", "\"", task.label(),
+                    "\": {\"examples\": ", task.examples());
+    const auto add = [&text](const char* name, bool is, double value) {
+      if (is) absl::StrAppend(&text, ", \"", name, "\": ", OrNull(&value, 6));
+    };
+    add("loss", task.has_loss(), task.loss());
+    add("auc", task.has_auc(), task.auc());
+    add("logloss", task.has_logloss(), task.logloss());
+    add("ne", task.has_normalised_entropy(), task.normalised_entropy());
+    add("calibration", task.has_calibration(), task.calibration());
+    add("gauc", task.has_gauc(), task.gauc());
+    add("mse", task.has_mse(), task.mse());
+    add("mae", task.has_mae(), task.mae());
+    text.push_back('}');
+  }
+  text.push_back('}');
+  return text;
+}
+
 // Names the field where it is the file that failed.
 absl::Status OfPredictions(const absl::Status& status, const std::string& path) {
   if (path.empty() || !absl::StrContains(status.message(), path)) return status;
@@ -41,7 +71,9 @@ absl::Status OfPredictions(const absl::Status& status, const std::string& path) 
 class Boundary : public EvaluationBoundary {
  public:
   explicit Boundary(const EvaluationBoundaryOptions& options)
-      : o_(options), bsp_(options.spec.training().mode() == "bsp") {
+      : o_(options),
+        bsp_(options.spec.training().mode() == "bsp"),
+        by_loss_(!TasksOf(options.spec)[0].binary()) {
     const uint64_t every = o_.spec.evaluation().every_steps();
     if (every == 0) return;
     for (const EvaluationResult& e : o_.history) passed_ = std::max(passed_, e.step() / every);
@@ -144,7 +176,8 @@ class Boundary : public EvaluationBoundary {
 
   // True when it is the best so far.
   bool Count(const EvaluationResult& result) {
-    const bool better = !best_ || result.auc() > best_->auc();
+    const bool better =
+        !best_ || (by_loss_ ? result.logloss() < best_->logloss() : result.auc() > best_->auc());
     if (better) best_ = result;
     worse_in_a_row_ = better ? 0 : worse_in_a_row_ + 1;
     return better;
@@ -200,8 +233,7 @@ class Boundary : public EvaluationBoundary {
         ", \"auc\": ", OrNull(recent && recent->auc ? &*recent->auc : nullptr, 6),
         ", \"examplesPerSecond\": ", OrNull(rate ? &*rate : nullptr, 1));
     if (result != nullptr) {
-      absl::StrAppendFormat(&line, ", \"evalAuc\": %.6f, \"evalLogloss\": %.6f", result->auc(),
-                            result->logloss());
+      absl::StrAppend(&line, EvaluationText(*result));
     }
     ReportMetrics(metrics_->Append(line + "}"), now, last);
   }
@@ -227,6 +259,7 @@ class Boundary : public EvaluationBoundary {
 
   const EvaluationBoundaryOptions o_;
   const bool bsp_;
+  const bool by_loss_;       // the first label has no AUC: `logloss` is its mean loss
   uint64_t passed_ = 0;      // async: multiples of everySteps passed
   std::string predictions_;  // where they lie, without a link at the end; "": none are wanted
   std::optional<LineFile> metrics_;

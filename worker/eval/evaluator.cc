@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -11,14 +12,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ops/nn/auc.h"
+#include "proto/job/task_spec.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/prediction_names.h"
+#include "worker/eval/task_metrics.h"
 #include "worker/step/router.h"
 
 namespace strata {
 namespace {
 
-// "label,score" lines in a file that appears whole or not at all.
+// Lines of labels and scores in a file that appears whole or not at all.
 class PredictionFile {
  public:
   PredictionFile() = default;
@@ -38,14 +41,17 @@ class PredictionFile {
     return begun_ ? absl::OkStatus() : Error("open", fd_);
   }
 
-  absl::Status Append(const std::vector<float>& labels, const std::vector<float>& scores) {
+  // Both (examples, tasks).
+  absl::Status Append(const std::vector<TaskSpec>& tasks, const std::vector<float>& labels,
+                      const std::vector<float>& scores) {
     if (fd_ < 0) return absl::OkStatus();
     std::string text;
-    char line[32];
-    for (size_t i = 0; i < labels.size(); ++i) {
-      const int n = std::snprintf(line, sizeof(line), "%d,%.9g\n", labels[i] > 0.5f ? 1 : 0,
-                                  static_cast<double>(scores[i]));
-      text.append(line, static_cast<size_t>(n));
+    for (size_t i = 0; i < labels.size(); i += tasks.size()) {
+      for (size_t t = 0; t < tasks.size(); ++t) AppendLabel(tasks[t], labels[i + t], &text);
+      for (size_t t = 0; t < tasks.size(); ++t) {
+        AppendNumber(scores[i + t], &text);
+        text.push_back(t + 1 < tasks.size() ? ',' : '\n');
+      }
     }
     for (absl::string_view left = text; !left.empty();) {
       const iovec part = {const_cast<char*>(left.data()), left.size()};
@@ -67,6 +73,21 @@ class PredictionFile {
   }
 
  private:
+  static void AppendNumber(float number, std::string* text) {
+    char digits[32];
+    const int n = std::snprintf(digits, sizeof(digits), "%.9g", static_cast<double>(number));
+    text->append(digits, static_cast<size_t>(n));
+  }
+  static void AppendLabel(const TaskSpec& task, float label, std::string* text) {
+    if (!std::isnan(label)) {
+      if (task.binary()) {
+        text->push_back(label > 0.5f ? '1' : '0');
+      } else {
+        AppendNumber(label, text);
+      }
+    }
+    text->push_back(',');
+  }
   std::string TemporaryName() const { return UnfinishedPredictions(path_); }
   void Close() {
     if (fd_ >= 0) files_.Close(fd_);
@@ -97,6 +118,8 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, const std::string& pr
   RoutedKeys routed;
   ParameterBlock weights;
   std::vector<float> scores, labels, some;
+  const bool plain = o_.tables->plain();
+  TaskMetrics tasks(o_.tables->tasks, o_.metrics, o_.gauc_field);
   for (uint64_t line = 0; line < o_.lines; line += kLinesAtATime) {
     if (o_.cancelled != nullptr && o_.cancelled->load()) return absl::CancelledError("stopped");
     if (absl::Status s = o_.source->ReadLines(line, kLinesAtATime, &batch); !s.ok()) return s;
@@ -107,20 +130,24 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, const std::string& pr
         !s.ok()) {
       return s;
     }
-    some.resize(batch.size);
+    some.resize(size_t{batch.size} * batch.tasks);
     const auto tensors = o_.exchange->TensorsIn(static_cast<const float*>(weights.dense.data()));
     if (absl::Status s = o_.model->Predict({&batch, &routed, weights.rows.data(), tensors},
                                            some.data(), o_.parallel);
         !s.ok()) {
       return s;
     }
-    if (absl::Status s = file.Append(batch.labels, some); !s.ok()) return s;
+    if (absl::Status s = file.Append(o_.tables->tasks, batch.labels, some); !s.ok()) return s;
+    if (o_.metrics.by_task) tasks.Add(batch, some);
+    if (!plain) continue;
     scores.insert(scores.end(), some.begin(), some.end());
     labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
   }
   if (absl::Status s = file.Finish(); !s.ok()) return s;
   EvaluationResult result;
   result.set_step(step.value == 0 ? 0 : step.value - 1);
+  if (o_.metrics.by_task) tasks.Fill(&result);
+  if (!plain) return result;
   result.set_auc(ops::Auc(scores, labels));
   result.set_logloss(ops::MeanLogloss(scores, labels));
   result.set_calibration(ops::Calibration(scores, labels));

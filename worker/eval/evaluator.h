@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "ops/parallel.h"
 #include "proto/core/ids.h"
+#include "proto/job/label_spec.h"
 #include "proto/job/model_tables.h"
 #include "proto/strata/job.pb.h"
 #include "worker/client/exchange.h"
@@ -24,6 +26,9 @@ struct EvaluatorOptions {
   BatchSource* source = nullptr;  // the eval files
   uint64_t lines = 0;             // physical lines in them
   const ModelTables* tables = nullptr;
+  MetricsPlan metrics;
+  // Of metrics.gauc_field.
+  std::optional<uint32_t> gauc_field;
   const Exchange* exchange = nullptr;
   Model* model = nullptr;
   ops::Parallel* parallel = nullptr;
@@ -31,7 +36,7 @@ struct EvaluatorOptions {
 };
 
 // Reads every line once, in order, pulls, predicts. Creates no rows. One thread at a time.
-// Memory: 8 bytes per line for the exact AUC.
+// Memory: 8 bytes per line and label for the exact AUC (task_metrics.h).
 class Evaluator {
  public:
   static constexpr uint32_t kLinesAtATime = 4096;
@@ -39,8 +44,8 @@ class Evaluator {
   explicit Evaluator(const EvaluatorOptions& options) : o_(options) {}
 
   // With the weights after commit step - 1 (0: present ones). `predictions_path`, where not empty,
-  // gets "label,score" per good line, by a temporary file and a rename. The result's step is step
-  // - 1.
+  // gets "label,score" per good line (several labels: all of them, then all scores; one that is
+  // empty is nothing), by a temporary file and a rename. The result's step is step - 1.
   absl::StatusOr<EvaluationResult> Run(Step step, const std::string& predictions_path);
 
  private:

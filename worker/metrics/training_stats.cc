@@ -1,27 +1,39 @@
 #include "worker/metrics/training_stats.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
+#include "proto/job/task_spec.h"
 
 namespace strata {
 
-void TrainingStats::OnBatch(std::span<const float> labels, std::span<const float> predictions,
-                            double loss_sum, uint64_t bad_lines) {
+void TrainingStats::OnBatch(const Batch& batch) {
   absl::MutexLock lock(&mu_);
-  examples_ += labels.size();
-  bad_lines_ += bad_lines;
+  examples_ += batch.examples;
+  bad_lines_ += batch.bad_lines;
   Recent& half = half_[0];
-  half.examples += labels.size();
-  half.loss += loss_sum;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const float p = predictions[i] > 0 ? std::min(predictions[i], 1.0f) : 0.0f;  // no number: 0
+  half.weight += batch.weight;
+  half.loss += batch.loss;
+  if (!binary_) return;
+  for (size_t i = 0; i < batch.labels.size(); ++i) {
+    const float label = batch.labels[i], prediction = batch.predictions[i];
+    if (std::isnan(label)) continue;
+    const float p = prediction > 0 ? std::min(prediction, 1.0f) : 0.0f;  // no number: 0
     const size_t bin = std::min(kBins - 1, static_cast<size_t>(p * kBins));
-    ++(labels[i] > 0.5f ? half.positive : half.negative)[bin];
+    (label > 0.5f ? half.positive : half.negative)[bin] +=
+        batch.weights.empty()
+            ? 1
+            : static_cast<uint64_t>(double{batch.weights[i]} / double{kWeightUnit});
   }
+}
+
+void TrainingStats::SetBinary(bool binary) {
+  absl::MutexLock lock(&mu_);
+  binary_ = binary;
 }
 
 void TrainingStats::OnStep(uint64_t step, absl::Time now) {
@@ -201,9 +213,9 @@ std::optional<TrainingStats::Quality> TrainingStats::RecentQuality() const {
 }
 
 std::optional<TrainingStats::Quality> TrainingStats::RecentQualityLocked() const {
-  const uint64_t recent = half_[0].examples + half_[1].examples;
+  const double recent = half_[0].weight + half_[1].weight;
   if (recent == 0) return std::nullopt;
-  return Quality{(half_[0].loss + half_[1].loss) / static_cast<double>(recent), RecentAuc()};
+  return Quality{(half_[0].loss + half_[1].loss) / recent, RecentAuc()};
 }
 
 std::optional<double> TrainingStats::RecentAuc() const {

@@ -30,9 +30,19 @@ class TrainingStats {
   // The rate is reported over at least this long, where training has lasted so long.
   static constexpr absl::Duration kRateSpan = absl::Seconds(1);
 
-  // One lane's batch is computed: labels and predictions of its examples, and their summed logloss.
-  void OnBatch(std::span<const float> labels, std::span<const float> predictions, double loss_sum,
-               uint64_t bad_lines);
+  // One lane's batch is computed.
+  struct Batch {
+    uint64_t examples = 0;
+    uint64_t bad_lines = 0;
+    double loss = 0;    // summed over examples and labels, with their weights
+    double weight = 0;  // the sum of the examples' weights
+    // Of the first label: (examples) each; a label that is no number is none. weights: or empty,
+    // all 1.
+    std::span<const float> labels, predictions, weights;
+  };
+  void OnBatch(const Batch& batch);
+  // Whether the first label is 0 or 1, so that there is an AUC. Before training.
+  void SetBinary(bool binary);
   void OnStep(uint64_t step, absl::Time now);
   // Training stands until GoOn, for an evaluation: that time is none of the rate's.
   void Stand(absl::Time now);
@@ -109,8 +119,9 @@ class TrainingStats {
 
   static constexpr size_t kBins = 4096;
   struct Recent {  // a ring of histograms would cost more than it tells: two halves, rotated
-    uint64_t examples = 0;
+    double weight = 0;
     double loss = 0;
+    // In units of kWeightUnit where examples have weights.
     std::vector<uint64_t> positive = std::vector<uint64_t>(kBins);
     std::vector<uint64_t> negative = std::vector<uint64_t>(kBins);
   };
@@ -133,6 +144,7 @@ class TrainingStats {
   absl::Duration stood_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Time> standing_since_ ABSL_GUARDED_BY(mu_);
   bool trained_ ABSL_GUARDED_BY(mu_) = false;
+  bool binary_ ABSL_GUARDED_BY(mu_) = true;
   // In time of training. The rate counts from the older; both are the first step's end at first.
   std::optional<ExampleMark> older_mark_ ABSL_GUARDED_BY(mu_);
   ExampleMark newer_mark_ ABSL_GUARDED_BY(mu_);

@@ -2,12 +2,12 @@
 #include <vector>
 
 #include "ops/cpu_features.h"
+#include "ops/exact_math.h"
 #include "ops/nn/cross.h"
 #include "ops/nn/embedding.h"
 #include "ops/nn/embedding_types.h"
 #include "ops/nn/gemm.h"
 #include "ops/nn/layer_memory.h"
-#include "ops/nn/logistic.h"
 #include "worker/models/model_kinds.h"
 #include "worker/models/model_parts.h"
 #include "worker/models/perceptron.h"
@@ -37,7 +37,8 @@ class DcnV2 : public Model {
         output_tensor_(tables.tensor_count() - 2),
         cross_output_(ops::GemmKernelOf(ops::ActiveIsaLevel())),
         deep_output_(ops::GemmKernelOf(ops::ActiveIsaLevel())),
-        gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {}
+        gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())),
+        scratch_(tables) {}
 
   absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
                                    float* predictions, ops::Parallel* parallel) override {
@@ -48,7 +49,7 @@ class DcnV2 : public Model {
         batch.size, mlp_.block_rows(), parallel, in.passes,
         [&](size_t begin, size_t end) {
           Forward(in, x, begin, end, scratch_.example.data());
-          LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
+          scratch_.Train(batch, begin, end - begin, predictions);
         },
         [&](size_t begin, size_t end) { Backward(in, begin, end); });
     DenseGradients(in, out, parallel);
@@ -56,7 +57,7 @@ class DcnV2 : public Model {
     ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {
       ops::EmbeddingGradients(x, dim_, gradient, scratch_.example.data(), keys, out.rows);
     });
-    return SumLosses(scratch_, batch);
+    return scratch_.SumLosses();
   }
 
   absl::Status Predict(const ModelInputs& in, float* predictions,
@@ -65,16 +66,18 @@ class DcnV2 : public Model {
     Prepare(in, Passes::kForward, parallel);
     ForBlocks(in.batch->size, mlp_.block_rows(), parallel, [&](size_t begin, size_t end) {
       Forward(in, x, begin, end, nullptr);
-      ops::Sigmoid(end - begin, scratch_.logits.data() + begin, predictions + begin);
+      scratch_.Predict(begin, end - begin, predictions);
     });
     return absl::OkStatus();
   }
 
  private:
+  size_t tasks() const { return scratch_.tasks(); }
   ops::CrossInput Inputs() { return {mlp_.input(0), mlp_.input_stride()}; }
 
   void Prepare(const ModelInputs& in, Passes passes, ops::Parallel* parallel) {
     scratch_.Resize(*in.batch);
+    if (tasks() > 1) outputs_.resize(in.batch->size * tasks());
     mlp_.Prepare(in, passes, parallel);
     cross_.Resize(in.batch->size, passes);
     cross_weights_.clear();
@@ -86,8 +89,8 @@ class DcnV2 : public Model {
     }
     cross_.SetWeights(cross_weights_, passes, parallel);
     const float* const output = in.tensors[output_tensor_];
-    cross_output_.Pack(output, width_, 1, 1, parallel);
-    deep_output_.Pack(output + width_, deep_width_, 1, 1, parallel);
+    cross_output_.Pack(output, width_, tasks(), tasks(), parallel);
+    deep_output_.Pack(output + width_ * tasks(), deep_width_, tasks(), tasks(), parallel);
   }
 
   void Forward(const ModelInputs& in, const ops::SparseExamples& x, size_t begin, size_t end,
@@ -99,23 +102,35 @@ class DcnV2 : public Model {
                 mlp_.input_stride());
     cross_.Forward(begin, rows, Inputs());
     mlp_.Forward(begin, rows);
-    float* const logits = scratch_.logits.data() + begin;
+    float* const logits = (tasks() > 1 ? outputs_.data() : scratch_.logits(0)) + begin * tasks();
     ops::GemmRows(rows, cross_.output(begin), cross_.stride(), cross_output_, ops::GemmStart::kZero,
-                  logits, 1, {});
+                  logits, tasks(), {});
     ops::GemmEpilogue e;
     e.bias = in.tensors[output_tensor_ + 1];
     ops::GemmRows(rows, mlp_.output(begin), mlp_.output_stride(), deep_output_,
-                  ops::GemmStart::kContinue, logits, 1, e);
+                  ops::GemmStart::kContinue, logits, tasks(), e);
+    for (size_t t = 0; tasks() > 1 && t < tasks(); ++t) {
+      for (size_t i = begin; i < end; ++i) scratch_.logits(t)[i] = outputs_[i * tasks() + t];
+    }
+  }
+
+  // gradient (width) = sum over tasks of g_t weight_t, the tasks' weights of an input side by side.
+  void OutputGradient(const float* g, const float* weight, size_t width, float* gradient) const {
+    const size_t n = tasks();
+    for (size_t j = 0; j < width; ++j) gradient[j] = g[0] * weight[j * n];
+    for (size_t t = 1; t < n; ++t) {
+      for (size_t j = 0; j < width; ++j) {
+        gradient[j] = ops::exact::Fma(g[t], weight[j * n + t], gradient[j]);
+      }
+    }
   }
 
   void Backward(const ModelInputs& in, size_t begin, size_t end) {
     const float* const output = in.tensors[output_tensor_];
     for (size_t i = begin; i < end; ++i) {
-      const float g = scratch_.gradients[i];
-      float* const cross = cross_.output_gradient(i);
-      for (size_t j = 0; j < width_; ++j) cross[j] = g * output[j];
-      float* const deep = mlp_.output_gradient(i);
-      for (size_t j = 0; j < deep_width_; ++j) deep[j] = g * output[width_ + j];
+      const float* const g = scratch_.gradients() + i * tasks();
+      OutputGradient(g, output, width_, cross_.output_gradient(i));
+      OutputGradient(g, output + width_ * tasks(), deep_width_, mlp_.output_gradient(i));
     }
     mlp_.Backward(begin, end - begin);
     cross_.Backward(begin, end - begin, Inputs(), mlp_.input_gradient(0));
@@ -135,19 +150,19 @@ class DcnV2 : public Model {
     ops::TransposedProduct p;
     p.rows = in.batch->size;
     p.m = width_;
-    p.n = 1;
+    p.n = tasks();
     p.a = cross_.output(0);
     p.lda = cross_.stride();
-    p.b = scratch_.gradients.data();
-    p.ldb = 1;
+    p.b = scratch_.gradients();
+    p.ldb = tasks();
     p.c = out.tensors[output_tensor_];
-    p.ldc = 1;
+    p.ldc = tasks();
     p.column_sums = out.tensors[output_tensor_ + 1];
     products_.push_back(p);
     p.m = deep_width_;
     p.a = mlp_.output(0);
     p.lda = mlp_.output_stride();
-    p.c = out.tensors[output_tensor_] + width_;
+    p.c = out.tensors[output_tensor_] + width_ * tasks();
     p.column_sums = nullptr;
     products_.push_back(p);
     gemm_.Run(products_, parallel);
@@ -161,6 +176,7 @@ class DcnV2 : public Model {
   ops::PackedMatrix cross_output_, deep_output_;
   ops::TransposedGemm gemm_;
   ExampleScratch scratch_;
+  std::vector<float> outputs_;  // (examples, tasks), where tasks are several
   std::vector<ops::CrossLayer> cross_weights_;
   std::vector<ops::CrossLayerGradient> cross_gradients_;
   std::vector<ops::TransposedProduct> products_;

@@ -8,7 +8,6 @@
 #include "ops/nn/embedding_types.h"
 #include "ops/nn/gemm.h"
 #include "ops/nn/layer_memory.h"
-#include "ops/nn/logistic.h"
 #include "ops/nn/pairwise.h"
 #include "worker/models/model_kinds.h"
 #include "worker/models/model_parts.h"
@@ -25,7 +24,7 @@ std::vector<size_t> BottomWidths(const ModelTables& tables) {
 
 std::vector<size_t> TopWidths(const ModelTables& tables) {
   const size_t bottom = tables.numeric > 0 ? tables.embedding_dim : 0;
-  return LayerWidths(bottom + tables.interaction_pairs(), tables.hidden, 1);
+  return LayerWidths(bottom + tables.interaction_pairs(), tables.hidden, tables.task_count());
 }
 
 // Tensors: by bottom layer (numeric > 0): weight, bias; by top layer: weight, bias.
@@ -45,7 +44,8 @@ class Dlrm : public Model {
         dots_(ops::GemmKernelOf(ops::ActiveIsaLevel()), vectors_, dim_),
         top_(TopWidths(tables), ops::Mlp::Output::kLinear,
              numeric_ > 0 ? 2 * (tables.bottom_hidden.size() + 1) : 0),
-        gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {
+        gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())),
+        scratch_(tables) {
     if (numeric_ > 0) bottom_.emplace(BottomWidths(tables), ops::Mlp::Output::kRelu, 0);
   }
 
@@ -58,10 +58,13 @@ class Dlrm : public Model {
         batch.size, top_.block_rows(), parallel, in.passes,
         [&](size_t begin, size_t end) {
           Forward(in, x, begin, end, scratch_.example.data());
-          LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
+          scratch_.Train(batch, begin, end - begin, predictions);
         },
         [&](size_t begin, size_t end) {
-          for (size_t i = begin; i < end; ++i) *top_.output_gradient(i) = scratch_.gradients[i];
+          for (size_t t = 0; t < scratch_.tasks(); ++t) {
+            const float* const gradients = scratch_.gradients(t);
+            for (size_t i = begin; i < end; ++i) top_.output_gradient(i)[t] = gradients[i];
+          }
           Backward(begin, end);
         });
     products_.clear();
@@ -72,7 +75,7 @@ class Dlrm : public Model {
     ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {
       ops::EmbeddingGradients(x, dim_, gradient, scratch_.example.data(), keys, out.rows);
     });
-    return SumLosses(scratch_, batch);
+    return scratch_.SumLosses();
   }
 
   absl::Status Predict(const ModelInputs& in, float* predictions,
@@ -81,7 +84,7 @@ class Dlrm : public Model {
     Prepare(in, Passes::kForward, parallel);
     ForBlocks(in.batch->size, top_.block_rows(), parallel, [&](size_t begin, size_t end) {
       Forward(in, x, begin, end, nullptr);
-      ops::Sigmoid(end - begin, scratch_.logits.data() + begin, predictions + begin);
+      scratch_.Predict(begin, end - begin, predictions);
     });
     return absl::OkStatus();
   }
@@ -124,7 +127,10 @@ class Dlrm : public Model {
     dots_.Forward(rows, vectors + begin * stride_, stride_, top_.input(begin) + bottom_width_,
                   top_.input_stride(), DotsScratch(begin));
     top_.Forward(begin, rows);
-    for (size_t i = begin; i < end; ++i) scratch_.logits[i] = *top_.output(i);
+    for (size_t t = 0; t < scratch_.tasks(); ++t) {
+      float* const logits = scratch_.logits(t);
+      for (size_t i = begin; i < end; ++i) logits[i] = top_.output(i)[t];
+    }
   }
 
   void Backward(size_t begin, size_t end) {

@@ -1,11 +1,10 @@
 #include <memory>
 #include <vector>
 
-#include "ops/coalesce.h"
+#include "ops/coalesce_sum.h"
 #include "ops/cpu_features.h"
-#include "ops/nn/fm.h"
 #include "ops/nn/gemm.h"
-#include "ops/nn/logistic.h"
+#include "ops/nn/sparse_examples.h"
 #include "worker/models/model_kinds.h"
 #include "worker/models/model_parts.h"
 
@@ -18,52 +17,47 @@ constexpr size_t kBlock = 256;  // examples of a task
 class Lr : public Model {
  public:
   explicit Lr(const ModelTables& tables)
-      : numeric_(tables.numeric), gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {}
+      : linear_(tables, 0), scratch_(tables), gemm_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {}
 
   absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
                                    float* predictions, ops::Parallel* parallel) override {
     const Batch& batch = *in.batch;
-    ops::SparseExamples x = ExamplesOf(in, 1);
+    ops::SparseExamples x = ExamplesOf(in, scratch_.tasks());
     x.fields = nullptr;  // of no interest to a sum over all features
     scratch_.Resize(batch);
+    linear_.Prepare(in);
     TrainBlocks(
         batch.size, kBlock, parallel, in.passes,
         [&](size_t begin, size_t end) {
-          Forward(in, x, begin, end, scratch_.logits.data(), scratch_.example.data());
-          LogisticBlock(batch, begin, end - begin, &scratch_, predictions);
+          linear_.Forward(x, begin, end, &scratch_, scratch_.example.data());
+          scratch_.Train(batch, begin, end - begin, predictions);
         },
         [](size_t, size_t) {});
     ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {
-      ops::CoalesceScaled(keys, scratch_.example.data(), scratch_.gradients.data(), x.values,
-                          out.rows, 1);
+      linear_.RowGradients(x, keys, scratch_, out.rows);
     });
     const ops::TransposedProduct p = LinearGradients(batch, scratch_, out);
     gemm_.Run({&p, 1}, parallel);
-    return SumLosses(scratch_, batch);
+    return scratch_.SumLosses();
   }
 
   absl::Status Predict(const ModelInputs& in, float* predictions,
                        ops::Parallel* parallel) override {
-    ops::SparseExamples x = ExamplesOf(in, 1);
+    ops::SparseExamples x = ExamplesOf(in, scratch_.tasks());
     x.fields = nullptr;  // of no interest to a sum over all features
-    scratch_.logits.resize(in.batch->size);
+    scratch_.Resize(*in.batch);
+    linear_.Prepare(in);
     ForBlocks(in.batch->size, kBlock, parallel, [&](size_t begin, size_t end) {
-      Forward(in, x, begin, end, scratch_.logits.data(), nullptr);
-      ops::Sigmoid(end - begin, scratch_.logits.data() + begin, predictions + begin);
+      linear_.Forward(x, begin, end, &scratch_, nullptr);
+      scratch_.Predict(begin, end - begin, predictions);
     });
     return absl::OkStatus();
   }
 
  private:
-  void Forward(const ModelInputs& in, const ops::SparseExamples& x, size_t begin, size_t end,
-               float* logits, uint32_t* example) const {
-    ops::LinearForward(x, 0, in.tensors[0][0], numeric_ > 0 ? in.tensors[1] : nullptr,
-                       static_cast<uint32_t>(begin), static_cast<uint32_t>(end), logits, example);
-  }
-
-  const uint32_t numeric_;
-  ops::TransposedGemm gemm_;
+  LinearHeads linear_;
   ExampleScratch scratch_;
+  ops::TransposedGemm gemm_;
 };
 
 }  // namespace

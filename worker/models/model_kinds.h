@@ -16,6 +16,7 @@ std::unique_ptr<Model> MakeWideDeep(const ModelTables& tables);
 std::unique_ptr<Model> MakeDeepFm(const ModelTables& tables);
 std::unique_ptr<Model> MakeDcnV2(const ModelTables& tables);
 std::unique_ptr<Model> MakeDlrm(const ModelTables& tables);
+std::unique_ptr<Model> MakeSharedBottom(const ModelTables& tables);
 
 }  // namespace strata
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ops/coalesce.h"
+#include "ops/nn/fm.h"
 #include "ops/nn/logistic.h"
 
 namespace strata {
@@ -23,18 +24,114 @@ ops::SparseExamples ExamplesOf(const ModelInputs& in, size_t row_dim) {
   return x;
 }
 
-void ExampleScratch::Resize(const Batch& batch) {
-  logits.resize(batch.size);
-  losses.resize(batch.size);
-  gradients.resize(batch.size);
-  example.resize(batch.keys.size());
+namespace {
+
+ops::LossKind KindOf(TaskLoss loss) {
+  switch (loss) {
+    case TaskLoss::kLogistic:
+      return ops::LossKind::kLogistic;
+    case TaskLoss::kSquared:
+      return ops::LossKind::kSquared;
+    case TaskLoss::kPoisson:
+      return ops::LossKind::kPoisson;
+    case TaskLoss::kHuber:
+      return ops::LossKind::kHuber;
+  }
+  return ops::LossKind::kLogistic;
 }
 
-void LogisticBlock(const Batch& batch, size_t first, size_t n, ExampleScratch* scratch,
-                   float* predictions) {
-  ops::LogisticLoss(n, scratch->logits.data() + first, batch.labels.data() + first,
-                    predictions + first, scratch->losses.data() + first,
-                    scratch->gradients.data() + first);
+std::vector<ops::Loss> LossesOf(const ModelTables& tables) {
+  std::vector<ops::Loss> losses;
+  for (const TaskSpec& task : tables.tasks) {
+    losses.push_back({KindOf(task.loss), task.weight, task.delta});
+  }
+  return losses;
+}
+
+}  // namespace
+
+ExampleScratch::ExampleScratch(const ModelTables& tables)
+    : losses_(LossesOf(tables)), plain_(tables.plain()) {}
+
+void ExampleScratch::Resize(const Batch& batch) {
+  examples_ = batch.size;
+  const size_t all = examples_ * tasks();
+  logits_.resize(all);
+  loss_.resize(all);
+  gradients_.resize(all);
+  if (tasks() > 1) by_example_.resize(all);
+  example.resize(batch.keys.size());
+  weighted_ = !batch.weights.empty();
+  if (!weighted_) return;
+  units_.resize(examples_);
+  for (size_t i = 0; i < examples_; ++i) units_[i] = batch.weights[i] * (1.0f / kWeightUnit);
+}
+
+void ExampleScratch::Train(const Batch& batch, size_t first, size_t n, float* predictions) {
+  if (plain_ && !weighted_) {
+    ops::LogisticLoss(n, logits_.data() + first, batch.labels.data() + first, predictions + first,
+                      loss_.data() + first, gradients_.data() + first);
+    return;
+  }
+  for (size_t t = 0; t < tasks(); ++t) {
+    ops::TaskExamples x;
+    x.n = n;
+    x.sums = logits(t) + first;
+    x.labels = batch.labels.data() + first * tasks() + t;
+    x.label_stride = tasks();
+    x.weights = weighted_ ? units_.data() + first : nullptr;
+    ops::TaskLosses(losses_[t], x, predictions + first * tasks() + t, tasks(),
+                    loss_.data() + t * examples_ + first,
+                    gradients_.data() + t * examples_ + first);
+    if (tasks() == 1) return;
+    for (size_t i = first; i < first + n; ++i) by_example_[i * tasks() + t] = gradients(t)[i];
+  }
+}
+
+void ExampleScratch::Predict(size_t first, size_t n, float* predictions) {
+  if (plain_) return ops::Sigmoid(n, logits_.data() + first, predictions + first);
+  for (size_t t = 0; t < tasks(); ++t) {
+    ops::TaskPredictions(losses_[t].kind, n, logits(t) + first, predictions + first * tasks() + t,
+                         tasks());
+  }
+}
+
+double ExampleScratch::SumLosses() const {
+  double sum = 0;
+  for (const float loss : loss_) sum += loss;
+  return weighted_ ? sum * double{kWeightUnit} : sum;
+}
+
+void LinearHeads::Prepare(const ModelInputs& in) {
+  bias_ = in.tensors[0];
+  numeric_weight_ = numeric_ > 0 ? in.tensors[1] : nullptr;
+  if (tasks_ == 1 || numeric_ == 0) return;
+  by_task_.resize(size_t{tasks_} * numeric_);
+  for (size_t t = 0; t < tasks_; ++t) {
+    for (size_t j = 0; j < numeric_; ++j) {
+      by_task_[t * numeric_ + j] = numeric_weight_[j * tasks_ + t];
+    }
+  }
+}
+
+const float* LinearHeads::numeric_weight(size_t task) const {
+  return tasks_ == 1 || numeric_ == 0 ? numeric_weight_ : by_task_.data() + task * numeric_;
+}
+
+void LinearHeads::Forward(const ops::SparseExamples& x, size_t begin, size_t end,
+                          ExampleScratch* scratch, uint32_t* example) const {
+  for (uint32_t t = 0; t < tasks_; ++t) {
+    ops::LinearForward(x, column_ + t, bias(t), numeric_weight(t), static_cast<uint32_t>(begin),
+                       static_cast<uint32_t>(end), scratch->logits(t), t == 0 ? example : nullptr);
+  }
+}
+
+void LinearHeads::RowGradients(const ops::SparseExamples& x, const ops::KeyOccurrences& keys,
+                               const ExampleScratch& scratch, float* rows) const {
+  for (uint32_t t = 0; t < tasks_; ++t) {
+    ops::CoalesceScaled(keys, scratch.example.data(), scratch.gradients(t), x.values,
+                        rows + column_ + t, x.stride);
+  }
 }
 
 void CopyNumbers(const Batch& batch, size_t begin, size_t end, float* out, size_t stride) {
@@ -50,21 +147,15 @@ ops::TransposedProduct LinearGradients(const Batch& batch, const ExampleScratch&
   ops::TransposedProduct p;
   p.rows = batch.size;
   p.m = batch.numeric;
-  p.n = 1;
+  p.n = scratch.tasks();
   p.a = batch.dense.data();
   p.lda = batch.numeric;
-  p.b = scratch.gradients.data();
-  p.ldb = 1;
+  p.b = scratch.gradients();
+  p.ldb = scratch.tasks();
   p.c = batch.numeric > 0 ? out.tensors[1] : nullptr;
-  p.ldc = 1;
+  p.ldc = scratch.tasks();
   p.column_sums = out.tensors[0];
   return p;
-}
-
-double SumLosses(const ExampleScratch& scratch, const Batch& batch) {
-  double sum = 0;
-  for (size_t i = 0; i < batch.size; ++i) sum += scratch.losses[i];
-  return sum;
 }
 
 void ForBlocks(size_t n, size_t block, ops::Parallel* parallel,

@@ -1,4 +1,4 @@
-// What the models share: the view of a batch that kernels take, and the logistic output.
+// What the models share: the view of a batch that kernels take, linear terms, and the outputs.
 // Tested by tests/worker/models/models_test.cc
 #ifndef STRATA_WORKER_MODELS_MODEL_PARTS_H_
 #define STRATA_WORKER_MODELS_MODEL_PARTS_H_
@@ -10,8 +10,10 @@
 
 #include "ops/coalesce_sum.h"
 #include "ops/nn/gemm.h"
+#include "ops/nn/losses.h"
 #include "ops/nn/sparse_examples.h"
 #include "ops/parallel.h"
+#include "proto/job/model_tables.h"
 #include "worker/step/model.h"
 
 namespace strata {
@@ -19,27 +21,70 @@ namespace strata {
 // The batch of `in` with rows of `row_dim` floats. Valid as long as in's arrays.
 ops::SparseExamples ExamplesOf(const ModelInputs& in, size_t row_dim);
 
-// Values by example, and which example each feature belongs to; reused from batch to batch.
-struct ExampleScratch {
-  std::vector<float> logits, losses, gradients;  // (examples)
-  std::vector<uint32_t> example;                 // (features)
-  void Resize(const Batch& batch);
-};
+// Values by task and example, and which example each feature belongs to; reused from batch to
+// batch. Gradients are of the losses' sum, with the tasks' weights and in units of the lines'.
+class ExampleScratch {
+ public:
+  explicit ExampleScratch(const ModelTables& tables);
 
-// predictions, losses and gradients of examples first .. first + n - 1 from their logits.
-void LogisticBlock(const Batch& batch, size_t first, size_t n, ExampleScratch* scratch,
-                   float* predictions);
+  void Resize(const Batch& batch);
+
+  size_t tasks() const { return losses_.size(); }
+  float* logits(size_t task) { return logits_.data() + task * examples_; }  // (examples)
+  const float* gradients(size_t task) const { return gradients_.data() + task * examples_; }
+  const float* gradients() const { return by_example_.empty() ? gradients(0) : by_example_.data(); }
+
+  // predictions (examples, tasks), losses and gradients of examples first .. first + n - 1 from
+  // their logits. `predictions` begins at example 0.
+  void Train(const Batch& batch, size_t first, size_t n, float* predictions);
+  // Their predictions alone.
+  void Predict(size_t first, size_t n, float* predictions);
+  // Sum of the losses of a batch, ascending, in double.
+  double SumLosses() const;
+
+  std::vector<uint32_t> example;  // (features)
+
+ private:
+  const std::vector<ops::Loss> losses_;  // by task
+  const bool plain_;
+  bool weighted_ = false;  // the batch
+  size_t examples_ = 0;
+  std::vector<float> logits_, loss_, gradients_;  // (tasks, examples)
+  std::vector<float> by_example_;                 // (examples, tasks): gradients; empty: one task
+  std::vector<float> units_;                      // (examples): weights, where weighted
+};
 
 // Copies the numbers of examples begin .. end - 1 to out (examples, stride).
 void CopyNumbers(const Batch& batch, size_t begin, size_t end, float* out, size_t stride);
 
-// The product that gives the gradients of the bias (tensor 0) and of the numbers' weights (tensor
-// 1, where there are numbers): numbers times the logits' gradients, and their sum.
+// The linear terms of all tasks: biases (tensor 0), weights of numbers (tensor 1, where there are
+// numbers), and of features, which stand at columns of rows, task by task.
+class LinearHeads {
+ public:
+  LinearHeads(const ModelTables& tables, uint32_t column)
+      : numeric_(tables.numeric), tasks_(tables.task_count()), column_(column) {}
+
+  void Prepare(const ModelInputs& in);
+  float bias(size_t task) const { return bias_[task]; }
+  const float* numeric_weight(size_t task) const;  // (numeric), or null
+  // The logits of examples begin .. end - 1; `example` as in LinearForward.
+  void Forward(const ops::SparseExamples& x, size_t begin, size_t end, ExampleScratch* scratch,
+               uint32_t* example) const;
+  // Gradients of the rows' weights.
+  void RowGradients(const ops::SparseExamples& x, const ops::KeyOccurrences& keys,
+                    const ExampleScratch& scratch, float* rows) const;
+
+ private:
+  const uint32_t numeric_, tasks_, column_;
+  const float* bias_ = nullptr;
+  const float* numeric_weight_ = nullptr;  // (numeric, tasks)
+  std::vector<float> by_task_;             // (tasks, numeric), where tasks are several
+};
+
+// The product that gives the gradients of the biases (tensor 0) and of the numbers' weights (tensor
+// 1, where there are numbers): numbers times the logits' gradients, and their sums.
 ops::TransposedProduct LinearGradients(const Batch& batch, const ExampleScratch& scratch,
                                        const ModelGradients& out);
-
-// Sum of the losses of a batch, ascending, in double.
-double SumLosses(const ExampleScratch& scratch, const Batch& batch);
 
 // Calls body(begin, end) for blocks of `block` examples that cover n.
 void ForBlocks(size_t n, size_t block, ops::Parallel* parallel,

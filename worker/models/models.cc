@@ -13,18 +13,22 @@ namespace {
 // How many tensors the model takes.
 size_t TensorsOf(const ModelTables& t) {
   const size_t linear = t.numeric > 0 ? 2 : 1;
+  const size_t interaction = t.task_count() > 1 ? 1 : 0;
   switch (t.type) {
     case ModelType::kLr:
       return linear;
     case ModelType::kFm:
-      return t.numeric > 0 ? 3 : 1;
+      return (t.numeric > 0 ? 3 : 1) + interaction;
     case ModelType::kWideDeep:
-    case ModelType::kDeepFm:
       return linear + 2 * (t.hidden.size() + 1);
+    case ModelType::kDeepFm:
+      return linear + 2 * (t.hidden.size() + 1) + interaction;
     case ModelType::kDcnV2:
       return (t.cross_rank > 0 ? 3 : 2) * t.cross_layers + 2 * (t.hidden.size() + 1);
     case ModelType::kDlrm:
       return (t.numeric > 0 ? 2 * (t.bottom_hidden.size() + 1) : 0) + 2 * (t.hidden.size() + 1);
+    case ModelType::kSharedBottom:
+      return 2 * (t.hidden.size() + t.task_count() * (t.tower_hidden.size() + 1));
   }
   return 0;
 }
@@ -44,6 +48,8 @@ std::unique_ptr<Model> MakeSingle(const ModelTables& tables) {
       return MakeDcnV2(tables);
     case ModelType::kDlrm:
       return MakeDlrm(tables);
+    case ModelType::kSharedBottom:
+      return MakeSharedBottom(tables);
   }
   return nullptr;
 }

@@ -10,10 +10,11 @@
 
 namespace strata {
 
-// Derivatives are by the sum over examples of the logarithmic loss. With x the value of a feature
-// or a numeric input, w its weight and v its embedding; fields are Batch.fields, and a field's
-// embedding e_f is the sum of v x over its features (pooling; without Batch.fields every feature is
-// a field of its own, by ordinal):
+// Derivatives are by the sum over examples and labels of the losses (ops/nn/losses.h), each with
+// its label's weight; where lines have weights, times these in units of 2^-24, so that the sum of
+// the units is what divides them. With x the value of a feature or a numeric input, w its weight
+// and v its embedding; fields are Batch.fields, and a field's embedding e_f is the sum of v x over
+// its features (pooling; without Batch.fields every feature is a field of its own, by ordinal):
 //   lr         logit = bias + sum w x
 //   fm         + 1/2 sum_d ((sum e_f)_d^2 - sum e_fd^2), v x of numeric inputs among the e
 //              (Rendle, ICDM 2010)
@@ -27,10 +28,14 @@ namespace strata {
 //   dlrm       top([bottom(numeric inputs), dot products of every two of bottom's output and the
 //              e_f]), bottom and top perceptrons, a ReLU after bottom's last layer (Naumov et al.,
 //              arXiv 1906.00091); without numeric inputs: top(dot products of every two of the e_f)
-// Hidden layers have ReLU. Fields that an example lacks are zeros in perceptrons, cross networks
-// and dots; features of fields beyond the job's take part in weights and fm's second order only.
-// Dcn_v2 and dlrm have no linear term, as in their papers, so their rows are embeddings alone.
-// INVALID_ARGUMENT when the tables are not those that MakeModelTables gives.
+//   shared_bottom  by label: tower(hidden layers(inputs)) (Caruana, Machine Learning 28, 1997)
+// With several labels each has its own bias, w and output of the last layer. What the second order
+// of fm and deepfm adds to a label's logit is 1/2 sum_d (1 + h_d) ((sum e_f)_d^2 - sum e_fd^2),
+// with h of its own, which begins as zeros. Hidden layers have ReLU. Fields that an example lacks
+// are zeros in perceptrons, cross networks and dots; features of fields beyond the job's take part
+// in weights and fm's second order only. Dcn_v2, dlrm and shared_bottom have no linear term, so
+// their rows are embeddings alone. INVALID_ARGUMENT when the tables are not those that
+// MakeModelTables gives.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables);
 
 }  // namespace strata

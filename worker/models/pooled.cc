@@ -78,7 +78,9 @@ class Pooled : public Model {
     batch_.Clear();
     batch_.size = batch.size;
     batch_.numeric = batch.numeric;
+    batch_.tasks = batch.tasks;
     batch_.labels = batch.labels;
+    batch_.weights = batch.weights;
     batch_.dense = batch.dense;
     first_.clear();
     run_of_.resize(batch.keys.size());

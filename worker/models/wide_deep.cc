@@ -1,9 +1,7 @@
 #include <memory>
 
-#include "ops/coalesce.h"
 #include "ops/nn/embedding.h"
 #include "ops/nn/embedding_types.h"
-#include "ops/nn/fm.h"
 #include "worker/models/linear_and_deep.h"
 #include "worker/models/model_kinds.h"
 
@@ -20,16 +18,14 @@ class WideDeep : public LinearAndDeep {
                    uint32_t end, uint32_t* example) override {
     ops::GatherEmbeddings(x, dim_, begin, end, {mlp_.input(0), mlp_.input_stride(), fields_},
                           example);
-    ops::LinearForward(x, dim_, in.tensors[0][0], numeric_ > 0 ? in.tensors[1] : nullptr, begin,
-                       end, scratch_.logits.data(), nullptr);
+    linear_.Forward(x, begin, end, &scratch_, nullptr);
   }
 
   void RowGradients(const ops::SparseExamples& x, const ops::KeyOccurrences& keys,
                     const ModelGradients& out) override {
     const ops::FieldMatrix gradient = {mlp_.input_gradient(0), mlp_.input_stride(), fields_};
     ops::EmbeddingGradients(x, dim_, gradient, scratch_.example.data(), keys, out.rows);
-    ops::CoalesceScaled(keys, scratch_.example.data(), scratch_.gradients.data(), x.values,
-                        out.rows + dim_, x.stride);
+    linear_.RowGradients(x, keys, scratch_, out.rows);
   }
 };
 

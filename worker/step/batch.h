@@ -16,7 +16,9 @@ namespace strata {
 struct Batch {
   uint32_t size = 0;              // examples
   uint32_t numeric = 0;           // numeric inputs of each example
-  std::vector<float> labels;      // (size), 0 or 1
+  uint32_t tasks = 1;             // labels of each example
+  std::vector<float> labels;      // (size, tasks); no number: the example has none for that task
+  std::vector<float> weights;     // (size), multiples of kWeightUnit; or empty: all weigh 1
   std::vector<float> dense;       // (size, numeric)
   std::vector<uint32_t> offsets;  // (size + 1): example i has features offsets[i] .. offsets[i+1]-1
   std::vector<uint64_t> keys;     // (offsets[size])
@@ -30,8 +32,10 @@ struct Batch {
 
   void Clear() {
     size = numeric = 0;
+    tasks = 1;
     bad_lines = 0;
     labels.clear();
+    weights.clear();
     dense.clear();
     offsets.assign(1, 0);
     keys.clear();

@@ -18,6 +18,8 @@ namespace strata {
 
 // Sums over the examples of the node's lanes. Immutable once shared.
 struct Gradient {
+  // What divides the sums: the examples' number, or the sum of their weights in kWeightUnit
+  // (batch_weight.h).
   uint64_t examples = 0;
   SharedKeys keys;       // (n), ascending by table, then by position
   SharedKeys positions;  // (n)

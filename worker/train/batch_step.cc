@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "worker/step/batch_weight.h"
 #include "worker/step/key_runs.h"
 #include "worker/train/not_finite.h"
 
@@ -15,9 +16,12 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
   // A device's passes are not told apart.
   const InStage passes(clock, model_->waits() ? Stage::kBackward : Stage::kForward);
   auto gradient = std::make_shared<Gradient>();
-  gradient->examples = batch.size;
-  if (batch.size == 0) {
-    stats_->OnBatch({}, {}, 0, batch.bad_lines);
+  gradient->examples = SumOfWeights(batch);
+  if (gradient->examples == 0) {  // whatever it predicts, it adds nothing
+    TrainingStats::Batch seen;
+    seen.examples = batch.size;
+    seen.bad_lines = batch.bad_lines;
+    stats_->OnBatch(seen);
     if (beside != nullptr) {
       if (absl::Status s = beside(); !s.ok()) return s;
     }
@@ -51,7 +55,7 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
     std::copy(places.begin(), places.end(), sums.begin());
     return beside == nullptr ? absl::OkStatus() : beside();
   };
-  predictions_.resize(batch.size);
+  predictions_.resize(size_t{batch.size} * batch.tasks);
   PassTimes times;
   in.batch = &batch;
   in.routed = &routed;
@@ -66,7 +70,7 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
   const absl::StatusOr<double> loss = model_->TrainStep(in, out, predictions_.data(), parallel_);
   if (!loss.ok()) return loss.status();
   clock->EndPasses(times.blocks_done, times.forward_ns, times.backward_ns);
-  stats_->OnBatch(batch.labels, predictions_, *loss, batch.bad_lines);
+  CountBatch(batch, *loss, gradient->examples);
   // Servers refuse such rows by key; which field a key is of is known here alone.
   if (!std::isfinite(*loss) && out.rows != nullptr && !stats_->knows_not_finite()) {
     stats_->OnNotFinite(FirstNotFinite(batch, routed, exchange_->row_dims(), row_sums,
@@ -76,12 +80,35 @@ absl::StatusOr<std::shared_ptr<const Gradient>> BatchStep::Run(
   return gradient;
 }
 
+void BatchStep::CountBatch(const Batch& batch, double loss, uint64_t sum_of_weights) {
+  TrainingStats::Batch seen;
+  seen.examples = batch.size;
+  seen.bad_lines = batch.bad_lines;
+  seen.loss = loss;
+  seen.weight = static_cast<double>(sum_of_weights);
+  if (!batch.weights.empty()) seen.weight *= double{kWeightUnit};
+  seen.labels = batch.labels;
+  seen.predictions = predictions_;
+  seen.weights = batch.weights;
+  if (batch.tasks > 1) {  // the first task's
+    first_labels_.resize(batch.size);
+    first_predictions_.resize(batch.size);
+    for (size_t i = 0; i < batch.size; ++i) {
+      first_labels_[i] = batch.labels[i * batch.tasks];
+      first_predictions_[i] = predictions_[i * batch.tasks];
+    }
+    seen.labels = first_labels_;
+    seen.predictions = first_predictions_;
+  }
+  stats_->OnBatch(seen);
+}
+
 void BatchStep::AddCounts(const Batch& batch, const RoutedKeys& routed,
                           std::vector<float>& rows) const {
   std::vector<uint8_t> clicked(batch.keys.size());  // by feature
   for (uint32_t i = 0; i < batch.size; ++i) {
     for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
-      clicked[f] = batch.labels[i] > 0.5f;
+      clicked[f] = batch.labels[size_t{i} * batch.tasks] > 0.5f;
     }
   }
   const std::span<const uint32_t> dims = exchange_->row_dims(), strides = exchange_->push_dims();

@@ -34,12 +34,11 @@ class BatchStep {
       : exchange_(exchange), model_(model), parallel_(parallel), stats_(stats) {}
 
   // dense: (dense rows, dense row dim). Counts examples, loss and bad lines. The gradient's rows
-  // are where `rows` are. A batch without examples gives a gradient without rows: it adds nothing
-  // to any sum. `clock` is that of the calling thread: the time goes to the passes. Errors: the
-  // model's, and the memory's. REQUIRES: rows on the host, or a push without
-  // counts.
-  // `beside`, unless null, is called once: before the model computes or, if it waits for a device,
-  // while it does. Its error is returned.
+  // are where `rows` are. A batch without examples, or whose examples weigh nothing, gives a
+  // gradient without rows: it adds nothing to any sum. `clock` is that of the calling thread: the
+  // time goes to the passes. Errors: the model's, and the memory's. REQUIRES: rows on the host, or a
+  // push without counts. `beside`, unless null, is called once: before the model computes or, if it
+  // waits for a device, while it does. Its error is returned.
   using Beside = std::function<absl::Status()>;
   absl::StatusOr<std::shared_ptr<const Gradient>> Run(const Batch& batch, const RoutedKeys& routed,
                                                       const BatchRows& rows, const float* dense,
@@ -51,10 +50,13 @@ class BatchStep {
   Model* const model_;
   ops::Parallel* const parallel_;
   TrainingStats* const stats_;
-  // Rows with the counts behind them: occurrences, and those in examples of label 1.
+  // Tells of the batch; predictions_ are its.
+  void CountBatch(const Batch& batch, double loss, uint64_t sum_of_weights);
+  // Rows with the counts behind them: occurrences, and those in examples whose first label is 1.
   void AddCounts(const Batch& batch, const RoutedKeys& routed, std::vector<float>& rows) const;
 
-  std::vector<float> predictions_;
+  std::vector<float> predictions_;                       // (examples, tasks)
+  std::vector<float> first_labels_, first_predictions_;  // (examples): of several tasks
   std::vector<float> sums_;  // (distinct keys, row dim of the table), where a push carries more
 };
 

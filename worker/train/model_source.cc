@@ -79,6 +79,13 @@ absl::StatusOr<std::unique_ptr<ModelSource>> OnDevice(const ModelSourceOptions& 
                                                       const DeviceStepOptions& options,
                                                       const std::string& device,
                                                       std::shared_ptr<HostApi> host) {
+  if (!o.tables->plain() || o.tables->type == ModelType::kSharedBottom) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.worker.device: ",
+        o.tables->plain() ? "spec.model.type shared_bottom" : "spec.labels or spec.sampleWeight",
+        " is computed on the CPU in this version, and this worker has ", device,
+        "; give cpu, or remove it"));
+  }
   // Says what is wrong with the tables, if anything.
   if (auto model = MakeModel(*o.tables); !model.ok()) return model.status();
   auto step = DeviceStep::Make(*o.tables, options);

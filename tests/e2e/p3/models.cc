@@ -1,8 +1,10 @@
 #include "tests/e2e/p3/models.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <string>
 
 #include "tests/e2e/embedded_training.h"
 #include "tests/e2e/removed_keys.h"
@@ -133,6 +135,46 @@ void FiveTables(const std::string& folder, TrainingJob& job) {
   job.mutable_spec()->mutable_training()->set_epochs(4);
 }
 
+// Three labels of three losses, some of them empty, and lines of every weight, some of none.
+void CsvLabels(const std::string& folder, TrainingJob& job, const char* type) {
+  Csv(folder, job, type);
+  for (const char* name : {"/train.csv", "/eval.csv"}) {
+    std::ifstream in(folder + name);
+    std::string line, text;
+    for (int l = 0; std::getline(in, line); ++l) {
+      const int stars = l * 31 % 9, visits = l * 17 % 5, weight = l * 13 % 7;
+      text += line;
+      text += l == 0 ? ",stars,visits,weight"
+              : l % 4 == 0
+                  ? ",," + std::to_string(visits) + ","
+                  : "," + std::to_string(stars * 0.5) + ",," + std::to_string(weight * 0.3);
+      text += '\n';
+    }
+    in.close();
+    std::ofstream(folder + name) << text;
+  }
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->mutable_columns()->clear_label();
+  const auto add = [&spec](const char* label, const char* kind, const char* loss) {
+    LabelConfig& config = *spec.add_labels();
+    config.set_name(label);
+    config.set_kind(kind);
+    config.set_loss(loss);
+    config.set_weight(spec.labels_size() == 1 ? 1.0f : 0.3f);
+  };
+  add("label", "binary", "logloss");
+  add("stars", "real", "huber");
+  add("visits", "count", "poisson");
+  spec.set_sample_weight("weight");
+}
+
+void LabelledDeepFm(const std::string& folder, TrainingJob& job) {
+  CsvLabels(folder, job, "deepfm");
+}
+void LabelledTowers(const std::string& folder, TrainingJob& job) {
+  CsvLabels(folder, job, "shared_bottom");
+}
+
 }  // namespace
 
 const std::vector<Model>& Models() {
@@ -183,6 +225,8 @@ const std::vector<Model>& Models() {
       {.name = "csv dcn_v2", .make = CsvDcn},
       {.name = "csv dcn_v2 of low rank, mean", .make = CsvLowRankDcn},
       {.name = "csv dlrm", .make = CsvDlrm},
+      {.name = "csv deepfm, three labels, weights", .make = LabelledDeepFm},
+      {.name = "csv shared_bottom, three labels, weights", .make = LabelledTowers},
   };
   return models;
 }

@@ -209,7 +209,8 @@ TEST_CASE("columns of csv are checked", "[job_spec]") {
 
 TEST_CASE("model and optimizers are checked", "[job_spec]") {
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_model()->set_type("dfm"); }) ==
-        "spec.model.type: 'dfm' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm");
+        "spec.model.type: 'dfm' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm, "
+        "shared_bottom");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_model()->set_embedding_dim(0); }) ==
         "spec.model.embeddingDim: 0 is outside the limits; give a number from 1 to 4096");
   CHECK(SpecProblem([](JobSpec& s) {
@@ -453,8 +454,6 @@ TEST_CASE("fields whose parts are not built yet are refused", "[job_spec]") {
         }) == "spec.fields.transform: is not available in this version; remove it");
   CHECK(problem([](JobSpec& s) { s.mutable_model()->set_experts(4); }) ==
         "spec.model.experts: is not available in this version; remove it");
-  CHECK(problem([](JobSpec& s) { s.mutable_evaluation()->add_metrics("auc"); }) ==
-        "spec.evaluation.metrics: is not available in this version; remove it");
 }
 
 }  // namespace

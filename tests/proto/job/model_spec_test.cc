@@ -85,9 +85,11 @@ TEST_CASE("limits of the models' fields", "[job_spec]") {
           for (int i = 0; i < 33; ++i) m.add_hidden(8);
         }) == "spec.model.hidden (layers): 33 is outside the limits; give a number from 0 to 32");
   CHECK(Problem("widedeep", [](ModelSpec&) {}) ==
-        "spec.model.type: 'widedeep' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm");
+        "spec.model.type: 'widedeep' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm, "
+        "shared_bottom");
   CHECK(Problem("", [](ModelSpec&) {}) ==
-        "spec.model.type: is missing; give one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm");
+        "spec.model.type: is missing; give one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm, "
+        "shared_bottom");
 }
 
 }  // namespace

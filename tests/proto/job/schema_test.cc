@@ -350,6 +350,21 @@ TEST_CASE("a linear model takes exchanged columns, as rows go by names", "[schem
         "field user came before item, and comes after it now");
 }
 
+TEST_CASE("labels have their outputs in their order", "[schema]") {
+  JobSpec spec = CsvJob("lr");
+  spec.mutable_data()->mutable_columns()->clear_label();
+  for (const char* name : {"click", "buy"}) spec.add_labels()->set_name(name);
+  const Schema saved = SchemaOf(spec);
+  CHECK(saved.tables(0).segments(0).dim() == 2);
+  const Schema turned = Changed(spec, [](JobSpec& s) { s.mutable_labels()->SwapElements(0, 1); });
+  CHECK(ResumeProblem(saved, saved) == "OK");
+  CHECK(ResumeProblem(saved, turned) == "label click came before buy, and comes after it now");
+  CHECK(InitProblem(saved, turned) ==
+        "label click came before buy, and comes after it now; allow it with "
+        "spec.model.initFrom.newTensors: allow");
+  CHECK(InitProblem(saved, turned, Allow(true, false)) == "OK");
+}
+
 TEST_CASE("initFrom takes what differs where it is allowed", "[schema]") {
   const JobSpec spec = CsvJob("deepfm");
   const Schema saved = SchemaOf(spec);

@@ -54,8 +54,14 @@ class Fixture {
     while (done_ < step) {
       for (int lane = 0; lane < 2; ++lane) {
         const std::vector<float> labels(kBatch, lane == 0 ? 1.0f : 0.0f);
-        stats.OnBatch(labels, std::vector<float>(kBatch, lane == 0 ? 0.75f : 0.5f), 0.25 * kBatch,
-                      0);
+        const std::vector<float> predictions(kBatch, lane == 0 ? 0.75f : 0.5f);
+        TrainingStats::Batch batch;
+        batch.examples = kBatch;
+        batch.loss = 0.25 * kBatch;
+        batch.weight = kBatch;
+        batch.labels = labels;
+        batch.predictions = predictions;
+        stats.OnBatch(batch);
       }
       timer.Advance(time);
       ++done_;
@@ -161,7 +167,8 @@ struct Predicts {
   }
   ManualTimer timer;
   TrainingStats stats;
-  Evaluator evaluator{EvaluatorOptions{}};
+  const ModelTables tables;
+  Evaluator evaluator{EvaluatorOptions{.tables = &tables}};  // of no lines
   EvaluationBoundaryOptions options;
 };
 

@@ -36,8 +36,19 @@ Examples Draw(std::mt19937_64& random, size_t n) {
   return out;
 }
 
+TrainingStats::Batch BatchOf(const std::vector<float>& labels,
+                             const std::vector<float>& predictions, double loss) {
+  TrainingStats::Batch batch;
+  batch.examples = labels.size();
+  batch.loss = loss;
+  batch.weight = static_cast<double>(labels.size());
+  batch.labels = labels;
+  batch.predictions = predictions;
+  return batch;
+}
+
 void Train(TrainingStats& stats, const Examples& batch, uint64_t step, absl::Time now) {
-  stats.OnBatch(batch.labels, batch.predictions, batch.loss, 0);
+  stats.OnBatch(BatchOf(batch.labels, batch.predictions, batch.loss));
   stats.OnStep(step, now);
 }
 
@@ -90,7 +101,7 @@ TEST_CASE("what was not measured is not told", "[stats]") {
   TrainingStats stats;
   CHECK_FALSE(stats.RecentQuality());
   const std::vector<float> ones(4, 1.0f);
-  stats.OnBatch(ones, std::vector<float>(4, 0.5f), 2.0, 0);
+  stats.OnBatch(BatchOf(ones, std::vector<float>(4, 0.5f), 2.0));
   REQUIRE(stats.RecentQuality());
   CHECK(stats.RecentQuality()->loss == 0.5);
   CHECK_FALSE(stats.RecentQuality()->auc);  // no example of the other class
@@ -100,7 +111,7 @@ TEST_CASE("scores at the ends and what is no number have their places", "[stats]
   const float none = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> labels = {1, 0, 1, 0}, scores = {1, 0, 2, none};
   TrainingStats stats;
-  stats.OnBatch(labels, scores, 0, 0);
+  stats.OnBatch(BatchOf(labels, scores, 0));
   CHECK(*stats.RecentQuality()->auc == ops::Auc(scores, labels));
   CHECK(*stats.RecentQuality()->auc == 1);
 }

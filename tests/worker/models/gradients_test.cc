@@ -28,6 +28,36 @@ constexpr double kDifferences = 1e-6;
 // Of float sums of some hundred terms.
 constexpr double kFloat = 9e-6;
 
+// Several labels, of every loss, and weights of lines.
+std::vector<Shape> Labelled() {
+  std::vector<Shape> shapes;
+  const auto add = [&shapes](Shape shape, const char* labels, bool weighted) {
+    shape.labels = labels;
+    shape.weighted = weighted;
+    shapes.push_back(shape);
+  };
+  add({"lr", 4, 3, 0, {}, 37, 11, true, Fields::kMulti}, "bs", true);
+  add({"lr", 4, 0, 0, {}, 50, 30, false}, "p", false);
+  add({"fm", 4, 3, 5, {}, 37, 11, true}, "bh", true);
+  add({"fm", 5, 0, 16, {}, 40, 9, false, Fields::kSingle}, "bpb", false);
+  add({"fm", 3, 2, 6, {}, 40, 12, false, Fields::kSingle}, "s", true);
+  add({"wide_deep", 4, 3, 5, {7, 6}, 37, 11, true}, "hb", false);
+  add({"deepfm", 4, 3, 5, {7, 6}, 37, 11, true, Fields::kMulti}, "bs", true);
+  add({"deepfm", 3, 0, 4, {9}, 33, 8, false}, "bbb", false);
+  add({"deepfm", 3, 1, 4, {9}, 33, 8, false}, "b", true);
+  add({"dcn_v2", 4, 3, 5, {7, 6}, 37, 11, true, Fields::kOrdinal, {}, 2, 0}, "bs", true);
+  add({"dcn_v2", 5, 0, 4, {9}, 40, 9, false, Fields::kSingle, {}, 2, 2}, "pbh", false);
+  add({"dlrm", 4, 3, 5, {7, 6}, 37, 11, true, Fields::kOrdinal, {6, 4}}, "bh", true);
+  Shape tower = {"shared_bottom", 4, 3, 5, {8}, 37, 11, true};
+  tower.tower_hidden = {6};
+  add(tower, "bsp", true);
+  add(tower, "", false);
+  tower.named = Fields::kMulti;
+  tower.tower_hidden = {};
+  add(tower, "bb", false);
+  return shapes;
+}
+
 std::vector<Shape> Shapes() {
   std::vector<Shape> shapes = {
       {"lr", 4, 3, 0, {}, 37, 11, true},
@@ -57,6 +87,7 @@ std::vector<Shape> Shapes() {
       shapes.back().named = named;
     }
   }
+  for (const Shape& labelled : Labelled()) shapes.push_back(labelled);
   return shapes;
 }
 
@@ -83,11 +114,22 @@ TEST_CASE("losses and gradients are those of the equations", "[models]") {
     const Problem p(shapes[s], s + 1);
     const auto model = MakeModel(p.tables);
     REQUIRE(model.ok());
-    const StepResult got = Run(p, **model, parallel.get());
+    StepResult got = Run(p, **model, parallel.get());
+    if (p.tables.weighted) {  // sums are in units of the weights
+      for (float& g : got.rows) g *= kWeightUnit;
+      for (auto& tensor : got.tensors) {
+        for (float& g : tensor) g *= kWeightUnit;
+      }
+    }
     const Reference reference(p);
     REQUIRE(got.loss == Approx(reference.Loss()).epsilon(1e-6));
     for (uint32_t i = 0; i < p.batch.size; ++i) {
-      REQUIRE(got.predictions[i] == Approx(1 / (1 + std::exp(-reference.Logit(i)))).epsilon(5e-5));
+      for (uint32_t t = 0; t < p.tables.task_count(); ++t) {
+        const double expected = reference.Prediction(i, t);
+        const double margin = p.tables.labelled ? 2e-5 : 0;
+        REQUIRE(got.predictions[i * p.tables.task_count() + t] ==
+                Approx(expected).epsilon(5e-5).margin(margin));
+      }
     }
     const Gradients expected = reference.ByTape();
     CHECK(RelativeError(got.rows, expected.rows) <= kFloat);

@@ -10,6 +10,28 @@
 namespace strata::testing {
 namespace {
 
+void AddLabel(char kind, size_t number, JobSpec& spec) {
+  LabelConfig& label = *spec.add_labels();
+  label.set_name("label" + std::to_string(number));
+  label.set_kind(kind == 'b' ? "binary" : kind == 'p' ? "count" : "real");
+  label.set_loss(kind == 'b'   ? "logloss"
+                 : kind == 'p' ? "poisson"
+                 : kind == 'h' ? "huber"
+                               : "squared");
+  label.set_weight(1.0f / static_cast<float>(number + 1));
+  label.set_delta(0.7f);
+}
+
+// Random labels of an example; some are none, of one example all.
+void FillLabels(const ModelTables& tables, uint32_t i, Random& random, Batch& batch) {
+  for (const TaskSpec& task : tables.tasks) {
+    float label = static_cast<float>(random.Below(task.kind == LabelKind::kCount ? 4 : 2));
+    if (task.kind == LabelKind::kReal) label = random.Uniform(3.0f);
+    if (tables.labelled && (i == 4 || random.Below(5) == 0)) label = NAN;
+    batch.labels.push_back(label);
+  }
+}
+
 ModelTables Tables(const Shape& shape) {
   JobSpec spec;
   ModelSpec& model = *spec.mutable_model();
@@ -19,6 +41,9 @@ ModelTables Tables(const Shape& shape) {
   for (uint32_t h : shape.bottom_hidden) model.add_bottom_hidden(h);
   model.set_cross_layers(shape.cross_layers);
   model.set_cross_rank(shape.cross_rank);
+  for (uint32_t h : shape.tower_hidden) model.add_tower_hidden(h);
+  for (size_t t = 0; t < shape.labels.size(); ++t) AddLabel(shape.labels[t], t, spec);
+  if (shape.weighted) spec.set_sample_weight("weight");
   spec.mutable_optimizer()->mutable_sparse()->set_type("sgd");
   spec.mutable_optimizer()->mutable_dense()->set_type("sgd");
   spec.mutable_storage()->set_partitions(16);
@@ -67,7 +92,8 @@ std::vector<const float*> TensorPointers(const Problem& p) {
 
 std::string Describe(const Shape& s) {
   return s.type + " fields " + std::to_string(s.fields) + " numeric " + std::to_string(s.numeric) +
-         " dim " + std::to_string(s.dim) + " named " + std::to_string(static_cast<int>(s.named));
+         " dim " + std::to_string(s.dim) + " named " + std::to_string(static_cast<int>(s.named)) +
+         " labels " + s.labels + (s.weighted ? ", weighted" : "");
 }
 
 Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)) {
@@ -75,20 +101,25 @@ Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)) {
   batch.Clear();
   batch.size = shape.batch;
   batch.numeric = shape.numeric;
+  batch.tasks = tables.task_count();
   for (uint32_t i = 0; i < shape.batch; ++i) {
-    batch.labels.push_back(static_cast<float>(random.Below(2)));
+    FillLabels(tables, i, random, batch);
+    if (shape.weighted) {
+      batch.weights.push_back(static_cast<float>(random.Below(5)) * 0.375f + kWeightUnit);
+    }
     for (uint32_t j = 0; j < shape.numeric; ++j) batch.dense.push_back(random.Uniform(1.5f));
     FillFeatures(shape, i, random, batch);
     batch.offsets.push_back(static_cast<uint32_t>(batch.keys.size()));
   }
   Route(shape.unique);
+  const bool exponential = shape.labels.find('p') != std::string::npos;  // of what comes out
   for (size_t i = 0; i < size_t{shape.unique} * tables.row_dim(); ++i) {
-    rows.push_back(random.Uniform(0.7f));
+    rows.push_back(random.Uniform(exponential ? 0.25f : 0.7f));
   }
   for (size_t t = 0; t < tables.tensor_count(); ++t) {
     tensors.emplace_back();
     for (size_t i = 0; i < tables.tensor(t).elements; ++i) {
-      tensors.back().push_back(random.Uniform(0.5f));
+      tensors.back().push_back(random.Uniform(exponential ? 0.3f : 0.5f));
     }
   }
 }
@@ -112,7 +143,7 @@ void Problem::Route(uint32_t unique) {
 
 StepResult Run(const Problem& p, Model& model, ops::Parallel* parallel) {
   StepResult r;
-  r.predictions.assign(p.batch.size, NAN);
+  r.predictions.assign(p.batch.size * p.tables.task_count(), NAN);
   r.rows.assign(p.rows.size(), NAN);  // the model must not rely on cleared memory
   std::vector<float*> out;
   for (const auto& t : p.tensors) r.tensors.emplace_back(t.size(), NAN);
@@ -126,7 +157,7 @@ StepResult Run(const Problem& p, Model& model, ops::Parallel* parallel) {
 }
 
 std::vector<float> RunPredict(const Problem& p, Model& model, ops::Parallel* parallel) {
-  std::vector<float> predictions(p.batch.size, NAN);
+  std::vector<float> predictions(p.batch.size * p.tables.task_count(), NAN);
   const std::vector<const float*> tensors = TensorPointers(p);
   REQUIRE(model.Predict({&p.batch, &p.routed, p.rows.data(), tensors}, predictions.data(), parallel)
               .ok());

@@ -29,6 +29,11 @@ struct Shape {
   Fields named = Fields::kOrdinal;
   std::vector<uint32_t> bottom_hidden = {};   // dlrm
   uint32_t cross_layers = 0, cross_rank = 0;  // dcn_v2
+  // A letter a label: b (binary), s (squared), p (poisson), h (huber); some lines lack some labels.
+  // Empty: one binary label, by the short form.
+  std::string labels = "";
+  bool weighted = false;
+  std::vector<uint32_t> tower_hidden = {};  // shared_bottom
 };
 
 std::string Describe(const Shape& shape);

@@ -16,7 +16,9 @@ class Network {
   Network(const Problem& p, const Vector& rows, const std::vector<Vector>& tensors)
       : p_(p), t_(p.tables), rows_(rows), tensors_(tensors) {}
 
-  Number Logit(uint32_t i) {
+  // By task.
+  Vector Logits(uint32_t i) {
+    weights_.assign(t_.task_count(), Number(0));
     Pool(i);
     for (uint32_t j = 0; j < t_.numeric; ++j) {
       numbers_.push_back(Number(p_.batch.dense[i * t_.numeric + j]));
@@ -25,17 +27,19 @@ class Network {
       case ModelType::kLr:
         return Linear();
       case ModelType::kFm:
-        return Linear() + SecondOrder(true);
+        return Sum(Linear(), SecondOrder(true));
       case ModelType::kWideDeep:
-        return Linear() + Deep();
+        return Sum(Linear(), Deep());
       case ModelType::kDeepFm:
-        return Linear() + SecondOrder(false) + Deep();
+        return Sum(Sum(Linear(), SecondOrder(false)), Deep());
       case ModelType::kDcnV2:
         return DcnV2();
       case ModelType::kDlrm:
         return Dlrm();
+      case ModelType::kSharedBottom:
+        return SharedBottom();
     }
-    return Number(0);
+    return {};
   }
 
  private:
@@ -49,18 +53,30 @@ class Network {
       Vector& sum = pooled_[field];
       sum.resize(d);
       for (uint32_t e = 0; e < d; ++e) sum[e] = sum[e] + x * rows_[b.keys[f] * stride + e];
-      if (stride > d) weights_ = weights_ + x * rows_[b.keys[f] * stride + d];
+      for (uint32_t t = 0; d + t < stride; ++t) {
+        weights_[t] = weights_[t] + x * rows_[b.keys[f] * stride + d + t];
+      }
     }
   }
 
-  Number Linear() const {
-    Number z = tensors_[0][0] + weights_;
-    for (uint32_t j = 0; j < t_.numeric; ++j) z = z + tensors_[1][j] * numbers_[j];
+  static Vector Sum(Vector a, const Vector& b) {
+    for (size_t t = 0; t < a.size(); ++t) a[t] = a[t] + b[t];
+    return a;
+  }
+
+  Vector Linear() const {
+    Vector z = Sum(tensors_[0], weights_);
+    for (uint32_t j = 0; j < t_.numeric; ++j) {
+      for (size_t t = 0; t < z.size(); ++t) {
+        z[t] = z[t] + tensors_[1][j * z.size() + t] * numbers_[j];
+      }
+    }
     return z;
   }
 
-  // The sum over pairs of fields (and numbers) of the dot products of their vectors.
-  Number SecondOrder(bool with_numbers) const {
+  // The sum over pairs of fields (and numbers) of the dot products of their vectors; several tasks:
+  // of each element its share, times one and the task's weight of it.
+  Vector SecondOrder(bool with_numbers) const {
     std::vector<Vector> v;
     for (const auto& [field, vector] : pooled_) v.push_back(vector);
     const uint32_t d = t_.embedding_dim;
@@ -68,9 +84,18 @@ class Network {
       v.emplace_back();
       for (uint32_t e = 0; e < d; ++e) v.back().push_back(tensors_[2][j * d + e] * numbers_[j]);
     }
-    Number z(0);
+    const size_t tasks = t_.task_count();
+    Vector z(tasks, Number(0));
     for (size_t a = 0; a < v.size(); ++a) {
-      for (size_t b = 0; b < a; ++b) z = z + Dot(v[a], v[b]);
+      for (size_t b = 0; b < a; ++b) {
+        if (tasks == 1) z[0] = z[0] + Dot(v[a], v[b]);
+        for (size_t e = 0; tasks > 1 && e < d; ++e) {
+          const Number product = v[a][e] * v[b][e];
+          for (size_t t = 0; t < tasks; ++t) {
+            z[t] = z[t] + (Number(1) + tensors_.back()[e * tasks + t]) * product;
+          }
+        }
+      }
     }
     return z;
   }
@@ -123,12 +148,21 @@ class Network {
     return x;
   }
 
-  Number Deep() {
+  Vector Deep() {
     next_ = t_.numeric > 0 ? 2 : 1;
-    return Layer(HiddenLayers(Inputs(), t_.hidden.size()))[0];
+    return Layer(HiddenLayers(Inputs(), t_.hidden.size()));
   }
 
-  Number DcnV2() {
+  Vector SharedBottom() {
+    const Vector shared = HiddenLayers(Inputs(), t_.hidden.size());
+    Vector z;
+    for (uint32_t t = 0; t < t_.task_count(); ++t) {
+      z.push_back(Layer(HiddenLayers(shared, t_.tower_hidden.size()))[0]);
+    }
+    return z;
+  }
+
+  Vector DcnV2() {
     const Vector x0 = Inputs();
     Vector x = x0;
     for (uint32_t l = 0; l < t_.cross_layers; ++l) {
@@ -139,10 +173,10 @@ class Network {
     }
     const Vector deep = HiddenLayers(x0, t_.hidden.size());
     x.insert(x.end(), deep.begin(), deep.end());
-    return Layer(x)[0];
+    return Layer(x);
   }
 
-  Number Dlrm() {
+  Vector Dlrm() {
     std::vector<Vector> vectors = FieldVectors();
     Vector top;
     if (t_.numeric > 0) {
@@ -152,7 +186,7 @@ class Network {
     for (size_t i = 0; i < vectors.size(); ++i) {
       for (size_t j = 0; j < i; ++j) top.push_back(Dot(vectors[i], vectors[j]));
     }
-    return Layer(HiddenLayers(top, t_.hidden.size()))[0];
+    return Layer(HiddenLayers(top, t_.hidden.size()));
   }
 
   const Problem& p_;
@@ -160,14 +194,39 @@ class Network {
   const Vector& rows_;
   const std::vector<Vector>& tensors_;
   std::map<uint32_t, Vector> pooled_;  // by field
-  Number weights_ = Number(0);
+  Vector weights_;                     // by task
   Vector numbers_;
   size_t next_ = 0;  // tensor
 };
 
 template <typename Number>
-Number LossOf(const Number& logit, float label) {
-  return Softplus(label > 0.5f ? Number(0) - logit : logit);
+Number LossOf(const TaskSpec& task, const Number& logit, float label) {
+  switch (task.loss) {
+    case TaskLoss::kLogistic:
+      return Softplus(label > 0.5f ? Number(0) - logit : logit);
+    case TaskLoss::kSquared:
+      return Number(0.5) * (logit - Number(label)) * (logit - Number(label));
+    case TaskLoss::kPoisson:
+      return Exp(logit) - Number(label) * logit;
+    case TaskLoss::kHuber:
+      return Huber(logit - Number(label), task.delta);
+  }
+  return Number(0);
+}
+
+// Of an example, with the weights of tasks and of the example.
+template <typename Number>
+Number ExampleLoss(const Problem& p, const std::vector<Number>& rows,
+                   const std::vector<std::vector<Number>>& tensors, uint32_t i) {
+  const std::vector<Number> logits = Network<Number>(p, rows, tensors).Logits(i);
+  Number loss(0);
+  for (size_t t = 0; t < logits.size(); ++t) {
+    const TaskSpec& task = p.tables.tasks[t];
+    const float label = p.batch.labels[i * logits.size() + t];
+    if (std::isnan(label)) continue;
+    loss = loss + Number(task.weight) * LossOf(task, logits[t], label);
+  }
+  return p.batch.weights.empty() ? loss : Number(p.batch.weights[i]) * loss;
 }
 
 }  // namespace
@@ -177,11 +236,27 @@ Reference::Reference(const Problem& p) : p_(p) {
   for (const auto& t : p.tensors) tensors_.emplace_back(t.begin(), t.end());
 }
 
-double Reference::Logit(uint32_t i) const { return Network<double>(p_, rows_, tensors_).Logit(i); }
+double Reference::Logit(uint32_t i, uint32_t task) const {
+  return Network<double>(p_, rows_, tensors_).Logits(i)[task];
+}
+
+double Reference::Prediction(uint32_t i, uint32_t task) const {
+  const double logit = Logit(i, task);
+  switch (p_.tables.tasks[task].loss) {
+    case TaskLoss::kLogistic:
+      return 1 / (1 + std::exp(-logit));
+    case TaskLoss::kPoisson:
+      return std::exp(logit);
+    case TaskLoss::kSquared:
+    case TaskLoss::kHuber:
+      return logit;
+  }
+  return 0;
+}
 
 double Reference::Loss() const {
   double loss = 0;
-  for (uint32_t i = 0; i < p_.batch.size; ++i) loss += LossOf(Logit(i), p_.batch.labels[i]);
+  for (uint32_t i = 0; i < p_.batch.size; ++i) loss += ExampleLoss(p_, rows_, tensors_, i);
   return loss;
 }
 
@@ -199,7 +274,8 @@ Gradients Reference::ByTape() const {
   const size_t weights = tape.size();
   std::vector<double> sum(weights, 0.0);
   for (uint32_t i = 0; i < p_.batch.size; ++i) {
-    const Var loss = LossOf(Network<Var>(p_, rows, tensors).Logit(i), p_.batch.labels[i]);
+    const Var loss = ExampleLoss(p_, rows, tensors, i);
+    if (loss.node == Tape::kNone) continue;  // no label
     const std::vector<double> by = tape.Derivatives(loss.node, weights);
     for (size_t w = 0; w < weights; ++w) sum[w] += by[w];
     tape.Cut(weights);

@@ -19,8 +19,10 @@ class Reference {
  public:
   explicit Reference(const Problem& p);  // which must outlive it
 
-  double Logit(uint32_t example) const;
-  double Loss() const;  // the sum over examples
+  // Of an example's task: the model's sum, and what it predicts by it.
+  double Logit(uint32_t example, uint32_t task = 0) const;
+  double Prediction(uint32_t example, uint32_t task) const;
+  double Loss() const;  // the sum over examples and tasks, weighted
   // Derivatives of Loss() by every weight.
   Gradients ByTape() const;
   // The same by central differences.

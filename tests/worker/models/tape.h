@@ -66,6 +66,21 @@ inline Var Relu(const Var& x) {
   return {Relu(x.value), Tape::Get().Add(x.node, x.value > 0 ? 1 : 0, Tape::kNone, 0)};
 }
 
+inline double Exp(double x) { return std::exp(x); }
+inline Var Exp(const Var& x) {
+  return {Exp(x.value), Tape::Get().Add(x.node, Exp(x.value), Tape::kNone, 0)};
+}
+
+// Half the square where |x| <= delta, straight beyond.
+inline double Huber(double x, double delta) {
+  const double size = std::abs(x);
+  return size <= delta ? 0.5 * x * x : delta * (size - 0.5 * delta);
+}
+inline Var Huber(const Var& x, double delta) {
+  const double slope = std::abs(x.value) <= delta ? x.value : x.value < 0 ? -delta : delta;
+  return {Huber(x.value, delta), Tape::Get().Add(x.node, slope, Tape::kNone, 0)};
+}
+
 // ln(1 + e^x).
 inline double Softplus(double x) { return Relu(x) + std::log1p(std::exp(-std::abs(x))); }
 inline Var Softplus(const Var& x) {

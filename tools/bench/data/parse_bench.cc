@@ -44,13 +44,14 @@ absl::Status RunParse(const BenchOptions& o, const Report& report) {
   std::string text;
   for (uint64_t r = 0; r < kRows; ++r) (*generator)->AppendRow(r, &text);
   for (const char* features : {"dense", "bucket"}) {
-    DataSpec data;
+    JobSpec spec;
+    DataSpec& data = *spec.mutable_data();
     data.set_format("criteo");
     data.set_integer_features(features);
     DataShape shape;
     shape.set_fields(HasBuckets(data) ? 39 : 26);
     shape.set_numeric(HasBuckets(data) ? 0 : 13);
-    auto parser = MakeLineParser(data, shape, "", 0);
+    auto parser = MakeLineParser(spec, shape, "");
     if (!parser.ok()) return parser.status();
     std::vector<double> ours, limits;
     for (int round = 0; round < o.rounds; ++round) {

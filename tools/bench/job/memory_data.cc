@@ -99,7 +99,7 @@ class MemoryData : public DataAccess {
   explicit MemoryData(const MemoryDataOptions& options)
       : options_(options), batches_(MakeBatches(options)) {}
 
-  absl::StatusOr<InputIndex> BuildIndex(const DataSpec&, const std::vector<std::string>&,
+  absl::StatusOr<InputIndex> BuildIndex(const JobSpec&, const std::vector<std::string>&,
                                         const Cancelled&) override {
     InputIndex index;
     index.set_lines(options_.lines);

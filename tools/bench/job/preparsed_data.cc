@@ -38,9 +38,9 @@ class PreparsedSource : public BatchSource {
 
 class PreparsedData : public DataAccess {
  public:
-  absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+  absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
                                         const Cancelled& cancelled) override {
-    return Files()->BuildIndex(data, files, cancelled);
+    return Files()->BuildIndex(spec, files, cancelled);
   }
 
   absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec& spec, const InputIndex& index,

@@ -21,6 +21,7 @@ Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) :
 
 // Nobody said otherwise, or both labels are there.
 bool HasAuc(const EvaluationResult& e) {
+  if (e.tasks_size() > 0 && !e.has_positives()) return false;
   return !e.has_positives() || (e.positives() > 0 && e.positives() < e.examples());
 }
 
@@ -28,13 +29,41 @@ Json PositivesOrNull(const EvaluationResult& e) {
   return e.has_positives() ? Json(e.positives()) : Json(nullptr);
 }
 
+// Of the first label, unless that is no class.
+Json AucJson(const EvaluationResult& e) {
+  return e.tasks_size() > 0 && !e.has_positives() ? Json(nullptr) : Finite(e.auc());
+}
+
+// Of each label; what was not asked for, or is not defined, is null.
+Json TasksJson(const EvaluationResult& e) {
+  Json tasks = Json::array();
+  for (const TaskResult& t : e.tasks()) {
+    const auto value = [](bool is, double number) { return is ? Finite(number) : Json(nullptr); };
+    tasks.push_back(Json{{"label", t.label()},
+                         {"examples", t.examples()},
+                         {"weight", Finite(t.weight())},
+                         {"loss", value(t.has_loss(), t.loss())},
+                         {"auc", value(t.has_auc(), t.auc())},
+                         {"logloss", value(t.has_logloss(), t.logloss())},
+                         {"ne", value(t.has_normalised_entropy(), t.normalised_entropy())},
+                         {"calibration", value(t.has_calibration(), t.calibration())},
+                         {"gauc", value(t.has_gauc(), t.gauc())},
+                         {"mse", value(t.has_mse(), t.mse())},
+                         {"mae", value(t.has_mae(), t.mae())},
+                         {"positives", t.has_positives() ? Json(t.positives()) : Json(nullptr)}});
+  }
+  return tasks;
+}
+
 Json EvaluationJson(const EvaluationResult& e) {
-  return Json{{"step", e.step()},
-              {"auc", Finite(e.auc())},
-              {"logloss", Finite(e.logloss())},
-              {"examples", e.examples()},
-              {"positives", PositivesOrNull(e)},
-              {"calibration", Finite(e.calibration())}};
+  Json json{{"step", e.step()},
+            {"auc", AucJson(e)},
+            {"logloss", Finite(e.logloss())},
+            {"examples", e.examples()},
+            {"positives", PositivesOrNull(e)},
+            {"calibration", Finite(e.calibration())}};
+  if (e.tasks_size() > 0) json["tasks"] = TasksJson(e);
+  return json;
 }
 
 Json LifeCycleJson(const LifeCycleCounts& c) {
@@ -111,7 +140,7 @@ std::string RefusedText(const JobStatus& s) {
 Json ToJson(const JobStatus& s) {
   const bool evaluated = s.has_result() && s.result().examples() > 0;
   Json json{{"job", s.job()}, {"name", s.name()}, {"state", StateName(s.state())}};
-  json["auc"] = evaluated ? Finite(s.result().auc()) : Json(nullptr);
+  json["auc"] = evaluated ? AucJson(s.result()) : Json(nullptr);
   json["logloss"] = evaluated ? Finite(s.result().logloss()) : Json(nullptr);
   json["examples"] = s.examples();
   json["examplesPerSecond"] = Finite(ExamplesPerSecond(s));
@@ -210,6 +239,39 @@ std::string AucText(const EvaluationResult& result) {
                       result.positives() == 0 ? "0)" : "1)");
 }
 
+namespace {
+
+std::string TaskText(const TaskResult& t) {
+  std::string text;
+  const auto add = [&text](const char* name, bool is, double value) {
+    if (is) absl::StrAppendFormat(&text, "%s%s %.4f", text.empty() ? "" : ", ", name, value);
+  };
+  add("AUC", t.has_auc(), t.auc());
+  add("logloss", t.has_logloss(), t.logloss());
+  add("normalised entropy", t.has_normalised_entropy(), t.normalised_entropy());
+  add("calibration", t.has_calibration(), t.calibration());
+  add("GAUC", t.has_gauc(), t.gauc());
+  add("mse", t.has_mse(), t.mse());
+  add("mae", t.has_mae(), t.mae());
+  if (text.empty()) text = t.examples() == 0 ? "no line has it" : "nothing is defined";
+  return absl::StrCat(t.label(), ": ", text);
+}
+
+}  // namespace
+
+std::string EvaluationText(const EvaluationResult& result) {
+  if (result.tasks().empty()) {
+    return absl::StrFormat("%s, logloss %.4f", AucText(result), result.logloss());
+  }
+  std::string text;
+  for (const TaskResult& task : result.tasks()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", TaskText(task));
+  }
+  return text;
+}
+
+std::string TasksJsonText(const EvaluationResult& result) { return Line(TasksJson(result)); }
+
 std::string JobJson(const JobStatus& status) { return Line(ToJson(status)); }
 
 std::string JobSummary(const JobStatus& s) {
@@ -219,9 +281,9 @@ std::string JobSummary(const JobStatus& s) {
   }
   absl::StrAppend(&text, "\n");
   if (s.has_result() && s.result().examples() > 0) {
-    absl::StrAppendFormat(&text, "  %s, logloss %.4f on %s held-out examples (step %s)\n",
-                          AucText(s.result()), s.result().logloss(),
-                          WithCommas(s.result().examples()), WithCommas(s.result().step()));
+    absl::StrAppendFormat(&text, "  %s on %s held-out examples (step %s)\n",
+                          EvaluationText(s.result()), WithCommas(s.result().examples()),
+                          WithCommas(s.result().step()));
   }
   if (s.train_seconds() > 0) {
     absl::StrAppend(&text, "  trained on ", WithCommas(s.examples()), " examples in ",

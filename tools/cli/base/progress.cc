@@ -107,8 +107,8 @@ void ProgressPrinter::Show(const JobStatus& s, absl::Time now) {
   for (const EvaluationResult& e : s.evaluations()) {
     if (e.step() <= evaluated_) continue;
     evaluated_ = e.step();
-    PrintLine(absl::StrFormat("%s evaluated at step %d: %s, logloss %.4f", s.name(), e.step(),
-                              AucText(e), e.logloss()));
+    PrintLine(
+        absl::StrFormat("%s evaluated at step %d: %s", s.name(), e.step(), EvaluationText(e)));
   }
   const std::string line = ProgressLine(s, options_.terminal ? options_.width : 0);
   if (options_.terminal) {

@@ -43,15 +43,22 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   if (options.json) {
     // Beside the scores where those go to a file, else on stderr: they may go to stdout.
     std::FILE* out = summary->to_device ? stderr : stdout;
-    const Json json{{"checkpoint", summary->checkpoint},
-                    {"step", summary->step},
-                    {"lines", summary->lines},
-                    {"auc", Finite(summary->auc)},
-                    {"logloss", Finite(summary->logloss)}};
+    Json json{{"checkpoint", summary->checkpoint},
+              {"step", summary->step},
+              {"lines", summary->lines},
+              {"auc", Finite(summary->result.auc())},
+              {"logloss", Finite(summary->result.logloss())}};
+    if (summary->result.tasks_size() > 0)
+      json["tasks"] = Json::parse(TasksJsonText(summary->result));
     std::fprintf(out, "%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::fprintf(stderr, "scored %s lines: AUC %.4f, logloss %.4f\n",
-                 WithCommas(summary->lines).c_str(), summary->auc, summary->logloss);
+    const bool tasks = summary->result.tasks_size() > 0;
+    const std::string quality =
+        tasks ? EvaluationText(summary->result)
+              : absl::StrFormat("AUC %.4f, logloss %.4f", summary->result.auc(),
+                                summary->result.logloss());
+    std::fprintf(stderr, "scored %s lines: %s\n", WithCommas(summary->lines).c_str(),
+                 quality.c_str());
   }
   return kExitOk;
 }

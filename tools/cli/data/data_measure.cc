@@ -89,7 +89,7 @@ class WindowKeys {
 absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   DataAccess* access = DataAccess::Files();
   const std::vector<std::string> files(spec.data().train().begin(), spec.data().train().end());
-  auto index = access->BuildIndex(spec.data(), files, nullptr);
+  auto index = access->BuildIndex(spec, files, nullptr);
   if (!index.ok()) return index.status();
   auto source = access->Open(spec, *index, index->shape());
   if (!source.ok()) return source.status();

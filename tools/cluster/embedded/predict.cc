@@ -23,6 +23,7 @@
 #include "ops/parallel.h"
 #include "proto/core/shard_map.h"
 #include "proto/core/uid.h"
+#include "proto/job/label_spec.h"
 #include "proto/job/model_tables.h"
 #include "proto/job/schema.h"
 #include "proto/job/schema_mapping.h"
@@ -42,6 +43,7 @@
 #include "worker/client/parameter_client.h"
 #include "worker/client/server_links.h"
 #include "worker/data/reading/data_access.h"
+#include "worker/data/reading/field_names.h"
 #include "worker/eval/evaluator.h"
 #include "worker/models/models.h"
 
@@ -219,7 +221,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
     standard_input = *std::move(spooled);
     data = standard_input.get();
   }
-  auto index = data->BuildIndex(spec.data(), options.inputs, nullptr);
+  auto index = data->BuildIndex(spec, options.inputs, nullptr);
   if (!index.ok()) return index.status();
   DataShape shape;
   shape.set_fields(found->manifest.fields());
@@ -274,6 +276,8 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   evaluator_options.source = source->get();
   evaluator_options.lines = index->lines();
   evaluator_options.tables = &*tables;
+  evaluator_options.metrics = MetricsOf(spec);
+  evaluator_options.gauc_field = FieldNumber(spec.data(), evaluator_options.metrics.gauc_field);
   evaluator_options.exchange = &exchange;
   evaluator_options.model = model->get();
   evaluator_options.parallel = parallel.get();
@@ -285,8 +289,8 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (output->device) {
     if (absl::Status s = CopyTo(output->path, path); !s.ok()) return s;
   }
-  return PredictSummary{result->examples(),     result->auc(), result->logloss(),
-                        found->manifest.step(), found->folder, output->device};
+  return PredictSummary{result->examples(), *result, found->manifest.step(), found->folder,
+                        output->device};
 }
 
 }  // namespace strata

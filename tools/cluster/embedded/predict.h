@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/strata/job.pb.h"
 
 namespace strata {
 
@@ -15,15 +16,15 @@ struct PredictOptions {
   std::string checkpoint_dir;       // one checkpoint's folder, or a folder of them: the newest
   std::vector<std::string> inputs;  // files, in order; one may be "-", standard input
   std::string format_override;      // spec.data.format of the job when empty
-  // File of "label,score" per line, which appears whole; a link stays, and what it leads to is
-  // replaced. "-" is standard output; what /dev/stdout and the like stand for is written to.
+  // File of "label,score" per line, with several labels as spec.output.predictions; it appears
+  // whole; a link stays, and what it leads to is replaced. "-" is standard output; what /dev/stdout
+  // and the like stand for is written to.
   std::string output;
 };
 
 struct PredictSummary {
   uint64_t lines = 0;
-  double auc = 0;
-  double logloss = 0;
+  EvaluationResult result;  // by the lines' labels
   uint64_t step = 0;
   std::string checkpoint;  // the folder that was used
   bool to_device = false;  // the scores went to standard output, a device or a pipe

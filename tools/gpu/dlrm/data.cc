@@ -97,7 +97,7 @@ class DlrmData : public DataAccess {
   DlrmData(const DlrmDataOptions& options, uint64_t first, std::vector<Batch> batches)
       : options_(options), first_(first), batches_(std::move(batches)) {}
 
-  absl::StatusOr<InputIndex> BuildIndex(const DataSpec&, const std::vector<std::string>&,
+  absl::StatusOr<InputIndex> BuildIndex(const JobSpec&, const std::vector<std::string>&,
                                         const Cancelled&) override {
     return DlrmIndex(options_, (first_ + batches_.size() - 1) * options_.batch);
   }

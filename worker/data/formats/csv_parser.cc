@@ -12,15 +12,25 @@
 #include "worker/data/formats/csv_cursor.h"
 #include "worker/data/formats/feature_hash.h"
 #include "worker/data/formats/number_text.h"
+#include "worker/data/formats/target_columns.h"
 
 namespace strata {
 namespace {
 
-enum class Role : uint8_t { kUnset, kIgnored, kLabel, kNumeric, kCategorical, kMultiValued };
+enum class Role : uint8_t {
+  kUnset,
+  kIgnored,
+  kLabel,
+  kWeight,
+  kNumeric,
+  kCategorical,
+  kMultiValued
+};
 
 struct Column {
   Role role = Role::kUnset;
-  uint32_t index = 0;  // in columns.numeric, columns.categorical or columns.multi_valued
+  // In the tasks, columns.numeric, columns.categorical or columns.multi_valued.
+  uint32_t index = 0;
   std::string name;
 };
 
@@ -43,10 +53,18 @@ struct MultiTexts {
   std::vector<std::string> unquoted;    // by index
 };
 
+// Where the values of an example go.
+struct Places {
+  float* labels;  // (tasks)
+  float* weight;  // null: lines have none
+  float* dense;
+  uint64_t* keys;
+};
+
 class CsvParser : public LineParser {
  public:
-  CsvParser(Layout layout, const ColumnsSpec& columns, uint64_t hash_seed)
-      : layout_(std::move(layout)) {
+  CsvParser(Layout layout, TargetColumns targets, const ColumnsSpec& columns, uint64_t hash_seed)
+      : layout_(std::move(layout)), targets_(std::move(targets)) {
     for (const std::string& column : columns.categorical()) {
       field_seeds_.push_back(NamedFieldSeed(hash_seed, column));
     }
@@ -56,38 +74,39 @@ class CsvParser : public LineParser {
   }
 
   uint32_t numeric() const override { return layout_.numeric; }
+  uint32_t tasks() const override { return static_cast<uint32_t>(targets_.tasks().size()); }
 
  private:
   LineOutcome ParseExample(absl::string_view line, Batch* batch, LineError* error) const override;
-  LineOutcome ParseFields(absl::string_view line, Batch* batch, float* label,
-                          LineError* error) const;
+  LineOutcome ParseFields(absl::string_view line, Batch* batch, LineError* error) const;
   // The values of multi-valued column `i` as further features of the example.
   void AppendValues(size_t i, absl::string_view text, Batch* batch) const;
   // One field into its place; empty on success, else the reason.
-  std::string TakeField(const Column& column, absl::string_view text, float* label, float* dense,
-                        uint64_t* keys) const;
+  std::string TakeField(const Column& column, absl::string_view text, const Places& places) const;
 
   const Layout layout_;
+  const TargetColumns targets_;
   std::vector<uint64_t> field_seeds_;
 };
 
-std::string CsvParser::TakeField(const Column& column, absl::string_view text, float* label,
-                                 float* dense, uint64_t* keys) const {
+std::string CsvParser::TakeField(const Column& column, absl::string_view text,
+                                 const Places& places) const {
   switch (column.role) {
     case Role::kLabel:
-      if (ParseLabel(absl::StripAsciiWhitespace(text), label)) return "";
-      return absl::StrCat("label ", Quoted(text), " is none of 0, 1, -1");
+      return targets_.ParseLabel(column.index, text, &places.labels[column.index]);
+    case Role::kWeight:
+      return targets_.ParseWeight(text, places.weight);
     case Role::kNumeric: {
       const absl::string_view number = absl::StripAsciiWhitespace(text);
       float value = 0;
       if (!number.empty() && ParseReal(number, &value) != NumberError::kNone) {
         return absl::StrCat("column ", column.name, ": ", Quoted(text), " is not a finite number");
       }
-      dense[column.index] = value;
+      places.dense[column.index] = value;
       return "";
     }
     case Role::kCategorical:
-      keys[column.index] = FeatureKey(field_seeds_[column.index], text);
+      places.keys[column.index] = FeatureKey(field_seeds_[column.index], text);
       return "";
     case Role::kMultiValued:  // comes when all columns are known
     case Role::kUnset:
@@ -112,12 +131,17 @@ void CsvParser::AppendValues(size_t i, absl::string_view text, Batch* batch) con
   batch->fields.resize(batch->keys.size(), field);
 }
 
-LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, float* label,
-                                   LineError* error) const {
+LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, LineError* error) const {
   const size_t first_key = batch->keys.size();
   const size_t first_dense = batch->dense.size();
+  const size_t first_label = batch->labels.size();
   batch->keys.resize(first_key + layout_.categorical);
   batch->dense.resize(first_dense + layout_.numeric);
+  batch->labels.resize(first_label + tasks());
+  if (targets_.weighted()) batch->weights.push_back(1.0f);
+  const Places places = {batch->labels.data() + first_label,
+                         targets_.weighted() ? &batch->weights.back() : nullptr,
+                         batch->dense.data() + first_dense, batch->keys.data() + first_key};
   const size_t multi_count = layout_.multi_valued.size();
   MultiTexts multi{std::vector<absl::string_view>(multi_count),
                    std::vector<std::string>(multi_count)};
@@ -128,8 +152,7 @@ LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, float* 
   while (cursor.Next(&field, &scratch)) {
     if (columns < layout_.columns.size()) {
       const Column& column = layout_.columns[columns];
-      std::string reason = TakeField(column, field, label, batch->dense.data() + first_dense,
-                                     batch->keys.data() + first_key);
+      std::string reason = TakeField(column, field, places);
       if (column.role == Role::kMultiValued) {
         const bool unquoted = field.data() == scratch.data();
         if (unquoted) multi.unquoted[column.index] = scratch;
@@ -153,13 +176,12 @@ LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, float* 
 
 LineOutcome CsvParser::ParseExample(absl::string_view line, Batch* batch, LineError* error) const {
   const BatchMark mark(*batch);
-  float label = 0;
-  const LineOutcome outcome = ParseFields(line, batch, &label, error);
+  const LineOutcome outcome = ParseFields(line, batch, error);
   if (outcome != LineOutcome::kExample) {
     mark.Restore(batch);
     return outcome;
   }
-  AppendExample(label, batch);
+  EndExample(batch);
   return outcome;
 }
 
@@ -229,9 +251,22 @@ absl::Status Assign(const std::string& wanted, const std::string& where, bool he
   return absl::OkStatus();
 }
 
-absl::Status AssignAll(const ColumnsSpec& spec, bool header, std::vector<Column>* columns) {
+absl::Status AssignTargets(const TargetColumns& targets, bool header,
+                           std::vector<Column>* columns) {
+  absl::Status s = absl::OkStatus();
+  for (size_t t = 0; s.ok() && t < targets.tasks().size(); ++t) {
+    s = Assign(targets.tasks()[t].column, targets.Where(t), header,
+               {Role::kLabel, static_cast<uint32_t>(t), ""}, columns);
+  }
+  if (!s.ok() || !targets.weighted()) return s;
+  return Assign(targets.weight_column(), "spec.sampleWeight", header, {Role::kWeight, 0, ""},
+                columns);
+}
+
+absl::Status AssignAll(const ColumnsSpec& spec, const TargetColumns& targets, bool header,
+                       std::vector<Column>* columns) {
   const std::string base = "spec.data.columns.";
-  absl::Status s = Assign(spec.label(), base + "label", header, {Role::kLabel, 0, ""}, columns);
+  absl::Status s = AssignTargets(targets, header, columns);
   for (int i = 0; s.ok() && i < spec.numeric_size(); ++i) {
     s = Assign(spec.numeric(i), absl::StrCat(base, "numeric[", i, "]"), header,
                {Role::kNumeric, static_cast<uint32_t>(i), ""}, columns);
@@ -262,9 +297,10 @@ absl::Status AssignAll(const ColumnsSpec& spec, bool header, std::vector<Column>
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& columns,
-                                                          absl::string_view first_line,
-                                                          uint64_t hash_seed) {
+absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
+                                                          absl::string_view first_line) {
+  const ColumnsSpec& columns = spec.data().columns();
+  TargetColumns targets(spec);
   if (!first_line.empty() && first_line.back() == '\r') first_line.remove_suffix(1);
   const bool header = !columns.has_header() || columns.header();
   Layout layout;
@@ -286,11 +322,12 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& col
     return absl::InvalidArgumentError(
         absl::StrCat("first line of the csv file, column ", cursor.column(), ": ", cursor.error()));
   }
-  if (absl::Status s = AssignAll(columns, header, &layout.columns); !s.ok()) return s;
+  if (absl::Status s = AssignAll(columns, targets, header, &layout.columns); !s.ok()) return s;
   layout.numeric = static_cast<uint32_t>(columns.numeric_size());
   layout.categorical = static_cast<uint32_t>(columns.categorical_size());
   return std::unique_ptr<LineParser>(
-      std::make_unique<CsvParser>(std::move(layout), columns, hash_seed));
+      std::make_unique<CsvParser>(std::move(layout), std::move(targets), columns,
+                                  spec.model().hash_seed()));
 }
 
 }  // namespace strata

@@ -22,10 +22,11 @@ namespace strata {
 // value 1 / count, else 1; Batch.fields tells which features belong together. Every line must have
 // as many columns as `first_line` (without newline): the header, or with columns.header false the
 // first line of data. INVALID_ARGUMENT names the column and the field of the job file: a column
-// that is not in the file, in two lists, or in none (unless columns.ignored is ["*"]).
-absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const ColumnsSpec& columns,
-                                                          absl::string_view first_line,
-                                                          uint64_t hash_seed);
+// that is not in the file, in two lists, or in none (unless columns.ignored is ["*"]). Labels and
+// weights: target_columns.h. Of the job, whose labels are resolved, data.columns, labels,
+// sampleWeight and model.hashSeed count.
+absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
+                                                          absl::string_view first_line);
 
 }  // namespace strata
 

@@ -44,6 +44,8 @@ class LineParser {
 
   // Numeric inputs of every example.
   virtual uint32_t numeric() const = 0;
+  // Labels of every example.
+  virtual uint32_t tasks() const { return 1; }
 
  private:
   // As Parse, without a carriage return or NUL in `line`. On kBad, `batch` must be as it was.
@@ -58,13 +60,17 @@ class BatchMark {
       : dense_(batch.dense.size()),
         keys_(batch.keys.size()),
         values_(batch.values.size()),
-        fields_(batch.fields.size()) {}
+        fields_(batch.fields.size()),
+        labels_(batch.labels.size()),
+        weights_(batch.weights.size()) {}
 
   void Restore(Batch* batch) const {
     batch->dense.resize(dense_);
     batch->keys.resize(keys_);
     batch->values.resize(values_);
     batch->fields.resize(fields_);
+    batch->labels.resize(labels_);
+    batch->weights.resize(weights_);
   }
 
  private:
@@ -72,16 +78,23 @@ class BatchMark {
   size_t keys_;
   size_t values_;
   size_t fields_;
+  size_t labels_;
+  size_t weights_;
 };
 
 // Fills `error`; always kBad, so that a parser can return it.
 LineOutcome BadLine(size_t column, std::string reason, LineError* error);
 
-// Completes an example whose keys and numbers are already in the batch.
-inline void AppendExample(float label, Batch* batch) {
-  batch->labels.push_back(label);
+// Completes an example whose keys, numbers and labels are already in the batch.
+inline void EndExample(Batch* batch) {
   batch->offsets.push_back(static_cast<uint32_t>(batch->keys.size()));
   ++batch->size;
+}
+
+// The same of one whose one label is not.
+inline void AppendExample(float label, Batch* batch) {
+  batch->labels.push_back(label);
+  EndExample(batch);
 }
 
 }  // namespace strata

@@ -11,10 +11,11 @@
 
 namespace strata {
 
-absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const DataSpec& data,
+absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
                                                            const DataShape& shape,
-                                                           absl::string_view first_line,
-                                                           uint64_t hash_seed) {
+                                                           absl::string_view first_line) {
+  const DataSpec& data = spec.data();
+  const uint64_t hash_seed = spec.model().hash_seed();
   const std::string& format = data.format();
   if (IsCriteo(data)) {
     if (!data.integer_features().empty() && data.integer_features() != "dense" &&
@@ -29,7 +30,7 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const DataSpec& data,
   }
   if (format == "libfm" || format == "libsvm") return MakeLibsvmParser(shape.fields());
   if (format == "libffm") return MakeLibffmParser(shape.fields());
-  if (format == "csv") return MakeCsvParser(data.columns(), first_line, hash_seed);
+  if (format == "csv") return MakeCsvParser(spec, first_line);
   return absl::InvalidArgumentError(
       absl::StrCat("spec.data.format: \"", format,
                    "\" is none of criteo, criteo_csv, libfm, libsvm, libffm, csv"));

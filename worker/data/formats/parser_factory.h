@@ -17,10 +17,9 @@ namespace strata {
 
 // `first_line`: where NeedsFirstLine, the first physical line of the first file. `shape` is that of
 // the train files, for evaluation too. INVALID_ARGUMENT names the field of the job file.
-absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const DataSpec& data,
+absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
                                                            const DataShape& shape,
-                                                           absl::string_view first_line,
-                                                           uint64_t hash_seed);
+                                                           absl::string_view first_line);
 
 // criteo or criteo_csv.
 bool IsCriteo(const DataSpec& data);

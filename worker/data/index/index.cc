@@ -79,8 +79,13 @@ class TaskCutter {
 
 class Indexer {
  public:
-  Indexer(const DataSpec& data, TextFiles* files, const Cancelled& cancelled, InputIndex* index)
-      : data_(data), files_(files), cancelled_(cancelled), index_(index), features_(data) {}
+  Indexer(const JobSpec& spec, TextFiles* files, const Cancelled& cancelled, InputIndex* index)
+      : spec_(spec),
+        data_(spec.data()),
+        files_(files),
+        cancelled_(cancelled),
+        index_(index),
+        features_(data_) {}
 
   absl::Status AddFile(const std::string& path);
   absl::Status SetShape();
@@ -93,13 +98,21 @@ class Indexer {
 
   bool counts_features() const { return !IsCriteo(data_) && data_.format() != "csv"; }
 
+  // Whether no line with a weight was seen yet.
+  bool wants_weight() const { return !spec_.sample_weight().empty() && !have_weight_; }
+  void LookForWeight(absl::string_view line);
+
+  const JobSpec& spec_;
   const DataSpec& data_;
   TextFiles* const files_;
   const Cancelled& cancelled_;
   InputIndex* const index_;
   FeatureCounter features_;
   bool have_first_line_ = false;
-  std::string first_line_;  // of the first file, where NeedsFirstLine
+  std::string first_line_;              // of the first file, where NeedsFirstLine
+  std::unique_ptr<LineParser> parser_;  // of it
+  Batch batch_;
+  bool have_weight_ = false;
 };
 
 absl::StatusOr<uint64_t> Indexer::FirstByte(const DataFile& file) {
@@ -111,23 +124,39 @@ absl::StatusOr<uint64_t> Indexer::FirstByte(const DataFile& file) {
 
 absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint64_t number) {
   if (counts_features()) features_.Add(line);
-  if (number != 1 || !NeedsFirstLine(data_)) return absl::OkStatus();
+  if (number > 1 || !NeedsFirstLine(data_)) {
+    if (wants_weight()) LookForWeight(line);
+    return absl::OkStatus();
+  }
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (!have_first_line_) {
     have_first_line_ = true;
     first_line_ = std::string(line);
     absl::StatusOr<std::unique_ptr<LineParser>> parser =
-        MakeLineParser(data_, DataShape(), first_line_, 0);
-    if (parser.ok()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", parser.status().message()));
+        MakeLineParser(spec_, DataShape(), first_line_);
+    if (!parser.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", parser.status().message()));
+    }
+    parser_ = *std::move(parser);
   }
-  if (HasHeader(data_) && line != first_line_) {
+  if (!HasHeader(data_)) {
+    if (wants_weight()) LookForWeight(line);
+    return absl::OkStatus();
+  }
+  if (line != first_line_) {
     return absl::InvalidArgumentError(
         absl::StrCat(file.path(), ":1: the header differs from that of ",
                      NameForMessages(index_->files(0).path()),
                      "; all files must name the same columns in the same order"));
   }
   return absl::OkStatus();
+}
+
+void Indexer::LookForWeight(absl::string_view line) {
+  parser_->Start(&batch_);
+  LineError error;
+  if (parser_->Parse(line, &batch_, &error) != LineOutcome::kExample) return;
+  have_weight_ = batch_.weights[0] > 0;
 }
 
 absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter* tasks) {
@@ -197,6 +226,12 @@ absl::Status Indexer::AddFile(const std::string& path) {
 }
 
 absl::Status Indexer::SetShape() {
+  if (wants_weight()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "input file ", NameForMessages(index_->files(0).path()),
+        index_->files_size() > 1 ? " and those after it" : "", ": column ", spec_.sample_weight(),
+        " gives no good line a weight above 0; mend it, or remove spec.sampleWeight"));
+  }
   DataShape* shape = index_->mutable_shape();
   if (IsCriteo(data_)) {
     const bool buckets = HasBuckets(data_);
@@ -222,11 +257,11 @@ absl::Status Indexer::SetShape() {
 
 }  // namespace
 
-absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
                                       TextFiles* text_files, const Cancelled& cancelled) {
   if (files.empty()) return absl::InvalidArgumentError("no input files; set spec.data.train");
   InputIndex index;
-  Indexer indexer(data, text_files, cancelled, &index);
+  Indexer indexer(spec, text_files, cancelled, &index);
   for (const std::string& path : files) {
     if (absl::Status s = indexer.AddFile(path); !s.ok()) return s;
   }

@@ -25,9 +25,10 @@ inline constexpr uint32_t kTaskLines = 8192;
 // Compressed files: `text_files` decompresses; tasks are places in the text, sizes and fingerprints
 // those of the files themselves.
 // Errors: those of TextFiles::Open; INVALID_ARGUMENT with the file's name: no lines, a line over
-// kMaxLineBytes, columns that are not there, headers that differ. CANCELLED: `cancelled`, asked
+// kMaxLineBytes, columns that are not there, headers that differ, no line of a weight above 0 where
+// the job has spec.sampleWeight. CANCELLED: `cancelled`, asked
 // before each read, said so; it may be empty.
-absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
                                       TextFiles* text_files, const Cancelled& cancelled = nullptr);
 
 // FAILED_PRECONDITION names the first file that is not what was indexed.

@@ -18,7 +18,7 @@ class FileAccess : public DataAccess {
   explicit FileAccess(TextFiles::Options options)
       : files_(std::make_shared<TextFiles>(std::move(options))) {}
 
-  absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data, const std::vector<std::string>& files,
+  absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
                                         const Cancelled& cancelled) override {
     Kept kept{files, {}};
     for (const std::string& path : files) {
@@ -27,7 +27,7 @@ class FileAccess : public DataAccess {
       if (!text.ok()) return text.status();
       if ((*text)->is_copy()) kept.copies.push_back(*std::move(text));
     }
-    absl::StatusOr<InputIndex> index = strata::BuildIndex(data, files, files_.get(), cancelled);
+    absl::StatusOr<InputIndex> index = strata::BuildIndex(spec, files, files_.get(), cancelled);
     if (!index.ok() || kept.copies.empty()) return index;
     absl::MutexLock lock(&mu_);
     kept_.push_back(std::move(kept));

@@ -20,7 +20,7 @@ class DataAccess {
  public:
   virtual ~DataAccess() = default;
   // The index pass (worker/data/index/index.h). CANCELLED: `cancelled` said so; it may be empty.
-  virtual absl::StatusOr<InputIndex> BuildIndex(const DataSpec& data,
+  virtual absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec,
                                                 const std::vector<std::string>& files,
                                                 const Cancelled& cancelled) = 0;
   // `shape` is that of the training input, also for the eval files. FAILED_PRECONDITION: a file is

@@ -1,5 +1,7 @@
 #include "worker/data/reading/field_names.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -17,6 +19,13 @@ std::vector<std::string> FieldNames(const DataSpec& data) {
     for (int i = 1; buckets && i <= kIntegers; ++i) names.push_back(absl::StrCat("I", i));
   }
   return names;
+}
+
+std::optional<uint32_t> FieldNumber(const DataSpec& data, const std::string& name) {
+  const std::vector<std::string> names = FieldNames(data);
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (name.empty() || at == names.end()) return std::nullopt;
+  return static_cast<uint32_t>(at - names.begin());
 }
 
 }  // namespace strata

@@ -3,6 +3,8 @@
 #ifndef STRATA_WORKER_DATA_READING_FIELD_NAMES_H_
 #define STRATA_WORKER_DATA_READING_FIELD_NAMES_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,9 @@ namespace strata {
 // By number, of resolved data: criteo's C1..C26 and, as buckets, I1..I13; csv's columns. Empty:
 // fields have no names (libffm), or there are none (libfm, libsvm).
 std::vector<std::string> FieldNames(const DataSpec& data);
+
+// The number of a field of that name; none: there is none.
+std::optional<uint32_t> FieldNumber(const DataSpec& data, const std::string& name);
 
 }  // namespace strata
 

@@ -341,8 +341,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(
     if (!line.ok()) return line.status();
     first_line = *std::move(line);
   }
-  absl::StatusOr<std::unique_ptr<LineParser>> parser =
-      MakeLineParser(spec.data(), shape, first_line, spec.model().hash_seed());
+  absl::StatusOr<std::unique_ptr<LineParser>> parser = MakeLineParser(spec, shape, first_line);
   if (!parser.ok()) return parser.status();
   return std::unique_ptr<BatchSource>(
       std::make_unique<FileBatchSource>(*std::move(input), *std::move(plan), *std::move(parser),

@@ -280,5 +280,40 @@ TEST_CASE("new conditions are shown also where the scheduler drops old ones", "[
   CHECK(shown == "j A: 0\nj B: 1\nj A: 2\nj B: 3\nj C: 4\nj D: 5\n");
 }
 
+TEST_CASE("evaluations of several labels tell of each", "[job_text]") {
+  EvaluationResult result;
+  result.set_auc(0.5);
+  result.set_logloss(0.75);
+  result.set_examples(1000);
+  CHECK(EvaluationText(result) == "AUC 0.5000, logloss 0.7500");
+  TaskResult* stars = result.add_tasks();
+  stars->set_label("stars");
+  stars->set_examples(900);
+  stars->set_mse(0.912);
+  stars->set_mae(0.7);
+  stars->set_loss(0.75);
+  TaskResult* click = result.add_tasks();
+  click->set_label("click");
+  click->set_examples(10);
+  click->set_positives(4);
+  click->set_auc(0.8125);
+  click->set_normalised_entropy(0.9);
+  click->set_gauc(0.7);
+  result.add_tasks()->set_label("buy");
+  CHECK(EvaluationText(result) ==
+        "stars: mse 0.9120, mae 0.7000; click: AUC 0.8125, normalised entropy 0.9000, GAUC 0.7000; "
+        "buy: no line has it");
+  JobStatus status;
+  *status.mutable_result() = *status.add_evaluations() = result;
+  const auto json = nlohmann::json::parse(JobJson(status));
+  CHECK(json["auc"].is_null());  // the first label is no class
+  CHECK(json["logloss"] == 0.75);
+  const auto& tasks = json["evaluations"][0]["tasks"];
+  REQUIRE(tasks.size() == 3);
+  CHECK((tasks[0]["mse"] == 0.912 && tasks[0]["auc"].is_null() && tasks[0]["positives"].is_null()));
+  CHECK((tasks[1]["auc"] == 0.8125 && tasks[1]["ne"] == 0.9 && tasks[1]["positives"] == 4));
+  CHECK(tasks[1]["loss"].is_null());
+}
+
 }  // namespace
 }  // namespace strata

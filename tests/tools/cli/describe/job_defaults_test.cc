@@ -29,8 +29,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 // Defaults in words: the field stays absent.
-const std::set<std::string> kAbsent = {"none", "the machine's cores", "the server's own folder",
-                                       "max(4, the cores of a server)", "the name"};
+const std::set<std::string> kAbsent = {
+    "none",     "the machine's cores", "the server's own folder", "max(4, the cores of a server)",
+    "the name", "all lines weigh 1"};
 
 // The stated default for a job of which `types` holds the words that may select one (its model,
 // optimizer, ...): "a 1, b 2" and "1; b 2" say it by type. "" when there is none for these types.
@@ -159,7 +160,30 @@ std::vector<Variant> Variants() {
                    c.add_categorical("a");
                    c.add_multi_valued()->set_column("b");
                  }});
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}) {
+  for (const char* kind : {"binary", "real", "count"}) {
+    all.push_back({absl::StrCat(kind, " label"), [kind](JobSpec& s) {
+                     s.mutable_data()->set_format("csv");
+                     s.mutable_data()->mutable_columns()->add_categorical("a");
+                     LabelConfig& label = *s.add_labels();
+                     label.set_name("y");
+                     label.set_column("y");
+                     if (std::string(kind) != "binary") label.set_kind(kind);
+                   }});
+  }
+  all.push_back({"huber label", [](JobSpec& s) {
+                   s.mutable_data()->set_format("csv");
+                   s.mutable_data()->mutable_columns()->add_categorical("a");
+                   LabelConfig& label = *s.add_labels();
+                   label.set_name("y");
+                   label.set_column("y");
+                   label.set_kind("real");
+                   label.set_loss("huber");
+                 }});
+  all.push_back({"label of libfm", [](JobSpec& s) {
+                   s.mutable_data()->set_format("libfm");
+                   s.add_labels()->set_name("y");
+                 }});
+  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
     all.push_back({type, [type](JobSpec& s) { s.mutable_model()->set_type(type); }});
   }
   for (const char* type : {"sgd", "momentum", "adagrad", "rowwise_adagrad", "adam", "ftrl"}) {
@@ -221,7 +245,7 @@ class Comparison {
                std::set<std::string> types) {
     const auto* descriptor = resolved.GetDescriptor();
     for (int i = 0; i < descriptor->field_count(); ++i) {
-      if (descriptor->field(i)->name() == "type")
+      if (descriptor->field(i)->name() == "type" || descriptor->field(i)->name() == "kind")
         types.insert(Value(resolved, descriptor->field(i)));
     }
     for (int i = 0; i < descriptor->field_count(); ++i) {

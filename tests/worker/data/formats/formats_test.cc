@@ -26,6 +26,13 @@
 namespace strata {
 namespace {
 
+JobSpec CsvJob(const ColumnsSpec& columns) {
+  JobSpec spec;
+  *spec.mutable_data()->mutable_columns() = columns;
+  spec.mutable_model()->set_hash_seed(5);
+  return spec;
+}
+
 Batch Parse(const LineParser& parser, const std::vector<std::string>& lines) {
   Batch batch;
   parser.Start(&batch);
@@ -232,7 +239,7 @@ ColumnsSpec MultiColumns() {
 }
 
 std::unique_ptr<LineParser> Multi(const ColumnsSpec& columns) {
-  auto parser = MakeCsvParser(columns, "genres,y,tags,n,c", 5);
+  auto parser = MakeCsvParser(CsvJob(columns), "genres,y,tags,n,c");
   INFO(parser.status().ToString());
   REQUIRE(parser.ok());
   return *std::move(parser);
@@ -284,7 +291,7 @@ TEST_CASE("columns of several values", "[data][csv]") {
 
 TEST_CASE("columns of several values that the job file gets wrong", "[data][csv]") {
   const auto fault = [](const ColumnsSpec& columns) {
-    return std::string(MakeCsvParser(columns, "genres,y,tags,n,c", 5).status().message());
+    return std::string(MakeCsvParser(CsvJob(columns), "genres,y,tags,n,c").status().message());
   };
   ColumnsSpec columns = MultiColumns();
   columns.mutable_multi_valued(1)->set_column("tags");

@@ -49,6 +49,12 @@ ColumnsSpec CsvColumns(bool multi_valued) {
   return columns;
 }
 
+JobSpec CsvJob(bool multi_valued) {
+  JobSpec spec;
+  *spec.mutable_data()->mutable_columns() = CsvColumns(multi_valued);
+  return spec;
+}
+
 template <typename T>
 std::unique_ptr<LineParser> Take(T parser) {
   if (!parser.ok()) std::abort();
@@ -68,9 +74,9 @@ std::unique_ptr<LineParser> MakeParser(LineFormat format) {
     case LineFormat::kLibffm:
       return MakeLibffmParser(kFields);
     case LineFormat::kCsv:
-      return Take(MakeCsvParser(CsvColumns(false), kCsvHeader, 0));
+      return Take(MakeCsvParser(CsvJob(false), kCsvHeader));
     case LineFormat::kCsvMultiValued:
-      return Take(MakeCsvParser(CsvColumns(true), kCsvHeader, 0));
+      return Take(MakeCsvParser(CsvJob(true), kCsvHeader));
   }
   std::abort();
 }

@@ -28,15 +28,21 @@ DataSpec Format(const std::string& format) {
   return data;
 }
 
+JobSpec JobOf(const DataSpec& data) {
+  JobSpec spec;
+  *spec.mutable_data() = data;
+  return spec;
+}
+
 InputIndex Index(const DataSpec& data, const std::vector<std::string>& files) {
-  absl::StatusOr<InputIndex> index = BuildIndex(data, files, &text_files);
+  absl::StatusOr<InputIndex> index = BuildIndex(JobOf(data), files, &text_files);
   INFO(index.status().ToString());
   REQUIRE(index.ok());
   return *std::move(index);
 }
 
 std::string Error(const DataSpec& data, const std::vector<std::string>& files) {
-  return std::string(BuildIndex(data, files, &text_files).status().message());
+  return std::string(BuildIndex(JobOf(data), files, &text_files).status().message());
 }
 
 }  // namespace
@@ -125,7 +131,8 @@ TEST_CASE("files that cannot be used", "[data][index]") {
   const ScratchFolder folder;
   const DataSpec data = Format("libsvm");
   const std::string none = folder.Path("none");
-  CHECK(BuildIndex(data, {none}, &text_files).status().code() == absl::StatusCode::kNotFound);
+  CHECK(BuildIndex(JobOf(data), {none}, &text_files).status().code() ==
+        absl::StatusCode::kNotFound);
   CHECK(Error(data, {none}) == "input file " + none + " does not exist; check spec.data");
   CHECK(Error(data, {folder.Path("")}) ==
         "input file " + folder.Path("") + " is a directory; name the files in it");
@@ -162,7 +169,8 @@ TEST_CASE("an index pass that nobody wants any more ends before its next read", 
     int asked = 0;
     const auto ends_at = [&](int last) {
       asked = 0;
-      return BuildIndex(Format("libsvm"), {path}, &text_files, [&] { return ++asked >= last; })
+      return BuildIndex(JobOf(Format("libsvm")), {path}, &text_files,
+                        [&] { return ++asked >= last; })
           .status();
     };
     const int last = path == plain ? 4 : 2;  // the file, then its reads or the copy's
@@ -177,7 +185,7 @@ TEST_CASE("a file that may not be read", "[data][index]") {
   const std::string closed = folder.Write("closed", "1 1:1\n");
   REQUIRE(chmod(closed.c_str(), 0) == 0);
   const WithoutPrivileges root_may_read_everything;
-  const absl::Status status = BuildIndex(Format("libsvm"), {closed}, &text_files).status();
+  const absl::Status status = BuildIndex(JobOf(Format("libsvm")), {closed}, &text_files).status();
   CHECK(status.code() == absl::StatusCode::kPermissionDenied);
   CHECK(status.message() == "input file " + closed + " may not be read; check its permissions");
 }
@@ -241,6 +249,25 @@ TEST_CASE("a changed file is noticed", "[data][index]") {
             "job");
   folder.Write("a", "1 1:1\n0 2:1\n");
   CHECK(CheckFingerprints(index, text_files).ok());
+}
+
+TEST_CASE("some line must weigh something", "[data][index]") {
+  const ScratchFolder folder;
+  JobSpec spec = JobOf(Format("csv"));
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  spec.mutable_data()->mutable_columns()->add_categorical("c");
+  spec.set_sample_weight("w");
+  const std::string zeros = folder.Write("zeros.csv", "w,y,c\n0,1,x\n0,0,y\n");
+  const std::string some = folder.Write("some.csv", "w,y,c\n0,1,x\n0.5,0,y\n");
+  const std::string bad = folder.Write("bad.csv", "w,y,c\n1,7,x\n0,0,y\n");
+  CHECK(BuildIndex(spec, {some}, &text_files).ok());
+  CHECK(BuildIndex(spec, {zeros, some}, &text_files).ok());
+  const std::string remedy =
+      ": column w gives no good line a weight above 0; mend it, or remove spec.sampleWeight";
+  CHECK(BuildIndex(spec, {zeros}, &text_files).status().message() ==
+        "input file " + zeros + remedy);
+  CHECK(BuildIndex(spec, {bad, zeros}, &text_files).status().message() ==
+        "input file " + bad + " and those after it" + remedy);
 }
 
 }  // namespace strata

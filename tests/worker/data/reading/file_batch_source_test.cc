@@ -71,7 +71,7 @@ JobSpec Spec(uint32_t lanes, uint32_t batch, uint32_t buffer) {
 }
 
 InputIndex Index(const JobSpec& spec, const std::vector<std::string>& files) {
-  absl::StatusOr<InputIndex> index = BuildIndex(spec.data(), files, TextFilesOfTest().get());
+  absl::StatusOr<InputIndex> index = BuildIndex(spec, files, TextFilesOfTest().get());
   INFO(index.status().ToString());
   REQUIRE(index.ok());
   return *std::move(index);

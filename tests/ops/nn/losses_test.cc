@@ -1,0 +1,98 @@
+// Losses and their derivatives against the equations in double and their finite differences.
+#include "ops/nn/losses.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "ops/nn/logistic.h"
+
+namespace strata::ops {
+namespace {
+
+double LossOf(const Loss& loss, double z, double y) {
+  switch (loss.kind) {
+    case LossKind::kLogistic:
+      return std::log1p(std::exp(-std::fabs(z))) + std::max(z, 0.0) - y * z;
+    case LossKind::kSquared:
+      return 0.5 * (z - y) * (z - y);
+    case LossKind::kPoisson:
+      return std::exp(z) - y * z;
+    case LossKind::kHuber: {
+      const double r = std::fabs(z - y);
+      return r <= loss.delta ? 0.5 * r * r : loss.delta * (r - 0.5 * loss.delta);
+    }
+  }
+  return 0;
+}
+
+double PredictionOf(LossKind kind, double z) {
+  if (kind == LossKind::kLogistic) return 1 / (1 + std::exp(-z));
+  return kind == LossKind::kPoisson ? std::exp(z) : z;
+}
+
+constexpr LossKind kKinds[] = {LossKind::kLogistic, LossKind::kSquared, LossKind::kPoisson,
+                               LossKind::kHuber};
+
+TEST_CASE("losses and derivatives are those of the equations", "[ops]") {
+  const std::vector<float> sums = {-9.5f, -2.25f, -1, -0.3f, 0, 0.01f, 0.7f, 1, 2.5f, 8};
+  for (const LossKind kind : kKinds) {
+    const Loss loss = {kind, 0.75f, 1.25f};
+    for (const float y : {0.0f, 1.0f, 3.0f}) {
+      if (kind == LossKind::kLogistic && y > 1) continue;
+      const std::vector<float> labels(2 * sums.size(), y);
+      const std::vector<float> weights(sums.size(), 3.0f);
+      std::vector<float> predictions(3 * sums.size(), -7), losses(sums.size()), got(sums.size());
+      TaskLosses(loss, {sums.size(), sums.data(), labels.data(), 2, weights.data()},
+                 predictions.data(), 3, losses.data(), got.data());
+      for (size_t i = 0; i < sums.size(); ++i) {
+        INFO("kind " << static_cast<int>(kind) << " z " << sums[i] << " y " << y);
+        const double z = sums[i], step = 1e-5, scale = 0.75 * 3;
+        CHECK(predictions[3 * i] == Approx(PredictionOf(kind, z)).epsilon(1e-6));
+        CHECK(predictions[3 * i + 1] == -7);
+        CHECK(losses[i] == Approx(scale * LossOf(loss, z, y)).epsilon(1e-6).margin(1e-6));
+        const double difference =
+            (LossOf(loss, z + step, y) - LossOf(loss, z - step, y)) / 2 / step;
+        CHECK(got[i] == Approx(scale * difference).epsilon(1e-5).margin(1e-5));
+      }
+    }
+  }
+}
+
+TEST_CASE("an example without a label, or of no weight, adds nothing", "[ops]") {
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> sums = {1, 2, 300, 2}, labels = {kNone, 1, 1, 1};
+  const std::vector<float> weights = {1, 1, 0, 2};
+  for (const LossKind kind : kKinds) {
+    std::vector<float> predictions(4), losses(4, -1), gradients(4, -1);
+    TaskLosses({kind}, {4, sums.data(), labels.data(), 1, weights.data()}, predictions.data(), 1,
+               losses.data(), gradients.data());
+    CHECK((losses[0] == 0 && gradients[0] == 0));
+    CHECK(predictions[0] == Approx(PredictionOf(kind, 1)));
+    CHECK((losses[2] == 0 && gradients[2] == 0));  // where e^300 would be infinite
+    CHECK((losses[3] == 2 * losses[1] && gradients[3] == 2 * gradients[1]));
+    std::vector<float> alone(4);
+    TaskPredictions(kind, 4, sums.data(), alone.data(), 1);
+    CHECK(std::memcmp(alone.data(), predictions.data(), sizeof(float) * 4) == 0);
+  }
+}
+
+TEST_CASE("one binary label without weights has the bits of logistic.h", "[ops]") {
+  std::vector<float> sums, labels;
+  for (int i = 0; i < 1000; ++i) {
+    sums.push_back(static_cast<float>(i - 500) * 0.037f);
+    labels.push_back(static_cast<float>(i % 3 == 0));
+  }
+  std::vector<float> p(1000), l(1000), g(1000), p2(1000), l2(1000), g2(1000);
+  LogisticLoss(1000, sums.data(), labels.data(), p.data(), l.data(), g.data());
+  TaskLosses({}, {1000, sums.data(), labels.data(), 1, nullptr}, p2.data(), 1, l2.data(),
+             g2.data());
+  CHECK(std::memcmp(p.data(), p2.data(), 4000) == 0);
+  CHECK(std::memcmp(l.data(), l2.data(), 4000) == 0);
+  CHECK(std::memcmp(g.data(), g2.data(), 4000) == 0);
+}
+
+}  // namespace
+}  // namespace strata::ops

@@ -1,0 +1,211 @@
+#include "proto/job/label_spec.h"
+
+#include <google/protobuf/util/message_differencer.h>
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/job/job_spec.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+namespace {
+
+// Csv with a click, stars and a count of visits, and weights.
+TrainingJob Labelled() {
+  TrainingJob job;
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("labels");
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->add_train("train.csv");
+  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
+  columns.add_categorical("user");
+  columns.add_numeric("age");
+  spec.mutable_model()->set_type("deepfm");
+  LabelConfig* label = spec.add_labels();
+  label->set_name("click");
+  label->set_column("clicked");
+  label = spec.add_labels();
+  label->set_name("stars");
+  label->set_kind("real");
+  label->set_weight(0.25f);
+  label = spec.add_labels();
+  label->set_name("visits");
+  label->set_kind("count");
+  spec.set_sample_weight("weight");
+  return job;
+}
+
+std::string Problem(const std::function<void(JobSpec&)>& change) {
+  TrainingJob job = Labelled();
+  change(*job.mutable_spec());
+  const absl::Status status = ResolveJob(job);
+  if (status.ok()) return "OK";
+  CHECK(absl::IsInvalidArgument(status));
+  return std::string(status.message());
+}
+
+TEST_CASE("labels get the defaults of job.proto", "[label_spec]") {
+  TrainingJob job = Labelled();
+  REQUIRE(ResolveJob(job).ok());
+  const JobSpec& spec = job.spec();
+  CHECK(spec.labels(0).kind() == "binary");
+  CHECK(spec.labels(0).loss() == "logloss");
+  CHECK(spec.labels(0).weight() == 1);
+  CHECK(spec.labels(1).column() == "stars");
+  CHECK(spec.labels(1).loss() == "squared");
+  CHECK_FALSE(spec.labels(1).has_delta());
+  CHECK(spec.labels(2).loss() == "poisson");
+  TrainingJob again = job;
+  REQUIRE(ResolveJob(again).ok());
+  CHECK(google::protobuf::util::MessageDifferencer::Equals(job, again));
+
+  const std::vector<TaskSpec> tasks = TasksOf(spec);
+  REQUIRE(tasks.size() == 3);
+  CHECK((tasks[0].name == "click" && tasks[0].column == "clicked" && tasks[0].binary()));
+  CHECK((tasks[1].kind == LabelKind::kReal && tasks[1].loss == TaskLoss::kSquared));
+  CHECK(tasks[1].weight == 0.25f);
+  CHECK((tasks[2].kind == LabelKind::kCount && tasks[2].loss == TaskLoss::kPoisson));
+  CHECK(MetricsOf(spec).by_task);
+}
+
+TEST_CASE("the short form is one binary label", "[label_spec]") {
+  JobSpec spec;
+  CHECK(TasksOf(spec)[0].name == "label");
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  const std::vector<TaskSpec> tasks = TasksOf(spec);
+  REQUIRE(tasks.size() == 1);
+  CHECK((tasks[0].name == "y" && tasks[0].column == "y" && tasks[0].binary()));
+  CHECK_FALSE(MetricsOf(spec).by_task);
+}
+
+TEST_CASE("labels that mean nothing are refused by name", "[label_spec]") {
+  CHECK(Problem([](JobSpec&) {}) == "OK");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(0)->clear_name(); }) ==
+        "spec.labels[0].name: is missing; name the label");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(0)->set_name("a b"); }) ==
+        "spec.labels[0].name: 'a b' may hold letters, digits, '_' and '-' only");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(1)->set_name("click"); }) ==
+        "spec.labels[1].name: 'click' is named twice; give each label its own name");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(1)->set_column("clicked"); }) ==
+        "spec.labels[1].column: column 'clicked' is spec.labels[0].column too; a column has one "
+        "use: remove one of them");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(1)->set_column("age"); }) ==
+        "spec.labels[1].column: column 'age' is spec.data.columns.numeric[0] too; a column has one "
+        "use: remove one of them");
+  CHECK(Problem([](JobSpec& s) { s.set_sample_weight("user"); }) ==
+        "spec.sampleWeight: column 'user' is spec.data.columns.categorical[0] too; a column has "
+        "one use: remove one of them");
+  CHECK(Problem([](JobSpec& s) { s.set_sample_weight("stars"); }) ==
+        "spec.sampleWeight: column 'stars' is spec.labels[1].column too; a column has one use: "
+        "remove one of them");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(0)->set_kind("bool"); }) ==
+        "spec.labels[0].kind: 'bool' is not one of: binary, real, count");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(1)->set_loss("logloss"); }) ==
+        "spec.labels[1].loss: 'logloss' does not fit a label of kind real; give squared or huber, "
+        "or another kind");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(0)->set_loss("squared"); }) ==
+        "spec.labels[0].loss: 'squared' does not fit a label of kind binary; give logloss, or "
+        "another kind");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(1)->set_loss("poisson"); }) ==
+        "spec.labels[1].loss: 'poisson' does not fit a label of kind real; give squared or huber, "
+        "or another kind");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(2)->set_loss("huber"); }) == "OK");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(0)->set_weight(0); }) ==
+        "spec.labels[0].weight: 0 is outside the limits; give a number above 0 and below 1e+06");
+  CHECK(Problem([](JobSpec& s) { s.mutable_labels(1)->set_delta(2); }) ==
+        "spec.labels[1].delta: is for loss huber, and this label's is squared; remove it");
+  CHECK(Problem([](JobSpec& s) { s.mutable_data()->mutable_columns()->set_label("y"); }) ==
+        "spec.data.columns.label: is the short form of spec.labels, and the job has both; remove "
+        "one of them");
+  CHECK(Problem([](JobSpec& s) {
+          s.clear_labels();
+          s.clear_sample_weight();
+        }) == "spec.data.columns.label: is missing; name the label's column");
+  CHECK(Problem([](JobSpec& s) {
+          s.mutable_data()->mutable_columns()->set_header(false);
+        }).find("is not a position; without a header columns are numbered from 0") !=
+        std::string::npos);
+  CHECK(Problem([](JobSpec& s) { s.mutable_training()->set_batch_size(1 << 20); }) ==
+        "OK");  // 8 lanes
+  CHECK(Problem([](JobSpec& s) {
+          s.mutable_training()->set_batch_size(1 << 20);
+          s.mutable_training()->set_lanes(9);
+        }) ==
+        "spec.sampleWeight: a step has spec.training.lanes x batchSize = 9437184 lines; with "
+        "weights at most 8388608 are supported");
+}
+
+TEST_CASE("labels and weights are of the CPU", "[label_spec]") {
+  CHECK(Problem([](JobSpec& s) { s.mutable_worker()->set_device("cpu"); }) == "OK");
+  CHECK(Problem([](JobSpec& s) { s.mutable_worker()->set_device("host"); }) ==
+        "spec.worker.device: 'host', but spec.labels is computed on the CPU in this version; give "
+        "cpu");
+  CHECK(Problem([](JobSpec& s) {
+          s.clear_labels();
+          s.clear_sample_weight();
+          s.mutable_data()->mutable_columns()->set_label("y");
+          s.mutable_model()->set_type("shared_bottom");
+          s.mutable_worker()->set_device("host");
+        }) ==
+        "spec.worker.device: 'host', but spec.model.type shared_bottom is computed on the CPU in "
+        "this version; give cpu");
+}
+
+TEST_CASE("formats with one label have one", "[label_spec]") {
+  const auto libfm = [](const std::function<void(JobSpec&)>& change) {
+    return Problem([&](JobSpec& s) {
+      s.mutable_data()->set_format("libfm");
+      s.mutable_data()->clear_columns();
+      s.clear_sample_weight();
+      while (s.labels_size() > 1) s.mutable_labels()->RemoveLast();
+      s.mutable_labels(0)->clear_column();
+      change(s);
+    });
+  };
+  CHECK(libfm([](JobSpec&) {}) == "OK");
+  CHECK(libfm([](JobSpec& s) { s.add_labels()->set_name("b"); }) ==
+        "spec.labels[1]: a line of format libfm has one label; give the data as csv for more");
+  CHECK(libfm([](JobSpec& s) { s.mutable_labels(0)->set_column("x"); }) ==
+        "spec.labels[0].column: is for format csv, and the format is libfm; remove it");
+  CHECK(libfm([](JobSpec& s) { s.mutable_labels(0)->set_kind("real"); }) ==
+        "spec.labels[0].kind: 'real' is for format csv: the label of format libfm is binary; give "
+        "the data as csv");
+  CHECK(libfm([](JobSpec& s) { s.set_sample_weight("w"); }) ==
+        "spec.sampleWeight: names a column of format csv, and the format is libfm; remove it, or "
+        "give the data as csv");
+}
+
+TEST_CASE("metrics are named, once, and fit a label", "[label_spec]") {
+  const auto metrics = [](const std::vector<std::string>& names,
+                          const std::function<void(JobSpec&)>& change = nullptr) {
+    return Problem([&](JobSpec& s) {
+      for (const std::string& name : names) s.mutable_evaluation()->add_metrics(name);
+      if (change != nullptr) change(s);
+    });
+  };
+  CHECK(metrics({"auc", "logloss", "ne", "calibration", "gauc(user)", "mse", "mae"}) == "OK");
+  CHECK(metrics({"f1"}) ==
+        "spec.evaluation.metrics[0]: 'f1' is not one of: auc, logloss, ne, calibration, "
+        "gauc(FIELD), mse, mae");
+  CHECK(metrics({"auc", "auc"}) ==
+        "spec.evaluation.metrics[1]: 'auc' is the second of its kind; remove one");
+  CHECK(metrics({"gauc(FIELD)"}) ==
+        "spec.evaluation.metrics[0]: 'FIELD' is none of spec.data.columns.categorical");
+  CHECK(metrics({"gauc(age)"}) ==
+        "spec.evaluation.metrics[0]: 'age' is none of spec.data.columns.categorical");
+  CHECK(metrics({"auc"}, [](JobSpec& s) { s.mutable_labels()->DeleteSubrange(0, 1); }) ==
+        "spec.evaluation.metrics[0]: 'auc' is for binary labels, and the job has none; remove it, "
+        "or give mse or mae");
+  JobSpec spec;
+  spec.mutable_evaluation()->add_metrics("gauc(user)");
+  CHECK(MetricsOf(spec).gauc_field == "user");
+  CHECK(MetricsOf(spec).by_task);
+}
+
+}  // namespace
+}  // namespace strata

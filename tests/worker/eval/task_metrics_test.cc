@@ -1,0 +1,125 @@
+#include "worker/eval/task_metrics.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace strata {
+namespace {
+
+constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<TaskSpec> Tasks() {
+  std::vector<TaskSpec> tasks(3);
+  tasks[0].name = "click";
+  tasks[1].name = "stars";
+  tasks[1].kind = LabelKind::kReal;
+  tasks[1].loss = TaskLoss::kHuber;
+  tasks[2].name = "visits";
+  tasks[2].kind = LabelKind::kCount;
+  tasks[2].loss = TaskLoss::kPoisson;
+  return tasks;
+}
+
+// Four lines of two features each; the second field is the group.
+Batch Lines() {
+  Batch b;
+  b.Clear();
+  b.size = 4;
+  b.tasks = 3;
+  b.labels = {1, 2, 4, 0, kNone, 0, kNone, 5, 1, 0, 1, kNone};
+  b.weights = {1, 0.5f, 3, 2};
+  for (uint32_t i = 0; i < 4; ++i) {
+    b.keys.insert(b.keys.end(), {100 + i, i < 2 ? 7u : 8u});
+    b.offsets.push_back(2 * (i + 1));
+  }
+  return b;
+}
+
+const std::vector<float> kPredictions = {0.8f, 2.5f, 3, 0.4f, 1, 1, 0.5f, 2, 2, 0.9f, 1, 9};
+
+TEST_CASE("each label is measured over the lines that have it, by their weights", "[eval]") {
+  MetricsPlan plan;
+  plan.by_task = true;
+  plan.gauc_field = "user";
+  TaskMetrics metrics(Tasks(), plan, 1);
+  metrics.Add(Lines(), kPredictions);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  REQUIRE(result.tasks_size() == 3);
+  const TaskResult& click = result.tasks(0);
+  CHECK(click.label() == "click");
+  CHECK(click.examples() == 3);
+  CHECK(click.weight() == 3.5);
+  CHECK(click.positives() == 1);
+  CHECK(click.auc() == Approx(0.5 / 2.5));  // above the one of .5, below the one of 2
+  CHECK(click.gauc() == 1);                 // the other group has no click
+  const double logloss = -(std::log(0.8) + 0.5 * std::log(0.6) + 2 * std::log(0.1)) / 3.5;
+  CHECK(click.logloss() == Approx(logloss).epsilon(1e-6));
+  const double rate = 1 / 3.5, entropy = -rate * std::log(rate) - (1 - rate) * std::log(1 - rate);
+  CHECK(click.normalised_entropy() == Approx(logloss / entropy).epsilon(1e-6));
+  CHECK(click.calibration() == Approx(0.8 + 0.2 + 1.8).epsilon(1e-6));
+  CHECK_FALSE(click.has_mse());
+  const TaskResult& stars = result.tasks(1);
+  CHECK(stars.examples() == 3);
+  CHECK(stars.weight() == 6);
+  CHECK(stars.mse() == Approx((0.25 + 3 * 9 + 0) / 6));
+  CHECK(stars.mae() == Approx((0.5 + 3 * 3 + 0) / 6));
+  CHECK(stars.loss() == Approx((0.125 + 3 * 2.5) / 6));  // huber of 3 is 2.5
+  CHECK_FALSE(stars.has_auc());
+  CHECK_FALSE(stars.has_positives());
+  const TaskResult& visits = result.tasks(2);
+  CHECK(visits.loss() ==
+        Approx((3 - 4 * std::log(3) + 0.5 * 1 + 3 * (2 - std::log(2))) / 4.5).epsilon(1e-6));
+  CHECK(visits.calibration() == Approx((3 + 0.5 + 6) / (4 + 0 + 3.0)).epsilon(1e-6));
+  // Of the first label:
+  CHECK(result.examples() == 4);
+  CHECK(result.auc() == click.auc());
+  CHECK(result.logloss() == click.logloss());
+  CHECK(result.positives() == 1);
+}
+
+TEST_CASE("what was asked for is told, and what is not defined is absent", "[eval]") {
+  MetricsPlan plan;
+  plan.by_task = plan.given = true;
+  plan.mse = plan.auc = true;
+  TaskMetrics metrics(Tasks(), plan, std::nullopt);
+  Batch batch = Lines();
+  for (size_t i = 0; i < 4; ++i) batch.labels[3 * i] = 1;  // one class
+  metrics.Add(batch, kPredictions);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  CHECK_FALSE(result.tasks(0).has_auc());
+  CHECK(result.auc() == 0.5);
+  CHECK(result.tasks(0).has_mse());
+  CHECK_FALSE(result.tasks(0).has_logloss());
+  CHECK_FALSE(result.tasks(1).has_mae());
+  CHECK(result.tasks(2).has_loss());
+}
+
+TEST_CASE("a first label that is no class gives its loss", "[eval]") {
+  MetricsPlan plan;
+  plan.by_task = true;
+  std::vector<TaskSpec> tasks = Tasks();
+  std::swap(tasks[0], tasks[1]);
+  TaskMetrics metrics(tasks, plan, std::nullopt);
+  metrics.Add(Lines(), kPredictions);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  CHECK_FALSE(result.has_positives());
+  CHECK(result.auc() == 0.5);
+  CHECK(result.logloss() == result.tasks(0).loss());
+}
+
+TEST_CASE("no examples at all", "[eval]") {
+  TaskMetrics metrics(Tasks(), {.by_task = true}, std::nullopt);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  CHECK(result.examples() == 0);
+  CHECK(result.tasks(0).examples() == 0);
+  CHECK_FALSE(result.tasks(0).has_logloss());
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,72 @@
+#include "worker/data/formats/target_columns.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "proto/job/label_spec.h"
+#include "worker/data/formats/number_text.h"
+
+namespace strata {
+namespace {
+
+constexpr float kMaxCount = 0x1p24f;  // the whole numbers below are floats
+
+}  // namespace
+
+TargetColumns::TargetColumns(const JobSpec& spec)
+    : tasks_(TasksOf(spec)),
+      short_form_(spec.labels().empty()),
+      weight_column_(spec.sample_weight()) {}
+
+std::string TargetColumns::Where(size_t task) const {
+  return short_form_ ? "spec.data.columns.label" : absl::StrCat("spec.labels[", task, "].column");
+}
+
+std::string TargetColumns::ParseLabel(size_t task, absl::string_view text, float* label) const {
+  const absl::string_view number = absl::StripAsciiWhitespace(text);
+  if (short_form_) {
+    if (strata::ParseLabel(number, label)) return "";
+    return absl::StrCat("label ", Quoted(text), " is none of 0, 1, -1");
+  }
+  const TaskSpec& spec = tasks_[task];
+  if (number.empty()) {
+    *label = std::numeric_limits<float>::quiet_NaN();
+    return "";
+  }
+  const auto wrong = [&](absl::string_view what) {
+    return absl::StrCat("column ", spec.column, ": label ", spec.name, ": ", Quoted(text), " is ",
+                        what);
+  };
+  if (spec.kind == LabelKind::kBinary) {
+    return strata::ParseLabel(number, label) ? "" : wrong("none of 0, 1, -1; an empty one is none");
+  }
+  if (ParseReal(number, label) != NumberError::kNone) {
+    return wrong("not a finite number; leave it empty where there is none");
+  }
+  if (spec.kind == LabelKind::kReal) return "";
+  const bool whole = *label >= 0 && *label <= kMaxCount && *label == std::floor(*label);
+  if (whole) return "";
+  return wrong("no count (a whole number, 0 to 16777216); mend it, or give the label kind real");
+}
+
+std::string TargetColumns::ParseWeight(absl::string_view text, float* weight) const {
+  const absl::string_view number = absl::StripAsciiWhitespace(text);
+  *weight = 1.0f;
+  if (number.empty()) return "";
+  const auto wrong = [&](absl::string_view what) {
+    return absl::StrCat("column ", weight_column_, ": weight ", Quoted(text), " is ", what);
+  };
+  if (ParseReal(number, weight) != NumberError::kNone) {
+    return wrong("not a finite number; leave it empty for 1");
+  }
+  if (!(*weight >= 0)) return wrong("negative; give 0 to leave the line out");
+  if (*weight > kMaxSampleWeight) {
+    return wrong(absl::StrCat("above ", kMaxSampleWeight, "; scale the weights of all lines"));
+  }
+  *weight = std::nearbyint(*weight * (1.0f / kWeightUnit)) * kWeightUnit;
+  return "";
+}
+
+}  // namespace strata

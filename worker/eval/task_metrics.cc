@@ -1,0 +1,123 @@
+#include "worker/eval/task_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "ops/nn/weighted_metrics.h"
+
+namespace strata {
+namespace {
+
+// The value of a field of example i: its first feature's key; 0 where it has none.
+uint64_t ValueOfField(const Batch& batch, uint32_t i, uint32_t field) {
+  for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
+    const uint32_t of = batch.fields.empty() ? f - batch.offsets[i] : batch.fields[f];
+    if (of == field) return batch.keys[f];
+  }
+  return 0;
+}
+
+double HuberOf(double residual, double delta) {
+  const double size = std::fabs(residual);
+  return size <= delta ? 0.5 * size * size : delta * (size - 0.5 * delta);
+}
+
+// Mean of the loss, without the task's weight.
+double MeanLoss(const TaskSpec& task, const ops::WeightedExamples& x,
+                const ops::WeightedSums& sums) {
+  if (task.loss == TaskLoss::kLogistic) return sums.logloss / sums.weight;
+  if (task.loss == TaskLoss::kSquared) return sums.squared / 2 / sums.weight;
+  double sum = 0;
+  for (size_t i = 0; i < x.scores.size(); ++i) {
+    const double p = x.scores[i], y = x.labels[i], w = static_cast<double>(x.unit(i));
+    if (w == 0) continue;
+    constexpr double kLeast = 0x1p-149;  // of floats above 0
+    sum += w * (task.loss == TaskLoss::kHuber ? HuberOf(p - y, task.delta)
+                                              : p - y * std::log(std::max(p, kLeast)));
+  }
+  return sum / sums.weight;
+}
+
+// Of 0 and 1 with this share of ones.
+double EntropyOf(double ones) { return -ones * std::log(ones) - (1 - ones) * std::log1p(-ones); }
+
+}  // namespace
+
+TaskMetrics::TaskMetrics(std::vector<TaskSpec> tasks, MetricsPlan plan,
+                         std::optional<uint32_t> gauc_field)
+    : tasks_(std::move(tasks)), plan_(std::move(plan)), gauc_field_(gauc_field) {}
+
+void TaskMetrics::Add(const Batch& batch, const std::vector<float>& predictions) {
+  labels_.insert(labels_.end(), batch.labels.begin(), batch.labels.end());
+  predictions_.insert(predictions_.end(), predictions.begin(), predictions.end());
+  for (const float weight : batch.weights) {
+    units_.push_back(static_cast<uint64_t>(double{weight} / double{kWeightUnit}));
+  }
+  for (uint32_t i = 0; gauc_field_ && i < batch.size; ++i) {
+    groups_.push_back(ValueOfField(batch, i, *gauc_field_));
+  }
+}
+
+TaskResult TaskMetrics::Of(size_t task, EvaluationResult* first) const {
+  const TaskSpec& spec = tasks_[task];
+  std::vector<float> labels, scores;
+  std::vector<uint64_t> units, groups;
+  for (size_t i = 0; i < labels_.size() / tasks_.size(); ++i) {
+    const float label = labels_[i * tasks_.size() + task];
+    if (std::isnan(label)) continue;
+    labels.push_back(label);
+    scores.push_back(predictions_[i * tasks_.size() + task]);
+    if (!units_.empty()) units.push_back(units_[i]);
+    if (!groups_.empty()) groups.push_back(groups_[i]);
+  }
+  const ops::WeightedExamples x = {scores, labels, units};
+  const ops::WeightedSums sums = ops::SumExamples(x);
+  const bool binary = spec.binary(), count = spec.kind == LabelKind::kCount;
+  TaskResult result;
+  result.set_label(spec.name);
+  result.set_examples(labels.size());
+  result.set_weight(units_.empty() ? sums.weight : sums.weight * double{kWeightUnit});
+  if (binary) {
+    result.set_positives(static_cast<uint64_t>(
+        std::count_if(labels.begin(), labels.end(), [](float label) { return label > 0.5f; })));
+  }
+  if (first != nullptr && binary) first->set_positives(result.positives());
+  if (sums.weight == 0) return result;
+  const auto wanted = [this](bool given, bool by_kind) { return plan_.given ? given : by_kind; };
+  result.set_loss(MeanLoss(spec, x, sums));
+  if (first != nullptr) first->set_logloss(result.loss());
+  if (binary && (first != nullptr || wanted(plan_.auc, true))) {
+    const std::optional<double> auc = ops::WeightedAuc(x);
+    if (first != nullptr) first->set_auc(auc.value_or(0.5));
+    if (auc && wanted(plan_.auc, true)) result.set_auc(*auc);
+  }
+  if (binary && wanted(plan_.logloss, true)) result.set_logloss(sums.logloss / sums.weight);
+  const double ones = sums.label / sums.weight;
+  if (binary && wanted(plan_.ne, true) && ones > 0 && ones < 1) {
+    result.set_normalised_entropy(sums.logloss / sums.weight / EntropyOf(ones));
+  }
+  if (sums.label != 0) {
+    if (wanted(plan_.calibration, binary || count)) {
+      result.set_calibration(sums.prediction / sums.label);
+    }
+    if (first != nullptr) first->set_calibration(sums.prediction / sums.label);
+  }
+  if (binary && gauc_field_) {
+    if (const auto gauc = ops::GroupedAuc(x, groups)) result.set_gauc(*gauc);
+  }
+  if (wanted(plan_.mse, !binary)) result.set_mse(sums.squared / sums.weight);
+  if (wanted(plan_.mae, !binary)) result.set_mae(sums.absolute / sums.weight);
+  return result;
+}
+
+void TaskMetrics::Fill(EvaluationResult* result) const {
+  result->set_auc(0.5);
+  result->set_examples(labels_.size() / tasks_.size());
+  for (size_t t = 0; t < tasks_.size(); ++t) {
+    *result->add_tasks() = Of(t, t == 0 ? result : nullptr);
+  }
+}
+
+}  // namespace strata

@@ -1,0 +1,42 @@
+// Held-out quality by label.
+#ifndef STRATA_WORKER_EVAL_TASK_METRICS_H_
+#define STRATA_WORKER_EVAL_TASK_METRICS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proto/job/label_spec.h"
+#include "proto/job/task_spec.h"
+#include "proto/strata/job.pb.h"
+#include "worker/step/batch.h"
+
+namespace strata {
+
+// Collects examples, then tells of each label. Memory: 8 bytes of each example and label; 8 each of
+// an example's weight and of its value of gauc's field, where there are such.
+class TaskMetrics {
+ public:
+  // gauc_field: number of the field; none: the plan has no gauc.
+  TaskMetrics(std::vector<TaskSpec> tasks, MetricsPlan plan, std::optional<uint32_t> gauc_field);
+
+  // predictions: (batch size, tasks).
+  void Add(const Batch& batch, const std::vector<float>& predictions);
+  // Fills the tasks, and what the result says of the first: AUC, logloss (another kind: the mean
+  // loss), calibration, examples, positives.
+  void Fill(EvaluationResult* result) const;
+
+ private:
+  TaskResult Of(size_t task, EvaluationResult* first) const;
+
+  const std::vector<TaskSpec> tasks_;
+  const MetricsPlan plan_;
+  const std::optional<uint32_t> gauc_field_;
+  std::vector<float> labels_, predictions_;  // (examples, tasks)
+  std::vector<uint64_t> units_;              // (examples), or empty: all weigh 1
+  std::vector<uint64_t> groups_;             // (examples), or empty: no gauc
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_EVAL_TASK_METRICS_H_

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "ops/mxcsr.h"
 #include "proto/runtime/files/job_places.h"
 #include "proto/wire/session_error.h"
+#include "worker/data/files/file_list.h"
 #include "worker/training_session.h"
 
 namespace strata {
@@ -117,14 +119,47 @@ class Runner {
            latest_.lanes_size() > 0;
   }
 
-  absl::Status CheckPaths(const JobSpec& spec) const {
+  // What a job reads: the files that its paths, folders and globs mean.
+  struct InputFiles {
+    std::vector<std::string> train, eval;
+  };
+  absl::StatusOr<InputFiles> ListInput(const JobSpec& spec) const {
     absl::Status s = CheckFiles("spec.data.train", spec.data().train());
     if (s.ok()) s = CheckFiles("spec.data.eval", spec.data().eval());
+    if (!s.ok()) return s;
+    auto train = List("spec.data.train", spec.data().train());
+    if (!train.ok()) return train.status();
+    auto eval = List("spec.data.eval", spec.data().eval());
+    if (!eval.ok()) return eval.status();
+    return InputFiles{*std::move(train), *std::move(eval)};
+  }
+  template <typename Paths>
+  absl::StatusOr<std::vector<std::string>> List(absl::string_view field, const Paths& paths) const {
+    return ListFiles(field, {paths.begin(), paths.end()},
+                     [&](const std::string& path) { return o_.paths.CheckPath(path); });
+  }
+  // Those that the index pass found.
+  static InputFiles FilesOf(const WorkerJobDirective& directive) {
+    InputFiles files;
+    for (const InputFile& file : directive.train_index().files())
+      files.train.push_back(file.path());
+    for (const InputFile& file : directive.eval_index().files()) files.eval.push_back(file.path());
+    return files;
+  }
+
+  absl::Status CheckPaths(const JobSpec& spec, const InputFiles& input) const {
+    absl::Status s = CheckFiles("spec.data.train", input.train);
+    if (s.ok()) s = CheckFiles("spec.data.eval", input.eval);
+    for (int i = 0; s.ok() && i < spec.fields_size(); ++i) {
+      s = o_.paths.Check(absl::StrCat("spec.fields[", i, "].vocabulary.file"),
+                         spec.fields(i).vocabulary().file());
+    }
     if (s.ok()) s = o_.paths.Check("spec.output.metrics", spec.output().metrics());
     if (s.ok()) s = o_.paths.Check("spec.output.predictions", spec.output().predictions());
-    // The last look: at submit some of them may not have been seen.
+    // The last look: at submit some of them may not have been seen, nor what a glob stands for.
     JobSpec files;
-    *files.mutable_data() = spec.data();
+    for (const std::string& file : input.train) files.mutable_data()->add_train(file);
+    for (const std::string& file : input.eval) files.mutable_data()->add_eval(file);
     files.mutable_output()->set_metrics(spec.output().metrics());
     files.mutable_output()->set_predictions(spec.output().predictions());
     return s.ok() ? CheckJobPlaces(files) : s;
@@ -151,12 +186,13 @@ class Runner {
   void MakeIndex(const WorkerJobDirective& directive) {
     const JobSpec& spec = directive.spec().spec();
     const DataSpec& data = spec.data();
-    const absl::Status allowed = CheckPaths(directive.spec().spec());
+    const absl::StatusOr<InputFiles> input = ListInput(spec);
+    const absl::Status allowed = input.ok() ? CheckPaths(spec, *input) : input.status();
     absl::StatusOr<InputIndex> train = allowed.ok()
-                                           ? BuildIndex("spec.data.train", spec, data.train())
+                                           ? BuildIndex("spec.data.train", spec, input->train)
                                            : absl::StatusOr<InputIndex>(allowed);
     absl::StatusOr<InputIndex> eval = InputIndex();
-    if (train.ok() && data.eval_size() > 0) eval = BuildIndex("spec.data.eval", spec, data.eval());
+    if (train.ok() && data.eval_size() > 0) eval = BuildIndex("spec.data.eval", spec, input->eval);
     absl::MutexLock lock(&mu_);
     indexed_ = true;
     if (!train.ok() || !eval.ok()) {
@@ -180,7 +216,7 @@ class Runner {
     options.device = o_.device;
     options.row_path = o_.row_path;
     options.stats = stats.get();
-    const absl::Status allowed = CheckPaths(directive.spec().spec());
+    const absl::Status allowed = CheckPaths(directive.spec().spec(), FilesOf(directive));
     auto session = allowed.ok() ? TrainingSession::Make(options)
                                 : absl::StatusOr<std::unique_ptr<TrainingSession>>(allowed);
     {

@@ -55,7 +55,7 @@ class Session : public TrainingSession {
     auto model = models_->NewModel();
     if (!model.ok()) return model.status();
     model_ = *std::move(model);
-    o_.stats->NameFields(FieldNames(plan_.spec.data()));
+    o_.stats->NameFields(FieldNames(plan_.spec));
     o_.stats->SetBinary(plan_.tables.tasks[0].binary());
     if (evaluates) {
       if (absl::Status s = OpenEvaluation(d); !s.ok()) return s;
@@ -158,7 +158,7 @@ class Session : public TrainingSession {
     evaluator.lines = d.eval_index().lines();
     evaluator.tables = &plan_.tables;
     evaluator.metrics = MetricsOf(plan_.spec);
-    evaluator.gauc_field = FieldNumber(plan_.spec.data(), evaluator.metrics.gauc_field);
+    evaluator.gauc_field = FieldNumber(plan_.spec, evaluator.metrics.gauc_field);
     evaluator.exchange = &exchange_;
     evaluator.model = eval_model_.get();
     evaluator.parallel = parallel_.get();

@@ -18,11 +18,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr absl::string_view kComing[] = {
-    // Of fields, all but their tables.
-    "spec.fields.separator",  "spec.fields.pooling",      "spec.fields.weightSeparator",
-    "spec.fields.maxLength",  "spec.fields.truncate",     "spec.fields.transform",
-    "spec.fields.vocabulary", "spec.fields.defaultValue", "spec.fields.hashSeed",
-    "spec.model.experts",     "spec.model.expertHidden",  "spec.model.attentionHidden",
+    "spec.model.experts",
+    "spec.model.expertHidden",
+    "spec.model.attentionHidden",
 };
 
 absl::Status Check(const Message& message, const std::string& path) {

@@ -60,12 +60,31 @@ absl::Status ResolveMultiValued(ColumnsSpec& columns, std::set<std::string>& see
   return absl::OkStatus();
 }
 
-absl::Status ResolveColumns(ColumnsSpec& columns) {
-  const std::string at = "spec.data.columns.";
+// How lines are cut into columns.
+absl::Status ResolveCut(ColumnsSpec& columns) {
   if (!columns.has_header()) columns.set_header(true);
   if (columns.delimiter().empty()) columns.set_delimiter(",");
   if (columns.delimiter() == "\\t") columns.set_delimiter("\t");
-  STRATA_RETURN_IF_BAD(CheckSeparator(at + "delimiter", columns.delimiter()));
+  return CheckSeparator("spec.data.columns.delimiter", columns.delimiter());
+}
+
+// With spec.fields: no list of columns but the label.
+absl::Status ResolveColumnsOfFields(ColumnsSpec& columns) {
+  const std::pair<const char*, bool> lists[] = {{"numeric", !columns.numeric().empty()},
+                                                {"categorical", !columns.categorical().empty()},
+                                                {"ignored", !columns.ignored().empty()},
+                                                {"multiValued", !columns.multi_valued().empty()}};
+  for (const auto& [list, given] : lists) {
+    if (!given) continue;
+    return Bad(absl::StrCat("spec.data.columns.", list),
+               "spec.fields says what the columns are; remove one of the two");
+  }
+  return ResolveCut(columns);
+}
+
+absl::Status ResolveColumns(ColumnsSpec& columns) {
+  const std::string at = "spec.data.columns.";
+  STRATA_RETURN_IF_BAD(ResolveCut(columns));
   std::set<std::string> seen;
   if (!columns.label().empty()) {  // whether there is one: label_spec.h
     STRATA_RETURN_IF_BAD(CheckColumn(columns, at + "label", columns.label(), seen));
@@ -106,7 +125,8 @@ bool ReadsStandardInput(const DataSpec& data) {
   return CountStandardInput(data.train()) + CountStandardInput(data.eval()) > 0;
 }
 
-absl::Status ResolveData(DataSpec& data) {
+absl::Status ResolveData(JobSpec& job) {
+  DataSpec& data = *job.mutable_data();
   STRATA_RETURN_IF_BAD(CheckChoice("spec.data.format", data.format(),
                                    {"criteo", "criteo_csv", "libfm", "libsvm", "libffm", "csv"}));
   if (data.train().empty()) return Bad("spec.data.train", "is missing; name the files to train on");
@@ -114,10 +134,14 @@ absl::Status ResolveData(DataSpec& data) {
   STRATA_RETURN_IF_BAD(CheckNoneEmpty("spec.data.eval", data.eval()));
   STRATA_RETURN_IF_BAD(CheckStandardInput(data));
   if (data.format() == "csv") {
-    if (!data.has_columns()) {
-      return Bad("spec.data.columns", "is missing; format csv needs label, numeric, categorical");
+    if (!job.fields().empty()) {
+      STRATA_RETURN_IF_BAD(ResolveColumnsOfFields(*data.mutable_columns()));
+    } else if (!data.has_columns()) {
+      return Bad("spec.data.columns",
+                 "is missing; format csv needs label, numeric, categorical, or spec.fields");
+    } else {
+      STRATA_RETURN_IF_BAD(ResolveColumns(*data.mutable_columns()));
     }
-    STRATA_RETURN_IF_BAD(ResolveColumns(*data.mutable_columns()));
   } else if (data.has_columns()) {
     return Bad("spec.data.columns", absl::StrCat("applies to format csv only, and the format is ",
                                                  data.format(), "; remove it"));

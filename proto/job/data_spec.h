@@ -8,8 +8,8 @@
 
 namespace strata::spec {
 
-// See ResolveJob (job_spec.h).
-absl::Status ResolveData(DataSpec& data);
+// See ResolveJob (job_spec.h). Reads of the job whether there is spec.fields.
+absl::Status ResolveData(JobSpec& job);
 
 // Whether one of the files is "-".
 bool ReadsStandardInput(const DataSpec& data);

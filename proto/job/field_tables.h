@@ -8,20 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
 
-// Columns of the data's fields, in their order, where the job file says which there are: criteo,
-// criteo_csv, csv. Of libffm the data say how many there are: columns are numbers there.
-std::optional<std::vector<std::string>> FieldColumns(const DataSpec& data);
-
-// Whether spec.fields fits spec.data: each has a name of its own, a column of the data where the
-// job file says which there are, and that column's kind. INVALID_ARGUMENT names the first that does
-// not; also fields without spec.tables, and of libfm and libsvm, whose features have none.
-absl::Status CheckFieldsOfData(const JobSpec& spec);
+// Names of the fields with rows, by their numbers (field_plan.h), where the job file says which
+// there are: criteo, criteo_csv, csv. Of libffm the data say how many there are.
+std::optional<std::vector<std::string>> NamesOfFields(const JobSpec& spec);
 
 // By field of the data: the index in spec.tables of the table that spec.fields gives it. Empty
 // where spec.tables has none, and for libfm and libsvm, whose features have no fields: those are

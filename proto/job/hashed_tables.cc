@@ -88,12 +88,12 @@ absl::StatusOr<TableSpec> FeatureTable(const JobSpec& spec) {
 // "item (dim 16: fields 0, 3), user (dim 8: field 1)"
 std::string WidthsText(const JobSpec& spec, const std::vector<uint32_t>& field_tables) {
   constexpr size_t kMostNamed = 8;  // fields of a table
-  const auto columns = FieldColumns(spec.data());
+  const auto fields = NamesOfFields(spec);
   std::string text;
   for (uint32_t t = 0; t < static_cast<uint32_t>(spec.tables_size()); ++t) {
     std::vector<std::string> names;
     for (uint32_t f = 0; f < field_tables.size(); ++f) {
-      if (field_tables[f] == t) names.push_back(columns ? (*columns)[f] : absl::StrCat(f));
+      if (field_tables[f] == t) names.push_back(fields ? (*fields)[f] : absl::StrCat(f));
     }
     const bool more = names.size() > kMostNamed;
     if (more) names.resize(kMostNamed);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/job/coming_fields.h"
 #include "proto/job/data_spec.h"
+#include "proto/job/field_spec.h"
 #include "proto/job/label_spec.h"
 #include "proto/job/life_cycle_spec.h"
 #include "proto/job/model_spec.h"
@@ -138,8 +139,9 @@ absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(spec::CheckComing(job));
   JobSpec& job_spec = *job.mutable_spec();
   STRATA_RETURN_IF_BAD(CheckAllPaths(job_spec));
-  STRATA_RETURN_IF_BAD(spec::ResolveData(*job_spec.mutable_data()));
+  STRATA_RETURN_IF_BAD(spec::ResolveData(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveModel(*job_spec.mutable_model()));
+  STRATA_RETURN_IF_BAD(spec::ResolveFields(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveOptimizers(job_spec.model(), *job_spec.mutable_optimizer()));
   STRATA_RETURN_IF_BAD(spec::ResolveTraining(*job_spec.mutable_training()));
   STRATA_RETURN_IF_BAD(spec::ResolveLabels(job_spec));

@@ -12,6 +12,7 @@
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
+#include "proto/job/field_plan.h"
 #include "proto/job/field_tables.h"
 #include "proto/job/hashed_tables.h"
 #include "proto/job/label_spec.h"
@@ -175,6 +176,7 @@ ModelTables ShapeOf(const JobSpec& spec, ModelType type, uint32_t fields, uint32
   out.type = type;
   out.fields = fields;
   out.numeric = numeric;
+  out.max_pooled = PlanFields(spec, fields).MaxPooled();
   if (type != ModelType::kLr) out.embedding_dim = dim;
   if (type != ModelType::kLr && type != ModelType::kFm) {
     out.hidden.assign(model.hidden().begin(), model.hidden().end());

@@ -52,6 +52,7 @@ struct ModelTables {
   uint32_t embedding_dim = 0;           // 0 for lr
   std::vector<uint32_t> hidden;         // wide_deep, deepfm, dcn_v2, dlrm
   std::vector<uint32_t> bottom_hidden;  // dlrm with numeric > 0
+  std::vector<bool> max_pooled;         // by field; empty: all fields are pooled by their sum
   uint32_t cross_layers = 0;            // dcn_v2
   uint32_t cross_rank = 0;              // dcn_v2; 0: full matrices
   std::vector<uint32_t> tower_hidden;   // shared_bottom

@@ -136,7 +136,8 @@ SchemaTensor TensorOf(const ModelTables& model, size_t number) {
   return out;
 }
 
-constexpr char kByColumn[] = "column", kByPlace[] = "place", kByValue[] = "value";
+constexpr char kByColumn[] = "column", kByPlace[] = "place", kByTable[] = "table",
+               kByValue[] = "value";
 
 // A field of a short form. `keys`: as SchemaField's.
 SchemaField Field(absl::string_view name, absl::string_view kind, absl::string_view keys) {
@@ -181,8 +182,38 @@ std::vector<SchemaField> CriteoFields(bool buckets, uint64_t hash_seed) {
   return out;
 }
 
-// What spec.tables and spec.fields say of a short form's fields: names, and tables of rows.
-void NameTables(const JobSpec& spec, std::vector<SchemaField>& fields) {
+SchemaField FieldOf(const FieldConfig& config, const JobSpec& spec) {
+  SchemaField out;
+  out.set_name(config.name());
+  out.set_column(config.column().empty() ? config.name() : config.column());
+  out.set_kind(config.kind());
+  out.set_table(config.table());
+  if (!config.table().empty()) {
+    out.set_keys(spec.tables().empty() ? kByColumn : kByTable);
+    out.set_hash_seed(config.has_hash_seed() ? config.hash_seed() : spec.model().hash_seed());
+  }
+  out.set_pooling(config.pooling());
+  if (config.has_transform()) *out.mutable_transform() = config.transform();
+  out.set_out_of_vocabulary(config.vocabulary().out_of_vocabulary());
+  out.set_max_length(config.max_length());
+  out.set_truncate(config.truncate());
+  out.set_separator(config.separator());
+  out.set_weight_separator(config.weight_separator());
+  if (config.has_default_value()) out.set_default_value(config.default_value());
+  return out;
+}
+
+// Those with rows, then the numbers.
+std::vector<SchemaField> GivenFields(const JobSpec& spec) {
+  std::vector<SchemaField> out;
+  for (const FieldConfig& config : spec.fields()) out.push_back(FieldOf(config, spec));
+  std::stable_partition(out.begin(), out.end(),
+                        [](const SchemaField& f) { return !f.table().empty(); });
+  return out;
+}
+
+// What spec.tables and spec.fields say of a format's fields: names, and tables of rows.
+void NameFields(const JobSpec& spec, std::vector<SchemaField>& fields) {
   std::map<absl::string_view, const FieldConfig*> by_column;
   for (const FieldConfig& f : spec.fields()) {
     by_column.emplace(f.column().empty() ? f.name() : f.column(), &f);
@@ -191,7 +222,11 @@ void NameTables(const JobSpec& spec, std::vector<SchemaField>& fields) {
     const auto given = by_column.find(f.column());
     if (given != by_column.end()) f.set_name(given->second->name());
     if (f.table().empty()) continue;
-    f.set_table(given == by_column.end() ? spec.tables(0).name() : given->second->table());
+    if (given != by_column.end()) {
+      f.set_table(given->second->table());
+    } else if (!spec.tables().empty()) {
+      f.set_table(spec.tables(0).name());
+    }
   }
 }
 
@@ -243,8 +278,9 @@ std::vector<SchemaField> FieldsOfFormat(const JobSpec& spec, uint32_t fields) {
 }  // namespace
 
 std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields) {
+  if (spec.data().format() == "csv" && !spec.fields().empty()) return GivenFields(spec);
   std::vector<SchemaField> out = FieldsOfFormat(spec, fields);
-  if (!spec.tables().empty()) NameTables(spec, out);
+  NameFields(spec, out);
   return out;
 }
 

@@ -94,8 +94,8 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   Differences d;
   d.Add("kind", saved.kind(), now.kind());
   d.Add("keys by", saved.keys(), now.keys());
-  // Keys may hash the column's name; numbers do not.
-  if (!now.table().empty()) d.Add("column", saved.column(), now.column());
+  // Keys may hash the column's name; numbers do not, nor do fields that go by their table's.
+  if (!now.table().empty() && now.keys() != "table") d.Add("column", saved.column(), now.column());
   d.Add("table", table, now.table());
   d.Add("hashSeed", saved.hash_seed(), now.hash_seed());
   d.Add("pooling", saved.pooling(), now.pooling());
@@ -115,8 +115,9 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
 // keys that go by no field.
 std::string KeySpace(const SchemaField& field, absl::string_view table) {
   if (table.empty() || field.keys() == "value") return "";
-  return absl::StrCat(table, "\n", field.keys(), "\n", field.column(), "\n", field.hash_seed(),
-                      "\n", field.vocabulary());
+  const std::string column = field.keys() == "table" ? std::string() : field.column();
+  return absl::StrCat(table, "\n", field.keys(), "\n", column, "\n", field.hash_seed(), "\n",
+                      field.vocabulary());
 }
 
 std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {

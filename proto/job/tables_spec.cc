@@ -89,10 +89,9 @@ absl::Status ResolveTables(JobSpec& job) {
     }
     STRATA_RETURN_IF_BAD(ResolveTable(at, job, table));
   }
-  STRATA_RETURN_IF_BAD(CheckFieldsOfData(job));
-  const auto columns = FieldColumns(job.data());
-  if (!columns.has_value()) return absl::OkStatus();
-  const auto tables = FieldTables(job, static_cast<uint32_t>(columns->size()));
+  const auto fields = NamesOfFields(job);
+  if (!fields.has_value()) return absl::OkStatus();
+  const auto tables = FieldTables(job, static_cast<uint32_t>(fields->size()));
   if (!tables.ok() || job.model().type() == "lr") return tables.status();
   return EmbeddingDim(job, *tables).status();
 }

@@ -31,6 +31,11 @@ void AddIndex(const InputIndex& index, Hash& hash) {
     hash.Add(file.bytes());
     hash.Add(file.fingerprint());
   }
+  for (const InputFile& file : index.vocabularies()) {
+    hash.Add(absl::string_view(file.path()));
+    hash.Add(file.bytes());
+    hash.Add(file.fingerprint());
+  }
   hash.Add(static_cast<uint64_t>(index.tasks_size()));
   for (const InputTask& task : index.tasks()) {
     for (const uint64_t word : {uint64_t{task.file()}, task.offset(), task.bytes(),

@@ -1,5 +1,6 @@
 // JobMachine: what nodes are told, and what users see.
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -110,6 +111,23 @@ void JobMachine::ClearTimes(JobStateRecord& record) {
   for (StandingTrouble& trouble : *record.mutable_troubles()) trouble.clear_stood_ms();
 }
 
+namespace {
+
+// Where folders or globs stand for files, which those are.
+void FillListing(const google::protobuf::RepeatedPtrField<std::string>& named,
+                 const InputIndex& index, const std::function<InputListing*()>& listing) {
+  bool same = named.size() == index.files_size();
+  for (int i = 0; same && i < named.size(); ++i) same = named[i] == index.files(i).path();
+  if (same || index.files().empty()) return;
+  InputListing& out = *listing();
+  out.set_files(static_cast<uint64_t>(index.files_size()));
+  for (const InputFile& file : index.files()) out.set_bytes(out.bytes() + file.bytes());
+  out.set_first(index.files(0).path());
+  out.set_last(index.files(index.files_size() - 1).path());
+}
+
+}  // namespace
+
 JobStatus JobMachine::Status(absl::Time now) const {
   JobStatus out;
   out.set_job(id());
@@ -134,7 +152,12 @@ JobStatus JobMachine::Status(absl::Time now) const {
     out.set_bad_lines(counted.bad_lines());
     FillRates(out);
   }
-  if (index_) out.set_total_examples(index_->train().lines() * job().training().epochs());
+  if (index_) {
+    out.set_total_examples(index_->train().lines() * job().training().epochs());
+    const DataSpec& data = job().data();
+    FillListing(data.train(), index_->train(), [&] { return out.mutable_train_input(); });
+    FillListing(data.eval(), index_->eval(), [&] { return out.mutable_eval_input(); });
+  }
   *out.mutable_evaluations() = state_.evaluations();
   for (const EvaluationResult& e : state_.evaluations()) {
     const bool patience = job().evaluation().patience() > 0 && state_.best_step() > 0;

@@ -177,6 +177,9 @@ TEST_CASE("what is no readable file is told by name", "[bad_input]") {
   User& user = UserWithCluster();
   user.WriteJob();
   REQUIRE(std::system(("mkfifo '" + user.Path("pipe") + "'").c_str()) == 0);
+  REQUIRE(std::system(("mkdir '" + user.Path("hollow") + "'").c_str()) == 0);
+  user.Write("hollow/_SUCCESS", "");
+  user.Write("hollow/.part-0.crc", "x");
   const struct {
     const char* path;
     const char* says;
@@ -184,7 +187,8 @@ TEST_CASE("what is no readable file is told by name", "[bad_input]") {
       {"none.libfm", "none.libfm does not exist; check spec.data"},
       {"job.yaml/x", "job.yaml/x"},
       {"pipe", "pipe is not a regular file; write the data to one"},
-      {"/tmp", "/tmp is a directory; name the files in it"},
+      {"hollow", "hollow: the folder has no file (names that begin with . or _ do not count)"},
+      {"hollow/day=*", "hollow/day=*: the glob matches no file; mend it, or wait for the files"},
       {"/dev/zero", "/dev/zero is not a regular file"},
       {"/proc/self/mem", "/proc/self/mem is empty"},  // cannot be read, but has no size either
   };
@@ -195,6 +199,69 @@ TEST_CASE("what is no readable file is told by name", "[bad_input]") {
                    {place.says});
     }
   }
+}
+
+// A job over csv whose columns spec.fields says.
+void WriteFieldsJob(const User& user, const std::string& field) {
+  user.Write("fields.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
+             "  data: {format: csv, train: [fields.csv], columns: {label: y}}\n"
+             "  model: {type: lr}\n"
+             "  training: {lanes: 4, batchSize: 8}\n"
+             "  fields:\n    - {name: price, kind: numeric}\n    - " +
+                 field + "\n");
+}
+
+TEST_CASE("columns that are not what spec.fields says are told by file, line and column",
+          "[bad_input]") {
+  User& user = UserWithCluster();
+  const std::string good = "y,price,tags,item\n1,2.5,a:1|b,i1\n0,,b,i2\n";
+  user.Write("fields.csv", good);
+  user.Write("twice.txt", "i1\ni2\ni1\n");
+  user.Write("values.txt", "i1\ni2\n");
+  const std::string item = "{name: item, kind: categorical";
+  const std::string tags = "{name: tags, kind: multiValued, weightSeparator: ':', pooling: mean}";
+  const std::string skip = "set spec.data.maxBadLines to skip such lines";
+  const struct {
+    std::string field, text;
+    std::vector<std::string> says;
+  } cases[] = {
+      {"{name: kind, kind: categorical}",
+       good,
+       {"fields.csv: spec.fields[1].column: \"kind\" is no column of the header",
+        "the header names y, price, tags, item"}},
+      {item + "}",
+       good + "0,dear,a,i1\n",
+       {":4:3: column price: \"dear\" is not a finite number", skip}},
+      {tags,
+       good + "0,1,a:b,i1\n",
+       {":4:5: column tags: the weight of \"a:b\" is not a finite", skip}},
+      {tags, good + "0,1,a:1|b:-1,i1\n", {":4:5: column tags: the weights have the sum 0", skip}},
+      {item + ", vocabulary: {file: twice.txt}}",
+       good,
+       {"spec.fields[1].vocabulary.file: vocabulary file ", "twice.txt:3: \"i1\" is in line 1 too",
+        "remove one of the two lines"}},
+      {item + ", vocabulary: {file: none.txt}}",
+       good,
+       {"spec.fields[1].vocabulary.file: ", "none.txt does not exist"}},
+  };
+  int at = 0;
+  for (const auto& [field, text, says] : cases) {
+    INFO(field);
+    WriteFieldsJob(user, field);
+    user.Write("fields.csv", text);
+    CheckRefused(user, "train -f fields.yaml", says);
+    if (at++ % 3 == 0) CheckRefused(user, "submit --wait -f fields.yaml", says);
+  }
+  user.Write("fields.csv", good);
+  WriteFieldsJob(user, "{name: clicks, column: item, kind: sequence, maxLength: 3}");
+  CheckSays(user.Strata("train -f fields.yaml"), 2,
+            {"spec.fields[1].kind: field 'clicks' is a sequence, and model type lr reads none"});
+  WriteFieldsJob(user, item + ", table: items}");
+  CheckSays(user.Strata("train -f fields.yaml"), 2,
+            {"spec.fields[1].table: 'items' of field 'item' is no table of the job"});
+  WriteFieldsJob(user, item + ", vocabulary: {file: values.txt}}");
+  CHECK(user.Strata("train -f fields.yaml").exit_code == 0);
 }
 
 TEST_CASE("a file that may not be read is told by name", "[bad_input]") {

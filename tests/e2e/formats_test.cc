@@ -1,10 +1,12 @@
 // Data of other formats through a whole embedded job: the model depends neither on how a file is
 // compressed nor on the cluster.
 #include <fcntl.h>
+#include <google/protobuf/text_format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -12,6 +14,8 @@
 #include <string>
 #include <utility>
 
+#include "proto/job/field_form.h"
+#include "proto/job/job_spec.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/small_job.h"
 #include "tests/skip.h"
@@ -19,6 +23,7 @@
 #include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 #include "tools/generate/criteo_generator.h"
+#include "tools/generate/movielens_generator.h"
 
 namespace strata {
 namespace {
@@ -216,6 +221,91 @@ TEST_CASE("several features of a field do not depend on the cluster", "[e2e][p3]
   const JobStatus spread = Train(Spread(job));
   CHECK(spread.model_hash() == reference.model_hash());
   CHECK(spread.result().logloss() == reference.result().logloss());
+}
+
+// A csv job whose columns spec.fields says, over clicks of `strata generate movielens`.
+TrainingJob MovielensJob(const std::string& folder) {
+  TrainingJob job = testing::SmallJob(folder);
+  JobSpec& spec = *job.mutable_spec();
+  MovielensGeneratorOptions rows;
+  rows.rows = 400;
+  rows.users = 50;
+  rows.items = 64;
+  for (const char* name : {"/part-0", "/part-1", "/eval"}) {
+    REQUIRE(GenerateMovielens(rows, folder + name + ".csv").ok());
+    rows.first_row += rows.rows;
+  }
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(R"(
+    format: "csv" max_bad_lines: 0 shuffle { buffer_lines: 64 } columns { label: "clicked" })",
+                                                        spec.mutable_data()));
+  spec.mutable_data()->add_train(folder + "/part-0.csv");
+  spec.mutable_data()->add_train(folder + "/part-1.csv");
+  spec.mutable_data()->add_eval(folder + "/eval.csv");
+  WriteFile(folder + "/items.txt", "i3\ni1\ni4\ni5\ni9\n");
+  JobSpec fields;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(R"(
+    fields { name: "user" column: "user_id" kind: "categorical" }
+    fields { name: "item" column: "item_id" kind: "categorical"
+             vocabulary { out_of_vocabulary: 20 } }
+    fields { name: "clicks" column: "clicked_items" kind: "multiValued" pooling: "mean" }
+    fields { name: "tags" kind: "multiValued" pooling: "max" default_value: "none" }
+    fields { name: "price" kind: "numeric" transform { type: "log" } }
+    fields { name: "cheap" column: "price" kind: "numeric"
+             transform { type: "bucketise" bounds: [2, 5, 20] } })",
+                                                        &fields));
+  *spec.mutable_fields() = fields.fields();
+  spec.mutable_fields(1)->mutable_vocabulary()->set_file(folder + "/items.txt");
+  return job;
+}
+
+TEST_CASE("columns that spec.fields says train, in part files too", "[e2e][p3]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = MovielensJob(folder.path());
+  const JobStatus reference = Train(job);
+  CHECK(reference.examples() == 2 * 800);
+  CHECK(reference.result().examples() == 400);
+  CHECK(reference.result().auc() > 0.55);
+  const auto same = [&](const JobStatus& status) {
+    CHECK(status.model_hash() == reference.model_hash());
+    CHECK(status.result().logloss() == reference.result().logloss());
+  };
+  same(Train(Spread(job)));
+  // The same files as a glob, and as a folder.
+  DataSpec& data = *job.mutable_spec()->mutable_data();
+  data.clear_train();
+  data.add_train(folder.path() + "/part-[01].c*");
+  const JobStatus globbed = Train(job);
+  same(globbed);
+  CHECK(globbed.train_input().files() == 2);
+  CHECK(globbed.train_input().first() == folder.path() + "/part-0.csv");
+  CHECK(globbed.train_input().last() == folder.path() + "/part-1.csv");
+  std::filesystem::create_directory(folder.path() + "/day=2026-11-24");
+  for (const char* name : {"part-0.csv", "part-1.csv"}) {
+    std::filesystem::rename(folder.path() + "/" + name, folder.path() + "/day=2026-11-24/" + name);
+  }
+  WriteFile(folder.path() + "/day=2026-11-24/_SUCCESS", "");
+  data.set_train(0, folder.path() + "/day=2026-11-24");
+  same(Train(job));
+  data.set_train(0, folder.path() + "/day=2026-1[12]-*");
+  same(Train(Spread(job)));
+}
+
+TEST_CASE("criteo's fields said by spec.fields are its short form", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  CriteoGeneratorOptions lines;
+  lines.rows = 200;
+  lines.vocabulary = 260;
+  DataSpec& data = *job.mutable_spec()->mutable_data();
+  data.set_format("criteo");
+  data.set_train(0, folder.path() + "/train.tsv");
+  data.set_eval(0, folder.path() + "/train.tsv");
+  REQUIRE(GenerateCriteo(lines, data.train(0)).ok());
+  REQUIRE(ResolveJob(job).ok());
+  const JobStatus reference = Train(job);
+  REQUIRE(ToFieldsForm(*job.mutable_spec()).ok());
+  CHECK(job.spec().fields_size() == 39);
+  CHECK(Train(job).model_hash() == reference.model_hash());
 }
 
 TEST_CASE("Criteo's own rows as csv train and evaluate without a bad line", "[e2e][criteo_csv]") {

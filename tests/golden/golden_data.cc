@@ -139,6 +139,16 @@ std::string Labelled(const std::string& csv) {
   return out;
 }
 
+// The csv lines with a weight for the second tag.
+std::string WeightedTags(const std::string& csv) {
+  std::string out;
+  for (size_t i = 0; i < csv.size(); ++i) {
+    if (csv[i] == '|') out += ":0.5";
+    out += csv[i];
+  }
+  return out;
+}
+
 std::string With(std::string text, char to, char from) {
   std::replace(text.begin(), text.end(), from, to);
   return text;
@@ -152,11 +162,15 @@ void WriteOtherWays(const User& user) {
     const std::string body = csv.substr(csv.find('\n') + 1);
     user.Write("data/csv_headless." + name, body);
     user.Write("data/csv_labels." + name, Labelled(csv));
+    user.Write("data/csv_fields." + name, WeightedTags(csv));
     user.Write("data/csv_tabs." + name, With(body, '\t', ','));
     user.Write("data/csv_semicolons." + name, With(With(csv, '+', ';'), ';', ','));
     const std::string libfm = user.Read("data/libfm." + name);
     user.Write("data/packed." + name, name == "train-1" ? Zstd(libfm) : Gzip(libfm));
   }
+  std::string countries;
+  for (int i = 0; i < 20; ++i) countries += 'c' + std::to_string(3 * i) + '\n';
+  user.Write("data/countries.txt", countries);
 }
 
 // Of a job file: what each column of the csv files is.
@@ -174,6 +188,7 @@ const std::map<std::string, std::string>& ColumnsOf() {
       {"csv_labels",
        "numeric: [age], categorical: [user, country], ignored: ['*'],"
        " multiValued: [{column: tags}]"},
+      {"csv_fields", "label: clicked, delimiter: ','"},
       {"csv_semicolons",
        "header: true, delimiter: ';', label: clicked, categorical: [country, user],"
        " ignored: ['*'], multiValued: [{column: genres, separator: '+', pooling: mean}]"},
@@ -207,6 +222,24 @@ constexpr char kLabels[] =
     "  sampleWeight: weight\n"
     "  evaluation: {metrics: [auc, logloss, ne, calibration, gauc(user), mse, mae]}\n";
 
+// Of a job file: the fields of csv_fields.
+constexpr char kFieldsOfCsv[] =
+    "  fields:\n"
+    "    - {name: age, kind: numeric, transform: {type: log}}\n"
+    "    - {name: years, column: age, kind: numeric, transform: {type: clip, min: 5, max: 40},"
+    " defaultValue: '18'}\n"
+    "    - {name: z, column: age, kind: numeric,"
+    " transform: {type: standardise, mean: 25, deviation: 14.5}}\n"
+    "    - {name: ages, column: age, kind: numeric, table: features,"
+    " transform: {type: bucketise, bounds: [10, 20, 40]}}\n"
+    "    - {name: user, kind: categorical, hashSeed: 3}\n"
+    "    - {name: country, kind: categorical,"
+    " vocabulary: {file: ../data/countries.txt, outOfVocabulary: 4}}\n"
+    "    - {name: tags, kind: multiValued, separator: '|', weightSeparator: ':', pooling: mean}\n"
+    "    - {name: weighted, column: tags, kind: multiValued, weightSeparator: ':',"
+    " pooling: sum}\n"
+    "    - {name: genres, kind: multiValued, separator: ';', pooling: max, defaultValue: g}\n";
+
 std::string FormatOf(const std::string& name) {
   if (name == "wide" || name == "bad_lines" || name == "packed") return "libfm";
   return ColumnsOf().contains(name) ? "csv" : name;
@@ -234,7 +267,7 @@ std::string DataField(const std::string& name) {
       columns == ColumnsOf().end() ? "" : ", columns: {" + columns->second + "}";
   return "  data: {format: " + FormatOf(name) + ", train: [" + path + ".train-0, " + path +
          ".train-1], eval: [" + path + ".eval], shuffle: {bufferLines: 64}" + more + "}\n" +
-         (name == "csv_labels" ? kLabels : "");
+         (name == "csv_labels" ? kLabels : "") + (name == "csv_fields" ? kFieldsOfCsv : "");
 }
 
 }  // namespace strata::golden

@@ -21,6 +21,7 @@
 #include "proto/core/ids.h"
 #include "proto/runtime/base/job_work.h"
 #include "proto/runtime/base/manual_timer.h"
+#include "proto/runtime/files/path_policy.h"
 #include "proto/wire/message_codec.h"
 #include "proto/wire/session_error.h"
 #include "tests/proto/runtime/files/hung_files.h"
@@ -42,7 +43,11 @@ using Call = ScriptedServers::Call;
 
 class Fixture {
  public:
-  Fixture() {
+  // `roots`: below which the job may read and write; none: anywhere.
+  explicit Fixture(const std::vector<std::string>& roots = {}) {
+    const auto paths = PathPolicy::Make(roots);
+    REQUIRE(paths.ok());
+    options.paths = *paths;
     options.job = JobId(5);
     options.work = &work;
     options.queue = "a";
@@ -171,6 +176,26 @@ TEST_CASE("an output that is a file of input fails the job before anything is wr
         std::string(metrics ? "spec.output.metrics: " : "spec.output.predictions: ") + path +
             " is the same file as " + field + input + ", which the job reads; name another one");
   CHECK_FALSE(report.has_train_index());
+}
+
+TEST_CASE("folders and globs are listed below the data roots alone", "[job]") {
+  const TempFolder root, outside;
+  std::ofstream(root.path() + "/part-0") << "1 7:1\n";
+  std::ofstream(outside.path() + "/secret") << "1 7:1\n";
+  std::filesystem::create_symlink(outside.path() + "/secret", root.path() + "/part-1");
+  Fixture f({root.path()});
+  WorkerJobDirective d = IndexDirective();
+  DataSpec& data = *d.mutable_spec()->mutable_spec()->mutable_data();
+  data.clear_eval();
+  const std::string path = GENERATE_COPY(root.path() + "/part-*", root.path(),
+                                         outside.path() + "/s*", root.path() + "/../*/s*");
+  data.set_train(0, path);
+  f.runner->Update(d, SessionId(6));
+  const WorkerJobReport report =
+      f.Await([](const WorkerJobReport& r) { return !r.fatal().empty(); });
+  INFO(report.fatal());
+  CHECK(report.fatal().find("spec.data.train") == 0);
+  CHECK(report.fatal().find("--data-root") != std::string::npos);
 }
 
 TEST_CASE("a job is trained to its end, at a rate by the given clock", "[job]") {

@@ -58,6 +58,7 @@ struct Runner {
   ExitCode operator()(const CheckpointQuantiseOptions& o) const { return RunCheckpointQuantise(o); }
   ExitCode operator()(const PredictCommandOptions& o) const { return RunPredictCommand(o); }
   ExitCode operator()(const GenerateCriteoOptions& o) const { return RunGenerateCriteo(o); }
+  ExitCode operator()(const GenerateMovielensOptions& o) const { return RunGenerateMovielens(o); }
   ExitCode operator()(const ExportCommandOptions& o) const { return RunExport(o); }
   ExitCode operator()(const GetRowOptions& o) const { return RunGetRow(o); }
   ExitCode operator()(const DeltaCommandOptions& o) const { return RunDelta(o); }

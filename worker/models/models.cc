@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
         absl::StrCat("unknown model type ", static_cast<int>(tables.type)));
   }
   // A sum of weights is the same however it is grouped into fields.
-  if (tables.type == ModelType::kLr) return model;
+  if (tables.type == ModelType::kLr && tables.max_pooled.empty()) return model;
   return MakePooled(tables, std::move(model));
 }
 

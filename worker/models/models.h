@@ -14,7 +14,8 @@ namespace strata {
 // its label's weight; where lines have weights, times these in units of 2^-24, so that the sum of
 // the units is what divides them. With x the value of a feature or a numeric input, w its weight
 // and v its embedding; fields are Batch.fields, and a field's embedding e_f is the sum of v x over
-// its features (pooling; without Batch.fields every feature is a field of its own, by ordinal):
+// its features, or the greatest of each element (pooling; without Batch.fields every feature is a
+// field of its own, by ordinal):
 //   lr         logit = bias + sum w x
 //   fm         + 1/2 sum_d ((sum e_f)_d^2 - sum e_fd^2), v x of numeric inputs among the e
 //              (Rendle, ICDM 2010)

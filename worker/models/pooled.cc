@@ -9,6 +9,7 @@
 #include "ops/nn/embedding.h"
 #include "ops/nn/embedding_types.h"
 #include "ops/nn/gemm.h"
+#include "ops/nn/max_pool.h"
 #include "worker/models/model_parts.h"
 
 namespace strata {
@@ -29,16 +30,18 @@ bool NeedsPooling(const Batch& batch) {
 class Pooled : public Model {
  public:
   Pooled(const ModelTables& tables, std::unique_ptr<Model> model)
-      : row_dim_(tables.row_dim()), model_(std::move(model)) {}
+      : row_dim_(tables.row_dim()), max_pooled_(tables.max_pooled), model_(std::move(model)) {}
 
   absl::StatusOr<double> TrainStep(const ModelInputs& in, const ModelGradients& out,
                                    float* predictions, ops::Parallel* parallel) override {
     if (!NeedsPooling(*in.batch)) return model_->TrainStep(in, out, predictions, parallel);
     const ops::SparseExamples x = ExamplesOf(in, row_dim_);
     const ModelInputs pooled = Pool(in, x, parallel);
-    float* const gradient = gradient_.Reserve(batch_.keys.size() * row_dim_);
+    // Behind the runs' rows: those of the features of max runs.
+    float* const gradient = gradient_.Reserve((batch_.keys.size() + max_features_) * row_dim_);
     const absl::StatusOr<double> loss =
         model_->TrainStep(pooled, {gradient, out.tensors}, predictions, parallel);
+    SplitMaxGradients(x, gradient, parallel);
     ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {
       ops::PooledGradients(x, {first_.data(), run_of_.data()}, gradient, keys, out.rows);
     });
@@ -60,6 +63,13 @@ class Pooled : public Model {
     ForBlocks(runs, kBlock, parallel, [&](size_t begin, size_t end) {
       ops::PoolRows(x, {first_.data(), run_of_.data()}, static_cast<uint32_t>(begin),
                     static_cast<uint32_t>(end), rows);
+    });
+    from_.resize(max_runs_.size() * row_dim_);
+    ForBlocks(max_runs_.size(), kBlock, parallel, [&](size_t begin, size_t end) {
+      for (size_t m = begin; m < end; ++m) {
+        const uint32_t run = max_runs_[m].run;
+        ops::MaxPoolRow(x, FeaturesOf(run), rows + run * row_dim_, from_.data() + m * row_dim_);
+      }
     });
     // Every run is a key of its own that occurs once.
     batch_.keys.resize(runs);
@@ -95,15 +105,58 @@ class Pooled : public Model {
       batch_.offsets.push_back(static_cast<uint32_t>(first_.size()));
     }
     first_.push_back(static_cast<uint32_t>(batch.keys.size()));
+    FindMaxRuns();
   }
 
+  // Of fields that are pooled by max: the runs of several features.
+  void FindMaxRuns() {
+    max_runs_.clear();
+    max_features_ = 0;
+    if (max_pooled_.empty()) return;
+    for (uint32_t run = 0; run < batch_.fields.size(); ++run) {
+      const uint32_t field = batch_.fields[run];
+      if (field >= max_pooled_.size() || !max_pooled_[field]) continue;
+      const ops::MaxRun features = FeaturesOf(run);
+      if (features.end - features.first == 1) continue;
+      max_runs_.push_back({run, max_features_});
+      max_features_ += features.end - features.first;
+    }
+  }
+
+  // Gives each feature of a max run a row of its own, behind those of the runs, as its run.
+  void SplitMaxGradients(const ops::SparseExamples& x, float* gradient, ops::Parallel* parallel) {
+    const auto runs = static_cast<uint32_t>(batch_.keys.size());
+    ForBlocks(max_runs_.size(), kBlock, parallel, [&](size_t begin, size_t end) {
+      for (size_t m = begin; m < end; ++m) {
+        const auto [run, before] = max_runs_[m];
+        const ops::MaxRun features = FeaturesOf(run);
+        for (uint32_t f = features.first; f < features.end; ++f) {
+          run_of_[f] = runs + before + (f - features.first);
+        }
+        ops::MaxPoolGradients(x, features, from_.data() + m * row_dim_, gradient + run * row_dim_,
+                              gradient + size_t{runs + before} * row_dim_);
+      }
+    });
+  }
+
+  ops::MaxRun FeaturesOf(uint32_t run) const { return {first_[run], first_[run + 1]}; }
+
+  struct MaxPlace {
+    uint32_t run;
+    uint32_t before;  // features of max runs before it
+  };
+
   const uint32_t row_dim_;
+  const std::vector<bool> max_pooled_;  // by field
   const std::unique_ptr<Model> model_;
   // Reused from batch to batch.
   Batch batch_;
   RoutedKeys routed_;
-  std::vector<uint32_t> first_;         // (runs + 1): the first feature of a run
-  std::vector<uint32_t> run_of_;        // (features)
+  std::vector<uint32_t> first_;   // (runs + 1): the first feature of a run
+  std::vector<uint32_t> run_of_;  // (features)
+  std::vector<MaxPlace> max_runs_;
+  uint32_t max_features_ = 0;           // of all of them
+  std::vector<uint32_t> from_;          // (max runs, row dim): which feature an element is of
   ops::AlignedFloats rows_, gradient_;  // (runs, row dim)
 };
 

@@ -26,9 +26,16 @@ struct Batch {
   // (offsets[size]): field of each feature, ascending within an example, below the index's count of
   // fields; or empty when the ordinal of a feature within its example is its field. The features of
   // one field are pooled to one embedding, the sum of value times row (mean pooling comes as values
-  // of 1 / count), before a model looks at it.
+  // of 1 / count, or weight / sum of weights), or where the job says so the greatest of each
+  // element, before a model looks at it; but not those of a sequence.
   std::vector<uint32_t> fields;
-  uint64_t bad_lines = 0;  // lines of this batch that were skipped
+  // Fields that are not pooled: where a sequence begins among the features, and how many values it
+  // has; what a model has room for beyond them it masks. The value at position p of a sequence,
+  // from 0, the oldest that was kept, is feature first + p.
+  uint32_t sequences = 0;                 // of each example, in the order of their fields
+  std::vector<uint32_t> sequence_first;   // (size, sequences)
+  std::vector<uint32_t> sequence_length;  // (size, sequences)
+  uint64_t bad_lines = 0;                 // lines of this batch that were skipped
 
   void Clear() {
     size = numeric = 0;
@@ -41,6 +48,9 @@ struct Batch {
     keys.clear();
     values.clear();
     fields.clear();
+    sequences = 0;
+    sequence_first.clear();
+    sequence_length.clear();
   }
 };
 

@@ -86,6 +86,12 @@ absl::StatusOr<std::unique_ptr<ModelSource>> OnDevice(const ModelSourceOptions& 
         " is computed on the CPU in this version, and this worker has ", device,
         "; give cpu, or remove it"));
   }
+  if (!o.tables->max_pooled.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.worker.device: max pooling (spec.fields) is computed on the CPU in this version, and "
+        "this worker has ",
+        device, "; give cpu, or another pooling"));
+  }
   // Says what is wrong with the tables, if anything.
   if (auto model = MakeModel(*o.tables); !model.ok()) return model.status();
   auto step = DeviceStep::Make(*o.tables, options);

@@ -204,7 +204,8 @@ TEST_CASE("columns of csv are checked", "[job_spec]") {
   CHECK(multi([](MultiValuedColumn& m) { m.set_pooling("max"); }) ==
         "spec.data.columns.multiValued[0].pooling: 'max' is not one of: sum, mean");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_data()->set_format("csv"); }) ==
-        "spec.data.columns: is missing; format csv needs label, numeric, categorical");
+        "spec.data.columns: is missing; format csv needs label, numeric, categorical, "
+        "or spec.fields");
 }
 
 TEST_CASE("model and optimizers are checked", "[job_spec]") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -225,6 +226,48 @@ TEST_CASE("what a model is made of is printed whole, and compared first", "[stra
   CHECK(Run("checkpoint diff h-ck h-ck")
             .out.find("schema: the same tables, tensors, fields and labels\n") !=
         std::string::npos);
+}
+
+TEST_CASE("validate prints columns as fields and fields as columns", "[strata]") {
+  Write("columns.csv", "y,a,b,t\n1,2,c,x|z\n");
+  Write("columns.yaml",
+        "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\n"
+        "spec:\n"
+        "  data: {format: csv, train: [columns.csv], columns: {label: y, numeric: [a],\n"
+        "    categorical: [b], multiValued: [{column: t, pooling: mean}], ignored: ['*']}}\n"
+        "  model: {type: lr}\n");
+  const Result columns = Run("validate -f columns.yaml --json");
+  REQUIRE(columns.exit_code == 0);
+  const Result fields = Run("validate -f columns.yaml --json --form fields");
+  INFO(fields.err);
+  REQUIRE(fields.exit_code == 0);
+  CHECK(fields.out.find("\"fields\":[{\"name\":\"a\"") != std::string::npos);
+  CHECK(fields.out.find("\"categorical\":[") == std::string::npos);
+  Write("fields.json", fields.out);
+  CHECK(Run("validate -f fields.json --json").out == fields.out);
+  CHECK(Run("validate -f fields.json --json --form columns").out == columns.out);
+  const Result max =
+      Run("validate -f fields.json --form columns --set 'spec.fields=[{name: t, kind: multiValued, "
+          "pooling: max}]'");
+  CHECK(max.exit_code == 2);
+  CHECK(max.err.find("field 't' is pooled by max, which spec.data.columns cannot say") !=
+        std::string::npos);
+}
+
+TEST_CASE("validate lists what folders and globs stand for", "[strata]") {
+  std::filesystem::create_directory(Folder() + "/parts");
+  for (const char* name : {"parts/p-1", "parts/p-0", "parts/_SUCCESS"}) Write(name, "1 1:1\n");
+  Write("parts.yaml",
+        "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\n"
+        "spec: {data: {format: libfm, train: ['p*rts/p-*']}, model: {type: lr}}\n");
+  const Result r = Run("validate -f parts.yaml");
+  CHECK(r.exit_code == 0);
+  const std::string at = Folder() + "/parts/p-";
+  CHECK(r.err == "spec.data.train[0]: " + Folder() + "/p*rts/p-*: 2 files\n  " + at + "0\n  " + at +
+                     "1\nparts.yaml is right\n");
+  CHECK(Run("validate -f parts.yaml --set spec.data.train=none*").err ==
+        "strata: spec.data.train[0]: " + Folder() +
+            "/none*: the glob matches no file; mend it, or wait for the files\n");
 }
 
 TEST_CASE("without a cluster commands say so; a silent address is exit code 3", "[strata]") {

@@ -87,6 +87,12 @@ std::vector<Shape> Shapes() {
       shapes.back().named = named;
     }
   }
+  for (size_t s = ordinal; s-- > 0;) {
+    if (shapes[s].fields == 0 || !shapes[s].values) continue;
+    shapes.push_back(shapes[s]);
+    shapes.back().named = Fields::kMulti;
+    shapes.back().max = true;
+  }
   for (const Shape& labelled : Labelled()) shapes.push_back(labelled);
   return shapes;
 }

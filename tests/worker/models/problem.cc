@@ -82,6 +82,13 @@ void FillFeatures(const Shape& shape, uint32_t i, Random& random, Batch& batch) 
   for (uint32_t f = 0; f < count; ++f) add();
 }
 
+void PoolByMax(uint32_t fields, ModelTables* tables, Batch* batch) {
+  for (uint32_t f = 0; f < fields; ++f) tables->max_pooled.push_back(f % 2 == 0);
+  for (size_t i = 0; i < batch->values.size(); ++i) {
+    if (batch->fields[i] % 2 == 0) batch->values[i] = 1.0f;  // as readers give them
+  }
+}
+
 std::vector<const float*> TensorPointers(const Problem& p) {
   std::vector<const float*> out;
   for (const auto& t : p.tensors) out.push_back(t.data());
@@ -111,6 +118,7 @@ Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)) {
     FillFeatures(shape, i, random, batch);
     batch.offsets.push_back(static_cast<uint32_t>(batch.keys.size()));
   }
+  if (shape.max) PoolByMax(shape.fields, &tables, &batch);
   Route(shape.unique);
   const bool exponential = shape.labels.find('p') != std::string::npos;  // of what comes out
   for (size_t i = 0; i < size_t{shape.unique} * tables.row_dim(); ++i) {

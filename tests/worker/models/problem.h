@@ -34,6 +34,7 @@ struct Shape {
   std::string labels = "";
   bool weighted = false;
   std::vector<uint32_t> tower_hidden = {};  // shared_bottom
+  bool max = false;                         // every second field is pooled by max
 };
 
 std::string Describe(const Shape& shape);

@@ -43,19 +43,32 @@ class Network {
   }
 
  private:
-  // Sums of value times row by field: vectors by field, and all weights into one.
+  // Sums of value times row by field, or the greatest of each element: vectors by field, and all
+  // weights into one.
   void Pool(uint32_t i) {
     const Batch& b = p_.batch;
     const uint32_t d = t_.embedding_dim, stride = t_.row_dim();
+    std::map<uint32_t, Vector> rows;
     for (uint32_t f = b.offsets[i]; f < b.offsets[i + 1]; ++f) {
       const Number x(b.values.empty() ? 1.0 : b.values[f]);
       const uint32_t field = b.fields.empty() ? f - b.offsets[i] : b.fields[f];
-      Vector& sum = pooled_[field];
-      sum.resize(d);
-      for (uint32_t e = 0; e < d; ++e) sum[e] = sum[e] + x * rows_[b.keys[f] * stride + e];
-      for (uint32_t t = 0; d + t < stride; ++t) {
-        weights_[t] = weights_[t] + x * rows_[b.keys[f] * stride + d + t];
+      const auto row = [&](uint32_t e) { return x * rows_[b.keys[f] * stride + e]; };
+      const bool first = rows.count(field) == 0;
+      Vector& pooled = rows[field];
+      for (uint32_t e = 0; e < stride; ++e) {
+        if (first) {
+          pooled.push_back(row(e));
+        } else if (!t_.max_pooled.empty() && t_.max_pooled[field]) {
+          const Number now = row(e);
+          if (Value(pooled[e]) < Value(now)) pooled[e] = now;
+        } else {
+          pooled[e] = pooled[e] + row(e);
+        }
       }
+    }
+    for (const auto& [field, row] : rows) {
+      pooled_[field] = Vector(row.begin(), row.begin() + d);
+      for (uint32_t t = 0; d + t < stride; ++t) weights_[t] = weights_[t] + row[d + t];
     }
   }
 

@@ -61,6 +61,9 @@ inline Var operator*(const Var& a, const Var& b) {
   return {a.value * b.value, Tape::Get().Add(a.node, b.value, b.node, a.value)};
 }
 
+inline double Value(double x) { return x; }
+inline double Value(const Var& x) { return x.value; }
+
 inline double Relu(double x) { return x > 0 ? x : 0; }
 inline Var Relu(const Var& x) {
   return {Relu(x.value), Tape::Get().Add(x.node, x.value > 0 ? 1 : 0, Tape::kNone, 0)};

@@ -42,6 +42,30 @@ void AddGenerateCriteo(CLI::App& generate, CommandSet& commands) {
   AddJson(criteo, o.json);
 }
 
+void AddGenerateMovielens(CLI::App& generate, CommandSet& commands) {
+  auto [movielens, o] = commands.Add<GenerateMovielensOptions>(
+      generate, "movielens", "Visits of users to items: histories, clicks, ratings, weights");
+  movielens->add_option("--rows", o.rows, "lines")->capture_default_str()->check(Positive());
+  movielens->add_option("--users", o.users, "users")->capture_default_str()->check(Positive());
+  movielens->add_option("--items", o.items, "items, at least 64")
+      ->capture_default_str()
+      ->check(Positive());
+  movielens->add_option("--history", o.history, "most clicked items that a line tells")
+      ->capture_default_str()
+      ->check(Positive());
+  movielens->add_option("--seed", o.seed, "the same seed makes the same lines")
+      ->capture_default_str();
+  movielens
+      ->add_option(
+          "--first-row", o.first_row,
+          "number of the first line: rows after those of a training file make its held-out file")
+      ->capture_default_str();
+  movielens->add_option("-o,--output", o.output, "csv to write; FILE.teacher.json beside it")
+      ->required()
+      ->type_name("FILE");
+  AddJson(movielens, o.json);
+}
+
 }  // namespace
 
 void AddDataCommands(CLI::App& app, CommandSet& commands) {
@@ -49,6 +73,7 @@ void AddDataCommands(CLI::App& app, CommandSet& commands) {
   CLI::App* generate = app.add_subcommand("generate", "Make synthetic data");
   generate->require_subcommand(1);
   AddGenerateCriteo(*generate, commands);
+  AddGenerateMovielens(*generate, commands);
 }
 
 }  // namespace strata

@@ -31,6 +31,11 @@ void AddValidate(CLI::App& app, CommandSet& commands) {
   AddSource(validate, o.source);
   validate->add_flag("--schema", o.schema,
                      "print what the model is made of (tables, tensors, fields, labels) alone");
+  validate
+      ->add_option("--form", o.form,
+                   "say what columns are by spec.fields, or by spec.data.columns; default: as the "
+                   "job file")
+      ->check(CLI::IsMember({"fields", "columns"}));
   AddJson(validate, o.json);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/job/memory_need.h"
+#include "tools/cli/base/listing_text.h"
 #include "tools/cli/base/text_table.h"
 
 namespace strata {
@@ -166,6 +167,8 @@ Json ToJson(const JobStatus& s) {
   const bool estimated = s.checkpoint_bytes() > 0 && s.checkpoint_seconds_left() > 0;
   json["checkpointSecondsLeft"] = estimated ? Json(s.checkpoint_seconds_left()) : Json(nullptr);
   json["predictions"] = TextOrNull(s.predictions());
+  if (s.has_train_input()) json["trainInput"] = ListingAsJson(s.train_input());
+  if (s.has_eval_input()) json["evalInput"] = ListingAsJson(s.eval_input());
   json["servers"] = s.servers();
   json["workers"] = s.workers();
   json["generation"] = s.generation();
@@ -290,6 +293,8 @@ std::string JobSummary(const JobStatus& s) {
                     Duration(s.train_seconds()), ", ",
                     WithCommas(std::llround(std::max(0.0, ExamplesPerSecond(s)))), " examples/s\n");
   }
+  if (s.has_train_input()) text += ListingText("trained from", s.train_input());
+  if (s.has_eval_input()) text += ListingText("evaluated on", s.eval_input());
   if (s.bad_lines() > 0) {
     absl::StrAppend(&text, "  ", WithCommas(s.bad_lines()), " bad lines were skipped\n");
   }

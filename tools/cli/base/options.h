@@ -39,6 +39,7 @@ struct CleanOptions {
 struct ValidateOptions {
   JobSource source;
   bool schema = false;  // print the model's schema instead of the job
+  std::string form;     // "fields", "columns"; empty: as the job has it
   bool json = false;
 };
 
@@ -161,6 +162,17 @@ struct GenerateCriteoOptions {
   bool json = false;
 };
 
+struct GenerateMovielensOptions {
+  uint64_t rows = 100000;
+  uint64_t first_row = 0;
+  uint32_t users = 2000;
+  uint32_t items = 1000;
+  uint32_t history = 50;
+  uint64_t seed = 1;
+  std::string output;
+  bool json = false;
+};
+
 // Of `checkpoint`, or of the newest checkpoint of `job`.
 struct ExportCommandOptions {
   std::string scheduler;
@@ -266,9 +278,10 @@ using Command =
                  CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
                  CheckpointShowOptions, CheckpointDiffOptions, CheckpointRepairOptions,
                  CheckpointQuantiseOptions, PredictCommandOptions, GenerateCriteoOptions,
-                 ExportCommandOptions, GetRowOptions, DeltaCommandOptions, NodesOptions,
-                 NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions, TopOptions,
-                 ExplainOptions, EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
+                 GenerateMovielensOptions, ExportCommandOptions, GetRowOptions, DeltaCommandOptions,
+                 NodesOptions, NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions,
+                 TopOptions, ExplainOptions, EstimateOptions, CompletionOptions, ManOptions,
+                 SuperviseOptions>;
 
 }  // namespace strata
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "tools/cli/checkpoint/commands.h"
 #include "tools/cluster/embedded/predict.h"
 #include "tools/generate/criteo_generator.h"
+#include "tools/generate/movielens_generator.h"
 
 namespace strata {
 namespace {
@@ -21,6 +23,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+// Called with the rows done so far of `rows`.
+std::function<void(uint64_t)> ShowPercent(bool terminal, uint64_t rows) {
+  return [terminal, rows](uint64_t done) {
+    if (terminal) {
+      std::fprintf(stderr, "\r%3.0f%%",
+                   100.0 * static_cast<double>(done) / static_cast<double>(rows));
+    }
+  };
+}
 
 }  // namespace
 
@@ -71,10 +83,8 @@ ExitCode RunGenerateCriteo(const GenerateCriteoOptions& options) {
   generator.zipf = options.zipf;
   generator.seed = options.seed;
   const bool terminal = ProgressOptions::ForStderr().terminal;
-  const auto show = [&](uint64_t rows) {
-    if (terminal) std::fprintf(stderr, "\r%3.0f%%", 100.0 * rows / options.rows);
-  };
-  absl::StatusOr<CriteoGeneratorResult> made = GenerateCriteo(generator, options.output, show);
+  absl::StatusOr<CriteoGeneratorResult> made =
+      GenerateCriteo(generator, options.output, ShowPercent(terminal, options.rows));
   if (terminal) std::fprintf(stderr, "\r");
   if (!made.ok()) return ReportError(made.status());
   if (options.json) {
@@ -89,6 +99,41 @@ ExitCode RunGenerateCriteo(const GenerateCriteoOptions& options) {
     std::printf("%s: %s rows, %s bytes; the teacher's own AUC is %.4f, logloss %.4f\n",
                 options.output.c_str(), WithCommas(made->rows).c_str(),
                 WithCommas(made->bytes).c_str(), made->teacher_auc, made->teacher_logloss);
+  }
+  return kExitOk;
+}
+
+ExitCode RunGenerateMovielens(const GenerateMovielensOptions& options) {
+  MovielensGeneratorOptions generator;
+  generator.rows = options.rows;
+  generator.first_row = options.first_row;
+  generator.users = options.users;
+  generator.items = options.items;
+  generator.most_history = options.history;
+  generator.seed = options.seed;
+  const bool terminal = ProgressOptions::ForStderr().terminal;
+  const auto made =
+      GenerateMovielens(generator, options.output, ShowPercent(terminal, options.rows));
+  if (terminal) std::fprintf(stderr, "\r");
+  if (!made.ok()) return ReportError(made.status());
+  if (options.json) {
+    const Json json{{"output", options.output},
+                    {"rows", made->rows},
+                    {"bytes", made->bytes},
+                    {"clicks", made->clicks},
+                    {"ratings", made->ratings},
+                    {"clickAuc", Finite(made->click_auc)},
+                    {"clickLogloss", Finite(made->click_logloss)},
+                    {"ratingAuc", Finite(made->rating_auc)},
+                    {"ratingMse", Finite(made->rating_mse)},
+                    {"ratingMae", Finite(made->rating_mae)}};
+    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf(
+        "%s: %s rows, %s bytes; the teacher's own: clicked: AUC %.4f, logloss %.4f; rating: AUC "
+        "%.4f (4 and more), mse %.4f, mae %.4f\n",
+        options.output.c_str(), WithCommas(made->rows).c_str(), WithCommas(made->bytes).c_str(),
+        made->click_auc, made->click_logloss, made->rating_auc, made->rating_mse, made->rating_mae);
   }
   return kExitOk;
 }

@@ -13,6 +13,7 @@ namespace strata {
 ExitCode RunPredictCommand(const PredictCommandOptions& options);
 
 ExitCode RunGenerateCriteo(const GenerateCriteoOptions& options);
+ExitCode RunGenerateMovielens(const GenerateMovielensOptions& options);
 
 }  // namespace strata
 

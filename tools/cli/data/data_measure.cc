@@ -11,6 +11,7 @@
 #include "proto/job/hashed_tables.h"
 #include "proto/strata/control.pb.h"
 #include "tools/cli/data/distinct_counter.h"
+#include "worker/data/files/file_list.h"
 #include "worker/data/reading/batch_source.h"
 #include "worker/data/reading/data_access.h"
 #include "worker/step/batch.h"
@@ -88,8 +89,10 @@ class WindowKeys {
 
 absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   DataAccess* access = DataAccess::Files();
-  const std::vector<std::string> files(spec.data().train().begin(), spec.data().train().end());
-  auto index = access->BuildIndex(spec, files, nullptr);
+  const auto files =
+      ListFiles("spec.data.train", {spec.data().train().begin(), spec.data().train().end()});
+  if (!files.ok()) return files.status();
+  auto index = access->BuildIndex(spec, *files, nullptr);
   if (!index.ok()) return index.status();
   auto source = access->Open(spec, *index, index->shape());
   if (!source.ok()) return source.status();

@@ -1,6 +1,8 @@
 #include "tools/cli/inspect/get_row_key.h"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -10,8 +12,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/job/field_plan.h"
+#include "worker/data/files/text_files.h"
 #include "worker/data/formats/criteo_parser.h"
 #include "worker/data/formats/feature_hash.h"
+#include "worker/data/formats/field_reader.h"
+#include "worker/data/formats/vocabulary.h"
+#include "worker/data/index/vocabularies.h"
 #include "worker/data/reading/field_names.h"
 
 namespace strata {
@@ -41,6 +48,27 @@ absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std
                    names.size() - 1, ": ", absl::StrJoin(names, ", ")));
 }
 
+// The key of a value of a field of spec.fields.
+absl::StatusOr<CategoryKey> KeyOfField(const JobSpec& spec, CategoryKey out) {
+  TextFiles files;
+  const auto vocabularies = LoadVocabularies(spec, &files);
+  if (!vocabularies.ok()) return vocabularies.status();
+  const FieldsPlan fields = PlanFields(spec);
+  const FieldPlan& plan = *fields.ByNumber()[out.field];
+  std::shared_ptr<const Vocabulary> vocabulary;
+  if (plan.vocabulary) vocabulary = vocabularies->at(plan.vocabulary->file);
+  const FieldReader reader(plan, vocabulary);
+  out.key = Key(reader.KeyOf(out.hashed));
+  if (plan.kind != FieldKind::kNumeric || out.hashed.empty()) return out;
+  double value = 0;
+  if (!absl::SimpleAtod(out.hashed, &value) || !std::isfinite(value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--value '", out.hashed, "' of ", out.name, " is not a number"));
+  }
+  out.key = Key(reader.KeyOfBucket(value));
+  return out;
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_view text) {
@@ -61,13 +89,14 @@ absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view
         absl::StrCat("the job's data are ", format,
                      ", whose features are numbers of their own: name one by --key"));
   }
-  const std::vector<std::string> names = FieldNames(data);
+  const std::vector<std::string> names = FieldNames(spec);
   auto number = FieldNumber(data, names, field);
   if (!number.ok()) return number.status();
   CategoryKey out;
   out.field = *number;
   out.name = names[*number];
   out.hashed = value;
+  if (format == "csv" && !spec.fields().empty()) return KeyOfField(spec, std::move(out));
   if (format != "csv" && *number >= kCriteoCategories && !value.empty()) {
     int64_t integer = 0;
     if (!absl::SimpleAtoi(value, &integer)) {

@@ -200,6 +200,9 @@ void MakePathsAbsolute(const fs::path& folder, JobSpec& spec) {
     for (std::string& file : *spec.mutable_data()->mutable_train()) MakeAbsolute(folder, &file);
     for (std::string& file : *spec.mutable_data()->mutable_eval()) MakeAbsolute(folder, &file);
   }
+  for (FieldConfig& field : *spec.mutable_fields()) {
+    if (field.has_vocabulary()) MakeAbsolute(folder, field.mutable_vocabulary()->mutable_file());
+  }
   if (spec.model().has_init_from()) {
     MakeAbsolute(folder, spec.mutable_model()->mutable_init_from()->mutable_checkpoint());
   }

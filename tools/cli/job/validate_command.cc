@@ -13,10 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/job/field_form.h"
+#include "proto/job/job_spec.h"
 #include "proto/job/schema.h"
 #include "proto/job/schema_text.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "tools/cli/job/file.h"
+#include "worker/data/files/file_list.h"
 
 namespace strata {
 namespace {
@@ -32,12 +35,23 @@ std::string FileProblem(const std::string& path) {
   return "";
 }
 
-template <typename Files>
-void CheckFiles(const char* field, const Files& files, std::vector<std::string>* problems) {
-  for (int i = 0; i < files.size(); ++i) {
-    const std::string problem = FileProblem(files[i]);
-    if (!problem.empty()) {
-      problems->push_back(absl::StrCat(field, "[", i, "]: ", files[i], ": ", problem));
+// Each path, and each file that a folder or a glob stands for, which stderr tells.
+template <typename Paths>
+void CheckFiles(const char* field, const Paths& paths, std::vector<std::string>* problems) {
+  const auto all = ListFiles(field, {paths.begin(), paths.end()});
+  if (!all.ok()) problems->push_back(std::string(all.status().message()));
+  for (int i = 0; i < paths.size(); ++i) {
+    const auto files = ListFiles(field, {paths[i]});
+    if (!files.ok()) continue;  // told above
+    if (*files != std::vector<std::string>{paths[i]}) {
+      std::fprintf(stderr, "%s[%d]: %s: %zu file%s\n", field, i, paths[i].c_str(), files->size(),
+                   files->size() == 1 ? "" : "s");
+      for (const std::string& file : *files) std::fprintf(stderr, "  %s\n", file.c_str());
+    }
+    for (const std::string& file : *files) {
+      const std::string problem = FileProblem(file);
+      if (problem.empty()) continue;
+      problems->push_back(absl::StrCat(field, "[", i, "]: ", file, ": ", problem));
     }
   }
 }
@@ -50,12 +64,27 @@ std::string DescribeSchema(const Schema& schema) {
                           : "");
 }
 
+// The job in the form that was asked for.
+absl::Status ChangeForm(const std::string& form, TrainingJob& job) {
+  if (form.empty()) return absl::OkStatus();
+  const absl::Status changed =
+      form == "fields" ? ToFieldsForm(*job.mutable_spec()) : ToColumnsForm(*job.mutable_spec());
+  return changed.ok() ? ResolveJob(job) : changed;
+}
+
 }  // namespace
 
-absl::Status CheckDataFiles(const DataSpec& data) {
+absl::Status CheckDataFiles(const JobSpec& spec) {
   std::vector<std::string> problems;
-  CheckFiles("spec.data.train", data.train(), &problems);
-  CheckFiles("spec.data.eval", data.eval(), &problems);
+  CheckFiles("spec.data.train", spec.data().train(), &problems);
+  CheckFiles("spec.data.eval", spec.data().eval(), &problems);
+  for (int i = 0; i < spec.fields_size(); ++i) {
+    if (!spec.fields(i).has_vocabulary()) continue;
+    const std::string& file = spec.fields(i).vocabulary().file();
+    const std::string problem = FileProblem(file);
+    if (problem.empty()) continue;
+    problems.push_back(absl::StrCat("spec.fields[", i, "].vocabulary.file: ", file, ": ", problem));
+  }
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
@@ -72,10 +101,12 @@ ExitCode RunValidate(const ValidateOptions& options) {
                                    : DescribeSchema(*schema).c_str());
     return kExitOk;
   }
-  const absl::Status files = CheckDataFiles(job->spec().data());
+  const absl::Status files = CheckDataFiles(job->spec());
   if (!files.ok()) return ReportError(files);
   if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, /*overwrite=*/false); !s.ok())
     return ReportError(s);
+  const absl::Status changed = ChangeForm(options.form, *job);
+  if (!changed.ok()) return ReportError(changed);
   google::protobuf::util::JsonPrintOptions print;
   print.add_whitespace = !options.json;
   std::string text;

@@ -11,12 +11,13 @@
 namespace strata {
 
 // Checks the file, and that the data it names can be read here; prints the job with all defaults
-// as JSON, which is itself a job file.
+// as JSON, which is itself a job file, in the form that the options ask for.
 ExitCode RunValidate(const ValidateOptions& options);
 
-// INVALID_ARGUMENT, a line for each file of spec.data that is missing, empty, no file or not
-// readable.
-absl::Status CheckDataFiles(const DataSpec& data);
+// INVALID_ARGUMENT, a line for each file of spec.data, and each vocabulary, that is missing, empty,
+// no file or not readable, and each folder or glob without files. Tells on stderr which files
+// folders and globs stand for.
+absl::Status CheckDataFiles(const JobSpec& spec);
 
 }  // namespace strata
 

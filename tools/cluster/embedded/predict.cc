@@ -42,6 +42,7 @@
 #include "worker/client/exchange.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/server_links.h"
+#include "worker/data/files/file_list.h"
 #include "worker/data/reading/data_access.h"
 #include "worker/data/reading/field_names.h"
 #include "worker/eval/evaluator.h"
@@ -221,7 +222,9 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
     standard_input = *std::move(spooled);
     data = standard_input.get();
   }
-  auto index = data->BuildIndex(spec, options.inputs, nullptr);
+  auto inputs = ListFiles("inputs", options.inputs);
+  if (!inputs.ok()) return inputs.status();
+  auto index = data->BuildIndex(spec, *inputs, nullptr);
   if (!index.ok()) return index.status();
   DataShape shape;
   shape.set_fields(found->manifest.fields());
@@ -277,7 +280,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   evaluator_options.lines = index->lines();
   evaluator_options.tables = &*tables;
   evaluator_options.metrics = MetricsOf(spec);
-  evaluator_options.gauc_field = FieldNumber(spec.data(), evaluator_options.metrics.gauc_field);
+  evaluator_options.gauc_field = FieldNumber(spec, evaluator_options.metrics.gauc_field);
   evaluator_options.exchange = &exchange;
   evaluator_options.model = model->get();
   evaluator_options.parallel = parallel.get();

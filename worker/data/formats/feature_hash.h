@@ -36,17 +36,28 @@ constexpr uint64_t FieldSeed(uint64_t hash_seed, uint32_t field) {
   return Mix64(hash_seed * 0x9e3779b97f4a7c15ull + field + 1);
 }
 
-// Csv: the same with XXH3_64bits(column) in place of field + 1. The column is its name in
-// spec.data.columns; where that gives a position, its digits. Each value of a multi-valued column
-// is hashed so. In Python:
+// Csv: the same with XXH3_64bits(name) in place of field + 1. The name is the column's, as
+// spec.data.columns or spec.fields has it; where that is a position, its digits. Fields of a table
+// of spec.tables go by the table's name, so that they share its rows. Each value of a multi-valued
+// column is hashed so. In Python:
 //
-//   seed = mix64((hash_seed * 0x9e3779b97f4a7c15 + xxhash.xxh3_64_intdigest(column)) % 2**64)
-inline uint64_t NamedFieldSeed(uint64_t hash_seed, absl::string_view column) {
-  return Mix64(hash_seed * 0x9e3779b97f4a7c15ull + XXH3_64bits(column.data(), column.size()));
+//   seed = mix64((hash_seed * 0x9e3779b97f4a7c15 + xxhash.xxh3_64_intdigest(name)) % 2**64)
+inline uint64_t NamedFieldSeed(uint64_t hash_seed, absl::string_view name) {
+  return Mix64(hash_seed * 0x9e3779b97f4a7c15ull + XXH3_64bits(name.data(), name.size()));
 }
 
 inline uint64_t FeatureKey(uint64_t field_seed, absl::string_view value) {
   return XXH3_64bits_withSeed(value.data(), value.size(), field_seed);
+}
+
+// Keys of a field with a vocabulary: the number of the value's line, from 1, in a space that the
+// field's seed gives (the upper half). A missing value is line 0. Values that are not in the file
+// share buckets b = 0, 1, ..., which are kLastVocabularyKey - b, so that the file may grow;
+// b = the upper 64 bits of FeatureKey(seed, value) times the number of buckets.
+inline constexpr uint64_t kLastVocabularyKey = 0xffffffffull;
+
+constexpr uint64_t VocabularyKey(uint64_t field_seed, uint64_t line) {
+  return (field_seed & ~kLastVocabularyKey) | line;
 }
 
 }  // namespace strata

@@ -22,6 +22,7 @@ bool FieldsAreOrdinals(const Batch& batch) {
 void LineParser::Start(Batch* batch) const {
   batch->Clear();
   batch->numeric = numeric();
+  batch->sequences = sequences();
   batch->tasks = tasks();
 }
 

@@ -44,6 +44,8 @@ class LineParser {
 
   // Numeric inputs of every example.
   virtual uint32_t numeric() const = 0;
+  // Sequences of every example.
+  virtual uint32_t sequences() const { return 0; }
   // Labels of every example.
   virtual uint32_t tasks() const { return 1; }
 
@@ -62,7 +64,8 @@ class BatchMark {
         values_(batch.values.size()),
         fields_(batch.fields.size()),
         labels_(batch.labels.size()),
-        weights_(batch.weights.size()) {}
+        weights_(batch.weights.size()),
+        sequences_(batch.sequence_first.size()) {}
 
   void Restore(Batch* batch) const {
     batch->dense.resize(dense_);
@@ -71,6 +74,8 @@ class BatchMark {
     batch->fields.resize(fields_);
     batch->labels.resize(labels_);
     batch->weights.resize(weights_);
+    batch->sequence_first.resize(sequences_);
+    batch->sequence_length.resize(sequences_);
   }
 
  private:
@@ -80,6 +85,7 @@ class BatchMark {
   size_t fields_;
   size_t labels_;
   size_t weights_;
+  size_t sequences_;
 };
 
 // Fills `error`; always kBad, so that a parser can return it.

@@ -47,11 +47,7 @@ NumberError ParseInteger(absl::string_view text, int64_t* out) {
   return NumberError::kNone;
 }
 
-NumberError ParseReal(absl::string_view text, float* out) {
-  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') {
-    *out = static_cast<float>(text[0] - '0');
-    return NumberError::kNone;
-  }
+NumberError ParseDouble(absl::string_view text, double* out) {
   if (!text.empty() && text[0] == '+') {
     text.remove_prefix(1);
     if (!text.empty() && text[0] == '-') return NumberError::kNotANumber;
@@ -64,6 +60,19 @@ NumberError ParseReal(absl::string_view text, float* out) {
   }
   if (result.ec == std::errc::result_out_of_range) return NumberError::kOutOfRange;
   if (!std::isfinite(value)) return NumberError::kNotFinite;
+  *out = value;
+  return NumberError::kNone;
+}
+
+NumberError ParseReal(absl::string_view text, float* out) {
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') {
+    *out = static_cast<float>(text[0] - '0');
+    return NumberError::kNone;
+  }
+  double value = 0;
+  if (const NumberError error = ParseDouble(text, &value); error != NumberError::kNone) {
+    return error;
+  }
   if (std::fabs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
     return NumberError::kOutOfRange;
   }

@@ -22,6 +22,9 @@ NumberError ParseInteger(absl::string_view text, int64_t* out);
 // "inf" are kNotFinite; what overflows a float is kOutOfRange.
 NumberError ParseReal(absl::string_view text, float* out);
 
+// The same without the last rounding: what overflows a double is kOutOfRange.
+NumberError ParseDouble(absl::string_view text, double* out);
+
 // 1 for "1", 0 for "0" and "-1", in any notation that ParseReal reads; false for all else.
 bool ParseLabel(absl::string_view text, float* out);
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "worker/data/formats/criteo_parser.h"
 #include "worker/data/formats/csv_parser.h"
+#include "worker/data/formats/fields_parser.h"
 #include "worker/data/formats/libffm_parser.h"
 #include "worker/data/formats/libsvm_parser.h"
 
@@ -13,7 +14,8 @@ namespace strata {
 
 absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
                                                            const DataShape& shape,
-                                                           absl::string_view first_line) {
+                                                           absl::string_view first_line,
+                                                           const Vocabularies& vocabularies) {
   const DataSpec& data = spec.data();
   const uint64_t hash_seed = spec.model().hash_seed();
   const std::string& format = data.format();
@@ -30,6 +32,9 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
   }
   if (format == "libfm" || format == "libsvm") return MakeLibsvmParser(shape.fields());
   if (format == "libffm") return MakeLibffmParser(shape.fields());
+  if (format == "csv" && !spec.fields().empty()) {
+    return MakeFieldsParser(spec, first_line, vocabularies);
+  }
   if (format == "csv") return MakeCsvParser(spec, first_line);
   return absl::InvalidArgumentError(
       absl::StrCat("spec.data.format: \"", format,

@@ -12,14 +12,17 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/formats/line_parser.h"
+#include "worker/data/formats/vocabulary.h"
 
 namespace strata {
 
 // `first_line`: where NeedsFirstLine, the first physical line of the first file. `shape` is that of
-// the train files, for evaluation too. INVALID_ARGUMENT names the field of the job file.
+// the train files, for evaluation too. `vocabularies` has every file that spec.fields names.
+// INVALID_ARGUMENT names the field of the job file.
 absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
                                                            const DataShape& shape,
-                                                           absl::string_view first_line);
+                                                           absl::string_view first_line,
+                                                           const Vocabularies& vocabularies = {});
 
 // criteo or criteo_csv.
 bool IsCriteo(const DataSpec& data);

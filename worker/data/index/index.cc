@@ -8,12 +8,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/job/field_plan.h"
 #include "worker/data/files/data_file.h"
 #include "worker/data/formats/criteo_header.h"
 #include "worker/data/formats/libffm_parser.h"
 #include "worker/data/formats/libsvm_parser.h"
 #include "worker/data/formats/line_parser.h"
 #include "worker/data/formats/parser_factory.h"
+#include "worker/data/formats/vocabulary.h"
+#include "worker/data/index/vocabularies.h"
 #include "worker/step/batch.h"
 
 namespace strata {
@@ -87,6 +90,7 @@ class Indexer {
         index_(index),
         features_(data_) {}
 
+  absl::Status AddVocabularies();
   absl::Status AddFile(const std::string& path);
   absl::Status SetShape();
 
@@ -108,6 +112,7 @@ class Indexer {
   const Cancelled& cancelled_;
   InputIndex* const index_;
   FeatureCounter features_;
+  Vocabularies vocabularies_;
   bool have_first_line_ = false;
   std::string first_line_;              // of the first file, where NeedsFirstLine
   std::unique_ptr<LineParser> parser_;  // of it
@@ -133,7 +138,7 @@ absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint
     have_first_line_ = true;
     first_line_ = std::string(line);
     absl::StatusOr<std::unique_ptr<LineParser>> parser =
-        MakeLineParser(spec_, DataShape(), first_line_);
+        MakeLineParser(spec_, DataShape(), first_line_, vocabularies_);
     if (!parser.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", parser.status().message()));
     }
@@ -199,6 +204,13 @@ absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter
   return absl::OkStatus();
 }
 
+absl::Status Indexer::AddVocabularies() {
+  absl::StatusOr<Vocabularies> loaded = LoadVocabularies(spec_, files_, index_, cancelled_);
+  if (!loaded.ok()) return loaded.status();
+  vocabularies_ = *std::move(loaded);
+  return absl::OkStatus();
+}
+
 absl::Status Indexer::AddFile(const std::string& path) {
   if (absl::Status s = StillWanted(cancelled_, path); !s.ok()) return s;
   absl::StatusOr<std::unique_ptr<DataFile>> raw = files_->OpenRaw(path);
@@ -238,9 +250,9 @@ absl::Status Indexer::SetShape() {
     shape->set_fields(buckets ? kCriteoCategories + kCriteoIntegers : kCriteoCategories);
     shape->set_numeric(buckets ? 0 : kCriteoIntegers);
   } else if (data_.format() == "csv") {
-    shape->set_fields(static_cast<uint32_t>(data_.columns().categorical_size() +
-                                            data_.columns().multi_valued_size()));
-    shape->set_numeric(static_cast<uint32_t>(data_.columns().numeric_size()));
+    const FieldsPlan plan = PlanFields(spec_);
+    shape->set_fields(plan.features);
+    shape->set_numeric(plan.numbers);
   } else {
     if (features_.most() == 0) {
       return absl::InvalidArgumentError(
@@ -255,6 +267,20 @@ absl::Status Indexer::SetShape() {
   return absl::OkStatus();
 }
 
+absl::Status CheckFingerprint(absl::string_view what, const InputFile& entry,
+                              const TextFiles& files) {
+  absl::StatusOr<std::unique_ptr<DataFile>> file = files.OpenRaw(entry.path());
+  if (!file.ok()) return file.status();
+  absl::StatusOr<uint64_t> fingerprint = (*file)->Fingerprint();
+  if (!fingerprint.ok()) return fingerprint.status();
+  if ((*file)->size() == entry.bytes() && *fingerprint == entry.fingerprint()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " ", (*file)->path(), " has changed since the job began (", entry.bytes(),
+                   " bytes then, ", (*file)->size(), " now); restore it, or submit a new job"));
+}
+
 }  // namespace
 
 absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
@@ -262,6 +288,7 @@ absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std
   if (files.empty()) return absl::InvalidArgumentError("no input files; set spec.data.train");
   InputIndex index;
   Indexer indexer(spec, text_files, cancelled, &index);
+  if (absl::Status s = indexer.AddVocabularies(); !s.ok()) return s;
   for (const std::string& path : files) {
     if (absl::Status s = indexer.AddFile(path); !s.ok()) return s;
   }
@@ -271,15 +298,10 @@ absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std
 
 absl::Status CheckFingerprints(const InputIndex& index, const TextFiles& files) {
   for (const InputFile& entry : index.files()) {
-    absl::StatusOr<std::unique_ptr<DataFile>> file = files.OpenRaw(entry.path());
-    if (!file.ok()) return file.status();
-    absl::StatusOr<uint64_t> fingerprint = (*file)->Fingerprint();
-    if (!fingerprint.ok()) return fingerprint.status();
-    if ((*file)->size() != entry.bytes() || *fingerprint != entry.fingerprint()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "input file ", (*file)->path(), " has changed since the job began (", entry.bytes(),
-          " bytes then, ", (*file)->size(), " now); restore it, or submit a new job"));
-    }
+    if (absl::Status s = CheckFingerprint("input file", entry, files); !s.ok()) return s;
+  }
+  for (const InputFile& entry : index.vocabularies()) {
+    if (absl::Status s = CheckFingerprint("vocabulary file", entry, files); !s.ok()) return s;
   }
   return absl::OkStatus();
 }

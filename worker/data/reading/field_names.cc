@@ -2,27 +2,23 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "proto/job/field_plan.h"
 
 namespace strata {
 
-std::vector<std::string> FieldNames(const DataSpec& data) {
-  constexpr int kCategories = 26, kIntegers = 13;
+std::vector<std::string> FieldNames(const JobSpec& spec) {
+  const std::string& format = spec.data().format();
   std::vector<std::string> names;
-  if (data.format() == "csv") {
-    names.assign(data.columns().categorical().begin(), data.columns().categorical().end());
-    for (const MultiValuedColumn& c : data.columns().multi_valued()) names.push_back(c.column());
-  } else if (absl::StartsWith(data.format(), "criteo")) {
-    for (int i = 1; i <= kCategories; ++i) names.push_back(absl::StrCat("C", i));
-    const bool buckets = data.integer_features() == "bucket";
-    for (int i = 1; buckets && i <= kIntegers; ++i) names.push_back(absl::StrCat("I", i));
-  }
+  if (format == "libfm" || format == "libsvm") return names;
+  // What a column is called is known better than the name that a field would have for it.
+  const bool given = !spec.fields().empty();
+  const FieldsPlan plan = PlanFields(spec);
+  for (const FieldPlan* f : plan.ByNumber()) names.push_back(given ? f->name : f->column);
   return names;
 }
 
-std::optional<uint32_t> FieldNumber(const DataSpec& data, const std::string& name) {
-  const std::vector<std::string> names = FieldNames(data);
+std::optional<uint32_t> FieldNumber(const JobSpec& spec, const std::string& name) {
+  const std::vector<std::string> names = FieldNames(spec);
   const auto at = std::find(names.begin(), names.end(), name);
   if (name.empty() || at == names.end()) return std::nullopt;
   return static_cast<uint32_t>(at - names.begin());

@@ -12,12 +12,13 @@
 
 namespace strata {
 
-// By number, of resolved data: criteo's C1..C26 and, as buckets, I1..I13; csv's columns. Empty:
-// fields have no names (libffm), or there are none (libfm, libsvm).
-std::vector<std::string> FieldNames(const DataSpec& data);
+// By number, of a resolved job: spec.fields' names; without those criteo's C1..C26 and, as buckets,
+// I1..I13, and csv's columns. Empty: fields have no names (libffm), or there are none (libfm,
+// libsvm).
+std::vector<std::string> FieldNames(const JobSpec& spec);
 
 // The number of a field of that name; none: there is none.
-std::optional<uint32_t> FieldNumber(const DataSpec& data, const std::string& name);
+std::optional<uint32_t> FieldNumber(const JobSpec& spec, const std::string& name);
 
 }  // namespace strata
 

@@ -14,8 +14,10 @@
 #include "worker/data/files/text_files.h"
 #include "worker/data/formats/line_parser.h"
 #include "worker/data/formats/parser_factory.h"
+#include "worker/data/formats/vocabulary.h"
 #include "worker/data/index/epoch_plan.h"
 #include "worker/data/index/job_epoch_plan.h"
+#include "worker/data/index/vocabularies.h"
 #include "worker/data/reading/raw_lines.h"
 
 namespace strata {
@@ -341,7 +343,10 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(
     if (!line.ok()) return line.status();
     first_line = *std::move(line);
   }
-  absl::StatusOr<std::unique_ptr<LineParser>> parser = MakeLineParser(spec, shape, first_line);
+  const absl::StatusOr<Vocabularies> vocabularies = LoadVocabularies(spec, texts.files.get());
+  if (!vocabularies.ok()) return vocabularies.status();
+  absl::StatusOr<std::unique_ptr<LineParser>> parser =
+      MakeLineParser(spec, shape, first_line, *vocabularies);
   if (!parser.ok()) return parser.status();
   return std::unique_ptr<BatchSource>(
       std::make_unique<FileBatchSource>(*std::move(input), *std::move(plan), *std::move(parser),

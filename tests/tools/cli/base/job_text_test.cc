@@ -94,6 +94,21 @@ TEST_CASE("rows that were refused are told by field and key where they are known
   CHECK(json[1]["table"] == 0);
 }
 
+TEST_CASE("files that folders and globs stand for are told", "[job_text]") {
+  JobStatus status;
+  CHECK(JobJson(status).find("trainInput") == std::string::npos);
+  InputListing& listing = *status.mutable_train_input();
+  listing.set_files(12);
+  listing.set_bytes(3456);
+  listing.set_first("/d/day=1/part-0");
+  listing.set_last("/d/day=2/part-5");
+  CHECK(JobSummary(status).find(
+            "  trained from 12 files, 3456 bytes: /d/day=1/part-0 ... /d/day=2/part-5\n") !=
+        std::string::npos);
+  CHECK(JobJson(status).find("\"trainInput\":{\"files\":12,\"bytes\":3456,\"first\":\"/d/day=1/"
+                             "part-0\",\"last\":\"/d/day=2/part-5\"}") != std::string::npos);
+}
+
 TEST_CASE("the checkpoint that is being written is told", "[job_text][progress]") {
   JobStatus s = Finished();
   nlohmann::json json = nlohmann::json::parse(JobJson(s));

@@ -1,12 +1,15 @@
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/status/status.h"
 #include "proto/job/model_tables.h"
 #include "proto/strata/job.pb.h"
+#include "tests/temp_folder.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/inspect/get_row_text.h"
+#include "worker/data/formats/feature_hash.h"
 
 namespace strata {
 namespace {
@@ -97,6 +100,34 @@ TEST_CASE("columns of csv are fields, by number or by name", "[get-row]") {
   // By the column's name, wherever it stands in the list; as tests/worker/data/formats pins it.
   spec.mutable_data()->mutable_columns()->add_categorical("C1");
   CHECK(KeyOfCategory(spec, "C1", "68fd1e64")->key.value == 0x83ad16dd6cdc9ae9ull);
+}
+
+TEST_CASE("values of spec.fields have the keys that readers give them", "[get-row]") {
+  const TempFolder folder;
+  std::ofstream(folder.path() + "/items") << "i1\ni2\n";
+  JobSpec spec;
+  spec.mutable_data()->set_format("csv");
+  const auto add = [&](const char* name, const char* kind) {
+    FieldConfig* field = spec.add_fields();
+    field->set_name(name);
+    field->set_column(std::string("column of ") + name);
+    field->set_kind(kind);
+    return field;
+  };
+  add("user", "categorical")->set_hash_seed(4);
+  add("item", "categorical")->mutable_vocabulary()->set_file(folder.path() + "/items");
+  TransformConfig* bucket = add("price", "numeric")->mutable_transform();
+  bucket->set_type("bucketise");
+  bucket->add_bounds(10);
+  const auto key = [&](const char* field, const char* value) {
+    return KeyOfCategory(spec, field, value)->key;
+  };
+  CHECK(key("user", "u").value == FeatureKey(NamedFieldSeed(4, "column of user"), "u"));
+  CHECK(key("item", "i2").value == VocabularyKey(NamedFieldSeed(0, "column of item"), 2));
+  CHECK(key("price", "12.5").value == FeatureKey(NamedFieldSeed(0, "column of price"), "1"));
+  CHECK(key("price", "").value == FeatureKey(NamedFieldSeed(0, "column of price"), ""));
+  CHECK(Refused(KeyOfCategory(spec, "price", "dear").status()).find("is not a number") !=
+        std::string::npos);
 }
 
 TEST_CASE("fields that are none are told", "[get-row]") {

@@ -15,6 +15,7 @@
 #include "tests/worker/data/files/compressed.h"
 #include "tests/worker/data/files/scratch_file.h"
 #include "worker/data/files/data_file.h"
+#include "worker/data/files/file_list.h"
 
 namespace strata {
 namespace {
@@ -139,6 +140,67 @@ TEST_CASE("standard input is a file that somebody has spooled", "[data][text_fil
   CHECK(Text(**file) == "1 1:1\n");
   CHECK((*file)->path() == "standard input");
   CHECK((*files.OpenRaw("-"))->size() == Zstd("1 1:1\n").size());
+}
+
+TEST_CASE("paths, folders and globs become files, sorted", "[data][file_list]") {
+  const ScratchFolder folder;
+  for (const char* day : {"day=2026-11-02", "day=2026-11-10", "day=2026-12-01"}) {
+    std::filesystem::create_directory(folder.Path(day));
+    for (const char* name : {"part-1", "part-0", "_SUCCESS", ".part-0.crc"}) {
+      folder.Write(std::string(day) + "/" + name, "x");
+    }
+  }
+  std::filesystem::create_directory(folder.Path("day=2026-11-02/below"));
+  folder.Write("day=2026-11-02/below/part-9", "x");
+  const std::string odd = folder.Write("a[1]*", "x");
+  const auto list = [&](const std::vector<std::string>& names) {
+    std::vector<std::string> paths;
+    for (const std::string& name : names) paths.push_back(name == "-" ? name : folder.Path(name));
+    const auto files = ListFiles("spec.data.train", paths);
+    INFO(files.status().ToString());
+    REQUIRE(files.ok());
+    std::vector<std::string> out;
+    for (const std::string& file : *files) {
+      out.push_back(file == "-" ? file : file.substr(folder.Path("").size()));
+    }
+    return out;
+  };
+  using Files = std::vector<std::string>;
+  const Files november = {"day=2026-11-02/part-0", "day=2026-11-02/part-1", "day=2026-11-10/part-0",
+                          "day=2026-11-10/part-1"};
+  CHECK(list({"day=2026-11-*/part-*"}) == november);
+  CHECK(list({"day=2026-11-*"}) == november);
+  CHECK(list({"day=2026-11-02"}) == Files{november[0], november[1]});
+  CHECK(list({"day=2026-1[13-9]*/part-?"}) == november);
+  CHECK(list({"day=2026-12-01/*", "none", "-", "day=2026-11-02/part-1"}) ==
+        Files{"day=2026-12-01/part-0", "day=2026-12-01/part-1", "none", "-",
+              "day=2026-11-02/part-1"});
+  CHECK(list({"day=2026-12-01/_*"}) == Files{"day=2026-12-01/_SUCCESS"});
+  CHECK(list({"a[1]*"}) == Files{"a[1]*"});
+  CHECK(list({"none", "none"}) == Files{"none", "none"});
+}
+
+TEST_CASE("what gives no file, or a file twice, is told by its path", "[data][file_list]") {
+  const ScratchFolder folder;
+  const std::string file = folder.Write("a", "x"), base = folder.Path("");
+  std::filesystem::create_directory(folder.Path("hollow"));
+  folder.Write("hollow/_SUCCESS", "");
+  const auto fault = [&](const std::vector<std::string>& paths, const MayRead& may = nullptr) {
+    return std::string(ListFiles("spec.data.eval", paths, may).status().message());
+  };
+  CHECK(fault({file, base + "b*"}) == "spec.data.eval[1]: " + base +
+                                          "b*: the glob matches no file; mend it, or wait for the "
+                                          "files");
+  CHECK(fault({base + "hollow"}) ==
+        "spec.data.eval[0]: " + base +
+            "hollow: the folder has no file (names that begin with . or "
+            "_ do not count); name another");
+  CHECK(fault({file, base + "?"}) == "spec.data.eval[1]: " + base + "?: " + file +
+                                         " is given by spec.data.eval[0] too; name each file once");
+  const auto none = [](const std::string& path) {
+    return absl::PermissionDeniedError("not " + path);
+  };
+  CHECK(fault({base + "*"}, none).find("*: not ") != std::string::npos);
 }
 
 }  // namespace strata

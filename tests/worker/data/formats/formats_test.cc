@@ -248,21 +248,22 @@ std::unique_ptr<LineParser> Multi(const ColumnsSpec& columns) {
 }  // namespace
 
 TEST_CASE("fields have the names of their columns", "[data]") {
-  DataSpec data;
+  JobSpec spec;
+  DataSpec& data = *spec.mutable_data();
   data.set_format("csv");
   data.mutable_columns()->add_categorical("site");
   data.mutable_columns()->add_categorical("user");
   data.mutable_columns()->add_multi_valued()->set_column("tags");
-  CHECK(FieldNames(data) == std::vector<std::string>{"site", "user", "tags"});
+  CHECK(FieldNames(spec) == std::vector<std::string>{"site", "user", "tags"});
   data.set_format("criteo");
-  REQUIRE(FieldNames(data).size() == 26);
-  CHECK(FieldNames(data)[25] == "C26");
+  REQUIRE(FieldNames(spec).size() == 26);
+  CHECK(FieldNames(spec)[25] == "C26");
   data.set_format("criteo_csv");
   data.set_integer_features("bucket");
-  REQUIRE(FieldNames(data).size() == 39);
-  CHECK(FieldNames(data)[26] == "I1");
+  REQUIRE(FieldNames(spec).size() == 39);
+  CHECK(FieldNames(spec)[26] == "I1");
   data.set_format("libffm");
-  CHECK(FieldNames(data).empty());
+  CHECK(FieldNames(spec).empty());
 }
 
 TEST_CASE("columns of several values", "[data][csv]") {

@@ -127,6 +127,35 @@ TEST_CASE("csv headers belong to no task and must agree", "[data][index]") {
         e + ": spec.data.columns.categorical[0]: \"c\" is no column of the header");
 }
 
+TEST_CASE("vocabularies belong to the index, and may not change", "[data][index]") {
+  const ScratchFolder folder;
+  JobSpec spec = JobOf(Format("csv"));
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  for (const char* name : {"c", "d"}) {
+    FieldConfig* field = spec.add_fields();
+    field->set_name(name);
+    field->set_kind("categorical");
+    field->mutable_vocabulary()->set_file(folder.Write("values.gz", Gzip("a\nb\n")));
+  }
+  spec.add_fields()->set_name("n");
+  spec.mutable_fields(2)->set_kind("numeric");
+  const std::string train = folder.Write("train", "y,c,d,n\n1,a,b,3\n");
+  const auto index = BuildIndex(spec, {train}, &text_files);
+  INFO(index.status().ToString());
+  REQUIRE(index.ok());
+  CHECK(index->shape().fields() == 2);
+  CHECK(index->shape().numeric() == 1);
+  REQUIRE(index->vocabularies_size() == 1);
+  CHECK(CheckFingerprints(*index, text_files).ok());
+  folder.Write("values.gz", Gzip("b\na\n"));
+  const std::string changed(CheckFingerprints(*index, text_files).message());
+  CHECK(changed.find("vocabulary file " + folder.Path("values.gz") + " has changed since") == 0);
+  folder.Write("values.gz", "a\nb\na\n");
+  CHECK(BuildIndex(spec, {train}, &text_files).status().message() ==
+        "spec.fields[0].vocabulary.file: vocabulary file " + folder.Path("values.gz") +
+            ":3: \"a\" is in line 1 too; remove one of the two lines");
+}
+
 TEST_CASE("files that cannot be used", "[data][index]") {
   const ScratchFolder folder;
   const DataSpec data = Format("libsvm");

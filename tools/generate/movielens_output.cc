@@ -1,0 +1,101 @@
+// GenerateMovielens: rows to a file.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tools/generate/auc_sample.h"
+#include "tools/generate/criteo_generator.h"
+#include "tools/generate/movielens_generator.h"
+#include "tools/generate/part_file.h"
+#include "worker/data/formats/natural_log.h"
+
+namespace strata {
+namespace {
+
+constexpr size_t kWriteBytes = size_t{1} << 20;
+constexpr double kGoodRating = 4.0;
+
+// What the teacher's predictions are worth, row by row.
+class TeacherQuality {
+ public:
+  TeacherQuality() : click_(kAucRows), rating_(kAucRows) {}
+
+  void Add(const MovielensRow& row, MovielensResult* result) {
+    ++result->rows;
+    result->clicks += row.clicked ? 1 : 0;
+    logloss_ -= NaturalLog(row.clicked ? row.click_probability : 1.0 - row.click_probability);
+    click_.Add(static_cast<float>(row.click_probability), row.clicked);
+    if (!row.rated) return;
+    ++result->ratings;
+    const double error = row.rating - row.mean_rating;
+    squares_ += error * error;
+    differences_ += std::fabs(error);
+    rating_.Add(static_cast<float>(row.mean_rating), row.rating >= kGoodRating);
+  }
+
+  void Finish(MovielensResult* result) {
+    result->click_auc = click_.Auc();
+    result->click_logloss = logloss_ / static_cast<double>(result->rows);
+    if (result->ratings == 0) return;
+    result->rating_auc = rating_.Auc();
+    result->rating_mse = squares_ / static_cast<double>(result->ratings);
+    result->rating_mae = differences_ / static_cast<double>(result->ratings);
+  }
+
+ private:
+  AucSample click_, rating_;
+  double logloss_ = 0, squares_ = 0, differences_ = 0;
+};
+
+absl::Status WriteTeacher(const MovielensGeneratorOptions& o, const MovielensResult& r,
+                          const std::string& path) {
+  const nlohmann::ordered_json json{
+      {"rows", r.rows},
+      {"firstRow", o.first_row},
+      {"users", o.users},
+      {"items", o.items},
+      {"seed", o.seed},
+      {"tasks",
+       {{{"label", "clicked"}, {"auc", r.click_auc}, {"logloss", r.click_logloss}},
+        {{"label", "rating"},
+         {"auc", r.rating_auc},
+         {"mse", r.rating_mse},
+         {"mae", r.rating_mae}}}}};
+  PartFile file(path);
+  if (absl::Status s = file.Open(); !s.ok()) return s;
+  if (absl::Status s = file.Write(json.dump(2) + "\n"); !s.ok()) return s;
+  return file.Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<MovielensResult> GenerateMovielens(
+    const MovielensGeneratorOptions& options, const std::string& path,
+    const std::function<void(uint64_t rows_done)>& progress) {
+  if (options.rows == 0) return absl::InvalidArgumentError("rows: 0; at least 1 is needed");
+  auto generator = MovielensGenerator::Make(options);
+  if (!generator.ok()) return generator.status();
+  PartFile file(path);
+  if (absl::Status s = file.Open(); !s.ok()) return s;
+  MovielensResult result;
+  TeacherQuality quality;
+  std::string text;
+  for (uint64_t i = 0; i < options.first_row; ++i) {
+    (*generator)->AppendRow(&text);
+    text.clear();
+  }
+  text = MovielensGenerator::Header();
+  for (uint64_t i = 0; i < options.rows; ++i) {
+    quality.Add((*generator)->AppendRow(&text), &result);
+    if (text.size() < kWriteBytes && i + 1 < options.rows) continue;
+    if (absl::Status s = file.Write(text); !s.ok()) return s;
+    result.bytes += text.size();
+    text.clear();
+    if (progress) progress(i + 1);
+  }
+  if (absl::Status s = file.Finish(); !s.ok()) return s;
+  quality.Finish(&result);
+  if (absl::Status s = WriteTeacher(options, result, path + ".teacher.json"); !s.ok()) return s;
+  return result;
+}
+
+}  // namespace strata

@@ -1,0 +1,167 @@
+#include "worker/data/files/file_list.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/runtime/files/folders.h"
+
+namespace strata {
+namespace {
+
+// Names of a folder.
+constexpr size_t kMostFiles = 1'000'000;
+
+bool HasWildcard(absl::string_view text) { return text.find_first_of("*?[") != text.npos; }
+
+bool Hidden(absl::string_view name) { return name[0] == '.' || name[0] == '_'; }
+
+std::string Join(const std::string& folder, absl::string_view name) {
+  return absl::StrCat(folder, folder.empty() || folder.back() == '/' ? "" : "/", name);
+}
+
+class Lister {
+ public:
+  Lister(const MayRead& may_read, FileSystem& files) : may_read_(may_read), files_(files) {}
+
+  enum class Kind { kNothing, kFile, kFolder, kOther };
+  Kind Look(const std::string& path) const {
+    FileInfo info;
+    if (files_.Look(path, info) < 0) return Kind::kNothing;
+    if (info.kind == FileKind::kFolder) return Kind::kFolder;
+    return info.kind == FileKind::kFile ? Kind::kFile : Kind::kOther;
+  }
+
+  // Names in a folder, ascending.
+  absl::StatusOr<std::vector<std::string>> Names(const std::string& folder) const {
+    if (may_read_) {
+      if (absl::Status s = may_read_(folder); !s.ok()) return s;
+    }
+    auto names = ListFolder(folder, files_);
+    if (!names.ok()) return names.status();
+    if (names->size() > kMostFiles) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          folder, " has ", names->size(), " files; at most ", kMostFiles, " are listed"));
+    }
+    return names;
+  }
+
+  absl::Status AddFolder(const std::string& folder, std::vector<std::string>* out) const {
+    const auto names = Names(folder);
+    if (!names.ok()) return names.status();
+    for (const std::string& name : *names) {
+      if (Hidden(name)) continue;
+      std::string path = Join(folder, name);
+      if (Look(path) == Kind::kFile) out->push_back(std::move(path));
+    }
+    return absl::OkStatus();
+  }
+
+  // What matches `pattern` below `folder`: files, and the files of folders.
+  absl::Status AddMatches(const std::string& folder, absl::string_view pattern,
+                          std::vector<std::string>* out) const {
+    const size_t end = std::min(pattern.find('/'), pattern.size());
+    const std::string part(pattern.substr(0, end));
+    absl::string_view rest = pattern.substr(end);
+    while (!rest.empty() && rest[0] == '/') rest.remove_prefix(1);
+    if (part.empty()) return AddPath(folder, out);
+    if (!HasWildcard(part)) {
+      const std::string path = Join(folder, part);
+      return rest.empty() ? AddPath(path, out) : AddMatches(path, rest, out);
+    }
+    if (Look(folder) != Kind::kFolder) return absl::OkStatus();
+    const auto names = Names(folder);
+    if (!names.ok()) return names.status();
+    for (const std::string& name : *names) {
+      if (Hidden(name) && name[0] != part[0]) continue;
+      if (fnmatch(part.c_str(), name.c_str(), FNM_NOESCAPE) != 0) continue;
+      const std::string path = Join(folder, name);
+      absl::Status s = rest.empty() ? AddPath(path, out) : AddMatches(path, rest, out);
+      if (!s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status AddPath(const std::string& path, std::vector<std::string>* out) const {
+    switch (Look(path)) {
+      case Kind::kFolder:
+        return AddFolder(path, out);
+      case Kind::kFile:
+        out->push_back(path);
+        return absl::OkStatus();
+      case Kind::kNothing:
+      case Kind::kOther:
+        return absl::OkStatus();
+    }
+    return absl::OkStatus();
+  }
+
+  const MayRead& may_read_;
+  FileSystem& files_;
+};
+
+// The files of one path; `plain`: it names the file itself.
+absl::StatusOr<std::vector<std::string>> ListOne(const std::string& where, const std::string& path,
+                                                 const Lister& lister, bool* plain) {
+  *plain = true;
+  std::vector<std::string> found;
+  if (path == "-") return std::vector<std::string>{path};
+  const Lister::Kind kind = lister.Look(path);
+  if (kind == Lister::Kind::kFile) return std::vector<std::string>{path};
+  absl::Status status;
+  if (kind == Lister::Kind::kFolder) {
+    status = lister.AddFolder(path, &found);
+  } else if (HasWildcard(path)) {
+    const bool absolute = path[0] == '/';
+    status = lister.AddMatches(absolute ? "/" : ".",
+                               absl::string_view(path).substr(absolute ? 1 : 0), &found);
+  } else {
+    return std::vector<std::string>{path};
+  }
+  *plain = false;
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(where, ": ", path, ": ", status.message()));
+  }
+  if (found.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": ", path,
+        kind == Lister::Kind::kFolder
+            ? ": the folder has no file (names that begin with . or _ do not count); name another"
+            : ": the glob matches no file; mend it, or wait for the files"));
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ListFiles(absl::string_view field,
+                                                   const std::vector<std::string>& paths,
+                                                   const MayRead& may_read, FileSystem& files) {
+  const Lister lister(may_read, files);
+  std::vector<std::string> all;
+  std::map<std::string, std::pair<size_t, bool>> given;  // by file: the path that gave it, if plain
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string where = absl::StrCat(field, "[", i, "]");
+    bool plain = true;
+    auto found = ListOne(where, paths[i], lister, &plain);
+    if (!found.ok()) return found.status();
+    for (std::string& file : *found) {
+      const auto [before, fresh] = given.try_emplace(file, i, plain);
+      if (!fresh && !(plain && before->second.second)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, ": ", paths[i], ": ", file, " is given by ", field, "[",
+                         before->second.first, "] too; name each file once"));
+      }
+      all.push_back(std::move(file));
+    }
+  }
+  return all;
+}
+
+}  // namespace strata

@@ -1,0 +1,36 @@
+// Which files a job's list of paths, folders and globs means.
+// Tested by tests/worker/data/files/text_files_test.cc
+#ifndef STRATA_WORKER_DATA_FILES_FILE_LIST_H_
+#define STRATA_WORKER_DATA_FILES_FILE_LIST_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "proto/runtime/files/file_system.h"
+
+namespace strata {
+
+// Whether a path may be read, asked before it is looked at. Empty: any may.
+using MayRead = std::function<absl::Status(const std::string& path)>;
+
+// The files that `paths` mean, in their order:
+//   a folder: the files in it, by name;
+//   a path with *, ? or [...] that is no file itself: what matches, by path; each stands for
+//     characters of one name, and a match that is a folder for its files;
+//   all else, "-" too: the path itself, whether there is a file or not.
+// Names that begin with "." or "_" are left out where a folder or a wildcard gives them.
+// INVALID_ARGUMENT begins with `field` and the number of the path: a glob or a folder without
+// files, a file that two paths give of which one is no plain path; others are those of `may_read`
+// and of the file system.
+absl::StatusOr<std::vector<std::string>> ListFiles(absl::string_view field,
+                                                   const std::vector<std::string>& paths,
+                                                   const MayRead& may_read = nullptr,
+                                                   FileSystem& files = FileSystem::Kernel());
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_FILES_FILE_LIST_H_

@@ -1,0 +1,57 @@
+#include "worker/data/formats/csv_columns.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "worker/data/formats/csv_cursor.h"
+#include "worker/data/formats/number_text.h"
+
+namespace strata {
+
+absl::StatusOr<size_t> CsvColumns::Find(const std::string& wanted, const std::string& where) const {
+  if (wanted.empty()) return absl::InvalidArgumentError(absl::StrCat(where, " is empty"));
+  if (header) {
+    const auto found = std::find(names.begin(), names.end(), wanted);
+    if (found != names.end()) {
+      if (std::find(found + 1, names.end(), wanted) != names.end()) {
+        return absl::InvalidArgumentError(absl::StrCat(where, ": the header names ", Quoted(wanted),
+                                                       " twice; give positions instead"));
+      }
+      return static_cast<size_t>(found - names.begin());
+    }
+  }
+  uint64_t position = 0;
+  if (ParseUnsigned(wanted, &position) != NumberError::kNone) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": ", Quoted(wanted),
+        header ? " is no column of the header" : " is not a position (there is no header)"));
+  }
+  if (position >= names.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": position ", position,
+                                                   " is past the last column, ", names.size() - 1));
+  }
+  return static_cast<size_t>(position);
+}
+
+absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char delimiter,
+                                          bool header) {
+  if (!first_line.empty() && first_line.back() == '\r') first_line.remove_suffix(1);
+  CsvColumns columns;
+  columns.header = header;
+  CsvCursor cursor(first_line, delimiter);
+  absl::string_view field;
+  std::string scratch;
+  while (cursor.Next(&field, &scratch)) {
+    columns.names.push_back(header ? std::string(field) : absl::StrCat(columns.names.size()));
+  }
+  if (cursor.error() != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first line of the csv file, column ", cursor.column(), ": ", cursor.error()));
+  }
+  return columns;
+}
+
+}  // namespace strata

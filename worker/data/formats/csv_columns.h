@@ -1,0 +1,31 @@
+// The columns that the first line of a csv file names.
+// Tested by tests/worker/data/formats/fields_parser_test.cc
+// Tested by tests/worker/data/formats/parsers_test.cc
+#ifndef STRATA_WORKER_DATA_FORMATS_CSV_COLUMNS_H_
+#define STRATA_WORKER_DATA_FORMATS_CSV_COLUMNS_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace strata {
+
+struct CsvColumns {
+  bool header = true;
+  std::vector<std::string> names;  // without a header: positions
+
+  // The column that the job file's `wanted` means: a name, or a position from 0. INVALID_ARGUMENT
+  // begins with `where`.
+  absl::StatusOr<size_t> Find(const std::string& wanted, const std::string& where) const;
+};
+
+// `first_line`: the header, or without one the first line of data; without its newline.
+absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char delimiter,
+                                          bool header);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_FORMATS_CSV_COLUMNS_H_

@@ -1,0 +1,216 @@
+#include "worker/data/formats/fields_parser.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/job/field_plan.h"
+#include "worker/data/formats/csv_columns.h"
+#include "worker/data/formats/csv_cursor.h"
+#include "worker/data/formats/field_reader.h"
+#include "worker/data/formats/target_columns.h"
+
+namespace strata {
+namespace {
+
+constexpr uint32_t kUnused = UINT32_MAX;
+
+// The text of a column of one line, and where it begins.
+struct Cell {
+  absl::string_view text;
+  size_t column = 0;
+};
+using Cells = absl::InlinedVector<Cell, 48>;
+
+// Columns of the file that are used have a slot each; several fields may read one.
+struct Layout {
+  char delimiter = ',';
+  std::vector<uint32_t> slot_of;  // by column; kUnused
+  uint32_t slots = 0;
+  std::vector<uint32_t> label_slots;  // by task
+  uint32_t weight_slot = kUnused;
+  std::vector<uint32_t> field_slots;  // by field of the plan
+
+  uint32_t SlotOf(size_t column) {
+    if (slot_of[column] == kUnused) slot_of[column] = slots++;
+    return slot_of[column];
+  }
+};
+
+class FieldsParser : public LineParser {
+ public:
+  FieldsParser(Layout layout, TargetColumns targets, std::vector<FieldReader> fields)
+      : layout_(std::move(layout)), targets_(std::move(targets)), fields_(std::move(fields)) {
+    for (const FieldReader& field : fields_) {
+      numbers_ += field.plan().is_number() ? 1 : 0;
+      sequences_ += field.plan().kind == FieldKind::kSequence ? 1 : 0;
+    }
+  }
+
+  uint32_t numeric() const override { return numbers_; }
+  uint32_t tasks() const override { return static_cast<uint32_t>(targets_.tasks().size()); }
+  uint32_t sequences() const override { return sequences_; }
+
+ private:
+  LineOutcome ParseExample(absl::string_view line, Batch* batch, LineError* error) const override;
+  // Fills `cells` by slot; `unquoted` holds what was quoted.
+  LineOutcome Cut(absl::string_view line, Cells* cells, std::string* unquoted,
+                  LineError* error) const;
+  LineOutcome Take(const Cells& cells, Batch* batch, LineError* error) const;
+  std::string TakeTargets(const Cells& cells, Batch* batch, size_t* column) const;
+
+  const Layout layout_;
+  const TargetColumns targets_;
+  const std::vector<FieldReader> fields_;
+  uint32_t numbers_ = 0;
+  uint32_t sequences_ = 0;
+};
+
+LineOutcome FieldsParser::Cut(absl::string_view line, Cells* cells, std::string* unquoted,
+                              LineError* error) const {
+  cells->resize(layout_.slots);
+  CsvCursor cursor(line, layout_.delimiter);
+  absl::string_view text;
+  std::string scratch;
+  size_t columns = 0;
+  for (; cursor.Next(&text, &scratch); ++columns) {
+    if (columns >= layout_.slot_of.size() || layout_.slot_of[columns] == kUnused) continue;
+    if (text.data() == scratch.data()) {
+      // Never moves: what was quoted is shorter than the line.
+      if (unquoted->empty()) unquoted->reserve(line.size());
+      const size_t at = unquoted->size();
+      unquoted->append(scratch);
+      text = absl::string_view(*unquoted).substr(at);
+    }
+    (*cells)[layout_.slot_of[columns]] = {text, cursor.column()};
+  }
+  if (cursor.error() != nullptr) return BadLine(cursor.column(), cursor.error(), error);
+  if (columns == layout_.slot_of.size()) return LineOutcome::kExample;
+  return BadLine(1, absl::StrCat("found ", columns, " columns, expected ", layout_.slot_of.size()),
+                 error);
+}
+
+std::string FieldsParser::TakeTargets(const Cells& cells, Batch* batch, size_t* column) const {
+  for (size_t t = 0; t < layout_.label_slots.size(); ++t) {
+    const Cell& cell = cells[layout_.label_slots[t]];
+    *column = cell.column;
+    batch->labels.push_back(0.0f);
+    std::string reason = targets_.ParseLabel(t, cell.text, &batch->labels.back());
+    if (!reason.empty()) return reason;
+  }
+  if (!targets_.weighted()) return "";
+  const Cell& cell = cells[layout_.weight_slot];
+  *column = cell.column;
+  batch->weights.push_back(1.0f);
+  return targets_.ParseWeight(cell.text, &batch->weights.back());
+}
+
+LineOutcome FieldsParser::Take(const Cells& cells, Batch* batch, LineError* error) const {
+  size_t column = 1;
+  std::string reason = TakeTargets(cells, batch, &column);
+  for (size_t f = 0; reason.empty() && f < fields_.size(); ++f) {
+    const FieldReader& field = fields_[f];
+    const Cell& cell = cells[layout_.field_slots[f]];
+    column = cell.column;
+    if (field.plan().is_number()) {
+      batch->dense.push_back(0.0f);
+      reason = field.ReadNumber(cell.text, &batch->dense.back());
+      continue;
+    }
+    const size_t first = batch->keys.size();
+    reason = field.AppendFeatures(cell.text, batch);
+    if (field.plan().kind != FieldKind::kSequence) continue;
+    batch->sequence_first.push_back(static_cast<uint32_t>(first));
+    batch->sequence_length.push_back(static_cast<uint32_t>(batch->keys.size() - first));
+  }
+  if (!reason.empty()) return BadLine(column, std::move(reason), error);
+  EndExample(batch);
+  return LineOutcome::kExample;
+}
+
+LineOutcome FieldsParser::ParseExample(absl::string_view line, Batch* batch,
+                                       LineError* error) const {
+  Cells cells;
+  std::string unquoted;
+  const LineOutcome cut = Cut(line, &cells, &unquoted, error);
+  if (cut != LineOutcome::kExample) return cut;
+  const BatchMark mark(*batch);
+  const LineOutcome outcome = Take(cells, batch, error);
+  if (outcome != LineOutcome::kExample) mark.Restore(batch);
+  return outcome;
+}
+
+// Adds to a message of a column that is not there which there are.
+absl::Status WithColumns(const absl::Status& status, const CsvColumns& columns) {
+  constexpr size_t kShown = 20;
+  if (!columns.header) return status;
+  const size_t shown = std::min(kShown, columns.names.size());
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(), "; the header names ",
+                   absl::StrJoin(columns.names.begin(), columns.names.begin() + shown, ", "),
+                   shown < columns.names.size()
+                       ? absl::StrCat(" and ", columns.names.size() - shown, " more")
+                       : ""));
+}
+
+// Finds every column that the job names.
+absl::Status FindColumns(const FieldsPlan& plan, const TargetColumns& targets,
+                         const CsvColumns& columns, Layout* layout) {
+  const auto slot = [&](const std::string& wanted,
+                        const std::string& where) -> absl::StatusOr<uint32_t> {
+    const absl::StatusOr<size_t> at = columns.Find(wanted, where);
+    if (!at.ok()) return WithColumns(at.status(), columns);
+    return layout->SlotOf(*at);
+  };
+  for (size_t t = 0; t < targets.tasks().size(); ++t) {
+    const auto found = slot(targets.tasks()[t].column, targets.Where(t));
+    if (!found.ok()) return found.status();
+    layout->label_slots.push_back(*found);
+  }
+  if (targets.weighted()) {
+    const auto found = slot(targets.weight_column(), "spec.sampleWeight");
+    if (!found.ok()) return found.status();
+    layout->weight_slot = *found;
+  }
+  for (size_t f = 0; f < plan.fields.size(); ++f) {
+    const auto found = slot(plan.fields[f].column, absl::StrCat("spec.fields[", f, "].column"));
+    if (!found.ok()) return found.status();
+    layout->field_slots.push_back(*found);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LineParser>> MakeFieldsParser(const JobSpec& spec,
+                                                             absl::string_view first_line,
+                                                             const Vocabularies& vocabularies) {
+  const ColumnsSpec& cut = spec.data().columns();
+  Layout layout;
+  if (!cut.delimiter().empty()) layout.delimiter = cut.delimiter()[0];
+  const auto columns =
+      ReadCsvColumns(first_line, layout.delimiter, !cut.has_header() || cut.header());
+  if (!columns.ok()) return columns.status();
+  layout.slot_of.assign(columns->names.size(), kUnused);
+  TargetColumns targets(spec);
+  const FieldsPlan plan = PlanFields(spec);
+  if (absl::Status s = FindColumns(plan, targets, *columns, &layout); !s.ok()) return s;
+  std::vector<FieldReader> fields;
+  for (const FieldPlan& field : plan.fields) {
+    std::shared_ptr<const Vocabulary> vocabulary;
+    if (field.vocabulary) vocabulary = vocabularies.at(field.vocabulary->file);
+    fields.emplace_back(field, std::move(vocabulary));
+  }
+  return std::unique_ptr<LineParser>(
+      std::make_unique<FieldsParser>(std::move(layout), std::move(targets), std::move(fields)));
+}
+
+}  // namespace strata

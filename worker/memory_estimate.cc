@@ -38,6 +38,15 @@ uint64_t DenseFloats(const ModelTables& tables) {
   return floats;
 }
 
+// Of the widest table: whose keys a batch has is not known.
+uint64_t RowBytes(const ModelTables& tables) {
+  uint64_t dim = 0;
+  for (const TableSpec& table : tables.tables) {
+    if (table.kind == TableKind::kHashed) dim = std::max(dim, uint64_t{table.dim()});
+  }
+  return dim * sizeof(float);
+}
+
 // Bytes that a model keeps of a batch, forward and backward: inputs, and the outputs of each layer,
 // each with its gradient, with rows of whole cache lines, in blocks of their own (ops/nn/mlp.h).
 uint64_t ActivationBytes(const ModelTables& t, uint64_t batch) {
@@ -51,6 +60,32 @@ uint64_t ActivationBytes(const ModelTables& t, uint64_t batch) {
   for (uint32_t width : t.bottom_hidden) add(width);
   for (uint32_t i = 0; i < t.cross_layers; ++i) add(t.example_width());
   if (t.type == ModelType::kDlrm) add(t.interaction_pairs());
+  if (!t.field_dims.empty()) {  // mmoe, din: the fields' vectors, and the sequences' values
+    uint64_t width = t.example_width();
+    for (const SequenceShape& s : t.sequences) {
+      width += uint64_t{s.max_length} * t.field_dims[s.field];
+      const uint64_t values = batch * s.max_length;  // rows of the attention
+      const auto add_values = [&](uint64_t row) {
+        bytes += 2 * Paged(values * ops::RowStride(row) * sizeof(float));
+      };
+      add_values(uint64_t{4} * t.field_dims[s.field]);
+      for (const uint32_t hidden : t.attention_hidden) add_values(hidden);
+      add_values(1);
+    }
+    add(width);
+  }
+  for (uint32_t e = 0; e < t.experts; ++e) {
+    add(t.example_width());
+    for (uint32_t hidden : t.expert_hidden) add(hidden);
+  }
+  if (t.type == ModelType::kMmoe) {  // gates and towers
+    for (uint32_t task = 0; task < t.task_count(); ++task) {
+      add(t.example_width());
+      add(t.experts);
+      add(t.expert_hidden.back());
+      for (uint32_t hidden : t.tower_hidden) add(hidden);
+    }
+  }
   if (t.type == ModelType::kSharedBottom) {  // each tower has the shared layers' outputs of its own
     for (uint32_t task = 0; task < t.task_count(); ++task) {
       add(t.hidden.back());
@@ -116,7 +151,7 @@ uint64_t WithSpare(const WorkerLoad& load, uint64_t bytes) {
 }
 
 MemoryPart RowsPart(const WorkerLoad& load) {
-  const uint64_t row = uint64_t{load.tables.row_dim()} * 4;
+  const uint64_t row = RowBytes(load.tables);
   const uint64_t gradients = load.lanes_here * load.keys_per_batch;
   const char* const spare = load.device == WorkerLoad::Device::kHost ? "" : "5/4 x ";
   if (!load.synchronous) {
@@ -158,7 +193,7 @@ void AddDevice(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
 std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
   std::vector<MemoryPart> parts;
   // A device has the rows themselves.
-  const uint64_t row = load.rows_there ? 0 : uint64_t{load.tables.row_dim()} * 4;
+  const uint64_t row = load.rows_there ? 0 : RowBytes(load.tables);
   const uint64_t dense = DenseFloats(load.tables) * 4;
   const auto features =
       static_cast<uint64_t>(load.features_per_example * static_cast<double>(load.batch_size));
@@ -217,7 +252,7 @@ std::vector<MemoryPart> EstimateWorkerDevice(const WorkerLoad& load) {
 
 std::vector<MemoryPart> EstimateMessages(const WorkerLoad& load) {
   const uint64_t bytes =
-      load.keys_per_push * (uint64_t{load.tables.row_dim()} * 4 + 8) + DenseFloats(load.tables) * 4;
+      load.keys_per_push * (RowBytes(load.tables) + 8) + DenseFloats(load.tables) * 4;
   const uint64_t message = bytes / std::max(1u, load.servers);
   return {{"requests and replies", load.servers * 2 * Paged(message),
            "servers x 2 x (keys of a push x (8 + 4 dim) + dense part) / servers, in whole pages"},

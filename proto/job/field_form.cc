@@ -68,7 +68,7 @@ absl::Status FieldsToColumns(JobSpec& job) {
     column->set_separator(f.separator());
     column->set_pooling(f.pooling());
   }
-  columns.add_ignored("*");
+  columns.add_ignored()->assign(1, '*');
   return absl::OkStatus();
 }
 

@@ -16,7 +16,10 @@ namespace {
 
 bool HasEmbedding(const ModelSpec& model) { return model.type() != "lr"; }
 bool HasWeight(const ModelSpec& model) {
-  return model.type() != "dcn_v2" && model.type() != "dlrm" && model.type() != "shared_bottom";
+  for (const char* type : {"lr", "fm", "wide_deep", "deepfm"}) {
+    if (model.type() == type) return true;
+  }
+  return false;
 }
 
 struct TableOptimizers {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "proto/job/coming_fields.h"
 #include "proto/job/data_spec.h"
 #include "proto/job/field_spec.h"
 #include "proto/job/label_spec.h"
@@ -136,7 +135,6 @@ absl::Status ResolveFiles(const JobSpec& job, CheckpointSpec& c, OutputSpec& out
 
 absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(CheckHead(job));
-  STRATA_RETURN_IF_BAD(spec::CheckComing(job));
   JobSpec& job_spec = *job.mutable_spec();
   STRATA_RETURN_IF_BAD(CheckAllPaths(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveData(job_spec));

@@ -256,11 +256,12 @@ absl::Status ResolveLabels(JobSpec& job) {
 absl::Status CheckLabelDevice(const JobSpec& job) {
   const std::string& device = job.worker().device();
   if (device == "cpu" || device == "auto") return absl::OkStatus();
-  const absl::string_view what = !job.labels().empty()          ? "spec.labels"
-                                 : !job.sample_weight().empty() ? "spec.sampleWeight"
-                                 : job.model().type() == "shared_bottom"
-                                     ? "spec.model.type shared_bottom"
-                                     : "";
+  const std::string& model = job.model().type();
+  const std::string what = !job.labels().empty()          ? "spec.labels"
+                           : !job.sample_weight().empty() ? "spec.sampleWeight"
+                           : model == "shared_bottom" || model == "mmoe" || model == "din"
+                               ? absl::StrCat("spec.model.type ", model)
+                               : "";
   if (what.empty()) return absl::OkStatus();
   return Bad("spec.worker.device",
              absl::StrCat("'", device, "', but ", what,

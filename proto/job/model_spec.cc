@@ -1,5 +1,6 @@
 #include "proto/job/model_spec.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -7,6 +8,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "proto/job/spec_checks.h"
 
 namespace strata::spec {
@@ -27,19 +30,23 @@ void SetIfEmpty(Widths* widths, std::initializer_list<uint32_t> defaults) {
   for (uint32_t w : defaults) widths->Add(w);
 }
 
-// Fields that only one type reads: told rather than ignored, because who sets them wants it.
-absl::Status CheckOnlyOf(const ModelSpec& model, absl::string_view owner, absl::string_view field,
+using Types = std::initializer_list<absl::string_view>;
+
+// Fields that only some types read: told rather than ignored, because who sets them wants it.
+absl::Status CheckOnlyOf(const ModelSpec& model, Types owners, absl::string_view field,
                          bool given) {
-  if (!given || model.type() == owner) return absl::OkStatus();
-  return Bad(field, absl::StrCat("is for spec.model.type ", owner, ", and this job's is ",
-                                 model.type(), "; remove it"));
+  if (!given || std::find(owners.begin(), owners.end(), model.type()) != owners.end()) {
+    return absl::OkStatus();
+  }
+  return Bad(field, absl::StrCat("is for spec.model.type ", absl::StrJoin(owners, " and "),
+                                 ", and this job's is ", model.type(), "; remove it"));
 }
 
 absl::Status ResolveCross(ModelSpec& model) {
   STRATA_RETURN_IF_BAD(
-      CheckOnlyOf(model, "dcn_v2", "spec.model.crossLayers", model.has_cross_layers()));
+      CheckOnlyOf(model, {"dcn_v2"}, "spec.model.crossLayers", model.has_cross_layers()));
   STRATA_RETURN_IF_BAD(
-      CheckOnlyOf(model, "dcn_v2", "spec.model.crossRank", model.has_cross_rank()));
+      CheckOnlyOf(model, {"dcn_v2"}, "spec.model.crossRank", model.has_cross_rank()));
   if (model.type() != "dcn_v2") return absl::OkStatus();
   if (!model.has_cross_layers()) model.set_cross_layers(3);
   if (!model.has_cross_rank()) model.set_cross_rank(0);
@@ -78,28 +85,57 @@ absl::Status ResolveInitFrom(ModelSpec& model) {
   return absl::OkStatus();
 }
 
-}  // namespace
+// What mmoe alone reads, and din.
+absl::Status ResolveExperts(ModelSpec& model) {
+  STRATA_RETURN_IF_BAD(CheckOnlyOf(model, {"mmoe"}, "spec.model.experts", model.has_experts()));
+  STRATA_RETURN_IF_BAD(
+      CheckOnlyOf(model, {"mmoe"}, "spec.model.expertHidden", !model.expert_hidden().empty()));
+  STRATA_RETURN_IF_BAD(
+      CheckOnlyOf(model, {"din"}, "spec.model.attentionHidden", !model.attention_hidden().empty()));
+  if (model.type() == "din") SetIfEmpty(model.mutable_attention_hidden(), {36});
+  if (model.type() != "mmoe") return CheckWidths("spec.model.attentionHidden", model.attention_hidden());
+  if (!model.hidden().empty()) {
+    return Bad("spec.model.hidden",
+               "is not for spec.model.type mmoe, whose layers are expertHidden and towerHidden; "
+               "remove it");
+  }
+  if (!model.has_experts()) model.set_experts(4);
+  SetIfEmpty(model.mutable_expert_hidden(), {64});
+  STRATA_RETURN_IF_BAD(CheckRange("spec.model.experts", model.experts(), 1, 256));
+  return CheckWidths("spec.model.expertHidden", model.expert_hidden());
+}
 
-absl::Status ResolveModel(ModelSpec& model) {
+absl::Status ResolveHidden(ModelSpec& model) {
   STRATA_RETURN_IF_BAD(
-      CheckChoice("spec.model.type", model.type(),
-                  {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}));
-  if (!model.has_embedding_dim()) model.set_embedding_dim(16);
-  STRATA_RETURN_IF_BAD(CheckRange("spec.model.embeddingDim", model.embedding_dim(), 1, 4096));
-  STRATA_RETURN_IF_BAD(
-      CheckOnlyOf(model, "dlrm", "spec.model.bottomHidden", !model.bottom_hidden().empty()));
+      CheckOnlyOf(model, {"dlrm"}, "spec.model.bottomHidden", !model.bottom_hidden().empty()));
   if (model.type() == "dlrm") {
     SetIfEmpty(model.mutable_bottom_hidden(), {256, 64});
     SetIfEmpty(model.mutable_hidden(), {256, 128});
-  } else if (model.type() != "lr" && model.type() != "fm") {
+  } else if (model.type() == "din") {
+    SetIfEmpty(model.mutable_hidden(), {200, 80});
+  } else if (model.type() != "lr" && model.type() != "fm" && model.type() != "mmoe") {
     SetIfEmpty(model.mutable_hidden(), {400, 400, 400});
   }
   STRATA_RETURN_IF_BAD(CheckWidths("spec.model.hidden", model.hidden()));
   STRATA_RETURN_IF_BAD(CheckWidths("spec.model.bottomHidden", model.bottom_hidden()));
-  STRATA_RETURN_IF_BAD(
-      CheckOnlyOf(model, "shared_bottom", "spec.model.towerHidden", !model.tower_hidden().empty()));
-  if (model.type() == "shared_bottom") SetIfEmpty(model.mutable_tower_hidden(), {32});
-  STRATA_RETURN_IF_BAD(CheckWidths("spec.model.towerHidden", model.tower_hidden()));
+  STRATA_RETURN_IF_BAD(CheckOnlyOf(model, {"shared_bottom", "mmoe"}, "spec.model.towerHidden",
+                                   !model.tower_hidden().empty()));
+  if (model.type() == "shared_bottom" || model.type() == "mmoe") {
+    SetIfEmpty(model.mutable_tower_hidden(), {32});
+  }
+  return CheckWidths("spec.model.towerHidden", model.tower_hidden());
+}
+
+}  // namespace
+
+absl::Status ResolveModel(ModelSpec& model) {
+  STRATA_RETURN_IF_BAD(CheckChoice("spec.model.type", model.type(),
+                                   {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm",
+                                    "shared_bottom", "mmoe", "din"}));
+  if (!model.has_embedding_dim()) model.set_embedding_dim(16);
+  STRATA_RETURN_IF_BAD(CheckRange("spec.model.embeddingDim", model.embedding_dim(), 1, 4096));
+  STRATA_RETURN_IF_BAD(ResolveExperts(model));
+  STRATA_RETURN_IF_BAD(ResolveHidden(model));
   STRATA_RETURN_IF_BAD(ResolveCross(model));
   STRATA_RETURN_IF_BAD(ResolveInitFrom(model));
   if (!model.has_hash_seed()) model.set_hash_seed(0);

@@ -1,17 +1,14 @@
 #include "proto/job/model_tables.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <numeric>
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_join.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
-#include "proto/core/position.h"
+#include "proto/job/dense_tensors.h"
 #include "proto/job/field_plan.h"
 #include "proto/job/field_tables.h"
 #include "proto/job/hashed_tables.h"
@@ -21,105 +18,29 @@
 namespace strata {
 namespace {
 
-// Salt of the hash that spreads tensors over partitions; recorded positions depend on it.
-constexpr uint64_t kTensorSalt = 0x74656e736f727300ull;
-// 16 TiB of weights in one tensor: beyond any machine, and far below the positions of a partition.
-constexpr uint64_t kMaxTensorElements = 1ull << 42;
 constexpr uint32_t kMaxFields = 1u << 20;
 // Of dlrm's interaction: half a million pairs an example.
 constexpr uint32_t kMaxVectors = 1024;
 
 absl::StatusOr<ModelType> ParseType(const std::string& type) {
-  if (type == "lr") return ModelType::kLr;
-  if (type == "fm") return ModelType::kFm;
-  if (type == "wide_deep") return ModelType::kWideDeep;
-  if (type == "deepfm") return ModelType::kDeepFm;
-  if (type == "dcn_v2") return ModelType::kDcnV2;
-  if (type == "dlrm") return ModelType::kDlrm;
-  if (type == "shared_bottom") return ModelType::kSharedBottom;
-  return absl::InvalidArgumentError(
-      absl::StrCat("spec.model.type is '", type,
-                   "'; it must be lr, fm, wide_deep, deepfm, dcn_v2, dlrm or shared_bottom"));
+  static constexpr std::pair<const char*, ModelType> kTypes[] = {
+      {"lr", ModelType::kLr},
+      {"fm", ModelType::kFm},
+      {"wide_deep", ModelType::kWideDeep},
+      {"deepfm", ModelType::kDeepFm},
+      {"dcn_v2", ModelType::kDcnV2},
+      {"dlrm", ModelType::kDlrm},
+      {"shared_bottom", ModelType::kSharedBottom},
+      {"mmoe", ModelType::kMmoe},
+      {"din", ModelType::kDin},
+  };
+  for (const auto& [name, value] : kTypes) {
+    if (type == name) return value;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "spec.model.type is '", type,
+      "'; it must be lr, fm, wide_deep, deepfm, dcn_v2, dlrm, shared_bottom, mmoe or din"));
 }
-
-// Collects tensors in number order.
-class TensorList {
- public:
-  void Add(std::string name, uint64_t elements, InitializerSpec initializer = {}) {
-    TensorSpec t;
-    t.name = std::move(name);
-    t.elements = elements;
-    t.initializer = initializer;
-    tensors_.push_back(std::move(t));
-  }
-
-  // name_weight (inputs, outputs) of a layer; `field` is what an error names.
-  absl::Status AddWeight(const std::string& name, const std::string& field, uint64_t inputs,
-                         uint64_t outputs) {
-    if (outputs == 0 || inputs == 0 || outputs > kMaxTensorElements / inputs) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          field, ": a layer of ", inputs, " inputs and ", outputs,
-          " outputs; it must have at least 1 and at most ", kMaxTensorElements, " weights"));
-    }
-    const auto scale = static_cast<float>(std::sqrt(1.0 / static_cast<double>(inputs)));
-    Add(name, inputs * outputs, {InitializerType::kUniform, scale});
-    return absl::OkStatus();
-  }
-
-  absl::Status AddLayer(const std::string& name, const std::string& field, uint64_t inputs,
-                        uint64_t outputs) {
-    absl::Status s = AddWeight(absl::StrCat(name, "_weight"), field, inputs, outputs);
-    if (s.ok()) Add(absl::StrCat(name, "_bias"), outputs);
-    return s;
-  }
-
-  // Layers name_i of a perceptron from `inputs` through `widths`.
-  absl::Status AddLayers(absl::string_view name, absl::string_view field, uint64_t inputs,
-                         const std::vector<uint32_t>& widths) {
-    for (size_t i = 0; i < widths.size(); ++i) {
-      absl::Status s =
-          AddLayer(absl::StrCat(name, "_", i), absl::StrCat(field, "[", i, "]"), inputs, widths[i]);
-      if (!s.ok()) return s;
-      inputs = widths[i];
-    }
-    return absl::OkStatus();
-  }
-
-  // Gives each tensor its rows: the partition by a hash of its number, behind the tensors of
-  // smaller numbers that fell into the same partition. Fills the table, the order and the names.
-  absl::Status Place(Partitioning partitioning, ModelTables& out) {
-    std::map<uint32_t, uint64_t> used;  // rows, by partition
-    for (size_t number = 0; number < tensors_.size(); ++number) {
-      TensorSpec& t = tensors_[number];
-      const PartitionId partition = partitioning.Of(Position(Mix64(kTensorSalt + number)));
-      const uint64_t first = partitioning.First(partition).value;
-      const uint64_t last = partitioning.Last(partition).value;
-      uint64_t& offset = used[partition.value];
-      const uint64_t rows = t.Rows(ModelTables::kDenseRowDim);
-      if (rows - 1 > last - first - offset) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "tensor ", t.name, " of ", t.elements, " weights does not fit partition ",
-            partition.value, "; use fewer spec.storage.partitions or a smaller spec.model.hidden"));
-      }
-      t.first = Position(first + offset);
-      offset += rows;
-      out.tensor_names.push_back(t.name);
-    }
-    std::vector<uint32_t> by_position(tensors_.size());
-    std::iota(by_position.begin(), by_position.end(), 0u);
-    std::sort(by_position.begin(), by_position.end(),
-              [this](uint32_t a, uint32_t b) { return tensors_[a].first < tensors_[b].first; });
-    out.tensor_order.resize(tensors_.size());
-    for (uint32_t i = 0; i < by_position.size(); ++i) {
-      out.tensor_order[by_position[i]] = i;
-      out.tables[1].tensors.push_back(std::move(tensors_[by_position[i]]));
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  std::vector<TensorSpec> tensors_;
-};
 
 TableSpec DenseTable(const OptimizerSpec& optimizer) {
   TableSpec table;
@@ -188,84 +109,55 @@ ModelTables ShapeOf(const JobSpec& spec, ModelType type, uint32_t fields, uint32
     out.cross_layers = model.cross_layers();
     out.cross_rank = model.cross_rank();
   }
-  if (type == ModelType::kSharedBottom) {
+  if (type == ModelType::kSharedBottom || type == ModelType::kMmoe) {
     out.tower_hidden.assign(model.tower_hidden().begin(), model.tower_hidden().end());
+  }
+  if (type == ModelType::kMmoe) {
+    out.hidden.clear();
+    out.experts = model.experts();
+    out.expert_hidden.assign(model.expert_hidden().begin(), model.expert_hidden().end());
+  }
+  if (type == ModelType::kDin) {
+    out.attention_hidden.assign(model.attention_hidden().begin(), model.attention_hidden().end());
   }
   return out;
 }
 
-constexpr char kHidden[] = "spec.model.hidden";
-
-absl::Status AddDcnV2(const ModelTables& m, TensorList& tensors) {
-  const uint64_t width = m.example_width();
-  for (uint32_t l = 0; l < m.cross_layers; ++l) {
-    const std::string name = absl::StrCat("cross_", l);
-    uint64_t inputs = width;
-    if (m.cross_rank > 0) {
-      inputs = m.cross_rank;
-      absl::Status s =
-          tensors.AddWeight(absl::StrCat(name, "_v"), "spec.model.crossRank", width, inputs);
-      if (!s.ok()) return s;
-    }
-    absl::Status s = tensors.AddLayer(name, "spec.model.crossRank", inputs, width);
-    if (!s.ok()) return s;
+// The one categorical field whose rows lie where the sequence's do.
+absl::StatusOr<uint32_t> TargetOf(const FieldPlan& sequence, const FieldsPlan& plan) {
+  std::vector<const FieldPlan*> targets;
+  std::vector<std::string> names;
+  for (const FieldPlan* f : plan.ByNumber()) {
+    if (f->kind != FieldKind::kCategorical || f->table != sequence.table) continue;
+    targets.push_back(f);
+    names.push_back(f->name);
   }
-  if (absl::Status s = tensors.AddLayers("layer", kHidden, width, m.hidden); !s.ok()) return s;
-  return tensors.AddLayer("output", kHidden, width + m.hidden.back(), m.task_count());
+  if (targets.size() == 1) return targets[0]->number;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "spec.fields: sequence '", sequence.name, "' has its rows in table ", sequence.table,
+      targets.empty() ? ", and no categorical field has; din weighs a sequence by the one that does: "
+                        "give that table the field of the item that is judged"
+                      : absl::StrCat(", and so have ", absl::StrJoin(names, ", "),
+                                     "; din weighs a sequence by one field: give the others a table "
+                                     "of their own")));
 }
 
-absl::Status AddDlrm(const ModelTables& m, TensorList& tensors) {
-  uint64_t inputs = m.interaction_pairs();
-  if (m.numeric > 0) {
-    std::vector<uint32_t> bottom = m.bottom_hidden;
-    bottom.push_back(m.embedding_dim);
-    absl::Status s = tensors.AddLayers("bottom", "spec.model.bottomHidden", m.numeric, bottom);
-    if (!s.ok()) return s;
-    inputs += m.embedding_dim;
+// Of models that take tables of any widths: those of the fields, and the sequences.
+absl::Status AddWidths(const JobSpec& spec, const std::vector<uint32_t>& field_tables,
+                       ModelTables* out) {
+  for (uint32_t f = 0; f < out->fields; ++f) {
+    out->field_dims.push_back(field_tables.empty()
+                                  ? out->tables[0].dim()
+                                  : out->tables[TableNumber(field_tables[f])].dim());
   }
-  std::vector<uint32_t> top = m.hidden;
-  top.push_back(m.task_count());
-  return tensors.AddLayers("layer", kHidden, inputs, top);
-}
-
-absl::Status AddSharedBottom(const ModelTables& m, TensorList& tensors) {
-  if (absl::Status s = tensors.AddLayers("layer", kHidden, m.example_width(), m.hidden); !s.ok()) {
-    return s;
-  }
-  std::vector<uint32_t> tower = m.tower_hidden;
-  tower.push_back(1);
-  for (uint32_t t = 0; t < m.task_count(); ++t) {
-    absl::Status s = tensors.AddLayers(absl::StrCat("tower_", t), "spec.model.towerHidden",
-                                       m.hidden.back(), tower);
-    if (!s.ok()) return s;
+  const FieldsPlan plan = PlanFields(spec, out->fields);
+  for (const FieldPlan* f : plan.ByNumber()) {
+    if (f->kind != FieldKind::kSequence) continue;
+    const auto target = TargetOf(*f, plan);
+    if (!target.ok()) return target.status();
+    out->sequences.push_back({f->name, f->number, f->max_length, *target});
   }
   return absl::OkStatus();
-}
-
-// Weights of the second order's elements by task, less one: they begin as ones.
-void AddInteractionWeight(const ModelTables& m, TensorList& tensors) {
-  if (m.task_count() == 1) return;
-  tensors.Add("interaction_weight", uint64_t{m.embedding_dim} * m.task_count());
-}
-
-// The tensors of table 1, in number order.
-absl::Status AddTensors(const ModelTables& m, float init_scale, TensorList& tensors) {
-  if (m.type == ModelType::kDcnV2) return AddDcnV2(m, tensors);
-  if (m.type == ModelType::kDlrm) return AddDlrm(m, tensors);
-  if (m.type == ModelType::kSharedBottom) return AddSharedBottom(m, tensors);
-  tensors.Add("bias", m.task_count());
-  if (m.numeric > 0) tensors.Add("numeric_weight", uint64_t{m.numeric} * m.task_count());
-  if (m.type == ModelType::kFm && m.numeric > 0) {
-    tensors.Add("numeric_embedding", uint64_t{m.numeric} * m.embedding_dim,
-                {InitializerType::kNormal, init_scale});
-  }
-  if (m.type == ModelType::kFm) AddInteractionWeight(m, tensors);
-  if (m.type != ModelType::kDeepFm && m.type != ModelType::kWideDeep) return absl::OkStatus();
-  std::vector<uint32_t> widths = m.hidden;
-  widths.push_back(m.task_count());
-  absl::Status s = tensors.AddLayers("layer", kHidden, m.example_width(), widths);
-  if (s.ok() && m.type == ModelType::kDeepFm) AddInteractionWeight(m, tensors);
-  return s;
 }
 
 // Numbers the hashed tables, with the dense one between them.
@@ -295,8 +187,10 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
   if (!dense.ok()) return dense.status();
   const auto field_tables = FieldTables(spec, fields);
   if (!field_tables.ok()) return field_tables.status();
-  const absl::StatusOr<uint32_t> dim =
-      *type == ModelType::kLr ? uint32_t{0} : EmbeddingDim(spec, *field_tables);
+  const bool any_width = *type == ModelType::kMmoe || *type == ModelType::kDin;
+  const absl::StatusOr<uint32_t> dim = *type == ModelType::kLr || any_width
+                                           ? uint32_t{0}
+                                           : EmbeddingDim(spec, *field_tables);
   if (!dim.ok()) return dim.status();
 
   ModelTables out = ShapeOf(spec, *type, fields, numeric, *dim);
@@ -304,11 +198,10 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
   if (out.several()) {
     for (const uint32_t index : *field_tables) out.field_tables.push_back(TableNumber(index));
   }
-  TensorList tensors;
-  if (absl::Status s = AddTensors(out, spec.model().init_scale(), tensors); !s.ok()) return s;
-  if (absl::Status s = tensors.Place(Partitioning(spec.storage().partitions()), out); !s.ok()) {
-    return s;
+  if (any_width) {
+    if (absl::Status s = AddWidths(spec, *field_tables, &out); !s.ok()) return s;
   }
+  if (absl::Status s = AddTensors(spec, &out); !s.ok()) return s;
   return out;
 }
 

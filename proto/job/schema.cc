@@ -119,6 +119,8 @@ SchemaTable TableOf(const TableSpec& table) {
 bool GoesByFields(ModelType type, absl::string_view tensor) {
   if (absl::StartsWith(tensor, "numeric_") || tensor == "bottom_0_weight") return true;
   if (tensor == "layer_0_weight") return true;
+  if (absl::StartsWith(tensor, "expert_")) return absl::EndsWith(tensor, "_0_weight");
+  if (absl::StartsWith(tensor, "gate_")) return absl::EndsWith(tensor, "_weight");
   return type == ModelType::kDcnV2 &&
          (absl::StartsWith(tensor, "cross_") || tensor == "output_weight");
 }

@@ -65,6 +65,8 @@ Stages StagesOf(const ModelTables& t) {
       AddDlrm(t, s);
       break;
     case ModelType::kSharedBottom:  // not on a device (step.h)
+    case ModelType::kMmoe:
+    case ModelType::kDin:
       break;
   }
   return s;

@@ -146,7 +146,7 @@ class DcnV2 : public Model {
       layer.bias = out.tensors[t++];
     }
     cross_.AppendWeightGradients(in.batch->size, Inputs(), cross_gradients_, &products_);
-    mlp_.AppendGradients(in, out, &products_);
+    mlp_.AppendGradients(out, &products_);
     ops::TransposedProduct p;
     p.rows = in.batch->size;
     p.m = width_;

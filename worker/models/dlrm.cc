@@ -68,8 +68,8 @@ class Dlrm : public Model {
           Backward(begin, end);
         });
     products_.clear();
-    if (bottom_) bottom_->AppendGradients(in, out, &products_);
-    top_.AppendGradients(in, out, &products_);
+    if (bottom_) bottom_->AppendGradients(out, &products_);
+    top_.AppendGradients(out, &products_);
     gemm_.Run(products_, parallel);
     const ops::FieldMatrix gradient = FieldsOf(vector_gradients_.data());
     ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {

@@ -37,7 +37,7 @@ absl::StatusOr<double> LinearAndDeep::TrainStep(const ModelInputs& in, const Mod
         BackwardRows(begin, end);
       });
   products_.assign(1, LinearGradients(batch, scratch_, out));
-  mlp_.AppendGradients(in, out, &products_);
+  mlp_.AppendGradients(out, &products_);
   AppendProducts(batch, out, &products_);
   gemm_.Run(products_, parallel);
   ForKeys(*in.routed, parallel,

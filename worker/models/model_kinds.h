@@ -17,6 +17,8 @@ std::unique_ptr<Model> MakeDeepFm(const ModelTables& tables);
 std::unique_ptr<Model> MakeDcnV2(const ModelTables& tables);
 std::unique_ptr<Model> MakeDlrm(const ModelTables& tables);
 std::unique_ptr<Model> MakeSharedBottom(const ModelTables& tables);
+std::unique_ptr<Model> MakeMmoe(const ModelTables& tables);
+std::unique_ptr<Model> MakeDin(const ModelTables& tables);
 
 }  // namespace strata
 

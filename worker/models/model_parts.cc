@@ -185,17 +185,22 @@ void TrainBlocks(size_t n, size_t block, ops::Parallel* parallel, PassTimes* pas
 
 void ForKeys(const RoutedKeys& routed, ops::Parallel* parallel,
              const std::function<void(const ops::KeyOccurrences&)>& body) {
+  ForKeysOf(routed, {0, 0, routed.keys.size()}, parallel, body);
+}
+
+void ForKeysOf(const RoutedKeys& routed, const KeyRun& run, ops::Parallel* parallel,
+               const std::function<void(const ops::KeyOccurrences&)>& body) {
   // Occurrences and keys of one run; enough runs to share evenly, long enough to be worth a task.
   constexpr size_t kRunLength = 4096;
-  const auto unique = static_cast<uint32_t>(routed.keys.size());
+  const auto unique = static_cast<uint32_t>(run.count);
   if (unique == 0) return;
-  const auto parts =
-      static_cast<uint32_t>((routed.occurrences.size() + unique + kRunLength - 1) / kRunLength);
+  const uint32_t* const first = routed.first.data() + run.first;
+  const size_t occurrences = first[unique] - first[0];
+  const auto parts = static_cast<uint32_t>((occurrences + unique + kRunLength - 1) / kRunLength);
   parallel->For(parts, [&](size_t part) {
     const auto p = static_cast<uint32_t>(part);
-    body({routed.first.data(), routed.occurrences.data(),
-          ops::CoalesceSplit(routed.first.data(), unique, parts, p),
-          ops::CoalesceSplit(routed.first.data(), unique, parts, p + 1)});
+    body({first, routed.occurrences.data(), ops::CoalesceSplit(first, unique, parts, p),
+          ops::CoalesceSplit(first, unique, parts, p + 1)});
   });
 }
 

@@ -14,6 +14,7 @@
 #include "ops/nn/sparse_examples.h"
 #include "ops/parallel.h"
 #include "proto/job/model_tables.h"
+#include "worker/step/key_runs.h"
 #include "worker/step/model.h"
 
 namespace strata {
@@ -99,6 +100,9 @@ void TrainBlocks(size_t n, size_t block, ops::Parallel* parallel, PassTimes* pas
 // Calls body for runs of unique keys of about equal work.
 void ForKeys(const RoutedKeys& routed, ops::Parallel* parallel,
              const std::function<void(const ops::KeyOccurrences&)>& body);
+// The same of one table's keys, which count from 0 there.
+void ForKeysOf(const RoutedKeys& routed, const KeyRun& run, ops::Parallel* parallel,
+               const std::function<void(const ops::KeyOccurrences&)>& body);
 
 }  // namespace strata
 

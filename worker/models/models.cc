@@ -29,11 +29,16 @@ size_t TensorsOf(const ModelTables& t) {
       return (t.numeric > 0 ? 2 * (t.bottom_hidden.size() + 1) : 0) + 2 * (t.hidden.size() + 1);
     case ModelType::kSharedBottom:
       return 2 * (t.hidden.size() + t.task_count() * (t.tower_hidden.size() + 1));
+    case ModelType::kMmoe:
+      return 2 * (t.experts * t.expert_hidden.size() + t.task_count() * (t.tower_hidden.size() + 2));
+    case ModelType::kDin:
+      return 2 * (t.sequences.size() * (t.attention_hidden.size() + 1) + t.hidden.size() + 1);
   }
   return 0;
 }
 
-// A model that knows at most one feature per field; null for a type that does not exist.
+// A model that, but for mmoe and din, knows at most one feature per field; null for a type that does
+// not exist.
 std::unique_ptr<Model> MakeSingle(const ModelTables& tables) {
   switch (tables.type) {
     case ModelType::kLr:
@@ -50,6 +55,10 @@ std::unique_ptr<Model> MakeSingle(const ModelTables& tables) {
       return MakeDlrm(tables);
     case ModelType::kSharedBottom:
       return MakeSharedBottom(tables);
+    case ModelType::kMmoe:
+      return MakeMmoe(tables);
+    case ModelType::kDin:
+      return MakeDin(tables);
   }
   return nullptr;
 }
@@ -62,8 +71,9 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
         absl::StrCat("the model has ", tables.tables.size(), " tables and ", tables.tensor_count(),
                      " tensors; expected at least 2 and ", TensorsOf(tables)));
   }
+  const bool any_width = tables.type == ModelType::kMmoe || tables.type == ModelType::kDin;
   for (const TableSpec& table : tables.tables) {
-    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim()) continue;
+    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim() || any_width) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "table ", table.name, " has rows of ", table.dim(), " floats, and ", tables.tables[0].name,
         " of ", tables.row_dim(), "; the model takes one width"));
@@ -73,8 +83,8 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
     return absl::InvalidArgumentError(
         absl::StrCat("unknown model type ", static_cast<int>(tables.type)));
   }
-  // A sum of weights is the same however it is grouped into fields.
-  if (tables.type == ModelType::kLr && tables.max_pooled.empty()) return model;
+  // Mmoe and din pool by themselves, and a sum of weights is the same however it is grouped.
+  if (any_width || (tables.type == ModelType::kLr && tables.max_pooled.empty())) return model;
   return MakePooled(tables, std::move(model));
 }
 

@@ -30,6 +30,14 @@ namespace strata {
 //              e_f]), bottom and top perceptrons, a ReLU after bottom's last layer (Naumov et al.,
 //              arXiv 1906.00091); without numeric inputs: top(dot products of every two of the e_f)
 //   shared_bottom  by label: tower(hidden layers(inputs)) (Caruana, Machine Learning 28, 1997)
+//   mmoe       by label: tower(sum_e g_e expert_e(inputs)), g = softmax(gate(inputs)), a ReLU after
+//              the experts' last layer (Ma et al., KDD 2018, equations 5 to 7; their gates have no
+//              bias)
+//   din        perceptron(inputs), where the e_f of a sequence with values v_p is sum_p a_p v_p,
+//              a_p = perceptron([v_p, t, v_p - t, v_p t]), t the e_f of the one categorical field
+//              of the same table (Zhou et al., KDD 2018, section 4.3: the a_p are not normalised;
+//              they take the difference and the product for the outer product, as the authors'
+//              program does; hidden layers have ReLU rather than Dice)
 // With several labels each has its own bias, w and output of the last layer. What the second order
 // of fm and deepfm adds to a label's logit is 1/2 sum_d (1 + h_d) ((sum e_f)_d^2 - sum e_fd^2),
 // with h of its own, which begins as zeros. Hidden layers have ReLU. Fields that an example lacks

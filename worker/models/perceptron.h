@@ -21,14 +21,16 @@ class Perceptron : public ops::Mlp {
   // widths: inputs, hidden.., outputs.
   Perceptron(std::vector<size_t> widths, Output output, size_t first_tensor);
 
-  // Before Forward and Backward of a batch: room for it, and the weights.
+  // Before Forward and Backward of a batch: room for a row of each example, or for so many rows,
+  // and the weights.
   void Prepare(const ModelInputs& in, Passes passes, ops::Parallel* parallel);
+  void Prepare(const ModelInputs& in, size_t rows, Passes passes, ops::Parallel* parallel);
   // After them: the products that give the weights' gradients.
-  void AppendGradients(const ModelInputs& in, const ModelGradients& out,
-                       std::vector<ops::TransposedProduct>* products);
+  void AppendGradients(const ModelGradients& out, std::vector<ops::TransposedProduct>* products);
 
  private:
   const size_t first_tensor_;
+  size_t rows_ = 0;  // of the batch
   std::vector<ops::MlpLayer> weights_;
   std::vector<ops::MlpLayerGradient> gradients_;
 };

@@ -51,8 +51,8 @@ class SharedBottom : public Model {
         },
         [&](size_t begin, size_t end) { Backward(begin, end); });
     products_.clear();
-    bottom_.AppendGradients(in, out, &products_);
-    for (const auto& tower : towers_) tower->AppendGradients(in, out, &products_);
+    bottom_.AppendGradients(out, &products_);
+    for (const auto& tower : towers_) tower->AppendGradients(out, &products_);
     gemm_.Run(products_, parallel);
     const ops::FieldMatrix gradient = {bottom_.input_gradient(0), bottom_.input_stride(), fields_};
     ForKeys(*in.routed, parallel, [&](const ops::KeyOccurrences& keys) {

@@ -75,14 +75,23 @@ DeviceStepOptions StepOptions(const ModelSourceOptions& o) {
   return options;
 }
 
+// The name of a model that no device computes, or null.
+const char* CpuOnly(ModelType type) {
+  if (type == ModelType::kSharedBottom) return "shared_bottom";
+  if (type == ModelType::kMmoe) return "mmoe";
+  return type == ModelType::kDin ? "din" : nullptr;
+}
+
 absl::StatusOr<std::unique_ptr<ModelSource>> OnDevice(const ModelSourceOptions& o,
                                                       const DeviceStepOptions& options,
                                                       const std::string& device,
                                                       std::shared_ptr<HostApi> host) {
-  if (!o.tables->plain() || o.tables->type == ModelType::kSharedBottom) {
+  const char* const type = CpuOnly(o.tables->type);
+  if (!o.tables->plain() || type != nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
         "spec.worker.device: ",
-        o.tables->plain() ? "spec.model.type shared_bottom" : "spec.labels or spec.sampleWeight",
+        o.tables->plain() ? absl::StrCat("spec.model.type ", type)
+                          : "spec.labels or spec.sampleWeight",
         " is computed on the CPU in this version, and this worker has ", device,
         "; give cpu, or remove it"));
   }

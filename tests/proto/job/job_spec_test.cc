@@ -211,7 +211,7 @@ TEST_CASE("columns of csv are checked", "[job_spec]") {
 TEST_CASE("model and optimizers are checked", "[job_spec]") {
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_model()->set_type("dfm"); }) ==
         "spec.model.type: 'dfm' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm, "
-        "shared_bottom");
+        "shared_bottom, mmoe, din");
   CHECK(SpecProblem([](JobSpec& s) { s.mutable_model()->set_embedding_dim(0); }) ==
         "spec.model.embeddingDim: 0 is outside the limits; give a number from 1 to 4096");
   CHECK(SpecProblem([](JobSpec& s) {
@@ -433,28 +433,6 @@ TEST_CASE("sizes are read with their units", "[job_spec]") {
     INFO(text);
     CHECK(absl::IsInvalidArgument(ParseBytes(text).status()));
   }
-}
-
-TEST_CASE("fields whose parts are not built yet are refused", "[job_spec]") {
-  const auto problem = [](void (*change)(JobSpec&)) {
-    TrainingJob job;
-    job.set_api_version("strata/v1");
-    job.set_kind("TrainingJob");
-    job.mutable_metadata()->set_name("j");
-    job.mutable_spec()->mutable_data()->set_format("libfm");
-    job.mutable_spec()->mutable_data()->add_train("/a");
-    job.mutable_spec()->mutable_model()->set_type("lr");
-    change(*job.mutable_spec());
-    const absl::Status status = ResolveJob(job);
-    return status.ok() ? "OK" : std::string(status.message());
-  };
-  CHECK(problem([](JobSpec&) {}) == "OK");
-  CHECK(problem([](JobSpec& s) {
-          s.add_fields();
-          s.add_fields()->mutable_transform()->set_type("log");
-        }) == "spec.fields.transform: is not available in this version; remove it");
-  CHECK(problem([](JobSpec& s) { s.mutable_model()->set_experts(4); }) ==
-        "spec.model.experts: is not available in this version; remove it");
 }
 
 }  // namespace

@@ -86,10 +86,10 @@ TEST_CASE("limits of the models' fields", "[job_spec]") {
         }) == "spec.model.hidden (layers): 33 is outside the limits; give a number from 0 to 32");
   CHECK(Problem("widedeep", [](ModelSpec&) {}) ==
         "spec.model.type: 'widedeep' is not one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm, "
-        "shared_bottom");
+        "shared_bottom, mmoe, din");
   CHECK(Problem("", [](ModelSpec&) {}) ==
         "spec.model.type: is missing; give one of: lr, fm, wide_deep, deepfm, dcn_v2, dlrm, "
-        "shared_bottom");
+        "shared_bottom, mmoe, din");
 }
 
 }  // namespace

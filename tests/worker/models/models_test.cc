@@ -27,6 +27,23 @@ Shape Labelled(Shape shape, const char* labels) {
   return shape;
 }
 
+Shape LargeMmoe() {
+  Shape shape = Labelled({"mmoe", 20, 5, 16, {}, 500, 700, true}, "bb");
+  shape.dims = {16, 8, 40};
+  shape.experts = 3;
+  shape.expert_hidden = {40, 20};
+  shape.tower_hidden = {10};
+  return shape;
+}
+
+Shape LargeDin() {
+  Shape shape = {"din", 10, 3, 16, {40, 20}, 500, 700, false};
+  shape.dims = {16, 8};
+  shape.sequences = 2;
+  shape.attention_hidden = {36};
+  return shape;
+}
+
 const std::vector<Shape> kLarge = {
     {"lr", 26, 13, 0, {}, 1000, 3000, false},
     {"fm", 26, 13, 16, {}, 700, 2000, false},
@@ -39,7 +56,9 @@ const std::vector<Shape> kLarge = {
     Labelled({"fm", 26, 13, 16, {}, 500, 2000, false}, "bs"),
     Labelled({"deepfm", 20, 5, 16, {50}, 500, 2000, false}, "bph"),
     Labelled({"dcn_v2", 10, 5, 16, {30}, 300, 500, true, Fields::kOrdinal, {}, 2, 0}, "bs"),
-    Labelled({"shared_bottom", 20, 5, 16, {60, 30}, 500, 2000, false}, "bb")};
+    Labelled({"shared_bottom", 20, 5, 16, {60, 30}, 500, 2000, false}, "bb"),
+    LargeMmoe(),
+    LargeDin()};
 
 TEST_CASE("bits depend neither on threads nor on the instruction set", "[models]") {
   std::vector<Shape> shapes = kLarge;
@@ -118,7 +137,7 @@ TEST_CASE("a weight that is not a number spoils what it touches and nothing else
       REQUIRE(model.ok());
       const std::vector<float> before = RunPredict(p, **model, parallel.get());
       const uint32_t bad = 17;
-      for (uint32_t d = 0; d < p.tables.row_dim(); ++d) p.rows[bad * p.tables.row_dim() + d] = NAN;
+      for (size_t at = p.RowOf(bad); at < p.RowOf(bad + 1); ++at) p.rows[at] = NAN;
       const StepResult got = Run(p, **model, parallel.get());
       for (uint32_t i = 0; i < p.batch.size; ++i) {
         bool touched = false;

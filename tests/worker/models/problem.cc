@@ -1,5 +1,6 @@
 #include "tests/worker/models/problem.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -32,6 +33,31 @@ void FillLabels(const ModelTables& tables, uint32_t i, Random& random, Batch& ba
   }
 }
 
+constexpr uint32_t kLongest = 5;  // values of a sequence
+
+// Sequences, then the others; those of one table after the first are not categorical, so that din
+// has one target.
+void AddFields(const Shape& shape, JobSpec& spec) {
+  spec.mutable_data()->set_format("csv");
+  const size_t tables = std::max<size_t>(1, shape.dims.size());
+  for (size_t t = 0; t < shape.dims.size(); ++t) {
+    TableConfig& table = *spec.add_tables();
+    table.set_name("table" + std::to_string(t));
+    table.set_dim(shape.dims[t]);
+    table.mutable_optimizer()->set_type("sgd");
+  }
+  for (uint32_t f = 0; f < shape.sequences + shape.fields; ++f) {
+    FieldConfig& field = *spec.add_fields();
+    const bool sequence = f < shape.sequences;
+    const size_t place = sequence ? f : f - shape.sequences;
+    field.set_name((sequence ? "sequence" : "field") + std::to_string(place));
+    field.set_column(field.name());
+    field.set_kind(sequence ? "sequence" : place < tables ? "categorical" : "multiValued");
+    field.set_table(shape.dims.empty() ? "features" : "table" + std::to_string(place % tables));
+    if (sequence) field.set_max_length(kLongest);
+  }
+}
+
 ModelTables Tables(const Shape& shape) {
   JobSpec spec;
   ModelSpec& model = *spec.mutable_model();
@@ -42,12 +68,17 @@ ModelTables Tables(const Shape& shape) {
   model.set_cross_layers(shape.cross_layers);
   model.set_cross_rank(shape.cross_rank);
   for (uint32_t h : shape.tower_hidden) model.add_tower_hidden(h);
+  model.set_experts(shape.experts);
+  for (uint32_t h : shape.expert_hidden) model.add_expert_hidden(h);
+  for (uint32_t h : shape.attention_hidden) model.add_attention_hidden(h);
+  if (shape.type == "mmoe" || shape.type == "din") AddFields(shape, spec);
   for (size_t t = 0; t < shape.labels.size(); ++t) AddLabel(shape.labels[t], t, spec);
   if (shape.weighted) spec.set_sample_weight("weight");
   spec.mutable_optimizer()->mutable_sparse()->set_type("sgd");
   spec.mutable_optimizer()->mutable_dense()->set_type("sgd");
   spec.mutable_storage()->set_partitions(16);
-  const auto tables = MakeModelTables(spec, shape.fields, shape.numeric);
+  const auto tables = MakeModelTables(spec, shape.sequences + shape.fields, shape.numeric);
+  INFO(tables.status());
   REQUIRE(tables.ok());
   return *tables;
 }
@@ -55,21 +86,32 @@ ModelTables Tables(const Shape& shape) {
 // How many features example i has in field f.
 uint32_t CountOf(const Shape& shape, uint32_t i, uint32_t f, Random& random) {
   if (i == 2) return 0;  // one example has none
-  if (shape.named == Fields::kSingle) return random.Below(4) == 0 ? 0 : 1;
+  if (shape.named != Fields::kMulti) return random.Below(4) == 0 ? 0 : 1;
   return f == 0 && i % 6 == 1 ? 40 : random.Below(5);
 }
 
 void FillFeatures(const Shape& shape, uint32_t i, Random& random, Batch& batch) {
-  const auto add = [&] {
+  const auto add = [&](uint32_t field) {
     // One key in four is the same, so that it occurs in several chunks of a sum.
-    batch.keys.push_back(random.Below(4) == 0 ? 0 : random.Below(shape.unique));
+    const uint32_t key = random.Below(4) == 0 ? 0 : random.Below(shape.unique);
+    const uint32_t table = shape.dims.empty() ? 0 : field % shape.dims.size();
+    batch.keys.push_back(uint64_t{table} * shape.unique + key);
     if (shape.values) batch.values.push_back(random.Uniform(2.0f));
   };
-  if (shape.named != Fields::kOrdinal) {
+  for (uint32_t s = 0; s < shape.sequences; ++s) {
+    const uint32_t length = i == 2 ? 0 : random.Below(kLongest + 1);
+    batch.sequence_first.push_back(static_cast<uint32_t>(batch.keys.size()));
+    batch.sequence_length.push_back(length);
+    for (uint32_t n = 0; n < length; ++n) {
+      batch.fields.push_back(s);
+      add(s);
+    }
+  }
+  if (shape.named != Fields::kOrdinal || shape.sequences > 0) {
     for (uint32_t f = 0; f < shape.fields; ++f) {
       for (uint32_t n = CountOf(shape, i, f, random); n > 0; --n) {
-        batch.fields.push_back(f);
-        add();
+        batch.fields.push_back(shape.sequences + f);
+        add(f);
       }
     }
     return;
@@ -77,9 +119,9 @@ void FillFeatures(const Shape& shape, uint32_t i, Random& random, Batch& batch) 
   // Some examples lack fields, one has none, some have more than the model knows.
   uint32_t count = shape.fields;
   if (i % 5 == 1) count = random.Below(shape.fields + 1);
-  if (i % 7 == 3) count += 2;
+  if (i % 7 == 3 && shape.dims.empty()) count += 2;
   if (i == 2) count = 0;
-  for (uint32_t f = 0; f < count; ++f) add();
+  for (uint32_t f = 0; f < count; ++f) add(f);
 }
 
 void PoolByMax(uint32_t fields, ModelTables* tables, Batch* batch) {
@@ -100,12 +142,14 @@ std::vector<const float*> TensorPointers(const Problem& p) {
 std::string Describe(const Shape& s) {
   return s.type + " fields " + std::to_string(s.fields) + " numeric " + std::to_string(s.numeric) +
          " dim " + std::to_string(s.dim) + " named " + std::to_string(static_cast<int>(s.named)) +
+         " tables " + std::to_string(s.dims.size()) + " sequences " + std::to_string(s.sequences) +
          " labels " + s.labels + (s.weighted ? ", weighted" : "");
 }
 
-Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)) {
+Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)), unique(shape.unique) {
   Random random(seed);
   batch.Clear();
+  batch.sequences = shape.sequences;
   batch.size = shape.batch;
   batch.numeric = shape.numeric;
   batch.tasks = tables.task_count();
@@ -118,10 +162,11 @@ Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)) {
     FillFeatures(shape, i, random, batch);
     batch.offsets.push_back(static_cast<uint32_t>(batch.keys.size()));
   }
-  if (shape.max) PoolByMax(shape.fields, &tables, &batch);
+  if (shape.max) PoolByMax(shape.sequences + shape.fields, &tables, &batch);
   Route(shape.unique);
   const bool exponential = shape.labels.find('p') != std::string::npos;  // of what comes out
-  for (size_t i = 0; i < size_t{shape.unique} * tables.row_dim(); ++i) {
+  const uint64_t keys = shape.unique * std::max<uint64_t>(1, shape.dims.size());
+  for (size_t i = 0, n = RowOf(keys); i < n; ++i) {
     rows.push_back(random.Uniform(exponential ? 0.25f : 0.7f));
   }
   for (size_t t = 0; t < tables.tensor_count(); ++t) {
@@ -132,19 +177,38 @@ Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)) {
   }
 }
 
-void Problem::Route(uint32_t unique) {
+uint32_t Problem::TableOf(uint64_t key) const {
+  const auto index = static_cast<uint32_t>(key / unique);
+  return index == 0 ? 0 : index + 1;  // 1 is the dense one
+}
+
+size_t Problem::RowOf(uint64_t key) const {
+  size_t row = 0;
+  uint64_t first = 0;  // of a table
+  for (; first + unique <= key; first += unique) {
+    row += size_t{unique} * tables.tables[TableOf(first)].dim();
+  }
+  return key == first ? row : row + (key - first) * tables.tables[TableOf(key)].dim();
+}
+
+void Problem::Route(uint32_t of_each) {
+  unique = of_each;
   routed = {};
-  std::vector<std::vector<uint32_t>> places(unique);
+  const size_t hashed = tables.tables.size() - 1;
+  std::vector<std::vector<uint32_t>> places(unique * hashed);
   for (uint32_t f = 0; f < batch.keys.size(); ++f) {
     places[batch.keys[f]].push_back(f);
     routed.unique_of.push_back(static_cast<uint32_t>(batch.keys[f]));
   }
-  std::vector<uint64_t> ascending(unique);
+  std::vector<uint64_t> ascending(places.size());
   std::iota(ascending.begin(), ascending.end(), uint64_t{0});
   routed.keys = routed.positions = ascending;
+  for (size_t t = 0; t < hashed && unique > 0; ++t) {
+    routed.runs.push_back({TableOf(t * unique), t * unique, unique});
+  }
   routed.first.push_back(0);
-  for (uint32_t u = 0; u < unique; ++u) {
-    routed.occurrences.insert(routed.occurrences.end(), places[u].begin(), places[u].end());
+  for (const std::vector<uint32_t>& of_key : places) {
+    routed.occurrences.insert(routed.occurrences.end(), of_key.begin(), of_key.end());
     routed.first.push_back(static_cast<uint32_t>(routed.occurrences.size()));
   }
 }

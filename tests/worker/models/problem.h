@@ -35,6 +35,12 @@ struct Shape {
   bool weighted = false;
   std::vector<uint32_t> tower_hidden = {};  // shared_bottom
   bool max = false;                         // every second field is pooled by max
+  // Mmoe, din: widths of the tables, which fields take in turn. Empty: one table of width `dim`.
+  std::vector<uint32_t> dims = {};
+  uint32_t experts = 0;                        // mmoe
+  std::vector<uint32_t> expert_hidden = {};    // mmoe
+  uint32_t sequences = 0;                      // din: so many fields more, before the others
+  std::vector<uint32_t> attention_hidden = {}; // din
 };
 
 std::string Describe(const Shape& shape);
@@ -56,10 +62,14 @@ class Random {
 struct Problem {
   Problem(const Shape& shape, uint64_t seed);
 
-  // Fills `routed` from the batch's keys, which count from 0 to below `unique`.
+  // Fills `routed` from the batch's keys, which count from 0: `unique` of each table.
   void Route(uint32_t unique);
+  // The table of a key, and the first float of its row.
+  uint32_t TableOf(uint64_t key) const;
+  size_t RowOf(uint64_t key) const;
 
   ModelTables tables;
+  uint32_t unique = 0;  // keys of each table
   Batch batch;
   RoutedKeys routed;
   std::vector<float> rows;

@@ -38,6 +38,10 @@ class Network {
         return Dlrm();
       case ModelType::kSharedBottom:
         return SharedBottom();
+      case ModelType::kMmoe:
+        return Mmoe();
+      case ModelType::kDin:
+        return Din();
     }
     return {};
   }
@@ -47,12 +51,19 @@ class Network {
   // weights into one.
   void Pool(uint32_t i) {
     const Batch& b = p_.batch;
-    const uint32_t d = t_.embedding_dim, stride = t_.row_dim();
+    sequences_.resize(t_.sequences.size());
     std::map<uint32_t, Vector> rows;
     for (uint32_t f = b.offsets[i]; f < b.offsets[i + 1]; ++f) {
       const Number x(b.values.empty() ? 1.0 : b.values[f]);
       const uint32_t field = b.fields.empty() ? f - b.offsets[i] : b.fields[f];
-      const auto row = [&](uint32_t e) { return x * rows_[b.keys[f] * stride + e]; };
+      const uint32_t stride = t_.tables[p_.TableOf(b.keys[f])].dim();
+      const size_t first_float = p_.RowOf(b.keys[f]);
+      const auto row = [&](uint32_t e) { return x * rows_[first_float + e]; };
+      if (field < t_.sequences.size()) {  // they are the first fields
+        Vector& value = sequences_[field].emplace_back();
+        for (uint32_t e = 0; e < stride; ++e) value.push_back(row(e));
+        continue;
+      }
       const bool first = rows.count(field) == 0;
       Vector& pooled = rows[field];
       for (uint32_t e = 0; e < stride; ++e) {
@@ -67,8 +78,9 @@ class Network {
       }
     }
     for (const auto& [field, row] : rows) {
+      const size_t d = t_.field_dims.empty() ? t_.embedding_dim : row.size();
       pooled_[field] = Vector(row.begin(), row.begin() + d);
-      for (uint32_t t = 0; d + t < stride; ++t) weights_[t] = weights_[t] + row[d + t];
+      for (size_t t = 0; d + t < row.size(); ++t) weights_[t] = weights_[t] + row[d + t];
     }
   }
 
@@ -122,6 +134,7 @@ class Network {
   // Vectors of fields 0 .. fields - 1; zeros where the example has none.
   std::vector<Vector> FieldVectors() const {
     std::vector<Vector> out(t_.fields, Vector(t_.embedding_dim, Number(0)));
+    for (size_t f = 0; f < t_.field_dims.size(); ++f) out[f].assign(t_.field_dims[f], Number(0));
     for (const auto& [field, vector] : pooled_) {
       if (field < t_.fields) out[field] = vector;
     }
@@ -175,6 +188,61 @@ class Network {
     return z;
   }
 
+  Vector Mmoe() {
+    const Vector x = Inputs();
+    std::vector<Vector> experts, gates;
+    for (uint32_t e = 0; e < t_.experts; ++e) {
+      experts.push_back(HiddenLayers(x, t_.expert_hidden.size()));
+    }
+    for (uint32_t t = 0; t < t_.task_count(); ++t) gates.push_back(Softmax(Layer(x)));
+    Vector z;
+    for (uint32_t t = 0; t < t_.task_count(); ++t) {
+      Vector mixture(experts[0].size(), Number(0));
+      for (uint32_t e = 0; e < t_.experts; ++e) {
+        for (size_t j = 0; j < mixture.size(); ++j) {
+          mixture[j] = mixture[j] + gates[t][e] * experts[e][j];
+        }
+      }
+      z.push_back(Layer(HiddenLayers(mixture, t_.tower_hidden.size()))[0]);
+    }
+    return z;
+  }
+
+  // e^x over the sum: 1 / sum_j e^(x_j - x), which needs no quotient of two that vary.
+  static Vector Softmax(const Vector& x) {
+    Vector out;
+    for (const Number& own : x) {
+      Number sum(0);
+      for (const Number& other : x) sum = sum + Exp(other - own);
+      out.push_back(Inverse(sum));
+    }
+    return out;
+  }
+
+  Vector Din() {
+    std::vector<Vector> vectors = FieldVectors();
+    for (size_t s = 0; s < sequences_.size(); ++s) {
+      const Vector target = vectors[t_.sequences[s].target];
+      const size_t first_tensor = next_;
+      Vector sum(target.size(), Number(0));
+      for (const Vector& value : sequences_[s]) {
+        next_ = first_tensor;
+        Vector x = value;
+        x.insert(x.end(), target.begin(), target.end());
+        for (size_t e = 0; e < value.size(); ++e) x.push_back(value[e] - target[e]);
+        for (size_t e = 0; e < value.size(); ++e) x.push_back(value[e] * target[e]);
+        const Number weight = Layer(HiddenLayers(x, t_.attention_hidden.size()))[0];
+        for (size_t e = 0; e < value.size(); ++e) sum[e] = sum[e] + weight * value[e];
+      }
+      next_ = first_tensor + 2 * (t_.attention_hidden.size() + 1);
+      vectors[t_.sequences[s].field] = sum;
+    }
+    Vector x;
+    for (const Vector& v : vectors) x.insert(x.end(), v.begin(), v.end());
+    x.insert(x.end(), numbers_.begin(), numbers_.end());
+    return Layer(HiddenLayers(x, t_.hidden.size()));
+  }
+
   Vector DcnV2() {
     const Vector x0 = Inputs();
     Vector x = x0;
@@ -206,7 +274,8 @@ class Network {
   const ModelTables& t_;
   const Vector& rows_;
   const std::vector<Vector>& tensors_;
-  std::map<uint32_t, Vector> pooled_;  // by field
+  std::map<uint32_t, Vector> pooled_;           // by field
+  std::vector<std::vector<Vector>> sequences_;  // values of each
   Vector weights_;                     // by task
   Vector numbers_;
   size_t next_ = 0;  // tensor

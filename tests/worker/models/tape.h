@@ -74,6 +74,11 @@ inline Var Exp(const Var& x) {
   return {Exp(x.value), Tape::Get().Add(x.node, Exp(x.value), Tape::kNone, 0)};
 }
 
+inline double Inverse(double x) { return 1 / x; }
+inline Var Inverse(const Var& x) {
+  return {1 / x.value, Tape::Get().Add(x.node, -1 / (x.value * x.value), Tape::kNone, 0)};
+}
+
 // Half the square where |x| <= delta, straight beyond.
 inline double Huber(double x, double delta) {
   const double size = std::abs(x);

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "proto/job/coming_fields.h"
 #include "tools/cli/base/nearest.h"
 #include "tools/cli/describe/job_descriptor.h"
 
@@ -81,7 +80,6 @@ void AddFields(const Descriptor* type, JobFileField& into) {
     const FieldDescriptor* field = type->field(i);
     const std::string path =
         absl::StrCat(into.path, into.path.empty() ? "" : ".", field->json_name());
-    if (spec::IsComing(path)) continue;
     JobFileField& added = into.fields.emplace_back();
     added.name = field->json_name();
     added.path = path;

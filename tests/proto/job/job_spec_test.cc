@@ -449,10 +449,6 @@ TEST_CASE("fields whose parts are not built yet are refused", "[job_spec]") {
     return status.ok() ? "OK" : std::string(status.message());
   };
   CHECK(problem([](JobSpec&) {}) == "OK");
-  CHECK(problem([](JobSpec& s) {
-          s.add_fields();
-          s.add_fields()->mutable_transform()->set_type("log");
-        }) == "spec.fields.transform: is not available in this version; remove it");
   CHECK(problem([](JobSpec& s) { s.mutable_model()->set_experts(4); }) ==
         "spec.model.experts: is not available in this version; remove it");
 }

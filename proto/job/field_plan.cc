@@ -68,7 +68,10 @@ FieldPlan PlanField(const JobSpec& spec, const FieldConfig& config) {
 // Gives the fields of a format what the job says of them.
 void NameFields(const JobSpec& spec, spec::FieldConfigs* configs) {
   std::map<std::string, const FieldConfig*> by_column;
-  for (const FieldConfig& f : spec.fields()) by_column[f.column()] = &f;
+  for (const FieldConfig& f : spec.fields()) {
+    // A job of an older manifest may not say the column that is the name.
+    by_column[f.column().empty() ? f.name() : f.column()] = &f;
+  }
   for (FieldConfig& f : *configs) {
     const auto named = by_column.find(f.column());
     if (named == by_column.end()) continue;

@@ -139,6 +139,7 @@ absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(CheckAllPaths(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveData(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveModel(*job_spec.mutable_model()));
+  STRATA_RETURN_IF_BAD(spec::CheckTableNames(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveFields(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveOptimizers(job_spec.model(), *job_spec.mutable_optimizer()));
   STRATA_RETURN_IF_BAD(spec::ResolveTraining(*job_spec.mutable_training()));

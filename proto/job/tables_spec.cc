@@ -74,20 +74,26 @@ absl::Status ResolveTable(const std::string& at, const JobSpec& job, TableConfig
 
 }  // namespace
 
-absl::Status ResolveTables(JobSpec& job) {
+absl::Status CheckTableNames(const JobSpec& job) {
   if (job.tables_size() > kMaxTables) {
     return Bad("spec.tables", absl::StrCat("has ", job.tables_size(), " tables; at most ",
                                            kMaxTables, " are supported"));
   }
   std::set<std::string> names;
   for (int i = 0; i < job.tables_size(); ++i) {
-    TableConfig& table = *job.mutable_tables(i);
+    const std::string at = absl::StrCat("spec.tables[", i, "].name");
+    const std::string& name = job.tables(i).name();
+    STRATA_RETURN_IF_BAD(CheckName(at, name));
+    if (names.insert(name).second) continue;
+    return Bad(at, absl::StrCat("'", name, "' names an earlier table too"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveTables(JobSpec& job) {
+  for (int i = 0; i < job.tables_size(); ++i) {
     const std::string at = absl::StrCat("spec.tables[", i, "]");
-    STRATA_RETURN_IF_BAD(CheckName(at + ".name", table.name()));
-    if (!names.insert(table.name()).second) {
-      return Bad(at + ".name", absl::StrCat("'", table.name(), "' names an earlier table too"));
-    }
-    STRATA_RETURN_IF_BAD(ResolveTable(at, job, table));
+    STRATA_RETURN_IF_BAD(ResolveTable(at, job, *job.mutable_tables(i)));
   }
   const auto fields = NamesOfFields(job);
   if (!fields.has_value()) return absl::OkStatus();

@@ -7,8 +7,12 @@
 
 namespace strata::spec {
 
-// See ResolveJob (job_spec.h). All but spec.tables is resolved. Where the job file says which
-// fields the data have, also that each has a table; else the index tells (model_tables.h).
+// That tables have names, each its own. Fields name tables: it is asked before they are resolved.
+absl::Status CheckTableNames(const JobSpec& job);
+
+// See ResolveJob (job_spec.h). REQUIRES: CheckTableNames is OK. All but spec.tables is resolved.
+// Where the job file says which fields the data have, also that each has a table; else the index
+// tells (model_tables.h).
 absl::Status ResolveTables(JobSpec& job);
 
 }  // namespace strata::spec

@@ -71,8 +71,12 @@ struct MovielensResult {
   double rating_mae = 0;
 };
 
+// Where the teacher's quality of the file `path` lies: "_NAME.teacher.json" beside it. A folder or
+// a glob of spec.data leaves out names that begin so.
+std::string TeacherPath(const std::string& path);
+
 // Writes the header and rows first_row .. first_row + rows - 1 to `path`, and what is known of the
-// teacher to "PATH.teacher.json"; both as GenerateCriteo (criteo_generator.h) writes its file.
+// teacher to TeacherPath(path); both as GenerateCriteo (criteo_generator.h) writes its file.
 absl::StatusOr<MovielensResult> GenerateMovielens(
     const MovielensGeneratorOptions& options, const std::string& path,
     const std::function<void(uint64_t rows_done)>& progress = nullptr);

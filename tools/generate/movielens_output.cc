@@ -1,6 +1,8 @@
 // GenerateMovielens: rows to a file.
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "tools/generate/auc_sample.h"
 #include "tools/generate/criteo_generator.h"
@@ -68,6 +70,11 @@ absl::Status WriteTeacher(const MovielensGeneratorOptions& o, const MovielensRes
 
 }  // namespace
 
+std::string TeacherPath(const std::string& path) {
+  const std::filesystem::path file(path);
+  return (file.parent_path() / ("_" + file.filename().string() + ".teacher.json")).string();
+}
+
 absl::StatusOr<MovielensResult> GenerateMovielens(
     const MovielensGeneratorOptions& options, const std::string& path,
     const std::function<void(uint64_t rows_done)>& progress) {
@@ -94,7 +101,7 @@ absl::StatusOr<MovielensResult> GenerateMovielens(
   }
   if (absl::Status s = file.Finish(); !s.ok()) return s;
   quality.Finish(&result);
-  if (absl::Status s = WriteTeacher(options, result, path + ".teacher.json"); !s.ok()) return s;
+  if (absl::Status s = WriteTeacher(options, result, TeacherPath(path)); !s.ok()) return s;
   return result;
 }
 

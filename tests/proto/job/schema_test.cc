@@ -142,33 +142,54 @@ TEST_CASE("fields have the names and tables that the job gives them", "[schema]"
     table->set_init_scale(0.5f);
     *table->mutable_optimizer() = s.optimizer().sparse();
   };
-  const auto add_field = [](JobSpec& s, const char* name, const char* column, const char* table) {
+  const auto add_field = [](JobSpec& s, const char* name, const char* column, const char* kind,
+                            const char* table) {
     FieldConfig* field = s.add_fields();
     field->set_name(name);
     field->set_column(column);
+    field->set_kind(kind);
     field->set_table(table);
   };
   add_table(spec, "things");
   add_table(spec, "people");
-  add_field(spec, "buyer", "user", "people");
-  add_field(spec, "item", "", "things");
+  add_field(spec, "price", "", "numeric", "");
+  add_field(spec, "buyer", "user", "categorical", "people");
+  add_field(spec, "item", "", "categorical", "things");
   const std::string text = SchemaText(SchemaOf(spec));
   INFO(text);
   CHECK(absl::StrContains(text, "table things  number 0\n  embedding(4)  normal(0, 0.5)  "));
   CHECK(absl::StrContains(text, "table people  number 2\n  embedding(4)  normal(0, 0.5)  "));
   CHECK(absl::StrContains(text,
-                          "field buyer  categorical  column user  table people  keys by column\n"
-                          "field item  categorical  table things  keys by column\n"
+                          "field buyer  categorical  column user  table people  keys by table\n"
+                          "field item  categorical  table things  keys by table\n"
                           "field price  numeric\n"));
   CHECK_FALSE(absl::StrContains(text, "features"));
-  // The order of spec.fields is not that of the data.
+  // Of csv the order of spec.fields is that of the fields, numbers apart.
   JobSpec turned = spec;
   turned.mutable_fields()->SwapElements(0, 1);
   CHECK(SchemaText(SchemaOf(turned)) == text);
+  turned.mutable_fields()->SwapElements(0, 2);
+  CHECK(absl::StrContains(SchemaText(SchemaOf(turned)),
+                          "field item  categorical  table things  keys by table\n"
+                          "field buyer  categorical  column user  table people  keys by table\n"
+                          "field price  numeric\n"));
+  // Of criteo it is the data's, whatever the order of spec.fields.
+  JobSpec criteo = spec;
+  criteo.clear_fields();
+  criteo.mutable_data()->set_format("criteo");
+  for (int i = 26; i >= 1; --i) {
+    add_field(criteo, i == 2 ? "buyer" : absl::StrCat("C", i).c_str(), absl::StrCat("C", i).c_str(),
+              "categorical", i == 2 ? "people" : "things");
+  }
+  CHECK(absl::StrContains(SchemaText(SchemaOf(criteo)),
+                          "field C1  categorical  table things  keys by place\n"
+                          "field buyer  categorical  column C2  table people  keys by place\n"
+                          "field C3  categorical  table things  keys by place\n"));
   // Of libffm every field is named, and of libfm none.
   spec.mutable_data()->set_format("libffm");
+  spec.mutable_fields()->DeleteSubrange(0, 1);
   for (const int f : {0, 1}) spec.mutable_fields(f)->set_column(absl::StrCat(f));
-  add_field(spec, "more", "2", "things");
+  add_field(spec, "more", "2", "multiValued", "things");
   CHECK(SchemaFields(spec, 3)[2].name() == "more");
   CHECK(SchemaFields(spec, 3)[2].table() == "things");
   CHECK(DeclaredSchema(spec).ok());

@@ -114,7 +114,7 @@ TEST_CASE("a file holds its rows, and the teacher's quality lies beside it", "[g
   CHECK(made->rating_mse == Approx(0.25).margin(0.1));
   CHECK(static_cast<double>(made->clicks) / 20'000 > 0.25);
   CHECK(static_cast<double>(made->clicks) / 20'000 < 0.75);
-  const auto json = nlohmann::json::parse(Contents(path + ".teacher.json"));
+  const auto json = nlohmann::json::parse(Contents(TeacherPath(path)));
   CHECK(json.at("rows") == options.rows);
   CHECK(json.at("tasks").at(0).at("label") == "clicked");
   CHECK(json.at("tasks").at(0).at("auc") == made->click_auc);

@@ -60,7 +60,7 @@ void AddGenerateMovielens(CLI::App& generate, CommandSet& commands) {
           "--first-row", o.first_row,
           "number of the first line: rows after those of a training file make its held-out file")
       ->capture_default_str();
-  movielens->add_option("-o,--output", o.output, "csv to write; FILE.teacher.json beside it")
+  movielens->add_option("-o,--output", o.output, "csv to write; _FILE.teacher.json beside it")
       ->required()
       ->type_name("FILE");
   AddJson(movielens, o.json);

@@ -157,6 +157,11 @@ std::string StoreScalar(const YAML::Node& node, const FieldDescriptor* field, Me
       }
       Store(message, field, static_cast<float>(real), &Reflection::SetFloat, &Reflection::AddFloat);
       return "";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      problem = ParseReal(text, &real);
+      if (!problem.empty()) return problem;
+      Store(message, field, real, &Reflection::SetDouble, &Reflection::AddDouble);
+      return "";
     case FieldDescriptor::CPPTYPE_BOOL:
       if (text != "true" && text != "false") {
         return absl::StrCat("expects true or false, not '", Shown(text), "'");

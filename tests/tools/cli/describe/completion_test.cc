@@ -100,7 +100,7 @@ TEST_CASE("bash completes commands and their commands", "[completion]") {
   CHECK(Bash({"checkpoint", ""}) ==
         Words{"create", "list", "verify", "show", "diff", "repair", "quantise"});
   CHECK(Bash({"checkpoint", "v"}) == Words{"verify"});
-  CHECK(Bash({"generate", ""}) == Words{"criteo"});
+  CHECK(Bash({"generate", ""}) == Words{"criteo", "movielens"});
   CHECK(Bash({"nonsense", "x"}).empty());
 }
 

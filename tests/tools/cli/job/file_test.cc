@@ -278,6 +278,57 @@ TEST_CASE("columns of several values are the same in every language", "[job_file
   CHECK(textproto->SerializeAsString() == yaml->SerializeAsString());
 }
 
+TEST_CASE("transforms of fields are the same in every language", "[job_file]") {
+  const std::string head =
+      "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\n"
+      "spec:\n"
+      "  data: {format: csv, train: [a.csv], columns: {label: y}}\n"
+      "  model: {type: lr}\n";
+  const auto yaml = Parse(
+      head +
+      "  fields:\n"
+      "    - {name: a, kind: numeric, transform: {type: standardise, mean: 0.1, deviation: 3}}\n"
+      "    - {name: b, kind: numeric, transform: {type: bucketise, bounds: [-1, 0.1, 1e300]}}\n"
+      "    - {name: c, kind: categorical, vocabulary: {file: words.txt}}\n");
+  INFO(yaml.status().message());
+  REQUIRE(yaml.ok());
+  REQUIRE(yaml->spec().fields_size() == 3);
+  const TransformConfig& bucketise = yaml->spec().fields(1).transform();
+  CHECK(yaml->spec().fields(0).transform().mean() == 0.1);
+  CHECK(yaml->spec().fields(0).transform().deviation() == 3);
+  REQUIRE(bucketise.bounds_size() == 3);
+  CHECK(bucketise.bounds(0) == -1);
+  CHECK(bucketise.bounds(1) == 0.1);
+  CHECK(bucketise.bounds(2) == 1e300);
+  CHECK(yaml->spec().fields(2).vocabulary().file() == "/jobs/words.txt");
+  const auto set = Parse(
+      head, {"spec.fields=[{name: a, kind: numeric, transform: {type: standardise, mean: 0.1, "
+             "deviation: 3}}, {name: b, kind: numeric, transform: {type: bucketise, bounds: [-1, "
+             "0.1, 1e300]}}, {name: c, kind: categorical, vocabulary: {file: words.txt}}]"});
+  INFO(set.status().message());
+  REQUIRE(set.ok());
+  CHECK(set->SerializeAsString() == yaml->SerializeAsString());
+  const auto textproto = ParseJobText(
+      R"(api_version: "strata/v1" kind: "TrainingJob" metadata { name: "j" }
+         spec {
+           data { format: "csv" train: "a.csv" columns { label: "y" } }
+           model { type: "lr" }
+           fields { name: "a" kind: "numeric"
+                    transform { type: "standardise" mean: 0.1 deviation: 3 } }
+           fields { name: "b" kind: "numeric"
+                    transform { type: "bucketise" bounds: [-1, 0.1, 1e300] } }
+           fields { name: "c" kind: "categorical" vocabulary { file: "words.txt" } }
+         })",
+      "job.textproto", "/jobs", {});
+  INFO(textproto.status().message());
+  REQUIRE(textproto.ok());
+  CHECK(textproto->SerializeAsString() == yaml->SerializeAsString());
+  CHECK(Parse(head + "  fields: [{name: a, kind: numeric, transform: {type: clip, min: low}}]\n")
+            .status()
+            .message() ==
+        "job.yaml:7:66: spec.fields[0].transform.min: 'low' is not a finite number");
+}
+
 TEST_CASE("a wrong list of columns of several values is told with its place", "[job_file]") {
   const auto problem = [](const std::string& list) {
     const std::string text = absl::StrReplaceAll(kTagsYaml, {{R"(

@@ -150,7 +150,7 @@ TEST_CASE("vocabularies belong to the index, and may not change", "[data][index]
   folder.Write("values.gz", Gzip("b\na\n"));
   const std::string changed(CheckFingerprints(*index, text_files).message());
   CHECK(changed.find("vocabulary file " + folder.Path("values.gz") + " has changed since") == 0);
-  folder.Write("values.gz", "a\nb\na\n");
+  folder.Write("values.gz", Gzip("a\nb\na\n"));
   CHECK(BuildIndex(spec, {train}, &text_files).status().message() ==
         "spec.fields[0].vocabulary.file: vocabulary file " + folder.Path("values.gz") +
             ":3: \"a\" is in line 1 too; remove one of the two lines");

@@ -109,6 +109,10 @@ std::string WidthsText(const JobSpec& spec, const std::vector<uint32_t>& field_t
 
 }  // namespace
 
+bool TakesAnyWidth(const ModelSpec& model) {
+  return model.type() == "mmoe" || model.type() == "din";
+}
+
 bool HoldsCentre(const JobSpec& spec) { return spec.training().mode() == "easgd"; }
 
 OptimizerSpec SumsAlone() {
@@ -129,6 +133,7 @@ absl::StatusOr<std::vector<TableSpec>> MakeHashedTables(const JobSpec& spec) {
 
 absl::StatusOr<uint32_t> EmbeddingDim(const JobSpec& spec,
                                       const std::vector<uint32_t>& field_tables) {
+  if (TakesAnyWidth(spec.model())) return uint32_t{0};
   if (spec.tables().empty()) return spec.model().embedding_dim();
   for (const TableConfig& t : spec.tables()) {
     if (t.dim() == spec.tables(0).dim()) continue;

@@ -187,10 +187,8 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
   if (!dense.ok()) return dense.status();
   const auto field_tables = FieldTables(spec, fields);
   if (!field_tables.ok()) return field_tables.status();
-  const bool any_width = *type == ModelType::kMmoe || *type == ModelType::kDin;
-  const absl::StatusOr<uint32_t> dim = *type == ModelType::kLr || any_width
-                                           ? uint32_t{0}
-                                           : EmbeddingDim(spec, *field_tables);
+  const absl::StatusOr<uint32_t> dim =
+      *type == ModelType::kLr ? uint32_t{0} : EmbeddingDim(spec, *field_tables);
   if (!dim.ok()) return dim.status();
 
   ModelTables out = ShapeOf(spec, *type, fields, numeric, *dim);
@@ -198,7 +196,7 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
   if (out.several()) {
     for (const uint32_t index : *field_tables) out.field_tables.push_back(TableNumber(index));
   }
-  if (any_width) {
+  if (TakesAnyWidth(spec.model())) {
     if (absl::Status s = AddWidths(spec, *field_tables, &out); !s.ok()) return s;
   }
   if (absl::Status s = AddTensors(spec, &out); !s.ok()) return s;

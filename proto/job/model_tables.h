@@ -93,6 +93,8 @@ struct ModelTables {
 
   // Floats of a pulled row, of whichever hashed table. Mmoe, din: of table 0; others may differ.
   uint32_t row_dim() const { return tables[0].dim(); }
+  // Whether hashed tables may differ in width.
+  bool any_width() const { return type == ModelType::kMmoe || type == ModelType::kDin; }
   // Whether there are hashed tables beside table 0.
   bool several() const { return tables.size() > 2; }
   uint32_t task_count() const { return static_cast<uint32_t>(tasks.size()); }

@@ -71,9 +71,10 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
         absl::StrCat("the model has ", tables.tables.size(), " tables and ", tables.tensor_count(),
                      " tensors; expected at least 2 and ", TensorsOf(tables)));
   }
-  const bool any_width = tables.type == ModelType::kMmoe || tables.type == ModelType::kDin;
   for (const TableSpec& table : tables.tables) {
-    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim() || any_width) continue;
+    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim() || tables.any_width()) {
+      continue;
+    }
     return absl::InvalidArgumentError(absl::StrCat(
         "table ", table.name, " has rows of ", table.dim(), " floats, and ", tables.tables[0].name,
         " of ", tables.row_dim(), "; the model takes one width"));
@@ -84,7 +85,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
         absl::StrCat("unknown model type ", static_cast<int>(tables.type)));
   }
   // Mmoe and din pool by themselves, and a sum of weights is the same however it is grouped.
-  if (any_width || (tables.type == ModelType::kLr && tables.max_pooled.empty())) return model;
+  if (tables.any_width() || (tables.type == ModelType::kLr && tables.max_pooled.empty())) return model;
   return MakePooled(tables, std::move(model));
 }
 

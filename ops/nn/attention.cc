@@ -19,8 +19,7 @@ void AttentionInputs(AttentionShape shape, const float* v, const float* q, float
   }
 }
 
-void AttentionSum(AttentionShape shape, const float* v, const float* a, size_t stride,
-                  float* out) {
+void AttentionSum(AttentionShape shape, const float* v, const float* a, size_t stride, float* out) {
   const size_t dim = shape.dim;
   if (shape.length == 0) std::memset(out, 0, dim * sizeof(float));
   for (uint32_t p = 0; p < shape.length; ++p, v += dim, a += stride) {

@@ -75,9 +75,8 @@ void GatherVectors(const VectorExamples& x, uint32_t begin, uint32_t end, uint32
   }
 }
 
-void VectorGradients(const VectorExamples& x, const VectorMatrix& gradient,
-                     const uint32_t* example, const KeyOccurrences& keys, uint32_t dim,
-                     float* out) {
+void VectorGradients(const VectorExamples& x, const VectorMatrix& gradient, const uint32_t* example,
+                     const KeyOccurrences& keys, uint32_t dim, float* out) {
   const auto prefetch = [&](uint32_t f) {
     if (x.places[f].column == FeaturePlace::kNowhere) return;
     __builtin_prefetch(gradient.data + example[f] * gradient.stride + x.places[f].column);

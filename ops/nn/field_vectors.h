@@ -18,7 +18,7 @@ struct FeaturePlace {
 
   uint64_t row = 0;  // the first of dim floats
   uint32_t column = kNowhere;
-  uint16_t dim = 0;  // <= 4096
+  uint16_t dim = 0;   // <= 4096
   bool first = true;  // of those at its column, which stand side by side: one field's values
   bool max = false;   // they are pooled by the greatest of each element, not by their sum
 };
@@ -47,8 +47,8 @@ void GatherVectors(const VectorExamples& x, uint32_t begin, uint32_t end, uint32
 
 // Gradient sums of keys.begin .. keys.end - 1 in the order of EXACT.md rule 6: out (keys, dim).
 // `gradient`: by GatherVectors' out, with its `from`; example (features): that each belongs to.
-void VectorGradients(const VectorExamples& x, const VectorMatrix& gradient,
-                     const uint32_t* example, const KeyOccurrences& keys, uint32_t dim, float* out);
+void VectorGradients(const VectorExamples& x, const VectorMatrix& gradient, const uint32_t* example,
+                     const KeyOccurrences& keys, uint32_t dim, float* out);
 
 }  // namespace strata::ops
 

@@ -15,7 +15,8 @@ void Softmax(size_t n, const float* in, float* out);
 // s = sum_j out[j] gradient[j], a chain of fma. in_gradient may be gradient.
 void SoftmaxGradients(size_t n, const float* out, const float* gradient, float* in_gradient);
 
-// out (width) = sum_e weights[e] vectors[e], ascending, the first a product, each further one a fma.
+// out (width) = sum_e weights[e] vectors[e], ascending, the first a product, each further one a
+// fma.
 void Mix(size_t n, const float* weights, const float* const* vectors, size_t width, float* out);
 
 // x . y, a chain of fma over ascending elements.

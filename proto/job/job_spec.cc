@@ -11,6 +11,7 @@
 #include "proto/job/life_cycle_spec.h"
 #include "proto/job/model_spec.h"
 #include "proto/job/optimizer_spec.h"
+#include "proto/job/sequences.h"
 #include "proto/job/spec_checks.h"
 #include "proto/job/tables_spec.h"
 #include "proto/job/training_spec.h"
@@ -156,6 +157,7 @@ absl::Status ResolveJob(TrainingJob& job) {
                                                 *job_spec.mutable_life_cycle()));
   }
   STRATA_RETURN_IF_BAD(spec::ResolveTables(job_spec));
+  STRATA_RETURN_IF_BAD(SequencesOf(job_spec, 0).status());
   return ResolveFiles(job_spec, *job_spec.mutable_checkpoint(), *job_spec.mutable_output());
 }
 

@@ -93,7 +93,8 @@ absl::Status ResolveExperts(ModelSpec& model) {
   STRATA_RETURN_IF_BAD(
       CheckOnlyOf(model, {"din"}, "spec.model.attentionHidden", !model.attention_hidden().empty()));
   if (model.type() == "din") SetIfEmpty(model.mutable_attention_hidden(), {36});
-  if (model.type() != "mmoe") return CheckWidths("spec.model.attentionHidden", model.attention_hidden());
+  if (model.type() != "mmoe")
+    return CheckWidths("spec.model.attentionHidden", model.attention_hidden());
   if (!model.hidden().empty()) {
     return Bad("spec.model.hidden",
                "is not for spec.model.type mmoe, whose layers are expertHidden and towerHidden; "
@@ -129,9 +130,9 @@ absl::Status ResolveHidden(ModelSpec& model) {
 }  // namespace
 
 absl::Status ResolveModel(ModelSpec& model) {
-  STRATA_RETURN_IF_BAD(CheckChoice("spec.model.type", model.type(),
-                                   {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm",
-                                    "shared_bottom", "mmoe", "din"}));
+  STRATA_RETURN_IF_BAD(CheckChoice(
+      "spec.model.type", model.type(),
+      {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe", "din"}));
   if (!model.has_embedding_dim()) model.set_embedding_dim(16);
   STRATA_RETURN_IF_BAD(CheckRange("spec.model.embeddingDim", model.embedding_dim(), 1, 4096));
   STRATA_RETURN_IF_BAD(ResolveExperts(model));

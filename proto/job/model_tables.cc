@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
 #include "proto/job/dense_tensors.h"
@@ -123,25 +122,6 @@ ModelTables ShapeOf(const JobSpec& spec, ModelType type, uint32_t fields, uint32
   return out;
 }
 
-// The one categorical field whose rows lie where the sequence's do.
-absl::StatusOr<uint32_t> TargetOf(const FieldPlan& sequence, const FieldsPlan& plan) {
-  std::vector<const FieldPlan*> targets;
-  std::vector<std::string> names;
-  for (const FieldPlan* f : plan.ByNumber()) {
-    if (f->kind != FieldKind::kCategorical || f->table != sequence.table) continue;
-    targets.push_back(f);
-    names.push_back(f->name);
-  }
-  if (targets.size() == 1) return targets[0]->number;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "spec.fields: sequence '", sequence.name, "' has its rows in table ", sequence.table,
-      targets.empty() ? ", and no categorical field has; din weighs a sequence by the one that does: "
-                        "give that table the field of the item that is judged"
-                      : absl::StrCat(", and so have ", absl::StrJoin(names, ", "),
-                                     "; din weighs a sequence by one field: give the others a table "
-                                     "of their own")));
-}
-
 // Of models that take tables of any widths: those of the fields, and the sequences.
 absl::Status AddWidths(const JobSpec& spec, const std::vector<uint32_t>& field_tables,
                        ModelTables* out) {
@@ -150,13 +130,9 @@ absl::Status AddWidths(const JobSpec& spec, const std::vector<uint32_t>& field_t
                                   ? out->tables[0].dim()
                                   : out->tables[TableNumber(field_tables[f])].dim());
   }
-  const FieldsPlan plan = PlanFields(spec, out->fields);
-  for (const FieldPlan* f : plan.ByNumber()) {
-    if (f->kind != FieldKind::kSequence) continue;
-    const auto target = TargetOf(*f, plan);
-    if (!target.ok()) return target.status();
-    out->sequences.push_back({f->name, f->number, f->max_length, *target});
-  }
+  auto sequences = SequencesOf(spec, out->fields);
+  if (!sequences.ok()) return sequences.status();
+  out->sequences = *std::move(sequences);
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/table_spec.h"
+#include "proto/job/sequences.h"
 #include "proto/job/task_spec.h"
 #include "proto/strata/job.pb.h"
 
@@ -26,20 +27,12 @@ enum class ModelType : uint8_t {
   kDin = 8,
 };
 
-// A field whose values stay apart, in order, and the field that din weighs them by.
-struct SequenceShape {
-  std::string name;
-  uint32_t field = 0;
-  uint32_t max_length = 0;
-  uint32_t target = 0;  // a categorical field of the same table
-};
-
 // With T tasks (labels), table 0 (hashed: "features", or the first of spec.tables) has segments:
-// lr: weight(T); fm, wide_deep and deepfm: embedding(D), weight(T); the others: embedding(D). Tables
-// 2, 3, ... are the others of spec.tables, in order, with segments of the same names. Mmoe and din
-// take tables of any widths, the others embeddings of one width, D, of all fields.
-// Table 1 ("dense") has rows of kDenseRowDim floats and the tensors below, numbered in this order.
-// A layer is name_weight(inputs, outputs) row-major by input, then name_bias(outputs).
+// lr: weight(T); fm, wide_deep and deepfm: embedding(D), weight(T); the others: embedding(D).
+// Tables 2, 3, ... are the others of spec.tables, in order, with segments of the same names. Mmoe
+// and din take tables of any widths, the others embeddings of one width, D, of all fields. Table 1
+// ("dense") has rows of kDenseRowDim floats and the tensors below, numbered in this order. A layer
+// is name_weight(inputs, outputs) row-major by input, then name_bias(outputs).
 //   lr, fm, wide_deep, deepfm: bias(T); numeric > 0: numeric_weight(numeric, T);
 //   fm with numeric > 0: numeric_embedding(numeric, D);
 //   wide_deep, deepfm: layer_i, for each i of hidden.., then the output of width T; the first
@@ -58,29 +51,30 @@ struct SequenceShape {
 //   mmoe: by expert e: expert_e_i for each i of expert_hidden, over the F inputs: each field's
 //     vector, as wide as its table's, in field order, then numbers; by task t: gate_t, over the
 //     same, as wide as there are experts; then the towers, as shared_bottom's;
-//   din: by sequence, named by its field: attention_NAME_i for each i of attention_hidden, over four
+//   din: by sequence, named by its field: attention_NAME_i for each i of attention_hidden, over
+//   four
 //     vectors of the table's width, then the output of width 1; layer_i for each i of hidden, over
 //     the F inputs as mmoe's, where a sequence has one vector; output, of width T.
 struct ModelTables {
   ModelType type = ModelType::kLr;
   uint32_t fields = 0;
   uint32_t numeric = 0;
-  uint32_t embedding_dim = 0;           // 0 for lr, mmoe and din
-  std::vector<uint32_t> hidden;         // wide_deep, deepfm, dcn_v2, dlrm
-  std::vector<uint32_t> bottom_hidden;  // dlrm with numeric > 0
-  std::vector<bool> max_pooled;         // by field; empty: all fields are pooled by their sum
-  uint32_t cross_layers = 0;            // dcn_v2
-  uint32_t cross_rank = 0;              // dcn_v2; 0: full matrices
-  std::vector<uint32_t> tower_hidden;   // shared_bottom, mmoe
-  uint32_t experts = 0;                 // mmoe
-  std::vector<uint32_t> expert_hidden;  // mmoe
+  uint32_t embedding_dim = 0;              // 0 for lr, mmoe and din
+  std::vector<uint32_t> hidden;            // wide_deep, deepfm, dcn_v2, dlrm
+  std::vector<uint32_t> bottom_hidden;     // dlrm with numeric > 0
+  std::vector<bool> max_pooled;            // by field; empty: all fields are pooled by their sum
+  uint32_t cross_layers = 0;               // dcn_v2
+  uint32_t cross_rank = 0;                 // dcn_v2; 0: full matrices
+  std::vector<uint32_t> tower_hidden;      // shared_bottom, mmoe
+  uint32_t experts = 0;                    // mmoe
+  std::vector<uint32_t> expert_hidden;     // mmoe
   std::vector<uint32_t> attention_hidden;  // din
   std::vector<SequenceShape> sequences;    // din, in the order of their fields
   std::vector<uint32_t> field_dims;        // mmoe, din: by field, floats of its embeddings
-  std::vector<TaskSpec> tasks = {{}};   // at least one
-  bool labelled = false;                // by spec.labels
-  bool weighted = false;                // lines have weights
-  std::vector<TableSpec> tables;        // by number; [1] dense, the others hashed
+  std::vector<TaskSpec> tasks = {{}};      // at least one
+  bool labelled = false;                   // by spec.labels
+  bool weighted = false;                   // lines have weights
+  std::vector<TableSpec> tables;           // by number; [1] dense, the others hashed
   // By field of the data: the number of its table. Empty: all are of table 0.
   std::vector<uint32_t> field_tables;
   // tables[1].tensors lies in position order; tensor_order[k] = index there of tensor number k.

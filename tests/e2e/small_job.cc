@@ -1,9 +1,14 @@
 #include "tests/e2e/small_job.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <random>
+#include <sstream>
+#include <string>
 #include <vector>
 
 namespace strata::testing {
@@ -57,28 +62,81 @@ void WriteLibffm(const std::string& path, uint64_t seed, int lines, int fields, 
   });
 }
 
-void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& job) {
-  WriteLibffm(folder + "/train.libffm", 1, lines, 6, ids, 0);
-  WriteLibffm(folder + "/eval.libffm", 2, 200, 6, ids, 0);
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_data()->set_format("libffm");
-  spec.mutable_data()->set_train(0, folder + "/train.libffm");
-  if (spec.data().eval_size() > 0) spec.mutable_data()->set_eval(0, folder + "/eval.libffm");
+namespace {
+
+// The same examples as csv, with a column `clicks`: what the lines before had in f0, none to six.
+void WriteVisits(const std::string& path, uint64_t seed, int lines, int ids) {
+  const std::string source = path + ".libffm";
+  WriteLibffm(source, seed, lines, 6, ids, 0);
+  std::ifstream in(source);
+  std::ofstream out(path);
+  out << "label,f0,f1,f2,f3,f4,f5,clicks\n";
+  std::deque<std::string> before;
+  std::string line;
+  for (size_t l = 0; std::getline(in, line); ++l) {
+    std::istringstream words(line);
+    std::string word, first;
+    words >> word;
+    out << (word == "1" ? '1' : '0');
+    while (words >> word) {
+      const std::string id = word.substr(2, word.size() - 4);  // of "0:id:1"
+      if (first.empty()) first = id;
+      out << ',' << id;
+    }
+    out << ',';
+    for (size_t c = 0; c < std::min(before.size(), l % 7); ++c) {
+      out << (c > 0 ? "|" : "") << before[c];
+    }
+    out << '\n';
+    before.push_front(first);
+    if (before.size() > 6) before.pop_back();
+  }
+}
+
+constexpr int kTableOf[] = {0, 1, 2, 0, 3, 4};  // by field
+
+void AddFiveTables(JobSpec& spec) {
   for (const char* name : {"first", "second", "third", "fourth", "fifth"}) {
     spec.add_tables()->set_name(name);
   }
-  const int tables[] = {0, 1, 2, 0, 3, 4};
   for (int f = 0; f < 6; ++f) {
     FieldConfig& field = *spec.add_fields();
     field.set_name("f" + std::to_string(f));
     field.set_column(std::to_string(f));
     field.set_kind("multiValued");
-    field.set_table(spec.tables(tables[f]).name());
+    field.set_table(spec.tables(kTableOf[f]).name());
   }
   TableConfig& second = *spec.mutable_tables(1);
   second.mutable_optimizer()->set_type("adam");
   second.set_init_scale(0.05f);
-  second.set_pull_codec("bf16");
+  spec.mutable_tables(4)->mutable_optimizer()->set_type("momentum");
+}
+
+}  // namespace
+
+void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& job) {
+  WriteVisits(folder + "/train.csv", 1, lines, ids);
+  WriteVisits(folder + "/eval.csv", 2, 200, ids);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->mutable_columns()->set_label("label");
+  spec.mutable_data()->set_train(0, folder + "/train.csv");
+  if (spec.data().eval_size() > 0) spec.mutable_data()->set_eval(0, folder + "/eval.csv");
+  spec.mutable_model()->set_type("din");
+  spec.mutable_model()->clear_hidden();
+  for (const uint32_t width : {16, 8}) spec.mutable_model()->add_hidden(width);
+  spec.mutable_model()->add_attention_hidden(6);
+  AddFiveTables(spec);
+  for (FieldConfig& field : *spec.mutable_fields()) field.set_column(field.name());
+  spec.mutable_fields(0)->set_kind("categorical");
+  FieldConfig& clicks = *spec.add_fields();
+  clicks.set_name("clicks");
+  clicks.set_kind("sequence");
+  clicks.set_max_length(5);
+  clicks.set_table("first");
+  const uint32_t dims[] = {8, 4, 16, 6, 8};
+  for (int t = 0; t < 5; ++t) spec.mutable_tables(t)->set_dim(dims[t]);
+  spec.mutable_tables(1)->set_pull_codec("bf16");
   LifeCycleSpec& third = *spec.mutable_tables(2)->mutable_life_cycle();
   third.mutable_admission()->set_type("exact");
   third.mutable_admission()->set_min_steps(2);
@@ -92,7 +150,16 @@ void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& j
   removal.mutable_score()->set_below(0.2f);
   removal.mutable_score()->set_decay(0.7f);
   removal.mutable_score()->set_decay_steps(5);
-  spec.mutable_tables(4)->mutable_optimizer()->set_type("momentum");
+}
+
+void UseFiveLikeTables(const std::string& folder, int lines, int ids, TrainingJob& job) {
+  WriteLibffm(folder + "/train.libffm", 1, lines, 6, ids, 0);
+  WriteLibffm(folder + "/eval.libffm", 2, 200, 6, ids, 0);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("libffm");
+  spec.mutable_data()->set_train(0, folder + "/train.libffm");
+  if (spec.data().eval_size() > 0) spec.mutable_data()->set_eval(0, folder + "/eval.libffm");
+  AddFiveTables(spec);
 }
 
 TrainingJob SmallJob(const std::string& folder) {

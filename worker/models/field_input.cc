@@ -42,8 +42,9 @@ void FieldInput::Prepare(const ModelInputs& in, ops::Passes passes) {
   if (passes == ops::Passes::kForwardAndBackward) gradients_.Reserve(batch.size * stride_);
   if (!max_pooled_.empty()) from_.resize(batch.size * stride_);
   runs_.assign(table_dims_.size(), {});
-  ForRuns(in.routed->runs, table_dims_,
-          [&](const KeyRun& run, size_t begin) { runs_[run.table] = {run.first, begin}; });
+  ForRuns(in.routed->runs, table_dims_, [&](const KeyRun& run, size_t begin) {
+    runs_[run.table] = {run.first, begin};
+  });
 }
 
 ops::FeaturePlace FieldInput::PlaceOf(const Batch& batch, uint32_t example, uint32_t feature,

@@ -17,8 +17,8 @@
 
 namespace strata {
 
-// Rows of a matrix by example: the fields' vectors in order, pooled (zeros where there are none, and
-// at a sequence, whose vector the model writes), then numbers: width() floats; behind them the
+// Rows of a matrix by example: the fields' vectors in order, pooled (zeros where there are none,
+// and at a sequence, whose vector the model writes), then numbers: width() floats; behind them the
 // values of each sequence, in order. A step: Prepare; for blocks of examples that cover the batch,
 // on any threads: Gather, then fill gradients(); once all are done, RowGradients.
 // Owns its memory, reused from step to step: 2 x batch x (width and the sequences) floats.
@@ -44,24 +44,24 @@ class FieldInput {
 
  private:
   // Of a feature of an example at place `at` among those of its field.
-  ops::FeaturePlace PlaceOf(const Batch& batch, uint32_t example, uint32_t feature,
-                            uint32_t field, uint32_t unique) const;
+  ops::FeaturePlace PlaceOf(const Batch& batch, uint32_t example, uint32_t feature, uint32_t field,
+                            uint32_t unique) const;
   void PlaceFeatures(const ModelInputs& in, size_t begin, size_t end);
   ops::VectorExamples ExamplesOf(const ModelInputs& in) const;
 
   const uint32_t fields_, numeric_;
-  const std::vector<uint32_t> dims_;           // by field
-  const std::vector<uint32_t> field_tables_;   // by field; empty: all of table 0
-  const std::vector<bool> max_pooled_;         // by field; empty: none
-  std::vector<uint32_t> table_dims_;           // by table
-  std::vector<uint32_t> column_;               // by field
-  std::vector<uint32_t> sequence_of_;          // by field; kNone
-  std::vector<uint32_t> sequence_column_;      // by sequence
+  const std::vector<uint32_t> dims_;          // by field
+  const std::vector<uint32_t> field_tables_;  // by field; empty: all of table 0
+  const std::vector<bool> max_pooled_;        // by field; empty: none
+  std::vector<uint32_t> table_dims_;          // by table
+  std::vector<uint32_t> column_;              // by field
+  std::vector<uint32_t> sequence_of_;         // by field; kNone
+  std::vector<uint32_t> sequence_column_;     // by sequence
   size_t width_ = 0, stride_ = 0;
   struct Run {
     size_t first_key = 0, first_float = 0;
   };
-  std::vector<Run> runs_;  // by table: of the batch
+  std::vector<Run> runs_;                  // by table: of the batch
   std::vector<ops::FeaturePlace> places_;  // (features)
   std::vector<uint32_t> example_;          // (features)
   ops::AlignedFloats values_, gradients_;  // (examples, stride)

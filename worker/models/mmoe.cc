@@ -42,15 +42,15 @@ class Mmoe : public Model {
         scratch_(tables) {
     const size_t of_expert = 2 * tables.expert_hidden.size();
     for (size_t e = 0; e < tables.experts; ++e) {
-      experts_.push_back(std::make_unique<Perceptron>(
-          LayerWidths(tables.example_width(), tables.expert_hidden, 0), ops::Mlp::Output::kRelu,
-          e * of_expert));
+      experts_.push_back(
+          std::make_unique<Perceptron>(LayerWidths(tables.example_width(), tables.expert_hidden, 0),
+                                       ops::Mlp::Output::kRelu, e * of_expert));
     }
     const size_t gates = tables.experts * of_expert, tasks = tables.task_count();
     const size_t of_tower = 2 * (tables.tower_hidden.size() + 1);
     for (size_t t = 0; t < tasks; ++t) {
-      tasks_.push_back(std::make_unique<TaskLayers>(tables, gates + 2 * t,
-                                                    gates + 2 * tasks + t * of_tower));
+      tasks_.push_back(
+          std::make_unique<TaskLayers>(tables, gates + 2 * t, gates + 2 * tasks + t * of_tower));
     }
   }
 
@@ -125,7 +125,8 @@ class Mmoe : public Model {
   void Backward(size_t begin, size_t end) {
     for (size_t t = 0; t < tasks_.size(); ++t) {
       TaskLayers& task = *tasks_[t];
-      for (size_t i = begin; i < end; ++i) *task.tower.output_gradient(i) = scratch_.gradients(t)[i];
+      for (size_t i = begin; i < end; ++i)
+        *task.tower.output_gradient(i) = scratch_.gradients(t)[i];
       task.tower.Backward(begin, end - begin);
       for (size_t i = begin; i < end; ++i) {
         float* const by_gate = task.gate.output_gradient(i);

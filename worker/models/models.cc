@@ -30,15 +30,16 @@ size_t TensorsOf(const ModelTables& t) {
     case ModelType::kSharedBottom:
       return 2 * (t.hidden.size() + t.task_count() * (t.tower_hidden.size() + 1));
     case ModelType::kMmoe:
-      return 2 * (t.experts * t.expert_hidden.size() + t.task_count() * (t.tower_hidden.size() + 2));
+      return 2 *
+             (t.experts * t.expert_hidden.size() + t.task_count() * (t.tower_hidden.size() + 2));
     case ModelType::kDin:
       return 2 * (t.sequences.size() * (t.attention_hidden.size() + 1) + t.hidden.size() + 1);
   }
   return 0;
 }
 
-// A model that, but for mmoe and din, knows at most one feature per field; null for a type that does
-// not exist.
+// A model that, but for mmoe and din, knows at most one feature per field; null for a type that
+// does not exist.
 std::unique_ptr<Model> MakeSingle(const ModelTables& tables) {
   switch (tables.type) {
     case ModelType::kLr:
@@ -85,7 +86,8 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
         absl::StrCat("unknown model type ", static_cast<int>(tables.type)));
   }
   // Mmoe and din pool by themselves, and a sum of weights is the same however it is grouped.
-  if (tables.any_width() || (tables.type == ModelType::kLr && tables.max_pooled.empty())) return model;
+  if (tables.any_width() || (tables.type == ModelType::kLr && tables.max_pooled.empty()))
+    return model;
   return MakePooled(tables, std::move(model));
 }
 

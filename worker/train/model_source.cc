@@ -88,12 +88,12 @@ absl::StatusOr<std::unique_ptr<ModelSource>> OnDevice(const ModelSourceOptions& 
                                                       std::shared_ptr<HostApi> host) {
   const char* const type = CpuOnly(o.tables->type);
   if (!o.tables->plain() || type != nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "spec.worker.device: ",
-        o.tables->plain() ? absl::StrCat("spec.model.type ", type)
-                          : "spec.labels or spec.sampleWeight",
-        " is computed on the CPU in this version, and this worker has ", device,
-        "; give cpu, or remove it"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("spec.worker.device: ",
+                     o.tables->plain() ? absl::StrCat("spec.model.type ", type)
+                                       : "spec.labels or spec.sampleWeight",
+                     " is computed on the CPU in this version, and this worker has ", device,
+                     "; give cpu, or remove it"));
   }
   if (!o.tables->max_pooled.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(

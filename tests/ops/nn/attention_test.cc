@@ -14,8 +14,8 @@ const std::vector<float> kTarget = {2, -1};
 TEST_CASE("the perceptron takes values, target, differences and products", "[attention]") {
   std::vector<float> out(3 * 9, 77);
   AttentionInputs(kShape, kValues.data(), kTarget.data(), out.data(), 9);
-  CHECK(out == std::vector<float>{1,    2,  2, -1, -1,    3, 2,  -2, 77,   //
-                                  -3,   4,  2, -1, -5,    5, -6, -4, 77,   //
+  CHECK(out == std::vector<float>{1,    2,  2, -1, -1,    3, 2,  -2, 77,  //
+                                  -3,   4,  2, -1, -5,    5, -6, -4, 77,  //
                                   0.5f, -1, 2, -1, -1.5f, 0, 1,  1,  77});
 }
 

@@ -34,9 +34,9 @@ struct Batch {
 TEST_CASE("vectors of several widths stand side by side, pooled", "[field_vectors]") {
   Batch b;
   GatherVectors(b.x(), 0, 3, 5, {b.matrix.data(), 6, b.from.data()});
-  CHECK(b.matrix == std::vector<float>{6,  8,  -10, 0,  -20, 77,  //
-                                       0,  0,  0,   0,  0,   77,  //
-                                       0,  0,  15,  20, 35,  77});
+  CHECK(b.matrix == std::vector<float>{6, 8, -10, 0, -20, 77,  //
+                                       0, 0, 0, 0, 0, 77,      //
+                                       0, 0, 15, 20, 35, 77});
   CHECK(std::vector<uint32_t>(b.from.begin() + 14, b.from.begin() + 17) ==
         std::vector<uint32_t>{5, 4, 5});
 }
@@ -44,15 +44,15 @@ TEST_CASE("vectors of several widths stand side by side, pooled", "[field_vector
 TEST_CASE("a block of examples writes its own rows", "[field_vectors]") {
   Batch b;
   GatherVectors(b.x(), 1, 2, 5, {b.matrix.data(), 6, b.from.data()});
-  CHECK(b.matrix == std::vector<float>{77, 77, 77, 77, 77, 77, 0,  0,  0,
-                                       0,  0,  77, 77, 77, 77, 77, 77, 77});
+  CHECK(b.matrix ==
+        std::vector<float>{77, 77, 77, 77, 77, 77, 0, 0, 0, 0, 0, 77, 77, 77, 77, 77, 77, 77});
 }
 
 TEST_CASE("gradients go back to the rows that gave the values", "[field_vectors]") {
   Batch b;
   GatherVectors(b.x(), 0, 3, 5, {b.matrix.data(), 6, b.from.data()});
-  std::vector<float> gradient = {1, 2, 3, 4, 5, 0,  //
-                                 6, 6, 6, 6, 6, 0,  //
+  std::vector<float> gradient = {1, 2, 3, 4, 5,  0,  //
+                                 6, 6, 6, 6, 6,  0,  //
                                  7, 7, 8, 9, 10, 0};
   const VectorMatrix by = {gradient.data(), 6, b.from.data()};
   // Key 0 is feature 3, key 1 is feature 0: of the first table.

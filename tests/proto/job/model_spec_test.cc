@@ -62,6 +62,15 @@ TEST_CASE("every model gets its defaults", "[job_spec]") {
   const ModelSpec dlrm = Resolved("dlrm");
   CHECK(Widths(dlrm.hidden()) == Layers{256, 128});
   CHECK(Widths(dlrm.bottom_hidden()) == Layers{256, 64});
+  const ModelSpec mmoe = Resolved("mmoe");
+  CHECK(mmoe.experts() == 4);
+  CHECK(Widths(mmoe.expert_hidden()) == Layers{64});
+  CHECK(Widths(mmoe.tower_hidden()) == Layers{32});
+  CHECK(mmoe.hidden().empty());
+  const ModelSpec din = Resolved("din");
+  CHECK(Widths(din.hidden()) == Layers{200, 80});
+  CHECK(Widths(din.attention_hidden()) == Layers{36});
+  CHECK_FALSE(din.has_experts());
 }
 
 TEST_CASE("fields of another model are refused, not ignored", "[job_spec]") {
@@ -72,6 +81,19 @@ TEST_CASE("fields of another model are refused, not ignored", "[job_spec]") {
         "spec.model.crossLayers: is for spec.model.type dcn_v2, and this job's is dlrm; remove it");
   CHECK(Problem("lr", [](ModelSpec& m) { m.set_cross_rank(2); }) ==
         "spec.model.crossRank: is for spec.model.type dcn_v2, and this job's is lr; remove it");
+  CHECK(Problem("din", [](ModelSpec& m) { m.set_experts(2); }) ==
+        "spec.model.experts: is for spec.model.type mmoe, and this job's is din; remove it");
+  CHECK(Problem("fm", [](ModelSpec& m) { m.add_expert_hidden(2); }) ==
+        "spec.model.expertHidden: is for spec.model.type mmoe, and this job's is fm; remove it");
+  CHECK(Problem("mmoe", [](ModelSpec& m) { m.add_attention_hidden(2); }) ==
+        "spec.model.attentionHidden: is for spec.model.type din, and this job's is mmoe; remove "
+        "it");
+  CHECK(Problem("din", [](ModelSpec& m) { m.add_tower_hidden(2); }) ==
+        "spec.model.towerHidden: is for spec.model.type shared_bottom and mmoe, and this job's is "
+        "din; remove it");
+  CHECK(Problem("mmoe", [](ModelSpec& m) { m.add_hidden(2); }) ==
+        "spec.model.hidden: is not for spec.model.type mmoe, whose layers are expertHidden and "
+        "towerHidden; remove it");
 }
 
 TEST_CASE("limits of the models' fields", "[job_spec]") {
@@ -79,6 +101,13 @@ TEST_CASE("limits of the models' fields", "[job_spec]") {
         "spec.model.crossLayers: 0 is outside the limits; give a number from 1 to 32");
   CHECK(Problem("dcn_v2", [](ModelSpec& m) { m.set_cross_rank(20000); }) ==
         "spec.model.crossRank: 20000 is outside the limits; give a number from 0 to 16384");
+  CHECK(Problem("mmoe", [](ModelSpec& m) { m.set_experts(0); }) ==
+        "spec.model.experts: 0 is outside the limits; give a number from 1 to 256");
+  CHECK(Problem("mmoe", [](ModelSpec& m) { m.add_expert_hidden(0); }) ==
+        "spec.model.expertHidden[0]: 0 is outside the limits; give a number from 1 to 16384");
+  CHECK(Problem("din", [](ModelSpec& m) { m.add_attention_hidden(16385); }) ==
+        "spec.model.attentionHidden[0]: 16385 is outside the limits; give a number from 1 to "
+        "16384");
   CHECK(Problem("dlrm", [](ModelSpec& m) { m.add_bottom_hidden(0); }) ==
         "spec.model.bottomHidden[0]: 0 is outside the limits; give a number from 1 to 16384");
   CHECK(Problem("dlrm", [](ModelSpec& m) {

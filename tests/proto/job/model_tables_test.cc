@@ -114,6 +114,70 @@ TEST_CASE("tensors of wide_deep, dcn_v2 and dlrm", "[core]") {
   REQUIRE(Elements(*plain) == Sizes{45 * 400, 400, 400 * 300, 300, 300 * 200, 200, 200, 1});
 }
 
+// A din of csv: item (width 5) and user (width 3), clicks of items, two numbers.
+JobSpec DinSpec() {
+  JobSpec spec = MakeSpec("din", 4096);
+  spec.mutable_data()->set_format("csv");
+  for (const uint32_t dim : {5u, 3u}) {
+    TableConfig& table = *spec.add_tables();
+    table.set_name(dim == 5 ? "items" : "users");
+    table.set_dim(dim);
+    table.mutable_optimizer()->set_type("sgd");
+  }
+  const auto add = [&spec](const char* name, const char* kind, const char* table) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_column(name);
+    field.set_kind(kind);
+    field.set_table(table);
+  };
+  add("user", "categorical", "users");
+  add("clicks", "sequence", "items");
+  spec.mutable_fields(1)->set_max_length(9);
+  add("item", "categorical", "items");
+  spec.mutable_model()->add_attention_hidden(6);
+  spec.mutable_model()->clear_hidden();
+  spec.mutable_model()->add_hidden(7);
+  return spec;
+}
+
+TEST_CASE("mmoe and din take tables of any widths", "[core]") {
+  using Names = std::vector<std::string>;
+  using Sizes = std::vector<uint64_t>;
+  JobSpec spec = DinSpec();
+  const auto din = MakeModelTables(spec, 3, 2);
+  INFO(din.status());
+  REQUIRE(din.ok());
+  CHECK(din->field_dims == std::vector<uint32_t>{3, 5, 5});
+  CHECK(din->example_width() == 15);
+  CHECK(din->tables[0].dim() == 5);  // no weight beside the embedding
+  CHECK(din->tables[2].dim() == 3);
+  REQUIRE(din->sequences.size() == 1);
+  CHECK(din->sequences[0].target == 2);
+  CHECK(din->tensor_names == Names{"attention_clicks_0_weight", "attention_clicks_0_bias",
+                                   "attention_clicks_1_weight", "attention_clicks_1_bias",
+                                   "layer_0_weight", "layer_0_bias", "output_weight",
+                                   "output_bias"});
+  CHECK(Elements(*din) == Sizes{20 * 6, 6, 6, 1, 15 * 7, 7, 7, 1});
+
+  spec.mutable_model()->set_type("mmoe");
+  spec.mutable_model()->set_experts(2);
+  spec.mutable_model()->add_expert_hidden(4);
+  spec.mutable_model()->add_tower_hidden(8);
+  spec.mutable_fields(1)->set_kind("multiValued");
+  for (const char* name : {"click", "buy"}) spec.add_labels()->set_name(name);
+  const auto mmoe = MakeModelTables(spec, 3, 2);
+  INFO(mmoe.status());
+  REQUIRE(mmoe.ok());
+  CHECK(mmoe->tensor_names ==
+        Names{"expert_0_0_weight", "expert_0_0_bias", "expert_1_0_weight", "expert_1_0_bias",
+              "gate_0_weight", "gate_0_bias", "gate_1_weight", "gate_1_bias", "tower_0_0_weight",
+              "tower_0_0_bias", "tower_0_1_weight", "tower_0_1_bias", "tower_1_0_weight",
+              "tower_1_0_bias", "tower_1_1_weight", "tower_1_1_bias"});
+  CHECK(Elements(*mmoe) ==
+        Sizes{15 * 4, 4, 15 * 4, 4, 15 * 2, 2, 15 * 2, 2, 4 * 8, 8, 8, 1, 4 * 8, 8, 8, 1});
+}
+
 TEST_CASE("tensors never overlap and stay within one partition", "[core]") {
   for (uint32_t partitions : {1u, 2u, 4u, 64u, 4096u, Partitioning::kMaxPartitions}) {
     const auto m = MakeModelTables(MakeSpec("deepfm", partitions), 26, 13);

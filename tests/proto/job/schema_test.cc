@@ -36,7 +36,7 @@ JobSpec CsvJob(const std::string& type) {
   columns.add_numeric("price");
   spec.mutable_model()->set_type(type);
   spec.mutable_model()->set_embedding_dim(4);
-  spec.mutable_model()->add_hidden(8);
+  if (std::string(type) != "mmoe") spec.mutable_model()->add_hidden(8);
   spec.mutable_training()->set_mode("bsp");
   const absl::Status resolved = ResolveJob(job);
   INFO(resolved);
@@ -203,9 +203,10 @@ TEST_CASE("a job file says its schema as far as it knows", "[schema]") {
   JobSpec spec = CsvJob("deepfm");
   REQUIRE(DeclaredSchema(spec).ok());
   CHECK(SchemaText(*DeclaredSchema(spec)) == SchemaText(SchemaOf(spec)));
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}) {
+  for (const char* type :
+       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe", "din"}) {
     INFO(type);
-    spec.mutable_model()->set_type(type);
+    spec = CsvJob(type);
     spec.mutable_data()->set_format("libfm");
     const auto libfm = DeclaredSchema(spec);
     INFO(libfm.status());
@@ -297,7 +298,8 @@ TEST_CASE("as many fields as libffm has are compared in no time", "[schema]") {
 }
 
 TEST_CASE("what is the same resumes, and rates may change", "[schema]") {
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}) {
+  for (const char* type :
+       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe", "din"}) {
     INFO(type);
     JobSpec spec = CsvJob(type);
     const Schema saved = SchemaOf(spec);

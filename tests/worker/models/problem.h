@@ -37,10 +37,10 @@ struct Shape {
   bool max = false;                         // every second field is pooled by max
   // Mmoe, din: widths of the tables, which fields take in turn. Empty: one table of width `dim`.
   std::vector<uint32_t> dims = {};
-  uint32_t experts = 0;                        // mmoe
-  std::vector<uint32_t> expert_hidden = {};    // mmoe
-  uint32_t sequences = 0;                      // din: so many fields more, before the others
-  std::vector<uint32_t> attention_hidden = {}; // din
+  uint32_t experts = 0;                         // mmoe
+  std::vector<uint32_t> expert_hidden = {};     // mmoe
+  uint32_t sequences = 0;                       // din: so many fields more, before the others
+  std::vector<uint32_t> attention_hidden = {};  // din
 };
 
 std::string Describe(const Shape& shape);

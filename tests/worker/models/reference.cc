@@ -276,7 +276,7 @@ class Network {
   const std::vector<Vector>& tensors_;
   std::map<uint32_t, Vector> pooled_;           // by field
   std::vector<std::vector<Vector>> sequences_;  // values of each
-  Vector weights_;                     // by task
+  Vector weights_;                              // by task
   Vector numbers_;
   size_t next_ = 0;  // tensor
 };

@@ -45,7 +45,7 @@ TEST_CASE("types and defaults are told as a job file writes them", "[explain]") 
   const auto standard = [](const char* path) { return (*FindField(path))->default_text; };
   CHECK(standard("spec.data.maxBadLines") == "0");
   CHECK(standard("spec.data.columns.delimiter") == "\",\"");
-  CHECK(standard("spec.model.hidden") == "[400, 400, 400]; dlrm [256, 128]");
+  CHECK(standard("spec.model.hidden") == "[400, 400, 400]; dlrm [256, 128]; din [200, 80]");
   CHECK(standard("spec.model.initScale") == "0.01");
   CHECK(standard("spec.optimizer.sparse.epsilon") ==
         "adagrad 1e-10, rowwise_adagrad 1e-8, adam 1e-8");

@@ -1,0 +1,45 @@
+#include "proto/job/sequences.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/job/field_plan.h"
+
+namespace strata {
+namespace {
+
+// The one categorical field whose rows lie where the sequence's do.
+absl::StatusOr<uint32_t> TargetOf(const FieldPlan& sequence, const FieldsPlan& plan) {
+  std::vector<const FieldPlan*> targets;
+  std::vector<std::string> names;
+  for (const FieldPlan* f : plan.ByNumber()) {
+    if (f->kind != FieldKind::kCategorical || f->table != sequence.table) continue;
+    targets.push_back(f);
+    names.push_back(f->name);
+  }
+  if (targets.size() == 1) return targets[0]->number;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "spec.fields: sequence '", sequence.name, "' has its rows in table ", sequence.table,
+      targets.empty()
+          ? ", and no categorical field has; din weighs a sequence by the one that does: "
+            "give that table the field of the item that is judged"
+          : absl::StrCat(", and so have ", absl::StrJoin(names, ", "),
+                         "; din weighs a sequence by one field: give the others a table "
+                         "of their own")));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<SequenceShape>> SequencesOf(const JobSpec& spec, uint32_t fields) {
+  std::vector<SequenceShape> sequences;
+  const FieldsPlan plan = PlanFields(spec, fields);
+  for (const FieldPlan* f : plan.ByNumber()) {
+    if (f->kind != FieldKind::kSequence) continue;
+    const auto target = TargetOf(*f, plan);
+    if (!target.ok()) return target.status();
+    sequences.push_back({f->name, f->number, f->max_length, *target});
+  }
+  return sequences;
+}
+
+}  // namespace strata

@@ -1,0 +1,87 @@
+#include "proto/job/sequences.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "proto/job/job_spec.h"
+
+namespace strata {
+namespace {
+
+// Fields by name, kind and table, of a din.
+struct Given {
+  const char *name, *kind, *table;
+};
+
+TrainingJob Job(std::initializer_list<Given> fields) {
+  TrainingJob job;
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("j");
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->add_train("/a");
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  spec.mutable_model()->set_type("din");
+  for (const char* name : {"item", "user"}) spec.add_tables()->set_name(name);
+  for (const Given& f : fields) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(f.name);
+    field.set_kind(f.kind);
+    field.set_table(f.table);
+    if (field.kind() == "sequence") field.set_max_length(7);
+  }
+  return job;
+}
+
+std::string ProblemOf(TrainingJob job) {
+  const absl::Status status = ResolveJob(job);
+  return status.ok() ? "OK" : std::string(status.message());
+}
+
+TEST_CASE("a sequence is weighed by the one categorical field of its table", "[sequences]") {
+  TrainingJob job = Job({{"clicks", "sequence", "item"},
+                         {"user", "categorical", "user"},
+                         {"price", "numeric", ""},
+                         {"item", "categorical", "item"},
+                         {"others", "multiValued", "item"},
+                         {"carts", "sequence", "item"}});
+  REQUIRE(ProblemOf(job) == "OK");
+  REQUIRE(ResolveJob(job).ok());
+  const auto sequences = SequencesOf(job.spec(), 0);
+  REQUIRE(sequences.ok());
+  REQUIRE(sequences->size() == 2);
+  CHECK((*sequences)[0].name == "clicks");
+  CHECK((*sequences)[0].field == 0);
+  CHECK((*sequences)[0].max_length == 7);
+  CHECK((*sequences)[0].target == 2);  // numbers are not counted
+  CHECK((*sequences)[1].name == "carts");
+  CHECK((*sequences)[1].field == 4);
+  CHECK((*sequences)[1].target == 2);
+}
+
+TEST_CASE("a sequence without a target, or with two, is refused by name", "[sequences]") {
+  CHECK(ProblemOf(Job({{"clicks", "sequence", "item"}, {"user", "categorical", "user"}})) ==
+        "spec.fields: sequence 'clicks' has its rows in table item, and no categorical field has; "
+        "din weighs a sequence by the one that does: give that table the field of the item that is "
+        "judged");
+  CHECK(ProblemOf(Job({{"clicks", "sequence", "item"},
+                       {"user", "categorical", "user"},
+                       {"item", "categorical", "item"},
+                       {"other", "categorical", "item"}})) ==
+        "spec.fields: sequence 'clicks' has its rows in table item, and so have item, other; din "
+        "weighs a sequence by one field: give the others a table of their own");
+  // Without sequences din is its layers alone.
+  CHECK(ProblemOf(Job({{"item", "categorical", "item"}, {"user", "categorical", "user"}})) == "OK");
+}
+
+TEST_CASE("other models read no sequences", "[sequences]") {
+  TrainingJob job = Job({{"clicks", "sequence", "item"}, {"user", "categorical", "user"}});
+  job.mutable_spec()->mutable_model()->set_type("mmoe");
+  CHECK(ProblemOf(job) ==
+        "spec.fields[0].kind: field 'clicks' is a sequence, and model type mmoe reads none; take "
+        "kind multiValued, which is pooled");
+}
+
+}  // namespace
+}  // namespace strata

@@ -19,13 +19,13 @@ void WriteLibfm(const std::string& path, uint64_t seed, int lines, int fields, i
 void WriteLibffm(const std::string& path, uint64_t seed, int lines, int fields, int ids,
                  int key_step);
 
-// Makes the job a din of six fields and a sequence, csv, in five tables of four widths, whose ids are
-// the same numbers: `first` has fields 0 and 3 and the sequence, `second` to `fifth` a field each.
-// They differ in all that a table may have of its own; `third` and `fourth` have life cycles.
+// Makes the job a din of six fields and a sequence, csv, in five tables of four widths, whose ids
+// are the same numbers: `first` has fields 0 and 3 and the sequence, `second` to `fifth` a field
+// each. They differ in all that a table may have of its own; `third` and `fourth` have life cycles.
 void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& job);
 
-// Leaves the job's model, and gives it the six fields as libffm in five tables of one width, without
-// life cycles and codecs.
+// Leaves the job's model, and gives it the six fields as libffm in five tables of one width,
+// without life cycles and codecs.
 void UseFiveLikeTables(const std::string& folder, int lines, int ids, TrainingJob& job);
 
 // DeepFM with a small perceptron on data written to `folder`, two passes, 4 lanes x 16.

@@ -325,9 +325,8 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
   if (absl::Status s = AssignAll(columns, targets, header, &layout.columns); !s.ok()) return s;
   layout.numeric = static_cast<uint32_t>(columns.numeric_size());
   layout.categorical = static_cast<uint32_t>(columns.categorical_size());
-  return std::unique_ptr<LineParser>(
-      std::make_unique<CsvParser>(std::move(layout), std::move(targets), columns,
-                                  spec.model().hash_seed()));
+  return std::unique_ptr<LineParser>(std::make_unique<CsvParser>(
+      std::move(layout), std::move(targets), columns, spec.model().hash_seed()));
 }
 
 }  // namespace strata

@@ -203,8 +203,8 @@ std::vector<Variant> Variants() {
                    s.mutable_data()->set_format("libfm");
                    s.add_labels()->set_name("y");
                  }});
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom",
-                           "mmoe", "din"}) {
+  for (const char* type :
+       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe", "din"}) {
     all.push_back({type, [type](JobSpec& s) { s.mutable_model()->set_type(type); }});
   }
   for (const char* type : {"sgd", "momentum", "adagrad", "rowwise_adagrad", "adam", "ftrl"}) {

@@ -36,9 +36,9 @@ class BatchStep {
   // dense: (dense rows, dense row dim). Counts examples, loss and bad lines. The gradient's rows
   // are where `rows` are. A batch without examples, or whose examples weigh nothing, gives a
   // gradient without rows: it adds nothing to any sum. `clock` is that of the calling thread: the
-  // time goes to the passes. Errors: the model's, and the memory's. REQUIRES: rows on the host, or a
-  // push without counts. `beside`, unless null, is called once: before the model computes or, if it
-  // waits for a device, while it does. Its error is returned.
+  // time goes to the passes. Errors: the model's, and the memory's. REQUIRES: rows on the host, or
+  // a push without counts. `beside`, unless null, is called once: before the model computes or, if
+  // it waits for a device, while it does. Its error is returned.
   using Beside = std::function<absl::Status()>;
   absl::StatusOr<std::shared_ptr<const Gradient>> Run(const Batch& batch, const RoutedKeys& routed,
                                                       const BatchRows& rows, const float* dense,

@@ -84,9 +84,10 @@ std::string Fault(const LineParser& parser, const std::string& good, const std::
   return std::to_string(error.column) + ": " + error.reason;
 }
 
-uint64_t Key(const std::string& column, const std::string& value, uint64_t seed = 0) {
-  return FeatureKey(NamedFieldSeed(seed, column), value);
+uint64_t Key(const std::string& column, const std::string& value, uint64_t hash_seed) {
+  return FeatureKey(NamedFieldSeed(hash_seed, column), value);
 }
+uint64_t Key(const std::string& column, const std::string& value) { return Key(column, value, 0); }
 
 TEST_CASE("fields come in their order, whatever the order of columns", "[data][csv]") {
   const JobSpec spec =

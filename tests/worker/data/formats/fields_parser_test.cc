@@ -158,6 +158,9 @@ TEST_CASE("values, their weights and their pooling", "[data][csv]") {
   CHECK(Fault(*parser, good, "1,a|:2,x") == "3: column t: \":2\" is a weight without a value");
   CHECK(Fault(*parser, good, "1,a:1|b:-1,x") ==
         "3: column t: the weights have the sum 0, by which field mean divides (pooling: mean)");
+  CHECK(Fault(*parser, good, "1,a:3e38|b:-3e38|c:1e-30,x") ==
+        "3: column t: a weight divided by their sum, 1e-30, is too large (pooling: mean of field "
+        "mean)");
 }
 
 TEST_CASE("sequences keep their order and are cut at the side that is named", "[data][csv]") {

@@ -160,6 +160,7 @@ class Runner {
     JobSpec files;
     for (const std::string& file : input.train) files.mutable_data()->add_train(file);
     for (const std::string& file : input.eval) files.mutable_data()->add_eval(file);
+    *files.mutable_fields() = spec.fields();
     files.mutable_output()->set_metrics(spec.output().metrics());
     files.mutable_output()->set_predictions(spec.output().predictions());
     return s.ok() ? CheckJobPlaces(files) : s;

@@ -87,6 +87,13 @@ absl::Status CheckFormatForm(const JobSpec& job) {
   return absl::OkStatus();
 }
 
+// Metrics name a field by its name, or without spec.fields by its column.
+void RenameGauc(const std::string& from, const std::string& to, JobSpec& job) {
+  for (std::string& metric : *job.mutable_evaluation()->mutable_metrics()) {
+    if (metric == absl::StrCat("gauc(", from, ")")) metric = absl::StrCat("gauc(", to, ")");
+  }
+}
+
 }  // namespace
 
 absl::Status ToFieldsForm(JobSpec& job) {
@@ -96,6 +103,9 @@ absl::Status ToFieldsForm(JobSpec& job) {
                "libffm says in its lines how many fields there are; name those that a table needs");
   }
   *job.mutable_fields() = spec::FieldsOfData(job.data(), 0);
+  for (const FieldConfig& f : job.fields()) {
+    if (f.name() != f.column()) RenameGauc(f.column(), f.name(), job);
+  }
   if (job.data().format() != "csv") return absl::OkStatus();
   ClearLists(*job.mutable_data()->mutable_columns());
   return absl::OkStatus();
@@ -110,6 +120,9 @@ absl::Status ToColumnsForm(JobSpec& job) {
     STRATA_RETURN_IF_BAD(FieldsToColumns(job));
   } else {
     STRATA_RETURN_IF_BAD(CheckFormatForm(job));
+  }
+  for (const FieldConfig& f : job.fields()) {
+    if (f.name() != f.column()) RenameGauc(f.name(), f.column(), job);
   }
   job.clear_fields();
   return absl::OkStatus();

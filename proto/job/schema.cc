@@ -201,7 +201,10 @@ SchemaField FieldOf(const FieldConfig& config, const JobSpec& spec) {
   out.set_truncate(config.truncate());
   out.set_separator(config.separator());
   out.set_weight_separator(config.weight_separator());
-  if (config.has_default_value()) out.set_default_value(config.default_value());
+  // A multi-valued column without a value is a missing category in the short form, which has no
+  // word for it: both forms are one schema.
+  const bool of_short_form = config.kind() == "multiValued" && config.default_value().empty();
+  if (config.has_default_value() && !of_short_form) out.set_default_value(config.default_value());
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
 #include "proto/runtime/files/may_pass.h"
+#include "scheduler/job/input_listing.h"
 #include "scheduler/job/machine.h"
 
 namespace strata::scheduler {
@@ -24,6 +25,8 @@ void JobMachine::DropBulk() {
   if (cuts_) cuts_->Over();
   if (!index_) return;
   index_->mutable_train()->clear_tasks();
+  // Once: a record that was dropped before has no files any more.
+  if (index_->train().files_size() > 0) index_->MergeFrom(ListingsOf(job().data(), *index_));
   index_->mutable_train()->clear_files();
   index_->clear_eval();
 }

@@ -1,12 +1,12 @@
 // JobMachine: what nodes are told, and what users see.
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "proto/job/job_plan.h"
 #include "proto/job/life_cycle_spec.h"
+#include "scheduler/job/input_listing.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/progress.h"
 #include "scheduler/nodes/placement.h"
@@ -111,23 +111,6 @@ void JobMachine::ClearTimes(JobStateRecord& record) {
   for (StandingTrouble& trouble : *record.mutable_troubles()) trouble.clear_stood_ms();
 }
 
-namespace {
-
-// Where folders or globs stand for files, which those are.
-void FillListing(const google::protobuf::RepeatedPtrField<std::string>& named,
-                 const InputIndex& index, const std::function<InputListing*()>& listing) {
-  bool same = named.size() == index.files_size();
-  for (int i = 0; same && i < named.size(); ++i) same = named[i] == index.files(i).path();
-  if (same || index.files().empty()) return;
-  InputListing& out = *listing();
-  out.set_files(static_cast<uint64_t>(index.files_size()));
-  for (const InputFile& file : index.files()) out.set_bytes(out.bytes() + file.bytes());
-  out.set_first(index.files(0).path());
-  out.set_last(index.files(index.files_size() - 1).path());
-}
-
-}  // namespace
-
 JobStatus JobMachine::Status(absl::Time now) const {
   JobStatus out;
   out.set_job(id());
@@ -154,9 +137,10 @@ JobStatus JobMachine::Status(absl::Time now) const {
   }
   if (index_) {
     out.set_total_examples(index_->train().lines() * job().training().epochs());
-    const DataSpec& data = job().data();
-    FillListing(data.train(), index_->train(), [&] { return out.mutable_train_input(); });
-    FillListing(data.eval(), index_->eval(), [&] { return out.mutable_eval_input(); });
+    JobIndexRecord listed = over() ? JobIndexRecord() : ListingsOf(job().data(), *index_);
+    const JobIndexRecord& input = over() ? *index_ : listed;
+    if (input.has_train_input()) *out.mutable_train_input() = input.train_input();
+    if (input.has_eval_input()) *out.mutable_eval_input() = input.eval_input();
   }
   *out.mutable_evaluations() = state_.evaluations();
   for (const EvaluationResult& e : state_.evaluations()) {

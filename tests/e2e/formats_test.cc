@@ -274,7 +274,11 @@ TEST_CASE("columns that spec.fields says train, in part files too", "[e2e][p3]")
   DataSpec& data = *job.mutable_spec()->mutable_data();
   data.clear_train();
   data.add_train(folder.path() + "/part-[01].c*");
-  same(Train(job));
+  const JobStatus globbed = Train(job);
+  same(globbed);
+  CHECK(globbed.train_input().files() == 2);
+  CHECK(globbed.train_input().first() == folder.path() + "/part-0.csv");
+  CHECK(globbed.train_input().last() == folder.path() + "/part-1.csv");
   std::filesystem::create_directory(folder.path() + "/day=2026-11-24");
   for (const char* name : {"part-0.csv", "part-1.csv"}) {
     std::filesystem::rename(folder.path() + "/" + name, folder.path() + "/day=2026-11-24/" + name);

@@ -30,6 +30,7 @@ ALLOWED = {
         "worker/async",
         "worker/bsp",
         "worker/client",
+        "worker/data/files",
         "worker/data/index",
         "worker/data/reading",
         "worker/device",

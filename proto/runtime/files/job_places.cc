@@ -146,6 +146,10 @@ std::vector<Place> PlacesOf(const JobSpec& spec, const JobPlacesOptions& options
   for (int i = 0; i < spec.data().eval_size(); ++i) {
     add(absl::StrCat("spec.data.eval[", i, "]"), spec.data().eval(i), Use::kReadFile);
   }
+  for (int i = 0; i < spec.fields_size(); ++i) {
+    add(absl::StrCat("spec.fields[", i, "].vocabulary.file"), spec.fields(i).vocabulary().file(),
+        Use::kReadFile);
+  }
   add("spec.model.initFrom", spec.model().init_from().checkpoint(), Use::kReadFolder);
   add("the job file", options.job_file, Use::kReadFile);
   return places;

@@ -3,12 +3,16 @@
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/job/data_fields.h"
 #include "proto/job/field_form.h"
 #include "proto/job/field_plan.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/schema.h"
+#include "proto/job/schema_mapping.h"
+#include "proto/job/schema_start.h"
 
 namespace strata {
 namespace {
@@ -338,6 +342,39 @@ TEST_CASE("columns and fields say the same, there and back", "[job]") {
   REQUIRE(ToColumnsForm(*back.mutable_spec()).ok());
   REQUIRE(ResolveJob(back).ok());
   CHECK(back.SerializeAsString() == columns.SerializeAsString());
+}
+
+TEST_CASE("metrics and the schema are the same in both forms", "[job]") {
+  const auto forms = [](const std::string& user) {
+    TrainingJob columns = Job();
+    JobSpec& spec = *columns.mutable_spec();
+    spec.clear_fields();
+    spec.mutable_data()->clear_columns();
+    REQUIRE(google::protobuf::TextFormat::ParseFromString(
+        R"(categorical: "item" multi_valued { column: "tags" pooling: "mean" })",
+        spec.mutable_data()->mutable_columns()));
+    spec.mutable_data()->mutable_columns()->add_categorical(user);
+    spec.mutable_evaluation()->add_metrics("gauc(" + user + ")");
+    REQUIRE(ResolveJob(columns).ok());
+    TrainingJob fields = columns;
+    REQUIRE(ToFieldsForm(*fields.mutable_spec()).ok());
+    REQUIRE(ResolveJob(fields).ok());
+    TrainingJob back = fields;
+    REQUIRE(ToColumnsForm(*back.mutable_spec()).ok());
+    REQUIRE(ResolveJob(back).ok());
+    CHECK(back.spec().evaluation().metrics(0) == "gauc(" + user + ")");
+    return std::pair(columns, fields);
+  };
+  // A name that a field may not have.
+  CHECK(forms("user id").second.spec().evaluation().metrics(0) == "gauc(user_id)");
+  const auto [columns, fields] = forms("user");
+  const auto schema_of = [](const TrainingJob& job) {
+    const auto schema = DeclaredSchema(job.spec());
+    REQUIRE(schema.ok());
+    return *schema;
+  };
+  CHECK(CheckResume(MapSchemas(schema_of(columns), schema_of(fields))).message() == "");
+  CHECK(CheckResume(MapSchemas(schema_of(fields), schema_of(columns))).message() == "");
 }
 
 TEST_CASE("what columns cannot say is named", "[job]") {

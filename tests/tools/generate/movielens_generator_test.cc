@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -120,6 +122,86 @@ TEST_CASE("a file holds its rows, and the teacher's quality lies beside it", "[g
   CHECK(json.at("tasks").at(0).at("auc") == made->click_auc);
   CHECK(json.at("tasks").at(1).at("mse") == made->rating_mse);
   std::filesystem::remove(path);
+}
+
+// The share of pairs that the scores have in order, ties by half: by sorting, not as the generator
+// samples it.
+double AucOf(std::vector<std::pair<double, bool>> scored) {
+  std::sort(scored.begin(), scored.end());
+  double wins = 0, negatives = 0, positives = 0;
+  for (size_t i = 0; i < scored.size();) {
+    double p = 0, n = 0;
+    const double score = scored[i].first;
+    for (; i < scored.size() && scored[i].first == score; ++i) (scored[i].second ? p : n) += 1;
+    wins += p * (negatives + n / 2);
+    positives += p;
+    negatives += n;
+  }
+  return wins / (positives * negatives);
+}
+
+TEST_CASE("the teacher's quality is that of its predictions for the lines of the file",
+          "[generate]") {
+  MovielensGeneratorOptions options;
+  options.rows = 5000;
+  options.first_row = 300;
+  options.seed = 4;
+  const std::string path = TempPath("teacher");
+  const auto made = GenerateMovielens(options, path);
+  REQUIRE(made.ok());
+  // Labels by the file, predictions by the teacher.
+  const std::vector<std::string> lines = Split(Contents(path), '\n');
+  auto teacher = MovielensGenerator::Make(options);
+  REQUIRE(teacher.ok());
+  std::string unused;
+  for (uint64_t r = 0; r < options.first_row; ++r) (*teacher)->AppendRow(&unused);
+  std::vector<std::pair<double, bool>> clicks, ratings;
+  double logloss = 0, squares = 0, differences = 0;
+  for (uint64_t r = 0; r < options.rows; ++r) {
+    const MovielensRow row = (*teacher)->AppendRow(&unused);
+    const std::vector<std::string> cells = Split(lines.at(1 + r), ',');
+    const bool clicked = cells.at(5) == "1";
+    const double p = row.click_probability;
+    clicks.emplace_back(p, clicked);
+    logloss -= std::log(clicked ? p : 1 - p);
+    if (cells.at(6).empty()) continue;
+    const double rating = std::stod(cells.at(6));
+    ratings.emplace_back(row.mean_rating, rating >= 4);
+    squares += (rating - row.mean_rating) * (rating - row.mean_rating);
+    differences += std::fabs(rating - row.mean_rating);
+  }
+  const auto n = static_cast<double>(options.rows), rated = static_cast<double>(ratings.size());
+  CHECK(made->ratings == ratings.size());
+  // Scores are ranked as floats.
+  CHECK(made->click_auc == Approx(AucOf(clicks)).epsilon(1e-6));
+  CHECK(made->rating_auc == Approx(AucOf(ratings)).epsilon(1e-6));
+  CHECK(made->click_logloss == Approx(logloss / n).epsilon(1e-9));
+  CHECK(made->rating_mse == Approx(squares / rated).epsilon(1e-9));
+  CHECK(made->rating_mae == Approx(differences / rated).epsilon(1e-9));
+  std::filesystem::remove(path);
+  std::filesystem::remove(TeacherPath(path));
+}
+
+// No model does better than the probabilities by which clicks were drawn: shuffled scores do worse,
+// and among rows of one probability p a share of p clicks.
+TEST_CASE("clicks are drawn by the teacher's probabilities", "[generate]") {
+  auto teacher = MovielensGenerator::Make({});
+  REQUIRE(teacher.ok());
+  std::string unused;
+  std::vector<double> expected(10), clicked(10), rows(10);
+  for (int r = 0; r < 60'000; ++r) {
+    const MovielensRow row = (*teacher)->AppendRow(&unused);
+    unused.clear();
+    const auto decile = static_cast<size_t>(std::min(9.0, row.click_probability * 10));
+    expected[decile] += row.click_probability;
+    clicked[decile] += row.clicked ? 1 : 0;
+    rows[decile] += 1;
+  }
+  for (size_t d = 0; d < 10; ++d) {
+    INFO(d << ": " << clicked[d] << " of " << rows[d]);
+    CHECK(rows[d] > 1000);
+    CHECK(std::fabs(clicked[d] - expected[d]) < 5 * std::sqrt(rows[d] * 0.25));
+  }
 }
 
 TEST_CASE("bad options are refused by name", "[generate]") {

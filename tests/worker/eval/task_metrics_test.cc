@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace strata {
@@ -110,6 +112,130 @@ TEST_CASE("a first label that is no class gives its loss", "[eval]") {
   CHECK_FALSE(result.has_positives());
   CHECK(result.auc() == 0.5);
   CHECK(result.logloss() == result.tasks(0).loss());
+}
+
+// A line of one task, for loops over pairs of lines.
+struct Line {
+  double label, score, weight;
+  uint64_t group;
+};
+
+// The weighted share of pairs that are in order; none without a pair.
+std::optional<double> AucOfPairs(const std::vector<Line>& lines) {
+  double wins = 0, pairs = 0;
+  for (const Line& a : lines) {
+    for (const Line& b : lines) {
+      if (a.label != 1 || b.label != 0) continue;
+      const double w = a.weight * b.weight;
+      pairs += w;
+      wins += a.score > b.score ? w : a.score == b.score ? w / 2 : 0;
+    }
+  }
+  if (pairs == 0) return std::nullopt;
+  return wins / pairs;
+}
+
+double GaucOfPairs(const std::vector<Line>& lines, uint64_t groups) {
+  double sum = 0, weight = 0;
+  for (uint64_t g = 0; g < groups; ++g) {
+    std::vector<Line> some;
+    double of = 0;
+    for (const Line& l : lines) {
+      if (l.group != g) continue;
+      some.push_back(l);
+      of += l.weight;
+    }
+    const auto auc = AucOfPairs(some);
+    if (!auc) continue;
+    sum += of * *auc;
+    weight += of;
+  }
+  return sum / weight;
+}
+
+template <typename Of>
+double MeanOf(const std::vector<Line>& lines, Of of) {
+  double sum = 0, weight = 0;
+  for (const Line& l : lines) {
+    sum += l.weight * of(l);
+    weight += l.weight;
+  }
+  return sum / weight;
+}
+
+TEST_CASE("every metric of every label is what loops over its lines say, to 1e-9", "[eval]") {
+  const bool weighted = GENERATE(true, false);
+  constexpr uint32_t kLines = 700, kGroups = 30;
+  MetricsPlan plan;
+  plan.by_task = plan.given = true;
+  plan.auc = plan.logloss = plan.ne = plan.calibration = plan.mse = plan.mae = true;
+  plan.gauc_field = "user";
+  TaskMetrics metrics(Tasks(), plan, 1);
+  std::vector<std::vector<Line>> lines(3);
+  uint64_t state = 12345;
+  const auto next = [&state](uint64_t below) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return (state >> 33) % below;
+  };
+  for (uint32_t b = 0; b < 7; ++b) {
+    Batch batch;
+    batch.Clear();
+    batch.size = kLines / 7;
+    batch.tasks = 3;
+    std::vector<float> scores;
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      const uint64_t group = next(kGroups);
+      const auto weight = static_cast<float>(next(6)) * 0.375f;  // some weigh nothing
+      if (weighted) batch.weights.push_back(weight);
+      batch.keys.insert(batch.keys.end(), {next(9), group});
+      batch.offsets.push_back(2 * (i + 1));
+      for (uint32_t t = 0; t < 3; ++t) {
+        const bool binary = t == 0;
+        const float score = static_cast<float>(next(binary ? 64 : 900) + 1) / (binary ? 65 : 100);
+        const float label = binary   ? static_cast<float>(next(65) < score * 65)
+                            : t == 1 ? static_cast<float>(next(900)) / 100 - 1
+                                     : static_cast<float>(next(9));
+        const bool none = next(5) == 0;
+        batch.labels.push_back(none ? kNone : label);
+        scores.push_back(score);
+        if (!none) lines[t].push_back({label, score, weighted ? weight : 1.0f, group});
+      }
+    }
+    metrics.Add(batch, scores);
+  }
+  EvaluationResult result;
+  metrics.Fill(&result);
+  const auto near = [](double value) { return Approx(value).epsilon(1e-9).margin(0); };
+  const auto logloss = [](const Line& l) {
+    return -std::log(l.label == 1 ? l.score : 1 - l.score);
+  };
+  for (int t = 0; t < 3; ++t) {
+    INFO(t);
+    const TaskResult& task = result.tasks(t);
+    const std::vector<Line>& all = lines[static_cast<size_t>(t)];
+    CHECK(task.examples() == all.size());
+    CHECK(task.mse() == near(MeanOf(all, [](const Line& l) {
+            return (l.score - l.label) * (l.score - l.label);
+          })));
+    CHECK(task.mae() ==
+          near(MeanOf(all, [](const Line& l) { return std::fabs(l.score - l.label); })));
+    CHECK(task.calibration() == near(MeanOf(all, [](const Line& l) { return l.score; }) /
+                                     MeanOf(all, [](const Line& l) { return l.label; })));
+    if (t > 0) continue;
+    const double rate = MeanOf(all, [](const Line& l) { return l.label; });
+    const double entropy = -rate * std::log(rate) - (1 - rate) * std::log(1 - rate);
+    CHECK(task.auc() == near(*AucOfPairs(all)));
+    CHECK(task.gauc() == near(GaucOfPairs(all, kGroups)));
+    CHECK(task.logloss() == near(MeanOf(all, logloss)));
+    CHECK(task.normalised_entropy() == near(MeanOf(all, logloss) / entropy));
+  }
+  CHECK(result.tasks(1).loss() == near(MeanOf(lines[1], [](const Line& l) {
+          const double r = std::fabs(l.score - l.label);
+          return r <= 1 ? r * r / 2 : r - 0.5;
+        })));
+  CHECK(result.tasks(2).loss() == near(MeanOf(lines[2], [](const Line& l) {
+          return l.score - l.label * std::log(l.score);
+        })));
 }
 
 TEST_CASE("no examples at all", "[eval]") {

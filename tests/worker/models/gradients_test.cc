@@ -55,6 +55,17 @@ std::vector<Shape> Labelled() {
   tower.named = Fields::kMulti;
   tower.tower_hidden = {};
   add(tower, "bb", false);
+  // Every loss over every pooling: sums of weighted values, of which means are some, and maxima.
+  for (const bool max : {false, true}) {
+    for (Shape pooled : {Shape{"lr", 4, 3, 0, {}, 37, 11, true, Fields::kMulti},
+                         Shape{"fm", 4, 2, 3, {}, 37, 11, true, Fields::kMulti},
+                         Shape{"deepfm", 4, 2, 3, {5}, 37, 11, true, Fields::kMulti},
+                         Shape{"shared_bottom", 4, 2, 3, {5}, 41, 11, true, Fields::kMulti}}) {
+      pooled.max = max;
+      if (pooled.type == "shared_bottom") pooled.tower_hidden = {4};
+      add(pooled, "bshp", true);
+    }
+  }
   return shapes;
 }
 

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <map>
 #include <utility>
@@ -29,9 +30,14 @@ class Lister {
   Lister(const MayRead& may_read, FileSystem& files) : may_read_(may_read), files_(files) {}
 
   enum class Kind { kNothing, kFile, kFolder, kOther };
-  Kind Look(const std::string& path) const {
+  // What cannot be looked at is an error: a job must not leave out what a disk does not show.
+  absl::StatusOr<Kind> Look(const std::string& path) const {
     FileInfo info;
-    if (files_.Look(path, info) < 0) return Kind::kNothing;
+    if (const int result = files_.Look(path, info); result < 0) {
+      const bool gone = result == -ENOENT || result == -ENOTDIR;
+      if (gone && files_.LookAtLink(path, info) < 0) return Kind::kNothing;
+      return ErrnoStatus(-result, gone ? "follow the link" : "look at", path);
+    }
     if (info.kind == FileKind::kFolder) return Kind::kFolder;
     return info.kind == FileKind::kFile ? Kind::kFile : Kind::kOther;
   }
@@ -56,7 +62,9 @@ class Lister {
     for (const std::string& name : *names) {
       if (Hidden(name)) continue;
       std::string path = Join(folder, name);
-      if (Look(path) == Kind::kFile) out->push_back(std::move(path));
+      const auto kind = Look(path);
+      if (!kind.ok()) return kind.status();
+      if (*kind == Kind::kFile) out->push_back(std::move(path));
     }
     return absl::OkStatus();
   }
@@ -73,7 +81,9 @@ class Lister {
       const std::string path = Join(folder, part);
       return rest.empty() ? AddPath(path, out) : AddMatches(path, rest, out);
     }
-    if (Look(folder) != Kind::kFolder) return absl::OkStatus();
+    const auto kind = Look(folder);
+    if (!kind.ok()) return kind.status();
+    if (*kind != Kind::kFolder) return absl::OkStatus();
     const auto names = Names(folder);
     if (!names.ok()) return names.status();
     for (const std::string& name : *names) {
@@ -88,7 +98,9 @@ class Lister {
 
  private:
   absl::Status AddPath(const std::string& path, std::vector<std::string>* out) const {
-    switch (Look(path)) {
+    const auto kind = Look(path);
+    if (!kind.ok()) return kind.status();
+    switch (*kind) {
       case Kind::kFolder:
         return AddFolder(path, out);
       case Kind::kFile:
@@ -111,7 +123,9 @@ absl::StatusOr<std::vector<std::string>> ListOne(const std::string& where, const
   *plain = true;
   std::vector<std::string> found;
   if (path == "-") return std::vector<std::string>{path};
-  const Lister::Kind kind = lister.Look(path);
+  // Of a path that cannot be looked at, who opens it tells.
+  const auto looked = lister.Look(path);
+  const Lister::Kind kind = looked.ok() ? *looked : Lister::Kind::kNothing;
   if (kind == Lister::Kind::kFile) return std::vector<std::string>{path};
   absl::Status status;
   if (kind == Lister::Kind::kFolder) {

@@ -25,7 +25,7 @@ using MayRead = std::function<absl::Status(const std::string& path)>;
 // Names that begin with "." or "_" are left out where a folder or a wildcard gives them.
 // INVALID_ARGUMENT begins with `field` and the number of the path: a glob or a folder without
 // files, a file that two paths give of which one is no plain path; others are those of `may_read`
-// and of the file system.
+// and of the file system: what a folder names and cannot be looked at is never left out.
 absl::StatusOr<std::vector<std::string>> ListFiles(absl::string_view field,
                                                    const std::vector<std::string>& paths,
                                                    const MayRead& may_read = nullptr,

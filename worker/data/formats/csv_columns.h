@@ -1,6 +1,5 @@
 // The columns that the first line of a csv file names.
 // Tested by tests/worker/data/formats/fields_parser_test.cc
-// Tested by tests/worker/data/formats/parsers_test.cc
 #ifndef STRATA_WORKER_DATA_FORMATS_CSV_COLUMNS_H_
 #define STRATA_WORKER_DATA_FORMATS_CSV_COLUMNS_H_
 

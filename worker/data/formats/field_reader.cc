@@ -134,6 +134,9 @@ std::string FieldReader::DivideBySum(size_t first, Batch* batch) const {
   }
   for (size_t i = first; i < batch->values.size(); ++i) {
     batch->values[i] = static_cast<float>(batch->values[i] / sum);
+    if (std::isfinite(batch->values[i])) continue;
+    return absl::StrCat("column ", plan_.column, ": a weight divided by their sum, ", sum,
+                        ", is too large (pooling: mean of field ", plan_.name, ")");
   }
   return "";
 }

@@ -11,7 +11,7 @@
 namespace strata {
 namespace {
 
-constexpr float kMaxCount = 0x1p24f;  // the whole numbers below are floats
+constexpr double kMaxCount = 0x1p24;  // the whole numbers below are floats
 
 }  // namespace
 
@@ -42,12 +42,13 @@ std::string TargetColumns::ParseLabel(size_t task, absl::string_view text, float
   if (spec.kind == LabelKind::kBinary) {
     return strata::ParseLabel(number, label) ? "" : wrong("none of 0, 1, -1; an empty one is none");
   }
-  if (ParseReal(number, label) != NumberError::kNone) {
+  double exact = 0;  // a float would round to what may be a count
+  if (ParseReal(number, label) != NumberError::kNone ||
+      ParseDouble(number, &exact) != NumberError::kNone) {
     return wrong("not a finite number; leave it empty where there is none");
   }
   if (spec.kind == LabelKind::kReal) return "";
-  const bool whole = *label >= 0 && *label <= kMaxCount && *label == std::floor(*label);
-  if (whole) return "";
+  if (exact >= 0 && exact <= kMaxCount && exact == std::floor(exact)) return "";
   return wrong("no count (a whole number, 0 to 16777216); mend it, or give the label kind real");
 }
 

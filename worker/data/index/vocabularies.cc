@@ -29,6 +29,10 @@ absl::StatusOr<std::shared_ptr<const Vocabulary>> Load(const std::string& path, 
                                                    (*text)->size(), " bytes; at most ", kMostBytes,
                                                    " are read; have the values hashed instead"));
   }
+  if (!(*text)->is_copy() && (*text)->identity() != (*raw)->identity()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "vocabulary file ", path, " changed while it was read; restore it, or submit a new job"));
+  }
   std::string all(static_cast<size_t>((*text)->size()), '\0');
   if (absl::Status s = (*text)->Read(0, all.size(), all.data()); !s.ok()) return s;
   if (index != nullptr) {

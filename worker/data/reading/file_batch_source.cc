@@ -322,6 +322,20 @@ absl::StatusOr<std::string> FirstLine(TextFiles* files, const std::string& path)
   return text.compare(0, 3, "\xef\xbb\xbf") == 0 ? text.substr(3) : text;
 }
 
+// That those that were read are those that were indexed.
+absl::Status CheckVocabularies(const InputIndex& index, const InputIndex& read) {
+  for (int i = 0; i < read.vocabularies_size(); ++i) {
+    const InputFile& now = read.vocabularies(i);
+    if (i < index.vocabularies_size() && index.vocabularies(i).fingerprint() == now.fingerprint()) {
+      continue;
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat("vocabulary file ", now.path(),
+                     " has changed since the job began; restore it, or submit a new job"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(
@@ -343,8 +357,11 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(
     if (!line.ok()) return line.status();
     first_line = *std::move(line);
   }
-  const absl::StatusOr<Vocabularies> vocabularies = LoadVocabularies(spec, texts.files.get());
+  InputIndex read;
+  const absl::StatusOr<Vocabularies> vocabularies =
+      LoadVocabularies(spec, texts.files.get(), &read);
   if (!vocabularies.ok()) return vocabularies.status();
+  if (absl::Status s = CheckVocabularies(index, read); !s.ok()) return s;
   absl::StatusOr<std::unique_ptr<LineParser>> parser =
       MakeLineParser(spec, shape, first_line, *vocabularies);
   if (!parser.ok()) return parser.status();

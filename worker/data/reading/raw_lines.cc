@@ -18,7 +18,10 @@ constexpr uint64_t kMaxReadBytes = 8 << 20;
 absl::StatusOr<InputTasks> InputTasks::From(const InputIndex& index) {
   InputTasks out;
   out.files.reserve(index.files_size());
-  for (const InputFile& file : index.files()) out.files.push_back(file.path());
+  for (const InputFile& file : index.files()) {
+    out.files.push_back(file.path());
+    out.marks.push_back({file.bytes(), file.fingerprint()});
+  }
   out.tasks.reserve(index.tasks_size());
   out.first.reserve(index.tasks_size() + 1);
   out.first.push_back(0);
@@ -54,8 +57,31 @@ absl::Status TaskReader::OpenFile(uint32_t file) {
   if (file_ != nullptr && file_number_ == file) return absl::OkStatus();
   absl::StatusOr<std::shared_ptr<const DataFile>> opened = files_->Open(input_->files[file]);
   if (!opened.ok()) return opened.status();
+  if (absl::Status s = CheckOpened(file, **opened); !s.ok()) return s;
   file_ = *std::move(opened);
   file_number_ = file;
+  return absl::OkStatus();
+}
+
+absl::Status TaskReader::CheckOpened(uint32_t file, const DataFile& text) {
+  std::unique_ptr<DataFile> raw;  // of a copy
+  if (text.is_copy()) {
+    absl::StatusOr<std::unique_ptr<DataFile>> opened = files_->OpenRaw(input_->files[file]);
+    if (!opened.ok()) return opened.status();
+    raw = *std::move(opened);
+  }
+  const DataFile& now = raw != nullptr ? *raw : text;
+  const auto before = checked_.find(file);
+  if (before != checked_.end() && before->second == now.identity()) return absl::OkStatus();
+  const absl::StatusOr<uint64_t> fingerprint = now.Fingerprint();
+  if (!fingerprint.ok()) return fingerprint.status();
+  const InputTasks::Mark& then = input_->marks[file];
+  if (now.size() != then.bytes || *fingerprint != then.fingerprint) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("input file ", now.path(), " has changed since the job began (", then.bytes,
+                     " bytes then, ", now.size(), " now); restore it, or submit a new job"));
+  }
+  checked_.insert_or_assign(file, now.identity());
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ struct InputTasks {
   };
 
   std::vector<std::string> files;
+  // (files): as InputFile has them.
+  struct Mark {
+    uint64_t bytes = 0;
+    uint64_t fingerprint = 0;
+  };
+  std::vector<Mark> marks;
   std::vector<Task> tasks;
   std::vector<uint64_t> first;  // (tasks + 1): lines before each task, in file order
 
@@ -90,6 +97,9 @@ class TaskReader {
 
  private:
   absl::Status OpenFile(uint32_t file);
+  // Whether the file that was opened is the one that was indexed: whoever replaces it while the job
+  // trains changes neither its name nor, maybe, its lines' lengths.
+  absl::Status CheckOpened(uint32_t file, const DataFile& text);
   // Moves line_ and offset_ forward to line `to` of task_.
   absl::Status Skip(uint32_t to);
   // Takes whole lines out of out->bytes_ from `begin` on (searching from `scan`), at most `count`;
@@ -102,6 +112,7 @@ class TaskReader {
   TextFiles* const files_;
   std::shared_ptr<const DataFile> file_;
   uint32_t file_number_ = 0;
+  std::map<uint32_t, DataFileIdentity> checked_;  // by number: what was found to be the file
   // The next line to read and its place in the task.
   uint32_t task_ = 0;
   uint32_t line_ = 0;

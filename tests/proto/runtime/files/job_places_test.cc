@@ -77,6 +77,12 @@ TEST_CASE("an output is no file that the job reads, however it is spelt", "[file
     spec.mutable_output()->clear_predictions();
   }
   f.spec.mutable_output()->clear_predictions();
+  std::ofstream(f.Path("words")) << "a\nb\n";
+  f.spec.add_fields()->mutable_vocabulary()->set_file(f.Path("words"));
+  f.spec.mutable_output()->set_metrics(f.Path("link/words"));
+  CHECK(f.Problem() == "spec.output.metrics: " + f.Path("link/words") +
+                           " is the same file as spec.fields[0].vocabulary.file " +
+                           f.Path("words") + ", which the job reads; name another one");
   f.spec.mutable_output()->set_metrics(f.Path("link/job.yaml"));
   CHECK(f.Problem() == "OK");
   std::ofstream(f.Path("job.yaml")) << "kind: TrainingJob\n";

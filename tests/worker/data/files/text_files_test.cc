@@ -3,15 +3,18 @@
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/runtime/files/file_system.h"
 #include "tests/worker/data/files/compressed.h"
 #include "tests/worker/data/files/scratch_file.h"
 #include "worker/data/files/data_file.h"
@@ -201,6 +204,39 @@ TEST_CASE("what gives no file, or a file twice, is told by its path", "[data][fi
     return absl::PermissionDeniedError("not " + path);
   };
   CHECK(fault({base + "*"}, none).find("*: not ") != std::string::npos);
+}
+
+// Files of which one cannot be looked at.
+class FailingDisk : public FileSystem {
+ public:
+  explicit FailingDisk(std::string path) : path_(std::move(path)) {}
+  int Look(const std::string& path, FileInfo& out) override {
+    return path == path_ ? -EIO : FileSystem::Look(path, out);
+  }
+
+ private:
+  const std::string path_;
+};
+
+TEST_CASE("what cannot be looked at is told, not left out", "[data][file_list]") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder.Path("d"));
+  folder.Write("d/a", "x");
+  const std::string b = folder.Write("d/b", "x");
+  FailingDisk disk(b);
+  for (const char* path : {"d", "d/*", "*"}) {
+    INFO(path);
+    const auto fault = [&](FileSystem& files) {
+      return std::string(
+          ListFiles("spec.data.train", {folder.Path(path)}, nullptr, files).status().message());
+    };
+    CHECK(fault(FileSystem::Kernel()).empty());
+    CHECK(fault(disk).find("spec.data.train[0]: " + folder.Path(path) + ": ") == 0);
+    CHECK(fault(disk).find(b) != std::string::npos);
+    std::filesystem::create_symlink(folder.Path("nowhere"), folder.Path("d/c"));
+    CHECK(fault(FileSystem::Kernel()).find(folder.Path("d/c")) != std::string::npos);
+    std::filesystem::remove(folder.Path("d/c"));
+  }
 }
 
 }  // namespace strata

@@ -84,9 +84,10 @@ std::string Fault(const LineParser& parser, const std::string& good, const std::
   return std::to_string(error.column) + ": " + error.reason;
 }
 
-uint64_t Key(const std::string& column, const std::string& value, uint64_t seed = 0) {
-  return FeatureKey(NamedFieldSeed(seed, column), value);
+uint64_t Key(const std::string& column, const std::string& value, uint64_t hash_seed) {
+  return FeatureKey(NamedFieldSeed(hash_seed, column), value);
 }
+uint64_t Key(const std::string& column, const std::string& value) { return Key(column, value, 0); }
 
 TEST_CASE("fields come in their order, whatever the order of columns", "[data][csv]") {
   const JobSpec spec =
@@ -157,6 +158,9 @@ TEST_CASE("values, their weights and their pooling", "[data][csv]") {
   CHECK(Fault(*parser, good, "1,a|:2,x") == "3: column t: \":2\" is a weight without a value");
   CHECK(Fault(*parser, good, "1,a:1|b:-1,x") ==
         "3: column t: the weights have the sum 0, by which field mean divides (pooling: mean)");
+  CHECK(Fault(*parser, good, "1,a:3e38|b:-3e38|c:1e-30,x") ==
+        "3: column t: a weight divided by their sum, 1e-30, is too large (pooling: mean of field "
+        "mean)");
 }
 
 TEST_CASE("sequences keep their order and are cut at the side that is named", "[data][csv]") {

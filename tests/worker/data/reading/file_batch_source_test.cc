@@ -251,7 +251,60 @@ TEST_CASE("a file that changed after the index pass is refused", "[data][source]
   CHECK(after("1 1:1\n0 2:1\n").code() == absl::StatusCode::kFailedPrecondition);
   CHECK(after("1 1:1\n0 2:1 1 3:1\n").code() == absl::StatusCode::kFailedPrecondition);
   CHECK(after("1 1:1\n0 2:\n\n1 3:1\n").code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(after("1 1:1\n0 2:1\n1 4:1\n").message() ==
+        "input file " + path +
+            " has changed since the job began (18 bytes then, 18 now); restore it, or submit a new "
+            "job");
   CHECK(after("1 1:1\n0 2:1\n1 3:1\n").ok());
+}
+
+TEST_CASE("a file that is replaced while the job reads is refused, one that is put back is not",
+          "[data][source]") {
+  const bool packed = GENERATE(false, true);
+  const ScratchFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    return folder.Write(name, packed ? Gzip(text) : text);
+  };
+  const std::string good = "1 3:1\n0 4:1\n";
+  const std::vector<std::string> files = {write("a", "1 1:1\n0 2:1\n"), write("b", good)};
+  const JobSpec spec = Spec(1, 2, 2);
+  const auto source = Open(spec, Index(spec, files));
+  Batch batch;
+  REQUIRE(source->ReadLines(0, 2, &batch).ok());
+  CHECK(batch.keys == std::vector<uint64_t>{1, 2});
+  // Beside it first, as who replaces a file does: the reader's own is another inode.
+  const auto replace = [&](const std::string& text) {
+    std::filesystem::rename(write("new", text), files[1]);
+  };
+  replace("1 3:1\n0 9:1\n");
+  const absl::Status s = source->ReadLines(2, 2, &batch);
+  CHECK(s.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(s.message().find("input file " + files[1] + " has changed since the job began") == 0);
+  replace(good);
+  REQUIRE(source->ReadLines(2, 2, &batch).ok());
+  CHECK(batch.keys == std::vector<uint64_t>{3, 4});
+  REQUIRE(source->ReadLines(0, 2, &batch).ok());
+  std::filesystem::remove(files[1]);
+  CHECK(source->ReadLines(2, 2, &batch).code() == absl::StatusCode::kNotFound);
+}
+
+TEST_CASE("a vocabulary that is another one when the data are opened is refused",
+          "[data][source]") {
+  const ScratchFolder folder;
+  JobSpec spec = Spec(1, 8, 8);
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  FieldConfig* field = spec.add_fields();
+  field->set_name("c");
+  field->set_column("c");
+  field->set_kind("categorical");
+  field->mutable_vocabulary()->set_file(folder.Write("words", "a\nb\n"));
+  const InputIndex index = Index(spec, {folder.Write("train", "y,c\n1,a\n0,b\n")});
+  REQUIRE(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).ok());
+  folder.Write("words", "b\na\n");
+  CHECK(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).status().message() ==
+        "vocabulary file " + folder.Path("words") +
+            " has changed since the job began; restore it, or submit a new job");
 }
 
 TEST_CASE("csv reads the header of its own files", "[data][source]") {

@@ -1,5 +1,4 @@
 // What a job may take of a checkpoint, by the schemas of both. Pure.
-// Tested by tests/proto/job/schema_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_START_H_
 #define STRATA_PROTO_JOB_SCHEMA_START_H_
 

@@ -325,12 +325,10 @@ TEST_CASE("every difference of meaning is named in one line", "[schema]") {
   CHECK(problem([](JobSpec& s) {
           s.mutable_data()->mutable_columns()->mutable_categorical()->SwapElements(0, 1);
         }) ==
-        "tensor numeric_weight (1) goes by the fields in their order\n"
         "tensor layer_0_weight (9, 8) goes by the fields in their order\n"
         "field user came before item, and comes after it now");
   CHECK(problem(
             [](JobSpec& s) { s.mutable_data()->mutable_columns()->set_categorical(1, "shop"); }) ==
-        "tensor numeric_weight (1) goes by the fields in their order\n"
         "tensor layer_0_weight (9, 8) goes by the fields in their order\n"
         "field shop: the checkpoint has none\nfield item: the job has none");
   CHECK(problem([](JobSpec& s) { s.mutable_data()->mutable_columns()->set_label("z"); }) ==
@@ -399,10 +397,9 @@ TEST_CASE("initFrom takes what differs where it is allowed", "[schema]") {
   const SchemaMapping mapping = MapSchemas(saved, longer);
   CHECK(CheckInitFrom(mapping, saved, longer, Allow(true, true)).ok());
   CHECK(MappingText(mapping) ==
-        "loaded: table features, tensor bias, tensor layer_0_bias, tensor layer_1_weight, tensor "
-        "layer_1_bias, field user, field item, field price, label label; new: field shop; other "
-        "shape: tensor layer_0_weight was (9, 8), is (13, 8); other fields: tensor numeric_weight "
-        "(1) goes by the fields in their order");
+        "loaded: table features, tensor bias, tensor numeric_weight, tensor layer_0_bias, tensor "
+        "layer_1_weight, tensor layer_1_bias, field user, field item, field price, label label; "
+        "new: field shop; other shape: tensor layer_0_weight was (9, 8), is (13, 8)");
 
   const Schema seed = Changed(spec, [](JobSpec& s) { s.mutable_model()->set_hash_seed(7); });
   CHECK(absl::StrContains(InitProblem(saved, seed, Allow(true, true)),

@@ -261,6 +261,9 @@ class Mapper {
     if (changed.empty()) return Same(SchemaPart::kField, saved.name(), now.name());
     Add(SchemaChange::kChangedMeaning, SchemaPart::kField, now.name(),
         Of(SchemaPart::kField, now.name(), changed));
+    if (has_rows && MeaningChange(saved, now, std::nullopt).empty()) {
+      out_.entries.back().table = saved.table();
+    }
   }
 
   // A table's rows are loaded, whatever its fields are called: one that has the keys of a field of

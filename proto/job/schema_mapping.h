@@ -36,6 +36,9 @@ struct SchemaEntry {
   SchemaPart part = SchemaPart::kTable;
   std::string name;  // in the job; of what is dropped: in the checkpoint
   std::string text;  // the entry in one line: "field C1: hashSeed was 0, is 9"
+  // Of a field whose keys alone have changed: its table in the checkpoint, without whose rows it
+  // would be the same.
+  std::string table = "";
 };
 
 struct SchemaMapping {

@@ -53,7 +53,11 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
       // Rows of another model, or of another task, are a beginning.
       if (e.part == SchemaPart::kModel || e.part == SchemaPart::kLabel)
         return may_begin ? "" : kNew;
-      return "set what the checkpoint has; nothing allows it";
+      if (e.table.empty()) return "set what the checkpoint has; nothing allows it";
+      return absl::StrCat(
+          "set what the checkpoint has, or leave its table behind with spec.model.initFrom.rename: "
+          "{",
+          e.table, ": \"\"}");
   }
   return "";
 }

@@ -104,7 +104,9 @@ TEST_CASE("rows of another shape may have other keys", "[schema_start]") {
   JobSpec spec = CsvJob("fm", {"user", "item"});
   spec.mutable_model()->set_hash_seed(9);
   CHECK(absl::StrContains(InitProblem(saved, SchemaOf(spec), AllowAll()),
-                          "field user: hashSeed was 0, is 9; set what the checkpoint has"));
+                          "field user: hashSeed was 0, is 9; set what the checkpoint has, or "
+                          "leave its table behind with spec.model.initFrom.rename: {features: "
+                          "\"\"}"));
   spec.mutable_model()->set_embedding_dim(8);
   CHECK(InitProblem(saved, SchemaOf(spec), AllowAll()) == "OK");
 }

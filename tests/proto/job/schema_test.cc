@@ -485,7 +485,8 @@ TEST_CASE("what is renamed is loaded under its new name", "[schema]") {
   InitFromSpec field;
   (*field.mutable_rename())["item"] = "shop";
   CHECK(InitProblem(saved, shop, field) ==
-        "field shop: column was item, is shop; set what the checkpoint has; nothing allows it");
+        "field shop: column was item, is shop; set what the checkpoint has, "
+        "or leave its table behind with spec.model.initFrom.rename: {features: \"\"}");
   (*init.mutable_rename())["none"] = "x";
   CHECK(absl::StartsWith(InitProblem(saved, now, init),
                          "spec.model.initFrom.rename: the checkpoint has no table, tensor, field "
@@ -586,7 +587,8 @@ TEST_CASE("what keys hash is compared", "[schema]") {
     if (f.name() == "item") f.set_keys("place");
   }
   CHECK(InitProblem(saved, now, Allow(true, true)) ==
-        "field item: keys by was column, is place; set what the checkpoint has; nothing allows it");
+        "field item: keys by was column, is place; set what the checkpoint has, "
+        "or leave its table behind with spec.model.initFrom.rename: {features: \"\"}");
 }
 
 TEST_CASE("weights that went by fields are not those of other fields, whatever they are called",

@@ -13,6 +13,7 @@ namespace strata {
 namespace {
 
 constexpr char kTable[] = "features";
+constexpr size_t kMostColumns = 20;  // that a warning names
 constexpr int kCriteoCategories = 26, kCriteoIntegers = 13;
 
 std::string InitializerText(const InitializerSpec& initializer) {
@@ -298,22 +299,34 @@ std::optional<FieldCounts> CountFields(const JobSpec& spec) {
   return counts;
 }
 
-std::string KeysByPosition(const DataSpec& data) {
-  if (data.format() != "csv") return "";
+std::string KeysByPosition(const JobSpec& spec) {
+  if (spec.data().format() != "csv") return "";
   std::vector<std::string> columns;
-  for (const std::string& c : data.columns().categorical()) {
-    if (IsNumber(c)) columns.push_back(c);
-  }
-  for (const MultiValuedColumn& c : data.columns().multi_valued()) {
-    if (IsNumber(c.column())) columns.push_back(c.column());
+  for (const SchemaField& field : SchemaFields(spec, 0)) {
+    if (field.keys() == kByColumn && IsNumber(field.column())) columns.push_back(field.column());
   }
   if (columns.empty()) return "";
-  return absl::StrCat("spec.data.columns: the categories of column",
-                      columns.size() == 1 ? " " : "s ", absl::StrJoin(columns, ", "),
-                      " are hashed with the column's position, as it has no name here: a file "
-                      "whose columns lie in another order means other rows; name columns by ",
-                      data.columns().header() ? "their names in the header"
-                                              : "a header (spec.data.columns.header: true)");
+  const bool one = columns.size() == 1;
+  if (const size_t n = columns.size(); n > kMostColumns) {
+    columns.resize(kMostColumns);
+    columns.push_back(absl::StrCat("... and ", n - kMostColumns, " more"));
+  }
+  const std::string of = absl::StrCat(spec.fields().empty() ? "spec.data.columns" : "spec.fields",
+                                      ": the categories of column", one ? " " : "s ",
+                                      absl::StrJoin(columns, ", "), " are hashed with ");
+  if (!spec.data().columns().header()) {
+    return absl::StrCat(of,
+                        "the column's position, as it has no name here: a file whose columns lie "
+                        "in another order means other rows; name columns by a header "
+                        "(spec.data.columns.header: true)");
+  }
+  return absl::StrCat(of,
+                      one ? "this number, which is a position where the header has no column of "
+                            "this name"
+                          : "these numbers, which are positions where the header has no columns "
+                            "of these names",
+                      ": a file whose columns lie in another order means other rows then; give "
+                      "names of the header");
 }
 
 std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number) {

@@ -41,9 +41,9 @@ struct FieldCounts {
 };
 std::optional<FieldCounts> CountFields(const JobSpec& spec);
 
-// Columns whose categories are hashed by their position, as no name is known: a warning for people,
-// or empty.
-std::string KeysByPosition(const DataSpec& data);
+// Columns whose categories are hashed by their position, or may be, as the job gives a number for
+// the name: a warning for people, or empty. Only the files say whether a header has such a name.
+std::string KeysByPosition(const JobSpec& spec);
 
 // (inputs, outputs) of a layer's weights, else all elements in one dimension.
 std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number);

@@ -1,10 +1,14 @@
 #include "proto/job/schema_mapping.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/core/mutation.h"
+#include "proto/job/schema_meaning.h"
+#include "proto/strata/job.pb.h"
 
 namespace strata {
 namespace {
@@ -58,76 +62,9 @@ std::string OptimizerChange(const SchemaTable& saved, const SchemaTable& now) {
   return absl::StrJoin(changes, "; ");
 }
 
-// "hashSeed was 0, is 9; pooling was sum, is mean".
-class Differences {
- public:
-  template <typename T>
-  void Add(absl::string_view what, const T& saved, const T& now) {
-    if (saved == now) return;
-    absl::StrAppend(&text_, text_.empty() ? "" : "; ", what, " was ", Shown(saved), ", is ",
-                    Shown(now));
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  static std::string Shown(const std::string& text) { return text.empty() ? "none" : text; }
-  template <typename T>
-  static std::string Shown(const T& value) {
-    return absl::StrCat(value);
-  }
-
-  std::string text_;
-};
-
-std::string TransformText(const TransformConfig& t) {
-  std::string text = t.type();
-  if (t.bounds_size() > 0) absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", "), "]");
-  if (t.has_mean()) absl::StrAppend(&text, " mean ", t.mean());
-  if (t.has_deviation()) absl::StrAppend(&text, " deviation ", t.deviation());
-  if (t.has_min()) absl::StrAppend(&text, " min ", t.min());
-  if (t.has_max()) absl::StrAppend(&text, " max ", t.max());
-  return text;
-}
-
-std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
-                          const std::string& table) {
-  Differences d;
-  d.Add("kind", saved.kind(), now.kind());
-  d.Add("keys by", saved.keys(), now.keys());
-  // Keys may hash the column's name; numbers do not, nor do fields that go by their table's.
-  if (!now.table().empty() && now.keys() != "table") d.Add("column", saved.column(), now.column());
-  d.Add("table", table, now.table());
-  d.Add("hashSeed", saved.hash_seed(), now.hash_seed());
-  d.Add("pooling", saved.pooling(), now.pooling());
-  d.Add("transform", TransformText(saved.transform()), TransformText(now.transform()));
-  d.Add("vocabulary", saved.vocabulary(), now.vocabulary());
-  d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
-  d.Add("maxLength", saved.max_length(), now.max_length());
-  d.Add("truncate", saved.truncate(), now.truncate());
-  d.Add("separator", saved.separator(), now.separator());
-  d.Add("weightSeparator", saved.weight_separator(), now.weight_separator());
-  d.Add("defaultValue", saved.has_default_value() ? "'" + saved.default_value() + "'" : "",
-        now.has_default_value() ? "'" + now.default_value() + "'" : "");
-  return d.text();
-}
-
-// Equal: values of the two fields have the same keys in one table. "": the field has no rows, or
-// keys that go by no field.
-std::string KeySpace(const SchemaField& field, absl::string_view table) {
-  if (table.empty() || field.keys() == "value") return "";
-  const std::string column = field.keys() == "table" ? std::string() : field.column();
-  return absl::StrCat(table, "\n", field.keys(), "\n", column, "\n", field.hash_seed(), "\n",
-                      field.vocabulary());
-}
-
-std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
-  Differences d;
-  d.Add("column", saved.column(), now.column());
-  d.Add("kind", saved.kind(), now.kind());
-  d.Add("loss", saved.loss(), now.loss());
-  d.Add("weight", saved.weight(), now.weight());
-  d.Add("delta", saved.delta(), now.delta());
-  return d.text();
+// Whether a tensor has weights for the numbers of an example, and for nothing else of it.
+bool GoesByNumbersAlone(absl::string_view tensor) {
+  return absl::StartsWith(tensor, "numeric_") || tensor == "bottom_0_weight";
 }
 
 // The checkpoint's parts of one kind by what they are called now.
@@ -170,11 +107,8 @@ class Mapper {
       Add(SchemaChange::kChangedMeaning, SchemaPart::kModel, "",
           absl::StrCat("spec.model.type was ", saved_.model(), ", is ", now_.model()));
     }
-    // Dlrm's layers see products of fields, the others' the fields themselves.
-    const bool products_differ = (saved_.model() == "dlrm") != (now_.model() == "dlrm");
-    const bool fields_differ = FieldsDiffer() || products_differ;
     MapTables();
-    MapTensors(fields_differ);
+    MapTensors();
     MapFields();
     MapLabels();
     return std::move(out_);
@@ -200,12 +134,17 @@ class Mapper {
     }
   }
 
-  bool FieldsDiffer() const {
-    if (saved_.fields_size() != now_.fields_size()) return true;
-    for (int i = 0; i < now_.fields_size(); ++i) {
-      if (fields_.Now(saved_.fields(i).name()) != now_.fields(i).name()) return true;
-    }
-    return false;
+  // Fields with rows come before the numbers.
+  bool FieldsDiffer(bool numbers_alone) const {
+    const auto first = [numbers_alone](const auto& fields) {
+      return std::find_if(fields.begin(), fields.end(), [numbers_alone](const SchemaField& f) {
+        return !numbers_alone || f.table().empty();
+      });
+    };
+    return !std::equal(first(saved_.fields()), saved_.fields().end(), first(now_.fields()),
+                       now_.fields().end(), [this](const SchemaField& a, const SchemaField& b) {
+                         return fields_.Now(a.name()) == b.name();
+                       });
   }
 
   void MapTables() {
@@ -227,6 +166,7 @@ class Mapper {
         continue;
       }
       out_.tables.emplace_back(at, i);
+      loaded_tables_.insert(saved.name());
       Same(SchemaPart::kTable, saved.name(), now.name());
       AddOptimizer(SchemaPart::kTable, now.name(), OptimizerChange(saved, now));
       if (saved.scored() == now.scored()) continue;
@@ -239,7 +179,11 @@ class Mapper {
     AddDropped(SchemaPart::kTable, saved_.tables(), places, text);
   }
 
-  void MapTensors(bool fields_differ) {
+  void MapTensors() {
+    // Dlrm's layers see products of fields, the others' the fields themselves.
+    const bool products_differ = (saved_.model() == "dlrm") != (now_.model() == "dlrm");
+    const bool fields_differ = FieldsDiffer(false) || products_differ;
+    const bool numbers_differ = FieldsDiffer(true);
     const auto text = [](const SchemaTensor& t) {
       return absl::StrCat(t.name(), " ", ShapeText(t));
     };
@@ -257,7 +201,8 @@ class Mapper {
             absl::StrCat(now.name(), " was ", ShapeText(saved), ", is ", ShapeText(now)));
         continue;
       }
-      if (fields_differ && (now.by_fields() || saved.by_fields())) {
+      const bool differ = GoesByNumbersAlone(now.name()) ? numbers_differ : fields_differ;
+      if (differ && (now.by_fields() || saved.by_fields())) {
         Add(SchemaChange::kOtherFields, SchemaPart::kTensor, now.name(),
             absl::StrCat(text(now), " goes by the fields in their order"));
         continue;
@@ -307,10 +252,18 @@ class Mapper {
 
   void AddField(int at, const SchemaField& now) {
     const SchemaField& saved = saved_.fields(at);
-    const std::string changed = MeaningChange(saved, now, tables_.Now(saved.table()));
+    const bool has_rows = saved.table().empty() || loaded_tables_.contains(saved.table());
+    const std::string changed = MeaningChange(
+        saved, now, has_rows ? std::optional(tables_.Now(saved.table())) : std::nullopt);
+    if (changed.empty() && !has_rows) {
+      return Add(SchemaChange::kNewRows, SchemaPart::kField, now.name(), now.name());
+    }
     if (changed.empty()) return Same(SchemaPart::kField, saved.name(), now.name());
     Add(SchemaChange::kChangedMeaning, SchemaPart::kField, now.name(),
         Of(SchemaPart::kField, now.name(), changed));
+    if (has_rows && MeaningChange(saved, now, std::nullopt).empty()) {
+      out_.entries.back().table = saved.table();
+    }
   }
 
   // A table's rows are loaded, whatever its fields are called: one that has the keys of a field of
@@ -361,6 +314,7 @@ class Mapper {
   const Schema& saved_;
   const Schema& now_;
   const Renaming tables_, tensors_, fields_, labels_;
+  std::set<absl::string_view> loaded_tables_;  // by their names in the checkpoint
   SchemaMapping out_;
 };
 

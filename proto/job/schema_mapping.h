@@ -21,6 +21,7 @@ enum class SchemaChange : uint8_t {
   kNew,          // the job has it, the checkpoint does not
   kDropped,      // the checkpoint has it, the job does not
   kOtherShape,   // in both, of other shapes: as if it were dropped and new
+  kNewRows,      // a field in both, and its table is dropped or of another shape
   kOtherFields,  // its weights go by fields, and those are others or lie in another order: likewise
   kOtherOptimizer,  // loaded, but another optimizer wrote its state
   kNewScore,        // loaded; rows had no score and have one now
@@ -35,6 +36,9 @@ struct SchemaEntry {
   SchemaPart part = SchemaPart::kTable;
   std::string name;  // in the job; of what is dropped: in the checkpoint
   std::string text;  // the entry in one line: "field C1: hashSeed was 0, is 9"
+  // Of a field whose keys alone have changed: its table in the checkpoint, without whose rows it
+  // would be the same.
+  std::string table = "";
 };
 
 struct SchemaMapping {

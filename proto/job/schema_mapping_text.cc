@@ -7,10 +7,10 @@ namespace strata {
 namespace {
 
 constexpr SchemaChange kChanges[] = {
-    SchemaChange::kLoaded,         SchemaChange::kRenamed,    SchemaChange::kNew,
-    SchemaChange::kDropped,        SchemaChange::kOtherShape, SchemaChange::kOtherFields,
-    SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,   SchemaChange::kOldScore,
-    SchemaChange::kChangedMeaning};
+    SchemaChange::kLoaded,      SchemaChange::kRenamed,        SchemaChange::kNew,
+    SchemaChange::kDropped,     SchemaChange::kOtherShape,     SchemaChange::kNewRows,
+    SchemaChange::kOtherFields, SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,
+    SchemaChange::kOldScore,    SchemaChange::kChangedMeaning};
 constexpr size_t kMostNames = 100;  // of a change in MappingText
 
 }  // namespace
@@ -27,6 +27,8 @@ const char* ChangeName(SchemaChange change) {
       return "dropped";
     case SchemaChange::kOtherShape:
       return "other shape";
+    case SchemaChange::kNewRows:
+      return "rows anew";
     case SchemaChange::kOtherFields:
       return "other fields";
     case SchemaChange::kOtherOptimizer:
@@ -63,6 +65,8 @@ std::string EntryText(const SchemaEntry& e) {
       return absl::StrCat(PartName(e.part), " ", e.text, ": the checkpoint has none");
     case SchemaChange::kDropped:
       return absl::StrCat(PartName(e.part), " ", e.text, ": the job has none");
+    case SchemaChange::kNewRows:
+      return absl::StrCat(PartName(e.part), " ", e.text, ": its rows begin anew with their table");
     case SchemaChange::kOtherFields:
       return e.part == SchemaPart::kField ? e.text : absl::StrCat(PartName(e.part), " ", e.text);
     case SchemaChange::kOtherShape:

@@ -11,17 +11,11 @@
 namespace strata {
 namespace {
 
-// Lines of a refusal; a job of thousands of fields may have thousands of differences.
-constexpr size_t kMostLines = 20;
+constexpr size_t kMostLines = 20;  // of a refusal
 
 absl::Status Refusal(std::vector<std::string> lines) {
   if (lines.empty()) return absl::OkStatus();
-  if (lines.size() > kMostLines) {
-    const size_t more = lines.size() - kMostLines;
-    lines.resize(kMostLines);
-    lines.push_back(absl::StrCat("... and ", more, " more differences"));
-  }
-  return absl::FailedPreconditionError(absl::StrJoin(lines, "\n"));
+  return absl::FailedPreconditionError(FirstLines(std::move(lines)));
 }
 
 bool Allowed(const std::string& option) { return option == "allow"; }
@@ -35,6 +29,7 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
     case SchemaChange::kLoaded:
     case SchemaChange::kRenamed:
     case SchemaChange::kOldScore:
+    case SchemaChange::kNewRows:  // what allows that is asked of the table
       return "";
     case SchemaChange::kNewScore:
       return "leave that rule out, or begin without the checkpoint: rows that begin at score 0 are "
@@ -58,7 +53,11 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
       // Rows of another model, or of another task, are a beginning.
       if (e.part == SchemaPart::kModel || e.part == SchemaPart::kLabel)
         return may_begin ? "" : kNew;
-      return "set what the checkpoint has; nothing allows it";
+      if (e.table.empty()) return "set what the checkpoint has; nothing allows it";
+      return absl::StrCat(
+          "set what the checkpoint has, or leave its table behind with spec.model.initFrom.rename: "
+          "{",
+          e.table, ": \"\"}");
   }
   return "";
 }
@@ -117,11 +116,24 @@ absl::Status CheckRenames(const Schema& saved, const Schema& now, const Renames&
 }  // namespace
 
 absl::Status CheckResume(const SchemaMapping& mapping) {
+  return Refusal(ResumeDifferences(mapping));
+}
+
+std::vector<std::string> ResumeDifferences(const SchemaMapping& mapping) {
   std::vector<std::string> lines;
   for (const SchemaEntry& e : mapping.entries) {
     if (e.change != SchemaChange::kLoaded) lines.push_back(EntryText(e));
   }
-  return Refusal(std::move(lines));
+  return lines;
+}
+
+std::string FirstLines(std::vector<std::string> lines) {
+  if (lines.size() > kMostLines) {
+    const size_t more = lines.size() - kMostLines;
+    lines.resize(kMostLines);
+    lines.push_back(absl::StrCat("... and ", more, " more difference", more == 1 ? "" : "s"));
+  }
+  return absl::StrJoin(lines, "\n");
 }
 
 absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved, const Schema& now,

@@ -1,10 +1,10 @@
 // What a job may take of a checkpoint, by the schemas of both. Pure.
-// Tested by tests/proto/job/schema_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_START_H_
 #define STRATA_PROTO_JOB_SCHEMA_START_H_
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/job/schema_mapping.h"
@@ -16,9 +16,16 @@ namespace strata {
 // init.rename as MapSchemas takes it.
 std::map<std::string, std::string> RenamesOf(const InitFromSpec& init);
 
-// FAILED_PRECONDITION: a difference that changes what rows mean, each named, a line each. A job
-// that resumes may change rates and what is no part of the schema.
+// The differences that a job which resumes may not have, a line each: those that change what rows
+// mean. It may change rates and what is no part of the schema.
+std::vector<std::string> ResumeDifferences(const SchemaMapping& mapping);
+
+// FAILED_PRECONDITION: there are such differences.
 absl::Status CheckResume(const SchemaMapping& mapping);
+
+// The lines as one text; of more than 20 the first 20, and how many more there are: a job of
+// thousands of fields may have thousands of differences.
+std::string FirstLines(std::vector<std::string> lines);
 
 // FAILED_PRECONDITION: differences that `init` does not allow, a line each, with the remedy.
 // INVALID_ARGUMENT: of init.rename, an old name that `saved` does not have, a new one that `now`

@@ -31,7 +31,7 @@ void JobMachine::MakeJobSchema() {
 // the directory.
 void JobMachine::CheckStart(absl::Time now) {
   if (schema_.model().empty()) return;
-  SayOnce("KeysByPosition", KeysByPosition(job().data()), now);
+  SayOnce("KeysByPosition", KeysByPosition(job()), now);
   if (const CheckpointRecord* from = cuts_->NewestOnDisk(); from != nullptr) {
     if (!spec_.has_resume_schema()) return;
     const Schema& saved = spec_.resume_schema();

@@ -1,5 +1,7 @@
 #include "scheduler/state/start.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "proto/job/model_tables.h"
@@ -8,13 +10,10 @@
 #include "proto/job/schema_start.h"
 
 namespace strata::scheduler {
-namespace {
 
 std::string Indented(absl::string_view lines) {
   return absl::StrCat("\n  ", absl::StrReplaceAll(lines, {{"\n", "\n  "}}));
 }
-
-}  // namespace
 
 absl::StatusOr<Schema> SchemaOf(const JobSpec& spec, uint32_t fields, uint32_t numeric,
                                 absl::string_view data_fingerprint) {
@@ -43,12 +42,14 @@ absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Sche
 }
 
 absl::Status CheckResumed(const Schema& saved, const Schema& now) {
-  const absl::Status s = CheckResume(MapSchemas(saved, now));
-  if (s.ok()) return s;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "the checkpoint to resume from is of another model; resume with the same one, or start anew "
-      "with --overwrite:",
-      Indented(s.message())));
+  return OtherModel(ResumeDifferences(MapSchemas(saved, now)));
+}
+
+absl::Status OtherModel(std::vector<std::string> differences) {
+  if (differences.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the checkpoint to resume from is of another model; resume with the same one, ",
+                   kOtherWays, ":", Indented(FirstLines(std::move(differences)))));
 }
 
 std::string ResumedText(const Schema& saved, const Schema& now) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +32,15 @@ absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Sche
 
 // FAILED_PRECONDITION: the same of a checkpoint to resume from.
 absl::Status CheckResumed(const Schema& saved, const Schema& now);
+// The same of differences that are known (proto/job/schema_start.h); none: OK.
+absl::Status OtherModel(std::vector<std::string> differences);
+// What else there is than to resume, as part of a sentence.
+inline constexpr char kOtherWays[] =
+    "start anew with --overwrite, or start from it with spec.model.initFrom in another "
+    "spec.checkpoint.directory";
+// The lines below one that introduces them.
+std::string Indented(absl::string_view lines);
+
 // What such a job takes over, in one line; and whether its data are others than they were.
 std::string ResumedText(const Schema& saved, const Schema& now);
 

@@ -4,13 +4,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "proto/core/mutation.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/folders.h"
@@ -20,6 +18,7 @@
 #include "proto/runtime/files/plain_file.h"
 #include "scheduler/state/checkpoint_identity.h"
 #include "scheduler/state/closed_tasks.h"
+#include "scheduler/state/resume.h"
 #include "scheduler/state/start.h"
 
 namespace strata::scheduler {
@@ -82,16 +81,6 @@ absl::Status MakeDirectory(const std::string& directory) {
   return absl::OkStatus();
 }
 
-// The optimizers of a resolved job by their fields. Optimizer state is read as its own optimizer
-// wrote it: adagrad's sums and momentum's velocities have one size, and nothing else in common.
-std::vector<std::pair<std::string, std::string>> OptimizerTypes(const OptimizersSpec& o) {
-  return {{"spec.optimizer.sparse.type", o.sparse().type()},
-          {"spec.optimizer.linear.type", o.has_linear() ? o.linear().type() : o.sparse().type()},
-          {"spec.optimizer.dense.type", o.dense().type()}};
-}
-
-absl::string_view Answer(bool yes) { return yes ? "true" : "false"; }
-
 // spec.model.initFrom is one checkpoint that fits the job. Its files are read, and checked, by the
 // servers.
 absl::StatusOr<std::optional<Manifest>> FindInit(const JobSpec& spec) {
@@ -149,26 +138,6 @@ absl::Status CheckAsideFromStorage(const JobSpec& spec, bool overwrite,
   return CheckJobPlaces(spec, options);
 }
 
-// Tables are numbered by their places.
-std::string TablesText(const JobSpec& spec) {
-  return absl::StrCat("[",
-                      absl::StrJoin(spec.tables(), ", ",
-                                    [](std::string* out, const auto& t) {
-                                      absl::StrAppend(
-                                          out, t.name(), " (", t.dim(), ", ", t.optimizer().type(),
-                                          t.has_linear() ? ", " : "", t.linear().type(), ")");
-                                    }),
-                      "]");
-}
-
-std::string TablesOfFieldsText(const JobSpec& spec) {
-  std::map<std::string, std::string> tables;  // by column
-  for (const FieldConfig& f : spec.fields()) {
-    if (!f.table().empty()) tables[f.column().empty() ? f.name() : f.column()] = f.table();
-  }
-  return absl::StrCat("[", absl::StrJoin(tables, ", ", absl::PairFormatter(": ")), "]");
-}
-
 }  // namespace
 
 absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking_at) {
@@ -184,71 +153,6 @@ absl::Status EmptyFile(const std::string& path) {
   if (fd < 0) return ErrnoStatus(-fd, "empty", path);
   files.Close(fd);
   return absl::OkStatus();
-}
-
-namespace {
-
-// What of the labels shapes the model, or decides what a step does.
-std::string LabelsText(const JobSpec& spec) {
-  std::string text = "[";
-  for (const LabelConfig& l : spec.labels()) {
-    absl::StrAppend(&text, text.size() > 1 ? ", " : "", l.name(), " (", l.kind(), ", ", l.loss(),
-                    ", weight ", l.weight(), ")");
-  }
-  return text + "]";
-}
-
-}  // namespace
-
-absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
-  const JobSpec& now = job.spec();
-  const JobSpec& then = saved.job().spec();
-  absl::Status status;
-  const auto same = [&status](absl::string_view field, const auto& a, const auto& b) {
-    if (!status.ok() || a == b) return;
-    status = absl::FailedPreconditionError(
-        absl::StrCat(field, " is ", a, " but the checkpoint to resume from was made with ", b,
-                     "; resume with the same value, or start anew with --overwrite"));
-  };
-  const auto text = [](const auto& list) {
-    return absl::StrCat("[", absl::StrJoin(list, ", "), "]");
-  };
-  same("spec.data.format", now.data().format(), then.data().format());
-  const ShuffleSpec &order = now.data().shuffle(), &order_then = then.data().shuffle();
-  same("spec.data.shuffle.enabled", Answer(order.enabled()), Answer(order_then.enabled()));
-  if (order.enabled())
-    same("spec.data.shuffle.bufferLines", order.buffer_lines(), order_then.buffer_lines());
-  same("spec.model.type", now.model().type(), then.model().type());
-  same("spec.model.embeddingDim", now.model().embedding_dim(), then.model().embedding_dim());
-  same("spec.model.hidden", text(now.model().hidden()), text(then.model().hidden()));
-  same("spec.model.bottomHidden", text(now.model().bottom_hidden()),
-       text(then.model().bottom_hidden()));
-  same("spec.model.crossLayers", now.model().cross_layers(), then.model().cross_layers());
-  same("spec.model.crossRank", now.model().cross_rank(), then.model().cross_rank());
-  same("spec.model.towerHidden", text(now.model().tower_hidden()),
-       text(then.model().tower_hidden()));
-  same("spec.labels", LabelsText(now), LabelsText(then));
-  same("spec.sampleWeight", now.sample_weight(), then.sample_weight());
-  same("spec.model.hashSeed", now.model().hash_seed(), then.model().hash_seed());
-  const auto types = OptimizerTypes(now.optimizer());
-  const auto saved_types = OptimizerTypes(then.optimizer());
-  for (size_t i = 0; i < types.size(); ++i) {
-    same(types[i].first, types[i].second, saved_types[i].second);
-  }
-  same("spec.tables", TablesText(now), TablesText(then));
-  if (!now.tables().empty()) {
-    same("spec.fields, by table,", TablesOfFieldsText(now), TablesOfFieldsText(then));
-  }
-  same("spec.storage.partitions", now.storage().partitions(), then.storage().partitions());
-  same("spec.training.mode", now.training().mode(), then.training().mode());
-  same("spec.training.lanes", now.training().lanes(), then.training().lanes());
-  same("spec.training.nPush", now.training().n_push(), then.training().n_push());
-  same("spec.training.tau", now.training().tau(), then.training().tau());
-  same("spec.training.batchSize", now.training().batch_size(), then.training().batch_size());
-  same("spec.training.seed", now.training().seed(), then.training().seed());
-  if (!status.ok()) return status;
-  const auto expected = ExpectedSchema(now, saved);
-  return expected.ok() ? CheckResumed(saved.schema(), *expected) : expected.status();
 }
 
 absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::string& directory,

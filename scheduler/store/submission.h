@@ -70,12 +70,6 @@ absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::stri
 // Leaves nothing in a file. One that is not there, and what is no file, is for who writes to it.
 absl::Status EmptyFile(const std::string& path);
 
-// Whether `job` can go on from a checkpoint of `saved`. What fixes the meaning of steps and rows
-// must be equal: data format, the order of lines, partitions, mode, lanes, batch size, seed, and
-// the schema, as far as it is known before the data are read (scheduler/state/start.h); rates may
-// change.
-absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved);
-
 }  // namespace strata::scheduler
 
 #endif  // STRATA_SCHEDULER_STORE_SUBMISSION_H_

@@ -13,12 +13,11 @@
 #include "proto/core/partition.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/files/folders.h"
-#include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "server/job/in_parallel.h"
 #include "server/job/job_folder.h"
 #include "server/job/job_note.h"
-#include "server/shard/another_rows.h"
+#include "server/job/restoring.h"
 #include "server/snapshot/image_files.h"
 #include "server/table/memory.h"
 #include "storage/checkpoint/shard_file.h"
@@ -77,13 +76,6 @@ struct Recovering {
 };
 
 uint64_t SizeOf(const std::string& path) { return FileBytes(path).value_or(0); }
-
-// A call that hangs may end long after somebody else took the work over.
-absl::Status Wanted(const JobPlan& plan) {
-  if (!plan.cancelled || !plan.cancelled()) return absl::OkStatus();
-  return absl::CancelledError(absl::StrCat("the opening of job ", plan.job.value, ", generation ",
-                                           plan.generation.value, " was given up"));
-}
 
 // DATA_LOSS of the tier says nothing of images and log: the tier is filled from them at the next
 // opening.
@@ -175,38 +167,12 @@ absl::Status RecoverShards(const JobPlan& plan, OpenedJob& opened) {
   return absl::OkStatus();
 }
 
-// A file of the checkpoint that is not there: with its manifest gone as well it is the folder that
-// is away, a share that is not mounted for example, and may come back; else it is damage.
-absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
-  if (!absl::IsNotFound(s)) return s;
-  if (ReadManifest(plan.restore_from).ok() || STRATA_MUTATION("reader.absent_is_damaged"))
-    return absl::DataLossError(s.message());
-  return absl::UnavailableError(
-      absl::StrCat("checkpoint ", plan.restore_from, " is not there (", s.message(),
-                   "); mount its share again or put the folder back: the job waits for it, and "
-                   "goes on by itself then"));
-}
-
 // What the checkpoint's files hold of the shard; at `logged` into an image as well: the checkpoint
 // may go, and recovery must not need it.
 absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Manifest& manifest,
                           const OpenedJob& opened, Recovering& out) {
   if (absl::Status s = Failpoint("server.restore"); !s.ok()) return s;
-  const RestorePlan* const another = plan.restore ? nullptr : &plan.restore_plan;
-  for (const CheckpointFile& file : FilesInOrder(manifest)) {
-    const PartitionRange partitions{PartitionId(file.first_partition()),
-                                    PartitionId(file.last_partition())};
-    if (!MayHoldRows(another, plan.partitioning, partitions, shard.range)) continue;
-    if (absl::Status s = Wanted(plan); !s.ok()) return s;
-    const std::string path = absl::StrCat(plan.restore_from, "/", file.name());
-    const auto writer = WriterOf(file);
-    if (!writer.ok()) return writer.status();
-    auto reader = storage::ShardFileReader::Open(path);
-    if (!reader.ok()) return Missing(plan, reader.status());
-    if (absl::Status s = storage::CheckWriter((*reader)->header(), path, *writer); !s.ok())
-      return s;
-    if (absl::Status s = out.shard->Restore(**reader, plan.start_step, another); !s.ok()) return s;
-  }
+  if (absl::Status s = RestoreRows(plan, manifest, *out.shard); !s.ok()) return s;
   if (absl::Status s = Wanted(plan); !s.ok() || !plan.logged) return s;
   const std::string path =
       absl::StrCat(opened.folder, "/", ImageFileName({shard.id, out.shard->clock()}));
@@ -214,32 +180,6 @@ absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Man
   if (absl::Status s = out.shard->WriteImage(path, out.image.segment); !s.ok()) return s;
   out.image.image_bytes = SizeOf(path);
   return absl::OkStatus();
-}
-
-// The checkpoint that is meant, and no other that took its folder: of the job's own life, or the
-// one that its plan was made for.
-absl::Status CheckRestored(const JobPlan& plan, const Manifest& manifest) {
-  const bool known = plan.restore || plan.restore_plan.has_checkpoint();
-  if (!known || STRATA_MUTATION("checkpoint.another_in_its_place")) return absl::OkStatus();
-  const CheckpointIdentity& wanted = plan.restore ? *plan.restore : plan.restore_plan.checkpoint();
-  if (manifest.cluster_id() == wanted.cluster_id() && manifest.job_uid() == wanted.job_uid() &&
-      manifest.generation() == wanted.generation() && manifest.cut() == wanted.cut() &&
-      manifest.step() == wanted.step() && manifest.model_hash() == wanted.model_hash()) {
-    return absl::OkStatus();
-  }
-  const auto describe = [](const auto& c) {
-    return absl::StrCat("job ", c.job_uid(), " of cluster ", c.cluster_id(), ", generation ",
-                        c.generation(), ", cut ", c.cut(), ", step ", c.step(), ", model hash ",
-                        c.model_hash());
-  };
-  const std::string text =
-      absl::StrCat("checkpoint ", plan.restore_from, " is of ", describe(manifest),
-                   "; the job is to start from that of ", describe(wanted));
-  if (plan.restore) return absl::DataLossError(text);
-  // Another one is whole: no reader is at fault, and what the job may take of it nobody has
-  // compared.
-  return absl::FailedPreconditionError(
-      absl::StrCat("spec.model.initFrom: ", text, "; put that back, or submit the job again"));
 }
 
 absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
@@ -251,9 +191,8 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
     if (absl::Status s = shards[i].shard->StartRemoved(/*is_new=*/true); !s.ok()) return s;
   }
   if (!plan.restore_from.empty()) {
-    auto manifest = ReadManifest(plan.restore_from);
-    if (!manifest.ok()) return Missing(plan, manifest.status());
-    if (absl::Status s = CheckRestored(plan, *manifest); !s.ok()) return s;
+    auto manifest = ReadRestored(plan);
+    if (!manifest.ok()) return manifest.status();
     absl::Status s = InParallel(shards.size(), [&](size_t i) {
       return RestoreShard(plan, plan.shards[i], *manifest, opened, shards[i]);
     });

@@ -146,4 +146,10 @@ absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive) {
   return plan;
 }
 
+absl::Status Wanted(const JobPlan& plan) {
+  if (!plan.cancelled || !plan.cancelled()) return absl::OkStatus();
+  return absl::CancelledError(absl::StrCat("the opening of job ", plan.job.value, ", generation ",
+                                           plan.generation.value, " was given up"));
+}
+
 }  // namespace strata::server

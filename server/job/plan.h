@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
@@ -75,6 +76,10 @@ struct JobPlan {
 // INVALID_ARGUMENT / FAILED_PRECONDITION name the field, its value and its limit: the job can never
 // be opened here. Pure.
 absl::StatusOr<JobPlan> PlanJob(const ServerJobDirective& directive);
+
+// CANCELLED: plan.cancelled says so. A call that hangs may end long after somebody else took the
+// work over.
+absl::Status Wanted(const JobPlan& plan);
 
 }  // namespace strata::server
 

@@ -78,6 +78,21 @@ size_t AdmissionFilter::Cell(Position position, uint32_t row) const {
   return row * width_ + ((hash + row * stride) & (width_ - 1));
 }
 
+// Places go by the low bits of one number, so that a counter of the smaller width stands for those
+// of the greater one that end in its bits: a wider filter answers as before, a narrower one has the
+// greatest of them, and so no key less than it had.
+std::vector<uint8_t> AdmissionFilter::Resized(std::span<const uint8_t> counters) const {
+  const size_t width = counters.size() / kSketchRows;
+  std::vector<uint8_t> out(kSketchRows * width_);
+  for (size_t row = 0; row < kSketchRows; ++row) {
+    for (size_t i = 0; i < std::max(width, width_); ++i) {
+      uint8_t& to = out[row * width_ + (i & (width_ - 1))];
+      to = std::max(to, counters[row * width + (i & (width - 1))]);
+    }
+  }
+  return out;
+}
+
 uint32_t AdmissionFilter::LeastCounter(const Filter& filter, Position position) const {
   uint8_t least = 255;
   for (uint32_t row = 0; row < kSketchRows; ++row) {
@@ -150,14 +165,12 @@ absl::Status AdmissionFilter::Load(PartitionId partition, std::span<const uint8_
   const std::span<const uint8_t> bytes = section.subspan(sizeof head);
   Filter filter;
   if (rules_.type == AdmissionType::kCounting) {
-    if (bytes.size() != 8 + kSketchRows * width_) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "admission filter of partition ", partition.value, " has ", bytes.size(),
-          " bytes, which is not what spec.lifeCycle.admission.filterBytes gives it (",
-          8 + kSketchRows * width_, "): set filterBytes to that of the job it comes from"));
+    const size_t counters = bytes.size() < 8 ? 0 : bytes.size() - 8;
+    if (counters % kSketchRows != 0 || !std::has_single_bit(counters / kSketchRows)) {
+      return damaged("no number of counters that a filter has");
     }
     std::memcpy(&filter.counted, bytes.data(), 8);
-    filter.counters.assign(bytes.begin() + 8, bytes.end());
+    filter.counters = Resized(bytes.subspan(8));
   } else {
     if (bytes.size() % 16 != 0) return damaged("no whole number of entries");
     for (size_t at = 0; at < bytes.size(); at += 16) {

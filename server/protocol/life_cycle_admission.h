@@ -50,9 +50,9 @@ class AdmissionFilter {
   //   counting: u64 counted since the last halving, then one byte per counter
   using Visitor = std::function<absl::Status(PartitionId, std::span<const uint8_t>)>;
   absl::Status Save(const Visitor& visit) const;
-  // Takes over what Save gave for a partition. Bytes of another table or type of filter are let be:
-  // a job may start from the checkpoint of one with other rules. DATA_LOSS: the bytes are damaged;
-  // FAILED_PRECONDITION: they are of a filter of another size.
+  // Takes over what Save gave for a partition. A job may start from the checkpoint of one with
+  // other rules: bytes of another table or type of filter are let be, and counters of another size
+  // are made those of this one. DATA_LOSS: the bytes are damaged.
   absl::Status Load(PartitionId partition, std::span<const uint8_t> bytes);
 
   uint64_t bytes() const;
@@ -68,6 +68,7 @@ class AdmissionFilter {
   bool AdmitExact(Filter& filter, Position position) const;
   bool AdmitCounting(Filter& filter, Position position) const;
   void ForgetRare(Filter& filter) const;
+  std::vector<uint8_t> Resized(std::span<const uint8_t> counters) const;
   size_t Cell(Position position, uint32_t row) const;
   uint32_t LeastCounter(const Filter& filter, Position position) const;
 

@@ -31,8 +31,7 @@ class Removal {
   // same remainder by every_steps.
   std::optional<PartitionId> NextDue(PartitionRange range, PartitionId from, uint64_t step) const;
 
-  // Steps since the row's last update; 0 for a row from a later step than this (a job that starts
-  // from another one's checkpoint counts from 0 again).
+  // Steps since the row's last update; 0 for a row from a later step than this.
   static uint64_t Idle(uint32_t last_step, uint64_t step);
 
   // REQUIRES: rules().scored. The row's score, decayed to `step`.

@@ -1,7 +1,9 @@
 #include "server/shard/another_rows.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -10,6 +12,7 @@
 #include "proto/core/ids.h"
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
+#include "server/shard/file_sections.h"
 #include "storage/row/layout.h"
 
 namespace strata::server {
@@ -63,8 +66,15 @@ class Conversion {
   }
 
   size_t row_bytes() const { return from_.row_bytes(); }
-  size_t new_row_bytes() const { return to_->layout().row_bytes(); }
-  void Convert(uint64_t seed, Key key, const uint8_t* row, uint8_t* out) const {
+  void Convert(const RowTaker& taker, Key key, const uint8_t* row, uint8_t* out) const {
+    Copy(taker.seed, key, row, out);
+    if (to_->removal().active()) BeginAges(taker.row_clock, out);
+  }
+
+ private:
+  Conversion(const TableShape& from, const ShardTable& to) : from_(from), to_(&to) {}
+
+  void Copy(uint64_t seed, Key key, const uint8_t* row, uint8_t* out) const {
     const storage::RowLayout& layout = to_->layout();
     if (state_floats_ == layout.state_floats && row_bytes() == layout.row_bytes()) {
       std::memcpy(out, row, row_bytes());
@@ -80,8 +90,17 @@ class Conversion {
                 sizeof(storage::RowMeta));
   }
 
- private:
-  Conversion(const TableShape& from, const ShardTable& to) : from_(from), to_(&to) {}
+  // The steps of the file would be steps to come.
+  void BeginAges(uint64_t row_clock, uint8_t* row) const {
+    const storage::RowLayout& layout = to_->layout();
+    if (layout.scored) {
+      const float score = to_->removal().Score(row, row_clock);
+      std::memcpy(row + layout.score_offset(), &score, sizeof score);
+    }
+    const uint32_t begin = 0;
+    std::memcpy(row + layout.meta_offset() + offsetof(storage::RowMeta, last_step), &begin,
+                sizeof begin);
+  }
 
   TableShape from_;
   const ShardTable* to_;
@@ -92,14 +111,13 @@ class Conversion {
 // Rows that came for a table, in any order; positions are new.
 class Taken {
  public:
-  Taken(const Conversion& conversion, uint64_t seed, ShardTable* table)
-      : conversion_(conversion), seed_(seed), table_(table) {}
+  Taken(const RowTaker& taker, ShardTable* table) : taker_(taker), table_(table) {}
 
-  void Add(Position position, const uint8_t* row) {
+  void Add(const Conversion& conversion, Position position, const uint8_t* row) {
     positions_.push_back(position);
-    rows_.resize(rows_.size() + conversion_.new_row_bytes());
-    conversion_.Convert(seed_, table_->spec().KeyAtPosition(position), row,
-                        rows_.data() + rows_.size() - conversion_.new_row_bytes());
+    rows_.resize(rows_.size() + row_bytes());
+    conversion.Convert(taker_, table_->spec().KeyAtPosition(position), row,
+                       rows_.data() + rows_.size() - row_bytes());
   }
 
   absl::Status Put() {
@@ -108,7 +126,7 @@ class Taken {
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(),
               [this](uint32_t a, uint32_t b) { return positions_[a] < positions_[b]; });
-    const size_t bytes = conversion_.new_row_bytes();
+    const size_t bytes = row_bytes();
     std::vector<Position> positions;
     std::vector<uint8_t> rows(rows_.size());
     for (const uint32_t i : order) {
@@ -126,8 +144,9 @@ class Taken {
     return s;
   }
 
-  const Conversion& conversion_;
-  const uint64_t seed_;
+  size_t row_bytes() const { return table_->layout().row_bytes(); }
+
+  const RowTaker& taker_;
   ShardTable* const table_;
   std::vector<Position> positions_;
   std::vector<uint8_t> rows_;
@@ -146,6 +165,19 @@ absl::Status OtherShape(const ShardTable& table) {
                    " have another size in the checkpoint's file than its manifest says"));
 }
 
+uint64_t Partitions(PartitionRange range) {
+  return uint64_t{range.last.value} - range.first.value + 1;
+}
+
+// Of a file's rows of a hashed table, about how many belong to the shard.
+uint64_t Share(uint64_t rows, PartitionRange file, const RowTaker& taker, bool same_places) {
+  if (!same_places) return rows * Partitions(taker.range) / taker.partitioning.count();
+  if (!Meet(file, taker.range)) return 0;
+  const PartitionRange both{std::max(file.first, taker.range.first),
+                            std::min(file.last, taker.range.last)};
+  return rows * Partitions(both) / Partitions(file);
+}
+
 // All rows of a hashed table whose keys belong to the shard. Under its own number a table's rows
 // keep their positions; under another one they may come from any partition.
 absl::Status TakeTable(const RestoreTable& plan, const ShardFileReader& file,
@@ -156,7 +188,8 @@ absl::Status TakeTable(const RestoreTable& plan, const ShardFileReader& file,
   if (!shape.ok()) return shape.status();
   const auto conversion = Conversion::Of(*shape, *table, plan.reset_state(), plan.keep_score());
   if (!conversion || table->spec().kind != TableKind::kHashed) return OtherShape(*table);
-  const PartitionRange source = plan.from() == plan.to() ? taker.range : All(taker.partitioning);
+  const bool same_places = plan.from() == plan.to();
+  const PartitionRange source = same_places ? taker.range : All(taker.partitioning);
   const Position first = taker.partitioning.First(taker.range.first);
   const Position last = taker.partitioning.Last(taker.range.last);
   const auto moved = [&](Position p) { return table->spec().PositionOfKey(shape->KeyAt(p)); };
@@ -170,32 +203,63 @@ absl::Status TakeTable(const RestoreTable& plan, const ShardFileReader& file,
     return table->Erase(erased);
   });
   if (!s.ok()) return s;
-  Taken taken(*conversion, taker.seed, table);
+  table->rows().Expect(Share(file.rows(shape->id), file.header().partitions, taker, same_places));
+  Taken taken(taker, table);
   return file.ReadRows(shape->id, source,
                        [&](std::span<const Position> positions, const uint8_t* rows) {
                          for (size_t i = 0; i < positions.size(); ++i) {
                            const Position to = moved(positions[i]);
-                           if (mine(to)) taken.Add(to, rows + i * conversion->row_bytes());
+                           if (!mine(to)) continue;
+                           taken.Add(*conversion, to, rows + i * conversion->row_bytes());
                          }
                          return taken.Put();
                        });
 }
 
-// A tensor's rows lie within one partition, there and here.
-absl::Status TakeTensor(const RestoreTensor& plan, const ShardFileReader& file, TableId dense,
-                        const Conversion& conversion, const RowTaker& taker, ShardTable* table) {
-  const PartitionRange to = PartitionOfRow(taker.partitioning, plan.to_row());
-  const PartitionRange from = PartitionOfRow(taker.partitioning, plan.from_row());
-  if (!Meet(to, taker.range) || !Meet(from, file.header().partitions)) return absl::OkStatus();
-  Taken taken(conversion, taker.seed, table);
-  return file.ReadRows(dense, from, [&](std::span<const Position> positions, const uint8_t* rows) {
+// A tensor that has rows in the file and here.
+struct TakenTensor {
+  const RestoreTensor* plan;
+  Conversion conversion;
+};
+
+// The tensors of one partition of the file, by their first rows. A tensor's rows lie within one
+// partition, there and here.
+absl::Status TakeTensors(const std::map<uint64_t, TakenTensor>& tensors, PartitionRange from,
+                         const ShardFileReader& file, const RowTaker& taker, ShardTable* table) {
+  Taken taken(taker, table);
+  const auto visit = [&](std::span<const Position> positions, const uint8_t* rows) {
     for (size_t i = 0; i < positions.size(); ++i) {
-      const uint64_t row = positions[i].value - plan.from_row();
-      if (positions[i].value < plan.from_row() || row >= plan.rows()) continue;
-      taken.Add(Position(plan.to_row() + row), rows + i * conversion.row_bytes());
+      auto at = tensors.upper_bound(positions[i].value);
+      if (at == tensors.begin()) continue;
+      const auto& [plan, conversion] = (--at)->second;
+      const uint64_t row = positions[i].value - plan->from_row();
+      if (row >= plan->rows()) continue;
+      taken.Add(conversion, Position(plan->to_row() + row), rows + i * conversion.row_bytes());
     }
     return taken.Put();
-  });
+  };
+  return file.ReadRows(table->spec().id, from, visit);
+}
+
+// Each partition is read once, however many tensors lie there.
+absl::Status TakeDense(const RestorePlan& plan, const ShardFileReader& file, const RowTaker& taker,
+                       ShardTable* dense) {
+  const auto shape = ShapeOf(file, dense->spec().id.value);
+  if (!shape.ok()) return shape.status();
+  std::map<PartitionId, std::map<uint64_t, TakenTensor>> tensors;
+  for (const RestoreTensor& tensor : plan.tensors()) {
+    const auto conversion = Conversion::Of(*shape, *dense, tensor.reset_state(), false);
+    if (!conversion) return OtherShape(*dense);
+    const PartitionRange from = PartitionOfRow(taker.partitioning, tensor.from_row());
+    const PartitionRange to = PartitionOfRow(taker.partitioning, tensor.to_row());
+    if (!Meet(to, taker.range) || !Meet(from, file.header().partitions)) continue;
+    tensors[from.first].emplace(tensor.from_row(), TakenTensor{&tensor, *conversion});
+  }
+  for (const auto& [partition, there] : tensors) {
+    absl::Status s = TakeTensors(there, {partition, partition}, file, taker, dense);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -232,15 +296,21 @@ absl::Status TakeRows(const RestorePlan& plan, const ShardFileReader& file, cons
   }
   ShardTable* const dense = DenseTable(taker);
   if (dense == nullptr || plan.tensors().empty()) return absl::OkStatus();
-  const auto shape = ShapeOf(file, dense->spec().id.value);
-  if (!shape.ok()) return shape.status();
-  for (const RestoreTensor& tensor : plan.tensors()) {
-    const auto conversion = Conversion::Of(*shape, *dense, tensor.reset_state(), false);
-    if (!conversion) return OtherShape(*dense);
-    absl::Status s = TakeTensor(tensor, file, shape->id, *conversion, taker, dense);
-    if (!s.ok()) return s;
-  }
-  return absl::OkStatus();
+  return TakeDense(plan, file, taker, dense);
+}
+
+absl::StatusOr<uint64_t> RowClock(const ShardFileReader& file) {
+  uint64_t clock = file.header().clock.value;
+  const absl::Status s =
+      file.ReadSections(file.header().partitions, [&](const storage::Section& section) {
+        // Of bsp there is none.
+        if (section.type == kCountersSection && section.bytes.size() >= sizeof clock) {
+          std::memcpy(&clock, section.bytes.data(), sizeof clock);
+        }
+        return absl::OkStatus();
+      });
+  if (!s.ok()) return s;
+  return clock;
 }
 
 }  // namespace strata::server

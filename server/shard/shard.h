@@ -159,9 +159,9 @@ class Shard {
   // Takes over what a checkpoint's file holds of this shard's partitions; call for every file, an
   // increment after what it follows. The clock becomes `start_step` (bsp). `another`: the file is
   // of another job's life (spec.model.initFrom): the rows alone, as the plan says (another_rows.h):
-  // its windows and cuts are not those of this job.
+  // its windows and cuts are not those of this job. `row_clock`: of such a file, as RowTaker's.
   absl::Status Restore(const storage::ShardFileReader& segment, Step start_step,
-                       const RestorePlan* another = nullptr);
+                       const RestorePlan* another = nullptr, uint64_t row_clock = 0);
   // Before the first Replay of a shard without a base image, and for a new one (storage::
   // RemovedWriter).
   absl::Status StartRemoved(bool is_new);

@@ -14,17 +14,12 @@
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
 #include "server/shard/another_rows.h"
+#include "server/shard/file_sections.h"
 #include "server/shard/shard.h"
 #include "storage/checkpoint/shard_chain.h"
 
 namespace strata::server {
 namespace {
-
-// Section types of shard files; beside them AdmissionFilter::kSection.
-constexpr uint32_t kLedgerSection = 1;    // WindowLedger::Serialize
-constexpr uint32_t kCountersSection = 2;  // u64 applied windows, u64 newest cut taken (async)
-constexpr uint32_t kServedSection = 3;    // u64 oldest step that is served (bsp images)
-constexpr uint32_t kRemovedSection = 6;   // u64 bytes of the file of removals (images)
 
 constexpr uint32_t kRowsPerPut = 1024;
 
@@ -348,9 +343,9 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
 }
 
 absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_step,
-                            const RestorePlan* another) {
+                            const RestorePlan* another, uint64_t row_clock) {
   if (another != nullptr) {
-    const RowTaker taker{&tables_, options_.range, options_.partitioning, options_.seed};
+    const RowTaker taker{&tables_, options_.range, options_.partitioning, options_.seed, row_clock};
     if (absl::Status s = TakeRows(*another, segment, taker); !s.ok()) return s;
   } else {
     if (absl::Status s = CheckShapes(segment.header()); !s.ok()) return s;

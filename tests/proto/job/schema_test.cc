@@ -222,19 +222,48 @@ TEST_CASE("a job file says its schema as far as it knows", "[schema]") {
 }
 
 TEST_CASE("columns without a name are warned of", "[schema]") {
-  DataSpec data = CsvJob("lr").data();
-  CHECK(KeysByPosition(data).empty());
+  JobSpec spec = CsvJob("lr");
+  DataSpec& data = *spec.mutable_data();
+  CHECK(KeysByPosition(spec).empty());
   data.mutable_columns()->set_categorical(1, "3");
   data.mutable_columns()->add_multi_valued()->set_column("7");
-  CHECK(absl::StartsWith(KeysByPosition(data),
-                         "spec.data.columns: the categories of columns 3, 7 are hashed with the "
-                         "column's position"));
-  CHECK(absl::EndsWith(KeysByPosition(data), "name columns by their names in the header"));
+  data.mutable_columns()->set_numeric(0, "5");  // nothing is hashed
+  // The header may name a column 3: the files say.
+  CHECK(KeysByPosition(spec) ==
+        "spec.data.columns: the categories of columns 3, 7 are hashed with these numbers, which "
+        "are positions where the header has no columns of these names: a file whose columns lie in "
+        "another order means other rows then; give names of the header");
   data.mutable_columns()->set_header(false);
-  CHECK(absl::EndsWith(KeysByPosition(data),
-                       "name columns by a header (spec.data.columns.header: true)"));
+  CHECK(KeysByPosition(spec) ==
+        "spec.data.columns: the categories of columns 3, 7 are hashed with the column's position, "
+        "as it has no name here: a file whose columns lie in another order means other rows; name "
+        "columns by a header (spec.data.columns.header: true)");
+  data.mutable_columns()->clear_multi_valued();
+  for (int i = 10; i < 40; ++i) data.mutable_columns()->add_categorical(absl::StrCat(i));
+  CHECK(absl::StrContains(KeysByPosition(spec), " 27, 28, ... and 11 more are hashed with "));
   data.set_format("libfm");
-  CHECK(KeysByPosition(data).empty());
+  CHECK(KeysByPosition(spec).empty());
+}
+
+TEST_CASE("columns of spec.fields without a name are warned of", "[schema]") {
+  JobSpec spec = CsvJob("lr");
+  const auto add_field = [&](const char* name, const char* column, const char* kind) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_column(column);
+    field.set_kind(kind);
+    if (field.kind() != "numeric") field.set_table("features");
+  };
+  add_field("7", "user", "categorical");  // the column is what is hashed
+  add_field("price", "5", "numeric");
+  CHECK(KeysByPosition(spec).empty());
+  add_field("item", "3", "categorical");
+  CHECK(absl::StartsWith(KeysByPosition(spec),
+                         "spec.fields: the categories of column 3 are hashed with this number, "
+                         "which is a position where the header has no column of this name: a"));
+  // Keys of tables hash the table's name.
+  spec.add_tables()->set_name("features");
+  CHECK(KeysByPosition(spec).empty());
 }
 
 TEST_CASE("rows that get a score, or lose it, are no rows to resume from", "[schema]") {
@@ -348,12 +377,10 @@ TEST_CASE("every difference of meaning is named in one line", "[schema]") {
   CHECK(problem([](JobSpec& s) {
           s.mutable_data()->mutable_columns()->mutable_categorical()->SwapElements(0, 1);
         }) ==
-        "tensor numeric_weight (1) goes by the fields in their order\n"
         "tensor layer_0_weight (9, 8) goes by the fields in their order\n"
         "field user came before item, and comes after it now");
   CHECK(problem(
             [](JobSpec& s) { s.mutable_data()->mutable_columns()->set_categorical(1, "shop"); }) ==
-        "tensor numeric_weight (1) goes by the fields in their order\n"
         "tensor layer_0_weight (9, 8) goes by the fields in their order\n"
         "field shop: the checkpoint has none\nfield item: the job has none");
   CHECK(problem([](JobSpec& s) { s.mutable_data()->mutable_columns()->set_label("z"); }) ==
@@ -422,10 +449,9 @@ TEST_CASE("initFrom takes what differs where it is allowed", "[schema]") {
   const SchemaMapping mapping = MapSchemas(saved, longer);
   CHECK(CheckInitFrom(mapping, saved, longer, Allow(true, true)).ok());
   CHECK(MappingText(mapping) ==
-        "loaded: table features, tensor bias, tensor layer_0_bias, tensor layer_1_weight, tensor "
-        "layer_1_bias, field user, field item, field price, label label; new: field shop; other "
-        "shape: tensor layer_0_weight was (9, 8), is (13, 8); other fields: tensor numeric_weight "
-        "(1) goes by the fields in their order");
+        "loaded: table features, tensor bias, tensor numeric_weight, tensor layer_0_bias, tensor "
+        "layer_1_weight, tensor layer_1_bias, field user, field item, field price, label label; "
+        "new: field shop; other shape: tensor layer_0_weight was (9, 8), is (13, 8)");
 
   const Schema seed = Changed(spec, [](JobSpec& s) { s.mutable_model()->set_hash_seed(7); });
   CHECK(absl::StrContains(InitProblem(saved, seed, Allow(true, true)),
@@ -482,7 +508,8 @@ TEST_CASE("what is renamed is loaded under its new name", "[schema]") {
   InitFromSpec field;
   (*field.mutable_rename())["item"] = "shop";
   CHECK(InitProblem(saved, shop, field) ==
-        "field shop: column was item, is shop; set what the checkpoint has; nothing allows it");
+        "field shop: column was item, is shop; set what the checkpoint has, "
+        "or leave its table behind with spec.model.initFrom.rename: {features: \"\"}");
   (*init.mutable_rename())["none"] = "x";
   CHECK(absl::StartsWith(InitProblem(saved, now, init),
                          "spec.model.initFrom.rename: the checkpoint has no table, tensor, field "
@@ -583,7 +610,8 @@ TEST_CASE("what keys hash is compared", "[schema]") {
     if (f.name() == "item") f.set_keys("place");
   }
   CHECK(InitProblem(saved, now, Allow(true, true)) ==
-        "field item: keys by was column, is place; set what the checkpoint has; nothing allows it");
+        "field item: keys by was column, is place; set what the checkpoint has, "
+        "or leave its table behind with spec.model.initFrom.rename: {features: \"\"}");
 }
 
 TEST_CASE("weights that went by fields are not those of other fields, whatever they are called",

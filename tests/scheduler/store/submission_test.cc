@@ -19,136 +19,13 @@
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
-#include "scheduler/state/start.h"
 #include "scheduler/state/state.pb.h"
 #include "tests/proto/runtime/files/one_failure.h"
+#include "tests/scheduler/state/saved_jobs.h"
 #include "tests/temp_folder.h"
 
 namespace strata::scheduler {
 namespace {
-
-TrainingJob JobOf(const std::string& sparse, const std::string& linear, const std::string& dense) {
-  TrainingJob job;
-  job.mutable_spec()->mutable_data()->set_format("libfm");
-  job.mutable_spec()->mutable_model()->set_type("fm");
-  job.mutable_spec()->mutable_model()->set_embedding_dim(4);
-  job.mutable_spec()->mutable_storage()->set_partitions(64);
-  OptimizersSpec& o = *job.mutable_spec()->mutable_optimizer();
-  o.mutable_sparse()->set_type(sparse);
-  if (!linear.empty()) o.mutable_linear()->set_type(linear);
-  o.mutable_dense()->set_type(dense);
-  return job;
-}
-
-// As a checkpoint of `job` has it, of data with three features a line.
-Manifest SavedBy(const TrainingJob& job, uint32_t numeric = 0) {
-  Manifest saved;
-  *saved.mutable_job() = job;
-  saved.set_partitions(job.spec().storage().partitions());
-  saved.set_fields(3);
-  saved.set_numeric(numeric);
-  const auto schema = ExpectedSchema(job.spec(), saved);
-  INFO(schema.status());
-  REQUIRE(schema.ok());
-  *saved.mutable_schema() = *schema;
-  saved.set_model_hash(std::string(32, '0'));
-  return saved;
-}
-
-std::string ResumeProblem(const TrainingJob& now, const TrainingJob& then, uint32_t numeric = 0) {
-  const Manifest saved = SavedBy(then, numeric);
-  const absl::Status status = CheckResumable(now, saved);
-  return status.ok() ? "OK" : std::string(status.message());
-}
-
-TEST_CASE("a job resumes with the optimizers that wrote the state", "[scheduler][submission]") {
-  const TrainingJob saved = JobOf("adagrad", "ftrl", "adam");
-  CHECK(ResumeProblem(saved, saved) == "OK");
-  CHECK(ResumeProblem(JobOf("momentum", "ftrl", "adam"), saved) ==
-        "spec.optimizer.sparse.type is momentum but the checkpoint to resume from was made with "
-        "adagrad; resume with the same value, or start anew with --overwrite");
-  CHECK(ResumeProblem(JobOf("adagrad", "adam", "adam"), saved)
-            .starts_with("spec.optimizer.linear.type is adam but"));
-  CHECK(ResumeProblem(JobOf("adagrad", "ftrl", "ftrl"), saved)
-            .starts_with("spec.optimizer.dense.type is ftrl but"));
-  // A checkpoint of before there was a `linear`: it was as `sparse`.
-  CHECK(ResumeProblem(JobOf("adagrad", "adagrad", "adam"), JobOf("adagrad", "", "adam")) == "OK");
-  CHECK(ResumeProblem(JobOf("adagrad", "ftrl", "adam"), JobOf("adagrad", "", "adam")) != "OK");
-}
-
-TEST_CASE("a job resumes with its tables, in their order, and each field with its own",
-          "[scheduler][submission]") {
-  TrainingJob saved = JobOf("adagrad", "", "adam");
-  saved.mutable_spec()->mutable_data()->set_format("libffm");  // of three fields
-  const auto set_table = [](TableConfig& table, const char* name, uint32_t dim) {
-    table.set_name(name);
-    table.set_dim(dim);
-    table.mutable_optimizer()->set_type("adam");
-  };
-  const auto set_field = [](FieldConfig& field, const char* name, const char* table) {
-    field.set_name(name);
-    field.set_table(table);
-  };
-  set_table(*saved.mutable_spec()->add_tables(), "item", 8);
-  set_table(*saved.mutable_spec()->add_tables(), "user", 8);
-  set_field(*saved.mutable_spec()->add_fields(), "0", "item");
-  set_field(*saved.mutable_spec()->add_fields(), "1", "user");
-  set_field(*saved.mutable_spec()->add_fields(), "2", "user");
-  CHECK(ResumeProblem(saved, saved) == "OK");
-  TrainingJob now = saved;
-  now.mutable_spec()->mutable_tables()->SwapElements(0, 1);
-  CHECK(
-      ResumeProblem(now, saved) ==
-      "spec.tables is [user (8, adam), item (8, adam)] but the checkpoint to resume from was made "
-      "with [item (8, adam), user (8, adam)]; resume with the same value, or start anew with "
-      "--overwrite");
-  now = saved;
-  now.mutable_spec()->mutable_fields(1)->set_table("item");
-  CHECK(ResumeProblem(now, saved) ==
-        "spec.fields, by table, is [0: item, 1: item, 2: user] but the checkpoint to resume from "
-        "was made "
-        "with [0: item, 1: user, 2: user]; resume with the same value, or start anew with "
-        "--overwrite");
-  // Their order is not the data's.
-  now = saved;
-  now.mutable_spec()->mutable_fields()->SwapElements(0, 1);
-  CHECK(ResumeProblem(now, saved) == "OK");
-  now = saved;
-  now.mutable_spec()->clear_tables();
-  CHECK(ResumeProblem(now, saved).starts_with("spec.tables is [] but"));
-}
-
-TEST_CASE("a job resumes with the windows that were numbered", "[scheduler][submission]") {
-  TrainingJob saved = JobOf("adagrad", "adagrad", "adam");
-  TrainingSpec& training = *saved.mutable_spec()->mutable_training();
-  training.set_mode("downpour");
-  training.set_n_fetch(4);
-  training.set_n_push(4);
-  TrainingJob now = saved;
-  now.mutable_spec()->mutable_training()->set_n_fetch(2);
-  CHECK(ResumeProblem(now, saved) == "OK");
-  now.mutable_spec()->mutable_training()->set_n_push(2);
-  CHECK(ResumeProblem(now, saved).starts_with("spec.training.nPush is 2 but"));
-  training.set_mode("easgd");
-  training.set_tau(8);
-  now = saved;
-  now.mutable_spec()->mutable_training()->set_tau(4);
-  CHECK(ResumeProblem(now, saved).starts_with("spec.training.tau is 4 but"));
-}
-
-TEST_CASE("a job resumes with the lines in the order that they had", "[scheduler][submission]") {
-  TrainingJob saved = JobOf("adagrad", "adagrad", "adam");
-  ShuffleSpec& order = *saved.mutable_spec()->mutable_data()->mutable_shuffle();
-  order.set_enabled(true);
-  order.set_buffer_lines(64);
-  TrainingJob now = saved;
-  now.mutable_spec()->mutable_data()->mutable_shuffle()->set_buffer_lines(32);
-  CHECK(ResumeProblem(now, saved).starts_with("spec.data.shuffle.bufferLines is 32 but"));
-  now.mutable_spec()->mutable_data()->mutable_shuffle()->set_enabled(false);
-  CHECK(ResumeProblem(now, saved).starts_with("spec.data.shuffle.enabled is false but"));
-  order.set_enabled(false);
-  CHECK(ResumeProblem(now, saved) == "OK");  // nothing is shuffled, whatever the buffer
-}
 
 // What a submission of `now` says that starts from a checkpoint with the manifest `saved`.
 std::string InitProblem(TrainingJob now, const Manifest& saved) {
@@ -244,17 +121,6 @@ TEST_CASE("a job that goes on from its own checkpoint asks nothing of what it be
   CHECK(absl::StrContains(PrepareCheckpoints(request).status().message(), "/gone"));
 }
 
-TrainingJob CsvJob(const std::string& type, const std::vector<std::string>& columns) {
-  TrainingJob job = JobOf("adagrad", "adagrad", "adam");
-  DataSpec& data = *job.mutable_spec()->mutable_data();
-  data.set_format("csv");
-  data.mutable_columns()->set_label("y");
-  for (const std::string& c : columns) data.mutable_columns()->add_categorical(c);
-  job.mutable_spec()->mutable_model()->set_type(type);
-  job.mutable_spec()->mutable_model()->add_hidden(8);
-  return job;
-}
-
 // Each of these was taken without a word, and rows loaded as those of other tensors or features.
 TEST_CASE("a job starts from a model of the same tensors and fields only",
           "[scheduler][submission]") {
@@ -282,23 +148,6 @@ TEST_CASE("a job starts from a model of the same tensors and fields only",
   init.set_new_tensors("allow");
   init.set_dropped_tensors("allow");
   CHECK(InitProblem(allowed, saved) == "OK");
-}
-
-// Keys of csv hashed the column's place among the categories.
-TEST_CASE("a job resumes with the columns that it had", "[scheduler][submission]") {
-  const TrainingJob saved = CsvJob("fm", {"user", "item"});
-  CHECK(ResumeProblem(saved, saved) == "OK");
-  const std::string anew =
-      "the checkpoint to resume from is of another model; resume with the same one, or start anew "
-      "with --overwrite:\n  ";
-  CHECK(ResumeProblem(CsvJob("fm", {"item", "user"}), saved) ==
-        anew + "field user came before item, and comes after it now");
-  CHECK(ResumeProblem(CsvJob("fm", {"shop", "user", "item"}), saved) ==
-        anew + "field shop: the checkpoint has none");
-  CHECK(ResumeProblem(CsvJob("fm", {"user"}), saved) == anew + "field item: the job has none");
-  TrainingJob label = saved;
-  label.mutable_spec()->mutable_data()->mutable_columns()->set_label("z");
-  CHECK(ResumeProblem(label, saved) == anew + "label label: column was y, is z");
 }
 
 TEST_CASE("places of a submitted job are held against each other", "[scheduler][submission]") {
@@ -417,30 +266,6 @@ TEST_CASE("what was accepted is not asked again whether its places are its own",
   CHECK(absl::IsInvalidArgument(CheckPlaces(request)));
   CHECK(CheckPlaces(request, {}, nullptr, Asked::kAccepted).ok());
   CHECK(PrepareCheckpoints(request).ok());
-}
-
-TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][submission]") {
-  TrainingJob saved = JobOf("adagrad", "", "adam");
-  ModelSpec& model = *saved.mutable_spec()->mutable_model();
-  model.set_type("dlrm");
-  model.add_hidden(8);
-  model.add_bottom_hidden(64);
-  model.set_cross_layers(3);
-  model.set_cross_rank(0);
-  const auto problem = [&](void (*change)(ModelSpec&)) {
-    TrainingJob now = saved;
-    change(*now.mutable_spec()->mutable_model());
-    return ResumeProblem(now, saved, 2);
-  };
-  CHECK(problem([](ModelSpec&) {}) == "OK");
-  CHECK(problem([](ModelSpec& m) {
-          m.add_bottom_hidden(8);
-        }).starts_with("spec.model.bottomHidden is [64, 8] but"));
-  CHECK(problem([](ModelSpec& m) {
-          m.set_cross_layers(2);
-        }).starts_with("spec.model.crossLayers is 2 but"));
-  CHECK(
-      problem([](ModelSpec& m) { m.set_cross_rank(4); }).starts_with("spec.model.crossRank is 4"));
 }
 
 }  // namespace

@@ -259,6 +259,7 @@ storage::HashSum Expected(const std::string& checkpoint, const std::vector<Table
             std::memcpy(row.data() + now.score_offset(), rows + before.meta_offset() - 4, 4);
           }
           std::memcpy(row.data() + now.meta_offset(), rows + before.meta_offset(), 8);
+          if (to[t].life_cycle.removal.any()) std::memset(row.data() + now.meta_offset(), 0, 4);
           sum += storage::HashRow(to[t].id, *key, row);
         }
         return absl::OkStatus();

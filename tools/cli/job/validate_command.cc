@@ -94,7 +94,7 @@ ExitCode RunValidate(const ValidateOptions& options) {
   if (!job.ok()) return ReportError(job.status());
   const absl::StatusOr<Schema> schema = DeclaredSchema(job->spec());
   if (!schema.ok()) return ReportError(schema.status());
-  const std::string warning = KeysByPosition(job->spec().data());
+  const std::string warning = KeysByPosition(job->spec());
   if (!warning.empty()) std::fprintf(stderr, "strata: warning: %s\n", warning.c_str());
   if (options.schema) {
     std::printf("%s", options.json ? (SchemaJson(*schema) + "\n").c_str()

@@ -1,0 +1,87 @@
+#include "proto/job/schema_meaning.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+namespace {
+
+// "hashSeed was 0, is 9; pooling was sum, is mean".
+class Differences {
+ public:
+  template <typename T>
+  void Add(absl::string_view what, const T& saved, const T& now) {
+    if (saved == now) return;
+    absl::StrAppend(&text_, text_.empty() ? "" : "; ", what, " was ", Shown(saved), ", is ",
+                    Shown(now));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  static std::string Shown(const std::string& text) { return text.empty() ? "none" : text; }
+  template <typename T>
+  static std::string Shown(const T& value) {
+    return absl::StrCat(value);
+  }
+
+  std::string text_;
+};
+
+std::string TransformText(const TransformConfig& t) {
+  std::string text = t.type();
+  if (t.bounds_size() > 0) absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", "), "]");
+  if (t.has_mean()) absl::StrAppend(&text, " mean ", t.mean());
+  if (t.has_deviation()) absl::StrAppend(&text, " deviation ", t.deviation());
+  if (t.has_min()) absl::StrAppend(&text, " min ", t.min());
+  if (t.has_max()) absl::StrAppend(&text, " max ", t.max());
+  return text;
+}
+
+}  // namespace
+
+std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
+                          const std::optional<std::string>& table) {
+  Differences d;
+  d.Add("kind", saved.kind(), now.kind());
+  if (table) {
+    d.Add("keys by", saved.keys(), now.keys());
+    // Keys may hash the column's name; numbers do not, nor do fields that go by their table's.
+    const bool by_column = !now.table().empty() && now.keys() != "table";
+    if (by_column) d.Add("column", saved.column(), now.column());
+    d.Add("table", *table, now.table());
+    d.Add("hashSeed", saved.hash_seed(), now.hash_seed());
+  }
+  d.Add("pooling", saved.pooling(), now.pooling());
+  d.Add("transform", TransformText(saved.transform()), TransformText(now.transform()));
+  if (table) {
+    d.Add("vocabulary", saved.vocabulary(), now.vocabulary());
+    d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
+  }
+  d.Add("maxLength", saved.max_length(), now.max_length());
+  d.Add("truncate", saved.truncate(), now.truncate());
+  d.Add("separator", saved.separator(), now.separator());
+  d.Add("weightSeparator", saved.weight_separator(), now.weight_separator());
+  d.Add("defaultValue", saved.has_default_value() ? "'" + saved.default_value() + "'" : "",
+        now.has_default_value() ? "'" + now.default_value() + "'" : "");
+  return d.text();
+}
+
+std::string KeySpace(const SchemaField& field, absl::string_view table) {
+  if (table.empty() || field.keys() == "value") return "";
+  const std::string column = field.keys() == "table" ? std::string() : field.column();
+  return absl::StrCat(table, "\n", field.keys(), "\n", column, "\n", field.hash_seed(), "\n",
+                      field.vocabulary());
+}
+
+std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
+  Differences d;
+  d.Add("column", saved.column(), now.column());
+  d.Add("kind", saved.kind(), now.kind());
+  d.Add("loss", saved.loss(), now.loss());
+  d.Add("weight", saved.weight(), now.weight());
+  d.Add("delta", saved.delta(), now.delta());
+  return d.text();
+}
+
+}  // namespace strata

@@ -1,0 +1,27 @@
+// What a field or a label means, compared between a checkpoint and a job. Pure.
+// Tested by tests/proto/job/schema_test.cc
+#ifndef STRATA_PROTO_JOB_SCHEMA_MEANING_H_
+#define STRATA_PROTO_JOB_SCHEMA_MEANING_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "proto/strata/checkpoint.pb.h"
+
+namespace strata {
+
+// "hashSeed was 0, is 9; pooling was sum, is mean"; empty: nothing differs. `table`: what that of
+// the checkpoint's field is called in the job; nothing: its rows are not loaded, and so may have
+// other keys.
+std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
+                          const std::optional<std::string>& table);
+std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now);
+
+// Equal: values of the two fields have the same keys in one table. "": the field has no rows, or
+// keys that go by no field.
+std::string KeySpace(const SchemaField& field, absl::string_view table);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_JOB_SCHEMA_MEANING_H_

@@ -1,6 +1,8 @@
 // JobMachine: what is kept of a job that is over, and what its checkpoint directory still needs.
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
@@ -23,6 +25,7 @@ void JobMachine::DropBulk() {
   ledger_.reset();
   if (cuts_) cuts_->Over();
   if (!index_) return;
+  if (new_files_) *index_->mutable_train() = *std::exchange(new_files_, std::nullopt);
   index_->mutable_train()->clear_tasks();
   index_->mutable_train()->clear_files();
   index_->clear_eval();

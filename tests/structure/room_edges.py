@@ -179,6 +179,7 @@ ALLOWED = {
         "tools/cli/data",
         "tools/cli/describe",
         "tools/cli/export",
+        "tools/cli/import",
         "tools/cli/inspect",
         "tools/cli/job",
     ],
@@ -195,6 +196,12 @@ ALLOWED = {
     ],
     "tools/cli/describe": ["tools/cli/arguments", "tools/cli/base", "tools/cli/cluster"],
     "tools/cli/export": ["tools/cli/base", "tools/cli/checkpoint", "tools/cluster/export"],
+    "tools/cli/import": [
+        "tools/cli/base",
+        "tools/cli/inspect",
+        "tools/cli/job",
+        "tools/cluster/import",
+    ],
     "tools/cli/inspect": [
         "tools/cli/base",
         "tools/cli/checkpoint",
@@ -206,6 +213,7 @@ ALLOWED = {
     "tools/cluster/checkpoint": [],
     "tools/cluster/embedded": ["tools/cluster/checkpoint"],
     "tools/cluster/export": ["tools/cluster/checkpoint"],
+    "tools/cluster/import": ["tools/cluster/checkpoint"],
     "tools/cluster/live": [],
     "tools/generate": [],
     "tools/gpu": [

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "proto/core/ids.h"
 #include "proto/job/model_tables.h"
 #include "proto/job/schema.h"
@@ -88,6 +89,7 @@ absl::StatusOr<ImportOptions> Sources(const ImportCommandOptions& o) {
   ImportOptions out;
   out.job = *std::move(job);
   out.output = o.output;
+  out.now = absl::Now();
   size_t tensor = 0;
   for (size_t i = 0; i < o.rows.size(); ++i) {
     ImportSource source;

@@ -4,7 +4,6 @@
 //   npy          https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, 1.0 to 3.0
 //   safetensors  https://huggingface.co/docs/safetensors: length of the header u64, header as JSON,
 //                then the tensors' bytes
-// Tested by tests/tools/cluster/import/array_header_test.cc
 #ifndef STRATA_TOOLS_CLUSTER_IMPORT_ARRAY_HEADER_H_
 #define STRATA_TOOLS_CLUSTER_IMPORT_ARRAY_HEADER_H_
 

@@ -13,14 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
 #include "proto/core/uid.h"
 #include "proto/job/model_tables.h"
 #include "proto/job/schema.h"
 #include "proto/job/schema_mapping.h"
-#include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "storage/checkpoint/shard_file.h"
@@ -286,7 +284,7 @@ Manifest ManifestOf(const ImportOptions& options, const Model& model,
   file.set_hash_low(written.hash.low);
   file.set_hash_high(written.hash.high);
   out.set_model_hash(ModelHashText({file}, /*step=*/0));
-  out.set_time_unix_ms(absl::ToUnixMillis(Timer::Real()->Now()));
+  out.set_time_unix_ms(absl::ToUnixMillis(options.now));
   return out;
 }
 

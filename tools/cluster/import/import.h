@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/strata/job.pb.h"
@@ -35,6 +36,7 @@ struct ImportOptions {
   // Several of one table are one list of rows.
   std::vector<ImportSource> sources;
   std::string output;  // folder; made where it is missing
+  absl::Time now;      // when the checkpoint is made
   IdSource* ids = IdSource::System();
 };
 

@@ -66,7 +66,7 @@ class Session : public TrainingSession {
     options.stats = o_.stats;
     options.history = History(d);
     options.train_lines = d.train_index().lines();
-    options.before = d.train_index().before();
+    options.steps_before = d.train_index().before().steps();
     options.cancelled = &cancelled_.value();
     options.timer = o_.timer;
     auto boundary = EvaluationBoundary::Make(options);

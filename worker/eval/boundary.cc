@@ -215,8 +215,8 @@ class Boundary : public EvaluationBoundary {
   // of this worker have.
   uint64_t ExamplesAt(Step completed) const {
     if (!bsp_) return o_.stats->examples();
-    const uint64_t own = completed.value - std::min(completed.value, o_.before.steps());
-    return o_.before.lines() + LinesAtStep(o_.spec.training(), o_.train_lines, own);
+    const uint64_t own = completed.value - std::min(completed.value, o_.steps_before);
+    return LinesAtStep(o_.spec.training(), o_.train_lines, own);
   }
 
   // One line per second of training and one per evaluation. The rate is that of training alone:

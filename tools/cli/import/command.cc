@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "proto/core/ids.h"
 #include "proto/job/model_tables.h"
@@ -77,7 +78,9 @@ absl::StatusOr<KeyOf> KeysOf(const JobSpec& spec, const std::string& table,
   return [shared = std::make_shared<const FieldKeys>(*std::move(keys))](
              const std::string& value) -> absl::StatusOr<Key> {
     const auto category = shared->Of(value);
-    if (!category.ok()) return category.status();
+    if (!category.ok()) {  // said of an option that is not here
+      return absl::InvalidArgumentError(absl::StripPrefix(category.status().message(), "--"));
+    }
     return category->key;
   };
 }

@@ -66,6 +66,7 @@ class Session : public TrainingSession {
     options.stats = o_.stats;
     options.history = History(d);
     options.train_lines = d.train_index().lines();
+    options.steps_before = d.train_index().before().steps();
     options.cancelled = &cancelled_.value();
     options.timer = o_.timer;
     auto boundary = EvaluationBoundary::Make(options);
@@ -214,6 +215,8 @@ class Session : public TrainingSession {
           WindowsOfTask(plan_.spec.training(), epochs_.Windows(epochs_.task_lines(task)));
     }
     trainer.total_windows *= std::max(1u, plan_.spec.training().epochs());
+    trainer.first_window = o_.directive.train_index().before().steps();
+    trainer.total_windows += trainer.first_window;
     for (const EvaluationResult& e : o_.directive.evaluations()) {
       trainer.first_window = std::max(trainer.first_window, e.step());
     }

@@ -103,7 +103,9 @@ class Mapper {
         labels_(now.labels(), rename) {}
 
   SchemaMapping Map() {
-    if (saved_.model() != now_.model()) {
+    if (saved_.model() == kImportedModel) {
+      Add(SchemaChange::kNew, SchemaPart::kModel, now_.model(), now_.model());
+    } else if (saved_.model() != now_.model()) {
       Add(SchemaChange::kChangedMeaning, SchemaPart::kModel, "",
           absl::StrCat("spec.model.type was ", saved_.model(), ", is ", now_.model()));
     }

@@ -15,6 +15,9 @@
 
 namespace strata {
 
+// The model of a schema that `strata import` wrote: it has rows of tables, and nothing else.
+inline constexpr char kImportedModel[] = "import";
+
 enum class SchemaChange : uint8_t {
   kLoaded,       // the same in both
   kRenamed,      // loaded under another name

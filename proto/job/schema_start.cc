@@ -155,7 +155,12 @@ absl::Status CheckSaved(const Schema& saved, const Schema& made) {
     return absl::DataLossError(
         absl::StrCat("the manifest's schema is not that of its own job: ", what));
   };
-  const SchemaMapping mapping = MapSchemas(saved, made);
+  SchemaMapping mapping = MapSchemas(saved, made);
+  if (saved.model() == kImportedModel) {
+    // What was not imported is not there.
+    std::erase_if(mapping.entries,
+                  [](const SchemaEntry& e) { return e.change == SchemaChange::kNew; });
+  }
   if (absl::Status s = CheckResume(mapping); !s.ok()) return contradicts(s.message());
   for (const auto& [from, to] : mapping.tables) {
     const SchemaTable &is = saved.tables(from), &should = made.tables(to);

@@ -46,6 +46,10 @@ void AddIndex(const InputIndex& index, Hash& hash) {
   hash.Add(index.lines());
   hash.Add(uint64_t{index.shape().fields()});
   hash.Add(uint64_t{index.shape().numeric()});
+  if (!index.has_before()) return;
+  hash.Add(index.before().steps());
+  hash.Add(index.before().tasks());
+  hash.Add(index.before().lines());
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/uid.h"
-#include "scheduler/job/index_fingerprint.h"
 #include "scheduler/job/progress.h"
 #include "scheduler/job/refused_rows.h"
 #include "scheduler/nodes/placement.h"
@@ -65,8 +64,8 @@ JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id, JobStateRecor
 
 void JobMachine::MakeParts() {
   if (!over()) {
-    state_.set_total_steps(TotalSteps(job(), index_->train()));
-    index_fingerprint_ = IndexFingerprint(*index_);
+    FindNewFiles();
+    state_.set_total_steps(TotalSteps(job(), Reads()));
     MakeJobSchema();
   }
   cuts_.emplace(CutConfig{.bsp = bsp(),
@@ -249,8 +248,8 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
     *index_->mutable_eval() = report.eval_index();
     MakeParts();
     CheckInput(now);
-    if (!over()) CheckEnd(now);
     if (!over()) CheckStart(now);
+    if (!over()) CheckEnd(now);
     return;
   }
   if (state_.phase() == OPENING) workers_[slot].ready = report.ready();
@@ -290,7 +289,7 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   state_.set_final_step(step);
   state_.set_final_examples(bsp() ? ExamplesAt(step, counted.bad_lines()) : counted.examples());
   if (!bsp() && state == SUCCEEDED) {
-    const uint64_t lines = index_->train().lines() * job().training().epochs();
+    const uint64_t lines = TotalLines(job(), Reads());
     state_.set_final_examples(lines - std::min(lines, counted.bad_lines()));
   }
   state_.set_final_bad_lines(counted.bad_lines());

@@ -234,6 +234,12 @@ class JobMachine {
   void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
 
   // machine_start.cc
+  // What of the files the job reads, by the checkpoint that it resumes from; needs the index.
+  void FindNewFiles();
+  const InputIndex& Reads() const { return new_files_ ? *new_files_ : index_->train(); }
+  // A checkpoint in whose place files count that the job does not read any more.
+  bool IsBeforeNewFiles(const CheckpointRecord& checkpoint) const;
+  void EndBeforeNewFiles(const CheckpointRecord& checkpoint, absl::string_view why, absl::Time now);
   void MakeJobSchema();
   void CheckStart(absl::Time now);
   // Unless it stands already, or is empty.
@@ -356,10 +362,11 @@ class JobMachine {
   absl::Time kept_;                        // last KeepTimes
   absl::Time rate_since_;
   uint64_t rate_closed_ = 0;
-  uint64_t index_fingerprint_ = 0;  // once indexed
-  Schema schema_;                   // likewise
-  RestorePlan restore_plan_;        // likewise, with spec.model.initFrom
-  absl::Time reread_;               // when a bad reader may try again
+  std::optional<InputIndex> new_files_;  // of the index; none: the job reads all
+  uint64_t index_fingerprint_ = 0;       // once indexed
+  Schema schema_;                        // likewise
+  RestorePlan restore_plan_;             // likewise, with spec.model.initFrom
+  absl::Time reread_;                    // when a bad reader may try again
   // What Need said last, and of what: asked for again with every report while a job waits.
   mutable ServerNeed need_;
   mutable uint32_t need_shards_ = 0;

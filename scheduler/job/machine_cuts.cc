@@ -310,8 +310,11 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
   if (!IsToBegin()) return;
   state_.set_looked_lock(found.lock);
   if (found.keep) return;
-  spec_.clear_resume_schema();
-  if (found.resume_schema) *spec_.mutable_resume_schema() = *std::move(found.resume_schema);
+  if (found.resume_schema) {
+    *spec_.mutable_resume_schema() = *std::move(found.resume_schema);
+  } else if (found.complete.empty()) {
+    spec_.clear_resume_schema();
+  }
   spec_.mutable_replaced()->Assign(found.replaced.begin(), found.replaced.end());
   CutBook book = cuts_ ? cuts_->book() : state_.cuts();
   book.clear_complete();
@@ -329,8 +332,8 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
                             "again: servers keep their copies"),
                now);
   }
-  if (index_) CheckEnd(now);
-  if (index_ && !over()) CheckStart(now);
+  if (index_) CheckStart(now);
+  if (index_ && !over()) CheckEnd(now);
 }
 
 void JobMachine::LockGone(absl::string_view why, absl::Time now) {

@@ -15,7 +15,7 @@ uint64_t JobMachine::MostLocalSteps() const {
   const TrainingSpec& training = job().training();
   if (training.mode() == "async") return 0;
   uint64_t most = 0;
-  for (const InputTask& task : index_->train().tasks()) {
+  for (const InputTask& task : Reads().tasks()) {
     most = std::max(most,
                     (uint64_t{task.lines()} + training.batch_size() - 1) / training.batch_size());
   }

@@ -1,6 +1,8 @@
 // JobMachine: what is kept of a job that is over, and what its checkpoint directory still needs.
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
@@ -24,6 +26,7 @@ void JobMachine::DropBulk() {
   ledger_.reset();
   if (cuts_) cuts_->Over();
   if (!index_) return;
+  if (new_files_) *index_->mutable_train() = *std::exchange(new_files_, std::nullopt);
   index_->mutable_train()->clear_tasks();
   // Once: a record that was dropped before has no files any more.
   if (index_->train().files_size() > 0) index_->MergeFrom(ListingsOf(job().data(), *index_));

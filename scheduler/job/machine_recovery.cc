@@ -8,6 +8,7 @@
 #include "proto/core/mutation.h"
 #include "scheduler/job/life_cycle_sums.h"
 #include "scheduler/job/machine.h"
+#include "scheduler/job/progress.h"
 #include "scheduler/job/refused_rows.h"
 #include "scheduler/nodes/placement.h"
 #include "scheduler/nodes/troubles.h"
@@ -192,6 +193,7 @@ void JobMachine::RollBack(absl::string_view why, absl::Time now) {
                DescribeNoCheckpoint({state_.set_aside().begin(), state_.set_aside().end()}, init),
                now);
   }
+  if (from != nullptr && IsBeforeNewFiles(*from)) return EndBeforeNewFiles(*from, why, now);
   const uint64_t reached = bsp() ? recovery_.max_clock() : ledger_->closed_count();
   if (reached > state_.furthest_step()) {
     state_.set_furthest_step(reached);
@@ -248,8 +250,7 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   for (ServerView& view : servers_) view = ServerView{.session = view.session};
   recovery_.Begin(static_cast<uint32_t>(state_.servers_size()), start.step());
   if (bsp()) return;
-  const uint64_t tasks =
-      static_cast<uint64_t>(index_->train().tasks_size()) * job().training().epochs();
+  const uint64_t tasks = TotalTasks(job(), Reads());
   ledger_ = from == nullptr ? TaskLedger::Begin(tasks, lanes())
                             : TaskLedger::Resume(tasks, lanes(), start);
   rate_closed_ = ledger_->closed_count();

@@ -8,9 +8,38 @@
 #include "proto/job/schema_start.h"
 #include "scheduler/job/index_fingerprint.h"
 #include "scheduler/job/machine.h"
+#include "scheduler/job/new_files.h"
 #include "scheduler/state/start.h"
 
 namespace strata::scheduler {
+
+// Where the files do not follow those of the checkpoint, CheckStart ends the job.
+void JobMachine::FindNewFiles() {
+  new_files_.reset();
+  const auto files = FindFilesToRead(spec_.resume_schema().data(), index_->train());
+  index_fingerprint_ = IndexFingerprint(*index_);
+  if (!files.ok() || files->first == 0) return;
+  new_files_ = IndexToRead(index_->train(), *files);
+  JobIndexRecord read;
+  *read.mutable_train() = Reads();
+  *read.mutable_eval() = index_->eval();
+  index_fingerprint_ = IndexFingerprint(read);
+}
+
+bool JobMachine::IsBeforeNewFiles(const CheckpointRecord& checkpoint) const {
+  if (!new_files_) return false;
+  const DataProgress& before = new_files_->before();
+  return bsp() ? checkpoint.step() < before.steps() : checkpoint.closed_below() < before.tasks();
+}
+
+void JobMachine::EndBeforeNewFiles(const CheckpointRecord& checkpoint, absl::string_view why,
+                                   absl::Time now) {
+  End(FAILED, "CheckpointBeforeNewFiles",
+      absl::StrCat(why, "; checkpoint ", checkpoint.folder(), ", the one before, is of a run ",
+                   "without ", new_files_->files(0).path(),
+                   "; resume from it with the files before that one alone, then with all"),
+      now);
+}
 
 // Needs the index. What is no model has no schema: servers say why.
 void JobMachine::MakeJobSchema() {
@@ -19,6 +48,7 @@ void JobMachine::MakeJobSchema() {
       SchemaOf(job(), train.shape().fields(), train.shape().numeric(), DataFingerprint(train));
   if (!schema.ok()) return;
   schema_ = *std::move(schema);
+  *schema_.mutable_data() = TrainedDataOf(job(), train, Reads());
   if (!spec_.has_init_schema()) return;
   const InitFromSpec& init = job().model().init_from();
   const Schema& saved = spec_.init_schema();
@@ -37,7 +67,17 @@ void JobMachine::CheckStart(absl::Time now) {
     const Schema& saved = spec_.resume_schema();
     const absl::Status s = CheckResumed(saved, schema_);
     if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
-    SayOnce("ResumesFrom", absl::StrCat(from->folder(), ": ", ResumedText(saved, schema_)), now);
+    const auto files = FindFilesToRead(saved.data(), index_->train());
+    absl::Status follow = files.status();
+    if (follow.ok()) {
+      follow = CheckReadToEnd(*files, saved.data(), index_->train(), *from, bsp());
+    }
+    if (!follow.ok()) return End(FAILED, "DataDoNotFit", follow.message(), now);
+    const std::string read = FilesToReadText(*files, index_->train());
+    SayOnce("ResumesFrom",
+            absl::StrCat(from->folder(), ": ", ResumedText(saved, schema_),
+                         read.empty() ? "" : "; ", read),
+            now);
     return;
   }
   const InitFromSpec& init = job().model().init_from();

@@ -52,7 +52,7 @@ uint64_t JobMachine::KnownStep() const {
 
 uint64_t JobMachine::ExamplesAt(uint64_t step, uint64_t bad_lines) const {
   if (!index_) return 0;
-  const uint64_t lines = LinesAtStep(job().training(), index_->train().lines(), step);
+  const uint64_t lines = LinesBy(job(), Reads(), step);
   return lines - std::min(lines, bad_lines);
 }
 
@@ -136,7 +136,7 @@ JobStatus JobMachine::Status(absl::Time now) const {
     FillRates(out);
   }
   if (index_) {
-    out.set_total_examples(index_->train().lines() * job().training().epochs());
+    out.set_total_examples(TotalLines(job(), Reads()));
     JobIndexRecord listed = over() ? JobIndexRecord() : ListingsOf(job().data(), *index_);
     const JobIndexRecord& input = over() ? *index_ : listed;
     if (input.has_train_input()) *out.mutable_train_input() = input.train_input();
@@ -292,7 +292,7 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
   *d->mutable_evaluations() = state_.evaluations();
   d->set_stop_at_step(state_.stop_at_step());
   if (bulk) {
-    *d->mutable_train_index() = index_->train();
+    *d->mutable_train_index() = Reads();
     *d->mutable_eval_index() = index_->eval();
     *d->mutable_shards() = state_.shards();
   }

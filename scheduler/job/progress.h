@@ -9,9 +9,16 @@
 
 namespace strata::scheduler {
 
+// Each behind what earlier runs had done on other files (train.before).
 // Bsp: epochs * StepsPerEpoch. Else windows of all epochs' tasks
 // (proto/job/job_plan.h).
 uint64_t TotalSteps(const JobSpec& spec, const InputIndex& train);
+// TaskIds of all epochs: those below it.
+uint64_t TotalTasks(const JobSpec& spec, const InputIndex& train);
+// Lines of all epochs, bad ones included.
+uint64_t TotalLines(const JobSpec& spec, const InputIndex& train);
+// Bsp: those of the steps up to `step`.
+uint64_t LinesBy(const JobSpec& spec, const InputIndex& train, uint64_t step);
 
 // Evaluations of one step are the same result: the list stays ascending by step, later ones win.
 void AddEvaluation(const EvaluationResult& result,

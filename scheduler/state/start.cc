@@ -54,7 +54,10 @@ absl::Status OtherModel(std::vector<std::string> differences) {
 
 std::string ResumedText(const Schema& saved, const Schema& now) {
   const std::string text = MappingText(MapSchemas(saved, now));
-  if (saved.data_fingerprint() == now.data_fingerprint()) return text;
+  // Of files that are listed it is known which they are (scheduler/job/new_files.h).
+  if (saved.data_fingerprint() == now.data_fingerprint() || !saved.data().files().empty()) {
+    return text;
+  }
   return absl::StrCat(text,
                       "; the training files are not those of the checkpoint (their sizes, contents "
                       "or order differ): what was read of those is not read of these");

@@ -244,10 +244,18 @@ void SimWorker::Start(uint64_t incarnation) {
   jobs_.clear();
 }
 
-InputIndex SimWorker::Index(uint64_t tasks, uint32_t lines) {
+InputIndex SimWorker::Index(uint64_t tasks, uint32_t lines, uint64_t files) {
   InputIndex index;
-  index.add_files()->set_path("train");
-  for (uint64_t i = 0; i < tasks; ++i) index.add_tasks()->set_lines(lines);
+  for (uint64_t i = 0; i < files; ++i) {
+    InputFile& file = *index.add_files();
+    file.set_path(i == 0 ? "train" : "train." + std::to_string(i));
+    file.set_fingerprint(i);
+  }
+  for (uint64_t i = 0; i < tasks; ++i) {
+    InputTask& task = *index.add_tasks();
+    task.set_lines(lines);
+    task.set_file(static_cast<uint32_t>(i * files / tasks));
+  }
   index.set_lines(tasks * lines);
   index.mutable_shape()->set_fields(3);
   return index;
@@ -278,7 +286,8 @@ void SimWorker::Act(const NodeDirective& directive) {
     held.report.set_job(d.job());
     held.report.set_job_uid(d.job_uid());
     held.report.set_generation(d.generation());
-    if (d.make_index()) *held.report.mutable_train_index() = Index(index_tasks, index_lines);
+    if (d.make_index())
+      *held.report.mutable_train_index() = Index(index_tasks, index_lines, index_files);
     held.report.set_ready(!d.make_index());
     std::set<uint64_t> tasks;
     for (const TaskAssignment& t : d.tasks()) tasks.insert(t.task());

@@ -156,11 +156,13 @@ class SimWorker {
   void Work();
   const std::string& name() const { return name_; }
   uint64_t session() const { return session_; }
-  static InputIndex Index(uint64_t tasks, uint32_t lines);
+  // Files have equal shares of the tasks.
+  static InputIndex Index(uint64_t tasks, uint32_t lines, uint64_t files = 1);
 
   // The input of every job here.
   uint64_t index_tasks = 4;
   uint32_t index_lines = 8;
+  uint64_t index_files = 1;
 
  private:
   struct Lane {

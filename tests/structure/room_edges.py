@@ -180,6 +180,7 @@ ALLOWED = {
         "tools/cli/data",
         "tools/cli/describe",
         "tools/cli/export",
+        "tools/cli/import",
         "tools/cli/inspect",
         "tools/cli/job",
     ],
@@ -196,6 +197,12 @@ ALLOWED = {
     ],
     "tools/cli/describe": ["tools/cli/arguments", "tools/cli/base", "tools/cli/cluster"],
     "tools/cli/export": ["tools/cli/base", "tools/cli/checkpoint", "tools/cluster/export"],
+    "tools/cli/import": [
+        "tools/cli/base",
+        "tools/cli/inspect",
+        "tools/cli/job",
+        "tools/cluster/import",
+    ],
     "tools/cli/inspect": [
         "tools/cli/base",
         "tools/cli/checkpoint",
@@ -207,6 +214,7 @@ ALLOWED = {
     "tools/cluster/checkpoint": [],
     "tools/cluster/embedded": ["tools/cluster/checkpoint"],
     "tools/cluster/export": ["tools/cluster/checkpoint"],
+    "tools/cluster/import": ["tools/cluster/checkpoint"],
     "tools/cluster/live": [],
     "tools/generate": [],
     "tools/gpu": [

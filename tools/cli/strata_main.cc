@@ -20,6 +20,7 @@
 #include "tools/cli/describe/explain_command.h"
 #include "tools/cli/describe/help_commands.h"
 #include "tools/cli/export/command.h"
+#include "tools/cli/import/command.h"
 #include "tools/cli/inspect/commands.h"
 #include "tools/cli/inspect/get_row_command.h"
 #include "tools/cli/inspect/quarantine_command.h"
@@ -60,6 +61,7 @@ struct Runner {
   ExitCode operator()(const GenerateCriteoOptions& o) const { return RunGenerateCriteo(o); }
   ExitCode operator()(const GenerateMovielensOptions& o) const { return RunGenerateMovielens(o); }
   ExitCode operator()(const ExportCommandOptions& o) const { return RunExport(o); }
+  ExitCode operator()(const ImportCommandOptions& o) const { return RunImport(o); }
   ExitCode operator()(const GetRowOptions& o) const { return RunGetRow(o); }
   ExitCode operator()(const DeltaCommandOptions& o) const { return RunDelta(o); }
   ExitCode operator()(const NodesOptions& o) const { return RunNodes(o); }

@@ -214,8 +214,9 @@ class Boundary : public EvaluationBoundary {
   // What the job has trained on when `completed` steps are: bsp, the whole job; else what the lanes
   // of this worker have.
   uint64_t ExamplesAt(Step completed) const {
-    return bsp_ ? LinesAtStep(o_.spec.training(), o_.train_lines, completed.value)
-                : o_.stats->examples();
+    if (!bsp_) return o_.stats->examples();
+    const uint64_t own = completed.value - std::min(completed.value, o_.steps_before);
+    return LinesAtStep(o_.spec.training(), o_.train_lines, own);
   }
 
   // One line per second of training and one per evaluation. The rate is that of training alone:

@@ -28,6 +28,7 @@ struct EvaluationBoundaryOptions {
   std::vector<EvaluationResult> history;
   // Lines of the job's training data, by which bsp knows the whole job's examples.
   uint64_t train_lines = 0;
+  uint64_t steps_before = 0;     // of earlier runs, on other files
   Timer* timer = Timer::Real();  // outlives the boundary
   // Checked while waiting for a checkpoint of the best step.
   const std::atomic<bool>* cancelled = nullptr;

@@ -71,19 +71,20 @@ absl::StatusOr<TrainingPlan> MakeTrainingPlan(const WorkerJobDirective& directiv
                      "\" and job_uid \"", directive.job_uid(),
                      "\" must be 32 hexadecimal digits each; the scheduler is of another version"));
   }
-  return TrainingPlan{JobId(directive.job()),
-                      *identity,
-                      Generation(directive.generation()),
-                      spec,
-                      *std::move(tables),
-                      *std::move(shards),
-                      training.lanes(),
-                      training.batch_size(),
-                      per_epoch,
-                      Step(per_epoch * training.epochs()),
-                      Step(directive.start_step()),
-                      CodecsOf(spec),
-                      /*prefetch=*/*dram > 0 || *hbm > 0};
+  return TrainingPlan{
+      JobId(directive.job()),
+      *identity,
+      Generation(directive.generation()),
+      spec,
+      *std::move(tables),
+      *std::move(shards),
+      training.lanes(),
+      training.batch_size(),
+      per_epoch,
+      Step(directive.train_index().before().steps() + per_epoch * training.epochs()),
+      Step(directive.start_step()),
+      CodecsOf(spec),
+      /*prefetch=*/*dram > 0 || *hbm > 0};
 }
 
 }  // namespace strata

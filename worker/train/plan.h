@@ -28,7 +28,7 @@ struct TrainingPlan {
   uint32_t lanes = 1;
   uint32_t batch_size = 1;
   uint64_t steps_per_epoch = 0;  // bsp
-  Step last_step;                // bsp: epochs * steps_per_epoch
+  Step last_step;                // bsp: epochs * steps_per_epoch, behind those of earlier runs
   Step start_step;               // the generation starts after it
   wire::PullCodecs pull_codecs;  // of training's pulls
   // Servers keep rows below DRAM too: keys are announced a step ahead (bsp).

@@ -40,6 +40,7 @@ class Cluster {
           bool stalls = false) {
     for (uint32_t i = 0; i < servers; ++i) AddServer(absl::StrCat("s", i));
     worker_.Start(++incarnation_);
+    worker_.index_files = 2;
     worker_.index_lines = kSteps * sim_.lanes / 4;  // of each of four tasks
     REQUIRE(state_->Restore({}, now_).ok());
     for (auto& [name, server] : servers_) Sync(server);
@@ -132,6 +133,16 @@ class Cluster {
     const auto session = state_->Report(servers_.at(name).Report(), now_);
     REQUIRE(session.ok());
     const auto directive = state_->Directive(name, *session, false);
+    REQUIRE(directive.ok());
+    return *directive;
+  }
+
+  NodeDirective WorkerDirective() {
+    NodeReport report = worker_.Report();
+    report.set_seen_version(0);
+    const auto session = state_->Report(report, now_);
+    REQUIRE(session.ok());
+    const auto directive = state_->Directive(report.name(), *session, false);
     REQUIRE(directive.ok());
     return *directive;
   }
@@ -499,6 +510,69 @@ TEST_CASE("a job does not resume over data that make another model of it",
                          "/c/step-000000000004: loaded: table features, tensor bias, "));
   CHECK(absl::StrContains(cluster.Says("ResumesFrom"),
                           "; the training files are not those of the checkpoint"));
+}
+
+// A checkpoint whose run had read the first of the two files, in 25 steps.
+FoundInDirectory AfterTheFirstFile(ClusterState::Submission& s) {
+  FoundInDirectory found{.resume_schema = Of(DeepFm(s), 3)};
+  TrainedData& data = *found.resume_schema->mutable_data();
+  data.add_files()->set_path("train");
+  data.mutable_end()->set_steps(25);
+  data.mutable_end()->set_lines(kSteps);
+  CheckpointRecord& record = found.complete.emplace_back();
+  record.set_step(25);
+  record.set_folder("/c/step-000000000025");
+  return found;
+}
+
+TEST_CASE("what a job reads of files that grew does not get lost with the scheduler",
+          "[scheduler][recovery][daily]") {
+  Cluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
+    s.resume = true;
+    const FoundInDirectory found = AfterTheFirstFile(s);
+    s.resume_schema = found.resume_schema;
+    s.complete = found.complete;
+  });
+  REQUIRE(cluster.job().phase() == OPENING);
+  CHECK(absl::EndsWith(cluster.Says("ResumesFrom"),
+                       "; 1 training file was read before; reads 1: train.1"));
+  CHECK(cluster.job().total_steps() == 25 + kSteps / 2);
+  const auto told = [&] {
+    const NodeDirective worker = cluster.WorkerDirective();
+    REQUIRE(worker.worker_jobs_size() == 1);
+    const InputIndex& index = worker.worker_jobs(0).train_index();
+    CHECK(index.files_size() == 1);
+    CHECK(index.tasks_size() == 2);
+    CHECK(index.before().steps() == 25);
+    const NodeDirective server = cluster.Directive("s0");
+    REQUIRE(server.server_jobs_size() == 1);
+    return absl::StrCat(index.SerializeAsString(), server.server_jobs(0).index_fingerprint());
+  };
+  const std::string before = told();
+  cluster.RestartScheduler();
+  CHECK(told() == before);
+  CHECK(cluster.job().total_steps() == 25 + kSteps / 2);
+}
+
+TEST_CASE("a later look into the directory decides anew what of the files is read",
+          "[scheduler][recovery][daily]") {
+  FoundInDirectory first;
+  Cluster cluster(
+      1, 1, 0,
+      [&](ClusterState::Submission& s) {
+        s.resume = true;
+        first = AfterTheFirstFile(s);
+      },
+      /*stalls=*/true);
+  REQUIRE(cluster.job().phase() == INDEXING);
+  CHECK(cluster.job().total_steps() == kSteps);
+  cluster.FoundAgain(first);
+  CHECK(cluster.job().total_steps() == 25 + kSteps / 2);
+  // The job's own checkpoints come without a schema, which is what it was.
+  cluster.FoundAgain({.complete = first.complete});
+  CHECK(cluster.job().total_steps() == 25 + kSteps / 2);
+  cluster.FoundAgain({});
+  CHECK(cluster.job().total_steps() == kSteps);
 }
 
 // Of spec.model.initFrom nobody has looked at anything: its rows would be taken for the job's own.

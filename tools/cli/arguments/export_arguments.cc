@@ -39,6 +39,50 @@ void AddExport(CLI::App& app, CommandSet& commands) {
   AddJson(command, o.json);
 }
 
+void AddImport(CLI::App& app, CommandSet& commands) {
+  auto [command, o] = commands.Add<ImportCommandOptions>(
+      app, "import",
+      "Make a checkpoint of pretrained embeddings, from which a job starts "
+      "(spec.model.initFrom: {checkpoint: DIR, newTensors: allow})");
+  AddSource(command, o.source);
+  command
+      ->add_option("--table", o.tables,
+                   "which table the rows are of (default: the only one); again for another one, "
+                   "with its own --keys, --rows and --field, in the same order")
+      ->type_name("TABLE");
+  command
+      ->add_option("--keys", o.keys,
+                   "whose the rows are, in their order: a text file of one value a line, or an npy "
+                   "array of integers")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--rows", o.rows,
+                   "the embeddings: an npy or safetensors array (n, dim) of float32, float64, "
+                   "float16 or bfloat16")
+      ->required()
+      ->type_name("FILE");
+  command
+      ->add_option("--tensor", o.tensors,
+                   "the array in a safetensors file (default: its only one); with several such "
+                   "files one each, in their order")
+      ->type_name("NAME");
+  CLI::Option* field =
+      command
+          ->add_option("--field", o.fields,
+                       "the field whose values the keys are, by number or by name: they are hashed "
+                       "as its are in the data")
+          ->type_name("FIELD");
+  command
+      ->add_flag("--raw-keys", o.raw_keys,
+                 "the keys are feature ids, decimal or 0x..., as in libfm, libsvm and libffm data")
+      ->excludes(field);
+  command->add_option("-o,--output", o.output, "folder to write to; new, or empty")
+      ->required()
+      ->type_name("DIR");
+  AddJson(command, o.json);
+}
+
 void AddGetRow(CLI::App& app, CommandSet& commands) {
   auto [command, o] = commands.Add<GetRowOptions>(
       app, "get-row", "Show one row: of a checkpoint, or of a running job as its servers have it");
@@ -88,6 +132,7 @@ void AddDelta(CLI::App& app, CommandSet& commands) {
 
 void AddModelCommands(CLI::App& app, CommandSet& commands) {
   AddExport(app, commands);
+  AddImport(app, commands);
   AddGetRow(app, commands);
   AddDelta(app, commands);
 }

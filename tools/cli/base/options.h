@@ -188,6 +188,20 @@ struct ExportCommandOptions {
   bool json = false;
 };
 
+// The k-th of `tables`, `keys`, `rows` and `fields` belong together; the k-th of `tensors` goes
+// with the k-th safetensors file of `rows`.
+struct ImportCommandOptions {
+  JobSource source;
+  std::vector<std::string> tables;  // none: the only one
+  std::vector<std::string> keys;
+  std::vector<std::string> rows;
+  std::vector<std::string> tensors;  // none: the only one of each file
+  std::vector<std::string> fields;   // whose values keys are; none with raw_keys
+  bool raw_keys = false;
+  std::string output;
+  bool json = false;
+};
+
 // Of `checkpoint`, or of `job` as its servers have it; by key, by field and value, or by position.
 struct GetRowOptions {
   std::string scheduler;
@@ -278,10 +292,10 @@ using Command =
                  CheckpointCreateOptions, CheckpointListOptions, CheckpointVerifyOptions,
                  CheckpointShowOptions, CheckpointDiffOptions, CheckpointRepairOptions,
                  CheckpointQuantiseOptions, PredictCommandOptions, GenerateCriteoOptions,
-                 GenerateMovielensOptions, ExportCommandOptions, GetRowOptions, DeltaCommandOptions,
-                 NodesOptions, NodesAdoptOptions, NodesPurgeOptions, ShardsOptions, EventsOptions,
-                 TopOptions, ExplainOptions, EstimateOptions, CompletionOptions, ManOptions,
-                 SuperviseOptions>;
+                 GenerateMovielensOptions, ExportCommandOptions, ImportCommandOptions,
+                 GetRowOptions, DeltaCommandOptions, NodesOptions, NodesAdoptOptions,
+                 NodesPurgeOptions, ShardsOptions, EventsOptions, TopOptions, ExplainOptions,
+                 EstimateOptions, CompletionOptions, ManOptions, SuperviseOptions>;
 
 }  // namespace strata
 

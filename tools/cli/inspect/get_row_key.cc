@@ -48,25 +48,27 @@ absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std
                    names.size() - 1, ": ", absl::StrJoin(names, ", ")));
 }
 
-// The key of a value of a field of spec.fields.
-absl::StatusOr<CategoryKey> KeyOfField(const JobSpec& spec, CategoryKey out) {
+// The reader of a field of spec.fields.
+absl::StatusOr<std::shared_ptr<const FieldReader>> ReaderOf(const JobSpec& spec, uint32_t field) {
   TextFiles files;
   const auto vocabularies = LoadVocabularies(spec, &files);
   if (!vocabularies.ok()) return vocabularies.status();
   const FieldsPlan fields = PlanFields(spec);
-  const FieldPlan& plan = *fields.ByNumber()[out.field];
+  const FieldPlan& plan = *fields.ByNumber()[field];
   std::shared_ptr<const Vocabulary> vocabulary;
   if (plan.vocabulary) vocabulary = vocabularies->at(plan.vocabulary->file);
-  const FieldReader reader(plan, vocabulary);
-  out.key = Key(reader.KeyOf(out.hashed));
-  if (plan.kind != FieldKind::kNumeric || out.hashed.empty()) return out;
-  double value = 0;
-  if (!absl::SimpleAtod(out.hashed, &value) || !std::isfinite(value)) {
+  return std::make_shared<const FieldReader>(plan, vocabulary);
+}
+
+absl::StatusOr<Key> KeyOfValue(const FieldReader& reader, const std::string& name,
+                               const std::string& value) {
+  if (reader.plan().kind != FieldKind::kNumeric || value.empty()) return Key(reader.KeyOf(value));
+  double number = 0;
+  if (!absl::SimpleAtod(value, &number) || !std::isfinite(number)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--value '", out.hashed, "' of ", out.name, " is not a number"));
+        absl::StrCat("--value '", value, "' of ", name, " is not a number"));
   }
-  out.key = Key(reader.KeyOfBucket(value));
-  return out;
+  return Key(reader.KeyOfBucket(number));
 }
 
 }  // namespace
@@ -80,8 +82,7 @@ absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_vi
       option, " '", text, "' is not a whole number from 0 to 18446744073709551615 (2^64 - 1)"));
 }
 
-absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
-                                          const std::string& value) {
+absl::StatusOr<FieldKeys> FieldKeys::Make(const JobSpec& spec, absl::string_view field) {
   const DataSpec& data = spec.data();
   const std::string& format = data.format();
   if (format != "csv" && format != "criteo" && format != "criteo_csv") {
@@ -92,23 +93,49 @@ absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view
   const std::vector<std::string> names = FieldNames(spec);
   auto number = FieldNumber(data, names, field);
   if (!number.ok()) return number.status();
+  FieldKeys out;
+  out.field_ = *number;
+  out.name_ = names[*number];
+  if (format == "csv" && !spec.fields().empty()) {
+    auto reader = ReaderOf(spec, *number);
+    if (!reader.ok()) return reader.status();
+    out.reader_ = *std::move(reader);
+    return out;
+  }
+  const uint64_t seed = spec.model().hash_seed();
+  out.seed_ = format == "csv" ? NamedFieldSeed(seed, out.name_) : FieldSeed(seed, out.field_);
+  out.buckets_ = format != "csv" && *number >= kCriteoCategories;
+  return out;
+}
+
+absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
   CategoryKey out;
-  out.field = *number;
-  out.name = names[*number];
+  out.field = field_;
+  out.name = name_;
   out.hashed = value;
-  if (format == "csv" && !spec.fields().empty()) return KeyOfField(spec, std::move(out));
-  if (format != "csv" && *number >= kCriteoCategories && !value.empty()) {
+  if (reader_ != nullptr) {
+    const auto key = KeyOfValue(*reader_, name_, value);
+    if (!key.ok()) return key.status();
+    out.key = *key;
+    return out;
+  }
+  if (buckets_ && !value.empty()) {
     int64_t integer = 0;
     if (!absl::SimpleAtoi(value, &integer)) {
-      return absl::InvalidArgumentError(absl::StrCat("--value '", value, "' of ", out.name,
+      return absl::InvalidArgumentError(absl::StrCat("--value '", value, "' of ", name_,
                                                      " is not an integer of at most 64 bits"));
     }
     out.hashed = CriteoBucket(integer);
   }
-  const uint64_t seed = spec.model().hash_seed();
-  out.key = Key(FeatureKey(
-      format == "csv" ? NamedFieldSeed(seed, out.name) : FieldSeed(seed, out.field), out.hashed));
+  out.key = Key(FeatureKey(seed_, out.hashed));
   return out;
+}
+
+absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
+                                          const std::string& value) {
+  const auto keys = FieldKeys::Make(spec, field);
+  if (!keys.ok()) return keys.status();
+  return keys->Of(value);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #define STRATA_TOOLS_CLI_INSPECT_GET_ROW_KEY_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "proto/core/table_spec.h"
 #include "proto/job/model_tables.h"
 #include "proto/strata/job.pb.h"
+#include "worker/data/formats/field_reader.h"
 
 namespace strata {
 
@@ -26,6 +28,21 @@ struct CategoryKey {
   std::string name;    // of the field: "C3", a column
   std::string hashed;  // the bytes that are hashed: the value, or an integer's bucket
   Key key;
+};
+
+// The same of many values of one field. Const calls from any thread.
+class FieldKeys {
+ public:
+  // Reads the field's vocabulary, if it has one. Errors: as KeyOfCategory.
+  static absl::StatusOr<FieldKeys> Make(const JobSpec& spec, absl::string_view field);
+  absl::StatusOr<CategoryKey> Of(const std::string& value) const;
+
+ private:
+  uint32_t field_ = 0;
+  std::string name_;
+  uint64_t seed_ = 0;                          // of the field's hashes; without reader_
+  bool buckets_ = false;                       // integers of criteo data
+  std::shared_ptr<const FieldReader> reader_;  // of a field of spec.fields
 };
 
 // `field`: its number, or its name (criteo: C1..C26 and, as buckets, I1..I13; csv: a column of

@@ -59,9 +59,10 @@ uint64_t EpochPlan::StepsPerEpoch() const {
 }
 
 EpochPlan::StepPlace EpochPlan::PlaceOf(Step step) const {
-  assert(step.value >= 1);
+  assert(step.value > options_.steps_before);
   const uint64_t steps = StepsPerEpoch();
-  return {(step.value - 1) / steps, (step.value - 1) % steps};
+  const uint64_t at = step.value - 1 - options_.steps_before;
+  return {at / steps, at % steps};
 }
 
 LineRange EpochPlan::LaneRange(LaneId lane) const {
@@ -89,7 +90,9 @@ std::vector<uint32_t> EpochPlan::BlockOrder(uint64_t epoch, LaneId lane, uint64_
 }
 
 EpochPlan::TaskPlace EpochPlan::PlaceOf(TaskId task) const {
-  return {task.value / tasks(), task.value % tasks()};
+  assert(task.value >= options_.tasks_before);
+  const uint64_t at = task.value - options_.tasks_before;
+  return {at / tasks(), at % tasks()};
 }
 
 uint64_t EpochPlan::Windows(uint32_t task_lines) const {

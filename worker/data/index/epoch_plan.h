@@ -11,6 +11,9 @@
 // Asynchronous modes hand out tasks instead: TaskId = e T + (index in the epoch's order). A task's
 // lines are permuted in blocks of `buffer_lines` by (seed, TaskId, block), and its window w is
 // permuted lines [w B, w B + B).
+//
+// Of a job that resumed with more files than before, the input is the new ones: epoch 0 begins
+// behind the steps and TaskIds that earlier runs have done.
 #ifndef STRATA_WORKER_DATA_INDEX_EPOCH_PLAN_H_
 #define STRATA_WORKER_DATA_INDEX_EPOCH_PLAN_H_
 
@@ -36,6 +39,8 @@ struct EpochPlanOptions {
   uint32_t buffer_lines = 16384;  // >= 1
   uint64_t seed = 1;
   bool shuffle = true;
+  uint64_t steps_before = 0;  // of earlier runs, on other files
+  uint64_t tasks_before = 0;
 };
 
 // Immutable; any thread.
@@ -64,7 +69,7 @@ class EpochPlan {
   const Options& options() const { return options_; }
 
   uint64_t StepsPerEpoch() const;
-  // REQUIRES: step >= 1.
+  // REQUIRES: step > steps_before.
   StepPlace PlaceOf(Step step) const;
   // Stream positions of a lane. REQUIRES: lane < lanes.
   LineRange LaneRange(LaneId lane) const;
@@ -77,6 +82,7 @@ class EpochPlan {
   std::vector<uint32_t> BlockOrder(uint64_t epoch, LaneId lane, uint64_t block,
                                    uint32_t size) const;
 
+  // REQUIRES: task >= tasks_before.
   TaskPlace PlaceOf(TaskId task) const;
   uint64_t Windows(uint32_t task_lines) const;
   std::vector<uint32_t> TaskBlockOrder(TaskId task, uint64_t block, uint32_t size) const;

@@ -17,6 +17,8 @@ absl::StatusOr<EpochPlan> MakeEpochPlan(const JobSpec& spec, const InputIndex& i
   options.seed = training.has_seed() ? training.seed() : 1;
   options.shuffle = shuffle.has_enabled() ? shuffle.enabled() : true;
   options.buffer_lines = shuffle.has_buffer_lines() ? shuffle.buffer_lines() : 16384;
+  options.steps_before = index.before().steps();
+  options.tasks_before = index.before().tasks();
   if (options.lanes == 0) {
     return absl::InvalidArgumentError("spec.training.lanes: 0; needs at least 1");
   }

@@ -186,10 +186,10 @@ absl::Status FileBatchSource::LoadLaneBlock(uint64_t epoch, LaneId lane, uint64_
 
 absl::Status FileBatchSource::Read(Step step, LaneId lane, Batch* out) {
   parser_->Start(out);
-  if (step.value == 0 || lane.value >= lanes_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("batch of step ", step.value, ", lane ",
-                                                   lane.value, ": steps begin at 1, lanes are ",
-                                                   lanes_.size()));
+  if (step.value <= plan_.options().steps_before || lane.value >= lanes_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch of step ", step.value, ", lane ", lane.value, ": steps begin at ",
+                     plan_.options().steps_before + 1, ", lanes are ", lanes_.size()));
   }
   const EpochPlan::StepPlace place = plan_.PlaceOf(step);
   const LineRange range = plan_.BatchRange(place.step, lane);
@@ -247,6 +247,10 @@ absl::Status FileBatchSource::LoadTaskBlock(TaskId task, uint32_t input_task, ui
 
 absl::Status FileBatchSource::ReadTaskWindow(TaskId task, uint64_t window, Block* block,
                                              Batch* out) {
+  if (task.value < plan_.options().tasks_before) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("task ", task.value, ": tasks begin at ", plan_.options().tasks_before));
+  }
   const EpochPlan::TaskPlace place = plan_.PlaceOf(task);
   const uint32_t input_task = StreamOf(place.epoch)->tasks[place.index];
   const uint32_t lines = plan_.task_lines(input_task);

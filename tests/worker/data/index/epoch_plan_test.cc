@@ -157,6 +157,24 @@ TEST_CASE("permutations are close to uniform", "[data][plan]") {
   CHECK(chi < 33.7);
 }
 
+TEST_CASE("new files begin behind what earlier runs have done", "[data][plan]") {
+  EpochPlanOptions options;
+  options.lanes = 2;
+  options.batch_size = 4;
+  const std::vector<uint32_t> lines = {9, 3, 8};
+  const EpochPlan plain(lines, options);
+  options.steps_before = 100;
+  options.tasks_before = 50;
+  const EpochPlan later(lines, options);
+  for (uint64_t i = 0; i < 9; ++i) {
+    const auto step = plain.PlaceOf(Step(i + 1)), step_later = later.PlaceOf(Step(i + 101));
+    CHECK((step_later.epoch == step.epoch && step_later.step == step.step));
+    const auto task = plain.PlaceOf(TaskId(i)), task_later = later.PlaceOf(TaskId(i + 50));
+    CHECK((task_later.epoch == task.epoch && task_later.index == task.index));
+  }
+  CHECK(later.TaskOrder(1) == plain.TaskOrder(1));
+}
+
 TEST_CASE("tasks of later epochs have numbers of their own", "[data][plan]") {
   EpochPlanOptions options;
   options.batch_size = 4;

@@ -1,0 +1,129 @@
+// `strata import` as a user types it, rightly and wrongly.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "tests/bad_input/user.h"
+#include "tests/tools/cluster/import/written_arrays.h"
+
+namespace strata {
+namespace {
+
+using testing::BytesOf;
+using testing::Npy;
+using testing::Safetensors;
+using testing::Tensor;
+
+constexpr char kImport[] = "import -f job.yaml -o pretrained ";
+constexpr char kItem[] = "--table item --field item --keys ids.txt --rows items.npy ";
+
+// Two tables; items i0 to i3 have rows, of which the data have i0 and i1.
+void WriteJobOfItems(const User& user) {
+  user.Write("job.yaml",
+             "apiVersion: strata/v1\n"
+             "kind: TrainingJob\n"
+             "metadata: {name: items}\n"
+             "spec:\n"
+             "  data: {format: csv, train: [train.csv], columns: {label: clicked}}\n"
+             "  model: {type: deepfm, embeddingDim: 2, hidden: [4]}\n"
+             "  tables: [{name: item}, {name: user}]\n"
+             "  fields:\n"
+             "    - {name: user, column: user_id, kind: categorical, table: user}\n"
+             "    - {name: item, column: item_id, kind: categorical, table: item}\n"
+             "  training: {lanes: 2, batchSize: 4}\n"
+             "  checkpoint: {directory: ck}\n");
+  std::string data = "clicked,user_id,item_id\n";
+  for (int i = 0; i < 32; ++i) {
+    data +=
+        std::to_string(i % 2) + ",u" + std::to_string(i % 5) + ",i" + std::to_string(i % 2) + "\n";
+  }
+  user.Write("train.csv", data);
+  user.Write("ids.txt", "i0\ni1\ni2\ni3\n");
+  user.Write("items.npy", Npy("<f4", "(4, 2)", BytesOf<float>({0, 1, 2, 3, 4.5, -5, 6, 7})));
+  user.Write("numbers.npy", Npy("<i8", "(2,)", BytesOf<int64_t>({17, -4})));
+  user.Write("users.safetensors", Safetensors("{" + Tensor("user", "F32", "[2, 2]", 0, 16) + ", " +
+                                                  Tensor("other", "F32", "[1, 2]", 16, 24) + "}",
+                                              BytesOf<float>({8, 9, 10, 11, 12, 13})));
+}
+
+TEST_CASE("imported rows are shown, checked and started from", "[bad_input][import]") {
+  User user;
+  WriteJobOfItems(user);
+  CheckSays(user.Strata(kImport + std::string(kItem) +
+                        "--table user --field user --keys numbers.npy --rows users.safetensors "
+                        "--tensor user"),
+            0,
+            {"pretrained", "table item: 4 rows", "table user: 2 rows",
+             "spec.model.initFrom: {checkpoint: pretrained, newTensors: allow}"});
+  CheckSays(user.Strata("checkpoint verify pretrained"), 0, {"is whole", "6 rows"});
+  CheckSays(user.Strata("checkpoint show pretrained"), 0,
+            {"model import", "table item", "table user", "field item", "field user"});
+  const std::string row = "get-row --checkpoint pretrained --field ";
+  CheckSays(user.Strata(row + "item --value i2"), 0, {"embedding: 4.5 -5", "0 updates"});
+  CheckSays(user.Strata(row + "user --value 17"), 0, {"embedding: 8 9"});
+  CheckSays(user.Strata(row + "user --value -4"), 0, {"embedding: 10 11"});
+
+  const std::string train = "train -f job.yaml --set spec.replicas.servers=2 ";
+  CheckSays(user.Strata(train + "--set spec.model.initFrom.checkpoint=pretrained"), 2,
+            {"spec.model.initFrom.newTensors: allow", "label"});
+  CheckSays(
+      user.Strata(train + "--set "
+                          "'spec.model.initFrom={checkpoint: pretrained, newTensors: allow}'"),
+      0, {"StartsFrom", "loaded: table item, table user", "new: spec.model.type deepfm"});
+  CheckSays(user.Strata("get-row --checkpoint ck --field item --value i2"), 0,
+            {"embedding: 4.5 -5", "0 updates"});
+  CheckSays(user.Strata("get-row --checkpoint ck --field item --value i1"), 0, {"4 updates"});
+  CheckSays(user.Strata(kImport + std::string(kItem)), 2,
+            {"pretrained has something in it; name an empty or new folder"});
+}
+
+TEST_CASE("what does not go together in an import is told", "[bad_input][import]") {
+  User user;
+  WriteJobOfItems(user);
+  const auto says = [&](const std::string& arguments, const std::string& what) {
+    INFO(arguments);
+    CheckSays(user.Strata(kImport + arguments), 2, {what});
+    CHECK_FALSE(std::filesystem::exists(user.Path("pretrained")));
+  };
+  says("--table item --keys ids.txt --rows items.npy", "give --field, whose values the keys are");
+  says(std::string(kItem) + "--raw-keys", "--raw-keys");
+  says(std::string(kItem) + "--rows items.npy", "1 --keys and 2 --rows; give one --keys for each");
+  says("--field item --keys ids.txt --rows items.npy", "name the table of the rows by --table");
+  says(std::string(kItem) + "--table user", "2 --table and 1 --rows");
+  says(std::string(kItem) + "--field user", "2 --field and 1 --rows");
+  says(std::string(kItem) + "--tensor user", "leave out --tensor user");
+  says(std::string(kItem) + "--tensor a --tensor b", "--tensor b is one more than there are");
+  says("--table place --field item --keys ids.txt --rows items.npy",
+       "no table 'place'; the model has item and dense and user");
+  says("--table user --field item --keys ids.txt --rows items.npy",
+       "field item is of table item, not of user");
+  says("--table item --field colour --keys ids.txt --rows items.npy",
+       "--field colour is no field of the job's data; there are 0 to 1: user, item");
+  says("--table item --raw-keys --keys ids.txt --rows items.npy",
+       "ids.txt:1: key 'i0' is not a whole number from 0 to");
+  says("--table item --raw-keys --keys numbers.npy --rows users.safetensors --tensor user",
+       "numbers.npy, row 1: key '-4' is not a whole number");
+  says("--table user --field user --keys numbers.npy --rows users.safetensors",
+       "users.safetensors: name one of its tensors by --tensor; it has user, other");
+  says("--table user --field user --keys numbers.npy --rows users.safetensors --tensor it",
+       "users.safetensors: no tensor 'it'; it has user, other");
+  says("--table item --field item --keys none.txt --rows items.npy", "none.txt");
+  says("--table item --field item --keys ids.txt --rows job.yaml", "neither an npy nor a whole");
+  // Of data whose features are numbers of their own.
+  user.Write("train.libfm", GoodLines(4));
+  user.Write("libfm.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: numbers}\n"
+             "spec: {data: {format: libfm, train: [train.libfm]}, "
+             "model: {type: fm, embeddingDim: 2}}\n");
+  CheckSays(user.Strata("import -f libfm.yaml -o pretrained --field 0 --keys ids.txt "
+                        "--rows items.npy"),
+            2, {"give --raw-keys instead of --field 0"});
+  user.Write("keys.txt", "17\n0x12\n5\n18446744073709551615\n");
+  CheckSays(user.Strata("import -f libfm.yaml -o pretrained --raw-keys --keys keys.txt "
+                        "--rows items.npy --json"),
+            0, {"\"checkpoint\":\"pretrained\"", "{\"name\":\"features\",\"rows\":4}"});
+  CheckSays(user.Strata("get-row --checkpoint pretrained --key 18"), 0, {"embedding: 2 3"});
+}
+
+}  // namespace
+}  // namespace strata

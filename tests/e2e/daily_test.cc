@@ -1,0 +1,241 @@
+// Daily training: jobs that resume with more files than before read the new ones alone, and jobs
+// that start from yesterday's checkpoint.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "tests/e2e/damage_checkpoint.h"
+#include "tests/e2e/embedded_training.h"
+#include "tests/e2e/small_job.h"
+#include "tools/cluster/embedded/embedded.h"
+#include "tools/cluster/embedded/scratch_folder.h"
+
+namespace strata {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kLines = 300;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  REQUIRE(!text.str().empty());
+  return text.str();
+}
+
+// The small job on a folder of days, which begin as two; nothing in it depends on the step's
+// number.
+class Days {
+ public:
+  explicit Days(const std::string& mode = "bsp") : folder_(Folder()) {
+    job_ = testing::SmallJob(folder_.path());
+    fs::create_directory(folder_.path() + "/days");
+    Add(1);
+    Add(2);
+    JobSpec& spec = *job_.mutable_spec();
+    spec.mutable_data()->set_train(0, folder_.path() + "/days");
+    spec.mutable_optimizer()->mutable_dense()->set_type("adagrad");
+    spec.mutable_training()->set_mode(mode);
+    if (mode != "bsp") {  // one lane's windows have one order; shuffled, it goes by tasks' numbers
+      spec.mutable_training()->set_lanes(1);
+      spec.mutable_data()->mutable_shuffle()->set_enabled(false);
+    }
+    spec.mutable_training()->set_epochs(2);
+    spec.mutable_checkpoint()->set_directory(folder_.path() + "/checkpoints");
+    spec.mutable_output()->set_predictions(folder_.path() + "/predictions");
+  }
+
+  std::string Day(int day) const {
+    return folder_.path() + "/days/day" + std::to_string(day) + ".libfm";
+  }
+  void Add(int day, int lines = kLines) {
+    testing::WriteLibfm(Day(day), static_cast<uint64_t>(10 + day), lines, 6, 40 + 10 * day);
+  }
+
+  JobSpec& spec() { return *job_.mutable_spec(); }
+  const TrainingJob& job() const { return job_; }
+  std::string checkpoints() const { return folder_.path() + "/checkpoints"; }
+  const std::string& path() const { return folder_.path(); }
+  std::string Predictions() const { return ReadAll(folder_.path() + "/predictions"); }
+
+  // Of a job that resumes and must end so.
+  JobStatus Ends(JobState state) const {
+    EmbeddedOptions options;
+    options.job = job_;
+    options.resume = true;
+    const auto status = RunEmbedded(options);
+    INFO(status.status());
+    REQUIRE(status.ok());
+    for (const JobCondition& c : status->conditions())
+      UNSCOPED_INFO(c.reason() << ": " << c.message());
+    REQUIRE(status->state() == state);
+    return *status;
+  }
+
+  // The same days once more, at `where` of the servers and workers.
+  void KeepCheckpoints() const {
+    fs::copy(checkpoints(), folder_.path() + "/kept", fs::copy_options::recursive);
+  }
+  void PutBackCheckpoints() const {
+    fs::remove_all(checkpoints());
+    fs::copy(folder_.path() + "/kept", checkpoints(), fs::copy_options::recursive);
+  }
+
+ private:
+  ScratchFolder folder_;
+  TrainingJob job_;
+};
+
+std::string Says(const JobStatus& status, const std::string& reason) {
+  std::string text;
+  for (const JobCondition& c : status.conditions()) {
+    if (c.reason() == reason) text = c.message();
+  }
+  return text;
+}
+
+// The oracle is a job that never saw the days before: it has their rows by spec.model.initFrom, and
+// today's file alone. No rule of these jobs depends on the number of a step.
+TEST_CASE("a growing folder resumes: the new day is all that is read", "[e2e][daily]") {
+  const std::string mode = GENERATE("bsp", "async", "downpour");
+  CAPTURE(mode);
+  Days days(mode);
+  const JobStatus two = Train(days.job());
+  CHECK(two.examples() == 4 * kLines);
+
+  days.Add(3, 200);
+  const JobStatus three = Train(days.job(), /*resume=*/true);
+  const std::string resumed = days.Predictions();
+  CHECK(three.examples() == 4 * kLines + 2 * 200);
+  CHECK(three.total_examples() == 4 * kLines + 2 * 200);
+  CHECK_THAT(Says(three, "ResumesFrom"),
+             Catch::Contains("2 training files were read before; reads 1: " + days.Day(3)));
+
+  TrainingJob today = days.job();
+  today.mutable_spec()->mutable_data()->set_train(0, days.Day(3));
+  today.mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint(two.checkpoint());
+  today.mutable_spec()->mutable_checkpoint()->set_directory(days.path() + "/today");
+  const JobStatus anew = Train(today);
+  CHECK(days.Predictions() == resumed);
+  CHECK(anew.total_steps() == three.total_steps() - two.total_steps());
+  // The mapping report.
+  CHECK_THAT(Says(anew, "StartsFrom"), Catch::Contains("loaded: table features, tensor bias"));
+  // Nothing of day 3 is left, and the next day goes on from there.
+  Train(days.job(), true);
+  CHECK(days.Predictions() == resumed);
+  days.Add(4, 100);
+  const JobStatus four = Train(days.job(), true);
+  CHECK(four.examples() == three.examples() + 2 * 100);
+  CHECK_THAT(Says(four, "ResumesFrom"),
+             Catch::Contains("3 training files were read before; reads 1: " + days.Day(4)));
+}
+
+TEST_CASE("what a grown list makes depends on no number of servers and workers, nor on a stop",
+          "[e2e][daily]") {
+  Days days;
+  Train(days.job());
+  days.KeepCheckpoints();
+  days.Add(3, 200);
+  days.Add(4, 150);
+  const JobStatus one = Train(days.job(), true);
+
+  days.PutBackCheckpoints();
+  days.spec().mutable_replicas()->set_servers(3);
+  days.spec().mutable_replicas()->set_workers(2);
+  days.spec().mutable_checkpoint()->set_every_steps(4);
+  CHECK(Train(days.job(), true).model_hash() == one.model_hash());
+
+  // Stopped in the midst of the new days, and resumed on other numbers again.
+  days.PutBackCheckpoints();
+  const uint64_t before = one.total_steps() - 2 * 6;  // of 350 lines, 4 lanes x 16
+  std::atomic<bool> stop = false;
+  EmbeddedOptions options;
+  options.job = days.job();
+  options.resume = true;
+  options.stop = &stop;
+  options.on_progress = [&](const JobStatus& status) {
+    if (status.step() > before) stop = true;
+  };
+  const auto stopped = RunEmbedded(options);
+  REQUIRE(stopped.ok());
+  days.spec().mutable_replicas()->set_servers(2);
+  days.spec().mutable_replicas()->set_workers(3);
+  const JobStatus last = Train(days.job(), true);
+  CHECK(last.model_hash() == one.model_hash());
+  CHECK(last.examples() == 4 * kLines + 2 * 350);
+}
+
+TEST_CASE("old files that are gone, changed or elsewhere are named", "[e2e][daily]") {
+  Days days;
+  Train(days.job());
+  const auto refused = [&] { return Says(days.Ends(FAILED), "DataDoNotFit"); };
+  SECTION("gone") {
+    fs::remove(days.Day(1));
+    days.Add(3);
+    CHECK_THAT(refused(), Catch::Contains("training file " + days.Day(1) +
+                                          ", number 1 of the checkpoint to resume from, is not "
+                                          "among the job's files any more") &&
+                              Catch::Contains("spec.model.initFrom"));
+  }
+  SECTION("the last one gone, and none new") {
+    fs::remove(days.Day(2));
+    CHECK_THAT(refused(),
+               Catch::Contains(days.Day(2) + ", number 2 of") && Catch::Contains("is not among"));
+  }
+  SECTION("changed") {
+    std::ofstream(days.Day(2), std::ios::app) << "1 7:1\n";
+    days.Add(3);
+    CHECK_THAT(refused(), Catch::Contains(days.Day(2) + ", number 2 of") &&
+                              Catch::Contains("has changed: it had "));
+  }
+  SECTION("a new one before them") {
+    days.Add(0);
+    CHECK_THAT(refused(), Catch::Contains(days.Day(1) + ", number 1 of") &&
+                              Catch::Contains("is number 2 now"));
+  }
+  SECTION("in another folder they are the same") {
+    fs::rename(days.path() + "/days", days.path() + "/moved");
+    days.spec().mutable_data()->set_train(0, days.path() + "/moved");
+    days.Ends(SUCCEEDED);
+  }
+}
+
+TEST_CASE("more files are refused while the earlier ones are not read to the end", "[e2e][daily]") {
+  Days days;
+  days.spec().mutable_checkpoint()->set_every_steps(7);
+  days.spec().mutable_checkpoint()->set_keep(5);
+  const JobStatus two = Train(days.job());
+  const std::string last = two.checkpoint();
+  days.KeepCheckpoints();
+  days.Add(3);
+  SECTION("no checkpoint is of the end") {
+    fs::remove_all(last);
+    const std::string text = Says(days.Ends(FAILED), "DataDoNotFit");
+    CHECK_THAT(text, Catch::Contains(days.Day(3) + " is new, but checkpoint ") &&
+                         Catch::Contains("has not read the 2 training files before it to the end "
+                                         "(step 14 of 20); resume with those alone first"));
+    // As it says.
+    fs::remove(days.Day(3));
+    CHECK(days.Ends(SUCCEEDED).model_hash() == two.model_hash());
+    days.Add(3);
+    days.Ends(SUCCEEDED);
+  }
+  SECTION("the one of the end is damaged") {
+    testing::FlipBit(last);
+    days.spec().mutable_replicas()->set_servers(2);
+    CHECK_THAT(
+        Says(days.Ends(FAILED), "CheckpointBeforeNewFiles"),
+        Catch::Contains("step-000000000014, the one before, is of a run without " + days.Day(3)));
+  }
+}
+
+}  // namespace
+}  // namespace strata

@@ -30,11 +30,11 @@ absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std
                                      absl::string_view field) {
   uint32_t number = 0;
   if (absl::SimpleAtoi(field, &number) && number < names.size()) return number;
-  const bool csv = data.format() == "csv";
+  const bool exact = data.format() == "csv" || data.format() == "libffm";
   for (uint32_t i = 0; i < names.size(); ++i) {
-    if (csv ? names[i] == field : absl::EqualsIgnoreCase(names[i], field)) return i;
+    if (exact ? names[i] == field : absl::EqualsIgnoreCase(names[i], field)) return i;
   }
-  if (!csv && !field.empty() && absl::ascii_toupper(field[0]) == 'I' &&
+  if (!exact && !field.empty() && absl::ascii_toupper(field[0]) == 'I' &&
       data.integer_features() != "bucket" && absl::SimpleAtoi(field.substr(1), &number)) {
     return absl::InvalidArgumentError(absl::StrCat("--field ", field,
                                                    " is a number of the example, and has no row "
@@ -46,6 +46,21 @@ absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std
   return absl::InvalidArgumentError(
       absl::StrCat("--field ", field, " is no field of the job's data; there are 0 to ",
                    names.size() - 1, ": ", absl::StrJoin(names, ", ")));
+}
+
+// The field alone.
+absl::StatusOr<CategoryKey> FindField(const JobSpec& spec, absl::string_view field,
+                                      uint32_t libffm_fields) {
+  const DataSpec& data = spec.data();
+  if (data.format() == "libfm" || data.format() == "libsvm") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the job's data are ", data.format(),
+                     ", whose features are numbers of their own: name one by --key"));
+  }
+  const std::vector<std::string> names = FieldNames(spec, libffm_fields);
+  auto number = FieldNumber(data, names, field);
+  if (!number.ok()) return number.status();
+  return CategoryKey{.field = *number, .name = names[*number]};
 }
 
 // The key of a value of a field of spec.fields.
@@ -81,23 +96,21 @@ absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_vi
 }
 
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
-                                          const std::string& value) {
-  const DataSpec& data = spec.data();
-  const std::string& format = data.format();
-  if (format != "csv" && format != "criteo" && format != "criteo_csv") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the job's data are ", format,
-                     ", whose features are numbers of their own: name one by --key"));
+                                          const std::string& value, uint32_t libffm_fields) {
+  const std::string& format = spec.data().format();
+  auto found = FindField(spec, field, libffm_fields);
+  if (!found.ok()) return found;
+  CategoryKey out = *std::move(found);
+  if (format == "libffm") {
+    const auto key = ParseNumber64("--value", value);
+    if (!key.ok()) return key.status();
+    out.is_hashed = false;
+    out.key = Key(*key);
+    return out;
   }
-  const std::vector<std::string> names = FieldNames(spec);
-  auto number = FieldNumber(data, names, field);
-  if (!number.ok()) return number.status();
-  CategoryKey out;
-  out.field = *number;
-  out.name = names[*number];
   out.hashed = value;
   if (format == "csv" && !spec.fields().empty()) return KeyOfField(spec, std::move(out));
-  if (format != "csv" && *number >= kCriteoCategories && !value.empty()) {
+  if (format != "csv" && out.field >= kCriteoCategories && !value.empty()) {
     int64_t integer = 0;
     if (!absl::SimpleAtoi(value, &integer)) {
       return absl::InvalidArgumentError(absl::StrCat("--value '", value, "' of ", out.name,
@@ -120,7 +133,7 @@ std::string TableNames(const ModelTables& tables) {
 
 absl::StatusOr<uint32_t> TableOfField(const ModelTables& tables, const JobSpec& spec,
                                       absl::string_view name, absl::string_view field) {
-  const auto category = KeyOfCategory(spec, field, "");
+  const auto category = FindField(spec, field, tables.fields);
   if (!category.ok()) return category.status();
   const uint32_t table = tables.field_tables[category->field];
   if (name.empty() || tables.tables[table].name == name) return table;

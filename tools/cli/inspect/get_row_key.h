@@ -23,16 +23,18 @@ absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_vi
 // (worker/data/formats/feature_hash.h).
 struct CategoryKey {
   uint32_t field = 0;
-  std::string name;    // of the field: "C3", a column
+  std::string name;  // of the field: "C3", a column
+  bool is_hashed = true;
   std::string hashed;  // the bytes that are hashed: the value, or an integer's bucket
   Key key;
 };
 
 // `field`: its number, or its name (criteo: C1..C26 and, as buckets, I1..I13; csv: a column of
-// spec.data.columns). INVALID_ARGUMENT: no such field (the text says which there are), or data
-// whose features are numbers of their own.
+// spec.data.columns; by spec.fields their names, also of libffm, whose data have `libffm_fields`).
+// The value of libffm is a feature's number, which is its key. INVALID_ARGUMENT: no such field (the
+// text says which there are), or data without fields.
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
-                                          const std::string& value);
+                                          const std::string& value, uint32_t libffm_fields = 0);
 
 // The number of the table called `name`. Without a name: the one of `field`, if that is given, or
 // the only hashed one. INVALID_ARGUMENT: there is no such table, or several; or the field is of

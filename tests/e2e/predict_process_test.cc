@@ -16,21 +16,24 @@
 #include <thread>
 
 #include "tests/bad_input/user.h"
+#include "tests/skip.h"
+#include "tests/small_disk.h"
 
 namespace strata {
 namespace {
 
 // `strata ARGUMENTS` in the user's folder, with both ends in the test's hands. TMPDIR is `tmp`
-// there. One thread; another may write.
+// there, unless told otherwise. One thread; another may write.
 class Piped {
  public:
-  Piped(const User& user, const std::string& arguments) {
-    std::filesystem::create_directory(user.Path("tmp"));
+  Piped(const User& user, const std::string& arguments)
+      : Piped(user, arguments, user.Path("tmp")) {}
+  Piped(const User& user, const std::string& arguments, const std::string& tmp) {
+    std::filesystem::create_directory(tmp);
     int in[2], out[2];
     REQUIRE((pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0));
-    const std::string command = "cd '" + user.folder() + "' && HOME=. TMPDIR='" + user.Path("tmp") +
-                                "' exec '" + ProgramPath("tools/cli/strata") + "' " + arguments +
-                                " 2>err";
+    const std::string command = "cd '" + user.folder() + "' && HOME=. TMPDIR='" + tmp + "' exec '" +
+                                ProgramPath("tools/cli/strata") + "' " + arguments + " 2>err";
     pid_ = fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
@@ -187,6 +190,36 @@ TEST_CASE("an interruption ends the wait for a line, and leaves nothing", "[pred
     CHECK_FALSE(std::filesystem::exists(user.Path("scores")));
     CHECK_FALSE(std::filesystem::exists(user.Path("scores.tmp")));
   }
+}
+
+TEST_CASE("a disk without room for the rows, or for the scores, is told", "[predict]") {
+  const Predictor user;
+  SmallDisk disk(user.Path("disk"), 128 << 10);
+  if (!disk.mounted()) STRATA_SKIP(disk.reason());
+  // Far more rows than fit in what memory is given and on the disk.
+  std::string many;
+  for (int i = 0; i < 8000; ++i) many += std::to_string(i % 2) + " " + std::to_string(i) + ":1\n";
+  user.Write("train.libfm", many);
+  const ProgramResult trained = user.Strata(
+      "train -f job.yaml --set spec.checkpoint.directory=big "
+      "--set spec.model.type=fm --set spec.model.embeddingDim=64");
+  REQUIRE(trained.exit_code == 0);
+  {
+    Piped piped(user, "predict --checkpoint big --dram-bytes 1MiB train.libfm", user.Path("disk"));
+    CHECK(piped.Wait() == 1);
+    const std::string said = user.Read("err");
+    INFO(said);
+    CHECK(WhatIsWrongWith(said, {"No space left on device", "--dram-bytes", "$TMPDIR"}) == "");
+    CHECK(std::count(said.begin(), said.end(), '\n') == 1);
+    CHECK(std::filesystem::is_empty(user.Path("disk")));
+  }
+  // The same model, where there is room.
+  const ProgramResult fits = user.Strata("predict --checkpoint big --dram-bytes 1MiB train.libfm");
+  CHECK(fits.exit_code == 0);
+  CHECK(fits.out == user.Strata("predict --checkpoint big train.libfm").out);
+  CheckSays(user.Strata("predict --checkpoint big train.libfm train.libfm -o disk/scores"), 2,
+            {"disk/scores", "No space left on device"});
+  CHECK(std::filesystem::is_empty(user.Path("disk")));
 }
 
 TEST_CASE("what predict tells of lines without labels", "[predict]") {

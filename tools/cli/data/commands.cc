@@ -1,5 +1,7 @@
 #include "tools/cli/data/commands.h"
 
+#include <glog/logging.h>
+
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -75,6 +77,8 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   const std::atomic<bool>& interrupted = CatchInterrupts();
   predict.cancelled = &interrupted;
   std::signal(SIGPIPE, SIG_IGN);
+  // What the server in this process would log is told by the command's own error.
+  FLAGS_minloglevel = google::GLOG_FATAL;
   absl::StatusOr<PredictSummary> summary = RunPredict(predict);
   std::signal(SIGPIPE, SIG_DFL);
   if (!summary.ok() && interrupted.load()) {

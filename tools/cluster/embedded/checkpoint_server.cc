@@ -30,6 +30,8 @@ constexpr char kServer[] = "predict";
 // Shards of a server by default, at least: a limit that the job's servers admit is divided by no
 // more.
 constexpr uint32_t kLimitedShards = 4;
+// As a server takes by default.
+constexpr uint64_t kMostMemtableBytes = uint64_t{8} << 20;
 
 // A scheduler that knows one server and one thing to say: hold this checkpoint. Thread-safe.
 class FixedDirective : public SchedulerClient {
@@ -59,20 +61,24 @@ class FixedDirective : public SchedulerClient {
     const auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       return report_.state() == ServerJobReport::OPEN ||
              report_.state() == ServerJobReport::FAILED ||
-             report_.state() == ServerJobReport::LOST || stopped_ || FullText() != nullptr;
+             report_.state() == ServerJobReport::LOST || stopped_ || Tries();
     };
     mu_.Await(absl::Condition(&settled));
     if (report_.state() == ServerJobReport::OPEN) return absl::OkStatus();
     if (stopped_) return absl::CancelledError("interrupted");
-    if (const std::string* full = FullText()) return Full(*full);
+    if (Tries()) return NoRoom(report_.message());
     return absl::DataLossError(report_.message());
   }
 
   // What the server has no room for; OK: nothing.
   absl::Status CheckRoom() {
     absl::MutexLock lock(&mu_);
-    const std::string* full = FullText();
-    return full == nullptr ? absl::OkStatus() : Full(*full);
+    for (const Trouble& t : report_.troubles()) {
+      if (t.reason() == "DiskFull" || t.reason() == "DiskFailing" || t.reason() == "MemoryFull") {
+        return NoRoom(t.message());
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<SubmitReply> Submit(const SubmitRequest&, absl::Duration) override {
@@ -98,18 +104,15 @@ class FixedDirective : public SchedulerClient {
  private:
   static absl::Status None() { return absl::UnimplementedError("there is no scheduler here"); }
 
-  static absl::Status Full(const std::string& text) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(text, "; make room, or set TMPDIR to a folder with room for the checkpoint"));
+  // Whether the server could not load the checkpoint, and tries again as long as it cannot: here
+  // nobody would be told why.
+  bool Tries() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return report_.state() == ServerJobReport::OPENING && !report_.message().empty();
   }
-  // A server waits for room; here nobody would be told that it does.
-  const std::string* FullText() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    for (const Trouble& t : report_.troubles()) {
-      if (t.reason() == "DiskFull" || t.reason() == "DiskFailing" || t.reason() == "MemoryFull") {
-        return &t.message();
-      }
-    }
-    return nullptr;
+  static absl::Status NoRoom(const std::string& text) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        text,
+        "; rows beyond --dram-bytes need room in $TMPDIR, which may be set to another folder"));
   }
 
   const ServerJobDirective job_;
@@ -173,13 +176,18 @@ class Server : public CheckpointServer {
     links_.SetAddresses({kServer});
   }
 
-  absl::Status Open(const std::string& directory) {
+  absl::Status Open(const std::string& directory, uint64_t limit) {
     server::ServerOptions options;
     options.name = kServer;
     options.scheduler = &scheduler_;
     options.transport = transport_.get();
     options.listen_address = kServer;
     options.directory = directory;
+    if (limit > 0) {
+      // What is on its way to SSD is in memory twice.
+      options.tier_memtable_bytes =
+          std::clamp(limit / 8, server::ServerOptions::kLeastMemtableBytes, kMostMemtableBytes);
+    }
     auto server = server::Server::Start(options);
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
@@ -224,7 +232,7 @@ absl::StatusOr<std::unique_ptr<CheckpointServer>> CheckpointServer::Start(
   }
   auto server =
       std::make_unique<Server>(found, absl::StrCat(*bytes), *bytes > 0, options.cancelled);
-  const absl::Status s = server->Open(options.directory);
+  const absl::Status s = server->Open(options.directory, *bytes);
   if (s.ok()) return std::unique_ptr<CheckpointServer>(std::move(server));
   if (!absl::IsDataLoss(s)) return s;
   // Not of the files: what was asked for cannot be done.

@@ -7,7 +7,11 @@ namespace {
 void AddPredict(CLI::App& app, CommandSet& commands) {
   auto [predict, o] = commands.Add<PredictCommandOptions>(
       app, "predict", "Score lines of data with a model: one 'label,score' a line");
-  predict->add_option("inputs", o.inputs, "files to score, in order; - is standard input")
+  predict
+      ->add_option(
+          "inputs", o.inputs,
+          "files to score, in order, whose lines need no label; - is standard input, scored "
+          "as it comes")
       ->required()
       ->type_name("FILE");
   CLI::Option* dir =
@@ -17,7 +21,21 @@ void AddPredict(CLI::App& app, CommandSet& commands) {
       ->excludes(dir);
   predict->add_option("--format", o.format, "default: the format the job trained on")
       ->check(CLI::IsMember({"criteo", "criteo_csv", "libfm", "libsvm", "libffm", "csv"}));
-  predict->add_option("-o,--output", o.output, "default: stdout")->type_name("FILE");
+  predict->add_option("-o,--output", o.output, "default: stdout; a file appears when all is scored")
+      ->type_name("FILE");
+  predict->add_flag("--scores-only", o.scores_only, "leave the labels out");
+  predict->add_flag("--header", o.header,
+                    "begin with a line that names the columns: LABEL,...,LABEL_score,...");
+  predict
+      ->add_option(
+          "--max-bad-lines", o.max_bad_lines,
+          "bad lines to leave out of the output; default: spec.data.maxBadLines of the job")
+      ->type_name("N");
+  predict
+      ->add_option("--dram-bytes", o.dram_bytes,
+                   "hard limit of the model's rows in memory, as in 2GiB; the rest lies on SSD in "
+                   "TMPDIR; default: spec.storage.dramBytesPerServer of the job; 0: no limit")
+      ->type_name("SIZE");
   AddScheduler(predict, o.scheduler);
   predict->add_flag("--json", o.json, "print lines, AUC and logloss as JSON at the end");
 }

@@ -102,10 +102,10 @@ void AddGetRow(CLI::App& app, CommandSet& commands) {
       ->type_name("TABLE");
   command->add_option("--key", o.key, "feature id, decimal or 0x...")->type_name("KEY");
   command
-      ->add_option(
-          "--field", o.field,
-          "with --value: the field, by number or by name (criteo: C1..C26, I1..I13; csv: a "
-          "column)")
+      ->add_option("--field", o.field,
+                   "with --value: the field, by number or by name (spec.fields; criteo: C1..C26, "
+                   "I1..I13; csv: a "
+                   "column)")
       ->type_name("FIELD");
   command->add_option("--value", o.value, "a value of the field, as it stands in the data")
       ->type_name("TEXT");

@@ -5,6 +5,7 @@
 #define STRATA_TOOLS_CLI_BASE_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -149,6 +150,10 @@ struct PredictCommandOptions {
   std::vector<std::string> inputs;
   std::string format;
   std::string output = "-";
+  bool scores_only = false;
+  bool header = false;
+  std::optional<uint64_t> max_bad_lines;  // none: the job's
+  std::string dram_bytes;                 // empty: the job's; "0": none
   bool json = false;
 };
 

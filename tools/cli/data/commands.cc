@@ -1,6 +1,10 @@
 #include "tools/cli/data/commands.h"
 
+#include <glog/logging.h>
+
+#include <atomic>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -10,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/progress.h"
 #include "tools/cli/checkpoint/commands.h"
@@ -34,6 +39,21 @@ std::function<void(uint64_t)> ShowPercent(bool terminal, uint64_t rows) {
   };
 }
 
+// "scored 200 lines: AUC 0.7712, logloss 0.5102".
+std::string ScoredText(const PredictSummary& s) {
+  std::string text = absl::StrCat("scored ", WithCommas(s.lines), " lines");
+  if (s.bad_lines > 0) absl::StrAppend(&text, ", left out ", WithCommas(s.bad_lines), " bad ones");
+  if (s.labelled == 0) return text + "; none has a label";
+  if (s.measured < s.lines) absl::StrAppend(&text, "; of the first ", WithCommas(s.measured));
+  if (s.labelled < s.measured)
+    absl::StrAppend(&text, ", ", WithCommas(s.labelled), " with a label");
+  const std::string quality =
+      s.result.tasks_size() > 0
+          ? EvaluationText(s.result)
+          : absl::StrFormat("AUC %.4f, logloss %.4f", s.result.auc(), s.result.logloss());
+  return absl::StrCat(text, ": ", quality);
+}
+
 }  // namespace
 
 ExitCode RunPredictCommand(const PredictCommandOptions& options) {
@@ -50,27 +70,41 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   predict.inputs = options.inputs;
   predict.format_override = options.format;
   predict.output = options.output;
+  predict.scores_only = options.scores_only;
+  predict.header = options.header;
+  predict.max_bad_lines = options.max_bad_lines;
+  predict.dram_bytes = options.dram_bytes;
+  const std::atomic<bool>& interrupted = CatchInterrupts();
+  predict.cancelled = &interrupted;
+  std::signal(SIGPIPE, SIG_IGN);
+  // What the server in this process would log is told by the command's own error.
+  FLAGS_minloglevel = google::GLOG_FATAL;
   absl::StatusOr<PredictSummary> summary = RunPredict(predict);
+  std::signal(SIGPIPE, SIG_DFL);
+  if (!summary.ok() && interrupted.load()) {
+    std::fprintf(stderr, "strata: interrupted\n");
+    return kExitInterrupted;
+  }
   if (!summary.ok()) return ReportError(summary.status());
+  // As any program whose reader has left, now that nothing lies about any more.
+  if (summary->reader_left) std::raise(SIGPIPE);
   if (options.json) {
     // Beside the scores where those go to a file, else on stderr: they may go to stdout.
     std::FILE* out = summary->to_device ? stderr : stdout;
-    Json json{{"checkpoint", summary->checkpoint},
-              {"step", summary->step},
-              {"lines", summary->lines},
-              {"auc", Finite(summary->result.auc())},
-              {"logloss", Finite(summary->result.logloss())}};
+    Json json{
+        {"checkpoint", summary->checkpoint},
+        {"step", summary->step},
+        {"lines", summary->lines},
+        {"auc", summary->labelled > 0 ? Finite(summary->result.auc()) : Json(nullptr)},
+        {"logloss", summary->labelled > 0 ? Finite(summary->result.logloss()) : Json(nullptr)},
+        {"labelledLines", summary->labelled},
+        {"measuredLines", summary->measured},
+        {"badLines", summary->bad_lines}};
     if (summary->result.tasks_size() > 0)
       json["tasks"] = Json::parse(TasksJsonText(summary->result));
     std::fprintf(out, "%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    const bool tasks = summary->result.tasks_size() > 0;
-    const std::string quality =
-        tasks ? EvaluationText(summary->result)
-              : absl::StrFormat("AUC %.4f, logloss %.4f", summary->result.auc(),
-                                summary->result.logloss());
-    std::fprintf(stderr, "scored %s lines: %s\n", WithCommas(summary->lines).c_str(),
-                 quality.c_str());
+    std::fprintf(stderr, "%s\n", ScoredText(*summary).c_str());
   }
   return kExitOk;
 }

@@ -52,7 +52,8 @@ absl::Status CheckOptions(const GetRowOptions& o) {
 
 // Which row is meant: everything of the report that does not need the row.
 absl::StatusOr<RowReport> Identify(const GetRowOptions& o, const JobSpec& spec,
-                                   const TableSpec& table) {
+                                   const ModelTables& tables, uint32_t number_of_table) {
+  const TableSpec& table = tables.tables[number_of_table];
   RowReport row;
   row.table = table.name;
   if (!o.field.empty()) {
@@ -60,7 +61,7 @@ absl::StatusOr<RowReport> Identify(const GetRowOptions& o, const JobSpec& spec,
       return absl::InvalidArgumentError(
           absl::StrCat("table ", table.name, " has no features; name a row by --position"));
     }
-    auto category = KeyOfCategory(spec, o.field, o.value.front());
+    auto category = KeyOfCategory(spec, o.field, o.value.front(), tables.fields);
     if (!category.ok()) return category.status();
     row.key = category->key;
     row.category = *std::move(category);
@@ -115,7 +116,7 @@ absl::StatusOr<RowReport> FromCheckpoint(const GetRowOptions& o, const std::stri
   auto table = FindRowTable(rows->tables(), rows->manifest().job().spec(), o.table, o.field);
   if (!table.ok()) return table.status();
   const TableSpec& spec = rows->tables().tables[*table];
-  auto row = Identify(o, rows->manifest().job().spec(), spec);
+  auto row = Identify(o, rows->manifest().job().spec(), rows->tables(), *table);
   if (!row.ok()) return row.status();
   std::vector<uint8_t> bytes = rows->InitialRow(*table, row->key);
   absl::Status read =
@@ -151,7 +152,7 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
   auto index = FindRowTable(*tables, spec, o.table, o.field);
   if (!index.ok()) return index.status();
   const TableSpec& table = tables->tables[*index];
-  auto row = Identify(o, spec, table);
+  auto row = Identify(o, spec, *tables, *index);
   if (!row.ok()) return row.status();
   auto transport = MakeGrpcTransport({.lease = &lease});
   auto live = ReadLiveRow(shards, table, row->key, *transport, kCallTimeout);

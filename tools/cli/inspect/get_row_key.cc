@@ -30,11 +30,11 @@ absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std
                                      absl::string_view field) {
   uint32_t number = 0;
   if (absl::SimpleAtoi(field, &number) && number < names.size()) return number;
-  const bool csv = data.format() == "csv";
+  const bool exact = data.format() == "csv" || data.format() == "libffm";
   for (uint32_t i = 0; i < names.size(); ++i) {
-    if (csv ? names[i] == field : absl::EqualsIgnoreCase(names[i], field)) return i;
+    if (exact ? names[i] == field : absl::EqualsIgnoreCase(names[i], field)) return i;
   }
-  if (!csv && !field.empty() && absl::ascii_toupper(field[0]) == 'I' &&
+  if (!exact && !field.empty() && absl::ascii_toupper(field[0]) == 'I' &&
       data.integer_features() != "bucket" && absl::SimpleAtoi(field.substr(1), &number)) {
     return absl::InvalidArgumentError(absl::StrCat("--field ", field,
                                                    " is a number of the example, and has no row "
@@ -46,6 +46,21 @@ absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std
   return absl::InvalidArgumentError(
       absl::StrCat("--field ", field, " is no field of the job's data; there are 0 to ",
                    names.size() - 1, ": ", absl::StrJoin(names, ", ")));
+}
+
+// The field alone.
+absl::StatusOr<CategoryKey> FindField(const JobSpec& spec, absl::string_view field,
+                                      uint32_t libffm_fields) {
+  const DataSpec& data = spec.data();
+  if (data.format() == "libfm" || data.format() == "libsvm") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the job's data are ", data.format(),
+                     ", whose features are numbers of their own: name one by --key"));
+  }
+  const std::vector<std::string> names = FieldNames(spec, libffm_fields);
+  auto number = FieldNumber(data, names, field);
+  if (!number.ok()) return number.status();
+  return CategoryKey{.field = *number, .name = names[*number]};
 }
 
 // The reader of a field of spec.fields.
@@ -82,29 +97,25 @@ absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_vi
       option, " '", text, "' is not a whole number from 0 to 18446744073709551615 (2^64 - 1)"));
 }
 
-absl::StatusOr<FieldKeys> FieldKeys::Make(const JobSpec& spec, absl::string_view field) {
-  const DataSpec& data = spec.data();
-  const std::string& format = data.format();
-  if (format != "csv" && format != "criteo" && format != "criteo_csv") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the job's data are ", format,
-                     ", whose features are numbers of their own: name one by --key"));
-  }
-  const std::vector<std::string> names = FieldNames(spec);
-  auto number = FieldNumber(data, names, field);
-  if (!number.ok()) return number.status();
+absl::StatusOr<FieldKeys> FieldKeys::Make(const JobSpec& spec, absl::string_view field,
+                                          uint32_t libffm_fields) {
+  const std::string& format = spec.data().format();
+  auto found = FindField(spec, field, libffm_fields);
+  if (!found.ok()) return found.status();
   FieldKeys out;
-  out.field_ = *number;
-  out.name_ = names[*number];
+  out.field_ = found->field;
+  out.name_ = found->name;
+  out.is_hashed_ = format != "libffm";
+  if (!out.is_hashed_) return out;
   if (format == "csv" && !spec.fields().empty()) {
-    auto reader = ReaderOf(spec, *number);
+    auto reader = ReaderOf(spec, out.field_);
     if (!reader.ok()) return reader.status();
     out.reader_ = *std::move(reader);
     return out;
   }
   const uint64_t seed = spec.model().hash_seed();
   out.seed_ = format == "csv" ? NamedFieldSeed(seed, out.name_) : FieldSeed(seed, out.field_);
-  out.buckets_ = format != "csv" && *number >= kCriteoCategories;
+  out.buckets_ = format != "csv" && out.field_ >= kCriteoCategories;
   return out;
 }
 
@@ -112,6 +123,13 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
   CategoryKey out;
   out.field = field_;
   out.name = name_;
+  out.is_hashed = is_hashed_;
+  if (!is_hashed_) {
+    const auto key = ParseNumber64("--value", value);
+    if (!key.ok()) return key.status();
+    out.key = Key(*key);
+    return out;
+  }
   out.hashed = value;
   if (reader_ != nullptr) {
     const auto key = KeyOfValue(*reader_, name_, value);
@@ -132,8 +150,8 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
 }
 
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
-                                          const std::string& value) {
-  const auto keys = FieldKeys::Make(spec, field);
+                                          const std::string& value, uint32_t libffm_fields) {
+  const auto keys = FieldKeys::Make(spec, field, libffm_fields);
   if (!keys.ok()) return keys.status();
   return keys->Of(value);
 }
@@ -147,7 +165,7 @@ std::string TableNames(const ModelTables& tables) {
 
 absl::StatusOr<uint32_t> TableOfField(const ModelTables& tables, const JobSpec& spec,
                                       absl::string_view name, absl::string_view field) {
-  const auto category = KeyOfCategory(spec, field, "");
+  const auto category = FindField(spec, field, tables.fields);
   if (!category.ok()) return category.status();
   const uint32_t table = tables.field_tables[category->field];
   if (name.empty() || tables.tables[table].name == name) return table;

@@ -25,7 +25,8 @@ absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_vi
 // (worker/data/formats/feature_hash.h).
 struct CategoryKey {
   uint32_t field = 0;
-  std::string name;    // of the field: "C3", a column
+  std::string name;  // of the field: "C3", a column
+  bool is_hashed = true;
   std::string hashed;  // the bytes that are hashed: the value, or an integer's bucket
   Key key;
 };
@@ -34,22 +35,25 @@ struct CategoryKey {
 class FieldKeys {
  public:
   // Reads the field's vocabulary, if it has one. Errors: as KeyOfCategory.
-  static absl::StatusOr<FieldKeys> Make(const JobSpec& spec, absl::string_view field);
+  static absl::StatusOr<FieldKeys> Make(const JobSpec& spec, absl::string_view field,
+                                        uint32_t libffm_fields = 0);
   absl::StatusOr<CategoryKey> Of(const std::string& value) const;
 
  private:
   uint32_t field_ = 0;
   std::string name_;
+  bool is_hashed_ = true;
   uint64_t seed_ = 0;                          // of the field's hashes; without reader_
   bool buckets_ = false;                       // integers of criteo data
   std::shared_ptr<const FieldReader> reader_;  // of a field of spec.fields
 };
 
 // `field`: its number, or its name (criteo: C1..C26 and, as buckets, I1..I13; csv: a column of
-// spec.data.columns). INVALID_ARGUMENT: no such field (the text says which there are), or data
-// whose features are numbers of their own.
+// spec.data.columns; by spec.fields their names, also of libffm, whose data have `libffm_fields`).
+// The value of libffm is a feature's number, which is its key. INVALID_ARGUMENT: no such field (the
+// text says which there are), or data without fields.
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
-                                          const std::string& value);
+                                          const std::string& value, uint32_t libffm_fields = 0);
 
 // The number of the table called `name`. Without a name: the one of `field`, if that is given, or
 // the only hashed one. INVALID_ARGUMENT: there is no such table, or several; or the field is of

@@ -49,8 +49,11 @@ std::string RowText(const RowReport& row) {
   std::string text = absl::StrCat("table ", row.table, ", key ", row.key.value, ", position ",
                                   Hex(row.position.value), ", partition ", row.partition, "\n");
   if (row.category.has_value()) {
-    absl::StrAppend(&text, "field ", row.category->field, " (", row.category->name, "), \"",
-                    row.category->hashed, "\" is hashed\n");
+    absl::StrAppend(&text, "field ", row.category->field, " (", row.category->name, ")");
+    if (row.category->is_hashed) {
+      absl::StrAppend(&text, ", \"", row.category->hashed, "\" is hashed");
+    }
+    text += "\n";
   }
   if (row.tensor.has_value()) {
     absl::StrAppend(&text, "tensor ", row.tensor->tensor, ", elements ", row.tensor->first_element,
@@ -89,7 +92,7 @@ std::string RowJson(const RowReport& row) {
   if (row.category.has_value()) {
     json["field"] = row.category->field;
     json["fieldName"] = row.category->name;
-    json["hashed"] = row.category->hashed;
+    if (row.category->is_hashed) json["hashed"] = row.category->hashed;
   }
   if (row.tensor.has_value()) {
     json["tensor"] = row.tensor->tensor;

@@ -1,9 +1,13 @@
 // Predictions of a checkpoint's model, without a cluster.
-// Tested by tests/e2e/job_features_test.cc, tests/e2e/float_state_test.cc
+// Tested by tests/e2e/predict_test.cc
+// Tested by tests/e2e/job_features_test.cc
+// Tested by tests/e2e/float_state_test.cc
 #ifndef STRATA_TOOLS_CLUSTER_EMBEDDED_PREDICT_H_
 #define STRATA_TOOLS_CLUSTER_EMBEDDED_PREDICT_H_
 
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,22 +22,44 @@ struct PredictOptions {
   std::string format_override;      // spec.data.format of the job when empty
   // File of "label,score" per line, with several labels as spec.output.predictions; it appears
   // whole; a link stays, and what it leads to is replaced. "-" is standard output; what /dev/stdout
-  // and the like stand for is written to.
+  // and the like stand for is written to, while lines are read.
   std::string output;
+  bool scores_only = false;  // no labels
+  bool header = false;       // begin with a line that names the columns
+  // Lines to leave out, without a line in the output; none: spec.data.maxBadLines of the job.
+  std::optional<uint64_t> max_bad_lines;
+  // Hard limit of the rows and index in memory, the rest lies on SSD under $TMPDIR; empty:
+  // spec.storage.dramBytesPerServer of the job; "0": none.
+  std::string dram_bytes;
+  const std::atomic<bool>* cancelled = nullptr;  // may be null
 };
+
+// Lines are scored in the batches in which they come, at most so many at a time; nobody waits for
+// a batch to become full.
+inline constexpr uint32_t kLinesAtATime = 4096;
+// Labels and scores that are kept for the quality: 32 MiB, and as much of weights and groups.
+inline constexpr uint64_t kMostMeasured = uint64_t{1} << 22;
 
 struct PredictSummary {
-  uint64_t lines = 0;
-  EvaluationResult result;  // by the lines' labels
+  uint64_t lines = 0;      // scored
+  uint64_t bad_lines = 0;  // left out
+  // By the labels of the first `measured` lines, at most kMostMeasured / labels.
+  EvaluationResult result;
+  uint64_t measured = 0;
+  uint64_t labelled = 0;  // of those, lines with a label
   uint64_t step = 0;
-  std::string checkpoint;  // the folder that was used
-  bool to_device = false;  // the scores went to standard output, a device or a pipe
+  std::string checkpoint;    // the folder that was used
+  bool to_device = false;    // the scores went to standard output, a device or a pipe
+  bool reader_left = false;  // nobody reads that pipe any more: what came after was not scored
 };
 
-// Loads every row into memory. Errors: NOT_FOUND (no complete checkpoint there), DATA_LOSS
-// (damaged: names the file and the newest whole checkpoint beside it; never falls back to that by
-// itself, whose scores would pass for the newer model's), INVALID_ARGUMENT (bad input,
-// "file:line:column: reason").
+// Memory: rows up to the limit, a batch of lines, and what the quality takes; it does not grow with
+// the lines. Lines need no label: see `strata predict --help`. What a line scores is what the job's
+// own evaluation gives it, to the bit. SIGPIPE must be ignored for reader_left. Errors: NOT_FOUND
+// (no complete checkpoint there), DATA_LOSS (damaged: names the file and the newest whole
+// checkpoint beside it; never falls back to that by itself, whose scores would pass for the newer
+// model's), INVALID_ARGUMENT (bad input, "file:line:column: reason"; columns that are not there),
+// RESOURCE_EXHAUSTED (no room for rows beyond the limit), CANCELLED.
 absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options);
 
 }  // namespace strata

@@ -1,4 +1,4 @@
-// Training data or lines to predict from standard input.
+// Training data from standard input.
 #ifndef STRATA_TOOLS_CLUSTER_EMBEDDED_STANDARD_INPUT_H_
 #define STRATA_TOOLS_CLUSTER_EMBEDDED_STANDARD_INPUT_H_
 

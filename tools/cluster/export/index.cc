@@ -57,6 +57,17 @@ Json DenseJson(const ExportPlan& plan, const ModelTables& tables, uint32_t index
   return json;
 }
 
+// What a delta's numbers of tables mean; it has no arrays.
+Json NumberedTables(const ModelTables& tables) {
+  Json json = Json::array();
+  for (const TableSpec& table : tables.tables) {
+    const bool hashed = table.kind == TableKind::kHashed;
+    json.push_back(Json{
+        {"name", table.name}, {"kind", hashed ? "hashed" : "dense"}, {"number", table.id.value}});
+  }
+  return json;
+}
+
 Json Contents(const ExportPlan& plan, const ModelTables& tables,
               const ExportedCheckpoint& checkpoint,
               const std::map<std::string, uint32_t>& checksums) {
@@ -78,6 +89,7 @@ Json Contents(const ExportPlan& plan, const ModelTables& tables,
         Json{{"step", checkpoint.since->step()}, {"modelHash", checkpoint.since->model_hash()}};
   }
   json["tables"] = Json::array();
+  if (plan.format == ExportFormat::kDelta) json["tables"] = NumberedTables(tables);
   for (uint32_t t = 0; t < tables.tables.size(); ++t) {
     bool used = false;
     for (const ExportBlock& block : plan.blocks) used |= block.table == t;

@@ -72,6 +72,17 @@ ExportBlock FeatureBlock(const TableSpec& table, const std::string& prefix, uint
   return block;
 }
 
+// A hashed table may be called as a tensor is, and both have arrays of their rows' numbers. No
+// hashed table is called as the dense one.
+std::string MetaPrefix(const ModelTables& tables, const std::string& tensor) {
+  for (const TableSpec& table : tables.tables) {
+    if (table.name == tensor) {
+      return absl::StrCat(tables.tables[ModelTables::kDenseTable].name, ".", tensor, ".");
+    }
+  }
+  return absl::StrCat(tensor, ".");
+}
+
 ExportBlock TensorBlock(const ModelTables& tables, size_t number, bool with_state) {
   const TableSpec& table = tables.tables[1];
   const TensorSpec& tensor = tables.tensor(number);
@@ -92,7 +103,7 @@ ExportBlock TensorBlock(const ModelTables& tables, size_t number, bool with_stat
                                   state.floats == layout.dim ? shape : rows, at, state.floats));
     at += state.floats;
   }
-  AddMeta(absl::StrCat(tensor.name, "."), layout, block.rows, block.arrays);
+  AddMeta(MetaPrefix(tables, tensor.name), layout, block.rows, block.arrays);
   return block;
 }
 

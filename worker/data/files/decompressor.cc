@@ -173,6 +173,17 @@ absl::string_view CompressionName(Compression compression) {
   return "no";
 }
 
+absl::StatusOr<Compression> CompressionOfFile(absl::string_view name, absl::string_view start) {
+  const Compression found = CompressionOf(start);
+  const Compression named = absl::EndsWith(name, ".gz")    ? Compression::kGzip
+                            : absl::EndsWith(name, ".zst") ? Compression::kZstd
+                                                           : Compression::kNone;
+  if (start.empty() || named == Compression::kNone || found != Compression::kNone) return found;
+  return absl::InvalidArgumentError(
+      absl::StrCat("input file ", name, " does not begin as ", CompressionName(named),
+                   " does; is it complete? (A plain file must not be named .gz or .zst)"));
+}
+
 std::unique_ptr<Decompressor> Decompressor::Make(Compression compression, std::string name) {
   if (compression == Compression::kGzip) return std::make_unique<GzipDecompressor>(std::move(name));
   return std::make_unique<ZstdDecompressor>(std::move(name));

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace strata {
@@ -21,6 +22,10 @@ inline constexpr size_t kCompressionMagicBytes = 4;
 // What a file that begins with these bytes is: RFC 1952 section 2.3.1; RFC 8878 sections 3.1.1 and
 // 3.1.2 (skippable frames too). No text of any format begins so.
 Compression CompressionOf(absl::string_view start);
+
+// The same of the file `name`. INVALID_ARGUMENT: it is named .gz or .zst and, not being empty, is
+// no such file.
+absl::StatusOr<Compression> CompressionOfFile(absl::string_view name, absl::string_view start);
 
 // "gzip", "zstd", "no".
 absl::string_view CompressionName(Compression compression);

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "worker/data/files/decompressor.h"
@@ -58,16 +57,7 @@ absl::StatusOr<Compression> Detect(const DataFile& raw) {
   char start[kCompressionMagicBytes];
   const size_t size = static_cast<size_t>(std::min<uint64_t>(sizeof(start), raw.size()));
   if (absl::Status s = raw.Read(0, size, start); !s.ok()) return s;
-  const Compression found = CompressionOf({start, size});
-  const Compression named = absl::EndsWith(raw.path(), ".gz")    ? Compression::kGzip
-                            : absl::EndsWith(raw.path(), ".zst") ? Compression::kZstd
-                                                                 : Compression::kNone;
-  if (raw.size() > 0 && named != Compression::kNone && found == Compression::kNone) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input file ", raw.path(), " does not begin as ", CompressionName(named),
-                     " does; is it complete? (A plain file must not be named .gz or .zst)"));
-  }
-  return found;
+  return CompressionOfFile(raw.path(), {start, size});
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace strata {
 namespace {
 
-constexpr uint32_t kAbsent = UINT32_MAX;
+constexpr uint32_t kAbsent = CriteoLayout::kNoColumn;
 
 absl::Status Wrong(const std::string& what) {
   return absl::InvalidArgumentError(
@@ -23,15 +23,16 @@ absl::Status Wrong(const std::string& what) {
 
 }  // namespace
 
-CriteoLayout CriteoTsvLayout() {
+CriteoLayout CriteoTsvLayout(bool label) {
   CriteoLayout layout;
-  layout.columns = 1 + kCriteoIntegers + kCriteoCategories;
-  for (uint32_t i = 0; i < kCriteoIntegers; ++i) layout.integers[i] = 1 + i;
-  for (uint32_t f = 0; f < kCriteoCategories; ++f) layout.categories[f] = 1 + kCriteoIntegers + f;
+  if (!label) layout.label = CriteoLayout::kNoColumn;
+  layout.columns = label ? 1 : 0;
+  for (uint32_t& integer : layout.integers) integer = layout.columns++;
+  for (uint32_t& category : layout.categories) category = layout.columns++;
   return layout;
 }
 
-absl::StatusOr<CriteoLayout> ParseCriteoHeader(absl::string_view header) {
+absl::StatusOr<CriteoLayout> ParseCriteoHeader(absl::string_view header, Labels labels) {
   CriteoLayout layout;
   layout.separator = ',';
   layout.quotes = true;
@@ -65,7 +66,8 @@ absl::StatusOr<CriteoLayout> ParseCriteoHeader(absl::string_view header) {
   if (cursor.error() != nullptr) {
     return Wrong(absl::StrCat("column ", layout.columns + 1, ": ", cursor.error()));
   }
-  if (layout.label == kAbsent) return Wrong("column Label is missing");
+  if (layout.label == kAbsent && labels == Labels::kRequired)
+    return Wrong("column Label is missing");
   for (uint32_t i = 0; i < kCriteoIntegers; ++i) {
     if (layout.integers[i] == kAbsent) return Wrong(absl::StrCat("column I", i + 1, " is missing"));
   }

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "worker/data/formats/line_parser.h"
 
 namespace strata {
 
@@ -19,21 +20,23 @@ inline constexpr uint32_t kMaxCriteoColumns = 2 + kCriteoIntegers + kCriteoCateg
 
 // Numbers of columns, from 0.
 struct CriteoLayout {
+  static constexpr uint32_t kNoColumn = UINT32_MAX;
+
   char separator = '\t';
   bool quotes = false;  // fields may be quoted as in csv
   uint32_t columns = 0;
-  uint32_t label = 0;
+  uint32_t label = 0;  // kNoColumn: lines have none
   std::array<uint32_t, kCriteoIntegers> integers{};
   std::array<uint32_t, kCriteoCategories> categories{};
 };
 
-// Tab-separated: label, I1..I13, C1..C26.
-CriteoLayout CriteoTsvLayout();
+// Tab-separated: label, unless there is none, I1..I13, C1..C26.
+CriteoLayout CriteoTsvLayout(bool label);
 
 // Comma-separated, in the order of the header: Label, I1..I13 and C1..C26, each once, and perhaps
 // Id, which is not used; upper and lower case are the same. INVALID_ARGUMENT names the column that
-// is unknown, missing or there twice.
-absl::StatusOr<CriteoLayout> ParseCriteoHeader(absl::string_view header);
+// is unknown, missing or there twice. Label may be missing where it is optional.
+absl::StatusOr<CriteoLayout> ParseCriteoHeader(absl::string_view header, Labels labels);
 
 }  // namespace strata
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -72,8 +73,9 @@ BucketText FormatBucket(int64_t x) {
 
 class CriteoParser : public LineParser {
  public:
-  CriteoParser(const CriteoLayout& layout, IntegerFeatures integers, uint64_t hash_seed)
-      : layout_(layout), integers_(integers) {
+  CriteoParser(const CriteoLayout& layout, Labels labels, IntegerFeatures integers,
+               uint64_t hash_seed)
+      : layout_(layout), labels_(labels), integers_(integers) {
     for (uint32_t f = 0; f < field_seeds_.size(); ++f) field_seeds_[f] = FieldSeed(hash_seed, f);
     for (uint32_t x = 0; x < kSmall; ++x) dense_[x] = CriteoDense(x);
     for (uint32_t i = 0; i < kCriteoIntegers; ++i) {
@@ -101,6 +103,7 @@ class CriteoParser : public LineParser {
   bool TakeInteger(uint32_t i, absl::string_view text, float* dense, uint64_t* keys) const;
 
   const CriteoLayout layout_;
+  const Labels labels_;
   const IntegerFeatures integers_;
   std::array<uint64_t, kCriteoCategories + kCriteoIntegers> field_seeds_;
   // What integers 0 .. kSmall-1 become, for they are most.
@@ -138,9 +141,11 @@ LineOutcome CriteoParser::WrongCount(size_t found, LineError* error) const {
     return BadLine(1, absl::StrCat("found ", found, " columns, the header names ", layout_.columns),
                    error);
   }
+  const bool label = layout_.label != CriteoLayout::kNoColumn;
   return BadLine(1,
-                 absl::StrCat("found ", found, " columns parted by tabs, criteo has ",
-                              layout_.columns, " (label, 13 integers, 26 categories)"),
+                 absl::StrCat("found ", found, " columns parted by tabs, ",
+                              label ? "criteo has " : "the first line has ", layout_.columns, " (",
+                              label ? "label, " : "no label, ", "13 integers, 26 categories)"),
                  error);
 }
 
@@ -185,8 +190,10 @@ LineOutcome CriteoParser::ParseColumns(const char* text, const Columns& begin, B
   const auto column = [&](uint32_t c) {
     return absl::string_view(text + begin[c], begin[c + 1] - begin[c] - 1);
   };
-  float label = 0;
-  if (!ParseLabel(column(layout_.label), &label)) {
+  const bool labelled = layout_.label != CriteoLayout::kNoColumn &&
+                        (labels_ == Labels::kRequired || !column(layout_.label).empty());
+  float label = std::numeric_limits<float>::quiet_NaN();
+  if (labelled && !ParseLabel(column(layout_.label), &label)) {
     return BadLine(begin[layout_.label] + 1,
                    absl::StrCat("label ", Quoted(column(layout_.label)), " is none of 0, 1, -1"),
                    error);
@@ -221,15 +228,25 @@ LineOutcome CriteoParser::ParseColumns(const char* text, const Columns& begin, B
 }  // namespace
 
 std::unique_ptr<LineParser> MakeCriteoParser(IntegerFeatures integers, uint64_t hash_seed) {
-  return std::make_unique<CriteoParser>(CriteoTsvLayout(), integers, hash_seed);
+  return std::make_unique<CriteoParser>(CriteoTsvLayout(true), Labels::kRequired, integers,
+                                        hash_seed);
+}
+
+std::unique_ptr<LineParser> MakeCriteoScoringParser(absl::string_view first_line,
+                                                    IntegerFeatures integers, uint64_t hash_seed) {
+  const auto tabs = std::count(first_line.begin(), first_line.end(), '\t');
+  const bool label = tabs + 1 != kCriteoIntegers + kCriteoCategories;
+  return std::make_unique<CriteoParser>(CriteoTsvLayout(label), Labels::kOptional, integers,
+                                        hash_seed);
 }
 
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCriteoCsvParser(absl::string_view header,
                                                                 IntegerFeatures integers,
-                                                                uint64_t hash_seed) {
-  const absl::StatusOr<CriteoLayout> layout = ParseCriteoHeader(header);
+                                                                uint64_t hash_seed, Labels labels) {
+  const absl::StatusOr<CriteoLayout> layout = ParseCriteoHeader(header, labels);
   if (!layout.ok()) return layout.status();
-  return std::unique_ptr<LineParser>(std::make_unique<CriteoParser>(*layout, integers, hash_seed));
+  return std::unique_ptr<LineParser>(
+      std::make_unique<CriteoParser>(*layout, labels, integers, hash_seed));
 }
 
 float CriteoDense(int64_t x) {

@@ -24,12 +24,19 @@ enum class IntegerFeatures : uint8_t {
 // may be negative.
 std::unique_ptr<LineParser> MakeCriteoParser(IntegerFeatures integers, uint64_t hash_seed);
 
+// To score: a label may be empty, and where `first_line`, the first of the input, has one column
+// less, no line has a label.
+std::unique_ptr<LineParser> MakeCriteoScoringParser(absl::string_view first_line,
+                                                    IntegerFeatures integers, uint64_t hash_seed);
+
 // The same columns, comma-separated, in the order of `header` (criteo_header.h); fields may be
 // quoted, and integers may end in ".0". A row gives the same features as its line in the
-// tab-separated form. INVALID_ARGUMENT names the column of the header.
+// tab-separated form. Where labels are optional, the column may be missing or empty.
+// INVALID_ARGUMENT names the column of the header.
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCriteoCsvParser(absl::string_view header,
                                                                 IntegerFeatures integers,
-                                                                uint64_t hash_seed);
+                                                                uint64_t hash_seed,
+                                                                Labels labels = Labels::kRequired);
 
 // ln(1 + max(x, 0)), rounded to float.
 float CriteoDense(int64_t x);

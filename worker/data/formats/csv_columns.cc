@@ -11,6 +11,14 @@
 
 namespace strata {
 
+bool CsvColumns::Has(const std::string& wanted) const {
+  if (wanted.empty()) return true;
+  if (header && std::find(names.begin(), names.end(), wanted) != names.end()) return true;
+  uint64_t position = 0;
+  if (ParseUnsigned(wanted, &position) != NumberError::kNone) return !header;
+  return position < names.size();
+}
+
 absl::StatusOr<size_t> CsvColumns::Find(const std::string& wanted, const std::string& where) const {
   if (wanted.empty()) return absl::InvalidArgumentError(absl::StrCat(where, " is empty"));
   if (header) {

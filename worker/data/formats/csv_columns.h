@@ -16,6 +16,8 @@ struct CsvColumns {
   bool header = true;
   std::vector<std::string> names;  // without a header: positions
 
+  // Whether Find would find something, or has a fault of `wanted` to tell.
+  bool Has(const std::string& wanted) const;
   // The column that the job file's `wanted` means: a name, or a position from 0. INVALID_ARGUMENT
   // begins with `where`.
   absl::StatusOr<size_t> Find(const std::string& wanted, const std::string& where) const;

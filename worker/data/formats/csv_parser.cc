@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/csv_cursor.h"
 #include "worker/data/formats/feature_hash.h"
 #include "worker/data/formats/number_text.h"
@@ -16,6 +18,8 @@
 
 namespace strata {
 namespace {
+
+constexpr float kNoLabel = std::numeric_limits<float>::quiet_NaN();
 
 enum class Role : uint8_t {
   kUnset,
@@ -137,7 +141,7 @@ LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, LineErr
   const size_t first_label = batch->labels.size();
   batch->keys.resize(first_key + layout_.categorical);
   batch->dense.resize(first_dense + layout_.numeric);
-  batch->labels.resize(first_label + tasks());
+  batch->labels.resize(first_label + tasks(), kNoLabel);
   if (targets_.weighted()) batch->weights.push_back(1.0f);
   const Places places = {batch->labels.data() + first_label,
                          targets_.weighted() ? &batch->weights.back() : nullptr,
@@ -209,37 +213,9 @@ absl::Status ReadMultiValued(const ColumnsSpec& spec, Layout* layout) {
   return absl::OkStatus();
 }
 
-// The column that a name of the job file means.
-absl::StatusOr<size_t> FindColumn(const std::string& wanted, const std::string& where, bool header,
-                                  const std::vector<Column>& columns) {
-  if (wanted.empty()) return absl::InvalidArgumentError(absl::StrCat(where, " is empty"));
-  if (header) {
-    const auto named = [&](const Column& c) { return c.name == wanted; };
-    const auto found = std::find_if(columns.begin(), columns.end(), named);
-    if (found != columns.end()) {
-      if (std::find_if(found + 1, columns.end(), named) != columns.end()) {
-        return absl::InvalidArgumentError(absl::StrCat(where, ": the header names ", Quoted(wanted),
-                                                       " twice; give positions instead"));
-      }
-      return static_cast<size_t>(found - columns.begin());
-    }
-  }
-  uint64_t position = 0;
-  if (ParseUnsigned(wanted, &position) != NumberError::kNone) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ": ", Quoted(wanted),
-        header ? " is no column of the header" : " is not a position (there is no header)"));
-  }
-  if (position >= columns.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ": position ", position, " is past the last column, ", columns.size() - 1));
-  }
-  return static_cast<size_t>(position);
-}
-
-absl::Status Assign(const std::string& wanted, const std::string& where, bool header, Column value,
-                    std::vector<Column>* columns) {
-  absl::StatusOr<size_t> at = FindColumn(wanted, where, header, *columns);
+absl::Status Assign(const std::string& wanted, const std::string& where, const CsvColumns& names,
+                    Column value, std::vector<Column>* columns) {
+  absl::StatusOr<size_t> at = names.Find(wanted, where);
   if (!at.ok()) return at.status();
   Column& column = (*columns)[*at];
   if (column.role != Role::kUnset) {
@@ -251,44 +227,48 @@ absl::Status Assign(const std::string& wanted, const std::string& where, bool he
   return absl::OkStatus();
 }
 
-absl::Status AssignTargets(const TargetColumns& targets, bool header,
+absl::Status AssignTargets(const TargetColumns& targets, const CsvColumns& names,
                            std::vector<Column>* columns) {
+  const auto absent = [&](const std::string& column) {
+    return targets.optional() && !names.Has(column);
+  };
   absl::Status s = absl::OkStatus();
   for (size_t t = 0; s.ok() && t < targets.tasks().size(); ++t) {
-    s = Assign(targets.tasks()[t].column, targets.Where(t), header,
+    if (absent(targets.tasks()[t].column)) continue;
+    s = Assign(targets.tasks()[t].column, targets.Where(t), names,
                {Role::kLabel, static_cast<uint32_t>(t), ""}, columns);
   }
-  if (!s.ok() || !targets.weighted()) return s;
-  return Assign(targets.weight_column(), "spec.sampleWeight", header, {Role::kWeight, 0, ""},
+  if (!s.ok() || !targets.weighted() || absent(targets.weight_column())) return s;
+  return Assign(targets.weight_column(), "spec.sampleWeight", names, {Role::kWeight, 0, ""},
                 columns);
 }
 
-absl::Status AssignAll(const ColumnsSpec& spec, const TargetColumns& targets, bool header,
-                       std::vector<Column>* columns) {
+absl::Status AssignAll(const ColumnsSpec& spec, const TargetColumns& targets,
+                       const CsvColumns& names, std::vector<Column>* columns) {
   const std::string base = "spec.data.columns.";
-  absl::Status s = AssignTargets(targets, header, columns);
+  absl::Status s = AssignTargets(targets, names, columns);
   for (int i = 0; s.ok() && i < spec.numeric_size(); ++i) {
-    s = Assign(spec.numeric(i), absl::StrCat(base, "numeric[", i, "]"), header,
+    s = Assign(spec.numeric(i), absl::StrCat(base, "numeric[", i, "]"), names,
                {Role::kNumeric, static_cast<uint32_t>(i), ""}, columns);
   }
   for (int i = 0; s.ok() && i < spec.categorical_size(); ++i) {
-    s = Assign(spec.categorical(i), absl::StrCat(base, "categorical[", i, "]"), header,
+    s = Assign(spec.categorical(i), absl::StrCat(base, "categorical[", i, "]"), names,
                {Role::kCategorical, static_cast<uint32_t>(i), ""}, columns);
   }
   for (int i = 0; s.ok() && i < spec.multi_valued_size(); ++i) {
     s = Assign(spec.multi_valued(i).column(), absl::StrCat(base, "multiValued[", i, "].column"),
-               header, {Role::kMultiValued, static_cast<uint32_t>(i), ""}, columns);
+               names, {Role::kMultiValued, static_cast<uint32_t>(i), ""}, columns);
   }
   const bool rest_ignored = spec.ignored_size() == 1 && spec.ignored(0) == "*";
   for (int i = 0; s.ok() && !rest_ignored && i < spec.ignored_size(); ++i) {
-    s = Assign(spec.ignored(i), absl::StrCat(base, "ignored[", i, "]"), header,
+    s = Assign(spec.ignored(i), absl::StrCat(base, "ignored[", i, "]"), names,
                {Role::kIgnored, 0, ""}, columns);
   }
   if (!s.ok() || rest_ignored) return s;
   for (size_t i = 0; i < columns->size(); ++i) {
     if ((*columns)[i].role != Role::kUnset) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "spec.data.columns: column ", header ? Quoted((*columns)[i].name) : absl::StrCat(i),
+        "spec.data.columns: column ", names.header ? Quoted((*columns)[i].name) : absl::StrCat(i),
         " is in no list; add it to numeric, categorical, multiValued or "
         "ignored, or set ignored: [\"*\"]"));
   }
@@ -298,10 +278,10 @@ absl::Status AssignAll(const ColumnsSpec& spec, const TargetColumns& targets, bo
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
-                                                          absl::string_view first_line) {
+                                                          absl::string_view first_line,
+                                                          Labels labels) {
   const ColumnsSpec& columns = spec.data().columns();
-  TargetColumns targets(spec);
-  if (!first_line.empty() && first_line.back() == '\r') first_line.remove_suffix(1);
+  TargetColumns targets(spec, labels);
   const bool header = !columns.has_header() || columns.header();
   Layout layout;
   absl::StatusOr<char> delimiter =
@@ -309,20 +289,10 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
   if (!delimiter.ok()) return delimiter.status();
   layout.delimiter = *delimiter;
   if (absl::Status s = ReadMultiValued(columns, &layout); !s.ok()) return s;
-  CsvCursor cursor(first_line, layout.delimiter);
-  absl::string_view field;
-  std::string scratch;
-  while (cursor.Next(&field, &scratch)) {
-    const size_t position = layout.columns.size();
-    Column column;
-    column.name = header ? std::string(field) : absl::StrCat(position);
-    layout.columns.push_back(std::move(column));
-  }
-  if (cursor.error() != nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("first line of the csv file, column ", cursor.column(), ": ", cursor.error()));
-  }
-  if (absl::Status s = AssignAll(columns, targets, header, &layout.columns); !s.ok()) return s;
+  const auto names = ReadCsvColumns(first_line, layout.delimiter, header);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : names->names) layout.columns.push_back({Role::kUnset, 0, name});
+  if (absl::Status s = AssignAll(columns, targets, *names, &layout.columns); !s.ok()) return s;
   layout.numeric = static_cast<uint32_t>(columns.numeric_size());
   layout.categorical = static_cast<uint32_t>(columns.categorical_size());
   return std::unique_ptr<LineParser>(std::make_unique<CsvParser>(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ namespace strata {
 namespace {
 
 constexpr uint32_t kUnused = UINT32_MAX;
+constexpr float kNoLabel = std::numeric_limits<float>::quiet_NaN();
 
 // The text of a column of one line, and where it begins.
 struct Cell {
@@ -34,7 +36,7 @@ struct Layout {
   char delimiter = ',';
   std::vector<uint32_t> slot_of;  // by column; kUnused
   uint32_t slots = 0;
-  std::vector<uint32_t> label_slots;  // by task
+  std::vector<uint32_t> label_slots;  // by task; kUnused: the file has no such column
   uint32_t weight_slot = kUnused;
   std::vector<uint32_t> field_slots;  // by field of the plan
 
@@ -99,16 +101,18 @@ LineOutcome FieldsParser::Cut(absl::string_view line, Cells* cells, std::string*
 
 std::string FieldsParser::TakeTargets(const Cells& cells, Batch* batch, size_t* column) const {
   for (size_t t = 0; t < layout_.label_slots.size(); ++t) {
+    batch->labels.push_back(kNoLabel);
+    if (layout_.label_slots[t] == kUnused) continue;
     const Cell& cell = cells[layout_.label_slots[t]];
     *column = cell.column;
-    batch->labels.push_back(0.0f);
     std::string reason = targets_.ParseLabel(t, cell.text, &batch->labels.back());
     if (!reason.empty()) return reason;
   }
   if (!targets_.weighted()) return "";
+  batch->weights.push_back(1.0f);
+  if (layout_.weight_slot == kUnused) return "";
   const Cell& cell = cells[layout_.weight_slot];
   *column = cell.column;
-  batch->weights.push_back(1.0f);
   return targets_.ParseWeight(cell.text, &batch->weights.back());
 }
 
@@ -170,12 +174,19 @@ absl::Status FindColumns(const FieldsPlan& plan, const TargetColumns& targets,
     if (!at.ok()) return WithColumns(at.status(), columns);
     return layout->SlotOf(*at);
   };
+  const auto absent = [&](const std::string& column) {
+    return targets.optional() && !columns.Has(column);
+  };
   for (size_t t = 0; t < targets.tasks().size(); ++t) {
+    if (absent(targets.tasks()[t].column)) {
+      layout->label_slots.push_back(kUnused);
+      continue;
+    }
     const auto found = slot(targets.tasks()[t].column, targets.Where(t));
     if (!found.ok()) return found.status();
     layout->label_slots.push_back(*found);
   }
-  if (targets.weighted()) {
+  if (targets.weighted() && !absent(targets.weight_column())) {
     const auto found = slot(targets.weight_column(), "spec.sampleWeight");
     if (!found.ok()) return found.status();
     layout->weight_slot = *found;
@@ -192,7 +203,8 @@ absl::Status FindColumns(const FieldsPlan& plan, const TargetColumns& targets,
 
 absl::StatusOr<std::unique_ptr<LineParser>> MakeFieldsParser(const JobSpec& spec,
                                                              absl::string_view first_line,
-                                                             const Vocabularies& vocabularies) {
+                                                             const Vocabularies& vocabularies,
+                                                             Labels labels) {
   const ColumnsSpec& cut = spec.data().columns();
   Layout layout;
   if (!cut.delimiter().empty()) layout.delimiter = cut.delimiter()[0];
@@ -200,7 +212,7 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeFieldsParser(const JobSpec& spec
       ReadCsvColumns(first_line, layout.delimiter, !cut.has_header() || cut.header());
   if (!columns.ok()) return columns.status();
   layout.slot_of.assign(columns->names.size(), kUnused);
-  TargetColumns targets(spec);
+  TargetColumns targets(spec, labels);
   const FieldsPlan plan = PlanFields(spec);
   if (absl::Status s = FindColumns(plan, targets, *columns, &layout); !s.ok()) return s;
   std::vector<FieldReader> fields;

@@ -35,7 +35,7 @@ void SortByField(size_t first, Batch* batch) {
 
 class LibffmParser : public LineParser {
  public:
-  explicit LibffmParser(uint32_t fields) : fields_(fields) {}
+  LibffmParser(uint32_t fields, Labels labels) : fields_(fields), labels_(labels) {}
 
   uint32_t numeric() const override { return 0; }
 
@@ -44,8 +44,9 @@ class LibffmParser : public LineParser {
     const BatchMark mark(*batch);
     const size_t first = batch->fields.size();
     float label = 0;
-    const LineOutcome outcome = ParseTokenLine(
-        line, &label, error, [&](absl::string_view token) { return ParseFeature(token, batch); });
+    const LineOutcome outcome =
+        ParseTokenLine(line, labels_, &label, error,
+                       [&](absl::string_view token) { return ParseFeature(token, batch); });
     if (outcome == LineOutcome::kExample) {
       SortByField(first, batch);
       AppendExample(label, batch);
@@ -59,6 +60,7 @@ class LibffmParser : public LineParser {
   std::string ParseFeature(absl::string_view token, Batch* batch) const;
 
   const uint32_t fields_;
+  const Labels labels_;
 };
 
 std::string LibffmParser::ParseFeature(absl::string_view token, Batch* batch) const {
@@ -96,8 +98,8 @@ std::string LibffmParser::ParseFeature(absl::string_view token, Batch* batch) co
 
 }  // namespace
 
-std::unique_ptr<LineParser> MakeLibffmParser(uint32_t fields) {
-  return std::make_unique<LibffmParser>(fields);
+std::unique_ptr<LineParser> MakeLibffmParser(uint32_t fields, Labels labels) {
+  return std::make_unique<LibffmParser>(fields, labels);
 }
 
 }  // namespace strata

@@ -17,7 +17,7 @@ inline constexpr uint32_t kMaxLibffmFields = 65536;
 // As libsvm_parser.h, with a field before each feature: the feature, up to 2^64 - 1, is the key
 // itself. The features of an example come in the order of their fields, those of one field in the
 // line's. A field from `fields` on makes a line bad: the model's shape is fixed by the train files.
-std::unique_ptr<LineParser> MakeLibffmParser(uint32_t fields);
+std::unique_ptr<LineParser> MakeLibffmParser(uint32_t fields, Labels labels = Labels::kRequired);
 
 }  // namespace strata
 

@@ -12,7 +12,8 @@ namespace {
 
 class LibsvmParser : public LineParser {
  public:
-  explicit LibsvmParser(uint32_t max_features) : max_features_(max_features) {}
+  LibsvmParser(uint32_t max_features, Labels labels)
+      : max_features_(max_features), labels_(labels) {}
 
   uint32_t numeric() const override { return 0; }
 
@@ -22,6 +23,7 @@ class LibsvmParser : public LineParser {
   static std::string ParseFeature(absl::string_view token, Batch* batch);
 
   const uint32_t max_features_;
+  const Labels labels_;
 };
 
 std::string LibsvmParser::ParseFeature(absl::string_view token, Batch* batch) {
@@ -50,7 +52,7 @@ LineOutcome LibsvmParser::ParseExample(absl::string_view line, Batch* batch,
   float label = 0;
   uint64_t features = 0;
   const LineOutcome outcome =
-      ParseTokenLine(line, &label, error, [&](absl::string_view token) -> std::string {
+      ParseTokenLine(line, labels_, &label, error, [&](absl::string_view token) -> std::string {
         if (++features > max_features_) {
           return absl::StrCat("more than ", max_features_,
                               " features, the most on a line of the train files");
@@ -67,8 +69,8 @@ LineOutcome LibsvmParser::ParseExample(absl::string_view line, Batch* batch,
 
 }  // namespace
 
-std::unique_ptr<LineParser> MakeLibsvmParser(uint32_t max_features) {
-  return std::make_unique<LibsvmParser>(max_features);
+std::unique_ptr<LineParser> MakeLibsvmParser(uint32_t max_features, Labels labels) {
+  return std::make_unique<LibsvmParser>(max_features, labels);
 }
 
 }  // namespace strata

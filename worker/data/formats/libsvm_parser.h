@@ -13,8 +13,10 @@ namespace strata {
 // The label is 1, 0 or -1 (0 and -1 are the negative class). The index, a decimal number up to
 // 2^64 - 1, is the key itself: nothing is hashed. Tokens are parted by spaces and tabs; from '#' on
 // is comment. A line with no token is blank. A line with more than `max_features` is bad: the
-// model's shape is fixed by the train files.
-std::unique_ptr<LineParser> MakeLibsvmParser(uint32_t max_features);
+// model's shape is fixed by the train files. Where labels are optional, a line may begin with its
+// first feature.
+std::unique_ptr<LineParser> MakeLibsvmParser(uint32_t max_features,
+                                             Labels labels = Labels::kRequired);
 
 }  // namespace strata
 

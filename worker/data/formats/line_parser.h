@@ -22,6 +22,12 @@ enum class LineOutcome : uint8_t {
   kBad,      // the batch is unchanged, the error says why
 };
 
+// Whether a line says what is to be predicted.
+enum class Labels : uint8_t {
+  kRequired,  // to learn from; of spec.labels each may be empty
+  kOptional,  // to be scored: a label that is not there is no number
+};
+
 struct LineError {
   uint64_t column = 1;  // byte of the line, from 1
   std::string reason;

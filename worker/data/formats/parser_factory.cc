@@ -4,6 +4,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/job/field_plan.h"
+#include "worker/data/formats/criteo_header.h"
 #include "worker/data/formats/criteo_parser.h"
 #include "worker/data/formats/csv_parser.h"
 #include "worker/data/formats/fields_parser.h"
@@ -12,10 +14,12 @@
 
 namespace strata {
 
-absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
-                                                           const DataShape& shape,
-                                                           absl::string_view first_line,
-                                                           const Vocabularies& vocabularies) {
+namespace {
+
+absl::StatusOr<std::unique_ptr<LineParser>> MakeParser(const JobSpec& spec, const DataShape& shape,
+                                                       absl::string_view first_line,
+                                                       const Vocabularies& vocabularies,
+                                                       Labels labels) {
   const DataSpec& data = spec.data();
   const uint64_t hash_seed = spec.model().hash_seed();
   const std::string& format = data.format();
@@ -27,18 +31,52 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
                                                      "\" is neither dense nor bucket"));
     }
     const auto integers = HasBuckets(data) ? IntegerFeatures::kBucket : IntegerFeatures::kDense;
-    if (format == "criteo") return MakeCriteoParser(integers, hash_seed);
-    return MakeCriteoCsvParser(first_line, integers, hash_seed);
+    if (format == "criteo_csv") {
+      return MakeCriteoCsvParser(first_line, integers, hash_seed, labels);
+    }
+    if (labels == Labels::kRequired) return MakeCriteoParser(integers, hash_seed);
+    return MakeCriteoScoringParser(first_line, integers, hash_seed);
   }
-  if (format == "libfm" || format == "libsvm") return MakeLibsvmParser(shape.fields());
-  if (format == "libffm") return MakeLibffmParser(shape.fields());
+  if (format == "libfm" || format == "libsvm") return MakeLibsvmParser(shape.fields(), labels);
+  if (format == "libffm") return MakeLibffmParser(shape.fields(), labels);
   if (format == "csv" && !spec.fields().empty()) {
-    return MakeFieldsParser(spec, first_line, vocabularies);
+    return MakeFieldsParser(spec, first_line, vocabularies, labels);
   }
-  if (format == "csv") return MakeCsvParser(spec, first_line);
+  if (format == "csv") return MakeCsvParser(spec, first_line, labels);
   return absl::InvalidArgumentError(
       absl::StrCat("spec.data.format: \"", format,
                    "\" is none of criteo, criteo_csv, libfm, libsvm, libffm, csv"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
+                                                           const DataShape& shape,
+                                                           absl::string_view first_line,
+                                                           const Vocabularies& vocabularies) {
+  return MakeParser(spec, shape, first_line, vocabularies, Labels::kRequired);
+}
+
+absl::StatusOr<std::unique_ptr<LineParser>> MakeScoringParser(const JobSpec& spec,
+                                                              const DataShape& shape,
+                                                              absl::string_view first_line,
+                                                              const Vocabularies& vocabularies) {
+  return MakeParser(spec, shape, first_line, vocabularies, Labels::kOptional);
+}
+
+std::optional<DataShape> FixedShape(const JobSpec& spec) {
+  DataShape shape;
+  if (IsCriteo(spec.data())) {
+    const bool buckets = HasBuckets(spec.data());
+    shape.set_fields(buckets ? kCriteoCategories + kCriteoIntegers : kCriteoCategories);
+    shape.set_numeric(buckets ? 0 : kCriteoIntegers);
+    return shape;
+  }
+  if (spec.data().format() != "csv") return std::nullopt;
+  const FieldsPlan plan = PlanFields(spec);
+  shape.set_fields(plan.features);
+  shape.set_numeric(plan.numbers);
+  return shape;
 }
 
 bool IsCriteo(const DataSpec& data) {

@@ -1,11 +1,13 @@
 // The parser that a job's data need.
 // Tested by tests/worker/data/reading/file_batch_source_test.cc
+// Tested by tests/worker/data/formats/scoring_test.cc
 // Tested by tests/worker/data/index/index_test.cc
 #ifndef STRATA_WORKER_DATA_FORMATS_PARSER_FACTORY_H_
 #define STRATA_WORKER_DATA_FORMATS_PARSER_FACTORY_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +25,15 @@ absl::StatusOr<std::unique_ptr<LineParser>> MakeLineParser(const JobSpec& spec,
                                                            const DataShape& shape,
                                                            absl::string_view first_line,
                                                            const Vocabularies& vocabularies = {});
+
+// The same for lines to score, whose labels are optional; of criteo, too, `first_line` counts.
+absl::StatusOr<std::unique_ptr<LineParser>> MakeScoringParser(const JobSpec& spec,
+                                                              const DataShape& shape,
+                                                              absl::string_view first_line,
+                                                              const Vocabularies& vocabularies);
+
+// The shape that a format has, whatever lines hold. None: libfm, libsvm and libffm.
+std::optional<DataShape> FixedShape(const JobSpec& spec);
 
 // criteo or criteo_csv.
 bool IsCriteo(const DataSpec& data);

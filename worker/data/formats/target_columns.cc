@@ -15,9 +15,10 @@ constexpr double kMaxCount = 0x1p24;  // the whole numbers below are floats
 
 }  // namespace
 
-TargetColumns::TargetColumns(const JobSpec& spec)
+TargetColumns::TargetColumns(const JobSpec& spec, Labels labels)
     : tasks_(TasksOf(spec)),
       short_form_(spec.labels().empty()),
+      optional_(labels == Labels::kOptional),
       weight_column_(spec.sample_weight()) {}
 
 std::string TargetColumns::Where(size_t task) const {
@@ -26,7 +27,7 @@ std::string TargetColumns::Where(size_t task) const {
 
 std::string TargetColumns::ParseLabel(size_t task, absl::string_view text, float* label) const {
   const absl::string_view number = absl::StripAsciiWhitespace(text);
-  if (short_form_) {
+  if (short_form_ && !(optional_ && number.empty())) {
     if (strata::ParseLabel(number, label)) return "";
     return absl::StrCat("label ", Quoted(text), " is none of 0, 1, -1");
   }

@@ -10,17 +10,21 @@
 #include "absl/strings/string_view.h"
 #include "proto/job/task_spec.h"
 #include "proto/strata/job.pb.h"
+#include "worker/data/formats/line_parser.h"
 
 namespace strata {
 
 // Of a job whose labels are resolved. Immutable.
 class TargetColumns {
  public:
-  // Without spec.labels: data.columns.label, which is never empty on a good line.
-  explicit TargetColumns(const JobSpec& spec);
+  // Without spec.labels: data.columns.label, which is empty on a good line where labels are
+  // optional alone.
+  TargetColumns(const JobSpec& spec, Labels labels);
 
   const std::vector<TaskSpec>& tasks() const { return tasks_; }
   bool weighted() const { return !weight_column_.empty(); }
+  // Whether their columns need not be in the file.
+  bool optional() const { return optional_; }
   const std::string& weight_column() const { return weight_column_; }
   // The field of the job file that names a label's column, for messages.
   std::string Where(size_t task) const;
@@ -33,6 +37,7 @@ class TargetColumns {
  private:
   std::vector<TaskSpec> tasks_;
   bool short_form_ = false;
+  bool optional_ = false;
   std::string weight_column_;
 };
 

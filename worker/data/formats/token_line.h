@@ -6,6 +6,7 @@
 #define STRATA_WORKER_DATA_FORMATS_TOKEN_LINE_H_
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -21,9 +22,12 @@ namespace strata {
 std::string BadFeatureNumber(absl::string_view what, NumberError error, absl::string_view text);
 
 // Reads the label and gives every further token to `take(token)`, which returns "" or why the line
-// is bad. A line without a token is blank. Does not append the example nor restore the batch.
+// is bad. Where labels are optional, a line that begins with a feature (a token with a ':') has
+// none: `label` is no number. A line without a token is blank. Does not append the example nor
+// restore the batch.
 template <typename Take>
-LineOutcome ParseTokenLine(absl::string_view line, float* label, LineError* error, Take take) {
+LineOutcome ParseTokenLine(absl::string_view line, Labels labels, float* label, LineError* error,
+                           Take take) {
   const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
   line = line.substr(0, line.find('#'));
   bool have_label = false;
@@ -35,6 +39,10 @@ LineOutcome ParseTokenLine(absl::string_view line, float* label, LineError* erro
     while (end < line.size() && !is_space(line[end])) ++end;
     const absl::string_view token = line.substr(at, end - at);
     std::string reason;
+    if (!have_label && labels == Labels::kOptional && token.find(':') != token.npos) {
+      *label = std::numeric_limits<float>::quiet_NaN();
+      have_label = true;
+    }
     if (have_label) {
       reason = take(token);
     } else if (!ParseLabel(token, label)) {

@@ -4,13 +4,12 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "proto/job/field_plan.h"
 #include "worker/data/files/data_file.h"
-#include "worker/data/formats/criteo_header.h"
 #include "worker/data/formats/libffm_parser.h"
 #include "worker/data/formats/libsvm_parser.h"
 #include "worker/data/formats/line_parser.h"
@@ -245,14 +244,8 @@ absl::Status Indexer::SetShape() {
         " gives no good line a weight above 0; mend it, or remove spec.sampleWeight"));
   }
   DataShape* shape = index_->mutable_shape();
-  if (IsCriteo(data_)) {
-    const bool buckets = HasBuckets(data_);
-    shape->set_fields(buckets ? kCriteoCategories + kCriteoIntegers : kCriteoCategories);
-    shape->set_numeric(buckets ? 0 : kCriteoIntegers);
-  } else if (data_.format() == "csv") {
-    const FieldsPlan plan = PlanFields(spec_);
-    shape->set_fields(plan.features);
-    shape->set_numeric(plan.numbers);
+  if (const std::optional<DataShape> fixed = FixedShape(spec_)) {
+    *shape = *fixed;
   } else {
     if (features_.most() == 0) {
       return absl::InvalidArgumentError(

@@ -6,13 +6,13 @@
 
 namespace strata {
 
-std::vector<std::string> FieldNames(const JobSpec& spec) {
+std::vector<std::string> FieldNames(const JobSpec& spec, uint32_t libffm_fields) {
   const std::string& format = spec.data().format();
   std::vector<std::string> names;
   if (format == "libfm" || format == "libsvm") return names;
   // What a column is called is known better than the name that a field would have for it.
   const bool given = !spec.fields().empty();
-  const FieldsPlan plan = PlanFields(spec);
+  const FieldsPlan plan = PlanFields(spec, libffm_fields);
   for (const FieldPlan* f : plan.ByNumber()) names.push_back(given ? f->name : f->column);
   return names;
 }

@@ -13,9 +13,9 @@
 namespace strata {
 
 // By number, of a resolved job: spec.fields' names; without those criteo's C1..C26 and, as buckets,
-// I1..I13, and csv's columns. Empty: fields have no names (libffm), or there are none (libfm,
-// libsvm).
-std::vector<std::string> FieldNames(const JobSpec& spec);
+// I1..I13, and csv's columns. Of libffm, whose data say how many fields there are, the first
+// `libffm_fields`: by spec.fields, else by their numbers. Empty: there are none (libfm, libsvm).
+std::vector<std::string> FieldNames(const JobSpec& spec, uint32_t libffm_fields = 0);
 
 // The number of a field of that name; none: there is none.
 std::optional<uint32_t> FieldNumber(const JobSpec& spec, const std::string& name);

@@ -130,6 +130,44 @@ TEST_CASE("values of spec.fields have the keys that readers give them", "[get-ro
         std::string::npos);
 }
 
+TEST_CASE("fields of libffm have numbers, and names where the job gives them", "[get-row]") {
+  JobSpec spec;
+  spec.mutable_data()->set_format("libffm");
+  const auto key = [&](const char* field, const char* value) {
+    return KeyOfCategory(spec, field, value, 3);
+  };
+  REQUIRE(key("2", "17").ok());
+  CHECK((key("2", "17")->field == 2 && key("2", "17")->key == Key(17)));
+  CHECK_FALSE(key("2", "17")->is_hashed);
+  CHECK(key("2", "0xffffffffffffffff")->key == Key(~uint64_t{0}));
+  CHECK(Refused(key("3", "17").status()) ==
+        "--field 3 is no field of the job's data; there are 0 to 2: 0, 1, 2");
+  CHECK(Refused(key("2", "x").status()).find("--value 'x' is not a whole number") == 0);
+  for (const char* column : {"1", "0"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(std::string("field of ") + column);
+    field.set_column(column);
+    field.set_kind("multiValued");
+  }
+  CHECK(key("field of 1", "17")->field == 1);
+  CHECK(key("field of 0", "17")->field == 0);
+  CHECK(key("1", "17")->name == "field of 1");
+  CHECK(key("2", "17")->name == "2");
+  CHECK(Refused(key("user", "17").status()).find("field of 0, field of 1, 2") != std::string::npos);
+  // The table is that of the field.
+  ModelTables tables;
+  tables.fields = 3;
+  tables.tables.resize(3);
+  tables.tables[0].name = "a";
+  tables.tables[1].name = "dense";
+  tables.tables[2].name = "b";
+  tables.field_tables = {2, 0, 2};
+  CHECK(*FindRowTable(tables, spec, "", "field of 0") == 2);
+  CHECK(*FindRowTable(tables, spec, "", "1") == 0);
+  CHECK(Refused(FindRowTable(tables, spec, "a", "2").status()) ==
+        "field 2 is of table b, not of a");
+}
+
 TEST_CASE("fields that are none are told", "[get-row]") {
   CHECK(Refused(KeyOfCategory(Criteo("dense"), "I3", "4").status()).find("is a number") !=
         std::string::npos);

@@ -76,6 +76,24 @@ TEST_CASE("npy: one file for each array, headers to the byte", "[export]") {
   CHECK(Find(plan, "features.weight").row_offset == 16);
 }
 
+TEST_CASE("a table that is called as a tensor shares no array with it", "[export]") {
+  ModelTables tables = Tables("fm", 3, 0);
+  tables.tables[0].name = "bias";
+  for (const ExportFormat format : {ExportFormat::kNpy, ExportFormat::kSafetensors}) {
+    const ExportPlan plan = Plan(tables, 7, {.format = format, .with_state = true});
+    std::set<std::string> names;
+    size_t arrays = 0;
+    for (const ExportBlock& block : plan.blocks) {
+      for (const ExportArray& a : block.arrays) names.insert(a.name);
+      arrays += block.arrays.size();
+    }
+    CHECK(names.size() == arrays);
+    CHECK(Find(plan, "bias").shape == Shape{1});
+    CHECK(Find(plan, "bias.last_step").shape == Shape{7});
+    CHECK(Find(plan, "dense.bias.last_step").shape == Shape{1});
+  }
+}
+
 TEST_CASE("dense tensors have the shapes of their layers", "[export]") {
   const ModelTables tables = Tables("deepfm", 3, 2);
   const ExportPlan plan = Plan(tables, 0, {.with_state = true, .table = "dense"});

@@ -1,0 +1,231 @@
+// Lines without a label, of every format, as they are scored.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+#include "worker/data/formats/line_parser.h"
+#include "worker/data/formats/parser_factory.h"
+#include "worker/step/batch.h"
+
+namespace strata {
+namespace {
+
+JobSpec Job(const std::string& format) {
+  JobSpec spec;
+  spec.mutable_data()->set_format(format);
+  return spec;
+}
+
+// Columns y and w, a number and a category.
+JobSpec Csv() {
+  JobSpec spec = Job("csv");
+  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
+  columns.set_label("y");
+  columns.add_numeric("n");
+  columns.add_categorical("c");
+  return spec;
+}
+
+// The same by fields, with two labels and a weight.
+JobSpec Fields() {
+  JobSpec spec = Job("csv");
+  for (const char* name : {"y", "z"}) {
+    LabelConfig& label = *spec.add_labels();
+    label.set_name(name);
+    label.set_column(name);
+    label.set_kind(name[0] == 'y' ? "binary" : "real");
+    label.set_loss(name[0] == 'y' ? "logloss" : "squared");
+  }
+  spec.set_sample_weight("w");
+  for (const char* name : {"n", "c"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_column(name);
+    field.set_kind(name[0] == 'n' ? "numeric" : "categorical");
+  }
+  return spec;
+}
+
+DataShape Shape() {
+  DataShape shape;
+  shape.set_fields(9);
+  return shape;
+}
+
+// The examples of `lines`; the first bad line's reason goes to `fault`.
+Batch Scored(const JobSpec& spec, const std::string& first_line,
+             const std::vector<std::string>& lines, std::string* fault = nullptr) {
+  const auto parser = MakeScoringParser(spec, Shape(), first_line, {});
+  INFO(parser.status());
+  REQUIRE(parser.ok());
+  Batch batch;
+  (*parser)->Start(&batch);
+  for (const std::string& line : lines) {
+    LineError error;
+    if ((*parser)->Parse(line, &batch, &error) == LineOutcome::kBad && fault != nullptr) {
+      *fault = error.reason;
+    }
+  }
+  LineParser::Finish(&batch);
+  return batch;
+}
+
+// The same features whatever is said of labels.
+void CheckSameFeatures(const Batch& a, const Batch& b) {
+  CHECK(a.size == b.size);
+  CHECK(a.offsets == b.offsets);
+  CHECK(a.keys == b.keys);
+  CHECK(a.values == b.values);
+  CHECK(a.fields == b.fields);
+  CHECK(a.dense == b.dense);
+}
+
+bool None(float label) { return std::isnan(label); }
+
+TEST_CASE("a line of tokens may begin with its first feature", "[data][scoring]") {
+  const struct {
+    const char* format;
+    std::vector<std::string> labelled, bare;
+  } cases[] = {{"libfm", {"1 3:1 4:0.5", "0 7:2"}, {"3:1 4:0.5", " 7:2 # of nobody"}},
+               {"libsvm", {"-1 3:1", "1 9:1"}, {"3:1", "9:1"}},
+               {"libffm", {"1 2:5:1 0:3:2", "0 1:1:1"}, {"2:5:1 0:3:2", "\t1:1:1"}}};
+  for (const auto& c : cases) {
+    INFO(c.format);
+    const JobSpec spec = Job(c.format);
+    const Batch labelled = Scored(spec, "", c.labelled), bare = Scored(spec, "", c.bare);
+    REQUIRE(bare.size == 2);
+    CheckSameFeatures(labelled, bare);
+    CHECK((labelled.labels[0] == (c.labelled[0][0] == '1') && !None(labelled.labels[1])));
+    CHECK((None(bare.labels[0]) && None(bare.labels[1])));
+    // What is neither a label nor a feature is bad, and training wants its label.
+    std::string fault;
+    CHECK(Scored(spec, "", {"2 3:1"}, &fault).size == 0);
+    CHECK(fault == "label \"2\" is none of 0, 1, -1");
+    const auto training = MakeLineParser(spec, Shape(), "");
+    REQUIRE(training.ok());
+    Batch batch;
+    (*training)->Start(&batch);
+    LineError error;
+    CHECK((*training)->Parse(c.bare[0], &batch, &error) == LineOutcome::kBad);
+  }
+}
+
+std::string Criteo(const std::string& before, char separator) {
+  std::string line = before;
+  for (int c = 0; c < 39; ++c) {
+    if (c > 0) line += separator;
+    line += c < 13 ? std::to_string(c * 7) : "v" + std::to_string(c);
+  }
+  return line;
+}
+
+TEST_CASE("criteo's lines may have one column less, all of them, or an empty label",
+          "[data][scoring]") {
+  const JobSpec spec = Job("criteo");
+  const std::string labelled = Criteo("1\t", '\t'), empty = Criteo("\t", '\t'),
+                    bare = Criteo("", '\t');
+  const Batch both = Scored(spec, labelled, {labelled, empty});
+  REQUIRE(both.size == 2);
+  CHECK((both.labels[0] == 1 && None(both.labels[1])));
+  const Batch without = Scored(spec, bare, {bare, bare});
+  CHECK((without.size == 2 && None(without.labels[0])));
+  CheckSameFeatures(both, without);
+  // A line that lost a column is not taken for one without a label, nor the other way round.
+  std::string fault;
+  CHECK(Scored(spec, labelled, {bare}, &fault).size == 0);
+  CHECK(fault ==
+        "found 39 columns parted by tabs, criteo has 40 (label, 13 integers, 26 "
+        "categories)");
+  CHECK(Scored(spec, bare, {labelled}, &fault).size == 0);
+  CHECK(fault ==
+        "found 40 columns parted by tabs, the first line has 39 (no label, 13 integers, "
+        "26 categories)");
+  const auto training = MakeLineParser(spec, Shape(), "");
+  REQUIRE(training.ok());
+  Batch batch;
+  (*training)->Start(&batch);
+  LineError error;
+  for (const std::string& line : {empty, bare}) {
+    CHECK((*training)->Parse(line, &batch, &error) == LineOutcome::kBad);
+  }
+}
+
+TEST_CASE("the header of criteo_csv may lack the label", "[data][scoring]") {
+  std::string header;
+  for (int i = 1; i <= 13; ++i) header += "I" + std::to_string(i) + ",";
+  for (int c = 1; c <= 26; ++c) header += "C" + std::to_string(c) + (c < 26 ? "," : "");
+  const JobSpec spec = Job("criteo_csv");
+  const std::string bare = Criteo("", ',');
+  const Batch without = Scored(spec, header, {bare, bare});
+  CHECK((without.size == 2 && None(without.labels[0])));
+  const Batch both = Scored(spec, "Label," + header, {"0," + bare, "," + bare});
+  REQUIRE(both.size == 2);
+  CHECK((both.labels[0] == 0 && None(both.labels[1])));
+  CheckSameFeatures(both, without);
+  CHECK(MakeLineParser(spec, Shape(), header).status().message().find("column Label is missing") !=
+        std::string::npos);
+}
+
+TEST_CASE("columns of labels and weights may be empty or not there", "[data][scoring]") {
+  const Batch labelled = Scored(Csv(), "c,y,n", {"a,1,2", "b,,3"});
+  REQUIRE(labelled.size == 2);
+  CHECK((labelled.labels[0] == 1 && None(labelled.labels[1])));
+  const Batch bare = Scored(Csv(), "n,c", {"2,a", "3,b"});
+  CHECK((bare.size == 2 && None(bare.labels[0]) && None(bare.labels[1])));
+  CheckSameFeatures(labelled, bare);
+  std::string fault;
+  CHECK(Scored(Csv(), "c,y,n", {"a,yes,2"}, &fault).size == 0);
+  CHECK(fault == "label \"yes\" is none of 0, 1, -1");
+
+  for (const bool by_fields : {false, true}) {
+    JobSpec spec = Fields();
+    if (!by_fields) {
+      spec.clear_fields();
+      *spec.mutable_data()->mutable_columns() = Csv().data().columns();
+      spec.mutable_data()->mutable_columns()->clear_label();
+    }
+    const Batch all = Scored(spec, "z,w,c,y,n", {"2.5,3,a,1,2", ",,b,,3"});
+    REQUIRE(all.labels.size() == 4);
+    CHECK((all.labels[0] == 1 && all.labels[1] == 2.5f));
+    CHECK((None(all.labels[2]) && None(all.labels[3])));
+    CHECK(all.weights == std::vector<float>{3, 1});
+    const Batch one = Scored(spec, "z,c,n", {"2.5,a,2", ",b,3"});
+    REQUIRE(one.labels.size() == 4);
+    CHECK((None(one.labels[0]) && one.labels[1] == 2.5f));
+    CHECK((None(one.labels[2]) && None(one.labels[3])));
+    CHECK(one.weights == std::vector<float>{1, 1});
+    const Batch none = Scored(spec, "c,n", {"a,2", "b,3"});
+    REQUIRE(none.labels.size() == 4);
+    for (const float label : none.labels) CHECK(None(label));
+    CheckSameFeatures(all, none);
+    CheckSameFeatures(all, one);
+    // To train, and of what a model reads, every column must be there.
+    CHECK_FALSE(MakeLineParser(spec, Shape(), "z,c,n").ok());
+    const auto lacks = MakeScoringParser(spec, Shape(), "c,y", {}).status();
+    CHECK(lacks.message().find("\"n\" is no column of the header") != std::string::npos);
+    CHECK_FALSE(MakeScoringParser(spec, Shape(), "c,n,y,y", {}).ok());  // which one?
+  }
+}
+
+TEST_CASE("without a header the label's position may be behind the last column",
+          "[data][scoring]") {
+  JobSpec spec = Csv();
+  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
+  columns.set_header(false);
+  columns.set_label("2");
+  columns.set_numeric(0, "0");
+  columns.set_categorical(0, "1");
+  const Batch bare = Scored(spec, "2,a", {"2,a"});
+  CHECK((bare.size == 1 && None(bare.labels[0])));
+  CheckSameFeatures(Scored(spec, "2,a,1", {"2,a,1"}), bare);
+  columns.set_label("first");
+  CHECK_FALSE(MakeScoringParser(spec, Shape(), "2,a", {}).ok());
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,31 @@
+// What predictions read like: a line of each example.
+// Tested by tests/worker/eval/evaluator_test.cc
+// Tested by tests/e2e/predict_test.cc
+#ifndef STRATA_WORKER_EVAL_PREDICTION_TEXT_H_
+#define STRATA_WORKER_EVAL_PREDICTION_TEXT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/job/task_spec.h"
+
+namespace strata {
+
+enum class PredictionColumns : uint8_t {
+  kLabelsAndScores,  // the labels of all tasks, then their scores; a label that is none is empty
+  kScores,           // the scores alone
+};
+
+// Appends a line of each example, its columns parted by commas; tasks stand in the order of
+// spec.labels. `labels` and `scores` are (examples, tasks).
+void AppendPredictions(const std::vector<TaskSpec>& tasks, PredictionColumns columns,
+                       const std::vector<float>& labels, const std::vector<float>& scores,
+                       std::string* text);
+
+// The line that names the columns: "NAME" a label, "NAME_score" a score.
+std::string PredictionHeader(const std::vector<TaskSpec>& tasks, PredictionColumns columns);
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_EVAL_PREDICTION_TEXT_H_

@@ -58,6 +58,8 @@ TEST_CASE("imported rows are shown, checked and started from", "[bad_input][impo
   CheckSays(user.Strata("checkpoint verify pretrained"), 0, {"is whole", "6 rows"});
   CheckSays(user.Strata("checkpoint show pretrained"), 0,
             {"model import", "table item", "table user", "field item", "field user"});
+  CheckSays(user.Strata("predict --checkpoint pretrained train.csv"), 2,
+            {"pretrained has rows that `strata import` wrote, and no model"});
   const std::string row = "get-row --checkpoint pretrained --field ";
   CheckSays(user.Strata(row + "item --value i2"), 0, {"embedding: 4.5 -5", "0 updates"});
   CheckSays(user.Strata(row + "user --value 17"), 0, {"embedding: 8 9"});

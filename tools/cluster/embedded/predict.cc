@@ -118,6 +118,12 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   const ops::ExactFloatScope exact;
   auto found = FindCheckpoint(options.checkpoint_dir);
   if (!found.ok()) return found.status();
+  if (found->manifest.schema().model() == kImportedModel) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(found->folder,
+                     " has rows that `strata import` wrote, and no model; train a "
+                     "job from them (spec.model.initFrom), and name its checkpoint"));
+  }
   JobSpec spec = found->manifest.job().spec();
   if (!options.format_override.empty()) spec.mutable_data()->set_format(options.format_override);
   const auto place = FindOutput(options, found->folder);

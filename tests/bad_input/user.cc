@@ -168,4 +168,20 @@ void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::str
   CHECK(WhatIsWrongWith(r.out + r.err, says) == "");
 }
 
+std::string FailureOf(const ProgramResult& result) {
+  const std::string start = "job job failed: ";
+  const size_t at = result.out.find(start);
+  if (at == std::string::npos) return "";
+  return result.out.substr(at, result.out.find('\n', at) - at);
+}
+
+void CheckRefused(const User& user, const std::string& command,
+                  const std::vector<std::string>& says) {
+  const ProgramResult r = user.Strata(command);
+  INFO(command << "\n" << r.out << r.err);
+  CHECK(r.exit_code == 1);
+  CHECK(WhatIsWrongWith(FailureOf(r), says) == "");
+  CHECK(WhatIsWrongWith(r.err, {}) == "");
+}
+
 }  // namespace strata

@@ -74,6 +74,13 @@ std::string WhatIsWrongWith(const std::string& message, const std::vector<std::s
 // It ended with that code, and what it printed is right in that way.
 void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says);
 
+// The line of a job's error in what a command said, of the form "job job failed: ...".
+std::string FailureOf(const ProgramResult& result);
+
+// `strata COMMAND` ends with code 1, and the job's error is right in that way.
+void CheckRefused(const User& user, const std::string& command,
+                  const std::vector<std::string>& says);
+
 }  // namespace strata
 
 #endif  // STRATA_TESTS_BAD_INPUT_USER_H_

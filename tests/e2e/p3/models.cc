@@ -135,26 +135,17 @@ void FiveTables(const std::string& folder, TrainingJob& job) {
   job.mutable_spec()->mutable_training()->set_epochs(4);
 }
 
-// Three labels of three losses, some of them empty, and lines of every weight, some of none.
-void CsvLabels(const std::string& folder, TrainingJob& job, const char* type) {
-  Csv(folder, job, type);
-  for (const char* name : {"/train.csv", "/eval.csv"}) {
-    std::ifstream in(folder + name);
-    std::string line, text;
-    for (int l = 0; std::getline(in, line); ++l) {
-      const int stars = l * 31 % 9, visits = l * 17 % 5, weight = l * 13 % 7;
-      text += line;
-      text += l == 0 ? ",stars,visits,weight"
-              : l % 4 == 0
-                  ? ",," + std::to_string(visits) + ","
-                  : "," + std::to_string(stars * 0.5) + ",," + std::to_string(weight * 0.3);
-      text += '\n';
-    }
-    in.close();
-    std::ofstream(folder + name) << text;
-  }
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_data()->mutable_columns()->clear_label();
+// ",stars,visits,weight" of line l of csv, and its header's for 0: some labels are empty, and some
+// lines weigh nothing.
+std::string TargetsOf(int l) {
+  if (l == 0) return ",stars,visits,weight";
+  const int stars = l * 31 % 9, visits = l * 17 % 5, weight = l * 13 % 7;
+  return l % 4 == 0 ? ",," + std::to_string(visits) + ","
+                    : "," + std::to_string(stars * 0.5) + ",," + std::to_string(weight * 0.3);
+}
+
+// Three labels of three losses, and weights.
+void UseTargets(JobSpec& spec) {
   const auto add = [&spec](const char* label, const char* kind, const char* loss) {
     LabelConfig& config = *spec.add_labels();
     config.set_name(label);
@@ -168,11 +159,60 @@ void CsvLabels(const std::string& folder, TrainingJob& job, const char* type) {
   spec.set_sample_weight("weight");
 }
 
+void CsvLabels(const std::string& folder, TrainingJob& job, const char* type) {
+  Csv(folder, job, type);
+  for (const char* name : {"/train.csv", "/eval.csv"}) {
+    std::ifstream in(folder + name);
+    std::string line, text;
+    for (int l = 0; std::getline(in, line); ++l) text += line + TargetsOf(l) + '\n';
+    in.close();
+    std::ofstream(folder + name) << text;
+  }
+  job.mutable_spec()->mutable_data()->mutable_columns()->clear_label();
+  UseTargets(*job.mutable_spec());
+}
+
 void LabelledDeepFm(const std::string& folder, TrainingJob& job) {
   CsvLabels(folder, job, "deepfm");
 }
 void LabelledTowers(const std::string& folder, TrainingJob& job) {
   CsvLabels(folder, job, "shared_bottom");
+}
+
+// The six features of each line as columns of csv, the last two as values of one.
+void WriteManyLabels(const std::string& libfm, const std::string& csv) {
+  std::ifstream in(libfm);
+  std::ofstream out(csv);
+  out << "label,a,b,c,d,tags" << TargetsOf(0) << '\n';
+  std::string token;
+  for (int l = 1; in >> token; ++l) {
+    out << token;
+    for (int f = 0; f < 6 && in >> token; ++f) {
+      out << (f == 5 ? '|' : ',') << token.substr(0, token.find(':'));
+    }
+    out << TargetsOf(l) << '\n';
+  }
+}
+
+// The lines of ManyRows, with labels, weights, and fields of which one is pooled by max.
+void ManyLabels(const std::string& folder, TrainingJob& job) {
+  ManyRows(folder, job);
+  JobSpec& spec = *job.mutable_spec();
+  DataSpec& data = *spec.mutable_data();
+  WriteManyLabels(data.train(0), folder + "/train.csv");
+  data.set_format("csv");
+  data.set_train(0, folder + "/train.csv");
+  if (data.eval_size() > 0) {
+    WriteManyLabels(data.eval(0), folder + "/eval.csv");
+    data.set_eval(0, folder + "/eval.csv");
+  }
+  for (const char* name : {"a", "b", "c", "d", "tags"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_kind(name == std::string("tags") ? "multiValued" : "categorical");
+    if (field.kind() == "multiValued") field.set_pooling("max");
+  }
+  UseTargets(spec);
 }
 
 }  // namespace
@@ -181,7 +221,7 @@ const std::vector<Model>& Models() {
   static const std::vector<Model> models = {
       {.name = "deepfm", .make = ManyRows, .dram = "96KiB", .hbm = "128KiB"},
       {.name = "many optimizers", .make = ManyOptimizers, .dram = "80KiB", .hbm = "128KiB"},
-      {.name = "wide fm", .make = WideFm, .dram = "192KiB", .hbm = "128KiB"},
+      {.name = "wide fm", .make = WideFm, .dram = "192KiB", .hbm = "256KiB"},
       {.name = "dlrm, bf16",
        .make = DlrmBf16,
        .dram = "128KiB",
@@ -227,6 +267,11 @@ const std::vector<Model>& Models() {
       {.name = "csv dlrm", .make = CsvDlrm},
       {.name = "csv deepfm, three labels, weights", .make = LabelledDeepFm},
       {.name = "csv shared_bottom, three labels, weights", .make = LabelledTowers},
+      {.name = "three labels, weights",
+       .make = ManyLabels,
+       .dram = "112KiB",
+       .hbm = "128KiB",
+       .below_on = 2},
   };
   return models;
 }

@@ -78,7 +78,7 @@ const std::vector<Cluster>& Clusters() {
 
 const std::vector<std::string>& ProcessModels() {
   static const std::vector<std::string> models = {"deepfm", "score", "many optimizers",
-                                                  "five tables"};
+                                                  "five tables", "three labels, weights"};
   return models;
 }
 

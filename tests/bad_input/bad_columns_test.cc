@@ -1,0 +1,204 @@
+// Columns, labels, weights and files of a job that are not what it says, as a user meets them.
+#include <signal.h>
+#include <sys/types.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/bad_input/user.h"
+
+namespace strata {
+namespace {
+
+// A user with a cluster, which the cases share.
+User& UserWithCluster() {
+  static User user;
+  static const bool up = user.Up().exit_code == 0;
+  REQUIRE(up);
+  return user;
+}
+
+// A job over csv whose columns spec.fields says.
+void WriteFieldsJob(const User& user, const std::string& field) {
+  user.Write("fields.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
+             "  data: {format: csv, train: [fields.csv], columns: {label: y}}\n"
+             "  model: {type: lr}\n"
+             "  training: {lanes: 4, batchSize: 8}\n"
+             "  fields:\n    - {name: price, kind: numeric}\n    - " +
+                 field + "\n");
+}
+
+TEST_CASE("columns that are not what spec.fields says are told by file, line and column",
+          "[bad_input]") {
+  User& user = UserWithCluster();
+  const std::string good = "y,price,tags,item\n1,2.5,a:1|b,i1\n0,,b,i2\n";
+  user.Write("fields.csv", good);
+  user.Write("twice.txt", "i1\ni2\ni1\n");
+  user.Write("values.txt", "i1\ni2\n");
+  const std::string item = "{name: item, kind: categorical";
+  const std::string tags = "{name: tags, kind: multiValued, weightSeparator: ':', pooling: mean}";
+  const std::string skip = "set spec.data.maxBadLines to skip such lines";
+  const struct {
+    std::string field, text;
+    std::vector<std::string> says;
+  } cases[] = {
+      {"{name: kind, kind: categorical}",
+       good,
+       {"fields.csv: spec.fields[1].column: \"kind\" is no column of the header",
+        "the header names y, price, tags, item"}},
+      {item + "}",
+       good + "0,dear,a,i1\n",
+       {":4:3: column price: \"dear\" is not a finite number", skip}},
+      {tags,
+       good + "0,1,a:b,i1\n",
+       {":4:5: column tags: the weight of \"a:b\" is not a finite", skip}},
+      {tags, good + "0,1,a:1|b:-1,i1\n", {":4:5: column tags: the weights have the sum 0", skip}},
+      {item + ", vocabulary: {file: twice.txt}}",
+       good,
+       {"spec.fields[1].vocabulary.file: vocabulary file ", "twice.txt:3: \"i1\" is in line 1 too",
+        "remove one of the two lines"}},
+      {item + ", vocabulary: {file: none.txt}}",
+       good,
+       {"spec.fields[1].vocabulary.file: ", "none.txt does not exist"}},
+  };
+  int at = 0;
+  for (const auto& [field, text, says] : cases) {
+    INFO(field);
+    WriteFieldsJob(user, field);
+    user.Write("fields.csv", text);
+    CheckRefused(user, "train -f fields.yaml", says);
+    if (at++ % 3 == 0) CheckRefused(user, "submit --wait -f fields.yaml", says);
+  }
+  user.Write("fields.csv", good);
+  WriteFieldsJob(user, "{name: clicks, column: item, kind: sequence, maxLength: 3}");
+  CheckSays(user.Strata("train -f fields.yaml"), 2,
+            {"spec.fields[1].kind: field 'clicks' is a sequence, and model type lr reads none"});
+  WriteFieldsJob(user, item + ", table: items}");
+  CheckSays(user.Strata("train -f fields.yaml"), 2,
+            {"spec.fields[1].table: 'items' of field 'item' is no table of the job"});
+  WriteFieldsJob(user, item + ", vocabulary: {file: values.txt}}");
+  CHECK(user.Strata("train -f fields.yaml").exit_code == 0);
+}
+
+// A job of one label and weights, its columns said by spec.fields or by data.columns.
+void WriteLabelsJob(const User& user, const std::string& label, bool fields) {
+  const std::string columns = fields ? "" : ", columns: {categorical: [item], ignored: ['*']}";
+  user.Write("labels.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
+             "  data: {format: csv, train: [labels.csv]" +
+                 columns + "}\n" + (fields ? "  fields: [{name: item, kind: categorical}]\n" : "") +
+                 "  model: {type: lr}\n  training: {lanes: 4, batchSize: 8}\n"
+                 "  labels: [" +
+                 label + "]\n  sampleWeight: w\n");
+}
+
+TEST_CASE("labels outside their kind and weights that are none are told by file, line and column",
+          "[bad_input]") {
+  User& user = UserWithCluster();
+  const std::string good = "item,click,stars,visits,w\ni1,1,2.5,0,1\ni2,,,,\n";
+  const std::string click = "{name: click}", stars = "{name: stars, kind: real}",
+                    visits = "{name: visits, kind: count}";
+  const std::string skip = "set spec.data.maxBadLines to skip such lines";
+  const struct {
+    std::string label, text;
+    std::vector<std::string> says;
+  } cases[] = {
+      {click,
+       good + "i1,2,,,\n",
+       {"labels.csv:4:4: column click: label click: \"2\" is none of 0, 1, -1", skip}},
+      {stars,
+       good + "i1,,many,,\n",
+       {"labels.csv:4:5: column stars: label stars: \"many\" is not a finite number", skip}},
+      {stars, good + "i1,,nan,,\n", {":4:5: column stars: label stars: \"nan\" is not", skip}},
+      {visits,
+       good + "i1,,,1.5,\n",
+       {":4:6: column visits: label visits: \"1.5\" is no count", "give the label kind real",
+        skip}},
+      {visits, good + "i1,,,-1,\n", {":4:6: column visits: label visits: \"-1\" is no count"}},
+      {visits, good + "i1,,,16777217,\n", {"label visits: \"16777217\" is no count"}},
+      {click,
+       good + "i1,1,,,-0.5\n",
+       {":4:8: column w: weight \"-0.5\" is negative; give 0 to leave the line out", skip}},
+      {click, good + "i1,1,,,nan\n", {":4:8: column w: weight \"nan\" is not a finite number"}},
+      {click, good + "i1,1,,,65537\n", {":4:8: column w: weight \"65537\" is above 65536; scale"}},
+      {click,
+       "item,click,w\ni1,1,0\ni2,0,0\n",
+       {"labels.csv: column w gives no good line a weight above 0; mend it, or remove "
+        "spec.sampleWeight"}},
+      {"{name: buy}", good, {"labels.csv: spec.labels[0].column: \"buy\" is no column"}},
+      {click, "item,click\ni1,1\n", {"labels.csv: spec.sampleWeight: \"w\" is no column"}},
+  };
+  int at = 0;
+  for (const auto& [label, text, says] : cases) {
+    for (const bool fields : {false, true}) {
+      INFO(label << (fields ? " of fields: " : " of columns: ") << text);
+      WriteLabelsJob(user, label, fields);
+      user.Write("labels.csv", text);
+      CheckRefused(user, "train -f labels.yaml", says);
+      if (at++ % 5 == 0) CheckRefused(user, "submit --wait -f labels.yaml", says);
+    }
+  }
+  WriteLabelsJob(user, click + ", " + stars + ", " + visits, true);
+  user.Write("labels.csv", good);
+  CHECK(user.Strata("train -f labels.yaml").exit_code == 0);
+}
+
+TEST_CASE("files that change, go or come while their job trains", "[bad_input]") {
+  User user;
+  user.Up();
+  user.WriteJob();
+  const std::string lines = GoodLines(20000);
+  std::string changed = lines;
+  changed[0] = changed[0] == '1' ? '0' : '1';
+  const std::string job =
+      " -f job.yaml --set spec.data.train=[day=*/part-*] --set spec.training.epochs=";
+  const auto begin = [&] {
+    REQUIRE(
+        std::system(("rm -rf '" + user.Path("day=1") + "' && mkdir '" + user.Path("day=1") + "'")
+                        .c_str()) == 0);
+    user.Write("day=1/part-0", lines);
+    user.Write("day=1/part-1", lines);
+  };
+  // As many bytes as before, and lines as long.
+  begin();
+  const ProgramResult other =
+      user.Interrupted("submit --wait" + job + "100000", "Training: ", [&](const User& u, pid_t) {
+        u.Write("new", changed);
+        std::filesystem::rename(u.Path("new"), u.Path("day=1/part-1"));
+      });
+  INFO(other.out << other.err);
+  CHECK(other.exit_code == 1);
+  CHECK(WhatIsWrongWith(FailureOf(other), {"input file " + user.Path("day=1/part-1") +
+                                               " has changed since the job began",
+                                           "restore it, or submit a new job"}) == "");
+  begin();
+  const ProgramResult gone = user.Interrupted(
+      "submit --wait" + job + "100000",
+      "Training: ", [](const User& u, pid_t) { std::filesystem::remove(u.Path("day=1/part-0")); });
+  INFO(gone.out << gone.err);
+  CHECK(gone.exit_code == 1);
+  CHECK(WhatIsWrongWith(FailureOf(gone), {user.Path("day=1/part-0") + " does not exist"}) == "");
+  // Which files there are was settled when the job began, whoever dies.
+  begin();
+  const ProgramResult alone = user.Strata("train --json" + job + "3");
+  const ProgramResult more =
+      user.Interrupted("submit --wait --json" + job + "3", "Training: ", [&](const User& u, pid_t) {
+        u.Write("day=1/part-2", lines);
+        for (const char* name : {"scheduler", "worker-0"}) kill(u.PidOf(name), SIGKILL);
+      });
+  INFO(more.out << more.err);
+  CHECK(more.exit_code == 0);
+  const auto of = [](const std::string& json, const std::string& key, size_t size) {
+    const size_t at = json.find('"' + key + '"');
+    return at == std::string::npos ? json : json.substr(at, size);
+  };
+  CHECK(of(more.out, "modelHash", 46) == of(alone.out, "modelHash", 46));
+  CHECK(of(more.out, "trainInput", 24) == "\"trainInput\":{\"files\":2,");
+}
+
+}  // namespace
+}  // namespace strata

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {
@@ -72,6 +73,10 @@ absl::Status LayerWork::RoundFactor(const Extent& extent, const RoundedFactor& k
   // Read only: RoundToBf16 takes what is written and what is read alike.
   const ops::gpu::Matrix from = {const_cast<float*>(static_cast<const float*>(*factor)), *stride};
   *stride = RoundedStride(extent.columns);
+  if (to.bytes() < RoundedElements(extent) * sizeof(uint16_t)) {
+    return absl::InternalError(absl::StrCat("a factor of ", extent.rows, " x ", extent.columns,
+                                            " was not told to LayerWork::NeedsProduct"));
+  }
   *factor = to.as<void>();
   return RoundToBf16(*api_, extent, from, to.as<uint16_t>(), *stride, stream);
 }

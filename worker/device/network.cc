@@ -32,6 +32,9 @@ void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
   if (top_) top_->Want(most.examples, memory);
   if (cross_) cross_->Want(most.examples, memory);
   work_.NeedsSums({most.examples, std::max(1u, stages_.numeric)});
+  if (stages_.numeric_second_order) {
+    work_.NeedsProduct(NumericShape(most.examples, stages_.dim));
+  }
   work_.Want(memory);
   memory->WantArray<float>(&logits_, examples);
   memory->WantArray<float>(&gradients_, examples);
@@ -59,6 +62,15 @@ void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
   }
   memory->WantArray<float>(&pooled_rows_, size_t{most.runs} * stages_.row_dim);
   memory->WantArray<float>(&run_gradients_, size_t{most.runs} * stages_.row_dim);
+}
+
+MatmulShape DeviceNetwork::NumericShape(uint32_t examples, uint32_t columns) const {
+  MatmulShape shape;
+  shape.m = shape.lda = stages_.numeric;
+  shape.n = shape.ldc = columns;
+  shape.k = examples;
+  shape.transpose_a = true;
+  return shape;
 }
 
 ops::gpu::Coalescer::Options DeviceNetwork::CoalescerOptions(const StepShape& most) const {

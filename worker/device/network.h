@@ -58,6 +58,7 @@ class DeviceNetwork {
 
   // The batch's features, pooled where they have to be.
   ops::SparseExamples Features(const StepBatch& batch) const;
+  ops::gpu::MatmulShape NumericShape(uint32_t examples, uint32_t columns) const;
   // (numbers of examples) transposed times `right` (examples, columns).
   absl::Status NumericProduct(const StepBatch& batch, const ops::gpu::Matrix& right,
                               uint32_t columns, float* out, ops::gpu::StreamHandle stream);

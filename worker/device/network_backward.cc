@@ -13,11 +13,7 @@ using ops::gpu::StreamHandle;
 
 absl::Status DeviceNetwork::NumericProduct(const StepBatch& batch, const Matrix& right,
                                            uint32_t columns, float* out, StreamHandle stream) {
-  MatmulShape shape;
-  shape.m = shape.lda = stages_.numeric;
-  shape.n = shape.ldc = columns;
-  shape.k = batch.examples;
-  shape.transpose_a = true;
+  MatmulShape shape = NumericShape(batch.examples, columns);
   shape.ldb = right.stride;
   return work_.Multiply(shape, {batch.x.numeric, right.data, out, nullptr, nullptr}, stream);
 }

@@ -340,5 +340,26 @@ TEST_CASE("products in TF32 and bf16 are as far off as their factors", "[worker]
   }
 }
 
+// Products stand in gradients of the dense part alone.
+TEST_CASE("models without layers round their numbers' products", "[worker][device]") {
+  constexpr double kMost = 0.02;  // factors of 8 bits
+  for (const Shape& shape : DeviceShapes()) {
+    if (!shape.hidden.empty() || shape.numeric == 0) continue;
+    INFO(testing::Describe(shape));
+    const Problem p(shape, 5);
+    const StepResult right = RightResult(p);
+    HostApi api({});
+    const auto plain = TryRun(p, *MakeStep(&api, p));
+    const auto got = TryRun(p, *MakeStep(&api, p, MatmulPrecision::kBf16));
+    REQUIRE(got.ok());
+    CHECK(SameBits(got->predictions, plain->predictions));
+    CHECK(SameBits(got->rows, plain->rows));
+    for (size_t t = 0; t < right.tensors.size(); ++t) {
+      INFO("tensor " << t);
+      CHECK(RelativeDistance(got->tensors[t], right.tensors[t]) < kMost);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace strata

@@ -28,7 +28,28 @@ size_t RoundedElements(const Extent& e) { return size_t{e.rows} * RoundedStride(
 
 bool HasVector(const MatmulShape& s) { return s.m == 1 || s.n == 1 || s.k == 1; }
 
+MatmulShape ColumnProduct(uint32_t rows, uint32_t left, uint32_t right) {
+  MatmulShape shape;
+  shape.m = left;
+  shape.n = shape.ldc = right;
+  shape.k = rows;
+  shape.transpose_a = true;
+  return shape;
+}
+
 }  // namespace
+
+void LayerWork::NeedsColumnProduct(uint32_t rows, uint32_t left, uint32_t right) {
+  NeedsProduct(ColumnProduct(rows, left, right));
+}
+
+absl::Status LayerWork::MultiplyColumns(uint32_t rows, const Columns& left, const Columns& right,
+                                        float* out, ops::gpu::StreamHandle stream) {
+  MatmulShape shape = ColumnProduct(rows, left.count, right.count);
+  shape.lda = left.matrix.stride;
+  shape.ldb = right.matrix.stride;
+  return Multiply(shape, {left.matrix.data, right.matrix.data, out, nullptr, nullptr}, stream);
+}
 
 void LayerWork::NeedsProduct(const MatmulShape& shape) {
   if (precision_ != MatmulPrecision::kBf16 || HasVector(shape)) return;

@@ -10,13 +10,16 @@
 #include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
 #include "ops/cuda/api/memory.h"
+#include "ops/cuda/nn/embedding.h"
 #include "ops/cuda/nn/layers.h"
+#include "ops/cuda/nn/losses.h"
 #include "ops/cuda/products/blas.h"
 #include "ops/cuda/rows/coalesce.h"
 #include "ops/nn/layer_memory.h"
 #include "ops/nn/sparse_examples.h"
 #include "worker/device/buffer_list.h"
 #include "worker/device/cross.h"
+#include "worker/device/fm_heads.h"
 #include "worker/device/layer_work.h"
 #include "worker/device/perceptron.h"
 #include "worker/device/stages.h"
@@ -48,6 +51,7 @@ class DeviceNetwork {
   absl::Status ForwardDots(const StepBatch& batch, ops::Passes passes,
                            ops::gpu::StreamHandle stream);
   absl::Status ForwardOutput(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  ops::gpu::TaskOutputs Outputs(const StepBatch& batch) const;
   absl::Status Loss(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardFirstOrder(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardNumericSquares(const StepBatch& batch, ops::gpu::StreamHandle stream);
@@ -58,10 +62,15 @@ class DeviceNetwork {
 
   // The batch's features, pooled where they have to be.
   ops::SparseExamples Features(const StepBatch& batch) const;
-  ops::gpu::MatmulShape NumericShape(uint32_t examples, uint32_t columns) const;
-  // (numbers of examples) transposed times `right` (examples, columns).
-  absl::Status NumericProduct(const StepBatch& batch, const ops::gpu::Matrix& right,
-                              uint32_t columns, float* out, ops::gpu::StreamHandle stream);
+  // (numbers of examples) transposed times `right`.
+  absl::Status NumericProduct(const StepBatch& batch, const LayerWork::Columns& right, float* out,
+                              ops::gpu::StreamHandle stream);
+  ops::gpu::LinearTask Linear(const StepBatch& batch) const;
+  // What goes from rows of `inputs` floats to the tasks' logits, and back.
+  ops::gpu::MatmulShape OutputShape(uint32_t examples, uint32_t inputs) const;
+  ops::gpu::MatmulShape OutputGradientShape(uint32_t examples, uint32_t inputs) const;
+  ops::gpu::Matrix logits() const;
+  ops::gpu::Matrix gradients() const;
   ops::gpu::Matrix matrix() const;
   ops::gpu::Matrix matrix_gradient() const;
   ops::gpu::Matrix top_in() const;
@@ -74,9 +83,10 @@ class DeviceNetwork {
   LayerWork work_;
   std::optional<DevicePerceptron> bottom_, top_;
   std::optional<DeviceCross> cross_;
+  std::optional<DeviceFmHeads> heads_;
   std::unique_ptr<ops::gpu::Coalescer> coalescer_;
 
-  ops::gpu::Buffer logits_, gradients_;                      // (examples): by the logits
+  ops::gpu::Buffer logits_, gradients_;                      // (examples, tasks): by the logits
   ops::gpu::Buffer sums_;                                    // (examples, dim): second order
   ops::gpu::Buffer example_;                                 // (features or runs)
   ops::gpu::Buffer matrix_, matrix_gradient_;                // (examples, matrix width)

@@ -30,7 +30,7 @@ using TensorSizes = std::vector<size_t>;
 struct StepKind {
   StepShape shape;  // examples: padded
   ops::Passes passes = ops::Passes::kForward;
-  bool values = false, fields = false, pooled = false;
+  bool values = false, fields = false, pooled = false, weighted = false;
 };
 
 // Used by one thread at a time, but for what runs on streams.
@@ -93,6 +93,7 @@ class Slot {
   void FillExamples(const Batch& batch);
   void FillFeatures(const Batch& batch, const RoutedKeys& routed);
   void FillRuns();
+  double SumLosses() const;
   static uint32_t CountChunks(const RoutedKeys& routed, uint32_t* chunk_first);
   absl::Status GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
   size_t row_floats() const { return kind_.shape.unique * row_dim_; }
@@ -101,7 +102,7 @@ class Slot {
   TensorSizes tensor_sizes_;
   std::vector<size_t> tensor_at_;  // floats before each
   size_t tensor_floats_ = 0;
-  size_t row_dim_ = 0;
+  size_t row_dim_ = 0, tasks_ = 1;
 
   StepKind kind_;
   uint32_t examples_ = 0;  // of the batch at hand
@@ -112,7 +113,8 @@ class Slot {
   // The runs of the batch at hand.
   std::vector<uint32_t> run_offsets_, run_fields_, run_first_, run_of_;
 
-  Array counts_, offsets_, row_, values_, fields_, numeric_, labels_, rows_, place_, tensors_;
+  Array counts_, offsets_, row_, values_, fields_, numeric_, labels_, weights_, rows_, place_,
+      tensors_;
   Array first_, occurrences_, chunk_first_;
   Array in_run_offsets_, in_run_fields_, in_run_first_, in_run_of_;
   Array row_gradients_, tensor_gradients_, predictions_, losses_;

@@ -1,5 +1,7 @@
 #include "worker/device/stages.h"
 
+#include "worker/step/task_losses.h"
+
 namespace strata::device {
 namespace {
 
@@ -27,8 +29,8 @@ void AddDlrm(const ModelTables& t, Stages& s) {
     s.bottom = PerceptronStage{Widths(s.numeric, t.bottom_hidden, s.dim), 0, true};
     tensor = 2 * s.bottom->layers();
   }
-  s.top =
-      PerceptronStage{Widths(s.bottom_width() + t.interaction_pairs(), t.hidden, 1), tensor, false};
+  s.top = PerceptronStage{Widths(s.bottom_width() + t.interaction_pairs(), t.hidden, s.tasks()),
+                          tensor, false};
 }
 
 }  // namespace
@@ -39,6 +41,9 @@ Stages StagesOf(const ModelTables& t) {
   s.dim = t.embedding_dim;
   s.fields = t.fields;
   s.numeric = t.numeric;
+  s.losses = LossesOf(t);
+  s.weighted = t.weighted;
+  s.interaction_tensor = t.tensor_count() - 1;
   switch (t.type) {
     case ModelType::kLr:
       s.first_order = true;
@@ -52,7 +57,7 @@ Stages StagesOf(const ModelTables& t) {
       s.first_order = true;
       s.second_order = t.type == ModelType::kDeepFm;
       AddMatrix(t, s);
-      s.top = PerceptronStage{Widths(s.matrix_width, t.hidden, 1),
+      s.top = PerceptronStage{Widths(s.matrix_width, t.hidden, s.tasks()),
                               static_cast<size_t>(s.numeric > 0 ? 2 : 1), false};
       break;
     case ModelType::kDcnV2:

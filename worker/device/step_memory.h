@@ -25,10 +25,11 @@
 namespace strata::device {
 
 // What decides a step's kernels and their arguments: see DeviceStep.
-using GraphKey = std::tuple<uint32_t, uint32_t, bool, bool, bool, bool>;
+using GraphKey = std::tuple<uint32_t, uint32_t, bool, bool, bool, bool, bool>;
 inline GraphKey GraphKeyOf(uint32_t slot, const StepKind& kind) {
-  return {slot,        kind.shape.examples, kind.passes == ops::Passes::kForward,
-          kind.values, kind.fields,         kind.pooled};
+  return {slot,         kind.shape.examples, kind.passes == ops::Passes::kForward,
+          kind.values,  kind.fields,         kind.pooled,
+          kind.weighted};
 }
 
 // Members in the order of need: what is below uses what is above, and goes first.

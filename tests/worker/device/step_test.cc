@@ -86,7 +86,8 @@ TEST_CASE("every model on a device gives what it gives on the CPU", "[worker][de
   }
 }
 
-TEST_CASE("lr and fm without numbers have the CPU's bits", "[worker][device][exact]") {
+TEST_CASE("lr and fm without numbers have the CPU's bits, whatever the labels",
+          "[worker][device][exact]") {
   for (const Shape& shape : DeviceShapes()) {
     if ((shape.type != "lr" && shape.type != "fm") || shape.numeric > 0) continue;
     INFO(testing::Describe(shape));
@@ -97,6 +98,7 @@ TEST_CASE("lr and fm without numbers have the CPU's bits", "[worker][device][exa
     REQUIRE(got.ok());
     CHECK(SameBits(got->predictions, right.predictions));
     CHECK(SameBits(got->rows, right.rows));
+    CHECK(got->loss == right.loss);
   }
 }
 

@@ -25,6 +25,7 @@ DeviceNetwork::DeviceNetwork(const Stages& stages, ops::gpu::CudaApi* api,
   if (stages_.bottom) bottom_.emplace(*stages_.bottom, &work_);
   if (stages_.top) top_.emplace(*stages_.top, &work_);
   if (stages_.cross) cross_.emplace(*stages_.cross, &work_);
+  if (!stages_.towers.empty()) towers_.emplace(stages_.towers, &work_);
   if (stages_.heads()) heads_.emplace(&stages_, &work_);
 }
 
@@ -33,6 +34,7 @@ void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
   if (bottom_) bottom_->Want(most.examples, memory);
   if (top_) top_->Want(most.examples, memory);
   if (cross_) cross_->Want(most.examples, memory);
+  if (towers_) towers_->Want(most.examples, memory);
   if (heads_) heads_->Want(most.examples, memory);
   const uint32_t tasks = stages_.tasks();
   work_.NeedsSums({most.examples, std::max(tasks, stages_.numeric)});
@@ -226,6 +228,7 @@ absl::Status DeviceNetwork::ForwardLayers(const StepBatch& batch, Passes passes,
   }
   if (cross_) STRATA_RETURN_IF_ERROR(cross_->Forward(batch, matrix(), stream));
   STRATA_RETURN_IF_ERROR(top_->Forward(batch, top_in(), top_out(), passes, stream));
+  if (towers_) return towers_->Forward(batch, top_out(), logits(), passes, stream);
   return ForwardOutput(batch, stream);
 }
 

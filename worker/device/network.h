@@ -24,6 +24,7 @@
 #include "worker/device/perceptron.h"
 #include "worker/device/stages.h"
 #include "worker/device/step_batch.h"
+#include "worker/device/towers.h"
 
 namespace strata::device {
 
@@ -84,6 +85,7 @@ class DeviceNetwork {
   std::optional<DevicePerceptron> bottom_, top_;
   std::optional<DeviceCross> cross_;
   std::optional<DeviceFmHeads> heads_;
+  std::optional<DeviceTowers> towers_;
   std::unique_ptr<ops::gpu::Coalescer> coalescer_;
 
   ops::gpu::Buffer logits_, gradients_;                      // (examples, tasks): by the logits

@@ -54,9 +54,11 @@ absl::Status DeviceNetwork::BackwardNumericSquares(const StepBatch& batch, Strea
 absl::Status DeviceNetwork::BackwardLayers(const StepBatch& batch, StreamHandle stream) {
   if (!stages_.top) return absl::OkStatus();
   DevicePerceptron::Ends ends = {top_in(), top_out(), gradients(), top_in_gradient()};
-  if (cross_) {
-    STRATA_RETURN_IF_ERROR(BackwardOutput(batch, stream));
-    ends.out_gradient = top_out_gradient();
+  if (cross_ || towers_) ends.out_gradient = top_out_gradient();
+  if (cross_) STRATA_RETURN_IF_ERROR(BackwardOutput(batch, stream));
+  if (towers_) {
+    STRATA_RETURN_IF_ERROR(
+        towers_->Backward(batch, top_out(), gradients(), top_out_gradient(), stream));
   }
   STRATA_RETURN_IF_ERROR(top_->Backward(batch, ends, stream));
   if (cross_) {

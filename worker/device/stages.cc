@@ -33,6 +33,16 @@ void AddDlrm(const ModelTables& t, Stages& s) {
                           tensor, false};
 }
 
+void AddSharedBottom(const ModelTables& t, Stages& s) {
+  AddMatrix(t, s);
+  s.top = PerceptronStage{Widths(s.matrix_width, t.hidden, 0), 0, true};
+  size_t tensor = 2 * s.top->layers();
+  for (uint32_t task = 0; task < s.tasks(); ++task) {
+    s.towers.push_back({Widths(t.hidden.back(), t.tower_hidden, 1), tensor, false});
+    tensor += 2 * s.towers.back().layers();
+  }
+}
+
 }  // namespace
 
 Stages StagesOf(const ModelTables& t) {
@@ -69,7 +79,8 @@ Stages StagesOf(const ModelTables& t) {
     case ModelType::kDlrm:
       AddDlrm(t, s);
       break;
-    case ModelType::kSharedBottom:  // not on a device (step.h)
+    case ModelType::kSharedBottom:
+      AddSharedBottom(t, s);
       break;
   }
   return s;

@@ -59,8 +59,11 @@ struct Stages {
   uint32_t vectors = 0;
   // Of the matrix, beside `top`.
   std::optional<CrossStage> cross;
-  // Of the matrix, or of the dots. Without `cross` its outputs (tasks) are added to the logits.
+  // Of the matrix, or of the dots. With neither `cross` nor `towers` its outputs (tasks) are added
+  // to the logits.
   std::optional<PerceptronStage> top;
+  // By task, of top's outputs: the logits.
+  std::vector<PerceptronStage> towers;
   // With `cross`: the weights (.., tasks) of the cross network's output, then of top's; and a bias,
   // the tensor after.
   size_t output_tensor = 0;

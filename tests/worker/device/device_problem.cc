@@ -52,6 +52,13 @@ std::vector<Shape> TaskShapes() {
   add("bsp", true, {"dcn_v2", 4, 3, 5, {10}, 60, 50, true, Fields::kOrdinal, {}, 2, 0});
   add("bh", false, {"dcn_v2", 4, 0, 6, {9}, 50, 40, false, Fields::kMulti, {}, 2, 3});
   add("bhs", true, {"dlrm", 5, 3, 8, {12}, 60, 50, true, Fields::kOrdinal, {10}});
+  Shape towers = {"shared_bottom", 5, 3, 8, {12, 10}, 60, 50, true};
+  towers.tower_hidden = {6};
+  add("bsp", true, towers);
+  towers.named = Fields::kMulti;
+  add("", false, towers);
+  towers.tower_hidden = {};
+  add("bb", false, towers);
   return shapes;
 }
 

@@ -76,6 +76,8 @@ void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
   }
   memory->WantArray<float>(&pooled_rows_, size_t{most.runs} * stages_.row_dim);
   memory->WantArray<float>(&run_gradients_, size_t{most.runs} * stages_.row_dim);
+  const size_t max_runs = stages_.max_fields.empty() ? 0 : most.runs;
+  memory->WantArray<uint32_t>(&max_from_, max_runs * stages_.row_dim);
 }
 
 MatmulShape DeviceNetwork::OutputShape(uint32_t examples, uint32_t inputs) const {
@@ -140,7 +142,7 @@ Matrix DeviceNetwork::top_out_gradient() const {
 }
 
 absl::Status DeviceNetwork::Run(const StepBatch& batch, Passes passes, StreamHandle stream) {
-  STRATA_RETURN_IF_ERROR(PoolRows(batch, stream));
+  STRATA_RETURN_IF_ERROR(PoolRows(batch, passes, stream));
   STRATA_RETURN_IF_ERROR(ForwardRows(batch, stream));
   STRATA_RETURN_IF_ERROR(ForwardLayers(batch, passes, stream));
   if (passes == Passes::kForward) return TaskPredictions(*api_, Outputs(batch), stream);
@@ -150,7 +152,15 @@ absl::Status DeviceNetwork::Run(const StepBatch& batch, Passes passes, StreamHan
   return BackwardRows(batch, stream);
 }
 
-absl::Status DeviceNetwork::PoolRows(const StepBatch& batch, StreamHandle stream) {
+ops::gpu::MaxRuns DeviceNetwork::MaxRunsOf(const StepBatch& batch) const {
+  return {batch.run_first,
+          batch.run_fields,
+          {batch.counts + kRuns, batch.runs.features},
+          batch.max_fields,
+          static_cast<uint32_t>(stages_.max_fields.size())};
+}
+
+absl::Status DeviceNetwork::PoolRows(const StepBatch& batch, Passes passes, StreamHandle stream) {
   if (!batch.pooled()) return absl::OkStatus();
   ops::gpu::PoolArguments pool;
   // Read only: a table's rows are written by others.
@@ -162,7 +172,10 @@ absl::Status DeviceNetwork::PoolRows(const StepBatch& batch, StreamHandle stream
   pool.bags = {batch.counts + kRuns, batch.runs.features};
   pool.out = pooled_rows_.as<float>();
   pool.out_stride = stages_.row_dim;
-  return ops::gpu::Pool(*api_, pool, stream);
+  STRATA_RETURN_IF_ERROR(ops::gpu::Pool(*api_, pool, stream));
+  if (batch.max_fields == nullptr) return absl::OkStatus();
+  return MaxPool(*api_, batch.x, MaxRunsOf(batch), stages_.row_dim, pool.out,
+                 passes == Passes::kForward ? nullptr : max_from_.as<uint32_t>(), stream);
 }
 
 ops::SparseExamples DeviceNetwork::Features(const StepBatch& batch) const {

@@ -13,6 +13,7 @@
 #include "ops/cuda/nn/embedding.h"
 #include "ops/cuda/nn/layers.h"
 #include "ops/cuda/nn/losses.h"
+#include "ops/cuda/nn/max_pool.h"
 #include "ops/cuda/products/blas.h"
 #include "ops/cuda/rows/coalesce.h"
 #include "ops/nn/layer_memory.h"
@@ -45,7 +46,9 @@ class DeviceNetwork {
   absl::Status Run(const StepBatch& batch, ops::Passes passes, ops::gpu::StreamHandle stream);
 
  private:
-  absl::Status PoolRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status PoolRows(const StepBatch& batch, ops::Passes passes, ops::gpu::StreamHandle stream);
+  absl::Status BackwardPooled(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  ops::gpu::MaxRuns MaxRunsOf(const StepBatch& batch) const;
   absl::Status ForwardRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status ForwardLayers(const StepBatch& batch, ops::Passes passes,
                              ops::gpu::StreamHandle stream);
@@ -97,6 +100,7 @@ class DeviceNetwork {
   ops::gpu::Buffer output_weight_, output_weight_gradient_;  // top's part of the output layer
   ops::gpu::Buffer scaled_, squares_, square_sums_;          // fm's numbers
   ops::gpu::Buffer pooled_rows_, run_gradients_;             // (runs, row dim)
+  ops::gpu::Buffer max_from_;                                // (runs, row dim): see MaxPool
 };
 
 }  // namespace strata::device

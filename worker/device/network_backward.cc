@@ -139,10 +139,19 @@ absl::Status DeviceNetwork::BackwardRows(const StepBatch& batch, StreamHandle st
                                                      stages_.tasks(), example,
                                                      {out.rows + stages_.dim, out.stride}, stream));
   }
-  if (!batch.pooled()) return absl::OkStatus();
+  return batch.pooled() ? BackwardPooled(batch, stream) : absl::OkStatus();
+}
+
+// From runs on to their features.
+absl::Status DeviceNetwork::BackwardPooled(const StepBatch& batch, StreamHandle stream) {
+  const float* const gradient = run_gradients_.as<float>();
+  if (batch.max_fields != nullptr) {
+    return MaxPooledGradients(*api_, *coalescer_, batch.keys, batch.x.values, batch.run_of,
+                              MaxRunsOf(batch), max_from_.as<uint32_t>(), gradient, stages_.row_dim,
+                              batch.row_gradients, stream);
+  }
   return ops::gpu::PooledGradients(*api_, *coalescer_, batch.keys, batch.x.values, batch.run_of,
-                                   run_gradients_.as<float>(), stages_.row_dim, batch.row_gradients,
-                                   stream);
+                                   gradient, stages_.row_dim, batch.row_gradients, stream);
 }
 
 }  // namespace strata::device

@@ -105,7 +105,7 @@ StepKind Slot::Plan(const Batch& batch, const RoutedKeys& routed, const Stages& 
   // A sum of weights is the same however it is grouped into fields.
   const bool vectors = stages.matrix || stages.second_order;
   kind_.fields = vectors && !batch.fields.empty();
-  kind_.pooled = vectors && NeedsPooling(batch);
+  kind_.pooled = (vectors || !stages.max_fields.empty()) && NeedsPooling(batch);
   if (kind_.pooled) {
     FindRuns(batch);
     kind_.shape.runs = static_cast<uint32_t>(run_fields_.size());
@@ -227,7 +227,8 @@ void Slot::FillRuns() {
 }
 
 StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
-                         const uint32_t* ordinals) const {
+                         const StepConstants& constants) const {
+  const uint32_t* const ordinals = constants.ordinals;
   const auto* const counts = counts_.device.as<uint32_t>();
   StepBatch b;
   b.examples = kind_.shape.examples;
@@ -254,6 +255,7 @@ StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
     b.run_fields = in_run_fields_.device.as<uint32_t>();
     b.run_first = in_run_first_.device.as<uint32_t>();
     b.run_of = in_run_of_.device.as<uint32_t>();
+    b.max_fields = constants.max_fields;
     // Each occurs once, where it stands.
     b.runs = {ordinals, ordinals, ordinals, counts + kRuns, most.runs, ordinals, counts + kZero};
   }

@@ -33,6 +33,12 @@ struct StepKind {
   bool values = false, fields = false, pooled = false, weighted = false;
 };
 
+// What does not change from batch to batch, in device memory.
+struct StepConstants {
+  const uint32_t* ordinals = nullptr;    // 0, 1, 2.., most features + 1
+  const uint32_t* max_fields = nullptr;  // as Stages has them; null: none
+};
+
 // Used by one thread at a time, but for what runs on streams.
 class Slot {
  public:
@@ -57,8 +63,9 @@ class Slot {
   void FillBatch(const Batch& batch, const RoutedKeys& routed, ops::Parallel* parallel);
   absl::Status FillWeights(const ModelInputs& in, const ModelGradients* out,
                            ops::Parallel* parallel);
-  // What the kernels are given. `ordinals`: 0, 1, 2.. in device memory, most features + 1.
-  StepBatch OnDevice(const StepShape& most, const Stages& stages, const uint32_t* ordinals) const;
+  // What the kernels are given.
+  StepBatch OnDevice(const StepShape& most, const Stages& stages,
+                     const StepConstants& constants) const;
 
   // Asynchronous: pinned memory to the device's, of the batch and of the weights, and what came out
   // back. Rows that are on the device already are gathered there, and gradients that stay there are

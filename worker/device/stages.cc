@@ -53,6 +53,7 @@ Stages StagesOf(const ModelTables& t) {
   s.numeric = t.numeric;
   s.losses = LossesOf(t);
   s.weighted = t.weighted;
+  s.max_fields.assign(t.max_pooled.begin(), t.max_pooled.end());
   s.interaction_tensor = t.tensor_count() - 1;
   switch (t.type) {
     case ModelType::kLr:

@@ -38,6 +38,8 @@ struct Stages {
   // By task: what its logit costs. What is (.., tasks) below has a column for each.
   std::vector<ops::Loss> losses;
   bool weighted = false;  // lines have weights
+  // By field: 1 where it is pooled by max. Empty: all by their sum.
+  std::vector<uint32_t> max_fields;
 
   // Logits begin with bias + sum w x: tensor 0 (tasks), and of numbers tensor 1 (numeric, tasks).
   bool first_order = false;

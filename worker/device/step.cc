@@ -256,7 +256,7 @@ class Step : public DeviceStep {
     if (found != m.graphs.end() && found->second) {
       return o_.api->LaunchGraph(found->second.get(), work_.get());
     }
-    const StepBatch batch = slot.OnDevice(m.most, stages_, m.ordinals.as<uint32_t>());
+    const StepBatch batch = slot.OnDevice(m.most, stages_, m.Constants());
     const auto run = [&] { return m.network->Run(batch, slot.kind().passes, work_.get()); };
     if (found == m.graphs.end()) {
       // Not captured at once: a product's first time chooses how it is made, and a kind that never

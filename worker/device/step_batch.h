@@ -57,6 +57,7 @@ struct StepBatch {
   const uint32_t* run_first = nullptr;    // (runs + 1): features of each
   const uint32_t* run_of = nullptr;       // (features)
   ops::gpu::GroupedKeys runs;             // each a key of its own
+  const uint32_t* max_fields = nullptr;   // the job's (Stages), or null
 
   std::vector<float*> tensors;           // by number
   std::vector<float*> tensor_gradients;  // by number

@@ -31,6 +31,23 @@ std::vector<Shape> DeviceShapes() {
     }
   }
   for (const Shape& shape : TaskShapes()) shapes.push_back(shape);
+  for (const Shape& shape : MaxShapes()) shapes.push_back(shape);
+  return shapes;
+}
+
+std::vector<Shape> MaxShapes() {
+  std::vector<Shape> shapes = {{"lr", 5, 3, 0, {}, 60, 50, true},
+                               {"fm", 5, 0, 6, {}, 60, 50, true},
+                               {"deepfm", 5, 3, 8, {12}, 60, 50, true},
+                               {"dcn_v2", 4, 0, 5, {9}, 50, 40, false, Fields::kOrdinal, {}, 2, 3},
+                               {"dlrm", 5, 3, 8, {12}, 60, 50, true, Fields::kOrdinal, {10}}};
+  for (Shape& shape : shapes) {
+    shape.named = Fields::kMulti;
+    shape.max = true;
+  }
+  shapes.back().labels = "bs";
+  shapes.push_back(shapes.front());
+  shapes.back().named = Fields::kSingle;  // nothing to pool
   return shapes;
 }
 

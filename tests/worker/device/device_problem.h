@@ -20,6 +20,8 @@ namespace strata::testing {
 std::vector<Shape> DeviceShapes();
 // Those of them that have labels of several kinds, or weights of lines.
 std::vector<Shape> TaskShapes();
+// And fields that are pooled by max.
+std::vector<Shape> MaxShapes();
 
 // Products by cuBLASLt on a device, by the host elsewhere. First memory for `p` alone.
 device::DeviceStepOptions StepOptions(

@@ -342,6 +342,26 @@ TEST_CASE("products in TF32 and bf16 are as far off as their factors", "[worker]
   }
 }
 
+TEST_CASE("a batch of a job with weights may have none", "[worker][device]") {
+  for (const Shape& shape : DeviceShapes()) {
+    if (!shape.weighted) continue;
+    INFO(testing::Describe(shape));
+    Problem weighted(shape, 5), plain = weighted;
+    plain.batch.weights.clear();
+    HostApi api({});
+    const auto step = MakeStep(&api, weighted);
+    for (int turn = 0; turn < 4; ++turn) {  // graphs of both
+      for (const Problem* p : {&weighted, &plain}) {
+        const auto got = TryRun(*p, *step);
+        REQUIRE(got.ok());
+        std::string where;
+        Error(*got, RightResult(*p), kTolerance, &where);
+        CHECK(where == "");
+      }
+    }
+  }
+}
+
 // Products stand in gradients of the dense part alone.
 TEST_CASE("models without layers round their numbers' products", "[worker][device]") {
   constexpr double kMost = 0.02;  // factors of 8 bits

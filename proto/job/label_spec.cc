@@ -253,20 +253,6 @@ absl::Status ResolveLabels(JobSpec& job) {
   return TakeColumn(job, "spec.sampleWeight", job.sample_weight(), used);
 }
 
-absl::Status CheckLabelDevice(const JobSpec& job) {
-  const std::string& device = job.worker().device();
-  if (device == "cpu" || device == "auto") return absl::OkStatus();
-  const absl::string_view what = !job.labels().empty()          ? "spec.labels"
-                                 : !job.sample_weight().empty() ? "spec.sampleWeight"
-                                 : job.model().type() == "shared_bottom"
-                                     ? "spec.model.type shared_bottom"
-                                     : "";
-  if (what.empty()) return absl::OkStatus();
-  return Bad("spec.worker.device",
-             absl::StrCat("'", device, "', but ", what,
-                          " is computed on the CPU in this version; give cpu"));
-}
-
 absl::Status CheckMetrics(const JobSpec& job) {
   bool binary = job.labels().empty();
   for (const LabelConfig& label : job.labels()) binary |= label.kind() == "binary";

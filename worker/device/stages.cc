@@ -45,6 +45,21 @@ void AddSharedBottom(const ModelTables& t, Stages& s) {
 
 }  // namespace
 
+bool HasStages(ModelType type) {
+  switch (type) {
+    case ModelType::kLr:
+    case ModelType::kFm:
+    case ModelType::kWideDeep:
+    case ModelType::kDeepFm:
+    case ModelType::kDcnV2:
+    case ModelType::kDlrm:
+    case ModelType::kSharedBottom:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Stages StagesOf(const ModelTables& t) {
   Stages s;
   s.row_dim = t.row_dim();
@@ -82,6 +97,8 @@ Stages StagesOf(const ModelTables& t) {
       break;
     case ModelType::kSharedBottom:
       AddSharedBottom(t, s);
+      break;
+    default:
       break;
   }
   return s;

@@ -77,6 +77,9 @@ struct Stages {
   uint32_t bottom_width() const { return embeddings_at; }
 };
 
+// Whether models of that type are described here.
+bool HasStages(ModelType type);
+// REQUIRES: HasStages(tables.type).
 Stages StagesOf(const ModelTables& tables);
 
 }  // namespace strata::device

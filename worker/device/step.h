@@ -43,6 +43,10 @@ struct StepBytes {
 StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision precision,
                           const StepShape& most, size_t blas_bytes);
 
+// Whether a device computes such a model. FAILED_PRECONDITION: it does not in this version, and
+// says why.
+absl::Status CheckOnDevice(const ModelTables& tables);
+
 // Any thread; kSlots callers are under way at a time, further ones wait.
 //
 // Memory: one piece of the device's and one of pinned memory. With E examples, F features and U
@@ -62,6 +66,7 @@ class DeviceStep {
   static constexpr uint32_t kSlots = 2;
   static constexpr size_t kGraphs = 32;
 
+  // Errors are CheckOnDevice's, the device's, and RESOURCE_EXHAUSTED where memory is short.
   static absl::StatusOr<std::unique_ptr<DeviceStep>> Make(const ModelTables& tables,
                                                           const DeviceStepOptions& options);
   virtual ~DeviceStep() = default;

@@ -362,6 +362,30 @@ TEST_CASE("a batch of a job with weights may have none", "[worker][device]") {
   }
 }
 
+TEST_CASE("models that no device computes are refused", "[worker][device]") {
+  const Problem p(DeviceShapes().front(), 6);
+  HostApi api({});
+  const auto refused = [&](const ModelTables& tables) {
+    const absl::Status status = DeviceStep::Make(tables, StepOptions(&api, p)).status();
+    CHECK(absl::IsFailedPrecondition(status));
+    CHECK(status == device::CheckOnDevice(tables));
+    return std::string(status.message());
+  };
+  ModelTables tables = p.tables;
+  tables.type = static_cast<ModelType>(77);
+  CHECK(refused(tables) ==
+        "spec.worker.device: models of this spec.model.type are computed on the CPU in this "
+        "version; give cpu");
+  tables = p.tables;
+  tables.tables.push_back(tables.tables[0]);
+  CHECK(device::CheckOnDevice(tables).ok());
+  tables.tables.back().name = "wide";
+  tables.tables.back().segments.push_back(tables.tables[0].segments[0]);
+  CHECK(refused(tables) == "spec.worker.device: table wide has rows of 2 floats, and " +
+                               tables.tables[0].name +
+                               " of 1; a device takes one width in this version; give cpu");
+}
+
 // Products stand in gradients of the dense part alone.
 TEST_CASE("models without layers round their numbers' products", "[worker][device]") {
   constexpr double kMost = 0.02;  // factors of 8 bits

@@ -197,9 +197,10 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
   const uint64_t dense = DenseFloats(load.tables) * 4;
   const auto features =
       static_cast<uint64_t>(load.features_per_example * static_cast<double>(load.batch_size));
-  // Parsed: 8 bytes of key, 8 where each unique key occurs; a label, an offset and the numbers.
-  const uint64_t batch = features * 16 + load.keys_per_batch * 20 +
-                         load.batch_size * (8 + uint64_t{load.tables.numeric} * 4);
+  // Parsed: 8 bytes of key, 8 where each unique key occurs; an offset, labels, a weight, numbers.
+  const uint64_t floats =
+      1 + uint64_t{load.tables.task_count()} + (load.tables.weighted ? 1 : 0) + load.tables.numeric;
+  const uint64_t batch = features * 16 + load.keys_per_batch * 20 + load.batch_size * floats * 4;
   const uint64_t steps =
       load.lines / (uint64_t{load.lanes_here} * std::max(1u, load.batch_size)) + 1;
   const uint64_t prepared = std::min(uint64_t{load.pipeline_depth} + 1, steps);

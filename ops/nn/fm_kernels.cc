@@ -118,7 +118,7 @@ void LinearForward(const SparseExamples& x, uint32_t column, float bias,
     if (example != nullptr) {
       for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) example[f] = i;
     }
-    logits[i] = FmLinear(x, i, column, bias, numeric_weight);
+    logits[i] = FmLinear(x, i, column, bias, numeric_weight, 1);
   }
 }
 
@@ -140,7 +140,7 @@ void FmForward(const SparseExamples& x, uint32_t dim, float bias, const float* n
     for (; d + 16 <= dim; d += 16) Columns<16>(x, i, dim, d, numeric_embedding, out, lanes);
     for (; d + 4 <= dim; d += 4) Columns<4>(x, i, dim, d, numeric_embedding, out, lanes + d % 16);
     for (; d < dim; ++d) Columns<1>(x, i, dim, d, numeric_embedding, out, lanes + d % 16);
-    out.logits[i] = FmLogit(Fold(lanes), FmLinear(x, i, dim, bias, numeric_weight));
+    out.logits[i] = FmLogit(Fold(lanes), FmLinear(x, i, dim, bias, numeric_weight, 1));
   }
 }
 

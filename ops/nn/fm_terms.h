@@ -3,6 +3,7 @@
 #ifndef STRATA_OPS_NN_FM_TERMS_H_
 #define STRATA_OPS_NN_FM_TERMS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ops/exact_math.h"
@@ -35,9 +36,10 @@ STRATA_HD float FmLogit(float second_order, float linear) {
   return exact::Fma(0.5f, second_order, linear);
 }
 
-// bias + sum w x + sum numeric_weight x, the weight at `column` of a row.
+// bias + sum w x + sum numeric_weight x, the weight at `column` of a row, those of numbers
+// numeric_stride apart.
 STRATA_HD float FmLinear(const SparseExamples& x, uint32_t i, uint32_t column, float bias,
-                         const float* numeric_weight) {
+                         const float* numeric_weight, uint32_t numeric_stride) {
   float logit = bias;
   const float* weight = x.rows + column;
   for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) {
@@ -46,7 +48,7 @@ STRATA_HD float FmLinear(const SparseExamples& x, uint32_t i, uint32_t column, f
   }
   const float* numeric = x.numeric + static_cast<size_t>(i) * x.numeric_count;
   for (uint32_t j = 0; j < x.numeric_count; ++j) {
-    logit = exact::Fma(numeric_weight[j], numeric[j], logit);
+    logit = exact::Fma(numeric_weight[size_t{j} * numeric_stride], numeric[j], logit);
   }
   return logit;
 }

@@ -1,5 +1,5 @@
 // Logistic output of a model: probability, logarithmic loss and its derivative.
-// Tested by tests/ops/nn/fm_test.cc, tests/ops/cuda/elements_test.cc
+// Tested by tests/ops/nn/fm_test.cc, tests/ops/cuda/nn/losses_test.cc
 #ifndef STRATA_OPS_NN_LOGISTIC_H_
 #define STRATA_OPS_NN_LOGISTIC_H_
 

@@ -11,17 +11,10 @@
 #define STRATA_OPS_NN_LOSSES_H_
 
 #include <cstddef>
-#include <cstdint>
+
+#include "ops/nn/loss_terms.h"
 
 namespace strata::ops {
-
-enum class LossKind : uint8_t { kLogistic, kSquared, kPoisson, kHuber };
-
-struct Loss {
-  LossKind kind = LossKind::kLogistic;
-  float weight = 1.0f;  // of the loss and of its derivative
-  float delta = 1.0f;   // kHuber
-};
 
 // One task's share of examples. Arrays belong to the caller.
 struct TaskExamples {

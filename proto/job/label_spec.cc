@@ -253,21 +253,6 @@ absl::Status ResolveLabels(JobSpec& job) {
   return TakeColumn(job, "spec.sampleWeight", job.sample_weight(), used);
 }
 
-absl::Status CheckLabelDevice(const JobSpec& job) {
-  const std::string& device = job.worker().device();
-  if (device == "cpu" || device == "auto") return absl::OkStatus();
-  const std::string& model = job.model().type();
-  const std::string what = !job.labels().empty()          ? "spec.labels"
-                           : !job.sample_weight().empty() ? "spec.sampleWeight"
-                           : model == "shared_bottom" || model == "mmoe" || model == "din"
-                               ? absl::StrCat("spec.model.type ", model)
-                               : "";
-  if (what.empty()) return absl::OkStatus();
-  return Bad("spec.worker.device",
-             absl::StrCat("'", device, "', but ", what,
-                          " is computed on the CPU in this version; give cpu"));
-}
-
 absl::Status CheckMetrics(const JobSpec& job) {
   bool binary = job.labels().empty();
   for (const LabelConfig& label : job.labels()) binary |= label.kind() == "binary";

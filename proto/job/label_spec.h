@@ -33,9 +33,6 @@ absl::Status ResolveLabels(JobSpec& job);
 // Wants labels resolved.
 absl::Status CheckMetrics(const JobSpec& job);
 
-// What devices do not compute. Wants the worker's part resolved.
-absl::Status CheckLabelDevice(const JobSpec& job);
-
 }  // namespace spec
 }  // namespace strata
 

@@ -46,7 +46,7 @@ JobStatus TrainOn(TrainingJob job, const std::string& device, const Change& chan
 }
 
 TEST_CASE("a model learns with a GPU's code what it learns on the CPU", "[e2e][device]") {
-  for (const char* model : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}) {
+  for (const char* model : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
     INFO(model);
     const ScratchFolder folder = Folder();
     const TrainingJob job = Job(folder.path(), model);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -288,6 +289,22 @@ TEST_CASE("columns that spec.fields says train, in part files too", "[e2e][p3]")
   same(Train(job));
   data.set_train(0, folder.path() + "/day=2026-1[12]-*");
   same(Train(Spread(job)));
+}
+
+TEST_CASE("a GPU's code pools by max as the CPU does", "[e2e][device]") {
+  const ScratchFolder folder = Folder();
+  for (const char* type : {"lr", "deepfm", "dlrm"}) {
+    INFO(type);
+    TrainingJob job = MovielensJob(folder.path());
+    JobSpec& spec = *job.mutable_spec();
+    spec.mutable_model()->set_type(type);
+    spec.mutable_worker()->set_device("cpu");
+    const JobStatus cpu = Train(job);
+    spec.mutable_worker()->set_device("host");
+    const JobStatus host = Train(job);
+    CHECK(std::fabs(cpu.result().auc() - host.result().auc()) < 0.005);
+    CHECK(std::fabs(cpu.result().logloss() - host.result().logloss()) < 0.005);
+  }
 }
 
 TEST_CASE("criteo's fields said by spec.fields are its short form", "[e2e]") {

@@ -19,13 +19,13 @@
 namespace strata {
 namespace {
 
-// "user,item,click,stars,one,two" lines: clicks and stars of what users and items are; a third of
-// the stars is empty, and of every 50th line both.
+// "user,item,click,stars,one,two,weight" lines: clicks and stars of what users and items are; a
+// third of the stars is empty, and of every 50th line both.
 void WriteLines(const std::string& path, uint64_t seed, int lines) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(0, 0.3);
   std::ofstream out(path);
-  out << "user,item,click,stars,one,two\n";
+  out << "user,item,click,stars,one,two,weight\n";
   for (int l = 0; l < lines; ++l) {
     const int user = static_cast<int>(random() % 40), item = static_cast<int>(random() % 25);
     const double taste = std::sin(user * 1.7) + std::cos(item * 2.3);
@@ -35,7 +35,7 @@ void WriteLines(const std::string& path, uint64_t seed, int lines) {
     if (l % 50 != 7) out << (click ? 1 : 0);
     out << ',';
     if (l % 50 != 7 && l % 3 != 0) out << 3 + taste + normal(random);
-    out << ",1,2\n";
+    out << ",1,2," << 0.5 * (1 + l % 4) << '\n';
   }
 }
 
@@ -136,6 +136,31 @@ TEST_CASE("a job of two labels learns both, and tells of each", "[e2e]") {
     for (std::string line; std::getline(metrics, line);) last = nlohmann::json::parse(line);
     CHECK(last["evalTasks"]["click"]["auc"] == Approx(click.auc()).margin(1e-6));
     CHECK(last["evalTasks"]["stars"]["mse"] == Approx(stars.mse()).margin(1e-6));
+  }
+}
+
+TEST_CASE("a GPU's code learns of labels and weights what the CPU learns", "[e2e][device]") {
+  const ScratchFolder folder = Folder();
+  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
+    INFO(type);
+    TrainingJob job = TwoLabels(folder.path());
+    JobSpec& spec = *job.mutable_spec();
+    spec.mutable_model()->set_type(type);
+    spec.set_sample_weight("weight");
+    spec.mutable_worker()->set_device("cpu");
+    const JobStatus cpu = Train(job);
+    spec.mutable_worker()->set_device("host");
+    const JobStatus host = Train(job);
+    const auto near = [&](double (TaskResult::*metric)() const, int task) {
+      return std::fabs((cpu.result().tasks(task).*metric)() -
+                       (host.result().tasks(task).*metric)()) < 0.005;
+    };
+    CHECK(near(&TaskResult::auc, 0));
+    CHECK(near(&TaskResult::loss, 0));
+    CHECK(near(&TaskResult::mse, 1));
+    CHECK(host.step() == cpu.step());
+    spec.mutable_replicas()->set_workers(2);
+    CHECK(Train(job).model_hash() == host.model_hash());
   }
 }
 

@@ -152,6 +152,10 @@ void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& j
   removal.mutable_score()->set_decay_steps(5);
 }
 
+void WidenTables(TrainingJob& job) {
+  for (TableConfig& table : *job.mutable_spec()->mutable_tables()) table.set_dim(4 * table.dim());
+}
+
 void UseFiveLikeTables(const std::string& folder, int lines, int ids, TrainingJob& job) {
   WriteLibffm(folder + "/train.libffm", 1, lines, 6, ids, 0);
   WriteLibffm(folder + "/eval.libffm", 2, 200, 6, ids, 0);

@@ -24,6 +24,9 @@ void WriteLibffm(const std::string& path, uint64_t seed, int lines, int fields, 
 // each. They differ in all that a table may have of its own; `third` and `fourth` have life cycles.
 void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& job);
 
+// Makes these tables four times as wide.
+void WidenTables(TrainingJob& job);
+
 // Leaves the job's model, and gives it the six fields as libffm in five tables of one width,
 // without life cycles and codecs.
 void UseFiveLikeTables(const std::string& folder, int lines, int ids, TrainingJob& job);

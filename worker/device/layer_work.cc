@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {
@@ -27,7 +28,28 @@ size_t RoundedElements(const Extent& e) { return size_t{e.rows} * RoundedStride(
 
 bool HasVector(const MatmulShape& s) { return s.m == 1 || s.n == 1 || s.k == 1; }
 
+MatmulShape ColumnProduct(uint32_t rows, uint32_t left, uint32_t right) {
+  MatmulShape shape;
+  shape.m = left;
+  shape.n = shape.ldc = right;
+  shape.k = rows;
+  shape.transpose_a = true;
+  return shape;
+}
+
 }  // namespace
+
+void LayerWork::NeedsColumnProduct(uint32_t rows, uint32_t left, uint32_t right) {
+  NeedsProduct(ColumnProduct(rows, left, right));
+}
+
+absl::Status LayerWork::MultiplyColumns(uint32_t rows, const Columns& left, const Columns& right,
+                                        float* out, ops::gpu::StreamHandle stream) {
+  MatmulShape shape = ColumnProduct(rows, left.count, right.count);
+  shape.lda = left.matrix.stride;
+  shape.ldb = right.matrix.stride;
+  return Multiply(shape, {left.matrix.data, right.matrix.data, out, nullptr, nullptr}, stream);
+}
 
 void LayerWork::NeedsProduct(const MatmulShape& shape) {
   if (precision_ != MatmulPrecision::kBf16 || HasVector(shape)) return;
@@ -72,6 +94,10 @@ absl::Status LayerWork::RoundFactor(const Extent& extent, const RoundedFactor& k
   // Read only: RoundToBf16 takes what is written and what is read alike.
   const ops::gpu::Matrix from = {const_cast<float*>(static_cast<const float*>(*factor)), *stride};
   *stride = RoundedStride(extent.columns);
+  if (to.bytes() < RoundedElements(extent) * sizeof(uint16_t)) {
+    return absl::InternalError(absl::StrCat("a factor of ", extent.rows, " x ", extent.columns,
+                                            " was not told to LayerWork::NeedsProduct"));
+  }
   *factor = to.as<void>();
   return RoundToBf16(*api_, extent, from, to.as<uint16_t>(), *stride, stream);
 }

@@ -60,6 +60,16 @@ class LayerWork {
     return Multiply(shape, operands, {}, stream);
   }
 
+  // out (left's columns, right's columns) = left transposed times right, over `rows` rows: what
+  // gradients of weights are.
+  struct Columns {
+    ops::gpu::Matrix matrix;
+    uint32_t count = 0;
+  };
+  void NeedsColumnProduct(uint32_t rows, uint32_t left, uint32_t right);
+  absl::Status MultiplyColumns(uint32_t rows, const Columns& left, const Columns& right, float* out,
+                               ops::gpu::StreamHandle stream);
+
   absl::Status Sums(const ops::gpu::Extent& extent, const ops::gpu::Matrix& x, float* out,
                     ops::gpu::StreamHandle stream) {
     return ColumnSums(*api_, extent, x, partials_.as<float>(), out, stream);

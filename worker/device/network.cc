@@ -5,9 +5,10 @@
 
 #include "ops/cuda/nn/embedding.h"
 #include "ops/cuda/nn/fm.h"
-#include "ops/cuda/nn/logistic.h"
+#include "ops/cuda/nn/losses.h"
 #include "ops/cuda/nn/pairwise.h"
 #include "ops/cuda/rows/pool.h"
+#include "proto/job/task_spec.h"
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {
@@ -24,6 +25,8 @@ DeviceNetwork::DeviceNetwork(const Stages& stages, ops::gpu::CudaApi* api,
   if (stages_.bottom) bottom_.emplace(*stages_.bottom, &work_);
   if (stages_.top) top_.emplace(*stages_.top, &work_);
   if (stages_.cross) cross_.emplace(*stages_.cross, &work_);
+  if (!stages_.towers.empty()) towers_.emplace(stages_.towers, &work_);
+  if (stages_.heads()) heads_.emplace(&stages_, &work_);
 }
 
 void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
@@ -31,10 +34,24 @@ void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
   if (bottom_) bottom_->Want(most.examples, memory);
   if (top_) top_->Want(most.examples, memory);
   if (cross_) cross_->Want(most.examples, memory);
-  work_.NeedsSums({most.examples, std::max(1u, stages_.numeric)});
+  if (towers_) towers_->Want(most.examples, memory);
+  if (heads_) heads_->Want(most.examples, memory);
+  const uint32_t tasks = stages_.tasks();
+  work_.NeedsSums({most.examples, std::max(tasks, stages_.numeric)});
+  if (stages_.first_order) work_.NeedsColumnProduct(most.examples, stages_.numeric, tasks);
+  if (stages_.numeric_second_order) {
+    work_.NeedsColumnProduct(most.examples, stages_.numeric, stages_.dim);
+  }
+  if (cross_) {
+    for (const uint32_t inputs : {stages_.cross->width, stages_.top->widths.back()}) {
+      work_.NeedsProduct(OutputShape(most.examples, inputs));
+      work_.NeedsProduct(OutputGradientShape(most.examples, inputs));
+      work_.NeedsColumnProduct(most.examples, inputs, tasks);
+    }
+  }
   work_.Want(memory);
-  memory->WantArray<float>(&logits_, examples);
-  memory->WantArray<float>(&gradients_, examples);
+  memory->WantArray<float>(&logits_, examples * logits().stride);
+  memory->WantArray<float>(&gradients_, examples * logits().stride);
   memory->WantArray<uint32_t>(&example_, most.features);
   if (stages_.second_order) memory->WantArray<float>(&sums_, examples * stages_.dim);
   if (stages_.matrix) {
@@ -49,16 +66,39 @@ void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
     const uint32_t outputs = stages_.top->widths.back();
     memory->WantArray<float>(&top_out_, examples * RowFloats(outputs));
     memory->WantArray<float>(&top_out_gradient_, examples * RowFloats(outputs));
-    memory->WantArray<float>(&output_weight_, outputs);
-    memory->WantArray<float>(&output_weight_gradient_, outputs);
+    memory->WantArray<float>(&output_weight_, size_t{outputs} * tasks);
+    memory->WantArray<float>(&output_weight_gradient_, size_t{outputs} * tasks);
   }
-  if (stages_.numeric_second_order) {
+  if (stages_.numeric_second_order && !heads_) {
     memory->WantArray<float>(&scaled_, examples * stages_.dim);
     memory->WantArray<float>(&squares_, examples * stages_.numeric);
     memory->WantArray<float>(&square_sums_, stages_.numeric);
   }
   memory->WantArray<float>(&pooled_rows_, size_t{most.runs} * stages_.row_dim);
   memory->WantArray<float>(&run_gradients_, size_t{most.runs} * stages_.row_dim);
+  const size_t max_runs = stages_.max_fields.empty() ? 0 : most.runs;
+  memory->WantArray<uint32_t>(&max_from_, max_runs * stages_.row_dim);
+}
+
+MatmulShape DeviceNetwork::OutputShape(uint32_t examples, uint32_t inputs) const {
+  MatmulShape shape;
+  shape.m = examples;
+  shape.n = shape.ldb = stages_.tasks();
+  shape.k = inputs;
+  shape.ldc = logits().stride;
+  return shape;
+}
+
+MatmulShape DeviceNetwork::OutputGradientShape(uint32_t examples, uint32_t inputs) const {
+  MatmulShape shape;
+  shape.m = examples;
+  shape.n = inputs;
+  shape.k = stages_.tasks();
+  shape.lda = gradients().stride;
+  // The weights are (inputs, tasks): of one task a row as well.
+  shape.transpose_b = shape.k > 1;
+  shape.ldb = shape.transpose_b ? shape.k : inputs;
+  return shape;
 }
 
 ops::gpu::Coalescer::Options DeviceNetwork::CoalescerOptions(const StepShape& most) const {
@@ -76,6 +116,11 @@ void DeviceNetwork::Open(std::unique_ptr<ops::gpu::Blas> blas,
   coalescer_ = std::move(coalescer);
 }
 
+Matrix DeviceNetwork::logits() const {
+  const uint32_t tasks = stages_.tasks();
+  return {logits_.as<float>(), tasks == 1 ? 1 : RowFloats(tasks)};
+}
+Matrix DeviceNetwork::gradients() const { return {gradients_.as<float>(), logits().stride}; }
 Matrix DeviceNetwork::matrix() const {
   return {matrix_.as<float>(), RowFloats(stages_.matrix_width)};
 }
@@ -97,19 +142,25 @@ Matrix DeviceNetwork::top_out_gradient() const {
 }
 
 absl::Status DeviceNetwork::Run(const StepBatch& batch, Passes passes, StreamHandle stream) {
-  STRATA_RETURN_IF_ERROR(PoolRows(batch, stream));
+  STRATA_RETURN_IF_ERROR(PoolRows(batch, passes, stream));
   STRATA_RETURN_IF_ERROR(ForwardRows(batch, stream));
   STRATA_RETURN_IF_ERROR(ForwardLayers(batch, passes, stream));
-  if (passes == Passes::kForward) {
-    return ops::gpu::Sigmoid(*api_, batch.examples, logits_.as<float>(), batch.predictions, stream);
-  }
+  if (passes == Passes::kForward) return TaskPredictions(*api_, Outputs(batch), stream);
   STRATA_RETURN_IF_ERROR(Loss(batch, stream));
   if (stages_.first_order) STRATA_RETURN_IF_ERROR(BackwardFirstOrder(batch, stream));
   STRATA_RETURN_IF_ERROR(BackwardLayers(batch, stream));
   return BackwardRows(batch, stream);
 }
 
-absl::Status DeviceNetwork::PoolRows(const StepBatch& batch, StreamHandle stream) {
+ops::gpu::MaxRuns DeviceNetwork::MaxRunsOf(const StepBatch& batch) const {
+  return {batch.run_first,
+          batch.run_fields,
+          {batch.counts + kRuns, batch.runs.features},
+          batch.max_fields,
+          static_cast<uint32_t>(stages_.max_fields.size())};
+}
+
+absl::Status DeviceNetwork::PoolRows(const StepBatch& batch, Passes passes, StreamHandle stream) {
   if (!batch.pooled()) return absl::OkStatus();
   ops::gpu::PoolArguments pool;
   // Read only: a table's rows are written by others.
@@ -121,7 +172,10 @@ absl::Status DeviceNetwork::PoolRows(const StepBatch& batch, StreamHandle stream
   pool.bags = {batch.counts + kRuns, batch.runs.features};
   pool.out = pooled_rows_.as<float>();
   pool.out_stride = stages_.row_dim;
-  return ops::gpu::Pool(*api_, pool, stream);
+  STRATA_RETURN_IF_ERROR(ops::gpu::Pool(*api_, pool, stream));
+  if (batch.max_fields == nullptr) return absl::OkStatus();
+  return MaxPool(*api_, batch.x, MaxRunsOf(batch), stages_.row_dim, pool.out,
+                 passes == Passes::kForward ? nullptr : max_from_.as<uint32_t>(), stream);
 }
 
 ops::SparseExamples DeviceNetwork::Features(const StepBatch& batch) const {
@@ -136,11 +190,15 @@ ops::SparseExamples DeviceNetwork::Features(const StepBatch& batch) const {
   return x;
 }
 
+ops::gpu::LinearTask DeviceNetwork::Linear(const StepBatch& batch) const {
+  return {stages_.dim, stages_.tasks(), batch.tensors[0],
+          stages_.numeric > 0 ? batch.tensors[1] : nullptr};
+}
+
 absl::Status DeviceNetwork::ForwardRows(const StepBatch& batch, StreamHandle stream) {
   const ops::SparseExamples x = Features(batch);
   const std::vector<float*>& t = batch.tensors;
   uint32_t* const example = example_.as<uint32_t>();
-  float* const numeric_weight = stages_.first_order && stages_.numeric > 0 ? t[1] : nullptr;
   if (stages_.second_order) {
     ops::FmOutputs out;
     out.logits = logits_.as<float>();
@@ -151,7 +209,13 @@ absl::Status DeviceNetwork::ForwardRows(const StepBatch& batch, StreamHandle str
       out.embeddings_stride = matrix().stride;
       out.fields = stages_.fields;
     }
-    return ops::gpu::FmForward(*api_, {x, batch.examples, stages_.dim}, t[0], numeric_weight,
+    if (heads_) {
+      STRATA_RETURN_IF_ERROR(ops::gpu::LinearForward(*api_, x, batch.examples, Linear(batch),
+                                                     logits(), nullptr, stream));
+      return heads_->Forward(batch, x, out, logits(), stream);
+    }
+    return ops::gpu::FmForward(*api_, {x, batch.examples, stages_.dim}, t[0],
+                               Linear(batch).numeric_weight,
                                stages_.numeric_second_order ? t[2] : nullptr, out, stream);
   }
   if (stages_.matrix) {
@@ -160,8 +224,8 @@ absl::Status DeviceNetwork::ForwardRows(const StepBatch& batch, StreamHandle str
         {matrix().data + stages_.embeddings_at, matrix().stride, stages_.fields}, example, stream));
   }
   if (!stages_.first_order) return absl::OkStatus();
-  return ops::gpu::LinearForward(*api_, x, batch.examples, stages_.dim, t[0], numeric_weight,
-                                 logits_.as<float>(), stages_.matrix ? nullptr : example, stream);
+  return ops::gpu::LinearForward(*api_, x, batch.examples, Linear(batch), logits(),
+                                 stages_.matrix ? nullptr : example, stream);
 }
 
 absl::Status DeviceNetwork::ForwardLayers(const StepBatch& batch, Passes passes,
@@ -177,6 +241,7 @@ absl::Status DeviceNetwork::ForwardLayers(const StepBatch& batch, Passes passes,
   }
   if (cross_) STRATA_RETURN_IF_ERROR(cross_->Forward(batch, matrix(), stream));
   STRATA_RETURN_IF_ERROR(top_->Forward(batch, top_in(), top_out(), passes, stream));
+  if (towers_) return towers_->Forward(batch, top_out(), logits(), passes, stream);
   return ForwardOutput(batch, stream);
 }
 
@@ -194,41 +259,45 @@ absl::Status DeviceNetwork::ForwardDots(const StepBatch& batch, Passes passes,
 }
 
 absl::Status DeviceNetwork::ForwardOutput(const StepBatch& batch, StreamHandle stream) {
-  const Matrix logits = {logits_.as<float>(), 1};
   if (!cross_) {
-    const ops::gpu::Extent one = {batch.examples, 1};
-    return stages_.first_order ? AddMatrix(*api_, one, top_out(), logits, stream)
-                               : CopyMatrix(*api_, one, top_out(), logits, stream);
+    const ops::gpu::Extent extent = {batch.examples, stages_.tasks()};
+    return stages_.first_order ? AddMatrix(*api_, extent, top_out(), logits(), stream)
+                               : CopyMatrix(*api_, extent, top_out(), logits(), stream);
   }
-  // Two products into one column; the second part's weights are copied to where they are aligned.
+  // Two products into the same columns; the second part's weights are copied to where they are
+  // aligned.
   const uint32_t width = stages_.cross->width, deep = stages_.top->widths.back();
   const float* const weight = batch.tensors[stages_.output_tensor];
-  STRATA_RETURN_IF_ERROR(
-      api_->CopyAsync(output_weight_.as<void>(), weight + width, deep * sizeof(float), stream));
-  MatmulShape shape;
-  shape.m = batch.examples;
-  shape.n = shape.ldb = shape.ldc = 1;
-  shape.k = width;
+  const size_t tasks = stages_.tasks();
+  STRATA_RETURN_IF_ERROR(api_->CopyAsync(output_weight_.as<void>(), weight + width * tasks,
+                                         deep * tasks * sizeof(float), stream));
+  MatmulShape shape = OutputShape(batch.examples, width);
   shape.lda = cross_->output().stride;
   shape.epilogue = MatmulEpilogue::kBias;
   STRATA_RETURN_IF_ERROR(work_.Multiply(shape,
-                                        {cross_->output().data, weight, logits.data,
+                                        {cross_->output().data, weight, logits().data,
                                          batch.tensors[stages_.output_tensor + 1], nullptr},
                                         stream));
-  shape.k = deep;
+  shape = OutputShape(batch.examples, deep);
   shape.lda = top_out().stride;
-  shape.epilogue = MatmulEpilogue::kNone;
   shape.add = true;
   return work_.Multiply(
-      shape, {top_out().data, output_weight_.as<void>(), logits.data, nullptr, nullptr}, stream);
+      shape, {top_out().data, output_weight_.as<void>(), logits().data, nullptr, nullptr}, stream);
+}
+
+ops::gpu::TaskOutputs DeviceNetwork::Outputs(const StepBatch& batch) const {
+  return {stages_.losses, batch.examples, logits(), batch.predictions};
 }
 
 absl::Status DeviceNetwork::Loss(const StepBatch& batch, StreamHandle stream) {
-  STRATA_RETURN_IF_ERROR(ops::gpu::LogisticLoss(*api_, batch.examples, logits_.as<float>(),
-                                                batch.labels, batch.predictions, batch.losses,
-                                                gradients_.as<float>(), stream));
-  return ClearBeyond(*api_, batch.counts + kExamples, batch.examples, gradients_.as<float>(),
-                     stream);
+  ops::gpu::TaskLabels labels;
+  labels.count = batch.counts + kExamples;
+  labels.labels = batch.labels;
+  labels.weights = batch.weights;
+  labels.weight_scale = 1.0f / kWeightUnit;
+  labels.costs = batch.losses;
+  labels.gradients = gradients();
+  return TaskLosses(*api_, Outputs(batch), labels, stream);
 }
 
 }  // namespace strata::device

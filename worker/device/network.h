@@ -10,17 +10,22 @@
 #include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
 #include "ops/cuda/api/memory.h"
+#include "ops/cuda/nn/embedding.h"
 #include "ops/cuda/nn/layers.h"
+#include "ops/cuda/nn/losses.h"
+#include "ops/cuda/nn/max_pool.h"
 #include "ops/cuda/products/blas.h"
 #include "ops/cuda/rows/coalesce.h"
 #include "ops/nn/layer_memory.h"
 #include "ops/nn/sparse_examples.h"
 #include "worker/device/buffer_list.h"
 #include "worker/device/cross.h"
+#include "worker/device/fm_heads.h"
 #include "worker/device/layer_work.h"
 #include "worker/device/perceptron.h"
 #include "worker/device/stages.h"
 #include "worker/device/step_batch.h"
+#include "worker/device/towers.h"
 
 namespace strata::device {
 
@@ -41,13 +46,16 @@ class DeviceNetwork {
   absl::Status Run(const StepBatch& batch, ops::Passes passes, ops::gpu::StreamHandle stream);
 
  private:
-  absl::Status PoolRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status PoolRows(const StepBatch& batch, ops::Passes passes, ops::gpu::StreamHandle stream);
+  absl::Status BackwardPooled(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  ops::gpu::MaxRuns MaxRunsOf(const StepBatch& batch) const;
   absl::Status ForwardRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status ForwardLayers(const StepBatch& batch, ops::Passes passes,
                              ops::gpu::StreamHandle stream);
   absl::Status ForwardDots(const StepBatch& batch, ops::Passes passes,
                            ops::gpu::StreamHandle stream);
   absl::Status ForwardOutput(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  ops::gpu::TaskOutputs Outputs(const StepBatch& batch) const;
   absl::Status Loss(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardFirstOrder(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardNumericSquares(const StepBatch& batch, ops::gpu::StreamHandle stream);
@@ -58,9 +66,15 @@ class DeviceNetwork {
 
   // The batch's features, pooled where they have to be.
   ops::SparseExamples Features(const StepBatch& batch) const;
-  // (numbers of examples) transposed times `right` (examples, columns).
-  absl::Status NumericProduct(const StepBatch& batch, const ops::gpu::Matrix& right,
-                              uint32_t columns, float* out, ops::gpu::StreamHandle stream);
+  // (numbers of examples) transposed times `right`.
+  absl::Status NumericProduct(const StepBatch& batch, const LayerWork::Columns& right, float* out,
+                              ops::gpu::StreamHandle stream);
+  ops::gpu::LinearTask Linear(const StepBatch& batch) const;
+  // What goes from rows of `inputs` floats to the tasks' logits, and back.
+  ops::gpu::MatmulShape OutputShape(uint32_t examples, uint32_t inputs) const;
+  ops::gpu::MatmulShape OutputGradientShape(uint32_t examples, uint32_t inputs) const;
+  ops::gpu::Matrix logits() const;
+  ops::gpu::Matrix gradients() const;
   ops::gpu::Matrix matrix() const;
   ops::gpu::Matrix matrix_gradient() const;
   ops::gpu::Matrix top_in() const;
@@ -73,9 +87,11 @@ class DeviceNetwork {
   LayerWork work_;
   std::optional<DevicePerceptron> bottom_, top_;
   std::optional<DeviceCross> cross_;
+  std::optional<DeviceFmHeads> heads_;
+  std::optional<DeviceTowers> towers_;
   std::unique_ptr<ops::gpu::Coalescer> coalescer_;
 
-  ops::gpu::Buffer logits_, gradients_;                      // (examples): by the logits
+  ops::gpu::Buffer logits_, gradients_;                      // (examples, tasks): by the logits
   ops::gpu::Buffer sums_;                                    // (examples, dim): second order
   ops::gpu::Buffer example_;                                 // (features or runs)
   ops::gpu::Buffer matrix_, matrix_gradient_;                // (examples, matrix width)
@@ -84,6 +100,7 @@ class DeviceNetwork {
   ops::gpu::Buffer output_weight_, output_weight_gradient_;  // top's part of the output layer
   ops::gpu::Buffer scaled_, squares_, square_sums_;          // fm's numbers
   ops::gpu::Buffer pooled_rows_, run_gradients_;             // (runs, row dim)
+  ops::gpu::Buffer max_from_;                                // (runs, row dim): see MaxPool
 };
 
 }  // namespace strata::device

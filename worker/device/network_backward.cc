@@ -11,23 +11,21 @@ using ops::gpu::MatmulShape;
 using ops::gpu::Matrix;
 using ops::gpu::StreamHandle;
 
-absl::Status DeviceNetwork::NumericProduct(const StepBatch& batch, const Matrix& right,
-                                           uint32_t columns, float* out, StreamHandle stream) {
-  MatmulShape shape;
-  shape.m = shape.lda = stages_.numeric;
-  shape.n = shape.ldc = columns;
-  shape.k = batch.examples;
-  shape.transpose_a = true;
-  shape.ldb = right.stride;
-  return work_.Multiply(shape, {batch.x.numeric, right.data, out, nullptr, nullptr}, stream);
+absl::Status DeviceNetwork::NumericProduct(const StepBatch& batch, const LayerWork::Columns& right,
+                                           float* out, StreamHandle stream) {
+  // Read only: a matrix is what is written and what is read alike.
+  const Matrix numbers = {const_cast<float*>(batch.x.numeric), stages_.numeric};
+  return work_.MultiplyColumns(batch.examples, {numbers, stages_.numeric}, right, out, stream);
 }
 
 absl::Status DeviceNetwork::BackwardFirstOrder(const StepBatch& batch, StreamHandle stream) {
-  const Matrix gradient = {gradients_.as<float>(), 1};
-  STRATA_RETURN_IF_ERROR(
-      work_.Sums({batch.examples, 1}, gradient, batch.tensor_gradients[0], stream));
-  if (stages_.numeric == 0) return absl::OkStatus();
-  STRATA_RETURN_IF_ERROR(NumericProduct(batch, gradient, 1, batch.tensor_gradients[1], stream));
+  STRATA_RETURN_IF_ERROR(work_.Sums({batch.examples, stages_.tasks()}, gradients(),
+                                    batch.tensor_gradients[0], stream));
+  if (stages_.numeric > 0) {
+    STRATA_RETURN_IF_ERROR(
+        NumericProduct(batch, {gradients(), stages_.tasks()}, batch.tensor_gradients[1], stream));
+  }
+  if (heads_) return heads_->Backward(batch, sums_.as<float>(), gradients(), stream);
   return stages_.numeric_second_order ? BackwardNumericSquares(batch, stream) : absl::OkStatus();
 }
 
@@ -45,7 +43,7 @@ absl::Status DeviceNetwork::BackwardNumericSquares(const StepBatch& batch, Strea
   STRATA_RETURN_IF_ERROR(MakeNumericTerms(*api_, terms, stream));
   float* const out = batch.tensor_gradients[2];
   STRATA_RETURN_IF_ERROR(
-      NumericProduct(batch, {terms.scaled, stages_.dim}, stages_.dim, out, stream));
+      NumericProduct(batch, {{terms.scaled, stages_.dim}, stages_.dim}, out, stream));
   float* const square_sums = square_sums_.as<float>();
   STRATA_RETURN_IF_ERROR(work_.Sums({batch.examples, stages_.numeric},
                                     {terms.squares, stages_.numeric}, square_sums, stream));
@@ -55,11 +53,12 @@ absl::Status DeviceNetwork::BackwardNumericSquares(const StepBatch& batch, Strea
 
 absl::Status DeviceNetwork::BackwardLayers(const StepBatch& batch, StreamHandle stream) {
   if (!stages_.top) return absl::OkStatus();
-  DevicePerceptron::Ends ends = {
-      top_in(), top_out(), {gradients_.as<float>(), 1}, top_in_gradient()};
-  if (cross_) {
-    STRATA_RETURN_IF_ERROR(BackwardOutput(batch, stream));
-    ends.out_gradient = top_out_gradient();
+  DevicePerceptron::Ends ends = {top_in(), top_out(), gradients(), top_in_gradient()};
+  if (cross_ || towers_) ends.out_gradient = top_out_gradient();
+  if (cross_) STRATA_RETURN_IF_ERROR(BackwardOutput(batch, stream));
+  if (towers_) {
+    STRATA_RETURN_IF_ERROR(
+        towers_->Backward(batch, top_out(), gradients(), top_out_gradient(), stream));
   }
   STRATA_RETURN_IF_ERROR(top_->Backward(batch, ends, stream));
   if (cross_) {
@@ -84,34 +83,25 @@ absl::Status DeviceNetwork::BackwardDots(const StepBatch& batch, StreamHandle st
 
 absl::Status DeviceNetwork::BackwardOutput(const StepBatch& batch, StreamHandle stream) {
   const uint32_t width = stages_.cross->width, deep = stages_.top->widths.back();
-  const Matrix gradient = {gradients_.as<float>(), 1};
+  const size_t tasks = stages_.tasks();
   const float* const weight = batch.tensors[stages_.output_tensor];
   float* const to = batch.tensor_gradients[stages_.output_tensor];
   // One part of the output layer: its rows' gradient and its weights'.
-  const auto part = [&](uint32_t n, const Matrix& rows, const void* weights, const Matrix& back,
+  const auto part = [&](const LayerWork::Columns& rows, const void* weights, const Matrix& back,
                         float* weights_gradient) {
-    MatmulShape outer;
-    outer.m = batch.examples;
-    outer.n = outer.ldb = n;
-    outer.k = outer.lda = 1;
+    MatmulShape outer = OutputGradientShape(batch.examples, rows.count);
     outer.ldc = back.stride;
     STRATA_RETURN_IF_ERROR(
-        work_.Multiply(outer, {gradient.data, weights, back.data, nullptr, nullptr}, stream));
-    MatmulShape sums;
-    sums.m = n;
-    sums.n = sums.ldb = sums.ldc = 1;
-    sums.k = batch.examples;
-    sums.transpose_a = true;
-    sums.lda = rows.stride;
-    return work_.Multiply(sums, {rows.data, gradient.data, weights_gradient, nullptr, nullptr},
-                          stream);
+        work_.Multiply(outer, {gradients().data, weights, back.data, nullptr, nullptr}, stream));
+    return work_.MultiplyColumns(batch.examples, rows, {gradients(), stages_.tasks()},
+                                 weights_gradient, stream);
   };
-  STRATA_RETURN_IF_ERROR(part(width, cross_->output(), weight, cross_->output_gradient(), to));
-  STRATA_RETURN_IF_ERROR(part(deep, top_out(), output_weight_.as<void>(), top_out_gradient(),
+  STRATA_RETURN_IF_ERROR(part({cross_->output(), width}, weight, cross_->output_gradient(), to));
+  STRATA_RETURN_IF_ERROR(part({top_out(), deep}, output_weight_.as<void>(), top_out_gradient(),
                               output_weight_gradient_.as<float>()));
-  STRATA_RETURN_IF_ERROR(api_->CopyAsync(to + width, output_weight_gradient_.as<void>(),
-                                         deep * sizeof(float), stream));
-  return work_.Sums({batch.examples, 1}, gradient,
+  STRATA_RETURN_IF_ERROR(api_->CopyAsync(to + width * tasks, output_weight_gradient_.as<void>(),
+                                         deep * tasks * sizeof(float), stream));
+  return work_.Sums({batch.examples, stages_.tasks()}, gradients(),
                     batch.tensor_gradients[stages_.output_tensor + 1], stream);
 }
 
@@ -133,24 +123,35 @@ absl::Status DeviceNetwork::BackwardRows(const StepBatch& batch, StreamHandle st
     in.embeddings = by_field.data;
     in.embeddings_stride = by_field.stride;
     in.fields = by_field.fields;
-    STRATA_RETURN_IF_ERROR(ops::gpu::FmGradients(*api_, *coalescer_, keys,
-                                                 {x, batch.examples, stages_.dim}, in, out.rows,
-                                                 out.stride, stream));
-  } else {
-    if (stages_.matrix) {
-      STRATA_RETURN_IF_ERROR(ops::gpu::EmbeddingGradients(*api_, *coalescer_, keys, x, stages_.dim,
-                                                          by_field, example, out, stream));
-    }
-    if (stages_.first_order) {
-      STRATA_RETURN_IF_ERROR(
-          ops::gpu::WeightGradients(*api_, *coalescer_, keys, x, gradients_.as<float>(), example,
-                                    {out.rows + stages_.dim, out.stride}, stream));
-    }
+    const ops::gpu::FmTask task = {x, batch.examples, stages_.dim};
+    STRATA_RETURN_IF_ERROR(heads_ ? ops::gpu::FmTermGradients(*api_, *coalescer_, keys, task, in,
+                                                              heads_->term_gradients(), out.rows,
+                                                              out.stride, stream)
+                                  : ops::gpu::FmGradients(*api_, *coalescer_, keys, task, in,
+                                                          out.rows, out.stride, stream));
+  } else if (stages_.matrix) {
+    STRATA_RETURN_IF_ERROR(ops::gpu::EmbeddingGradients(*api_, *coalescer_, keys, x, stages_.dim,
+                                                        by_field, example, out, stream));
   }
-  if (!batch.pooled()) return absl::OkStatus();
+  // Of one task's second order, it has given them, too.
+  if (stages_.first_order && (heads_ || !stages_.second_order)) {
+    STRATA_RETURN_IF_ERROR(ops::gpu::WeightGradients(*api_, *coalescer_, keys, x, gradients(),
+                                                     stages_.tasks(), example,
+                                                     {out.rows + stages_.dim, out.stride}, stream));
+  }
+  return batch.pooled() ? BackwardPooled(batch, stream) : absl::OkStatus();
+}
+
+// From runs on to their features.
+absl::Status DeviceNetwork::BackwardPooled(const StepBatch& batch, StreamHandle stream) {
+  const float* const gradient = run_gradients_.as<float>();
+  if (batch.max_fields != nullptr) {
+    return MaxPooledGradients(*api_, *coalescer_, batch.keys, batch.x.values, batch.run_of,
+                              MaxRunsOf(batch), max_from_.as<uint32_t>(), gradient, stages_.row_dim,
+                              batch.row_gradients, stream);
+  }
   return ops::gpu::PooledGradients(*api_, *coalescer_, batch.keys, batch.x.values, batch.run_of,
-                                   run_gradients_.as<float>(), stages_.row_dim, batch.row_gradients,
-                                   stream);
+                                   gradient, stages_.row_dim, batch.row_gradients, stream);
 }
 
 }  // namespace strata::device

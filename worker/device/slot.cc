@@ -6,6 +6,7 @@
 
 #include "ops/coalesce_sum.h"
 #include "ops/cuda/rows/pool.h"
+#include "proto/job/task_spec.h"
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {
@@ -34,6 +35,7 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
                 BufferList* device, BufferList* pinned) {
   tensor_sizes_ = tensors;
   row_dim_ = stages.row_dim;
+  tasks_ = stages.tasks();
   tensor_at_.clear();
   tensor_floats_ = 0;
   for (const size_t size : tensors) {
@@ -49,7 +51,8 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
       {&values_, features * 4},
       {&fields_, features * 4},
       {&numeric_, examples * stages.numeric * 4},
-      {&labels_, examples * 4},
+      {&labels_, examples * tasks_ * 4},
+      {&weights_, stages.weighted ? examples * 4 : 0},
       {&place_, unique * 4},
       {&tensors_, tensor_floats_ * 4},
       {&first_, (unique + 1) * 4},
@@ -60,8 +63,8 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
       {&in_run_first_, runs == 0 ? 0 : (runs + 1) * 4},
       {&in_run_of_, runs == 0 ? 0 : features * 4},
       {&tensor_gradients_, tensor_floats_ * 4},
-      {&predictions_, examples * 4},
-      {&losses_, examples * 4},
+      {&predictions_, examples * tasks_ * 4},
+      {&losses_, examples * tasks_ * 4},
   };
   for (const auto& [array, bytes] : wanted) Want(array, bytes, device, pinned);
   most_row_bytes_ = unique * row_bytes;
@@ -98,10 +101,11 @@ StepKind Slot::Plan(const Batch& batch, const RoutedKeys& routed, const Stages& 
   kind_.shape.features = static_cast<uint32_t>(batch.keys.size());
   kind_.shape.unique = static_cast<uint32_t>(routed.keys.size());
   kind_.values = !batch.values.empty();
+  kind_.weighted = stages.weighted && !batch.weights.empty();
   // A sum of weights is the same however it is grouped into fields.
   const bool vectors = stages.matrix || stages.second_order;
   kind_.fields = vectors && !batch.fields.empty();
-  kind_.pooled = vectors && NeedsPooling(batch);
+  kind_.pooled = (vectors || !stages.max_fields.empty()) && NeedsPooling(batch);
   if (kind_.pooled) {
     FindRuns(batch);
     kind_.shape.runs = static_cast<uint32_t>(run_fields_.size());
@@ -179,12 +183,14 @@ void Slot::FillExamples(const Batch& batch) {
   uint32_t* const offsets = offsets_.Fill<uint32_t>(padded + 1);
   copies_.Add(batch.offsets, offsets);
   std::fill(offsets + batch.size + 1, offsets + padded + 1, batch.offsets[batch.size]);
-  float* const numeric = numeric_.Fill<float>(padded * batch.numeric);
-  copies_.Add(batch.dense, numeric);
-  std::fill(numeric + batch.dense.size(), numeric + padded * batch.numeric, 0.0f);
-  float* const labels = labels_.Fill<float>(padded);
-  copies_.Add(batch.labels, labels);
-  std::fill(labels + batch.labels.size(), labels + padded, 0.0f);
+  const auto fill = [this](const std::vector<float>& from, size_t count, Array* to) {
+    float* const out = to->Fill<float>(count);
+    copies_.Add(from, out);
+    std::fill(out + from.size(), out + count, 0.0f);
+  };
+  fill(batch.dense, padded * batch.numeric, &numeric_);
+  fill(batch.labels, padded * tasks_, &labels_);
+  if (kind_.weighted) fill(batch.weights, padded, &weights_);
 }
 
 void Slot::FillFeatures(const Batch& batch, const RoutedKeys& routed) {
@@ -221,7 +227,8 @@ void Slot::FillRuns() {
 }
 
 StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
-                         const uint32_t* ordinals) const {
+                         const StepConstants& constants) const {
+  const uint32_t* const ordinals = constants.ordinals;
   const auto* const counts = counts_.device.as<uint32_t>();
   StepBatch b;
   b.examples = kind_.shape.examples;
@@ -235,6 +242,7 @@ StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
   b.x.numeric_count = stages.numeric;
   b.x.fields = kind_.fields && !kind_.pooled ? fields_.device.as<uint32_t>() : nullptr;
   b.labels = labels_.device.as<float>();
+  b.weights = kind_.weighted ? weights_.device.as<float>() : nullptr;
   b.keys.keys = ordinals;
   b.keys.first = first_.device.as<uint32_t>();
   b.keys.occurrences = occurrences_.device.as<uint32_t>();
@@ -247,6 +255,7 @@ StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
     b.run_fields = in_run_fields_.device.as<uint32_t>();
     b.run_first = in_run_first_.device.as<uint32_t>();
     b.run_of = in_run_of_.device.as<uint32_t>();
+    b.max_fields = constants.max_fields;
     // Each occurs once, where it stands.
     b.runs = {ordinals, ordinals, ordinals, counts + kRuns, most.runs, ordinals, counts + kZero};
   }
@@ -287,6 +296,7 @@ absl::Status Slot::CopyBatchIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle st
   for (const Array* array : {&labels_, &first_, &occurrences_, &chunk_first_}) {
     STRATA_RETURN_IF_ERROR(copy(*array));
   }
+  if (kind_.weighted) STRATA_RETURN_IF_ERROR(copy(weights_));
   return kind_.pooled ? copy(in_run_of_) : absl::OkStatus();
 }
 
@@ -315,9 +325,9 @@ absl::Status Slot::CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream
   const auto copy = [&](const Array& array, size_t floats) {
     return copy_to(array.pinned.as<void>(), array, floats);
   };
-  STRATA_RETURN_IF_ERROR(copy(predictions_, examples_));
+  STRATA_RETURN_IF_ERROR(copy(predictions_, examples_ * tasks_));
   if (kind_.passes == ops::Passes::kForward) return absl::OkStatus();
-  STRATA_RETURN_IF_ERROR(copy(losses_, examples_));
+  STRATA_RETURN_IF_ERROR(copy(losses_, examples_ * tasks_));
   STRATA_RETURN_IF_ERROR(copy(tensor_gradients_, tensor_floats_));
   void* const to = gradients_there_ == nullptr ? pinned_gradients_.as<void>() : gradients_there_;
   return copy_to(to, row_gradients_, row_floats());
@@ -325,7 +335,7 @@ absl::Status Slot::CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream
 
 double Slot::Read(const ModelGradients* out, float* predictions, ops::Parallel* parallel) {
   copies_.Clear();
-  copies_.Add(predictions_.pinned.as<float>(), examples_, predictions);
+  copies_.Add(predictions_.pinned.as<float>(), examples_ * tasks_, predictions);
   double loss = 0;
   if (out == nullptr) {
     copies_.Run(parallel);
@@ -338,10 +348,18 @@ double Slot::Read(const ModelGradients* out, float* predictions, ops::Parallel* 
   for (size_t t = 0; t < tensor_sizes_.size(); ++t) {
     copies_.Add(tensors + tensor_at_[t], tensor_sizes_[t], out->tensors[t]);
   }
-  copies_.Run(parallel, [&] {
-    for (uint32_t i = 0; i < examples_; ++i) loss += losses_.pinned.as<float>()[i];
-  });
+  copies_.Run(parallel, [&] { loss = SumLosses(); });
   return loss;
+}
+
+// Task by task, as on the host.
+double Slot::SumLosses() const {
+  const float* const losses = losses_.pinned.as<float>();
+  double sum = 0;
+  for (size_t t = 0; t < tasks_; ++t) {
+    for (size_t i = 0; i < examples_; ++i) sum += losses[i * tasks_ + t];
+  }
+  return kind_.weighted ? sum * double{kWeightUnit} : sum;
 }
 
 }  // namespace strata::device

@@ -30,7 +30,13 @@ using TensorSizes = std::vector<size_t>;
 struct StepKind {
   StepShape shape;  // examples: padded
   ops::Passes passes = ops::Passes::kForward;
-  bool values = false, fields = false, pooled = false;
+  bool values = false, fields = false, pooled = false, weighted = false;
+};
+
+// What does not change from batch to batch, in device memory.
+struct StepConstants {
+  const uint32_t* ordinals = nullptr;    // 0, 1, 2.., most features + 1
+  const uint32_t* max_fields = nullptr;  // as Stages has them; null: none
 };
 
 // Used by one thread at a time, but for what runs on streams.
@@ -57,8 +63,9 @@ class Slot {
   void FillBatch(const Batch& batch, const RoutedKeys& routed, ops::Parallel* parallel);
   absl::Status FillWeights(const ModelInputs& in, const ModelGradients* out,
                            ops::Parallel* parallel);
-  // What the kernels are given. `ordinals`: 0, 1, 2.. in device memory, most features + 1.
-  StepBatch OnDevice(const StepShape& most, const Stages& stages, const uint32_t* ordinals) const;
+  // What the kernels are given.
+  StepBatch OnDevice(const StepShape& most, const Stages& stages,
+                     const StepConstants& constants) const;
 
   // Asynchronous: pinned memory to the device's, of the batch and of the weights, and what came out
   // back. Rows that are on the device already are gathered there, and gradients that stay there are
@@ -93,6 +100,7 @@ class Slot {
   void FillExamples(const Batch& batch);
   void FillFeatures(const Batch& batch, const RoutedKeys& routed);
   void FillRuns();
+  double SumLosses() const;
   static uint32_t CountChunks(const RoutedKeys& routed, uint32_t* chunk_first);
   absl::Status GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
   size_t row_floats() const { return kind_.shape.unique * row_dim_; }
@@ -101,7 +109,7 @@ class Slot {
   TensorSizes tensor_sizes_;
   std::vector<size_t> tensor_at_;  // floats before each
   size_t tensor_floats_ = 0;
-  size_t row_dim_ = 0;
+  size_t row_dim_ = 0, tasks_ = 1;
 
   StepKind kind_;
   uint32_t examples_ = 0;  // of the batch at hand
@@ -112,7 +120,8 @@ class Slot {
   // The runs of the batch at hand.
   std::vector<uint32_t> run_offsets_, run_fields_, run_first_, run_of_;
 
-  Array counts_, offsets_, row_, values_, fields_, numeric_, labels_, rows_, place_, tensors_;
+  Array counts_, offsets_, row_, values_, fields_, numeric_, labels_, weights_, rows_, place_,
+      tensors_;
   Array first_, occurrences_, chunk_first_;
   Array in_run_offsets_, in_run_fields_, in_run_first_, in_run_of_;
   Array row_gradients_, tensor_gradients_, predictions_, losses_;

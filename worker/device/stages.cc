@@ -1,5 +1,7 @@
 #include "worker/device/stages.h"
 
+#include "worker/step/task_losses.h"
+
 namespace strata::device {
 namespace {
 
@@ -27,11 +29,36 @@ void AddDlrm(const ModelTables& t, Stages& s) {
     s.bottom = PerceptronStage{Widths(s.numeric, t.bottom_hidden, s.dim), 0, true};
     tensor = 2 * s.bottom->layers();
   }
-  s.top =
-      PerceptronStage{Widths(s.bottom_width() + t.interaction_pairs(), t.hidden, 1), tensor, false};
+  s.top = PerceptronStage{Widths(s.bottom_width() + t.interaction_pairs(), t.hidden, s.tasks()),
+                          tensor, false};
+}
+
+void AddSharedBottom(const ModelTables& t, Stages& s) {
+  AddMatrix(t, s);
+  s.top = PerceptronStage{Widths(s.matrix_width, t.hidden, 0), 0, true};
+  size_t tensor = 2 * s.top->layers();
+  for (uint32_t task = 0; task < s.tasks(); ++task) {
+    s.towers.push_back({Widths(t.hidden.back(), t.tower_hidden, 1), tensor, false});
+    tensor += 2 * s.towers.back().layers();
+  }
 }
 
 }  // namespace
+
+bool HasStages(ModelType type) {
+  switch (type) {
+    case ModelType::kLr:
+    case ModelType::kFm:
+    case ModelType::kWideDeep:
+    case ModelType::kDeepFm:
+    case ModelType::kDcnV2:
+    case ModelType::kDlrm:
+    case ModelType::kSharedBottom:
+      return true;
+    default:
+      return false;
+  }
+}
 
 Stages StagesOf(const ModelTables& t) {
   Stages s;
@@ -39,6 +66,10 @@ Stages StagesOf(const ModelTables& t) {
   s.dim = t.embedding_dim;
   s.fields = t.fields;
   s.numeric = t.numeric;
+  s.losses = LossesOf(t);
+  s.weighted = t.weighted;
+  s.max_fields.assign(t.max_pooled.begin(), t.max_pooled.end());
+  s.interaction_tensor = t.tensor_count() - 1;
   switch (t.type) {
     case ModelType::kLr:
       s.first_order = true;
@@ -52,7 +83,7 @@ Stages StagesOf(const ModelTables& t) {
       s.first_order = true;
       s.second_order = t.type == ModelType::kDeepFm;
       AddMatrix(t, s);
-      s.top = PerceptronStage{Widths(s.matrix_width, t.hidden, 1),
+      s.top = PerceptronStage{Widths(s.matrix_width, t.hidden, s.tasks()),
                               static_cast<size_t>(s.numeric > 0 ? 2 : 1), false};
       break;
     case ModelType::kDcnV2:
@@ -64,9 +95,10 @@ Stages StagesOf(const ModelTables& t) {
     case ModelType::kDlrm:
       AddDlrm(t, s);
       break;
-    case ModelType::kSharedBottom:  // not on a device (step.h)
-    case ModelType::kMmoe:
-    case ModelType::kDin:
+    case ModelType::kSharedBottom:
+      AddSharedBottom(t, s);
+      break;
+    default:
       break;
   }
   return s;

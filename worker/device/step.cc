@@ -256,7 +256,7 @@ class Step : public DeviceStep {
     if (found != m.graphs.end() && found->second) {
       return o_.api->LaunchGraph(found->second.get(), work_.get());
     }
-    const StepBatch batch = slot.OnDevice(m.most, stages_, m.ordinals.as<uint32_t>());
+    const StepBatch batch = slot.OnDevice(m.most, stages_, m.Constants());
     const auto run = [&] { return m.network->Run(batch, slot.kind().passes, work_.get()); };
     if (found == m.graphs.end()) {
       // Not captured at once: a product's first time chooses how it is made, and a kind that never
@@ -300,8 +300,25 @@ class Step : public DeviceStep {
 
 }  // namespace
 
+absl::Status CheckOnDevice(const ModelTables& tables) {
+  if (!HasStages(tables.type)) {
+    return absl::FailedPreconditionError(
+        "spec.worker.device: models of this spec.model.type are computed on the CPU in this "
+        "version; give cpu");
+  }
+  for (const TableSpec& table : tables.tables) {
+    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("spec.worker.device: table ", table.name, " has rows of ", table.dim(),
+                     " floats, and ", tables.tables[0].name, " of ", tables.row_dim(),
+                     "; a device takes one width in this version; give cpu"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<DeviceStep>> DeviceStep::Make(const ModelTables& tables,
                                                              const DeviceStepOptions& options) {
+  STRATA_RETURN_IF_ERROR(CheckOnDevice(tables));
   auto step = std::make_unique<Step>(tables, options);
   STRATA_RETURN_IF_ERROR(step->Open());
   return std::unique_ptr<DeviceStep>(std::move(step));

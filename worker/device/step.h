@@ -43,26 +43,30 @@ struct StepBytes {
 StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision precision,
                           const StepShape& most, size_t blas_bytes);
 
+// Whether a device computes such a model. FAILED_PRECONDITION: it does not in this version, and
+// says why.
+absl::Status CheckOnDevice(const ModelTables& tables);
+
 // Any thread; kSlots callers are under way at a time, further ones wait.
 //
 // Memory: one piece of the device's and one of pinned memory. With E examples, F features and U
 // distinct keys of row dim r, T floats of tensors, and W the widths of all layers together, the
-// device's is about kSlots x 4 (2 U r + 3 U + 3 F + E (4 + numbers) + 2 T) + 4 (F + F r / 4 + 2 E
-// W)
-// + blas_bytes, pinned memory the first of these terms, of which the 2 U r for rows and their
-// gradients are taken when the first go that way. A batch that does not fit makes all anew with a
-// quarter of it to spare; so a job's steps allocate until the largest batch has been.
+// device's is about kSlots x 4 (2 U r + 3 U + 3 F + E (1 + 3 tasks + numbers) + 2 T) + 4 (F + F r /
+// 4 + 2 E W) + blas_bytes, pinned memory the first of these terms, of which the 2 U r for rows and
+// their gradients are taken when the first go that way. A batch that does not fit makes all anew
+// with a quarter of it to spare; so a job's steps allocate until the largest batch has been.
 //
 // A step's kernels are captured as a graph when a kind of step comes a second time, and launched as
 // one from then on: by slot, padded number of examples, forward or both passes, and whether the
-// batch has values, has fields, and needs pooling. All other counts (examples that are not
-// filling, keys, runs) the kernels read from the device's memory, so a smaller batch runs by the
-// same graph. kGraphs kinds at most; others are launched kernel by kernel.
+// batch has values, has fields, needs pooling, and has weights. All other counts (examples that are
+// not filling, keys, runs) the kernels read from the device's memory, so a smaller batch runs by
+// the same graph. kGraphs kinds at most; others are launched kernel by kernel.
 class DeviceStep {
  public:
   static constexpr uint32_t kSlots = 2;
   static constexpr size_t kGraphs = 32;
 
+  // Errors are CheckOnDevice's, the device's, and RESOURCE_EXHAUSTED where memory is short.
   static absl::StatusOr<std::unique_ptr<DeviceStep>> Make(const ModelTables& tables,
                                                           const DeviceStepOptions& options);
   virtual ~DeviceStep() = default;

@@ -47,7 +47,8 @@ struct StepBatch {
   uint32_t examples = 0;
   const uint32_t* counts = nullptr;  // (kStepCounts)
   ops::SparseExamples x;             // the batch's features
-  const float* labels = nullptr;     // (examples)
+  const float* labels = nullptr;     // (examples, tasks); no number: the example has none
+  const float* weights = nullptr;    // (examples), or null: all 1
   ops::gpu::GroupedKeys keys;        // x.row by row; keys[u] = u
 
   // Where fields have several features each: what they are pooled to. Null: as they are.
@@ -56,12 +57,13 @@ struct StepBatch {
   const uint32_t* run_first = nullptr;    // (runs + 1): features of each
   const uint32_t* run_of = nullptr;       // (features)
   ops::gpu::GroupedKeys runs;             // each a key of its own
+  const uint32_t* max_fields = nullptr;   // the job's (Stages), or null
 
   std::vector<float*> tensors;           // by number
   std::vector<float*> tensor_gradients;  // by number
   ops::gpu::RowSums row_gradients;       // (unique)
-  float* predictions = nullptr;          // (examples)
-  float* losses = nullptr;               // (examples)
+  float* predictions = nullptr;          // (examples, tasks)
+  float* losses = nullptr;               // (examples, tasks)
 
   bool pooled() const { return run_first != nullptr; }
 };

@@ -31,6 +31,8 @@ void StepMemory::Want(const Stages& stages, const TensorSizes& tensors, BufferLi
                       BufferList* pinned_list) {
   device_list->WantArray<uint32_t>(&ordinals, Ordinals(most));
   pinned_list->WantArray<uint32_t>(&pinned_ordinals, Ordinals(most));
+  device_list->WantArray<uint32_t>(&max_fields, stages.max_fields.size());
+  pinned_list->WantArray<uint32_t>(&pinned_max_fields, stages.max_fields.size());
   for (Slot& slot : slots) slot.Want(most, stages, tensors, device_list, pinned_list);
   network->Want(most, device_list);
 }
@@ -83,13 +85,26 @@ absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stage
   memory->network->Open(*std::move(blas), *std::move(coalescer));
   for (Slot& slot : memory->slots) STRATA_RETURN_IF_ERROR(slot.Open(options.api));
 
-  const size_t ordinals = Ordinals(most);
-  auto* const from = memory->pinned_ordinals.as<uint32_t>();
-  std::iota(from, from + ordinals, 0u);
-  STRATA_RETURN_IF_ERROR(options.api->CopyAsync(memory->ordinals.as<void>(), from,
-                                                ordinals * sizeof(uint32_t), stream));
+  STRATA_RETURN_IF_ERROR(memory->CopyConstants(options.api, stages, stream));
   STRATA_RETURN_IF_ERROR(options.api->Synchronize(stream));
   return memory;
+}
+
+absl::Status StepMemory::CopyConstants(ops::gpu::CudaApi* api, const Stages& stages,
+                                       ops::gpu::StreamHandle stream) const {
+  const size_t count = Ordinals(most);
+  auto* const from = pinned_ordinals.as<uint32_t>();
+  std::iota(from, from + count, 0u);
+  STRATA_RETURN_IF_ERROR(
+      api->CopyAsync(ordinals.as<void>(), from, count * sizeof(uint32_t), stream));
+  if (stages.max_fields.empty()) return absl::OkStatus();
+  std::copy(stages.max_fields.begin(), stages.max_fields.end(), pinned_max_fields.as<uint32_t>());
+  return api->CopyAsync(max_fields.as<void>(), pinned_max_fields.as<void>(),
+                        stages.max_fields.size() * sizeof(uint32_t), stream);
+}
+
+StepConstants StepMemory::Constants() const {
+  return {ordinals.as<uint32_t>(), max_fields.bytes() == 0 ? nullptr : max_fields.as<uint32_t>()};
 }
 
 }  // namespace strata::device

@@ -25,10 +25,11 @@
 namespace strata::device {
 
 // What decides a step's kernels and their arguments: see DeviceStep.
-using GraphKey = std::tuple<uint32_t, uint32_t, bool, bool, bool, bool>;
+using GraphKey = std::tuple<uint32_t, uint32_t, bool, bool, bool, bool, bool>;
 inline GraphKey GraphKeyOf(uint32_t slot, const StepKind& kind) {
-  return {slot,        kind.shape.examples, kind.passes == ops::Passes::kForward,
-          kind.values, kind.fields,         kind.pooled};
+  return {slot,         kind.shape.examples, kind.passes == ops::Passes::kForward,
+          kind.values,  kind.fields,         kind.pooled,
+          kind.weighted};
 }
 
 // Members in the order of need: what is below uses what is above, and goes first.
@@ -43,13 +44,20 @@ struct StepMemory {
                                                           const StepShape& most,
                                                           ops::gpu::StreamHandle stream);
 
+  // Asynchronous: what Constants has.
+  absl::Status CopyConstants(ops::gpu::CudaApi* api, const Stages& stages,
+                             ops::gpu::StreamHandle stream) const;
+
   // Adds all that is wanted of each, but for the coalescer's and the products'.
   void Want(const Stages& stages, const TensorSizes& tensors, BufferList* device_list,
             BufferList* pinned_list);
 
+  StepConstants Constants() const;
+
   StepShape most;
   std::unique_ptr<ops::gpu::Arena> device, pinned;
   ops::gpu::Buffer ordinals, pinned_ordinals;
+  ops::gpu::Buffer max_fields, pinned_max_fields;  // empty: the job has none
   std::array<Slot, DeviceStep::kSlots> slots;
   std::unique_ptr<DeviceNetwork> network;
   // Null: seen once.

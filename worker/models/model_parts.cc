@@ -8,6 +8,7 @@
 #include "ops/coalesce.h"
 #include "ops/nn/fm.h"
 #include "ops/nn/logistic.h"
+#include "worker/step/task_losses.h"
 
 namespace strata {
 
@@ -23,32 +24,6 @@ ops::SparseExamples ExamplesOf(const ModelInputs& in, size_t row_dim) {
   x.fields = in.batch->fields.empty() ? nullptr : in.batch->fields.data();
   return x;
 }
-
-namespace {
-
-ops::LossKind KindOf(TaskLoss loss) {
-  switch (loss) {
-    case TaskLoss::kLogistic:
-      return ops::LossKind::kLogistic;
-    case TaskLoss::kSquared:
-      return ops::LossKind::kSquared;
-    case TaskLoss::kPoisson:
-      return ops::LossKind::kPoisson;
-    case TaskLoss::kHuber:
-      return ops::LossKind::kHuber;
-  }
-  return ops::LossKind::kLogistic;
-}
-
-std::vector<ops::Loss> LossesOf(const ModelTables& tables) {
-  std::vector<ops::Loss> losses;
-  for (const TaskSpec& task : tables.tasks) {
-    losses.push_back({KindOf(task.loss), task.weight, task.delta});
-  }
-  return losses;
-}
-
-}  // namespace
 
 ExampleScratch::ExampleScratch(const ModelTables& tables)
     : losses_(LossesOf(tables)), plain_(tables.plain()) {}

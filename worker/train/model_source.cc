@@ -75,34 +75,15 @@ DeviceStepOptions StepOptions(const ModelSourceOptions& o) {
   return options;
 }
 
-// The name of a model that no device computes, or null.
-const char* CpuOnly(ModelType type) {
-  if (type == ModelType::kSharedBottom) return "shared_bottom";
-  if (type == ModelType::kMmoe) return "mmoe";
-  return type == ModelType::kDin ? "din" : nullptr;
-}
-
 absl::StatusOr<std::unique_ptr<ModelSource>> OnDevice(const ModelSourceOptions& o,
                                                       const DeviceStepOptions& options,
                                                       const std::string& device,
                                                       std::shared_ptr<HostApi> host) {
-  const char* const type = CpuOnly(o.tables->type);
-  if (!o.tables->plain() || type != nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("spec.worker.device: ",
-                     o.tables->plain() ? absl::StrCat("spec.model.type ", type)
-                                       : "spec.labels or spec.sampleWeight",
-                     " is computed on the CPU in this version, and this worker has ", device,
-                     "; give cpu, or remove it"));
-  }
-  if (!o.tables->max_pooled.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "spec.worker.device: max pooling (spec.fields) is computed on the CPU in this version, and "
-        "this worker has ",
-        device, "; give cpu, or another pooling"));
-  }
   // Says what is wrong with the tables, if anything.
   if (auto model = MakeModel(*o.tables); !model.ok()) return model.status();
+  if (absl::Status s = device::CheckOnDevice(*o.tables); !s.ok()) {
+    return absl::Status(s.code(), absl::StrCat(s.message(), "; this worker has ", device));
+  }
   auto step = DeviceStep::Make(*o.tables, options);
   if (!step.ok()) return step.status();
   auto rows = device::RowMemory::Make(options.api, device, host);

@@ -1,6 +1,7 @@
 #include "ops/cuda/nn/embedding.h"
 
 #include "ops/cuda/kernel/kernel.h"
+#include "ops/cuda/kernel/row_block.h"
 #include "ops/cuda/kernel/vector4.h"
 #include "ops/cuda/rows/coalesce_rows.h"
 #include "ops/inline.h"
@@ -47,21 +48,24 @@ struct GatherExamples {
   }
 };
 
+// One thread an example's task.
 struct LinearEach {
   static constexpr uint32_t kLanes = 1;
   SparseExamples x;
-  uint32_t examples, column;
-  const float* bias;
-  const float* numeric_weight;
-  float* logits;
+  uint32_t examples;
+  LinearTask task;
+  Matrix logits;
   uint32_t* example;
 
-  STRATA_HD_MEMBER uint64_t items() const { return examples; }
+  STRATA_HD_MEMBER uint64_t items() const { return uint64_t{examples} * task.tasks; }
   template <typename Group>
   STRATA_HD_MEMBER void operator()(const Group&, uint64_t item) const {
-    const auto i = static_cast<uint32_t>(item);
-    logits[i] = FmLinear(x, i, column, *bias, numeric_weight);
-    if (example == nullptr) return;
+    const RowAndQuad at = SplitItem(item, task.tasks);
+    const uint32_t i = at.row, t = at.quad;
+    const float* const numeric = task.numeric_weight == nullptr ? nullptr : task.numeric_weight + t;
+    logits.data[size_t{i} * logits.stride + t] =
+        FmLinear(x, i, task.column + t, task.bias[t], numeric, task.tasks);
+    if (example == nullptr || t > 0) return;
     for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) example[f] = i;
   }
 };
@@ -87,15 +91,15 @@ struct FieldRows {
   }
 };
 
-struct ScalarRows {
+struct TaskRows {
   const uint32_t* example;
-  const float* gradient;
+  Matrix gradients;
   const float* values;
-  STRATA_HD_MEMBER Vector4 operator()(uint32_t f, uint32_t, uint32_t, uint32_t) const {
-    Vector4 out = Zero4();
-    const float g = gradient[example[f]];
-    out.at[0] = values == nullptr ? g : g * values[f];
-    return out;
+  bool aligned;
+  STRATA_HD_MEMBER Vector4 operator()(uint32_t f, uint32_t, uint32_t column, uint32_t n) const {
+    const float* const g = gradients.data + size_t{example[f]} * gradients.stride + column;
+    const Vector4 v = LoadConst4(g, n, aligned);
+    return values == nullptr ? v : Scale4(v, values[f]);
   }
 };
 
@@ -129,10 +133,10 @@ absl::Status GatherEmbeddings(CudaApi& api, const SparseExamples& x, uint32_t ex
 }
 
 absl::Status LinearForward(CudaApi& api, const SparseExamples& x, uint32_t examples,
-                           uint32_t column, const float* bias, const float* numeric_weight,
-                           float* logits, uint32_t* example, StreamHandle stream) {
-  const LinearEach kernel = {x, examples, column, bias, numeric_weight, logits, example};
-  return LaunchOver(api, "linear forward", kernel, examples, stream);
+                           const LinearTask& task, const Matrix& logits, uint32_t* example,
+                           StreamHandle stream) {
+  const LinearEach kernel = {x, examples, task, logits, example};
+  return LaunchOver(api, "linear forward", kernel, kernel.items(), stream);
 }
 
 absl::Status EmbeddingGradients(CudaApi& api, const Coalescer& coalescer,
@@ -145,10 +149,11 @@ absl::Status EmbeddingGradients(CudaApi& api, const Coalescer& coalescer,
 }
 
 absl::Status WeightGradients(CudaApi& api, const Coalescer& coalescer, const GroupedKeys& grouped,
-                             const SparseExamples& x, const float* gradient,
+                             const SparseExamples& x, const Matrix& gradients, uint32_t tasks,
                              const uint32_t* example, const RowSums& out, StreamHandle stream) {
-  const ScalarRows rows = {example, gradient, x.values};
-  return CoalesceRowsOf(api, coalescer, grouped, rows, 1, out.rows, out.stride, stream);
+  const TaskRows rows = {example, gradients, x.values,
+                         IsAligned4(gradients.data, gradients.stride)};
+  return CoalesceRowsOf(api, coalescer, grouped, rows, tasks, out.rows, out.stride, stream);
 }
 
 absl::Status PooledGradients(CudaApi& api, const Coalescer& coalescer, const GroupedKeys& grouped,

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
+#include "ops/cuda/nn/layers.h"
 #include "ops/cuda/rows/coalesce.h"
 #include "ops/nn/embedding_types.h"
 #include "ops/nn/sparse_examples.h"
@@ -21,11 +22,17 @@ absl::Status GatherEmbeddings(CudaApi& api, const SparseExamples& x, uint32_t ex
                               uint32_t dim, const FieldMatrix& out, uint32_t* example,
                               StreamHandle stream);
 
-// logits (examples): bias + sum w x + sum numeric_weight x, w at `column` of a row. bias: one
-// float; numeric_weight: (x.numeric_count). example: as above, or null: not written.
+// First order terms: each task has a weight at a column of its own of a row.
+struct LinearTask {
+  uint32_t column = 0, tasks = 1;         // task t: column + t
+  const float* bias = nullptr;            // (tasks)
+  const float* numeric_weight = nullptr;  // (x.numeric_count, tasks)
+};
+// logits (examples, tasks): bias + sum w x + sum numeric_weight x. example: as above, or null: not
+// written.
 absl::Status LinearForward(CudaApi& api, const SparseExamples& x, uint32_t examples,
-                           uint32_t column, const float* bias, const float* numeric_weight,
-                           float* logits, uint32_t* example, StreamHandle stream);
+                           const LinearTask& task, const Matrix& logits, uint32_t* example,
+                           StreamHandle stream);
 
 // Where the gradients of rows go: row u stands at rows + u * stride.
 struct RowSums {
@@ -40,9 +47,9 @@ absl::Status EmbeddingGradients(CudaApi& api, const Coalescer& coalescer,
                                 const FieldMatrix& gradient, const uint32_t* example,
                                 const RowSums& out, StreamHandle stream);
 
-// Per feature: x times its example's gradient: sums of one float.
+// Per feature: x times its example's gradients (examples, tasks): sums of `tasks` floats.
 absl::Status WeightGradients(CudaApi& api, const Coalescer& coalescer, const GroupedKeys& grouped,
-                             const SparseExamples& x, const float* gradient,
+                             const SparseExamples& x, const Matrix& gradients, uint32_t tasks,
                              const uint32_t* example, const RowSums& out, StreamHandle stream);
 
 // The gradients by pooled rows, on to the rows that they are sums of. Per feature: its value (1

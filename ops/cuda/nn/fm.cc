@@ -1,6 +1,7 @@
 #include "ops/cuda/nn/fm.h"
 
 #include "ops/cuda/kernel/kernel.h"
+#include "ops/cuda/kernel/row_block.h"
 #include "ops/cuda/kernel/row_sum16.h"
 #include "ops/cuda/kernel/vector4.h"
 #include "ops/cuda/rows/coalesce_rows.h"
@@ -10,41 +11,14 @@
 namespace strata::ops::gpu {
 namespace {
 
-// Four lanes an example: lane q has quads q, q + 4.. of the columns, and four of the sum's 16
-// accumulators.
-struct ForwardExamples {
-  static constexpr uint32_t kLanes = 4;
+// Sums over an example's vectors, a quad of columns at a time.
+struct ExampleColumns {
   FmTask task;
-  const float* bias;
-  const float* numeric_weight;
   const float* numeric_embedding;
   FmOutputs out;
   bool rows_aligned, sums_aligned, store_aligned;
 
-  STRATA_HD_MEMBER uint64_t items() const { return task.examples; }
-
-  template <typename Group>
-  STRATA_HD_MEMBER void operator()(const Group& group, uint64_t item) const {
-    const SparseExamples& x = task.x;
-    const auto i = static_cast<uint32_t>(item);
-    const uint32_t quads = (task.dim + 3) / 4;
-    if (out.example != nullptr) {
-      for (uint32_t f = x.offsets[i] + group.lane(); f < x.offsets[i + 1]; f += group.lanes()) {
-        out.example[f] = i;
-      }
-    }
-    RowSum16<Group> second_order;
-    for (uint32_t quad = RowSum16<Group>::First(group); quad < quads;
-         quad += RowSum16<Group>::kStep) {
-      second_order.Add(quad, Columns(i, quad), task.dim - quad * 4);
-    }
-    const float folded = second_order.Fold(group);
-    if (group.lane() == 0) {
-      out.logits[i] = FmLogit(folded, FmLinear(x, i, task.dim, *bias, numeric_weight));
-    }
-  }
-
-  // One quad of columns: writes its sums and terms; (sum v x)^2 - sum (v x)^2, element by element.
+  // Writes the quad's sums and terms; (sum v x)^2 - sum (v x)^2, element by element.
   STRATA_HD_MEMBER Vector4 Columns(uint32_t i, uint32_t quad) const {
     const SparseExamples& x = task.x;
     const uint32_t column = quad * 4, n = task.dim - column;
@@ -87,23 +61,100 @@ struct ForwardExamples {
   }
 };
 
+// Four lanes an example: lane q has quads q, q + 4.. of the columns, and four of the sum's 16
+// accumulators.
+struct ForwardExamples {
+  static constexpr uint32_t kLanes = 4;
+  ExampleColumns columns;
+  const float* bias;
+  const float* numeric_weight;
+
+  STRATA_HD_MEMBER uint64_t items() const { return columns.task.examples; }
+
+  template <typename Group>
+  STRATA_HD_MEMBER void operator()(const Group& group, uint64_t item) const {
+    const SparseExamples& x = columns.task.x;
+    const FmOutputs& out = columns.out;
+    const uint32_t dim = columns.task.dim, quads = (dim + 3) / 4;
+    const auto i = static_cast<uint32_t>(item);
+    if (out.example != nullptr) {
+      for (uint32_t f = x.offsets[i] + group.lane(); f < x.offsets[i + 1]; f += group.lanes()) {
+        out.example[f] = i;
+      }
+    }
+    RowSum16<Group> second_order;
+    for (uint32_t quad = RowSum16<Group>::First(group); quad < quads;
+         quad += RowSum16<Group>::kStep) {
+      second_order.Add(quad, columns.Columns(i, quad), dim - quad * 4);
+    }
+    const float folded = second_order.Fold(group);
+    if (group.lane() == 0) {
+      out.logits[i] = FmLogit(folded, FmLinear(x, i, dim, *bias, numeric_weight, 1));
+    }
+  }
+};
+
+// One thread a quad of columns of an example.
+struct TermExamples {
+  static constexpr uint32_t kLanes = 1;
+  ExampleColumns columns;
+  float* terms;
+  uint32_t quads;
+  bool aligned;
+
+  STRATA_HD_MEMBER uint64_t items() const { return uint64_t{columns.task.examples} * quads; }
+
+  template <typename Group>
+  STRATA_HD_MEMBER void operator()(const Group&, uint64_t item) const {
+    const SparseExamples& x = columns.task.x;
+    const RowAndQuad at = SplitItem(item, quads);
+    const uint32_t i = at.row, dim = columns.task.dim;
+    if (columns.out.example != nullptr && at.quad == 0) {
+      for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) columns.out.example[f] = i;
+    }
+    Vector4 term = columns.Columns(i, at.quad);
+    for (uint32_t d = 0; d < 4; ++d) term.at[d] = 0.5f * term.at[d];
+    Store4(term, terms + size_t{i} * dim + at.quad * 4, dim - at.quad * 4, aligned);
+  }
+};
+
+// The derivative by the second order: one of an example, or one of each element.
+struct GradientOfExample {
+  const float* gradient;
+  STRATA_HD_MEMBER Vector4 operator()(uint32_t i, uint32_t, uint32_t) const {
+    const float g = gradient[i];
+    return Vector4{{g, g, g, g}};
+  }
+};
+struct GradientOfTerms {
+  const float* gradient;  // (examples, dim)
+  uint32_t dim;
+  bool aligned;
+  STRATA_HD_MEMBER Vector4 operator()(uint32_t i, uint32_t column, uint32_t n) const {
+    return LoadConst4(gradient + size_t{i} * dim + column, n, aligned);
+  }
+};
+
 // Gradients of embeddings by feature (ops/cuda/rows/coalesce_rows.h).
+template <typename Gradient>
 struct EmbeddingRows {
   FmTask task;
   FmGradientInputs in;
+  Gradient gradient_of;
   const uint32_t* keys;  // (unique): the row of each
   bool aligned;          // all of rows, sums and embeddings
 
   STRATA_HD_MEMBER Vector4 operator()(uint32_t f, uint32_t key, uint32_t column, uint32_t n) const {
     const SparseExamples& x = task.x;
     const uint32_t i = in.example[f];
-    const float gradient = in.gradient[i], value = ValueOf(x, f);
+    const float value = ValueOf(x, f);
+    const Vector4 gradient = gradient_of(i, column, n);
     const Vector4 v = LoadConst4(x.rows + keys[key] * x.stride + column, n, aligned);
     const Vector4 sum = LoadConst4(in.sums + size_t{i} * task.dim + column, n, aligned);
     Vector4 out;
     if (in.embeddings == nullptr) {
       for (uint32_t d = 0; d < 4; ++d) {
-        out.at[d] = FmGradientOf(v.at[d], value, sum.at[d], gradient);
+        out.at[d] = FmGradientOf(v.at[d], value, sum.at[d], gradient.at[d]);
       }
       return out;
     }
@@ -114,7 +165,7 @@ struct EmbeddingRows {
                                                n, aligned)
                                   : Zero4();
     for (uint32_t d = 0; d < 4; ++d) {
-      out.at[d] = FmGradientOf(v.at[d], value, sum.at[d], gradient, embedding.at[d]);
+      out.at[d] = FmGradientOf(v.at[d], value, sum.at[d], gradient.at[d], embedding.at[d]);
     }
     return out;
   }
@@ -133,36 +184,60 @@ struct WeightRows {
   }
 };
 
+ExampleColumns ColumnsOf(const FmTask& task, const float* numeric_embedding, const FmOutputs& out) {
+  const bool quads = task.dim % 4 == 0;
+  return {task,
+          numeric_embedding,
+          out,
+          IsAligned4(task.x.rows, task.x.stride),
+          quads && IsAligned4(out.sums, task.dim),
+          quads && IsAligned4(out.embeddings, out.embeddings_stride)};
+}
+
+template <typename Gradient>
+EmbeddingRows<Gradient> RowsOf(const FmTask& task, const FmGradientInputs& in,
+                               const Gradient& gradient, const GroupedKeys& grouped) {
+  return {task, in, gradient, static_cast<const uint32_t*>(grouped.keys),
+          task.dim % 4 == 0 && IsAligned4(task.x.rows, task.x.stride) &&
+              IsAligned4(in.sums, task.dim) &&
+              (in.embeddings == nullptr || IsAligned4(in.embeddings, in.embeddings_stride))};
+}
+
 }  // namespace
 
 absl::Status FmForward(CudaApi& api, const FmTask& task, const float* bias,
                        const float* numeric_weight, const float* numeric_embedding,
                        const FmOutputs& out, StreamHandle stream) {
-  const bool quads = task.dim % 4 == 0;
-  const ForwardExamples kernel = {task,
-                                  bias,
-                                  numeric_weight,
-                                  numeric_embedding,
-                                  out,
-                                  IsAligned4(task.x.rows, task.x.stride),
-                                  quads && IsAligned4(out.sums, task.dim),
-                                  quads && IsAligned4(out.embeddings, out.embeddings_stride)};
+  const ForwardExamples kernel = {ColumnsOf(task, numeric_embedding, out), bias, numeric_weight};
   return LaunchOver(api, "fm forward", kernel, task.examples, stream);
 }
 
 absl::Status FmGradients(CudaApi& api, const Coalescer& coalescer, const GroupedKeys& grouped,
                          const FmTask& task, const FmGradientInputs& in, float* out,
                          size_t out_stride, StreamHandle stream) {
-  const EmbeddingRows rows = {
-      task, in, static_cast<const uint32_t*>(grouped.keys),
-      task.dim % 4 == 0 && IsAligned4(task.x.rows, task.x.stride) &&
-          IsAligned4(in.sums, task.dim) &&
-          (in.embeddings == nullptr || IsAligned4(in.embeddings, in.embeddings_stride))};
+  const auto rows = RowsOf(task, in, GradientOfExample{in.gradient}, grouped);
   absl::Status status =
       CoalesceRowsOf(api, coalescer, grouped, rows, task.dim, out, out_stride, stream);
   if (!status.ok()) return status;
   const WeightRows weights = {in.example, in.gradient, task.x.values};
   return CoalesceRowsOf(api, coalescer, grouped, weights, 1, out + task.dim, out_stride, stream);
+}
+
+absl::Status FmTerms(CudaApi& api, const FmTask& task, const float* numeric_embedding,
+                     const FmOutputs& out, float* terms, StreamHandle stream) {
+  const TermExamples kernel = {ColumnsOf(task, numeric_embedding, out), terms, (task.dim + 3) / 4,
+                               task.dim % 4 == 0 && IsAligned4(terms, task.dim)};
+  return LaunchOver(api, "fm terms", kernel, kernel.items(), stream);
+}
+
+absl::Status FmTermGradients(CudaApi& api, const Coalescer& coalescer, const GroupedKeys& grouped,
+                             const FmTask& task, const FmGradientInputs& in,
+                             const float* term_gradients, float* out, size_t out_stride,
+                             StreamHandle stream) {
+  const GradientOfTerms gradient = {term_gradients, task.dim,
+                                    task.dim % 4 == 0 && IsAligned4(term_gradients, task.dim)};
+  return CoalesceRowsOf(api, coalescer, grouped, RowsOf(task, in, gradient, grouped), task.dim, out,
+                        out_stride, stream);
 }
 
 }  // namespace strata::ops::gpu

@@ -1,7 +1,9 @@
-// Factorization machine on a device: FmForward and FmGradients of ops/nn/fm.h, to the bit.
+// Factorization machine on a device: FmForward and FmGradients of ops/nn/fm.h, FmTerms and
+// FmTermGradients of ops/nn/fm_heads.h, to the bit.
 #ifndef STRATA_OPS_CUDA_NN_FM_H_
 #define STRATA_OPS_CUDA_NN_FM_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -31,6 +33,18 @@ absl::Status FmForward(CudaApi& api, const FmTask& task, const float* bias,
 absl::Status FmGradients(CudaApi& api, const Coalescer& coalescer, const GroupedKeys& grouped,
                          const FmTask& task, const FmGradientInputs& in, float* out,
                          size_t out_stride, StreamHandle stream);
+
+// terms (examples, dim): the second order element by element, 1/2 ((sum v x)^2 - sum (v x)^2), and
+// what FmOutputs names but for the logits. numeric_embedding as above. Asynchronous.
+absl::Status FmTerms(CudaApi& api, const FmTask& task, const float* numeric_embedding,
+                     const FmOutputs& out, float* terms, StreamHandle stream);
+
+// As FmGradients, of v alone and by the terms: term_gradients (examples, dim) instead of
+// in.gradient. Asynchronous.
+absl::Status FmTermGradients(CudaApi& api, const Coalescer& coalescer, const GroupedKeys& grouped,
+                             const FmTask& task, const FmGradientInputs& in,
+                             const float* term_gradients, float* out, size_t out_stride,
+                             StreamHandle stream);
 
 }  // namespace strata::ops::gpu
 

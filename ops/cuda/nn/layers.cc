@@ -51,6 +51,21 @@ struct Add {
   }
 };
 
+struct Multiply {
+  Matrix a, b, to;
+  STRATA_HD_MEMBER void operator()(uint32_t r, uint32_t c) const {
+    *At(to, r, c) = *At(a, r, c) * *At(b, r, c);
+  }
+};
+
+struct LessProduct {
+  Matrix a, b, to;
+  STRATA_HD_MEMBER void operator()(uint32_t r, uint32_t c) const {
+    const float product = *At(a, r, c) * *At(b, r, c);
+    *At(to, r, c) = *At(to, r, c) - product;
+  }
+};
+
 struct Relu {
   Matrix value, to;
   STRATA_HD_MEMBER void operator()(uint32_t r, uint32_t c) const {
@@ -73,14 +88,6 @@ struct OfBf16 {
   Matrix to;
   STRATA_HD_MEMBER void operator()(uint32_t r, uint32_t c) const {
     *At(to, r, c) = FromBf16(from[size_t{r} * from_stride + c]);
-  }
-};
-
-struct Clear {
-  const uint32_t* count;
-  float* x;
-  STRATA_HD_MEMBER void operator()(uint32_t, uint32_t i) const {
-    if (i >= *count) x[i] = 0.0f;
   }
 };
 
@@ -175,6 +182,16 @@ absl::Status AddMatrix(CudaApi& api, const Extent& extent, const Matrix& from, c
   return ForEach(api, "add matrix", extent, Add{from, to}, stream);
 }
 
+absl::Status MultiplyMatrix(CudaApi& api, const Extent& extent, const Matrix& a, const Matrix& b,
+                            const Matrix& to, StreamHandle stream) {
+  return ForEach(api, "multiply matrix", extent, Multiply{a, b, to}, stream);
+}
+
+absl::Status SubtractProduct(CudaApi& api, const Extent& extent, const Matrix& a, const Matrix& b,
+                             const Matrix& to, StreamHandle stream) {
+  return ForEach(api, "subtract product", extent, LessProduct{a, b, to}, stream);
+}
+
 absl::Status ReluGradient(CudaApi& api, const Extent& extent, const Matrix& value, const Matrix& to,
                           StreamHandle stream) {
   return ForEach(api, "relu gradient", extent, Relu{value, to}, stream);
@@ -188,11 +205,6 @@ absl::Status RoundToBf16(CudaApi& api, const Extent& extent, const Matrix& from,
 absl::Status WidenBf16(CudaApi& api, const Extent& extent, const uint16_t* from,
                        uint32_t from_stride, const Matrix& to, StreamHandle stream) {
   return ForEach(api, "widen bf16", extent, OfBf16{from, from_stride, to}, stream);
-}
-
-absl::Status ClearBeyond(CudaApi& api, const uint32_t* count, uint32_t n, float* x,
-                         StreamHandle stream) {
-  return ForEach(api, "clear beyond", {1, n}, Clear{count, x}, stream);
 }
 
 absl::Status ColumnSums(CudaApi& api, const Extent& extent, const Matrix& x, float* scratch,

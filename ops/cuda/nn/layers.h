@@ -30,6 +30,12 @@ absl::Status CopyMatrix(CudaApi& api, const Extent& extent, const Matrix& from, 
 // to = to + from.
 absl::Status AddMatrix(CudaApi& api, const Extent& extent, const Matrix& from, const Matrix& to,
                        StreamHandle stream);
+// to = a x b, element by element.
+absl::Status MultiplyMatrix(CudaApi& api, const Extent& extent, const Matrix& a, const Matrix& b,
+                            const Matrix& to, StreamHandle stream);
+// to = to - a x b, element by element, the product rounded.
+absl::Status SubtractProduct(CudaApi& api, const Extent& extent, const Matrix& a, const Matrix& b,
+                             const Matrix& to, StreamHandle stream);
 // to = 0 wherever value is not above 0.
 absl::Status ReluGradient(CudaApi& api, const Extent& extent, const Matrix& value, const Matrix& to,
                           StreamHandle stream);
@@ -39,9 +45,6 @@ absl::Status RoundToBf16(CudaApi& api, const Extent& extent, const Matrix& from,
 // The way back, exact; rows of `from` stand from_stride elements apart.
 absl::Status WidenBf16(CudaApi& api, const Extent& extent, const uint16_t* from,
                        uint32_t from_stride, const Matrix& to, StreamHandle stream);
-// x[i] = 0 for *count <= i < n.
-absl::Status ClearBeyond(CudaApi& api, const uint32_t* count, uint32_t n, float* x,
-                         StreamHandle stream);
 
 inline constexpr uint32_t kSumRows = 256;  // rows of a partial sum
 // Floats of scratch memory that ColumnSums needs.

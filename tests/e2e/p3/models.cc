@@ -129,9 +129,11 @@ void CsvDlrm(const std::string& folder, TrainingJob& job) {
   job.mutable_spec()->mutable_model()->add_bottom_hidden(12);
 }
 
-// Some 5,600 features in five tables, of which two have life cycles. 76 steps.
+// Some 5,600 features in five tables, of which two have life cycles; most of the widest one's rows
+// have no room in little DRAM. 76 steps.
 void FiveTables(const std::string& folder, TrainingJob& job) {
   UseFiveTables(folder, 1200, 3000, job);
+  WidenTables(job);
   job.mutable_spec()->mutable_training()->set_epochs(4);
 }
 
@@ -256,7 +258,8 @@ const std::vector<Model>& Models() {
        .make = FiveTables,
        .dram = "288KiB",
        .hbm = "640KiB",
-       .below_on = 2,
+       .below_on = 1,
+       .one_shard = true,
        .life_cycle = true},
       {.name = "csv lr", .make = CsvLr},
       {.name = "csv fm", .make = CsvFm},

@@ -9,11 +9,9 @@
 #include "ops/codec.h"
 #include "ops/codec_elements.h"
 #include "ops/cuda/kernel/row_block.h"
-#include "ops/cuda/nn/logistic.h"
 #include "ops/cuda/rows/initialize.h"
 #include "ops/cuda/rows/row_codec.h"
 #include "ops/initializer.h"
-#include "ops/nn/logistic.h"
 #include "ops/optimizer.h"
 #include "tests/ops/cuda/api/test_apis.h"
 
@@ -73,32 +71,6 @@ TEST_CASE("new rows are the host's, to the bit", "[ops][cuda][exact]") {
         }
       }
     }
-  }
-}
-
-TEST_CASE("logistic outputs are the host's, to the bit", "[ops][cuda][exact]") {
-  std::vector<float> logits;
-  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 65537 * 7) {
-    const auto x = std::bit_cast<float>(static_cast<uint32_t>(bits));
-    if (std::isfinite(x)) logits.push_back(x);
-  }
-  Random random(1);
-  for (int i = 0; i < 20'000; ++i) logits.push_back(random.Float() * 20);
-  const size_t n = logits.size();
-  std::vector<float> labels(n), p(n), losses(n), gradients(n), p_alone(n);
-  for (float& y : labels) y = static_cast<float>(random.Below(2));
-  ops::LogisticLoss(n, logits.data(), labels.data(), p.data(), losses.data(), gradients.data());
-  ops::Sigmoid(n, logits.data(), p_alone.data());
-  for (TestApi& test : Apis()) {
-    DeviceVector<float> x(test, logits), y(test, labels), a(test, n), b(test, n), c(test, n);
-    REQUIRE(LogisticLoss(*test.api, static_cast<uint32_t>(n), x.get(), y.get(), a.get(), b.get(),
-                         c.get(), test.stream.get())
-                .ok());
-    CHECK(Differences(a.Get(), p) == 0);
-    CHECK(Differences(b.Get(), losses) == 0);
-    CHECK(Differences(c.Get(), gradients) == 0);
-    REQUIRE(Sigmoid(*test.api, static_cast<uint32_t>(n), x.get(), a.get(), test.stream.get()).ok());
-    CHECK(Differences(a.Get(), p_alone) == 0);
   }
 }
 

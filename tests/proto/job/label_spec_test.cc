@@ -140,20 +140,16 @@ TEST_CASE("labels that mean nothing are refused by name", "[label_spec]") {
         "weights at most 8388608 are supported");
 }
 
-TEST_CASE("labels and weights are of the CPU", "[label_spec]") {
-  CHECK(Problem([](JobSpec& s) { s.mutable_worker()->set_device("cpu"); }) == "OK");
-  CHECK(Problem([](JobSpec& s) { s.mutable_worker()->set_device("host"); }) ==
-        "spec.worker.device: 'host', but spec.labels is computed on the CPU in this version; give "
-        "cpu");
-  CHECK(Problem([](JobSpec& s) {
-          s.clear_labels();
-          s.clear_sample_weight();
-          s.mutable_data()->mutable_columns()->set_label("y");
-          s.mutable_model()->set_type("shared_bottom");
-          s.mutable_worker()->set_device("host");
-        }) ==
-        "spec.worker.device: 'host', but spec.model.type shared_bottom is computed on the CPU in "
-        "this version; give cpu");
+TEST_CASE("labels and weights are computed on the CPU and on devices", "[label_spec]") {
+  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
+    for (const char* device : {"cpu", "auto", "host", "cuda:GPU-5d2c"}) {
+      INFO(type << " on " << device);
+      CHECK(Problem([&](JobSpec& s) {
+              s.mutable_model()->set_type(type);
+              s.mutable_worker()->set_device(device);
+            }) == "OK");
+    }
+  }
 }
 
 TEST_CASE("formats with one label have one", "[label_spec]") {

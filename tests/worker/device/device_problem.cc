@@ -30,6 +30,52 @@ std::vector<Shape> DeviceShapes() {
       shapes.push_back(shape);
     }
   }
+  for (const Shape& shape : TaskShapes()) shapes.push_back(shape);
+  for (const Shape& shape : MaxShapes()) shapes.push_back(shape);
+  return shapes;
+}
+
+std::vector<Shape> MaxShapes() {
+  std::vector<Shape> shapes = {{"lr", 5, 3, 0, {}, 60, 50, true},
+                               {"fm", 5, 0, 6, {}, 60, 50, true},
+                               {"deepfm", 5, 3, 8, {12}, 60, 50, true},
+                               {"dcn_v2", 4, 0, 5, {9}, 50, 40, false, Fields::kOrdinal, {}, 2, 3},
+                               {"dlrm", 5, 3, 8, {12}, 60, 50, true, Fields::kOrdinal, {10}}};
+  for (Shape& shape : shapes) {
+    shape.named = Fields::kMulti;
+    shape.max = true;
+  }
+  shapes.back().labels = "bs";
+  shapes.push_back(shapes.front());
+  shapes.back().named = Fields::kSingle;  // nothing to pool
+  return shapes;
+}
+
+std::vector<Shape> TaskShapes() {
+  std::vector<Shape> shapes;
+  const auto add = [&shapes](const char* labels, bool weighted, Shape shape) {
+    shape.labels = labels;
+    shape.weighted = weighted;
+    shapes.push_back(shape);
+  };
+  add("bshp", true, {"lr", 5, 3, 0, {}, 70, 50, true, Fields::kMulti});
+  add("p", false, {"lr", 4, 0, 0, {}, 60, 50, false});
+  add("bsh", true, {"fm", 5, 3, 6, {}, 60, 50, true, Fields::kSingle});
+  add("bp", false, {"fm", 5, 0, 8, {}, 60, 40, false, Fields::kMulti});
+  add("s", true, {"fm", 4, 2, 5, {}, 50, 40, false});
+  add("hb", true, {"wide_deep", 5, 3, 8, {12}, 60, 50, true});
+  add("bsb", true, {"deepfm", 5, 3, 8, {12, 8}, 60, 50, true, Fields::kMulti});
+  add("b", true, {"deepfm", 4, 0, 5, {9}, 50, 40, false});
+  add("bsp", true, {"dcn_v2", 4, 3, 5, {10}, 60, 50, true, Fields::kOrdinal, {}, 2, 0});
+  add("bh", false, {"dcn_v2", 4, 0, 6, {9}, 50, 40, false, Fields::kMulti, {}, 2, 3});
+  add("bhs", true, {"dlrm", 5, 3, 8, {12}, 60, 50, true, Fields::kOrdinal, {10}});
+  Shape towers = {"shared_bottom", 5, 3, 8, {12, 10}, 60, 50, true};
+  towers.tower_hidden = {6};
+  add("bsp", true, towers);
+  towers.named = Fields::kMulti;
+  add("", false, towers);
+  towers.tower_hidden = {};
+  add("bb", false, towers);
   return shapes;
 }
 
@@ -61,7 +107,7 @@ absl::StatusOr<StepResult> RunStep(const Problem& p, device::DeviceStep& step,
                                    const ProblemThere* there,
                                    const std::shared_ptr<const Problem>& next = nullptr) {
   StepResult r;
-  r.predictions.assign(p.batch.size, NAN);
+  r.predictions.assign(p.batch.size * p.tables.task_count(), NAN);
   r.rows.assign(p.rows.size(), NAN);
   std::vector<float*> tensor_gradients;
   std::vector<const float*> tensors;

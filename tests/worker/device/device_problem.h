@@ -18,6 +18,10 @@ namespace strata::testing {
 
 // Every model, by shapes that are small enough for each call to fail in turn, and ragged.
 std::vector<Shape> DeviceShapes();
+// Those of them that have labels of several kinds, or weights of lines.
+std::vector<Shape> TaskShapes();
+// And fields that are pooled by max.
+std::vector<Shape> MaxShapes();
 
 // Products by cuBLASLt on a device, by the host elsewhere. First memory for `p` alone.
 device::DeviceStepOptions StepOptions(

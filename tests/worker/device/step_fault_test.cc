@@ -40,7 +40,7 @@ using testing::TryRunStaging;
 absl::Status TryPredict(const Problem& p, DeviceStep& step) {
   std::vector<const float*> tensors;
   for (const auto& t : p.tensors) tensors.push_back(t.data());
-  std::vector<float> predictions(p.batch.size);
+  std::vector<float> predictions(p.batch.size * p.tables.task_count());
   const auto parallel = ops::MakeParallel(1);
   return step.Predict({&p.batch, &p.routed, p.rows.data(), tensors}, predictions.data(),
                       parallel.get());

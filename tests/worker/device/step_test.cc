@@ -86,7 +86,8 @@ TEST_CASE("every model on a device gives what it gives on the CPU", "[worker][de
   }
 }
 
-TEST_CASE("lr and fm without numbers have the CPU's bits", "[worker][device][exact]") {
+TEST_CASE("lr and fm without numbers have the CPU's bits, whatever the labels",
+          "[worker][device][exact]") {
   for (const Shape& shape : DeviceShapes()) {
     if ((shape.type != "lr" && shape.type != "fm") || shape.numeric > 0) continue;
     INFO(testing::Describe(shape));
@@ -97,6 +98,7 @@ TEST_CASE("lr and fm without numbers have the CPU's bits", "[worker][device][exa
     REQUIRE(got.ok());
     CHECK(SameBits(got->predictions, right.predictions));
     CHECK(SameBits(got->rows, right.rows));
+    CHECK(got->loss == right.loss);
   }
 }
 
@@ -337,6 +339,71 @@ TEST_CASE("products in TF32 and bf16 are as far off as their factors", "[worker]
     CHECK(tf32 < 0.01);
     CHECK(bf16 > tf32);
     CHECK(bf16 < 0.08);
+  }
+}
+
+TEST_CASE("a batch of a job with weights may have none", "[worker][device]") {
+  for (const Shape& shape : DeviceShapes()) {
+    if (!shape.weighted) continue;
+    INFO(testing::Describe(shape));
+    Problem weighted(shape, 5), plain = weighted;
+    plain.batch.weights.clear();
+    HostApi api({});
+    const auto step = MakeStep(&api, weighted);
+    for (int turn = 0; turn < 4; ++turn) {  // graphs of both
+      for (const Problem* p : {&weighted, &plain}) {
+        const auto got = TryRun(*p, *step);
+        REQUIRE(got.ok());
+        std::string where;
+        Error(*got, RightResult(*p), kTolerance, &where);
+        CHECK(where == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("models that no device computes are refused", "[worker][device]") {
+  const Problem p(DeviceShapes().front(), 6);
+  HostApi api({});
+  const auto refused = [&](const ModelTables& tables) {
+    const absl::Status status = DeviceStep::Make(tables, StepOptions(&api, p)).status();
+    CHECK(absl::IsFailedPrecondition(status));
+    CHECK(status == device::CheckOnDevice(tables));
+    return std::string(status.message());
+  };
+  ModelTables tables = p.tables;
+  tables.type = static_cast<ModelType>(77);
+  CHECK(refused(tables) ==
+        "spec.worker.device: models of this spec.model.type are computed on the CPU in this "
+        "version; give cpu");
+  tables = p.tables;
+  tables.tables.push_back(tables.tables[0]);
+  CHECK(device::CheckOnDevice(tables).ok());
+  tables.tables.back().name = "wide";
+  tables.tables.back().segments.push_back(tables.tables[0].segments[0]);
+  CHECK(refused(tables) == "spec.worker.device: table wide has rows of 2 floats, and " +
+                               tables.tables[0].name +
+                               " of 1; a device takes one width in this version; give cpu");
+}
+
+// Products stand in gradients of the dense part alone.
+TEST_CASE("models without layers round their numbers' products", "[worker][device]") {
+  constexpr double kMost = 0.02;  // factors of 8 bits
+  for (const Shape& shape : DeviceShapes()) {
+    if (!shape.hidden.empty() || shape.numeric == 0) continue;
+    INFO(testing::Describe(shape));
+    const Problem p(shape, 5);
+    const StepResult right = RightResult(p);
+    HostApi api({});
+    const auto plain = TryRun(p, *MakeStep(&api, p));
+    const auto got = TryRun(p, *MakeStep(&api, p, MatmulPrecision::kBf16));
+    REQUIRE(got.ok());
+    CHECK(SameBits(got->predictions, plain->predictions));
+    CHECK(SameBits(got->rows, plain->rows));
+    for (size_t t = 0; t < right.tensors.size(); ++t) {
+      INFO("tensor " << t);
+      CHECK(RelativeDistance(got->tensors[t], right.tensors[t]) < kMost);
+    }
   }
 }
 

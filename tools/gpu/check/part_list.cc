@@ -26,6 +26,8 @@ constexpr TestBinary kTests[] = {
     {"ops/cuda/nn", "pairwise_test", Sanitized::kYes, ""},
     {"ops/cuda/nn", "embedding_test", Sanitized::kYes, ""},
     {"ops/cuda/nn", "layers_test", Sanitized::kYes, ""},
+    {"ops/cuda/nn", "losses_test", Sanitized::kNo, ""},
+    {"ops/cuda/nn", "max_pool_test", Sanitized::kNo, ""},
     {"ops/cuda/rows", "merge_rows_test", Sanitized::kYes, ""},
     {"ops/cuda/rows", "scatter_test", Sanitized::kYes, ""},
     {"ops/cuda/products", "blas_test", Sanitized::kNo, ""},

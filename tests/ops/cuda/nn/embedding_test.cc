@@ -30,13 +30,18 @@ constexpr uint32_t kExamples = 150, kUnique = 60, kFields = 9, kSlots = 7, kNume
 
 // Examples of up to kFields features, row 0 far more frequent than others; row 1 never occurs.
 struct Problem {
-  uint32_t dim, stride;
+  uint32_t dim, tasks, stride;
   bool with_values, with_fields;
   std::vector<uint32_t> offsets{0}, row, fields, first, occurrences, run_of, run_first{0};
-  std::vector<float> values, rows, numeric, numeric_weight;
+  std::vector<float> values, rows, numeric, numeric_weight, bias;
 
-  Problem(uint32_t dim, bool with_values, bool with_fields)
-      : dim(dim), stride((dim + 4) / 4 * 4), with_values(with_values), with_fields(with_fields) {
+  // A row is `dim` floats and a weight for each task.
+  Problem(uint32_t dim, uint32_t tasks, bool with_values, bool with_fields)
+      : dim(dim),
+        tasks(tasks),
+        stride((dim + tasks + 3) / 4 * 4),
+        with_values(with_values),
+        with_fields(with_fields) {
     Random random(dim + 1);
     for (uint32_t i = 0; i < kExamples; ++i) {
       for (uint32_t field = 0; field < kFields; ++field) {
@@ -50,7 +55,8 @@ struct Problem {
     values = random.Floats(row.size());
     rows = random.Floats(kUnique * stride);
     numeric = random.Floats(kExamples * kNumeric);
-    numeric_weight = random.Floats(kNumeric);
+    numeric_weight = random.Floats(kNumeric * tasks);
+    bias = random.Floats(tasks);
     for (uint32_t u = 0; u < kUnique; ++u) {
       first.push_back(static_cast<uint32_t>(occurrences.size()));
       for (uint32_t f = 0; f < features(); ++f) {
@@ -146,19 +152,28 @@ void CheckProblem(TestApi& test, const Problem& p) {
   const StreamHandle stream = test.stream.get();
   OnDevice there(test, p);
   const size_t wide = kSlots * p.dim + (p.dim % 4 == 0 ? 4 : 1);
-  std::vector<float> matrix(kExamples * wide, 5.0f), logits(kExamples);
+  const uint32_t task_stride = p.tasks == 1 ? 1 : (p.tasks + 4) / 4 * 4;
+  std::vector<float> matrix(kExamples * wide, 5.0f), logits(kExamples * task_stride, 5.0f);
   std::vector<uint32_t> example(p.features());
   ops::GatherEmbeddings(x, p.dim, 0, kExamples, {matrix.data(), wide, kSlots}, example.data());
-  ops::LinearForward(x, p.dim, 0.25f, p.numeric_weight.data(), 0, kExamples, logits.data(),
-                     nullptr);
-  DeviceVector<float> matrix_there(test, matrix.size(), 5.0f), logits_there(test, kExamples);
-  DeviceVector<float> bias(test, 1, 0.25f), numeric_weight(test, p.numeric_weight);
+  for (uint32_t t = 0; t < p.tasks; ++t) {
+    std::vector<float> one(kExamples), numeric_weight;
+    for (uint32_t j = 0; j < kNumeric; ++j) {
+      numeric_weight.push_back(p.numeric_weight[j * p.tasks + t]);
+    }
+    ops::LinearForward(x, p.dim + t, p.bias[t], numeric_weight.data(), 0, kExamples, one.data(),
+                       nullptr);
+    for (uint32_t i = 0; i < kExamples; ++i) logits[i * task_stride + t] = one[i];
+  }
+  DeviceVector<float> matrix_there(test, matrix.size(), 5.0f);
+  DeviceVector<float> logits_there(test, logits.size(), 5.0f);
+  DeviceVector<float> bias(test, p.bias), numeric_weight(test, p.numeric_weight);
   DeviceVector<uint32_t> example_there(test, p.features()), again(test, p.features());
   REQUIRE(GatherEmbeddings(api, there.x, kExamples, p.dim, {matrix_there.get(), wide, kSlots},
                            example_there.get(), stream)
               .ok());
-  REQUIRE(LinearForward(api, there.x, kExamples, p.dim, bias.get(), numeric_weight.get(),
-                        logits_there.get(), again.get(), stream)
+  REQUIRE(LinearForward(api, there.x, kExamples, {p.dim, p.tasks, bias.get(), numeric_weight.get()},
+                        {logits_there.get(), task_stride}, again.get(), stream)
               .ok());
   CHECK(Differences(matrix_there.Get(), matrix) == 0);
   CHECK(Differences(logits_there.Get(), logits) == 0);
@@ -166,21 +181,26 @@ void CheckProblem(TestApi& test, const Problem& p) {
   CHECK(again.Get() == example);
 
   std::vector<float> by_matrix = Random(6).Floats(matrix.size());
-  const std::vector<float> by_logit = Random(7).Floats(kExamples);
+  const std::vector<float> by_logit = Random(7).Floats(logits.size());
   std::vector<float> sums(kUnique * p.stride, 5.0f);
   const KeyOccurrences keys = {p.first.data(), p.occurrences.data(), 0, kUnique};
   ops::EmbeddingGradients(x, p.dim, {by_matrix.data(), wide, kSlots}, example.data(), keys,
                           sums.data());
-  ops::CoalesceScaled(keys, example.data(), by_logit.data(), x.values, sums.data() + p.dim,
-                      p.stride);
+  for (uint32_t t = 0; t < p.tasks; ++t) {
+    std::vector<float> one;
+    for (uint32_t i = 0; i < kExamples; ++i) one.push_back(by_logit[i * task_stride + t]);
+    ops::CoalesceScaled(keys, example.data(), one.data(), x.values, sums.data() + p.dim + t,
+                        p.stride);
+  }
   DeviceVector<float> by_matrix_there(test, by_matrix), by_logit_there(test, by_logit);
   DeviceVector<float> sums_there(test, sums.size(), 5.0f);
   REQUIRE(EmbeddingGradients(api, *there.coalescer, there.grouped, there.x, p.dim,
                              {by_matrix_there.get(), wide, kSlots}, example_there.get(),
                              {sums_there.get(), p.stride}, stream)
               .ok());
-  REQUIRE(WeightGradients(api, *there.coalescer, there.grouped, there.x, by_logit_there.get(),
-                          example_there.get(), {sums_there.get() + p.dim, p.stride}, stream)
+  REQUIRE(WeightGradients(api, *there.coalescer, there.grouped, there.x,
+                          {by_logit_there.get(), task_stride}, p.tasks, example_there.get(),
+                          {sums_there.get() + p.dim, p.stride}, stream)
               .ok());
   CHECK(Differences(sums_there.Get(), sums) == 0);
 
@@ -198,9 +218,11 @@ TEST_CASE("embeddings by field and their gradients are the host's, to the bit",
           "[ops][cuda][exact]") {
   for (TestApi& test : Apis()) {
     for (uint32_t dim : {1u, 3u, 4u, 8u, 16u, 33u}) {
-      for (int variant = 0; variant < 4; ++variant) {
-        INFO(test.name << ", dim " << dim << ", variant " << variant);
-        CheckProblem(test, Problem(dim, variant % 2 == 1, variant >= 2));
+      for (uint32_t tasks : {1u, 3u, 4u, 6u}) {
+        for (int variant = 0; variant < 4; ++variant) {
+          INFO(test.name << ", dim " << dim << ", " << tasks << " tasks, variant " << variant);
+          CheckProblem(test, Problem(dim, tasks, variant % 2 == 1, variant >= 2));
+        }
       }
     }
   }

@@ -1,4 +1,4 @@
-// Factorization machines against ops/nn/fm.h, bit for bit.
+// Factorization machines against ops/nn/fm.h and fm_heads.h, bit for bit.
 #include "ops/cuda/nn/fm.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "ops/cuda/api/memory.h"
 #include "ops/cuda/rows/coalesce.h"
 #include "ops/nn/fm.h"
+#include "ops/nn/fm_heads.h"
 #include "ops/nn/fm_types.h"
 #include "ops/nn/sparse_examples.h"
 #include "tests/ops/cuda/api/test_apis.h"
@@ -134,6 +135,35 @@ void CheckProblem(TestApi& test, const Problem& p, bool embeddings) {
         slots};
   REQUIRE(FmGradients(*test.api, **coalescer, grouped, task, in, out_there.get(), p.stride,
                       test.stream.get())
+              .ok());
+  CHECK(Differences(out_there.Get(), sum_of_rows) == 0);
+
+  // Element by element: the same sums and embeddings, which nobody has written yet.
+  const std::vector<float> by_element = Random(7).Floats(sums.size());
+  std::vector<float> elements(sums.size());
+  const float* const numeric_vectors = p.with_values ? p.numeric_embedding.data() : nullptr;
+  const FmOutputs host = {nullptr, sums.data(), nullptr, nullptr, 0, 0};
+  ops::FmTerms(x, p.dim, numeric_vectors, 0, kExamples, host, elements.data());
+  ops::FmTermGradients(x, p.dim,
+                       {nullptr, sums.data(), example.data(),
+                        in.embeddings == nullptr ? nullptr : by_terms.data(), wide, slots},
+                       by_element.data(), {p.first.data(), p.occurrences.data(), 0, kUnique},
+                       sum_of_rows.data());
+  DeviceVector<float> elements_there(test, elements.size()), by_element_there(test, by_element);
+  sums_there.Set(std::vector<float>(sums.size(), 5.0f));
+  terms_there.Set(std::vector<float>(terms.size(), 5.0f));
+  example_there.Set(std::vector<uint32_t>(p.features(), 77));
+  out.logits = nullptr;
+  REQUIRE(FmTerms(*test.api, task, p.with_values ? numeric_embedding.get() : nullptr, out,
+                  elements_there.get(), test.stream.get())
+              .ok());
+  CHECK(Differences(elements_there.Get(), elements) == 0);
+  CHECK(Differences(sums_there.Get(), sums) == 0);
+  CHECK(Differences(terms_there.Get(), terms) == 0);
+  CHECK(example_there.Get() == example);
+  in.gradient = nullptr;
+  REQUIRE(FmTermGradients(*test.api, **coalescer, grouped, task, in, by_element_there.get(),
+                          out_there.get(), p.stride, test.stream.get())
               .ok());
   CHECK(Differences(out_there.Get(), sum_of_rows) == 0);
 }

@@ -4,9 +4,11 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -126,7 +128,9 @@ struct Told {
   JobEstimate estimate;
 };
 Told Estimate(TrainingJob job) {
-  REQUIRE(ResolveJob(job).ok());
+  const absl::Status resolved = ResolveJob(job);
+  INFO(resolved);
+  REQUIRE(resolved.ok());
   const auto data = MeasureData(job.spec());
   REQUIRE(data.ok());
   auto estimate = EstimateJob(job.spec(), *data, 0, 2);
@@ -145,6 +149,52 @@ uint64_t BytesOf(const std::vector<MemoryPart>& parts, const std::string& name) 
 // scheduler, server, worker
 const ProcessEstimate& Worker(const Told& told) { return told.estimate.processes[2]; }
 
+// Three labels, weights, numbers, and a field that is pooled by max, as csv.
+TrainingJob LabelledJob(const std::string& folder) {
+  TrainingJob job = Job(folder);
+  std::ofstream out(folder + "/train.csv");
+  out << "user,tags,age,click,stars,visits,weight\n";
+  for (int l = 0; l < 640; ++l) {
+    out << 'u' << l % 37 << ",t" << l % 11 << ',' << l % 70 << ',' << l % 2 << ',' << l % 5 << ','
+        << l % 3 << ",2\n";
+  }
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->set_train(0, folder + "/train.csv");
+  for (const auto& [name, kind] : {std::pair("user", "categorical"),
+                                   std::pair("tags", "multiValued"), std::pair("age", "numeric")}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_kind(kind);
+  }
+  spec.mutable_fields(1)->set_pooling("max");
+  for (const auto& [name, kind] :
+       {std::pair("click", "binary"), std::pair("stars", "real"), std::pair("visits", "count")}) {
+    LabelConfig& label = *spec.add_labels();
+    label.set_name(name);
+    label.set_kind(kind);
+  }
+  spec.set_sample_weight("weight");
+  return job;
+}
+
+// What a worker's models take of a device when they are made.
+void CheckModels(const Told& told, uint32_t most_examples, CountingApi* api) {
+  const auto tables = MakeModelTables(told.spec, told.data.fields, told.data.numeric);
+  REQUIRE(tables.ok());
+  const device::WorkerDevice gpu = DeviceOf(api);
+  ModelSourceOptions options;
+  options.tables = &*tables;
+  options.device = &gpu;
+  options.worker = told.spec.worker();
+  options.batch_size = told.spec.training().batch_size();
+  options.most_examples = most_examples;
+  const auto models = ModelSource::Make(options);
+  REQUIRE(models.ok());
+  CHECK(BytesOf(Worker(told).device_parts, "model") == api->device_now());
+  CHECK(BytesOf(Worker(told).parts, "batches on their way to the GPU") == api->pinned_most());
+}
+
 TEST_CASE("a model takes of a device what was estimated, to the byte", "[estimate][device]") {
   const TempFolder folder;
   uint64_t fp32 = 0;
@@ -156,25 +206,40 @@ TEST_CASE("a model takes of a device what was estimated, to the byte", "[estimat
       spec.mutable_worker()->set_precision(precision);
       if (evaluates) spec.mutable_data()->add_eval(folder.path() + "/eval.libfm");
       const Told told = Estimate(job);
-      const auto tables = MakeModelTables(told.spec, told.data.fields, told.data.numeric);
-      REQUIRE(tables.ok());
       CountingApi api;
-      const device::WorkerDevice gpu = DeviceOf(&api);
-      ModelSourceOptions options;
-      options.tables = &*tables;
-      options.device = &gpu;
-      options.worker = told.spec.worker();
-      options.batch_size = told.spec.training().batch_size();
-      options.most_examples = evaluates ? 4096 : options.batch_size;
-      const auto models = ModelSource::Make(options);
-      REQUIRE(models.ok());
-      CHECK(BytesOf(Worker(told).device_parts, "model") == api.device_now());
-      CHECK(BytesOf(Worker(told).parts, "batches on their way to the GPU") == api.pinned_most());
+      CheckModels(told, evaluates ? 4096 : told.spec.training().batch_size(), &api);
       // Factors are rounded into memory of their own.
       if (evaluates) continue;
-      if (precision == "fp32") fp32 = api.device_now();
-      if (precision == "tf32") CHECK(api.device_now() == fp32);
-      if (precision == "bf16") CHECK(api.device_now() > fp32);
+      if (precision == "fp32") fp32 = api.device_most();
+      if (precision == "tf32") CHECK(api.device_most() == fp32);
+      if (precision == "bf16") CHECK(api.device_most() > fp32);
+    }
+  }
+}
+
+TEST_CASE("and so do models of several labels and of weights", "[estimate][device]") {
+  const TempFolder folder;
+  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      INFO(type << ", " << precision);
+      TrainingJob job = LabelledJob(folder.path());
+      JobSpec& spec = *job.mutable_spec();
+      ModelSpec& model = *spec.mutable_model();
+      model.set_type(type);
+      if (model.type() == "lr" || model.type() == "fm") model.clear_hidden();
+      if (model.type() == "lr") model.clear_embedding_dim();
+      spec.mutable_worker()->set_precision(precision);
+      const Told told = Estimate(job);
+      CountingApi api;
+      CheckModels(told, told.spec.training().batch_size(), &api);
+      // More than one label takes.
+      spec.mutable_labels()->DeleteSubrange(1, 2);
+      spec.clear_sample_weight();
+      const Told plain = Estimate(job);
+      CHECK(BytesOf(Worker(plain).device_parts, "model") <
+            BytesOf(Worker(told).device_parts, "model"));
+      CHECK(BytesOf(Worker(plain).parts, "batches prepared ahead") <
+            BytesOf(Worker(told).parts, "batches prepared ahead"));
     }
   }
 }

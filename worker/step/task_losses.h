@@ -1,0 +1,39 @@
+// What a job's tasks cost, as ops take it.
+// Tested by tests/worker/models/gradients_test.cc, tests/worker/device/step_test.cc
+#ifndef STRATA_WORKER_STEP_TASK_LOSSES_H_
+#define STRATA_WORKER_STEP_TASK_LOSSES_H_
+
+#include <vector>
+
+#include "ops/nn/loss_terms.h"
+#include "proto/job/model_tables.h"
+#include "proto/job/task_spec.h"
+
+namespace strata {
+
+inline ops::LossKind LossKindOf(TaskLoss loss) {
+  switch (loss) {
+    case TaskLoss::kLogistic:
+      return ops::LossKind::kLogistic;
+    case TaskLoss::kSquared:
+      return ops::LossKind::kSquared;
+    case TaskLoss::kPoisson:
+      return ops::LossKind::kPoisson;
+    case TaskLoss::kHuber:
+      return ops::LossKind::kHuber;
+  }
+  return ops::LossKind::kLogistic;
+}
+
+// By task.
+inline std::vector<ops::Loss> LossesOf(const ModelTables& tables) {
+  std::vector<ops::Loss> losses;
+  for (const TaskSpec& task : tables.tasks) {
+    losses.push_back({LossKindOf(task.loss), task.weight, task.delta});
+  }
+  return losses;
+}
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_STEP_TASK_LOSSES_H_

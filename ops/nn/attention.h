@@ -1,7 +1,6 @@
 // Attention of one vector over the values of a sequence (Zhou et al., Deep Interest Network, KDD
 // 2018, section 4.3): the vectors that the attention's perceptron takes, the sum of the values by
 // the weights that it gives, and the gradients by both. One example at a time; any thread.
-// Tested by tests/ops/nn/attention_test.cc
 #ifndef STRATA_OPS_NN_ATTENTION_H_
 #define STRATA_OPS_NN_ATTENTION_H_
 

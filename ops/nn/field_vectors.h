@@ -1,7 +1,6 @@
 // Vectors of fields whose tables differ in width, and of sequences, laid out as one row of a matrix
 // for each example, and the rows' gradients. What embedding.h does for one width. Any thread;
 // results do not depend on how examples and keys are split.
-// Tested by tests/ops/nn/field_vectors_test.cc
 #ifndef STRATA_OPS_NN_FIELD_VECTORS_H_
 #define STRATA_OPS_NN_FIELD_VECTORS_H_
 

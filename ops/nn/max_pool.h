@@ -1,6 +1,5 @@
 // Rows of one field of one example, pooled to the greatest of each element. Nothing is rounded, so
 // results depend on no instruction set.
-// Tested by tests/worker/models/gradients_test.cc, tests/ops/cuda/nn/max_pool_test.cc
 #ifndef STRATA_OPS_NN_MAX_POOL_H_
 #define STRATA_OPS_NN_MAX_POOL_H_
 

@@ -1,6 +1,5 @@
 // A mixture of vectors by weights that a softmax gives (Ma et al., Multi-gate Mixture-of-Experts,
 // KDD 2018, equations 5 to 7), and its gradients. One example at a time; any thread.
-// Tested by tests/ops/nn/mixture_test.cc
 #ifndef STRATA_OPS_NN_MIXTURE_H_
 #define STRATA_OPS_NN_MIXTURE_H_
 

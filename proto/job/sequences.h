@@ -1,5 +1,4 @@
 // The sequences of a job, and what din weighs their values by.
-// Tested by tests/proto/job/sequences_test.cc
 #ifndef STRATA_PROTO_JOB_SEQUENCES_H_
 #define STRATA_PROTO_JOB_SEQUENCES_H_
 

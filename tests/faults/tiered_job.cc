@@ -28,7 +28,7 @@ TrainingJob TieredJob(const std::string& folder, uint32_t epochs) {
 
 TrainingJob TieredTablesJob(const std::string& folder, uint32_t epochs) {
   TrainingJob job = TieredJob(folder, epochs);
-  UseFiveTables(folder, 1280, 1000, job);
+  UseFiveTables(folder, 1280, 5000, job);
   WidenTables(job);
   job.mutable_spec()->mutable_storage()->set_shards_per_server(1);
   return job;

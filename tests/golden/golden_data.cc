@@ -189,6 +189,7 @@ const std::map<std::string, std::string>& ColumnsOf() {
        "numeric: [age], categorical: [user, country], ignored: ['*'],"
        " multiValued: [{column: tags}]"},
       {"csv_fields", "label: clicked, delimiter: ','"},
+      {"csv_sequences", "label: clicked"},
       {"csv_semicolons",
        "header: true, delimiter: ';', label: clicked, categorical: [country, user],"
        " ignored: ['*'], multiValued: [{column: genres, separator: '+', pooling: mean}]"},
@@ -240,6 +241,18 @@ constexpr char kFieldsOfCsv[] =
     " pooling: sum}\n"
     "    - {name: genres, kind: multiValued, separator: ';', pooling: max, defaultValue: g}\n";
 
+// Of a job file: the columns of csv in tables of two widths, one of them as a sequence.
+constexpr char kSequences[] =
+    "  tables:\n"
+    "    - {name: word, dim: 4}\n"
+    "    - {name: person, dim: 3, initScale: 0.1}\n"
+    "  fields:\n"
+    "    - {name: tags, kind: sequence, maxLength: 2, truncate: newest, table: word}\n"
+    "    - {name: user, kind: categorical, table: person}\n"
+    "    - {name: country, kind: categorical, table: word}\n"
+    "    - {name: genres, kind: multiValued, separator: ';', pooling: mean, table: person}\n"
+    "    - {name: age, kind: numeric, transform: {type: log}}\n";
+
 std::string FormatOf(const std::string& name) {
   if (name == "wide" || name == "bad_lines" || name == "packed") return "libfm";
   return ColumnsOf().contains(name) ? "csv" : name;
@@ -261,13 +274,15 @@ void WriteData(const User& user) {
 
 std::string DataField(const std::string& name) {
   if (name == "libffm_tables") return DataField("libffm") + kTables;
-  const std::string path = "../data/" + name;
+  const bool sequences = name == "csv_sequences";
+  const std::string path = "../data/" + (sequences ? "csv" : name);
   const auto columns = ColumnsOf().find(name);
   const std::string more =
       columns == ColumnsOf().end() ? "" : ", columns: {" + columns->second + "}";
   return "  data: {format: " + FormatOf(name) + ", train: [" + path + ".train-0, " + path +
          ".train-1], eval: [" + path + ".eval], shuffle: {bufferLines: 64}" + more + "}\n" +
-         (name == "csv_labels" ? kLabels : "") + (name == "csv_fields" ? kFieldsOfCsv : "");
+         (name == "csv_labels" ? kLabels : "") + (name == "csv_fields" ? kFieldsOfCsv : "") +
+         (sequences ? kSequences : "");
 }
 
 }  // namespace strata::golden

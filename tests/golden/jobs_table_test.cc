@@ -20,8 +20,7 @@ namespace {
 
 // Left out: what comes of it depends on the moment, or on the machine; sequences, which no model of
 // this version reads.
-const std::set<std::string> kFieldsLeftOut = {"spec.checkpoint.everySteps", "spec.fields.maxLength",
-                                              "spec.fields.truncate"};
+const std::set<std::string> kFieldsLeftOut = {"spec.checkpoint.everySteps"};
 const std::set<std::string> kChoicesLeftOut = {
     "spec.worker.device=auto", "spec.worker.device=cuda:UUID", "spec.storage.gpuBackend=cuda",
     "spec.evaluation.metrics=gauc(FIELD)"};

@@ -16,7 +16,7 @@ void Hold::Set(State state) {
 
 absl::Status Hold::Act() {
   // What a slow commit waits for something else to happen meanwhile.
-  constexpr absl::Duration kSlow = absl::Milliseconds(50);
+  constexpr absl::Duration kSlow = absl::Milliseconds(200);
   absl::MutexLock lock(&mu_);
   reached_ = true;
   const auto told = [this]()

@@ -14,7 +14,7 @@
 namespace strata {
 namespace {
 
-constexpr uint32_t kGenres = 24;
+constexpr uint32_t kGenres = 8;
 constexpr uint32_t kMostTags = 3;
 constexpr uint32_t kFirstItems = 6;  // that a user begins with
 constexpr double kZipf = 0.8;        // of items within their genre

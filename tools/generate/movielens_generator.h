@@ -34,14 +34,14 @@ struct MovielensRow {
 
 // Makes rows one after another. One thread.
 //
-// Every item has a genre and one of two flavours in it; every user follows a few genres (tags).
-// clicked_items are the items that the user clicked before this row, oldest first (from a few that
-// the user begins with). The teacher's logit of a click is a constant plus: a weight of the user
-// and of the item; a bonus where the user follows the item's genre; the negative logarithm of the
-// price; and the affinity, to which of the history only items of the row's own genre count: those
-// of the item's flavour for it, the others against it, recent ones more. So a model must look at
-// the history with the item in view (Zhou et al., Deep Interest Network, KDD 2018); a mean over the
-// whole history mixes the genres. The rating's mean is a quality of the item, a leniency of the
+// Every item has one of 8 genres and one of two flavours in it; every user follows a few genres
+// (tags). clicked_items are the items that the user clicked before this row, oldest first (from a
+// few that the user begins with). The teacher's logit of a click is a constant plus: a weight of
+// the user and of the item; a bonus where the user follows the item's genre; the negative logarithm
+// of the price; and the affinity, to which of the history only items of the row's own genre count:
+// those of the item's flavour for it, the others against it, recent ones more. So a model must look
+// at the history with the item in view (Zhou et al., Deep Interest Network, KDD 2018); a mean over
+// the whole history mixes the genres. The rating's mean is a quality of the item, a leniency of the
 // user, and the affinity; what a user did not click is often left without a rating (an empty
 // label). Weights are drawn by themselves: .5, 1 or 2. Missing: one in sixteen prices, and tags of
 // users who follow nothing.

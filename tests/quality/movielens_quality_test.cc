@@ -1,0 +1,116 @@
+// Quality of din on generated visits whose labels a known teacher drew, against the teacher and
+// against the same model over the mean of the history. Settings are those of
+// tools/examples/movielens_din.yaml.
+#include <google/protobuf/text_format.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "proto/strata/job.pb.h"
+#include "tests/quality/data_set.h"
+#include "tests/quality/train_job.h"
+#include "tests/skip.h"
+#include "tools/cluster/embedded/scratch_folder.h"
+#include "tools/generate/movielens_generator.h"
+
+namespace strata {
+namespace {
+
+using testing::MeanOverSeeds;
+using testing::QualityJob;
+using testing::SetTraining;
+using testing::TrainAndEvaluate;
+
+struct Visits {
+  std::string train;
+  std::string eval;
+  uint64_t train_lines = 0;
+  MovielensResult teacher;  // of eval
+};
+
+Visits MakeVisits(const std::string& folder, uint64_t lines, uint64_t seed) {
+  Visits visits = {folder + "/train.csv", folder + "/eval.csv", lines, {}};
+  MovielensGeneratorOptions options;
+  options.items = 200;
+  options.most_history = 20;
+  options.seed = seed;
+  options.rows = lines;
+  REQUIRE(GenerateMovielens(options, visits.train).ok());
+  options.first_row = lines;
+  options.rows = 20'000;
+  const auto teacher = GenerateMovielens(options, visits.eval);
+  REQUIRE(teacher.ok());
+  visits.teacher = *teacher;
+  std::fprintf(stderr, "teacher: clicked AUC %.4f, rating mse %.4f\n", teacher->click_auc,
+               teacher->rating_mse);
+  return visits;
+}
+
+// `clicks` says what becomes of the history.
+TrainingJob VisitsJob(const Visits& visits, const std::string& clicks) {
+  TrainingJob job = QualityJob("csv", visits.train, visits.eval, "din", 0.1f, 4);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_model()->clear_embedding_dim();
+  spec.mutable_model()->set_init_scale(0.1f);
+  spec.mutable_optimizer()->mutable_dense()->set_learning_rate(0.002f);
+  JobSpec columns;
+  REQUIRE(google::protobuf::TextFormat::ParseFromString(
+      R"(
+    tables { name: "item" dim: 16 }
+    tables { name: "user" dim: 8 }
+    tables { name: "tag" dim: 4 }
+    fields { name: "user" column: "user_id" kind: "categorical" table: "user" }
+    fields { name: "item" column: "item_id" kind: "categorical" table: "item" }
+    fields { name: "clicks" column: "clicked_items" table: "item" )" +
+          clicks + R"( }
+    fields { name: "tags" kind: "multiValued" pooling: "mean" table: "tag" }
+    fields { name: "price" kind: "numeric" transform { type: "log" } })",
+      &columns));
+  *spec.mutable_tables() = columns.tables();
+  *spec.mutable_fields() = columns.fields();
+  spec.add_labels()->set_name("clicked");
+  spec.mutable_model()->add_attention_hidden(32);
+  for (const uint32_t width : {64u, 32u}) spec.mutable_model()->add_hidden(width);
+  return job;
+}
+
+constexpr char kSequence[] = R"(kind: "sequence" max_length: 20)";
+constexpr char kMean[] = R"(kind: "multiValued" pooling: "mean")";
+
+double ClickAuc(const Visits& visits, const std::string& clicks, uint64_t seed) {
+  TrainingJob job = VisitsJob(visits, clicks);
+  SetTraining(job, "bsp", 1, 256, seed);
+  return TrainAndEvaluate(job, visits.train_lines).auc();
+}
+
+// A fifth of the lines is not enough to come close to the teacher, but to leave the mean behind.
+TEST_CASE("din beats the mean of the history on few lines, of any seed", "[quality]") {
+  auto folder = ScratchFolder::Make("strata-quality");
+  REQUIRE(folder.ok());
+  for (const uint64_t seed : {1, 2, 3}) {
+    INFO("seed " << seed);
+    const Visits visits = MakeVisits(folder->path(), 40'000, seed);
+    const double mean = ClickAuc(visits, kMean, seed);
+    CHECK(ClickAuc(visits, kSequence, seed) >= mean + 0.01);
+  }
+}
+
+TEST_CASE("din comes close to the teacher of visits, above the mean", "[quality]") {
+  auto folder = ScratchFolder::Make("strata-quality");
+  REQUIRE(folder.ok());
+  const Visits visits = MakeVisits(folder->path(), 200'000, 1);
+  const auto auc = [&](const std::string& clicks) {
+    return MeanOverSeeds([&](uint64_t seed) { return ClickAuc(visits, clicks, seed); });
+  };
+  const double din = auc(kSequence), mean = auc(kMean);
+  std::fprintf(stderr, "din %.4f: teacher %.4f - .02, mean %.4f + .01\n", din,
+               visits.teacher.click_auc, mean);
+  CHECK(din >= visits.teacher.click_auc - 0.02);
+  CHECK(din < visits.teacher.click_auc + 0.005);  // above the teacher: the eval lines leaked
+  CHECK(din >= mean + 0.01);
+}
+
+}  // namespace
+}  // namespace strata

@@ -216,7 +216,7 @@ TEST_CASE("a tensor's rows go where it is renamed to", "[e2e][init_from]") {
 TEST_CASE("rows go where their table is renamed to, whatever its number", "[e2e][init_from]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = testing::SmallJob(folder.path());
-  testing::UseFiveTables(folder.path(), 300, 20, job);
+  testing::UseFiveLikeTables(folder.path(), 300, 20, job);
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_model()->set_type("fm");
   spec.mutable_model()->clear_hidden();

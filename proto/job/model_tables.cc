@@ -18,6 +18,8 @@ namespace strata {
 namespace {
 
 constexpr uint32_t kMaxFields = 1u << 20;
+// Of mmoe and din: beyond it no block of examples has room in a worker.
+constexpr uint64_t kMaxExampleFloats = 1u << 24;
 // Of dlrm's interaction: half a million pairs an example.
 constexpr uint32_t kMaxVectors = 1024;
 
@@ -133,7 +135,16 @@ absl::Status AddWidths(const JobSpec& spec, const std::vector<uint32_t>& field_t
   auto sequences = SequencesOf(spec, out->fields);
   if (!sequences.ok()) return sequences.status();
   out->sequences = *std::move(sequences);
-  return absl::OkStatus();
+  uint64_t floats = out->example_width();
+  for (const SequenceShape& s : out->sequences) {
+    floats += uint64_t{s.max_length} * out->field_dims[s.field];
+  }
+  if (floats <= kMaxExampleFloats) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("spec.fields: an example has ", floats,
+                   " floats of fields and sequences (maxLength times "
+                   "dim); at most ",
+                   kMaxExampleFloats, " are supported: shorten sequences or narrow tables"));
 }
 
 // Numbers the hashed tables, with the dense one between them.

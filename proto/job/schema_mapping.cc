@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "proto/core/mutation.h"
 #include "proto/job/schema_meaning.h"
 #include "proto/strata/job.pb.h"
@@ -92,6 +94,34 @@ class Places {
   std::vector<bool> found_;
 };
 
+// The number of the label that a tensor of towers and gates is of.
+std::optional<int> LabelOf(absl::string_view tensor) {
+  int label = 0;
+  if (!absl::ConsumePrefix(&tensor, "tower_") && !absl::ConsumePrefix(&tensor, "gate_")) {
+    return std::nullopt;
+  }
+  if (!absl::SimpleAtoi(tensor.substr(0, tensor.find('_')), &label)) return std::nullopt;
+  return label;
+}
+
+// Whether a tensor has a column for each label: the outputs' (model_tables.h).
+bool GoesByLabels(const Schema& schema, absl::string_view tensor) {
+  for (const char* name :
+       {"bias", "numeric_weight", "interaction_weight", "output_weight", "output_bias"}) {
+    if (tensor == name) return true;
+  }
+  absl::string_view last;  // layer_N_weight
+  for (const SchemaTensor& t : schema.tensors()) {
+    if (absl::StartsWith(t.name(), "layer_") && absl::EndsWith(t.name(), "_weight"))
+      last = t.name();
+  }
+  const bool last_is_output =
+      schema.model() == "wide_deep" || schema.model() == "deepfm" || schema.model() == "dlrm";
+  absl::string_view stem = last;
+  if (!last_is_output || !absl::ConsumeSuffix(&stem, "_weight")) return false;
+  return tensor == last || tensor == absl::StrCat(stem, "_bias");
+}
+
 class Mapper {
  public:
   Mapper(const Schema& saved, const Schema& now, const std::map<std::string, std::string>& rename)
@@ -145,8 +175,41 @@ class Mapper {
     };
     return !std::equal(first(saved_.fields()), saved_.fields().end(), first(now_.fields()),
                        now_.fields().end(), [this](const SchemaField& a, const SchemaField& b) {
-                         return fields_.Now(a.name()) == b.name();
+                         return fields_.Now(a.name()) == b.name() &&
+                                WidthIn(saved_, a) == WidthIn(now_, b);
                        });
+  }
+  // Floats that a field has among an example's: 0 of a number.
+  static uint32_t WidthIn(const Schema& schema, const SchemaField& field) {
+    for (const SchemaTable& table : schema.tables()) {
+      if (table.name() == field.table()) return table.segments(0).dim();
+    }
+    return 0;
+  }
+
+  // Whether the label with that number is another one.
+  bool LabelDiffers(int number) const {
+    if (number >= saved_.labels_size() || number >= now_.labels_size()) return true;
+    return labels_.Now(saved_.labels(number).name()) != now_.labels(number).name();
+  }
+  // Several labels, as many as before, with outputs at each other's places.
+  bool LabelsCross() const {
+    const int labels = now_.labels_size();
+    if (labels < 2 || saved_.labels_size() != labels) return false;
+    for (int t = 0; t < labels; ++t) {
+      if (LabelDiffers(t)) return true;
+    }
+    return false;
+  }
+  // Why a tensor's weights are of other labels, or empty.
+  std::string OtherLabel(const SchemaTensor& tensor) const {
+    const std::optional<int> label = LabelOf(tensor.name());
+    const bool several = std::max(saved_.labels_size(), now_.labels_size()) > 1;
+    if (label && several && LabelDiffers(*label)) {
+      return absl::StrCat("is of the label with number ", *label, ", which is another one now");
+    }
+    return LabelsCross() && GoesByLabels(now_, tensor.name()) ? "goes by the labels in their order"
+                                                              : "";
   }
 
   void MapTables() {
@@ -165,6 +228,12 @@ class Mapper {
       if (!SameShape(saved, now)) {
         Add(SchemaChange::kOtherShape, SchemaPart::kTable, now.name(),
             absl::StrCat(now.name(), " was ", ShapeText(saved), ", is ", ShapeText(now)));
+        continue;
+      }
+      const bool by_labels = now.segments(now.segments_size() - 1).name() == "weight";
+      if (by_labels && LabelsCross()) {
+        Add(SchemaChange::kOtherFields, SchemaPart::kTable, now.name(),
+            absl::StrCat(now.name(), " has rows whose weights go by the labels in their order"));
         continue;
       }
       out_.tables.emplace_back(at, i);
@@ -207,6 +276,11 @@ class Mapper {
       if (differ && (now.by_fields() || saved.by_fields())) {
         Add(SchemaChange::kOtherFields, SchemaPart::kTensor, now.name(),
             absl::StrCat(text(now), " goes by the fields in their order"));
+        continue;
+      }
+      if (const std::string other = OtherLabel(now); !other.empty()) {
+        Add(SchemaChange::kOtherFields, SchemaPart::kTensor, now.name(),
+            absl::StrCat(text(now), " ", other));
         continue;
       }
       out_.tensors.emplace_back(at, i);

@@ -19,13 +19,14 @@ namespace strata {
 inline constexpr char kImportedModel[] = "import";
 
 enum class SchemaChange : uint8_t {
-  kLoaded,       // the same in both
-  kRenamed,      // loaded under another name
-  kNew,          // the job has it, the checkpoint does not
-  kDropped,      // the checkpoint has it, the job does not
-  kOtherShape,   // in both, of other shapes: as if it were dropped and new
-  kNewRows,      // a field in both, and its table is dropped or of another shape
-  kOtherFields,  // its weights go by fields, and those are others or lie in another order: likewise
+  kLoaded,      // the same in both
+  kRenamed,     // loaded under another name
+  kNew,         // the job has it, the checkpoint does not
+  kDropped,     // the checkpoint has it, the job does not
+  kOtherShape,  // in both, of other shapes: as if it were dropped and new
+  kNewRows,     // a field in both, and its table is dropped or of another shape
+  // Its weights go by fields or labels, and those are others or lie in another order: likewise.
+  kOtherFields,
   kOtherOptimizer,  // loaded, but another optimizer wrote its state
   kNewScore,        // loaded; rows had no score and have one now
   kOldScore,        // loaded; rows had a score and have none now

@@ -8,6 +8,16 @@
 namespace strata {
 namespace {
 
+// In what equal values of two fields of one table differ, so that they have rows of their own.
+std::string OtherRows(const FieldPlan& a, const FieldPlan& b) {
+  if (a.hash_seed != b.hash_seed) return "hashSeed";
+  const auto file = [](const FieldPlan& f) { return f.vocabulary ? f.vocabulary->file : ""; };
+  const auto rest = [](const FieldPlan& f) {
+    return f.vocabulary ? f.vocabulary->out_of_vocabulary : 0;
+  };
+  return file(a) != file(b) || rest(a) != rest(b) ? "vocabulary" : "";
+}
+
 // The one categorical field whose rows lie where the sequence's do.
 absl::StatusOr<uint32_t> TargetOf(const FieldPlan& sequence, const FieldsPlan& plan) {
   std::vector<const FieldPlan*> targets;
@@ -17,7 +27,14 @@ absl::StatusOr<uint32_t> TargetOf(const FieldPlan& sequence, const FieldsPlan& p
     targets.push_back(f);
     names.push_back(f->name);
   }
-  if (targets.size() == 1) return targets[0]->number;
+  if (targets.size() == 1) {
+    const std::string other = OtherRows(sequence, *targets[0]);
+    if (other.empty()) return targets[0]->number;
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec.fields: sequence '", sequence.name, "' and field '", names[0],
+                     "', which din weighs it by, share table ", sequence.table,
+                     " but no rows: their ", other, " differ; give both the same"));
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       "spec.fields: sequence '", sequence.name, "' has its rows in table ", sequence.table,
       targets.empty()
@@ -35,6 +52,13 @@ absl::StatusOr<std::vector<SequenceShape>> SequencesOf(const JobSpec& spec, uint
   const FieldsPlan plan = PlanFields(spec, fields);
   for (const FieldPlan* f : plan.ByNumber()) {
     if (f->kind != FieldKind::kSequence) continue;
+    if (spec.tables().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("spec.fields: sequence '", f->name,
+                       "' shares no rows with the item that din weighs it by: without spec.tables "
+                       "each field has "
+                       "rows of its own; name a table for both"));
+    }
     const auto target = TargetOf(*f, plan);
     if (!target.ok()) return target.status();
     sequences.push_back({f->name, f->number, f->max_length, *target});

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "proto/job/field_plan.h"
 #include "proto/job/schema.h"
 #include "proto/job/schema_mapping.h"
 #include "proto/job/schema_start.h"
@@ -82,6 +83,18 @@ std::string TablesOfFieldsText(const JobSpec& spec) {
   return absl::StrCat("[", absl::StrJoin(tables, ", ", absl::PairFormatter(": ")), "]");
 }
 
+// Where keys go by the table, and of numbers, the schema does not say of a field which column it
+// is.
+void CompareColumns(const JobSpec& now, const JobSpec& then, Settings& settings) {
+  std::map<std::string, std::string> columns;
+  for (const FieldPlan& f : PlanFields(then).fields) columns[f.name] = f.column;
+  for (const FieldPlan& f : PlanFields(now).fields) {
+    const auto was = columns.find(f.name);
+    if (was == columns.end() || (now.tables().empty() && !f.is_number())) continue;
+    settings.Same(absl::StrCat("spec.fields: the column of '", f.name, "'"), f.column, was->second);
+  }
+}
+
 // What of the labels shapes the model, or decides what a step does.
 std::string LabelsText(const JobSpec& spec) {
   std::string text = "[";
@@ -100,6 +113,7 @@ void CompareData(const JobSpec& now, const JobSpec& then, Settings& settings) {
                   Answer(was.columns().header()));
     settings.Same("spec.data.columns.delimiter", Quoted(data.columns().delimiter()),
                   Quoted(was.columns().delimiter()));
+    CompareColumns(now, then, settings);
   }
   const ShuffleSpec &order = data.shuffle(), &order_then = was.shuffle();
   settings.Same("spec.data.shuffle.enabled", Answer(order.enabled()), Answer(order_then.enabled()));

@@ -160,6 +160,16 @@ TEST_CASE("mmoe and din take tables of any widths", "[core]") {
                                    "output_bias"});
   CHECK(Elements(*din) == Sizes{20 * 6, 6, 6, 1, 15 * 7, 7, 7, 1});
 
+  JobSpec wide = spec;
+  wide.mutable_tables(0)->set_dim(4096);
+  wide.mutable_fields(1)->set_max_length(4093);
+  CHECK(MakeModelTables(wide, 3, 2).ok());
+  wide.mutable_fields(1)->set_max_length(4096);
+  CHECK(
+      std::string(MakeModelTables(wide, 3, 2).status().message()) ==
+      "spec.fields: an example has 16785413 floats of fields and sequences (maxLength times dim); "
+      "at most 16777216 are supported: shorten sequences or narrow tables");
+
   spec.mutable_model()->set_type("mmoe");
   spec.mutable_model()->set_experts(2);
   spec.mutable_model()->add_expert_hidden(4);

@@ -1,8 +1,11 @@
 #include "proto/job/schema.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -408,11 +411,98 @@ TEST_CASE("labels have their outputs in their order", "[schema]") {
   CHECK(saved.tables(0).segments(0).dim() == 2);
   const Schema turned = Changed(spec, [](JobSpec& s) { s.mutable_labels()->SwapElements(0, 1); });
   CHECK(ResumeProblem(saved, saved) == "OK");
-  CHECK(ResumeProblem(saved, turned) == "label click came before buy, and comes after it now");
-  CHECK(InitProblem(saved, turned) ==
-        "label click came before buy, and comes after it now; allow it with "
-        "spec.model.initFrom.newTensors: allow");
-  CHECK(InitProblem(saved, turned, Allow(true, false)) == "OK");
+  CHECK(ResumeProblem(saved, turned) ==
+        "table features has rows whose weights go by the labels in their order\n"
+        "tensor bias (2) goes by the labels in their order\n"
+        "tensor numeric_weight (2) goes by the labels in their order\n"
+        "field user: its rows begin anew with their table\n"
+        "field item: its rows begin anew with their table\n"
+        "label click came before buy, and comes after it now");
+  CHECK(absl::EndsWith(InitProblem(saved, turned),
+                       "label click came before buy, and comes after it now; allow it with "
+                       "spec.model.initFrom.newTensors: allow"));
+  CHECK(absl::StartsWith(InitProblem(saved, turned, Allow(true, false)),
+                         "table features has rows whose weights go by the labels in their order; "
+                         "let it begin anew with"));
+  CHECK(InitProblem(saved, turned, Allow(true, true)) == "OK");
+}
+
+// Names of the tensors that are loaded.
+std::set<std::string> LoadedTensors(const Schema& saved, const Schema& now) {
+  std::set<std::string> names;
+  for (const auto& [from, to] : MapSchemas(saved, now).tensors) {
+    CHECK(saved.tensors(from).name() == now.tensors(to).name());
+    names.insert(now.tensors(to).name());
+  }
+  return names;
+}
+
+JobSpec OfLabels(const char* model, std::initializer_list<const char*> labels) {
+  JobSpec spec = CsvJob(model);
+  spec.mutable_data()->mutable_columns()->clear_label();
+  for (const char* name : labels) spec.add_labels()->set_name(name);
+  return spec;
+}
+
+TEST_CASE("towers and gates are loaded for the label that they are of", "[schema]") {
+  const Schema both = SchemaOf(OfLabels("mmoe", {"click", "buy"}));
+  const Schema swapped = SchemaOf(OfLabels("mmoe", {"buy", "click"}));
+  const auto has = [](const std::set<std::string>& names, const char* prefix) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& n) { return absl::StartsWith(n, prefix); });
+  };
+  CHECK(has(LoadedTensors(both, both), "tower_1"));
+  for (const char* prefix : {"tower_0", "tower_1", "gate_0", "gate_1"}) {
+    INFO(prefix);
+    CHECK_FALSE(has(LoadedTensors(both, swapped), prefix));
+    CHECK_FALSE(has(LoadedTensors(both, SchemaOf(OfLabels("mmoe", {"buy"}))), prefix));
+  }
+  CHECK(has(LoadedTensors(both, swapped), "expert_0"));
+  // The first one of two is where it was.
+  const Schema first = SchemaOf(OfLabels("mmoe", {"click"}));
+  CHECK(has(LoadedTensors(both, first), "tower_0"));
+  CHECK(has(LoadedTensors(first, both), "gate_0"));
+  CHECK_FALSE(has(LoadedTensors(first, both), "tower_1"));
+}
+
+TEST_CASE("outputs of labels in another order are not loaded", "[schema]") {
+  for (const char* model : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "din"}) {
+    INFO(model);
+    const Schema saved = SchemaOf(OfLabels(model, {"click", "buy"}));
+    const Schema swapped = SchemaOf(OfLabels(model, {"buy", "click"}));
+    const SchemaMapping same = MapSchemas(saved, saved), crossed = MapSchemas(saved, swapped);
+    CHECK(same.tensors.size() == static_cast<size_t>(saved.tensors_size()));
+    for (const auto& [from, to] : crossed.tensors) {
+      const SchemaTensor& t = swapped.tensors(to);
+      INFO(t.name());
+      CHECK(t.shape(t.shape_size() - 1) != 2);
+    }
+    const auto& last = saved.tables(0).segments(saved.tables(0).segments_size() - 1);
+    CHECK(crossed.tables.size() == (last.name() == "weight" ? 0 : 1));
+  }
+}
+
+TEST_CASE("layers over fields whose tables change their widths begin anew", "[schema]") {
+  JobSpec spec = OfLabels("mmoe", {"click"});
+  for (const char* name : {"wide", "narrow"}) {
+    TableConfig& table = *spec.add_tables();
+    table.set_name(name);
+    table.set_dim(std::string(name) == "wide" ? 6 : 2);
+    table.mutable_optimizer()->set_type("sgd");
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(std::string("of_") + name);
+    field.set_column(field.name());
+    field.set_kind("categorical");
+    field.set_table(name);
+  }
+  JobSpec other = spec;
+  other.mutable_tables(0)->set_dim(2);
+  other.mutable_tables(1)->set_dim(6);
+  const std::set<std::string> loaded = LoadedTensors(SchemaOf(spec), SchemaOf(other));
+  CHECK_FALSE(loaded.contains("expert_0_0_weight"));
+  CHECK_FALSE(loaded.contains("gate_0_weight"));
+  CHECK(loaded.contains("expert_0_0_bias"));
+  CHECK(LoadedTensors(SchemaOf(spec), SchemaOf(spec)).contains("gate_0_weight"));
 }
 
 TEST_CASE("initFrom takes what differs where it is allowed", "[schema]") {

@@ -75,6 +75,31 @@ TEST_CASE("a sequence without a target, or with two, is refused by name", "[sequ
   CHECK(ProblemOf(Job({{"item", "categorical", "item"}, {"user", "categorical", "user"}})) == "OK");
 }
 
+TEST_CASE("a sequence whose values have no rows in common with its target is refused",
+          "[sequences]") {
+  const auto problem = [](auto change) {
+    TrainingJob job = Job({{"clicks", "sequence", "item"},
+                           {"user", "categorical", "user"},
+                           {"item", "categorical", "item"}});
+    change(*job.mutable_spec());
+    return ProblemOf(job);
+  };
+  CHECK(problem([](JobSpec&) {}) == "OK");
+  CHECK(problem([](JobSpec& s) { s.mutable_fields(0)->set_hash_seed(7); }) ==
+        "spec.fields: sequence 'clicks' and field 'item', which din weighs it by, share table item "
+        "but no rows: their hashSeed differ; give both the same");
+  CHECK(problem([](JobSpec& s) { s.mutable_fields(2)->mutable_vocabulary()->set_file("/v"); }) ==
+        "spec.fields: sequence 'clicks' and field 'item', which din weighs it by, share table item "
+        "but no rows: their vocabulary differ; give both the same");
+  CHECK(
+      problem([](JobSpec& s) {
+        s.clear_tables();
+        for (FieldConfig& f : *s.mutable_fields()) f.clear_table();
+      }) ==
+      "spec.fields: sequence 'clicks' shares no rows with the item that din weighs it by: without "
+      "spec.tables each field has rows of its own; name a table for both");
+}
+
 TEST_CASE("other models read no sequences", "[sequences]") {
   TrainingJob job = Job({{"clicks", "sequence", "item"}, {"user", "categorical", "user"}});
   job.mutable_spec()->mutable_model()->set_type("mmoe");

@@ -131,6 +131,38 @@ TEST_CASE("a job resumes with the columns that it had", "[scheduler][resume]") {
   CHECK(ResumeProblem(label, saved) == anew + "label label: column was y, is z");
 }
 
+TEST_CASE("fields that go by a table, and numbers, resume with their columns",
+          "[scheduler][resume]") {
+  TrainingJob saved = CsvJob("fm", {"user", "item"});
+  JobSpec& spec = *saved.mutable_spec();
+  spec.mutable_data()->mutable_columns()->clear_categorical();
+  TableConfig& table = *spec.add_tables();
+  table.set_name("both");
+  table.set_dim(4);
+  table.mutable_optimizer()->set_type("adagrad");
+  for (const char* name : {"cat", "user", "age", "price"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_column(name);
+    const bool number = spec.fields_size() > 2;
+    field.set_kind(number ? "numeric" : "categorical");
+    if (!number) field.set_table("both");
+  }
+  CHECK(ResumeProblem(saved, saved) == "OK");
+  for (const int first : {0, 2}) {
+    TrainingJob now = saved;
+    FieldConfig &a = *now.mutable_spec()->mutable_fields(first),
+                &b = *now.mutable_spec()->mutable_fields(first + 1);
+    std::swap(*a.mutable_column(), *b.mutable_column());
+    const std::string problem = ResumeProblem(now, saved);
+    INFO(problem);
+    CHECK(problem.find("spec.fields: the column of '" + a.name() + "' is " + b.name() + ", was " +
+                       a.name()) != std::string::npos);
+    CHECK(problem.find("spec.fields: the column of '" + b.name() + "' is " + a.name() + ", was " +
+                       b.name()) != std::string::npos);
+  }
+}
+
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][resume]") {
   TrainingJob saved = JobOf("adagrad", "", "adam");
   ModelSpec& model = *saved.mutable_spec()->mutable_model();

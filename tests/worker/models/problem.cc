@@ -39,11 +39,13 @@ constexpr uint32_t kLongest = 5;  // values of a sequence
 // has one target.
 void AddFields(const Shape& shape, JobSpec& spec) {
   spec.mutable_data()->set_format("csv");
-  const size_t tables = std::max<size_t>(1, shape.dims.size());
-  for (size_t t = 0; t < shape.dims.size(); ++t) {
+  const std::vector<uint32_t> dims =
+      shape.dims.empty() ? std::vector<uint32_t>{shape.dim} : shape.dims;
+  const size_t tables = dims.size();
+  for (size_t t = 0; t < tables; ++t) {
     TableConfig& table = *spec.add_tables();
     table.set_name("table" + std::to_string(t));
-    table.set_dim(shape.dims[t]);
+    table.set_dim(dims[t]);
     table.mutable_optimizer()->set_type("sgd");
   }
   for (uint32_t f = 0; f < shape.sequences + shape.fields; ++f) {
@@ -53,7 +55,7 @@ void AddFields(const Shape& shape, JobSpec& spec) {
     field.set_name((sequence ? "sequence" : "field") + std::to_string(place));
     field.set_column(field.name());
     field.set_kind(sequence ? "sequence" : place < tables ? "categorical" : "multiValued");
-    field.set_table(shape.dims.empty() ? "features" : "table" + std::to_string(place % tables));
+    field.set_table("table" + std::to_string(place % tables));
     if (sequence) field.set_max_length(kLongest);
   }
 }

@@ -174,9 +174,11 @@ std::vector<Variant> Variants() {
                    s.mutable_data()->set_format("csv");
                    s.mutable_model()->set_type("din");
                    s.add_labels()->set_name("y");
+                   s.add_tables()->set_name("t");
                    for (const char* kind : {"categorical", "sequence"}) {
                      s.add_fields()->set_name(kind);
                      s.mutable_fields(s.fields_size() - 1)->set_kind(kind);
+                     s.mutable_fields(s.fields_size() - 1)->set_table("t");
                    }
                    s.mutable_fields(1)->set_max_length(5);
                  }});

@@ -4,10 +4,8 @@
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "proto/core/mutation.h"
 #include "proto/job/schema_meaning.h"
 #include "proto/strata/job.pb.h"
@@ -93,34 +91,6 @@ class Places {
   std::map<absl::string_view, int> at_;
   std::vector<bool> found_;
 };
-
-// The number of the label that a tensor of towers and gates is of.
-std::optional<int> LabelOf(absl::string_view tensor) {
-  int label = 0;
-  if (!absl::ConsumePrefix(&tensor, "tower_") && !absl::ConsumePrefix(&tensor, "gate_")) {
-    return std::nullopt;
-  }
-  if (!absl::SimpleAtoi(tensor.substr(0, tensor.find('_')), &label)) return std::nullopt;
-  return label;
-}
-
-// Whether a tensor has a column for each label: the outputs' (model_tables.h).
-bool GoesByLabels(const Schema& schema, absl::string_view tensor) {
-  for (const char* name :
-       {"bias", "numeric_weight", "interaction_weight", "output_weight", "output_bias"}) {
-    if (tensor == name) return true;
-  }
-  absl::string_view last;  // layer_N_weight
-  for (const SchemaTensor& t : schema.tensors()) {
-    if (absl::StartsWith(t.name(), "layer_") && absl::EndsWith(t.name(), "_weight"))
-      last = t.name();
-  }
-  const bool last_is_output =
-      schema.model() == "wide_deep" || schema.model() == "deepfm" || schema.model() == "dlrm";
-  absl::string_view stem = last;
-  if (!last_is_output || !absl::ConsumeSuffix(&stem, "_weight")) return false;
-  return tensor == last || tensor == absl::StrCat(stem, "_bias");
-}
 
 class Mapper {
  public:

@@ -1,7 +1,10 @@
 #include "proto/job/schema_meaning.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -82,6 +85,32 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
   d.Add("weight", saved.weight(), now.weight());
   d.Add("delta", saved.delta(), now.delta());
   return d.text();
+}
+
+std::optional<int> LabelOf(absl::string_view tensor) {
+  int label = 0;
+  if (!absl::ConsumePrefix(&tensor, "tower_") && !absl::ConsumePrefix(&tensor, "gate_")) {
+    return std::nullopt;
+  }
+  if (!absl::SimpleAtoi(tensor.substr(0, tensor.find('_')), &label)) return std::nullopt;
+  return label;
+}
+
+bool GoesByLabels(const Schema& schema, absl::string_view tensor) {
+  for (const char* name :
+       {"bias", "numeric_weight", "interaction_weight", "output_weight", "output_bias"}) {
+    if (tensor == name) return true;
+  }
+  absl::string_view last;  // layer_N_weight
+  for (const SchemaTensor& t : schema.tensors()) {
+    if (absl::StartsWith(t.name(), "layer_") && absl::EndsWith(t.name(), "_weight"))
+      last = t.name();
+  }
+  const bool last_is_output =
+      schema.model() == "wide_deep" || schema.model() == "deepfm" || schema.model() == "dlrm";
+  absl::string_view stem = last;
+  if (!last_is_output || !absl::ConsumeSuffix(&stem, "_weight")) return false;
+  return tensor == last || tensor == absl::StrCat(stem, "_bias");
 }
 
 }  // namespace strata

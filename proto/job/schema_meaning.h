@@ -22,6 +22,12 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now);
 // keys that go by no field.
 std::string KeySpace(const SchemaField& field, absl::string_view table);
 
+// The number of the label that a tensor of towers and gates is of.
+std::optional<int> LabelOf(absl::string_view tensor);
+
+// Whether a tensor has a column for each label: the outputs' (model_tables.h).
+bool GoesByLabels(const Schema& schema, absl::string_view tensor);
+
 }  // namespace strata
 
 #endif  // STRATA_PROTO_JOB_SCHEMA_MEANING_H_

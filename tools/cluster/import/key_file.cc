@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "storage/io/file_io.h"
 #include "tools/cluster/import/array_file.h"
 #include "tools/cluster/import/array_header.h"
@@ -16,6 +18,11 @@ namespace strata {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{1} << 20;
+
+void SkipByteOrderMark(std::string* line) {
+  constexpr absl::string_view kMark = "\xEF\xBB\xBF";
+  if (absl::StartsWith(*line, kMark)) line->erase(0, kMark.size());
+}
 
 class TextKeys : public KeyFile {
  public:
@@ -42,6 +49,7 @@ class TextKeys : public KeyFile {
       }
       if (absl::Status s = ReadBlock(); !s.ok()) return s;
     }
+    if (line_ == 0) SkipByteOrderMark(value);
     if (!value->empty() && value->back() == '\r') value->pop_back();
     if (value->empty()) {
       return absl::InvalidArgumentError(absl::StrCat(

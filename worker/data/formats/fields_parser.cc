@@ -182,18 +182,38 @@ absl::Status FindColumns(const FieldsPlan& plan, const TargetColumns& targets,
       layout->label_slots.push_back(kUnused);
       continue;
     }
+    const uint32_t before = layout->slots;
     const auto found = slot(targets.tasks()[t].column, targets.Where(t));
     if (!found.ok()) return found.status();
+    if (*found < before) {
+      return absl::InvalidArgumentError(absl::StrCat(targets.Where(t), ": '",
+                                                     targets.tasks()[t].column,
+                                                     "' is the column of an earlier label in the "
+                                                     "data; name another column"));
+    }
     layout->label_slots.push_back(*found);
   }
   if (targets.weighted() && !absent(targets.weight_column())) {
+    const uint32_t of_labels = layout->slots;
     const auto found = slot(targets.weight_column(), "spec.sampleWeight");
     if (!found.ok()) return found.status();
+    if (*found < of_labels) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("spec.sampleWeight: '", targets.weight_column(),
+                       "' is the column of a label in the data; name another column"));
+    }
     layout->weight_slot = *found;
   }
+  const uint32_t of_targets = layout->slots;
   for (size_t f = 0; f < plan.fields.size(); ++f) {
-    const auto found = slot(plan.fields[f].column, absl::StrCat("spec.fields[", f, "].column"));
+    const std::string where = absl::StrCat("spec.fields[", f, "].column");
+    const auto found = slot(plan.fields[f].column, where);
     if (!found.ok()) return found.status();
+    if (*found < of_targets) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, ": '", plan.fields[f].column, "' of field '", plan.fields[f].name,
+          "' is the column of a label or of the weight in the data; name another column"));
+    }
     layout->field_slots.push_back(*found);
   }
   return absl::OkStatus();

@@ -134,7 +134,9 @@ TEST_CASE("hostile headers of safetensors are refused", "[import]") {
   error(one(Tensor("a", "F32", "3", 0, 24)), "no shape of whole numbers");
   error(one(Tensor("a", "F32", "[-2, 3]", 0, 24)), "no shape of whole numbers");
   error(one(Tensor("a", "F32", "[2.0, 3]", 0, 24)), "no shape of whole numbers");
-  error(one(Tensor("a", "F32", "[[[[[[6]]]]]]", 0, 24)), "no shape of whole numbers");
+  error(one(Tensor("a", "F32", "[[[[[[6]]]]]]", 0, 24)), "is nested deeper than");
+  error(one(Tensor("a", "F32", "[[6]]", 0, 24)), "no shape of whole numbers");
+  error(one(Tensor("[[[[[[", "F32", "[[6]]", 0, 24)), "no shape of whole numbers");
   error(one(Tensor("a", "F32", "[2, 3]", 24, 0)), "no data_offsets of a beginning and an end");
   error(one("\"a\": {\"dtype\": \"F32\", \"shape\": [2, 3], \"data_offsets\": [-8, 16]}"),
         "no data_offsets");
@@ -149,8 +151,11 @@ TEST_CASE("hostile headers of safetensors are refused", "[import]") {
   // Names are shown without what a terminal would obey, and not at any length.
   error(one(Tensor("\\u001b[31m", "F32", "[]", 0, 24)), "tensor '\\033[31m'");
   error(one(Tensor(std::string(5000, 'n'), "F32", "[]", 0, 24)), std::string(100, 'n') + "...'");
-  // Depth is no trouble.
-  error(Safetensors(std::string(1 << 20, '['), kData), "is no JSON object");
+  // Neither depth nor number is any trouble.
+  error(Safetensors(std::string(1 << 20, '['), kData), "is nested deeper than a tensor's shape");
+  std::string many = "\"b\": {}";
+  for (int i = 0; i < 300'000; ++i) many += ", \"a" + std::to_string(i) + "\": {}";
+  error(one(many), "no dtype");
 }
 
 // Whatever is changed or left out, the answer is an error or lies within the file.

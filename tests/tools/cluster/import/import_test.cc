@@ -24,6 +24,7 @@
 #include "tests/temp_folder.h"
 #include "tests/tools/cluster/import/written_arrays.h"
 #include "tools/cluster/checkpoint/rows.h"
+#include "tools/cluster/import/key_file.h"
 
 namespace strata {
 namespace {
@@ -321,6 +322,22 @@ TEST_CASE("no row, and rows of more than a block", "[import]") {
   size_t right = 0;
   for (const auto& [key, row] : rows) right += HasEmbedding(row, key) ? 1 : 0;
   CHECK(right == kMany);
+}
+
+TEST_CASE("a byte order mark is no part of the first key", "[import]") {
+  const TempFolder folder;
+  Write(folder.path() + "/keys",
+        "\xEF\xBB\xBFred\r\n\xEF\xBB\xBF"
+        "blue\n");
+  auto keys = KeyFile::Open(folder.path() + "/keys");
+  REQUIRE(keys.ok());
+  std::string value;
+  REQUIRE((*keys)->Next(&value).ok());
+  CHECK(value == "red");
+  REQUIRE((*keys)->Next(&value).ok());
+  CHECK(value ==
+        "\xEF\xBB\xBF"
+        "blue");
 }
 
 TEST_CASE("what is wrong with rows and keys is named", "[import]") {

@@ -252,6 +252,20 @@ TEST_CASE("columns that are not there are named", "[data][csv]") {
         "spec.fields[0].column: \"prize\" is no column of the header; the header names y, price");
   CHECK(fault("label,prize") ==
         "spec.labels[0].column: \"y\" is no column of the header; the header names label, prize");
+  const auto fault_of = [](const JobSpec& job) {
+    return std::string(MakeFieldsParser(job, "y,prize,w", {}).status().message());
+  };
+  CHECK(fault_of(JobOf({"name: 'price' column: '0' kind: 'numeric'"})) ==
+        "spec.fields[0].column: '0' of field 'price' is the column of a label or of the weight in "
+        "the data; name another column");
+  CHECK(fault_of(JobOf({"name: 'w' kind: 'numeric'"}, "sample_weight: '2'")) ==
+        "spec.fields[0].column: 'w' of field 'w' is the column of a label or of the weight in the "
+        "data; name another column");
+  CHECK(fault_of(JobOf({"name: 'w' kind: 'numeric'"}, "sample_weight: '0'")) ==
+        "spec.sampleWeight: '0' is the column of a label in the data; name another column");
+  CHECK(fault_of(JobOf({"name: 'w' kind: 'numeric'"}, "labels { name: 'z' column: '0' }")) ==
+        "spec.labels[1].column: '0' is the column of an earlier label in the data; name another "
+        "column");
   CHECK(Fault(*ParserOf(spec, "y,prize"), "0,1", "0,cheap") ==
         "3: column prize: \"cheap\" is not a finite number");
   CHECK(Fault(*ParserOf(spec, "y,prize"), "0,1", "0,1,2") == "1: found 3 columns, expected 2");

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/bad_input/user.h"
 #include "tests/tools/cluster/import/written_arrays.h"
 
@@ -88,13 +89,13 @@ TEST_CASE("what does not go together in an import is told", "[bad_input][import]
     CHECK_FALSE(std::filesystem::exists(user.Path("pretrained")));
   };
   says("--table item --keys ids.txt --rows items.npy", "give --field, whose values the keys are");
-  says(std::string(kItem) + "--raw-keys", "--raw-keys");
-  says(std::string(kItem) + "--rows items.npy", "1 --keys and 2 --rows; give one --keys for each");
+  says(absl::StrCat(kItem, "--raw-keys"), "--raw-keys");
+  says(absl::StrCat(kItem, "--rows items.npy"), "1 --keys and 2 --rows; give one --keys for each");
   says("--field item --keys ids.txt --rows items.npy", "name the table of the rows by --table");
-  says(std::string(kItem) + "--table user", "2 --table and 1 --rows");
-  says(std::string(kItem) + "--field user", "2 --field and 1 --rows");
-  says(std::string(kItem) + "--tensor user", "leave out --tensor user");
-  says(std::string(kItem) + "--tensor a --tensor b", "--tensor b is one more than there are");
+  says(absl::StrCat(kItem, "--table user"), "2 --table and 1 --rows");
+  says(absl::StrCat(kItem, "--field user"), "2 --field and 1 --rows");
+  says(absl::StrCat(kItem, "--tensor user"), "leave out --tensor user");
+  says(absl::StrCat(kItem, "--tensor a --tensor b"), "--tensor b is one more than there are");
   says("--table place --field item --keys ids.txt --rows items.npy",
        "no table 'place'; the model has item and dense and user");
   says("--table user --field item --keys ids.txt --rows items.npy",

@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
@@ -279,6 +280,10 @@ uint64_t ProcessCluster::Submit(const TrainingJob& job, bool resume, bool overwr
   request.set_resume(resume);
   request.set_overwrite(overwrite);
   auto reply = client_->Submit(request, kCall);
+  // A disk that is busy answers late; it says to submit again.
+  for (int again = 0; again < 9 && absl::IsDeadlineExceeded(reply.status()); ++again) {
+    reply = client_->Submit(request, kCall);
+  }
   if (!reply.ok()) Throw(std::string(reply.status().message()));
   return reply->job();
 }

@@ -165,17 +165,11 @@ class Din : public Model {
       std::memcpy(layers_.input(i), input_.values(i), input_.width() * sizeof(float));
     }
     layers_.Forward(begin, end - begin);
-    for (size_t t = 0; t < scratch_.tasks(); ++t) {
-      float* const logits = scratch_.logits(t);
-      for (size_t i = begin; i < end; ++i) logits[i] = layers_.output(i)[t];
-    }
+    TakeLogits(layers_, begin, end, &scratch_);
   }
 
   void Backward(size_t begin, size_t end) {
-    for (size_t t = 0; t < scratch_.tasks(); ++t) {
-      const float* const gradients = scratch_.gradients(t);
-      for (size_t i = begin; i < end; ++i) layers_.output_gradient(i)[t] = gradients[i];
-    }
+    GiveGradients(scratch_, begin, end, &layers_);
     layers_.Backward(begin, end - begin);
     for (size_t i = begin; i < end; ++i) {
       std::memcpy(input_.gradients(i), layers_.input_gradient(i), input_.width() * sizeof(float));

@@ -61,10 +61,7 @@ class Dlrm : public Model {
           scratch_.Train(batch, begin, end - begin, predictions);
         },
         [&](size_t begin, size_t end) {
-          for (size_t t = 0; t < scratch_.tasks(); ++t) {
-            const float* const gradients = scratch_.gradients(t);
-            for (size_t i = begin; i < end; ++i) top_.output_gradient(i)[t] = gradients[i];
-          }
+          GiveGradients(scratch_, begin, end, &top_);
           Backward(begin, end);
         });
     products_.clear();
@@ -127,10 +124,7 @@ class Dlrm : public Model {
     dots_.Forward(rows, vectors + begin * stride_, stride_, top_.input(begin) + bottom_width_,
                   top_.input_stride(), DotsScratch(begin));
     top_.Forward(begin, rows);
-    for (size_t t = 0; t < scratch_.tasks(); ++t) {
-      float* const logits = scratch_.logits(t);
-      for (size_t i = begin; i < end; ++i) logits[i] = top_.output(i)[t];
-    }
+    TakeLogits(top_, begin, end, &scratch_);
   }
 
   void Backward(size_t begin, size_t end) {

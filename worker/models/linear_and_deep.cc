@@ -29,10 +29,7 @@ absl::StatusOr<double> LinearAndDeep::TrainStep(const ModelInputs& in, const Mod
         scratch_.Train(batch, begin, end - begin, predictions);
       },
       [&](size_t begin, size_t end) {
-        for (size_t t = 0; t < tasks_; ++t) {
-          const float* const gradients = scratch_.gradients(t);
-          for (size_t i = begin; i < end; ++i) mlp_.output_gradient(i)[t] = gradients[i];
-        }
+        GiveGradients(scratch_, begin, end, &mlp_);
         mlp_.Backward(begin, end - begin);
         BackwardRows(begin, end);
       });

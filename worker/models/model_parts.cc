@@ -133,6 +133,20 @@ ops::TransposedProduct LinearGradients(const Batch& batch, const ExampleScratch&
   return p;
 }
 
+void TakeLogits(const ops::Mlp& layers, size_t begin, size_t end, ExampleScratch* scratch) {
+  for (size_t t = 0; t < scratch->tasks(); ++t) {
+    float* const logits = scratch->logits(t);
+    for (size_t i = begin; i < end; ++i) logits[i] = layers.output(i)[t];
+  }
+}
+
+void GiveGradients(const ExampleScratch& scratch, size_t begin, size_t end, ops::Mlp* layers) {
+  for (size_t t = 0; t < scratch.tasks(); ++t) {
+    const float* const gradients = scratch.gradients(t);
+    for (size_t i = begin; i < end; ++i) layers->output_gradient(i)[t] = gradients[i];
+  }
+}
+
 void ForBlocks(size_t n, size_t block, ops::Parallel* parallel,
                const std::function<void(size_t, size_t)>& body) {
   parallel->For((n + block - 1) / block,

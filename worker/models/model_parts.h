@@ -11,6 +11,7 @@
 #include "ops/coalesce_sum.h"
 #include "ops/nn/gemm.h"
 #include "ops/nn/losses.h"
+#include "ops/nn/mlp.h"
 #include "ops/nn/sparse_examples.h"
 #include "ops/parallel.h"
 #include "proto/job/model_tables.h"
@@ -86,6 +87,11 @@ class LinearHeads {
 // 1, where there are numbers): numbers times the logits' gradients, and their sums.
 ops::TransposedProduct LinearGradients(const Batch& batch, const ExampleScratch& scratch,
                                        const ModelGradients& out);
+
+// Between the outputs of `layers`, one for each task, and the scratch, of examples begin .. end
+// - 1.
+void TakeLogits(const ops::Mlp& layers, size_t begin, size_t end, ExampleScratch* scratch);
+void GiveGradients(const ExampleScratch& scratch, size_t begin, size_t end, ops::Mlp* layers);
 
 // Calls body(begin, end) for blocks of `block` examples that cover n.
 void ForBlocks(size_t n, size_t block, ops::Parallel* parallel,

@@ -147,6 +147,9 @@ TEST_CASE("whatever dies in a cut, the next checkpoint leaves nothing of it", "[
   };
   for (const char* where : {"write", "finish", "finished"}) {
     INFO(where);
+    // A scheduler that cannot remove what is left of a cut, so that it is there when that one dies.
+    cluster.Kill("scheduler");
+    cluster.Start("scheduler", "scheduler.leftovers.remove=error(UNAVAILABLE)");
     cluster.Kill("server-1");
     cluster.Start("server-1", absl::StrCat("server.snapshot.", where, "=kill@2"));
     cluster.AwaitRegistered();

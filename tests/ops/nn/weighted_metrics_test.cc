@@ -1,21 +1,12 @@
-// Weighted metrics against brute force, and against scikit-learn where it is installed.
+// Weighted metrics against brute force.
 #include "ops/nn/weighted_metrics.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <iomanip>
-#include <map>
-#include <sstream>
-#include <string>
 #include <vector>
 
 #include "ops/nn/auc.h"
-#include "tests/skip.h"
-#include "tests/temp_folder.h"
 
 namespace strata::ops {
 namespace {
@@ -102,65 +93,6 @@ TEST_CASE("predictions that are no number", "[ops]") {
   const WeightedSums sums = SumExamples({scores, labels, {}});
   CHECK(sums.prediction == 0.5);
   CHECK(sums.logloss == Approx(-std::log(0x1p-24) - std::log(0.5)));
-}
-
-// What scikit-learn makes of the same examples, by name; empty: it is not installed.
-std::map<std::string, double> ScikitLearn(const Set& s) {
-  const TempFolder folder;
-  const std::string data = folder.path() + "/examples", code = folder.path() + "/metrics.py";
-  const std::string answer = folder.path() + "/answer";
-  std::ofstream out(data);
-  out << std::setprecision(17);
-  for (size_t i = 0; i < s.scores.size(); ++i) {
-    out << static_cast<double>(s.scores[i]) << ' ' << s.labels[i] << ' ' << s.units[i] << ' '
-        << s.groups[i] << '\n';
-  }
-  out.close();
-  std::ofstream(code) << R"(import sys
-try:
-    import numpy as np
-    from sklearn import metrics as m
-except ImportError:
-    sys.exit(3)
-p, y, w, g = np.loadtxt(sys.argv[1], dtype=np.float64).T
-print("auc", repr(float(m.roc_auc_score(y, p, sample_weight=w))))
-print("logloss", repr(float(m.log_loss(y, p, sample_weight=w))))
-print("mse", repr(float(m.mean_squared_error(y, p, sample_weight=w))))
-print("mae", repr(float(m.mean_absolute_error(y, p, sample_weight=w))))
-a = b = 0.0
-for k in np.unique(g):
-    i = g == k
-    if len(np.unique(y[i][w[i] > 0])) < 2:
-        continue
-    a += w[i].sum() * m.roc_auc_score(y[i], p[i], sample_weight=w[i])
-    b += w[i].sum()
-print("gauc", repr(float(a / b)))
-)";
-  const char* python = std::getenv("STRATA_PYTHON");
-  const std::string command =
-      std::string(python != nullptr && *python != '\0' ? python : "python3") + " " + code + " " +
-      data + " > " + answer + " 2>&1";
-  std::map<std::string, double> values;
-  if (std::system(command.c_str()) != 0) return values;
-  std::ifstream in(answer);
-  std::string name;
-  for (double value = 0; in >> name >> value;) values[name] = value;
-  return values;
-}
-
-TEST_CASE("weighted metrics are scikit-learn's", "[ops]") {
-  const Set s = MakeSet(2000, 400, 11);
-  const auto expected = ScikitLearn(s);
-  if (expected.empty())
-    STRATA_SKIP("needs scikit-learn (STRATA_PYTHON names a Python that has it)");
-  REQUIRE(expected.size() == 5);
-  const WeightedSums sums = SumExamples(s.Examples());
-  const auto near = [](double value) { return Approx(value).epsilon(1e-9).margin(0); };
-  CHECK(*WeightedAuc(s.Examples()) == near(expected.at("auc")));
-  CHECK(*GroupedAuc(s.Examples(), s.groups) == near(expected.at("gauc")));
-  CHECK(sums.logloss / sums.weight == near(expected.at("logloss")));
-  CHECK(sums.squared / sums.weight == near(expected.at("mse")));
-  CHECK(sums.absolute / sums.weight == near(expected.at("mae")));
 }
 
 }  // namespace

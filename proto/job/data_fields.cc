@@ -1,5 +1,6 @@
 #include "proto/job/data_fields.h"
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -70,6 +71,21 @@ FieldConfig* AddWeighted(absl::string_view column, FieldList* fields) {
   return f;
 }
 
+// Gives the fields of a format what the job says of them.
+void NameFields(const JobSpec& job, FieldConfigs* configs) {
+  std::map<std::string, const FieldConfig*> by_column;
+  for (const FieldConfig& f : job.fields()) {
+    // A job of an older manifest may not say the column that is the name.
+    by_column[f.column().empty() ? f.name() : f.column()] = &f;
+  }
+  for (FieldConfig& f : *configs) {
+    const auto named = by_column.find(f.column());
+    if (named == by_column.end()) continue;
+    f.set_name(named->second->name());
+    f.set_table(named->second->table());
+  }
+}
+
 }  // namespace
 
 FieldConfigs FieldsOfData(const DataSpec& data, uint32_t libffm_fields) {
@@ -84,6 +100,14 @@ FieldConfigs FieldsOfData(const DataSpec& data, uint32_t libffm_fields) {
     AddWeighted("0", &fields)->set_name("features");
   }
   return fields.Take();
+}
+
+FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields) {
+  const bool csv = job.data().format() == "csv";
+  if (csv && !job.fields().empty()) return job.fields();
+  FieldConfigs fields = FieldsOfData(job.data(), libffm_fields);
+  if (!csv) NameFields(job, &fields);
+  return fields;
 }
 
 }  // namespace strata::spec

@@ -1,4 +1,4 @@
-// The fields that spec.data alone says, in the form of spec.fields.
+// The fields of a job, or those that spec.data alone says, in the form of spec.fields.
 // Tested by tests/proto/job/field_spec_test.cc
 #ifndef STRATA_PROTO_JOB_DATA_FIELDS_H_
 #define STRATA_PROTO_JOB_DATA_FIELDS_H_
@@ -16,6 +16,10 @@ using FieldConfigs = google::protobuf::RepeatedPtrField<FieldConfig>;
 // under names that spec.fields allows. Libfm and libsvm: one field, `features`, whose values have
 // weights and are not pooled. Libffm: so many fields, named by their numbers.
 FieldConfigs FieldsOfData(const DataSpec& data, uint32_t libffm_fields);
+
+// All fields that a job's examples have: spec.fields of csv, else those of its data, which have the
+// names and tables that spec.fields gives their columns. Defaults are resolved.
+FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields);
 
 }  // namespace strata::spec
 

@@ -1,6 +1,5 @@
 #include "proto/job/field_plan.h"
 
-#include <map>
 #include <utility>
 
 #include "proto/job/data_fields.h"
@@ -65,21 +64,6 @@ FieldPlan PlanField(const JobSpec& spec, const FieldConfig& config) {
   return f;
 }
 
-// Gives the fields of a format what the job says of them.
-void NameFields(const JobSpec& spec, spec::FieldConfigs* configs) {
-  std::map<std::string, const FieldConfig*> by_column;
-  for (const FieldConfig& f : spec.fields()) {
-    // A job of an older manifest may not say the column that is the name.
-    by_column[f.column().empty() ? f.name() : f.column()] = &f;
-  }
-  for (FieldConfig& f : *configs) {
-    const auto named = by_column.find(f.column());
-    if (named == by_column.end()) continue;
-    f.set_name(named->second->name());
-    f.set_table(named->second->table());
-  }
-}
-
 }  // namespace
 
 std::vector<const FieldPlan*> FieldsPlan::ByNumber() const {
@@ -101,13 +85,8 @@ std::vector<bool> FieldsPlan::MaxPooled() const {
 }
 
 FieldsPlan PlanFields(const JobSpec& spec, uint32_t libffm_fields) {
-  const bool csv = spec.data().format() == "csv";
-  spec::FieldConfigs configs = csv && !spec.fields().empty()
-                                   ? spec.fields()
-                                   : spec::FieldsOfData(spec.data(), libffm_fields);
-  if (!csv) NameFields(spec, &configs);
   FieldsPlan plan;
-  for (const FieldConfig& config : configs) {
+  for (const FieldConfig& config : spec::FieldsOfJob(spec, libffm_fields)) {
     FieldPlan f = PlanField(spec, config);
     f.number = f.is_number() ? plan.numbers++ : plan.features++;
     plan.fields.push_back(std::move(f));

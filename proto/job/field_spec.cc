@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/data_fields.h"
+#include "proto/job/model_types.h"
 #include "proto/job/spec_checks.h"
 
 namespace strata::spec {
@@ -230,9 +231,6 @@ absl::Status ResolveMultiValued(const Place& p) {
   return absl::OkStatus();
 }
 
-// The models that pool whatever a field has.
-bool Pools(const std::string& model) { return model != "din"; }
-
 absl::Status ResolveSequence(const JobSpec& job, const Place& p) {
   FieldConfig& f = p.field;
   if (!f.has_max_length()) {
@@ -242,7 +240,7 @@ absl::Status ResolveSequence(const JobSpec& job, const Place& p) {
   STRATA_RETURN_IF_BAD(CheckRange(p.of("maxLength"), f.max_length(), 1, kLongestSequence));
   if (f.truncate().empty()) f.set_truncate("oldest");
   STRATA_RETURN_IF_BAD(CheckChoice(p.of("truncate"), f.truncate(), {"oldest", "newest", "never"}));
-  if (!Pools(job.model().type())) return absl::OkStatus();
+  if (InfoOf(job.model().type()).sequences) return absl::OkStatus();
   return Bad(p.of("kind"),
              absl::StrCat(p.named(), " is a sequence, and model type ", job.model().type(),
                           " reads none; take kind multiValued, which is pooled"));

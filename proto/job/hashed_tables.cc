@@ -10,17 +10,10 @@
 #include "proto/job/field_tables.h"
 #include "proto/job/life_cycle_spec.h"
 #include "proto/job/make_optimizer.h"
+#include "proto/job/model_types.h"
 
 namespace strata {
 namespace {
-
-bool HasEmbedding(const ModelSpec& model) { return model.type() != "lr"; }
-bool HasWeight(const ModelSpec& model) {
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm"}) {
-    if (model.type() == type) return true;
-  }
-  return false;
-}
 
 struct TableOptimizers {
   OptimizerSpec sparse;
@@ -33,11 +26,11 @@ TableSpec HashedTable(const JobSpec& spec, uint32_t number, const std::string& n
   table.id = TableId(number);
   table.name = name;
   table.kind = TableKind::kHashed;
-  if (HasEmbedding(spec.model())) {
+  if (InfoOf(spec.model().type()).embedding) {
     table.segments.push_back(
         {"embedding", dim, {InitializerType::kNormal, init_scale}, optimizers.sparse});
   }
-  if (HasWeight(spec.model())) {
+  if (InfoOf(spec.model().type()).weight) {
     const auto tasks = static_cast<uint32_t>(std::max(1, spec.labels_size()));
     table.segments.push_back({"weight", tasks, {}, optimizers.linear});
   }
@@ -59,7 +52,7 @@ absl::StatusOr<TableOptimizers> OptimizersAt(const JobSpec& spec, const std::str
 absl::StatusOr<TableSpec> TableAt(const JobSpec& spec, int index) {
   const TableConfig& t = spec.tables(index);
   const std::string at = absl::StrCat("spec.tables[", index, "]");
-  if (HasEmbedding(spec.model()) && (t.dim() == 0 || t.dim() > 4096)) {
+  if (InfoOf(spec.model().type()).embedding && (t.dim() == 0 || t.dim() > 4096)) {
     return absl::InvalidArgumentError(
         absl::StrCat(at, ".dim is ", t.dim(), "; it must be 1 to 4096"));
   }
@@ -109,10 +102,6 @@ std::string WidthsText(const JobSpec& spec, const std::vector<uint32_t>& field_t
 
 }  // namespace
 
-bool TakesAnyWidth(const ModelSpec& model) {
-  return model.type() == "mmoe" || model.type() == "din";
-}
-
 bool HoldsCentre(const JobSpec& spec) { return spec.training().mode() == "easgd"; }
 
 OptimizerSpec SumsAlone() {
@@ -133,7 +122,7 @@ absl::StatusOr<std::vector<TableSpec>> MakeHashedTables(const JobSpec& spec) {
 
 absl::StatusOr<uint32_t> EmbeddingDim(const JobSpec& spec,
                                       const std::vector<uint32_t>& field_tables) {
-  if (TakesAnyWidth(spec.model())) return uint32_t{0};
+  if (InfoOf(spec.model().type()).any_width) return uint32_t{0};
   if (spec.tables().empty()) return spec.model().embedding_dim();
   for (const TableConfig& t : spec.tables()) {
     if (t.dim() == spec.tables(0).dim()) continue;

@@ -19,9 +19,6 @@ constexpr uint32_t TableNumber(uint32_t index) { return index == 0 ? 0 : index +
 // resolved (job_spec.h). INVALID_ARGUMENT names the field.
 absl::StatusOr<std::vector<TableSpec>> MakeHashedTables(const JobSpec& spec);
 
-// Whether the model's fields may have embeddings of several widths.
-bool TakesAnyWidth(const ModelSpec& model);
-
 // The one width of all fields' embeddings; 0 of a model that takes any. field_tables: of
 // FieldTables. INVALID_ARGUMENT, when they have several: names fields, tables and widths.
 absl::StatusOr<uint32_t> EmbeddingDim(const JobSpec& spec,

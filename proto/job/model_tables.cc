@@ -24,20 +24,7 @@ constexpr uint64_t kMaxExampleFloats = 1u << 24;
 constexpr uint32_t kMaxVectors = 1024;
 
 absl::StatusOr<ModelType> ParseType(const std::string& type) {
-  static constexpr std::pair<const char*, ModelType> kTypes[] = {
-      {"lr", ModelType::kLr},
-      {"fm", ModelType::kFm},
-      {"wide_deep", ModelType::kWideDeep},
-      {"deepfm", ModelType::kDeepFm},
-      {"dcn_v2", ModelType::kDcnV2},
-      {"dlrm", ModelType::kDlrm},
-      {"shared_bottom", ModelType::kSharedBottom},
-      {"mmoe", ModelType::kMmoe},
-      {"din", ModelType::kDin},
-  };
-  for (const auto& [name, value] : kTypes) {
-    if (type == name) return value;
-  }
+  if (const ModelTypeInfo* const info = FindModelType(type)) return info->type;
   return absl::InvalidArgumentError(absl::StrCat(
       "spec.model.type is '", type,
       "'; it must be lr, fm, wide_deep, deepfm, dcn_v2, dlrm, shared_bottom, mmoe or din"));
@@ -175,7 +162,7 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
   const auto field_tables = FieldTables(spec, fields);
   if (!field_tables.ok()) return field_tables.status();
   const absl::StatusOr<uint32_t> dim =
-      *type == ModelType::kLr ? uint32_t{0} : EmbeddingDim(spec, *field_tables);
+      InfoOf(*type).embedding ? EmbeddingDim(spec, *field_tables) : uint32_t{0};
   if (!dim.ok()) return dim.status();
 
   ModelTables out = ShapeOf(spec, *type, fields, numeric, *dim);
@@ -183,7 +170,7 @@ absl::StatusOr<ModelTables> MakeModelTables(const JobSpec& spec, uint32_t fields
   if (out.several()) {
     for (const uint32_t index : *field_tables) out.field_tables.push_back(TableNumber(index));
   }
-  if (TakesAnyWidth(spec.model())) {
+  if (out.any_width()) {
     if (absl::Status s = AddWidths(spec, *field_tables, &out); !s.ok()) return s;
   }
   if (absl::Status s = AddTensors(spec, &out); !s.ok()) return s;

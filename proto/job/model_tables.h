@@ -9,23 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/table_spec.h"
+#include "proto/job/model_types.h"
 #include "proto/job/sequences.h"
 #include "proto/job/task_spec.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
-
-enum class ModelType : uint8_t {
-  kLr = 0,
-  kFm = 1,
-  kDeepFm = 2,
-  kWideDeep = 3,
-  kDcnV2 = 4,
-  kDlrm = 5,
-  kSharedBottom = 6,
-  kMmoe = 7,
-  kDin = 8,
-};
 
 // With T tasks (labels), table 0 (hashed: "features", or the first of spec.tables) has segments:
 // lr: weight(T); fm, wide_deep and deepfm: embedding(D), weight(T); the others: embedding(D).
@@ -88,7 +77,7 @@ struct ModelTables {
   // Floats of a pulled row, of whichever hashed table. Mmoe, din: of table 0; others may differ.
   uint32_t row_dim() const { return tables[0].dim(); }
   // Whether hashed tables may differ in width.
-  bool any_width() const { return type == ModelType::kMmoe || type == ModelType::kDin; }
+  bool any_width() const { return InfoOf(type).any_width; }
   // Whether there are hashed tables beside table 0.
   bool several() const { return tables.size() > 2; }
   uint32_t task_count() const { return static_cast<uint32_t>(tasks.size()); }

@@ -1,20 +1,18 @@
 #include "proto/job/schema.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "proto/job/data_fields.h"
 
 namespace strata {
 namespace {
 
-constexpr char kTable[] = "features";
 constexpr size_t kMostColumns = 20;  // that a warning names
-constexpr int kCriteoCategories = 26, kCriteoIntegers = 13;
 
 std::string InitializerText(const InitializerSpec& initializer) {
   switch (initializer.type) {
@@ -142,47 +140,16 @@ SchemaTensor TensorOf(const ModelTables& model, size_t number) {
 constexpr char kByColumn[] = "column", kByPlace[] = "place", kByTable[] = "table",
                kByValue[] = "value";
 
-// A field of a short form. `keys`: as SchemaField's.
-SchemaField Field(absl::string_view name, absl::string_view kind, absl::string_view keys) {
-  SchemaField field;
-  field.set_name(std::string(name));
-  field.set_column(std::string(name));
-  field.set_kind(std::string(kind));
-  if (!keys.empty()) field.set_table(kTable);
-  field.set_keys(std::string(keys));
-  return field;
+bool IsCriteoData(const DataSpec& data) {
+  return data.format() == "criteo" || data.format() == "criteo_csv";
 }
 
-std::vector<SchemaField> CsvFields(const ColumnsSpec& columns, uint64_t hash_seed) {
-  std::vector<SchemaField> out;
-  for (const std::string& column : columns.categorical()) {
-    out.push_back(Field(column, "categorical", kByColumn));
-    out.back().set_hash_seed(hash_seed);
-  }
-  for (const MultiValuedColumn& column : columns.multi_valued()) {
-    out.push_back(Field(column.column(), "multiValued", kByColumn));
-    out.back().set_hash_seed(hash_seed);
-    out.back().set_pooling(column.pooling().empty() ? "sum" : column.pooling());
-    out.back().set_separator(column.separator().empty() ? "|" : column.separator());
-  }
-  for (const std::string& column : columns.numeric()) out.push_back(Field(column, "numeric", ""));
-  return out;
-}
-
-std::vector<SchemaField> CriteoFields(bool buckets, uint64_t hash_seed) {
-  std::vector<SchemaField> out;
-  for (int i = 1; i <= kCriteoCategories; ++i) {
-    out.push_back(Field(absl::StrCat("C", i), "categorical", kByPlace));
-    out.back().set_hash_seed(hash_seed);
-  }
-  for (int i = 1; i <= kCriteoIntegers; ++i) {
-    out.push_back(
-        Field(absl::StrCat("I", i), buckets ? "categorical" : "numeric", buckets ? kByPlace : ""));
-    if (buckets) out.back().set_hash_seed(hash_seed);
-    // What spec.data.integerFeatures says of them.
-    out.back().mutable_transform()->set_type(buckets ? "bucket" : "log");
-  }
-  return out;
+// As SchemaField.keys says.
+const char* KeysOf(const FieldConfig& config, const JobSpec& spec) {
+  if (config.table().empty()) return "";
+  if (IsCriteoData(spec.data())) return kByPlace;
+  if (spec.data().format() != "csv") return kByValue;
+  return spec.fields().empty() || spec.tables().empty() ? kByColumn : kByTable;
 }
 
 SchemaField FieldOf(const FieldConfig& config, const JobSpec& spec) {
@@ -191,8 +158,8 @@ SchemaField FieldOf(const FieldConfig& config, const JobSpec& spec) {
   out.set_column(config.column().empty() ? config.name() : config.column());
   out.set_kind(config.kind());
   out.set_table(config.table());
-  if (!config.table().empty()) {
-    out.set_keys(spec.tables().empty() ? kByColumn : kByTable);
+  out.set_keys(KeysOf(config, spec));
+  if (!config.table().empty() && out.keys() != kByValue) {
     out.set_hash_seed(config.has_hash_seed() ? config.hash_seed() : spec.model().hash_seed());
   }
   out.set_pooling(config.pooling());
@@ -209,30 +176,29 @@ SchemaField FieldOf(const FieldConfig& config, const JobSpec& spec) {
   return out;
 }
 
-// Those with rows, then the numbers.
-std::vector<SchemaField> GivenFields(const JobSpec& spec) {
-  std::vector<SchemaField> out;
-  for (const FieldConfig& config : spec.fields()) out.push_back(FieldOf(config, spec));
-  std::stable_partition(out.begin(), out.end(),
-                        [](const SchemaField& f) { return !f.table().empty(); });
-  return out;
-}
-
-// What spec.tables and spec.fields say of a format's fields: names, and tables of rows.
-void NameFields(const JobSpec& spec, std::vector<SchemaField>& fields) {
-  std::map<absl::string_view, const FieldConfig*> by_column;
-  for (const FieldConfig& f : spec.fields()) {
-    by_column.emplace(f.column().empty() ? f.name() : f.column(), &f);
+// What the forms of spec.data say else than spec.fields would.
+void AsFormatSays(const JobSpec& spec, SchemaField& f) {
+  // Data without fields have one table, whatever its name.
+  const auto names_it = [&f](const TableConfig& table) { return table.name() == f.table(); };
+  if (!f.table().empty() && !spec.tables().empty() &&
+      std::none_of(spec.tables().begin(), spec.tables().end(), names_it)) {
+    f.set_table(spec.tables(0).name());
   }
-  for (SchemaField& f : fields) {
-    const auto given = by_column.find(f.column());
-    if (given != by_column.end()) f.set_name(given->second->name());
-    if (f.table().empty()) continue;
-    if (given != by_column.end()) {
-      f.set_table(given->second->table());
-    } else if (!spec.tables().empty()) {
-      f.set_table(spec.tables(0).name());
-    }
+  const std::string& format = spec.data().format();
+  if (format == "csv") {  // columns are fields' names, whatever characters they have
+    f.set_name(f.column());
+    if (f.kind() != "multiValued") return;
+    if (f.pooling().empty()) f.set_pooling("sum");
+    if (f.separator().empty()) f.set_separator("|");
+    return;
+  }
+  if (IsCriteoData(spec.data()) && spec.data().integer_features() == "bucket" &&
+      absl::StartsWith(f.column(), "I")) {
+    f.mutable_transform()->set_type("bucket");
+  }
+  if (format == "libfm" || format == "libsvm") {  // features are the keys themselves
+    f.set_column(f.name());
+    f.clear_pooling();
   }
 }
 
@@ -259,34 +225,17 @@ bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
-bool IsCriteoData(const DataSpec& data) {
-  return data.format() == "criteo" || data.format() == "criteo_csv";
-}
-
-std::vector<SchemaField> FieldsOfFormat(const JobSpec& spec, uint32_t fields) {
-  const uint64_t seed = spec.model().hash_seed();
-  if (spec.data().format() == "csv") return CsvFields(spec.data().columns(), seed);
-  if (IsCriteoData(spec.data())) {
-    return CriteoFields(spec.data().integer_features() == "bucket", seed);
-  }
-  if (spec.data().format() != "libffm") {
-    // Libfm, libsvm: features are the keys themselves.
-    return {Field(kTable, "multiValued", kByValue)};
-  }
-  std::vector<SchemaField> out;
-  for (uint32_t f = 0; f < fields; ++f) {
-    out.push_back(Field(absl::StrCat(f), "multiValued", kByValue));
-    out.back().set_pooling("sum");
-  }
-  return out;
-}
-
 }  // namespace
 
 std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields) {
-  if (spec.data().format() == "csv" && !spec.fields().empty()) return GivenFields(spec);
-  std::vector<SchemaField> out = FieldsOfFormat(spec, fields);
-  NameFields(spec, out);
+  const bool given = spec.data().format() == "csv" && !spec.fields().empty();
+  std::vector<SchemaField> out;
+  for (const FieldConfig& config : spec::FieldsOfJob(spec, fields)) {
+    out.push_back(FieldOf(config, spec));
+    if (!given) AsFormatSays(spec, out.back());
+  }
+  std::stable_partition(out.begin(), out.end(),
+                        [](const SchemaField& f) { return !f.table().empty(); });
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "proto/job/field_tables.h"
 #include "proto/job/hashed_tables.h"
 #include "proto/job/life_cycle_spec.h"
+#include "proto/job/model_types.h"
 #include "proto/job/optimizer_spec.h"
 #include "proto/job/spec_checks.h"
 
@@ -98,7 +99,7 @@ absl::Status ResolveTables(JobSpec& job) {
   const auto fields = NamesOfFields(job);
   if (!fields.has_value()) return absl::OkStatus();
   const auto tables = FieldTables(job, static_cast<uint32_t>(fields->size()));
-  if (!tables.ok() || job.model().type() == "lr") return tables.status();
+  if (!tables.ok() || !InfoOf(job.model().type()).embedding) return tables.status();
   return EmbeddingDim(job, *tables).status();
 }
 

@@ -48,8 +48,8 @@ TEST_CASE("columns that are not what spec.fields says are told by file, line and
   } cases[] = {
       {"{name: kind, kind: categorical}",
        good,
-       {"fields.csv: spec.fields[1].column: \"kind\" is no column of the header",
-        "the header names y, price, tags, item"}},
+       {"fields.csv:1: spec.fields[1].column: \"kind\" is no column of the header",
+        "which names \"y\", \"price\", \"tags\", \"item\"; name one of these"}},
       {item + "}",
        good + "0,dear,a,i1\n",
        {":4:3: column price: \"dear\" is not a finite number", skip}},
@@ -129,8 +129,8 @@ TEST_CASE("labels outside their kind and weights that are none are told by file,
        "item,click,w\ni1,1,0\ni2,0,0\n",
        {"labels.csv: column w gives no good line a weight above 0; mend it, or remove "
         "spec.sampleWeight"}},
-      {"{name: buy}", good, {"labels.csv: spec.labels[0].column: \"buy\" is no column"}},
-      {click, "item,click\ni1,1\n", {"labels.csv: spec.sampleWeight: \"w\" is no column"}},
+      {"{name: buy}", good, {"labels.csv:1: spec.labels[0].column: \"buy\" is no column"}},
+      {click, "item,click\ni1,1\n", {"labels.csv:1: spec.sampleWeight: \"w\" is no column"}},
   };
   int at = 0;
   for (const auto& [label, text, says] : cases) {
@@ -145,6 +145,134 @@ TEST_CASE("labels outside their kind and weights that are none are told by file,
   WriteLabelsJob(user, click + ", " + stars + ", " + visits, true);
   user.Write("labels.csv", good);
   CHECK(user.Strata("train -f labels.yaml").exit_code == 0);
+}
+
+// A job whose parts are given as they stand in its file.
+struct FileJob {
+  std::string fields = "{name: item, kind: categorical, table: items}";
+  std::string tables = "{name: items, dim: 4}";
+  std::string model = "{type: fm, embeddingDim: 4}";
+  std::string labels = "{name: click}";
+  std::string more;  // of spec
+  std::string train = "rows.csv";
+};
+
+void WriteFileJob(const User& user, const FileJob& job) {
+  user.Write("rows.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
+             "  data: {format: csv, train: [\"" +
+                 job.train +
+                 "\"]}\n"
+                 "  training: {lanes: 4, batchSize: 8}\n"
+                 "  model: " +
+                 job.model + "\n  tables: [" + job.tables + "]\n  fields: [" + job.fields +
+                 "]\n  labels: [" + job.labels + "]\n" + job.more);
+}
+
+// The list of what users do wrong. Each is told in one line: where it stands (file, line or row,
+// and column, or the field of the job file), what it is, and what to do.
+TEST_CASE("each kind of bad input is told in one line, with its place and its remedy",
+          "[bad_input]") {
+  User& user = UserWithCluster();
+  const std::string good = "click,w,n,item,user,seen\n1,1,0.5,i1,u1,i1|i2\n0,,,i2,u2,i2\n";
+  const std::string item = FileJob().fields;
+  const std::string sequence =
+      ", {name: seen, kind: sequence, maxLength: 2, truncate: never, table: items}";
+  const std::string skip = "set spec.data.maxBadLines to skip such lines";
+  const std::string weighted = "  sampleWeight: w\n";
+  user.Write("twice.txt", "i1\ni2\ni1\n");
+  const struct {
+    std::string kind;
+    FileJob job;
+    std::string text;
+    int exit_code;
+    std::vector<std::string> says;
+  } cases[] = {
+      {"missing column",
+       {.fields = item + ", {name: place, kind: categorical, table: items}"},
+       good,
+       1,
+       {"rows.csv:1: spec.fields[1].column: \"place\" is no column of the header, which names ",
+        "name one of these, or give the file that column"}},
+      {"wrong type",
+       {.fields = item + ", {name: n, kind: numeric}"},
+       good + "1,1,dear,i1,u1,i1\n",
+       1,
+       {"rows.csv:4:5: column n: \"dear\" is not a finite number", skip}},
+      {"tables that differ in width",
+       {.fields = item + ", {name: user, kind: categorical, table: users}",
+        .tables = "{name: items, dim: 4}, {name: users, dim: 2}"},
+       good,
+       2,
+       {"rows.yaml:7:17: spec.model.type fm takes embeddings of one width",
+        "items (dim 4: fields item), users (dim 2: fields user)", "give them one dim"}},
+      {"unknown table",
+       {.fields = item + ", {name: user, kind: categorical, table: people}"},
+       good,
+       2,
+       {"rows.yaml:9:", "spec.fields[1].table: 'people' of field 'user' is no table of the job",
+        "there are: items"}},
+      {"label outside its kind",
+       {},
+       good + "2,1,0.5,i1,u1,i1\n",
+       1,
+       {"rows.csv:4:1: column click: label click: \"2\" is none of 0, 1, -1", skip}},
+      {"negative weight",
+       {.more = weighted},
+       good + "1,-1,0.5,i1,u1,i1\n",
+       1,
+       {"rows.csv:4:3: column w: weight \"-1\" is negative; give 0 to leave the line out", skip}},
+      {"NaN weight",
+       {.more = weighted},
+       good + "1,nan,0.5,i1,u1,i1\n",
+       1,
+       {"rows.csv:4:3: column w: weight \"nan\" is not a finite number; leave it empty", skip}},
+      {"all weights 0",
+       {.more = weighted},
+       "click,w,item\n1,0,i1\n0,0,i2\n",
+       1,
+       {"rows.csv: column w gives no good line a weight above 0; mend it, or remove "
+        "spec.sampleWeight"}},
+      {"sequence beyond its length",
+       {.fields = item + sequence, .model = "{type: din, hidden: [4], attentionHidden: [4]}"},
+       good + "1,1,0.5,i1,u1,i1|i2|i3\n",
+       1,
+       {"rows.csv:4:15: column seen: ", "raise its maxLength, or set truncate", skip}},
+      {"vocabulary file with duplicates",
+       {.fields = "{name: item, kind: categorical, table: items, vocabulary: {file: twice.txt}}"},
+       good,
+       1,
+       {"spec.fields[0].vocabulary.file: vocabulary file ", "twice.txt:3: \"i1\" is in line 1 too",
+        "remove one of the two lines"}},
+      {"glob that matches nothing",
+       {.train = "day=*/rows.csv"},
+       good,
+       1,
+       {"spec.data.train[0]: ", "day=*/rows.csv: the glob matches no file", "mend it, or wait"}},
+  };
+  for (const auto& c : cases) {
+    INFO(c.kind);
+    WriteFileJob(user, c.job);
+    user.Write("rows.csv", c.text);
+    CheckOneLine(user.Strata("train -f rows.yaml"), c.exit_code, c.says);
+    if (c.exit_code == 2) CheckOneLine(user.Strata("submit --wait -f rows.yaml"), 2, c.says);
+  }
+  // Files that changed since the index: two, which are opened by turns. Good ones before.
+  WriteFileJob(user, {.more = weighted, .train = "rows*.csv"});
+  std::string many = good;
+  for (int i = 0; i < 20000; ++i) many += "1,1,0.5,i1,u1,i1\n";
+  user.Write("rows.csv", many);
+  user.Write("rows-2.csv", many);
+  CHECK(user.Strata("train -f rows.yaml").exit_code == 0);
+  const ProgramResult changed =
+      user.Interrupted("train -f rows.yaml --set spec.training.epochs=1000000",
+                       "Training: ", [&](const User& u, pid_t) {
+                         u.Write("new.csv", many + "1,1,0.5,i1,u1,i1\n");
+                         std::filesystem::rename(u.Path("new.csv"), u.Path("rows.csv"));
+                       });
+  CheckOneLine(changed, 1,
+               {"input file " + user.Path("rows.csv") + " has changed since the job began",
+                "restore it, or submit a new job"});
 }
 
 TEST_CASE("files that change, go or come while their job trains", "[bad_input]") {

@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 namespace strata {
 namespace {
@@ -166,6 +168,21 @@ void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::str
   INFO(r.out << r.err);
   CHECK(r.exit_code == exit_code);
   CHECK(WhatIsWrongWith(r.out + r.err, says) == "");
+}
+
+void CheckOneLine(const ProgramResult& r, int exit_code, const std::vector<std::string>& says) {
+  INFO(r.out << r.err);
+  CHECK(r.exit_code == exit_code);
+  std::vector<std::string> errors;
+  std::istringstream lines(r.out + r.err);
+  for (std::string line; std::getline(lines, line);) {
+    const bool told = line.rfind("strata: ", 0) == 0 || line.find(" failed: ") != line.npos;
+    if (told) errors.push_back(line);
+  }
+  CHECK(errors.size() == 1);
+  if (!errors.empty()) CHECK(WhatIsWrongWith(errors[0], says) == "");
+  // A usage error is all that there is to say.
+  if (exit_code == 2) CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
 }
 
 std::string FailureOf(const ProgramResult& result) {

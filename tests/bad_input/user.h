@@ -74,6 +74,10 @@ std::string WhatIsWrongWith(const std::string& message, const std::vector<std::s
 // It ended with that code, and what it printed is right in that way.
 void CheckSays(const ProgramResult& r, int exit_code, const std::vector<std::string>& says);
 
+// It ended with that code, and what it printed has one line of an error, of a command or of a job,
+// which is right in that way.
+void CheckOneLine(const ProgramResult& r, int exit_code, const std::vector<std::string>& says);
+
 // The line of a job's error in what a command said, of the form "job job failed: ...".
 std::string FailureOf(const ProgramResult& result);
 

@@ -231,9 +231,10 @@ TEST_CASE("input of another job is told by what it lacks", "[e2e][predict]") {
   std::ofstream(folder.path() + "/other.csv") << "user,thing,tags,price\nu1,i1,t1,3\n";
   CHECK(says({.inputs = {folder.path() + "/other.csv"}}) ==
         folder.path() +
-            "/other.csv: spec.fields[1].column: \"item\" is no column of the header; "
-            "the header names user, thing, tags, price (of the job whose checkpoint it "
-            "is)");
+            "/other.csv:1: spec.fields[1].column: \"item\" is no column of the header, which "
+            "names \"user\", \"thing\", \"tags\", \"price\"; name one of these, or give the file "
+            "that "
+            "column (of the job whose checkpoint it is)");
   CHECK(says({.format_override = "libfm"})
             .find("format libfm gives 0 numbers a line, and the "
                   "model takes 1") == 0);

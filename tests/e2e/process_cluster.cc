@@ -18,10 +18,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "tests/e2e/submit_again.h"
 
 namespace strata::testing {
 namespace {
@@ -279,11 +279,7 @@ uint64_t ProcessCluster::Submit(const TrainingJob& job, bool resume, bool overwr
   request.set_request_id(absl::StrCat("request-", requests_++));
   request.set_resume(resume);
   request.set_overwrite(overwrite);
-  auto reply = client_->Submit(request, kCall);
-  // A disk that is busy answers late; it says to submit again.
-  for (int again = 0; again < 9 && absl::IsDeadlineExceeded(reply.status()); ++again) {
-    reply = client_->Submit(request, kCall);
-  }
+  const auto reply = SubmitAgain(*client_, request, kCall);
   if (!reply.ok()) Throw(std::string(reply.status().message()));
   return reply->job();
 }

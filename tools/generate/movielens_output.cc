@@ -49,7 +49,7 @@ class TeacherQuality {
 };
 
 absl::Status WriteTeacher(const MovielensGeneratorOptions& o, const MovielensResult& r,
-                          const std::string& path) {
+                          PartFile* file) {
   const nlohmann::ordered_json json{
       {"rows", r.rows},
       {"firstRow", o.first_row},
@@ -62,10 +62,8 @@ absl::Status WriteTeacher(const MovielensGeneratorOptions& o, const MovielensRes
          {"auc", r.rating_auc},
          {"mse", r.rating_mse},
          {"mae", r.rating_mae}}}}};
-  PartFile file(path);
-  if (absl::Status s = file.Open(); !s.ok()) return s;
-  if (absl::Status s = file.Write(json.dump(2) + "\n"); !s.ok()) return s;
-  return file.Finish();
+  if (absl::Status s = file->Write(json.dump(2) + "\n"); !s.ok()) return s;
+  return file->Finish();
 }
 
 }  // namespace
@@ -81,8 +79,10 @@ absl::StatusOr<MovielensResult> GenerateMovielens(
   if (options.rows == 0) return absl::InvalidArgumentError("rows: 0; at least 1 is needed");
   auto generator = MovielensGenerator::Make(options);
   if (!generator.ok()) return generator.status();
-  PartFile file(path);
+  PartFile file(path), teacher(TeacherPath(path));
   if (absl::Status s = file.Open(); !s.ok()) return s;
+  // Held from before the rows have their name on: both are of one call.
+  if (absl::Status s = teacher.Open(); !s.ok()) return s;
   MovielensResult result;
   TeacherQuality quality;
   std::string text;
@@ -101,7 +101,7 @@ absl::StatusOr<MovielensResult> GenerateMovielens(
   }
   if (absl::Status s = file.Finish(); !s.ok()) return s;
   quality.Finish(&result);
-  if (absl::Status s = WriteTeacher(options, result, TeacherPath(path)); !s.ok()) return s;
+  if (absl::Status s = WriteTeacher(options, result, &teacher); !s.ok()) return s;
   return result;
 }
 

@@ -1,59 +1,68 @@
 #include "tools/generate/part_file.h"
 
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
-#include <cstdio>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/runtime/files/locked_file.h"
 
 namespace strata {
 namespace {
 
-absl::Status Error(const char* what, const std::string& path) {
+absl::Status Error(int error, const char* what, const std::string& path) {
   const std::string text =
-      absl::StrCat("output file ", path, " ", what, ": ", std::strerror(errno));
-  if (errno == ENOSPC || errno == EDQUOT) return absl::ResourceExhaustedError(text);
-  if (errno == EACCES || errno == EPERM) return absl::PermissionDeniedError(text);
-  if (errno == ENOENT) return absl::NotFoundError(text);
+      absl::StrCat("output file ", path, " ", what, ": ", std::strerror(error));
+  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
+  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
+  if (error == ENOENT) return absl::NotFoundError(text);
   return absl::UnavailableError(text);
+}
+
+// Some network file systems tell of a full disk when a descriptor is closed. 0, or an errno.
+int ErrorOfClosing(int fd) {
+  const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 || close(copy) != 0 ? errno : 0;
 }
 
 }  // namespace
 
 PartFile::~PartFile() {
   if (fd_ < 0) return;
-  close(fd_);
-  unlink(part_.c_str());
+  files_.Remove(part_);
+  files_.Close(fd_);
 }
 
 absl::Status PartFile::Open() {
-  fd_ = open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  return fd_ < 0 ? Error("cannot be made", part_) : absl::OkStatus();
+  fd_ = OpenAlone(part_, files_);
+  if (fd_ >= 0) return absl::OkStatus();
+  if (fd_ != -EWOULDBLOCK) return Error(-fd_, "cannot be made", part_);
+  return absl::FailedPreconditionError(
+      absl::StrCat("output file ", path_,
+                   " is being written by another process; wait for its end, or name another file"));
 }
 
 absl::Status PartFile::Write(const std::string& text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = write(fd_, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Error("cannot be written", part_);
-    done += static_cast<size_t>(n);
+  for (absl::string_view rest = text; !rest.empty();) {
+    const iovec part = {const_cast<char*>(rest.data()), rest.size()};
+    const ssize_t n = files_.Write(fd_, {&part, 1}, bytes_);
+    if (n < 0) return Error(static_cast<int>(-n), "cannot be written", part_);
+    bytes_ += static_cast<uint64_t>(n);
+    rest.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
 }
 
 absl::Status PartFile::Finish() {
-  const int fd = fd_;
+  int error = ErrorOfClosing(fd_);
+  if (error == 0) error = -files_.Rename(part_, path_);
+  if (error != 0) return Error(error, "cannot be completed", path_);
+  files_.Close(fd_);
   fd_ = -1;
-  if (close(fd) != 0 || rename(part_.c_str(), path_.c_str()) != 0) {
-    const absl::Status s = Error("cannot be completed", path_);
-    unlink(part_.c_str());
-    return s;
-  }
   return absl::OkStatus();
 }
 

@@ -3,13 +3,17 @@
 #ifndef STRATA_TOOLS_GENERATE_PART_FILE_H_
 #define STRATA_TOOLS_GENERATE_PART_FILE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
+#include "proto/runtime/files/file_system.h"
 
 namespace strata {
 
-// Until Finish it is "PATH.part", which goes with the object. Errors name the path. One thread.
+// Until Finish it is "PATH.part", which goes with the object, and which one process writes at a
+// time: Open is FAILED_PRECONDITION for any other. What a killed one left is written anew. Errors
+// name the path. One thread.
 class PartFile {
  public:
   explicit PartFile(const std::string& path) : path_(path), part_(path + ".part") {}
@@ -22,9 +26,11 @@ class PartFile {
   absl::Status Finish();
 
  private:
+  FileSystem& files_ = FileSystem::Kernel();
   const std::string path_;
   const std::string part_;
   int fd_ = -1;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace strata

@@ -3,22 +3,38 @@
 #include <fcntl.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/locked_file.h"
 #include "proto/runtime/files/prediction_names.h"
 
 namespace strata {
 
 PredictionFile::~PredictionFile() {
-  Close();
   if (begun_) files_.Remove(TemporaryName());
+  Close();
 }
 
 absl::Status PredictionFile::Open(const std::string& path) {
   path_ = path;
   if (path.empty()) return absl::OkStatus();
-  fd_ = files_.Open(TemporaryName(), O_WRONLY | O_CREAT | O_TRUNC);
+  return Begin(files_.Open(TemporaryName(), O_WRONLY | O_CREAT | O_TRUNC));
+}
+
+absl::Status PredictionFile::OpenAlone(const std::string& path) {
+  path_ = path;
+  if (path.empty()) return absl::OkStatus();
+  const int fd = strata::OpenAlone(TemporaryName(), files_);
+  if (fd != -EWOULDBLOCK) return Begin(fd);
+  return absl::FailedPreconditionError(
+      absl::StrCat("predictions: another process writes ", path,
+                   " now; wait for its end, or name another file"));
+}
+
+absl::Status PredictionFile::Begin(int fd) {
+  fd_ = fd;
   begun_ = fd_ >= 0;
   return begun_ ? absl::OkStatus() : Error("open", fd_);
 }
@@ -37,10 +53,10 @@ absl::Status PredictionFile::Append(absl::string_view text) {
 
 absl::Status PredictionFile::Finish() {
   if (fd_ < 0) return absl::OkStatus();
-  Close();
   const int renamed = files_.Rename(TemporaryName(), path_);
   if (renamed < 0) return Error("rename", renamed);
   begun_ = false;
+  Close();
   return absl::OkStatus();
 }
 

@@ -26,11 +26,16 @@ class PredictionFile {
 
   // Without a path nothing is written, and all is well.
   absl::Status Open(const std::string& path);
+  // The same, but FAILED_PRECONDITION while another process that called it writes there. Not for
+  // jobs: whoever replaces a worker that was lost writes where that did, which may only be slow.
+  absl::Status OpenAlone(const std::string& path);
   absl::Status Append(absl::string_view text);
   absl::Status Finish();
 
  private:
   std::string TemporaryName() const;
+  // `fd`: of the temporary name, or a negative errno.
+  absl::Status Begin(int fd);
   void Close();
   // `result`: a negative errno.
   absl::Status Error(const char* what, ssize_t result) const;

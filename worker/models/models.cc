@@ -72,14 +72,6 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelTables& tables) {
         absl::StrCat("the model has ", tables.tables.size(), " tables and ", tables.tensor_count(),
                      " tensors; expected at least 2 and ", TensorsOf(tables)));
   }
-  for (const TableSpec& table : tables.tables) {
-    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim() || tables.any_width()) {
-      continue;
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "table ", table.name, " has rows of ", table.dim(), " floats, and ", tables.tables[0].name,
-        " of ", tables.row_dim(), "; the model takes one width"));
-  }
   std::unique_ptr<Model> model = MakeSingle(tables);
   if (model == nullptr) {
     return absl::InvalidArgumentError(

@@ -15,4 +15,20 @@ int OpenLocked(const std::string& path, FileSystem& files) {
   return -error;
 }
 
+int OpenAlone(const std::string& path, FileSystem& files) {
+  while (true) {
+    const int fd = OpenLocked(path, files);
+    if (fd < 0) return fd;
+    FileInfo opened, named;
+    int result = files.Info(fd, opened);
+    if (result >= 0) result = files.Look(path, named);
+    const bool there = result >= 0 && opened.device == named.device && opened.inode == named.inode;
+    if (there) result = files.Truncate(fd, 0);
+    if (there && result >= 0) return fd;
+    files.Close(fd);
+    // Its writer renamed or removed it after it was opened here.
+    if (result < 0 && result != -ENOENT) return result;
+  }
+}
+
 }  // namespace strata

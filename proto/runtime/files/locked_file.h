@@ -12,6 +12,11 @@ namespace strata {
 // descriptor is open. The descriptor, or -errno; -EWOULDBLOCK: somebody else has it.
 int OpenLocked(const std::string& path, FileSystem& files = FileSystem::Kernel());
 
+// The same of a file to be written anew, which gets another name, or goes, when it is whole: it is
+// emptied, and is the one of that name. So what a dead writer left is taken over. Who renames or
+// removes it does so before closing it.
+int OpenAlone(const std::string& path, FileSystem& files = FileSystem::Kernel());
+
 }  // namespace strata
 
 #endif  // STRATA_PROTO_RUNTIME_FILES_LOCKED_FILE_H_

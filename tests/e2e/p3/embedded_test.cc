@@ -30,6 +30,7 @@
 #include "tests/e2e/p3/models.h"
 #include "tests/e2e/reads_below.h"
 #include "tests/e2e/removed_keys.h"
+#include "tests/e2e/submit_again.h"
 #include "tests/skip.h"
 #include "tools/cluster/checkpoint/verify.h"
 #include "tools/cluster/embedded/cluster.h"
@@ -108,11 +109,7 @@ class RowRun {
     *submit.mutable_job() = job;
     submit.set_request_id("test");
     submit.set_resume(resume);
-    auto id = cluster_->scheduler().Submit(submit, kCall);
-    // A disk that is busy answers late; it says to submit again.
-    for (int again = 0; again < 9 && absl::IsDeadlineExceeded(id.status()); ++again) {
-      id = cluster_->scheduler().Submit(submit, kCall);
-    }
+    const auto id = SubmitAgain(cluster_->scheduler(), submit, kCall);
     INFO(id.status());
     REQUIRE(id.ok());
     ref_.set_job(id->job());

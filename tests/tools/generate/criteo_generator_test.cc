@@ -1,8 +1,10 @@
 #include "tools/generate/criteo_generator.h"
 
 #include <stdlib.h>
+#include <sys/uio.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -10,12 +12,14 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/runtime/files/file_system.h"
 #include "worker/data/formats/criteo_parser.h"
 #include "worker/data/formats/feature_hash.h"
 #include "worker/data/formats/line_parser.h"
@@ -162,18 +166,24 @@ TEST_CASE("bad options and places are refused by name", "[generate]") {
   CHECK(!std::filesystem::exists(path));
 }
 
+// No file takes anything.
+class FullDisk : public FileSystem {
+ public:
+  ssize_t Write(int, std::span<const iovec>, uint64_t) override { return -ENOSPC; }
+};
+
 TEST_CASE("a full disk leaves no file", "[generate]") {
-  // /dev/full answers every write as a full disk does; the part file is a link to it.
+  FullDisk full;
+  FileSystem::ReplaceKernel(&full);
   CriteoGeneratorOptions options;
   options.rows = 10;
   options.vocabulary = 1000;
   const std::string path = TempPath("full");
-  std::filesystem::remove(path + ".part");
-  std::filesystem::create_symlink("/dev/full", path + ".part");
   const absl::Status status = GenerateCriteo(options, path).status();
+  FileSystem::ReplaceKernel(nullptr);
   CHECK(status.code() == absl::StatusCode::kResourceExhausted);
   CHECK(!std::filesystem::exists(path));
-  CHECK(!std::filesystem::is_symlink(path + ".part"));
+  CHECK(!std::filesystem::exists(path + ".part"));
 }
 
 }  // namespace strata

@@ -35,7 +35,7 @@ ScoreOutput::~ScoreOutput() {
 
 absl::Status ScoreOutput::Open(const PredictionsPlace& place) {
   path_ = place.path;
-  if (!place.device) return file_.Open(path_);
+  if (!place.device) return file_.OpenAlone(path_);
   device_ = path_ == "-" ? stdout : OpenDevice(path_);
   return device_ != nullptr ? absl::OkStatus() : ErrnoStatus(errno, "write", path_);
 }

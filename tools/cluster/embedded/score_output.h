@@ -23,7 +23,8 @@ class ScoreOutput {
   ScoreOutput& operator=(const ScoreOutput&) = delete;
   ~ScoreOutput();
 
-  // A path of "-" is standard output; without a path nothing is written.
+  // A path of "-" is standard output; without a path nothing is written. FAILED_PRECONDITION:
+  // another process writes scores to that file now.
   absl::Status Open(const PredictionsPlace& place);
   // INTERNAL: it cannot be written to. Where nobody reads any more, that is `reader_left`, and
   // SIGPIPE is ignored.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -135,26 +136,25 @@ std::optional<NpyDict> ParseDict(absl::string_view text) {
 }
 
 absl::StatusOr<ElementType> NpyType(const std::string& descr) {
+  const std::string is = absl::StrCat("its dtype is ", ShownText(descr), ", ");
   const char order = descr.empty() ? ' ' : descr[0];
   const std::string kind = descr.substr(descr.empty() ? 0 : 1);
   for (const Type& type : kTypes) {
     if (kind != type.npy) continue;
     if (order == '<' || (order == '|' && type.bytes == 1)) return type.type;
     if (order == '>') {
-      return Bad(absl::StrCat("its dtype is ", descr, ", big-endian; save it as array.astype('<",
-                              kind, "')"));
+      return Bad(absl::StrCat(is, "big-endian; save it as array.astype('<", kind, "')"));
     }
   }
   if (kind == "V2") {
-    return Bad(absl::StrCat("its dtype is ", descr, ", which may be bfloat16; save it as ",
-                            "array.astype('<f4'), or in safetensors"));
+    return Bad(absl::StrCat(
+        is, "which may be bfloat16; save it as array.astype('<f4'), or in safetensors"));
   }
   if (!kind.empty() && (kind[0] == 'U' || kind[0] == 'S' || kind[0] == 'O')) {
-    return Bad(absl::StrCat("its dtype is ", descr,
-                            ", text or objects; write a text file of one value a line instead"));
+    return Bad(absl::StrCat(is, "text or objects; write a text file of one value a line instead"));
   }
-  return Bad(
-      absl::StrCat("its dtype is ", descr, ", not one of f2, f4, f8, i1 to i8 and u1 to u8"));
+  return Bad(absl::StrCat(
+      is, "not one of f2, f4, f8, i1 to i8 and u1 to u8; save it as array.astype('<f4')"));
 }
 
 }  // namespace
@@ -182,6 +182,12 @@ bool IsInteger(ElementType type) {
   return type >= ElementType::kInt8 && type <= ElementType::kUint64;
 }
 
+std::string ShownText(const std::string& text) {
+  constexpr size_t kMost = 100;
+  const std::string shown = absl::Utf8SafeCEscape(text.substr(0, kMost));
+  return text.size() <= kMost ? shown : absl::StrCat(shown, "...");
+}
+
 std::string ShapeText(const std::vector<uint64_t>& shape) {
   return absl::StrCat("(", absl::StrJoin(shape, ", "), shape.size() == 1 ? ",)" : ")");
 }
@@ -191,7 +197,9 @@ bool IsNpy(absl::string_view head) {
 }
 
 absl::StatusOr<ArrayPlace> ParseNpy(absl::string_view head, uint64_t file_bytes) {
-  if (!IsNpy(head)) return Bad("it does not begin as an npy file does (\\x93NUMPY)");
+  if (!IsNpy(head)) {
+    return Bad("it does not begin as an npy file does (\\x93NUMPY); save it by numpy.save");
+  }
   if (head.size() < kMagicBytes + 4) return Bad("it is cut off within its header; save it again");
   const auto byte = [&](size_t i) { return size_t{static_cast<unsigned char>(head[i])}; };
   const size_t version = byte(kMagicBytes);
@@ -204,7 +212,7 @@ absl::StatusOr<ArrayPlace> ParseNpy(absl::string_view head, uint64_t file_bytes)
   for (size_t i = prefix; i > kMagicBytes + 2; --i) length = length << 8 | byte(i - 1);
   if (length > kMaxNpyHeaderBytes) {
     return Bad(absl::StrCat("its header has ", length, " bytes; more than ", kMaxNpyHeaderBytes,
-                            " are refused"));
+                            " are refused; save one plain array of numbers with numpy.save"));
   }
   if (prefix + length > head.size()) return Bad("it is cut off within its header; save it again");
   auto dict = ParseDict(head.substr(prefix, length));
@@ -214,8 +222,8 @@ absl::StatusOr<ArrayPlace> ParseNpy(absl::string_view head, uint64_t file_bytes)
         "save one plain array of numbers with numpy.save");
   }
   ArrayPlace out;
-  out.dtype = *dict->descr;
-  const auto type = NpyType(out.dtype);
+  out.dtype = ShownText(*dict->descr);
+  const auto type = NpyType(*dict->descr);
   if (!type.ok()) return type.status();
   out.type = *type;
   out.shape = *std::move(dict->shape);

@@ -42,7 +42,7 @@ bool IsInteger(ElementType type);
 // An array in a file: C order, little-endian.
 struct ArrayPlace {
   std::string tensor;  // its name; of npy empty
-  std::string dtype;   // as the file says it: "<f4", "F32"
+  std::string dtype;   // as the file says it, for people: "<f4", "F32"
   ElementType type = ElementType::kOther;
   std::vector<uint64_t> shape;
   uint64_t offset = 0;  // in the file
@@ -51,6 +51,9 @@ struct ArrayPlace {
 
 // Of all elements; nothing: more than 64 bits hold.
 std::optional<uint64_t> ShapeBytes(const std::vector<uint64_t>& shape, size_t element_bytes);
+// A name or a dtype of a file for people: without what a terminal would obey, and not at any
+// length.
+std::string ShownText(const std::string& text);
 // "(1000, 16)".
 std::string ShapeText(const std::vector<uint64_t>& shape);
 
@@ -68,7 +71,7 @@ absl::StatusOr<ArrayPlace> ParseNpy(absl::string_view head, uint64_t file_bytes)
 // How many bytes the JSON has that follows the first 8. INVALID_ARGUMENT: no safetensors file.
 absl::StatusOr<size_t> SafetensorsHeaderBytes(absl::string_view head, uint64_t file_bytes);
 // Tensors by their place in the file. `json`: so many bytes from the 9th on. INVALID_ARGUMENT: what
-// it says is no header, or tensors lie beyond the file or over each other.
+// it says is no header, names a tensor twice, or has tensors beyond the file or over each other.
 absl::StatusOr<std::vector<ArrayPlace>> ParseSafetensors(absl::string_view json,
                                                          uint64_t file_bytes);
 

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -26,6 +24,7 @@
 #include "storage/row/layout.h"
 #include "tools/cluster/import/array_file.h"
 #include "tools/cluster/import/key_file.h"
+#include "tools/cluster/import/output_folder.h"
 
 namespace strata {
 namespace {
@@ -318,26 +317,19 @@ absl::StatusOr<ImportSummary> Write(const ImportOptions& options, const Model& m
 
 }  // namespace
 
-// 1 sources and tables (OpenSources)  2 every element (CheckElements)  3 the rows, by position
-// (WriteTable)  4 the manifest, last (Write).
+// 1 sources and tables (OpenSources)  2 the folder (ImportFolder::Take)  3 every element
+// (CheckElements)  4 the rows, by position (WriteTable)  5 the manifest, last (Write).
 absl::StatusOr<ImportSummary> ImportRows(const ImportOptions& options) {
   const auto model = ModelOf(options.job.spec());
   if (!model.ok()) return model.status();
   auto targets = OpenSources(options, model->tables);
   if (!targets.ok()) return targets.status();
+  const auto folder = ImportFolder::Take(options.output, kFileName);
+  if (!folder.ok()) return folder.status();
   for (auto& [number, target] : *targets) {
     if (absl::Status s = CheckElements(target); !s.ok()) return s;
   }
-  std::error_code error;
-  const bool there = std::filesystem::exists(options.output, error);
-  if (there && !std::filesystem::is_empty(options.output, error)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(options.output, " has something in it; name an empty or new folder"));
-  }
-  if (absl::Status s = storage::MakeFolder(options.output); !s.ok()) return s;
-  auto done = Write(options, *model, *targets);
-  if (!done.ok() && !there) std::filesystem::remove(options.output, error);
-  return done;
+  return Write(options, *model, *targets);
 }
 
 }  // namespace strata

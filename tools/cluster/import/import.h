@@ -57,8 +57,9 @@ struct ImportSummary {
 //
 // INVALID_ARGUMENT names file, row and column of what is wrong, and the remedy: arrays of another
 // shape or dtype, other numbers of keys and rows, a key twice, an element that is no number, an
-// unknown table or tensor. FAILED_PRECONDITION: the output is not empty. After an error nothing of
-// the output is left. Others: of the file system, with the path.
+// unknown table or tensor. FAILED_PRECONDITION: the output is not empty (what a killed import left
+// there goes), or another import writes to it. After an error nothing of the output is left.
+// Others: of the file system, with the path.
 absl::StatusOr<ImportSummary> ImportRows(const ImportOptions& options);
 
 }  // namespace strata

@@ -3,9 +3,11 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "tools/cluster/import/array_header.h"
 
@@ -36,14 +38,8 @@ constexpr std::array<Type, 12> kTypes = {{{"F16", ElementType::kFloat16},
                                           {"U64", ElementType::kUint64}}};
 
 absl::Status Bad(absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("its safetensors header ", why));
-}
-
-// Names may be as long as the header.
-std::string Shown(const std::string& name) {
-  constexpr size_t kMost = 100;
-  const std::string text = absl::Utf8SafeCEscape(name.substr(0, kMost));
-  return name.size() <= kMost ? text : absl::StrCat(text, "...");
+  return absl::InvalidArgumentError(absl::StrCat("its safetensors header ", why,
+                                                 "; save it anew as the safetensors library does"));
 }
 
 // A list of whole numbers, none below 0.
@@ -61,14 +57,14 @@ std::optional<std::vector<uint64_t>> Numbers(const Json& json, const char* membe
 absl::StatusOr<ArrayPlace> ParseTensor(const std::string& name, const Json& json, uint64_t first,
                                        uint64_t file_bytes) {
   const auto bad = [&](absl::string_view why) {
-    return Bad(absl::StrCat("says of tensor '", Shown(name), "' ", why));
+    return Bad(absl::StrCat("says of tensor '", ShownText(name), "' ", why));
   };
   if (!json.is_object()) return bad("nothing but a value, where an object belongs");
   ArrayPlace out;
   out.tensor = name;
   const auto dtype = json.find("dtype");
   if (dtype == json.end() || !dtype->is_string()) return bad("no dtype");
-  out.dtype = Shown(dtype->get<std::string>());
+  out.dtype = ShownText(dtype->get<std::string>());
   for (const Type& type : kTypes) {
     if (out.dtype == type.name) out.type = type.type;
   }
@@ -82,7 +78,7 @@ absl::StatusOr<ArrayPlace> ParseTensor(const std::string& name, const Json& json
   const uint64_t data = file_bytes - first;
   if ((*offsets)[1] > data) {
     return bad(absl::StrCat("that its bytes end at ", (*offsets)[1], ", and the file has ", data,
-                            " behind the header; it was cut off or changed"));
+                            " behind the header, so it was cut off or changed"));
   }
   out.offset = first + (*offsets)[0];
   out.bytes = (*offsets)[1] - (*offsets)[0];
@@ -94,6 +90,52 @@ absl::StatusOr<ArrayPlace> ParseTensor(const std::string& name, const Json& json
   }
   return out;
 }
+
+// Finds a name that an object has twice: of those a parser keeps one, without a word. No member
+// does anything but names.
+class NameTwice : public nlohmann::json_sax<Json> {
+ public:
+  // Nothing: none.
+  static std::optional<absl::Status> In(absl::string_view json) {
+    NameTwice looks;
+    Json::sax_parse(json.begin(), json.end(), &looks);
+    if (!looks.twice_) return std::nullopt;
+    if (looks.names_.size() == 1) {
+      return Bad(absl::StrCat("names tensor '", ShownText(*looks.twice_), "' twice"));
+    }
+    return Bad(absl::StrCat("says '", ShownText(*looks.twice_), "' twice of a tensor"));
+  }
+
+  bool key(std::string& name) override {
+    if (names_.back().insert(name).second) return true;
+    twice_ = name;
+    return false;
+  }
+  bool start_object(size_t) override {
+    names_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    names_.pop_back();
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  std::vector<std::set<std::string>> names_;  // of the objects that are open
+  std::optional<std::string> twice_;
+};
 
 // How deep objects and lists lie in each other, of whatever text.
 int DepthOf(absl::string_view json) {
@@ -117,7 +159,8 @@ int DepthOf(absl::string_view json) {
 
 absl::StatusOr<size_t> SafetensorsHeaderBytes(absl::string_view head, uint64_t file_bytes) {
   if (head.size() < kLengthBytes) {
-    return absl::InvalidArgumentError("it is neither an npy nor a safetensors file");
+    return absl::InvalidArgumentError(
+        "it is neither an npy nor a safetensors file; save the array by numpy.save");
   }
   uint64_t length = 0;
   for (size_t i = kLengthBytes; i > 0; --i) {
@@ -126,7 +169,7 @@ absl::StatusOr<size_t> SafetensorsHeaderBytes(absl::string_view head, uint64_t f
   if (length > file_bytes - kLengthBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "it is neither an npy nor a whole safetensors file: as the latter its header had ", length,
-        " bytes, and the file has ", file_bytes));
+        " bytes, and the file has ", file_bytes, "; save the array by numpy.save"));
   }
   if (length > kMaxSafetensorsHeaderBytes) {
     return Bad(absl::StrCat("has ", length, " bytes; more than ", kMaxSafetensorsHeaderBytes,
@@ -143,6 +186,7 @@ absl::StatusOr<std::vector<ArrayPlace>> ParseSafetensors(absl::string_view json,
   const Json header =
       Json::parse(json.begin(), json.end(), /*cb=*/nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) return Bad("is no JSON object");
+  if (const auto twice = NameTwice::In(json)) return *twice;
   const uint64_t first = kLengthBytes + json.size();
   if (first > file_bytes) return Bad("is longer than the file");
   std::vector<ArrayPlace> out;
@@ -157,8 +201,8 @@ absl::StatusOr<std::vector<ArrayPlace>> ParseSafetensors(absl::string_view json,
   });
   for (size_t i = 1; i < out.size(); ++i) {
     if (out[i].offset < out[i - 1].offset + out[i - 1].bytes) {
-      return Bad(absl::StrCat("has tensors '", Shown(out[i - 1].tensor), "' and '",
-                              Shown(out[i].tensor), "' over each other"));
+      return Bad(absl::StrCat("has tensors '", ShownText(out[i - 1].tensor), "' and '",
+                              ShownText(out[i].tensor), "' over each other"));
     }
   }
   return out;

@@ -6,10 +6,24 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "worker/data/formats/csv_cursor.h"
 #include "worker/data/formats/number_text.h"
 
 namespace strata {
+namespace {
+
+// For people.
+std::string Shown(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 20;
+  const size_t shown = std::min(kMost, names.size());
+  return absl::StrCat(
+      absl::StrJoin(names.begin(), names.begin() + shown, ", ",
+                    [](std::string* out, const std::string& name) { *out += Quoted(name); }),
+      shown < names.size() ? absl::StrCat(" and ", names.size() - shown, " more") : "");
+}
+
+}  // namespace
 
 bool CsvColumns::Has(const std::string& wanted) const {
   if (wanted.empty()) return true;
@@ -35,11 +49,16 @@ absl::StatusOr<size_t> CsvColumns::Find(const std::string& wanted, const std::st
   if (ParseUnsigned(wanted, &position) != NumberError::kNone) {
     return absl::InvalidArgumentError(absl::StrCat(
         where, ": ", Quoted(wanted),
-        header ? " is no column of the header" : " is not a position (there is no header)"));
+        header ? absl::StrCat(" is no column of the header, which names ", Shown(names),
+                              "; name one of these, or give the file that column")
+               : absl::StrCat(" is not a position, and there is no header; give one of 0 to ",
+                              names.size() - 1)));
   }
   if (position >= names.size()) {
     return absl::InvalidArgumentError(absl::StrCat(where, ": position ", position,
-                                                   " is past the last column, ", names.size() - 1));
+                                                   " is past the last column, ", names.size() - 1,
+                                                   "; give one that is there, or a file with "
+                                                   "that column"));
   }
   return static_cast<size_t>(position);
 }

@@ -19,7 +19,7 @@ struct CsvColumns {
   // Whether Find would find something, or has a fault of `wanted` to tell.
   bool Has(const std::string& wanted) const;
   // The column that the job file's `wanted` means: a name, or a position from 0. INVALID_ARGUMENT
-  // begins with `where`.
+  // begins with `where`, and says which there are.
   absl::StatusOr<size_t> Find(const std::string& wanted, const std::string& where) const;
 };
 

@@ -247,6 +247,7 @@ absl::Status AssignAll(const ColumnsSpec& spec, const TargetColumns& targets,
                        const CsvColumns& names, std::vector<Column>* columns) {
   const std::string base = "spec.data.columns.";
   absl::Status s = AssignTargets(targets, names, columns);
+  if (!s.ok()) return s;
   for (int i = 0; s.ok() && i < spec.numeric_size(); ++i) {
     s = Assign(spec.numeric(i), absl::StrCat(base, "numeric[", i, "]"), names,
                {Role::kNumeric, static_cast<uint32_t>(i), ""}, columns);
@@ -264,7 +265,8 @@ absl::Status AssignAll(const ColumnsSpec& spec, const TargetColumns& targets,
     s = Assign(spec.ignored(i), absl::StrCat(base, "ignored[", i, "]"), names,
                {Role::kIgnored, 0, ""}, columns);
   }
-  if (!s.ok() || rest_ignored) return s;
+  if (!s.ok()) return targets.WithRemedy(s, names);
+  if (rest_ignored) return s;
   for (size_t i = 0; i < columns->size(); ++i) {
     if ((*columns)[i].role != Role::kUnset) continue;
     return absl::InvalidArgumentError(absl::StrCat(

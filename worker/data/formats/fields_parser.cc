@@ -11,7 +11,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "proto/job/field_plan.h"
 #include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/csv_cursor.h"
@@ -151,27 +150,13 @@ LineOutcome FieldsParser::ParseExample(absl::string_view line, Batch* batch,
   return outcome;
 }
 
-// Adds to a message of a column that is not there which there are.
-absl::Status WithColumns(const absl::Status& status, const CsvColumns& columns) {
-  constexpr size_t kShown = 20;
-  if (!columns.header) return status;
-  const size_t shown = std::min(kShown, columns.names.size());
-  return absl::Status(
-      status.code(),
-      absl::StrCat(status.message(), "; the header names ",
-                   absl::StrJoin(columns.names.begin(), columns.names.begin() + shown, ", "),
-                   shown < columns.names.size()
-                       ? absl::StrCat(" and ", columns.names.size() - shown, " more")
-                       : ""));
-}
-
 // Finds every column that the job names.
 absl::Status FindColumns(const FieldsPlan& plan, const TargetColumns& targets,
                          const CsvColumns& columns, Layout* layout) {
   const auto slot = [&](const std::string& wanted,
                         const std::string& where) -> absl::StatusOr<uint32_t> {
     const absl::StatusOr<size_t> at = columns.Find(wanted, where);
-    if (!at.ok()) return WithColumns(at.status(), columns);
+    if (!at.ok()) return at.status();
     return layout->SlotOf(*at);
   };
   const auto absent = [&](const std::string& column) {
@@ -208,7 +193,7 @@ absl::Status FindColumns(const FieldsPlan& plan, const TargetColumns& targets,
   for (size_t f = 0; f < plan.fields.size(); ++f) {
     const std::string where = absl::StrCat("spec.fields[", f, "].column");
     const auto found = slot(plan.fields[f].column, where);
-    if (!found.ok()) return found.status();
+    if (!found.ok()) return targets.WithRemedy(found.status(), columns);
     if (*found < of_targets) {
       return absl::InvalidArgumentError(absl::StrCat(
           where, ": '", plan.fields[f].column, "' of field '", plan.fields[f].name,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/job/label_spec.h"
 #include "worker/data/formats/number_text.h"
 
@@ -23,6 +24,23 @@ TargetColumns::TargetColumns(const JobSpec& spec, Labels labels)
 
 std::string TargetColumns::Where(size_t task) const {
   return short_form_ ? "spec.data.columns.label" : absl::StrCat("spec.labels[", task, "].column");
+}
+
+absl::Status TargetColumns::WithRemedy(const absl::Status& missing,
+                                       const CsvColumns& columns) const {
+  if (!optional_ || columns.header) return missing;
+  std::vector<std::string> there;
+  for (const TaskSpec& task : tasks_) {
+    if (columns.Has(task.column)) there.push_back(task.column);
+  }
+  if (weighted() && columns.Has(weight_column_)) there.push_back(weight_column_);
+  if (there.empty()) return missing;
+  return absl::Status(
+      missing.code(),
+      absl::StrCat(missing.message(),
+                   "; without a header what a line to score lacks may only lie behind all that the "
+                   "model reads: keep column ",
+                   absl::StrJoin(there, " and "), " in its place, and leave it empty"));
 }
 
 std::string TargetColumns::ParseLabel(size_t task, absl::string_view text, float* label) const {

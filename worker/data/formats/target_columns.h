@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/task_spec.h"
 #include "proto/strata/job.pb.h"
+#include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/line_parser.h"
 
 namespace strata {
@@ -26,6 +28,9 @@ class TargetColumns {
   // Whether their columns need not be in the file.
   bool optional() const { return optional_; }
   const std::string& weight_column() const { return weight_column_; }
+  // `missing`: of a column that a field reads. Without a header, a label that is not on lines to
+  // score moves what comes behind it: says so where that may be it.
+  absl::Status WithRemedy(const absl::Status& missing, const CsvColumns& columns) const;
   // The field of the job file that names a label's column, for messages.
   std::string Where(size_t task) const;
 

@@ -139,7 +139,8 @@ absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint
     absl::StatusOr<std::unique_ptr<LineParser>> parser =
         MakeLineParser(spec_, DataShape(), first_line_, vocabularies_);
     if (!parser.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", parser.status().message()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.path(), ":1: ", parser.status().message()));
     }
     parser_ = *std::move(parser);
   }

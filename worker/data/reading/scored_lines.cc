@@ -50,9 +50,10 @@ absl::Status ScoredLines::Start() {
   if (absl::Status s = lines_.Start(); !s.ok()) return s;
   auto parser = MakeScoringParser(o_.spec, o_.shape, lines_.first_line(), vocabularies_);
   if (!parser.ok()) {
-    return absl::Status(parser.status().code(),
-                        absl::StrCat(NameForMessages(o_.paths[0]), ": ", parser.status().message(),
-                                     " (of the job whose checkpoint it is)"));
+    return absl::Status(
+        parser.status().code(),
+        absl::StrCat(NameForMessages(o_.paths[0]), ":1: ", parser.status().message(),
+                     " (of the job whose checkpoint it is)"));
   }
   parser_ = *std::move(parser);
   return absl::OkStatus();

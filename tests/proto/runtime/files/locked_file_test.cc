@@ -2,7 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <string>
+#include <utility>
 
 #include "proto/runtime/files/file_system.h"
 #include "tests/temp_folder.h"
@@ -38,6 +42,58 @@ TEST_CASE("a file is had by one opener at a time", "[files]") {
   const int second = OpenLocked(path, files);
   CHECK(second >= 0);
   files.Close(second);
+}
+
+// What happens at `path` after it was opened, before it is locked.
+class Late : public Counted {
+ public:
+  explicit Late(std::function<void()> then) : then_(std::move(then)) {}
+  int Open(const std::string& path, int flags) override {
+    const int fd = Counted::Open(path, flags);
+    ++opened;
+    if (auto then = std::exchange(then_, nullptr)) then();
+    return fd;
+  }
+  int opened = 0;
+
+ private:
+  std::function<void()> then_;
+};
+
+std::string TextOf(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST_CASE("a file to be written anew is that of its name, and empty", "[files]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/part";
+  std::ofstream(path) << "of a dead writer\n";
+  Counted files;
+  const int first = OpenAlone(path, files);
+  REQUIRE(first >= 0);
+  CHECK(TextOf(path).empty());
+  std::ofstream(path) << "of the first\n";
+  CHECK(OpenAlone(path, files) == -EWOULDBLOCK);
+  CHECK(TextOf(path) == "of the first\n");
+  files.Close(first);
+  CHECK(OpenAlone(folder.path() + "/none/part", files) == -ENOENT);
+  CHECK(files.open == 0);
+
+  // Its writer gave it its final name in between, or took it away: what that names stays.
+  for (const bool renamed : {true, false}) {
+    std::ofstream(path) << "whole\n";
+    Late late([&] {
+      REQUIRE((renamed ? files.Rename(path, path + ".final") : files.Remove(path)) == 0);
+    });
+    const int second = OpenAlone(path, late);
+    REQUIRE(second >= 0);
+    CHECK(late.opened == 2);
+    CHECK(TextOf(path + ".final") == "whole\n");
+    CHECK(TextOf(path).empty());
+    late.Close(second);
+    CHECK(late.open == 0);
+  }
 }
 
 }  // namespace

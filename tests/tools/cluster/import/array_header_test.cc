@@ -77,6 +77,8 @@ TEST_CASE("npy files that cannot be read say why", "[import]") {
   error(Npy("<U5", "(2,)", std::string(40, 'x')), "a text file of one value a line");
   error(Npy("|O", "(2,)", "x"), "text or objects");
   error(Npy("<c8", "(3,)", kData), "its dtype is <c8, not one of");
+  error(Npy("<f4\n\x1b[31m", "(6,)", kData), "its dtype is <f4\\n\\033[31m, not one of");
+  error(Npy(std::string(5000, 'f'), "(6,)", kData), std::string(100, 'f') + "..., not one of");
   error(Npy("<f4", "(2, 4)", kData), "has 32 bytes, and behind the header are 24; it was cut off");
   error(Npy("<f4", "(2, 2)", kData), "has 16 bytes, and behind the header are 24");
   error(Npy("<f4", "(4294967296, 4294967296)", kData), "more than 2^64 bytes");
@@ -148,6 +150,19 @@ TEST_CASE("hostile headers of safetensors are refused", "[import]") {
   error(one(Tensor("a", "F32", "[4294967296, 4294967296, 3]", 0, 24)), "has 24 bytes, which F32");
   error(one(Tensor("a", "F32", "[4]", 0, 16) + ", " + Tensor("b", "F32", "[4]", 8, 24)),
         "has tensors 'a' and 'b' over each other");
+  // A parser would keep the last one.
+  const std::string whole = Tensor("a", "F32", "[6]", 0, 24);
+  error(one(whole + ", " + Tensor("b", "F32", "[0]", 0, 0) + ", " + whole),
+        "names tensor 'a' twice; save it anew");
+  error(one(Tensor("\\u0061", "F32", "[3]", 0, 12) + ", " + Tensor("a", "F32", "[3]", 12, 24)),
+        "names tensor 'a' twice");
+  error(one("\"a\": {\"dtype\": \"I32\", \"dtype\": \"F32\", \"shape\": [6], "
+            "\"data_offsets\": [0, 24]}"),
+        "says 'dtype' twice of a tensor");
+  error(Safetensors("{\"__metadata__\": {}, \"__metadata__\": {}}", ""),
+        "names tensor '__metadata__' twice");
+  CHECK(TensorsError(one(whole + ", \"dtype\": {\"dtype\": \"F32\", \"shape\": [0], "
+                                 "\"data_offsets\": [0, 0]}")) == "");
   // Names are shown without what a terminal would obey, and not at any length.
   error(one(Tensor("\\u001b[31m", "F32", "[]", 0, 24)), "tensor '\\033[31m'");
   error(one(Tensor(std::string(5000, 'n'), "F32", "[]", 0, 24)), std::string(100, 'n') + "...'");

@@ -248,10 +248,14 @@ TEST_CASE("columns that are not there are named", "[data][csv]") {
   const auto fault = [&](const std::string& header) {
     return std::string(MakeFieldsParser(spec, header, {}).status().message());
   };
-  CHECK(fault("y,price") ==
-        "spec.fields[0].column: \"prize\" is no column of the header; the header names y, price");
-  CHECK(fault("label,prize") ==
-        "spec.labels[0].column: \"y\" is no column of the header; the header names label, prize");
+  CHECK(
+      fault("y,price") ==
+      "spec.fields[0].column: \"prize\" is no column of the header, which names \"y\", \"price\"; "
+      "name one of these, or give the file that column");
+  CHECK(
+      fault("label,prize") ==
+      "spec.labels[0].column: \"y\" is no column of the header, which names \"label\", \"prize\"; "
+      "name one of these, or give the file that column");
   const auto fault_of = [](const JobSpec& job) {
     return std::string(MakeFieldsParser(job, "y,prize,w", {}).status().message());
   };

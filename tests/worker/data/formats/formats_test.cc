@@ -300,8 +300,10 @@ TEST_CASE("columns of several values that the job file gets wrong", "[data][csv]
         "spec.data.columns.multiValued[1].column: column \"tags\" is listed twice");
   columns = MultiColumns();
   columns.mutable_multi_valued(0)->set_column("none");
-  CHECK(fault(columns) ==
-        "spec.data.columns.multiValued[0].column: \"none\" is no column of the header");
+  CHECK(
+      fault(columns) ==
+      "spec.data.columns.multiValued[0].column: \"none\" is no column of the header, which names "
+      "\"genres\", \"y\", \"tags\", \"n\", \"c\"; name one of these, or give the file that column");
   columns = MultiColumns();
   columns.mutable_multi_valued(1)->set_pooling("max");
   CHECK(fault(columns) ==

@@ -313,10 +313,13 @@ TEST_CASE("faults of labels and weights", "[data][csv]") {
   const auto column_fault = [](const std::string& header) {
     return std::string(MakeCsvParser(LabelledCsv(), header).status().message());
   };
-  CHECK(column_fault("w,visits,c,stars") ==
-        "spec.labels[0].column: \"click\" is no column of the header");
+  CHECK(
+      column_fault("w,visits,c,stars") ==
+      "spec.labels[0].column: \"click\" is no column of the header, which names \"w\", \"visits\", "
+      "\"c\", \"stars\"; name one of these, or give the file that column");
   CHECK(column_fault("visits,c,stars,click") ==
-        "spec.sampleWeight: \"w\" is no column of the header");
+        "spec.sampleWeight: \"w\" is no column of the header, which names \"visits\", \"c\", "
+        "\"stars\", \"click\"; name one of these, or give the file that column");
 }
 
 TEST_CASE("csv lines", "[data][csv]") {
@@ -371,7 +374,8 @@ TEST_CASE("csv columns that do not fit the file", "[data][csv]") {
         "multiValued or "
         "ignored, or set ignored: [\"*\"]");
   CHECK(CsvFault(columns, "id,y,a,b") ==
-        "spec.data.columns.categorical[0]: \"c\" is no column of the header");
+        "spec.data.columns.categorical[0]: \"c\" is no column of the header, which names \"id\", "
+        "\"y\", \"a\", \"b\"; name one of these, or give the file that column");
   columns.set_label("a");
   CHECK(CsvFault(columns, header) == "spec.data.columns.numeric[0]: column \"a\" is listed twice");
   columns = Columns();
@@ -380,13 +384,15 @@ TEST_CASE("csv columns that do not fit the file", "[data][csv]") {
   columns = Columns();
   columns.set_numeric(0, "9");
   CHECK(CsvFault(columns, header) ==
-        "spec.data.columns.numeric[0]: position 9 is past the last column, 4");
+        "spec.data.columns.numeric[0]: position 9 is past the last column, 4; give one that is "
+        "there, or a file with that column");
   CHECK(CsvFault(Columns(), "id,y,a,b,b,c") ==
         "spec.data.columns.categorical[1]: the header names \"b\" twice; give positions instead");
   columns = Columns();
   columns.set_header(false);
   CHECK(CsvFault(columns, header) ==
-        "spec.data.columns.label: \"y\" is not a position (there is no header)");
+        "spec.data.columns.label: \"y\" is not a position, and there is no header; give one of 0 "
+        "to 4");
   columns = Columns();
   columns.set_delimiter("ab");
   CHECK(CsvFault(columns, header) ==

@@ -227,5 +227,47 @@ TEST_CASE("without a header the label's position may be behind the last column",
   CHECK_FALSE(MakeScoringParser(spec, Shape(), "2,a", {}).ok());
 }
 
+TEST_CASE("without a header a label in the midst keeps its place, on lines to score too",
+          "[data][scoring]") {
+  // Columns 0 and 2 are read, label and weight lie between and before them.
+  JobSpec short_form = Csv();
+  ColumnsSpec& columns = *short_form.mutable_data()->mutable_columns();
+  columns.set_label("1");
+  columns.set_numeric(0, "0");
+  columns.set_categorical(0, "2");
+  JobSpec fields = Fields();
+  fields.mutable_labels(0)->set_column("1");
+  fields.mutable_labels(1)->set_column("3");  // behind all that is read
+  fields.mutable_fields(0)->set_column("0");
+  fields.mutable_fields(1)->set_column("2");
+  fields.set_sample_weight("");
+  const struct {
+    JobSpec spec;
+    std::string of;
+  } cases[] = {{short_form, "spec.data.columns.categorical[0]: "},
+               {fields, "spec.fields[1].column: "}};
+  for (auto [spec, of] : cases) {
+    INFO(of);
+    spec.mutable_data()->mutable_columns()->set_header(false);
+    const Batch empty = Scored(spec, "2,,a", {"2,,a"});
+    CHECK((empty.size == 1 && None(empty.labels[0])));
+    CheckSameFeatures(Scored(spec, "2,1,a", {"2,1,a"}), empty);
+    const auto lacks = MakeScoringParser(spec, Shape(), "2,a", {}).status();
+    CHECK(lacks.message() ==
+          of + "position 2 is past the last column, 1; give one that is there, or a file with that "
+               "column; without a header what a line to score lacks may only lie behind all that "
+               "the model reads: keep column 1 in its place, and leave it empty");
+    // Nothing of labels is at fault.
+    const auto less = MakeScoringParser(spec, Shape(), "2", {}).status();
+    CHECK(less.message() == of +
+                                "position 2 is past the last column, 0; give one that is there, or "
+                                "a file with that column");
+    // Every line has as many columns as the first.
+    std::string fault;
+    CHECK(Scored(spec, "2,,a", {"2,1"}, &fault).size == 0);
+    CHECK(fault == "found 2 columns, expected 3");
+  }
+}
+
 }  // namespace
 }  // namespace strata

@@ -124,7 +124,8 @@ TEST_CASE("csv headers belong to no task and must agree", "[data][index]") {
         "input file " + d + " has no line of data; remove it from spec.data, or write data to it");
   const std::string e = folder.Write("e", "y,z\n1,2\n");
   CHECK(Error(data, {e}) ==
-        e + ": spec.data.columns.categorical[0]: \"c\" is no column of the header");
+        e + ":1: spec.data.columns.categorical[0]: \"c\" is no column of the header, which names "
+            "\"y\", \"z\"; name one of these, or give the file that column");
 }
 
 TEST_CASE("vocabularies belong to the index, and may not change", "[data][index]") {

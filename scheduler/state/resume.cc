@@ -100,7 +100,10 @@ std::string LabelsText(const JobSpec& spec) {
   std::string text = "[";
   for (const LabelConfig& l : spec.labels()) {
     absl::StrAppend(&text, text.size() > 1 ? ", " : "", l.name(), " (", l.kind(), ", ", l.loss(),
-                    ", weight ", l.weight(), ")");
+                    ", weight ", l.weight());
+    if (l.has_delta()) absl::StrAppend(&text, ", delta ", l.delta());
+    if (l.has_mean()) absl::StrAppend(&text, ", mean ", l.mean());
+    text += ")";
   }
   return text + "]";
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -425,6 +426,37 @@ TEST_CASE("labels have their outputs in their order", "[schema]") {
                          "table features has rows whose weights go by the labels in their order; "
                          "let it begin anew with"));
   CHECK(InitProblem(saved, turned, Allow(true, true)) == "OK");
+}
+
+TEST_CASE("the mean of a label is part of what it means", "[schema]") {
+  JobSpec spec = CsvJob("lr");
+  spec.mutable_data()->mutable_columns()->clear_label();
+  for (const char* name : {"click", "stars"}) {
+    LabelConfig& label = *spec.add_labels();
+    label.set_name(name);
+    label.set_kind(name == std::string("stars") ? "real" : "binary");
+    label.set_loss(name == std::string("stars") ? "squared" : "logloss");
+  }
+  const auto stating = [&](std::optional<float> mean) {
+    JobSpec job = spec;
+    if (mean) job.mutable_labels(1)->set_mean(*mean);
+    return SchemaOf(job);
+  };
+  const Schema none = stating(std::nullopt), some = stating(3.2f);
+  CHECK(absl::EndsWith(SchemaText(none),
+                       "label click  binary  loss logloss  weight 1\n"
+                       "label stars  real  loss squared  weight 1\n"));
+  CHECK(absl::EndsWith(SchemaText(some), "  loss squared  weight 1  mean 3.2\n"));
+  CHECK(absl::EndsWith(SchemaText(stating(0.0f)), "  loss squared  weight 1  mean 0\n"));
+  CHECK(SchemaJson(some).find("\"mean\":3.2") != std::string::npos);
+  CHECK(ResumeProblem(some, some) == "OK");
+  CHECK(ResumeProblem(none, some) == "label stars: mean was none, is 3.2");
+  CHECK(ResumeProblem(some, none) == "label stars: mean was 3.2, is none");
+  CHECK(ResumeProblem(none, stating(0.0f)) == "label stars: mean was none, is 0");
+  CHECK(ResumeProblem(some, stating(3.2000003f)) == "label stars: mean was 3.2, is 3.20000029");
+  CHECK(InitProblem(some, stating(3.0f)) ==
+        "label stars: mean was 3.2, is 3; allow it with spec.model.initFrom.newTensors: allow");
+  CHECK(InitProblem(some, stating(3.0f), Allow(true, false)) == "OK");
 }
 
 // Names of the tensors that are loaded.

@@ -163,6 +163,39 @@ TEST_CASE("fields that go by a table, and numbers, resume with their columns",
   }
 }
 
+TEST_CASE("a job resumes with what its labels mean", "[scheduler][resume]") {
+  TrainingJob saved = CsvJob("lr", {"user"});
+  saved.mutable_spec()->mutable_data()->mutable_columns()->clear_label();
+  LabelConfig& label = *saved.mutable_spec()->add_labels();
+  label.set_name("stars");
+  label.set_kind("real");
+  label.set_loss("huber");
+  label.set_weight(0.5f);
+  label.set_delta(1);
+  CHECK(ResumeProblem(saved, saved) == "OK");
+  TrainingJob now = saved;
+  LabelConfig& other = *now.mutable_spec()->mutable_labels(0);
+  other.set_mean(3.2f);
+  CHECK(ResumeProblem(now, now) == "OK");
+  CHECK(ResumeProblem(now, saved) ==
+        "spec.labels is [stars (real, huber, weight 0.5, delta 1, mean 3.2)] but the checkpoint to "
+        "resume from was made with [stars (real, huber, weight 0.5, delta 1)]; resume with the "
+        "same value, or start anew with --overwrite");
+  CHECK(ResumeProblem(saved, now)
+            .starts_with("spec.labels is [stars (real, huber, weight 0.5, "
+                         "delta 1)] but"));
+  // Nothing of a label hides the rest.
+  other.set_weight(0.25f);
+  other.set_delta(2);
+  CHECK(
+      ResumeProblem(now, saved)
+          .starts_with("spec.labels is [stars (real, huber, weight 0.25, delta 2, mean 3.2)] but"));
+  // What has the same text is told by the schema.
+  TrainingJob close = now;
+  close.mutable_spec()->mutable_labels(0)->set_mean(3.2000003f);
+  CHECK(absl::EndsWith(ResumeProblem(close, now), "label stars: mean was 3.2, is 3.20000029"));
+}
+
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][resume]") {
   TrainingJob saved = JobOf("adagrad", "", "adam");
   ModelSpec& model = *saved.mutable_spec()->mutable_model();

@@ -112,6 +112,17 @@ std::optional<int> LabelOf(absl::string_view tensor) {
   return label;
 }
 
+std::optional<std::string> SequenceOf(absl::string_view tensor) {
+  // attention_NAME_LAYER_weight, or _bias; NAME may hold anything.
+  if (!absl::ConsumePrefix(&tensor, "attention_")) return std::nullopt;
+  if (!absl::ConsumeSuffix(&tensor, "_weight") && !absl::ConsumeSuffix(&tensor, "_bias")) {
+    return std::nullopt;
+  }
+  const size_t end = tensor.rfind('_');
+  if (end == absl::string_view::npos) return std::nullopt;
+  return std::string(tensor.substr(0, end));
+}
+
 bool GoesByLabels(const Schema& schema, absl::string_view tensor) {
   for (const char* name :
        {"bias", "numeric_weight", "interaction_weight", "output_weight", "output_bias"}) {

@@ -159,8 +159,17 @@ void CompareModel(const JobSpec& now, const JobSpec& then, const Manifest& saved
     settings.Same("spec.model.crossLayers", model.cross_layers(), was.cross_layers());
     settings.Same("spec.model.crossRank", model.cross_rank(), was.cross_rank());
   }
-  if (type == "shared_bottom") {
+  if (type == "mmoe") {
+    settings.Same("spec.model.experts", model.experts(), was.experts());
+    settings.Same("spec.model.expertHidden", Text(model.expert_hidden()),
+                  Text(was.expert_hidden()));
+  }
+  if (type == "shared_bottom" || type == "mmoe") {
     settings.Same("spec.model.towerHidden", Text(model.tower_hidden()), Text(was.tower_hidden()));
+  }
+  if (type == "din") {
+    settings.Same("spec.model.attentionHidden", Text(model.attention_hidden()),
+                  Text(was.attention_hidden()));
   }
 }
 

@@ -220,6 +220,54 @@ TEST_CASE("a job resumes with the shape of the model that was saved", "[schedule
       problem([](ModelSpec& m) { m.set_cross_rank(4); }).starts_with("spec.model.crossRank is 4"));
 }
 
+TEST_CASE("a job resumes with its experts, towers and attention", "[scheduler][resume]") {
+  TrainingJob saved = CsvJob("mmoe", {"user", "item"});
+  ModelSpec& model = *saved.mutable_spec()->mutable_model();
+  model.clear_hidden();
+  model.set_experts(3);
+  model.add_expert_hidden(8);
+  model.add_tower_hidden(5);
+  model.add_attention_hidden(4);
+  const auto problem = [&](void (*change)(ModelSpec&)) {
+    TrainingJob now = saved;
+    change(*now.mutable_spec()->mutable_model());
+    return ResumeProblem(now, saved);
+  };
+  const auto is = [](const char* field, const char* now, const char* then) {
+    return std::string("spec.model.") + field + " is " + now +
+           " but the checkpoint to resume from was made with " + then +
+           "; resume with the same value, or start anew with --overwrite";
+  };
+  CHECK(problem([](ModelSpec&) {}) == "OK");
+  CHECK(problem([](ModelSpec& m) { m.set_experts(2); }) == is("experts", "2", "3"));
+  CHECK(problem([](ModelSpec& m) { m.add_expert_hidden(4); }) ==
+        is("expertHidden", "[8, 4]", "[8]"));
+  CHECK(problem([](ModelSpec& m) { m.set_tower_hidden(0, 6); }) == is("towerHidden", "[6]", "[5]"));
+  CHECK(problem([](ModelSpec& m) { m.add_attention_hidden(4); }) == "OK");
+  model.set_type("shared_bottom");
+  model.add_hidden(8);
+  CHECK(problem([](ModelSpec& m) { m.set_tower_hidden(0, 6); }) == is("towerHidden", "[6]", "[5]"));
+  CHECK(problem([](ModelSpec& m) { m.set_experts(2); }) == "OK");
+  model.set_type("din");
+  JobSpec& spec = *saved.mutable_spec();
+  spec.mutable_data()->mutable_columns()->clear_categorical();
+  spec.add_tables()->set_name("item");
+  spec.mutable_tables(0)->set_dim(4);
+  spec.mutable_tables(0)->mutable_optimizer()->set_type("adagrad");
+  for (const char* name : {"item", "clicks"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_column(name);
+    field.set_kind(name == std::string("item") ? "categorical" : "sequence");
+    field.set_table("item");
+  }
+  spec.mutable_fields(1)->set_max_length(5);
+  CHECK(problem([](ModelSpec& m) { m.add_attention_hidden(4); }) ==
+        is("attentionHidden", "[4, 4]", "[4]"));
+  CHECK(problem([](ModelSpec& m) { m.set_hidden(0, 9); }) == is("hidden", "[9]", "[8]"));
+  CHECK(problem([](ModelSpec& m) { m.add_tower_hidden(4); }) == "OK");
+}
+
 TEST_CASE("what says nothing of a job's model may differ", "[scheduler][resume]") {
   TrainingJob saved = JobOf("adagrad", "", "adam");
   ModelSpec& model = *saved.mutable_spec()->mutable_model();

@@ -4,14 +4,15 @@ namespace strata::ops {
 namespace {
 
 template <LossKind kKind>
-void PredictAll(size_t n, const float* sums, float* predictions, size_t stride) {
-  for (size_t i = 0; i < n; ++i) predictions[i * stride] = TaskPrediction(kKind, sums[i]);
+void PredictAll(const Loss& of, size_t n, const float* sums, float* predictions, size_t stride) {
+  const Loss loss = {kKind, of.weight, of.delta, of.offset};
+  for (size_t i = 0; i < n; ++i) predictions[i * stride] = TaskPrediction(loss, sums[i]);
 }
 
 template <LossKind kKind>
 void ComputeAll(const Loss& of, const TaskExamples& x, float* predictions, size_t stride,
                 float* losses, float* gradients) {
-  const Loss loss = {kKind, of.weight, of.delta};
+  const Loss loss = {kKind, of.weight, of.delta, of.offset};
   for (size_t i = 0; i < x.n; ++i) {
     const float weight = x.weights != nullptr ? x.weights[i] : 1.0f;
     const LossOutput out = WeightedLoss(loss, x.sums[i], x.labels[i * x.label_stride], weight);
@@ -23,16 +24,16 @@ void ComputeAll(const Loss& of, const TaskExamples& x, float* predictions, size_
 
 }  // namespace
 
-void TaskPredictions(LossKind kind, size_t n, const float* sums, float* predictions,
+void TaskPredictions(const Loss& loss, size_t n, const float* sums, float* predictions,
                      size_t stride) {
-  switch (kind) {
+  switch (loss.kind) {
     case LossKind::kLogistic:
-      return PredictAll<LossKind::kLogistic>(n, sums, predictions, stride);
+      return PredictAll<LossKind::kLogistic>(loss, n, sums, predictions, stride);
     case LossKind::kPoisson:
-      return PredictAll<LossKind::kPoisson>(n, sums, predictions, stride);
+      return PredictAll<LossKind::kPoisson>(loss, n, sums, predictions, stride);
     case LossKind::kSquared:
     case LossKind::kHuber:
-      return PredictAll<LossKind::kSquared>(n, sums, predictions, stride);
+      return PredictAll<LossKind::kSquared>(loss, n, sums, predictions, stride);
   }
 }
 

@@ -142,6 +142,7 @@ absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(spec::ResolveModel(*job_spec.mutable_model()));
   STRATA_RETURN_IF_BAD(spec::CheckTableNames(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveFields(job_spec));
+  STRATA_RETURN_IF_BAD(spec::ResolveAttention(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveOptimizers(job_spec.model(), *job_spec.mutable_optimizer()));
   STRATA_RETURN_IF_BAD(spec::ResolveTraining(*job_spec.mutable_training()));
   STRATA_RETURN_IF_BAD(spec::ResolveLabels(job_spec));

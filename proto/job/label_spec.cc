@@ -1,5 +1,6 @@
 #include "proto/job/label_spec.h"
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -42,6 +43,7 @@ std::vector<TaskSpec> TasksOf(const JobSpec& spec) {
     task.loss = LossOf(label.loss());
     if (label.has_weight()) task.weight = label.weight();
     if (label.has_delta()) task.delta = label.delta();
+    if (label.has_mean()) task.mean = label.mean();
     tasks.push_back(std::move(task));
   }
   if (tasks.empty()) {
@@ -91,6 +93,28 @@ absl::Status CheckName(absl::string_view field, const std::string& name) {
   return absl::OkStatus();
 }
 
+// What a sum of 0 predicts must be a prediction of the label's loss. Wants kind and loss resolved.
+absl::Status CheckMean(const std::string& field, const LabelConfig& label) {
+  if (!label.has_mean()) return absl::OkStatus();
+  const float mean = label.mean();
+  const auto refuse = [&](absl::string_view why) {
+    return Bad(field, absl::StrCat(mean, " cannot be the mean of label '", label.name(), "', ", why,
+                                   ", or remove it"));
+  };
+  if (!std::isfinite(mean)) {
+    return refuse("as it is no finite number; give about the mean of the training lines");
+  }
+  if (label.kind() == "binary" && (mean <= 0.0f || mean >= 1.0f)) {
+    return refuse("whose kind is binary; give a number above 0 and below 1, about the share of 1");
+  }
+  if (label.loss() == "poisson" && mean <= 0.0f) {
+    return refuse(
+        "whose loss is poisson; give a number above 0, about the mean of the training "
+        "lines");
+  }
+  return absl::OkStatus();
+}
+
 // Kind, loss and their numbers.
 absl::Status ResolveLoss(const std::string& at, LabelConfig& label) {
   if (label.kind().empty()) label.set_kind("binary");
@@ -113,6 +137,7 @@ absl::Status ResolveLoss(const std::string& at, LabelConfig& label) {
   if (!label.has_weight()) label.set_weight(1.0f);
   STRATA_RETURN_IF_BAD(
       CheckReal(at + "weight", label.weight(), 0.0f, Low::kNotAllowed, kMostTaskWeight));
+  STRATA_RETURN_IF_BAD(CheckMean(at + "mean", label));
   if (label.loss() != "huber") {
     if (!label.has_delta()) return absl::OkStatus();
     return Bad(at + "delta", absl::StrCat("is for loss huber, and this label's is ", label.loss(),

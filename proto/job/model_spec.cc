@@ -85,16 +85,12 @@ absl::Status ResolveInitFrom(ModelSpec& model) {
   return absl::OkStatus();
 }
 
-// What mmoe alone reads, and din.
+// What mmoe alone reads.
 absl::Status ResolveExperts(ModelSpec& model) {
   STRATA_RETURN_IF_BAD(CheckOnlyOf(model, {"mmoe"}, "spec.model.experts", model.has_experts()));
   STRATA_RETURN_IF_BAD(
       CheckOnlyOf(model, {"mmoe"}, "spec.model.expertHidden", !model.expert_hidden().empty()));
-  STRATA_RETURN_IF_BAD(
-      CheckOnlyOf(model, {"din"}, "spec.model.attentionHidden", !model.attention_hidden().empty()));
-  if (model.type() == "din") SetIfEmpty(model.mutable_attention_hidden(), {36});
-  if (model.type() != "mmoe")
-    return CheckWidths("spec.model.attentionHidden", model.attention_hidden());
+  if (model.type() != "mmoe") return absl::OkStatus();
   if (!model.hidden().empty()) {
     return Bad("spec.model.hidden",
                "is not for spec.model.type mmoe, whose layers are expertHidden and towerHidden; "
@@ -133,7 +129,7 @@ absl::Status ResolveModel(ModelSpec& model) {
   STRATA_RETURN_IF_BAD(CheckChoice(
       "spec.model.type", model.type(),
       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe", "din"}));
-  if (!model.has_embedding_dim()) model.set_embedding_dim(16);
+  if (!model.has_embedding_dim()) model.set_embedding_dim(kDefaultEmbeddingDim);
   STRATA_RETURN_IF_BAD(CheckRange("spec.model.embeddingDim", model.embedding_dim(), 1, 4096));
   STRATA_RETURN_IF_BAD(ResolveExperts(model));
   STRATA_RETURN_IF_BAD(ResolveHidden(model));
@@ -142,6 +138,23 @@ absl::Status ResolveModel(ModelSpec& model) {
   if (!model.has_hash_seed()) model.set_hash_seed(0);
   if (!model.has_init_scale()) model.set_init_scale(0.01f);
   return CheckReal("spec.model.initScale", model.init_scale(), 0.0f, Low::kNotAllowed, 100.0f);
+}
+
+absl::Status ResolveAttention(JobSpec& job) {
+  constexpr char kField[] = "spec.model.attentionHidden";
+  ModelSpec& model = *job.mutable_model();
+  const bool given = !model.attention_hidden().empty();
+  STRATA_RETURN_IF_BAD(CheckOnlyOf(model, {"din"}, kField, given));
+  if (model.type() != "din") return absl::OkStatus();
+  const bool sequences = std::any_of(job.fields().begin(), job.fields().end(),
+                                     [](const FieldConfig& f) { return f.kind() == "sequence"; });
+  if (!sequences && given) {
+    return Bad(kField,
+               "is for sequences, and the job has none; give the history a field of kind sequence "
+               "in spec.fields, or remove it");
+  }
+  if (sequences) SetIfEmpty(model.mutable_attention_hidden(), {36});
+  return CheckWidths(kField, model.attention_hidden());
 }
 
 }  // namespace strata::spec

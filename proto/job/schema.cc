@@ -211,6 +211,7 @@ void AddLabels(const JobSpec& spec, Schema& schema) {
     label->set_loss(config.loss());
     label->set_weight(config.has_weight() ? config.weight() : 1.0f);
     label->set_delta(config.delta());
+    if (config.has_mean()) label->set_mean(config.mean());
   }
   if (spec.labels_size() > 0) return;
   SchemaLabel* label = schema.add_labels();

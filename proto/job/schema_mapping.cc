@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/mutation.h"
 #include "proto/job/schema_meaning.h"
+#include "proto/job/schema_renaming.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -98,7 +101,8 @@ class Mapper {
       : saved_(saved),
         now_(now),
         tables_(now.tables(), rename),
-        tensors_(now.tensors(), rename),
+        rename_tensors_(RenamesOfTensors(saved, now, rename)),
+        tensors_(now.tensors(), rename_tensors_),
         fields_(now.fields(), rename),
         labels_(now.labels(), rename) {}
 
@@ -359,18 +363,14 @@ class Mapper {
 
   const Schema& saved_;
   const Schema& now_;
-  const Renaming tables_, tensors_, fields_, labels_;
+  const Renaming tables_;
+  const std::map<std::string, std::string> rename_tensors_;
+  const Renaming tensors_, fields_, labels_;
   std::set<absl::string_view> loaded_tables_;  // by their names in the checkpoint
   SchemaMapping out_;
 };
 
 }  // namespace
-
-const std::string& Renaming::Now(const std::string& saved) const {
-  const auto renamed = rename_.find(saved);
-  if (renamed == rename_.end()) return saved;
-  return renamed->second.empty() || Has(renamed->second) ? renamed->second : saved;
-}
 
 SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
                          const std::map<std::string, std::string>& rename) {

@@ -5,12 +5,10 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "proto/strata/checkpoint.pb.h"
 
 namespace strata {
@@ -52,24 +50,6 @@ struct SchemaMapping {
   // Places in `saved` and in `now` of tables and tensors whose rows are loaded.
   std::vector<std::pair<int, int>> tables;
   std::vector<std::pair<int, int>> tensors;
-};
-
-// What the checkpoint's parts of one kind are called in the job. A rename counts where the job has
-// a part of that kind with the new name; one to "" leaves behind what has the old name.
-class Renaming {
- public:
-  // `now`: the job's parts; both outlive this.
-  template <typename List>
-  Renaming(const List& now, const std::map<std::string, std::string>& rename) : rename_(rename) {
-    for (const auto& part : now) has_.insert(part.name());
-  }
-  // "": it is left behind.
-  const std::string& Now(const std::string& saved) const;
-  bool Has(const std::string& now) const { return has_.contains(now); }
-
- private:
-  std::set<absl::string_view> has_;
-  const std::map<std::string, std::string>& rename_;
 };
 
 // `rename`: name in `saved` -> name in `now`, as Renaming has it. Data fingerprints are not

@@ -1,8 +1,11 @@
 #include "proto/job/schema_meaning.h"
 
+#include <cstddef>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "proto/strata/job.pb.h"
@@ -23,6 +26,15 @@ class Differences {
 
  private:
   static std::string Shown(const std::string& text) { return text.empty() ? "none" : text; }
+  // With as many digits as it takes: two numbers that differ do so in their texts.
+  static std::string Shown(float number) {
+    const std::string text = absl::StrCat(number);
+    float read = 0;
+    return absl::SimpleAtof(text, &read) && read == number ? text : absl::StrFormat("%.9g", number);
+  }
+  static std::string Shown(const std::optional<float>& number) {
+    return number ? Shown(*number) : "none";
+  }
   template <typename T>
   static std::string Shown(const T& value) {
     return absl::StrCat(value);
@@ -84,6 +96,10 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
   d.Add("loss", saved.loss(), now.loss());
   d.Add("weight", saved.weight(), now.weight());
   d.Add("delta", saved.delta(), now.delta());
+  const auto mean = [](const SchemaLabel& l) {
+    return l.has_mean() ? std::optional(l.mean()) : std::nullopt;
+  };
+  d.Add("mean", mean(saved), mean(now));
   return d.text();
 }
 
@@ -94,6 +110,17 @@ std::optional<int> LabelOf(absl::string_view tensor) {
   }
   if (!absl::SimpleAtoi(tensor.substr(0, tensor.find('_')), &label)) return std::nullopt;
   return label;
+}
+
+std::optional<std::string> SequenceOf(absl::string_view tensor) {
+  // attention_NAME_LAYER_weight, or _bias; NAME may hold anything.
+  if (!absl::ConsumePrefix(&tensor, "attention_")) return std::nullopt;
+  if (!absl::ConsumeSuffix(&tensor, "_weight") && !absl::ConsumeSuffix(&tensor, "_bias")) {
+    return std::nullopt;
+  }
+  const size_t end = tensor.rfind('_');
+  if (end == absl::string_view::npos) return std::nullopt;
+  return std::string(tensor.substr(0, end));
 }
 
 bool GoesByLabels(const Schema& schema, absl::string_view tensor) {

@@ -25,6 +25,9 @@ std::string KeySpace(const SchemaField& field, absl::string_view table);
 // The number of the label that a tensor of towers and gates is of.
 std::optional<int> LabelOf(absl::string_view tensor);
 
+// The name of the sequence whose attention a tensor is of.
+std::optional<std::string> SequenceOf(absl::string_view tensor);
+
 // Whether a tensor has a column for each label: the outputs' (model_tables.h).
 bool GoesByLabels(const Schema& schema, absl::string_view tensor);
 

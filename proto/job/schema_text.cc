@@ -118,6 +118,7 @@ void AddLabel(const SchemaLabel& label, std::string& out) {
   AddPart("loss", label.loss(), out);
   absl::StrAppend(&out, "  weight ", label.weight());
   AddPart("delta", label.delta() == 0 ? "" : absl::StrCat(label.delta()), out);
+  AddPart("mean", label.has_mean() ? absl::StrCat(label.mean()) : "", out);
   out += "\n";
 }
 

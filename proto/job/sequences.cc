@@ -66,4 +66,13 @@ absl::StatusOr<std::vector<SequenceShape>> SequencesOf(const JobSpec& spec, uint
   return sequences;
 }
 
+std::string NothingToAttend(const JobSpec& spec) {
+  if (spec.model().type() != "din") return "";
+  for (const FieldConfig& f : spec.fields()) {
+    if (f.kind() == "sequence") return "";
+  }
+  return "spec.model.type: din weighs sequences by the item, and the job has none, so it is a "
+         "perceptron over its fields; give the history a field of kind sequence in spec.fields";
+}
+
 }  // namespace strata

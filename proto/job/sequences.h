@@ -23,6 +23,10 @@ struct SequenceShape {
 // INVALID_ARGUMENT names a sequence that has no target, or several.
 absl::StatusOr<std::vector<SequenceShape>> SequencesOf(const JobSpec& spec, uint32_t fields);
 
+// What people who chose din for its attention are to know where there is nothing that it could
+// weigh: a warning, or empty.
+std::string NothingToAttend(const JobSpec& spec);
+
 }  // namespace strata
 
 #endif  // STRATA_PROTO_JOB_SEQUENCES_H_

@@ -12,6 +12,7 @@
 #include "proto/job/hashed_tables.h"
 #include "proto/job/life_cycle_spec.h"
 #include "proto/job/model_types.h"
+#include "proto/job/model_spec.h"
 #include "proto/job/optimizer_spec.h"
 #include "proto/job/spec_checks.h"
 
@@ -91,11 +92,31 @@ absl::Status CheckTableNames(const JobSpec& job) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// What tables say of their own hides the model's.
+absl::Status CheckEmbeddingDim(const JobSpec& job) {
+  const uint32_t dim = job.model().embedding_dim();
+  if (job.tables().empty() || job.model().type() == "lr" || dim == kDefaultEmbeddingDim) {
+    return absl::OkStatus();
+  }
+  for (const TableConfig& t : job.tables()) {
+    if (t.dim() == dim) return absl::OkStatus();
+  }
+  return Bad("spec.model.embeddingDim",
+             absl::StrCat(dim,
+                          " is the width of no table, as each of spec.tables says its own "
+                          "dim; remove it"));
+}
+
+}  // namespace
+
 absl::Status ResolveTables(JobSpec& job) {
   for (int i = 0; i < job.tables_size(); ++i) {
     const std::string at = absl::StrCat("spec.tables[", i, "]");
     STRATA_RETURN_IF_BAD(ResolveTable(at, job, *job.mutable_tables(i)));
   }
+  STRATA_RETURN_IF_BAD(CheckEmbeddingDim(job));
   const auto fields = NamesOfFields(job);
   if (!fields.has_value()) return absl::OkStatus();
   const auto tables = FieldTables(job, static_cast<uint32_t>(fields->size()));

@@ -4,6 +4,7 @@
 #define STRATA_PROTO_JOB_TASK_SPEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace strata {
@@ -28,6 +29,8 @@ struct TaskSpec {
   TaskLoss loss = TaskLoss::kLogistic;
   float weight = 1.0f;  // of the loss
   float delta = 1.0f;   // kHuber
+  // What a model's sum of 0 predicts, where the job states it (LabelConfig.mean).
+  std::optional<float> mean = {};
 
   bool binary() const { return kind == LabelKind::kBinary; }
 };

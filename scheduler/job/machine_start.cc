@@ -6,6 +6,7 @@
 #include "proto/job/schema.h"
 #include "proto/job/schema_mapping.h"
 #include "proto/job/schema_start.h"
+#include "proto/job/sequences.h"
 #include "scheduler/job/index_fingerprint.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/new_files.h"
@@ -62,6 +63,7 @@ void JobMachine::MakeJobSchema() {
 void JobMachine::CheckStart(absl::Time now) {
   if (schema_.model().empty()) return;
   SayOnce("KeysByPosition", KeysByPosition(job()), now);
+  SayOnce("NothingToAttend", NothingToAttend(job()), now);
   if (const CheckpointRecord* from = cuts_->NewestOnDisk(); from != nullptr) {
     if (!spec_.has_resume_schema()) return;
     const Schema& saved = spec_.resume_schema();

@@ -100,7 +100,10 @@ std::string LabelsText(const JobSpec& spec) {
   std::string text = "[";
   for (const LabelConfig& l : spec.labels()) {
     absl::StrAppend(&text, text.size() > 1 ? ", " : "", l.name(), " (", l.kind(), ", ", l.loss(),
-                    ", weight ", l.weight(), ")");
+                    ", weight ", l.weight());
+    if (l.has_delta()) absl::StrAppend(&text, ", delta ", l.delta());
+    if (l.has_mean()) absl::StrAppend(&text, ", mean ", l.mean());
+    text += ")";
   }
   return text + "]";
 }
@@ -156,8 +159,17 @@ void CompareModel(const JobSpec& now, const JobSpec& then, const Manifest& saved
     settings.Same("spec.model.crossLayers", model.cross_layers(), was.cross_layers());
     settings.Same("spec.model.crossRank", model.cross_rank(), was.cross_rank());
   }
-  if (type == "shared_bottom") {
+  if (type == "mmoe") {
+    settings.Same("spec.model.experts", model.experts(), was.experts());
+    settings.Same("spec.model.expertHidden", Text(model.expert_hidden()),
+                  Text(was.expert_hidden()));
+  }
+  if (type == "shared_bottom" || type == "mmoe") {
     settings.Same("spec.model.towerHidden", Text(model.tower_hidden()), Text(was.tower_hidden()));
+  }
+  if (type == "din") {
+    settings.Same("spec.model.attentionHidden", Text(model.attention_hidden()),
+                  Text(was.attention_hidden()));
   }
 }
 

@@ -133,7 +133,7 @@ TrainingJob Visits(const std::string& folder) {
     return l;
   };
   label("click", "binary");
-  label("stars", "real");
+  label("stars", "real").set_mean(2.5f);
   label("count", "count").set_loss("poisson");
   spec.set_sample_weight("weight");
   return job;

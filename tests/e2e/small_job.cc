@@ -124,6 +124,7 @@ void UseFiveTables(const std::string& folder, int lines, int ids, TrainingJob& j
   if (spec.data().eval_size() > 0) spec.mutable_data()->set_eval(0, folder + "/eval.csv");
   spec.mutable_model()->set_type("din");
   spec.mutable_model()->clear_hidden();
+  spec.mutable_model()->clear_embedding_dim();
   for (const uint32_t width : {16, 8}) spec.mutable_model()->add_hidden(width);
   spec.mutable_model()->add_attention_hidden(6);
   AddFiveTables(spec);

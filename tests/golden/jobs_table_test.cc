@@ -67,7 +67,12 @@ void AddGiven(const YAML::Node& node, const std::string& path, std::set<std::str
 std::set<std::string> GivenByJobs() {
   std::set<std::string> given, data;
   for (const GoldenJob& job : ReadJobs()) {
-    for (const std::string& field : job.fields) given.insert("spec." + field);
+    for (const std::string& field : job.fields) {
+      given.insert("spec." + field);
+      const size_t equals = field.find('=');
+      if (field[equals + 1] != '[') continue;
+      AddGiven(YAML::Load(field.substr(equals + 1)), "spec." + field.substr(0, equals), given);
+    }
     data.insert(job.data);
   }
   for (const std::string& name : data) {

@@ -1,12 +1,14 @@
-// Quality of din on generated visits whose labels a known teacher drew, against the teacher and
-// against the same model over the mean of the history. Settings are those of
-// tools/examples/movielens_din.yaml.
+// Quality of din and mmoe on generated visits whose labels a known teacher drew: of din against the
+// teacher and against the same model over the mean of the history, of mmoe with two labels against
+// two models of one. Settings are those of tools/examples/movielens_din.yaml and
+// movielens_mmoe.yaml.
 #include <google/protobuf/text_format.h>
 
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "proto/strata/job.pb.h"
 #include "tests/quality/data_set.h"
@@ -18,6 +20,7 @@
 namespace strata {
 namespace {
 
+using testing::Looser;
 using testing::MeanOverSeeds;
 using testing::QualityJob;
 using testing::SetTraining;
@@ -49,8 +52,9 @@ Visits MakeVisits(const std::string& folder, uint64_t lines, uint64_t seed) {
 }
 
 // `clicks` says what becomes of the history.
-TrainingJob VisitsJob(const Visits& visits, const std::string& clicks) {
-  TrainingJob job = QualityJob("csv", visits.train, visits.eval, "din", 0.1f, 4);
+TrainingJob VisitsJob(const Visits& visits, const std::string& model, uint32_t epochs,
+                      const std::string& clicks) {
+  TrainingJob job = QualityJob("csv", visits.train, visits.eval, model, 0.1f, epochs);
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_model()->clear_embedding_dim();
   spec.mutable_model()->set_init_scale(0.1f);
@@ -70,9 +74,6 @@ TrainingJob VisitsJob(const Visits& visits, const std::string& clicks) {
       &columns));
   *spec.mutable_tables() = columns.tables();
   *spec.mutable_fields() = columns.fields();
-  spec.add_labels()->set_name("clicked");
-  spec.mutable_model()->add_attention_hidden(32);
-  for (const uint32_t width : {64u, 32u}) spec.mutable_model()->add_hidden(width);
   return job;
 }
 
@@ -80,7 +81,11 @@ constexpr char kSequence[] = R"(kind: "sequence" max_length: 20)";
 constexpr char kMean[] = R"(kind: "multiValued" pooling: "mean")";
 
 double ClickAuc(const Visits& visits, const std::string& clicks, uint64_t seed) {
-  TrainingJob job = VisitsJob(visits, clicks);
+  TrainingJob job = VisitsJob(visits, "din", 4, clicks);
+  JobSpec& spec = *job.mutable_spec();
+  spec.add_labels()->set_name("clicked");
+  if (clicks == kSequence) spec.mutable_model()->add_attention_hidden(32);
+  for (const uint32_t width : {64u, 32u}) spec.mutable_model()->add_hidden(width);
   SetTraining(job, "bsp", 1, 256, seed);
   return TrainAndEvaluate(job, visits.train_lines).auc();
 }
@@ -110,6 +115,47 @@ TEST_CASE("din comes close to the teacher of visits, above the mean", "[quality]
   CHECK(din >= visits.teacher.click_auc - 0.02);
   CHECK(din < visits.teacher.click_auc + 0.005);  // above the teacher: the eval lines leaked
   CHECK(din >= mean + 0.01);
+}
+
+enum class Labels { kBoth, kClicked, kRating };
+
+// By label, in the order of the job.
+std::vector<TaskResult> OfMmoe(const Visits& visits, Labels labels, uint64_t seed) {
+  TrainingJob job = VisitsJob(visits, "mmoe", 3, kMean);
+  JobSpec& spec = *job.mutable_spec();
+  if (labels != Labels::kRating) spec.add_labels()->set_name("clicked");
+  if (labels != Labels::kClicked) {
+    LabelConfig& rating = *spec.add_labels();
+    rating.set_name("rating");
+    rating.set_kind("real");
+    rating.set_weight(0.2f);
+    rating.set_mean(3.2f);
+  }
+  SetTraining(job, "bsp", 1, 256, seed);
+  const EvaluationResult result = TrainAndEvaluate(job, visits.train_lines);
+  REQUIRE(result.tasks_size() == spec.labels_size());
+  return {result.tasks().begin(), result.tasks().end()};
+}
+
+TEST_CASE("mmoe of two labels is not below two models of one", "[quality]") {
+  auto folder = ScratchFolder::Make("strata-quality");
+  REQUIRE(folder.ok());
+  const Visits visits = MakeVisits(folder->path(), 200'000, 1);
+  // Sums over the seeds.
+  double mse = 0, mse_alone = 0;
+  const double auc = MeanOverSeeds([&](uint64_t seed) {
+    const std::vector<TaskResult> both = OfMmoe(visits, Labels::kBoth, seed);
+    mse += both[1].mse();
+    return both[0].auc();
+  });
+  const double auc_alone = MeanOverSeeds([&](uint64_t seed) {
+    mse_alone += OfMmoe(visits, Labels::kRating, seed)[0].mse();
+    return OfMmoe(visits, Labels::kClicked, seed)[0].auc();
+  });
+  std::fprintf(stderr, "mmoe: clicked AUC %.4f, alone %.4f; summed rating mse %.4f, alone %.4f\n",
+               auc, auc_alone, mse, mse_alone);
+  CHECK(auc >= auc_alone - Looser());
+  CHECK(mse <= mse_alone);
 }
 
 }  // namespace

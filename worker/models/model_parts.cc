@@ -66,7 +66,7 @@ void ExampleScratch::Train(const Batch& batch, size_t first, size_t n, float* pr
 void ExampleScratch::Predict(size_t first, size_t n, float* predictions) {
   if (plain_) return ops::Sigmoid(n, logits_.data() + first, predictions + first);
   for (size_t t = 0; t < tasks(); ++t) {
-    ops::TaskPredictions(losses_[t].kind, n, logits(t) + first, predictions + first * tasks() + t,
+    ops::TaskPredictions(losses_[t], n, logits(t) + first, predictions + first * tasks() + t,
                          tasks());
   }
 }

@@ -37,7 +37,10 @@ namespace strata {
 //              a_p = perceptron([v_p, t, v_p - t, v_p t]), t the e_f of the one categorical field
 //              of the same table (Zhou et al., KDD 2018, section 4.3: the a_p are not normalised;
 //              they take the difference and the product for the outer product, as the authors'
-//              program does; hidden layers have ReLU rather than Dice)
+//              program does; hidden layers have ReLU rather than Dice); without a sequence
+//              perceptron(inputs)
+// A label with a stated mean is learned as the distance from it: what its loss predicts of the
+// logit + an offset (worker/step/task_losses.h).
 // With several labels each has its own bias, w and output of the last layer. What the second order
 // of fm and deepfm adds to a label's logit is 1/2 sum_d (1 + h_d) ((sum e_f)_d^2 - sum e_fd^2),
 // with h of its own, which begins as zeros. Hidden layers have ReLU. Fields that an example lacks

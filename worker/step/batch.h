@@ -30,7 +30,8 @@ struct Batch {
   // element, before a model looks at it; but not those of a sequence.
   std::vector<uint32_t> fields;
   // Fields that are not pooled: where a sequence begins among the features, and how many values it
-  // has; what a model has room for beyond them it masks. The value at position p of a sequence,
+  // has, 0 to the field's maxLength. A batch holds no more than these values: nothing pads them, so
+  // a model reads `length` of them and has nothing to mask. The value at position p of a sequence,
   // from 0, the oldest that was kept, is feature first + p.
   uint32_t sequences = 0;                 // of each example, in the order of their fields
   std::vector<uint32_t> sequence_first;   // (size, sequences)

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "ops/exact_math.h"
 #include "ops/nn/loss_terms.h"
 #include "proto/job/model_tables.h"
 #include "proto/job/task_spec.h"
@@ -25,11 +26,27 @@ inline ops::LossKind LossKindOf(TaskLoss loss) {
   return ops::LossKind::kLogistic;
 }
 
+// What the task's mean adds to the model's sum; the arithmetic is that of EXACT.md, the same
+// everywhere.
+inline float OffsetOf(const TaskSpec& task) {
+  if (!task.mean) return ops::Loss().offset;
+  switch (task.loss) {
+    case TaskLoss::kLogistic:
+      return ops::exact::Log(ops::exact::Div(*task.mean, 1.0f - *task.mean));
+    case TaskLoss::kPoisson:
+      return ops::exact::Log(*task.mean);
+    case TaskLoss::kSquared:
+    case TaskLoss::kHuber:
+      return *task.mean;
+  }
+  return ops::Loss().offset;
+}
+
 // By task.
 inline std::vector<ops::Loss> LossesOf(const ModelTables& tables) {
   std::vector<ops::Loss> losses;
   for (const TaskSpec& task : tables.tasks) {
-    losses.push_back({LossKindOf(task.loss), task.weight, task.delta});
+    losses.push_back({LossKindOf(task.loss), task.weight, task.delta, OffsetOf(task)});
   }
   return losses;
 }

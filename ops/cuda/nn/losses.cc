@@ -25,7 +25,7 @@ struct OutputEach {
   template <typename Group>
   STRATA_HD_MEMBER void operator()(const Group&, uint64_t item) const {
     const RowAndQuad at = SplitItem(item, tasks);
-    predictions[item] = TaskPrediction(losses[at.quad].kind, Sum(at));
+    predictions[item] = TaskPrediction(losses[at.quad], Sum(at));
   }
 };
 

@@ -4,7 +4,9 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/job/job_spec.h"
@@ -138,6 +140,56 @@ TEST_CASE("labels that mean nothing are refused by name", "[label_spec]") {
         }) ==
         "spec.sampleWeight: a step has spec.training.lanes x batchSize = 9437184 lines; with "
         "weights at most 8388608 are supported");
+}
+
+TEST_CASE("a label may state its mean", "[label_spec]") {
+  TrainingJob job = Labelled();
+  job.mutable_spec()->mutable_labels(1)->set_mean(3.2f);
+  REQUIRE(ResolveJob(job).ok());
+  TrainingJob again = job;
+  REQUIRE(ResolveJob(again).ok());
+  CHECK(google::protobuf::util::MessageDifferencer::Equals(job, again));
+  const std::vector<TaskSpec> tasks = TasksOf(job.spec());
+  CHECK_FALSE(tasks[0].mean.has_value());
+  CHECK(tasks[1].mean == 3.2f);
+}
+
+TEST_CASE("a mean that no label of its kind has is refused by the label's name", "[label_spec]") {
+  const auto problem = [](int label, float mean, const char* loss = "") {
+    return Problem([&](JobSpec& s) {
+      s.mutable_labels(label)->set_mean(mean);
+      s.mutable_labels(label)->set_loss(loss);
+    });
+  };
+  constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  for (const float mean : {-1e30f, -3.0f, 0.0f, 3.2f}) {
+    CHECK(problem(1, mean) == "OK");
+    CHECK(problem(1, mean, "huber") == "OK");
+    CHECK(problem(2, mean, "squared") == "OK");
+    CHECK(problem(2, mean, "huber") == "OK");
+  }
+  CHECK(problem(2, 1e-30f) == "OK");
+  CHECK(problem(0, 1e-30f) == "OK");
+  CHECK(problem(0, 0.99999f) == "OK");
+  const std::string binary =
+      " cannot be the mean of label 'click', whose kind is binary; give a number above 0 and below "
+      "1, about the share of 1, or remove it";
+  CHECK(problem(0, 0) == "spec.labels[0].mean: 0" + binary);
+  CHECK(problem(0, 1) == "spec.labels[0].mean: 1" + binary);
+  CHECK(problem(0, -0.5f) == "spec.labels[0].mean: -0.5" + binary);
+  const std::string poisson =
+      " cannot be the mean of label 'visits', whose loss is poisson; give a number above 0, about "
+      "the mean of the training lines, or remove it";
+  CHECK(problem(2, 0) == "spec.labels[2].mean: 0" + poisson);
+  CHECK(problem(2, -2, "poisson") == "spec.labels[2].mean: -2" + poisson);
+  for (const int label : {0, 1, 2}) {
+    CHECK(problem(label, kInfinite)
+              .find("as it is no finite number; give about the mean of the "
+                    "training lines, or remove it") != std::string::npos);
+  }
+  CHECK(problem(1, kNone).substr(0, 68) ==
+        "spec.labels[1].mean: nan cannot be the mean of label 'stars', as it ");
 }
 
 TEST_CASE("labels and weights are computed on the CPU and on devices", "[label_spec]") {

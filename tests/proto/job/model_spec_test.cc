@@ -69,7 +69,7 @@ TEST_CASE("every model gets its defaults", "[job_spec]") {
   CHECK(mmoe.hidden().empty());
   const ModelSpec din = Resolved("din");
   CHECK(Widths(din.hidden()) == Layers{200, 80});
-  CHECK(Widths(din.attention_hidden()) == Layers{36});
+  CHECK(din.attention_hidden().empty());  // there is no sequence
   CHECK_FALSE(din.has_experts());
 }
 
@@ -88,6 +88,9 @@ TEST_CASE("fields of another model are refused, not ignored", "[job_spec]") {
   CHECK(Problem("mmoe", [](ModelSpec& m) { m.add_attention_hidden(2); }) ==
         "spec.model.attentionHidden: is for spec.model.type din, and this job's is mmoe; remove "
         "it");
+  CHECK(Problem("din", [](ModelSpec& m) { m.add_attention_hidden(2); }) ==
+        "spec.model.attentionHidden: is for sequences, and the job has none; give the history a "
+        "field of kind sequence in spec.fields, or remove it");
   CHECK(Problem("din", [](ModelSpec& m) { m.add_tower_hidden(2); }) ==
         "spec.model.towerHidden: is for spec.model.type shared_bottom and mmoe, and this job's is "
         "din; remove it");
@@ -105,9 +108,6 @@ TEST_CASE("limits of the models' fields", "[job_spec]") {
         "spec.model.experts: 0 is outside the limits; give a number from 1 to 256");
   CHECK(Problem("mmoe", [](ModelSpec& m) { m.add_expert_hidden(0); }) ==
         "spec.model.expertHidden[0]: 0 is outside the limits; give a number from 1 to 16384");
-  CHECK(Problem("din", [](ModelSpec& m) { m.add_attention_hidden(16385); }) ==
-        "spec.model.attentionHidden[0]: 16385 is outside the limits; give a number from 1 to "
-        "16384");
   CHECK(Problem("dlrm", [](ModelSpec& m) { m.add_bottom_hidden(0); }) ==
         "spec.model.bottomHidden[0]: 0 is outside the limits; give a number from 1 to 16384");
   CHECK(Problem("dlrm", [](ModelSpec& m) {

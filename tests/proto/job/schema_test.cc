@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -427,6 +428,37 @@ TEST_CASE("labels have their outputs in their order", "[schema]") {
   CHECK(InitProblem(saved, turned, Allow(true, true)) == "OK");
 }
 
+TEST_CASE("the mean of a label is part of what it means", "[schema]") {
+  JobSpec spec = CsvJob("lr");
+  spec.mutable_data()->mutable_columns()->clear_label();
+  for (const char* name : {"click", "stars"}) {
+    LabelConfig& label = *spec.add_labels();
+    label.set_name(name);
+    label.set_kind(name == std::string("stars") ? "real" : "binary");
+    label.set_loss(name == std::string("stars") ? "squared" : "logloss");
+  }
+  const auto stating = [&](std::optional<float> mean) {
+    JobSpec job = spec;
+    if (mean) job.mutable_labels(1)->set_mean(*mean);
+    return SchemaOf(job);
+  };
+  const Schema none = stating(std::nullopt), some = stating(3.2f);
+  CHECK(absl::EndsWith(SchemaText(none),
+                       "label click  binary  loss logloss  weight 1\n"
+                       "label stars  real  loss squared  weight 1\n"));
+  CHECK(absl::EndsWith(SchemaText(some), "  loss squared  weight 1  mean 3.2\n"));
+  CHECK(absl::EndsWith(SchemaText(stating(0.0f)), "  loss squared  weight 1  mean 0\n"));
+  CHECK(SchemaJson(some).find("\"mean\":3.2") != std::string::npos);
+  CHECK(ResumeProblem(some, some) == "OK");
+  CHECK(ResumeProblem(none, some) == "label stars: mean was none, is 3.2");
+  CHECK(ResumeProblem(some, none) == "label stars: mean was 3.2, is none");
+  CHECK(ResumeProblem(none, stating(0.0f)) == "label stars: mean was none, is 0");
+  CHECK(ResumeProblem(some, stating(3.2000003f)) == "label stars: mean was 3.2, is 3.20000029");
+  CHECK(InitProblem(some, stating(3.0f)) ==
+        "label stars: mean was 3.2, is 3; allow it with spec.model.initFrom.newTensors: allow");
+  CHECK(InitProblem(some, stating(3.0f), Allow(true, false)) == "OK");
+}
+
 // Names of the tensors that are loaded.
 std::set<std::string> LoadedTensors(const Schema& saved, const Schema& now) {
   std::set<std::string> names;
@@ -641,6 +673,75 @@ TEST_CASE("nothing takes the name of another part of the checkpoint", "[schema]"
 }
 
 // The word of a user that names nothing did what no user wants: the layer began anew.
+// Din over an item and two sequences of items, which are called after `first` and `second`.
+JobSpec OfSequences(const char* first, const char* second, uint32_t attention = 3) {
+  JobSpec spec = CsvJob("din");
+  spec.mutable_data()->mutable_columns()->clear_categorical();
+  spec.mutable_data()->mutable_columns()->clear_numeric();
+  spec.mutable_model()->add_attention_hidden(attention);
+  TableConfig& table = *spec.add_tables();
+  table.set_name("items");
+  table.set_dim(4);
+  table.mutable_optimizer()->set_type("sgd");
+  for (const char* name : {"item", first, second}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_kind(name == std::string("item") ? "categorical" : "sequence");
+    field.set_table("items");
+    if (field.kind() == "sequence") field.set_max_length(5);
+  }
+  return spec;
+}
+
+// Where each tensor of `prefix` is loaded from: "attention_a_0_weight as attention_b_0_weight".
+std::set<std::string> LoadedAs(const Schema& saved, const Schema& now, const char* prefix,
+                               const std::map<std::string, std::string>& rename) {
+  std::set<std::string> out;
+  for (const auto& [from, to] : MapSchemas(saved, now, rename).tensors) {
+    if (!absl::StartsWith(saved.tensors(from).name(), prefix)) continue;
+    out.insert(absl::StrCat(saved.tensors(from).name(), " as ", now.tensors(to).name()));
+  }
+  return out;
+}
+
+TEST_CASE("attention goes with the sequence that is renamed", "[schema]") {
+  using Pairs = std::set<std::string>;
+  const auto all = [](const std::string& from, const std::string& to) {
+    Pairs pairs;
+    for (const char* part : {"_0_weight", "_0_bias", "_1_weight", "_1_bias"}) {
+      pairs.insert(absl::StrCat("attention_", from, part, " as attention_", to, part));
+    }
+    return pairs;
+  };
+  // One name begins as the other, and both end as a layer's number does.
+  const Schema saved = SchemaOf(OfSequences("a", "a_0"));
+  CHECK(LoadedAs(saved, saved, "attention_a_0_0", {}).size() == 2);
+  const Schema swapped = SchemaOf(OfSequences("a_0", "a"));
+  const std::map<std::string, std::string> swap = {{"a", "a_0"}, {"a_0", "a"}};
+  Pairs both = all("a", "a_0");
+  both.merge(all("a_0", "a"));
+  CHECK(LoadedAs(saved, swapped, "attention_", swap) == both);
+  InitFromSpec init;
+  for (const auto& [from, to] : swap) (*init.mutable_rename())[from] = to;
+  CHECK(InitProblem(saved, swapped, init) == "OK");
+  // One alone; the other is where it was.
+  const Schema renamed = SchemaOf(OfSequences("b", "a_0"));
+  both = all("a", "b");
+  both.merge(all("a_0", "a_0"));
+  CHECK(LoadedAs(saved, renamed, "attention_", {{"a", "b"}}) == both);
+  // Left behind, with a new sequence of its name.
+  CHECK(LoadedAs(saved, saved, "attention_", {{"a", ""}}) == all("a_0", "a_0"));
+  // What a rename says of a tensor counts.
+  const auto own = LoadedAs(saved, renamed, "attention_", {{"a", "b"}, {"attention_a_1_bias", ""}});
+  CHECK(own.size() == 7);
+  CHECK_FALSE(own.contains("attention_a_1_bias as attention_b_1_bias"));
+  // Layers of other widths are told as such.
+  InitFromSpec one;
+  (*one.mutable_rename())["a"] = "b";
+  CHECK(absl::StartsWith(InitProblem(saved, SchemaOf(OfSequences("b", "a_0", 4)), one),
+                         "tensor attention_b_0_weight was (16, 3), is (16, 4); let it"));
+}
+
 TEST_CASE("what is renamed to a name that the job does not have is refused", "[schema]") {
   const Schema saved = SchemaOf(CsvJob("deepfm"));
   InitFromSpec init = Allow(true, true);

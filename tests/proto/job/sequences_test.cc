@@ -108,5 +108,38 @@ TEST_CASE("other models read no sequences", "[sequences]") {
         "kind multiValued, which is pooled");
 }
 
+TEST_CASE("attention has its layers where there is a sequence", "[sequences]") {
+  const TrainingJob with = Job({{"clicks", "sequence", "item"},
+                                {"item", "categorical", "item"},
+                                {"user", "categorical", "user"}});
+  TrainingJob job = with;
+  REQUIRE(ResolveJob(job).ok());
+  REQUIRE(job.spec().model().attention_hidden_size() == 1);
+  CHECK(job.spec().model().attention_hidden(0) == 36);
+  CHECK(NothingToAttend(job.spec()).empty());
+  TrainingJob again = job;
+  REQUIRE(ResolveJob(again).ok());
+  CHECK(again.SerializeAsString() == job.SerializeAsString());
+  job = with;
+  job.mutable_spec()->mutable_model()->add_attention_hidden(16385);
+  CHECK(ProblemOf(job) ==
+        "spec.model.attentionHidden[0]: 16385 is outside the limits; give a number from 1 to "
+        "16384");
+}
+
+TEST_CASE("a din without a sequence is a perceptron, and that is said", "[sequences]") {
+  TrainingJob job = Job({{"clicks", "multiValued", "item"}, {"user", "categorical", "user"}});
+  REQUIRE(ResolveJob(job).ok());
+  CHECK(job.spec().model().attention_hidden().empty());
+  CHECK(NothingToAttend(job.spec()) ==
+        "spec.model.type: din weighs sequences by the item, and the job has none, so it is a "
+        "perceptron over its fields; give the history a field of kind sequence in spec.fields");
+  TrainingJob again = job;
+  REQUIRE(ResolveJob(again).ok());
+  CHECK(again.SerializeAsString() == job.SerializeAsString());
+  job.mutable_spec()->mutable_model()->set_type("deepfm");
+  CHECK(NothingToAttend(job.spec()).empty());
+}
+
 }  // namespace
 }  // namespace strata

@@ -93,6 +93,25 @@ TEST_CASE("tables of a job: defaults, numbers, and the table of each field", "[t
   CHECK(model->tables[3].life_cycle.removal.ttl_steps == 7);
 }
 
+TEST_CASE("the model's width is of tables that say none", "[tables_spec]") {
+  for (const char* type : {"deepfm", "mmoe", "din"}) {
+    INFO(type);
+    TrainingJob job = Job(type, kThree, kAll);
+    job.mutable_spec()->mutable_model()->set_embedding_dim(8);
+    for (TableConfig& t : *job.mutable_spec()->mutable_tables()) t.set_dim(4);
+    CHECK(ErrorOf(job) ==
+          "spec.model.embeddingDim: 8 is the width of no table, as each of spec.tables says its "
+          "own dim; remove it");
+    for (TableConfig& t : *job.mutable_spec()->mutable_tables()) t.set_dim(8);
+    CHECK(ErrorOf(job) == "");
+    job.mutable_spec()->mutable_model()->clear_embedding_dim();
+    for (TableConfig& t : *job.mutable_spec()->mutable_tables()) t.set_dim(4);
+    REQUIRE(ErrorOf(job) == "");
+    REQUIRE(ResolveJob(job).ok());
+    CHECK(ErrorOf(job) == "");
+  }
+}
+
 TEST_CASE("a job without tables has features, and all fields are of it", "[tables_spec]") {
   TrainingJob job = Job("deepfm", {}, {});
   REQUIRE(ResolveJob(job).ok());

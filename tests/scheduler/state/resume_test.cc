@@ -163,6 +163,39 @@ TEST_CASE("fields that go by a table, and numbers, resume with their columns",
   }
 }
 
+TEST_CASE("a job resumes with what its labels mean", "[scheduler][resume]") {
+  TrainingJob saved = CsvJob("lr", {"user"});
+  saved.mutable_spec()->mutable_data()->mutable_columns()->clear_label();
+  LabelConfig& label = *saved.mutable_spec()->add_labels();
+  label.set_name("stars");
+  label.set_kind("real");
+  label.set_loss("huber");
+  label.set_weight(0.5f);
+  label.set_delta(1);
+  CHECK(ResumeProblem(saved, saved) == "OK");
+  TrainingJob now = saved;
+  LabelConfig& other = *now.mutable_spec()->mutable_labels(0);
+  other.set_mean(3.2f);
+  CHECK(ResumeProblem(now, now) == "OK");
+  CHECK(ResumeProblem(now, saved) ==
+        "spec.labels is [stars (real, huber, weight 0.5, delta 1, mean 3.2)] but the checkpoint to "
+        "resume from was made with [stars (real, huber, weight 0.5, delta 1)]; resume with the "
+        "same value, or start anew with --overwrite");
+  CHECK(ResumeProblem(saved, now)
+            .starts_with("spec.labels is [stars (real, huber, weight 0.5, "
+                         "delta 1)] but"));
+  // Nothing of a label hides the rest.
+  other.set_weight(0.25f);
+  other.set_delta(2);
+  CHECK(
+      ResumeProblem(now, saved)
+          .starts_with("spec.labels is [stars (real, huber, weight 0.25, delta 2, mean 3.2)] but"));
+  // What has the same text is told by the schema.
+  TrainingJob close = now;
+  close.mutable_spec()->mutable_labels(0)->set_mean(3.2000003f);
+  CHECK(absl::EndsWith(ResumeProblem(close, now), "label stars: mean was 3.2, is 3.20000029"));
+}
+
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][resume]") {
   TrainingJob saved = JobOf("adagrad", "", "adam");
   ModelSpec& model = *saved.mutable_spec()->mutable_model();
@@ -185,6 +218,54 @@ TEST_CASE("a job resumes with the shape of the model that was saved", "[schedule
         }).starts_with("spec.model.crossLayers is 2 but"));
   CHECK(
       problem([](ModelSpec& m) { m.set_cross_rank(4); }).starts_with("spec.model.crossRank is 4"));
+}
+
+TEST_CASE("a job resumes with its experts, towers and attention", "[scheduler][resume]") {
+  TrainingJob saved = CsvJob("mmoe", {"user", "item"});
+  ModelSpec& model = *saved.mutable_spec()->mutable_model();
+  model.clear_hidden();
+  model.set_experts(3);
+  model.add_expert_hidden(8);
+  model.add_tower_hidden(5);
+  model.add_attention_hidden(4);
+  const auto problem = [&](void (*change)(ModelSpec&)) {
+    TrainingJob now = saved;
+    change(*now.mutable_spec()->mutable_model());
+    return ResumeProblem(now, saved);
+  };
+  const auto is = [](const char* field, const char* now, const char* then) {
+    return std::string("spec.model.") + field + " is " + now +
+           " but the checkpoint to resume from was made with " + then +
+           "; resume with the same value, or start anew with --overwrite";
+  };
+  CHECK(problem([](ModelSpec&) {}) == "OK");
+  CHECK(problem([](ModelSpec& m) { m.set_experts(2); }) == is("experts", "2", "3"));
+  CHECK(problem([](ModelSpec& m) { m.add_expert_hidden(4); }) ==
+        is("expertHidden", "[8, 4]", "[8]"));
+  CHECK(problem([](ModelSpec& m) { m.set_tower_hidden(0, 6); }) == is("towerHidden", "[6]", "[5]"));
+  CHECK(problem([](ModelSpec& m) { m.add_attention_hidden(4); }) == "OK");
+  model.set_type("shared_bottom");
+  model.add_hidden(8);
+  CHECK(problem([](ModelSpec& m) { m.set_tower_hidden(0, 6); }) == is("towerHidden", "[6]", "[5]"));
+  CHECK(problem([](ModelSpec& m) { m.set_experts(2); }) == "OK");
+  model.set_type("din");
+  JobSpec& spec = *saved.mutable_spec();
+  spec.mutable_data()->mutable_columns()->clear_categorical();
+  spec.add_tables()->set_name("item");
+  spec.mutable_tables(0)->set_dim(4);
+  spec.mutable_tables(0)->mutable_optimizer()->set_type("adagrad");
+  for (const char* name : {"item", "clicks"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(name);
+    field.set_column(name);
+    field.set_kind(name == std::string("item") ? "categorical" : "sequence");
+    field.set_table("item");
+  }
+  spec.mutable_fields(1)->set_max_length(5);
+  CHECK(problem([](ModelSpec& m) { m.add_attention_hidden(4); }) ==
+        is("attentionHidden", "[4, 4]", "[4]"));
+  CHECK(problem([](ModelSpec& m) { m.set_hidden(0, 9); }) == is("hidden", "[9]", "[8]"));
+  CHECK(problem([](ModelSpec& m) { m.add_tower_hidden(4); }) == "OK");
 }
 
 TEST_CASE("what says nothing of a job's model may differ", "[scheduler][resume]") {

@@ -76,6 +76,10 @@ std::vector<Shape> TaskShapes() {
   add("", false, towers);
   towers.tower_hidden = {};
   add("bb", false, towers);
+  add("bshp", true, {"lr", 4, 0, 0, {}, 60, 50, true});
+  shapes.back().means = true;
+  add("bsp", false, {"deepfm", 5, 3, 8, {12}, 60, 50, false});
+  shapes.back().means = true;
   return shapes;
 }
 

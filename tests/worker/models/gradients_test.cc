@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "ops/parallel.h"
@@ -18,6 +20,8 @@ using testing::Gradients;
 using testing::Problem;
 using testing::Reference;
 using testing::RelativeError;
+using testing::RunPredict;
+using testing::SameBits;
 using testing::Shape;
 using testing::StepResult;
 
@@ -150,7 +154,33 @@ std::vector<Shape> Shapes() {
   }
   for (const Shape& labelled : Labelled()) shapes.push_back(labelled);
   for (const Shape& shape : OfAnyWidth()) shapes.push_back(shape);
+  // Of every model the first with labels, whose means are stated; of lr every loss's.
+  std::set<std::string> types;
+  for (size_t s = 0, n = shapes.size(); s < n; ++s) {
+    if (shapes[s].labels.empty() || !types.insert(shapes[s].type).second) continue;
+    shapes.push_back(shapes[s]);
+    shapes.back().means = true;
+    if (shapes[s].type == "lr") shapes.back().labels = "bshp";
+  }
   return shapes;
+}
+
+TEST_CASE("a model that has learned nothing predicts the means that labels state", "[models]") {
+  const auto parallel = ops::MakeParallel(1);
+  for (const Shape& shape : Shapes()) {
+    if (!shape.means) continue;
+    INFO(Describe(shape));
+    Problem p(shape, 1);
+    std::fill(p.rows.begin(), p.rows.end(), 0.0f);
+    for (auto& tensor : p.tensors) std::fill(tensor.begin(), tensor.end(), 0.0f);
+    const auto model = MakeModel(p.tables);
+    REQUIRE(model.ok());
+    const std::vector<float> predictions = RunPredict(p, **model, parallel.get());
+    CHECK(SameBits(predictions, Run(p, **model, parallel.get()).predictions));
+    for (size_t i = 0; i < predictions.size(); ++i) {
+      REQUIRE(predictions[i] == Approx(*p.tables.tasks[i % p.tables.task_count()].mean));
+    }
+  }
 }
 
 TEST_CASE("the reference's gradients are those of finite differences", "[models]") {

@@ -11,7 +11,7 @@
 namespace strata::testing {
 namespace {
 
-void AddLabel(char kind, size_t number, JobSpec& spec) {
+void AddLabel(char kind, size_t number, bool mean, JobSpec& spec) {
   LabelConfig& label = *spec.add_labels();
   label.set_name("label" + std::to_string(number));
   label.set_kind(kind == 'b' ? "binary" : kind == 'p' ? "count" : "real");
@@ -21,6 +21,7 @@ void AddLabel(char kind, size_t number, JobSpec& spec) {
                                : "squared");
   label.set_weight(1.0f / static_cast<float>(number + 1));
   label.set_delta(0.7f);
+  if (mean) label.set_mean(kind == 'b' ? 0.2f : kind == 'p' ? 2.5f : 3.2f);
 }
 
 // Random labels of an example; some are none, of one example all.
@@ -74,7 +75,7 @@ ModelTables Tables(const Shape& shape) {
   for (uint32_t h : shape.expert_hidden) model.add_expert_hidden(h);
   for (uint32_t h : shape.attention_hidden) model.add_attention_hidden(h);
   if (shape.type == "mmoe" || shape.type == "din") AddFields(shape, spec);
-  for (size_t t = 0; t < shape.labels.size(); ++t) AddLabel(shape.labels[t], t, spec);
+  for (size_t t = 0; t < shape.labels.size(); ++t) AddLabel(shape.labels[t], t, shape.means, spec);
   if (shape.weighted) spec.set_sample_weight("weight");
   spec.mutable_optimizer()->mutable_sparse()->set_type("sgd");
   spec.mutable_optimizer()->mutable_dense()->set_type("sgd");
@@ -145,7 +146,8 @@ std::string Describe(const Shape& s) {
   return s.type + " fields " + std::to_string(s.fields) + " numeric " + std::to_string(s.numeric) +
          " dim " + std::to_string(s.dim) + " named " + std::to_string(static_cast<int>(s.named)) +
          " tables " + std::to_string(s.dims.size()) + " sequences " + std::to_string(s.sequences) +
-         " labels " + s.labels + (s.weighted ? ", weighted" : "");
+         " labels " + s.labels + (s.weighted ? ", weighted" : "") +
+         (s.means ? ", of stated means" : "");
 }
 
 Problem::Problem(const Shape& shape, uint64_t seed) : tables(Tables(shape)), unique(shape.unique) {

@@ -41,6 +41,7 @@ struct Shape {
   std::vector<uint32_t> expert_hidden = {};     // mmoe
   uint32_t sequences = 0;                       // din: so many fields more, before the others
   std::vector<uint32_t> attention_hidden = {};  // din
+  bool means = false;                           // labels state them
 };
 
 std::string Describe(const Shape& shape);

@@ -281,8 +281,17 @@ class Network {
   size_t next_ = 0;  // tensor
 };
 
+// What a sum of 0 stands for.
+double OffsetOf(const TaskSpec& task) {
+  if (!task.mean) return 0;
+  const double mean = *task.mean;
+  if (task.loss == TaskLoss::kLogistic) return std::log(mean / (1 - mean));
+  return task.loss == TaskLoss::kPoisson ? std::log(mean) : mean;
+}
+
 template <typename Number>
-Number LossOf(const TaskSpec& task, const Number& logit, float label) {
+Number LossOf(const TaskSpec& task, const Number& sum, float label) {
+  const Number logit = sum + Number(OffsetOf(task));
   switch (task.loss) {
     case TaskLoss::kLogistic:
       return Softplus(label > 0.5f ? Number(0) - logit : logit);
@@ -323,7 +332,7 @@ double Reference::Logit(uint32_t i, uint32_t task) const {
 }
 
 double Reference::Prediction(uint32_t i, uint32_t task) const {
-  const double logit = Logit(i, task);
+  const double logit = Logit(i, task) + OffsetOf(p_.tables.tasks[task]);
   switch (p_.tables.tasks[task].loss) {
     case TaskLoss::kLogistic:
       return 1 / (1 + std::exp(-logit));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "proto/strata/job.pb.h"
 #include "tools/cli/job/yaml_message.h"
 
 namespace strata {
@@ -135,6 +136,7 @@ void TextprotoReader::Read(absl::string_view text, Message* message) {
     problems_.push_back(absl::StrCat(name_, ": is not in protobuf's text format"));
   }
   if (problems_.empty()) CheckFinite(*message, "");
+  if (problems_.empty()) CheckLists(text);
 }
 
 // `init_from: "DIR"` becomes `init_from: {checkpoint: "DIR"}`.
@@ -166,6 +168,26 @@ std::string TextprotoReader::WithTextForms(absl::string_view text) {
   }
   absl::StrAppend(&out, text.substr(copied));
   return out;
+}
+
+// The parser takes `hidden: []` for nothing, and leaves no trace of it.
+void TextprotoReader::CheckLists(absl::string_view text) {
+  Scanner scan(text);
+  for (scan.SkipSpace(); !scan.done(); scan.SkipSpace()) {
+    const size_t at = scan.at();
+    const FieldDescriptor* field =
+        ModelSpec::descriptor()->FindFieldByName(std::string(scan.Token()));
+    const char* problem = field == nullptr ? nullptr : EmptyListProblem(field);
+    scan.SkipSpace();
+    if (problem == nullptr || !scan.Take(':')) continue;
+    scan.SkipSpace();
+    if (!scan.Take('[')) continue;
+    scan.SkipSpace();
+    if (!scan.Take(']')) continue;
+    problems_.push_back(
+        absl::StrCat(name_, ":", std::count(text.begin(), text.begin() + at, '\n') + 1, ":",
+                     ColumnAt(text, at) + 1, ": spec.model.", field->json_name(), ": ", problem));
+  }
 }
 
 int TextprotoReader::ColumnInFile(int line, int column) const {

@@ -43,6 +43,7 @@ class TextprotoReader {
     int length = 0;
   };
   std::string WithTextForms(absl::string_view text);
+  void CheckLists(absl::string_view text);
   int ColumnInFile(int line, int column) const;
   void CheckFinite(const google::protobuf::Message& message, const std::string& path);
 

@@ -17,6 +17,7 @@
 #include "proto/job/job_spec.h"
 #include "proto/job/schema.h"
 #include "proto/job/schema_text.h"
+#include "proto/job/sequences.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "tools/cli/job/file.h"
 #include "worker/data/files/file_list.h"
@@ -94,8 +95,9 @@ ExitCode RunValidate(const ValidateOptions& options) {
   if (!job.ok()) return ReportError(job.status());
   const absl::StatusOr<Schema> schema = DeclaredSchema(job->spec());
   if (!schema.ok()) return ReportError(schema.status());
-  const std::string warning = KeysByPosition(job->spec());
-  if (!warning.empty()) std::fprintf(stderr, "strata: warning: %s\n", warning.c_str());
+  for (const std::string& warning : {KeysByPosition(job->spec()), NothingToAttend(job->spec())}) {
+    if (!warning.empty()) std::fprintf(stderr, "strata: warning: %s\n", warning.c_str());
+  }
   if (options.schema) {
     std::printf("%s", options.json ? (SchemaJson(*schema) + "\n").c_str()
                                    : DescribeSchema(*schema).c_str());

@@ -195,6 +195,13 @@ const FieldDescriptor* TextForm(const FieldDescriptor* field) {
   return has_one ? type->FindFieldByNumber(InitFromSpec::kCheckpointFieldNumber) : nullptr;
 }
 
+const char* EmptyListProblem(const FieldDescriptor* field) {
+  const bool layers = field->is_repeated() && field->containing_type() == ModelSpec::descriptor();
+  return layers ? "an empty list would be the default's layers; give a width for each layer, or "
+                  "remove it"
+                : nullptr;
+}
+
 void YamlReader::Problem(const YAML::Mark& mark, const std::string& path, absl::string_view what) {
   std::string line = name_;
   if (!name_.empty() && !mark.is_null()) {
@@ -267,6 +274,9 @@ void YamlReader::ReadField(const YAML::Node& node, const std::string& path,
     }
     Problem(node.Mark(), path, what);
     return;
+  }
+  if (const char* problem = EmptyListProblem(field); problem != nullptr && node.size() == 0) {
+    return Problem(node.Mark(), path, problem);
   }
   size_t index = 0;
   for (const YAML::Node& element : node) {

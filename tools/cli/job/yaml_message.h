@@ -61,6 +61,10 @@ class YamlReader {
 // DIR` is `initFrom: {checkpoint: DIR}`. Null: it has no such form.
 const google::protobuf::FieldDescriptor* TextForm(const google::protobuf::FieldDescriptor* field);
 
+// What is wrong with an empty list of `field`, or null. A message cannot tell it from none, and of
+// some fields none is a list with values: a model's layers.
+const char* EmptyListProblem(const google::protobuf::FieldDescriptor* field);
+
 // camelCase as in YAML and JSON, or as in the .proto file.
 enum class FieldNaming : uint8_t { kJson, kProto };
 

@@ -329,6 +329,67 @@ TEST_CASE("transforms of fields are the same in every language", "[job_file]") {
         "job.yaml:7:66: spec.fields[0].transform.min: 'low' is not a finite number");
 }
 
+TEST_CASE("a label's mean is the same in every language", "[job_file]") {
+  const std::string head =
+      "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\n"
+      "spec:\n"
+      "  data: {format: csv, train: [a.csv], columns: {categorical: [c]}}\n"
+      "  model: {type: lr}\n";
+  const std::string labels =
+      "[{name: click, mean: 0.03}, {name: stars, kind: real, weight: 0.2, mean: -3.2}, "
+      "{name: visits, kind: count}]";
+  const auto yaml = Parse(head + "  labels: " + labels + "\n");
+  INFO(yaml.status().message());
+  REQUIRE(yaml.ok());
+  CHECK(yaml->spec().labels(0).mean() == 0.03f);
+  CHECK(yaml->spec().labels(1).mean() == -3.2f);
+  CHECK_FALSE(yaml->spec().labels(2).has_mean());
+  const auto set = Parse(head, {"spec.labels=" + labels});
+  INFO(set.status().message());
+  REQUIRE(set.ok());
+  CHECK(set->SerializeAsString() == yaml->SerializeAsString());
+  const auto textproto = ParseJobText(
+      R"(api_version: "strata/v1" kind: "TrainingJob" metadata { name: "j" }
+         spec {
+           data { format: "csv" train: "a.csv" columns { categorical: "c" } }
+           model { type: "lr" }
+           labels { name: "click" mean: 0.03 }
+           labels { name: "stars" kind: "real" weight: 0.2 mean: -3.2 }
+           labels { name: "visits" kind: "count" }
+         })",
+      "job.textproto", "/jobs", {});
+  INFO(textproto.status().message());
+  REQUIRE(textproto.ok());
+  CHECK(textproto->SerializeAsString() == yaml->SerializeAsString());
+  const auto problem = [&](const std::string& label) {
+    return std::string(Parse(head + "  labels: [" + label + "]\n").status().message());
+  };
+  CHECK(problem("{name: click, mean: 3%}") ==
+        "job.yaml:7:32: spec.labels[0].mean: '3%' is not a finite number");
+  CHECK(problem("{name: click, mean: .nan}") ==
+        "job.yaml:7:32: spec.labels[0].mean: '.nan' is not a finite number");
+  CHECK(problem("{name: click, mean: 3}") ==
+        "job.yaml:7:32: spec.labels[0].mean: 3 cannot be the mean of label 'click', whose kind is "
+        "binary; give a number above 0 and below 1, about the share of 1, or remove it");
+}
+
+// A message cannot tell it from none, and of layers none are those of the default.
+TEST_CASE("an empty list of layers is refused, not taken for the default's", "[job_file]") {
+  const std::string why =
+      "an empty list would be the default's layers; give a width for each layer, or remove it";
+  CHECK(Problem("hidden: [64, 32]", "hidden: []") == "job.yaml:12:13: spec.model.hidden: " + why);
+  for (const char* field : {"bottomHidden", "expertHidden", "towerHidden", "attentionHidden"}) {
+    INFO(field);
+    CHECK(Problem("hidden: [64, 32]", std::string(field) + ": []") ==
+          absl::StrCat("job.yaml:12:", 7 + std::string(field).size(), ": spec.model.", field, ": ",
+                       why));
+  }
+  CHECK(SetProblem("spec.model.hidden=[]") ==
+        "--set spec.model.hidden=[]: spec.model.hidden: " + why);
+  CHECK(SetProblem("spec.model.hidden=") == "OK");  // the default's, by intent
+  CHECK(Problem("eval: [/data/test.tsv]", "eval: []") == "OK");
+}
+
 TEST_CASE("a wrong list of columns of several values is told with its place", "[job_file]") {
   const auto problem = [](const std::string& list) {
     const std::string text = absl::StrReplaceAll(kTagsYaml, {{R"(
@@ -607,6 +668,13 @@ TEST_CASE("what is wrong in the text format is told by line", "[job_file]") {
   CHECK(TextprotoProblem("lanes: 4", "lanes: 4294967296").find("job.textproto:13:") == 0);
   CHECK(TextprotoProblem("lanes: 4", "local_learning_rate: nan") ==
         "job.textproto:13:5: spec.training.localLearningRate: nan is not a finite 32-bit number");
+  CHECK(TextprotoProblem("hidden: 64 hidden: 32", "hidden: [ ]") ==
+        "job.textproto:11:26: spec.model.hidden: an empty list would be the default's layers; give "
+        "a width for each layer, or remove it");
+  CHECK(TextprotoProblem("hidden: 64 hidden: 32", "hidden: [64, 32]") == "OK");
+  CHECK(TextprotoProblem("train: [\"train.tsv\", \"../more/day1.tsv\"]",
+                         "train: \"hidden: []\" # hidden: []") == "OK");
+  CHECK(TextprotoProblem("eval: \"/data/test.tsv\"", "eval: []") == "OK");
   CHECK(TextprotoProblem("training {", "training {{").find("job.textproto:12:") == 0);
   CHECK(TextprotoProblem("# Comments are allowed.", std::string("\0", 1)) ==
         "job.textproto: holds a zero byte; is it text?");

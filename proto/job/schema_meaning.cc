@@ -1,5 +1,8 @@
 #include "proto/job/schema_meaning.h"
 
+#include <array>
+#include <charconv>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -31,13 +34,23 @@ class Differences {
   std::string text_;
 };
 
+// The shortest text that reads as this number: two numbers never have one.
+std::string Exactly(double number) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number);
+  return std::string(text.data(), end.ptr);
+}
+
 std::string TransformText(const TransformConfig& t) {
   std::string text = t.type();
-  if (t.bounds_size() > 0) absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", "), "]");
-  if (t.has_mean()) absl::StrAppend(&text, " mean ", t.mean());
-  if (t.has_deviation()) absl::StrAppend(&text, " deviation ", t.deviation());
-  if (t.has_min()) absl::StrAppend(&text, " min ", t.min());
-  if (t.has_max()) absl::StrAppend(&text, " max ", t.max());
+  if (t.bounds_size() > 0) {
+    const auto exactly = [](std::string* out, double bound) { out->append(Exactly(bound)); };
+    absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", ", exactly), "]");
+  }
+  if (t.has_mean()) absl::StrAppend(&text, " mean ", Exactly(t.mean()));
+  if (t.has_deviation()) absl::StrAppend(&text, " deviation ", Exactly(t.deviation()));
+  if (t.has_min()) absl::StrAppend(&text, " min ", Exactly(t.min()));
+  if (t.has_max()) absl::StrAppend(&text, " max ", Exactly(t.max()));
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "proto/job/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 
 namespace strata {
@@ -72,10 +73,11 @@ class Renaming {
   const std::map<std::string, std::string>& rename_;
 };
 
-// `rename`: name in `saved` -> name in `now`, as Renaming has it. Data fingerprints are not
-// compared.
+// `rename`: name in `saved` -> name in `now`, as Renaming has it. `files`: what the vocabularies of
+// `now` have, which may go on behind what `saved` knows. Data fingerprints are not compared.
 SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
-                         const std::map<std::string, std::string>& rename = {});
+                         const std::map<std::string, std::string>& rename = {},
+                         const VocabularyContents& files = {});
 
 // "loaded: tables features; tensors bias, layer_0_bias; new: ...": one line.
 std::string MappingText(const SchemaMapping& mapping);

@@ -22,6 +22,9 @@ class Differences {
     absl::StrAppend(&text_, text_.empty() ? "" : "; ", what, " was ", Shown(saved), ", is ",
                     Shown(now));
   }
+  void Add(absl::string_view change) {
+    if (!change.empty()) absl::StrAppend(&text_, text_.empty() ? "" : "; ", change);
+  }
   const std::string& text() const { return text_; }
 
  private:
@@ -57,7 +60,8 @@ std::string TransformText(const TransformConfig& t) {
 }  // namespace
 
 std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
-                          const std::optional<std::string>& table) {
+                          const std::optional<std::string>& table,
+                          const VocabularyContents& files) {
   Differences d;
   d.Add("kind", saved.kind(), now.kind());
   if (table) {
@@ -71,7 +75,7 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   d.Add("pooling", saved.pooling(), now.pooling());
   d.Add("transform", TransformText(saved.transform()), TransformText(now.transform()));
   if (table) {
-    d.Add("vocabulary", saved.vocabulary(), now.vocabulary());
+    d.Add(VocabularyChange(saved, now, files));
     d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
   }
   d.Add("maxLength", saved.max_length(), now.max_length());
@@ -86,8 +90,10 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
 std::string KeySpace(const SchemaField& field, absl::string_view table) {
   if (table.empty() || field.keys() == "value") return "";
   const std::string column = field.keys() == "table" ? std::string() : field.column();
+  // Lines of any two vocabularies are the same keys.
+  const char* values = field.out_of_vocabulary() > 0 ? "lines" : "hashes";
   return absl::StrCat(table, "\n", field.keys(), "\n", column, "\n", field.hash_seed(), "\n",
-                      field.vocabulary());
+                      values);
 }
 
 std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {

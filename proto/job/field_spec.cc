@@ -273,21 +273,27 @@ absl::Status ResolveField(const JobSpec& job, const Place& p) {
   return ResolveVocabulary(p);
 }
 
-// Line numbers of two files would be the same keys.
+// Line numbers of two files would be the same keys, as would buckets of two numbers of them. Fields
+// share rows by table, without spec.tables by column.
 absl::Status CheckVocabularies(JobSpec& job) {
-  if (job.tables().empty()) return absl::OkStatus();
+  const bool by_table = !job.tables().empty();
   std::map<std::pair<std::string, uint64_t>, const FieldConfig*> first;
   for (int i = 0; i < job.fields_size(); ++i) {
     const FieldConfig& f = job.fields(i);
     if (!f.has_vocabulary()) continue;
     const uint64_t seed = f.has_hash_seed() ? f.hash_seed() : job.model().hash_seed();
-    const auto [it, fresh] = first.try_emplace({f.table(), seed}, &f);
-    if (fresh || it->second->vocabulary().file() == f.vocabulary().file()) continue;
-    return Bad(absl::StrCat("spec.fields[", i, "].vocabulary.file"),
-               absl::StrCat("field '", f.name(), "' and field '", it->second->name(),
-                            "' share table ", f.table(),
-                            " and have other vocabularies; give one of them a hashSeed of its own, "
-                            "or another table"));
+    const std::string& shared = by_table ? f.table() : f.column();
+    const auto [it, fresh] = first.try_emplace({shared, seed}, &f);
+    if (fresh) continue;
+    const VocabularyConfig &was = it->second->vocabulary(), &is = f.vocabulary();
+    const bool other_file = was.file() != is.file();
+    if (!other_file && was.out_of_vocabulary() == is.out_of_vocabulary()) continue;
+    return Bad(
+        absl::StrCat("spec.fields[", i, "].vocabulary.", other_file ? "file" : "outOfVocabulary"),
+        absl::StrCat("field '", f.name(), "' and field '", it->second->name(), "' share ",
+                     by_table ? "table " : "the rows of column ", shared,
+                     " and have other vocabularies; give one of them a hashSeed of its own",
+                     by_table ? ", or another table" : ""));
   }
   return absl::OkStatus();
 }

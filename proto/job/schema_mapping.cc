@@ -97,9 +97,11 @@ class Places {
 
 class Mapper {
  public:
-  Mapper(const Schema& saved, const Schema& now, const std::map<std::string, std::string>& rename)
+  Mapper(const Schema& saved, const Schema& now, const std::map<std::string, std::string>& rename,
+         const VocabularyContents& files)
       : saved_(saved),
         now_(now),
+        files_(files),
         tables_(now.tables(), rename),
         rename_tensors_(RenamesOfTensors(saved, now, rename)),
         tensors_(now.tensors(), rename_tensors_),
@@ -124,9 +126,11 @@ class Mapper {
   void Add(SchemaChange change, SchemaPart part, const std::string& name, std::string text) {
     out_.entries.push_back({change, part, name, std::move(text)});
   }
-  void Same(SchemaPart part, const std::string& saved, const std::string& now) {
-    if (saved == now) return Add(SchemaChange::kLoaded, part, now, now);
-    Add(SchemaChange::kRenamed, part, now, absl::StrCat(saved, " as ", now));
+  // `beside`: what else there is to tell.
+  void Same(SchemaPart part, const std::string& saved, const std::string& now,
+            const std::string& beside = "") {
+    if (saved == now) return Add(SchemaChange::kLoaded, part, now, absl::StrCat(now, beside));
+    Add(SchemaChange::kRenamed, part, now, absl::StrCat(saved, " as ", now, beside));
   }
   std::string Of(SchemaPart part, const std::string& name, absl::string_view what) const {
     return absl::StrCat(PartName(part), " ", name, ": ", what);
@@ -304,14 +308,16 @@ class Mapper {
     const SchemaField& saved = saved_.fields(at);
     const bool has_rows = saved.table().empty() || loaded_tables_.contains(saved.table());
     const std::string changed = MeaningChange(
-        saved, now, has_rows ? std::optional(tables_.Now(saved.table())) : std::nullopt);
+        saved, now, has_rows ? std::optional(tables_.Now(saved.table())) : std::nullopt, files_);
     if (changed.empty() && !has_rows) {
       return Add(SchemaChange::kNewRows, SchemaPart::kField, now.name(), now.name());
     }
-    if (changed.empty()) return Same(SchemaPart::kField, saved.name(), now.name());
+    if (changed.empty()) {
+      return Same(SchemaPart::kField, saved.name(), now.name(), MoreValues(saved, now));
+    }
     Add(SchemaChange::kChangedMeaning, SchemaPart::kField, now.name(),
         Of(SchemaPart::kField, now.name(), changed));
-    if (has_rows && MeaningChange(saved, now, std::nullopt).empty()) {
+    if (has_rows && MeaningChange(saved, now, std::nullopt, files_).empty()) {
       out_.entries.back().table = saved.table();
     }
   }
@@ -363,6 +369,7 @@ class Mapper {
 
   const Schema& saved_;
   const Schema& now_;
+  const VocabularyContents& files_;
   const Renaming tables_;
   const std::map<std::string, std::string> rename_tensors_;
   const Renaming tensors_, fields_, labels_;
@@ -373,8 +380,9 @@ class Mapper {
 }  // namespace
 
 SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
-                         const std::map<std::string, std::string>& rename) {
-  return Mapper(saved, now, rename).Map();
+                         const std::map<std::string, std::string>& rename,
+                         const VocabularyContents& files) {
+  return Mapper(saved, now, rename, files).Map();
 }
 
 }  // namespace strata

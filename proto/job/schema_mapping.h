@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/job/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 
 namespace strata {
@@ -52,10 +53,11 @@ struct SchemaMapping {
   std::vector<std::pair<int, int>> tensors;
 };
 
-// `rename`: name in `saved` -> name in `now`, as Renaming has it. Data fingerprints are not
-// compared.
+// `rename`: name in `saved` -> name in `now`, as Renaming has it. `files`: what the vocabularies of
+// `now` have, which may go on behind what `saved` knows. Data fingerprints are not compared.
 SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
-                         const std::map<std::string, std::string>& rename = {});
+                         const std::map<std::string, std::string>& rename = {},
+                         const VocabularyContents& files = {});
 
 // "loaded: tables features; tensors bias, layer_0_bias; new: ...": one line.
 std::string MappingText(const SchemaMapping& mapping);

@@ -1,6 +1,8 @@
 #include "proto/job/schema_meaning.h"
 
 #include <cstddef>
+#include <array>
+#include <charconv>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -21,6 +23,9 @@ class Differences {
     if (saved == now) return;
     absl::StrAppend(&text_, text_.empty() ? "" : "; ", what, " was ", Shown(saved), ", is ",
                     Shown(now));
+  }
+  void Add(absl::string_view change) {
+    if (!change.empty()) absl::StrAppend(&text_, text_.empty() ? "" : "; ", change);
   }
   const std::string& text() const { return text_; }
 
@@ -43,20 +48,31 @@ class Differences {
   std::string text_;
 };
 
+// The shortest text that reads as this number: two numbers never have one.
+std::string Exactly(double number) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number);
+  return std::string(text.data(), end.ptr);
+}
+
 std::string TransformText(const TransformConfig& t) {
   std::string text = t.type();
-  if (t.bounds_size() > 0) absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", "), "]");
-  if (t.has_mean()) absl::StrAppend(&text, " mean ", t.mean());
-  if (t.has_deviation()) absl::StrAppend(&text, " deviation ", t.deviation());
-  if (t.has_min()) absl::StrAppend(&text, " min ", t.min());
-  if (t.has_max()) absl::StrAppend(&text, " max ", t.max());
+  if (t.bounds_size() > 0) {
+    const auto exactly = [](std::string* out, double bound) { out->append(Exactly(bound)); };
+    absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", ", exactly), "]");
+  }
+  if (t.has_mean()) absl::StrAppend(&text, " mean ", Exactly(t.mean()));
+  if (t.has_deviation()) absl::StrAppend(&text, " deviation ", Exactly(t.deviation()));
+  if (t.has_min()) absl::StrAppend(&text, " min ", Exactly(t.min()));
+  if (t.has_max()) absl::StrAppend(&text, " max ", Exactly(t.max()));
   return text;
 }
 
 }  // namespace
 
 std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
-                          const std::optional<std::string>& table) {
+                          const std::optional<std::string>& table,
+                          const VocabularyContents& files) {
   Differences d;
   d.Add("kind", saved.kind(), now.kind());
   if (table) {
@@ -70,7 +86,7 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   d.Add("pooling", saved.pooling(), now.pooling());
   d.Add("transform", TransformText(saved.transform()), TransformText(now.transform()));
   if (table) {
-    d.Add("vocabulary", saved.vocabulary(), now.vocabulary());
+    d.Add(VocabularyChange(saved, now, files));
     d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
   }
   d.Add("maxLength", saved.max_length(), now.max_length());
@@ -85,8 +101,10 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
 std::string KeySpace(const SchemaField& field, absl::string_view table) {
   if (table.empty() || field.keys() == "value") return "";
   const std::string column = field.keys() == "table" ? std::string() : field.column();
+  // Lines of any two vocabularies are the same keys.
+  const char* values = field.out_of_vocabulary() > 0 ? "lines" : "hashes";
   return absl::StrCat(table, "\n", field.keys(), "\n", column, "\n", field.hash_seed(), "\n",
-                      field.vocabulary());
+                      values);
 }
 
 std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {

@@ -7,15 +7,16 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "proto/job/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 
 namespace strata {
 
 // "hashSeed was 0, is 9; pooling was sum, is mean"; empty: nothing differs. `table`: what that of
 // the checkpoint's field is called in the job; nothing: its rows are not loaded, and so may have
-// other keys.
+// other keys. `files`: what the job's vocabularies have.
 std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
-                          const std::optional<std::string>& table);
+                          const std::optional<std::string>& table, const VocabularyContents& files);
 std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now);
 
 // Equal: values of the two fields have the same keys in one table. "": the field has no rows, or

@@ -104,6 +104,8 @@ void AddField(const SchemaField& field, std::string& out) {
   AddPart("weightSeparator", field.weight_separator(), out);
   AddPart("transform", ConfigText(field.transform()), out);
   AddPart("vocabulary", field.vocabulary(), out);
+  AddPart("values", field.vocabulary_values() == 0 ? "" : absl::StrCat(field.vocabulary_values()),
+          out);
   AddPart("outOfVocabulary",
           field.out_of_vocabulary() == 0 ? "" : absl::StrCat(field.out_of_vocabulary()), out);
   AddPart("maxLength", field.max_length() == 0 ? "" : absl::StrCat(field.max_length()), out);

@@ -35,6 +35,8 @@ void AddIndex(const InputIndex& index, Hash& hash) {
     hash.Add(absl::string_view(file.path()));
     hash.Add(file.bytes());
     hash.Add(file.fingerprint());
+    // Indexes of earlier versions do not say.
+    if (!file.values().empty()) hash.Add(absl::string_view(file.values(0).fingerprint()));
   }
   hash.Add(static_cast<uint64_t>(index.tasks_size()));
   for (const InputTask& task : index.tasks()) {

@@ -7,6 +7,7 @@
 #include "proto/job/schema_mapping.h"
 #include "proto/job/schema_start.h"
 #include "proto/job/sequences.h"
+#include "proto/job/schema_vocabulary.h"
 #include "scheduler/job/index_fingerprint.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/new_files.h"
@@ -49,12 +50,14 @@ void JobMachine::MakeJobSchema() {
       SchemaOf(job(), train.shape().fields(), train.shape().numeric(), DataFingerprint(train));
   if (!schema.ok()) return;
   schema_ = *std::move(schema);
+  const VocabularyContents files = VocabulariesOf(train);
+  DescribeVocabularies(job(), files, &schema_);
   *schema_.mutable_data() = TrainedDataOf(job(), train, Reads());
   if (!spec_.has_init_schema()) return;
   const InitFromSpec& init = job().model().init_from();
   const Schema& saved = spec_.init_schema();
   restore_plan_ =
-      MakeRestorePlan(MapSchemas(saved, schema_, RenamesOf(init)), saved, schema_, init);
+      MakeRestorePlan(MapSchemas(saved, schema_, RenamesOf(init), files), saved, schema_, init);
   if (spec_.has_init()) *restore_plan_.mutable_checkpoint() = spec_.init();
 }
 
@@ -64,10 +67,11 @@ void JobMachine::CheckStart(absl::Time now) {
   if (schema_.model().empty()) return;
   SayOnce("KeysByPosition", KeysByPosition(job()), now);
   SayOnce("NothingToAttend", NothingToAttend(job()), now);
+  const VocabularyContents vocabularies = VocabulariesOf(index_->train());
   if (const CheckpointRecord* from = cuts_->NewestOnDisk(); from != nullptr) {
     if (!spec_.has_resume_schema()) return;
     const Schema& saved = spec_.resume_schema();
-    const absl::Status s = CheckResumed(saved, schema_);
+    const absl::Status s = CheckResumed(saved, schema_, vocabularies);
     if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
     const auto files = FindFilesToRead(saved.data(), index_->train());
     absl::Status follow = files.status();
@@ -77,7 +81,7 @@ void JobMachine::CheckStart(absl::Time now) {
     if (!follow.ok()) return End(FAILED, "DataDoNotFit", follow.message(), now);
     const std::string read = FilesToReadText(*files, index_->train());
     SayOnce("ResumesFrom",
-            absl::StrCat(from->folder(), ": ", ResumedText(saved, schema_),
+            absl::StrCat(from->folder(), ": ", ResumedText(saved, schema_, vocabularies),
                          read.empty() ? "" : "; ", read),
             now);
     return;
@@ -93,11 +97,12 @@ void JobMachine::CheckStart(absl::Time now) {
                             init.checkpoint()),
                now);
   }
-  const absl::Status s = CheckInit(init, spec_.init_schema(), schema_);
+  const absl::Status s = CheckInit(init, spec_.init_schema(), schema_, vocabularies);
   if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
   SayOnce("StartsFrom",
-          absl::StrCat("spec.model.initFrom ", init.checkpoint(), ": ",
-                       MappingText(MapSchemas(spec_.init_schema(), schema_, RenamesOf(init)))),
+          absl::StrCat(
+              "spec.model.initFrom ", init.checkpoint(), ": ",
+              MappingText(MapSchemas(spec_.init_schema(), schema_, RenamesOf(init), vocabularies))),
           now);
 }
 

@@ -3,9 +3,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "proto/job/job_plan.h"
 #include "proto/job/life_cycle_spec.h"
+#include "proto/job/schema_vocabulary.h"
 #include "scheduler/job/input_listing.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/progress.h"
@@ -281,6 +283,9 @@ void JobMachine::AddWorkerDirective(const Membership& members, const Node& node,
   if (bulk) *d->mutable_spec() = spec_.spec();
   if (state_.phase() == INDEXING) {
     d->set_make_index(true);
+    const std::vector<uint64_t> counts =
+        VocabularyCounts({&spec_.init_schema(), &spec_.resume_schema()});
+    d->mutable_vocabulary_beginnings()->Assign(counts.begin(), counts.end());
     return;
   }
   d->set_map_epoch(state_.map_epoch());

@@ -1,9 +1,10 @@
 // Daily training: what a job reads that resumes with more files than before. Pure functions.
 //
 // A checkpoint lists the files of its run (TrainedData). A job that resumes has to name them all,
-// with their contents and in their order, wherever they lie. It may name more behind them when that
-// run had read its files to the end: then it reads the new ones alone, spec.training.epochs times,
-// and its steps and tasks are counted on behind the earlier ones.
+// in their order, wherever they lie; a file is the same one by its size, its first and its last 64
+// KiB (DataFile::Fingerprint). It may name more behind them when that run had read its files to the
+// end: then it reads the new ones alone, spec.training.epochs times, and its steps and tasks are
+// counted on behind the earlier ones.
 #ifndef STRATA_SCHEDULER_JOB_NEW_FILES_H_
 #define STRATA_SCHEDULER_JOB_NEW_FILES_H_
 

@@ -34,15 +34,17 @@ absl::Status CheckSchemaOf(const Manifest& manifest) {
   return CheckSaved(manifest.schema(), *made);
 }
 
-absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now) {
-  const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, now, init);
+absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now,
+                       const VocabularyContents& files) {
+  const absl::Status s =
+      CheckInitFrom(MapSchemas(saved, now, RenamesOf(init), files), saved, now, init);
   if (s.ok() || absl::IsInvalidArgument(s)) return s;
   return absl::FailedPreconditionError(absl::StrCat(
       "spec.model.initFrom ", init.checkpoint(), " does not fit the job:", Indented(s.message())));
 }
 
-absl::Status CheckResumed(const Schema& saved, const Schema& now) {
-  return OtherModel(ResumeDifferences(MapSchemas(saved, now)));
+absl::Status CheckResumed(const Schema& saved, const Schema& now, const VocabularyContents& files) {
+  return OtherModel(ResumeDifferences(MapSchemas(saved, now, {}, files)));
 }
 
 absl::Status OtherModel(std::vector<std::string> differences) {
@@ -52,15 +54,15 @@ absl::Status OtherModel(std::vector<std::string> differences) {
                    kOtherWays, ":", Indented(FirstLines(std::move(differences)))));
 }
 
-std::string ResumedText(const Schema& saved, const Schema& now) {
-  const std::string text = MappingText(MapSchemas(saved, now));
+std::string ResumedText(const Schema& saved, const Schema& now, const VocabularyContents& files) {
+  const std::string text = MappingText(MapSchemas(saved, now, {}, files));
   // Of files that are listed it is known which they are (scheduler/job/new_files.h).
   if (saved.data_fingerprint() == now.data_fingerprint() || !saved.data().files().empty()) {
     return text;
   }
   return absl::StrCat(text,
-                      "; the training files are not those of the checkpoint (their sizes, contents "
-                      "or order differ): what was read of those is not read of these");
+                      "; the training files are not those of the checkpoint (their sizes, ends or "
+                      "order differ): what was read of those is not read of these");
 }
 
 }  // namespace strata::scheduler

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/job/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 
@@ -27,11 +28,13 @@ absl::StatusOr<Schema> ExpectedSchema(const JobSpec& spec, const Manifest& saved
 absl::Status CheckSchemaOf(const Manifest& manifest);
 
 // FAILED_PRECONDITION, INVALID_ARGUMENT: `saved`, of the checkpoint that spec.model.initFrom names,
-// does not fit what the job is, `now`; a line for each difference.
-absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now);
+// does not fit what the job is, `now`; a line for each difference. `files`: what the vocabularies
+// of `now` have, here and below.
+absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now,
+                       const VocabularyContents& files = {});
 
 // FAILED_PRECONDITION: the same of a checkpoint to resume from.
-absl::Status CheckResumed(const Schema& saved, const Schema& now);
+absl::Status CheckResumed(const Schema& saved, const Schema& now, const VocabularyContents& files);
 // The same of differences that are known (proto/job/schema_start.h); none: OK.
 absl::Status OtherModel(std::vector<std::string> differences);
 // What else there is than to resume, as part of a sentence.
@@ -42,7 +45,7 @@ inline constexpr char kOtherWays[] =
 std::string Indented(absl::string_view lines);
 
 // What such a job takes over, in one line; and whether its data are others than they were.
-std::string ResumedText(const Schema& saved, const Schema& now);
+std::string ResumedText(const Schema& saved, const Schema& now, const VocabularyContents& files);
 
 }  // namespace strata::scheduler
 

@@ -211,6 +211,35 @@ TEST_CASE("fields name tables of the job", "[job]") {
   CHECK(Problem(vocabularies) ==
         "spec.fields[2].vocabulary.file: field 'tags' and field 'user' share table user and have "
         "other vocabularies; give one of them a hashSeed of its own, or another table");
+  const auto buckets = [&](JobSpec& s) {
+    vocabularies(s);
+    s.mutable_fields(2)->mutable_vocabulary()->set_file("a");
+    s.mutable_fields(2)->mutable_vocabulary()->set_out_of_vocabulary(7);
+  };
+  CHECK(Problem(buckets) ==
+        "spec.fields[2].vocabulary.outOfVocabulary: field 'tags' and field 'user' share table user "
+        "and have other vocabularies; give one of them a hashSeed of its own, or another table");
+}
+
+TEST_CASE("fields of one column share its rows, and so a vocabulary", "[job]") {
+  const auto same_column = [](JobSpec& s) {
+    for (const int i : {0, 1}) {
+      s.mutable_fields(i)->set_column("item_id");
+      s.mutable_fields(i)->mutable_vocabulary()->set_file("a");
+    }
+  };
+  CHECK(Problem(same_column) == "OK");
+  CHECK(Problem([&](JobSpec& s) {
+          same_column(s);
+          s.mutable_fields(1)->mutable_vocabulary()->set_file("b");
+        }) ==
+        "spec.fields[1].vocabulary.file: field 'item' and field 'user' share the rows of column "
+        "item_id and have other vocabularies; give one of them a hashSeed of its own");
+  CHECK(Problem([&](JobSpec& s) {
+          same_column(s);
+          s.mutable_fields(1)->mutable_vocabulary()->set_file("b");
+          s.mutable_fields(1)->set_hash_seed(3);
+        }) == "OK");
 }
 
 TEST_CASE("a plan numbers features and numbers apart", "[job]") {

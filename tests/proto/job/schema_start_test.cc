@@ -99,6 +99,25 @@ TEST_CASE("what a field means to layers that stay is compared, whatever becomes 
         "field tags: pooling was sum, is mean; set what the checkpoint has; nothing allows it");
 }
 
+TEST_CASE("a transform is compared by every digit of its numbers", "[schema_start]") {
+  Schema saved = SchemaOf(CsvJob("deepfm", {"user"}));
+  TransformConfig& transform = *saved.mutable_fields(1)->mutable_transform();
+  transform.set_type("bucketise");
+  transform.add_bounds(1000000.25);
+  Schema now = saved;
+  CHECK(CheckResume(MapSchemas(saved, now)).ok());
+  now.mutable_fields(1)->mutable_transform()->set_bounds(0, 1000000.75);
+  CHECK(CheckResume(MapSchemas(saved, now)).message() ==
+        "field price: transform was bucketise [1000000.25], is bucketise [1000000.75]");
+  transform.clear_bounds();
+  transform.set_type("standardise");
+  transform.set_mean(0.1);
+  now = saved;
+  now.mutable_fields(1)->mutable_transform()->set_mean(0.10000001);
+  CHECK(CheckResume(MapSchemas(saved, now)).message() ==
+        "field price: transform was standardise mean 0.1, is standardise mean 0.10000001");
+}
+
 TEST_CASE("rows of another shape may have other keys", "[schema_start]") {
   const Schema saved = SchemaOf(CsvJob("fm", {"user", "item"}));
   JobSpec spec = CsvJob("fm", {"user", "item"});

@@ -21,6 +21,12 @@ void AddPredict(CLI::App& app, CommandSet& commands) {
       ->excludes(dir);
   predict->add_option("--format", o.format, "default: the format the job trained on")
       ->check(CLI::IsMember({"criteo", "criteo_csv", "libfm", "libsvm", "libffm", "csv"}));
+  predict
+      ->add_option("--vocabulary", o.vocabularies,
+                   "another vocabulary file of a field, as where the job's is elsewhere now; it "
+                   "begins with the values that the model knows; may be repeated")
+      ->type_name("FIELD=FILE")
+      ->allow_extra_args(false);
   predict->add_option("-o,--output", o.output, "default: stdout; a file appears when all is scored")
       ->type_name("FILE");
   predict->add_flag("--scores-only", o.scores_only, "leave the labels out");

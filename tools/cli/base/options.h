@@ -149,6 +149,7 @@ struct PredictCommandOptions {
   std::string job;         // instead: the newest checkpoint of this job
   std::vector<std::string> inputs;
   std::string format;
+  std::vector<std::string> vocabularies;  // FIELD=FILE
   std::string output = "-";
   bool scores_only = false;
   bool header = false;

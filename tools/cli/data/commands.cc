@@ -69,6 +69,7 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   predict.checkpoint_dir = *where;
   predict.inputs = options.inputs;
   predict.format_override = options.format;
+  predict.vocabularies = options.vocabularies;
   predict.output = options.output;
   predict.scores_only = options.scores_only;
   predict.header = options.header;

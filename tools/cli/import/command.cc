@@ -16,6 +16,7 @@
 #include "proto/core/ids.h"
 #include "proto/job/model_tables.h"
 #include "proto/job/schema.h"
+#include "proto/job/schema_vocabulary.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/job/file.h"
@@ -64,8 +65,9 @@ absl::Status CheckTable(const JobSpec& spec, const std::string& table, const std
   return FindRowTable(*model, spec, table, field).status();
 }
 
+// Adds to `vocabularies` what the field's has.
 absl::StatusOr<KeyOf> KeysOf(const JobSpec& spec, const std::string& table,
-                             const std::string& field) {
+                             const std::string& field, VocabularyContents& vocabularies) {
   auto keys = FieldKeys::Make(spec, field);
   if (!keys.ok() && spec.data().format() != "csv" &&
       !absl::StartsWith(spec.data().format(), "criteo")) {
@@ -75,6 +77,7 @@ absl::StatusOr<KeyOf> KeysOf(const JobSpec& spec, const std::string& table,
   }
   if (!keys.ok()) return keys.status();
   if (absl::Status s = CheckTable(spec, table, field); !s.ok()) return s;
+  for (const auto& [file, content] : keys->vocabularies()) vocabularies.emplace(file, content);
   return [shared = std::make_shared<const FieldKeys>(*std::move(keys))](
              const std::string& value) -> absl::StatusOr<Key> {
     const auto category = shared->Of(value);
@@ -103,7 +106,7 @@ absl::StatusOr<ImportOptions> Sources(const ImportCommandOptions& o) {
     if (!npy && tensor < o.tensors.size()) source.tensor = o.tensors[tensor++];
     source.key_of = RawKey;
     if (!o.raw_keys) {
-      auto keys = KeysOf(out.job.spec(), source.table, o.fields[i]);
+      auto keys = KeysOf(out.job.spec(), source.table, o.fields[i], out.vocabularies);
       if (!keys.ok()) return keys.status();
       source.key_of = *std::move(keys);
     }

@@ -17,6 +17,7 @@
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"
 #include "proto/runtime/transport/scheduler_client.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
 #include "storage/row/layout.h"
 #include "tools/cli/base/context_file.h"
@@ -50,9 +51,11 @@ absl::Status CheckOptions(const GetRowOptions& o) {
   return absl::OkStatus();
 }
 
-// Which row is meant: everything of the report that does not need the row.
+// Which row is meant: everything of the report that does not need the row. `saved`: of the
+// checkpoint that has it.
 absl::StatusOr<RowReport> Identify(const GetRowOptions& o, const JobSpec& spec,
-                                   const ModelTables& tables, uint32_t number_of_table) {
+                                   const ModelTables& tables, uint32_t number_of_table,
+                                   const Schema* saved) {
   const TableSpec& table = tables.tables[number_of_table];
   RowReport row;
   row.table = table.name;
@@ -61,7 +64,7 @@ absl::StatusOr<RowReport> Identify(const GetRowOptions& o, const JobSpec& spec,
       return absl::InvalidArgumentError(
           absl::StrCat("table ", table.name, " has no features; name a row by --position"));
     }
-    auto category = KeyOfCategory(spec, o.field, o.value.front(), tables.fields);
+    auto category = KeyOfCategory(spec, o.field, o.value.front(), tables.fields, saved);
     if (!category.ok()) return category.status();
     row.key = category->key;
     row.category = *std::move(category);
@@ -116,7 +119,8 @@ absl::StatusOr<RowReport> FromCheckpoint(const GetRowOptions& o, const std::stri
   auto table = FindRowTable(rows->tables(), rows->manifest().job().spec(), o.table, o.field);
   if (!table.ok()) return table.status();
   const TableSpec& spec = rows->tables().tables[*table];
-  auto row = Identify(o, rows->manifest().job().spec(), rows->tables(), *table);
+  auto row = Identify(o, rows->manifest().job().spec(), rows->tables(), *table,
+                      &rows->manifest().schema());
   if (!row.ok()) return row.status();
   std::vector<uint8_t> bytes = rows->InitialRow(*table, row->key);
   absl::Status read =
@@ -152,7 +156,7 @@ absl::StatusOr<RowReport> FromServers(const GetRowOptions& o, const JobShards& s
   auto index = FindRowTable(*tables, spec, o.table, o.field);
   if (!index.ok()) return index.status();
   const TableSpec& table = tables->tables[*index];
-  auto row = Identify(o, spec, *tables, *index);
+  auto row = Identify(o, spec, *tables, *index, nullptr);
   if (!row.ok()) return row.status();
   auto transport = MakeGrpcTransport({.lease = &lease});
   auto live = ReadLiveRow(shards, table, row->key, *transport, kCallTimeout);

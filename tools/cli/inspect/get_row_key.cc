@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/job/field_plan.h"
+#include "proto/strata/control.pb.h"
 #include "worker/data/files/text_files.h"
 #include "worker/data/formats/criteo_parser.h"
 #include "worker/data/formats/feature_hash.h"
@@ -63,13 +64,23 @@ absl::StatusOr<CategoryKey> FindField(const JobSpec& spec, absl::string_view fie
   return CategoryKey{.field = *number, .name = names[*number]};
 }
 
-// The reader of a field of spec.fields.
-absl::StatusOr<std::shared_ptr<const FieldReader>> ReaderOf(const JobSpec& spec, uint32_t field) {
-  TextFiles files;
-  const auto vocabularies = LoadVocabularies(spec, &files);
-  if (!vocabularies.ok()) return vocabularies.status();
+// The reader of a field of spec.fields; `contents`: what its vocabulary has.
+absl::StatusOr<std::shared_ptr<const FieldReader>> ReaderOf(const JobSpec& spec, uint32_t field,
+                                                            const Schema* saved,
+                                                            VocabularyContents* contents) {
   const FieldsPlan fields = PlanFields(spec);
   const FieldPlan& plan = *fields.ByNumber()[field];
+  JobSpec own = spec;
+  for (FieldConfig& other : *own.mutable_fields()) {
+    if (other.name() != plan.name) other.clear_vocabulary();
+  }
+  TextFiles files;
+  VocabularyOptions options;
+  if (saved != nullptr) options.known = KnownVocabularies(own, *saved);
+  InputIndex read;
+  const auto vocabularies = LoadVocabularies(own, &files, &read, options);
+  if (!vocabularies.ok()) return vocabularies.status();
+  *contents = VocabulariesOf(read);
   std::shared_ptr<const Vocabulary> vocabulary;
   if (plan.vocabulary) vocabulary = vocabularies->at(plan.vocabulary->file);
   return std::make_shared<const FieldReader>(plan, vocabulary);
@@ -98,7 +109,7 @@ absl::StatusOr<uint64_t> ParseNumber64(absl::string_view option, absl::string_vi
 }
 
 absl::StatusOr<FieldKeys> FieldKeys::Make(const JobSpec& spec, absl::string_view field,
-                                          uint32_t libffm_fields) {
+                                          uint32_t libffm_fields, const Schema* saved) {
   const std::string& format = spec.data().format();
   auto found = FindField(spec, field, libffm_fields);
   if (!found.ok()) return found.status();
@@ -108,7 +119,7 @@ absl::StatusOr<FieldKeys> FieldKeys::Make(const JobSpec& spec, absl::string_view
   out.is_hashed_ = format != "libffm";
   if (!out.is_hashed_) return out;
   if (format == "csv" && !spec.fields().empty()) {
-    auto reader = ReaderOf(spec, out.field_);
+    auto reader = ReaderOf(spec, out.field_, saved, &out.vocabularies_);
     if (!reader.ok()) return reader.status();
     out.reader_ = *std::move(reader);
     return out;
@@ -150,8 +161,9 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
 }
 
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
-                                          const std::string& value, uint32_t libffm_fields) {
-  const auto keys = FieldKeys::Make(spec, field, libffm_fields);
+                                          const std::string& value, uint32_t libffm_fields,
+                                          const Schema* saved) {
+  const auto keys = FieldKeys::Make(spec, field, libffm_fields, saved);
   if (!keys.ok()) return keys.status();
   return keys->Of(value);
 }

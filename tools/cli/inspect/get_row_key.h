@@ -13,6 +13,8 @@
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
 #include "proto/job/model_tables.h"
+#include "proto/job/schema_vocabulary.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/formats/field_reader.h"
 
@@ -34,10 +36,13 @@ struct CategoryKey {
 // The same of many values of one field. Const calls from any thread.
 class FieldKeys {
  public:
-  // Reads the field's vocabulary, if it has one. Errors: as KeyOfCategory.
+  // Reads the field's vocabulary, if it has one. `saved`: of the checkpoint whose rows are meant;
+  // values behind those that it knows are out of the vocabulary. Errors: as KeyOfCategory.
   static absl::StatusOr<FieldKeys> Make(const JobSpec& spec, absl::string_view field,
-                                        uint32_t libffm_fields = 0);
+                                        uint32_t libffm_fields = 0, const Schema* saved = nullptr);
   absl::StatusOr<CategoryKey> Of(const std::string& value) const;
+  // What the vocabulary had.
+  const VocabularyContents& vocabularies() const { return vocabularies_; }
 
  private:
   uint32_t field_ = 0;
@@ -46,14 +51,17 @@ class FieldKeys {
   uint64_t seed_ = 0;                          // of the field's hashes; without reader_
   bool buckets_ = false;                       // integers of criteo data
   std::shared_ptr<const FieldReader> reader_;  // of a field of spec.fields
+  VocabularyContents vocabularies_;
 };
 
 // `field`: its number, or its name (criteo: C1..C26 and, as buckets, I1..I13; csv: a column of
 // spec.data.columns; by spec.fields their names, also of libffm, whose data have `libffm_fields`).
 // The value of libffm is a feature's number, which is its key. INVALID_ARGUMENT: no such field (the
-// text says which there are), or data without fields.
+// text says which there are), or data without fields. FAILED_PRECONDITION: a vocabulary has other
+// values than `saved` knows.
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
-                                          const std::string& value, uint32_t libffm_fields = 0);
+                                          const std::string& value, uint32_t libffm_fields = 0,
+                                          const Schema* saved = nullptr);
 
 // The number of the table called `name`. Without a name: the one of `field`, if that is given, or
 // the only hashed one. INVALID_ARGUMENT: there is no such table, or several; or the field is of

@@ -18,9 +18,13 @@
 #include "proto/job/schema.h"
 #include "proto/job/schema_text.h"
 #include "proto/job/sequences.h"
+#include "proto/job/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/control.pb.h"
 #include "tools/cli/job/file.h"
 #include "worker/data/files/file_list.h"
+#include "worker/data/files/text_files.h"
+#include "worker/data/index/vocabularies.h"
 
 namespace strata {
 namespace {
@@ -65,6 +69,15 @@ std::string DescribeSchema(const Schema& schema) {
                           : "");
 }
 
+// Says in `schema` what the job's vocabularies have.
+absl::Status ReadVocabularies(const JobSpec& spec, Schema* schema) {
+  TextFiles files;
+  InputIndex read;
+  const auto vocabularies = LoadVocabularies(spec, &files, &read);
+  if (vocabularies.ok()) DescribeVocabularies(spec, VocabulariesOf(read), schema);
+  return vocabularies.status();
+}
+
 // The job in the form that was asked for.
 absl::Status ChangeForm(const std::string& form, TrainingJob& job) {
   if (form.empty()) return absl::OkStatus();
@@ -93,18 +106,21 @@ absl::Status CheckDataFiles(const JobSpec& spec) {
 ExitCode RunValidate(const ValidateOptions& options) {
   absl::StatusOr<TrainingJob> job = LoadJobFile(options.source.file, options.source.overrides);
   if (!job.ok()) return ReportError(job.status());
-  const absl::StatusOr<Schema> schema = DeclaredSchema(job->spec());
+  absl::StatusOr<Schema> schema = DeclaredSchema(job->spec());
   if (!schema.ok()) return ReportError(schema.status());
   for (const std::string& warning : {KeysByPosition(job->spec()), NothingToAttend(job->spec())}) {
     if (!warning.empty()) std::fprintf(stderr, "strata: warning: %s\n", warning.c_str());
   }
   if (options.schema) {
+    // Without what a file would say that is not there yet.
+    ReadVocabularies(job->spec(), &*schema).IgnoreError();
     std::printf("%s", options.json ? (SchemaJson(*schema) + "\n").c_str()
                                    : DescribeSchema(*schema).c_str());
     return kExitOk;
   }
   const absl::Status files = CheckDataFiles(job->spec());
   if (!files.ok()) return ReportError(files);
+  if (absl::Status s = ReadVocabularies(job->spec(), &*schema); !s.ok()) return ReportError(s);
   if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, /*overwrite=*/false); !s.ok())
     return ReportError(s);
   const absl::Status changed = ChangeForm(options.form, *job);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "proto/job/model_tables.h"
 #include "proto/job/schema.h"
 #include "proto/job/schema_start.h"
+#include "proto/job/schema_vocabulary.h"
 #include "proto/runtime/files/job_places.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/prediction_names.h"
@@ -48,6 +50,30 @@ absl::StatusOr<PredictionsPlace> FindOutput(const PredictOptions& options,
   return place;
 }
 
+// Names the files of options.vocabularies in `spec`.
+absl::Status NameVocabularies(const PredictOptions& options, JobSpec& spec) {
+  for (const std::string& named : options.vocabularies) {
+    const size_t equals = named.find('=');
+    const std::string field = named.substr(0, equals);
+    if (equals == std::string::npos || equals + 1 == named.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--vocabulary ", named, " names no file; give FIELD=FILE"));
+    }
+    bool found = false;
+    for (FieldConfig& f : *spec.mutable_fields()) {
+      if (f.name() != field || !f.has_vocabulary()) continue;
+      f.mutable_vocabulary()->set_file(named.substr(equals + 1));
+      found = true;
+    }
+    if (!found) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--vocabulary ", named, ": the job has no field '", field,
+                       "' with a vocabulary; `strata checkpoint show` lists its fields"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<ScoredLines>> OpenLines(const PredictOptions& options,
                                                        const JobSpec& spec,
                                                        const Manifest& manifest) {
@@ -62,6 +88,8 @@ absl::StatusOr<std::unique_ptr<ScoredLines>> OpenLines(const PredictOptions& opt
   lines.shape.set_fields(manifest.fields());
   lines.shape.set_numeric(manifest.numeric());
   lines.paths = *std::move(inputs);
+  lines.vocabularies.known = KnownVocabularies(spec, manifest.schema());
+  lines.vocabularies.option = "--vocabulary";
   lines.max_bad_lines = options.max_bad_lines.value_or(spec.data().max_bad_lines());
   if (options.cancelled != nullptr) {
     lines.cancelled = [stop = options.cancelled] { return stop->load(); };
@@ -126,6 +154,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   }
   JobSpec spec = found->manifest.job().spec();
   if (!options.format_override.empty()) spec.mutable_data()->set_format(options.format_override);
+  if (absl::Status s = NameVocabularies(options, spec); !s.ok()) return s;
   const auto place = FindOutput(options, found->folder);
   if (!place.ok()) return place.status();
   const auto lines = OpenLines(options, spec, found->manifest);

@@ -20,6 +20,8 @@ struct PredictOptions {
   std::string checkpoint_dir;       // one checkpoint's folder, or a folder of them: the newest
   std::vector<std::string> inputs;  // files, in order; one may be "-", standard input
   std::string format_override;      // spec.data.format of the job when empty
+  // "FIELD=FILE": another vocabulary file of a field, as where the job's is elsewhere now.
+  std::vector<std::string> vocabularies;
   // File of "label,score" per line, with several labels as spec.output.predictions; it appears
   // whole; a link stays, and what it leads to is replaced. "-" is standard output; what /dev/stdout
   // and the like stand for is written to, while lines are read.
@@ -55,11 +57,13 @@ struct PredictSummary {
 
 // Memory: rows up to the limit, a batch of lines, and what the quality takes; it does not grow with
 // the lines. Lines need no label: see `strata predict --help`. What a line scores is what the job's
-// own evaluation gives it, to the bit. SIGPIPE must be ignored for reader_left. Errors: NOT_FOUND
-// (no complete checkpoint there), DATA_LOSS (damaged: names the file and the newest whole
-// checkpoint beside it; never falls back to that by itself, whose scores would pass for the newer
-// model's), INVALID_ARGUMENT (bad input, "file:line:column: reason"; columns that are not there),
-// RESOURCE_EXHAUSTED (no room for rows beyond the limit), CANCELLED.
+// own evaluation gives it, to the bit. Vocabularies must begin with the values that the model
+// knows; values behind them are out of the vocabulary. SIGPIPE must be ignored for reader_left.
+// Errors: NOT_FOUND (no complete checkpoint there), DATA_LOSS (damaged: names the file and the
+// newest whole checkpoint beside it; never falls back to that by itself, whose scores would pass
+// for the newer model's), INVALID_ARGUMENT (bad input, "file:line:column: reason"; columns that are
+// not there), FAILED_PRECONDITION (a vocabulary of other values), RESOURCE_EXHAUSTED (no room for
+// rows beyond the limit), CANCELLED.
 absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options);
 
 }  // namespace strata

@@ -243,9 +243,11 @@ storage::ShardFileHeader HeaderOf(const ImportOptions& options, const ModelTable
 }
 
 // The imported tables and their fields, of what the job's model is made of.
-Schema SchemaOf(const JobSpec& spec, const Model& model,
+Schema SchemaOf(const ImportOptions& options, const Model& model,
                 const std::map<uint32_t, Target>& targets) {
-  const Schema whole = MakeSchema(spec, model.tables);
+  const JobSpec& spec = options.job.spec();
+  Schema whole = MakeSchema(spec, model.tables);
+  DescribeVocabularies(spec, options.vocabularies, &whole);
   Schema out;
   out.set_model(kImportedModel);
   const auto taken = [&](absl::string_view table) {
@@ -300,7 +302,7 @@ absl::StatusOr<ImportSummary> Write(const ImportOptions& options, const Model& m
   const auto written = (*file)->Finish();
   if (!written.ok()) return written.status();
   Manifest manifest = ManifestOf(options, model, header, *written);
-  *manifest.mutable_schema() = SchemaOf(options.job.spec(), model, targets);
+  *manifest.mutable_schema() = SchemaOf(options, model, targets);
   if (absl::Status s = WriteManifest(options.output, manifest); !s.ok()) {
     storage::RemoveFile(path).IgnoreError();
     return s;

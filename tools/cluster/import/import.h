@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
+#include "proto/job/schema_vocabulary.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/strata/job.pb.h"
 
@@ -35,6 +36,8 @@ struct ImportOptions {
   TrainingJob job;  // defaults resolved: says tables, optimizers, partitions and the seed
   // Several of one table are one list of rows.
   std::vector<ImportSource> sources;
+  // What the vocabularies had by which keys were made.
+  VocabularyContents vocabularies;
   std::string output;  // folder; made where it is missing
   absl::Time now;      // when the checkpoint is made
   IdSource* ids = IdSource::System();

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
@@ -27,6 +28,12 @@ class Vocabulary {
                                                                  const std::string& name);
 
   uint64_t size() const { return lines_.size(); }
+  // Of the first counts[i] values in their order, whatever ends their lines: XXH3_128bits (seed 0,
+  // as of xxHash 0.8) over each value and a line feed, 32 hexadecimal digits.
+  // REQUIRES: `counts` ascend, and none is above size().
+  std::vector<std::string> Fingerprints(const std::vector<uint64_t>& counts) const;
+  // The text of the first `count` values. REQUIRES: count <= size().
+  std::string Beginning(uint64_t count) const;
   // The number of the value's line, from 1; 0: it is not there.
   uint64_t LineOf(absl::string_view value) const {
     const auto found = lines_.find(value);

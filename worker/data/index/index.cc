@@ -81,11 +81,12 @@ class TaskCutter {
 
 class Indexer {
  public:
-  Indexer(const JobSpec& spec, TextFiles* files, const Cancelled& cancelled, InputIndex* index)
+  Indexer(const JobSpec& spec, TextFiles* files, const IndexOptions& options, InputIndex* index)
       : spec_(spec),
         data_(spec.data()),
         files_(files),
-        cancelled_(cancelled),
+        options_(options),
+        cancelled_(options.cancelled),
         index_(index),
         features_(data_) {}
 
@@ -108,6 +109,7 @@ class Indexer {
   const JobSpec& spec_;
   const DataSpec& data_;
   TextFiles* const files_;
+  const IndexOptions& options_;
   const Cancelled& cancelled_;
   InputIndex* const index_;
   FeatureCounter features_;
@@ -205,7 +207,8 @@ absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter
 }
 
 absl::Status Indexer::AddVocabularies() {
-  absl::StatusOr<Vocabularies> loaded = LoadVocabularies(spec_, files_, index_, cancelled_);
+  absl::StatusOr<Vocabularies> loaded = LoadVocabularies(
+      spec_, files_, index_, {.beginnings = options_.beginnings, .cancelled = options_.cancelled});
   if (!loaded.ok()) return loaded.status();
   vocabularies_ = *std::move(loaded);
   return absl::OkStatus();
@@ -278,10 +281,10 @@ absl::Status CheckFingerprint(absl::string_view what, const InputFile& entry,
 }  // namespace
 
 absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
-                                      TextFiles* text_files, const Cancelled& cancelled) {
+                                      TextFiles* text_files, const IndexOptions& options) {
   if (files.empty()) return absl::InvalidArgumentError("no input files; set spec.data.train");
   InputIndex index;
-  Indexer indexer(spec, text_files, cancelled, &index);
+  Indexer indexer(spec, text_files, options, &index);
   if (absl::Status s = indexer.AddVocabularies(); !s.ok()) return s;
   for (const std::string& path : files) {
     if (absl::Status s = indexer.AddFile(path); !s.ok()) return s;
@@ -295,7 +298,9 @@ absl::Status CheckFingerprints(const InputIndex& index, const TextFiles& files) 
     if (absl::Status s = CheckFingerprint("input file", entry, files); !s.ok()) return s;
   }
   for (const InputFile& entry : index.vocabularies()) {
-    if (absl::Status s = CheckFingerprint("vocabulary file", entry, files); !s.ok()) return s;
+    if (absl::Status s = CheckFingerprint("vocabulary file", entry, files); !s.ok()) {
+      return OfVocabulary(s, "restore it, or submit a new job");
+    }
   }
   return absl::OkStatus();
 }

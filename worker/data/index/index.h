@@ -17,6 +17,13 @@ namespace strata {
 // Most physical lines of a task.
 inline constexpr uint32_t kTaskLines = 8192;
 
+struct IndexOptions {
+  // Of vocabularies (VocabularyOptions::beginnings).
+  std::vector<uint64_t> beginnings = {};
+  // Asked before each read; empty: the pass is wanted to its end.
+  Cancelled cancelled = nullptr;
+};
+
 // Reads every file once, in order. Memory: one read of 4 MiB and at most one line (kMaxLineBytes).
 // Tasks are runs of whole physical lines of one file, blank ones included; header lines of csv and
 // criteo_csv belong to none, must be the same in all files, and a UTF-8 byte order mark is skipped.
@@ -24,14 +31,15 @@ inline constexpr uint32_t kTaskLines = 8192;
 // spec.data.columns; libfm and libsvm: the most features on one good line; libffm: the highest
 // field on a good line, and one. Compressed files: `text_files` decompresses; tasks are places in
 // the text, sizes and fingerprints those of the files themselves. Vocabulary files of spec.fields
-// are read, and listed. Errors: those of TextFiles::Open; INVALID_ARGUMENT with the file's name: no
-// lines, a line over kMaxLineBytes, columns that are not there, headers that differ, no line of a
-// weight above 0 where the job has spec.sampleWeight. CANCELLED: `cancelled`, asked before each
-// read, said so; it may be empty.
+// are read, and listed with fingerprints of their values. Errors: those of TextFiles::Open;
+// INVALID_ARGUMENT with the file's name: no lines, a line over kMaxLineBytes, columns that are not
+// there, headers that differ, no line of a weight above 0 where the job has spec.sampleWeight.
+// CANCELLED: options.cancelled said so.
 absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
-                                      TextFiles* text_files, const Cancelled& cancelled = nullptr);
+                                      TextFiles* text_files, const IndexOptions& options = {});
 
-// FAILED_PRECONDITION names the first file that is not what was indexed.
+// FAILED_PRECONDITION names the first file that is not what was indexed, by its size, its first and
+// its last 64 KiB.
 absl::Status CheckFingerprints(const InputIndex& index, const TextFiles& text_files);
 
 }  // namespace strata

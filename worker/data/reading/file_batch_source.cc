@@ -326,13 +326,18 @@ absl::StatusOr<std::string> FirstLine(TextFiles* files, const std::string& path)
   return text.compare(0, 3, "\xef\xbb\xbf") == 0 ? text.substr(3) : text;
 }
 
+// Whether a vocabulary has the values that it was indexed with; an index of earlier versions knows
+// its file alone.
+bool SameValues(const InputFile& then, const InputFile& now) {
+  if (then.values().empty()) return then.fingerprint() == now.fingerprint();
+  return then.values(0).fingerprint() == now.values(0).fingerprint();
+}
+
 // That those that were read are those that were indexed.
 absl::Status CheckVocabularies(const InputIndex& index, const InputIndex& read) {
   for (int i = 0; i < read.vocabularies_size(); ++i) {
     const InputFile& now = read.vocabularies(i);
-    if (i < index.vocabularies_size() && index.vocabularies(i).fingerprint() == now.fingerprint()) {
-      continue;
-    }
+    if (i < index.vocabularies_size() && SameValues(index.vocabularies(i), now)) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("vocabulary file ", now.path(),
                      " has changed since the job began; restore it, or submit a new job"));

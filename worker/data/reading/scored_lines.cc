@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/data/formats/parser_factory.h"
-#include "worker/data/index/vocabularies.h"
 
 namespace strata {
 namespace {
@@ -39,7 +38,9 @@ absl::StatusOr<std::unique_ptr<ScoredLines>> ScoredLines::Make(ScoredLinesOption
     if (!found.ok()) return found.status();
   }
   TextFiles files;
-  auto vocabularies = LoadVocabularies(options.spec, &files, nullptr, options.cancelled);
+  VocabularyOptions how = options.vocabularies;
+  how.cancelled = options.cancelled;
+  auto vocabularies = LoadVocabularies(options.spec, &files, nullptr, how);
   if (!vocabularies.ok()) return vocabularies.status();
   return std::unique_ptr<ScoredLines>(
       new ScoredLines(std::move(options), *std::move(vocabularies)));

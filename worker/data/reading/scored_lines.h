@@ -18,6 +18,7 @@
 #include "worker/data/files/text_files.h"
 #include "worker/data/formats/line_parser.h"
 #include "worker/data/formats/vocabulary.h"
+#include "worker/data/index/vocabularies.h"
 #include "worker/data/reading/line_stream.h"
 #include "worker/step/batch.h"
 
@@ -29,6 +30,8 @@ struct ScoredLinesOptions {
   std::vector<std::string> paths;  // in order; one may be "-"
   int standard_input = STDIN_FILENO;
   uint64_t max_bad_lines = 0;  // to leave out
+  // What the model knows of vocabularies; `cancelled` is not looked at.
+  VocabularyOptions vocabularies;
   Cancelled cancelled;
 };
 
@@ -36,7 +39,7 @@ struct ScoredLinesOptions {
 class ScoredLines {
  public:
   // Finds every file of `paths` and the vocabularies. INVALID_ARGUMENT: the format gives other
-  // numbers or fields than `shape` has.
+  // numbers or fields than `shape` has. Others: of LoadVocabularies.
   static absl::StatusOr<std::unique_ptr<ScoredLines>> Make(ScoredLinesOptions options);
 
   // Waits for the first line, which may say what columns there are. Read does it where nobody did.

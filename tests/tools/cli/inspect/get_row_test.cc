@@ -4,7 +4,10 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "proto/core/ids.h"
 #include "proto/job/model_tables.h"
+#include "proto/job/schema_vocabulary.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/temp_folder.h"
 #include "tools/cli/inspect/get_row_key.h"
@@ -128,6 +131,37 @@ TEST_CASE("values of spec.fields have the keys that readers give them", "[get-ro
   CHECK(key("price", "").value == FeatureKey(NamedFieldSeed(0, "column of price"), ""));
   CHECK(Refused(KeyOfCategory(spec, "price", "dear").status()).find("is not a number") !=
         std::string::npos);
+}
+
+TEST_CASE("values that a checkpoint's vocabulary did not have are out of it", "[get-row]") {
+  const TempFolder folder;
+  const std::string items = folder.path() + "/items";
+  std::ofstream(items) << "i1\ni2\n";
+  JobSpec spec;
+  spec.mutable_data()->set_format("csv");
+  for (const char* name : {"user", "item"}) {
+    spec.add_fields()->set_name(name);
+    spec.mutable_fields()->rbegin()->set_column(name);
+    spec.mutable_fields()->rbegin()->set_kind("categorical");
+  }
+  spec.mutable_fields(1)->mutable_vocabulary()->set_file(items);
+  Schema saved;
+  saved.add_fields()->set_name("item");
+  const auto keys = FieldKeys::Make(spec, "item");
+  REQUIRE(keys.ok());
+  DescribeVocabularies(spec, keys->vocabularies(), &saved);
+  REQUIRE(saved.fields(0).vocabulary_values() == 2);
+  const auto key = [&](const Schema* of, const char* field, const char* value) {
+    return KeyOfCategory(spec, field, value, 0, of);
+  };
+  const Key bucket = key(&saved, "item", "i3")->key;
+  std::ofstream(items) << "i1\ni2\ni3\n";
+  CHECK(key(&saved, "item", "i3")->key == bucket);
+  CHECK(key(nullptr, "item", "i3")->key.value == VocabularyKey(NamedFieldSeed(0, "item"), 3));
+  std::ofstream(items) << "i2\ni1\n";
+  CHECK(absl::IsFailedPrecondition(key(&saved, "item", "i1").status()));
+  // Of no matter to other fields.
+  CHECK(key(&saved, "user", "u").ok());
 }
 
 TEST_CASE("fields of libffm have numbers, and names where the job gives them", "[get-row]") {

@@ -233,6 +233,31 @@ TEST_CASE("a vocabulary says which line is wrong", "[data][csv]") {
   CHECK(fault("a") == "");
 }
 
+TEST_CASE("fingerprints are of a vocabulary's values in their order", "[data][csv]") {
+  const auto parsed = [](const std::string& text) {
+    auto vocabulary = Vocabulary::Parse(text, "v.txt");
+    REQUIRE(vocabulary.ok());
+    return *vocabulary;
+  };
+  const auto abc = parsed("a\nbee\nc\n");
+  const std::vector<std::string> of = abc->Fingerprints({1, 2, 3});
+  // XXH3_128bits of "a\n", "a\nbee\n" and so on, each in one call.
+  CHECK(of == std::vector<std::string>{"5c73e7e3dcbb0395e841f27363849a18",
+                                       "bc561df84797339c7eacd8107acbfcb3",
+                                       "f3c0265518bcf2f8bdc8915822862725"});
+  CHECK(parsed("\xef\xbb\xbf"
+               "a\r\nbee\r\nc")
+            ->Fingerprints({3})
+            .front() == of[2]);
+  CHECK(parsed("bee\na\nc\n")->Fingerprints({3}).front() != of[2]);
+  CHECK(parsed("a\nbe\nec\n")->Fingerprints({3}).front() != of[2]);
+  CHECK(parsed("a\nbee\nc\nd")->Fingerprints({2, 3}) == std::vector<std::string>{of[1], of[2]});
+  CHECK(abc->Beginning(2) == "a\nbee\n");
+  CHECK(parsed("\xef\xbb\xbf"
+               "a\r\nb")
+            ->Beginning(2) == "a\r\nb");
+}
+
 TEST_CASE("fields of one table share rows by value", "[data][csv]") {
   const JobSpec spec = JobOf({"name: 'item' kind: 'categorical' table: 'item'",
                               "name: 'clicks' kind: 'multiValued' table: 'item'",

@@ -307,6 +307,34 @@ TEST_CASE("a vocabulary that is another one when the data are opened is refused"
             " has changed since the job began; restore it, or submit a new job");
 }
 
+TEST_CASE("a vocabulary that changed far from its ends is refused when the data are opened",
+          "[data][source]") {
+  const ScratchFolder folder;
+  JobSpec spec = Spec(1, 8, 8);
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  FieldConfig* field = spec.add_fields();
+  field->set_name("c");
+  field->set_column("c");
+  field->set_kind("categorical");
+  const auto words = [](uint32_t first, uint32_t second) {
+    std::string text;
+    for (uint32_t i = 0; i < 40'000; ++i) {
+      const uint32_t word = i == 20'000 ? first : i == 20'001 ? second : i;
+      text += std::to_string(100'000 + word) + "\n";
+    }
+    return text;
+  };
+  field->mutable_vocabulary()->set_file(folder.Write("words", words(20'000, 20'001)));
+  const InputIndex index = Index(spec, {folder.Write("train", "y,c\n1,100001\n0,100002\n")});
+  REQUIRE(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).ok());
+  folder.Write("words", words(20'001, 20'000));
+  CHECK(CheckFingerprints(index, *TextFilesOfTest()).ok());  // size and ends are the same
+  CHECK(OpenFileBatchSource(spec, index, index.shape(), TextFilesOfTest()).status().message() ==
+        "vocabulary file " + folder.Path("words") +
+            " has changed since the job began; restore it, or submit a new job");
+}
+
 TEST_CASE("csv reads the header of its own files", "[data][source]") {
   const ScratchFolder folder;
   JobSpec spec = Spec(1, 8, 8);

@@ -19,7 +19,7 @@
 namespace strata {
 namespace {
 
-constexpr uint64_t kLinesAtOnce = 4096;
+constexpr BatchLimit kAtOnce = {.lines = 4096, .features = uint64_t{1} << 20};
 constexpr int kWindows = 8;
 
 // Which table a feature's row is in, and a number that no key of another table has.
@@ -85,6 +85,27 @@ class WindowKeys {
   std::vector<uint64_t> now_, most_of_table_;  // by table
 };
 
+// Whether some field of an example has several features that are summed before a model sees them.
+bool NeedsPooling(const Batch& batch) {
+  if (batch.fields.empty() || batch.sequences > 0) return false;
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    const auto begin = batch.fields.begin() + batch.offsets[i];
+    const auto end = batch.fields.begin() + batch.offsets[i + 1];
+    if (std::adjacent_find(begin, end) != end) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<uint64_t> EvalLines(const JobSpec& spec) {
+  if (spec.data().eval().empty()) return 0;
+  const auto files =
+      ListFiles("spec.data.eval", {spec.data().eval().begin(), spec.data().eval().end()});
+  if (!files.ok()) return files.status();
+  const auto index = DataAccess::Files()->BuildIndex(spec, *files, nullptr);
+  if (!index.ok()) return index.status();
+  return index->lines();
+}
+
 }  // namespace
 
 absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
@@ -111,14 +132,19 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   measure.lines = index->lines();
   measure.fields = index->shape().fields();
   measure.numeric = index->shape().numeric();
+  const auto eval_lines = EvalLines(spec);
+  if (!eval_lines.ok()) return eval_lines.status();
+  measure.eval_lines = *eval_lines;
   uint64_t examples = 0, features = 0, bytes = 0;
   for (const InputTask& task : index->tasks()) bytes += task.bytes();
   Batch batch;
-  for (uint64_t first = 0; first < measure.lines; first += kLinesAtOnce) {
-    const absl::Status read = (*source)->ReadLines(first, kLinesAtOnce, &batch);
-    if (!read.ok()) return read;
+  for (uint64_t line = 0; line < measure.lines;) {
+    const absl::StatusOr<uint64_t> read = (*source)->ReadLines(line, kAtOnce, &batch);
+    if (!read.ok()) return read.status();
+    line += *read;
     examples += batch.size;
     features += batch.keys.size();
+    measure.pooled = measure.pooled || NeedsPooling(batch);
     for (uint32_t i = 0; i < batch.size; ++i) {
       for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
         rows[tables.Of(batch, i, f)].Add(batch.keys[f]);

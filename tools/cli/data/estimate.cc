@@ -10,11 +10,13 @@
 #include "ops/cuda/products/blas.h"
 #include "proto/core/table_spec.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/label_spec.h"
 #include "proto/job/model_tables.h"
 #include "server/memory_estimate.h"
 #include "server/table/gpu_memory.h"
 #include "server/table/memory.h"
 #include "storage/eviction/kind.h"
+#include "tools/cli/data/predict_estimate.h"
 #include "worker/memory_estimate.h"
 
 namespace strata {
@@ -111,7 +113,41 @@ void SetKeysOfTables(const DataMeasure& data, server::ServerLoad& load) {
   }
 }
 
-WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const ModelTables& tables) {
+// The tables with the optimizers of a lane's own steps: as worker/async/lane_work.cc has them.
+absl::StatusOr<std::vector<TableSpec>> LocalTables(const JobSpec& spec, const DataMeasure& data) {
+  if (spec.training().mode() != "downpour" && spec.training().mode() != "easgd") {
+    return std::vector<TableSpec>();
+  }
+  JobSpec local = spec;
+  local.mutable_training()->set_mode("async");
+  auto tables = MakeModelTables(local, data.fields, data.numeric);
+  if (!tables.ok()) return tables.status();
+  if (spec.training().mode() == "easgd") return tables->tables;
+  for (TableSpec& table : tables->tables) {
+    for (SegmentSpec& segment : table.segments) {
+      segment.optimizer = {};
+      segment.optimizer.type = OptimizerType::kSgd;
+    }
+  }
+  return tables->tables;
+}
+
+// What lanes of asynchronous modes keep.
+void SetLanes(const JobSpec& spec, const DataMeasure& data, WorkerLoad& load) {
+  const TrainingSpec& training = spec.training();
+  load.elastic = training.mode() == "easgd";
+  if (training.mode() == "downpour") load.batches_per_pull = std::max(1u, training.n_fetch());
+  if (load.elastic) load.batches_per_pull = std::max(1u, training.tau());
+  // Lanes take tasks at their own pace; each has its share, or one.
+  const uint64_t epochs = std::max(1u, training.epochs()), lanes = std::max(1u, training.lanes());
+  const uint64_t share = data.lines * epochs / lanes + 1;
+  load.features_of_lane =
+      static_cast<uint64_t>(data.features_per_example *
+                            static_cast<double>(std::max(share, std::min(data.lines, kTaskLines))));
+}
+
+WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const ModelTables& tables,
+                        uint32_t cores) {
   const TrainingSpec& training = spec.training();
   const uint32_t workers = spec.replicas().workers();
   WorkerLoad load;
@@ -128,8 +164,13 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   load.features_per_example = data.features_per_example;
   load.keys_per_batch = data.keys_per_batch;
   load.keys_per_push = data.keys_per_push;
-  load.evaluates = spec.data().eval_size() > 0;
+  load.pooled = data.pooled;
+  load.eval_lines = data.eval_lines;
+  load.gauc = !MetricsOf(spec).gauc_field.empty();
   load.synchronous = training.mode() == "bsp";
+  // Lanes of the other modes have a thread each.
+  if (load.synchronous) load.threads = training.threads() > 0 ? training.threads() : cores;
+  if (!load.synchronous) SetLanes(spec, data, load);
   if (spec.worker().precision() == "tf32") load.precision = ops::gpu::MatmulPrecision::kTf32;
   if (spec.worker().precision() == "bf16") load.precision = ops::gpu::MatmulPrecision::kBf16;
   // What auto finds is not known here: the CPU.
@@ -197,7 +238,11 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   server::ServerLoad load = ServerLoadOf(spec, data, *tables, shards, std::max(1u, cores));
   load.rows = estimate.rows;
   SetKeysOfTables(data, load);
-  const WorkerLoad worker = WorkerLoadOf(spec, data, *tables);
+  auto local = LocalTables(spec, data);
+  if (!local.ok()) return local.status();
+  WorkerLoad worker = WorkerLoadOf(spec, data, *tables, std::max(1u, cores));
+  worker.rows = estimate.rows;
+  worker.local_tables = *std::move(local);
   const uint64_t tasks = data.lines / kTaskLines + 1;
   estimate.processes = {
       {"scheduler",
@@ -219,9 +264,14 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
     estimate.processes[2].parts.push_back(std::move(part));
   }
   estimate.processes[2].parts.push_back(Itself(kWorkerBytes));
+  estimate.predict = EstimatePredict(spec, load, worker);
   estimate.kept = NeedOfServer(
       spec,
-      {.lines = data.lines, .fields = data.fields, .numeric = data.numeric, .rows = estimate.rows},
+      {.lines = data.lines,
+       .bytes = data.lines * data.line_bytes,
+       .fields = data.fields,
+       .numeric = data.numeric,
+       .rows = estimate.rows},
       ShardsOfServer(spec, spec.replicas().servers(), cores));
   estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
   estimate.hbm_bytes = load.hbm_bytes;
@@ -274,6 +324,8 @@ std::string EstimateText(const JobEstimate& estimate) {
     AppendParts(absl::StrCat(process.role, " x ", process.count), process.device_parts, "each",
                 text);
   }
+  absl::StrAppend(&text, "\nTo score lines with its model, at most:\n");
+  AppendParts("strata predict", estimate.predict, "in all", text);
   const Dominant most = FindDominant(estimate);
   const double share =
       100.0 * static_cast<double>(most.bytes) / static_cast<double>(ClusterBytes(estimate));
@@ -321,6 +373,8 @@ std::string EstimateJson(const JobEstimate& estimate) {
                                  {"deviceBytes", TotalBytes(process.device_parts)},
                                  {"deviceParts", PartsJson(process.device_parts)}});
   }
+  json["predictBytes"] = TotalBytes(estimate.predict);
+  json["predictParts"] = PartsJson(estimate.predict);
   const Dominant most = FindDominant(estimate);
   json["clusterBytes"] = ClusterBytes(estimate);
   json["oneProcessBytes"] = estimate.one_process_bytes;

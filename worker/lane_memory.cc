@@ -58,11 +58,11 @@ std::vector<MemoryPart> EstimateLanes(const LaneLoad& load) {
   const uint64_t copy = load.keys_per_batch * row + (load.elastic ? keys * row : 0) +
                         held * (2 * row + kKeyBytes) + (load.elastic ? 2 * dense : 0);
   parts.push_back({"lanes' copies", lanes * copy,
-                   load.elastic ? absl::StrCat(lanes, " lanes x ((", load.keys_per_batch,
-                                               " keys of a batch + ", keys, " of a pull + 2 x ",
-                                               held, " of an exchange) x ", row,
-                                               " + 2 x dense part)")
-                                : absl::StrCat(lanes, " lanes x rows of a batch")});
+                   load.elastic
+                       ? absl::StrCat(lanes, " lanes x ((", load.keys_per_batch,
+                                      " keys of a batch + ", keys, " of a pull + 2 x ", held,
+                                      " of an exchange) x ", row, " + 2 x dense part)")
+                       : absl::StrCat(lanes, " lanes x rows of a batch")});
   const uint64_t floats = load.elastic ? StateFloats(load) : 0;
   const uint64_t slots = floats > 0 ? SlotBytes(load.keys_of_lane) : 0;
   const uint64_t state = 2 * load.keys_of_lane * floats * sizeof(float) + slots;

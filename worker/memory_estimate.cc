@@ -135,8 +135,8 @@ MemoryPart RowsPart(const WorkerLoad& load) {
 // features are; an offset, labels, a weight, numbers.
 uint64_t BatchBytes(const WorkerLoad& load, uint64_t examples, uint64_t features, uint64_t keys) {
   const ModelTables& t = load.tables;
-  const uint64_t floats = 1 + uint64_t{t.task_count()} + (t.weighted ? 1 : 0) + t.numeric +
-                          2 * t.sequences.size();
+  const uint64_t floats =
+      1 + uint64_t{t.task_count()} + (t.weighted ? 1 : 0) + t.numeric + 2 * t.sequences.size();
   return features * (load.pooled || !t.sequences.empty() ? 24 : 16) + keys * 20 +
          examples * floats * 4;
 }
@@ -165,8 +165,7 @@ void AddPulledBatches(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
 }
 
 // Bsp: the weights of a step, and gradients.
-void AddStep(const WorkerLoad& load, uint64_t row, uint64_t dense,
-             std::vector<MemoryPart>* parts) {
+void AddStep(const WorkerLoad& load, uint64_t row, uint64_t dense, std::vector<MemoryPart>* parts) {
   // Of the step at hand, and of the next one, whose keys are announced meanwhile.
   const uint64_t steps_pulled = load.prefetch ? 2 : 1;
   parts->push_back({"pulled weights", steps_pulled * (load.keys_per_push * (row + 16) + dense),
@@ -186,9 +185,8 @@ void AddLanes(const WorkerLoad& load, uint64_t row, uint64_t dense,
   LaneLoad lanes;
   lanes.lanes = load.lanes_here;
   lanes.keys_per_batch = load.keys_per_batch;
-  lanes.keys_per_pull =
-      std::min(load.batches_per_pull * load.keys_per_batch, std::max(load.rows, uint64_t{1}));
-  lanes.keys_of_lane = std::min(load.features_of_lane, load.rows);
+  lanes.keys_per_pull = load.keys_per_pull;
+  lanes.keys_of_lane = load.keys_of_lane;
   lanes.row_bytes = row;
   lanes.dense_bytes = dense;
   lanes.local_tables = load.local_tables;
@@ -272,8 +270,13 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
 std::vector<MemoryPart> EstimateScoring(const WorkerLoad& load, uint64_t lines) {
   const BatchLimit limit = ScoredAtATime(load.tables);
   const uint64_t at_once = std::min(lines, limit.lines);
-  const auto all = static_cast<uint64_t>(load.features_per_example * static_cast<double>(at_once));
-  const uint64_t features = std::min(all, limit.features);
+  const auto features_of = [&](uint64_t n) {
+    return static_cast<uint64_t>(load.features_per_example * static_cast<double>(n));
+  };
+  // Lines are parsed by pieces of text.
+  const uint64_t features =
+      std::min(features_of(at_once),
+               limit.features + features_of(kPieceBytes / std::max<uint64_t>(1, load.line_bytes)));
   const uint64_t batches = at_once / std::max(1u, load.batch_size) + 1;
   const uint64_t keys = std::min(features, load.keys_per_batch * batches);
   const uint64_t row = RowBytes(load.tables), dense = DenseFloats(load.tables) * 4;

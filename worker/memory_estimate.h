@@ -31,16 +31,16 @@ struct WorkerLoad {
   enum class Device : uint8_t { kCpu, kGpu, kHost };
   Device device = Device::kCpu;
   ops::gpu::MatmulPrecision precision = ops::gpu::MatmulPrecision::kFp32;  // of products there
-  uint32_t threads = 1;     // of one lane's products
+  uint32_t threads = 1;                                                    // of one lane's products
   bool pooled = false;      // some field of an example has several features
   uint64_t eval_lines = 0;  // held-out lines; 0: nothing is evaluated
   bool gauc = false;        // spec.evaluation.metrics has one
   bool synchronous = true;
-  // Asynchronous modes. Batches of a lane between two pulls, and features that one lane's batches
-  // have over the whole job, of which at most so many differ.
-  uint32_t batches_per_pull = 1;
-  uint64_t features_of_lane = 0;
-  uint64_t rows = 0;
+  // Asynchronous modes. Batches that a lane pulls for at once (BatchesPerPull) and their distinct
+  // keys, and those of all that a lane steps on over the job.
+  uint64_t batches_per_pull = 1;
+  uint64_t keys_per_pull = 0;
+  uint64_t keys_of_lane = 0;
   // Downpour and easgd: the tables with the optimizers of a lane's own steps (LocalTables). Empty:
   // lanes have none.
   std::vector<TableSpec> local_tables;

@@ -59,9 +59,10 @@ class Sum {
         shards_(shards),
         bsp_(spec.training().mode() == "bsp"),
         logged_(spec.storage().durability() != "memory"),
-        features_(FeaturesOfFields(spec, data.fields, data.lines > 0 ? data.bytes / data.lines : 0)),
-        of_line_(std::max<uint64_t>(1, std::accumulate(features_.begin(), features_.end(),
-                                                       uint64_t{0}))),
+        features_(
+            FeaturesOfFields(spec, data.fields, data.lines > 0 ? data.bytes / data.lines : 0)),
+        of_line_(std::max<uint64_t>(
+            1, std::accumulate(features_.begin(), features_.end(), uint64_t{0}))),
         rows_(data.rows > 0 ? data.rows : GuessRows(data.lines * of_line_)) {
     const TrainingSpec& t = spec.training();
     const uint64_t batch = t.batch_size() * of_line_;

@@ -38,8 +38,8 @@ struct EvaluatorOptions {
 };
 
 // Reads every line once, in order, pulls, predicts. Creates no rows. One thread at a time.
-// Memory: 8 bytes per line and label for the exact AUC (task_metrics.h), and what the lines that are
-// scored at once take. Results do not depend on how many these are.
+// Memory: 8 bytes per line and label for the exact AUC (task_metrics.h), and what the lines that
+// are scored at once take. Results do not depend on how many these are.
 class Evaluator {
  public:
   explicit Evaluator(const EvaluatorOptions& options) : o_(options) {}

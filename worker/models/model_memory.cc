@@ -159,8 +159,7 @@ class Sum {
     const uint64_t vectors = t_.interaction_vectors(), dim = t_.embedding_dim;
     const uint64_t bottom = t_.numeric > 0 ? dim : 0;
     Activations(examples_, RowStride(vectors * dim));
-    const std::vector<size_t> top =
-        LayerWidths(bottom + t_.interaction_pairs(), t_.hidden, tasks_);
+    const std::vector<size_t> top = LayerWidths(bottom + t_.interaction_pairs(), t_.hidden, tasks_);
     const ops::PairwiseDots dots(kernel_, vectors, dim);
     const uint64_t block = Perceptron(top, ops::Mlp::Output::kLinear, 0).block_rows();
     Floats((examples_ + block - 1) / block * RowStride(dots.scratch()));
@@ -261,8 +260,8 @@ ModelMemory MemoryOfModel(const ModelTables& tables, const BatchExtent& batch, o
 BatchLimit ScoredAtATime(const ModelTables& tables) {
   const uint64_t features = FeaturesOfLine(tables), feature = FeatureBytes(tables);
   const BatchExtent most = {kMostScoredLines, kMostScoredLines * features, false};
-  const uint64_t bytes = MemoryOfModel(tables, most, ops::Passes::kForward, 1).batch +
-                         most.features * feature;
+  const uint64_t bytes =
+      MemoryOfModel(tables, most, ops::Passes::kForward, 1).batch + most.features * feature;
   const uint64_t line = bytes / kMostScoredLines + 1;
   return {std::clamp<uint64_t>(kScoredBytes / line, 1, kMostScoredLines),
           std::max<uint64_t>(1, kScoredBytes / feature)};

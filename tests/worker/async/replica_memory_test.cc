@@ -136,8 +136,8 @@ uint64_t Told(const std::vector<TableSpec>& tables, bool elastic, uint64_t keys)
 TEST_CASE("a lane takes no more than was told, and little less", "[replica][memory]") {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  for (const OptimizerType type : {OptimizerType::kSgd, OptimizerType::kAdagrad,
-                                   OptimizerType::kAdam, OptimizerType::kFtrl}) {
+  for (const OptimizerType type :
+       {OptimizerType::kSgd, OptimizerType::kAdagrad, OptimizerType::kAdam, OptimizerType::kFtrl}) {
     for (const float alpha : {0.0f, 0.5f}) {
       const std::vector<TableSpec> tables = Tables(type);
       if (alpha == 0 && type != OptimizerType::kSgd) continue;  // downpour's step is a plain one

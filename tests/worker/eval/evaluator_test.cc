@@ -56,8 +56,7 @@ constexpr uint64_t kLinesAtATime = 4096;
 // Notes which lines are read; the block that begins at `empty` has none that is good.
 class Lines : public testing::MadeUpSource {
  public:
-  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most,
-                                     Batch* out) override {
+  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most, Batch* out) override {
     read.emplace_back(first, most.lines);
     if (cancels != nullptr) *cancels = true;
     const auto lines = MadeUpSource::ReadLines(first, most, out);
@@ -124,8 +123,8 @@ TEST_CASE("every line is read once, in order, and counts", "[evaluator]") {
   Fixture f(kLinesAtATime + 904);
   const auto result = f.evaluator->Run(Step(8), "");
   REQUIRE(result.ok());
-  CHECK(f.source.read == std::vector<std::pair<uint64_t, uint64_t>>{
-                             {0, kLinesAtATime}, {4096, kLinesAtATime}});
+  CHECK(f.source.read ==
+        std::vector<std::pair<uint64_t, uint64_t>>{{0, kLinesAtATime}, {4096, kLinesAtATime}});
   CHECK(f.server.steps == std::vector<uint64_t>{8, 8});
   CHECK(result->step() == 7);
   CHECK(result->examples() == 6);

@@ -147,8 +147,7 @@ TEST_CASE("a model takes no more memory than was told, and little less", "[model
     for (const auto& t : p.tensors) tensors.push_back(t.data());
     const ModelInputs in = {&p.batch, &p.routed, p.rows.data(), tensors};
     const ModelGradients gradients = {step.rows.data(), out};
-    Check(shapes[s],
-          MemoryOfModel(p.tables, extent, ops::Passes::kForwardAndBackward, 1).total(),
+    Check(shapes[s], MemoryOfModel(p.tables, extent, ops::Passes::kForwardAndBackward, 1).total(),
           TakenBy(p, [&](Model& model) {
             REQUIRE(model.TrainStep(in, gradients, step.predictions.data(), parallel.get()).ok());
           }));

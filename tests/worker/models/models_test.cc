@@ -143,8 +143,7 @@ TEST_CASE("what a line scores does not depend on the lines beside it", "[models]
       std::vector<float> parts;
       for (uint32_t begin = 0; begin < p.batch.size && begin < 4 * lines; begin += lines) {
         const uint32_t end = std::min(p.batch.size, begin + lines);
-        const std::vector<float> part =
-            RunPredict(PartOf(p, begin, end), **model, parallel.get());
+        const std::vector<float> part = RunPredict(PartOf(p, begin, end), **model, parallel.get());
         parts.insert(parts.end(), part.begin(), part.end());
       }
       CHECK(SameBits(parts, {whole.begin(), whole.begin() + static_cast<ptrdiff_t>(parts.size())}));

@@ -82,8 +82,7 @@ class MemorySource : public BatchSource {
     *out = (*batches_)[(task.value * 7 + window) % batches_->size()];
     return absl::OkStatus();
   }
-  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most,
-                                     Batch* out) override {
+  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most, Batch* out) override {
     *out = (*batches_)[first / batches_->front().size % batches_->size()];
     return most.lines;
   }

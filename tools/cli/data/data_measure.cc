@@ -96,6 +96,13 @@ bool NeedsPooling(const Batch& batch) {
   return false;
 }
 
+// As worker/async/training_strategy.h pulls.
+uint64_t BatchesPerPull(const TrainingSpec& training) {
+  if (training.mode() == "downpour") return std::max(1u, training.n_fetch());
+  if (training.mode() == "easgd") return std::max(1u, training.tau());
+  return 1;
+}
+
 absl::StatusOr<uint64_t> EvalLines(const JobSpec& spec) {
   if (spec.data().eval().empty()) return 0;
   const auto files =
@@ -125,10 +132,14 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   const auto field_tables = FieldTables(spec, index->shape().fields());
   if (!field_tables.ok()) return field_tables.status();
   const TableOfFeature tables(*field_tables);
-  WindowKeys batch_keys(batch_size, &tables), push_keys(batch_size * lanes_here, &tables),
-      step_keys(batch_size * lanes, &tables);
-  std::vector<DistinctCounter> rows(tables.tables());
   DataMeasure measure;
+  measure.batches_per_pull = BatchesPerPull(training);
+  WindowKeys batch_keys(batch_size, &tables), push_keys(batch_size * lanes_here, &tables),
+      step_keys(batch_size * lanes, &tables),
+      pull_keys(batch_size * measure.batches_per_pull, &tables);
+  DistinctCounter of_lane;
+  uint64_t lines_of_lane = index->lines() / lanes + 1;
+  std::vector<DistinctCounter> rows(tables.tables());
   measure.lines = index->lines();
   measure.fields = index->shape().fields();
   measure.numeric = index->shape().numeric();
@@ -147,10 +158,15 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
     measure.pooled = measure.pooled || NeedsPooling(batch);
     for (uint32_t i = 0; i < batch.size; ++i) {
       for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
-        rows[tables.Of(batch, i, f)].Add(batch.keys[f]);
+        const uint32_t table = tables.Of(batch, i, f);
+        rows[table].Add(batch.keys[f]);
+        if (lines_of_lane > 0) of_lane.Add(tables.IdOf(table, batch.keys[f]));
       }
+      if (lines_of_lane > 0) --lines_of_lane;
     }
-    for (WindowKeys* window : {&batch_keys, &push_keys, &step_keys}) window->Add(batch);
+    for (WindowKeys* window : {&batch_keys, &push_keys, &step_keys, &pull_keys}) {
+      window->Add(batch);
+    }
   }
   measure.line_bytes = measure.lines == 0 ? 0 : bytes / measure.lines;
   measure.features_per_example =
@@ -164,6 +180,8 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   measure.keys_per_batch = batch_keys.most();
   measure.keys_per_push = push_keys.most();
   measure.keys_per_step = step_keys.most();
+  measure.keys_per_pull = pull_keys.most();
+  measure.keys_of_lane = of_lane.Count();
   return measure;
 }
 

@@ -132,22 +132,21 @@ absl::StatusOr<std::vector<TableSpec>> LocalTables(const JobSpec& spec, const Da
   return tables->tables;
 }
 
-// What lanes of asynchronous modes keep.
-void SetLanes(const JobSpec& spec, const DataMeasure& data, WorkerLoad& load) {
+// What lanes of asynchronous modes keep. They take tasks at their own pace: in each epoch others.
+void SetLanes(const JobSpec& spec, const DataMeasure& data, uint64_t rows, WorkerLoad& load) {
   const TrainingSpec& training = spec.training();
   load.elastic = training.mode() == "easgd";
-  if (training.mode() == "downpour") load.batches_per_pull = std::max(1u, training.n_fetch());
-  if (load.elastic) load.batches_per_pull = std::max(1u, training.tau());
-  // Lanes take tasks at their own pace; each has its share, or one.
-  const uint64_t epochs = std::max(1u, training.epochs()), lanes = std::max(1u, training.lanes());
-  const uint64_t share = data.lines * epochs / lanes + 1;
-  load.features_of_lane =
-      static_cast<uint64_t>(data.features_per_example *
-                            static_cast<double>(std::max(share, std::min(data.lines, kTaskLines))));
+  load.batches_per_pull = data.batches_per_pull;
+  load.keys_per_pull = std::max(data.keys_per_batch, data.keys_per_pull);
+  const double scale =
+      static_cast<double>(rows) / static_cast<double>(std::max<uint64_t>(1, data.distinct_keys));
+  const double keys = scale * std::max(1u, training.epochs()) *
+                      static_cast<double>(std::max(load.keys_per_pull, data.keys_of_lane));
+  load.keys_of_lane = std::min(rows, static_cast<uint64_t>(keys));
 }
 
 WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const ModelTables& tables,
-                        uint32_t cores) {
+                        uint64_t rows, uint32_t cores) {
   const TrainingSpec& training = spec.training();
   const uint32_t workers = spec.replicas().workers();
   WorkerLoad load;
@@ -170,7 +169,7 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   load.synchronous = training.mode() == "bsp";
   // Lanes of the other modes have a thread each.
   if (load.synchronous) load.threads = training.threads() > 0 ? training.threads() : cores;
-  if (!load.synchronous) SetLanes(spec, data, load);
+  if (!load.synchronous) SetLanes(spec, data, rows, load);
   if (spec.worker().precision() == "tf32") load.precision = ops::gpu::MatmulPrecision::kTf32;
   if (spec.worker().precision() == "bf16") load.precision = ops::gpu::MatmulPrecision::kBf16;
   // What auto finds is not known here: the CPU.
@@ -240,8 +239,7 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   SetKeysOfTables(data, load);
   auto local = LocalTables(spec, data);
   if (!local.ok()) return local.status();
-  WorkerLoad worker = WorkerLoadOf(spec, data, *tables, std::max(1u, cores));
-  worker.rows = estimate.rows;
+  WorkerLoad worker = WorkerLoadOf(spec, data, *tables, estimate.rows, std::max(1u, cores));
   worker.local_tables = *std::move(local);
   const uint64_t tasks = data.lines / kTaskLines + 1;
   estimate.processes = {
@@ -265,14 +263,13 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   }
   estimate.processes[2].parts.push_back(Itself(kWorkerBytes));
   estimate.predict = EstimatePredict(spec, load, worker);
-  estimate.kept = NeedOfServer(
-      spec,
-      {.lines = data.lines,
-       .bytes = data.lines * data.line_bytes,
-       .fields = data.fields,
-       .numeric = data.numeric,
-       .rows = estimate.rows},
-      ShardsOfServer(spec, spec.replicas().servers(), cores));
+  estimate.kept = NeedOfServer(spec,
+                               {.lines = data.lines,
+                                .bytes = data.lines * data.line_bytes,
+                                .fields = data.fields,
+                                .numeric = data.numeric,
+                                .rows = estimate.rows},
+                               ShardsOfServer(spec, spec.replicas().servers(), cores));
   estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
   estimate.hbm_bytes = load.hbm_bytes;
   estimate.least_hbm_bytes = server::LeastGpuBytesPerServer(tables->tables, load.eviction, shards);

@@ -35,7 +35,7 @@ class Sum {
         tasks_(tables.task_count()),
         backward_(passes == ops::Passes::kForwardAndBackward),
         threads_(std::max(1u, threads)),
-        kernel_(ops::GemmKernelOf(ops::ActiveIsaLevel())) {
+        kernel_(ops::GemmKernelOf(ops::IsaLevel::kV4)) {
     // Mmoe and din pool by themselves, and lr's weights are a sum however they are grouped.
     const bool sums = t_.any_width() || (t_.type == ModelType::kLr && t_.max_pooled.empty());
     if (batch.pooled && !sums) Pooled();
@@ -161,7 +161,9 @@ class Sum {
     Activations(examples_, RowStride(vectors * dim));
     const std::vector<size_t> top = LayerWidths(bottom + t_.interaction_pairs(), t_.hidden, tasks_);
     const ops::PairwiseDots dots(kernel_, vectors, dim);
-    const uint64_t block = Perceptron(top, ops::Mlp::Output::kLinear, 0).block_rows();
+    const uint64_t block =  // of the shortest ones
+        ops::Mlp(ops::GemmKernelOf(ops::IsaLevel::kV3), top, ops::Mlp::Output::kLinear)
+            .block_rows();
     Floats((examples_ + block - 1) / block * RowStride(dots.scratch()));
     if (bottom > 0) Mlp(LayerWidths(t_.numeric, t_.bottom_hidden, dim), examples_);
     Mlp(top, examples_);
@@ -229,7 +231,7 @@ class Sum {
   const uint64_t tasks_;
   const bool backward_;
   const uint64_t threads_;
-  const ops::GemmKernel& kernel_;
+  const ops::GemmKernel& kernel_;  // of the widest panels, so that all machines tell the same
   ModelMemory memory_;
   uint64_t product_ = 0;  // of a thread
 };

@@ -278,7 +278,8 @@ std::vector<MemoryPart> EstimateScoring(const WorkerLoad& load, uint64_t lines) 
       std::min(features_of(at_once),
                limit.features + features_of(kPieceBytes / std::max<uint64_t>(1, load.line_bytes)));
   const uint64_t batches = at_once / std::max(1u, load.batch_size) + 1;
-  const uint64_t keys = std::min(features, load.keys_per_batch * batches);
+  uint64_t keys = std::min(features, load.keys_per_batch * batches);
+  if (load.rows > 0) keys = std::min(keys, load.rows);
   const uint64_t row = RowBytes(load.tables), dense = DenseFloats(load.tables) * 4;
   std::vector<MemoryPart> parts;
   if (load.device == WorkerLoad::Device::kCpu) {

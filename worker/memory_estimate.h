@@ -27,6 +27,7 @@ struct WorkerLoad {
   // Distinct keys: of one batch, and of the batches of all lanes here at one step.
   uint64_t keys_per_batch = 0;
   uint64_t keys_per_push = 0;
+  uint64_t rows = 0;  // features that get a row, of which batches have no more; 0: not known
   // What spec.worker.device names: nothing, or the CPU; a GPU; or the host's threads for one.
   enum class Device : uint8_t { kCpu, kGpu, kHost };
   Device device = Device::kCpu;

@@ -163,6 +163,7 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   load.features_per_example = data.features_per_example;
   load.keys_per_batch = data.keys_per_batch;
   load.keys_per_push = data.keys_per_push;
+  load.rows = rows;
   load.pooled = data.pooled;
   load.eval_lines = data.eval_lines;
   load.gauc = !MetricsOf(spec).gauc_field.empty();

@@ -10,7 +10,8 @@
 #include "ops/nn/layer_memory.h"
 #include "worker/device/step.h"
 #include "worker/device/step_batch.h"
-#include "worker/eval/evaluator.h"
+#include "worker/lane_memory.h"
+#include "worker/models/model_memory.h"
 
 namespace strata {
 namespace {
@@ -18,6 +19,13 @@ namespace {
 // The longest reads: 4 MiB (worker/data/index/index.cc) and 8 MiB
 // (worker/data/reading/raw_lines.cc).
 constexpr uint64_t kReadBytes = uint64_t{12} << 20;
+
+// Text that is read before it is parsed (worker/data/reading/file_batch_source.cc).
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+// Of a line and label that is scored, in memory that doubles (worker/eval/quality.h); and of a line
+// while one label's are sorted.
+constexpr uint64_t kScoredLineBytes = 16;
+constexpr uint64_t kSortedLineBytes = 24;
 
 // As of server/memory_estimate.cc: what gRPC reads ahead of one connection.
 constexpr uint64_t kConnectionBytes = uint64_t{20} << 20;
@@ -47,52 +55,8 @@ uint64_t RowBytes(const ModelTables& tables) {
   return dim * sizeof(float);
 }
 
-// Bytes that a model keeps of a batch, forward and backward: inputs, and the outputs of each layer,
-// each with its gradient, with rows of whole cache lines, in blocks of their own (ops/nn/mlp.h).
-uint64_t ActivationBytes(const ModelTables& t, uint64_t batch) {
-  uint64_t bytes = 0;
-  const auto add = [&](uint64_t width) {
-    bytes += 2 * Paged(batch * ops::RowStride(width) * sizeof(float));
-  };
-  add(t.embedding_dim);
-  if (!t.hidden.empty()) add(t.example_width());
-  for (uint32_t width : t.hidden) add(width);
-  for (uint32_t width : t.bottom_hidden) add(width);
-  for (uint32_t i = 0; i < t.cross_layers; ++i) add(t.example_width());
-  if (t.type == ModelType::kDlrm) add(t.interaction_pairs());
-  if (!t.field_dims.empty()) {  // mmoe, din: the fields' vectors, and the sequences' values
-    uint64_t width = t.example_width();
-    for (const SequenceShape& s : t.sequences) {
-      width += uint64_t{s.max_length} * t.field_dims[s.field];
-      const uint64_t values = batch * s.max_length;  // rows of the attention
-      const auto add_values = [&](uint64_t row) {
-        bytes += 2 * Paged(values * ops::RowStride(row) * sizeof(float));
-      };
-      add_values(uint64_t{4} * t.field_dims[s.field]);
-      for (const uint32_t hidden : t.attention_hidden) add_values(hidden);
-      add_values(1);
-    }
-    add(width);
-  }
-  for (uint32_t e = 0; e < t.experts; ++e) {
-    add(t.example_width());
-    for (uint32_t hidden : t.expert_hidden) add(hidden);
-  }
-  if (t.type == ModelType::kMmoe) {  // gates and towers
-    for (uint32_t task = 0; task < t.task_count(); ++task) {
-      add(t.example_width());
-      add(t.experts);
-      add(t.expert_hidden.back());
-      for (uint32_t hidden : t.tower_hidden) add(hidden);
-    }
-  }
-  if (t.type == ModelType::kSharedBottom) {  // each tower has the shared layers' outputs of its own
-    for (uint32_t task = 0; task < t.task_count(); ++task) {
-      add(t.hidden.back());
-      for (uint32_t width : t.tower_hidden) add(width);
-    }
-  }
-  return bytes;
+uint32_t LinesScored(const WorkerLoad& load) {
+  return static_cast<uint32_t>(ScoredAtATime(load.tables).lines);
 }
 
 // What a device's steps (worker/device/step.h) take memory for in the end; where the host stands
@@ -101,7 +65,7 @@ device::StepShape ShapeOf(const WorkerLoad& load) {
   const uint32_t fields = load.tables.fields;
   const bool host = load.device == WorkerLoad::Device::kHost;
   device::StepShape shape =
-      device::FirstShape(load.batch_size, load.evaluates ? Evaluator::kLinesAtATime : 0, fields);
+      device::FirstShape(load.batch_size, load.eval_lines > 0 ? LinesScored(load) : 0, fields);
   const double examples = shape.examples;
   const double batches = examples / std::max(1u, load.batch_size);
   const auto features = static_cast<uint32_t>(load.features_per_example * examples);
@@ -167,6 +131,82 @@ MemoryPart RowsPart(const WorkerLoad& load) {
                        row, " + places)")};
 }
 
+// Parsed: 8 bytes of key, a field and a value, and where each feature's key and each unique key's
+// features are; an offset, labels, a weight, numbers.
+uint64_t BatchBytes(const WorkerLoad& load, uint64_t examples, uint64_t features, uint64_t keys) {
+  const ModelTables& t = load.tables;
+  const uint64_t floats =
+      1 + uint64_t{t.task_count()} + (t.weighted ? 1 : 0) + t.numeric + 2 * t.sequences.size();
+  return features * (load.pooled || !t.sequences.empty() ? 24 : 16) + keys * 20 +
+         examples * floats * 4;
+}
+
+uint64_t BatchBytes(const WorkerLoad& load) {
+  const auto features =
+      static_cast<uint64_t>(load.features_per_example * static_cast<double>(load.batch_size));
+  return BatchBytes(load, load.batch_size, features, load.keys_per_batch);
+}
+
+void AddPrepared(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
+  const uint64_t batch = BatchBytes(load);
+  const uint64_t steps =
+      load.lines / (uint64_t{load.lanes_here} * std::max(1u, load.batch_size)) + 1;
+  const uint64_t prepared = std::min(uint64_t{load.pipeline_depth} + 1, steps);
+  parts->push_back({"batches prepared ahead", prepared * load.lanes_here * batch,
+                    absl::StrCat("(pipelineDepth + 1, here ", prepared, ") x ", load.lanes_here,
+                                 " lanes x ", batch, " a batch")});
+}
+
+void AddPulledBatches(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
+  const uint64_t batch = BatchBytes(load);
+  parts->push_back({"batches of the lanes", load.lanes_here * load.batches_per_pull * batch,
+                    absl::StrCat(load.lanes_here, " lanes x ", load.batches_per_pull,
+                                 " batches of a pull x ", batch)});
+}
+
+// Bsp: the weights of a step, and gradients.
+void AddStep(const WorkerLoad& load, uint64_t row, uint64_t dense, std::vector<MemoryPart>* parts) {
+  // Of the step at hand, and of the next one, whose keys are announced meanwhile.
+  const uint64_t steps_pulled = load.prefetch ? 2 : 1;
+  parts->push_back({"pulled weights", steps_pulled * (load.keys_per_push * (row + 16) + dense),
+                    absl::StrCat(steps_pulled, " steps x (", load.keys_per_push,
+                                 " keys of a pull x (", row, " + 16) + dense part ", dense, ")")});
+  // Each lane's gradient, and the sums up the tree of lanes.
+  parts->push_back(
+      {"gradients",
+       load.lanes_here * (load.keys_per_batch * (row + 16) + dense) +
+           (load.lanes_here > 1 ? load.keys_per_push * (row + 16) + dense : 0),
+       absl::StrCat(load.lanes_here, " lanes x (", load.keys_per_batch, " keys of a batch x (", row,
+                    " + 16) + dense part), and their sum")});
+}
+
+void AddLanes(const WorkerLoad& load, uint64_t row, uint64_t dense,
+              std::vector<MemoryPart>* parts) {
+  LaneLoad lanes;
+  lanes.lanes = load.lanes_here;
+  lanes.keys_per_batch = load.keys_per_batch;
+  lanes.keys_per_pull = load.keys_per_pull;
+  lanes.keys_of_lane = load.keys_of_lane;
+  lanes.row_bytes = row;
+  lanes.dense_bytes = dense;
+  lanes.local_tables = load.local_tables;
+  lanes.elastic = load.elastic;
+  for (MemoryPart& part : EstimateLanes(lanes)) parts->push_back(std::move(part));
+}
+
+// Of bsp one, of the other modes each lane's.
+void AddModel(const WorkerLoad& load, uint64_t row, std::vector<MemoryPart>* parts) {
+  const auto features =
+      static_cast<uint64_t>(load.features_per_example * static_cast<double>(load.batch_size));
+  const ModelMemory model = MemoryOfModel(load.tables, {load.batch_size, features, load.pooled},
+                                          ops::Passes::kForwardAndBackward, load.threads);
+  const uint64_t models = load.synchronous ? 1 : load.lanes_here;
+  parts->push_back({"model scratch", models * (model.total() + load.keys_per_batch * row),
+                    absl::StrCat(models == 1 ? std::string() : absl::StrCat(models, " lanes x "),
+                                 "(activations ", model.batch, ", packed weights ", model.weights,
+                                 ", rows of a batch)")});
+}
+
 // What stands for the device's memory, or lies between the host and the device.
 void AddDevice(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
   const device::StepBytes step = StepBytesOf(load);
@@ -195,46 +235,70 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
   // A device has the rows themselves.
   const uint64_t row = load.rows_there ? 0 : RowBytes(load.tables);
   const uint64_t dense = DenseFloats(load.tables) * 4;
-  const auto features =
-      static_cast<uint64_t>(load.features_per_example * static_cast<double>(load.batch_size));
-  // Parsed: 8 bytes of key, 8 where each unique key occurs; an offset, labels, a weight, numbers.
-  const uint64_t floats =
-      1 + uint64_t{load.tables.task_count()} + (load.tables.weighted ? 1 : 0) + load.tables.numeric;
-  const uint64_t batch = features * 16 + load.keys_per_batch * 20 + load.batch_size * floats * 4;
-  const uint64_t steps =
-      load.lines / (uint64_t{load.lanes_here} * std::max(1u, load.batch_size)) + 1;
-  const uint64_t prepared = std::min(uint64_t{load.pipeline_depth} + 1, steps);
-  parts.push_back({"batches prepared ahead", prepared * load.lanes_here * batch,
-                   absl::StrCat("(pipelineDepth + 1, here ", prepared, ") x ", load.lanes_here,
-                                " lanes x ", batch, " a batch")});
+  if (load.synchronous) {
+    AddPrepared(load, &parts);
+  } else {
+    AddPulledBatches(load, &parts);
+  }
   const uint64_t share = load.lines / std::max(1u, load.lanes_here) + 1;
   const uint64_t block = std::min<uint64_t>(load.buffer_lines, share);
   parts.push_back({"lines being shuffled",
                    load.lanes_here * block * (load.line_bytes + 16) + block * load.line_bytes,
                    absl::StrCat(load.lanes_here, " lanes x ", block, " lines x (", load.line_bytes,
                                 " + 16), and one lane's text twice while it grows")});
-  // Of the step at hand, and of the next one, whose keys are announced meanwhile.
-  const uint64_t steps_pulled = load.prefetch ? 2 : 1;
-  parts.push_back({"pulled weights", steps_pulled * (load.keys_per_push * (row + 16) + dense),
-                   absl::StrCat(steps_pulled, " steps x (", load.keys_per_push,
-                                " keys of a pull x (", row, " + 16) + dense part ", dense, ")")});
-  // Each lane's gradient, and the sums up the tree of lanes.
-  parts.push_back(
-      {"gradients",
-       load.lanes_here * (load.keys_per_batch * (row + 16) + dense) +
-           (load.lanes_here > 1 ? load.keys_per_push * (row + 16) + dense : 0),
-       absl::StrCat(load.lanes_here, " lanes x (", load.keys_per_batch, " keys of a batch x (", row,
-                    " + 16) + dense part), and their sum")});
+  if (load.synchronous) {
+    AddStep(load, row, dense, &parts);
+  } else {
+    AddLanes(load, row, dense, &parts);
+  }
   if (load.device == WorkerLoad::Device::kCpu) {
-    const uint64_t activations = ActivationBytes(load.tables, load.batch_size);
-    // Weights are packed once for each direction.
-    parts.push_back(
-        {"model scratch", activations + 2 * dense + load.keys_per_batch * row,
-         absl::StrCat("activations ", activations, ", 2 x dense part, rows of a batch")});
+    AddModel(load, row, &parts);
   } else {
     AddDevice(load, &parts);
   }
+  if (load.eval_lines > 0) {
+    for (MemoryPart& part : EstimateScoring(load, load.eval_lines)) {
+      part.name = absl::StrCat("evaluation: ", part.name);
+      part.reused = true;  // one worker evaluates
+      parts.push_back(std::move(part));
+    }
+  }
   parts.push_back({"reading", kReadBytes, "one read of the index pass and one of a reader", true});
+  return parts;
+}
+
+std::vector<MemoryPart> EstimateScoring(const WorkerLoad& load, uint64_t lines) {
+  const BatchLimit limit = ScoredAtATime(load.tables);
+  const uint64_t at_once = std::min(lines, limit.lines);
+  const auto features_of = [&](uint64_t n) {
+    return static_cast<uint64_t>(load.features_per_example * static_cast<double>(n));
+  };
+  // Lines are parsed by pieces of text.
+  const uint64_t features =
+      std::min(features_of(at_once),
+               limit.features + features_of(kPieceBytes / std::max<uint64_t>(1, load.line_bytes)));
+  const uint64_t batches = at_once / std::max(1u, load.batch_size) + 1;
+  uint64_t keys = std::min(features, load.keys_per_batch * batches);
+  if (load.rows > 0) keys = std::min(keys, load.rows);
+  const uint64_t row = RowBytes(load.tables), dense = DenseFloats(load.tables) * 4;
+  std::vector<MemoryPart> parts;
+  if (load.device == WorkerLoad::Device::kCpu) {
+    const ModelMemory model = MemoryOfModel(load.tables, {at_once, features, load.pooled},
+                                            ops::Passes::kForward, load.threads);
+    parts.push_back({"model scratch", model.total(),
+                     absl::StrCat("of ", at_once, " lines of ", load.tables.fields,
+                                  " fields; packed weights ", model.weights)});
+  }
+  parts.push_back({"lines and their rows",
+                   BatchBytes(load, at_once, features, keys) + keys * (row + 16) + dense +
+                       std::min(at_once * load.line_bytes, kPieceBytes),
+                   absl::StrCat(features, " features, ", keys, " keys x (", row,
+                                " + 16), dense part and text")});
+  const uint64_t kept = kScoredLineBytes * load.tables.task_count() +
+                        (load.tables.weighted ? kScoredLineBytes : 0) +
+                        (load.gauc ? kScoredLineBytes : 0) + kSortedLineBytes;
+  parts.push_back({"scores and labels", lines * kept,
+                   absl::StrCat(lines, " lines x ", kept, ", to sort them by score")});
   return parts;
 }
 

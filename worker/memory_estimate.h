@@ -8,6 +8,7 @@
 
 #include "ops/cuda/products/blas.h"
 #include "proto/core/memory_part.h"
+#include "proto/core/table_spec.h"
 #include "proto/job/model_tables.h"
 
 namespace strata {
@@ -26,12 +27,25 @@ struct WorkerLoad {
   // Distinct keys: of one batch, and of the batches of all lanes here at one step.
   uint64_t keys_per_batch = 0;
   uint64_t keys_per_push = 0;
+  uint64_t rows = 0;  // features that get a row, of which batches have no more; 0: not known
   // What spec.worker.device names: nothing, or the CPU; a GPU; or the host's threads for one.
   enum class Device : uint8_t { kCpu, kGpu, kHost };
   Device device = Device::kCpu;
   ops::gpu::MatmulPrecision precision = ops::gpu::MatmulPrecision::kFp32;  // of products there
-  bool evaluates = false;  // held-out lines are predicted, too
+  uint32_t threads = 1;                                                    // of one lane's products
+  bool pooled = false;      // some field of an example has several features
+  uint64_t eval_lines = 0;  // held-out lines; 0: nothing is evaluated
+  bool gauc = false;        // spec.evaluation.metrics has one
   bool synchronous = true;
+  // Asynchronous modes. Batches that a lane pulls for at once (BatchesPerPull) and their distinct
+  // keys, and those of all that a lane steps on over the job.
+  uint64_t batches_per_pull = 1;
+  uint64_t keys_per_pull = 0;
+  uint64_t keys_of_lane = 0;
+  // Downpour and easgd: the tables with the optimizers of a lane's own steps (LocalTables). Empty:
+  // lanes have none.
+  std::vector<TableSpec> local_tables;
+  bool elastic = false;  // easgd: they live on over pulls
   // Rows of steps lie in the device's memory, which servers of this process share (DESIGN.md
   // section 6, "Rows that stay there").
   bool rows_there = false;
@@ -40,6 +54,11 @@ struct WorkerLoad {
 // Resident bytes of the worker's parts, once the busiest step has been. What one process has beside
 // jobs (code, gRPC, its threads) is not among them.
 std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load);
+
+// Of those, what scoring takes: in the worker that evaluates, and in `strata predict`, by the
+// model's scratch on the CPU, rows and batch of ScoredAtATime (worker/models/model_memory.h); and
+// what the metrics keep of `lines` lines.
+std::vector<MemoryPart> EstimateScoring(const WorkerLoad& load, uint64_t lines);
 
 // What it takes of its device's memory; none on the CPU. Where the host stands for the device this
 // is the host's memory, of which only what is touched counts, and is among EstimateWorker's parts.

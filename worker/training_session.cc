@@ -23,6 +23,7 @@
 #include "worker/data/reading/field_names.h"
 #include "worker/eval/boundary.h"
 #include "worker/eval/evaluator.h"
+#include "worker/models/model_memory.h"
 #include "worker/train/model_source.h"
 #include "worker/train/plan.h"
 
@@ -49,7 +50,8 @@ class Session : public TrainingSession {
     source_ = *std::move(source);
     // The scheduler sends an empty index to a job without held-out lines.
     const bool evaluates = d.has_eval_index() && d.eval_index().lines() > 0;
-    auto models = MakeModels(evaluates ? Evaluator::kLinesAtATime : 0);
+    const auto evaluated = static_cast<uint32_t>(ScoredAtATime(plan_.tables).lines);
+    auto models = MakeModels(evaluates ? evaluated : 0);
     if (!models.ok()) return models.status();
     models_ = *std::move(models);
     auto model = models_->NewModel();
@@ -157,6 +159,7 @@ class Session : public TrainingSession {
     evaluator.client = client_.get();
     evaluator.source = eval_source_.get();
     evaluator.lines = d.eval_index().lines();
+    evaluator.at_a_time = ScoredAtATime(plan_.tables);
     evaluator.tables = &plan_.tables;
     evaluator.metrics = MetricsOf(plan_.spec);
     evaluator.gauc_field = FieldNumber(plan_.spec, evaluator.metrics.gauc_field);

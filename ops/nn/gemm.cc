@@ -18,6 +18,9 @@ constexpr size_t kLineFloats = 16;             // of a cache line
 // Tiles of rows that one task of Gemm takes.
 constexpr size_t kTaskTiles = 8;
 
+// Large memory on huge pages: tiles walk many rows at once, each on a page of its own.
+size_t AlignOf(size_t n) { return n * sizeof(float) >= kHugePage ? kHugePage : 64; }
+
 // Blocks of equal length (up to one) instead of a short last one.
 size_t BlockLength(size_t k) {
   const size_t blocks = (k + kBlockK - 1) / kBlockK;
@@ -44,11 +47,14 @@ const GemmKernel& GemmKernelOf(IsaLevel level) {
 
 void AlignedFloats::Free::operator()(float* p) const { std::free(p); }
 
+size_t AlignedFloats::BytesOf(size_t n) {
+  const size_t align = AlignOf(n);
+  return (std::max<size_t>(n, 16) * sizeof(float) + align - 1) / align * align;
+}
+
 float* AlignedFloats::Reserve(size_t n) {
   if (n > capacity_ || data_ == nullptr) {
-    // Large memory on huge pages: tiles walk many rows at once, each on a page of its own.
-    const size_t align = n * sizeof(float) >= kHugePage ? kHugePage : 64;
-    const size_t bytes = (std::max<size_t>(n, 16) * sizeof(float) + align - 1) / align * align;
+    const size_t align = AlignOf(n), bytes = BytesOf(n);
     data_.reset();
     data_.reset(static_cast<float*>(std::aligned_alloc(align, bytes)));
     if (data_ == nullptr) throw std::bad_alloc();

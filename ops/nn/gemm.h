@@ -28,6 +28,8 @@ class AlignedFloats {
  public:
   // At least n floats. Any thread, one at a time.
   float* Reserve(size_t n);
+  // What Reserve(n) takes where there was nothing: whole cache lines, or whole huge pages.
+  static size_t BytesOf(size_t n);
   float* data() { return data_.get(); }
   const float* data() const { return data_.get(); }
 

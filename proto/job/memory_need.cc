@@ -1,6 +1,7 @@
 #include "proto/job/memory_need.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "proto/job/dram_limit.h"
 #include "proto/job/job_plan.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/line_features.h"
 #include "proto/job/model_tables.h"
 
 namespace strata {
@@ -57,9 +59,13 @@ class Sum {
         shards_(shards),
         bsp_(spec.training().mode() == "bsp"),
         logged_(spec.storage().durability() != "memory"),
-        rows_(data.rows > 0 ? data.rows : GuessRows(data.lines, data.fields)) {
+        features_(
+            FeaturesOfFields(spec, data.fields, data.lines > 0 ? data.bytes / data.lines : 0)),
+        of_line_(std::max<uint64_t>(
+            1, std::accumulate(features_.begin(), features_.end(), uint64_t{0}))),
+        rows_(data.rows > 0 ? data.rows : GuessRows(data.lines * of_line_)) {
     const TrainingSpec& t = spec.training();
-    const uint64_t batch = uint64_t{t.batch_size()} * std::max(1u, data.fields);
+    const uint64_t batch = t.batch_size() * of_line_;
     const uint64_t batches =
         bsp_ ? CeilDiv(t.lanes(), workers_) : BatchesPerWindow(t);  // of one push
     push_keys_ = std::min(rows_, batch * batches);
@@ -85,14 +91,15 @@ class Sum {
   }
 
  private:
-  // Of keys or rows of all hashed tables those of one: as many as it has of the fields.
+  // Of keys or rows of all hashed tables those of one: as many as it has of a line's features.
   uint64_t PartOf(const TableSpec& table, uint64_t of_all) const {
     const std::vector<uint32_t>& tables = model_.field_tables;
     if (tables.empty()) return of_all;
-    const auto fields =
-        static_cast<uint64_t>(std::count(tables.begin(), tables.end(), table.id.value));
-    const uint64_t all = tables.size();
-    return of_all / all * fields + CeilDiv(of_all % all * fields, all);
+    uint64_t features = 0;
+    for (size_t f = 0; f < tables.size(); ++f) {
+      if (tables[f] == table.id.value) features += features_[f];
+    }
+    return of_all / of_line_ * features + CeilDiv(of_all % of_line_ * features, of_line_);
   }
   uint64_t RowsHere(const TableSpec& table) const {
     return CeilDiv(table.kind == TableKind::kDense ? DenseRows(table) : PartOf(table, rows_),
@@ -204,14 +211,15 @@ class Sum {
   const uint64_t servers_, workers_;
   const uint64_t shards_;
   const bool bsp_, logged_;
+  const std::vector<uint64_t> features_;  // of a line, by field
+  const uint64_t of_line_;                // all of them
   const uint64_t rows_;
   uint64_t push_keys_ = 0, step_keys_ = 0;
 };
 
 }  // namespace
 
-uint64_t GuessRows(uint64_t lines, uint32_t fields) {
-  const uint64_t occurrences = lines * std::max(1u, fields);
+uint64_t GuessRows(uint64_t occurrences) {
   return std::min(occurrences, kFirstRows + occurrences / kOccurrencesOfRow);
 }
 

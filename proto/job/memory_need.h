@@ -17,10 +17,13 @@ namespace strata {
 // What is known of a job's data.
 struct DataSize {
   uint64_t lines = 0;  // 0: it is not indexed yet
+  uint64_t bytes = 0;  // of their text
   uint32_t fields = 0;
   uint32_t numeric = 0;
   uint64_t rows = 0;  // features that get a row; 0: GuessRows
 };
+// Not known before training: how many values multi-valued fields have, and how many lines differ
+// in; rows and keys of several tables go by the features that a line has of each.
 
 // Of one server of the job, bytes.
 struct ServerNeed {
@@ -37,15 +40,15 @@ struct ServerNeed {
   std::vector<MemoryPart> parts;  // of likely.dram_bytes
 };
 
-// How many of `lines` x `fields` occurrences are features of their own: all up to about a million,
-// and of more a sixteenth. (Of public click data the most is one in 35: Criteo's week has 33.7
+// How many of so many occurrences are features of their own: all up to about a million, and of more
+// a sixteenth. (Of public click data the most is one in 35: Criteo's week has 33.7
 // million features in 1.19 thousand million occurrences; Avazu one in 94, Frappe one in 530.)
-uint64_t GuessRows(uint64_t lines, uint32_t fields);
+uint64_t GuessRows(uint64_t occurrences);
 
 // Of a resolved job with so many shards on a server (ShardsOfServer):
 //   rows       dramBytesPerServer, with buffers of the tier below; or rows x (row + 8 + 7.25)
-//   a step     keys of a batch are batchSize x fields at most: requests and replies of each worker,
-//              sums, pre-images, log records
+//   a step     keys of a batch are batchSize x features of a line (line_features.h) at most:
+//              requests and replies of each worker, sums, pre-images, log records
 //   snapshots  2 x min(shards x 64 MiB + rows of a commit, all rows), where images or checkpoints
 //              are written
 //   disk       rows below the limit twice, images once and a shard's more, logBytesPerServer

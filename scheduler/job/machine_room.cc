@@ -30,6 +30,7 @@ const ServerNeed& JobMachine::Need(uint32_t shards) const {
   if (index_) {
     const DataShape& shape = index_->train().shape();
     data = {.lines = index_->train().lines(), .fields = shape.fields(), .numeric = shape.numeric()};
+    for (const InputTask& task : index_->train().tasks()) data.bytes += task.bytes();
   }
   need_ = NeedOfServer(job(), data, shards);
   // Servers count the disk of their own folders.

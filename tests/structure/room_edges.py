@@ -36,6 +36,8 @@ ALLOWED = {
         "worker/device",
         "worker/eval",
         "worker/metrics",
+        "worker/models",
+        "worker/step",
         "worker/train",
     ],
     "worker/async": [

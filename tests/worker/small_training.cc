@@ -44,8 +44,10 @@ absl::Status MadeUpSource::ReadWindow(TaskId task, uint64_t window, Batch* out) 
   return s;
 }
 
-absl::Status MadeUpSource::ReadLines(uint64_t first, uint64_t, Batch* out) {
-  return Make(2'000'000 + first, out);
+absl::StatusOr<uint64_t> MadeUpSource::ReadLines(uint64_t first, const BatchLimit& most,
+                                                 Batch* out) {
+  if (absl::Status s = Make(2'000'000 + first, out); !s.ok()) return s;
+  return most.lines;
 }
 
 void MadeUpSource::Fail(absl::Status status) {

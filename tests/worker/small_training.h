@@ -39,7 +39,7 @@ class MadeUpSource : public BatchSource {
  public:
   absl::Status Read(Step step, LaneId lane, Batch* out) override;
   absl::Status ReadWindow(TaskId task, uint64_t window, Batch* out) override;
-  absl::Status ReadLines(uint64_t first, uint64_t count, Batch* out) override;
+  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most, Batch* out) override;
   std::string first_bad_line() const override { return ""; }
 
   // What the next Read, ReadWindow or ReadLines returns instead.

@@ -22,9 +22,13 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, const std::string& pr
   Batch batch;
   std::vector<float> scores;
   std::string text;
-  for (uint64_t line = 0; line < o_.lines; line += kLinesAtATime) {
+  uint64_t line = 0;
+  while (line < o_.lines) {
     if (o_.cancelled != nullptr && o_.cancelled->load()) return absl::CancelledError("stopped");
-    if (absl::Status s = o_.source->ReadLines(line, kLinesAtATime, &batch); !s.ok()) return s;
+    const absl::StatusOr<uint64_t> read = o_.source->ReadLines(line, o_.at_a_time, &batch);
+    if (!read.ok()) return read.status();
+    if (*read == 0) break;
+    line += *read;
     if (absl::Status s = scorer.Score(step, batch, &scores); !s.ok()) return s;
     text.clear();
     AppendPredictions(o_.tables->tasks, PredictionColumns::kLabelsAndScores, batch.labels, scores,

@@ -16,6 +16,7 @@
 #include "worker/client/exchange.h"
 #include "worker/client/parameter_client.h"
 #include "worker/data/reading/batch_source.h"
+#include "worker/step/batch.h"
 #include "worker/step/model.h"
 
 namespace strata {
@@ -25,6 +26,7 @@ struct EvaluatorOptions {
   ParameterClient* client = nullptr;
   BatchSource* source = nullptr;  // the eval files
   uint64_t lines = 0;             // physical lines in them
+  BatchLimit at_a_time;           // lines that are scored at once: ScoredAtATime
   const ModelTables* tables = nullptr;
   MetricsPlan metrics;
   // Of metrics.gauc_field.
@@ -36,11 +38,10 @@ struct EvaluatorOptions {
 };
 
 // Reads every line once, in order, pulls, predicts. Creates no rows. One thread at a time.
-// Memory: 8 bytes per line and label for the exact AUC (task_metrics.h).
+// Memory: 8 bytes per line and label for the exact AUC (task_metrics.h), and what the lines that
+// are scored at once take. Results do not depend on how many these are.
 class Evaluator {
  public:
-  static constexpr uint32_t kLinesAtATime = 4096;
-
   explicit Evaluator(const EvaluatorOptions& options) : o_(options) {}
 
   // With the weights after commit step - 1 (0: present ones). `predictions_path`, where not empty,

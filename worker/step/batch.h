@@ -55,6 +55,12 @@ struct Batch {
   }
 };
 
+// How much is read into a batch: lines, up to the one with which it has so many features.
+struct BatchLimit {
+  uint64_t lines = 0;
+  uint64_t features = ~uint64_t{0};
+};
+
 // The distinct keys of one or more batches, ready to pull and to push. What makes a key is its
 // table and its number: two tables may have the same numbers.
 struct RoutedKeys {

@@ -3,10 +3,12 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "proto/core/memory_part.h"
 #include "proto/job/dram_limit.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/line_features.h"
 #include "proto/job/model_tables.h"
 #include "proto/strata/job.pb.h"
 #include "server/memory_estimate.h"
@@ -133,11 +135,94 @@ TEST_CASE("disk is counted for logs and images, and for rows below the limit", "
 }
 
 TEST_CASE("of a little data every feature may be a row, of much a sixteenth is", "[memory_need]") {
-  CHECK(GuessRows(0, 26) == 0);
-  CHECK(GuessRows(1000, 26) == 26000);
-  CHECK(GuessRows(1000, 0) == 1000);
-  CHECK(GuessRows(45'840'617, 26) > 33'762'577);  // Criteo's
-  CHECK(GuessRows(45'840'617, 26) < 3 * uint64_t{33'762'577});
+  CHECK(GuessRows(0) == 0);
+  CHECK(GuessRows(26'000) == 26'000);
+  const uint64_t criteo = uint64_t{45'840'617} * 26;
+  CHECK(GuessRows(criteo) > 33'762'577);
+  CHECK(GuessRows(criteo) < 3 * uint64_t{33'762'577});
+}
+
+// Users and items; a sequence of items; tags, of which a line may have several.
+JobSpec VisitsSpec() {
+  TrainingJob job;
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("j");
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->add_train("/x");
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  spec.mutable_model()->set_type("din");
+  for (const char* name : {"user", "item"}) {
+    TableConfig& table = *spec.add_tables();
+    table.set_name(name);
+    table.set_dim(16);
+  }
+  const auto field = [&](const char* name, const char* kind, const char* table) {
+    FieldConfig& f = *spec.add_fields();
+    f.set_name(name);
+    f.set_kind(kind);
+    f.set_table(table);
+    return &f;
+  };
+  field("user", "categorical", "user");
+  field("item", "categorical", "item");
+  field("clicks", "sequence", "item")->set_max_length(200);
+  const absl::Status resolved = ResolveJob(job);
+  INFO(resolved);
+  REQUIRE(resolved.ok());
+  return job.spec();
+}
+
+uint64_t PartBytes(const ServerNeed& need, const std::string& name) {
+  for (const MemoryPart& part : need.parts) {
+    if (part.name == name) return part.bytes;
+  }
+  FAIL("no part " << name);
+  return 0;
+}
+
+TEST_CASE("a sequence counts with all of its values", "[memory_need]") {
+  const JobSpec spec = VisitsSpec();
+  const DataSize data = {
+      .lines = 1'000'000, .bytes = 1'000'000'000, .fields = 3, .rows = 100'000'000};
+  CHECK(FeaturesOfFields(spec, 3, 1000) == std::vector<uint64_t>{1, 1, 200});
+  const ServerNeed need = NeedOfServer(spec, data, 4);
+  // Of a batch of each of eight lanes 202 features a line, each with its key and 16 floats.
+  const uint64_t keys =
+      uint64_t{spec.training().batch_size()} * spec.training().lanes() * (200 + 2);
+  CHECK(PartBytes(need, "sums and pre-images") >= keys * (8 + 4 * 16));
+  CHECK(PartBytes(need, "sums and pre-images") < keys * (8 + 4 * 16) + 4 * kMiB);
+  // Without limits and rows, those of the sequence count, too.
+  DataSize unknown = data;
+  unknown.rows = 0;
+  CHECK(NeedOfServer(spec, unknown, 4).rows == GuessRows(data.lines * 202));
+}
+
+TEST_CASE("tables have the rows and keys of their fields' features", "[memory_need]") {
+  JobSpec narrow = VisitsSpec(), wide = VisitsSpec();
+  narrow.mutable_tables(0)->set_dim(1);
+  wide.mutable_tables(1)->set_dim(1);
+  const DataSize data = {
+      .lines = 1'000'000, .bytes = 1'000'000'000, .fields = 3, .rows = 10'000'000};
+  // Nearly all rows are the items'.
+  CHECK(NeedOfServer(narrow, data, 4).row_bytes > 4 * NeedOfServer(wide, data, 4).row_bytes);
+}
+
+TEST_CASE("lines have no more features than their text has room for", "[memory_need]") {
+  JobSpec spec = VisitsSpec();
+  CHECK(FeaturesOfFields(spec, 3, 60) == std::vector<uint64_t>{1, 1, 31});
+  CHECK(FeaturesOfFields(spec, 3, 0) == std::vector<uint64_t>{1, 1, 200});
+  // Of several values a text of 800 bytes has a hundred, in all fields that may have them.
+  spec.mutable_fields(2)->set_kind("multiValued");
+  CHECK(FeaturesOfFields(spec, 3, 800) == std::vector<uint64_t>{1, 1, 100});
+  spec.mutable_fields(0)->set_kind("multiValued");
+  CHECK(FeaturesOfFields(spec, 3, 800) == std::vector<uint64_t>{50, 1, 50});
+  CHECK(FeaturesOfFields(spec, 3, 0) == std::vector<uint64_t>{1, 1, 1});
+  spec.mutable_data()->set_format("libffm");
+  CHECK(FeaturesOfFields(spec, 3, 360) == std::vector<uint64_t>{10, 10, 10});
+  spec.mutable_data()->set_format("libsvm");
+  CHECK(FeaturesOfFields(spec, 3, 10'000) == std::vector<uint64_t>{1, 1, 1});
 }
 
 TEST_CASE("shards of a server", "[memory_need]") {

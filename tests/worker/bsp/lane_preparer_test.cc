@@ -24,7 +24,7 @@ class Source : public BatchSource {
     return absl::OkStatus();
   }
   absl::Status ReadWindow(TaskId, uint64_t, Batch*) override { return absl::OkStatus(); }
-  absl::Status ReadLines(uint64_t, uint64_t, Batch*) override { return absl::OkStatus(); }
+  absl::StatusOr<uint64_t> ReadLines(uint64_t, const BatchLimit&, Batch*) override { return 0; }
   std::string first_bad_line() const override { return ""; }
 };
 

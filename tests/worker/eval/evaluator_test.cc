@@ -2,6 +2,7 @@
 // process, and from servers that say what the test says while time moves by hand.
 #include "worker/eval/evaluator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -50,19 +51,23 @@ class Server : public DataHandler {
   const ModelTables* const tables_;
 };
 
+constexpr uint64_t kLinesAtATime = 4096;
+
 // Notes which lines are read; the block that begins at `empty` has none that is good.
 class Lines : public testing::MadeUpSource {
  public:
-  absl::Status ReadLines(uint64_t first, uint64_t count, Batch* out) override {
-    read.emplace_back(first, count);
+  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most, Batch* out) override {
+    read.emplace_back(first, most.lines);
     if (cancels != nullptr) *cancels = true;
-    const absl::Status s = MadeUpSource::ReadLines(first, count, out);
+    const auto lines = MadeUpSource::ReadLines(first, most, out);
     if (first == empty) out->Clear();
-    return s;
+    if (lines.ok() && fewer > 0) return std::min(*lines, fewer);
+    return lines;
   }
 
   std::vector<std::pair<uint64_t, uint64_t>> read;
   uint64_t empty = ~uint64_t{0};
+  uint64_t fewer = 0;  // that a call reads; 0: as many as it may
   std::atomic<bool>* cancels = nullptr;
 };
 
@@ -78,6 +83,7 @@ struct Fixture {
     evaluate.client = client.get();
     evaluate.source = &source;
     evaluate.lines = lines;
+    evaluate.at_a_time.lines = kLinesAtATime;
     evaluate.tables = &tables;
     evaluate.exchange = &exchange;
     evaluate.model = &model;
@@ -114,11 +120,11 @@ void CheckAlone(const std::string& path) {
 }
 
 TEST_CASE("every line is read once, in order, and counts", "[evaluator]") {
-  Fixture f(Evaluator::kLinesAtATime + 904);
+  Fixture f(kLinesAtATime + 904);
   const auto result = f.evaluator->Run(Step(8), "");
   REQUIRE(result.ok());
-  CHECK(f.source.read == std::vector<std::pair<uint64_t, uint64_t>>{
-                             {0, Evaluator::kLinesAtATime}, {4096, Evaluator::kLinesAtATime}});
+  CHECK(f.source.read ==
+        std::vector<std::pair<uint64_t, uint64_t>>{{0, kLinesAtATime}, {4096, kLinesAtATime}});
   CHECK(f.server.steps == std::vector<uint64_t>{8, 8});
   CHECK(result->step() == 7);
   CHECK(result->examples() == 6);
@@ -126,6 +132,14 @@ TEST_CASE("every line is read once, in order, and counts", "[evaluator]") {
   CHECK(result->auc() == 0.5);  // all scores are one
   CHECK(result->logloss() == Approx(-(std::log(0.25) + 2 * std::log(0.75)) / 3));
   CHECK(result->calibration() == Approx(0.25 * 6 / 2));
+}
+
+TEST_CASE("lines that a call did not read come with the next", "[evaluator]") {
+  Fixture f(10);
+  f.source.fewer = 4;
+  REQUIRE(f.evaluator->Run(Step(2), "").ok());
+  CHECK(f.source.read == std::vector<std::pair<uint64_t, uint64_t>>{
+                             {0, kLinesAtATime}, {4, kLinesAtATime}, {8, kLinesAtATime}});
 }
 
 TEST_CASE("weights of now are those of step 0", "[evaluator]") {
@@ -137,7 +151,7 @@ TEST_CASE("weights of now are those of step 0", "[evaluator]") {
 }
 
 TEST_CASE("lines of which none is good need no weights", "[evaluator]") {
-  Fixture f(2 * Evaluator::kLinesAtATime);
+  Fixture f(2 * kLinesAtATime);
   f.source.empty = 0;
   const auto result = f.evaluator->Run(Step(2), "");
   REQUIRE(result.ok());
@@ -149,7 +163,7 @@ TEST_CASE("predictions appear whole or not at all", "[evaluator]") {
   const TempFolder folder;
   const std::string path = folder.path() + "/predictions";
   std::ofstream(path) << "of before\n";
-  Fixture f(2 * Evaluator::kLinesAtATime);
+  Fixture f(2 * kLinesAtATime);
   SECTION("whole") {
     REQUIRE(f.evaluator->Run(Step(2), path).ok());
     CHECK(TextOf(path) == "1,0.25\n0,0.25\n0,0.25\n1,0.25\n0,0.25\n0,0.25\n");
@@ -210,7 +224,8 @@ class Scripted {
     EvaluatorOptions evaluate;
     evaluate.client = client_.get();
     evaluate.source = &source;
-    evaluate.lines = 2 * Evaluator::kLinesAtATime;
+    evaluate.lines = 2 * kLinesAtATime;
+    evaluate.at_a_time.lines = kLinesAtATime;
     evaluate.tables = &tables_;
     evaluate.exchange = &exchange_;
     evaluate.model = &model_;

@@ -1,5 +1,6 @@
 #include "worker/models/models.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
@@ -90,6 +91,63 @@ TEST_CASE("bits depend neither on threads nor on the instruction set", "[models]
       }
     }
     ops::SetActiveIsaLevel(supported);
+  }
+}
+
+// Examples begin .. end - 1 of p, as a batch of their own.
+Problem PartOf(const Problem& p, uint32_t begin, uint32_t end) {
+  Problem part = p;
+  Batch& batch = part.batch;
+  const auto cut = [&](auto& values, size_t of_example) {
+    if (values.empty()) return;
+    values.erase(values.begin() + static_cast<ptrdiff_t>(end * of_example), values.end());
+    values.erase(values.begin(), values.begin() + static_cast<ptrdiff_t>(begin * of_example));
+  };
+  const uint32_t first = batch.offsets[begin], last = batch.offsets[end];
+  const auto cut_features = [&](auto& values) {
+    if (values.empty()) return;
+    values.erase(values.begin() + last, values.end());
+    values.erase(values.begin(), values.begin() + first);
+  };
+  cut(batch.labels, batch.tasks);
+  cut(batch.weights, 1);
+  cut(batch.dense, batch.numeric);
+  cut(batch.sequence_first, batch.sequences);
+  cut(batch.sequence_length, batch.sequences);
+  cut_features(batch.keys);
+  cut_features(batch.values);
+  cut_features(batch.fields);
+  batch.offsets.erase(batch.offsets.begin() + end + 1, batch.offsets.end());
+  batch.offsets.erase(batch.offsets.begin(), batch.offsets.begin() + begin);
+  for (uint32_t& offset : batch.offsets) offset -= first;
+  for (uint32_t& of_sequence : batch.sequence_first) of_sequence -= first;
+  batch.size = end - begin;
+  part.Route(p.unique);
+  return part;
+}
+
+TEST_CASE("what a line scores does not depend on the lines beside it", "[models]") {
+  const auto parallel = ops::MakeParallel(2);
+  std::vector<Shape> shapes = kLarge;
+  for (Shape shape : kLarge) {
+    shape.named = Fields::kMulti;
+    shapes.push_back(shape);
+  }
+  for (const Shape& shape : shapes) {
+    INFO(Describe(shape));
+    const Problem p(shape, 7);
+    const auto model = MakeModel(p.tables);
+    REQUIRE(model.ok());
+    const std::vector<float> whole = RunPredict(p, **model, parallel.get());
+    for (const uint32_t lines : {1u, 37u, 250u}) {
+      std::vector<float> parts;
+      for (uint32_t begin = 0; begin < p.batch.size && begin < 4 * lines; begin += lines) {
+        const uint32_t end = std::min(p.batch.size, begin + lines);
+        const std::vector<float> part = RunPredict(PartOf(p, begin, end), **model, parallel.get());
+        parts.insert(parts.end(), part.begin(), part.end());
+      }
+      CHECK(SameBits(parts, {whole.begin(), whole.begin() + static_cast<ptrdiff_t>(parts.size())}));
+    }
   }
 }
 

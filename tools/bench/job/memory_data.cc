@@ -82,9 +82,9 @@ class MemorySource : public BatchSource {
     *out = (*batches_)[(task.value * 7 + window) % batches_->size()];
     return absl::OkStatus();
   }
-  absl::Status ReadLines(uint64_t first, uint64_t, Batch* out) override {
+  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most, Batch* out) override {
     *out = (*batches_)[first / batches_->front().size % batches_->size()];
-    return absl::OkStatus();
+    return most.lines;
   }
   std::string first_bad_line() const override { return ""; }
 

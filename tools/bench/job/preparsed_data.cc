@@ -24,7 +24,9 @@ class PreparsedSource : public BatchSource {
     return absl::OkStatus();
   }
   absl::Status ReadWindow(TaskId, uint64_t, Batch*) override { return BspOnly(); }
-  absl::Status ReadLines(uint64_t, uint64_t, Batch*) override { return BspOnly(); }
+  absl::StatusOr<uint64_t> ReadLines(uint64_t, const BatchLimit&, Batch*) override {
+    return BspOnly();
+  }
   std::string first_bad_line() const override { return ""; }
 
  private:

@@ -19,7 +19,7 @@
 namespace strata {
 namespace {
 
-constexpr uint64_t kLinesAtOnce = 4096;
+constexpr BatchLimit kAtOnce = {.lines = 4096, .features = uint64_t{1} << 20};
 constexpr int kWindows = 8;
 
 // Which table a feature's row is in, and a number that no key of another table has.
@@ -85,6 +85,34 @@ class WindowKeys {
   std::vector<uint64_t> now_, most_of_table_;  // by table
 };
 
+// Whether some field of an example has several features that are summed before a model sees them.
+bool NeedsPooling(const Batch& batch) {
+  if (batch.fields.empty() || batch.sequences > 0) return false;
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    const auto begin = batch.fields.begin() + batch.offsets[i];
+    const auto end = batch.fields.begin() + batch.offsets[i + 1];
+    if (std::adjacent_find(begin, end) != end) return true;
+  }
+  return false;
+}
+
+// As worker/async/training_strategy.h pulls.
+uint64_t BatchesPerPull(const TrainingSpec& training) {
+  if (training.mode() == "downpour") return std::max(1u, training.n_fetch());
+  if (training.mode() == "easgd") return std::max(1u, training.tau());
+  return 1;
+}
+
+absl::StatusOr<uint64_t> EvalLines(const JobSpec& spec) {
+  if (spec.data().eval().empty()) return 0;
+  const auto files =
+      ListFiles("spec.data.eval", {spec.data().eval().begin(), spec.data().eval().end()});
+  if (!files.ok()) return files.status();
+  const auto index = DataAccess::Files()->BuildIndex(spec, *files, nullptr);
+  if (!index.ok()) return index.status();
+  return index->lines();
+}
+
 }  // namespace
 
 absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
@@ -104,27 +132,41 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   const auto field_tables = FieldTables(spec, index->shape().fields());
   if (!field_tables.ok()) return field_tables.status();
   const TableOfFeature tables(*field_tables);
-  WindowKeys batch_keys(batch_size, &tables), push_keys(batch_size * lanes_here, &tables),
-      step_keys(batch_size * lanes, &tables);
-  std::vector<DistinctCounter> rows(tables.tables());
   DataMeasure measure;
+  measure.batches_per_pull = BatchesPerPull(training);
+  WindowKeys batch_keys(batch_size, &tables), push_keys(batch_size * lanes_here, &tables),
+      step_keys(batch_size * lanes, &tables),
+      pull_keys(batch_size * measure.batches_per_pull, &tables);
+  DistinctCounter of_lane;
+  uint64_t lines_of_lane = index->lines() / lanes + 1;
+  std::vector<DistinctCounter> rows(tables.tables());
   measure.lines = index->lines();
   measure.fields = index->shape().fields();
   measure.numeric = index->shape().numeric();
+  const auto eval_lines = EvalLines(spec);
+  if (!eval_lines.ok()) return eval_lines.status();
+  measure.eval_lines = *eval_lines;
   uint64_t examples = 0, features = 0, bytes = 0;
   for (const InputTask& task : index->tasks()) bytes += task.bytes();
   Batch batch;
-  for (uint64_t first = 0; first < measure.lines; first += kLinesAtOnce) {
-    const absl::Status read = (*source)->ReadLines(first, kLinesAtOnce, &batch);
-    if (!read.ok()) return read;
+  for (uint64_t line = 0; line < measure.lines;) {
+    const absl::StatusOr<uint64_t> read = (*source)->ReadLines(line, kAtOnce, &batch);
+    if (!read.ok()) return read.status();
+    line += *read;
     examples += batch.size;
     features += batch.keys.size();
+    measure.pooled = measure.pooled || NeedsPooling(batch);
     for (uint32_t i = 0; i < batch.size; ++i) {
       for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
-        rows[tables.Of(batch, i, f)].Add(batch.keys[f]);
+        const uint32_t table = tables.Of(batch, i, f);
+        rows[table].Add(batch.keys[f]);
+        if (lines_of_lane > 0) of_lane.Add(tables.IdOf(table, batch.keys[f]));
       }
+      if (lines_of_lane > 0) --lines_of_lane;
     }
-    for (WindowKeys* window : {&batch_keys, &push_keys, &step_keys}) window->Add(batch);
+    for (WindowKeys* window : {&batch_keys, &push_keys, &step_keys, &pull_keys}) {
+      window->Add(batch);
+    }
   }
   measure.line_bytes = measure.lines == 0 ? 0 : bytes / measure.lines;
   measure.features_per_example =
@@ -138,6 +180,8 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   measure.keys_per_batch = batch_keys.most();
   measure.keys_per_push = push_keys.most();
   measure.keys_per_step = step_keys.most();
+  measure.keys_per_pull = pull_keys.most();
+  measure.keys_of_lane = of_lane.Count();
   return measure;
 }
 

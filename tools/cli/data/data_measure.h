@@ -17,12 +17,19 @@ struct DataMeasure {
   uint32_t fields = 0;      // DataShape
   uint32_t numeric = 0;
   double features_per_example = 0;
+  bool pooled = false;         // some field of an example has several features, but for sequences
+  uint64_t eval_lines = 0;     // held-out lines
   uint64_t distinct_keys = 0;  // DistinctCounter's estimate
   // Distinct keys of one batch, of a worker's lanes' batches and of all lanes' batches: the most
   // over the first windows of so many lines of the files.
   uint64_t keys_per_batch = 0;
   uint64_t keys_per_push = 0;
   uint64_t keys_per_step = 0;
+  // Asynchronous modes: of the batches that a lane pulls for at once, likewise; and of a lane's
+  // share of the lines: of the first of the files.
+  uint64_t batches_per_pull = 1;
+  uint64_t keys_per_pull = 0;
+  uint64_t keys_of_lane = 0;
   // The same by number of the table, where there are several hashed ones.
   struct OfTable {
     uint64_t rows = 0;
@@ -33,8 +40,8 @@ struct DataMeasure {
   std::vector<OfTable> of_table;
 };
 
-// Reads the training files of a resolved job once, whole. Errors are those of the index pass and of
-// bad lines.
+// Reads the training files of a resolved job once, whole, and counts the held-out lines. Errors are
+// those of the index pass and of bad lines.
 absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec);
 
 }  // namespace strata

@@ -10,11 +10,13 @@
 #include "ops/cuda/products/blas.h"
 #include "proto/core/table_spec.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/label_spec.h"
 #include "proto/job/model_tables.h"
 #include "server/memory_estimate.h"
 #include "server/table/gpu_memory.h"
 #include "server/table/memory.h"
 #include "storage/eviction/kind.h"
+#include "tools/cli/data/predict_estimate.h"
 #include "worker/memory_estimate.h"
 
 namespace strata {
@@ -111,7 +113,40 @@ void SetKeysOfTables(const DataMeasure& data, server::ServerLoad& load) {
   }
 }
 
-WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const ModelTables& tables) {
+// The tables with the optimizers of a lane's own steps: as worker/async/lane_work.cc has them.
+absl::StatusOr<std::vector<TableSpec>> LocalTables(const JobSpec& spec, const DataMeasure& data) {
+  if (spec.training().mode() != "downpour" && spec.training().mode() != "easgd") {
+    return std::vector<TableSpec>();
+  }
+  JobSpec local = spec;
+  local.mutable_training()->set_mode("async");
+  auto tables = MakeModelTables(local, data.fields, data.numeric);
+  if (!tables.ok()) return tables.status();
+  if (spec.training().mode() == "easgd") return tables->tables;
+  for (TableSpec& table : tables->tables) {
+    for (SegmentSpec& segment : table.segments) {
+      segment.optimizer = {};
+      segment.optimizer.type = OptimizerType::kSgd;
+    }
+  }
+  return tables->tables;
+}
+
+// What lanes of asynchronous modes keep. They take tasks at their own pace: in each epoch others.
+void SetLanes(const JobSpec& spec, const DataMeasure& data, uint64_t rows, WorkerLoad& load) {
+  const TrainingSpec& training = spec.training();
+  load.elastic = training.mode() == "easgd";
+  load.batches_per_pull = data.batches_per_pull;
+  load.keys_per_pull = std::max(data.keys_per_batch, data.keys_per_pull);
+  const double scale =
+      static_cast<double>(rows) / static_cast<double>(std::max<uint64_t>(1, data.distinct_keys));
+  const double keys = scale * std::max(1u, training.epochs()) *
+                      static_cast<double>(std::max(load.keys_per_pull, data.keys_of_lane));
+  load.keys_of_lane = std::min(rows, static_cast<uint64_t>(keys));
+}
+
+WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const ModelTables& tables,
+                        uint64_t rows, uint32_t cores) {
   const TrainingSpec& training = spec.training();
   const uint32_t workers = spec.replicas().workers();
   WorkerLoad load;
@@ -128,8 +163,14 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   load.features_per_example = data.features_per_example;
   load.keys_per_batch = data.keys_per_batch;
   load.keys_per_push = data.keys_per_push;
-  load.evaluates = spec.data().eval_size() > 0;
+  load.rows = rows;
+  load.pooled = data.pooled;
+  load.eval_lines = data.eval_lines;
+  load.gauc = !MetricsOf(spec).gauc_field.empty();
   load.synchronous = training.mode() == "bsp";
+  // Lanes of the other modes have a thread each.
+  if (load.synchronous) load.threads = training.threads() > 0 ? training.threads() : cores;
+  if (!load.synchronous) SetLanes(spec, data, rows, load);
   if (spec.worker().precision() == "tf32") load.precision = ops::gpu::MatmulPrecision::kTf32;
   if (spec.worker().precision() == "bf16") load.precision = ops::gpu::MatmulPrecision::kBf16;
   // What auto finds is not known here: the CPU.
@@ -197,7 +238,10 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   server::ServerLoad load = ServerLoadOf(spec, data, *tables, shards, std::max(1u, cores));
   load.rows = estimate.rows;
   SetKeysOfTables(data, load);
-  const WorkerLoad worker = WorkerLoadOf(spec, data, *tables);
+  auto local = LocalTables(spec, data);
+  if (!local.ok()) return local.status();
+  WorkerLoad worker = WorkerLoadOf(spec, data, *tables, estimate.rows, std::max(1u, cores));
+  worker.local_tables = *std::move(local);
   const uint64_t tasks = data.lines / kTaskLines + 1;
   estimate.processes = {
       {"scheduler",
@@ -219,10 +263,14 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
     estimate.processes[2].parts.push_back(std::move(part));
   }
   estimate.processes[2].parts.push_back(Itself(kWorkerBytes));
-  estimate.kept = NeedOfServer(
-      spec,
-      {.lines = data.lines, .fields = data.fields, .numeric = data.numeric, .rows = estimate.rows},
-      ShardsOfServer(spec, spec.replicas().servers(), cores));
+  estimate.predict = EstimatePredict(spec, load, worker);
+  estimate.kept = NeedOfServer(spec,
+                               {.lines = data.lines,
+                                .bytes = data.lines * data.line_bytes,
+                                .fields = data.fields,
+                                .numeric = data.numeric,
+                                .rows = estimate.rows},
+                               ShardsOfServer(spec, spec.replicas().servers(), cores));
   estimate.least_dram_bytes = server::LeastDramBytesPerServer(tables->tables, shards);
   estimate.hbm_bytes = load.hbm_bytes;
   estimate.least_hbm_bytes = server::LeastGpuBytesPerServer(tables->tables, load.eviction, shards);
@@ -274,6 +322,8 @@ std::string EstimateText(const JobEstimate& estimate) {
     AppendParts(absl::StrCat(process.role, " x ", process.count), process.device_parts, "each",
                 text);
   }
+  absl::StrAppend(&text, "\nTo score lines with its model, at most:\n");
+  AppendParts("strata predict", estimate.predict, "in all", text);
   const Dominant most = FindDominant(estimate);
   const double share =
       100.0 * static_cast<double>(most.bytes) / static_cast<double>(ClusterBytes(estimate));
@@ -321,6 +371,8 @@ std::string EstimateJson(const JobEstimate& estimate) {
                                  {"deviceBytes", TotalBytes(process.device_parts)},
                                  {"deviceParts", PartsJson(process.device_parts)}});
   }
+  json["predictBytes"] = TotalBytes(estimate.predict);
+  json["predictParts"] = PartsJson(estimate.predict);
   const Dominant most = FindDominant(estimate);
   json["clusterBytes"] = ClusterBytes(estimate);
   json["oneProcessBytes"] = estimate.one_process_bytes;

@@ -33,10 +33,11 @@ struct JobEstimate {
   // Of the GPU that these objects share, as far as they use one: with rows of steps that stay
   // there.
   uint64_t one_process_device_bytes = 0;
-  uint64_t least_dram_bytes = 0;  // least spec.storage.dramBytesPerServer that is admitted
-  uint64_t hbm_bytes = 0;         // spec.storage.gpuBytesPerServer
-  uint64_t least_hbm_bytes = 0;   // the least of it that is admitted
-  ServerNeed kept;                // what a scheduler keeps free of each server
+  std::vector<MemoryPart> predict;  // of `strata predict` with its model
+  uint64_t least_dram_bytes = 0;    // least spec.storage.dramBytesPerServer that is admitted
+  uint64_t hbm_bytes = 0;           // spec.storage.gpuBytesPerServer
+  uint64_t least_hbm_bytes = 0;     // the least of it that is admitted
+  ServerNeed kept;                  // what a scheduler keeps free of each server
 };
 
 // `rows`: 0: as many as `data` has distinct keys. `cores`: of a server, where the job does not say

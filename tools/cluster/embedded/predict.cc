@@ -29,7 +29,9 @@
 #include "worker/eval/prediction_text.h"
 #include "worker/eval/quality.h"
 #include "worker/eval/scorer.h"
+#include "worker/models/model_memory.h"
 #include "worker/models/models.h"
+#include "worker/step/batch.h"
 
 namespace strata {
 namespace {
@@ -121,13 +123,14 @@ absl::Status ScoreAll(const PredictOptions& options, const ModelTables& tables, 
   const PredictionColumns columns =
       options.scores_only ? PredictionColumns::kScores : PredictionColumns::kLabelsAndScores;
   std::string text = options.header ? PredictionHeader(tables.tasks, columns) : "";
+  const BatchLimit at_a_time = ScoredAtATime(tables);
   Batch batch;
   std::vector<float> scores;
   while (true) {
     if (!text.empty()) {
       if (absl::Status s = output->Append(text); !s.ok()) return s;
     }
-    const absl::StatusOr<bool> more = lines->Read(kLinesAtATime, &batch);
+    const absl::StatusOr<bool> more = lines->Read(at_a_time, &batch);
     if (!more.ok()) return more.status();
     if (!*more) return output->Finish();
     if (absl::Status s = scorer->Score(Step(0), batch, &scores); !s.ok()) return s;

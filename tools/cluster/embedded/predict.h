@@ -36,9 +36,6 @@ struct PredictOptions {
   const std::atomic<bool>* cancelled = nullptr;  // may be null
 };
 
-// Lines are scored in the batches in which they come, at most so many at a time; nobody waits for
-// a batch to become full.
-inline constexpr uint32_t kLinesAtATime = 4096;
 // Labels and scores that are kept for the quality: 32 MiB, and as much of weights and groups.
 inline constexpr uint64_t kMostMeasured = uint64_t{1} << 22;
 
@@ -55,15 +52,17 @@ struct PredictSummary {
   bool reader_left = false;  // nobody reads that pipe any more: what came after was not scored
 };
 
-// Memory: rows up to the limit, a batch of lines, and what the quality takes; it does not grow with
-// the lines. Lines need no label: see `strata predict --help`. What a line scores is what the job's
-// own evaluation gives it, to the bit. Vocabularies must begin with the values that the model
-// knows; values behind them are out of the vocabulary. SIGPIPE must be ignored for reader_left.
-// Errors: NOT_FOUND (no complete checkpoint there), DATA_LOSS (damaged: names the file and the
-// newest whole checkpoint beside it; never falls back to that by itself, whose scores would pass
-// for the newer model's), INVALID_ARGUMENT (bad input, "file:line:column: reason"; columns that are
-// not there), FAILED_PRECONDITION (a vocabulary of other values), RESOURCE_EXHAUSTED (no room for
-// rows beyond the limit), CANCELLED.
+// Lines are scored in the batches in which they come, at most ScoredAtATime
+// (worker/models/model_memory.h); nobody waits for a batch to become full. Memory: rows up to the
+// limit, a batch of lines, and what the quality takes; it does not grow with the lines. Lines need
+// no label: see `strata predict --help`. What a line scores is what the job's own evaluation gives
+// it, to the bit. Vocabularies must begin with the values that the model knows; values behind them
+// are out of the vocabulary. SIGPIPE must be ignored for reader_left. Errors: NOT_FOUND (no complete
+// checkpoint there), DATA_LOSS (damaged: names the file and the newest whole checkpoint beside it;
+// never falls back to that by itself, whose scores would pass for the newer model's),
+// INVALID_ARGUMENT (bad input, "file:line:column: reason"; columns that are not there),
+// FAILED_PRECONDITION (a vocabulary of other values), RESOURCE_EXHAUSTED (no room for rows beyond
+// the limit), CANCELLED.
 absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options);
 
 }  // namespace strata

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "worker/step/batch.h"
 
@@ -30,8 +31,11 @@ class BatchSource {
   // Async: window `window` (from 0) of a task.
   virtual absl::Status ReadWindow(TaskId task, uint64_t window, Batch* out) = 0;
 
-  // Evaluation: lines first .. first + count - 1 over all files in order (from 0), cut at the end.
-  virtual absl::Status ReadLines(uint64_t first, uint64_t count, Batch* out) = 0;
+  // Evaluation: lines from `first` on (from 0) over all files in order, up to the end or the limit,
+  // beyond whose features it may read about 1 MiB of text. Returns how many were read; none only
+  // at the end. REQUIRES: most.lines >= 1.
+  virtual absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most,
+                                             Batch* out) = 0;
 
   // "file:line:column: reason" of the first bad line met so far; empty: none.
   virtual std::string first_bad_line() const = 0;

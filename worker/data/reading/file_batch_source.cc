@@ -23,6 +23,9 @@
 namespace strata {
 namespace {
 
+// Text of about so many bytes is read before it is parsed, where lines are read in order.
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+
 // The epoch's stream: tasks in order and how many lines lie before each.
 struct EpochStream {
   uint64_t epoch = 0;
@@ -62,7 +65,7 @@ class FileBatchSource : public BatchSource {
 
   absl::Status Read(Step step, LaneId lane, Batch* out) override;
   absl::Status ReadWindow(TaskId task, uint64_t window, Batch* out) override;
-  absl::Status ReadLines(uint64_t first, uint64_t count, Batch* out) override;
+  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most, Batch* out) override;
   std::string first_bad_line() const override ABSL_LOCKS_EXCLUDED(bad_mu_);
 
  private:
@@ -282,26 +285,33 @@ absl::Status FileBatchSource::ReadWindow(TaskId task, uint64_t window, Batch* ou
   return s;
 }
 
-absl::Status FileBatchSource::ReadLines(uint64_t first, uint64_t count, Batch* out) {
+// By pieces of text that are parsed whole: a call that begins where the last one ended finds the
+// file there.
+absl::StatusOr<uint64_t> FileBatchSource::ReadLines(uint64_t first, const BatchLimit& most,
+                                                    Batch* out) {
   parser_->Start(out);
   absl::MutexLock lock(&sequential_mu_);
-  sequential_raw_.Clear();
-  uint64_t at = std::min(first, plan_.lines());
-  const uint64_t end = at + std::min(count, plan_.lines() - at);
-  auto task = std::upper_bound(input_.first.begin(), input_.first.end(), at) - 1;
-  for (; at < end; ++task) {
-    const uint64_t stop = std::min(end, *(task + 1));
-    absl::Status s = sequential_.Append(static_cast<uint32_t>(task - input_.first.begin()),
-                                        static_cast<uint32_t>(at - *task),
+  const uint64_t begin = std::min(first, plan_.lines());
+  const uint64_t end = begin + std::min(most.lines, plan_.lines() - begin);
+  uint64_t at = begin;
+  auto first_of_task = std::upper_bound(input_.first.begin(), input_.first.end(), at) - 1;
+  while (at < end && out->keys.size() < most.features) {
+    const auto number = static_cast<uint32_t>(first_of_task - input_.first.begin());
+    const InputTasks::Task& task = input_.tasks[number];
+    const uint64_t piece = std::max<uint64_t>(1, kPieceBytes / (task.bytes / task.lines + 1));
+    const uint64_t stop = std::min({end, *(first_of_task + 1), at + piece});
+    sequential_raw_.Clear();
+    absl::Status s = sequential_.Append(number, static_cast<uint32_t>(at - *first_of_task),
                                         static_cast<uint32_t>(stop - at), &sequential_raw_);
     if (!s.ok()) return s;
+    for (size_t i = 0; i < sequential_raw_.size(); ++i) {
+      if (absl::Status bad = ParseLine(sequential_raw_, i, out); !bad.ok()) return bad;
+    }
     at = stop;
-  }
-  for (size_t i = 0; i < sequential_raw_.size(); ++i) {
-    if (absl::Status s = ParseLine(sequential_raw_, i, out); !s.ok()) return s;
+    if (at == *(first_of_task + 1)) ++first_of_task;
   }
   LineParser::Finish(out);
-  return absl::OkStatus();
+  return at - begin;
 }
 
 // The first physical line of a file, without newline and byte order mark.

@@ -17,8 +17,8 @@ namespace strata {
 //
 // Memory: each lane that is read holds the raw bytes of one shuffle block, at most
 // min(bufferLines x the longest line, kMaxRawBytes) plus 16 bytes a line; ReadWindow holds as much
-// for at most `lanes` tasks; ReadLines the lines of one call. Only the lines of a batch are parsed.
-// Compressed files are decompressed here, and stay so while the source lives
+// for at most `lanes` tasks; ReadLines about 1 MiB of lines, and a line. Only the lines of a batch
+// are parsed. Compressed files are decompressed here, and stay so while the source lives
 // (worker/data/files/text_files.h).
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenFileBatchSource(
     const JobSpec& spec, const InputIndex& index, const DataShape& shape,

@@ -74,11 +74,12 @@ absl::Status ScoredLines::Parse(const LineStream::Line& line, Batch* batch) {
                    " (mend the line, or give --max-bad-lines to leave such lines out)"));
 }
 
-absl::StatusOr<bool> ScoredLines::Read(uint32_t most, Batch* batch) {
+absl::StatusOr<bool> ScoredLines::Read(const BatchLimit& most, Batch* batch) {
   if (absl::Status s = Start(); !s.ok()) return s;
   parser_->Start(batch);
-  for (uint32_t lines = 0; lines < most; ++lines) {
+  for (uint64_t lines = 0; lines < most.lines; ++lines) {
     if (lines > 0) {
+      if (batch->keys.size() >= most.features) break;
       const absl::StatusOr<bool> ready = lines_.Ready();
       if (!ready.ok()) return ready;
       if (!*ready) break;

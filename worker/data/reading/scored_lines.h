@@ -46,10 +46,10 @@ class ScoredLines {
   // INVALID_ARGUMENT: columns that are not there.
   absl::Status Start();
 
-  // Fills `batch` with at least one line, and with more, at most `most`, while those are there
+  // Fills `batch` with at least one line, and with more, up to the limit, while those are there
   // without waiting for them. False: there is no further line. INVALID_ARGUMENT: more bad lines
   // than allowed, the first as "file:line:column: reason"; others are those of LineStream.
-  absl::StatusOr<bool> Read(uint32_t most, Batch* batch);
+  absl::StatusOr<bool> Read(const BatchLimit& most, Batch* batch);
 
   uint64_t bad_lines() const { return bad_lines_; }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -105,6 +106,53 @@ TEST_CASE("checkpoints under way take no more than was told", "[estimate]") {
                     << " of snapshots, measured " << measured / 1048576);
   CHECK(snapshots > 0);
   CHECK(measured < (told + snapshots) * 1.05);
+}
+
+void WriteVisits(const std::string& name, int lines) {
+  std::ofstream out(Folder() + "/" + name);
+  out << "label,user,item,clicks\n";
+  uint64_t x = 1;
+  const auto draw = [&x](uint64_t below) {
+    x = x * 6364136223846793005ull + 1442695040888963407ull;
+    return (x >> 33) % below;
+  };
+  for (int l = 0; l < lines; ++l) {
+    out << l % 2 << ',' << draw(2000) << ',' << draw(20000) << ',';
+    for (int v = 0; v < 200; ++v) out << (v == 0 ? "" : "|") << draw(20000);
+    out << '\n';
+  }
+}
+
+// A block of 4096 lines would take 800 MiB.
+TEST_CASE("long sequences are scored by as many lines as was told", "[estimate]") {
+  WriteVisits("visits.csv", 3000);
+  WriteVisits("held_out.csv", 3000);
+  std::ofstream(Folder() + "/din.yaml")
+      << "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: d}\nspec:\n"
+         "  data: {format: csv, train: [visits.csv], eval: [held_out.csv]}\n"
+         "  tables: [{name: item, dim: 32}, {name: user, dim: 16}]\n"
+         "  fields:\n    - {name: user, kind: categorical, table: user}\n"
+         "    - {name: item, kind: categorical, table: item}\n"
+         "    - {name: clicks, kind: sequence, maxLength: 200, table: item}\n"
+         "  labels: [{name: label, kind: binary}]\n"
+         "  model: {type: din, hidden: [200, 80], attentionHidden: [36]}\n"
+         "  training: {lanes: 2, batchSize: 64}\n  checkpoint: {directory: din}\n";
+  Run("estimate -f din.yaml --json");
+  const auto estimate = nlohmann::json::parse(Output());
+  const double train = Run("train -f din.yaml --json");
+  const double predict = Run("predict --checkpoint din held_out.csv --output scores.csv");
+  const double told = estimate["oneProcessBytes"].get<double>();
+  const double of_predict = estimate["predictBytes"].get<double>();
+  INFO("estimated " << told / 1048576 << " MiB and " << of_predict / 1048576 << ", measured "
+                    << train / 1048576 << " and " << predict / 1048576);
+  CHECK(train < told * 1.05);
+  CHECK(train > told * .75);
+  CHECK(predict < of_predict * 1.05);
+  CHECK(predict > of_predict * .75);
+}
+
+TEST_CASE("lanes of easgd take no more than was told", "[estimate]") {
+  Compare(" --set spec.training.mode=easgd", .95, 1.5);
 }
 
 TEST_CASE("rows that are expected can be given", "[estimate]") {

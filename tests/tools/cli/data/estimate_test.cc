@@ -1,9 +1,11 @@
 #include "tools/cli/data/estimate.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "proto/core/memory_part.h"
@@ -295,6 +297,91 @@ TEST_CASE("lanes and depth cost a worker memory", "[estimate]") {
   spec.mutable_replicas()->set_workers(4);
   CHECK(TotalBytes(Of(Estimate(spec), "worker").parts) < deep);
   CHECK(Of(Estimate(spec), "worker").count == 4);
+}
+
+uint64_t PartBytes(const std::vector<MemoryPart>& parts, const std::string& name) {
+  for (const MemoryPart& part : parts) {
+    if (part.name == name) return part.bytes;
+  }
+  FAIL("no part " << name);
+  return 0;
+}
+
+TEST_CASE("held-out lines cost the worker that evaluates", "[estimate]") {
+  JobSpec spec = Spec();
+  spec.mutable_model()->set_type("deepfm");
+  for (const uint32_t width : {400, 400, 400}) spec.mutable_model()->add_hidden(width);
+  DataMeasure data = Data();
+  const auto estimate = [&] {
+    auto made = EstimateJob(spec, data, 0, 8);
+    REQUIRE(made.ok());
+    return *made;
+  };
+  const JobEstimate without = estimate();
+  CHECK_FALSE(HasPart(Of(without, "worker"), "evaluation: model scratch"));
+  data.eval_lines = 1'000'000;
+  spec.mutable_replicas()->set_workers(2);
+  const JobEstimate with = estimate();
+  const std::vector<MemoryPart> parts = Of(with, "worker").parts;
+  // 4096 lines of inputs and three layers, forward.
+  CHECK(PartBytes(parts, "evaluation: model scratch") > 4096 * 4 * (26 * 16 + 13 + 3 * 400));
+  CHECK(PartBytes(parts, "evaluation: scores and labels") >= 1'000'000 * 24);
+  // One worker of a process evaluates.
+  uint64_t evaluation = 0;
+  for (const MemoryPart& part : parts) {
+    if (absl::StrContains(part.name, "evaluation")) evaluation += part.bytes;
+  }
+  data.eval_lines = 0;
+  CHECK(with.one_process_bytes == estimate().one_process_bytes + evaluation);
+}
+
+TEST_CASE("predictions are told of, whatever trains", "[estimate]") {
+  JobSpec spec = Spec();
+  const JobEstimate cpu = Estimate(spec);
+  CHECK(PartBytes(cpu.predict, "model scratch") > 4096 * 4 * 16);
+  spec.mutable_worker()->set_device("cuda:GPU-1");
+  spec.mutable_storage()->set_gpu_bytes_per_server("64MiB");
+  spec.mutable_replicas()->set_servers(4);
+  CHECK(TotalBytes(Estimate(spec).predict) == TotalBytes(cpu.predict));
+  CHECK(absl::StrContains(EstimateText(cpu), "\nTo score lines with its model, at most:\n"));
+  CHECK(nlohmann::json::parse(EstimateJson(cpu))["predictBytes"] == TotalBytes(cpu.predict));
+  // A limit bounds its rows, too.
+  spec = Spec();
+  spec.mutable_storage()->set_dram_bytes_per_server("64MiB");
+  CHECK(TotalBytes(Estimate(spec).predict) < TotalBytes(cpu.predict) / 2);
+}
+
+TEST_CASE("lanes with copies of their own keep rows and optimizer state", "[estimate]") {
+  JobSpec spec = Spec();
+  spec.mutable_training()->set_lanes(4);
+  DataMeasure data = Data();
+  data.keys_per_pull = 50'000;
+  data.keys_of_lane = 2'000'000;
+  const auto worker = [&](const char* mode) {
+    spec.mutable_training()->set_mode(mode);
+    auto made = EstimateJob(spec, data, 0, 8);
+    REQUIRE(made.ok());
+    return Of(*made, "worker").parts;
+  };
+  data.batches_per_pull = 10;
+  const auto easgd = worker("easgd"), downpour = worker("downpour");
+  // Adagrad: a float of state for each of 17 weights, and where it is.
+  CHECK(PartBytes(easgd, "lanes' optimizer state") > 4 * uint64_t{2'000'000} * (17 * 4 + 17));
+  CHECK(PartBytes(downpour, "lanes' optimizer state") < 1 << 20);
+  CHECK(PartBytes(easgd, "lanes' copies") > 4 * uint64_t{150'000} * 17 * 4);
+  CHECK(PartBytes(easgd, "batches of the lanes") == PartBytes(downpour, "batches of the lanes"));
+  data.batches_per_pull = 1;
+  data.keys_per_pull = data.keys_per_batch;
+  const auto async = worker("async"), bsp = worker("bsp");
+  CHECK(PartBytes(easgd, "batches of the lanes") == 10 * PartBytes(async, "batches of the lanes"));
+  const auto has_copies = [](const std::vector<MemoryPart>& parts) {
+    return std::any_of(parts.begin(), parts.end(),
+                       [](const MemoryPart& p) { return p.name == "lanes' copies"; });
+  };
+  CHECK_FALSE(has_copies(async));
+  CHECK_FALSE(has_copies(bsp));
+  // Each lane has a model of its own.
+  CHECK(PartBytes(async, "model scratch") > 3 * PartBytes(bsp, "model scratch"));
 }
 
 TEST_CASE("the least limit is named, and what dominates", "[estimate]") {

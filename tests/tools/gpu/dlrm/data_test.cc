@@ -93,7 +93,7 @@ TEST_CASE("a source gives what was made ahead, and makes what was not", "[gpu_ch
   }
   Batch batch;
   CHECK_FALSE((*source)->ReadWindow(TaskId(0), 0, &batch).ok());
-  CHECK_FALSE((*source)->ReadLines(0, 1, &batch).ok());
+  CHECK_FALSE((*source)->ReadLines(0, {1}, &batch).ok());
 
   const InputIndex index = DlrmIndex(Options(1.05), (1u << 20) + 5);
   CHECK(index.lines() == (1u << 20) + 5);

@@ -34,7 +34,7 @@ TEST_CASE("what the index pass decompressed is not decompressed again", "[data]"
     INFO(first.status().ToString());
     REQUIRE(first.ok());
     Batch batch;
-    REQUIRE((*first)->ReadLines(0, 9, &batch).ok());
+    REQUIRE((*first)->ReadLines(0, {9}, &batch).ok());
     CHECK(batch.size == 2);
     CHECK(data->Open(spec, *train_index, train_index->shape()).ok());
     CHECK(data->Open(spec, *eval_index, train_index->shape()).ok());

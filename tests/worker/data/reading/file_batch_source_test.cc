@@ -178,14 +178,48 @@ TEST_CASE("evaluation reads lines in file order", "[data][source]") {
   std::vector<uint64_t> seen;
   Batch batch;
   for (uint64_t at = 0; at < 20'007; at += 1234) {
-    REQUIRE(source->ReadLines(at, 1234, &batch).ok());
+    REQUIRE(source->ReadLines(at, {1234}, &batch).ok());
     seen.insert(seen.end(), batch.keys.begin(), batch.keys.end());
   }
   CHECK(seen == input.keys);
-  REQUIRE(source->ReadLines(9001, 2, &batch).ok());
+  REQUIRE(source->ReadLines(9001, {2}, &batch).ok());
   CHECK(batch.keys == std::vector<uint64_t>{9001, 9002});
-  REQUIRE(source->ReadLines(20'007, UINT64_MAX, &batch).ok());
+  REQUIRE(source->ReadLines(20'007, {UINT64_MAX}, &batch).ok());
   CHECK(batch.size == 0);
+}
+
+TEST_CASE("evaluation reads up to so many features", "[data][source]") {
+  const ScratchFolder folder;
+  // Of 400 lines every tenth has 50,000 features, which take 400 KB of text.
+  std::string text;
+  std::vector<uint64_t> all;
+  for (int line = 0; line < 400; ++line) {
+    text += "1";
+    for (int f = 0; f < (line % 10 == 0 ? 50'000 : 3); ++f) {
+      all.push_back(f);
+      text += " " + std::to_string(f) + ":1";
+    }
+    text += "\n";
+  }
+  JobSpec spec = Spec(1, 1, 1);
+  const auto source = Open(spec, Index(spec, {folder.Write("wide", text)}));
+  std::vector<uint64_t> seen;
+  uint64_t calls = 0;
+  for (uint64_t line = 0; line < 400; ++calls) {
+    Batch batch;
+    const auto read = source->ReadLines(line, {.lines = 4096, .features = 100'000}, &batch);
+    REQUIRE(read.ok());
+    REQUIRE(*read >= 1);
+    CHECK(batch.size == *read);
+    // Beyond the limit at most what 1 MiB of lines of the mean length hold.
+    CHECK(batch.keys.size() < 100'000 + 5 * 50'000);
+    seen.insert(seen.end(), batch.keys.begin(), batch.keys.end());
+    line += *read;
+  }
+  CHECK(calls > 5);
+  CHECK(seen == all);
+  Batch batch;
+  CHECK(source->ReadLines(400, {4096}, &batch).value() == 0);
 }
 
 TEST_CASE("lanes are read side by side", "[data][source]") {
@@ -219,7 +253,7 @@ TEST_CASE("bad lines stop the job or are counted", "[data][source]") {
   const InputIndex index = Index(spec, {path});
   const auto strict = Open(spec, index);
   Batch batch;
-  const absl::Status s = strict->ReadLines(0, 10, &batch);
+  const absl::Status s = strict->ReadLines(0, {10}, &batch).status();
   CHECK(s.code() == absl::StatusCode::kInvalidArgument);
   CHECK(std::string(s.message()) ==
         path +
@@ -229,7 +263,7 @@ TEST_CASE("bad lines stop the job or are counted", "[data][source]") {
   spec.mutable_data()->set_max_bad_lines(5);
   const auto lenient = Open(spec, index);
   CHECK(lenient->first_bad_line().empty());
-  REQUIRE(lenient->ReadLines(0, 10, &batch).ok());
+  REQUIRE(lenient->ReadLines(0, {10}, &batch).ok());
   CHECK(batch.bad_lines == 2);
   CHECK(batch.keys == std::vector<uint64_t>{1, 3, 5});
   CHECK(lenient->first_bad_line() == path + ":3:3: feature index \"-2\" is negative");
@@ -246,7 +280,7 @@ TEST_CASE("a file that changed after the index pass is refused", "[data][source]
   Batch batch;
   const auto after = [&](const std::string& text) {
     folder.Write("a", text);
-    return Open(spec, index)->ReadLines(0, 3, &batch);
+    return Open(spec, index)->ReadLines(0, {3}, &batch).status();
   };
   CHECK(after("1 1:1\n0 2:1\n").code() == absl::StatusCode::kFailedPrecondition);
   CHECK(after("1 1:1\n0 2:1 1 3:1\n").code() == absl::StatusCode::kFailedPrecondition);
@@ -270,22 +304,22 @@ TEST_CASE("a file that is replaced while the job reads is refused, one that is p
   const JobSpec spec = Spec(1, 2, 2);
   const auto source = Open(spec, Index(spec, files));
   Batch batch;
-  REQUIRE(source->ReadLines(0, 2, &batch).ok());
+  REQUIRE(source->ReadLines(0, {2}, &batch).ok());
   CHECK(batch.keys == std::vector<uint64_t>{1, 2});
   // Beside it first, as who replaces a file does: the reader's own is another inode.
   const auto replace = [&](const std::string& text) {
     std::filesystem::rename(write("new", text), files[1]);
   };
   replace("1 3:1\n0 9:1\n");
-  const absl::Status s = source->ReadLines(2, 2, &batch);
+  const absl::Status s = source->ReadLines(2, {2}, &batch).status();
   CHECK(s.code() == absl::StatusCode::kFailedPrecondition);
   CHECK(s.message().find("input file " + files[1] + " has changed since the job began") == 0);
   replace(good);
-  REQUIRE(source->ReadLines(2, 2, &batch).ok());
+  REQUIRE(source->ReadLines(2, {2}, &batch).ok());
   CHECK(batch.keys == std::vector<uint64_t>{3, 4});
-  REQUIRE(source->ReadLines(0, 2, &batch).ok());
+  REQUIRE(source->ReadLines(0, {2}, &batch).ok());
   std::filesystem::remove(files[1]);
-  CHECK(source->ReadLines(2, 2, &batch).code() == absl::StatusCode::kNotFound);
+  CHECK(source->ReadLines(2, {2}, &batch).status().code() == absl::StatusCode::kNotFound);
 }
 
 TEST_CASE("a vocabulary that is another one when the data are opened is refused",
@@ -344,7 +378,7 @@ TEST_CASE("csv reads the header of its own files", "[data][source]") {
   const std::string path = folder.Write("a", "\xef\xbb\xbfy,a\r\n1,2\r\n0,3\r\n");
   const auto source = Open(spec, Index(spec, {path}));
   Batch batch;
-  REQUIRE(source->ReadLines(0, 8, &batch).ok());
+  REQUIRE(source->ReadLines(0, {8}, &batch).ok());
   CHECK(batch.labels == std::vector<float>{1, 0});
   CHECK(batch.dense == std::vector<float>{2, 3});
   CHECK(batch.numeric == 1);
@@ -373,8 +407,8 @@ TEST_CASE("compressed files give the batches of their text", "[data][source]") {
   // The files may go while they are in use.
   for (const std::string& path : {files[0], files[1]}) std::filesystem::rename(path, path + ".x");
   Batch a, b;
-  REQUIRE(plain->ReadLines(8990, 20, &a).ok());
-  CHECK(compressed->ReadLines(8990, 20, &b).code() == absl::StatusCode::kNotFound);
+  REQUIRE(plain->ReadLines(8990, {20}, &a).ok());
+  CHECK(compressed->ReadLines(8990, {20}, &b).status().code() == absl::StatusCode::kNotFound);
 }
 
 TEST_CASE("bad lines of compressed files are told by their line", "[data][source]") {
@@ -383,7 +417,7 @@ TEST_CASE("bad lines of compressed files are told by their line", "[data][source
   const JobSpec spec = Spec(1, 10, 10);
   const auto source = Open(spec, Index(spec, {path}));
   Batch batch;
-  CHECK(source->ReadLines(0, 10, &batch).message() ==
+  CHECK(source->ReadLines(0, {10}, &batch).status().message() ==
         path +
             ":3:3: feature index \"-2\" is negative (mend the line, or set "
             "spec.data.maxBadLines to skip such lines)");

@@ -179,16 +179,30 @@ TEST_CASE("a batch is what is there, and no more than is asked for", "[data][str
   REQUIRE(lines.ok());
   Batch batch;
   pipe.Write("1 1:1\n2:1\n");
-  REQUIRE(*(*lines)->Read(100, &batch));
+  REQUIRE(*(*lines)->Read({100}, &batch));
   CHECK(batch.size == 2);
   CHECK(batch.keys == std::vector<uint64_t>{1, 2});
   pipe.Write("3:1\n4:1\n5:1\n");
-  REQUIRE(*(*lines)->Read(2, &batch));
+  REQUIRE(*(*lines)->Read({2}, &batch));
   CHECK(batch.keys == std::vector<uint64_t>{3, 4});
-  REQUIRE(*(*lines)->Read(2, &batch));
+  REQUIRE(*(*lines)->Read({2}, &batch));
   CHECK(batch.keys == std::vector<uint64_t>{5});
   pipe.Close();
-  CHECK_FALSE(*(*lines)->Read(2, &batch));
+  CHECK_FALSE(*(*lines)->Read({2}, &batch));
+}
+
+TEST_CASE("a batch ends with the line by which it has so many features", "[data][stream]") {
+  const ScratchFolder folder;
+  ScoredLinesOptions options = Libfm({folder.Write("a", "1:1 2:1 3:1\n4:1\n5:1\n6:1\n")});
+  options.shape.set_fields(3);
+  const auto lines = ScoredLines::Make(options);
+  REQUIRE(lines.ok());
+  Batch batch;
+  for (const size_t size : {1, 2, 1}) {
+    REQUIRE(*(*lines)->Read({.lines = 100, .features = 2}, &batch));
+    CHECK(batch.size == size);
+  }
+  CHECK_FALSE(*(*lines)->Read({.lines = 100, .features = 2}, &batch));
 }
 
 TEST_CASE("lines before those of a pipe do not wait for them", "[data][stream]") {
@@ -199,10 +213,10 @@ TEST_CASE("lines before those of a pipe do not wait for them", "[data][stream]")
   const auto lines = ScoredLines::Make(options);
   REQUIRE(lines.ok());
   Batch batch;
-  REQUIRE(*(*lines)->Read(100, &batch));
+  REQUIRE(*(*lines)->Read({100}, &batch));
   CHECK(batch.size == 2);
   pipe.Write("3:1\n");
-  REQUIRE(*(*lines)->Read(100, &batch));
+  REQUIRE(*(*lines)->Read({100}, &batch));
   CHECK(batch.keys == std::vector<uint64_t>{3});
 }
 
@@ -214,7 +228,7 @@ TEST_CASE("bad lines are left out as far as that is allowed", "[data][stream]") 
     options.max_bad_lines = allowed;
     const auto lines = ScoredLines::Make(options);
     REQUIRE(lines.ok());
-    const auto more = (*lines)->Read(100, batch);
+    const auto more = (*lines)->Read({100}, batch);
     if (more.ok()) CHECK((*lines)->bad_lines() == 2);
     return std::string(more.status().message());
   };

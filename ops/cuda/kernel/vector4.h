@@ -20,6 +20,8 @@ inline bool IsAligned4(const void* p, size_t stride) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0 && stride % 4 == 0;
 }
 
+STRATA_HD bool IsAligned4(const float* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
 STRATA_HD Vector4 Zero4() { return Vector4{{0.0f, 0.0f, 0.0f, 0.0f}}; }
 
 // The first n (1 .. 4, or more: 4) of four floats, the others 0. aligned: p is a multiple of 16

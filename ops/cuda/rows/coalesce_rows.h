@@ -19,6 +19,7 @@
 #include "ops/cuda/kernel/row_block.h"
 #include "ops/cuda/kernel/vector4.h"
 #include "ops/cuda/rows/coalesce.h"
+#include "ops/cuda/rows/row_runs.h"
 #include "ops/inline.h"
 
 namespace strata::ops::gpu {
@@ -55,43 +56,103 @@ STRATA_HD Vector4 SumChunk(const Rows& rows, const uint32_t* occurrences, uint32
   return sum;
 }
 
-struct CoalesceOutput {
+// A quad of columns of a key's sum, or of a chunk's.
+struct SumQuad {
+  uint32_t row;  // the key, or the chunk
+  uint32_t quad;
+  uint32_t n;    // columns of the row from the quad on
+  uint32_t run;  // see SeveralWidths
+};
+
+// Where sums go, and how items are spread over their quads: rows of one width, sum_stride apart.
+struct OneWidth {
   uint32_t dim, quads;
   float* sums;
   size_t sum_stride;
   bool aligned;
   float* partials;  // (chunks, quads of dim), rows aligned
 
-  STRATA_HD_MEMBER void StoreSum(uint32_t key, uint32_t quad, const Vector4& x) const {
-    Store4(x, sums + key * sum_stride + quad * 4, dim - quad * 4, aligned);
+  STRATA_HD_MEMBER uint64_t KeyItems(const GroupedKeys& grouped) const {
+    return uint64_t{*grouped.count} * quads;
+  }
+  STRATA_HD_MEMBER uint64_t ChunkItems(const GroupedKeys& grouped) const {
+    return uint64_t{*grouped.chunks} * quads;
+  }
+  STRATA_HD_MEMBER SumQuad OfKey(uint64_t item) const {
+    const RowAndQuad at = SplitItem(item, quads);
+    return {at.row, at.quad, dim - at.quad * 4, 0};
+  }
+  STRATA_HD_MEMBER SumQuad OfChunk(uint64_t item) const { return OfKey(item); }
+  STRATA_HD_MEMBER void StoreSum(uint32_t key, const SumQuad& at, const Vector4& x) const {
+    Store4(x, sums + key * sum_stride + at.quad * 4, at.n, aligned);
   }
   STRATA_HD_MEMBER float* Partial(uint32_t chunk, uint32_t quad) const {
     return partials + (size_t{chunk} * quads + quad) * 4;
   }
 };
 
+// The same of rows as wide as their tables', as RowRuns says.
+struct SeveralWidths {
+  RowRuns runs;
+  uint32_t most_quads;
+  float* sums;
+  float* partials;  // (chunks, most_quads x 4)
+
+  STRATA_HD_MEMBER uint64_t KeyItems(const GroupedKeys&) const {
+    return runs.runs[runs.tables].first_quad;
+  }
+  STRATA_HD_MEMBER uint64_t ChunkItems(const GroupedKeys&) const {
+    return runs.runs[runs.tables].first_chunk_quad;
+  }
+  STRATA_HD_MEMBER SumQuad OfKey(uint64_t item) const {
+    uint32_t t = 0;
+    while (runs.runs[t + 1].first_quad <= item) ++t;
+    const RowRun& run = runs.runs[t];
+    return Within(run, item - run.first_quad, run.first_key, t);
+  }
+  STRATA_HD_MEMBER SumQuad OfChunk(uint64_t item) const {
+    uint32_t t = 0;
+    while (runs.runs[t + 1].first_chunk_quad <= item) ++t;
+    const RowRun& run = runs.runs[t];
+    return Within(run, item - run.first_chunk_quad, run.first_chunk, t);
+  }
+  STRATA_HD_MEMBER void StoreSum(uint32_t key, const SumQuad& at, const Vector4& x) const {
+    float* const to = sums + runs.RowOf(at.run, key) + at.quad * 4;
+    Store4(x, to, at.n, IsAligned4(to));
+  }
+  STRATA_HD_MEMBER float* Partial(uint32_t chunk, uint32_t quad) const {
+    return partials + (size_t{chunk} * most_quads + quad) * 4;
+  }
+
+ private:
+  STRATA_HD_MEMBER static SumQuad Within(const RowRun& run, uint64_t item, uint32_t first,
+                                         uint32_t table) {
+    const RowAndQuad at = SplitItem(item, RowQuads(run.dim));
+    return {first + at.row, at.quad, run.dim - at.quad * 4, table};
+  }
+};
+
 // Keys of one chunk: one thread sums a quad of columns.
-template <typename Rows>
+template <typename Rows, typename Output>
 struct SumShortRuns {
   static constexpr uint32_t kLanes = 1;
   GroupedKeys grouped;
   Rows rows;
-  CoalesceOutput out;
+  Output out;
 
-  STRATA_HD_MEMBER uint64_t items() const { return uint64_t{*grouped.count} * out.quads; }
+  STRATA_HD_MEMBER uint64_t items() const { return out.KeyItems(grouped); }
   template <typename Group>
   STRATA_HD_MEMBER void operator()(const Group&, uint64_t item) const {
-    const RowAndQuad at = SplitItem(item, out.quads);
+    const SumQuad at = out.OfKey(item);
     const uint32_t first = grouped.first[at.row];
     const uint32_t n = grouped.first[at.row + 1] - first;
     if (n > kCoalesceChunk) return;
     if (n == 0) {  // grouped elsewhere, by someone who keeps keys that do not occur
-      out.StoreSum(at.row, at.quad, Zero4());
+      out.StoreSum(at.row, at, Zero4());
       return;
     }
-    out.StoreSum(
-        at.row, at.quad,
-        SumChunk(rows, grouped.occurrences + first, n, at.row, at.quad * 4, out.dim - at.quad * 4));
+    out.StoreSum(at.row, at,
+                 SumChunk(rows, grouped.occurrences + first, n, at.row, at.quad * 4, at.n));
   }
 };
 
@@ -109,24 +170,24 @@ STRATA_HD uint32_t KeyOfChunk(const GroupedKeys& grouped, uint32_t chunk) {
   return low;
 }
 
-template <typename Rows>
+template <typename Rows, typename Output>
 struct SumChunks {
   static constexpr uint32_t kLanes = 1;
   GroupedKeys grouped;
   Rows rows;
-  CoalesceOutput out;
+  Output out;
 
-  STRATA_HD_MEMBER uint64_t items() const { return uint64_t{*grouped.chunks} * out.quads; }
+  STRATA_HD_MEMBER uint64_t items() const { return out.ChunkItems(grouped); }
   template <typename Group>
   STRATA_HD_MEMBER void operator()(const Group&, uint64_t item) const {
-    const RowAndQuad at = SplitItem(item, out.quads);
+    const SumQuad at = out.OfChunk(item);
     const uint32_t key = KeyOfChunk(grouped, at.row);
     const uint32_t begin =
         grouped.first[key] + (at.row - grouped.chunk_first[key]) * kCoalesceChunk;
     const uint32_t rest = grouped.first[key + 1] - begin;
     const Vector4 sum =
         SumChunk(rows, grouped.occurrences + begin, rest < kCoalesceChunk ? rest : kCoalesceChunk,
-                 key, at.quad * 4, out.dim - at.quad * 4);
+                 key, at.quad * 4, at.n);
     Store4(sum, out.Partial(at.row, at.quad), 4, true);
   }
 };
@@ -136,16 +197,17 @@ inline constexpr uint32_t kTreeWidth = 16;  // nodes that one thread adds: four 
 // Levels of the tree over a key's chunks: node i of the level below is with i + 1 where i is even;
 // a last one alone passes. That is the tree that splits [a, b) at a + the largest power of two
 // < b - a. Nodes stand where their first chunk stands, `apart` chunks from each other.
+template <typename Output>
 struct AddNodes {
   static constexpr uint32_t kLanes = 1;
   GroupedKeys grouped;
-  CoalesceOutput out;
+  Output out;
   uint32_t apart;
 
-  STRATA_HD_MEMBER uint64_t items() const { return uint64_t{*grouped.chunks} * out.quads; }
+  STRATA_HD_MEMBER uint64_t items() const { return out.ChunkItems(grouped); }
   template <typename Group>
   STRATA_HD_MEMBER void operator()(const Group&, uint64_t item) const {
-    const RowAndQuad at = SplitItem(item, out.quads);
+    const SumQuad at = out.OfChunk(item);
     const uint32_t key = KeyOfChunk(grouped, at.row);
     const uint32_t chunk = at.row - grouped.chunk_first[key];
     const uint32_t chunks = grouped.chunk_first[key + 1] - grouped.chunk_first[key];
@@ -165,12 +227,31 @@ struct AddNodes {
       }
     }
     if (chunks <= apart * kTreeWidth) {
-      out.StoreSum(key, at.quad, x[0]);
+      out.StoreSum(key, at, x[0]);
     } else {
       Store4(x[0], out.Partial(at.row, at.quad), 4, true);
     }
   }
 };
+
+// quads: at most so many of a row.
+template <typename Rows, typename Output>
+absl::Status CoalesceInto(CudaApi& api, const GroupedKeys& grouped, const Rows& rows,
+                          const Output& out, uint32_t quads, StreamHandle stream) {
+  absl::Status status =
+      LaunchOver(api, "coalesce short runs", SumShortRuns<Rows, Output>{grouped, rows, out},
+                 uint64_t{grouped.features} * quads, stream);
+  if (grouped.features <= kCoalesceChunk || !status.ok()) return status;
+  const uint64_t most = uint64_t{PartialRows(grouped.features)} * quads;
+  status =
+      LaunchOver(api, "coalesce chunks", SumChunks<Rows, Output>{grouped, rows, out}, most, stream);
+  const uint64_t chunks = (uint64_t{grouped.features} + kCoalesceChunk - 1) / kCoalesceChunk;
+  for (uint64_t apart = 1; apart < chunks && status.ok(); apart *= kTreeWidth) {
+    status = LaunchOver(api, "coalesce tree",
+                        AddNodes<Output>{grouped, out, static_cast<uint32_t>(apart)}, most, stream);
+  }
+  return status;
+}
 
 // sums row u = sum of rows(f, u) over u's occurrences f. dim <= coalescer.most_dim().
 // Asynchronous.
@@ -181,20 +262,21 @@ absl::Status CoalesceRowsOf(CudaApi& api, const Coalescer& coalescer, const Grou
   if (dim > coalescer.most_dim()) {
     return absl::InvalidArgumentError("rows are longer than the coalescer was made for");
   }
-  const CoalesceOutput out = {
-      dim, (dim + 3) / 4, sums, sum_stride, IsAligned4(sums, sum_stride), coalescer.partials()};
-  absl::Status status =
-      LaunchOver(api, "coalesce short runs", SumShortRuns<Rows>{grouped, rows, out},
-                 uint64_t{grouped.features} * out.quads, stream);
-  if (grouped.features <= kCoalesceChunk || !status.ok()) return status;
-  const uint64_t most = uint64_t{PartialRows(grouped.features)} * out.quads;
-  status = LaunchOver(api, "coalesce chunks", SumChunks<Rows>{grouped, rows, out}, most, stream);
-  const uint64_t chunks = (uint64_t{grouped.features} + kCoalesceChunk - 1) / kCoalesceChunk;
-  for (uint64_t apart = 1; apart < chunks && status.ok(); apart *= kTreeWidth) {
-    status = LaunchOver(api, "coalesce tree", AddNodes{grouped, out, static_cast<uint32_t>(apart)},
-                        most, stream);
-  }
-  return status;
+  const uint32_t quads = RowQuads(dim);
+  const OneWidth out = {
+      dim, quads, sums, sum_stride, IsAligned4(sums, sum_stride), coalescer.partials()};
+  return CoalesceInto(api, grouped, rows, out, quads, stream);
+}
+
+// The same of keys whose rows, behind each other in `sums`, are as wide as `runs` says: at most
+// coalescer.most_dim(). Asynchronous.
+template <typename Rows>
+absl::Status CoalesceRunsOf(CudaApi& api, const Coalescer& coalescer, const GroupedKeys& grouped,
+                            const Rows& rows, const RowRuns& runs, float* sums,
+                            StreamHandle stream) {
+  const uint32_t quads = RowQuads(coalescer.most_dim());
+  const SeveralWidths out = {runs, quads, sums, coalescer.partials()};
+  return CoalesceInto(api, grouped, rows, out, quads, stream);
 }
 
 }  // namespace strata::ops::gpu

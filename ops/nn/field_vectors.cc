@@ -47,7 +47,7 @@ struct GradientsOf {
   GradientOf operator()(uint32_t f, uint32_t) const {
     const FeaturePlace& place = x.places[f];
     if (place.column == FeaturePlace::kNowhere) return {kZeros, nullptr, f, 1.0f};
-    const size_t at = example[f] * gradient.stride + place.column;
+    const size_t at = gradient.Start(example[f]) + place.column;
     return {gradient.data + at, place.max ? gradient.from + at : nullptr, f,
             x.values == nullptr ? 1.0f : x.values[f]};
   }
@@ -59,7 +59,8 @@ void GatherVectors(const VectorExamples& x, uint32_t begin, uint32_t end, uint32
                    const VectorMatrix& out) {
   constexpr uint32_t kAhead = 32;  // features
   for (uint32_t i = begin; i < end; ++i) {
-    float* const row = out.data + i * out.stride;
+    const size_t start = out.Start(i);
+    float* const row = out.data + start;
     std::memset(row, 0, cleared * sizeof(float));
     for (uint32_t f = x.offsets[i]; f < x.offsets[i + 1]; ++f) {
       if (f + kAhead < x.offsets[end]) __builtin_prefetch(x.rows + x.places[f + kAhead].row);
@@ -67,7 +68,7 @@ void GatherVectors(const VectorExamples& x, uint32_t begin, uint32_t end, uint32
       if (place.column == FeaturePlace::kNowhere) continue;
       float* const to = row + place.column;
       if (place.max) {
-        Greatest(x.rows + place.row, place, f, to, out.from + i * out.stride + place.column);
+        Greatest(x.rows + place.row, place, f, to, out.from + start + place.column);
       } else {
         Add(x.rows + place.row, place, x.values == nullptr ? 1.0f : x.values[f], to);
       }
@@ -79,7 +80,7 @@ void VectorGradients(const VectorExamples& x, const VectorMatrix& gradient, cons
                      const KeyOccurrences& keys, uint32_t dim, float* out) {
   const auto prefetch = [&](uint32_t f) {
     if (x.places[f].column == FeaturePlace::kNowhere) return;
-    __builtin_prefetch(gradient.data + example[f] * gradient.stride + x.places[f].column);
+    __builtin_prefetch(gradient.data + gradient.Start(example[f]) + x.places[f].column);
   };
   CoalesceSum(keys, dim, GradientsOf{x, gradient, example}, prefetch, out, dim);
 }

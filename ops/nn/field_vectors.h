@@ -30,12 +30,18 @@ struct VectorExamples {
   const float* rows = nullptr;
 };
 
-// Rows of a matrix by example; the memory belongs to the caller.
+// Rows by example, of one width, or where `starts` is given each as wide as its example needs; the
+// memory belongs to the caller.
 struct VectorMatrix {
   float* data = nullptr;
-  size_t stride = 0;  // floats
+  size_t stride = 0;  // floats; unused with `starts`
   // (as data), or null where no feature is pooled by max: which feature gave an element its value.
   uint32_t* from = nullptr;
+  const size_t* starts = nullptr;  // (examples): the first float of each; null: example x stride
+
+  size_t Start(size_t example) const {
+    return starts == nullptr ? example * stride : starts[example];
+  }
 };
 
 // Writes the vectors of examples begin .. end - 1, and zeros to the first `cleared` columns that no

@@ -61,8 +61,9 @@ absl::Status CheckDramLimit(const JobSpec& spec) {
   return absl::InvalidArgumentError(absl::StrCat(
       "spec.storage.dramBytesPerServer: ", spec.storage().dram_bytes_per_server(),
       " is too small: a server holds ", shards, " shards or more, and each needs at least ", shard,
-      " bytes for its rows of features; set it above ", shards * shard,
-      ", or spec.storage.shardsPerServer lower"));
+      " bytes for its rows of features, ", shards * shard,
+      " in all, and the dense layers take more; `strata estimate` says what is enough; or set "
+      "spec.storage.shardsPerServer lower"));
 }
 
 }  // namespace strata

@@ -1,6 +1,7 @@
 #include "server/table/memory.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -24,6 +25,44 @@ uint64_t DenseBytes(const TableSpec& table, Position first, Position last) {
   storage::RowStoreOptions options;
   options.row_bytes = storage::RowLayout::For(table).row_bytes();
   return storage::RowStore::BytesFor(options, DenseRows(table, first, last));
+}
+
+// By table: bytes of all its dense rows in [first, last]; of a hashed one 0.
+std::vector<uint64_t> WholeBytes(const std::vector<TableSpec>& tables, Position first,
+                                 Position last) {
+  std::vector<uint64_t> whole;
+  for (const TableSpec& t : tables) {
+    whole.push_back(t.kind == TableKind::kDense ? DenseBytes(t, first, last) : 0);
+  }
+  return whole;
+}
+
+// By table: its limit, or 0 where it lies in DRAM alone. More bytes make no limit smaller.
+std::vector<uint64_t> Divide(const std::vector<TableSpec>& tables,
+                             const std::vector<uint64_t>& whole, uint64_t shard_bytes) {
+  std::vector<uint64_t> limits(tables.size(), 0);
+  uint64_t dense = 0, hashed = 0;
+  for (const TableSpec& t : tables) ++(t.kind == TableKind::kDense ? dense : hashed);
+  uint64_t left = shard_bytes;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (tables[i].kind != TableKind::kDense) continue;
+    const uint64_t most = shard_bytes / 2 / dense;
+    limits[i] = whole[i] <= most ? 0 : std::max<uint64_t>(most, 1);
+    left -= std::min(whole[i], most);
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (tables[i].kind == TableKind::kHashed) limits[i] = std::max<uint64_t>(left / hashed, 1);
+  }
+  return limits;
+}
+
+// The first table that is admitted under no limit as small as its own.
+std::optional<size_t> TooSmallFor(const std::vector<TableSpec>& tables,
+                                  const std::vector<uint64_t>& limits) {
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (limits[i] != 0 && limits[i] < Minimum(tables[i])) return i;
+  }
+  return std::nullopt;
 }
 
 storage::Spread SpreadOf(const TableSpec& table) {
@@ -72,15 +111,18 @@ uint64_t DenseRows(const TableSpec& table, Position first, Position last) {
 }
 
 uint64_t LeastDramBytesPerServer(const std::vector<TableSpec>& tables, uint32_t shards_here) {
-  // Half for dense tables, half for hashed ones, equally within each.
-  uint64_t need[2] = {0, 0};
-  uint64_t count[2] = {0, 0};
-  for (const TableSpec& t : tables) {
-    const int dense = t.kind == TableKind::kDense;
-    need[dense] = std::max(need[dense], Minimum(t));
-    ++count[dense];
+  // No shard has more dense rows than all of them.
+  const std::vector<uint64_t> whole = WholeBytes(tables, Position(0), Position(~0ull));
+  uint64_t low = 0, high = 1;
+  while (TooSmallFor(tables, Divide(tables, whole, high))) {
+    low = high;
+    high *= 2;
   }
-  return shards_here * 2 * std::max(need[0] * count[0], need[1] * count[1]);
+  while (high - low > 1) {  // low is too small, high is not
+    const uint64_t middle = low + (high - low) / 2;
+    (TooSmallFor(tables, Divide(tables, whole, middle)) ? low : high) = middle;
+  }
+  return shards_here * high;
 }
 
 absl::StatusOr<TableMemory> DivideMemory(const std::vector<TableSpec>& tables, Position first,
@@ -89,27 +131,14 @@ absl::StatusOr<TableMemory> DivideMemory(const std::vector<TableSpec>& tables, P
   TableMemory memory;
   memory.limits.assign(tables.size(), 0);
   if (shard_bytes == 0) return memory;
-  uint64_t dense = 0, hashed = 0;
-  for (const TableSpec& t : tables) ++(t.kind == TableKind::kDense ? dense : hashed);
-  uint64_t left = shard_bytes;
-  for (size_t i = 0; i < tables.size(); ++i) {
-    if (tables[i].kind != TableKind::kDense) continue;
-    const uint64_t most = shard_bytes / 2 / dense;
-    const uint64_t whole = DenseBytes(tables[i], first, last);
-    memory.limits[i] = whole <= most ? 0 : most;
-    left -= std::min(whole, most);
-  }
-  for (size_t i = 0; i < tables.size(); ++i) {
-    if (tables[i].kind == TableKind::kHashed)
-      memory.limits[i] = std::max<uint64_t>(left / hashed, 1);
-    if (memory.limits[i] == 0 || memory.limits[i] >= Minimum(tables[i])) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "spec.storage.dramBytesPerServer is too small: ", shard_bytes * shards_here, " bytes over ",
-        shards_here, " shards leave table \"", tables[i].name, "\" ", memory.limits[i],
-        " bytes in a shard, and ", Minimum(tables[i]), " are needed; set it to at least ",
-        LeastDramBytesPerServer(tables, shards_here), ", or spec.storage.shardsPerServer lower"));
-  }
-  return memory;
+  memory.limits = Divide(tables, WholeBytes(tables, first, last), shard_bytes);
+  const auto small = TooSmallFor(tables, memory.limits);
+  if (!small) return memory;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "spec.storage.dramBytesPerServer is too small: ", shard_bytes * shards_here, " bytes over ",
+      shards_here, " shards leave table \"", tables[*small].name, "\" ", memory.limits[*small],
+      " bytes in a shard, and ", Minimum(tables[*small]), " are needed; set it to at least ",
+      LeastDramBytesPerServer(tables, shards_here), ", or spec.storage.shardsPerServer lower"));
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<storage::RowTable>>> MakeTables(

@@ -36,7 +36,8 @@ struct TableMemory {
 absl::StatusOr<TableMemory> DivideMemory(const std::vector<TableSpec>& tables, Position first,
                                          Position last, uint64_t shard_bytes, uint32_t shards_here);
 
-// The least dramBytesPerServer that every shard of `shards_here` is certain to be admitted with.
+// The least dramBytesPerServer that every shard of `shards_here` is certain to be admitted with,
+// whichever dense rows lie in it.
 uint64_t LeastDramBytesPerServer(const std::vector<TableSpec>& tables, uint32_t shards_here);
 
 // Empty tables of one shard. `below` holds what does not fit; null when no table has a limit.

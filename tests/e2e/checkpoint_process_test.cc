@@ -54,10 +54,18 @@ std::string Field(const std::string& json, const std::string& name) {
   return json.substr(at + key.size(), json.find('"', at + key.size()) - at - key.size());
 }
 
+// A din over tables of four widths, of which a sequence and two fields share one, and two remove
+// rows.
+TrainingJob FiveTablesJob(const std::string& folder) {
+  TrainingJob job = SmallJob(folder);
+  UseFiveTables(folder, 600, 400, job);
+  return job;
+}
+
 TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damaged",
           "[e2e][checkpoint]") {
   const ScratchFolder folder = Folder();
-  TrainingJob job = SmallJob(folder.path());
+  TrainingJob job = FiveTablesJob(folder.path());
   // Long enough between two cuts for their orders to arrive.
   job.mutable_spec()->mutable_training()->set_epochs(40);
   const JobStatus reference = Embedded(job);
@@ -91,7 +99,7 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
   CHECK(Contains(list.out, "step-000000000280"));
   const std::string scores = folder.path() + "/scores.csv";
   const CommandResult predict = cluster.Strata(
-      {"predict", "--checkpoint", directory, folder.path() + "/eval.libfm", "--output", scores});
+      {"predict", "--checkpoint", directory, folder.path() + "/eval.csv", "--output", scores});
   INFO(predict.err);
   CHECK(predict.exit_code == 0);
   REQUIRE_FALSE(ReadFile(scores).empty());
@@ -116,7 +124,7 @@ TEST_CASE("checkpoints: kept, verified, predicted from, resumed elsewhere, damag
   const CommandResult bad = cluster.Strata({"checkpoint", "verify", directory});
   CHECK(bad.exit_code == 1);
   CHECK(Contains(bad.err, damaged));
-  CHECK(cluster.Strata({"predict", "--checkpoint", directory, folder.path() + "/eval.libfm"})
+  CHECK(cluster.Strata({"predict", "--checkpoint", directory, folder.path() + "/eval.csv"})
             .exit_code == 1);
   resumed = resume(1, 3);
   INFO(Conditions(resumed));
@@ -156,7 +164,7 @@ TEST_CASE("a non-empty checkpoint folder is refused; --overwrite and --resume ar
 
 TEST_CASE("a server killed while it writes a checkpoint", "[e2e][checkpoint]") {
   const ScratchFolder folder = Folder();
-  TrainingJob job = SmallJob(folder.path());
+  TrainingJob job = FiveTablesJob(folder.path());
   job.mutable_spec()->mutable_training()->set_epochs(4);
   const JobStatus reference = Embedded(job);
   JobSpec& spec = *job.mutable_spec();

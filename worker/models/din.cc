@@ -24,7 +24,6 @@ class Attention {
       : number_(number),
         sequences_(tables.sequences.size()),
         dim_(tables.field_dims[tables.sequences[number].field]),
-        values_column_(input.first_value_of(number)),
         target_column_(input.column_of(tables.sequences[number].target)),
         sum_column_(input.column_of(tables.sequences[number].field)),
         layers_(LayerWidths(size_t{4} * dim_, tables.attention_hidden, 1),
@@ -44,13 +43,13 @@ class Attention {
   void Forward(size_t begin, size_t end, FieldInput* input) {
     for (size_t i = begin; i < end; ++i) {
       const float* const x = input->values(i);
-      ops::AttentionInputs(ShapeOf(i), x + values_column_, x + target_column_,
+      ops::AttentionInputs(ShapeOf(i), x + ValuesColumn(*input, i), x + target_column_,
                            layers_.input(first_[i]), layers_.input_stride());
     }
     ForRows(begin, end, [&](size_t first, size_t rows) { layers_.Forward(first, rows); });
     for (size_t i = begin; i < end; ++i) {
       float* const x = input->values(i);
-      ops::AttentionSum(ShapeOf(i), x + values_column_, layers_.output(first_[i]),
+      ops::AttentionSum(ShapeOf(i), x + ValuesColumn(*input, i), layers_.output(first_[i]),
                         layers_.output_stride(), x + sum_column_);
     }
   }
@@ -59,21 +58,21 @@ class Attention {
   // which it adds.
   void Backward(size_t begin, size_t end, FieldInput* input) {
     for (size_t i = begin; i < end; ++i) {
-      ops::AttentionWeightGradients(ShapeOf(i), input->values(i) + values_column_,
+      ops::AttentionWeightGradients(ShapeOf(i), input->values(i) + ValuesColumn(*input, i),
                                     input->gradients(i) + sum_column_,
                                     layers_.output_gradient(first_[i]), layers_.output_stride());
     }
     ForRows(begin, end, [&](size_t first, size_t rows) { layers_.Backward(first, rows); });
     for (size_t i = begin; i < end; ++i) {
       ops::AttentionGradients g;
-      g.v = input->values(i) + values_column_;
+      g.v = input->values(i) + ValuesColumn(*input, i);
       g.q = input->values(i) + target_column_;
       g.a = layers_.output(first_[i]);
       g.a_stride = layers_.output_stride();
       g.sum_gradient = input->gradients(i) + sum_column_;
       g.inputs = layers_.input_gradient(first_[i]);
       g.inputs_stride = layers_.input_stride();
-      ops::AttentionBackward(ShapeOf(i), g, input->gradients(i) + values_column_,
+      ops::AttentionBackward(ShapeOf(i), g, input->gradients(i) + ValuesColumn(*input, i),
                              input->gradients(i) + target_column_);
     }
   }
@@ -87,6 +86,10 @@ class Attention {
     return {static_cast<uint32_t>(first_[example + 1] - first_[example]), dim_};
   }
 
+  size_t ValuesColumn(const FieldInput& input, size_t example) const {
+    return input.first_value_of(number_, example);
+  }
+
   template <typename Body>
   void ForRows(size_t begin, size_t end, Body body) {
     for (size_t row = first_[begin]; row < first_[end]; row += layers_.block_rows()) {
@@ -96,7 +99,7 @@ class Attention {
 
   const size_t number_, sequences_;
   const uint32_t dim_;
-  const size_t values_column_, target_column_, sum_column_;  // of FieldInput's rows
+  const size_t target_column_, sum_column_;  // of FieldInput's rows
   Perceptron layers_;
   std::vector<size_t> first_;  // (examples + 1): rows of layers_
 };

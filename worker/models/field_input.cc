@@ -25,22 +25,37 @@ FieldInput::FieldInput(const ModelTables& tables)
     column_.push_back(column);
     column += dim;
   }
-  column += numeric_;
   for (const SequenceShape& s : tables.sequences) {
-    sequence_of_[s.field] = static_cast<uint32_t>(sequence_column_.size());
-    sequence_column_.push_back(column);
-    column += s.max_length * dims_[s.field];
+    sequence_of_[s.field] = static_cast<uint32_t>(sequence_fields_.size());
+    sequence_fields_.push_back(s.field);
   }
-  stride_ = ops::RowStride(column);
+}
+
+size_t FieldInput::PlaceExamples(const Batch& batch) {
+  const size_t sequences = sequence_fields_.size();
+  starts_.resize(batch.size);
+  sequence_column_.resize(batch.size * sequences);
+  size_t floats = 0;
+  for (size_t i = 0; i < batch.size; ++i) {
+    size_t column = width_;
+    for (size_t s = 0; s < sequences; ++s) {
+      sequence_column_[i * sequences + s] = static_cast<uint32_t>(column);
+      column += size_t{batch.sequence_length[i * sequences + s]} * dims_[sequence_fields_[s]];
+    }
+    starts_[i] = floats;
+    floats += ops::RowStride(column);
+  }
+  return floats;
 }
 
 void FieldInput::Prepare(const ModelInputs& in, ops::Passes passes) {
   const Batch& batch = *in.batch;
   places_.resize(batch.keys.size());
   example_.resize(batch.keys.size());
-  values_.Reserve(batch.size * stride_);
-  if (passes == ops::Passes::kForwardAndBackward) gradients_.Reserve(batch.size * stride_);
-  if (!max_pooled_.empty()) from_.resize(batch.size * stride_);
+  const size_t floats = PlaceExamples(batch);
+  values_.Reserve(floats);
+  if (passes == ops::Passes::kForwardAndBackward) gradients_.Reserve(floats);
+  if (!max_pooled_.empty()) from_.resize(floats);
   runs_.assign(table_dims_.size(), {});
   ForRuns(in.routed->runs, table_dims_, [&](const KeyRun& run, size_t begin) {
     runs_[run.table] = {run.first, begin};
@@ -58,8 +73,8 @@ ops::FeaturePlace FieldInput::PlaceOf(const Batch& batch, uint32_t example, uint
   if (field >= fields_) return place;
   const uint32_t sequence = sequence_of_[field];
   if (sequence != kNone) {
-    const size_t first = batch.sequence_first[example * sequence_column_.size() + sequence];
-    place.column = sequence_column_[sequence] + static_cast<uint32_t>(feature - first) * dim;
+    const size_t at = example * sequence_fields_.size() + sequence;
+    place.column = sequence_column_[at] + (feature - batch.sequence_first[at]) * dim;
     return place;
   }
   place.column = column_[field];
@@ -93,15 +108,17 @@ void FieldInput::Gather(const ModelInputs& in, size_t begin, size_t end) {
   PlaceFeatures(in, begin, end);
   ops::GatherVectors(ExamplesOf(in), static_cast<uint32_t>(begin), static_cast<uint32_t>(end),
                      static_cast<uint32_t>(width_ - numeric_),
-                     {values_.data(), stride_, from_.empty() ? nullptr : from_.data()});
-  CopyNumbers(*in.batch, begin, end, values_.data() + (width_ - numeric_), stride_);
+                     {values_.data(), 0, from_.empty() ? nullptr : from_.data(), starts_.data()});
+  for (size_t i = begin; i < end; ++i) {
+    CopyNumbers(*in.batch, i, i + 1, values(i) + (width_ - numeric_), 0);
+  }
 }
 
 void FieldInput::RowGradients(const ModelInputs& in, ops::Parallel* parallel, float* rows) {
   const ops::VectorExamples x = ExamplesOf(in);
   const RoutedKeys& routed = *in.routed;
-  const ops::VectorMatrix gradient = {gradients_.data(), stride_,
-                                      from_.empty() ? nullptr : from_.data()};
+  const ops::VectorMatrix gradient = {gradients_.data(), 0, from_.empty() ? nullptr : from_.data(),
+                                      starts_.data()};
   ForRuns(routed.runs, table_dims_, [&](const KeyRun& run, size_t first_float) {
     ForKeysOf(routed, run, parallel, [&](const ops::KeyOccurrences& keys) {
       ops::VectorGradients(x, gradient, example_.data(), keys, table_dims_[run.table],

@@ -19,25 +19,28 @@ namespace strata {
 
 // Rows of a matrix by example: the fields' vectors in order, pooled (zeros where there are none,
 // and at a sequence, whose vector the model writes), then numbers: width() floats; behind them the
-// values of each sequence, in order. A step: Prepare; for blocks of examples that cover the batch,
-// on any threads: Gather, then fill gradients(); once all are done, RowGradients.
-// Owns its memory, reused from step to step: 2 x batch x (width and the sequences) floats.
+// values that each sequence has in this example, in order. A step: Prepare; for blocks of examples
+// that cover the batch, on any threads: Gather, then fill gradients(); once all are done,
+// RowGradients. Owns its memory, reused from step to step: 2 x (batch x width and the sequences'
+// values) floats.
 class FieldInput {
  public:
   explicit FieldInput(const ModelTables& tables);
 
   size_t width() const { return width_; }
-  // Where a field's vector stands, and a sequence's first value.
+  // Where a field's vector stands, and the first value of a sequence of an example.
   size_t column_of(uint32_t field) const { return column_[field]; }
-  size_t first_value_of(size_t sequence) const { return sequence_column_[sequence]; }
+  size_t first_value_of(size_t sequence, size_t example) const {
+    return sequence_column_[example * sequence_fields_.size() + sequence];
+  }
 
   void Prepare(const ModelInputs& in, ops::Passes passes);
   void Gather(const ModelInputs& in, size_t begin, size_t end);
 
-  float* values(size_t example) { return values_.data() + example * stride_; }
+  float* values(size_t example) { return values_.data() + starts_[example]; }
   // By values: all of the first width() floats, and those of the sequences' values. What stands at
   // a sequence's own field is not read.
-  float* gradients(size_t example) { return gradients_.data() + example * stride_; }
+  float* gradients(size_t example) { return gradients_.data() + starts_[example]; }
 
   // Gradient sums of the batch's rows, in the order of `in`'s keys.
   void RowGradients(const ModelInputs& in, ops::Parallel* parallel, float* rows);
@@ -47,6 +50,8 @@ class FieldInput {
   ops::FeaturePlace PlaceOf(const Batch& batch, uint32_t example, uint32_t feature, uint32_t field,
                             uint32_t unique) const;
   void PlaceFeatures(const ModelInputs& in, size_t begin, size_t end);
+  // Where each example's row and its sequences' values stand. Returns floats of all rows.
+  size_t PlaceExamples(const Batch& batch);
   ops::VectorExamples ExamplesOf(const ModelInputs& in) const;
 
   const uint32_t fields_, numeric_;
@@ -56,16 +61,18 @@ class FieldInput {
   std::vector<uint32_t> table_dims_;          // by table
   std::vector<uint32_t> column_;              // by field
   std::vector<uint32_t> sequence_of_;         // by field; kNone
-  std::vector<uint32_t> sequence_column_;     // by sequence
-  size_t width_ = 0, stride_ = 0;
+  std::vector<uint32_t> sequence_fields_;     // by sequence
+  const size_t width_;
   struct Run {
     size_t first_key = 0, first_float = 0;
   };
   std::vector<Run> runs_;                  // by table: of the batch
   std::vector<ops::FeaturePlace> places_;  // (features)
   std::vector<uint32_t> example_;          // (features)
-  ops::AlignedFloats values_, gradients_;  // (examples, stride)
-  std::vector<uint32_t> from_;             // as values_, where fields are pooled by max
+  std::vector<size_t> starts_;             // (examples): rows of values_
+  std::vector<uint32_t> sequence_column_;  // (examples, sequences)
+  ops::AlignedFloats values_, gradients_;
+  std::vector<uint32_t> from_;  // as values_, where fields are pooled by max
 };
 
 }  // namespace strata

@@ -1,5 +1,6 @@
 #include "ops/nn/field_vectors.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
@@ -39,6 +40,33 @@ TEST_CASE("vectors of several widths stand side by side, pooled", "[field_vector
                                        0, 0, 15, 20, 35, 77});
   CHECK(std::vector<uint32_t>(b.from.begin() + 14, b.from.begin() + 17) ==
         std::vector<uint32_t>{5, 4, 5});
+}
+
+TEST_CASE("each example's row is as wide as it needs", "[field_vectors]") {
+  Batch even, b;
+  GatherVectors(even.x(), 0, 3, 5, {even.matrix.data(), 6, even.from.data()});
+  const std::vector<size_t> starts = {2, 8, 13};
+  GatherVectors(b.x(), 0, 3, 5, {b.matrix.data(), 0, b.from.data(), starts.data()});
+  for (size_t i = 0; i < 3; ++i) {
+    const float* const row = even.matrix.data() + 6 * i;
+    CHECK(std::equal(row, row + 5, b.matrix.data() + starts[i]));
+  }
+  for (const size_t untouched : {0, 1, 7}) CHECK(b.matrix[untouched] == 77);
+  // Gradients stand where the vectors do.
+  std::vector<float> gradient(18), moved(18);
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t d = 0; d < 5; ++d) {
+      gradient[6 * i + d] = moved[starts[i] + d] = static_cast<float>(10 * i + d + 1);
+    }
+  }
+  const std::vector<uint32_t> begins = {0, 2, 4}, of_second = {1, 4, 2, 5};
+  const KeyOccurrences keys = {begins.data(), of_second.data(), 0, 2};
+  std::vector<float> expected(6), out(6);
+  VectorGradients(even.x(), {gradient.data(), 6, even.from.data()}, even.example.data(), keys, 3,
+                  expected.data());
+  VectorGradients(b.x(), {moved.data(), 0, b.from.data(), starts.data()}, b.example.data(), keys, 3,
+                  out.data());
+  CHECK(out == expected);
 }
 
 TEST_CASE("a block of examples writes its own rows", "[field_vectors]") {

@@ -63,8 +63,9 @@ TEST_CASE("a limit that no server would admit is told at once", "[dram_limit]") 
   CHECK(CheckDramLimit(Spec("8576", 1, 1)).ok());
   const absl::Status s = CheckDramLimit(Spec("8575", 1, 1));
   CHECK(absl::IsInvalidArgument(s));
-  for (const char* says : {"spec.storage.dramBytesPerServer: 8575 is too small", "1 shards",
-                           "8576 bytes", "spec.storage.shardsPerServer lower"}) {
+  for (const char* says :
+       {"spec.storage.dramBytesPerServer: 8575 is too small", "1 shards", "8576 bytes",
+        "`strata estimate`", "spec.storage.shardsPerServer lower"}) {
     CHECK(absl::StrContains(s.message(), says));
   }
   CHECK(CheckDramLimit(Spec("34304", 0, 1)).ok());  // four shards by default

@@ -139,6 +139,23 @@ TEST_CASE("a limit below the least is refused with the formula", "[shard]") {
   const auto refused = DivideMemory(TestTables(), first, last, 100, 2);
   REQUIRE(refused.status().code() == absl::StatusCode::kFailedPrecondition);
   REQUIRE(std::string(refused.status().message()).find(std::to_string(least)) != std::string::npos);
+  // It is the least indeed, where one shard has all dense rows.
+  REQUIRE_FALSE(DivideMemory(TestTables(), first, last, least / 2 - 1, 2).ok());
+}
+
+TEST_CASE("the least limit is the least, of many tables too", "[shard]") {
+  const Position first(0), last(~0ull);
+  for (const size_t hashed : {1, 5, 64}) {
+    std::vector<TableSpec> tables;
+    for (const TableSpec& t : TestTables()) {
+      for (size_t i = 0; i < (t.kind == TableKind::kHashed ? hashed : 1); ++i) tables.push_back(t);
+    }
+    const uint64_t least = LeastDramBytesPerServer(tables, 1);
+    INFO(tables.size() << " tables: " << least);
+    REQUIRE(DivideMemory(tables, first, last, least, 1).ok());
+    REQUIRE(DivideMemory(tables, first, last, 2 * least, 1).ok());
+    REQUIRE_FALSE(DivideMemory(tables, first, last, least - 1, 1).ok());
+  }
 }
 
 // Copies the log with its last segment cut to `bytes`.

@@ -5,12 +5,10 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "proto/strata/checkpoint.pb.h"
 
 namespace strata {
@@ -25,6 +23,7 @@ enum class SchemaChange : uint8_t {
   kDropped,     // the checkpoint has it, the job does not
   kOtherShape,  // in both, of other shapes: as if it were dropped and new
   kNewRows,     // a field in both, and its table is dropped or of another shape
+  kNewOutputs,  // a label in both, and what has its outputs is not loaded
   // Its weights go by fields or labels, and those are others or lie in another order: likewise.
   kOtherFields,
   kOtherOptimizer,  // loaded, but another optimizer wrote its state
@@ -33,16 +32,19 @@ enum class SchemaChange : uint8_t {
   kChangedMeaning,  // in both, and what is saved does not mean what the job takes it for
 };
 
-enum class SchemaPart : uint8_t { kModel, kTable, kTensor, kField, kLabel };
+enum class SchemaPart : uint8_t { kModel, kTable, kTensor, kField, kLabel, kSampleWeight };
 
 struct SchemaEntry {
   SchemaChange change = SchemaChange::kLoaded;
   SchemaPart part = SchemaPart::kTable;
   std::string name;  // in the job; of what is dropped: in the checkpoint
   std::string text;  // the entry in one line: "field C1: hashSeed was 0, is 9"
-  // Of a field whose keys alone have changed: its table in the checkpoint, without whose rows it
-  // would be the same.
+  // Of a field whose keys alone have changed, and of a table: the table in the checkpoint, without
+  // whose rows it would be the same.
   std::string table = "";
+  // Of a field or label that reads another column and is the same else: "old: new", as a rename has
+  // it.
+  std::string column = "";
 };
 
 struct SchemaMapping {
@@ -54,28 +56,14 @@ struct SchemaMapping {
   std::vector<std::pair<int, int>> tensors;
 };
 
-// What the checkpoint's parts of one kind are called in the job. A rename counts where the job has
-// a part of that kind with the new name; one to "" leaves behind what has the old name.
-class Renaming {
- public:
-  // `now`: the job's parts; both outlive this.
-  template <typename List>
-  Renaming(const List& now, const std::map<std::string, std::string>& rename) : rename_(rename) {
-    for (const auto& part : now) has_.insert(part.name());
-  }
-  // "": it is left behind.
-  const std::string& Now(const std::string& saved) const;
-  bool Has(const std::string& now) const { return has_.contains(now); }
-
- private:
-  std::set<absl::string_view> has_;
-  const std::map<std::string, std::string>& rename_;
-};
-
-// `rename`: name in `saved` -> name in `now`, as Renaming has it. Data fingerprints are not
-// compared.
+// `rename`: name in `saved` -> name in `now`, as Renaming has it (schema_renaming.h). Data
+// fingerprints are not compared.
 SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
                          const std::map<std::string, std::string>& rename = {});
+
+// Adds that lines have other weights than they had, which no schema says: `saved` and `now` are
+// what spec.sampleWeight is in either job, or empty.
+void MapSampleWeight(const std::string& saved, const std::string& now, SchemaMapping& mapping);
 
 // "loaded: tables features; tensors bias, layer_0_bias; new: ...": one line.
 std::string MappingText(const SchemaMapping& mapping);

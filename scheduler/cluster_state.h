@@ -52,6 +52,7 @@ class ClusterState {
     std::vector<RemovalRecord> replaced;     // as JobSpecRecord's
     std::optional<Schema> init_schema;       // likewise
     std::optional<CheckpointIdentity> init;  // likewise
+    std::string init_sample_weight;          // likewise
     std::optional<Schema> resume_schema;     // likewise
     JobUid uid;                              // drawn for this job
     std::string held_up;       // why it must wait for the lock of its directory; empty: it has it

@@ -12,58 +12,10 @@
 #include "proto/job/schema_meaning.h"
 #include "proto/job/schema_renaming.h"
 #include "proto/strata/job.pb.h"
+#include "proto/job/schema_shapes.h"
 
 namespace strata {
 namespace {
-
-std::string ShapeText(const SchemaTensor& tensor) {
-  return absl::StrCat("(", absl::StrJoin(tensor.shape(), ", "), ")");
-}
-
-// "embedding 16, weight 1".
-std::string ShapeText(const SchemaTable& table) {
-  return absl::StrJoin(table.segments(), " + ", [](std::string* out, const SchemaSegment& s) {
-    absl::StrAppend(out, s.name(), "(", s.dim(), ")");
-  });
-}
-
-bool SameShape(const SchemaTensor& a, const SchemaTensor& b) {
-  return std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(), b.shape().end());
-}
-
-bool SameShape(const SchemaTable& a, const SchemaTable& b) {
-  return std::equal(a.segments().begin(), a.segments().end(), b.segments().begin(),
-                    b.segments().end(), [](const SchemaSegment& x, const SchemaSegment& y) {
-                      return x.name() == y.name() && x.dim() == y.dim();
-                    });
-}
-
-// `Part` is a segment or a tensor. Optimizers that keep nothing beside a weight are as one.
-template <typename Part>
-std::string PartChange(absl::string_view of, const Part& saved, const Part& now) {
-  const auto name = [](const OptimizerConfig& o) {
-    return o.type() == "add" ? "none (mode easgd)" : o.type();
-  };
-  const bool stateless = saved.state().empty() && now.state().empty();
-  if (stateless || saved.optimizer().type() == now.optimizer().type()) return "";
-  return absl::StrCat(of, "the optimizer was ", name(saved.optimizer()), ", is ",
-                      name(now.optimizer()));
-}
-
-std::string OptimizerChange(const SchemaTensor& saved, const SchemaTensor& now) {
-  return PartChange("", saved, now);
-}
-
-// REQUIRES: SameShape.
-std::string OptimizerChange(const SchemaTable& saved, const SchemaTable& now) {
-  std::vector<std::string> changes;
-  for (int i = 0; i < now.segments_size(); ++i) {
-    std::string change =
-        PartChange(absl::StrCat(now.segments(i).name(), ": "), saved.segments(i), now.segments(i));
-    if (!change.empty()) changes.push_back(std::move(change));
-  }
-  return absl::StrJoin(changes, "; ");
-}
 
 // Whether a tensor has weights for the numbers of an example, and for nothing else of it.
 bool GoesByNumbersAlone(absl::string_view tensor) {
@@ -73,11 +25,11 @@ bool GoesByNumbersAlone(absl::string_view tensor) {
 // The checkpoint's parts of one kind by what they are called now.
 class Places {
  public:
-  template <typename List>
-  Places(const List& saved, const Renaming& renaming) : found_(static_cast<size_t>(saved.size())) {
+  template <typename List, typename Names>
+  Places(const List& saved, const Names& renaming) : found_(static_cast<size_t>(saved.size())) {
     for (int i = 0; i < saved.size(); ++i) {
-      const std::string& now = renaming.Now(saved[i].name());
-      if (!now.empty()) at_.emplace(now, i);
+      std::string now(renaming.Now(saved[i].name()));
+      if (!now.empty()) at_.emplace(std::move(now), i);
     }
   }
   // The place of `name`, which counts as found; or -1.
@@ -91,7 +43,7 @@ class Places {
   bool found(int place) const { return found_[static_cast<size_t>(place)]; }
 
  private:
-  std::map<absl::string_view, int> at_;
+  std::map<std::string, int> at_;
   std::vector<bool> found_;
 };
 
@@ -103,10 +55,10 @@ class Mapper {
         now_(now),
         files_(files),
         tables_(now.tables(), rename),
-        rename_tensors_(RenamesOfTensors(saved, now, rename)),
-        tensors_(now.tensors(), rename_tensors_),
         fields_(now.fields(), rename),
-        labels_(now.labels(), rename) {}
+        labels_(now.labels(), rename),
+        tensors_(saved, now, rename),
+        columns_(now, rename) {}
 
   SchemaMapping Map() {
     if (saved_.model() == kImportedModel) {
@@ -179,15 +131,16 @@ class Mapper {
     }
     return false;
   }
-  // Why a tensor's weights are of other labels, or empty.
-  std::string OtherLabel(const SchemaTensor& tensor) const {
-    const std::optional<int> label = LabelOf(tensor.name());
-    const bool several = std::max(saved_.labels_size(), now_.labels_size()) > 1;
-    if (label && several && LabelDiffers(*label)) {
-      return absl::StrCat("is of the label with number ", *label, ", which is another one now");
+  // Whether what has the labels' outputs side by side is loaded, where labels have changed.
+  bool OutputsBeginAnew() const {
+    if (saved_.labels_size() == now_.labels_size() && !LabelsCross()) return false;
+    std::vector<bool> loaded(static_cast<size_t>(now_.tensors_size()));
+    for (const auto& [from, to] : out_.tensors) loaded[static_cast<size_t>(to)] = true;
+    for (int i = 0; i < now_.tensors_size(); ++i) {
+      if (!loaded[static_cast<size_t>(i)] && GoesByLabels(now_, now_.tensors(i).name()))
+        return true;
     }
-    return LabelsCross() && GoesByLabels(now_, tensor.name()) ? "goes by the labels in their order"
-                                                              : "";
+    return false;
   }
 
   void MapTables() {
@@ -206,6 +159,16 @@ class Mapper {
       if (!SameShape(saved, now)) {
         Add(SchemaChange::kOtherShape, SchemaPart::kTable, now.name(),
             absl::StrCat(now.name(), " was ", ShapeText(saved), ", is ", ShapeText(now)));
+        continue;
+      }
+      const std::string fields =
+          saved.name() == now.name() ? "" : FieldsHashing(saved_, saved.name());
+      if (!fields.empty()) {
+        Add(SchemaChange::kChangedMeaning, SchemaPart::kTable, now.name(),
+            absl::StrCat("table ", saved.name(), " as ", now.name(), ": the keys of ", fields,
+                         " hash the name ", saved.name(), ", so that ", now.name(),
+                         " would not find their rows"));
+        out_.entries.back().table = saved.name();
         continue;
       }
       const bool by_labels = now.segments(now.segments_size() - 1).name() == "weight";
@@ -256,9 +219,9 @@ class Mapper {
             absl::StrCat(text(now), " goes by the fields in their order"));
         continue;
       }
-      if (const std::string other = OtherLabel(now); !other.empty()) {
+      if (LabelsCross() && GoesByLabels(now_, now.name())) {
         Add(SchemaChange::kOtherFields, SchemaPart::kTensor, now.name(),
-            absl::StrCat(text(now), " ", other));
+            absl::StrCat(text(now), " goes by the labels in their order"));
         continue;
       }
       out_.tensors.emplace_back(at, i);
@@ -307,19 +270,38 @@ class Mapper {
   void AddField(int at, const SchemaField& now) {
     const SchemaField& saved = saved_.fields(at);
     const bool has_rows = saved.table().empty() || loaded_tables_.contains(saved.table());
-    const std::string changed = MeaningChange(
-        saved, now, has_rows ? std::optional(tables_.Now(saved.table())) : std::nullopt, files_);
+    const auto change = [&](const SchemaField& was, bool with_rows) {
+      return MeaningChange(was, now,
+                           with_rows ? std::optional(tables_.Now(saved.table())) : std::nullopt,
+                           columns_, files_);
+    };
+    const std::string changed = change(saved, has_rows);
     if (changed.empty() && !has_rows) {
       return Add(SchemaChange::kNewRows, SchemaPart::kField, now.name(), now.name());
     }
     if (changed.empty()) {
-      return Same(SchemaPart::kField, saved.name(), now.name(), MoreValues(saved, now));
+      return SameReader(SchemaPart::kField, saved, now, MoreValues(saved, now));
     }
     Add(SchemaChange::kChangedMeaning, SchemaPart::kField, now.name(),
         Of(SchemaPart::kField, now.name(), changed));
-    if (has_rows && MeaningChange(saved, now, std::nullopt, files_).empty()) {
-      out_.entries.back().table = saved.table();
+    SchemaEntry& entry = out_.entries.back();
+    if (has_rows && change(saved, false).empty()) entry.table = saved.table();
+    SchemaField other = saved;
+    other.set_column(now.column());
+    if (!HashesColumn(saved) && change(other, has_rows).empty()) {
+      entry.column = absl::StrCat(saved.column(), ": ", now.column());
     }
+  }
+
+  // A field or a label that is the same, but for names.
+  template <typename Part>
+  void SameReader(SchemaPart part, const Part& saved, const Part& now,
+                  const std::string& beside = "") {
+    Same(part, saved.name(), now.name(), beside);
+    if (saved.column() == now.column()) return;
+    SchemaEntry& entry = out_.entries.back();
+    entry.change = SchemaChange::kRenamed;
+    absl::StrAppend(&entry.text, " (column ", saved.column(), " as ", now.column(), ")");
   }
 
   // A table's rows are loaded, whatever its fields are called: one that has the keys of a field of
@@ -328,12 +310,13 @@ class Mapper {
     std::map<std::string, int> others;
     for (int i = 0; i < saved_.fields_size() && !unknown.empty(); ++i) {
       const SchemaField& saved = saved_.fields(i);
-      if (!places.found(i)) others.emplace(KeySpace(saved, tables_.Now(saved.table())), i);
+      if (places.found(i)) continue;
+      others.emplace(KeySpace(saved, tables_.Now(saved.table()), columns_.Now(saved.column())), i);
     }
     others.erase("");
     for (const int i : unknown) {
       const SchemaField& now = now_.fields(i);
-      const auto same = others.find(KeySpace(now, now.table()));
+      const auto same = others.find(KeySpace(now, now.table(), now.column()));
       if (same == others.end() || STRATA_MUTATION("schema.rows_by_name_alone")) {
         Add(SchemaChange::kNew, SchemaPart::kField, now.name(), now.name());
         continue;
@@ -345,6 +328,7 @@ class Mapper {
 
   void MapLabels() {
     const auto text = [](const SchemaLabel& l) { return l.name(); };
+    const bool anew = OutputsBeginAnew();
     Places places(saved_.labels(), labels_);
     std::vector<int> order;
     for (const SchemaLabel& now : now_.labels()) {
@@ -354,25 +338,38 @@ class Mapper {
         continue;
       }
       order.push_back(at);
-      const std::string changed = MeaningChange(saved_.labels(at), now);
-      if (changed.empty()) {
-        Same(SchemaPart::kLabel, saved_.labels(at).name(), now.name());
-      } else {
-        Add(SchemaChange::kChangedMeaning, SchemaPart::kLabel, now.name(),
-            Of(SchemaPart::kLabel, now.name(), changed));
-      }
+      AddLabel(saved_.labels(at), now, anew);
     }
     AddDropped(SchemaPart::kLabel, saved_.labels(), places, text);
-    // Each has its place in rows and layers.
-    AddTurned(SchemaChange::kChangedMeaning, SchemaPart::kLabel, saved_.labels(), labels_, order);
+    // Towers follow their labels; of what has the labels' outputs side by side its table or tensor
+    // says it.
+    AddTurned(SchemaChange::kOtherFields, SchemaPart::kLabel, saved_.labels(), labels_, order);
+  }
+
+  void AddLabel(const SchemaLabel& saved, const SchemaLabel& now, bool outputs_anew) {
+    const std::string changed = MeaningChange(saved, now, columns_);
+    if (!changed.empty()) {
+      Add(SchemaChange::kChangedMeaning, SchemaPart::kLabel, now.name(),
+          Of(SchemaPart::kLabel, now.name(), changed));
+      SchemaLabel other = saved;
+      other.set_column(now.column());
+      if (MeaningChange(other, now, columns_).empty()) {
+        out_.entries.back().column = absl::StrCat(saved.column(), ": ", now.column());
+      }
+      return;
+    }
+    if (outputs_anew) {
+      return Add(SchemaChange::kNewOutputs, SchemaPart::kLabel, now.name(), now.name());
+    }
+    SameReader(SchemaPart::kLabel, saved, now);
   }
 
   const Schema& saved_;
   const Schema& now_;
   const VocabularyContents& files_;
-  const Renaming tables_;
-  const std::map<std::string, std::string> rename_tensors_;
-  const Renaming tensors_, fields_, labels_;
+  const Renaming tables_, fields_, labels_;
+  const TensorRenaming tensors_;
+  const ColumnRenaming columns_;
   std::set<absl::string_view> loaded_tables_;  // by their names in the checkpoint
   SchemaMapping out_;
 };
@@ -383,6 +380,14 @@ SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
                          const std::map<std::string, std::string>& rename,
                          const VocabularyContents& files) {
   return Mapper(saved, now, rename, files).Map();
+}
+
+void MapSampleWeight(const std::string& saved, const std::string& now, SchemaMapping& mapping) {
+  if (saved == now) return;
+  const auto name = [](const std::string& column) { return column.empty() ? "none" : column; };
+  mapping.entries.push_back(
+      {SchemaChange::kChangedMeaning, SchemaPart::kSampleWeight, now,
+       absl::StrCat("spec.sampleWeight was ", name(saved), ", is ", name(now))});
 }
 
 }  // namespace strata

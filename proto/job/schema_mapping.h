@@ -24,6 +24,7 @@ enum class SchemaChange : uint8_t {
   kDropped,     // the checkpoint has it, the job does not
   kOtherShape,  // in both, of other shapes: as if it were dropped and new
   kNewRows,     // a field in both, and its table is dropped or of another shape
+  kNewOutputs,  // a label in both, and what has its outputs is not loaded
   // Its weights go by fields or labels, and those are others or lie in another order: likewise.
   kOtherFields,
   kOtherOptimizer,  // loaded, but another optimizer wrote its state
@@ -32,16 +33,19 @@ enum class SchemaChange : uint8_t {
   kChangedMeaning,  // in both, and what is saved does not mean what the job takes it for
 };
 
-enum class SchemaPart : uint8_t { kModel, kTable, kTensor, kField, kLabel };
+enum class SchemaPart : uint8_t { kModel, kTable, kTensor, kField, kLabel, kSampleWeight };
 
 struct SchemaEntry {
   SchemaChange change = SchemaChange::kLoaded;
   SchemaPart part = SchemaPart::kTable;
   std::string name;  // in the job; of what is dropped: in the checkpoint
   std::string text;  // the entry in one line: "field C1: hashSeed was 0, is 9"
-  // Of a field whose keys alone have changed: its table in the checkpoint, without whose rows it
-  // would be the same.
+  // Of a field whose keys alone have changed, and of a table: the table in the checkpoint, without
+  // whose rows it would be the same.
   std::string table = "";
+  // Of a field or label that reads another column and is the same else: "old: new", as a rename has
+  // it.
+  std::string column = "";
 };
 
 struct SchemaMapping {
@@ -53,11 +57,16 @@ struct SchemaMapping {
   std::vector<std::pair<int, int>> tensors;
 };
 
-// `rename`: name in `saved` -> name in `now`, as Renaming has it. `files`: what the vocabularies of
-// `now` have, which may go on behind what `saved` knows. Data fingerprints are not compared.
+// `rename`: name in `saved` -> name in `now`, as Renaming has it (schema_renaming.h). `files`: what
+// the vocabularies of `now` have, which may go on behind what `saved` knows. Data fingerprints are
+// not compared.
 SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
                          const std::map<std::string, std::string>& rename = {},
                          const VocabularyContents& files = {});
+
+// Adds that lines have other weights than they had, which no schema says: `saved` and `now` are
+// what spec.sampleWeight is in either job, or empty.
+void MapSampleWeight(const std::string& saved, const std::string& now, SchemaMapping& mapping);
 
 // "loaded: tables features; tensors bias, layer_0_bias; new: ...": one line.
 std::string MappingText(const SchemaMapping& mapping);

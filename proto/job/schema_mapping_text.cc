@@ -7,10 +7,10 @@ namespace strata {
 namespace {
 
 constexpr SchemaChange kChanges[] = {
-    SchemaChange::kLoaded,      SchemaChange::kRenamed,        SchemaChange::kNew,
-    SchemaChange::kDropped,     SchemaChange::kOtherShape,     SchemaChange::kNewRows,
-    SchemaChange::kOtherFields, SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,
-    SchemaChange::kOldScore,    SchemaChange::kChangedMeaning};
+    SchemaChange::kLoaded,     SchemaChange::kRenamed,     SchemaChange::kNew,
+    SchemaChange::kDropped,    SchemaChange::kOtherShape,  SchemaChange::kNewRows,
+    SchemaChange::kNewOutputs, SchemaChange::kOtherFields, SchemaChange::kOtherOptimizer,
+    SchemaChange::kNewScore,   SchemaChange::kOldScore,    SchemaChange::kChangedMeaning};
 constexpr size_t kMostNames = 100;  // of a change in MappingText
 
 }  // namespace
@@ -29,6 +29,8 @@ const char* ChangeName(SchemaChange change) {
       return "other shape";
     case SchemaChange::kNewRows:
       return "rows anew";
+    case SchemaChange::kNewOutputs:
+      return "outputs anew";
     case SchemaChange::kOtherFields:
       return "other fields";
     case SchemaChange::kOtherOptimizer:
@@ -55,6 +57,8 @@ const char* PartName(SchemaPart part) {
       return "field";
     case SchemaPart::kLabel:
       return "label";
+    case SchemaPart::kSampleWeight:
+      return "spec.sampleWeight";
   }
   return "";
 }
@@ -67,8 +71,13 @@ std::string EntryText(const SchemaEntry& e) {
       return absl::StrCat(PartName(e.part), " ", e.text, ": the job has none");
     case SchemaChange::kNewRows:
       return absl::StrCat(PartName(e.part), " ", e.text, ": its rows begin anew with their table");
+    case SchemaChange::kNewOutputs:
+      return absl::StrCat(PartName(e.part), " ", e.text,
+                          ": its outputs begin anew with their tensors");
     case SchemaChange::kOtherFields:
-      return e.part == SchemaPart::kField ? e.text : absl::StrCat(PartName(e.part), " ", e.text);
+      return e.part == SchemaPart::kField || e.part == SchemaPart::kLabel
+                 ? e.text
+                 : absl::StrCat(PartName(e.part), " ", e.text);
     case SchemaChange::kOtherShape:
     case SchemaChange::kRenamed:
       return absl::StrCat(PartName(e.part), " ", e.text);

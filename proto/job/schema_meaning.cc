@@ -1,26 +1,56 @@
 #include "proto/job/schema_meaning.h"
 
+#include <algorithm>
 #include <cstddef>
-#include <array>
-#include <charconv>
+#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "proto/job/shown.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
 namespace {
+
+constexpr size_t kMostNames = 20;  // of fields, in a line
+
+void AddNumber(absl::string_view name, bool given, double number, std::string& text) {
+  if (given) absl::StrAppend(&text, " ", name, " ", ShownNumber(number));
+}
+
+std::string TransformText(const TransformConfig& t) {
+  if (t.type().empty()) return "none";
+  std::string text = t.type();
+  if (t.bounds_size() > 0) {
+    const auto number = [](std::string* out, double bound) { *out += ShownNumber(bound); };
+    absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", ", number), "]");
+  }
+  AddNumber("mean", t.has_mean(), t.mean(), text);
+  AddNumber("deviation", t.has_deviation(), t.deviation(), text);
+  AddNumber("min", t.has_min(), t.min(), text);
+  AddNumber("max", t.has_max(), t.max(), text);
+  return text;
+}
+
+// Each number as it is: what a text tells is what it means, not whether it is the same.
+bool SameTransform(const TransformConfig& a, const TransformConfig& b) {
+  return a.type() == b.type() &&
+         std::equal(a.bounds().begin(), a.bounds().end(), b.bounds().begin(), b.bounds().end()) &&
+         a.has_mean() == b.has_mean() && a.mean() == b.mean() &&
+         a.has_deviation() == b.has_deviation() && a.deviation() == b.deviation() &&
+         a.has_min() == b.has_min() && a.min() == b.min() && a.has_max() == b.has_max() &&
+         a.max() == b.max();
+}
 
 // "hashSeed was 0, is 9; pooling was sum, is mean".
 class Differences {
  public:
   template <typename T>
   void Add(absl::string_view what, const T& saved, const T& now) {
-    if (saved == now) return;
+    if (Equal(saved, now)) return;
     absl::StrAppend(&text_, text_.empty() ? "" : "; ", what, " was ", Shown(saved), ", is ",
                     Shown(now));
   }
@@ -30,61 +60,48 @@ class Differences {
   const std::string& text() const { return text_; }
 
  private:
-  static std::string Shown(const std::string& text) { return text.empty() ? "none" : text; }
-  // With as many digits as it takes: two numbers that differ do so in their texts.
-  static std::string Shown(float number) {
-    const std::string text = absl::StrCat(number);
-    float read = 0;
-    return absl::SimpleAtof(text, &read) && read == number ? text : absl::StrFormat("%.9g", number);
+  static std::string Shown(const std::string& text) {
+    return text.empty() ? "none" : ShownText(text);
   }
-  static std::string Shown(const std::optional<float>& number) {
-    return number ? Shown(*number) : "none";
-  }
+  static std::string Shown(float number) { return ShownNumber(number); }
+  static std::string Shown(const TransformConfig& transform) { return TransformText(transform); }
   template <typename T>
   static std::string Shown(const T& value) {
     return absl::StrCat(value);
+  }
+  static bool Equal(const TransformConfig& a, const TransformConfig& b) {
+    return SameTransform(a, b);
+  }
+  template <typename T>
+  static bool Equal(const T& a, const T& b) {
+    return a == b;
   }
 
   std::string text_;
 };
 
-// The shortest text that reads as this number: two numbers never have one.
-std::string Exactly(double number) {
-  std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), number);
-  return std::string(text.data(), end.ptr);
-}
-
-std::string TransformText(const TransformConfig& t) {
-  std::string text = t.type();
-  if (t.bounds_size() > 0) {
-    const auto exactly = [](std::string* out, double bound) { out->append(Exactly(bound)); };
-    absl::StrAppend(&text, " [", absl::StrJoin(t.bounds(), ", ", exactly), "]");
-  }
-  if (t.has_mean()) absl::StrAppend(&text, " mean ", Exactly(t.mean()));
-  if (t.has_deviation()) absl::StrAppend(&text, " deviation ", Exactly(t.deviation()));
-  if (t.has_min()) absl::StrAppend(&text, " min ", Exactly(t.min()));
-  if (t.has_max()) absl::StrAppend(&text, " max ", Exactly(t.max()));
-  return text;
-}
-
 }  // namespace
 
+bool HashesColumn(const SchemaField& field) {
+  return !field.table().empty() && field.keys() != "table" && field.keys() != "value";
+}
+
 std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
-                          const std::optional<std::string>& table,
+                          const std::optional<std::string>& table, const ColumnRenaming& columns,
                           const VocabularyContents& files) {
   Differences d;
   d.Add("kind", saved.kind(), now.kind());
   if (table) {
     d.Add("keys by", saved.keys(), now.keys());
-    // Keys may hash the column's name; numbers do not, nor do fields that go by their table's.
-    const bool by_column = !now.table().empty() && now.keys() != "table";
-    if (by_column) d.Add("column", saved.column(), now.column());
     d.Add("table", *table, now.table());
     d.Add("hashSeed", saved.hash_seed(), now.hash_seed());
   }
+  const bool hashed = table && (HashesColumn(saved) || HashesColumn(now));
+  if (hashed || !columns.Same(saved.column(), now.column())) {
+    d.Add("column", saved.column(), now.column());
+  }
   d.Add("pooling", saved.pooling(), now.pooling());
-  d.Add("transform", TransformText(saved.transform()), TransformText(now.transform()));
+  d.Add("transform", saved.transform(), now.transform());
   if (table) {
     d.Add(VocabularyChange(saved, now, files));
     d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
@@ -98,18 +115,33 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   return d.text();
 }
 
-std::string KeySpace(const SchemaField& field, absl::string_view table) {
-  if (table.empty() || field.keys() == "value") return "";
-  const std::string column = field.keys() == "table" ? std::string() : field.column();
-  // Lines of any two vocabularies are the same keys.
-  const char* values = field.out_of_vocabulary() > 0 ? "lines" : "hashes";
-  return absl::StrCat(table, "\n", field.keys(), "\n", column, "\n", field.hash_seed(), "\n",
-                      values);
+std::string FieldsHashing(const Schema& schema, absl::string_view table) {
+  std::vector<absl::string_view> names;
+  for (const SchemaField& f : schema.fields()) {
+    if (f.table() == table && f.keys() == "table") names.push_back(f.name());
+  }
+  if (names.empty()) return "";
+  const char* of = names.size() == 1 ? "field " : "fields ";
+  const size_t more = names.size() > kMostNames ? names.size() - kMostNames : 0;
+  names.resize(names.size() - more);
+  return absl::StrCat(of, absl::StrJoin(names, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
-std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
+std::string KeySpace(const SchemaField& field, absl::string_view table, absl::string_view column) {
+  if (table.empty() || field.keys() == "value") return "";
+  // Under another name a table has no rows of keys that hash its name.
+  const std::string of =
+      field.keys() == "table" ? absl::StrCat(field.table(), "\n", column) : field.column();
+  // Lines of any two vocabularies are the same keys.
+  const char* values = field.out_of_vocabulary() > 0 ? "lines" : "hashes";
+  return absl::StrCat(table, "\n", field.keys(), "\n", of, "\n", field.hash_seed(), "\n", values);
+}
+
+std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now,
+                          const ColumnRenaming& columns) {
   Differences d;
-  d.Add("column", saved.column(), now.column());
+  if (!columns.Same(saved.column(), now.column())) d.Add("column", saved.column(), now.column());
   d.Add("kind", saved.kind(), now.kind());
   d.Add("loss", saved.loss(), now.loss());
   d.Add("weight", saved.weight(), now.weight());
@@ -119,26 +151,6 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now) {
   };
   d.Add("mean", mean(saved), mean(now));
   return d.text();
-}
-
-std::optional<int> LabelOf(absl::string_view tensor) {
-  int label = 0;
-  if (!absl::ConsumePrefix(&tensor, "tower_") && !absl::ConsumePrefix(&tensor, "gate_")) {
-    return std::nullopt;
-  }
-  if (!absl::SimpleAtoi(tensor.substr(0, tensor.find('_')), &label)) return std::nullopt;
-  return label;
-}
-
-std::optional<std::string> SequenceOf(absl::string_view tensor) {
-  // attention_NAME_LAYER_weight, or _bias; NAME may hold anything.
-  if (!absl::ConsumePrefix(&tensor, "attention_")) return std::nullopt;
-  if (!absl::ConsumeSuffix(&tensor, "_weight") && !absl::ConsumeSuffix(&tensor, "_bias")) {
-    return std::nullopt;
-  }
-  const size_t end = tensor.rfind('_');
-  if (end == absl::string_view::npos) return std::nullopt;
-  return std::string(tensor.substr(0, end));
 }
 
 bool GoesByLabels(const Schema& schema, absl::string_view tensor) {

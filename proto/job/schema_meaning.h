@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "proto/job/schema_renaming.h"
 #include "proto/job/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 
@@ -14,20 +15,24 @@ namespace strata {
 
 // "hashSeed was 0, is 9; pooling was sum, is mean"; empty: nothing differs. `table`: what that of
 // the checkpoint's field is called in the job; nothing: its rows are not loaded, and so may have
-// other keys. `files`: what the job's vocabularies have.
+// other keys. Columns that `columns` renames are the same, but for keys that hash their names.
+// `files`: what the job's vocabularies have.
 std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
-                          const std::optional<std::string>& table, const VocabularyContents& files);
-std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now);
+                          const std::optional<std::string>& table, const ColumnRenaming& columns,
+                          const VocabularyContents& files);
+std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now,
+                          const ColumnRenaming& columns);
 
-// Equal: values of the two fields have the same keys in one table. "": the field has no rows, or
-// keys that go by no field.
-std::string KeySpace(const SchemaField& field, absl::string_view table);
+// Whether its keys hash its column's name: not those of numbers, nor of fields that go by a table.
+bool HashesColumn(const SchemaField& field);
 
-// The number of the label that a tensor of towers and gates is of.
-std::optional<int> LabelOf(absl::string_view tensor);
+// The fields whose keys hash the name of a table: "fields item, clicks", or empty.
+std::string FieldsHashing(const Schema& schema, absl::string_view table);
 
-// The name of the sequence whose attention a tensor is of.
-std::optional<std::string> SequenceOf(absl::string_view tensor);
+// Equal: values of the two fields have the same keys in one table, and where keys hash no column
+// the fields read the same one. "": the field has no rows, or keys that go by no field. `table`,
+// `column`: what those of the field are called in the job.
+std::string KeySpace(const SchemaField& field, absl::string_view table, absl::string_view column);
 
 // Whether a tensor has a column for each label: the outputs' (model_tables.h).
 bool GoesByLabels(const Schema& schema, absl::string_view tensor);

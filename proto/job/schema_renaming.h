@@ -1,11 +1,12 @@
-// What the parts of a checkpoint are called in a job that renames some.
-// Tested by tests/proto/job/schema_test.cc
+// What the parts of a checkpoint are called in a job. Pure.
 #ifndef STRATA_PROTO_JOB_SCHEMA_RENAMING_H_
 #define STRATA_PROTO_JOB_SCHEMA_RENAMING_H_
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -24,17 +25,46 @@ class Renaming {
   // "": it is left behind.
   const std::string& Now(const std::string& saved) const;
   bool Has(const std::string& now) const { return has_.contains(now); }
+  // Whether a rename says what `saved` is called.
+  bool Says(const std::string& saved) const;
 
  private:
   std::set<absl::string_view> has_;
   const std::map<std::string, std::string>& rename_;
 };
 
-// `rename` for tensors. A sequence's new name is that of its attention's tensors too, but for those
-// that `rename` names; where the job has no such tensor, or the sequence is left behind, so are
-// they.
-std::map<std::string, std::string> RenamesOfTensors(
-    const Schema& saved, const Schema& now, const std::map<std::string, std::string>& rename);
+// The same of dense tensors. Towers and gates, which have the number of a label in their names,
+// follow it to the number that it has now, and those of an attention the name of its sequence,
+// unless a rename says otherwise: those of a label or sequence that the job does not have are left
+// behind.
+class TensorRenaming {
+ public:
+  // `saved`, `now` and `rename` outlive this.
+  TensorRenaming(const Schema& saved, const Schema& now,
+                 const std::map<std::string, std::string>& rename);
+  std::string Now(const std::string& saved) const;
+  bool Has(const std::string& now) const { return tensors_.Has(now); }
+
+ private:
+  const Renaming tensors_, fields_;
+  // By the number in the checkpoint, the number in the job, or nothing; empty: all stay.
+  std::vector<std::optional<int>> labels_;
+};
+
+// The same of columns of the data, which fields and labels read. `rename` with "" says nothing.
+class ColumnRenaming {
+ public:
+  // `now` and `rename` outlive this.
+  ColumnRenaming(const Schema& now, const std::map<std::string, std::string>& rename);
+  const std::string& Now(const std::string& saved) const;
+  // Whether column `saved` of the checkpoint's data may be `now` of the job's.
+  bool Same(const std::string& saved, const std::string& now) const;
+  bool Has(const std::string& now) const { return has_.contains(now); }
+
+ private:
+  std::set<absl::string_view> has_;
+  const std::map<std::string, std::string>& rename_;
+};
 
 }  // namespace strata
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/schema_renaming.h"
+#include "proto/job/shown.h"
 
 namespace strata {
 namespace {
@@ -21,16 +22,40 @@ absl::Status Refusal(std::vector<std::string> lines) {
 
 bool Allowed(const std::string& option) { return option == "allow"; }
 
+constexpr char kNew[] = "allow it with spec.model.initFrom.newTensors: allow";
+constexpr char kDropped[] = "allow it with spec.model.initFrom.droppedTensors: allow";
+
+// The same of what means something else.
+std::string MeaningRemedy(const SchemaEntry& e, bool may_begin) {
+  const std::string column = e.column.empty()
+                                 ? ""
+                                 : absl::StrCat(
+                                       "if that column is only called otherwise now, say so with "
+                                       "spec.model.initFrom.rename: {",
+                                       e.column, "}; else ");
+  if (e.part == SchemaPart::kTable) {
+    return absl::StrCat("call the job's table ", e.table,
+                        " too, or leave its rows behind with spec.model.initFrom.rename: {",
+                        e.table, ": \"\"}");
+  }
+  // Rows of another model, or of another task, are a beginning.
+  if (e.part != SchemaPart::kField) return may_begin ? "" : absl::StrCat(column, kNew);
+  if (!column.empty()) return absl::StrCat(column, "give the field another name, or that column");
+  if (e.table.empty()) return "set what the checkpoint has; nothing allows it";
+  return absl::StrCat(
+      "set what the checkpoint has, or leave its table behind with spec.model.initFrom.rename: {",
+      e.table, ": \"\"}");
+}
+
 // What allows an entry that is not loaded as it is; empty: it is allowed.
 std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
   const bool may_begin = Allowed(init.new_tensors()), may_go = Allowed(init.dropped_tensors());
-  constexpr char kNew[] = "allow it with spec.model.initFrom.newTensors: allow";
-  constexpr char kDropped[] = "allow it with spec.model.initFrom.droppedTensors: allow";
   switch (e.change) {
     case SchemaChange::kLoaded:
     case SchemaChange::kRenamed:
     case SchemaChange::kOldScore:
-    case SchemaChange::kNewRows:  // what allows that is asked of the table
+    case SchemaChange::kNewRows:     // what allows that is asked of the table,
+    case SchemaChange::kNewOutputs:  // or of the tensors
       return "";
     case SchemaChange::kNewScore:
       return "leave that rule out, or begin without the checkpoint: rows that begin at score 0 are "
@@ -41,7 +66,8 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
       return may_go ? "" : kDropped;
     case SchemaChange::kOtherFields:
       // Rows go by names; of a model without weights that go by the order it changes nothing.
-      if (e.part == SchemaPart::kField) return "";
+      // Towers go by the labels' names; other outputs say themselves what they are of.
+      if (e.part == SchemaPart::kField || e.part == SchemaPart::kLabel) return "";
       [[fallthrough]];
     case SchemaChange::kOtherShape:
       if (may_begin && may_go) return "";
@@ -51,14 +77,7 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
       if (init.optimizer_state() == "reset") return "";
       return "set that optimizer, or spec.model.initFrom.optimizerState: reset";
     case SchemaChange::kChangedMeaning:
-      // Rows of another model, or of another task, are a beginning.
-      if (e.part == SchemaPart::kModel || e.part == SchemaPart::kLabel)
-        return may_begin ? "" : kNew;
-      if (e.table.empty()) return "set what the checkpoint has; nothing allows it";
-      return absl::StrCat(
-          "set what the checkpoint has, or leave its table behind with spec.model.initFrom.rename: "
-          "{",
-          e.table, ": \"\"}");
+      return MeaningRemedy(e, may_begin);
   }
   return "";
 }
@@ -67,8 +86,8 @@ using Renames = std::map<std::string, std::string>;
 
 // INVALID_ARGUMENT: a rename gives a part the name that another one of its kind has then. Adds the
 // names that it saw to `names`.
-template <typename List>
-absl::Status CheckNames(SchemaPart part, const List& saved, const Renaming& renaming,
+template <typename List, typename Names>
+absl::Status CheckNames(SchemaPart part, const List& saved, const Names& renaming,
                         std::set<std::string>& names) {
   std::map<std::string, std::string> called;  // now -> in the checkpoint
   for (const auto& s : saved) {
@@ -87,8 +106,10 @@ absl::Status CheckNames(SchemaPart part, const List& saved, const Renaming& rena
 }
 
 absl::Status CheckRenames(const Schema& saved, const Schema& now, const Renames& rename) {
-  const Renaming tables(now.tables(), rename), tensors(now.tensors(), rename),
-      fields(now.fields(), rename), labels(now.labels(), rename);
+  const Renaming tables(now.tables(), rename), fields(now.fields(), rename),
+      labels(now.labels(), rename);
+  const TensorRenaming tensors(saved, now, rename);
+  const ColumnRenaming columns(now, rename), saved_columns(saved, rename);
   std::set<std::string> names;
   absl::Status s = CheckNames(SchemaPart::kTable, saved.tables(), tables, names);
   if (s.ok()) s = CheckNames(SchemaPart::kTensor, saved.tensors(), tensors, names);
@@ -96,20 +117,21 @@ absl::Status CheckRenames(const Schema& saved, const Schema& now, const Renames&
   if (s.ok()) s = CheckNames(SchemaPart::kLabel, saved.labels(), labels, names);
   if (!s.ok()) return s;
   for (const auto& [old_name, new_name] : rename) {
-    if (names.count(old_name) == 0) {
+    if (names.count(old_name) == 0 && !saved_columns.Has(old_name)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "spec.model.initFrom.rename: the checkpoint has no table, tensor, field or label '",
-          old_name, "'; `strata checkpoint show` lists them"));
+          "spec.model.initFrom.rename: the checkpoint has no table, tensor, field, label or column "
+          "'",
+          ShownText(old_name), "'; `strata checkpoint show` lists them"));
     }
     if (new_name.empty() || tables.Has(new_name) || tensors.Has(new_name) || fields.Has(new_name) ||
-        labels.Has(new_name)) {
+        labels.Has(new_name) || columns.Has(new_name)) {
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        "spec.model.initFrom.rename: '", old_name, "' becomes '", new_name,
-        "', and the job has no table, tensor, field or label of that name; `strata explain` lists "
-        "them, and \"\" leaves '",
-        old_name, "' behind"));
+        "spec.model.initFrom.rename: '", ShownText(old_name), "' becomes '", ShownText(new_name),
+        "', and the job has no table, tensor, field, label or column of that name; `strata "
+        "explain --schema JOB` lists them, and \"\" leaves '",
+        ShownText(old_name), "' behind"));
   }
   return absl::OkStatus();
 }

@@ -5,11 +5,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
+#include "proto/job/shown.h"
 
 namespace strata::spec {
 
 absl::Status Bad(absl::string_view field, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+  return absl::InvalidArgumentError(ShownText(absl::StrCat(field, ": ", what)));
 }
 
 absl::Status CheckChoice(absl::string_view field, absl::string_view value, Choices choices) {
@@ -48,9 +49,9 @@ absl::Status CheckReal(absl::string_view field, float value, float low, Low low_
                        float high) {
   const bool above = low_allowed == Low::kAllowed ? value >= low : value > low;
   if (std::isfinite(value) && above && value < high) return absl::OkStatus();
-  return Bad(field, absl::StrCat(value, " is outside the limits; give a number ",
-                                 low_allowed == Low::kAllowed ? "of at least " : "above ", low,
-                                 " and below ", high));
+  return Bad(field, absl::StrCat(ShownNumber(value), " is outside the limits; give a number ",
+                                 low_allowed == Low::kAllowed ? "of at least " : "above ",
+                                 ShownNumber(low), " and below ", ShownNumber(high)));
 }
 
 }  // namespace strata::spec

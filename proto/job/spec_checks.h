@@ -15,6 +15,7 @@ namespace strata::spec {
 
 using Choices = std::initializer_list<absl::string_view>;
 
+// One line, whatever a user's text in it holds.
 absl::Status Bad(absl::string_view field, absl::string_view what);
 
 // `value` must be one of `choices`.

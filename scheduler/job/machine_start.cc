@@ -97,12 +97,13 @@ void JobMachine::CheckStart(absl::Time now) {
                             init.checkpoint()),
                now);
   }
-  const absl::Status s = CheckInit(init, spec_.init_schema(), schema_, vocabularies);
+  const absl::Status s =
+      CheckInit(spec_.init_schema(), spec_.init_sample_weight(), schema_, job(), vocabularies);
   if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
   SayOnce("StartsFrom",
-          absl::StrCat(
-              "spec.model.initFrom ", init.checkpoint(), ": ",
-              MappingText(MapSchemas(spec_.init_schema(), schema_, RenamesOf(init), vocabularies))),
+          absl::StrCat("spec.model.initFrom ", init.checkpoint(), ": ",
+                       MappingText(MapInit(spec_.init_schema(), spec_.init_sample_weight(), schema_,
+                                           job(), vocabularies))),
           now);
 }
 

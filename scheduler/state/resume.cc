@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "proto/job/field_plan.h"
 #include "proto/job/schema.h"
 #include "proto/job/schema_mapping.h"
 #include "proto/job/schema_start.h"
+#include "proto/job/shown.h"
 #include "scheduler/state/start.h"
 
 namespace strata::scheduler {
@@ -26,7 +26,7 @@ class Settings {
   template <typename T>
   bool Same(absl::string_view field, const T& now, const T& then) {
     if (now == then) return true;
-    all_.push_back({std::string(field), absl::StrCat(now), absl::StrCat(then)});
+    all_.push_back({std::string(field), Shown(now), Shown(then)});
     return false;
   }
   bool empty() const { return all_.empty(); }
@@ -46,6 +46,11 @@ class Settings {
   }
 
  private:
+  static std::string Shown(absl::string_view text) {
+    return text.empty() ? "none" : ShownText(text);
+  }
+  static std::string Shown(uint64_t number) { return absl::StrCat(number); }
+
   struct Setting {
     std::string field, now, then;
   };
@@ -83,26 +88,14 @@ std::string TablesOfFieldsText(const JobSpec& spec) {
   return absl::StrCat("[", absl::StrJoin(tables, ", ", absl::PairFormatter(": ")), "]");
 }
 
-// Where keys go by the table, and of numbers, the schema does not say of a field which column it
-// is.
-void CompareColumns(const JobSpec& now, const JobSpec& then, Settings& settings) {
-  std::map<std::string, std::string> columns;
-  for (const FieldPlan& f : PlanFields(then).fields) columns[f.name] = f.column;
-  for (const FieldPlan& f : PlanFields(now).fields) {
-    const auto was = columns.find(f.name);
-    if (was == columns.end() || (now.tables().empty() && !f.is_number())) continue;
-    settings.Same(absl::StrCat("spec.fields: the column of '", f.name, "'"), f.column, was->second);
-  }
-}
-
 // What of the labels shapes the model, or decides what a step does.
 std::string LabelsText(const JobSpec& spec) {
   std::string text = "[";
   for (const LabelConfig& l : spec.labels()) {
     absl::StrAppend(&text, text.size() > 1 ? ", " : "", l.name(), " (", l.kind(), ", ", l.loss(),
-                    ", weight ", l.weight());
-    if (l.has_delta()) absl::StrAppend(&text, ", delta ", l.delta());
-    if (l.has_mean()) absl::StrAppend(&text, ", mean ", l.mean());
+                    ", weight ", ShownNumber(l.weight()));
+    if (l.has_delta()) absl::StrAppend(&text, ", delta ", ShownNumber(l.delta()));
+    if (l.has_mean()) absl::StrAppend(&text, ", mean ", ShownNumber(l.mean()));
     text += ")";
   }
   return text + "]";
@@ -116,7 +109,6 @@ void CompareData(const JobSpec& now, const JobSpec& then, Settings& settings) {
                   Answer(was.columns().header()));
     settings.Same("spec.data.columns.delimiter", Quoted(data.columns().delimiter()),
                   Quoted(was.columns().delimiter()));
-    CompareColumns(now, then, settings);
   }
   const ShuffleSpec &order = data.shuffle(), &order_then = was.shuffle();
   settings.Same("spec.data.shuffle.enabled", Answer(order.enabled()), Answer(order_then.enabled()));

@@ -6,7 +6,6 @@
 #include "absl/strings/str_replace.h"
 #include "proto/job/model_tables.h"
 #include "proto/job/schema.h"
-#include "proto/job/schema_mapping.h"
 #include "proto/job/schema_start.h"
 
 namespace strata::scheduler {
@@ -34,10 +33,21 @@ absl::Status CheckSchemaOf(const Manifest& manifest) {
   return CheckSaved(manifest.schema(), *made);
 }
 
-absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now,
-                       const VocabularyContents& files) {
+SchemaMapping MapInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
+                      const JobSpec& spec, const VocabularyContents& files) {
+  SchemaMapping mapping = MapSchemas(saved, now, RenamesOf(spec.model().init_from()), files);
+  // No line has weighed what was imported.
+  if (saved.model() != kImportedModel) {
+    MapSampleWeight(saved_weight, spec.sample_weight(), mapping);
+  }
+  return mapping;
+}
+
+absl::Status CheckInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
+                       const JobSpec& spec, const VocabularyContents& files) {
+  const InitFromSpec& init = spec.model().init_from();
   const absl::Status s =
-      CheckInitFrom(MapSchemas(saved, now, RenamesOf(init), files), saved, now, init);
+      CheckInitFrom(MapInit(saved, saved_weight, now, spec, files), saved, now, init);
   if (s.ok() || absl::IsInvalidArgument(s)) return s;
   return absl::FailedPreconditionError(absl::StrCat(
       "spec.model.initFrom ", init.checkpoint(), " does not fit the job:", Indented(s.message())));

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/job/schema_mapping.h"
 #include "proto/job/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
@@ -27,11 +28,15 @@ absl::StatusOr<Schema> ExpectedSchema(const JobSpec& spec, const Manifest& saved
 // DATA_LOSS: the manifest's schema is none, or contradicts its job.
 absl::Status CheckSchemaOf(const Manifest& manifest);
 
-// FAILED_PRECONDITION, INVALID_ARGUMENT: `saved`, of the checkpoint that spec.model.initFrom names,
-// does not fit what the job is, `now`; a line for each difference. `files`: what the vocabularies
-// of `now` have, here and below.
-absl::Status CheckInit(const InitFromSpec& init, const Schema& saved, const Schema& now,
-                       const VocabularyContents& files = {});
+// What the job `spec`, of the schema `now`, finds in the checkpoint that spec.model.initFrom names:
+// its schema is `saved`, and spec.sampleWeight of its job was `saved_weight`. `files`: what the
+// vocabularies of `now` have, here and below.
+SchemaMapping MapInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
+                      const JobSpec& spec, const VocabularyContents& files = {});
+
+// FAILED_PRECONDITION, INVALID_ARGUMENT: that does not fit the job; a line for each difference.
+absl::Status CheckInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
+                       const JobSpec& spec, const VocabularyContents& files = {});
 
 // FAILED_PRECONDITION: the same of a checkpoint to resume from.
 absl::Status CheckResumed(const Schema& saved, const Schema& now, const VocabularyContents& files);

@@ -111,7 +111,8 @@ absl::StatusOr<std::optional<Manifest>> FindInit(const JobSpec& spec) {
   }
   const auto now = ExpectedSchema(spec, *manifest);
   if (!now.ok()) return now.status();
-  const absl::Status fits = CheckInit(spec.model().init_from(), manifest->schema(), *now);
+  const absl::Status fits =
+      CheckInit(manifest->schema(), manifest->job().spec().sample_weight(), *now, spec);
   if (!fits.ok()) return fits;
   return *std::move(manifest);
 }
@@ -209,6 +210,7 @@ absl::Status CheckPlaces(const SubmitRequest& request, const PathPolicy& paths,
       if (!init.ok()) return init.status();
       if (found != nullptr) {
         found->init = IdentityOf(**init);
+        found->init_sample_weight = (*init)->job().spec().sample_weight();
         found->init_schema = std::move(*(*init)->mutable_schema());
       }
     }

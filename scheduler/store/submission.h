@@ -27,6 +27,7 @@ struct FoundCheckpoints {
   // Of the checkpoint that spec.model.initFrom names, and of the newest to resume from.
   std::optional<Schema> init_schema = std::nullopt;
   std::optional<CheckpointIdentity> init = std::nullopt;  // the former
+  std::string init_sample_weight = "";                    // spec.sampleWeight of the former's job
   std::optional<Schema> resume_schema = std::nullopt;
 };
 

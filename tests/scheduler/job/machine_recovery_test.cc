@@ -461,6 +461,7 @@ TEST_CASE("what a job starts from is compared with it again when its data are kn
     if (!allow) return;
     init.set_new_tensors("allow");
     init.set_dropped_tensors("allow");
+    s.init_sample_weight = "w";
   });
   if (fields == 2 && !allow) {
     CHECK(cluster.job().state() == FAILED);
@@ -477,6 +478,8 @@ TEST_CASE("what a job starts from is compared with it again when its data are kn
   CHECK(absl::StrContains(cluster.Says("StartsFrom"),
                           "; other shape: tensor layer_0_weight was (8, 8), is (12, 8)") ==
         (fields == 2));
+  CHECK(absl::EndsWith(cluster.Says("StartsFrom"), "; changed: spec.sampleWeight was w, is none") ==
+        allow);
   // What is to be read does not get lost with the scheduler.
   const auto plan = [&cluster] {
     const NodeDirective directive = cluster.Directive("s0");

@@ -156,10 +156,11 @@ TEST_CASE("fields that go by a table, and numbers, resume with their columns",
     std::swap(*a.mutable_column(), *b.mutable_column());
     const std::string problem = ResumeProblem(now, saved);
     INFO(problem);
-    CHECK(problem.find("spec.fields: the column of '" + a.name() + "' is " + b.name() + ", was " +
-                       a.name()) != std::string::npos);
-    CHECK(problem.find("spec.fields: the column of '" + b.name() + "' is " + a.name() + ", was " +
-                       b.name()) != std::string::npos);
+    for (const FieldConfig* field : {&a, &b}) {
+      CHECK(absl::StrContains(problem, "field " + field->name() + ": column was " + field->name() +
+                                           ", is " + field->column()));
+    }
+    CHECK(std::count(problem.begin(), problem.end(), '\n') == 2);
   }
 }
 
@@ -190,10 +191,42 @@ TEST_CASE("a job resumes with what its labels mean", "[scheduler][resume]") {
   CHECK(
       ResumeProblem(now, saved)
           .starts_with("spec.labels is [stars (real, huber, weight 0.25, delta 2, mean 3.2)] but"));
-  // What has the same text is told by the schema.
+  // All digits of it.
   TrainingJob close = now;
   close.mutable_spec()->mutable_labels(0)->set_mean(3.2000003f);
-  CHECK(absl::EndsWith(ResumeProblem(close, now), "label stars: mean was 3.2, is 3.20000029"));
+  CHECK(ResumeProblem(close, now)
+            .starts_with("spec.labels is [stars (real, huber, weight 0.25, delta 2, mean "
+                         "3.2000003)] but"));
+}
+
+TEST_CASE("a job resumes with the weights of lines that it had", "[scheduler][resume]") {
+  const TrainingJob without = CsvJob("fm", {"user", "item"});
+  TrainingJob with = without;
+  with.mutable_spec()->set_sample_weight("w");
+  CHECK(ResumeProblem(with, with) == "OK");
+  CHECK(ResumeProblem(without, with) ==
+        "spec.sampleWeight is none but the checkpoint to resume from was made with w; resume with "
+        "the same value, or start anew with --overwrite");
+  CHECK(ResumeProblem(with, without)
+            .starts_with("spec.sampleWeight is w but the checkpoint to resume from was made with "
+                         "none;"));
+}
+
+TEST_CASE("a job resumes with the labels' weights, all digits of them", "[scheduler][resume]") {
+  TrainingJob saved = CsvJob("fm", {"user", "item"});
+  saved.mutable_spec()->mutable_data()->mutable_columns()->clear_label();
+  LabelConfig& label = *saved.mutable_spec()->add_labels();
+  label.set_name("click");
+  label.set_kind("binary");
+  label.set_loss("logloss");
+  label.set_weight(0.2f);
+  TrainingJob now = saved;
+  now.mutable_spec()->mutable_labels(0)->set_weight(0.2000001f);
+  CHECK(ResumeProblem(saved, saved) == "OK");
+  CHECK(ResumeProblem(now, saved)
+            .starts_with("spec.labels is [click (binary, logloss, weight 0.2000001)] but the "
+                         "checkpoint to resume from was made with [click (binary, logloss, weight "
+                         "0.2)]; "));
 }
 
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][resume]") {

@@ -98,6 +98,20 @@ TEST_CASE("a job starts from no manifest without a schema, nor with that of anot
         "made of (schema); put back a whole copy, or name another");
 }
 
+TEST_CASE("a job that starts from another one's checkpoint hears of weights of lines",
+          "[scheduler][submission]") {
+  const TrainingJob without = CsvJob("fm", {"user", "item"});
+  TrainingJob with = without;
+  with.mutable_spec()->set_sample_weight("w");
+  CHECK(InitProblem(with, with) == "OK");
+  CHECK(InitProblem(without, with) ==
+        "spec.model.initFrom F does not fit the job:\n"
+        "  spec.sampleWeight was w, is none; allow it with spec.model.initFrom.newTensors: allow");
+  CHECK(absl::StrContains(InitProblem(with, without), "spec.sampleWeight was none, is w; "));
+  with.mutable_spec()->mutable_model()->mutable_init_from()->set_new_tensors("allow");
+  CHECK(InitProblem(with, without) == "OK");
+}
+
 // It is read by who begins, and may be pruned since.
 TEST_CASE("a job that goes on from its own checkpoint asks nothing of what it began from",
           "[scheduler][submission]") {

@@ -11,7 +11,6 @@
 #include "proto/core/mutation.h"
 #include "proto/job/schema_meaning.h"
 #include "proto/job/schema_renaming.h"
-#include "proto/strata/job.pb.h"
 #include "proto/job/schema_shapes.h"
 
 namespace strata {

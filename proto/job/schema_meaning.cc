@@ -6,7 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "proto/job/shown.h"
@@ -64,6 +63,9 @@ class Differences {
     return text.empty() ? "none" : ShownText(text);
   }
   static std::string Shown(float number) { return ShownNumber(number); }
+  static std::string Shown(const std::optional<float>& number) {
+    return number ? ShownNumber(*number) : "none";
+  }
   static std::string Shown(const TransformConfig& transform) { return TransformText(transform); }
   template <typename T>
   static std::string Shown(const T& value) {

@@ -647,5 +647,18 @@ TEST_CASE("keys that hash positions are warned of", "[scheduler][recovery]") {
                          "spec.data.columns: the categories of column 0 are hashed with"));
 }
 
+TEST_CASE("a din without a sequence is warned of", "[scheduler][recovery]") {
+  Cluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
+    DeepFm(s);
+    JobSpec& spec = *s.job.mutable_spec();
+    spec.mutable_data()->set_format("csv");
+    spec.mutable_data()->mutable_columns()->add_categorical("user");
+    spec.mutable_model()->set_type("din");
+  });
+  CHECK(
+      absl::StartsWith(cluster.Says("NothingToAttend"),
+                       "spec.model.type: din weighs sequences by the item, and the job has none"));
+}
+
 }  // namespace
 }  // namespace strata::scheduler

@@ -180,6 +180,14 @@ std::string HeadlessJob(const std::string& columns) {
          "  checkpoint: {directory: h-ck}\n";
 }
 
+TEST_CASE("a din without a sequence is warned of", "[strata]") {
+  Write("h.csv", "1,a,x\n");
+  Write("h.yaml", HeadlessJob("['1', '2']"));
+  const std::string warning = "strata: warning: spec.model.type: din weighs sequences by the item";
+  CHECK(Run("validate -f h.yaml --set spec.model.type=din").err.find(warning) != std::string::npos);
+  CHECK(Run("validate -f h.yaml").err.find(warning) == std::string::npos);
+}
+
 TEST_CASE("what a model is made of is printed whole, and compared first", "[strata]") {
   Write("h.csv", "1,a,x\n0,b,y\n1,a,y\n0,c,x\n");
   Write("h.yaml", HeadlessJob("['1', '2']"));

@@ -35,7 +35,8 @@ absl::Status CheckRows(const Stages& stages, const StepShape& most) {
     if (uint64_t{most.examples} * attention.most <= UINT32_MAX) continue;
     return absl::ResourceExhaustedError(
         absl::StrCat(most.examples, " examples with sequences of up to ", attention.most,
-                     " values are more than a device's layers have rows (4294967295)"));
+                     " values are more rows than a device's layers count (4294967295); give the "
+                     "field a smaller maxLength"));
   }
   return absl::OkStatus();
 }

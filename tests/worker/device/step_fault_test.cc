@@ -195,6 +195,10 @@ TEST_CASE("a steady step whose rows stay on the device allocates nothing and wai
       // The graph and, where rows are placed, their gather: one, or of each table.
       const size_t gathers = p.tables.any_width() ? p.routed.runs.size() : 1;
       CHECK(after.launches - before.launches == kSteps * (placed ? 1 + gathers : 1));
+      auto got = TryRun(p, **step, *there);
+      REQUIRE(got.ok());
+      REQUIRE(ReadGradients(*there, &*got).ok());
+      CHECK(SameBits(*got, *right));
       // On the host again by the same graph.
       const auto again = TryRun(p, **step);
       REQUIRE(again.ok());

@@ -386,6 +386,21 @@ TEST_CASE("models that no device computes are refused", "[worker][device]") {
                                " of 1; a device takes one width in this version; give cpu");
 }
 
+TEST_CASE("sequences with more rows than layers count are refused", "[worker][device]") {
+  for (const Shape& shape : testing::WidthShapes()) {
+    if (shape.sequences == 0) continue;
+    const Problem p(shape, 6);
+    HostApi api({});
+    ModelTables tables = p.tables;
+    tables.sequences.back().max_length = 1u << 30;
+    const absl::Status status = DeviceStep::Make(tables, StepOptions(&api, p)).status();
+    CHECK(status.code() == absl::StatusCode::kResourceExhausted);
+    CHECK(std::string(status.message()) ==
+          "50 examples with sequences of up to 1073741824 values are more rows than a device's "
+          "layers count (4294967295); give the field a smaller maxLength");
+  }
+}
+
 // Products stand in gradients of the dense part alone.
 TEST_CASE("models without layers round their numbers' products", "[worker][device]") {
   constexpr double kMost = 0.02;  // factors of 8 bits

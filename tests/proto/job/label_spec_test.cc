@@ -140,6 +140,17 @@ TEST_CASE("labels that mean nothing are refused by name", "[label_spec]") {
         "weights at most 8388608 are supported");
 }
 
+TEST_CASE("a score of a life cycle wants a binary label first", "[label_spec]") {
+  const auto scored = [](JobSpec& s) {
+    s.mutable_life_cycle()->mutable_removal()->mutable_score()->set_below(1);
+  };
+  CHECK(Problem(scored) == "OK");
+  CHECK(Problem([&](JobSpec& s) {
+          scored(s);
+          s.mutable_labels()->SwapElements(0, 2);
+        }).find("spec.lifeCycle.removal.score.clickWeight: clicks are") == 0);
+}
+
 TEST_CASE("labels and weights are computed on the CPU and on devices", "[label_spec]") {
   for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
     for (const char* device : {"cpu", "auto", "host", "cuda:GPU-5d2c"}) {

@@ -1,5 +1,6 @@
 #include "proto/job/data_fields.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -32,12 +33,13 @@ class FieldList {
 
  private:
   std::string NameFor(absl::string_view column) {
-    constexpr size_t kMostBytes = 56;  // room for a number behind it
+    constexpr size_t kMostBytes = 63, kNumbered = 56;  // room for a number behind it
     std::string base(column.substr(0, kMostBytes));
     for (char& c : base) {
       if (!absl::ascii_isalnum(c) && c != '_' && c != '-') c = '_';
     }
     std::string name = base;
+    base.resize(std::min(base.size(), kNumbered));
     for (int i = 2; !seen_.insert(name).second; ++i) name = absl::StrCat(base, "_", i);
     return name;
   }

@@ -1,7 +1,6 @@
 #include "proto/job/field_form.h"
 
 #include <cstdint>
-#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +29,10 @@ absl::Status NoShortForm(int i, const FieldConfig& f, absl::string_view option,
 
 // What columns cannot say of a field.
 absl::Status CheckShort(int i, const FieldConfig& f) {
+  if (f.name() != f.column()) {  // so no two read one column
+    return NoShortForm(i, f, "name",
+                       absl::StrCat("has another name than its column '", f.column(), "'"));
+  }
   if (f.kind() == "sequence") return NoShortForm(i, f, "kind", "is a sequence");
   if (f.has_transform()) return NoShortForm(i, f, "transform", "has a transform");
   if (f.has_vocabulary()) return NoShortForm(i, f, "vocabulary", "has a vocabulary");
@@ -48,13 +51,9 @@ absl::Status CheckShort(int i, const FieldConfig& f) {
 
 absl::Status FieldsToColumns(JobSpec& job) {
   ColumnsSpec& columns = *job.mutable_data()->mutable_columns();
-  std::set<std::string> seen;
   for (int i = 0; i < job.fields_size(); ++i) {
     const FieldConfig& f = job.fields(i);
     STRATA_RETURN_IF_BAD(CheckShort(i, f));
-    if (!seen.insert(f.column()).second) {
-      return NoShortForm(i, f, "column", "reads a column that another field reads too");
-    }
     if (f.kind() == "numeric") columns.add_numeric(f.column());
     if (f.kind() == "categorical") {
       if (columns.multi_valued_size() > 0) {
@@ -87,11 +86,18 @@ absl::Status CheckFormatForm(const JobSpec& job) {
   return absl::OkStatus();
 }
 
-// Metrics name a field by its name, or without spec.fields by its column.
-void RenameGauc(const std::string& from, const std::string& to, JobSpec& job) {
-  for (std::string& metric : *job.mutable_evaluation()->mutable_metrics()) {
-    if (metric == absl::StrCat("gauc(", from, ")")) metric = absl::StrCat("gauc(", to, ")");
+// Metrics and --resume go by names, and without spec.fields a field is called as its column.
+absl::Status CheckColumnNames(const JobSpec& job) {
+  for (const FieldConfig& f : spec::FieldsOfData(job.data(), 0)) {
+    if (f.name() == f.column()) continue;
+    return Bad(
+        "spec.data.columns",
+        absl::StrCat("column '", f.column(),
+                     "' is no name of a field (letters, digits, '_' and '-', at most 63), and "
+                     "under another --resume would find another field; keep "
+                     "spec.data.columns, or rename the column in the data"));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -102,10 +108,8 @@ absl::Status ToFieldsForm(JobSpec& job) {
     return Bad("spec.data.format",
                "libffm says in its lines how many fields there are; name those that a table needs");
   }
+  if (job.data().format() == "csv") STRATA_RETURN_IF_BAD(CheckColumnNames(job));
   *job.mutable_fields() = spec::FieldsOfData(job.data(), 0);
-  for (const FieldConfig& f : job.fields()) {
-    if (f.name() != f.column()) RenameGauc(f.column(), f.name(), job);
-  }
   if (job.data().format() != "csv") return absl::OkStatus();
   ClearLists(*job.mutable_data()->mutable_columns());
   return absl::OkStatus();
@@ -120,9 +124,6 @@ absl::Status ToColumnsForm(JobSpec& job) {
     STRATA_RETURN_IF_BAD(FieldsToColumns(job));
   } else {
     STRATA_RETURN_IF_BAD(CheckFormatForm(job));
-  }
-  for (const FieldConfig& f : job.fields()) {
-    if (f.name() != f.column()) RenameGauc(f.name(), f.column(), job);
   }
   job.clear_fields();
   return absl::OkStatus();

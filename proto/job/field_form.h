@@ -1,5 +1,4 @@
 // The two forms in which a job says what its data's columns are: spec.fields, and spec.data alone.
-// Tested by tests/proto/job/field_spec_test.cc
 #ifndef STRATA_PROTO_JOB_FIELD_FORM_H_
 #define STRATA_PROTO_JOB_FIELD_FORM_H_
 

@@ -157,6 +157,7 @@ absl::Status ResolveJob(TrainingJob& job) {
                                                 *job_spec.mutable_life_cycle()));
   }
   STRATA_RETURN_IF_BAD(spec::ResolveTables(job_spec));
+  STRATA_RETURN_IF_BAD(spec::CheckClicks(job_spec));
   STRATA_RETURN_IF_BAD(SequencesOf(job_spec, 0).status());
   return ResolveFiles(job_spec, *job_spec.mutable_checkpoint(), *job_spec.mutable_output());
 }

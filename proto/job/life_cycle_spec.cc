@@ -138,6 +138,25 @@ absl::Status ResolveLifeCycle(const TrainingSpec& training, const StorageSpec& s
   return ResolveRemoval(training, *l.mutable_removal());
 }
 
+absl::Status CheckClicks(const JobSpec& job) {
+  if (job.labels().empty() || job.labels(0).kind() == "binary") return absl::OkStatus();
+  const auto check = [&](const std::string& at, const LifeCycleSpec& l) -> absl::Status {
+    if (!l.removal().has_score() || l.removal().score().click_weight() == 0) {
+      return absl::OkStatus();
+    }
+    return Bad(absl::StrCat(at, ".removal.score.clickWeight"),
+               absl::StrCat("clicks are lines whose first label is 1, and label '",
+                            job.labels(0).name(), "' is of kind ", job.labels(0).kind(),
+                            "; put a binary label first, or set clickWeight to 0"));
+  };
+  STRATA_RETURN_IF_BAD(check("spec.lifeCycle", job.life_cycle()));
+  for (int i = 0; i < job.tables_size(); ++i) {
+    STRATA_RETURN_IF_BAD(
+        check(absl::StrCat("spec.tables[", i, "].lifeCycle"), job.tables(i).life_cycle()));
+  }
+  return absl::OkStatus();
+}
+
 bool HasLifeCycle(const JobSpec& job) {
   return job.has_life_cycle() ||
          std::any_of(job.tables().begin(), job.tables().end(),

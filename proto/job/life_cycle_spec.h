@@ -15,6 +15,10 @@ namespace strata::spec {
 absl::Status ResolveLifeCycle(const TrainingSpec& training, const StorageSpec& storage,
                               LifeCycleSpec& life_cycle);
 
+// That the clicks which a score counts are such: the first label is binary. Wants labels, life
+// cycle and tables resolved.
+absl::Status CheckClicks(const JobSpec& job);
+
 // Whether rows of some table have one that the job file gives.
 bool HasLifeCycle(const JobSpec& job);
 

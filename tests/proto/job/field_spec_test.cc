@@ -7,12 +7,8 @@
 #include <vector>
 
 #include "proto/job/data_fields.h"
-#include "proto/job/field_form.h"
 #include "proto/job/field_plan.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/schema.h"
-#include "proto/job/schema_mapping.h"
-#include "proto/job/schema_start.h"
 
 namespace strata {
 namespace {
@@ -336,111 +332,6 @@ TEST_CASE("columns of csv are fields of the same names", "[job]") {
   CHECK(fields[3].separator() == ";");
   CHECK(fields[3].pooling() == "mean");
   CHECK(fields[3].has_default_value());
-}
-
-TEST_CASE("columns and fields say the same, there and back", "[job]") {
-  TrainingJob columns;
-  REQUIRE(google::protobuf::TextFormat::ParseFromString(R"(
-    api_version: "strata/v1" kind: "TrainingJob" metadata { name: "j" }
-    spec {
-      data { format: "csv" train: "t.csv" columns {
-        label: "is clicked" numeric: "n" categorical: "c" categorical: "d" delimiter: ";"
-        multi_valued { column: "t" separator: "," pooling: "mean" } ignored: "*" } }
-      model { type: "lr" }
-    })",
-                                                        &columns));
-  REQUIRE(ResolveJob(columns).ok());
-  TrainingJob fields = columns;
-  REQUIRE(ToFieldsForm(*fields.mutable_spec()).ok());
-  REQUIRE(ResolveJob(fields).ok());
-  CHECK(fields.spec().fields_size() == 4);
-  CHECK(fields.spec().data().columns().label() == "is clicked");
-  const auto same = [](const FieldsPlan& a, const FieldsPlan& b) {
-    REQUIRE(a.fields.size() == b.fields.size());
-    for (size_t f = 0; f < a.fields.size(); ++f) {
-      CHECK(a.fields[f].column == b.fields[f].column);
-      CHECK(a.fields[f].number == b.fields[f].number);
-      CHECK(a.fields[f].kind == b.fields[f].kind);
-      CHECK(a.fields[f].pooling == b.fields[f].pooling);
-      CHECK(a.fields[f].separator == b.fields[f].separator);
-      CHECK(a.fields[f].seed_name == b.fields[f].seed_name);
-    }
-  };
-  same(PlanFields(columns.spec()), PlanFields(fields.spec()));
-  TrainingJob back = fields;
-  REQUIRE(ToColumnsForm(*back.mutable_spec()).ok());
-  REQUIRE(ResolveJob(back).ok());
-  CHECK(back.SerializeAsString() == columns.SerializeAsString());
-}
-
-TEST_CASE("metrics and the schema are the same in both forms", "[job]") {
-  const auto forms = [](const std::string& user) {
-    TrainingJob columns = Job();
-    JobSpec& spec = *columns.mutable_spec();
-    spec.clear_fields();
-    spec.mutable_data()->clear_columns();
-    REQUIRE(google::protobuf::TextFormat::ParseFromString(
-        R"(categorical: "item" multi_valued { column: "tags" pooling: "mean" })",
-        spec.mutable_data()->mutable_columns()));
-    spec.mutable_data()->mutable_columns()->add_categorical(user);
-    spec.mutable_evaluation()->add_metrics("gauc(" + user + ")");
-    REQUIRE(ResolveJob(columns).ok());
-    TrainingJob fields = columns;
-    REQUIRE(ToFieldsForm(*fields.mutable_spec()).ok());
-    REQUIRE(ResolveJob(fields).ok());
-    TrainingJob back = fields;
-    REQUIRE(ToColumnsForm(*back.mutable_spec()).ok());
-    REQUIRE(ResolveJob(back).ok());
-    CHECK(back.spec().evaluation().metrics(0) == "gauc(" + user + ")");
-    return std::pair(columns, fields);
-  };
-  // A name that a field may not have.
-  CHECK(forms("user id").second.spec().evaluation().metrics(0) == "gauc(user_id)");
-  const auto [columns, fields] = forms("user");
-  const auto schema_of = [](const TrainingJob& job) {
-    const auto schema = DeclaredSchema(job.spec());
-    REQUIRE(schema.ok());
-    return *schema;
-  };
-  CHECK(CheckResume(MapSchemas(schema_of(columns), schema_of(fields))).message() == "");
-  CHECK(CheckResume(MapSchemas(schema_of(fields), schema_of(columns))).message() == "");
-}
-
-TEST_CASE("what columns cannot say is named", "[job]") {
-  const auto problem = [](const char* field) {
-    TrainingJob job = Job();
-    job.mutable_spec()->clear_fields();
-    REQUIRE(google::protobuf::TextFormat::MergeFromString(field, job.mutable_spec()->add_fields()));
-    REQUIRE(ResolveJob(job).ok());
-    return std::string(ToColumnsForm(*job.mutable_spec()).message());
-  };
-  CHECK(problem("name: 'f' kind: 'numeric' transform { type: 'log' }") ==
-        "spec.fields[0].transform: field 'f' has a transform, which spec.data.columns cannot say");
-  CHECK(problem("name: 'f' kind: 'multiValued' pooling: 'max'") ==
-        "spec.fields[0].pooling: field 'f' is pooled by max, which spec.data.columns cannot say");
-  CHECK(
-      problem("name: 'f' kind: 'multiValued'") ==
-      "spec.fields[0].defaultValue: field 'f' has no category for a column without a value, which "
-      "spec.data.columns cannot say");
-  CHECK(
-      problem("name: 'f' kind: 'categorical' vocabulary { file: 'v' }") ==
-      "spec.fields[0].vocabulary: field 'f' has a vocabulary, which spec.data.columns cannot say");
-}
-
-TEST_CASE("criteo's own fields are its short form", "[job]") {
-  TrainingJob job = Job();
-  JobSpec& spec = *job.mutable_spec();
-  spec.clear_fields();
-  spec.clear_labels();
-  spec.mutable_data()->set_format("criteo");
-  REQUIRE(ResolveJob(job).ok());
-  TrainingJob fields = job;
-  REQUIRE(ToFieldsForm(*fields.mutable_spec()).ok());
-  REQUIRE(ResolveJob(fields).ok());
-  CHECK(fields.spec().fields_size() == 39);
-  TrainingJob back = fields;
-  REQUIRE(ToColumnsForm(*back.mutable_spec()).ok());
-  CHECK(back.SerializeAsString() == job.SerializeAsString());
 }
 
 }  // namespace

@@ -192,6 +192,17 @@ TEST_CASE("a mean that no label of its kind has is refused by the label's name",
         "spec.labels[1].mean: nan cannot be the mean of label 'stars', as it ");
 }
 
+TEST_CASE("a score of a life cycle wants a binary label first", "[label_spec]") {
+  const auto scored = [](JobSpec& s) {
+    s.mutable_life_cycle()->mutable_removal()->mutable_score()->set_below(1);
+  };
+  CHECK(Problem(scored) == "OK");
+  CHECK(Problem([&](JobSpec& s) {
+          scored(s);
+          s.mutable_labels()->SwapElements(0, 2);
+        }).find("spec.lifeCycle.removal.score.clickWeight: clicks are") == 0);
+}
+
 TEST_CASE("labels and weights are computed on the CPU and on devices", "[label_spec]") {
   for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
     for (const char* device : {"cpu", "auto", "host", "cuda:GPU-5d2c"}) {

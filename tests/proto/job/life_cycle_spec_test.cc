@@ -128,5 +128,28 @@ TEST_CASE("mistakes are named with the field, the value and what to do", "[job_s
         }) != "OK");
 }
 
+TEST_CASE("clicks are of a binary label", "[job_spec][life_cycle]") {
+  JobSpec job;
+  job.mutable_life_cycle()->mutable_removal()->mutable_score()->set_below(1);
+  REQUIRE(Resolve(*job.mutable_life_cycle()).ok());
+  CHECK(CheckClicks(job).ok());  // without spec.labels it is binary
+  for (const char* kind : {"binary", "real"}) {
+    LabelConfig& label = *job.add_labels();
+    label.set_name(kind);
+    label.set_kind(kind);
+  }
+  CHECK(CheckClicks(job).ok());
+  job.mutable_labels()->SwapElements(0, 1);
+  CHECK(CheckClicks(job).message() ==
+        "spec.lifeCycle.removal.score.clickWeight: clicks are lines whose first label is 1, and "
+        "label 'real' is of kind real; put a binary label first, or set clickWeight to 0");
+  *job.add_tables()->mutable_life_cycle() = job.life_cycle();
+  job.mutable_life_cycle()->mutable_removal()->mutable_score()->set_click_weight(0);
+  CHECK(std::string(CheckClicks(job).message()).find("spec.tables[0].lifeCycle.removal.score") ==
+        0);
+  *job.mutable_tables(0)->mutable_life_cycle() = job.life_cycle();
+  CHECK(CheckClicks(job).ok());
+}
+
 }  // namespace
 }  // namespace strata::spec

@@ -256,6 +256,7 @@ std::string TaskText(const TaskResult& t) {
   add("GAUC", t.has_gauc(), t.gauc());
   add("mse", t.has_mse(), t.mse());
   add("mae", t.has_mae(), t.mae());
+  add("loss", text.empty() && t.has_loss(), t.loss());
   if (text.empty()) text = t.examples() == 0 ? "no line has it" : "nothing is defined";
   return absl::StrCat(t.label(), ": ", text);
 }

@@ -57,9 +57,9 @@ struct PredictSummary {
 // limit, a batch of lines, and what the quality takes; it does not grow with the lines. Lines need
 // no label: see `strata predict --help`. What a line scores is what the job's own evaluation gives
 // it, to the bit. Vocabularies must begin with the values that the model knows; values behind them
-// are out of the vocabulary. SIGPIPE must be ignored for reader_left. Errors: NOT_FOUND (no complete
-// checkpoint there), DATA_LOSS (damaged: names the file and the newest whole checkpoint beside it;
-// never falls back to that by itself, whose scores would pass for the newer model's),
+// are out of the vocabulary. SIGPIPE must be ignored for reader_left. Errors: NOT_FOUND (no
+// complete checkpoint there), DATA_LOSS (damaged: names the file and the newest whole checkpoint
+// beside it; never falls back to that by itself, whose scores would pass for the newer model's),
 // INVALID_ARGUMENT (bad input, "file:line:column: reason"; columns that are not there),
 // FAILED_PRECONDITION (a vocabulary of other values), RESOURCE_EXHAUSTED (no room for rows beyond
 // the limit), CANCELLED.

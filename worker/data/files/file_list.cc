@@ -77,10 +77,13 @@ class Lister {
     absl::string_view rest = pattern.substr(end);
     while (!rest.empty() && rest[0] == '/') rest.remove_prefix(1);
     if (part.empty()) return AddPath(folder, out);
-    if (!HasWildcard(part)) {
-      const std::string path = Join(folder, part);
-      return rest.empty() ? AddPath(path, out) : AddMatches(path, rest, out);
+    const std::string as_written = Join(folder, part);
+    bool literal = !HasWildcard(part);
+    if (!literal) {  // such a name is rare, but the folder of the job may have it
+      const auto there = Look(as_written);
+      literal = there.ok() && *there != Kind::kNothing;
     }
+    if (literal) return rest.empty() ? AddPath(as_written, out) : AddMatches(as_written, rest, out);
     const auto kind = Look(folder);
     if (!kind.ok()) return kind.status();
     if (*kind != Kind::kFolder) return absl::OkStatus();

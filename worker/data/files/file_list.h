@@ -20,7 +20,8 @@ using MayRead = std::function<absl::Status(const std::string& path)>;
 // The files that `paths` mean, in their order:
 //   a folder: the files in it, by name;
 //   a path with *, ? or [...] that is no file itself: what matches, by path; each stands for
-//     characters of one name, and a match that is a folder for its files;
+//     characters of one name, and a match that is a folder for its files; a part of the path that
+//     is there as it is written, as a folder "d[1]" is, stands for that alone;
 //   all else, "-" too: the path itself, whether there is a file or not.
 // Names that begin with "." or "_" are left out where a folder or a wildcard gives them.
 // INVALID_ARGUMENT begins with `field` and the number of the path: a glob or a folder without

@@ -318,6 +318,11 @@ TEST_CASE("evaluations of several labels tell of each", "[job_text]") {
   CHECK(EvaluationText(result) ==
         "stars: mse 0.9120, mae 0.7000; click: AUC 0.8125, normalised entropy 0.9000, GAUC 0.7000; "
         "buy: no line has it");
+  // Whatever metrics were asked for, a label has its loss.
+  stars->clear_mse();
+  stars->clear_mae();
+  CHECK(EvaluationText(result).find("stars: loss 0.7500; click: AUC") == 0);
+  stars->set_mse(0.912);
   JobStatus status;
   *status.mutable_result() = *status.add_evaluations() = result;
   const auto json = nlohmann::json::parse(JobJson(status));

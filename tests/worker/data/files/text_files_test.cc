@@ -181,6 +181,15 @@ TEST_CASE("paths, folders and globs become files, sorted", "[data][file_list]") 
   CHECK(list({"day=2026-12-01/_*"}) == Files{"day=2026-12-01/_SUCCESS"});
   CHECK(list({"a[1]*"}) == Files{"a[1]*"});
   CHECK(list({"none", "none"}) == Files{"none", "none"});
+  // A folder of such a name is that folder.
+  for (const char* name : {"d[1]", "d1", "d[1]/*"}) {
+    std::filesystem::create_directory(folder.Path(name));
+    folder.Write(std::string(name) + "/part-0", "x");
+  }
+  CHECK(list({"d[1]/part-*"}) == Files{"d[1]/part-0"});
+  CHECK(list({"d[1]/[*]/part-?"}) == Files{"d[1]/*/part-0"});
+  CHECK(list({"d[1]/*/part-?"}) == Files{"d[1]/*/part-0"});
+  CHECK(list({"d[12]/part-*"}) == Files{"d1/part-0"});
 }
 
 TEST_CASE("what gives no file, or a file twice, is told by its path", "[data][file_list]") {

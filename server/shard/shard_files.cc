@@ -14,6 +14,7 @@
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
 #include "server/shard/another_rows.h"
+#include "server/shard/earlier_commits.h"
 #include "server/shard/file_sections.h"
 #include "server/shard/shard.h"
 #include "storage/checkpoint/shard_chain.h"
@@ -57,6 +58,27 @@ void Shard::FreezeFilters(FrozenState& out) const {
       return absl::OkStatus();
     });
   }
+}
+
+void Shard::FreezeEarlierCommits(FrozenState& out) const {
+  std::vector<uint64_t> commits;
+  for (const ShardTable& t : tables_) commits.push_back(t.earlier_commits());
+  if (std::all_of(commits.begin(), commits.end(), [](uint64_t c) { return c == 0; })) return;
+  out.sections.push_back({kEarlierSection, options_.range, EncodeEarlierCommits(commits)});
+}
+
+void Shard::CountFrom(const EarlierCommits& commits) {
+  for (ShardTable& t : tables_) {
+    const auto found = commits.find(t.spec().id);
+    if (found != commits.end()) t.CountFrom(std::max(t.earlier_commits(), found->second));
+  }
+}
+
+absl::Status Shard::CountFromFile(const storage::ShardFileReader& file) {
+  const auto commits = ReadEarlierCommits(file);
+  if (!commits.ok()) return commits.status();
+  CountFrom(*commits);
+  return absl::OkStatus();
 }
 
 absl::Status Shard::ReadFilters(const storage::ShardFileReader& file, const RestorePlan* another) {
@@ -140,6 +162,7 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotImage(uint64_t log
   state.header.log_segment = log_segment;
   FreezeState(state);
   FreezeFilters(state);
+  FreezeEarlierCommits(state);
   if (absl::Status s = FreezePreimages(state); !s.ok()) return s;
   FreezeRemoved(state);
   return Snapshot(std::move(state), {});
@@ -187,6 +210,7 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotCheckpoint(
   }
   FreezeState(state);
   FreezeFilters(state);
+  FreezeEarlierCommits(state);
   return Snapshot(std::move(state), std::move(changes));
 }
 
@@ -337,6 +361,7 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   if (absl::Status s = CheckShapes(header); !s.ok()) return s;
   if (absl::Status s = ReadRows(image); !s.ok()) return s;
   if (absl::Status s = ReadFilters(image, nullptr); !s.ok()) return s;
+  if (absl::Status s = CountFromFile(image); !s.ok()) return s;
   if (absl::Status s = ReadRemoved(image); !s.ok()) return s;
   if (options_.synchronous) return ReadPreimageBlocks(image);
   return ReadState(image);
@@ -352,6 +377,7 @@ absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_
     if (absl::Status s = EraseRows(segment); !s.ok()) return s;
     if (absl::Status s = ReadRows(segment); !s.ok()) return s;
     if (absl::Status s = ReadState(segment); !s.ok()) return s;
+    if (absl::Status s = CountFromFile(segment); !s.ok()) return s;
   }
   if (absl::Status s = ReadFilters(segment, another); !s.ok()) return s;
   if (options_.synchronous) SetClock(start_step, false);

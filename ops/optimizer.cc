@@ -132,12 +132,19 @@ ScalarSource::ScalarSource(const OptimizerConfig& config)
       schedule_(config.schedule),
       powers_(config.beta1, config.beta2) {}
 
+void ScalarSource::CountFrom(uint64_t earlier) {
+  earlier_ = earlier;
+  number_ = 0;
+}
+
 StepScalars ScalarSource::At(uint64_t number, uint64_t examples) {
   if (number != number_) {
     number_ = number;
     scalars_.learning_rate =
         static_cast<float>(static_cast<double>(base_rate_) * ScheduleFactor(schedule_, number - 1));
-    if (kind_ == OptimizerKind::kAdam) scalars_.adam_correction = powers_.Correction(number);
+    if (kind_ == OptimizerKind::kAdam) {
+      scalars_.adam_correction = powers_.Correction(earlier_ + number);
+    }
   }
   scalars_.examples = static_cast<float>(examples);
   return scalars_;

@@ -81,7 +81,11 @@ class AdamPowers {
 class ScalarSource {
  public:
   explicit ScalarSource(const OptimizerConfig& config);
-  // REQUIRES: number >= 1, counting commits from 1: Adam's t; the schedule's t is one less.
+  // The state has seen so many commits of earlier jobs: Adam's t goes on behind them, a schedule
+  // begins anew.
+  void CountFrom(uint64_t earlier);
+  // REQUIRES: number >= 1, counting commits from 1: Adam's t, behind those before; the schedule's t
+  // is one less.
   StepScalars At(uint64_t number, uint64_t examples);
 
  private:
@@ -89,6 +93,7 @@ class ScalarSource {
   const float base_rate_;
   const ScheduleConfig schedule_;
   AdamPowers powers_;
+  uint64_t earlier_ = 0;
   uint64_t number_ = 0;  // of scalars_; 0: of none
   StepScalars scalars_;
 };

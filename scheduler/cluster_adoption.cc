@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t kCuts = uint64_t{1} << 20;
 
 JobStateRecord StateOf(const KeptJob& note, const Adoption& adoption,
-                       std::vector<CheckpointRecord> own) {
+                       ClusterState::AdoptionFiles files) {
   JobStateRecord state;
   state.set_phase(WAITING);
   state.set_state(PENDING);
@@ -29,6 +29,7 @@ JobStateRecord StateOf(const KeptJob& note, const Adoption& adoption,
   state.set_map_epoch(note.map_epoch());
   AdoptionRecord& record = *state.mutable_adoption();
   record.set_index_fingerprint(note.index_fingerprint());
+  *record.mutable_data() = std::move(files.data);
   for (const std::string& name : adoption.servers) record.add_servers(name);
   if (!adoption.servers.empty()) {
     *record.mutable_shards() = note.shards();
@@ -36,7 +37,7 @@ JobStateRecord StateOf(const KeptJob& note, const Adoption& adoption,
   }
   CutBook& book = *state.mutable_cuts();
   uint64_t next = std::max<uint64_t>(1, note.given_up_through() + 1);
-  for (CheckpointRecord& c : own) {
+  for (CheckpointRecord& c : files.own) {
     next = std::max({next, c.of_cut() + 1, c.step() + 1});
     *book.add_complete() = std::move(c);
   }
@@ -113,13 +114,15 @@ absl::StatusOr<SettleQuarantineReply> ClusterState::Adopt(const std::string& job
   record.set_job_uid(job_uid);
   *record.mutable_spec() = *spec;
   record.set_submitted_unix_ms(absl::ToUnixMillis(now));
+  std::string held_up = std::move(files.held_up);
+  const uint64_t looked_lock = files.looked_lock, first_cut = files.first_cut;
   jobs_[id] = std::make_unique<JobMachine>(std::move(record), cluster_id(),
-                                           StateOf(*note, *adoption, std::move(files.own)),
+                                           StateOf(*note, *adoption, std::move(files)),
                                            std::nullopt, std::nullopt, now);
   jobs_[id]->Adopted(adoption->text, now);
-  jobs_[id]->AwaitLock(std::move(files.held_up));
-  jobs_[id]->LookedUnder(files.looked_lock);
-  jobs_[id]->CountCutsFrom(files.first_cut);
+  jobs_[id]->AwaitLock(std::move(held_up));
+  jobs_[id]->LookedUnder(looked_lock);
+  jobs_[id]->CountCutsFrom(first_cut);
   SettleQuarantineReply reply;
   for (const KeptCopy& copy : copies) reply.add_nodes(copy.node);
   AdvanceJobs(now);

@@ -30,6 +30,13 @@ void ClusterState::ManifestWritten(uint64_t job, uint64_t cut, const absl::Statu
   AdvanceJobs(now);
 }
 
+void ClusterState::RunEnded(uint64_t job, const absl::Status& status, absl::Time now) {
+  const auto it = jobs_.find(job);
+  if (it == jobs_.end()) return;
+  it->second->OnRunEnded(status, now);
+  AdvanceJobs(now);
+}
+
 void ClusterState::Removed(uint64_t job, uint64_t number, const absl::Status& status,
                            absl::Time now) {
   auto it = jobs_.find(job);

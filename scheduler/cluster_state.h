@@ -95,6 +95,7 @@ class ClusterState {
   // Returns a ticket for CheckpointResult. NOT_FOUND, FAILED_PRECONDITION.
   absl::StatusOr<uint64_t> WantCheckpoint(uint64_t job, absl::Time now);
   void ManifestWritten(uint64_t job, uint64_t cut, const absl::Status& status, absl::Time now);
+  void RunEnded(uint64_t job, const absl::Status& status, absl::Time now);
   // Or given up on.
   void Removed(uint64_t job, uint64_t number, const absl::Status& status, absl::Time now);
   // As far as that went.
@@ -137,6 +138,7 @@ class ClusterState {
   // What the driver found and took in its checkpoint directory; as Submission's.
   struct AdoptionFiles {
     std::vector<CheckpointRecord> own;
+    TrainedData data = {};  // as AdoptionRecord's
     std::string held_up;
     uint64_t first_cut = 0;
     uint64_t looked_lock = 0;

@@ -42,7 +42,7 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string&
   auto taken = AskForLock(as_submitted.job(), *uid, deadline);
   auto own = taken.ok() ? looks_.LookForOwn(as_submitted, identity, deadline)
                         : absl::StatusOr<FoundCheckpoints>(taken.status());
-  auto reply = own.ok() ? EnterAdopted(*uid, std::move(own->complete), directory, *taken)
+  auto reply = own.ok() ? EnterAdopted(*uid, *std::move(own), directory, *taken)
                         : absl::StatusOr<SettleQuarantineReply>(own.status());
   locks_->Settle(job_uid);
   TendFiles();
@@ -50,12 +50,14 @@ absl::StatusOr<SettleQuarantineReply> SchedulerImpl::AdoptJob(const std::string&
 }
 
 absl::StatusOr<SettleQuarantineReply> SchedulerImpl::EnterAdopted(
-    const JobUid& uid, std::vector<CheckpointRecord> own, const std::string& directory,
+    const JobUid& uid, FoundCheckpoints own, const std::string& directory,
     const CheckpointLocks::View& lock) {
   MutexLock state_lock(&mu_);
   if (absl::Status s = Ready(); !s.ok()) return s;
-  ClusterState::AdoptionFiles files = {
-      .own = std::move(own), .held_up = lock.why, .first_cut = lock.first_cut};
+  ClusterState::AdoptionFiles files = {.own = std::move(own.complete),
+                                       .data = std::move(own.data),
+                                       .held_up = lock.why,
+                                       .first_cut = lock.first_cut};
   if (!directory.empty()) {
     files.looked_lock = LookedUnder(uid, lock);
     if (files.looked_lock == 0 && lock.why.empty()) files.held_up = NotHeld(directory);

@@ -65,6 +65,18 @@ absl::Status CheckMeant(const RemoveCheckpointWork& work) {
                    ", but holds that of ", Describe(is), "; it stays"));
 }
 
+absl::Status WriteEnd(const EndRunWork& work) {
+  auto manifest = ReadManifest(work.folder);
+  if (!manifest.ok()) return manifest.status();
+  const CheckpointIdentity is = IdentityOf(*manifest);
+  if (Describe(is) != Describe(work.meant)) {
+    return absl::AlreadyExistsError(absl::StrCat(work.folder, " was of ", Describe(work.meant),
+                                                 ", but is of ", Describe(is), "; it stays"));
+  }
+  *manifest->mutable_schema()->mutable_data()->mutable_end() = work.end;
+  return WriteManifest(work.folder, *manifest);
+}
+
 }  // namespace
 
 std::vector<LockedJob> SchedulerImpl::LockedJobs() const {
@@ -152,7 +164,7 @@ absl::StatusOr<FoundInDirectory> SchedulerImpl::LookIn(
     const std::string& directory = look.request.job().spec().checkpoint().directory();
     auto own = FindOwnCheckpoints(directory, look.identity);
     if (!own.ok()) return own.status();
-    found.complete = *std::move(own);
+    found.complete = std::move(own->complete);
     found.keep = look.looks == Looks::kForOwnFirst && found.complete.empty();
     if (!found.keep || !look.request.resume()) return found;
   }
@@ -290,16 +302,21 @@ bool SchedulerImpl::Do(const WriteManifestWork& work) {
   return true;
 }
 
-bool SchedulerImpl::Do(const RemoveCheckpointWork& work) {
-  const May may = locks_->MayWrite(work.job);
-  if (may == May::kNotNow) return false;
-  absl::Status status = Failpoint("scheduler.checkpoint.remove");
+std::optional<absl::Status> SchedulerImpl::MayChange(uint64_t job, absl::string_view failpoint) {
+  const May may = locks_->MayWrite(job);
+  if (may == May::kNotNow) return std::nullopt;
+  absl::Status status = Failpoint(failpoint);
   if (status.ok()) status = Refused(may);
-  if (status.ok()) {
-    const auto still = locks_->LookAgain(work.job);
-    if (still.ok() && *still == May::kNotNow) return false;
-    status = still.ok() ? Refused(*still) : still.status();
-  }
+  if (!status.ok()) return status;
+  const auto still = locks_->LookAgain(job);
+  if (still.ok() && *still == May::kNotNow) return std::nullopt;
+  return still.ok() ? Refused(*still) : still.status();
+}
+
+bool SchedulerImpl::Do(const RemoveCheckpointWork& work) {
+  const auto may = MayChange(work.job, "scheduler.checkpoint.remove");
+  if (!may) return false;
+  absl::Status status = *may;
   if (status.ok()) status = CheckMeant(work);
   if (status.ok()) status = RemoveCheckpoint(work.folder);
   if (absl::IsNotFound(status)) status = absl::OkStatus();
@@ -313,18 +330,21 @@ bool SchedulerImpl::Do(const EmptyFileWork& work) {
 }
 
 bool SchedulerImpl::Do(const RemoveLeftoversWork& work) {
-  const May may = locks_->MayWrite(work.job);
-  if (may == May::kNotNow) return false;
-  absl::Status status = Failpoint("scheduler.leftovers.remove");
-  if (status.ok()) status = Refused(may);
-  if (status.ok()) {
-    const auto still = locks_->LookAgain(work.job);
-    if (still.ok() && *still == May::kNotNow) return false;
-    status = still.ok() ? Refused(*still) : still.status();
-  }
-  if (status.ok()) status = RemoveLeftovers(work.directory, work.over);
+  const auto may = MayChange(work.job, "scheduler.leftovers.remove");
+  if (!may) return false;
+  const absl::Status status = may->ok() ? RemoveLeftovers(work.directory, work.over) : *may;
   MutexLock lock(&mu_);
   state_.LeftoversRemoved(work.job, work.number, status, timer_->Now());
+  Save().IgnoreError();
+  return true;
+}
+
+bool SchedulerImpl::Do(const EndRunWork& work) {
+  const auto may = MayChange(work.job, "scheduler.run.end");
+  if (!may) return false;
+  const absl::Status status = may->ok() ? WriteEnd(work) : *may;
+  MutexLock lock(&mu_);
+  state_.RunEnded(work.job, status, timer_->Now());
   Save().IgnoreError();
   return true;
 }

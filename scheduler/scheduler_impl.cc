@@ -79,12 +79,12 @@ void SchedulerImpl::LookForCheckpoints() {
   }
 }
 
-void SchedulerImpl::FoundOwn(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> own) {
+void SchedulerImpl::FoundOwn(uint64_t job, absl::StatusOr<OwnCheckpoints> own) {
   MutexLock lock(&mu_);
   if (!found_) return;  // it came too late
   if (own.ok()) {
     found_->missing.erase(job);
-    found_->found[job] = *std::move(own);
+    found_->found[job] = std::move(own->complete);
     return;
   }
   // The newest may be among those that cannot be read now.

@@ -167,8 +167,7 @@ class SchedulerImpl : public Scheduler {
   // ADOPT of SettleQuarantine, by way of a submission.
   absl::StatusOr<SettleQuarantineReply> AdoptJob(const std::string& job_uid,
                                                  absl::Duration timeout);
-  absl::StatusOr<SettleQuarantineReply> EnterAdopted(const JobUid& uid,
-                                                     std::vector<CheckpointRecord> own,
+  absl::StatusOr<SettleQuarantineReply> EnterAdopted(const JobUid& uid, FoundCheckpoints own,
                                                      const std::string& directory,
                                                      const CheckpointLocks::View& lock);
   // The job is one of the cluster.
@@ -186,6 +185,10 @@ class SchedulerImpl : public Scheduler {
   bool Do(const RemoveCheckpointWork& work);
   bool Do(const EmptyFileWork& work);
   bool Do(const RemoveLeftoversWork& work);
+  bool Do(const EndRunWork& work);
+  // Whether files in the job's checkpoint directory may be changed, by its lock on disk; nothing:
+  // not now. With the error of the failpoint of that name.
+  std::optional<absl::Status> MayChange(uint64_t job, absl::string_view failpoint);
   void Done(uint64_t job, uint64_t removal, const absl::Status& status);
 
   // After Options.restored: whether nodes are told things. When they were heard for long enough, it
@@ -194,7 +197,7 @@ class SchedulerImpl : public Scheduler {
   // Has each job's directory looked at.
   // The first time, and those that are to be asked again.
   void LookForCheckpoints() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FoundOwn(uint64_t job, absl::StatusOr<std::vector<CheckpointRecord>> own);
+  void FoundOwn(uint64_t job, absl::StatusOr<OwnCheckpoints> own);
 
   void RunTicker();
 

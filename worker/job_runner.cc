@@ -221,6 +221,7 @@ class Runner {
     options.device = o_.device;
     options.row_path = o_.row_path;
     options.stats = stats.get();
+    options.unwanted = [stop = stop_] { return stop->load(); };
     const absl::Status allowed = CheckPaths(directive.spec().spec(), FilesOf(directive));
     auto session = allowed.ok() ? TrainingSession::Make(options)
                                 : absl::StatusOr<std::unique_ptr<TrainingSession>>(allowed);

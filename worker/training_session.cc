@@ -21,6 +21,7 @@
 #include "worker/client/server_links.h"
 #include "worker/data/index/job_epoch_plan.h"
 #include "worker/data/reading/field_names.h"
+#include "worker/data/reading/targets.h"
 #include "worker/eval/boundary.h"
 #include "worker/eval/evaluator.h"
 #include "worker/models/model_memory.h"
@@ -48,6 +49,9 @@ class Session : public TrainingSession {
     auto source = o_.data->Open(plan_.spec, d.train_index(), d.train_index().shape());
     if (!source.ok()) return source.status();
     source_ = *std::move(source);
+    const absl::Status teaches =
+        CheckTargets(plan_.spec, d.train_index(), source_.get(), o_.unwanted);
+    if (!teaches.ok()) return teaches;
     // The scheduler sends an empty index to a job without held-out lines.
     const bool evaluates = d.has_eval_index() && d.eval_index().lines() > 0;
     const auto evaluated = static_cast<uint32_t>(ScoredAtATime(plan_.tables).lines);
@@ -57,7 +61,9 @@ class Session : public TrainingSession {
     auto model = models_->NewModel();
     if (!model.ok()) return model.status();
     model_ = *std::move(model);
-    o_.stats->NameFields(FieldNames(plan_.spec));
+    // Numbers of libffm's fields are no names.
+    const bool numbered = plan_.spec.fields().empty();
+    o_.stats->NameFields(FieldNames(plan_.spec, numbered ? 0 : d.train_index().shape().fields()));
     o_.stats->SetBinary(plan_.tables.tasks[0].binary());
     if (evaluates) {
       if (absl::Status s = OpenEvaluation(d); !s.ok()) return s;
@@ -162,7 +168,8 @@ class Session : public TrainingSession {
     evaluator.at_a_time = ScoredAtATime(plan_.tables);
     evaluator.tables = &plan_.tables;
     evaluator.metrics = MetricsOf(plan_.spec);
-    evaluator.gauc_field = FieldNumber(plan_.spec, evaluator.metrics.gauc_field);
+    evaluator.gauc_field =
+        FieldNumber(plan_.spec, d.train_index().shape().fields(), evaluator.metrics.gauc_field);
     evaluator.exchange = &exchange_;
     evaluator.model = eval_model_.get();
     evaluator.parallel = parallel_.get();

@@ -3,6 +3,7 @@
 #define STRATA_WORKER_TRAINING_SESSION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -29,6 +30,8 @@ struct TrainingSessionOptions {
   const device::WorkerDevice* device = nullptr;  // outlives the session; null: none
   device::RowPath row_path = device::RowPath::kDevice;
   TrainingStats* stats = nullptr;  // outlives the session
+  // Nobody wants the session any more: asked while Make reads lines. Empty: somebody always does.
+  std::function<bool()> unwanted = nullptr;
 };
 
 class TrainingSession {

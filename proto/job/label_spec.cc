@@ -225,7 +225,9 @@ absl::Status CheckGaucField(const JobSpec& job, const std::string& at, const std
   };
   for (const FieldConfig& f : job.fields()) {
     if (f.name() != field) continue;
-    if (f.kind() == "categorical") return absl::OkStatus();
+    // Of libffm all are of several values: a line is in the group of its first one.
+    const bool libffm = job.data().format() == "libffm";
+    if (f.kind() == (libffm ? "multiValued" : "categorical")) return absl::OkStatus();
     return unknown(absl::StrCat("is a ", f.kind(), " field; name a categorical one"));
   }
   if (!job.fields().empty()) return unknown("is none of spec.fields");

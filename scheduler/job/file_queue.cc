@@ -20,6 +20,9 @@ std::string DescribeWork(const EmptyFileWork& work) { return absl::StrCat("empty
 std::string DescribeWork(const RemoveLeftoversWork& work) {
   return absl::StrCat("removing from ", work.directory, " what cuts left that were given up");
 }
+std::string DescribeWork(const EndRunWork& work) {
+  return absl::StrCat("writing the manifest of ", work.folder, " anew");
+}
 
 }  // namespace
 

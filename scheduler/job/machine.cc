@@ -318,26 +318,6 @@ void JobMachine::End(JobState state, absl::string_view reason, absl::string_view
   DropBulk();
 }
 
-void JobMachine::Succeed(absl::Time now) {
-  const CheckpointRecord* last = cuts_->Last();
-  if (last == nullptr) return;  // its cut waits to be tried again, or for a worker
-  const CheckpointRecord final_cut = *last;
-  state_.set_final_checkpoint(final_cut.folder());
-  state_.set_model_hash(final_cut.model_hash());
-  if (bsp()) {
-    // With patience the best is what is kept: later ones would be taken for the job's result.
-    for (const CheckpointRecord& c : cuts_->TakeAfter(state_.final_step())) Remove(c);
-  } else {
-    state_.set_final_step(state_.total_steps());
-  }
-  if (!final_cut.folder().empty()) AnswerManual(final_cut);
-  // A node that is slow to say so has no trouble any more: everything was written.
-  for (const TroubleNews& news : EndTroubles(absl::ToUnixMillis(now), *state_.mutable_troubles())) {
-    Say(news.reason, news.message, now);
-  }
-  End(SUCCEEDED, "Succeeded", absl::StrCat("trained to step ", state_.final_step()), now);
-}
-
 void JobMachine::Cancel(absl::Time now) {
   if (!over()) End(CANCELLED, "Cancelled", "cancelled by a user", now);
 }

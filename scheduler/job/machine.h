@@ -68,8 +68,15 @@ struct RemoveLeftoversWork {
   std::string directory;
   CutsOver over;
 };
-using FileWork =
-    std::variant<WriteManifestWork, RemoveCheckpointWork, EmptyFileWork, RemoveLeftoversWork>;
+// The run came to its end at a checkpoint whose manifest was written before that was known.
+struct EndRunWork {
+  uint64_t job = 0;
+  std::string folder;
+  CheckpointIdentity meant;  // another one stays as it is
+  DataProgress end;          // for TrainedData.end of its manifest
+};
+using FileWork = std::variant<WriteManifestWork, RemoveCheckpointWork, EmptyFileWork,
+                              RemoveLeftoversWork, EndRunWork>;
 
 // What a look into a job's checkpoint directory found, under the lock that it has there.
 struct FoundInDirectory {
@@ -120,6 +127,8 @@ class JobMachine {
   // was meant is there, and stays.
   void OnRemoved(uint64_t number, const absl::Status& status, absl::Time now);
   void OnManifestWritten(uint64_t cut, const absl::Status& status, absl::Time now);
+  // The manifest of the run's last checkpoint says where it ended, or cannot.
+  void OnRunEnded(const absl::Status& status, absl::Time now);
   // The look of that number was done, and those before it. What it had to leave goes with the next
   // checkpoint; at the job's end it is tried again where that may help.
   void OnLeftoversRemoved(uint64_t number, const absl::Status& status, absl::Time now);
@@ -228,7 +237,6 @@ class JobMachine {
   void PlaceOnServers(const ClusterView& cluster, absl::Time now);
   bool TrainingFinished() const;
   void Run(const ClusterView& cluster, absl::Time now);
-  void Succeed(absl::Time now);
   void End(JobState state, absl::string_view reason, absl::string_view message, absl::Time now);
   void Say(absl::string_view reason, absl::string_view message, absl::Time now);
   void SayAgain(absl::string_view reason, absl::string_view message, absl::Time now);
@@ -244,6 +252,10 @@ class JobMachine {
   void CheckStart(absl::Time now);
   // Unless it stands already, or is empty.
   void SayOnce(absl::string_view reason, absl::string_view message, absl::Time now);
+
+  // machine_end.cc
+  void Succeed(absl::Time now);
+  bool EndIsKept(const CheckpointRecord& last, absl::Time now);
 
   // machine_over.cc
   void DropBulk();
@@ -350,6 +362,12 @@ class JobMachine {
     int failed = 0;
     absl::Time next;  // not before
   } last_look_;       // of a job that is over
+  struct {
+    bool asked = false;
+    bool settled = false;  // it is kept, or nothing could be done
+    int failed = 0;
+    absl::Time next;  // not before
+  } end_;             // of a run, in its last checkpoint
   RecoveryCoordinator recovery_;
   std::vector<ServerView> servers_;
   std::vector<WorkerView> workers_;

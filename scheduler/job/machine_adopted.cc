@@ -33,8 +33,11 @@ void JobMachine::CheckInput(absl::Time now) {
     return;
   }
   End(FAILED, "InputChanged",
-      "the input changed since the job trained on it (other files, sizes or contents); put back "
-      "what it was and adopt the job again: its servers keep it",
+      absl::StrCat("the input changed since the job trained on it (other files, sizes or contents",
+                   index_->train().files_size() == 1
+                       ? ""
+                       : "; or the checkpoint is gone that said which files it had read before",
+                   "); put back what it was and adopt the job again: its servers keep it"),
       now);
 }
 

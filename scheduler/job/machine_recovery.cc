@@ -240,6 +240,7 @@ void JobMachine::StartGeneration(const CheckpointRecord* from) {
   state_.set_stop_at_step(0);
   state_.set_best_step(0);
   state_.set_final_step(0);
+  end_ = {};
   state_.set_all_tasks_done(false);
   state_.set_warm(false);
   while (bsp() && state_.evaluations_size() > 0 &&

@@ -15,17 +15,24 @@
 
 namespace strata::scheduler {
 
-// Where the files do not follow those of the checkpoint, CheckStart ends the job.
+// Where the files do not follow those of the checkpoint, CheckStart ends the job. Of an adopted job
+// nobody knows for sure which checkpoint it resumed from: the one that was found counts if the
+// job's own index follows from it.
 void JobMachine::FindNewFiles() {
   new_files_.reset();
-  const auto files = FindFilesToRead(spec_.resume_schema().data(), index_->train());
   index_fingerprint_ = IndexFingerprint(*index_);
+  const bool adopted = state_.has_adoption();
+  const TrainedData& saved = adopted ? state_.adoption().data() : spec_.resume_schema().data();
+  const auto files = FindFilesToRead(saved, index_->train());
   if (!files.ok() || files->first == 0) return;
-  new_files_ = IndexToRead(index_->train(), *files);
+  InputIndex reads = IndexToRead(index_->train(), *files);
   JobIndexRecord read;
-  *read.mutable_train() = Reads();
+  *read.mutable_train() = reads;
   *read.mutable_eval() = index_->eval();
-  index_fingerprint_ = IndexFingerprint(read);
+  const uint64_t fingerprint = IndexFingerprint(read);
+  if (adopted && fingerprint != state_.adoption().index_fingerprint()) return;
+  new_files_ = std::move(reads);
+  index_fingerprint_ = fingerprint;
 }
 
 bool JobMachine::IsBeforeNewFiles(const CheckpointRecord& checkpoint) const {
@@ -67,6 +74,7 @@ void JobMachine::CheckStart(absl::Time now) {
   if (schema_.model().empty()) return;
   SayOnce("KeysByPosition", KeysByPosition(job()), now);
   SayOnce("NothingToAttend", NothingToAttend(job()), now);
+  if (JustAdopted()) return;  // it began long ago, and CheckInput knows that its data are the same
   const VocabularyContents vocabularies = VocabulariesOf(index_->train());
   if (const CheckpointRecord* from = cuts_->NewestOnDisk(); from != nullptr) {
     if (!spec_.has_resume_schema()) return;

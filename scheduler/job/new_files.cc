@@ -63,13 +63,11 @@ absl::Status CheckReadToEnd(const FilesToRead& files, const TrainedData& saved,
   const uint64_t done = bsp ? checkpoint.step() : checkpoint.closed_below();
   const uint64_t end = bsp ? saved.end().steps() : saved.end().tasks();
   if (done == end) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "training file ", now.files(static_cast<int>(files.first)).path(), " is new, but checkpoint ",
-      checkpoint.folder(), " has not read the ", Count(saved.files_size()),
-      " before it to the end (", bsp ? "step " : "task ", done, " of ", end,
-      "); resume with those alone first, then with more (a run that "
-      "spec.evaluation.patience ended never comes to their end: begin from its "
-      "checkpoint with spec.model.initFrom)"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("training file ", now.files(static_cast<int>(files.first)).path(),
+                   " is new, but checkpoint ", checkpoint.folder(), " has not read the ",
+                   Count(saved.files_size()), " before it to the end (", bsp ? "step " : "task ",
+                   done, " of ", end, "); resume with those alone first, then with more"));
 }
 
 InputIndex IndexToRead(const InputIndex& all, const FilesToRead& files) {

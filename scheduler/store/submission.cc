@@ -156,20 +156,22 @@ absl::Status EmptyFile(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::string& directory,
-                                                                 const JobIdentity& identity) {
-  std::vector<CheckpointRecord> own;
-  const auto list = ListCheckpoints(directory);
+absl::StatusOr<OwnCheckpoints> FindOwnCheckpoints(const std::string& directory,
+                                                  const JobIdentity& identity) {
+  OwnCheckpoints own;
+  auto list = ListCheckpoints(directory);
   if (!list.ok()) return OfDirectory(list.status());
   for (const DamagedCheckpoint& d : list->damaged) {
     if (MayPass(d.error)) return OfDirectory(d.error);
   }
-  for (const CheckpointEntry& entry : list->complete) {
-    const auto manifest = ReadManifest(entry.folder);
-    if (MayPass(manifest.status())) return OfDirectory(manifest.status());
-    if (!manifest.ok()) continue;
-    const auto writer = ParseJobIdentity(manifest->cluster_id(), manifest->job_uid());
-    if (writer == identity) own.push_back(ToRecord(entry.folder, *manifest));
+  for (CheckpointEntry& entry : list->complete) {
+    const auto writer = ParseJobIdentity(entry.manifest.cluster_id(), entry.manifest.job_uid());
+    const bool is_own = writer == identity;
+    if (is_own) own.complete.push_back(ToRecord(entry.folder, entry.manifest));
+    // The newest's, at last; of others only before there are any.
+    if (is_own || own.complete.empty()) {
+      own.data = std::move(*entry.manifest.mutable_schema()->mutable_data());
+    }
   }
   return own;
 }
@@ -257,23 +259,22 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
         "); put back a whole copy, or start anew with --overwrite"));
   }
   if (request.overwrite()) {
-    std::vector<std::string> folders;
-    for (const CheckpointEntry& e : list->complete) folders.push_back(e.folder);
-    for (const DamagedCheckpoint& d : list->damaged) folders.push_back(d.folder);
-    for (const std::string& folder : folders) {
-      auto removal = Removal(folder);
+    for (const CheckpointEntry& e : list->complete) {
+      RemovalRecord& removal = found.replaced.emplace_back();
+      removal.set_path(e.folder);
+      *removal.mutable_meant() = IdentityOf(e.manifest);
+    }
+    for (const DamagedCheckpoint& d : list->damaged) {
+      auto removal = Removal(d.folder);
       if (!removal.ok()) return removal.status();
       found.replaced.push_back(*std::move(removal));
     }
     return found;
   }
-  for (const CheckpointEntry& entry : list->complete) {
-    auto manifest = ReadManifest(entry.folder);
-    if (MayPass(manifest.status())) return OfDirectory(manifest.status());
-    if (!manifest.ok()) continue;  // was whole a moment ago; the others still are
-    if (absl::Status s = CheckResumable(request.job(), *manifest); !s.ok()) return s;
-    found.complete.push_back(ToRecord(entry.folder, *manifest));
-    found.resume_schema = std::move(*manifest->mutable_schema());  // the newest's, at last
+  for (CheckpointEntry& entry : list->complete) {
+    if (absl::Status s = CheckResumable(request.job(), entry.manifest); !s.ok()) return s;
+    found.complete.push_back(ToRecord(entry.folder, entry.manifest));
+    found.resume_schema = std::move(*entry.manifest.mutable_schema());  // the newest's, at last
   }
   return found;
 }

@@ -29,6 +29,15 @@ struct FoundCheckpoints {
   std::optional<CheckpointIdentity> init = std::nullopt;  // the former
   std::string init_sample_weight = "";                    // spec.sampleWeight of the former's job
   std::optional<Schema> resume_schema = std::nullopt;
+  TrainedData data = {};  // as OwnCheckpoints', of LookForOwn alone
+};
+
+// Of one job among those in its directory.
+struct OwnCheckpoints {
+  std::vector<CheckpointRecord> complete;  // ascending by step
+  // What data the newest of them is of. Where there are none, that of another job's newest: what
+  // this one may have resumed from.
+  TrainedData data;
 };
 
 // Called with the field and the path that are looked at next, from the thread that looks.
@@ -66,8 +75,8 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
 
 // Whole checkpoints in `directory` that this very job took, ascending by step. What is damaged is
 // none. Errors, among them any that MayPass of one checkpoint: what it is, nobody knows now.
-absl::StatusOr<std::vector<CheckpointRecord>> FindOwnCheckpoints(const std::string& directory,
-                                                                 const JobIdentity& identity);
+absl::StatusOr<OwnCheckpoints> FindOwnCheckpoints(const std::string& directory,
+                                                  const JobIdentity& identity);
 // Leaves nothing in a file. One that is not there, and what is no file, is for who writes to it.
 absl::Status EmptyFile(const std::string& path);
 

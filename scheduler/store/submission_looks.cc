@@ -89,7 +89,8 @@ absl::StatusOr<FoundCheckpoints> SubmissionLooks::LookForOwn(const SubmitRequest
     looking_at("spec.checkpoint.directory", place);
     auto own = FindOwnCheckpoints(place, identity);
     if (!own.ok()) return own.status();
-    return FoundCheckpoints{.complete = *std::move(own), .replaced = {}};
+    return FoundCheckpoints{
+        .complete = std::move(own->complete), .replaced = {}, .data = std::move(own->data)};
   };
   return Beside(request, deadline, look_at);
 }

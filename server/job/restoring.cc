@@ -13,6 +13,7 @@
 #include "proto/core/table_spec.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "server/shard/another_rows.h"
+#include "server/shard/earlier_commits.h"
 #include "storage/checkpoint/shard_file.h"
 
 namespace strata::server {
@@ -92,6 +93,31 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> RowClocks(const JobPlan& plan,
   return clocks;
 }
 
+// How far Adam had counted where its state is kept; of all files, whoever's rows they hold.
+absl::StatusOr<EarlierCommits> CommitsBefore(const JobPlan& plan, const Manifest& manifest) {
+  EarlierCommits commits, of_adam;
+  TableId dense;
+  const auto adam = [](const TableSpec& t) {
+    return std::any_of(t.segments.begin(), t.segments.end(), [](const SegmentSpec& s) {
+      return s.optimizer.type == OptimizerType::kAdam;
+    });
+  };
+  if (std::none_of(plan.tables.begin(), plan.tables.end(), adam)) return of_adam;
+  for (const TableSpec& t : plan.tables) {
+    if (t.kind == TableKind::kDense) dense = t.id;
+  }
+  for (const CheckpointFile& file : manifest.files()) {
+    const auto reader = OpenFile(plan, file);
+    if (!reader.ok()) return reader.status();
+    const absl::Status s = RaiseEarlierCommits(plan.restore_plan, dense, **reader, commits);
+    if (!s.ok()) return s;
+  }
+  for (const TableSpec& t : plan.tables) {
+    if (adam(t)) of_adam[t.id] = commits[t.id];
+  }
+  return of_adam;
+}
+
 }  // namespace
 
 absl::StatusOr<Manifest> ReadRestored(const JobPlan& plan) {
@@ -117,6 +143,10 @@ absl::Status RestoreRows(const JobPlan& plan, const Manifest& manifest, Shard& s
     absl::Status s = shard.Restore(**reader, plan.start_step, another, clock);
     if (!s.ok()) return s;
   }
+  if (another == nullptr) return absl::OkStatus();
+  const auto commits = CommitsBefore(plan, manifest);
+  if (!commits.ok()) return commits.status();
+  shard.CountFrom(*commits);
   return absl::OkStatus();
 }
 

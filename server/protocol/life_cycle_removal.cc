@@ -48,7 +48,8 @@ storage::RowMeta Removal::Meta(const uint8_t* row) const {
 float Removal::ScoreAfter(const uint8_t* row, uint64_t step, float shows, float clicks) const {
   float stored;
   std::memcpy(&stored, row + layout_.score_offset(), sizeof stored);
-  const uint64_t last = step - Idle(Meta(row).last_step, step);
+  // What fell before step 0 is in the score of a row that comes from another job.
+  const uint64_t last = step - std::min(step, Idle(Meta(row).last_step, step));
   double score = stored;
   if (const uint64_t falls = step / rules_.decay_steps - last / rules_.decay_steps; falls > 0) {
     score *= Power(static_cast<double>(rules_.decay), falls);

@@ -68,7 +68,7 @@ class Conversion {
   size_t row_bytes() const { return from_.row_bytes(); }
   void Convert(const RowTaker& taker, Key key, const uint8_t* row, uint8_t* out) const {
     Copy(taker.seed, key, row, out);
-    if (to_->removal().active()) BeginAges(taker.row_clock, out);
+    if (to_->removal().active()) CountFromHere(taker.row_clock, out);
   }
 
  private:
@@ -90,16 +90,18 @@ class Conversion {
                 sizeof(storage::RowMeta));
   }
 
-  // The steps of the file would be steps to come.
-  void BeginAges(uint64_t row_clock, uint8_t* row) const {
+  // The steps of the file would be steps to come: `row_clock` is step 0 here.
+  void CountFromHere(uint64_t row_clock, uint8_t* row) const {
     const storage::RowLayout& layout = to_->layout();
     if (layout.scored) {
       const float score = to_->removal().Score(row, row_clock);
       std::memcpy(row + layout.score_offset(), &score, sizeof score);
     }
-    const uint32_t begin = 0;
-    std::memcpy(row + layout.meta_offset() + offsetof(storage::RowMeta, last_step), &begin,
-                sizeof begin);
+    uint8_t* const at = row + layout.meta_offset() + offsetof(storage::RowMeta, last_step);
+    uint32_t last_step = 0;
+    std::memcpy(&last_step, at, sizeof last_step);
+    last_step = 0u - static_cast<uint32_t>(Removal::Idle(last_step, row_clock));
+    std::memcpy(at, &last_step, sizeof last_step);
   }
 
   TableShape from_;

@@ -43,9 +43,10 @@ bool KeepsPartitions(const RestorePlan* plan, TableId table);
 
 // Puts what `file` holds for the shard: rows of tables by their keys, rows of tensors by their
 // place in the tensor. Rows keep their weights, and their state but where the plan resets it. In a
-// table that has rules of removal rows are as old as the job, which counts from step 0: none has
-// been idle, and scores are what they were at `row_clock`, by the decay of the rules here. Call for
-// every file, an increment after what it follows. FAILED_PRECONDITION: the file's tables do not
+// table that has rules of removal rows age on: the job counts from step 0, and a row that was idle
+// for n steps at `row_clock` was touched at step -n (storage::StepOf). Scores are what they were at
+// `row_clock`, by the decay of the rules here. Call for every file, an increment after what it
+// follows. FAILED_PRECONDITION: the file's tables do not
 // have the shapes that the plan speaks of.
 absl::Status TakeRows(const RestorePlan& plan, const storage::ShardFileReader& file,
                       const RowTaker& taker);

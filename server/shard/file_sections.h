@@ -12,6 +12,7 @@ inline constexpr uint32_t kLedgerSection = 1;    // WindowLedger::Serialize
 inline constexpr uint32_t kCountersSection = 2;  // u64 applied windows, u64 newest cut taken
 inline constexpr uint32_t kServedSection = 3;    // u64 oldest step that is served (bsp images)
 inline constexpr uint32_t kRemovedSection = 6;   // u64 bytes of the file of removals (images)
+inline constexpr uint32_t kEarlierSection = 7;   // EncodeEarlierCommits
 
 }  // namespace strata::server
 

@@ -26,6 +26,7 @@
 #include "server/protocol/life_cycle_counters.h"
 #include "server/protocol/step_gate.h"
 #include "server/protocol/window_ledger.h"
+#include "server/shard/earlier_commits.h"
 #include "server/shard/update_record.h"
 #include "server/snapshot/shard_snapshot.h"
 #include "server/table/change_list.h"
@@ -162,6 +163,8 @@ class Shard {
   // its windows and cuts are not those of this job. `row_clock`: of such a file, as RowTaker's.
   absl::Status Restore(const storage::ShardFileReader& segment, Step start_step,
                        const RestorePlan* another = nullptr, uint64_t row_clock = 0);
+  // Rows that were taken over have optimizer state of so many commits of earlier jobs.
+  void CountFrom(const EarlierCommits& commits);
   // Before the first Replay of a shard without a base image, and for a new one (storage::
   // RemovedWriter).
   absl::Status StartRemoved(bool is_new);
@@ -188,6 +191,8 @@ class Shard {
   storage::ShardFileHeader FileHeader(storage::ShardFileKind kind, Step clock) const;
   void FreezeState(FrozenState& out) const;
   void FreezeFilters(FrozenState& out) const;
+  void FreezeEarlierCommits(FrozenState& out) const;
+  absl::Status CountFromFile(const storage::ShardFileReader& file);
   absl::Status FreezePreimages(FrozenState& out);
   std::unique_ptr<ShardSnapshot> Snapshot(FrozenState state,
                                           std::vector<ChangeList::Changes> changes);

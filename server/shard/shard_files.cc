@@ -14,6 +14,7 @@
 #include "proto/runtime/base/executor.h"
 #include "proto/runtime/base/failpoints.h"
 #include "server/shard/another_rows.h"
+#include "server/shard/earlier_commits.h"
 #include "server/shard/file_sections.h"
 #include "server/shard/shard.h"
 #include "storage/checkpoint/shard_chain.h"
@@ -40,80 +41,11 @@ storage::ShardFileHeader Shard::FileHeader(storage::ShardFileKind kind, Step clo
   return header;
 }
 
-void Shard::FreezeState(FrozenState& out) const {
-  if (options_.synchronous || STRATA_MUTATION("window.ledger_not_in_files")) return;
-  const std::string ledger = ledger_.Serialize();
-  out.sections.push_back({kLedgerSection, options_.range, {ledger.begin(), ledger.end()}});
-  const uint64_t counters[2] = {clock().value, barrier_.taken()};
-  out.sections.push_back({kCountersSection, options_.range, std::vector<uint8_t>(sizeof counters)});
-  std::memcpy(out.sections.back().bytes.data(), counters, sizeof counters);
-}
-
-void Shard::FreezeFilters(FrozenState& out) const {
-  for (const ShardTable& t : tables_) {
-    absl::Status ignored = t.admission().Save([&](PartitionId p, std::span<const uint8_t> bytes) {
-      out.sections.push_back(
-          {AdmissionFilter::kSection, {p, p}, std::vector<uint8_t>(bytes.begin(), bytes.end())});
-      return absl::OkStatus();
-    });
-  }
-}
-
-absl::Status Shard::ReadFilters(const storage::ShardFileReader& file, const RestorePlan* another) {
-  return file.ReadSections(options_.range, [&](const storage::Section& section) {
-    absl::Status s;
-    for (ShardTable& t : tables_) {
-      if (!s.ok() || section.type != AdmissionFilter::kSection) break;
-      if (!KeepsPartitions(another, t.spec().id)) continue;
-      s = t.admission().Load(section.partitions.first, section.bytes);
-    }
-    return s;
-  });
-}
-
-absl::Status Shard::FreezePreimages(FrozenState& out) {
-  if (!options_.synchronous) return absl::OkStatus();
-  const uint64_t resume = ResumeStep().value;
-  out.sections.push_back({kServedSection, options_.range, std::vector<uint8_t>(sizeof resume)});
-  std::memcpy(out.sections.back().bytes.data(), &resume, sizeof resume);
-  if (ResumeStep() != clock() || STRATA_MUTATION("bsp.image_without_preimages"))
-    return absl::OkStatus();
-  for (ShardTable& t : tables_) {
-    PreImages& images = t.preimages();
-    if (images.positions().empty()) continue;
-    if (absl::Status s = images.BringToHost(); !s.ok()) return s;
-    const auto weights = images.all_weights();
-    out.preimages.push_back({t.spec().id,
-                             {images.positions().begin(), images.positions().end()},
-                             {weights.begin(), weights.end()}});
-  }
-  return absl::OkStatus();
-}
-
 // What an image or checkpoint stands for is not replayed again: its removals must be durable too.
 absl::Status Shard::SyncRemoved() {
   if (options_.removed == nullptr) return absl::OkStatus();
   const BlockingSection disk;
   return options_.removed->Sync();
-}
-
-void Shard::FreezeRemoved(FrozenState& out) const {
-  if (options_.removed == nullptr) return;
-  const uint64_t bytes = options_.removed->bytes();
-  out.sections.push_back({kRemovedSection, options_.range, std::vector<uint8_t>(sizeof bytes)});
-  std::memcpy(out.sections.back().bytes.data(), &bytes, sizeof bytes);
-}
-
-absl::Status Shard::ReadRemoved(const storage::ShardFileReader& image) {
-  if (options_.removed == nullptr) return absl::OkStatus();
-  uint64_t bytes = 0;
-  absl::Status s = image.ReadSections(options_.range, [&](const storage::Section& section) {
-    if (section.type == kRemovedSection && section.bytes.size() == 8) {
-      std::memcpy(&bytes, section.bytes.data(), 8);
-    }
-    return absl::OkStatus();
-  });
-  return s.ok() ? options_.removed->StartAt(bytes) : s;
 }
 
 absl::Status Shard::StartRemoved(bool is_new) {
@@ -140,6 +72,7 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotImage(uint64_t log
   state.header.log_segment = log_segment;
   FreezeState(state);
   FreezeFilters(state);
+  FreezeEarlierCommits(state);
   if (absl::Status s = FreezePreimages(state); !s.ok()) return s;
   FreezeRemoved(state);
   return Snapshot(std::move(state), {});
@@ -187,6 +120,7 @@ absl::StatusOr<std::unique_ptr<ShardSnapshot>> Shard::SnapshotCheckpoint(
   }
   FreezeState(state);
   FreezeFilters(state);
+  FreezeEarlierCommits(state);
   return Snapshot(std::move(state), std::move(changes));
 }
 
@@ -274,53 +208,6 @@ absl::Status Shard::EraseRows(const storage::ShardFileReader& file) {
   return absl::OkStatus();
 }
 
-absl::Status Shard::ReadState(const storage::ShardFileReader& file) {
-  if (options_.synchronous) return absl::OkStatus();
-  return file.ReadSections(options_.range, [&](const storage::Section& section) -> absl::Status {
-    if (section.type == kLedgerSection) {
-      auto ledger = WindowLedger::Parse(absl::string_view(
-          reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()));
-      if (!ledger.ok()) return ledger.status();
-      ledger_.Merge(*ledger);
-    } else if (section.type == kCountersSection) {
-      uint64_t counters[2];
-      if (section.bytes.size() != sizeof counters) {
-        return absl::DataLossError("shard counters: damaged bytes");
-      }
-      std::memcpy(counters, section.bytes.data(), sizeof counters);
-      SetClock(Step(std::max(clock().value, counters[0])), false);
-      barrier_ = CutBarrier(options_.lanes, std::max(barrier_.taken(), counters[1]));
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::Status Shard::ReadPreimageBlocks(const storage::ShardFileReader& image) {
-  for (ShardTable& t : tables_) {
-    const uint32_t dim = t.layout().dim;
-    absl::Status s = image.ReadPreImages(
-        t.spec().id, options_.range, [&](const storage::PreImages& block) -> absl::Status {
-          if (block.weights.size() != block.positions.size() * dim) {
-            return absl::DataLossError("pre-images: wrong number of weights");
-          }
-          float* out = t.preimages().Extend(block.positions);
-          std::memcpy(out, block.weights.data(), block.weights.size() * 4);
-          return absl::OkStatus();
-        });
-    if (!s.ok()) return s;
-  }
-  uint64_t resume = image.header().clock.value + 1;
-  absl::Status s = image.ReadSections(options_.range, [&](const storage::Section& section) {
-    if (section.type == kServedSection && section.bytes.size() == 8) {
-      std::memcpy(&resume, section.bytes.data(), 8);
-    }
-    return absl::OkStatus();
-  });
-  if (!s.ok()) return s;
-  SetClock(image.header().clock, resume == image.header().clock.value);
-  return absl::OkStatus();
-}
-
 absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   const storage::ShardFileHeader& header = image.header();
   if (!(header.identity == options_.identity)) {
@@ -337,6 +224,7 @@ absl::Status Shard::LoadImage(const storage::ShardFileReader& image) {
   if (absl::Status s = CheckShapes(header); !s.ok()) return s;
   if (absl::Status s = ReadRows(image); !s.ok()) return s;
   if (absl::Status s = ReadFilters(image, nullptr); !s.ok()) return s;
+  if (absl::Status s = CountFromFile(image); !s.ok()) return s;
   if (absl::Status s = ReadRemoved(image); !s.ok()) return s;
   if (options_.synchronous) return ReadPreimageBlocks(image);
   return ReadState(image);
@@ -352,6 +240,7 @@ absl::Status Shard::Restore(const storage::ShardFileReader& segment, Step start_
     if (absl::Status s = EraseRows(segment); !s.ok()) return s;
     if (absl::Status s = ReadRows(segment); !s.ok()) return s;
     if (absl::Status s = ReadState(segment); !s.ok()) return s;
+    if (absl::Status s = CountFromFile(segment); !s.ok()) return s;
   }
   if (absl::Status s = ReadFilters(segment, another); !s.ok()) return s;
   if (options_.synchronous) SetClock(start_step, false);

@@ -37,7 +37,9 @@ class ChangeList {
   void Changed(Position position, const storage::HashSum& before);
   void Born(Position position) { Add(position); }
   // True: a row with this last_step is not in the list yet.
-  bool IsFirst(uint32_t last_step) const { return active_ && last_step <= base_step_; }
+  bool IsFirst(int64_t last_step) const {
+    return active_ && last_step <= static_cast<int64_t>(base_step_);
+  }
 
   struct Changes {
     uint64_t base_step = 0;

@@ -58,6 +58,11 @@ ShardTable::ShardTable(const TableSpec& spec, uint64_t seed,
   }
 }
 
+void ShardTable::CountFrom(uint64_t earlier_commits) {
+  earlier_commits_ = earlier_commits;
+  for (ops::ScalarSource& source : scalars_) source.CountFrom(earlier_commits);
+}
+
 absl::Status ShardTable::Locate(std::span<const Position> positions, storage::Access access,
                                 std::span<storage::RowSlot> slots) {
   if (device_ == nullptr) return Resolve(positions, access, slots);
@@ -312,7 +317,7 @@ void ShardTable::TellWatchers(std::span<const Position> positions,
     }
     storage::RowMeta meta;
     std::memcpy(&meta, refs[i].row + layout_.meta_offset(), sizeof meta);
-    if (!changes_.IsFirst(meta.last_step)) continue;
+    if (!changes_.IsFirst(storage::StepOf(meta.last_step))) continue;
     first_changes_.push_back({i, false,
                               storage::HashRow(spec_.id, spec_.KeyAtPosition(positions[i]),
                                                {refs[i].row, layout_.row_bytes()})});
@@ -387,7 +392,7 @@ absl::Status ShardTable::Put(std::span<const Position> positions, const uint8_t*
       std::memcpy(refs_[i].row, rows, layout_.row_bytes());
       storage::RowMeta meta;
       std::memcpy(&meta, rows + layout_.meta_offset(), sizeof meta);
-      newest_put_ = std::max(newest_put_, meta.last_step);
+      newest_put_ = std::max(newest_put_, storage::StepOf(meta.last_step));
     }
     rows_->Release();
   }

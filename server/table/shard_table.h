@@ -44,8 +44,8 @@ class ShardTable {
   static constexpr size_t kChunkRows = 2048;
   // Warm only looks at rows, and reads from below in larger batches.
   static constexpr size_t kWarmRows = 8 * kChunkRows;
-  // Rows keep the low 32 bits of a step.
-  static constexpr uint64_t kStepWraps = uint64_t{1} << 32;
+  // Rows keep the low 32 bits of a step, which may be below 0.
+  static constexpr uint64_t kStepWraps = uint64_t{1} << 31;
 
   // REQUIRES: `rows` holds rows of RowLayout::For(spec). `partitioning`: what life-cycle decisions
   // go by.
@@ -57,6 +57,9 @@ class ShardTable {
   storage::TableShape shape() const {
     return {spec_.id, spec_.kind, layout_.dim, layout_.state_floats};
   }
+  // Commits of earlier jobs that the optimizers' state has seen (ops::ScalarSource::CountFrom).
+  uint64_t earlier_commits() const { return earlier_commits_; }
+  void CountFrom(uint64_t earlier_commits);
   storage::RowTable& rows() { return *rows_; }
   storage::TableCounters counters() const { return rows_->counters(); }
   PreImages& preimages() { return preimages_; }
@@ -97,7 +100,9 @@ class ShardTable {
   void Watch(TableSnapshot* snapshot) { snapshots_.push_back(snapshot); }
   void Unwatch(TableSnapshot* snapshot) { std::erase(snapshots_, snapshot); }
   // Rows' last_step compares with `clock` as numbers (TableSnapshot::Options::steps_tell).
-  bool StepsTell(uint64_t clock) const { return clock < kStepWraps && newest_put_ <= clock; }
+  bool StepsTell(uint64_t clock) const {
+    return clock < kStepWraps && newest_put_ <= static_cast<int64_t>(clock);
+  }
   ChangeList& changes() { return changes_; }
   // Removes rows of the partitions of `range` that are looked at after the step (RemovalSpec of
   // job.proto), from partition `next` on, which it advances: after an error (of the tier below, of
@@ -166,10 +171,11 @@ class ShardTable {
   const uint64_t seed_;
   std::unique_ptr<storage::RowTable> rows_;
   std::vector<ops::ScalarSource> scalars_;  // by segment
+  uint64_t earlier_commits_ = 0;
   PreImages preimages_;
   std::vector<TableSnapshot*> snapshots_;
   ChangeList changes_;
-  uint32_t newest_put_ = 0;  // the largest last_step that Put brought
+  int64_t newest_put_ = 0;  // the largest last_step that Put brought
   uint64_t refused_rows_ = 0;
   FirstRefusedRows first_refused_;
   uint64_t clipped_rows_ = 0;

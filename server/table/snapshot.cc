@@ -21,10 +21,10 @@ TableSnapshot::TableSnapshot(Options options)
   if (options_.changed && options_.changed->empty()) done_ = true;
 }
 
-uint32_t TableSnapshot::LastStep(const uint8_t* row) const {
+int64_t TableSnapshot::LastStep(const uint8_t* row) const {
   storage::RowMeta meta;
   std::memcpy(&meta, row + options_.row_bytes - sizeof meta, sizeof meta);
-  return meta.last_step;
+  return storage::StepOf(meta.last_step);
 }
 
 void TableSnapshot::Keep(Position position, const uint8_t* row) {

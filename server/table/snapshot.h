@@ -37,7 +37,7 @@ class TableSnapshot {
     Position last{~0ull};
     uint64_t rows = 0;  // that exist now, about
     uint64_t step = 0;  // the moment: every later commit has a larger number
-    // Rows' last_step compares with `step` as numbers: no number has passed 2^32, and no row says
+    // Rows' last_step compares with `step` as numbers: no number has passed 2^31, and no row says
     // that it was touched after `step`. Else the snapshot keeps a set of positions.
     bool steps_tell = true;
     // An increment: only these rows (strictly ascending), all those that were changed, born or
@@ -51,7 +51,7 @@ class TableSnapshot {
   // Before the row at `position` changes or goes. row: (row_bytes), as it is until then.
   void Save(Position position, const uint8_t* row) {
     if (done_ || position < next_ || Touched(position, row)) return;
-    if (options_.changed && LastStep(row) <= options_.base_step) return;
+    if (options_.changed && LastStep(row) <= static_cast<int64_t>(options_.base_step)) return;
     Keep(position, row);
   }
   // A row that was absent is born.
@@ -71,9 +71,10 @@ class TableSnapshot {
     Position position;
     const uint8_t* row;
   };
-  uint32_t LastStep(const uint8_t* row) const;
+  int64_t LastStep(const uint8_t* row) const;
   bool Touched(Position position, const uint8_t* row) const {
-    return options_.steps_tell ? LastStep(row) > options_.step : touched_.contains(position);
+    return options_.steps_tell ? LastStep(row) > static_cast<int64_t>(options_.step)
+                               : touched_.contains(position);
   }
   void Keep(Position position, const uint8_t* row);
   size_t RegionOf(Position p) const { return (p.value - options_.first.value) >> region_bits_; }

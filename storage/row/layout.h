@@ -46,10 +46,15 @@ struct RowLayout {
 
 // A row's life-cycle metadata, at meta_offset().
 struct RowMeta {
-  uint32_t last_step = 0;  // low 32 bits of the step (bsp) or applied-record number (async)
-  uint32_t updates = 0;    // commits that touched the row, saturating
+  // Low 32 bits of the step (bsp) or applied-record number (async); a number by StepOf.
+  uint32_t last_step = 0;
+  uint32_t updates = 0;  // commits that touched the row, saturating
 };
 static_assert(sizeof(RowMeta) == 8);
+
+// last_step as a number. The job counts from 0: rows that it took of another one
+// (spec.model.initFrom) may have been touched before that, and say so by a step below 0.
+constexpr int64_t StepOf(uint32_t last_step) { return static_cast<int32_t>(last_step); }
 
 // Writes the row that `key` has before anything touched it: initial weights, initial state, zero
 // meta. `row` has layout.row_bytes() bytes, 4-byte aligned.

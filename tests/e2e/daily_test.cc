@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "absl/status/status.h"
+#include "proto/runtime/base/failpoints.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/damage_checkpoint.h"
@@ -32,7 +34,7 @@ std::string ReadAll(const std::string& path) {
 }
 
 // The small job on a folder of days, which begin as two; nothing in it depends on the step's
-// number.
+// number but what Adam's state goes with.
 class Days {
  public:
   explicit Days(const std::string& mode = "bsp") : folder_(Folder()) {
@@ -42,7 +44,9 @@ class Days {
     Add(2);
     JobSpec& spec = *job_.mutable_spec();
     spec.mutable_data()->set_train(0, folder_.path() + "/days");
-    spec.mutable_optimizer()->mutable_dense()->set_type("adagrad");
+    // The optimizers' state counts commits: Adam's.
+    spec.mutable_optimizer()->mutable_sparse()->set_type("adam");
+    spec.mutable_optimizer()->mutable_dense()->set_type("adam");
     spec.mutable_training()->set_mode(mode);
     if (mode != "bsp") {  // one lane's windows have one order; shuffled, it goes by tasks' numbers
       spec.mutable_training()->set_lanes(1);
@@ -103,7 +107,8 @@ std::string Says(const JobStatus& status, const std::string& reason) {
 }
 
 // The oracle is a job that never saw the days before: it has their rows by spec.model.initFrom, and
-// today's file alone. No rule of these jobs depends on the number of a step.
+// today's file alone. Adam's count of commits comes with its state, and no other rule of these jobs
+// depends on the number of a step.
 TEST_CASE("a growing folder resumes: the new day is all that is read", "[e2e][daily]") {
   const std::string mode = GENERATE("bsp", "async", "downpour");
   CAPTURE(mode);
@@ -171,6 +176,114 @@ TEST_CASE("what a grown list makes depends on no number of servers and workers, 
   const JobStatus last = Train(days.job(), true);
   CHECK(last.model_hash() == one.model_hash());
   CHECK(last.examples() == 4 * kLines + 2 * 350);
+}
+
+// The best step counts as the end of the days before, whether training stopped after it or not.
+TEST_CASE("a run that patience ended takes a new day, to the same bits on any cluster",
+          "[e2e][daily]") {
+  Days days;
+  days.spec().mutable_training()->set_epochs(20);  // far past where 600 lines are known by heart
+  days.spec().mutable_optimizer()->mutable_sparse()->set_learning_rate(0.05f);
+  days.spec().mutable_evaluation()->set_every_steps(5);
+  days.spec().mutable_evaluation()->set_patience(GENERATE(4, 1000));
+  const JobStatus two = Train(days.job());
+  const uint64_t best = two.step();
+  REQUIRE(best < two.total_steps());
+  days.KeepCheckpoints();
+
+  days.Add(3, 200);
+  days.spec().mutable_training()->set_epochs(2);
+  days.spec().mutable_evaluation()->set_patience(0);
+  const JobStatus one = Train(days.job(), /*resume=*/true);
+  const std::string resumed = days.Predictions();
+  CHECK(one.total_steps() == best + 2 * 4);  // of 200 lines, 4 lanes x 16
+  CHECK(one.examples() == two.examples() + 2 * 200);
+  CHECK_THAT(Says(one, "ResumesFrom"),
+             Catch::Contains("2 training files were read before; reads 1: " + days.Day(3)));
+
+  days.PutBackCheckpoints();
+  days.spec().mutable_replicas()->set_servers(3);
+  days.spec().mutable_replicas()->set_workers(2);
+  CHECK(Train(days.job(), true).model_hash() == one.model_hash());
+  days.Add(4, 100);
+  CHECK(Train(days.job(), true).examples() == one.examples() + 2 * 100);
+
+  TrainingJob today = days.job();
+  today.mutable_spec()->mutable_data()->set_train(0, days.Day(3));
+  today.mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint(
+      days.path() + "/kept" + two.checkpoint().substr(days.checkpoints().size()));
+  today.mutable_spec()->mutable_checkpoint()->set_directory(days.path() + "/today");
+  Train(today);
+  CHECK(days.Predictions() == resumed);
+}
+
+TEST_CASE("where a run ended is written again until it is kept, or said not to be",
+          "[e2e][daily]") {
+  Days days;
+  days.spec().mutable_training()->set_epochs(20);
+  days.spec().mutable_optimizer()->mutable_sparse()->set_learning_rate(0.05f);
+  days.spec().mutable_evaluation()->set_every_steps(5);
+  days.spec().mutable_evaluation()->set_patience(4);
+  const bool passes = GENERATE(true, false);
+  JobStatus two;
+  {
+    const absl::Status why =
+        passes ? absl::ResourceExhaustedError("no room") : absl::PermissionDeniedError("not yours");
+    const ScopedFailpoint fails("scheduler.run.end", {.act = FailWith(why), .hits = 1});
+    two = Train(days.job());
+  }
+  const std::string said = Says(two, "CheckpointFailed");
+  CHECK_THAT(said, Catch::Contains("its newest checkpoint cannot say that the run ended at step " +
+                                   std::to_string(two.step())));
+  CHECK_THAT(said, Catch::Contains(passes ? "no room; the job tries again in 1 s"
+                                          : "not yours; a job that resumes from it with more"));
+  days.Add(3);
+  if (passes) {
+    days.Ends(SUCCEEDED);
+  } else {
+    CHECK_THAT(Says(days.Ends(FAILED), "DataDoNotFit"), Catch::Contains(" is new, but "));
+  }
+}
+
+// Where the days before have all that the new one lacks.
+TEST_CASE("a new day that has nothing to learn is told", "[e2e][daily]") {
+  Days days;
+  DataSpec& data = *days.spec().mutable_data();
+  data.set_format("csv");
+  data.clear_eval();
+  data.mutable_columns()->add_categorical("item");
+  data.mutable_columns()->add_ignored("*");
+  days.spec().clear_output();
+  days.spec().add_labels()->set_name("click");
+  days.spec().set_sample_weight("w");
+  const auto write = [&](int day, const std::string& targets) {
+    std::ofstream out(days.Day(day));
+    out << "item,click,w\n";
+    for (int line = 0; line < kLines; ++line) out << 'i' << line % 7 << ',' << targets << '\n';
+  };
+  write(1, "1,1");
+  write(2, "0,1");
+  Train(days.job());
+  const auto refused = [&] { return Says(days.Ends(FAILED), "WorkerFailed"); };
+  SECTION("no line has a weight") {
+    write(3, "1,0");
+    CHECK_THAT(refused(), Catch::Contains("input file " + days.Day(3) +
+                                          ": column w gives no good "
+                                          "line a weight above 0; mend it"));
+    write(4, "1,0");
+    CHECK_THAT(refused(), Catch::Contains("input file " + days.Day(3) + " and those after it: "));
+  }
+  SECTION("no line with a weight has a label") {
+    write(3, ",1");
+    CHECK_THAT(refused(), Catch::Contains("input file " + days.Day(3) +
+                                          ": no good line of a weight "
+                                          "above 0 has a label (column click); mend them"));
+  }
+  SECTION("one line is enough") {
+    write(3, ",1");
+    std::ofstream(days.Day(3), std::ios::app) << "i1,1,0.5\n";
+    days.Ends(SUCCEEDED);
+  }
 }
 
 TEST_CASE("old files that are gone, changed or elsewhere are named", "[e2e][daily]") {

@@ -208,6 +208,38 @@ TEST_CASE("what says nothing changes no bit", "[e2e]") {
   CHECK(Train(job).model_hash() != named.model_hash());
 }
 
+// Of libffm the data say how many fields there are.
+TEST_CASE("gauc goes by a field of libffm that spec.fields names", "[e2e]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = testing::SmallJob(folder.path());
+  testing::WriteLibffm(folder.path() + "/train.libffm", 1, 600, 6, 40, 1000);
+  testing::WriteLibffm(folder.path() + "/eval.libffm", 2, 200, 6, 40, 1000);
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("libffm");
+  spec.mutable_data()->set_train(0, folder.path() + "/train.libffm");
+  spec.mutable_data()->set_eval(0, folder.path() + "/eval.libffm");
+  FieldConfig& user = *spec.add_fields();
+  user.set_name("user");
+  user.set_column("2");
+  user.set_kind("multiValued");
+  spec.mutable_evaluation()->add_metrics("auc");
+  spec.mutable_evaluation()->add_metrics("gauc(user)");
+  spec.mutable_checkpoint()->set_directory(folder.path() + "/ck");
+  const JobStatus status = Train(job);
+  REQUIRE(status.result().tasks_size() == 1);
+  const TaskResult& trained = status.result().tasks(0);
+  CHECK(trained.has_gauc());
+  CHECK(trained.gauc() != trained.auc());  // 40 groups of the lines
+  PredictOptions predict;
+  predict.checkpoint_dir = folder.path() + "/ck";
+  predict.inputs = {folder.path() + "/eval.libffm"};
+  predict.output = folder.path() + "/predicted.csv";
+  const auto summary = RunPredict(predict);
+  REQUIRE(summary.ok());
+  CHECK(summary->result.tasks(0).has_gauc());
+  CHECK(summary->result.tasks(0).gauc() == trained.gauc());
+}
+
 TEST_CASE("patience goes by the loss of a first label that is no class", "[e2e]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = TwoLabels(folder.path());

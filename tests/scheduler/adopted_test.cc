@@ -31,7 +31,8 @@ constexpr uint64_t kSteps = 200;
 // Two servers with a job on both of them, and a worker; the scheduler knew it, and lost it.
 class Cluster {
  public:
-  Cluster() {
+  // `daily`: it resumed with a second file, which alone it reads.
+  explicit Cluster(bool daily = false, const std::string& init_from = "") {
     for (const char* name : {"s0", "s1"}) {
       servers_.emplace(name, SimServer(name, sim_, &disk));
       servers_.at(name).Start(++incarnation_);
@@ -41,7 +42,22 @@ class Cluster {
     Round();
     Save();
     const Store before = store_;
-    state_->Submit(Job("lost", kJob), now_).IgnoreError();
+    ClusterState::Submission lost = Job("lost", kJob);
+    if (!init_from.empty()) {
+      disk[init_from].complete = true;
+      disk[init_from].files["s0"];
+      lost.job.mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint(init_from);
+      lost.init_schema.emplace();
+    }
+    if (daily) {
+      worker.index_files = 2;
+      worker.index_lines *= 2;
+      data.add_files()->set_path("train");
+      data.mutable_end()->set_tasks(7);
+      lost.resume = true;
+      *lost.resume_schema.emplace().mutable_data() = data;
+    }
+    state_->Submit(std::move(lost), now_).IgnoreError();
     Until([&] { return Step(1) >= 20; });
     REQUIRE(state_->WantCheckpoint(1, now_).ok());
     Until([&] { return state_->jobs().at(1)->StateRecord().cuts().complete_size() > 0; });
@@ -96,11 +112,14 @@ class Cluster {
   }
   // With the lock of that number; 0: it waits for it.
   absl::Status Adopt(uint64_t lock = 1) {
-    const absl::Status s =
-        state_
-            ->Adopt(kJob.text(),
-                    {.own = own, .held_up = lock == 0 ? "it waits" : "", .looked_lock = lock}, now_)
-            .status();
+    const absl::Status s = state_
+                               ->Adopt(kJob.text(),
+                                       {.own = own,
+                                        .data = data,
+                                        .held_up = lock == 0 ? "it waits" : "",
+                                        .looked_lock = lock},
+                                       now_)
+                               .status();
     Save();
     return s;
   }
@@ -143,6 +162,7 @@ class Cluster {
 
   SimDisk disk;
   std::vector<CheckpointRecord> own;
+  TrainedData data;  // what is found of which files were read before
 
  private:
   template <typename Node>
@@ -226,6 +246,38 @@ TEST_CASE("an adopted job ends where its input is another, and its copies stay",
   cluster.Until([&] { return cluster.Quarantined() == 2; });
   REQUIRE(cluster.Adopt().ok());
   CHECK(cluster.Id() != 1);  // the failed one has its number
+}
+
+TEST_CASE("an adopted job that had resumed with more files reads the new ones alone",
+          "[scheduler][adoption][daily]") {
+  Cluster cluster(/*daily=*/true);
+  SECTION("as the checkpoint says") {
+    REQUIRE(cluster.Adopt().ok());
+    if (GENERATE(false, true)) cluster.RestartScheduler();
+    cluster.Until([&] { return cluster.State().phase() == OVER; });
+    CHECK(cluster.State().state() == SUCCEEDED);
+    CHECK(cluster.State().final_step() == kSteps);
+  }
+  SECTION("where nothing says so it ends, and stays kept") {
+    cluster.data.mutable_end()->set_tasks(8);  // of another run
+    REQUIRE(cluster.Adopt().ok());
+    cluster.Until([&] { return cluster.State().phase() == OVER; });
+    CHECK(absl::StrContains(cluster.Said(), "InputChanged"));
+    CHECK(absl::StrContains(cluster.Said(),
+                            "or the checkpoint is gone that said which files it had read before"));
+    CHECK(cluster.Copies() == 2);
+  }
+}
+
+TEST_CASE("an adopted job that had started from another's checkpoint needs it no more",
+          "[scheduler][adoption]") {
+  Cluster cluster(/*daily=*/false, "/c/yesterday");
+  cluster.own.clear();
+  cluster.disk.erase("/c/yesterday");
+  REQUIRE(cluster.Adopt().ok());
+  cluster.Until([&] { return cluster.State().phase() == OVER; });
+  INFO(cluster.Said());
+  CHECK(cluster.State().state() == SUCCEEDED);
 }
 
 TEST_CASE("while an adopted job waits its copies are kept, also where it is cancelled",

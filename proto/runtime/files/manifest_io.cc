@@ -211,7 +211,7 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& directory) {
                                                manifest->step(), "; the folder says ", *step));
     }
     if (whole.ok()) {
-      list.complete.push_back({*step, folder});
+      list.complete.push_back({*step, folder, *std::move(manifest)});
     } else {
       list.damaged.push_back({folder, whole});
     }
@@ -228,7 +228,7 @@ absl::StatusOr<std::optional<CheckpointEntry>> NewestCheckpoint(const std::strin
   auto list = ListCheckpoints(directory);
   if (!list.ok()) return list.status();
   if (list->complete.empty()) return std::optional<CheckpointEntry>();
-  return std::optional<CheckpointEntry>(list->complete.back());
+  return std::optional<CheckpointEntry>(std::move(list->complete.back()));
 }
 
 absl::Status RemoveCheckpoint(const std::string& folder, FileSystem& files) {

@@ -69,6 +69,8 @@ absl::Status VerifyCheckpointFiles(const std::string& folder, const Manifest& ma
 struct CheckpointEntry {
   uint64_t step = 0;
   std::string folder;  // full path
+  // That the step and the sizes were checked of: another one may have its place by now.
+  Manifest manifest = {};
 };
 
 struct DamagedCheckpoint {

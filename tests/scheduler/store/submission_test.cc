@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "proto/core/uid.h"
+#include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/plain_file.h"
@@ -261,13 +262,79 @@ TEST_CASE("a job's own checkpoints are all found, or it is said why not",
     const absl::Status failed = FindOwnCheckpoints(temp.path(), kIdentity).status();
     CHECK(files.over());
     CHECK(MayPass(failed));
-    CHECK(FindOwnCheckpoints(temp.path(), kIdentity)->size() == 2);
+    CHECK(FindOwnCheckpoints(temp.path(), kIdentity)->complete.size() == 2);
   }
   // What is damaged stays so.
   REQUIRE(WritePlainFile(temp.path() + kNewestManifest, "x").ok());
-  CHECK(FindOwnCheckpoints(temp.path(), kIdentity)->size() == 1);
-  CHECK(FindOwnCheckpoints(temp.path() + "/none", kIdentity)->empty());
+  CHECK(FindOwnCheckpoints(temp.path(), kIdentity)->complete.size() == 1);
+  CHECK(FindOwnCheckpoints(temp.path() + "/none", kIdentity)->complete.empty());
   CHECK_FALSE(FindOwnCheckpoints(temp.path() + kNewestManifest, kIdentity).ok());
+}
+
+// The process's files while it lives: before the newest manifest is read a second time, another
+// checkpoint takes its place.
+class Replaced : public FileSystem {
+ public:
+  explicit Replaced(std::string folder) : folder_(std::move(folder)) {
+    FileSystem::ReplaceKernel(this);
+  }
+  ~Replaced() override { FileSystem::ReplaceKernel(nullptr); }
+  int Open(const std::string& path, int flags) override {
+    if (path.ends_with(kNewestManifest) && ++reads_ == 2) {
+      Manifest other = SavedBy(JobOf("adagrad", "adagrad", "adam"));
+      other.set_step(9);
+      other.set_job_uid(kIdentity.cluster.text());
+      FileSystem kernel;
+      REQUIRE(WriteManifest(folder_, other, kernel).ok());
+    }
+    return FileSystem::Open(path, flags);
+  }
+
+ private:
+  const std::string folder_;
+  int reads_ = 0;
+};
+
+TEST_CASE("a job goes on from the manifest that was checked, whatever comes in its place",
+          "[scheduler][submission]") {
+  const TempFolder temp;
+  WriteCheckpoints(temp.path(), kIdentity);
+  const Replaced files(temp.path() + "/" + CheckpointFolderName(4));
+  SubmitRequest request;
+  *request.mutable_job() = JobOf("adagrad", "adagrad", "adam");
+  request.mutable_job()->mutable_spec()->mutable_checkpoint()->set_directory(temp.path());
+  const bool resume = GENERATE(true, false);
+  request.set_resume(resume);
+  request.set_overwrite(!resume);
+  const auto found = PrepareCheckpoints(request);
+  REQUIRE(found.ok());
+  if (resume) {
+    REQUIRE(found->complete.size() == 2);
+    CHECK(found->complete[1].step() == 4);
+    CHECK(found->complete[1].job_uid() == kIdentity.job.text());
+  } else {
+    REQUIRE(found->replaced.size() == 2);
+    CHECK(found->replaced[1].meant().step() == 4);
+  }
+}
+
+TEST_CASE("an adopted job's data are those of its own newest checkpoint, else of the newest there",
+          "[scheduler][submission][daily]") {
+  const TempFolder temp;
+  WriteCheckpoints(temp.path(), kIdentity);
+  for (const uint64_t step : {3, 4}) {
+    const std::string folder = temp.path() + "/" + CheckpointFolderName(step);
+    Manifest manifest = *ReadManifest(folder);
+    manifest.mutable_schema()->mutable_data()->set_first_file(static_cast<uint32_t>(step));
+    if (step == 4) manifest.set_job_uid(kIdentity.cluster.text());
+    REQUIRE(WriteManifest(folder, manifest).ok());
+  }
+  const auto own = FindOwnCheckpoints(temp.path(), kIdentity);
+  CHECK(own->complete.size() == 1);
+  CHECK(own->data.first_file() == 3);
+  const auto none = FindOwnCheckpoints(temp.path(), {{0, 1}, {0, 7}});
+  CHECK(none->complete.empty());
+  CHECK(none->data.first_file() == 4);
 }
 
 TEST_CASE("what was accepted is not asked again whether its places are its own",

@@ -10,6 +10,7 @@
 #include "proto/core/table_spec.h"
 #include "storage/delta/format.h"
 #include "storage/delta/removed_stream.h"
+#include "storage/row/layout.h"
 #include "tools/cli/base/job_text.h"
 
 namespace strata {
@@ -155,7 +156,7 @@ std::string DeltaRowText(const DeltaRow& row) {
   if (row.meta) {
     text += '\t';
     AppendFloats(text, row.state, " ");
-    absl::StrAppend(&text, "\t", row.meta->last_step, "\t", row.meta->updates);
+    absl::StrAppend(&text, "\t", storage::StepOf(row.meta->last_step), "\t", row.meta->updates);
   }
   if (row.step) absl::StrAppend(&text, "\t", *row.step);
   return text + "\n";
@@ -172,7 +173,7 @@ std::string DeltaRowJson(const DeltaRow& row) {
   if (row.meta) {
     text += ",\"state\":[";
     AppendFloats(text, row.state, ",");
-    absl::StrAppend(&text, "],\"lastStep\":", row.meta->last_step,
+    absl::StrAppend(&text, "],\"lastStep\":", storage::StepOf(row.meta->last_step),
                     ",\"updates\":", row.meta->updates);
   }
   if (row.step) absl::StrAppend(&text, ",\"step\":", *row.step);

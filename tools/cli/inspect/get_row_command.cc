@@ -134,7 +134,7 @@ absl::StatusOr<RowReport> FromCheckpoint(const GetRowOptions& o, const std::stri
   std::memcpy(&meta, bytes.data() + rows->layout(*table).meta_offset(), sizeof(meta));
   row->checkpoint = rows->folder();
   row->step = rows->manifest().step();
-  row->last_step = meta.last_step;
+  row->last_step = storage::StepOf(meta.last_step);
   row->updates = meta.updates;
   auto life = LifeOf(*rows, *table, row->position, row->exists ? bytes.data() : nullptr);
   if (!life.ok()) return life.status();

@@ -62,8 +62,10 @@ std::string RowText(const RowReport& row) {
   if (!row.checkpoint.empty()) {
     absl::StrAppend(&text, "checkpoint ", row.checkpoint, ", step ", row.step, "\n");
     if (row.exists) {
-      absl::StrAppend(&text, "last touched by step ", row.last_step, ", ", row.updates,
-                      " updates\n");
+      const bool before = row.last_step < 0;
+      absl::StrAppend(&text, before ? "last touched " : "last touched by step ",
+                      before ? -row.last_step : row.last_step,
+                      before ? " steps before the job, " : ", ", row.updates, " updates\n");
     } else {
       absl::StrAppend(&text, "no row: reads as its initial value\n");
     }

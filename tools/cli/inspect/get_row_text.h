@@ -37,7 +37,7 @@ struct RowReport {
   std::string checkpoint;
   uint64_t step = 0;
   bool exists = false;
-  uint32_t last_step = 0;
+  int64_t last_step = 0;  // below 0: so many steps before the job
   uint32_t updates = 0;
   std::optional<RowLife> life;  // of a table with spec.lifeCycle
   // From a server, where `checkpoint` is empty.

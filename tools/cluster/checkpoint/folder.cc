@@ -26,11 +26,12 @@ absl::StatusOr<FoundCheckpoint> FindCheckpoint(const std::string& directory) {
                                 : absl::StrCat("; ", list->damaged.size(), " damaged, the newest ",
                                                list->damaged.back().folder)));
     }
-    folder = list->complete.back().folder;
-    if (!list->damaged.empty() && list->damaged.back().folder > folder) {
+    CheckpointEntry& newest = list->complete.back();
+    if (!list->damaged.empty() && list->damaged.back().folder > newest.folder) {
       const DamagedCheckpoint& newer = list->damaged.back();
       return WithWholeOne(newer.error, newer.folder);
     }
+    return FoundCheckpoint{std::move(newest.folder), std::move(newest.manifest)};
   }
   auto manifest = ReadManifest(folder);
   if (!manifest.ok()) return manifest.status();
@@ -47,8 +48,7 @@ absl::Status WithWholeOne(const absl::Status& damage, const std::string& folder)
   if (list.ok()) {
     for (auto it = list->complete.rbegin(); it != list->complete.rend(); ++it) {
       if (std::filesystem::path(it->folder).filename() == damaged.filename()) continue;
-      const auto manifest = ReadManifest(it->folder);
-      if (!manifest.ok() || !VerifyCheckpointFiles(it->folder, *manifest).ok()) continue;
+      if (!VerifyCheckpointFiles(it->folder, it->manifest).ok()) continue;
       advice = absl::StrCat("; the newest whole one is ", it->folder, " (to use it: --checkpoint ",
                             it->folder, ")");
       break;

@@ -183,7 +183,8 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
                  .model = model->get(),
                  .parallel = parallel.get()});
   const MetricsPlan metrics = MetricsOf(spec);
-  Quality quality(&*tables, metrics, FieldNumber(spec, metrics.gauc_field));
+  Quality quality(&*tables, metrics,
+                  FieldNumber(spec, found->manifest.fields(), metrics.gauc_field));
   PredictSummary summary;
   summary.step = found->manifest.step();
   summary.checkpoint = found->folder;

@@ -17,8 +17,9 @@ std::vector<std::string> FieldNames(const JobSpec& spec, uint32_t libffm_fields)
   return names;
 }
 
-std::optional<uint32_t> FieldNumber(const JobSpec& spec, const std::string& name) {
-  const std::vector<std::string> names = FieldNames(spec);
+std::optional<uint32_t> FieldNumber(const JobSpec& spec, uint32_t libffm_fields,
+                                    const std::string& name) {
+  const std::vector<std::string> names = FieldNames(spec, libffm_fields);
   const auto at = std::find(names.begin(), names.end(), name);
   if (name.empty() || at == names.end()) return std::nullopt;
   return static_cast<uint32_t>(at - names.begin());

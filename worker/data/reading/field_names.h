@@ -17,8 +17,9 @@ namespace strata {
 // `libffm_fields`: by spec.fields, else by their numbers. Empty: there are none (libfm, libsvm).
 std::vector<std::string> FieldNames(const JobSpec& spec, uint32_t libffm_fields = 0);
 
-// The number of a field of that name; none: there is none.
-std::optional<uint32_t> FieldNumber(const JobSpec& spec, const std::string& name);
+// The number of a field of that name, among those that FieldNames has; none: there is none.
+std::optional<uint32_t> FieldNumber(const JobSpec& spec, uint32_t libffm_fields,
+                                    const std::string& name);
 
 }  // namespace strata
 

@@ -237,6 +237,29 @@ bool SimServer::Mark(uint64_t job, const SimSender& by, uint64_t cut, LanePositi
   return true;
 }
 
+namespace {
+
+// A vocabulary's name is its values, a letter each, and their fingerprint.
+void AddVocabularies(const WorkerJobDirective& directive, InputIndex* index) {
+  for (const FieldConfig& field : directive.spec().spec().fields()) {
+    if (!field.has_vocabulary()) continue;
+    const std::string& values = field.vocabulary().file();
+    InputFile& file = *index->add_vocabularies();
+    file.set_path(values);
+    const auto add = [&](uint64_t count) {
+      VocabularyValues& first = *file.add_values();
+      first.set_count(count);
+      first.set_fingerprint(values.substr(0, count));
+    };
+    add(values.size());
+    for (const uint64_t count : directive.vocabulary_beginnings()) {
+      if (count < values.size()) add(count);
+    }
+  }
+}
+
+}  // namespace
+
 void SimWorker::Start(uint64_t incarnation) {
   alive_ = true;
   incarnation_ = incarnation;
@@ -286,8 +309,10 @@ void SimWorker::Act(const NodeDirective& directive) {
     held.report.set_job(d.job());
     held.report.set_job_uid(d.job_uid());
     held.report.set_generation(d.generation());
-    if (d.make_index())
+    if (d.make_index()) {
       *held.report.mutable_train_index() = Index(index_tasks, index_lines, index_files);
+      AddVocabularies(d, held.report.mutable_train_index());
+    }
     held.report.set_ready(!d.make_index());
     std::set<uint64_t> tasks;
     for (const TaskAssignment& t : d.tasks()) tasks.insert(t.task());

@@ -28,10 +28,11 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Defaults in words: the field stays absent.
+// Defaults in words: the field stays absent. "that": what the comment says before it, of a label's
+// mean.
 const std::set<std::string> kAbsent = {
     "none",     "the machine's cores", "the server's own folder", "max(4, the cores of a server)",
-    "the name", "all lines weigh 1",   "spec.model.hashSeed"};
+    "the name", "all lines weigh 1",   "spec.model.hashSeed",     "that"};
 
 // The stated default for a job of which `types` holds the words that may select one (its model,
 // optimizer, ...): "a 1, b 2" and "1; b 2" say it by type. "" when there is none for these types.

@@ -1,6 +1,5 @@
 // How much memory a model on the CPU takes for a batch, by formula, and how many lines are scored
 // at a time, so that this stays bounded however wide a line is.
-// Tested by tests/worker/models/model_memory_test.cc
 #ifndef STRATA_WORKER_MODELS_MODEL_MEMORY_H_
 #define STRATA_WORKER_MODELS_MODEL_MEMORY_H_
 

@@ -110,8 +110,8 @@ device::StepShape ShapeOf(const WorkerLoad& load) {
       std::min(static_cast<double>(load.keys_per_batch) * batches, static_cast<double>(features)));
   shape.features = host ? features : device::GrownTo(shape.features, features);
   shape.unique = host ? unique : device::GrownTo(shape.unique, unique);
-  // Fields of several features each: they are pooled.
-  if (fields > 0 && load.features_per_example > fields) {
+  // Fields of several features each: they are pooled, but where models do that as they gather.
+  if (fields > 0 && !load.tables.any_width() && load.features_per_example > fields) {
     shape.runs = std::min(device::GrownTo(0, shape.examples * fields), shape.features);
   }
   return shape;

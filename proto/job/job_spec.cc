@@ -150,7 +150,6 @@ absl::Status ResolveJob(TrainingJob& job) {
   STRATA_RETURN_IF_BAD(spec::CheckMetrics(job_spec));
   STRATA_RETURN_IF_BAD(spec::ResolveReplicas(job_spec.training(), *job_spec.mutable_replicas()));
   STRATA_RETURN_IF_BAD(spec::ResolveWorker(*job_spec.mutable_worker()));
-  STRATA_RETURN_IF_BAD(spec::CheckModelDevice(job_spec));
   STRATA_RETURN_IF_BAD(ResolveStorage(job_spec.replicas(), *job_spec.mutable_storage()));
   if (job_spec.has_life_cycle()) {
     STRATA_RETURN_IF_BAD(spec::ResolveLifeCycle(job_spec.training(), job_spec.storage(),

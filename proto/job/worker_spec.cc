@@ -51,17 +51,4 @@ absl::Status ResolveWorker(WorkerSpec& worker) {
   return absl::OkStatus();
 }
 
-absl::Status CheckModelDevice(const JobSpec& job) {
-  const std::string& device = job.worker().device();
-  const std::string& type = job.model().type();
-  if (device == "cpu" || device == "auto") return absl::OkStatus();
-  for (const char* computed :
-       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
-    if (type == computed) return absl::OkStatus();
-  }
-  return Bad("spec.worker.device",
-             absl::StrCat("'", device, "', but spec.model.type ", type,
-                          " is computed on the CPU in this version; give cpu"));
-}
-
 }  // namespace strata::spec

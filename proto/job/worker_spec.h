@@ -11,10 +11,6 @@ namespace strata::spec {
 // See ResolveJob (job_spec.h).
 absl::Status ResolveWorker(WorkerSpec& worker);
 
-// Of models that no device computes (worker/device/stages.h) where one is named; with auto workers
-// say so, if they have one. Wants model and worker resolved.
-absl::Status CheckModelDevice(const JobSpec& job);
-
 }  // namespace strata::spec
 
 #endif  // STRATA_PROTO_JOB_WORKER_SPEC_H_

@@ -2,6 +2,7 @@
 // pushes stay in its memory, and the model is the one of the same job whose rows go in messages.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -172,6 +173,35 @@ TEST_CASE("rows stay on a device whatever the model and the optimizer", "[e2e][p
       s.mutable_optimizer()->mutable_sparse()->set_type(kind.sparse);
       Replicas(2, 1)(s);
     });
+  }
+}
+
+// Five tables of four widths; of some lanes' rows a worker gathers those that each wants.
+TEST_CASE("rows of several widths stay on a device", "[e2e][p3][device]") {
+  const ScratchFolder folder = Folder();
+  for (const char* model : {"din", "mmoe"}) {
+    INFO(model);
+    TrainingJob job = Job(folder.path());
+    testing::UseFiveTables(folder.path(), 1280, 1000, job);
+    JobSpec& spec = *job.mutable_spec();
+    if (spec.model().type() != model) {  // of the same fields, without the sequence
+      spec.mutable_fields()->RemoveLast();
+      spec.mutable_model()->Clear();
+      spec.mutable_model()->set_type(model);
+    }
+    spec.mutable_storage()->set_gpu_bytes_per_server(
+        "384KiB");  // the least of each table, and more
+    for (TableConfig& table : *spec.mutable_tables()) {
+      table.clear_pull_codec();
+      table.clear_life_cycle();
+    }
+    const std::string hash = CheckSame(job, nullptr);
+    CHECK(CheckSame(job, Replicas(2, 2)) == hash);
+    CHECK(CheckSame(job, Replicas(1, 4)) == hash);
+    // What the GPU's code learns, the CPU learns.
+    const double auc = Train(job).result().auc();
+    spec.mutable_worker()->set_device("cpu");
+    CHECK(std::fabs(Train(job).result().auc() - auc) < 0.005);
   }
 }
 

@@ -141,11 +141,13 @@ TEST_CASE("a job of two labels learns both, and tells of each", "[e2e]") {
 
 TEST_CASE("a GPU's code learns of labels and weights what the CPU learns", "[e2e][device]") {
   const ScratchFolder folder = Folder();
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
+  for (const char* type :
+       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe"}) {
     INFO(type);
     TrainingJob job = TwoLabels(folder.path());
     JobSpec& spec = *job.mutable_spec();
     spec.mutable_model()->set_type(type);
+    if (spec.model().type() == "mmoe") spec.mutable_model()->clear_hidden();
     spec.set_sample_weight("weight");
     spec.mutable_worker()->set_device("cpu");
     const JobStatus cpu = Train(job);

@@ -13,7 +13,10 @@ BatchRows CohortData::LaneRows(size_t i, std::span<const uint32_t> dims,
   if (memory != nullptr) {
     RowsThere there;
     there.rows = weights.rows_there.get();
-    if (!alone) there.place = all.place[i];
+    if (!alone) {
+      there.place = all.place[i];
+      there.runs = all.runs;
+    }
     return {nullptr, there, memory};
   }
   const float* rows = weights.rows.data();

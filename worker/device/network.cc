@@ -27,6 +27,12 @@ DeviceNetwork::DeviceNetwork(const Stages& stages, ops::gpu::CudaApi* api,
   if (stages_.cross) cross_.emplace(*stages_.cross, &work_);
   if (!stages_.towers.empty()) towers_.emplace(stages_.towers, &work_);
   if (stages_.heads()) heads_.emplace(&stages_, &work_);
+  if (stages_.field_vectors) vectors_.emplace(&stages_, api_);
+  if (stages_.mixture) mixture_.emplace(*stages_.mixture, &work_);
+  for (uint32_t s = 0; s < stages_.sequences(); ++s) {
+    attentions_.push_back(
+        std::make_unique<DeviceAttention>(stages_.attentions[s], s, stages_.sequences(), &work_));
+  }
 }
 
 void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
@@ -36,6 +42,9 @@ void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
   if (cross_) cross_->Want(most.examples, memory);
   if (towers_) towers_->Want(most.examples, memory);
   if (heads_) heads_->Want(most.examples, memory);
+  if (vectors_) vectors_->Want(most, memory);
+  if (mixture_) mixture_->Want(most.examples, memory);
+  for (const auto& attention : attentions_) attention->Want(most.examples, memory);
   const uint32_t tasks = stages_.tasks();
   work_.NeedsSums({most.examples, std::max(tasks, stages_.numeric)});
   if (stages_.first_order) work_.NeedsColumnProduct(most.examples, stages_.numeric, tasks);
@@ -52,7 +61,7 @@ void DeviceNetwork::Want(const StepShape& most, BufferList* memory) {
   work_.Want(memory);
   memory->WantArray<float>(&logits_, examples * logits().stride);
   memory->WantArray<float>(&gradients_, examples * logits().stride);
-  memory->WantArray<uint32_t>(&example_, most.features);
+  memory->WantArray<uint32_t>(&example_, vectors_ ? 0 : most.features);
   if (stages_.second_order) memory->WantArray<float>(&sums_, examples * stages_.dim);
   if (stages_.matrix) {
     memory->WantArray<float>(&matrix_, examples * RowFloats(stages_.matrix_width));
@@ -143,7 +152,7 @@ Matrix DeviceNetwork::top_out_gradient() const {
 
 absl::Status DeviceNetwork::Run(const StepBatch& batch, Passes passes, StreamHandle stream) {
   STRATA_RETURN_IF_ERROR(PoolRows(batch, passes, stream));
-  STRATA_RETURN_IF_ERROR(ForwardRows(batch, stream));
+  STRATA_RETURN_IF_ERROR(ForwardRows(batch, passes, stream));
   STRATA_RETURN_IF_ERROR(ForwardLayers(batch, passes, stream));
   if (passes == Passes::kForward) return TaskPredictions(*api_, Outputs(batch), stream);
   STRATA_RETURN_IF_ERROR(Loss(batch, stream));
@@ -195,7 +204,9 @@ ops::gpu::LinearTask DeviceNetwork::Linear(const StepBatch& batch) const {
           stages_.numeric > 0 ? batch.tensors[1] : nullptr};
 }
 
-absl::Status DeviceNetwork::ForwardRows(const StepBatch& batch, StreamHandle stream) {
+absl::Status DeviceNetwork::ForwardRows(const StepBatch& batch, Passes passes,
+                                        StreamHandle stream) {
+  if (vectors_) return vectors_->Forward(batch, matrix(), passes, stream);
   const ops::SparseExamples x = Features(batch);
   const std::vector<float*>& t = batch.tensors;
   uint32_t* const example = example_.as<uint32_t>();
@@ -230,19 +241,27 @@ absl::Status DeviceNetwork::ForwardRows(const StepBatch& batch, StreamHandle str
 
 absl::Status DeviceNetwork::ForwardLayers(const StepBatch& batch, Passes passes,
                                           StreamHandle stream) {
+  if (stages_.matrix) STRATA_RETURN_IF_ERROR(ForwardMatrix(batch, passes, stream));
+  if (mixture_) return mixture_->Forward(batch, matrix(), logits(), passes, stream);
   if (!stages_.top) return absl::OkStatus();
-  if (stages_.dots) {
-    STRATA_RETURN_IF_ERROR(ForwardDots(batch, passes, stream));
-  } else if (stages_.numeric > 0) {
-    // Read only: a matrix is what is written and what is read alike.
-    const Matrix numbers = {const_cast<float*>(batch.x.numeric), stages_.numeric};
-    STRATA_RETURN_IF_ERROR(CopyMatrix(*api_, {batch.examples, stages_.numeric}, numbers,
-                                      matrix().Columns(stages_.fields * stages_.dim), stream));
-  }
   if (cross_) STRATA_RETURN_IF_ERROR(cross_->Forward(batch, matrix(), stream));
   STRATA_RETURN_IF_ERROR(top_->Forward(batch, top_in(), top_out(), passes, stream));
   if (towers_) return towers_->Forward(batch, top_out(), logits(), passes, stream);
   return ForwardOutput(batch, stream);
+}
+
+// What layers read beside the fields' vectors.
+absl::Status DeviceNetwork::ForwardMatrix(const StepBatch& batch, Passes passes,
+                                          StreamHandle stream) {
+  for (const auto& attention : attentions_) {
+    STRATA_RETURN_IF_ERROR(attention->Forward(batch, matrix(), passes, stream));
+  }
+  if (stages_.dots) return ForwardDots(batch, passes, stream);
+  if (stages_.numeric == 0) return absl::OkStatus();
+  // Read only: a matrix is what is written and what is read alike.
+  const Matrix numbers = {const_cast<float*>(batch.x.numeric), stages_.numeric};
+  return CopyMatrix(*api_, {batch.examples, stages_.numeric}, numbers,
+                    matrix().Columns(stages_.numbers_at()), stream);
 }
 
 absl::Status DeviceNetwork::ForwardDots(const StepBatch& batch, Passes passes,

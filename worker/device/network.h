@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
@@ -18,10 +19,13 @@
 #include "ops/cuda/rows/coalesce.h"
 #include "ops/nn/layer_memory.h"
 #include "ops/nn/sparse_examples.h"
+#include "worker/device/attention.h"
 #include "worker/device/buffer_list.h"
 #include "worker/device/cross.h"
+#include "worker/device/field_vectors.h"
 #include "worker/device/fm_heads.h"
 #include "worker/device/layer_work.h"
+#include "worker/device/mixture.h"
 #include "worker/device/perceptron.h"
 #include "worker/device/stages.h"
 #include "worker/device/step_batch.h"
@@ -49,8 +53,11 @@ class DeviceNetwork {
   absl::Status PoolRows(const StepBatch& batch, ops::Passes passes, ops::gpu::StreamHandle stream);
   absl::Status BackwardPooled(const StepBatch& batch, ops::gpu::StreamHandle stream);
   ops::gpu::MaxRuns MaxRunsOf(const StepBatch& batch) const;
-  absl::Status ForwardRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status ForwardRows(const StepBatch& batch, ops::Passes passes,
+                           ops::gpu::StreamHandle stream);
   absl::Status ForwardLayers(const StepBatch& batch, ops::Passes passes,
+                             ops::gpu::StreamHandle stream);
+  absl::Status ForwardMatrix(const StepBatch& batch, ops::Passes passes,
                              ops::gpu::StreamHandle stream);
   absl::Status ForwardDots(const StepBatch& batch, ops::Passes passes,
                            ops::gpu::StreamHandle stream);
@@ -60,6 +67,7 @@ class DeviceNetwork {
   absl::Status BackwardFirstOrder(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardNumericSquares(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardLayers(const StepBatch& batch, ops::gpu::StreamHandle stream);
+  absl::Status BackwardTop(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardDots(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardOutput(const StepBatch& batch, ops::gpu::StreamHandle stream);
   absl::Status BackwardRows(const StepBatch& batch, ops::gpu::StreamHandle stream);
@@ -89,6 +97,9 @@ class DeviceNetwork {
   std::optional<DeviceCross> cross_;
   std::optional<DeviceFmHeads> heads_;
   std::optional<DeviceTowers> towers_;
+  std::optional<DeviceFieldVectors> vectors_;
+  std::vector<std::unique_ptr<DeviceAttention>> attentions_;
+  std::optional<DeviceMixture> mixture_;
   std::unique_ptr<ops::gpu::Coalescer> coalescer_;
 
   ops::gpu::Buffer logits_, gradients_;                      // (examples, tasks): by the logits

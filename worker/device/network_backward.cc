@@ -52,7 +52,18 @@ absl::Status DeviceNetwork::BackwardNumericSquares(const StepBatch& batch, Strea
 }
 
 absl::Status DeviceNetwork::BackwardLayers(const StepBatch& batch, StreamHandle stream) {
-  if (!stages_.top) return absl::OkStatus();
+  if (mixture_) {
+    STRATA_RETURN_IF_ERROR(
+        mixture_->Backward(batch, matrix(), gradients(), matrix_gradient(), stream));
+  }
+  if (stages_.top) STRATA_RETURN_IF_ERROR(BackwardTop(batch, stream));
+  for (const auto& attention : attentions_) {
+    STRATA_RETURN_IF_ERROR(attention->Backward(batch, matrix(), matrix_gradient(), stream));
+  }
+  return stages_.dots ? BackwardDots(batch, stream) : absl::OkStatus();
+}
+
+absl::Status DeviceNetwork::BackwardTop(const StepBatch& batch, StreamHandle stream) {
   DevicePerceptron::Ends ends = {top_in(), top_out(), gradients(), top_in_gradient()};
   if (cross_ || towers_) ends.out_gradient = top_out_gradient();
   if (cross_) STRATA_RETURN_IF_ERROR(BackwardOutput(batch, stream));
@@ -61,10 +72,7 @@ absl::Status DeviceNetwork::BackwardLayers(const StepBatch& batch, StreamHandle 
         towers_->Backward(batch, top_out(), gradients(), top_out_gradient(), stream));
   }
   STRATA_RETURN_IF_ERROR(top_->Backward(batch, ends, stream));
-  if (cross_) {
-    STRATA_RETURN_IF_ERROR(cross_->Backward(batch, matrix(), matrix_gradient(), stream));
-  }
-  return stages_.dots ? BackwardDots(batch, stream) : absl::OkStatus();
+  return cross_ ? cross_->Backward(batch, matrix(), matrix_gradient(), stream) : absl::OkStatus();
 }
 
 absl::Status DeviceNetwork::BackwardDots(const StepBatch& batch, StreamHandle stream) {
@@ -106,6 +114,7 @@ absl::Status DeviceNetwork::BackwardOutput(const StepBatch& batch, StreamHandle 
 }
 
 absl::Status DeviceNetwork::BackwardRows(const StepBatch& batch, StreamHandle stream) {
+  if (vectors_) return vectors_->Backward(batch, matrix_gradient(), *coalescer_, stream);
   const ops::SparseExamples x = Features(batch);
   const ops::gpu::GroupedKeys& keys = batch.pooled() ? batch.runs : batch.keys;
   const ops::gpu::RowSums out = batch.pooled()

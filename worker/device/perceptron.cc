@@ -26,24 +26,25 @@ void DevicePerceptron::Want(uint32_t examples, BufferList* memory) {
     buffers->resize(layers);
   }
   rounded_.resize(layers);
+  const uint32_t rows = examples * stage_.rows;
   uint32_t widest = 0;
   for (size_t l = 0; l < layers; ++l) {
-    work_->WantRounded({examples, stage_.widths[l]}, &rounded_values_[l], memory);
+    work_->WantRounded({rows, stage_.widths[l]}, &rounded_values_[l], memory);
     work_->WantRounded({stage_.widths[l], stage_.widths[l + 1]}, &rounded_weights_[l], memory);
     widest = std::max(widest, stage_.widths[l + 1]);
     if (l == 0) continue;
     const uint32_t width = stage_.widths[l];
-    memory->WantArray<float>(&values_[l], size_t{examples} * RowFloats(width));
-    memory->WantArray<float>(&gradients_[l], size_t{examples} * RowFloats(width));
-    memory->WantArray<uint8_t>(&masks_[l], size_t{examples} * MaskBits(width) / 8);
+    memory->WantArray<float>(&values_[l], size_t{rows} * RowFloats(width));
+    memory->WantArray<float>(&gradients_[l], size_t{rows} * RowFloats(width));
+    memory->WantArray<uint8_t>(&masks_[l], size_t{rows} * MaskBits(width) / 8);
   }
-  work_->WantRounded({examples, widest}, &rounded_gradient_, memory);
-  work_->NeedsSums({examples, stage_.widths.back()});
+  work_->WantRounded({rows, widest}, &rounded_gradient_, memory);
+  work_->NeedsSums({rows, stage_.widths.back()});
 }
 
-MatmulShape DevicePerceptron::ForwardShape(uint32_t examples, size_t layer) const {
+MatmulShape DevicePerceptron::ForwardShape(const StepBatch& batch, size_t layer) const {
   MatmulShape shape;
-  shape.m = examples;
+  shape.m = Rows(batch);
   shape.k = stage_.widths[layer];
   shape.n = shape.ldb = stage_.widths[layer + 1];
   return shape;
@@ -66,7 +67,7 @@ absl::Status DevicePerceptron::Forward(const StepBatch& batch, const Matrix& in,
     const bool last = l + 1 == stage_.layers();
     const Matrix from = Values(l, in);
     const Matrix to = last ? out : Values(l + 1, in);
-    MatmulShape shape = ForwardShape(batch.examples, l);
+    MatmulShape shape = ForwardShape(batch, l);
     shape.lda = from.stride;
     shape.ldc = to.stride;
     shape.epilogue = MatmulEpilogue::kBiasRelu;
@@ -100,7 +101,7 @@ absl::Status DevicePerceptron::RoundLayer(const StepBatch& batch, const MatmulSh
 absl::Status DevicePerceptron::Backward(const StepBatch& batch, const Ends& ends,
                                         StreamHandle stream) {
   const size_t layers = stage_.layers();
-  const ops::gpu::Extent outputs = {batch.examples, stage_.widths.back()};
+  const ops::gpu::Extent outputs = {Rows(batch), stage_.widths.back()};
   if (stage_.relu_output) {
     STRATA_RETURN_IF_ERROR(
         ReluGradient(work_->api(), outputs, ends.out, ends.out_gradient, stream));
@@ -123,11 +124,11 @@ absl::Status DevicePerceptron::BackwardLayer(const StepBatch& batch, const Ends&
   MatmulShape weights;
   weights.m = inputs;
   weights.n = weights.ldc = outputs;
-  weights.k = batch.examples;
+  weights.k = Rows(batch);
   weights.transpose_a = true;
   weights.lda = from.stride;
   weights.ldb = gradient.stride;
-  auto rounded = work_->Round(ForwardShape(batch.examples, l), {batch.examples, outputs}, gradient,
+  auto rounded = work_->Round(ForwardShape(batch, l), {Rows(batch), outputs}, gradient,
                               rounded_gradient_, stream);
   if (!rounded.ok()) return rounded.status();
   STRATA_RETURN_IF_ERROR(work_->Multiply(
@@ -137,7 +138,7 @@ absl::Status DevicePerceptron::BackwardLayer(const StepBatch& batch, const Ends&
   const Matrix to = Gradients(l, ends);
   if (to.data == nullptr) return absl::OkStatus();
   MatmulShape below;
-  below.m = batch.examples;
+  below.m = Rows(batch);
   below.n = inputs;
   below.k = below.ldb = outputs;
   below.transpose_b = true;

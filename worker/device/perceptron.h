@@ -21,7 +21,8 @@ namespace strata::device {
 
 // Inputs, outputs and their gradients belong to the caller; rows in between to this: batch x (2 x
 // hidden widths + a bit each), and in bf16 what products read, rounded, which serves both passes.
-// Everything is asynchronous, on one stream.
+// Where the stage has several rows of an example, the batch is so many times as long. Everything is
+// asynchronous, on one stream.
 class DevicePerceptron {
  public:
   // `work` outlives it.
@@ -30,7 +31,7 @@ class DevicePerceptron {
   // Memory for batches of up to `examples`.
   void Want(uint32_t examples, BufferList* memory);
 
-  // in: (examples, inputs); out: (examples, outputs), and unlike the CPU's it may lie in the
+  // in: (rows, inputs); out: (rows, outputs), and unlike the CPU's it may lie in the
   // columns of a larger matrix.
   absl::Status Forward(const StepBatch& batch, const ops::gpu::Matrix& in,
                        const ops::gpu::Matrix& out, ops::Passes passes,
@@ -44,7 +45,8 @@ class DevicePerceptron {
   absl::Status Backward(const StepBatch& batch, const Ends& ends, ops::gpu::StreamHandle stream);
 
  private:
-  ops::gpu::MatmulShape ForwardShape(uint32_t examples, size_t layer) const;
+  uint32_t Rows(const StepBatch& batch) const { return batch.examples * stage_.rows; }
+  ops::gpu::MatmulShape ForwardShape(const StepBatch& batch, size_t layer) const;
   absl::Status RoundLayer(const StepBatch& batch, const ops::gpu::MatmulShape& shape, size_t layer,
                           const ops::gpu::Matrix& from, ops::gpu::StreamHandle stream);
   absl::Status BackwardLayer(const StepBatch& batch, const Ends& ends, size_t layer,

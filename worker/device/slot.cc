@@ -4,25 +4,18 @@
 #include <functional>
 #include <utility>
 
-#include "ops/coalesce_sum.h"
 #include "ops/cuda/rows/pool.h"
+#include "ops/cuda/rows/row_runs.h"
 #include "proto/job/task_spec.h"
 #include "worker/device/return_if_error.h"
 
 namespace strata::device {
+
+using ops::gpu::RowRun;
+
 namespace {
 
 constexpr size_t kTensorFloats = 64;  // tensors begin at multiples of 256 bytes
-
-bool NeedsPooling(const Batch& batch) {
-  if (batch.fields.empty()) return false;
-  for (uint32_t i = 0; i < batch.size; ++i) {
-    for (uint32_t f = batch.offsets[i] + 1; f < batch.offsets[i + 1]; ++f) {
-      if (batch.fields[f] == batch.fields[f - 1]) return true;
-    }
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -36,6 +29,8 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
   tensor_sizes_ = tensors;
   row_dim_ = stages.row_dim;
   tasks_ = stages.tasks();
+  sequences_ = stages.sequences();
+  if (stages.field_vectors) table_dims_ = stages.field_vectors->table_dims;
   tensor_at_.clear();
   tensor_floats_ = 0;
   for (const size_t size : tensors) {
@@ -62,6 +57,9 @@ void Slot::Want(const StepShape& most, const Stages& stages, const TensorSizes& 
       {&in_run_fields_, runs * 4},
       {&in_run_first_, runs == 0 ? 0 : (runs + 1) * 4},
       {&in_run_of_, runs == 0 ? 0 : features * 4},
+      {&table_runs_, stages.field_vectors ? (table_dims_.size() + 1) * sizeof(RowRun) : 0},
+      {&sequence_first_, examples * sequences_ * 4},
+      {&sequence_length_, examples * sequences_ * 4},
       {&tensor_gradients_, tensor_floats_ * 4},
       {&predictions_, examples * tasks_ * 4},
       {&losses_, examples * tasks_ * 4},
@@ -90,140 +88,6 @@ absl::Status Slot::Open(ops::gpu::CudaApi* api) {
     *event = *std::move(made);
   }
   return absl::OkStatus();
-}
-
-StepKind Slot::Plan(const Batch& batch, const RoutedKeys& routed, const Stages& stages,
-                    ops::Passes passes, uint32_t multiple) {
-  examples_ = batch.size;
-  kind_ = {};
-  kind_.passes = passes;
-  kind_.shape.examples = (batch.size + multiple - 1) / multiple * multiple;
-  kind_.shape.features = static_cast<uint32_t>(batch.keys.size());
-  kind_.shape.unique = static_cast<uint32_t>(routed.keys.size());
-  kind_.values = !batch.values.empty();
-  kind_.weighted = stages.weighted && !batch.weights.empty();
-  // A sum of weights is the same however it is grouped into fields.
-  const bool vectors = stages.matrix || stages.second_order;
-  kind_.fields = vectors && !batch.fields.empty();
-  kind_.pooled = (vectors || !stages.max_fields.empty()) && NeedsPooling(batch);
-  if (kind_.pooled) {
-    FindRuns(batch);
-    kind_.shape.runs = static_cast<uint32_t>(run_fields_.size());
-  }
-  return kind_;
-}
-
-void Slot::FindRuns(const Batch& batch) {
-  run_offsets_.assign(1, 0);
-  run_fields_.clear();
-  run_first_.clear();
-  run_of_.resize(batch.keys.size());
-  for (uint32_t i = 0; i < batch.size; ++i) {
-    for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
-      if (f == batch.offsets[i] || batch.fields[f] != batch.fields[f - 1]) {
-        run_first_.push_back(f);
-        run_fields_.push_back(batch.fields[f]);
-      }
-      run_of_[f] = static_cast<uint32_t>(run_first_.size() - 1);
-    }
-    run_offsets_.push_back(static_cast<uint32_t>(run_first_.size()));
-  }
-  run_first_.push_back(static_cast<uint32_t>(batch.keys.size()));
-}
-
-void Slot::FillBatch(const Batch& batch, const RoutedKeys& routed, ops::Parallel* parallel) {
-  copies_.Clear();
-  FillExamples(batch);
-  FillFeatures(batch, routed);
-  if (kind_.pooled) FillRuns();
-  uint32_t* const chunk_first = chunk_first_.Fill<uint32_t>(routed.first.size());
-  uint32_t* const counts = counts_.Fill<uint32_t>(kStepCounts);
-  copies_.Run(parallel, [&] { counts[kChunks] = CountChunks(routed, chunk_first); });
-  counts[kExamples] = batch.size;
-  counts[kUnique] = kind_.shape.unique;
-  counts[kRuns] = kind_.shape.runs;
-  counts[kZero] = 0;
-}
-
-absl::Status Slot::TakePinned(ops::gpu::LateBuffer* rows) {
-  if (rows->taken()) return absl::OkStatus();
-  STRATA_RETURN_IF_ERROR(rows->Take());
-  pinned_rows_bytes_.fetch_add(rows->taken_bytes(), std::memory_order_relaxed);
-  return absl::OkStatus();
-}
-
-absl::Status Slot::FillWeights(const ModelInputs& in, const ModelGradients* out,
-                               ops::Parallel* parallel) {
-  gradients_there_ = out == nullptr ? nullptr : out->rows_there;
-  rows_there_ = in.there.rows;
-  rows_.bytes = place_.bytes = 0;
-  copies_.Clear();
-  if (out != nullptr && gradients_there_ == nullptr) {
-    STRATA_RETURN_IF_ERROR(TakePinned(&pinned_gradients_));
-  }
-  if (rows_there_ == nullptr) {
-    STRATA_RETURN_IF_ERROR(TakePinned(&pinned_rows_));
-    copies_.Add(in.rows, row_floats(), pinned_rows_.as<float>());
-    rows_.bytes = row_floats() * sizeof(float);
-  } else if (!in.there.place.empty()) {
-    const std::span<const uint32_t> place = in.there.place;
-    copies_.Add(place.data(), place.size(), place_.Fill<uint32_t>(place.size()));
-  }
-  float* const tensors = tensors_.Fill<float>(tensor_floats_);
-  for (size_t t = 0; t < tensor_sizes_.size(); ++t) {
-    copies_.Add(in.tensors[t], tensor_sizes_[t], tensors + tensor_at_[t]);
-  }
-  copies_.Run(parallel);
-  return absl::OkStatus();
-}
-
-// Examples that only fill up are empty.
-void Slot::FillExamples(const Batch& batch) {
-  const size_t padded = kind_.shape.examples;
-  uint32_t* const offsets = offsets_.Fill<uint32_t>(padded + 1);
-  copies_.Add(batch.offsets, offsets);
-  std::fill(offsets + batch.size + 1, offsets + padded + 1, batch.offsets[batch.size]);
-  const auto fill = [this](const std::vector<float>& from, size_t count, Array* to) {
-    float* const out = to->Fill<float>(count);
-    copies_.Add(from, out);
-    std::fill(out + from.size(), out + count, 0.0f);
-  };
-  fill(batch.dense, padded * batch.numeric, &numeric_);
-  fill(batch.labels, padded * tasks_, &labels_);
-  if (kind_.weighted) fill(batch.weights, padded, &weights_);
-}
-
-void Slot::FillFeatures(const Batch& batch, const RoutedKeys& routed) {
-  copies_.Add(routed.unique_of, row_.Fill<uint32_t>(routed.unique_of.size()));
-  if (kind_.values) copies_.Add(batch.values, values_.Fill<float>(batch.values.size()));
-  fields_.bytes = 0;
-  if (kind_.fields && !kind_.pooled) {
-    copies_.Add(batch.fields, fields_.Fill<uint32_t>(batch.fields.size()));
-  }
-  copies_.Add(routed.first, first_.Fill<uint32_t>(routed.first.size()));
-  copies_.Add(routed.occurrences, occurrences_.Fill<uint32_t>(routed.occurrences.size()));
-}
-
-// As the coalescer counts them: runs of one chunk have none. Returns how many there are.
-uint32_t Slot::CountChunks(const RoutedKeys& routed, uint32_t* chunk_first) {
-  uint32_t chunks = 0;
-  for (size_t u = 0; u < routed.keys.size(); ++u) {
-    chunk_first[u] = chunks;
-    const uint32_t n = routed.first[u + 1] - routed.first[u];
-    if (n > ops::kCoalesceChunk) chunks += (n + ops::kCoalesceChunk - 1) / ops::kCoalesceChunk;
-  }
-  if (!routed.first.empty()) chunk_first[routed.keys.size()] = chunks;
-  return chunks;
-}
-
-void Slot::FillRuns() {
-  const size_t padded = kind_.shape.examples;
-  uint32_t* const offsets = in_run_offsets_.Fill<uint32_t>(padded + 1);
-  copies_.Add(run_offsets_, offsets);
-  std::fill(offsets + run_offsets_.size(), offsets + padded + 1, run_offsets_.back());
-  copies_.Add(run_fields_, in_run_fields_.Fill<uint32_t>(run_fields_.size()));
-  copies_.Add(run_first_, in_run_first_.Fill<uint32_t>(run_first_.size()));
-  copies_.Add(run_of_, in_run_of_.Fill<uint32_t>(run_of_.size()));
 }
 
 StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
@@ -259,6 +123,12 @@ StepBatch Slot::OnDevice(const StepShape& most, const Stages& stages,
     // Each occurs once, where it stands.
     b.runs = {ordinals, ordinals, ordinals, counts + kRuns, most.runs, ordinals, counts + kZero};
   }
+  if (stages.field_vectors) {
+    b.table_runs = table_runs_.device.as<RowRun>();
+    b.columns = constants.columns;
+    b.sequence_first = sequence_first_.device.as<uint32_t>();
+    b.sequence_length = sequence_length_.device.as<uint32_t>();
+  }
   for (size_t t = 0; t < tensor_sizes_.size(); ++t) {
     b.tensors.push_back(tensors_.device.as<float>() + tensor_at_[t]);
     b.tensor_gradients.push_back(tensor_gradients_.device.as<float>() + tensor_at_[t]);
@@ -282,7 +152,8 @@ absl::Status Slot::CopyWeightsIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle 
 
 absl::Status Slot::CopyBatchIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
   const auto copy = [&](const Array& array) { return array.CopyIn(api, stream); };
-  for (const Array* array : {&counts_, &offsets_, &row_, &numeric_}) {
+  for (const Array* array :
+       {&counts_, &offsets_, &row_, &numeric_, &table_runs_, &sequence_first_, &sequence_length_}) {
     STRATA_RETURN_IF_ERROR(copy(*array));
   }
   if (kind_.values) STRATA_RETURN_IF_ERROR(copy(values_));
@@ -303,18 +174,21 @@ absl::Status Slot::CopyBatchIn(ops::gpu::CudaApi* api, ops::gpu::StreamHandle st
 // To the place where the step's kernels, which a graph may hold, look for them.
 absl::Status Slot::GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {
   if (rows_there_ == nullptr || row_floats() == 0) return absl::OkStatus();
-  if (place_.bytes == 0) {
+  if (gathers_.empty()) {
     return api->CopyAsync(rows_.device.as<void>(), rows_there_, row_floats() * sizeof(float),
                           stream);
   }
-  ops::gpu::PoolArguments gather;
-  gather.table = {const_cast<float*>(rows_there_), row_dim_};
-  gather.dim = static_cast<uint32_t>(row_dim_);
-  gather.row_of = place_.device.as<uint32_t>();
-  gather.bags.most = kind_.shape.unique;
-  gather.out = rows_.device.as<float>();
-  gather.out_stride = row_dim_;
-  return ops::gpu::Pool(*api, gather, stream);
+  for (const GatherPart& part : gathers_) {
+    ops::gpu::PoolArguments gather;
+    gather.table = {const_cast<float*>(rows_there_) + part.from, part.dim};
+    gather.dim = static_cast<uint32_t>(part.dim);
+    gather.row_of = place_.device.as<uint32_t>() + part.first_key;
+    gather.bags.most = static_cast<uint32_t>(part.keys);
+    gather.out = rows_.device.as<float>() + part.to;
+    gather.out_stride = part.dim;
+    STRATA_RETURN_IF_ERROR(ops::gpu::Pool(*api, gather, stream));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Slot::CopyOut(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const {

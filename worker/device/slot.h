@@ -13,6 +13,7 @@
 #include "ops/cuda/api/api.h"
 #include "ops/cuda/api/memory.h"
 #include "ops/cuda/api/stream.h"
+#include "ops/cuda/nn/field_vectors.h"
 #include "ops/nn/layer_memory.h"
 #include "ops/parallel.h"
 #include "worker/device/buffer_list.h"
@@ -37,6 +38,7 @@ struct StepKind {
 struct StepConstants {
   const uint32_t* ordinals = nullptr;    // 0, 1, 2.., most features + 1
   const uint32_t* max_fields = nullptr;  // as Stages has them; null: none
+  const ops::gpu::FieldColumns* columns = nullptr;
 };
 
 // Used by one thread at a time, but for what runs on streams.
@@ -100,30 +102,44 @@ class Slot {
   void FillExamples(const Batch& batch);
   void FillFeatures(const Batch& batch, const RoutedKeys& routed);
   void FillRuns();
+  void FillSequences(const Batch& batch);
+  void FillTableRuns(const RoutedKeys& routed, const uint32_t* chunk_first);
+  void FillPlaces(const KeyRuns& runs, const RowsThere& there);
   double SumLosses() const;
   static uint32_t CountChunks(const RoutedKeys& routed, uint32_t* chunk_first);
   absl::Status GatherRows(ops::gpu::CudaApi* api, ops::gpu::StreamHandle stream) const;
-  size_t row_floats() const { return kind_.shape.unique * row_dim_; }
+  // Of the distinct keys' rows, which lie behind each other.
+  size_t row_floats() const { return row_floats_; }
+  // Of a gather: keys of one table, among the slot's and among those there.
+  struct GatherPart {
+    size_t first_key = 0, keys = 0, dim = 0;
+    size_t to = 0, from = 0;  // floats
+  };
   absl::Status TakePinned(ops::gpu::LateBuffer* rows);
 
   TensorSizes tensor_sizes_;
   std::vector<size_t> tensor_at_;  // floats before each
   size_t tensor_floats_ = 0;
-  size_t row_dim_ = 0, tasks_ = 1;
+  size_t row_dim_ = 0, tasks_ = 1, sequences_ = 0;
+  std::vector<uint32_t> table_dims_;  // by number; empty: all of row_dim
 
   StepKind kind_;
   uint32_t examples_ = 0;  // of the batch at hand
+  size_t row_floats_ = 0;
   // Where its rows come from and its gradients go on the device; null: the host.
   const float* rows_there_ = nullptr;
   float* gradients_there_ = nullptr;
+  std::vector<GatherPart> gathers_;  // those rows: empty where they are in the keys' order
   CopyList copies_;
   // The runs of the batch at hand.
   std::vector<uint32_t> run_offsets_, run_fields_, run_first_, run_of_;
+  std::vector<uint32_t> table_keys_;  // by table
 
   Array counts_, offsets_, row_, values_, fields_, numeric_, labels_, weights_, rows_, place_,
       tensors_;
   Array first_, occurrences_, chunk_first_;
   Array in_run_offsets_, in_run_fields_, in_run_first_, in_run_of_;
+  Array table_runs_, sequence_first_, sequence_length_;
   Array row_gradients_, tensor_gradients_, predictions_, losses_;
   // Of rows_ and row_gradients_, which have none else.
   size_t most_row_bytes_ = 0;

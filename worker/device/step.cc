@@ -25,7 +25,7 @@ using ops::gpu::Stream;
 void ClearGradients(const ModelInputs& in, const Stages& stages, const TensorSizes& tensors,
                     const ModelGradients& out) {
   // Such a batch has no keys.
-  if (out.rows != nullptr) std::fill_n(out.rows, in.routed->keys.size() * stages.row_dim, 0.0f);
+  if (out.rows != nullptr) std::fill_n(out.rows, stages.FloatsOfRows(*in.routed), 0.0f);
   for (size_t t = 0; t < tensors.size(); ++t) std::fill_n(out.tensors[t], tensors[t], 0.0f);
 }
 
@@ -307,7 +307,9 @@ absl::Status CheckOnDevice(const ModelTables& tables) {
         "version; give cpu");
   }
   for (const TableSpec& table : tables.tables) {
-    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim()) continue;
+    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim() || tables.any_width()) {
+      continue;
+    }
     return absl::FailedPreconditionError(
         absl::StrCat("spec.worker.device: table ", table.name, " has rows of ", table.dim(),
                      " floats, and ", tables.tables[0].name, " of ", tables.row_dim(),

@@ -52,9 +52,11 @@ absl::Status CheckOnDevice(const ModelTables& tables);
 // Memory: one piece of the device's and one of pinned memory. With E examples, F features and U
 // distinct keys of row dim r, T floats of tensors, and W the widths of all layers together, the
 // device's is about kSlots x 4 (2 U r + 3 U + 3 F + E (1 + 3 tasks + numbers) + 2 T) + 4 (F + F r /
-// 4 + 2 E W) + blas_bytes, pinned memory the first of these terms, of which the 2 U r for rows and
-// their gradients are taken when the first go that way. A batch that does not fit makes all anew
-// with a quarter of it to spare; so a job's steps allocate until the largest batch has been.
+// 4 + 2 E W) + blas_bytes (r of several widths: the widest; and layers over sequences have a row of
+// each value that E examples have room for), pinned memory the first of these terms, of which the 2
+// U r for rows and their gradients are taken when the first go that way. A batch that does not fit
+// makes all anew with a quarter of it to spare; so a job's steps allocate until the largest batch
+// has been.
 //
 // A step's kernels are captured as a graph when a kind of step comes a second time, and launched as
 // one from then on: by slot, padded number of examples, forward or both passes, and whether the

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "ops/cuda/nn/embedding.h"
+#include "ops/cuda/nn/field_vectors.h"
 #include "ops/cuda/rows/coalesce.h"
+#include "ops/cuda/rows/row_runs.h"
 #include "ops/nn/sparse_examples.h"
 
 namespace strata::device {
@@ -59,9 +61,16 @@ struct StepBatch {
   ops::gpu::GroupedKeys runs;             // each a key of its own
   const uint32_t* max_fields = nullptr;   // the job's (Stages), or null
 
+  // Where tables differ in width. x has no stride then.
+  const ops::gpu::RowRun* table_runs = nullptr;     // (tables + 1)
+  const ops::gpu::FieldColumns* columns = nullptr;  // the job's (Stages)
+  // As Batch has them: (examples, sequences).
+  const uint32_t* sequence_first = nullptr;
+  const uint32_t* sequence_length = nullptr;
+
   std::vector<float*> tensors;           // by number
   std::vector<float*> tensor_gradients;  // by number
-  ops::gpu::RowSums row_gradients;       // (unique)
+  ops::gpu::RowSums row_gradients;       // (unique), or as `table_runs` has them
   float* predictions = nullptr;          // (examples, tasks)
   float* losses = nullptr;               // (examples, tasks)
 

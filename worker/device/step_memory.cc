@@ -1,9 +1,13 @@
 #include "worker/device/step_memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <span>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "ops/cuda/nn/field_vectors.h"
 #include "worker/device/buffer_list.h"
 #include "worker/device/return_if_error.h"
 
@@ -11,12 +15,30 @@ namespace strata::device {
 
 using ops::gpu::Arena;
 using ops::gpu::Coalescer;
+using ops::gpu::FieldColumns;
 using ops::gpu::MemoryKind;
 
 namespace {
 
 size_t Ordinals(const StepShape& most) {
   return size_t{std::max({most.features, most.unique, most.runs})} + 1;
+}
+
+std::span<const FieldColumns> ColumnsOf(const Stages& stages) {
+  if (!stages.field_vectors) return {};
+  return stages.field_vectors->fields;
+}
+
+// Rows of layers are counted in 32 bits.
+absl::Status CheckRows(const Stages& stages, const StepShape& most) {
+  for (const AttentionStage& attention : stages.attentions) {
+    if (uint64_t{most.examples} * attention.most <= UINT32_MAX) continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat(most.examples, " examples with sequences of up to ", attention.most,
+                     " values are more rows than a device's layers count (4294967295); give the "
+                     "field a smaller maxLength"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -33,6 +55,8 @@ void StepMemory::Want(const Stages& stages, const TensorSizes& tensors, BufferLi
   pinned_list->WantArray<uint32_t>(&pinned_ordinals, Ordinals(most));
   device_list->WantArray<uint32_t>(&max_fields, stages.max_fields.size());
   pinned_list->WantArray<uint32_t>(&pinned_max_fields, stages.max_fields.size());
+  device_list->WantArray<FieldColumns>(&columns, ColumnsOf(stages).size());
+  pinned_list->WantArray<FieldColumns>(&pinned_columns, ColumnsOf(stages).size());
   for (Slot& slot : slots) slot.Want(most, stages, tensors, device_list, pinned_list);
   network->Want(most, device_list);
 }
@@ -58,6 +82,7 @@ absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stage
                                                              const DeviceStepOptions& options,
                                                              const StepShape& most,
                                                              ops::gpu::StreamHandle stream) {
+  STRATA_RETURN_IF_ERROR(CheckRows(stages, most));
   auto memory = std::make_unique<StepMemory>();
   memory->most = most;
   memory->network = std::make_unique<DeviceNetwork>(stages, options.api, options.precision);
@@ -97,14 +122,20 @@ absl::Status StepMemory::CopyConstants(ops::gpu::CudaApi* api, const Stages& sta
   std::iota(from, from + count, 0u);
   STRATA_RETURN_IF_ERROR(
       api->CopyAsync(ordinals.as<void>(), from, count * sizeof(uint32_t), stream));
-  if (stages.max_fields.empty()) return absl::OkStatus();
-  std::copy(stages.max_fields.begin(), stages.max_fields.end(), pinned_max_fields.as<uint32_t>());
-  return api->CopyAsync(max_fields.as<void>(), pinned_max_fields.as<void>(),
-                        stages.max_fields.size() * sizeof(uint32_t), stream);
+  const auto copy = [&](const auto& values, const ops::gpu::Buffer& pinned,
+                        const ops::gpu::Buffer& there) {
+    if (values.empty()) return absl::OkStatus();
+    const size_t bytes = values.size() * sizeof(values[0]);
+    std::memcpy(pinned.as<void>(), values.data(), bytes);
+    return api->CopyAsync(there.as<void>(), pinned.as<void>(), bytes, stream);
+  };
+  STRATA_RETURN_IF_ERROR(copy(stages.max_fields, pinned_max_fields, max_fields));
+  return copy(ColumnsOf(stages), pinned_columns, columns);
 }
 
 StepConstants StepMemory::Constants() const {
-  return {ordinals.as<uint32_t>(), max_fields.bytes() == 0 ? nullptr : max_fields.as<uint32_t>()};
+  return {ordinals.as<uint32_t>(), max_fields.bytes() == 0 ? nullptr : max_fields.as<uint32_t>(),
+          columns.as<FieldColumns>()};
 }
 
 }  // namespace strata::device

@@ -58,6 +58,7 @@ struct StepMemory {
   std::unique_ptr<ops::gpu::Arena> device, pinned;
   ops::gpu::Buffer ordinals, pinned_ordinals;
   ops::gpu::Buffer max_fields, pinned_max_fields;  // empty: the job has none
+  ops::gpu::Buffer columns, pinned_columns;        // as max_fields
   std::array<Slot, DeviceStep::kSlots> slots;
   std::unique_ptr<DeviceNetwork> network;
   // Null: seen once.

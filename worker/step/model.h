@@ -19,6 +19,7 @@
 #include "ops/parallel.h"
 #include "proto/job/model_tables.h"
 #include "worker/step/batch.h"
+#include "worker/step/key_runs.h"
 
 namespace strata {
 
@@ -32,9 +33,11 @@ struct PassTimes {
 
 // Rows in the memory of a model's device, of which a batch needs some.
 struct RowsThere {
-  const float* rows = nullptr;  // (any, row dim)
-  // (unique), on the host: which row each key has; empty: row u for key u.
+  const float* rows = nullptr;  // (any, row dim of the table)
+  // (unique), on the host: which key there each of the batch's is; empty: key u for key u.
   std::span<const uint32_t> place;
+  // Of the keys there, where `place` says which: at least of the batch's tables.
+  std::span<const KeyRun> runs;
 };
 
 // A batch that TrainStep is given later, likely as the next one.
@@ -48,7 +51,7 @@ struct NextBatch {
 struct ModelInputs {
   const Batch* batch = nullptr;
   const RoutedKeys* routed = nullptr;
-  const float* rows = nullptr;            // (unique, row dim): table 0 of the job
+  const float* rows = nullptr;            // (unique, row dim of the table)
   std::span<const float* const> tensors;  // by tensor number of ModelTables; (elements) each
   PassTimes* passes = nullptr;            // filled by TrainStep, unless null
   RowsThere there;                        // instead of rows, where the model is on a device

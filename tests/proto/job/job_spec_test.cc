@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "proto/job/worker_spec.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -331,21 +330,6 @@ TEST_CASE("what workers compute with is checked", "[job_spec]") {
         "spec.worker.device: 'cuda:GPU 0' is not cuda: and a UUID as `nvidia-smi -L` shows it: "
         "letters, digits and '-'");
   CHECK(problem("auto", "fp16") == "spec.worker.precision: 'fp16' is not one of: fp32, tf32, bf16");
-}
-
-TEST_CASE("a device that is named must compute the model", "[job_spec]") {
-  JobSpec job;
-  job.mutable_model()->set_type("mmoe");
-  for (const char* device : {"cpu", "auto"}) {
-    job.mutable_worker()->set_device(device);
-    CHECK(spec::CheckModelDevice(job).ok());
-  }
-  for (const std::string device : {"host", "cuda:GPU-5d2c"}) {
-    job.mutable_worker()->set_device(device);
-    CHECK(std::string(spec::CheckModelDevice(job).message()) ==
-          "spec.worker.device: '" + device +
-              "', but spec.model.type mmoe is computed on the CPU in this version; give cpu");
-  }
 }
 
 TEST_CASE("storage, checkpoint and output are checked", "[job_spec]") {

@@ -32,7 +32,36 @@ std::vector<Shape> DeviceShapes() {
   }
   for (const Shape& shape : TaskShapes()) shapes.push_back(shape);
   for (const Shape& shape : MaxShapes()) shapes.push_back(shape);
+  for (const Shape& shape : WidthShapes()) shapes.push_back(shape);
   return shapes;
+}
+
+bool HasLayers(const Shape& shape) { return !shape.hidden.empty() || !shape.expert_hidden.empty(); }
+
+std::vector<Shape> WidthShapes() {
+  Shape mmoe = {"mmoe", 6, 3, 0, {}, 60, 30, true, Fields::kMulti};
+  mmoe.dims = {4, 9, 1, 6};
+  mmoe.experts = 3;
+  mmoe.expert_hidden = {7};
+  mmoe.labels = "bs";
+  mmoe.weighted = mmoe.max = true;
+  Shape one = {"mmoe", 5, 0, 0, {}, 50, 40, false, Fields::kOrdinal};
+  one.dims = {8};
+  one.experts = 2;
+  one.expert_hidden = {10, 8};
+  one.tower_hidden = {5};
+  // Layers of sequences have rows that one of SplitBlas' partial sums of a column holds (256): it
+  // adds them in another order than the host's products.
+  Shape din = {"din", 5, 3, 0, {14}, 50, 30, true, Fields::kMulti};
+  din.dims = {6, 4, 9};
+  din.sequences = 2;
+  din.attention_hidden = {9};
+  din.labels = "bs";
+  din.weighted = true;
+  Shape plain = {"din", 3, 0, 0, {8}, 50, 30, false, Fields::kSingle};
+  plain.dims = {8, 3};
+  plain.sequences = 1;
+  return {mmoe, one, din, plain};
 }
 
 std::vector<Shape> MaxShapes() {
@@ -120,7 +149,7 @@ absl::StatusOr<StepResult> RunStep(const Problem& p, device::DeviceStep& step,
   ModelGradients out = {r.rows.data(), tensor_gradients};
   if (there != nullptr) {
     in.rows = out.rows = nullptr;
-    in.there = {there->rows.get(), there->place};
+    in.there = {there->rows.get(), there->place, there->runs};
     out.rows_there = there->gradients.get();
   }
   const auto parallel = ops::MakeParallel(1);
@@ -160,14 +189,21 @@ absl::StatusOr<ProblemThere> ProblemThere::Make(const Problem& p, device::RowMem
                                                 bool placed) {
   ProblemThere there;
   there.memory = memory;
-  const size_t unique = p.routed.keys.size();
-  const size_t dim = unique == 0 ? 0 : p.rows.size() / unique;
   std::vector<float> all = p.rows;
   if (placed) {
-    all.assign((2 * unique + 1) * dim, NAN);  // which nothing may read
-    for (size_t u = 0; u < unique; ++u) {
-      there.place.push_back(static_cast<uint32_t>(2 * (unique - u) - 1));
-      std::copy_n(&p.rows[u * dim], dim, &all[there.place[u] * dim]);
+    all.clear();
+    there.place.resize(p.routed.keys.size());
+    size_t from = 0, keys = 0;
+    for (const KeyRun& run : p.routed.runs) {
+      const size_t dim = p.tables.tables[run.table].dim(), first = all.size();
+      all.resize(first + (2 * run.count + 1) * dim, NAN);  // which nothing may read
+      for (size_t k = 0; k < run.count; ++k, from += dim) {
+        const size_t place = 2 * (run.count - k) - 1;
+        there.place[run.first + k] = static_cast<uint32_t>(keys + place);
+        std::copy_n(&p.rows[from], dim, &all[first + place * dim]);
+      }
+      there.runs.push_back({run.table, keys, 2 * run.count + 1});
+      keys += 2 * run.count + 1;
     }
   }
   auto rows = memory->Take(all.size());

@@ -13,6 +13,7 @@
 #include "tests/worker/models/problem.h"
 #include "worker/device/row_memory.h"
 #include "worker/device/step.h"
+#include "worker/step/key_runs.h"
 
 namespace strata::testing {
 
@@ -22,6 +23,11 @@ std::vector<Shape> DeviceShapes();
 std::vector<Shape> TaskShapes();
 // And fields that are pooled by max.
 std::vector<Shape> MaxShapes();
+// And fields of several widths, and sequences.
+std::vector<Shape> WidthShapes();
+
+// Whether a model has products of its rows, in the job's precision.
+bool HasLayers(const Shape& shape);
 
 // Products by cuBLASLt on a device, by the host elsewhere. First memory for `p` alone.
 device::DeviceStepOptions StepOptions(
@@ -37,12 +43,13 @@ absl::StatusOr<StepResult> TryRunStaging(const Problem& p, device::DeviceStep& s
 
 // Rows of a problem in a device's memory, and room for their gradients there.
 struct ProblemThere {
-  // placed: the rows lie among others, in another order; else one behind the other.
+  // placed: each table's rows lie among others, in another order; else one behind the other.
   static absl::StatusOr<ProblemThere> Make(const Problem& p, device::RowMemory* memory,
                                            bool placed);
   device::RowMemory* memory = nullptr;
   std::shared_ptr<float> rows, gradients;
   std::vector<uint32_t> place;
+  KeyRuns runs;  // where `placed`
 };
 
 // As TryRun, but for the rows: they come from there and their gradients go there, from where

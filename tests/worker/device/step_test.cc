@@ -196,7 +196,7 @@ TEST_CASE("a batch that was staged gives the same bits, and so do others in its 
 // The factors are rounded as before; only who multiplies is another.
 TEST_CASE("a library without bf16 gives a step the same bits", "[worker][device]") {
   for (const Shape& shape : DeviceShapes()) {
-    if (shape.hidden.empty()) continue;
+    if (!testing::HasLayers(shape)) continue;
     INFO(testing::Describe(shape));
     const Problem p(shape, 5);
     HostApi api({});
@@ -315,7 +315,7 @@ double RelativeDistance(const std::vector<float>& got, const std::vector<float>&
 
 TEST_CASE("products in TF32 and bf16 are as far off as their factors", "[worker][device]") {
   for (const Shape& shape : DeviceShapes()) {
-    if (shape.hidden.empty()) continue;
+    if (!testing::HasLayers(shape)) continue;
     constexpr double kMostBf16 = 0.3, kMostTf32 = 0.15;
     INFO(testing::Describe(shape));
     const Problem p(shape, 5);
@@ -386,11 +386,26 @@ TEST_CASE("models that no device computes are refused", "[worker][device]") {
                                " of 1; a device takes one width in this version; give cpu");
 }
 
+TEST_CASE("sequences with more rows than layers count are refused", "[worker][device]") {
+  for (const Shape& shape : testing::WidthShapes()) {
+    if (shape.sequences == 0) continue;
+    const Problem p(shape, 6);
+    HostApi api({});
+    ModelTables tables = p.tables;
+    tables.sequences.back().max_length = 1u << 30;
+    const absl::Status status = DeviceStep::Make(tables, StepOptions(&api, p)).status();
+    CHECK(status.code() == absl::StatusCode::kResourceExhausted);
+    CHECK(std::string(status.message()) ==
+          "50 examples with sequences of up to 1073741824 values are more rows than a device's "
+          "layers count (4294967295); give the field a smaller maxLength");
+  }
+}
+
 // Products stand in gradients of the dense part alone.
 TEST_CASE("models without layers round their numbers' products", "[worker][device]") {
   constexpr double kMost = 0.02;  // factors of 8 bits
   for (const Shape& shape : DeviceShapes()) {
-    if (!shape.hidden.empty() || shape.numeric == 0) continue;
+    if (testing::HasLayers(shape) || shape.numeric == 0) continue;
     INFO(testing::Describe(shape));
     const Problem p(shape, 5);
     const StepResult right = RightResult(p);

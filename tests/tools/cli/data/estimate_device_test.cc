@@ -219,14 +219,17 @@ TEST_CASE("a model takes of a device what was estimated, to the byte", "[estimat
 
 TEST_CASE("and so do models of several labels and of weights", "[estimate][device]") {
   const TempFolder folder;
-  for (const char* type : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom"}) {
+  for (const char* type :
+       {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm", "shared_bottom", "mmoe"}) {
     for (const char* precision : {"fp32", "bf16"}) {
       INFO(type << ", " << precision);
       TrainingJob job = LabelledJob(folder.path());
       JobSpec& spec = *job.mutable_spec();
       ModelSpec& model = *spec.mutable_model();
       model.set_type(type);
-      if (model.type() == "lr" || model.type() == "fm") model.clear_hidden();
+      if (model.type() == "lr" || model.type() == "fm" || model.type() == "mmoe") {
+        model.clear_hidden();
+      }
       if (model.type() == "lr") model.clear_embedding_dim();
       spec.mutable_worker()->set_precision(precision);
       const Told told = Estimate(job);
@@ -363,6 +366,26 @@ TEST_CASE("a job in one process takes of its device what was estimated", "[estim
     CHECK(bytes > .97 * measured);
     CHECK(bytes < 1.1 * measured);
   }
+}
+
+// Each key counts as one of the widest table.
+TEST_CASE("a job of several widths takes no more of its device than was estimated",
+          "[estimate][device]") {
+  const TempFolder folder;
+  TrainingJob job = Job(folder.path());
+  testing::UseFiveTables(folder.path(), 5120, 1000, job);
+  for (TableConfig& table : *job.mutable_spec()->mutable_tables()) {
+    table.clear_pull_codec();
+    table.clear_life_cycle();
+  }
+  const Told told = Estimate(job);
+  CountingApi api;
+  Train(job, RowPath::kDevice, &api);
+  const double bytes = WithoutBlas(told.spec, told.estimate.one_process_device_bytes);
+  const double measured = WithoutBlas(told.spec, api.device_most());
+  INFO("estimated " << bytes << ", measured " << measured);
+  CHECK(bytes > .97 * measured);
+  CHECK(bytes < 1.3 * measured);
 }
 
 TEST_CASE("rows in messages leave a device to model and tier", "[estimate][device]") {

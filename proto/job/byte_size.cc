@@ -6,12 +6,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "proto/job/shown.h"
 
 namespace strata {
 
 absl::StatusOr<uint64_t> ParseBytes(absl::string_view text) {
   const absl::Status bad = absl::InvalidArgumentError(absl::StrCat(
-      "'", text,
+      "'", ShownText(text),
       "' is not a size; write bytes as in \"1048576\", \"4MiB\", \"1.5GiB\" or \"2GB\""));
   absl::string_view rest = absl::StripAsciiWhitespace(text);
   using Wide = unsigned __int128;

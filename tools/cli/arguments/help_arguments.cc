@@ -12,7 +12,7 @@ void AddExplain(CLI::App& app, CommandSet& commands) {
                    "a field, as in spec.training or spec.training.batchSize (default: the top)")
       ->type_name("FIELD");
   explain
-      ->add_option("--schema", o.schema,
+      ->add_option("-f,--file,--schema", o.schema,
                    "instead: what the model of this job file is made of (tables, tensors, fields, "
                    "labels)")
       ->type_name("JOB.yaml");

@@ -165,13 +165,14 @@ ExitCode RunCheckpointShow(const CheckpointShowOptions& options) {
                    {"partitions", m.partitions()},
                    {"bytes", bytes},
                    {"files", m.files_size()},
-                   {"schema", Json::parse(SchemaJson(m.schema()))}});
+                   {"schema", Json::parse(SchemaJson(m.schema(), m.job().spec()))}});
     return kExitOk;
   }
-  std::printf(
-      "%s\n  job %s, step %s, %s bytes in %s files\n  model hash %s\n\n%s", found->folder.c_str(),
-      m.job().metadata().name().c_str(), WithCommas(m.step()).c_str(), WithCommas(bytes).c_str(),
-      WithCommas(m.files_size()).c_str(), m.model_hash().c_str(), SchemaText(m.schema()).c_str());
+  std::printf("%s\n  job %s, step %s, %s bytes in %s files\n  model hash %s\n\n%s",
+              found->folder.c_str(), m.job().metadata().name().c_str(),
+              WithCommas(m.step()).c_str(), WithCommas(bytes).c_str(),
+              WithCommas(m.files_size()).c_str(), m.model_hash().c_str(),
+              SchemaText(m.schema(), m.job().spec()).c_str());
   return kExitOk;
 }
 

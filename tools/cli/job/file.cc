@@ -22,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "proto/job/data_spec.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/shown.h"
 #include "tools/cli/job/textproto_message.h"
 #include "tools/cli/job/yaml_message.h"
 
@@ -242,20 +243,25 @@ bool IsTextproto(absl::string_view name) {
          absl::EndsWith(name, ".txtpb");
 }
 
+// A user's text in it may hold anything.
+absl::Status OneLine(const absl::Status& status) {
+  return absl::Status(status.code(), ShownText(status.message()));
+}
+
 // Everything after reading: the same for every language. `where` tells where a field stands.
 absl::StatusOr<TrainingJob> Complete(TrainingJob job, const std::string& folder,
                                      const std::vector<std::string>& overrides,
                                      const std::function<std::string(const std::string&)>& where) {
   for (const std::string& override_text : overrides) {
     absl::Status status = ApplyOverride(override_text, job);
-    if (!status.ok()) return status;
+    if (!status.ok()) return OneLine(status);
   }
   std::error_code error;
   const fs::path base = fs::absolute(folder, error);
   if (error) return absl::NotFoundError(absl::StrCat(folder, ": ", error.message()));
   if (job.has_spec()) MakePathsAbsolute(base, *job.mutable_spec());
   absl::Status status = ResolveJob(job);
-  if (!status.ok()) return AddPlace(status, where, overrides);
+  if (!status.ok()) return OneLine(AddPlace(status, where, overrides));
   return job;
 }
 

@@ -61,8 +61,8 @@ void CheckFiles(const char* field, const Paths& paths, std::vector<std::string>*
   }
 }
 
-std::string DescribeSchema(const Schema& schema) {
-  return absl::StrCat(SchemaText(schema),
+std::string DescribeSchema(const Schema& schema, const JobSpec& spec) {
+  return absl::StrCat(SchemaText(schema, spec),
                       schema.tensors().empty()
                           ? "its dense tensors follow from the data, which tell how many fields "
                             "an example has; `strata checkpoint show` prints them\n"
@@ -114,8 +114,8 @@ ExitCode RunValidate(const ValidateOptions& options) {
   if (options.schema) {
     // Without what a file would say that is not there yet.
     ReadVocabularies(job->spec(), &*schema).IgnoreError();
-    std::printf("%s", options.json ? (SchemaJson(*schema) + "\n").c_str()
-                                   : DescribeSchema(*schema).c_str());
+    std::printf("%s", options.json ? (SchemaJson(*schema, job->spec()) + "\n").c_str()
+                                   : DescribeSchema(*schema, job->spec()).c_str());
     return kExitOk;
   }
   const absl::Status files = CheckDataFiles(job->spec());
@@ -132,7 +132,7 @@ ExitCode RunValidate(const ValidateOptions& options) {
     return ReportError(absl::InternalError("the job cannot be printed as JSON"));
   }
   std::printf("%s%s", text.c_str(), options.json ? "\n" : "");
-  if (!options.json) std::fprintf(stderr, "%s\n", DescribeSchema(*schema).c_str());
+  if (!options.json) std::fprintf(stderr, "%s\n", DescribeSchema(*schema, job->spec()).c_str());
   std::fprintf(stderr, "%s is right\n", options.source.file.c_str());
   return kExitOk;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/job/shown.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/base/nearest.h"
 
@@ -209,7 +210,7 @@ void YamlReader::Problem(const YAML::Mark& mark, const std::string& path, absl::
   }
   if (!line.empty()) line += ": ";
   if (!path.empty()) absl::StrAppend(&line, path, ": ");
-  problems_.push_back(absl::StrCat(line, what));
+  problems_.push_back(ShownText(absl::StrCat(line, what)));
 }
 
 std::string YamlReader::Where(const std::string& path) const {

@@ -15,7 +15,7 @@ namespace strata {
 namespace {
 
 // Read at a time.
-constexpr uint64_t kLines = 1024;
+constexpr BatchLimit kMost = {.lines = 1024, .features = 1 << 20};
 
 // What good lines have that were seen so far.
 struct Seen {
@@ -45,9 +45,11 @@ absl::Status CheckTargets(const JobSpec& spec, const InputIndex& index, BatchSou
   if (index.files().empty() || (spec.labels().empty() && !weighted)) return absl::OkStatus();
   Seen seen;
   Batch batch;
-  for (uint64_t line = 0; line < index.lines() && !seen.label; line += kLines) {
+  for (uint64_t line = 0; line < index.lines() && !seen.label;) {
     if (cancelled && cancelled()) return absl::CancelledError("training was stopped");
-    if (absl::Status s = source->ReadLines(line, kLines, &batch); !s.ok()) return s;
+    const auto read = source->ReadLines(line, kMost, &batch);
+    if (!read.ok()) return read.status();
+    line += *read;
     seen.Add(batch);
   }
   if (seen.label) return absl::OkStatus();

@@ -518,6 +518,26 @@ TEST_CASE("a value that cannot be is told with its place", "[job_file]") {
         "libffm, csv");
 }
 
+TEST_CASE("a message is one line, whatever a user's text in it holds", "[job_file]") {
+  CHECK(Problem("format: criteo", "format: \"cri\\nteo\"") ==
+        "job.yaml:7:13: spec.data.format: 'cri\\nteo' is not one of: criteo, criteo_csv, libfm, "
+        "libsvm, libffm, csv");
+  CHECK(Problem("lanes: 4", "lanes: \"4\\n5\"") ==
+        "job.yaml:14:12: spec.training.lanes: expects a whole number, but \"4\\n5\" is text; write "
+        "it "
+        "without quotes");
+  CHECK(Problem("lanes: 4", "\"la\\nnes\": 4") ==
+        "job.yaml:14:5: spec.training: unknown field 'la\\nnes'; did you mean 'lanes'?");
+  CHECK(SetProblem("spec.model.type=deep\nfm").find("--set spec.model.type=deep\\nfm: ") == 0);
+  for (const std::string& problem :
+       {SetProblem("spec.model.type=deep\nfm"), SetProblem("spec.none=a\nb"), SetProblem("a\nb"),
+        SetProblem("spec.storage.dramBytesPerServer=4\nx")}) {
+    INFO(problem);
+    CHECK(problem != "OK");
+    CHECK(problem.find('\n') == std::string::npos);
+  }
+}
+
 TEST_CASE("files that are no job are refused", "[job_file]") {
   CHECK(Parse("").status().message() == "job.yaml: is empty");
   CHECK(Parse("# nothing\n").status().message() == "job.yaml: is empty");

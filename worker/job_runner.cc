@@ -176,9 +176,10 @@ class Runner {
 
   template <typename Files>
   absl::StatusOr<InputIndex> BuildIndex(absl::string_view field, const JobSpec& spec,
-                                        const Files& files) {
-    auto index = o_.data->BuildIndex(spec, {files.begin(), files.end()},
-                                     [stop = stop_] { return stop->load(); });
+                                        const Files& files, Labels labels) {
+    auto index = o_.data->BuildIndex(
+        spec, {files.begin(), files.end()},
+        {.labels = labels, .cancelled = [stop = stop_] { return stop->load(); }});
     // What is wrong with a file as such; a line in it is found by the file's name.
     if (index.ok() || !absl::StartsWith(index.status().message(), "input file ")) return index;
     return absl::Status(index.status().code(), absl::StrCat(field, ": ", index.status().message()));
@@ -189,11 +190,13 @@ class Runner {
     const DataSpec& data = spec.data();
     const absl::StatusOr<InputFiles> input = ListInput(spec);
     const absl::Status allowed = input.ok() ? CheckPaths(spec, *input) : input.status();
-    absl::StatusOr<InputIndex> train = allowed.ok()
-                                           ? BuildIndex("spec.data.train", spec, input->train)
-                                           : absl::StatusOr<InputIndex>(allowed);
+    absl::StatusOr<InputIndex> train =
+        allowed.ok() ? BuildIndex("spec.data.train", spec, input->train, Labels::kRequired)
+                     : absl::StatusOr<InputIndex>(allowed);
     absl::StatusOr<InputIndex> eval = InputIndex();
-    if (train.ok() && data.eval_size() > 0) eval = BuildIndex("spec.data.eval", spec, input->eval);
+    if (train.ok() && data.eval_size() > 0) {
+      eval = BuildIndex("spec.data.eval", spec, input->eval, Labels::kOptional);
+    }
     absl::MutexLock lock(&mu_);
     indexed_ = true;
     if (!train.ok() || !eval.ok()) {

@@ -202,7 +202,7 @@ class ElasticLane : public Lane {
 Weights SerialSgd(const TrainingJob& job) {
   const JobSpec& spec = job.spec();
   const auto index = DataAccess::Files()->BuildIndex(
-      spec, {spec.data().train().begin(), spec.data().train().end()}, nullptr);
+      spec, {spec.data().train().begin(), spec.data().train().end()}, {});
   REQUIRE(index.ok());
   const auto source = DataAccess::Files()->Open(spec, *index, index->shape());
   REQUIRE(source.ok());

@@ -316,9 +316,9 @@ TEST_CASE("a runner that goes away stops its training", "[job]") {
 class EndlessData : public testing::MadeUpData {
  public:
   absl::StatusOr<InputIndex> BuildIndex(const JobSpec&, const std::vector<std::string>&,
-                                        const Cancelled& cancelled) override {
+                                        const IndexOptions& options) override {
     begun.Notify();
-    while (!cancelled()) std::this_thread::yield();
+    while (!options.cancelled()) std::this_thread::yield();
     return absl::CancelledError("not wanted any more");
   }
   absl::Notification begun;

@@ -60,7 +60,7 @@ absl::Status MadeUpData::StatusOf(const std::string& file) {
 
 absl::StatusOr<InputIndex> MadeUpData::BuildIndex(const JobSpec&,
                                                   const std::vector<std::string>& files,
-                                                  const Cancelled&) {
+                                                  const IndexOptions&) {
   if (absl::Status s = StatusOf(files[0]); !s.ok()) return s;
   absl::MutexLock lock(&mu_);
   indexed_.push_back(files[0]);

@@ -30,7 +30,7 @@ class MadeUpData : public DataAccess {
  public:
   // SmallIndex of six lines.
   absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
-                                        const Cancelled& cancelled) override;
+                                        const IndexOptions& options) override;
   absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec& spec, const InputIndex& index,
                                                     const DataShape& shape) override;
 

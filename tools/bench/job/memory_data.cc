@@ -100,7 +100,7 @@ class MemoryData : public DataAccess {
       : options_(options), batches_(MakeBatches(options)) {}
 
   absl::StatusOr<InputIndex> BuildIndex(const JobSpec&, const std::vector<std::string>&,
-                                        const Cancelled&) override {
+                                        const IndexOptions&) override {
     InputIndex index;
     index.set_lines(options_.lines);
     constexpr uint32_t kTask = 1u << 20;

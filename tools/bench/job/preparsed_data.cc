@@ -39,8 +39,8 @@ class PreparsedSource : public BatchSource {
 class PreparsedData : public DataAccess {
  public:
   absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
-                                        const Cancelled& cancelled) override {
-    return Files()->BuildIndex(spec, files, cancelled);
+                                        const IndexOptions& options) override {
+    return Files()->BuildIndex(spec, files, options);
   }
 
   absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec& spec, const InputIndex& index,

@@ -92,7 +92,7 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   const auto files =
       ListFiles("spec.data.train", {spec.data().train().begin(), spec.data().train().end()});
   if (!files.ok()) return files.status();
-  auto index = access->BuildIndex(spec, *files, nullptr);
+  auto index = access->BuildIndex(spec, *files, {});
   if (!index.ok()) return index.status();
   auto source = access->Open(spec, *index, index->shape());
   if (!source.ok()) return source.status();

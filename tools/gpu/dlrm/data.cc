@@ -98,7 +98,7 @@ class DlrmData : public DataAccess {
       : options_(options), first_(first), batches_(std::move(batches)) {}
 
   absl::StatusOr<InputIndex> BuildIndex(const JobSpec&, const std::vector<std::string>&,
-                                        const Cancelled&) override {
+                                        const IndexOptions&) override {
     return DlrmIndex(options_, (first_ + batches_.size() - 1) * options_.batch);
   }
   absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec&, const InputIndex&,

@@ -11,11 +11,19 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/files/text_files.h"
+#include "worker/data/formats/line_parser.h"
 
 namespace strata {
 
 // Most physical lines of a task.
 inline constexpr uint32_t kTaskLines = 8192;
+
+struct IndexOptions {
+  // Whether lines are learnt from: kRequired wants a line of each label (TargetSearch).
+  Labels labels = Labels::kRequired;
+  // Asked before each read; empty: the pass is wanted to its end.
+  Cancelled cancelled = nullptr;
+};
 
 // Reads every file once, in order. Memory: one read of 4 MiB and at most one line (kMaxLineBytes).
 // Tasks are runs of whole physical lines of one file, blank ones included; header lines of csv and
@@ -25,11 +33,10 @@ inline constexpr uint32_t kTaskLines = 8192;
 // field on a good line, and one. Compressed files: `text_files` decompresses; tasks are places in
 // the text, sizes and fingerprints those of the files themselves. Vocabulary files of spec.fields
 // are read, and listed. Errors: those of TextFiles::Open; INVALID_ARGUMENT with the file's name: no
-// lines, a line over kMaxLineBytes, columns that are not there, headers that differ, no line of a
-// weight above 0 where the job has spec.sampleWeight. CANCELLED: `cancelled`, asked before each
-// read, said so; it may be empty.
+// lines, a line over kMaxLineBytes, columns that are not there, headers that differ, no line to
+// learn from (TargetSearch). CANCELLED: options.cancelled said so.
 absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
-                                      TextFiles* text_files, const Cancelled& cancelled = nullptr);
+                                      TextFiles* text_files, const IndexOptions& options = {});
 
 // FAILED_PRECONDITION names the first file that is not what was indexed.
 absl::Status CheckFingerprints(const InputIndex& index, const TextFiles& text_files);

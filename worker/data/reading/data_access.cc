@@ -19,15 +19,15 @@ class FileAccess : public DataAccess {
       : files_(std::make_shared<TextFiles>(std::move(options))) {}
 
   absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
-                                        const Cancelled& cancelled) override {
+                                        const IndexOptions& options) override {
     Kept kept{files, {}};
     for (const std::string& path : files) {
-      if (absl::Status s = StillWanted(cancelled, path); !s.ok()) return s;
-      absl::StatusOr<std::shared_ptr<const DataFile>> text = files_->Open(path, cancelled);
+      if (absl::Status s = StillWanted(options.cancelled, path); !s.ok()) return s;
+      absl::StatusOr<std::shared_ptr<const DataFile>> text = files_->Open(path, options.cancelled);
       if (!text.ok()) return text.status();
       if ((*text)->is_copy()) kept.copies.push_back(*std::move(text));
     }
-    absl::StatusOr<InputIndex> index = strata::BuildIndex(spec, files, files_.get(), cancelled);
+    absl::StatusOr<InputIndex> index = strata::BuildIndex(spec, files, files_.get(), options);
     if (!index.ok() || kept.copies.empty()) return index;
     absl::MutexLock lock(&mu_);
     kept_.push_back(std::move(kept));

@@ -11,6 +11,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/files/text_files.h"
+#include "worker/data/index/index.h"
 #include "worker/data/reading/batch_source.h"
 
 namespace strata {
@@ -19,10 +20,10 @@ namespace strata {
 class DataAccess {
  public:
   virtual ~DataAccess() = default;
-  // The index pass (worker/data/index/index.h). CANCELLED: `cancelled` said so; it may be empty.
+  // The index pass (worker/data/index/index.h).
   virtual absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec,
                                                 const std::vector<std::string>& files,
-                                                const Cancelled& cancelled) = 0;
+                                                const IndexOptions& options) = 0;
   // `shape` is that of the training input, also for the eval files. FAILED_PRECONDITION: a file is
   // not what was indexed.
   virtual absl::StatusOr<std::unique_ptr<BatchSource>> Open(const JobSpec& spec,

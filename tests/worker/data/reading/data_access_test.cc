@@ -23,8 +23,8 @@ TEST_CASE("what the index pass decompressed is not decompressed again", "[data]"
   spec.mutable_data()->set_format("libsvm");
   const std::string train = folder.Write("train.gz", Gzip("1 1:1\n0 2:1\n"));
   const std::string eval = folder.Write("eval.gz", Gzip("1 3:1\n"));
-  const auto train_index = data->BuildIndex(spec, {train}, nullptr);
-  const auto eval_index = data->BuildIndex(spec, {eval}, nullptr);
+  const auto train_index = data->BuildIndex(spec, {train}, {});
+  const auto eval_index = data->BuildIndex(spec, {eval}, {});
   REQUIRE(train_index.ok());
   REQUIRE(eval_index.ok());
   // Without the folder no further copy can be made.

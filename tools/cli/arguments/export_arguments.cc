@@ -69,9 +69,11 @@ void AddImport(CLI::App& app, CommandSet& commands) {
       ->type_name("NAME");
   CLI::Option* field =
       command
-          ->add_option("--field", o.fields,
-                       "the field whose values the keys are, by number or by name: they are hashed "
-                       "as its are in the data")
+          ->add_option(
+              "--field", o.fields,
+              "the field whose values the keys are, by its name, else its column, else its "
+              "number from 0 (where no name or column is a number): they are hashed as its "
+              "are in the data")
           ->type_name("FIELD");
   command
       ->add_flag("--raw-keys", o.raw_keys,
@@ -103,9 +105,9 @@ void AddGetRow(CLI::App& app, CommandSet& commands) {
   command->add_option("--key", o.key, "feature id, decimal or 0x...")->type_name("KEY");
   command
       ->add_option("--field", o.field,
-                   "with --value: the field, by number or by name (spec.fields; criteo: C1..C26, "
-                   "I1..I13; csv: a "
-                   "column)")
+                   "with --value: the field, by its name (spec.fields; criteo: C1..C26, I1..I13; "
+                   "csv: a column), else its column, else its number from 0 (where no name or "
+                   "column is a number)")
       ->type_name("FIELD");
   command->add_option("--value", o.value, "a value of the field, as it stands in the data")
       ->type_name("TEXT");

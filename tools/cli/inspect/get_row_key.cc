@@ -27,14 +27,33 @@ namespace {
 
 constexpr uint32_t kCriteoCategories = 26;
 
-absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std::string>& names,
-                                     absl::string_view field) {
-  uint32_t number = 0;
-  if (absl::SimpleAtoi(field, &number) && number < names.size()) return number;
+// Names first, then columns, which several fields may read; a number of a field last, and only
+// where no name or column is a number: without a header "1" is a column.
+absl::StatusOr<uint32_t> FieldNumber(const JobSpec& spec, const std::vector<std::string>& names,
+                                     uint32_t libffm_fields, absl::string_view field) {
+  const DataSpec& data = spec.data();
   const bool exact = data.format() == "csv" || data.format() == "libffm";
+  const auto is = [&](absl::string_view text) {
+    return exact ? text == field : absl::EqualsIgnoreCase(text, field);
+  };
+  const FieldsPlan plan = PlanFields(spec, libffm_fields);
+  const std::vector<const FieldPlan*> fields = plan.ByNumber();
+  std::vector<uint32_t> readers;
+  bool numbered = data.format() != "libffm";  // there a number is a column
+  uint32_t number = 0;
   for (uint32_t i = 0; i < names.size(); ++i) {
-    if (exact ? names[i] == field : absl::EqualsIgnoreCase(names[i], field)) return i;
+    if (is(names[i])) return i;
+    if (is(fields[i]->column)) readers.push_back(i);
+    numbered &= !absl::SimpleAtoi(fields[i]->column, &number);
+    numbered &= !absl::SimpleAtoi(names[i], &number);
   }
+  if (readers.size() == 1) return readers[0];
+  if (readers.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--field ", field, " is a column that several fields read; name one: ",
+        absl::StrJoin(readers, ", ", [&](std::string* out, uint32_t i) { *out += names[i]; })));
+  }
+  if (numbered && absl::SimpleAtoi(field, &number) && number < names.size()) return number;
   if (!exact && !field.empty() && absl::ascii_toupper(field[0]) == 'I' &&
       data.integer_features() != "bucket" && absl::SimpleAtoi(field.substr(1), &number)) {
     return absl::InvalidArgumentError(absl::StrCat("--field ", field,
@@ -44,9 +63,9 @@ absl::StatusOr<uint32_t> FieldNumber(const DataSpec& data, const std::vector<std
   if (names.empty()) {
     return absl::InvalidArgumentError("the job's data have no categorical field");
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--field ", field, " is no field of the job's data; there are 0 to ",
-                   names.size() - 1, ": ", absl::StrJoin(names, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--field ", field, " is no field of the job's data; there are ",
+      numbered ? absl::StrCat("0 to ", names.size() - 1, ": ") : "", absl::StrJoin(names, ", ")));
 }
 
 // The field alone.
@@ -59,7 +78,7 @@ absl::StatusOr<CategoryKey> FindField(const JobSpec& spec, absl::string_view fie
                      ", whose features are numbers of their own: name one by --key"));
   }
   const std::vector<std::string> names = FieldNames(spec, libffm_fields);
-  auto number = FieldNumber(data, names, field);
+  auto number = FieldNumber(spec, names, libffm_fields, field);
   if (!number.ok()) return number.status();
   return CategoryKey{.field = *number, .name = names[*number]};
 }

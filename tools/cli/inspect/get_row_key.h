@@ -54,11 +54,12 @@ class FieldKeys {
   VocabularyContents vocabularies_;
 };
 
-// `field`: its number, or its name (criteo: C1..C26 and, as buckets, I1..I13; csv: a column of
-// spec.data.columns; by spec.fields their names, also of libffm, whose data have `libffm_fields`).
-// The value of libffm is a feature's number, which is its key. INVALID_ARGUMENT: no such field (the
-// text says which there are), or data without fields. FAILED_PRECONDITION: a vocabulary has other
-// values than `saved` knows.
+// `field`: its name (criteo: C1..C26 and, as buckets, I1..I13; csv: a column of spec.data.columns;
+// by spec.fields their names, also of libffm, whose data have `libffm_fields`), or its column, or,
+// where no name and no column is a number, its number among the fields with rows, from 0.
+// INVALID_ARGUMENT also where several fields read the column. The value of libffm is a feature's
+// number, which is its key. INVALID_ARGUMENT: no such field (the text says which there are), or
+// data without fields. FAILED_PRECONDITION: a vocabulary has other values than `saved` knows.
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
                                           const std::string& value, uint32_t libffm_fields = 0,
                                           const Schema* saved = nullptr);

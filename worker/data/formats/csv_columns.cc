@@ -81,4 +81,22 @@ absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char del
   return columns;
 }
 
+std::string HeaderDifference(absl::string_view header, absl::string_view other, char delimiter) {
+  const auto here = ReadCsvColumns(header, delimiter, true);
+  const auto there = ReadCsvColumns(other, delimiter, true);
+  if (!here.ok()) return std::string(here.status().message());
+  if (!there.ok()) return std::string(there.status().message());
+  const size_t both = std::min(here->names.size(), there->names.size());
+  for (size_t i = 0; i < both; ++i) {
+    if (here->names[i] == there->names[i]) continue;
+    return absl::StrCat("column ", i + 1, " is ", Quoted(here->names[i]), ", and there ",
+                        Quoted(there->names[i]));
+  }
+  if (here->names.size() > both) {
+    return absl::StrCat("column ", both + 1, ", ", Quoted(here->names[both]), ", is not there");
+  }
+  if (there->names.size() == both) return "";
+  return absl::StrCat("column ", both + 1, " is missing, there ", Quoted(there->names[both]));
+}
+
 }  // namespace strata

@@ -27,6 +27,10 @@ struct CsvColumns {
 absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char delimiter,
                                           bool header);
 
+// What the first column is in which a header differs from that of another file, as part of a
+// sentence: 'column 3 is "d", and there "c"'. Empty: both name the same columns in the same order.
+std::string HeaderDifference(absl::string_view header, absl::string_view other, char delimiter);
+
 }  // namespace strata
 
 #endif  // STRATA_WORKER_DATA_FORMATS_CSV_COLUMNS_H_

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "absl/strings/string_view.h"
 #include "proto/core/position.h"
@@ -48,6 +49,23 @@ inline uint64_t NamedFieldSeed(uint64_t hash_seed, absl::string_view name) {
 
 inline uint64_t FeatureKey(uint64_t field_seed, absl::string_view value) {
   return XXH3_64bits_withSeed(value.data(), value.size(), field_seed);
+}
+
+// Buckets of a number (transform bucketise), apart from values, which have no zero byte: what is
+// hashed is a zero byte and the bounds between which the number lies, as doubles, little endian
+// (-inf below the first bound, inf above the last; -0 is 0). Of a missing number it is the zero
+// byte alone.
+//
+//   key(b"\0" + struct.pack("<dd", lower, upper))
+inline uint64_t BucketKey(uint64_t field_seed, double lower, double upper) {
+  char text[1 + 2 * sizeof(double)] = {};
+  const double bounds[2] = {lower + 0.0, upper + 0.0};
+  std::memcpy(text + 1, bounds, sizeof(bounds));
+  return FeatureKey(field_seed, absl::string_view(text, sizeof(text)));
+}
+
+inline uint64_t MissingBucketKey(uint64_t field_seed) {
+  return FeatureKey(field_seed, absl::string_view("", 1));
 }
 
 // Keys of a field with a vocabulary: the number of the value's line, from 1, in a space that the

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -44,6 +46,19 @@ double Transformed(const FieldTransform& t, double x) {
   return x;
 }
 
+// By the number of bounds that are not above.
+std::vector<uint64_t> BucketKeys(const FieldTransform& t, uint64_t seed) {
+  std::vector<uint64_t> keys;
+  if (t.type != TransformType::kBucketise) return keys;
+  double lower = -std::numeric_limits<double>::infinity();
+  for (const double bound : t.bounds) {
+    keys.push_back(BucketKey(seed, lower, bound));
+    lower = bound;
+  }
+  keys.push_back(BucketKey(seed, lower, std::numeric_limits<double>::infinity()));
+  return keys;
+}
+
 }  // namespace
 
 uint64_t SeedOf(const FieldPlan& field) {
@@ -52,7 +67,10 @@ uint64_t SeedOf(const FieldPlan& field) {
 }
 
 FieldReader::FieldReader(FieldPlan plan, std::shared_ptr<const Vocabulary> vocabulary)
-    : plan_(std::move(plan)), seed_(SeedOf(plan_)), vocabulary_(std::move(vocabulary)) {}
+    : plan_(std::move(plan)),
+      seed_(SeedOf(plan_)),
+      bucket_keys_(BucketKeys(plan_.transform, seed_)),
+      vocabulary_(std::move(vocabulary)) {}
 
 std::string FieldReader::NotANumber(absl::string_view text) const {
   return absl::StrCat("column ", plan_.column, ": ", Quoted(text), " is not a finite number");
@@ -75,6 +93,7 @@ std::string FieldReader::ReadNumber(absl::string_view text, float* out) const {
 }
 
 uint64_t FieldReader::KeyOf(absl::string_view value) const {
+  if (value.empty() && !bucket_keys_.empty()) return MissingBucketKey(seed_);
   if (vocabulary_ == nullptr) return FeatureKey(seed_, value);
   if (value.empty()) return VocabularyKey(seed_, 0);
   const uint64_t line = vocabulary_->LineOf(value);
@@ -88,7 +107,7 @@ uint64_t FieldReader::KeyOf(absl::string_view value) const {
 uint64_t FieldReader::KeyOfBucket(double number) const {
   const std::vector<double>& bounds = plan_.transform.bounds;
   const auto above = std::upper_bound(bounds.begin(), bounds.end(), number);
-  return FeatureKey(seed_, absl::StrCat(above - bounds.begin()));
+  return bucket_keys_[static_cast<size_t>(above - bounds.begin())];
 }
 
 void FieldReader::Append(uint64_t key, float value, Batch* batch) const {
@@ -120,6 +139,11 @@ std::string FieldReader::AppendWeighted(absl::string_view part, Batch* batch) co
       return absl::StrCat("column ", plan_.column, ": the weight of ", Quoted(part),
                           " is not a finite number");
     }
+    if (weight < 0 && plan_.pooling == FieldPooling::kMean) {
+      return absl::StrCat("column ", plan_.column, ": the weight of ", Quoted(part),
+                          " is negative, and field ", plan_.name,
+                          " divides by their sum (pooling: mean); sum takes any sign");
+    }
   }
   Append(KeyOf(value), weight, batch);
   return "";
@@ -134,9 +158,6 @@ std::string FieldReader::DivideBySum(size_t first, Batch* batch) const {
   }
   for (size_t i = first; i < batch->values.size(); ++i) {
     batch->values[i] = static_cast<float>(batch->values[i] / sum);
-    if (std::isfinite(batch->values[i])) continue;
-    return absl::StrCat("column ", plan_.column, ": a weight divided by their sum, ", sum,
-                        ", is too large (pooling: mean of field ", plan_.name, ")");
   }
   return "";
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "proto/job/field_plan.h"
@@ -35,7 +36,7 @@ class FieldReader {
 
   // The key of a value; empty: of a missing one.
   uint64_t KeyOf(absl::string_view value) const;
-  // The key of a number's bucket.
+  // The key of a number's bucket. REQUIRES: the field is bucketised.
   uint64_t KeyOfBucket(double number) const;
 
  private:
@@ -50,6 +51,7 @@ class FieldReader {
 
   const FieldPlan plan_;
   const uint64_t seed_;
+  const std::vector<uint64_t> bucket_keys_;  // of a field that is bucketised
   const std::shared_ptr<const Vocabulary> vocabulary_;
 };
 

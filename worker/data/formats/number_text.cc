@@ -81,10 +81,14 @@ NumberError ParseReal(absl::string_view text, float* out) {
 }
 
 bool ParseLabel(absl::string_view text, float* out) {
-  float value = 0;
-  if (ParseReal(text, &value) != NumberError::kNone) return false;
-  if (value != 0.0f && value != 1.0f && value != -1.0f) return false;
-  *out = value == 1.0f ? 1.0f : 0.0f;
+  if (text == "0" || text == "1") {
+    *out = static_cast<float>(text[0] - '0');
+    return true;
+  }
+  double value = 0;  // a float would round to what may be a label
+  if (ParseDouble(text, &value) != NumberError::kNone) return false;
+  if (value != 0.0 && value != 1.0 && value != -1.0) return false;
+  *out = value == 1.0 ? 1.0f : 0.0f;
   return true;
 }
 

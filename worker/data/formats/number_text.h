@@ -25,7 +25,8 @@ NumberError ParseReal(absl::string_view text, float* out);
 // The same without the last rounding: what overflows a double is kOutOfRange.
 NumberError ParseDouble(absl::string_view text, double* out);
 
-// 1 for "1", 0 for "0" and "-1", in any notation that ParseReal reads; false for all else.
+// 1 for "1", 0 for "0" and "-1", in any notation that ParseDouble reads and to the bit; false for
+// all else, as for 0.99999999.
 bool ParseLabel(absl::string_view text, float* out);
 
 // `text` for a message: at most 40 bytes, unprintable ones escaped.

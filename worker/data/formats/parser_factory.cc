@@ -94,4 +94,10 @@ bool HasHeader(const DataSpec& data) {
   return data.format() == "csv" && (!data.columns().has_header() || data.columns().header());
 }
 
+char ColumnDelimiter(const DataSpec& data) {
+  const std::string& delimiter = data.columns().delimiter();
+  if (data.format() != "csv" || delimiter.empty()) return ',';
+  return delimiter == "\\t" ? '\t' : delimiter[0];
+}
+
 }  // namespace strata

@@ -47,6 +47,9 @@ bool HasBuckets(const DataSpec& data);
 // True when the first line of every file is not data (criteo_csv, csv with a header).
 bool HasHeader(const DataSpec& data);
 
+// Between two columns of csv and criteo_csv.
+char ColumnDelimiter(const DataSpec& data);
+
 }  // namespace strata
 
 #endif  // STRATA_WORKER_DATA_FORMATS_PARSER_FACTORY_H_

@@ -12,7 +12,8 @@
 namespace strata {
 namespace {
 
-constexpr double kMaxCount = 0x1p24;  // the whole numbers below are floats
+constexpr double kMaxCount = 0x1p24;      // the whole numbers below are floats
+constexpr double kMostRounding = 0x1p-8;  // of a weight: what is below 2^-17 may be off by more
 
 }  // namespace
 
@@ -78,15 +79,20 @@ std::string TargetColumns::ParseWeight(absl::string_view text, float* weight) co
   const auto wrong = [&](absl::string_view what) {
     return absl::StrCat("column ", weight_column_, ": weight ", Quoted(text), " is ", what);
   };
-  if (ParseReal(number, weight) != NumberError::kNone) {
-    return wrong("not a finite number; leave it empty for 1");
+  double exact = 0;
+  const NumberError error = ParseDouble(number, &exact);
+  if (error == NumberError::kOutOfRange) {
+    return wrong(absl::StrCat("too large or too small; give 0, or 1e-5 to ", kMaxSampleWeight));
   }
-  if (!(*weight >= 0)) return wrong("negative; give 0 to leave the line out");
-  if (*weight > kMaxSampleWeight) {
+  if (error != NumberError::kNone) return wrong("not a finite number; leave it empty for 1");
+  if (exact < 0) return wrong("negative; give 0 to leave the line out");
+  if (exact > kMaxSampleWeight) {
     return wrong(absl::StrCat("above ", kMaxSampleWeight, "; scale the weights of all lines"));
   }
-  *weight = std::nearbyint(*weight * (1.0f / kWeightUnit)) * kWeightUnit;
-  return "";
+  *weight = std::nearbyint(static_cast<float>(exact) * (1.0f / kWeightUnit)) * kWeightUnit;
+  if (std::fabs(*weight - exact) <= exact * kMostRounding) return "";
+  return wrong(absl::StrCat("too small: in units of 2^-24 it would be ", *weight,
+                            "; scale the weights of all lines, or give 0 to leave the line out"));
 }
 
 }  // namespace strata

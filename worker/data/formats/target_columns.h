@@ -1,5 +1,4 @@
 // What a line is to predict, and its weight: the columns of spec.labels and spec.sampleWeight.
-// Tested by tests/worker/data/formats/parsers_test.cc
 #ifndef STRATA_WORKER_DATA_FORMATS_TARGET_COLUMNS_H_
 #define STRATA_WORKER_DATA_FORMATS_TARGET_COLUMNS_H_
 
@@ -36,7 +35,8 @@ class TargetColumns {
 
   // The label as a model takes it; no number where it is empty. Empty on success, else the reason.
   std::string ParseLabel(size_t task, absl::string_view text, float* label) const;
-  // The weight, rounded to kWeightUnit; 1 where it is empty.
+  // The weight, rounded to kWeightUnit; 1 where it is empty. Wrong where rounding changes it by
+  // more than kMostRounding of itself.
   std::string ParseWeight(absl::string_view text, float* weight) const;
 
  private:

@@ -10,11 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "worker/data/files/data_file.h"
+#include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/libffm_parser.h"
 #include "worker/data/formats/libsvm_parser.h"
 #include "worker/data/formats/line_parser.h"
 #include "worker/data/formats/parser_factory.h"
 #include "worker/data/formats/vocabulary.h"
+#include "worker/data/index/target_search.h"
 #include "worker/data/index/vocabularies.h"
 #include "worker/step/batch.h"
 
@@ -88,7 +90,8 @@ class Indexer {
         options_(options),
         cancelled_(options.cancelled),
         index_(index),
-        features_(data_) {}
+        features_(data_),
+        targets_(spec, options.labels) {}
 
   absl::Status AddVocabularies();
   absl::Status AddFile(const std::string& path);
@@ -102,10 +105,6 @@ class Indexer {
 
   bool counts_features() const { return !IsCriteo(data_) && data_.format() != "csv"; }
 
-  // Whether no line with a weight was seen yet.
-  bool wants_weight() const { return !spec_.sample_weight().empty() && !have_weight_; }
-  void LookForWeight(absl::string_view line);
-
   const JobSpec& spec_;
   const DataSpec& data_;
   TextFiles* const files_;
@@ -114,11 +113,10 @@ class Indexer {
   InputIndex* const index_;
   FeatureCounter features_;
   Vocabularies vocabularies_;
+  TargetSearch targets_;
   bool have_first_line_ = false;
   std::string first_line_;              // of the first file, where NeedsFirstLine
   std::unique_ptr<LineParser> parser_;  // of it
-  Batch batch_;
-  bool have_weight_ = false;
 };
 
 absl::StatusOr<uint64_t> Indexer::FirstByte(const DataFile& file) {
@@ -131,7 +129,7 @@ absl::StatusOr<uint64_t> Indexer::FirstByte(const DataFile& file) {
 absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint64_t number) {
   if (counts_features()) features_.Add(line);
   if (number > 1 || !NeedsFirstLine(data_)) {
-    if (wants_weight()) LookForWeight(line);
+    if (targets_.wanted()) targets_.Add(*parser_, line, file.path(), number);
     return absl::OkStatus();
   }
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
@@ -147,23 +145,17 @@ absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint
     parser_ = *std::move(parser);
   }
   if (!HasHeader(data_)) {
-    if (wants_weight()) LookForWeight(line);
+    if (targets_.wanted()) targets_.Add(*parser_, line, file.path(), number);
     return absl::OkStatus();
   }
-  if (line != first_line_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.path(), ":1: the header differs from that of ",
-                     NameForMessages(index_->files(0).path()),
-                     "; all files must name the same columns in the same order"));
-  }
-  return absl::OkStatus();
-}
-
-void Indexer::LookForWeight(absl::string_view line) {
-  parser_->Start(&batch_);
-  LineError error;
-  if (parser_->Parse(line, &batch_, &error) != LineOutcome::kExample) return;
-  have_weight_ = batch_.weights[0] > 0;
+  if (line == first_line_) return absl::OkStatus();
+  const std::string other = HeaderDifference(line, first_line_, ColumnDelimiter(data_));
+  if (other.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file.path(), ":1: the header differs from that of ",
+                   NameForMessages(index_->files(0).path()), ": ", other,
+                   "; all files of a job must name the same columns in the same order: mend it, or "
+                   "start a job on such files alone (spec.model.initFrom)"));
 }
 
 absl::Status Indexer::AddLines(const DataFile& file, uint64_t offset, TaskCutter* tasks) {
@@ -241,12 +233,9 @@ absl::Status Indexer::AddFile(const std::string& path) {
 }
 
 absl::Status Indexer::SetShape() {
-  if (wants_weight()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "input file ", NameForMessages(index_->files(0).path()),
-        index_->files_size() > 1 ? " and those after it" : "", ": column ", spec_.sample_weight(),
-        " gives no good line a weight above 0; mend it, or remove spec.sampleWeight"));
-  }
+  const std::string files = absl::StrCat("input file ", NameForMessages(index_->files(0).path()),
+                                         index_->files_size() > 1 ? " and those after it" : "");
+  if (absl::Status s = targets_.Check(files); !s.ok()) return s;
   DataShape* shape = index_->mutable_shape();
   if (const std::optional<DataShape> fixed = FixedShape(spec_)) {
     *shape = *fixed;

@@ -11,6 +11,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/files/text_files.h"
+#include "worker/data/formats/line_parser.h"
 
 namespace strata {
 
@@ -20,6 +21,8 @@ inline constexpr uint32_t kTaskLines = 8192;
 struct IndexOptions {
   // Of vocabularies (VocabularyOptions::beginnings).
   std::vector<uint64_t> beginnings = {};
+  // Whether lines are learnt from: kRequired wants a line of each label (TargetSearch).
+  Labels labels = Labels::kRequired;
   // Asked before each read; empty: the pass is wanted to its end.
   Cancelled cancelled = nullptr;
 };
@@ -33,8 +36,8 @@ struct IndexOptions {
 // the text, sizes and fingerprints those of the files themselves. Vocabulary files of spec.fields
 // are read, and listed with fingerprints of their values. Errors: those of TextFiles::Open;
 // INVALID_ARGUMENT with the file's name: no lines, a line over kMaxLineBytes, columns that are not
-// there, headers that differ, no line of a weight above 0 where the job has spec.sampleWeight.
-// CANCELLED: options.cancelled said so.
+// there, headers that differ, no line to learn from (TargetSearch). CANCELLED: options.cancelled
+// said so.
 absl::StatusOr<InputIndex> BuildIndex(const JobSpec& spec, const std::vector<std::string>& files,
                                       TextFiles* text_files, const IndexOptions& options = {});
 

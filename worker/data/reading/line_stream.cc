@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/line_parser.h"
 
 namespace strata {
@@ -77,9 +78,12 @@ absl::Status LineStream::Start() {
 
 absl::Status LineStream::CheckHeader(const Line& line) {
   if (WithoutReturn(line.text) == WithoutReturn(first_line_)) return absl::OkStatus();
+  const std::string other = HeaderDifference(line.text, first_line_, o_.delimiter);
+  if (other.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      input_->name(), ":1: the header differs from that of ", NameForMessages(o_.paths[0]),
-      "; all files must name the same columns in the same order"));
+      input_->name(), ":1: the header differs from that of ", NameForMessages(o_.paths[0]), ": ",
+      other,
+      "; all inputs must name the same columns in the same order: mend it, or predict it alone"));
 }
 
 absl::StatusOr<bool> LineStream::Next(Line* line) {

@@ -23,6 +23,7 @@ struct LineStreamOptions {
   std::vector<std::string> paths;  // in order; one may be "-"
   // The first line of every input is a header, the same in all of them, and no line of data.
   bool header = false;
+  char delimiter = ',';  // of a header
   int standard_input = STDIN_FILENO;
   // Asked while nothing comes; empty: nobody cancels.
   Cancelled cancelled;

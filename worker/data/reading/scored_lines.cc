@@ -28,6 +28,7 @@ ScoredLines::ScoredLines(ScoredLinesOptions options, Vocabularies vocabularies)
       vocabularies_(std::move(vocabularies)),
       lines_({.paths = o_.paths,
               .header = HasHeader(o_.spec.data()),
+              .delimiter = ColumnDelimiter(o_.spec.data()),
               .standard_input = o_.standard_input,
               .cancelled = o_.cancelled}) {}
 

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -89,7 +90,7 @@ TEST_CASE("a row's table is that which is named, or its field's, or the only one
         "field app is of table apps, not of sites");
 }
 
-TEST_CASE("columns of csv are fields, by number or by name", "[get-row]") {
+TEST_CASE("columns of csv are fields, by name or by number", "[get-row]") {
   JobSpec spec;
   spec.mutable_data()->set_format("csv");
   spec.mutable_data()->mutable_columns()->add_categorical("site");
@@ -127,8 +128,10 @@ TEST_CASE("values of spec.fields have the keys that readers give them", "[get-ro
   };
   CHECK(key("user", "u").value == FeatureKey(NamedFieldSeed(4, "column of user"), "u"));
   CHECK(key("item", "i2").value == VocabularyKey(NamedFieldSeed(0, "column of item"), 2));
-  CHECK(key("price", "12.5").value == FeatureKey(NamedFieldSeed(0, "column of price"), "1"));
-  CHECK(key("price", "").value == FeatureKey(NamedFieldSeed(0, "column of price"), ""));
+  const uint64_t price = NamedFieldSeed(0, "column of price");
+  CHECK(key("price", "12.5").value ==
+        BucketKey(price, 10, std::numeric_limits<double>::infinity()));
+  CHECK(key("price", "").value == MissingBucketKey(price));
   CHECK(Refused(KeyOfCategory(spec, "price", "dear").status()).find("is not a number") !=
         std::string::npos);
 }
@@ -164,6 +167,42 @@ TEST_CASE("values that a checkpoint's vocabulary did not have are out of it", "[
   CHECK(key(&saved, "user", "u").ok());
 }
 
+TEST_CASE("a name goes before a column, and a column before a number", "[get-row]") {
+  JobSpec spec;
+  spec.mutable_data()->set_format("csv");
+  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
+  columns.set_header(false);
+  for (const char* c : {"2", "1", "4"}) columns.add_categorical(c);
+  const auto key = [&](const char* field) { return KeyOfCategory(spec, field, "x"); };
+  CHECK(key("2")->name == "2");
+  CHECK(key("2")->key.value == FeatureKey(NamedFieldSeed(0, "2"), "x"));
+  CHECK(key("4")->field == 2);
+  // The first field is no other way to column 2.
+  CHECK(Refused(key("0").status()) == "--field 0 is no field of the job's data; there are 2, 1, 4");
+  // A header may name columns by numbers, too.
+  columns.set_header(true);
+  columns.set_categorical(2, "city");
+  CHECK(key("1")->field == 1);
+  CHECK(Refused(key("0").status()).find("is no field") != std::string::npos);
+  spec.mutable_data()->clear_columns();
+  const auto add = [&](const char* name, const char* column) {
+    FieldConfig* field = spec.add_fields();
+    field->set_name(name);
+    field->set_column(column);
+    field->set_kind("categorical");
+  };
+  add("user", "2");
+  add("1", "3");
+  add("item", "1");
+  CHECK(key("2")->name == "user");
+  CHECK(key("1")->name == "1");  // by its name, though it reads column 3
+  CHECK(key("3")->name == "1");
+  CHECK(Refused(key("0").status()).find("there are user, 1, item") != std::string::npos);
+  add("again", "2");
+  CHECK(Refused(key("2").status()) ==
+        "--field 2 is a column that several fields read; name one: user, again");
+}
+
 TEST_CASE("fields of libffm have numbers, and names where the job gives them", "[get-row]") {
   JobSpec spec;
   spec.mutable_data()->set_format("libffm");
@@ -175,7 +214,7 @@ TEST_CASE("fields of libffm have numbers, and names where the job gives them", "
   CHECK_FALSE(key("2", "17")->is_hashed);
   CHECK(key("2", "0xffffffffffffffff")->key == Key(~uint64_t{0}));
   CHECK(Refused(key("3", "17").status()) ==
-        "--field 3 is no field of the job's data; there are 0 to 2: 0, 1, 2");
+        "--field 3 is no field of the job's data; there are 0, 1, 2");
   CHECK(Refused(key("2", "x").status()).find("--value 'x' is not a whole number") == 0);
   for (const char* column : {"1", "0"}) {
     FieldConfig& field = *spec.add_fields();

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -128,9 +129,12 @@ TEST_CASE("numbers by their transforms", "[data][csv]") {
                                           0,          0,  //
                                           log(4.999), static_cast<float>(-5.001 / 4),
                                           3,          4.999f});
-  std::vector<uint64_t> buckets;
-  for (const char* bucket : {"3", "0", "", "2", "1", "1"}) buckets.push_back(Key("n", bucket));
-  CHECK(batch.keys == buckets);
+  const uint64_t seed = NamedFieldSeed(0, "n");
+  const double inf = std::numeric_limits<double>::infinity();
+  const uint64_t middle = BucketKey(seed, 0, 5);
+  CHECK(batch.keys == std::vector<uint64_t>{BucketKey(seed, 7.5, inf), BucketKey(seed, -inf, 0),
+                                            MissingBucketKey(seed), BucketKey(seed, 5, 7.5), middle,
+                                            middle});
   const JobSpec huge =
       JobOf({head + "name: 'f' transform { type: 'standardise' mean: 0 deviation: 1e-38 }"});
   CHECK(Fault(*ParserOf(huge, "y,n"), "0,1", "0,1e10") ==
@@ -156,11 +160,16 @@ TEST_CASE("values, their weights and their pooling", "[data][csv]") {
   CHECK(Fault(*parser, good, "1,a:0.5|b:z,x") ==
         "3: column t: the weight of \"b:z\" is not a finite number");
   CHECK(Fault(*parser, good, "1,a|:2,x") == "3: column t: \":2\" is a weight without a value");
-  CHECK(Fault(*parser, good, "1,a:1|b:-1,x") ==
+  CHECK(Fault(*parser, good, "1,a:nan,x") ==
+        "3: column t: the weight of \"a:nan\" is not a finite number");
+  CHECK(Fault(*parser, good, "1,a:0|b:-0,x") ==
         "3: column t: the weights have the sum 0, by which field mean divides (pooling: mean)");
-  CHECK(Fault(*parser, good, "1,a:3e38|b:-3e38|c:1e-30,x") ==
-        "3: column t: a weight divided by their sum, 1e-30, is too large (pooling: mean of field "
-        "mean)");
+  CHECK(Fault(*parser, good, "1,a:2|b:-1,x") ==
+        "3: column t: the weight of \"b:-1\" is negative, and field mean divides by their sum "
+        "(pooling: mean); sum takes any sign");
+  // A sum may have negative ones.
+  const auto sum = ParserOf(JobOf({multi + "name: 'sum' weight_separator: ':'"}), "y,t");
+  CHECK(Parse(*sum, {"1,a:2|b:-3.5"}).values == std::vector<float>{2, -3.5f});
 }
 
 TEST_CASE("sequences keep their order and are cut at the side that is named", "[data][csv]") {
@@ -266,6 +275,28 @@ TEST_CASE("fields of one table share rows by value", "[data][csv]") {
   const Batch batch = Parse(*ParserOf(spec, "y,user,item,clicks"), {"1,a,a,b|a"});
   const uint64_t a = Key("item", "a");
   CHECK(batch.keys == std::vector<uint64_t>{a, Key("item", "b"), a, Key("user", "a")});
+}
+
+TEST_CASE("a bucket shares rows with the same bounds alone", "[data][csv]") {
+  const std::string bucket = "kind: 'numeric' table: 't' transform { type: 'bucketise' bounds: ";
+  const JobSpec spec = JobOf({"name: 'a' kind: 'categorical' table: 't'",
+                              bucket + "[1, 2, 3] } name: 'p'", bucket + "[2, 3, 4] } name: 'q'",
+                              bucket + "[-0.0] } name: 'r'", bucket + "[0.0] } name: 's'"},
+                             "tables { name: 't' }");
+  const auto keys = [parser = ParserOf(spec, "y,a,p,q,r,s")](const std::string& line) {
+    return Parse(*parser, {line}).keys;
+  };
+  const std::vector<uint64_t> third = keys("1,3,3.5,9,-1,-1");
+  CHECK(third[0] == Key("t", "3"));
+  CHECK(third[0] != third[1]);  // the third bucket is not the value 3
+  CHECK(third[1] != third[2]);  // nor that of other bounds
+  CHECK(third[3] == third[4]);
+  const std::vector<uint64_t> between = keys("1,3,2.5,2.5,0,0");
+  CHECK(between[1] == between[2]);  // 2 to 3 of both
+  CHECK(between[3] == between[4]);
+  const std::vector<uint64_t> missing = keys("1,,,,,");
+  CHECK(missing[0] == Key("t", ""));
+  CHECK((missing[1] != missing[0] && missing[1] == missing[2]));
 }
 
 TEST_CASE("columns that are not there are named", "[data][csv]") {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/position.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/formats/criteo_parser.h"
@@ -121,6 +122,11 @@ TEST_CASE("keys are pinned: other programs make the same", "[data][hash]") {
   CHECK(FeatureKey(NamedFieldSeed(0, "item"), "") == 0xb8534778d1098fcfull);
   CHECK(FeatureKey(NamedFieldSeed(7, "C1"), "68fd1e64") == 0x0ba2fba5ad69efcfull);
   CHECK(FeatureKey(NamedFieldSeed(18446744073709551615ull, "3"), "x") == 0x24f64e23ce43354dull);
+  // Of a bucket, to the byte: 5 to 7.5.
+  const uint64_t seed = NamedFieldSeed(7, "price");
+  const char bucket[] = "\0\0\0\0\0\0\0\x14\x40\0\0\0\0\0\0\x1e\x40";
+  CHECK(BucketKey(seed, 5, 7.5) == FeatureKey(seed, absl::string_view(bucket, 17)));
+  CHECK(MissingBucketKey(seed) == FeatureKey(seed, absl::string_view(bucket, 1)));
 }
 
 TEST_CASE("the logarithm is within two units in the last place", "[data]") {
@@ -252,74 +258,6 @@ TEST_CASE("faults of libsvm lines", "[data][libsvm]") {
   CHECK(Fault(*parser, "1 5:1 6:nan") == "7: feature value \"nan\" is not a finite number");
   CHECK(Fault(*parser, "1 1:1 2:1 3:1") ==
         "11: more than 2 features, the most on a line of the train files");
-}
-
-// Csv with three labels and weights.
-JobSpec LabelledCsv() {
-  JobSpec spec;
-  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
-  columns.add_categorical("c");
-  const auto add = [&spec](const char* name, const char* kind) {
-    LabelConfig& label = *spec.add_labels();
-    label.set_name(name);
-    label.set_column(name);
-    label.set_kind(kind);
-  };
-  add("click", "binary");
-  add("stars", "real");
-  add("visits", "count");
-  spec.set_sample_weight("w");
-  return spec;
-}
-
-TEST_CASE("csv lines with several labels and weights", "[data][csv]") {
-  const auto parser = Csv(LabelledCsv(), "w,visits,c,stars,click");
-  CHECK(parser->tasks() == 3);
-  Batch batch = Started(*parser);
-  CHECK(batch.tasks == 3);
-  LineError error;
-  REQUIRE(parser->Parse("0.5,3,x, -1.25 ,-1", &batch, &error) == LineOutcome::kExample);
-  REQUIRE(parser->Parse(",,y,,1", &batch, &error) == LineOutcome::kExample);
-  REQUIRE(parser->Parse("0.1,16777216,y,1e3,", &batch, &error) == LineOutcome::kExample);
-  REQUIRE(batch.labels.size() == 9);
-  CHECK((batch.labels[0] == 0 && batch.labels[1] == -1.25f && batch.labels[2] == 3));
-  CHECK((batch.labels[3] == 1 && std::isnan(batch.labels[4]) && std::isnan(batch.labels[5])));
-  CHECK((std::isnan(batch.labels[6]) && batch.labels[7] == 1000 && batch.labels[8] == 16777216));
-  // In whole units of 2^-24.
-  CHECK(batch.weights == std::vector<float>{0.5f, 1, 1677722 * 0x1p-24f});
-  // A bad line takes its labels and its weight back.
-  REQUIRE(parser->Parse("2,1,x,1,7", &batch, &error) == LineOutcome::kBad);
-  CHECK((batch.labels.size() == 9 && batch.weights.size() == 3 && batch.size == 3));
-}
-
-TEST_CASE("faults of labels and weights", "[data][csv]") {
-  const auto parser = Csv(LabelledCsv(), "w,visits,c,stars,click");
-  CHECK(Fault(*parser, "1,1,x,1,2") ==
-        "9: column click: label click: \"2\" is none of 0, 1, -1; an empty one is none");
-  CHECK(Fault(*parser, "1,1,x,nan,1") ==
-        "7: column stars: label stars: \"nan\" is not a finite number; leave it empty where there "
-        "is none");
-  CHECK(Fault(*parser, "1,-1,x,1,1") ==
-        "3: column visits: label visits: \"-1\" is no count (a whole number, 0 to 16777216); mend "
-        "it, or give the label kind real");
-  CHECK(Fault(*parser, "1,1.5,x,1,1").find("is no count") != std::string::npos);
-  CHECK(Fault(*parser, "1,16777218,x,1,1").find("is no count") != std::string::npos);
-  CHECK(Fault(*parser, "-0.5,1,x,1,1") ==
-        "1: column w: weight \"-0.5\" is negative; give 0 to leave the line out");
-  CHECK(Fault(*parser, "nan,1,x,1,1") ==
-        "1: column w: weight \"nan\" is not a finite number; leave it empty for 1");
-  CHECK(Fault(*parser, "65537,1,x,1,1") ==
-        "1: column w: weight \"65537\" is above 65536; scale the weights of all lines");
-  const auto column_fault = [](const std::string& header) {
-    return std::string(MakeCsvParser(LabelledCsv(), header).status().message());
-  };
-  CHECK(
-      column_fault("w,visits,c,stars") ==
-      "spec.labels[0].column: \"click\" is no column of the header, which names \"w\", \"visits\", "
-      "\"c\", \"stars\"; name one of these, or give the file that column");
-  CHECK(column_fault("visits,c,stars,click") ==
-        "spec.sampleWeight: \"w\" is no column of the header, which names \"visits\", \"c\", "
-        "\"stars\", \"click\"; name one of these, or give the file that column");
 }
 
 TEST_CASE("csv lines", "[data][csv]") {

@@ -119,8 +119,17 @@ TEST_CASE("csv headers belong to no task and must agree", "[data][index]") {
   CHECK(index.tasks(1).first_line() == 2);
   CHECK(index.shape().fields() == 1);
   const std::string c = folder.Write("c", "c,y\nz,1\n");
-  CHECK(Error(data, {a, c}) == c + ":1: the header differs from that of " + a +
-                                   "; all files must name the same columns in the same order");
+  const auto differs = [&](const std::string& file, const std::string& how) {
+    return file + ":1: the header differs from that of " + a + ": " + how +
+           "; all files of a job must name the same columns in the same order: mend it, or start a "
+           "job on such files alone (spec.model.initFrom)";
+  };
+  CHECK(Error(data, {a, c}) == differs(c, "column 1 is \"c\", and there \"y\""));
+  const std::string more = folder.Write("more", "y,c,n\n1,z,2\n");
+  CHECK(Error(data, {a, more}) == differs(more, "column 3, \"n\", is not there"));
+  const std::string fewer = folder.Write("fewer", "y\n1\n");
+  CHECK(Error(data, {a, fewer}) == differs(fewer, "column 2 is missing, there \"c\""));
+  CHECK(Index(data, {a, folder.Write("quoted", "\"y\",c\n1,z\n")}).lines() == 3);
   const std::string d = folder.Write("d", "y,c\n");
   CHECK(Error(data, {a, d}) ==
         "input file " + d + " has no line of data; remove it from spec.data, or write data to it");
@@ -378,7 +387,50 @@ TEST_CASE("some line must weigh something", "[data][index]") {
   CHECK(BuildIndex(spec, {zeros}, &text_files).status().message() ==
         "input file " + zeros + remedy);
   CHECK(BuildIndex(spec, {bad, zeros}, &text_files).status().message() ==
-        "input file " + bad + " and those after it" + remedy);
+        "input file " + bad + " and those after it" + remedy + "; the first bad line is " + bad +
+            ":2:3: label \"7\" is none of 0, 1, -1");
+  // Nor may an evaluation's.
+  CHECK_FALSE(BuildIndex(spec, {zeros}, &text_files, {.labels = Labels::kOptional}).ok());
+}
+
+TEST_CASE("some line must have each label", "[data][index]") {
+  const ScratchFolder folder;
+  JobSpec spec = JobOf(Format("csv"));
+  spec.mutable_data()->mutable_columns()->add_categorical("c");
+  for (const char* name : {"click", "stars"}) {
+    LabelConfig& label = *spec.add_labels();
+    label.set_name(name);
+    label.set_column(std::string("of ") + name);
+    label.set_kind(name == std::string("stars") ? "real" : "binary");
+  }
+  const auto error = [&](const std::string& text, const std::string& head = "c,of click,of stars") {
+    const std::string path = folder.Write("data.csv", head + "\n" + text);
+    const absl::Status status = BuildIndex(spec, {path}, &text_files).status();
+    const std::string before = "input file " + path + ": ";
+    const std::string message(status.message());
+    CHECK((status.ok() || message.substr(0, before.size()) == before));
+    return status.ok() ? "" : message.substr(before.size());
+  };
+  CHECK(error("x,1,\nx,,2.5\n") == "");
+  CHECK(error("x,1,\nx,,\n") ==
+        "no good line has label stars (column of stars), so there is nothing to learn for it; mend "
+        "them, or remove it from spec.labels");
+  CHECK(error("x,,\nx,,\n") == "no good line has a label (columns of click, of stars); mend them");
+  CHECK(error("x,,\nx,1,many\n").find("; the first bad line is ") != std::string::npos);
+  // Evaluations say what has no label.
+  const std::string none = folder.Write("eval.csv", "c,of click,of stars\nx,,\n");
+  CHECK(BuildIndex(spec, {none}, &text_files, {.labels = Labels::kOptional}).ok());
+  // A line that weighs nothing teaches nothing.
+  spec.set_sample_weight("w");
+  const std::string head = "c,of click,of stars,w";
+  CHECK(error("x,1,2.5,0.5\n", head) == "");
+  CHECK(
+      error("x,1,,0.5\nx,1,2,0\n", head) ==
+      "no good line of a weight above 0 has label stars (column of stars), so there is nothing to "
+      "learn for it; mend them, or remove it from spec.labels");
+  CHECK(error("x,1,2.5,65537\nx,1,3,65538\n", head) ==
+        "no line is good; the first bad one is " + folder.Path("data.csv") +
+            ":2:9: column w: weight \"65537\" is above 65536; scale the weights of all lines");
 }
 
 }  // namespace strata

@@ -77,7 +77,12 @@ TEST_CASE("lines of files follow one another, whatever compresses them", "[data]
   CHECK(All({.paths = {d, e}, .header = true}) == std::vector<std::string>{"d:2=1", "e:2=2"});
   const auto differs = All({.paths = {d, c}, .header = true});
   CHECK(differs.back() == "error: " + c + ":1: the header differs from that of " + d +
-                              "; all files must name the same columns in the same order");
+                              ": column 1 is \"five\", and there \"one\"; all inputs must name the "
+                              "same columns in the same order: mend it, or predict it alone");
+  // By columns, not by text.
+  const std::string tabs = folder.Write("tabs", "a\t\"b\"\n1\t2\n"),
+                    plain = folder.Write("plain", "a\tb\n3\t4\n");
+  CHECK(All({.paths = {tabs, plain}, .header = true, .delimiter = '\t'}).size() == 2);
   // Inputs without a line.
   const std::string empty = folder.Write("empty", ""), header = folder.Write("header", "one\n");
   CHECK(All({.paths = {a, empty}}).back() ==

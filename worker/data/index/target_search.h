@@ -1,0 +1,49 @@
+// Whether there is a line to learn from: of each label that a line may leave out, and where lines
+// have weights, of one that weighs something.
+// Tested by tests/worker/data/index/index_test.cc
+#ifndef STRATA_WORKER_DATA_INDEX_TARGET_SEARCH_H_
+#define STRATA_WORKER_DATA_INDEX_TARGET_SEARCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/job/task_spec.h"
+#include "proto/strata/job.pb.h"
+#include "worker/data/formats/line_parser.h"
+#include "worker/step/batch.h"
+
+namespace strata {
+
+class TargetSearch {
+ public:
+  // `labels`: each must be found; without, a weight alone.
+  TargetSearch(const JobSpec& spec, Labels labels);
+
+  // False from the line on at which all was found, and where there is nothing to look for.
+  bool wanted() const { return missing_ > 0; }
+  // Looks at line `number` of `file`. REQUIRES: wanted().
+  void Add(const LineParser& parser, absl::string_view line, absl::string_view file,
+           uint64_t number);
+  // INVALID_ARGUMENT: what no line has that was added. `files`: where they are from, as the subject
+  // of the message.
+  absl::Status Check(absl::string_view files) const;
+
+ private:
+  const std::vector<TaskSpec> tasks_;
+  const std::string weight_column_;  // empty: lines have no weights
+  const bool labels_;
+  std::vector<bool> found_;   // by task; without labels one
+  size_t missing_ = 0;        // in found_
+  bool have_good_ = false;    // a good line
+  bool have_weight_ = false;  // one that weighs something
+  std::string first_bad_;     // "FILE:LINE:COLUMN: reason"
+  Batch batch_;
+};
+
+}  // namespace strata
+
+#endif  // STRATA_WORKER_DATA_INDEX_TARGET_SEARCH_H_

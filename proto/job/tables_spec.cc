@@ -11,8 +11,8 @@
 #include "proto/job/field_tables.h"
 #include "proto/job/hashed_tables.h"
 #include "proto/job/life_cycle_spec.h"
-#include "proto/job/model_types.h"
 #include "proto/job/model_spec.h"
+#include "proto/job/model_types.h"
 #include "proto/job/optimizer_spec.h"
 #include "proto/job/spec_checks.h"
 

@@ -114,10 +114,13 @@ TEST_CASE("faults of labels and weights", "[data][csv]") {
   const auto column_fault = [](const std::string& header) {
     return std::string(MakeCsvParser(LabelledCsv(), header).status().message());
   };
-  CHECK(column_fault("w,visits,c,stars") ==
-        "spec.labels[0].column: \"click\" is no column of the header");
+  CHECK(
+      column_fault("w,visits,c,stars") ==
+      "spec.labels[0].column: \"click\" is no column of the header, which names \"w\", \"visits\", "
+      "\"c\", \"stars\"; name one of these, or give the file that column");
   CHECK(column_fault("visits,c,stars,click") ==
-        "spec.sampleWeight: \"w\" is no column of the header");
+        "spec.sampleWeight: \"w\" is no column of the header, which names \"visits\", \"c\", "
+        "\"stars\", \"click\"; name one of these, or give the file that column");
 }
 
 TEST_CASE("a weight is changed by 1/256 of it at most", "[data][csv]") {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/mutation.h"
 
 namespace strata {
 namespace {
@@ -88,7 +89,7 @@ std::string VocabularyProblem(const VocabularyContent& saved, const VocabularyCo
 std::string VocabularyChange(const SchemaField& saved, const SchemaField& now,
                              const VocabularyContents& contents) {
   if (saved.vocabulary().empty() || now.vocabulary().empty()) return "";
-  if (saved.vocabulary() == now.vocabulary()) return "";
+  if (saved.vocabulary() == now.vocabulary() || STRATA_MUTATION("schema.any_lines")) return "";
   const VocabularyContent known = {saved.vocabulary_values(), saved.vocabulary(), {}};
   for (const auto& [file, content] : contents) {
     if (content.fingerprint != now.vocabulary()) continue;

@@ -10,7 +10,8 @@
 
 namespace strata {
 
-// A disk that is busy answers late: the error says to submit again, and this does, up to nine times.
+// A disk that is busy answers late: the error says to submit again, and this does, up to nine
+// times.
 inline absl::StatusOr<SubmitReply> SubmitAgain(SchedulerClient& scheduler,
                                                const SubmitRequest& request, absl::Duration call) {
   auto reply = scheduler.Submit(request, call);

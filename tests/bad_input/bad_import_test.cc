@@ -12,6 +12,7 @@ namespace {
 
 using testing::BytesOf;
 using testing::Npy;
+using testing::NpyOf;
 using testing::Safetensors;
 using testing::Tensor;
 
@@ -112,6 +113,37 @@ TEST_CASE("what does not go together in an import is told", "[bad_input][import]
        "users.safetensors: no tensor 'it'; it has user, other");
   says("--table item --field item --keys none.txt --rows items.npy", "none.txt");
   says("--table item --field item --keys ids.txt --rows job.yaml", "neither an npy nor a whole");
+  // Files that are broken, and what would be several lines or move a terminal's cursor.
+  const std::string data = BytesOf<float>({0, 1, 2, 3, 4, 5, 6, 7});
+  const std::string whole = Npy("<f4", "(4, 2)", data);
+  const std::string a = Tensor("a", "F32", "[4, 2]", 0, 32);
+  const struct {
+    std::string rows, says, remedy;
+  } broken[] = {
+      {NpyOf("{'descr': '<f4', 'fortran_order': True, 'shape': (4, 2), }", data),
+       "rows: it is in Fortran order", "save numpy.ascontiguousarray(array)"},
+      {Npy("<i4", "(4, 2)", data), "rows is of <i4", "rows are float32"},
+      {Npy("<f4\n\x1b[2J", "(4, 2)", data), "rows: its dtype is <f4\\n\\033[2J",
+       "save it as array.astype('<f4')"},
+      {whole.substr(0, whole.size() - 1), "rows: an array (4, 2) of <f4 has 32 bytes, and behind",
+       "save it again"},
+      {NpyOf("{'descr': '<f4', 'fortran_order': False, 'shape': (4, 2), }", data, 2)
+           .replace(8, 4, "\xff\xff\xff\xff"),
+       "rows: its header has 4294967295 bytes", "save one plain array of numbers"},
+      {Safetensors("{" + a + ", " + a + "}", data),
+       "rows: its safetensors header names tensor 'a' twice", "save it anew"},
+  };
+  for (const auto& b : broken) {
+    INFO(b.says);
+    user.Write("rows", b.rows);
+    CheckOneLine(
+        user.Strata(absl::StrCat(kImport, "--table item --field item --keys ids.txt --rows rows")),
+        2, {b.says, b.remedy});
+    CHECK_FALSE(std::filesystem::exists(user.Path("pretrained")));
+  }
+  user.Write("noise.txt", "1\n\x1b[2J" + std::string(100000, '7') + "\n3\n4\n");
+  says("--table item --raw-keys --keys noise.txt --rows items.npy",
+       "noise.txt:2: key '\\033[2J" + std::string(96, '7') + "...' is not a whole number");
   // Of data whose features are numbers of their own.
   user.Write("train.libfm", GoodLines(4));
   user.Write("libfm.yaml",

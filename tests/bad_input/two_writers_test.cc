@@ -2,6 +2,7 @@
 // half-written has the final name, and who comes second says so in one line.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -211,6 +212,27 @@ TEST_CASE("one generate writes to a file, and the next takes over what a killed 
   }
   CHECK(Names(user.Path("data")) ==
         std::vector<std::string>{"_movielens.teacher.json", "criteo", "movielens"});
+}
+
+TEST_CASE("one export writes to a folder", "[bad_input][export]") {
+  const User user;
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  const std::string exporting = "export --checkpoint c --output arrays";
+  REQUIRE(user.Strata(exporting).exit_code == 0);
+  const std::vector<std::string> names = Names(user.Path("arrays"));
+  // As another export holds it.
+  const int other = open(user.Path("arrays").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE((other >= 0 && flock(other, LOCK_EX | LOCK_NB) == 0));
+  for (const char* more : {"", " --overwrite"}) {
+    CheckOneLine(user.Strata(exporting + more), 2,
+                 {"arrays is being written by another export", "wait for its end"});
+    CHECK(Names(user.Path("arrays")) == names);
+  }
+  close(other);
+  CheckSays(user.Strata(exporting + " --overwrite"), 0, {"exported"});
+  CHECK(Names(user.Path("arrays")) == names);
 }
 
 }  // namespace

@@ -31,4 +31,11 @@ int OpenAlone(const std::string& path, FileSystem& files) {
   }
 }
 
+int LockFolder(const std::string& path, FileSystem& files) {
+  const int fd = files.Open(path, O_RDONLY | O_DIRECTORY);
+  if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return fd;
+  files.Close(fd);
+  return -EWOULDBLOCK;
+}
+
 }  // namespace strata

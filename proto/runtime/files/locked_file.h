@@ -1,4 +1,4 @@
-// Files that one opener has at a time.
+// Files and folders that one opener has at a time.
 #ifndef STRATA_PROTO_RUNTIME_FILES_LOCKED_FILE_H_
 #define STRATA_PROTO_RUNTIME_FILES_LOCKED_FILE_H_
 
@@ -16,6 +16,10 @@ int OpenLocked(const std::string& path, FileSystem& files = FileSystem::Kernel()
 // emptied, and is the one of that name. So what a dead writer left is taken over. Who renames or
 // removes it does so before closing it.
 int OpenAlone(const std::string& path, FileSystem& files = FileSystem::Kernel());
+
+// A folder that is there, for as long as the descriptor is open. Nobody is kept out where the file
+// system does not lock folders.
+int LockFolder(const std::string& path, FileSystem& files = FileSystem::Kernel());
 
 }  // namespace strata
 

@@ -20,6 +20,7 @@
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/inspect/get_row_key.h"
 #include "tools/cli/job/file.h"
+#include "tools/cluster/import/array_header.h"
 #include "tools/cluster/import/import.h"
 
 namespace strata {
@@ -51,7 +52,7 @@ absl::Status CheckCounts(const ImportCommandOptions& o) {
 }
 
 absl::StatusOr<Key> RawKey(const std::string& value) {
-  const auto number = ParseNumber64("key", value);
+  const auto number = ParseNumber64("key", ShownText(value));
   if (!number.ok()) return number.status();
   return Key(*number);
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/locked_file.h"
 #include "storage/io/file_io.h"
 
 namespace strata {
@@ -68,13 +71,8 @@ class ExportFolderImpl : public ExportFolder {
   explicit ExportFolderImpl(ExportFolderOptions options) : o_(std::move(options)) {}
 
   ~ExportFolderImpl() override {
-    if (!begun_) return;
-    for (const std::string& name : o_.files) Remove(PartialPath(name));
-    for (const std::string& name : renamed_) Remove(Path(name));
-    Remove(PartialPath(o_.index));
-    Remove(Path(kPlanName));
-    std::error_code ignored;
-    if (made_) fs::remove(o_.path, ignored);  // only when it is empty
+    if (begun_) RemoveBegun();
+    if (lock_ >= 0) o_.system->Close(lock_);
   }
 
   absl::Status Begin() {
@@ -85,6 +83,13 @@ class ExportFolderImpl : public ExportFolder {
           absl::StrCat(o_.path, " is not a folder; name one to write to"));
     }
     if (absl::Status s = storage::MakeFolder(o_.path); !s.ok()) return s;
+    lock_ = LockFolder(o_.path, *o_.system);
+    if (lock_ == -EWOULDBLOCK) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          o_.path,
+          " is being written by another export; wait for its end, or name another folder"));
+    }
+    if (lock_ < 0) return ErrnoStatus(-lock_, "open", o_.path);
     if (absl::Status s = LookAround(); !s.ok()) return s;
     begun_ = true;
     Json plan{{"format", kExportMark}, {"files", Json::array()}};
@@ -115,6 +120,15 @@ class ExportFolderImpl : public ExportFolder {
 
  private:
   std::string Path(absl::string_view name) const { return absl::StrCat(o_.path, "/", name); }
+
+  void RemoveBegun() const {
+    for (const std::string& name : o_.files) Remove(PartialPath(name));
+    for (const std::string& name : renamed_) Remove(Path(name));
+    Remove(PartialPath(o_.index));
+    Remove(Path(kPlanName));
+    std::error_code ignored;
+    if (made_) fs::remove(o_.path, ignored);  // only when it is empty
+  }
 
   // What cannot be removed stays, and --overwrite takes it later.
   void Remove(const std::string& path) const {
@@ -194,6 +208,7 @@ class ExportFolderImpl : public ExportFolder {
   const ExportFolderOptions o_;
   std::vector<std::string> left_;     // named by a plan that was there
   std::vector<std::string> renamed_;  // files that have their names, without an index
+  int lock_ = -1;                     // of the folder
   bool made_ = false;
   bool begun_ = false;
 };

@@ -36,8 +36,9 @@ struct ExportFolderOptions {
 // One thread.
 class ExportFolder {
  public:
-  // Makes the folder where it is missing. FAILED_PRECONDITION: it is not empty; or, with overwrite,
-  // a file that no export's index names is in the way. PERMISSION_DENIED, RESOURCE_EXHAUSTED.
+  // Makes the folder where it is missing. FAILED_PRECONDITION: another export writes there; it is
+  // not empty; or, with overwrite, a file that no export's index names is in the way.
+  // PERMISSION_DENIED, RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<ExportFolder>> Open(const ExportFolderOptions& options);
 
   // Before Publish succeeded: removes what was being written. An earlier export stays if Publish

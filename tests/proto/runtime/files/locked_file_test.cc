@@ -44,6 +44,20 @@ TEST_CASE("a file is had by one opener at a time", "[files]") {
   files.Close(second);
 }
 
+TEST_CASE("a folder is had by one opener at a time", "[files]") {
+  const TempFolder folder;
+  Counted files;
+  CHECK(LockFolder(folder.path() + "/none", files) == -ENOENT);
+  const int first = LockFolder(folder.path(), files);
+  REQUIRE(first >= 0);
+  CHECK(LockFolder(folder.path(), files) == -EWOULDBLOCK);
+  files.Close(first);
+  const int second = LockFolder(folder.path(), files);
+  CHECK(second >= 0);
+  files.Close(second);
+  CHECK(files.open == 0);
+}
+
 // What happens at `path` after it was opened, before it is locked.
 class Late : public Counted {
  public:

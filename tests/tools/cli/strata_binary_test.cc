@@ -212,6 +212,7 @@ TEST_CASE("what a model is made of is printed whole, and compared first", "[stra
   CHECK(valid.err.find(declared.out) != std::string::npos);
   const Result explained = Run("explain --schema h.yaml");
   CHECK(explained.out == declared.out);
+  CHECK(Run("explain -f h.yaml").out == declared.out);
   CHECK(Run("validate --schema --json -f h.yaml").out == Run("explain --schema h.yaml --json").out);
 
   const Result trained = Run("train -f h.yaml");

@@ -108,7 +108,7 @@ absl::StatusOr<uint64_t> EvalLines(const JobSpec& spec) {
   const auto files =
       ListFiles("spec.data.eval", {spec.data().eval().begin(), spec.data().eval().end()});
   if (!files.ok()) return files.status();
-  const auto index = DataAccess::Files()->BuildIndex(spec, *files, nullptr);
+  const auto index = DataAccess::Files()->BuildIndex(spec, *files, {.labels = Labels::kOptional});
   if (!index.ok()) return index.status();
   return index->lines();
 }

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
-#include "proto/job/byte_size.h"
+#include "proto/job/checks/byte_size.h"
 #include "proto/runtime/base/failpoints.h"
 #include "proto/runtime/daemon/advertised_host.h"
 #include "proto/runtime/daemon/allocator.h"

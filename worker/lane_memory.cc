@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/step/local_optimizer.h"
 
 namespace strata {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/products/blas.h"
 #include "ops/nn/layer_memory.h"
+#include "worker/device/layers/step_batch.h"
 #include "worker/device/step.h"
-#include "worker/device/step_batch.h"
 #include "worker/lane_memory.h"
 #include "worker/models/model_memory.h"
 

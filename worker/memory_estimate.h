@@ -9,7 +9,7 @@
 #include "ops/cuda/products/blas.h"
 #include "proto/core/memory_part.h"
 #include "proto/core/table_spec.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 
 namespace strata {
 

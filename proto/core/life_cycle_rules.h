@@ -1,5 +1,5 @@
 // When a table's rows are born and die (LifeCycleSpec of job.proto), resolved. Pure values.
-// Tested by tests/proto/job/life_cycle_spec_test.cc
+// Tested by tests/proto/job/tables/life_cycle_spec_test.cc
 // Tested by tests/server/shard/shard_life_cycle_test.cc
 #ifndef STRATA_PROTO_CORE_LIFE_CYCLE_RULES_H_
 #define STRATA_PROTO_CORE_LIFE_CYCLE_RULES_H_

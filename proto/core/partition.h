@@ -1,6 +1,6 @@
 // The fixed division of the position space into partitions.
 // Tested by tests/proto/core/values_test.cc
-// Tested by tests/proto/job/model_tables_test.cc
+// Tested by tests/proto/job/tables/model_tables_test.cc
 #ifndef STRATA_PROTO_CORE_PARTITION_H_
 #define STRATA_PROTO_CORE_PARTITION_H_
 

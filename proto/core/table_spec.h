@@ -1,5 +1,6 @@
 // The shape of a job's tables: what a row holds, how it is born and how it is updated. Pure values,
-// the same on every server and worker of a job; derived from the job by proto/job/model_tables.h.
+// the same on every server and worker of a job; derived from the job by
+// proto/job/tables/model_tables.h.
 // Tested by tests/proto/core/values_test.cc
 // Tested by tests/server/table/shard_table_test.cc
 #ifndef STRATA_PROTO_CORE_TABLE_SPEC_H_

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "proto/job/hashed_tables.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/tables/hashed_tables.h"
 
 namespace strata {
 namespace {

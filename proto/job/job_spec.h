@@ -3,7 +3,7 @@
 #define STRATA_PROTO_JOB_JOB_SPEC_H_
 
 #include "absl/status/status.h"
-#include "proto/job/byte_size.h"  // IWYU pragma: export
+#include "proto/job/checks/byte_size.h"  // IWYU pragma: export
 #include "proto/strata/job.pb.h"
 
 namespace strata {

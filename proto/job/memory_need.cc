@@ -8,10 +8,10 @@
 #include "absl/strings/str_format.h"
 #include "proto/core/table_spec.h"
 #include "proto/job/dram_limit.h"
+#include "proto/job/fields/line_features.h"
 #include "proto/job/job_plan.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/line_features.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 
 namespace strata {
 namespace {

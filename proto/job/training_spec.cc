@@ -1,7 +1,7 @@
 #include "proto/job/training_spec.h"
 
 #include "absl/strings/str_cat.h"
-#include "proto/job/spec_checks.h"
+#include "proto/job/checks/spec_checks.h"
 
 namespace strata::spec {
 namespace {

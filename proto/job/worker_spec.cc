@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "proto/job/spec_checks.h"
+#include "proto/job/checks/spec_checks.h"
 
 namespace strata::spec {
 namespace {

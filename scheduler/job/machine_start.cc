@@ -3,11 +3,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "proto/job/schema.h"
-#include "proto/job/schema_mapping.h"
-#include "proto/job/schema_start.h"
-#include "proto/job/schema_vocabulary.h"
-#include "proto/job/sequences.h"
+#include "proto/job/fields/sequences.h"
+#include "proto/job/schema/schema.h"
+#include "proto/job/schema/schema_mapping.h"
+#include "proto/job/schema/schema_start.h"
+#include "proto/job/schema/schema_vocabulary.h"
 #include "scheduler/job/index_fingerprint.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/new_files.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "proto/job/job_plan.h"
-#include "proto/job/life_cycle_spec.h"
-#include "proto/job/schema_vocabulary.h"
+#include "proto/job/schema/schema_vocabulary.h"
+#include "proto/job/tables/life_cycle_spec.h"
 #include "scheduler/job/input_listing.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/job/progress.h"

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "proto/job/schema.h"
-#include "proto/job/schema_mapping.h"
-#include "proto/job/schema_start.h"
-#include "proto/job/shown.h"
+#include "proto/job/checks/shown.h"
+#include "proto/job/schema/schema.h"
+#include "proto/job/schema/schema_mapping.h"
+#include "proto/job/schema/schema_start.h"
 #include "scheduler/state/start.h"
 
 namespace strata::scheduler {
@@ -128,7 +128,7 @@ bool UsesSeed(JobSpec spec, uint32_t fields) {
       [](const SchemaField& a, const SchemaField& b) { return a.hash_seed() == b.hash_seed(); });
 }
 
-// What the type of the model reads (proto/job/model_tables.h).
+// What the type of the model reads (proto/job/tables/model_tables.h).
 void CompareModel(const JobSpec& now, const JobSpec& then, const Manifest& saved,
                   Settings& settings) {
   const ModelSpec &model = now.model(), &was = then.model();

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "proto/job/model_tables.h"
-#include "proto/job/schema.h"
-#include "proto/job/schema_start.h"
+#include "proto/job/schema/schema.h"
+#include "proto/job/schema/schema_start.h"
+#include "proto/job/tables/model_tables.h"
 
 namespace strata::scheduler {
 

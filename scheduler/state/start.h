@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "proto/job/schema_mapping.h"
-#include "proto/job/schema_vocabulary.h"
+#include "proto/job/schema/schema_mapping.h"
+#include "proto/job/schema/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 
@@ -40,7 +40,7 @@ absl::Status CheckInit(const Schema& saved, const std::string& saved_weight, con
 
 // FAILED_PRECONDITION: the same of a checkpoint to resume from.
 absl::Status CheckResumed(const Schema& saved, const Schema& now, const VocabularyContents& files);
-// The same of differences that are known (proto/job/schema_start.h); none: OK.
+// The same of differences that are known (proto/job/schema/schema_start.h); none: OK.
 absl::Status OtherModel(std::vector<std::string> differences);
 // What else there is than to resume, as part of a sentence.
 inline constexpr char kOtherWays[] =

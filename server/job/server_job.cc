@@ -327,6 +327,11 @@ ServerJobReport ServerJob::Report() const {
     shard->set_ssd_reads(view.ssd_reads);
     shard->set_hbm_bytes(view.hbm_bytes);
     shard->set_hbm_hits(view.hbm_hits);
+    for (size_t t = 0; t < view.table_rows.size(); ++t) {
+      TableRows* table = shard->add_tables();
+      table->set_table(plan_.tables[t].name);
+      table->set_rows(view.table_rows[t]);
+    }
   }
   report.set_min_clock(least);
   report.set_max_clock(most);

@@ -38,6 +38,7 @@ ShardRunner::ShardRunner(std::unique_ptr<Shard> shard, Options options)
                .timer = options_.timer,
                .pace = options_.pace,
                .caught_up = [this] { RunDeferred(); }}) {
+  view_.table_rows = std::vector<std::atomic<uint64_t>>(shard_->table_count());
   Publish();
 }
 
@@ -284,6 +285,7 @@ void ShardRunner::Publish() {
   view_.refused_keys = life.refused;
   for (size_t r = 0; r < kRemovalRules; ++r) view_.removed_rows[r] = life.removed[r];
   view_.rows = c.rows;
+  for (size_t t = 0; t < view_.table_rows.size(); ++t) view_.table_rows[t] = shard_->RowsOf(t);
   view_.dram_bytes = c.dram_bytes;
   view_.hbm_rows = c.hbm_rows;
   view_.hbm_bytes = c.hbm_bytes;

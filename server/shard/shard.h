@@ -89,6 +89,8 @@ class Shard {
   uint64_t clipped_rows() const;
   LifeCycleCounters life_cycle() const;     // summed over tables
   storage::TableCounters counters() const;  // summed over tables
+  size_t table_count() const { return tables_.size(); }
+  uint64_t RowsOf(size_t table) const { return tables_[table].counters().rows; }
 
   // --- bsp (REQUIRES: synchronous)
   GateAnswer Contribute(Step step, LaneNode node, ShardUpdate update);

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "server/protocol/life_cycle_counters.h"
 
@@ -22,6 +23,7 @@ struct ShardView {
   std::atomic<uint64_t> refused_keys{0};
   std::array<std::atomic<uint64_t>, kRemovalRules> removed_rows{};  // by RemovalRule
   std::atomic<uint64_t> rows{0};
+  std::vector<std::atomic<uint64_t>> table_rows;  // of rows, by table; as many as the shard has
   std::atomic<uint64_t> dram_bytes{0};
   std::atomic<uint64_t> hbm_rows{0};
   std::atomic<uint64_t> hbm_bytes{0};

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/bad_input/user.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/process_cluster.h"
 #include "tests/skip.h"
 
 namespace strata {

@@ -9,9 +9,9 @@
 
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/row_updates.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/row_updates.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {

@@ -10,8 +10,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "scheduler/store/lock_file.h"
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/temp_folder.h"
 #include "tools/cluster/checkpoint/verify.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/damage_checkpoint.h"
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/damage_checkpoint.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/checkpoint/verify.h"
 #include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"

@@ -12,9 +12,9 @@
 #include "proto/runtime/base/failpoints.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/damage_checkpoint.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/damage_checkpoint.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 

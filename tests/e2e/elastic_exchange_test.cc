@@ -22,7 +22,7 @@
 #include "scheduler/scheduler.h"
 #include "scheduler/store/memory_metadata_store.h"
 #include "server/server.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/temp_folder.h"
 #include "worker/async/replica.h"
 #include "worker/client/exchange.h"

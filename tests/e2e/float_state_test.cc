@@ -20,7 +20,7 @@
 #include "proto/core/ids.h"
 #include "proto/strata/job.pb.h"
 #include "storage/row/layout.h"
-#include "tests/e2e/embedded_training.h"
+#include "tests/e2e/cluster/embedded_training.h"
 #include "tools/cluster/checkpoint/rows.h"
 #include "tools/cluster/embedded/predict.h"
 #include "tools/cluster/embedded/scratch_folder.h"

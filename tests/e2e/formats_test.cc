@@ -15,10 +15,10 @@
 #include <string>
 #include <utility>
 
-#include "proto/job/field_form.h"
+#include "proto/job/fields/field_form.h"
 #include "proto/job/job_spec.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/skip.h"
 #include "tests/worker/data/files/compressed.h"
 #include "tools/cluster/embedded/embedded.h"

@@ -17,8 +17,8 @@
 #include "absl/time/time.h"
 #include "proto/runtime/files/path_policy.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/faulty_files.h"
-#include "tests/e2e/hostile_runs.h"
+#include "tests/e2e/cluster/faulty_files.h"
+#include "tests/e2e/cluster/hostile_runs.h"
 
 namespace strata {
 namespace {

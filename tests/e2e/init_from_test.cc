@@ -14,7 +14,7 @@
 #include "proto/core/ids.h"
 #include "proto/core/table_spec.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/checkpoint/rows.h"
 #include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "ops/nn/auc.h"
+#include "ops/nn/loss/auc.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/predict.h"
 
 namespace strata {

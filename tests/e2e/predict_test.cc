@@ -15,9 +15,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/reads_below.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/reads_below.h"
+#include "tests/e2e/cluster/small_job.h"
 
 namespace strata {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/process_cluster.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {

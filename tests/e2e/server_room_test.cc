@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "proto/runtime/files/machine_id.h"
 #include "proto/strata/control.pb.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/process_cluster.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {

@@ -24,7 +24,7 @@
 #include "server/server.h"
 #include "storage/gpu/device/backend.h"
 #include "storage/gpu/host_backend.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/ops/cuda/api/test_apis.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 #include "worker/device/worker_device.h"

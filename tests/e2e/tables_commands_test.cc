@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "proto/core/ids.h"
 #include "tests/bad_input/user.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/process_cluster.h"
 #include "tools/cluster/checkpoint/rows.h"
 
 namespace strata {

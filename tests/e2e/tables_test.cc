@@ -11,9 +11,9 @@
 
 #include "proto/core/ids.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/disturbed_run.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/disturbed_run.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/checkpoint/rows.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 

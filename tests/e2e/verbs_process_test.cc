@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "tests/bad_input/user.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/process_cluster.h"
 
 namespace strata::testing {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/small_job.h"
-#include "tests/e2e/unnamed_files.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/small_job.h"
+#include "tests/e2e/cluster/unnamed_files.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
 #include "proto/strata/control.pb.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/row_updates.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/row_updates.h"
 #include "tests/faults/tiered_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/time.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {

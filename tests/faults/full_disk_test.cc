@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/small_job.h"
-#include "tests/e2e/unnamed_files.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/small_job.h"
+#include "tests/e2e/cluster/unnamed_files.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
 #include "tools/cluster/embedded/scratch_folder.h"

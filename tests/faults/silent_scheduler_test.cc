@@ -9,8 +9,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {

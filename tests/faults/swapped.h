@@ -6,7 +6,7 @@
 #include <string>
 
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 
 namespace strata::testing {
 

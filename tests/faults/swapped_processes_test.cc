@@ -16,8 +16,8 @@
 #include "absl/time/time.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/process_cluster.h"
 #include "tests/faults/swapped.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 

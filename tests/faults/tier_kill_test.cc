@@ -9,8 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/process_cluster.h"
 #include "tests/faults/tiered_job.h"
 #include "tests/skip.h"
 #include "tools/cluster/embedded/scratch_folder.h"

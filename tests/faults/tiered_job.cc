@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "tests/e2e/process_cluster.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/process_cluster.h"
+#include "tests/e2e/cluster/small_job.h"
 
 namespace strata::testing {
 

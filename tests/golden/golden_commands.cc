@@ -13,7 +13,7 @@
 #include "server/job/held_jobs.h"
 #include "server/job/job_folder.h"
 #include "tests/bad_input/user.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/process_cluster.h"
 #include "tests/golden/golden_data.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_jobs.h"

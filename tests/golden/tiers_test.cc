@@ -15,7 +15,7 @@
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/bad_input/user.h"
-#include "tests/e2e/process_cluster.h"
+#include "tests/e2e/cluster/process_cluster.h"
 #include "tests/golden/golden_data.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/golden_jobs.h"

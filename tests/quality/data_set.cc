@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/skip.h"
 
 namespace strata::testing {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/reads_below.h"
+#include "tests/e2e/cluster/reads_below.h"
 #include "tests/quality/data_set.h"
 #include "tests/quality/train_job.h"
 #include "tests/skip.h"

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "proto/strata/control.pb.h"
-#include "scheduler/job/cut_coordinator.h"
+#include "scheduler/job/cuts/cut_coordinator.h"
 #include "server/shard/cut.h"
 #include "tests/sim/async_cut_options.h"
 

@@ -5,14 +5,14 @@ load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary", _cc_library = "cc_libra
 # What depends on one of these itself sees the messages of jobs: they are, or their headers include,
 # messages_prelude.h's.
 _SEE_MESSAGES = [
-    "//proto/job:model_tables",
+    "//proto/job/tables:model_tables",
     "//proto/strata:checkpoint_proto",
     "//proto/strata:control_proto",
     "//proto/strata:control_proto_grpc",
     "//proto/strata:job_proto",
     "//scheduler",
     "//server",
-    "//tests/e2e:process_cluster",
+    "//tests/e2e/cluster:process_cluster",
     "//tests/server/shard:shard_fixture",
     "//worker/metrics:training_stats",
 ]

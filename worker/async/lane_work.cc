@@ -7,7 +7,7 @@
 #include "ops/parallel.h"
 #include "proto/core/mutation.h"
 #include "proto/job/job_plan.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/async/replica.h"
 #include "worker/async/training_strategy.h"
 #include "worker/client/parameter_client.h"

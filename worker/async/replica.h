@@ -11,7 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/client/exchange.h"
 #include "worker/step/batch.h"
 #include "worker/step/dense_optimizer.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/data/reading/batch_source.h"
 #include "worker/metrics/stage_times.h"
 #include "worker/step/batch.h"

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "ops/parallel.h"
 #include "proto/core/shard_map.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/device_values.h"
 #include "proto/wire/message.h"

@@ -11,8 +11,8 @@
 #include "ops/cuda/rows/apply.h"
 #include "ops/optimizer.h"
 #include "ops/optimizer_of.h"
-#include "worker/device/buffer_list.h"
-#include "worker/device/return_if_error.h"
+#include "worker/device/layers/buffer_list.h"
+#include "worker/device/layers/return_if_error.h"
 
 namespace strata::device {
 namespace {

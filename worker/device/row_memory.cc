@@ -11,7 +11,7 @@
 #include "ops/cuda/api/stream.h"
 #include "ops/cuda/rows/merge_rows.h"
 #include "proto/core/mutex.h"
-#include "worker/device/return_if_error.h"
+#include "worker/device/layers/return_if_error.h"
 
 namespace strata::device {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "ops/cuda/rows/pool.h"
 #include "ops/cuda/rows/row_runs.h"
-#include "proto/job/task_spec.h"
-#include "worker/device/return_if_error.h"
+#include "proto/job/fields/task_spec.h"
+#include "worker/device/layers/return_if_error.h"
 
 namespace strata::device {
 

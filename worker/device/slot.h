@@ -16,10 +16,10 @@
 #include "ops/cuda/nn/field_vectors.h"
 #include "ops/nn/layer_memory.h"
 #include "ops/parallel.h"
-#include "worker/device/buffer_list.h"
-#include "worker/device/copy_list.h"
-#include "worker/device/stages.h"
-#include "worker/device/step_batch.h"
+#include "worker/device/layers/buffer_list.h"
+#include "worker/device/layers/copy_list.h"
+#include "worker/device/layers/stages.h"
+#include "worker/device/layers/step_batch.h"
 #include "worker/step/model.h"
 
 namespace strata::device {

@@ -4,7 +4,7 @@
 
 #include "ops/coalesce_sum.h"
 #include "ops/cuda/rows/row_runs.h"
-#include "worker/device/return_if_error.h"
+#include "worker/device/layers/return_if_error.h"
 #include "worker/device/slot.h"
 #include "worker/step/key_runs.h"
 

@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ops/cuda/api/stream.h"
 #include "proto/core/mutex.h"
-#include "worker/device/return_if_error.h"
+#include "worker/device/layers/return_if_error.h"
 #include "worker/device/step_memory.h"
 
 namespace strata::device {

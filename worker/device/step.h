@@ -15,8 +15,8 @@
 #include "ops/cuda/api/memory.h"
 #include "ops/cuda/products/blas.h"
 #include "ops/parallel.h"
-#include "proto/job/model_tables.h"
-#include "worker/device/step_batch.h"
+#include "proto/job/tables/model_tables.h"
+#include "worker/device/layers/step_batch.h"
 #include "worker/step/model.h"
 
 namespace strata::device {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/nn/field_vectors.h"
-#include "worker/device/buffer_list.h"
-#include "worker/device/return_if_error.h"
+#include "worker/device/layers/buffer_list.h"
+#include "worker/device/layers/return_if_error.h"
 
 namespace strata::device {
 

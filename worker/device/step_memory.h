@@ -14,13 +14,13 @@
 #include "absl/status/statusor.h"
 #include "ops/cuda/api/memory.h"
 #include "ops/cuda/api/stream.h"
-#include "proto/job/model_tables.h"
-#include "worker/device/buffer_list.h"
-#include "worker/device/network.h"
+#include "proto/job/tables/model_tables.h"
+#include "worker/device/layers/buffer_list.h"
+#include "worker/device/layers/network.h"
+#include "worker/device/layers/stages.h"
+#include "worker/device/layers/step_batch.h"
 #include "worker/device/slot.h"
-#include "worker/device/stages.h"
 #include "worker/device/step.h"
-#include "worker/device/step_batch.h"
 
 namespace strata::device {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/job/task_spec.h"
+#include "proto/job/fields/task_spec.h"
 
 namespace strata {
 

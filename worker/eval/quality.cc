@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "ops/nn/auc.h"
+#include "ops/nn/loss/auc.h"
 
 namespace strata {
 

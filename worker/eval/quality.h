@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "proto/job/label_spec.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/fields/label_spec.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/job.pb.h"
 #include "worker/eval/task_metrics.h"
 #include "worker/step/batch.h"

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "ops/parallel.h"
 #include "proto/core/ids.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/client/exchange.h"
 #include "worker/client/parameter_client.h"
 #include "worker/step/batch.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "ops/nn/weighted_metrics.h"
+#include "ops/nn/loss/weighted_metrics.h"
 
 namespace strata {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "proto/job/label_spec.h"
-#include "proto/job/task_spec.h"
+#include "proto/job/fields/label_spec.h"
+#include "proto/job/fields/task_spec.h"
 #include "proto/strata/job.pb.h"
 #include "worker/step/batch.h"
 

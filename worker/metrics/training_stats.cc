@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
-#include "proto/job/task_spec.h"
+#include "proto/job/fields/task_spec.h"
 
 namespace strata {
 

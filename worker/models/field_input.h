@@ -12,7 +12,7 @@
 #include "ops/nn/gemm.h"
 #include "ops/nn/layer_memory.h"
 #include "ops/parallel.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/step/model.h"
 
 namespace strata {

@@ -11,7 +11,7 @@
 #include "ops/nn/gemm.h"
 #include "ops/nn/sparse_examples.h"
 #include "ops/parallel.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/models/model_parts.h"
 #include "worker/models/perceptron.h"
 #include "worker/step/model.h"

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/step/model.h"
 
 namespace strata {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "ops/nn/layer_memory.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/step/batch.h"
 
 namespace strata {

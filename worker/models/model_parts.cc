@@ -7,7 +7,7 @@
 
 #include "ops/coalesce.h"
 #include "ops/nn/fm.h"
-#include "ops/nn/logistic.h"
+#include "ops/nn/loss/logistic.h"
 #include "worker/step/task_losses.h"
 
 namespace strata {

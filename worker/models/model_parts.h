@@ -10,11 +10,11 @@
 
 #include "ops/coalesce_sum.h"
 #include "ops/nn/gemm.h"
-#include "ops/nn/losses.h"
+#include "ops/nn/loss/losses.h"
 #include "ops/nn/mlp.h"
 #include "ops/nn/sparse_examples.h"
 #include "ops/parallel.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/step/key_runs.h"
 #include "worker/step/model.h"
 

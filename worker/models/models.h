@@ -5,14 +5,14 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/step/model.h"
 
 namespace strata {
 
-// Derivatives are by the sum over examples and labels of the losses (ops/nn/losses.h), each with
-// its label's weight; where lines have weights, times these in units of 2^-24, so that the sum of
-// the units is what divides them. With x the value of a feature or a numeric input, w its weight
+// Derivatives are by the sum over examples and labels of the losses (ops/nn/loss/losses.h), each
+// with its label's weight; where lines have weights, times these in units of 2^-24, so that the sum
+// of the units is what divides them. With x the value of a feature or a numeric input, w its weight
 // and v its embedding; fields are Batch.fields, and a field's embedding e_f is the sum of v x over
 // its features, or the greatest of each element (pooling; without Batch.fields every feature is a
 // field of its own, by ordinal):

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "proto/job/task_spec.h"
+#include "proto/job/fields/task_spec.h"
 #include "worker/step/batch.h"
 
 namespace strata {

@@ -9,7 +9,7 @@
 
 #include "proto/core/shard_map.h"
 #include "proto/core/table_spec.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/step/batch.h"
 #include "worker/step/key_runs.h"
 #include "worker/step/shared_keys.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "ops/exact_math.h"
-#include "ops/nn/loss_terms.h"
-#include "proto/job/model_tables.h"
-#include "proto/job/task_spec.h"
+#include "ops/nn/loss/loss_terms.h"
+#include "proto/job/fields/task_spec.h"
+#include "proto/job/tables/model_tables.h"
 
 namespace strata {
 

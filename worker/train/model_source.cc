@@ -12,8 +12,8 @@
 #include "ops/cuda/products/host_blas.h"
 #include "worker/device/dense_step.h"
 #include "worker/device/device_model.h"
+#include "worker/device/layers/step_batch.h"
 #include "worker/device/step.h"
-#include "worker/device/step_batch.h"
 #include "worker/models/models.h"
 
 namespace strata {

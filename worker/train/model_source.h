@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/table_spec.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/job.pb.h"
 #include "worker/device/row_memory.h"
 #include "worker/device/worker_device.h"

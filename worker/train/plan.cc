@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/partition.h"
 #include "proto/core/uid.h"
-#include "proto/job/hashed_tables.h"
 #include "proto/job/job_plan.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/tables/hashed_tables.h"
 
 namespace strata {
 namespace {

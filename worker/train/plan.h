@@ -11,7 +11,7 @@
 #include "proto/core/ids.h"
 #include "proto/core/shard_map.h"
 #include "proto/core/uid.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "proto/wire/message.h"

@@ -1,6 +1,6 @@
 // Outputs of a model on a device: what its tasks' sums predict, what that costs, and the
-// derivatives. ops/nn/losses.h's functions, to the bit, and so logistic.h's. All pointers are in
-// device memory; everything is asynchronous.
+// derivatives. ops/nn/loss/losses.h's functions, to the bit, and so logistic.h's. All pointers are
+// in device memory; everything is asynchronous.
 #ifndef STRATA_OPS_CUDA_NN_LOSSES_H_
 #define STRATA_OPS_CUDA_NN_LOSSES_H_
 
@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "ops/cuda/api/api.h"
 #include "ops/cuda/nn/layers.h"
-#include "ops/nn/loss_terms.h"
+#include "ops/nn/loss/loss_terms.h"
 
 namespace strata::ops::gpu {
 
@@ -27,7 +27,7 @@ struct TaskOutputs {
 };
 absl::Status TaskPredictions(CudaApi& api, const TaskOutputs& task, StreamHandle stream);
 
-// As TaskPredictions; costs and gradients are those of TaskLosses in ops/nn/losses.h, and 0 of
+// As TaskPredictions; costs and gradients are those of TaskLosses in ops/nn/loss/losses.h, and 0 of
 // examples from *count on.
 struct TaskLabels {
   const uint32_t* count = nullptr;

@@ -7,9 +7,9 @@
 #include "ops/cpu_features.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/embedded_training.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/e2e/p3/models.h"
-#include "tests/e2e/small_job.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata::testing {

@@ -6,9 +6,9 @@
 #include <random>
 #include <string>
 
-#include "tests/e2e/embedded_training.h"
-#include "tests/e2e/removed_keys.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/embedded_training.h"
+#include "tests/e2e/cluster/removed_keys.h"
+#include "tests/e2e/cluster/small_job.h"
 
 namespace strata::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include "ops/coalesce_sum.h"
 #include "ops/cpu_features.h"
 #include "ops/nn/fm_types.h"
-#include "ops/nn/logistic.h"
+#include "ops/nn/loss/logistic.h"
 #include "ops/nn/sparse_examples.h"
 
 namespace strata::ops {

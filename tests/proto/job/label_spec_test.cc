@@ -1,4 +1,4 @@
-#include "proto/job/label_spec.h"
+#include "proto/job/fields/label_spec.h"
 
 #include <google/protobuf/util/message_differencer.h>
 

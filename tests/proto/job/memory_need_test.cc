@@ -7,9 +7,9 @@
 
 #include "proto/core/memory_part.h"
 #include "proto/job/dram_limit.h"
+#include "proto/job/fields/line_features.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/line_features.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/job.pb.h"
 #include "server/memory_estimate.h"
 #include "storage/row/layout.h"

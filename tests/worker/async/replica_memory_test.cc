@@ -10,7 +10,7 @@
 
 #include "proto/core/memory_part.h"
 #include "proto/core/table_spec.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/async/replica.h"
 #include "worker/lane_memory.h"
 

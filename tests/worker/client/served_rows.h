@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/job.pb.h"
 #include "proto/wire/buffer.h"
 #include "proto/wire/message.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ops/nn/auc.h"
+#include "ops/nn/loss/auc.h"
 #include "proto/runtime/base/manual_clock.h"
 #include "proto/strata/control.pb.h"
 

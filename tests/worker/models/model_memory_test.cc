@@ -10,7 +10,7 @@
 
 #include "ops/nn/layer_memory.h"
 #include "ops/parallel.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "tests/worker/models/problem.h"
 #include "worker/models/models.h"
 #include "worker/step/batch.h"

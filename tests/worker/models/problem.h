@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/parallel.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "worker/step/batch.h"
 #include "worker/step/model.h"
 

@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "proto/core/partition.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/shard_map.h"
 #include "proto/core/uid.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/runtime/transport/transport.h"
 #include "proto/wire/message.h"
 

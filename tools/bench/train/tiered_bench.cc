@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/memory_part.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "server/memory_estimate.h"
 #include "storage/dram/store.h"
 #include "storage/row/layout.h"

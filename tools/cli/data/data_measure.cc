@@ -7,8 +7,8 @@
 
 #include "proto/core/ids.h"
 #include "proto/core/position.h"
-#include "proto/job/field_tables.h"
-#include "proto/job/hashed_tables.h"
+#include "proto/job/tables/field_tables.h"
+#include "proto/job/tables/hashed_tables.h"
 #include "proto/strata/control.pb.h"
 #include "tools/cli/data/distinct_counter.h"
 #include "worker/data/files/file_list.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "proto/core/partition.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
 #include "proto/runtime/transport/grpc_transport.h"
 #include "proto/runtime/transport/keepalive.h"

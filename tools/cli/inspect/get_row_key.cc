@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/job/field_plan.h"
+#include "proto/job/fields/field_plan.h"
 #include "proto/strata/control.pb.h"
 #include "worker/data/files/text_files.h"
 #include "worker/data/formats/criteo_parser.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -86,6 +87,34 @@ std::string NodesJson(const ClusterStatus& cluster) {
   return Line(Json{{"schedulerVersion", cluster.scheduler_version()}, {"nodes", nodes}});
 }
 
+namespace {
+
+// Rows of each table over all shards that are known, in the order of the tables' numbers.
+std::string TablesOf(const JobShards& shards) {
+  std::vector<std::pair<std::string, uint64_t>> sums;
+  for (const ShardStatus& s : shards.shards()) {
+    for (int t = 0; t < s.report().tables_size(); ++t) {
+      const TableRows& table = s.report().tables(t);
+      if (t == static_cast<int>(sums.size())) sums.emplace_back(table.table(), 0);
+      sums[t].second += table.rows();
+    }
+  }
+  if (sums.empty()) return "";
+  std::vector<TextRow> rows = {{"TABLE", "ROWS"}};
+  for (const auto& [table, count] : sums) rows.push_back({table, WithCommas(count)});
+  return absl::StrCat("\n", TextTable(rows));
+}
+
+Json TablesJson(const ShardReport& report) {
+  Json tables = Json::array();
+  for (const TableRows& t : report.tables()) {
+    tables.push_back(Json{{"table", t.table()}, {"rows", t.rows()}});
+  }
+  return tables;
+}
+
+}  // namespace
+
 std::string ShardsTable(const JobShards& shards) {
   if (shards.shards().empty()) {
     return absl::StrCat("job ", shards.name(), " is ", StateName(shards.state()),
@@ -110,7 +139,7 @@ std::string ShardsTable(const JobShards& shards) {
     }
     rows.push_back(std::move(row));
   }
-  return TextTable(rows);
+  return absl::StrCat(TextTable(rows), TablesOf(shards));
 }
 
 std::string ShardsJson(const JobShards& shards) {
@@ -130,7 +159,8 @@ std::string ShardsJson(const JobShards& shards) {
                         {"dramBytes", number(s.report().dram_bytes())},
                         {"ssdReads", number(s.report().ssd_reads())},
                         {"hbmBytes", number(s.report().hbm_bytes())},
-                        {"hbmHits", number(s.report().hbm_hits())}});
+                        {"hbmHits", number(s.report().hbm_hits())},
+                        {"tables", known ? TablesJson(s.report()) : Json(nullptr)}});
   }
   return Line(Json{{"job", shards.job()},
                    {"name", shards.name()},

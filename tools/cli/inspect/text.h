@@ -16,7 +16,8 @@ std::string NodesTable(const ClusterStatus& cluster, absl::Time now);
 // One line. 64-bit identities are hexadecimal text: many readers of JSON round large numbers.
 std::string NodesJson(const ClusterStatus& cluster);
 
-// A table with a header line, or one line that says why there are no shards.
+// A table with a header line, and one of the rows of each table of the job; or one line that says
+// why there are no shards.
 std::string ShardsTable(const JobShards& shards);
 std::string ShardsJson(const JobShards& shards);
 

@@ -20,9 +20,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "proto/job/checks/shown.h"
 #include "proto/job/data_spec.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/shown.h"
 #include "tools/cli/job/textproto_message.h"
 #include "tools/cli/job/yaml_message.h"
 

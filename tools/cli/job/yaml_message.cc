@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/job/shown.h"
+#include "proto/job/checks/shown.h"
 #include "proto/strata/job.pb.h"
 #include "tools/cli/base/nearest.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
-#include "proto/job/schema_mapping.h"
+#include "proto/job/schema/schema_mapping.h"
 
 namespace strata {
 
@@ -40,7 +40,7 @@ struct CheckpointDifference {
   std::vector<TableDifference> tables;
 };
 
-// How the models of the two are made, a's compared with b's (proto/job/schema_mapping.h).
+// How the models of the two are made, a's compared with b's (proto/job/schema/schema_mapping.h).
 absl::StatusOr<SchemaMapping> CompareSchemas(const std::string& a, const std::string& b);
 
 // Streams both: memory is some 32 MiB of rows and a block of each. Errors: those of CheckpointRows;

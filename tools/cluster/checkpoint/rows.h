@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/core/partition.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "storage/checkpoint/shard_chain.h"
 #include "storage/row/layout.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "tools/cluster/export/plan.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "proto/job/schema.h"
+#include "proto/job/schema/schema.h"
 #include "storage/row/layout.h"
 
 namespace strata {

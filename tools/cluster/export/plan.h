@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 
 namespace strata {
 

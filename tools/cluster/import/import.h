@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/core/ids.h"
-#include "proto/job/schema_vocabulary.h"
+#include "proto/job/schema/schema_vocabulary.h"
 #include "proto/runtime/base/id_source.h"
 #include "proto/strata/job.pb.h"
 

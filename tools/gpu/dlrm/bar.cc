@@ -14,7 +14,7 @@
 #include "ops/cuda/api/api.h"
 #include "ops/cuda/products/blas.h"
 #include "ops/parallel.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "storage/row/layout.h"
 #include "tools/gpu/dlrm/data.h"
 #include "tools/gpu/dlrm/probe.h"

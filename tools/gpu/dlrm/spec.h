@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "ops/cuda/products/blas.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata::gpu_check {

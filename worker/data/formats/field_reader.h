@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "proto/job/field_plan.h"
+#include "proto/job/fields/field_plan.h"
 #include "worker/data/formats/vocabulary.h"
 #include "worker/step/batch.h"
 

@@ -11,7 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "proto/job/field_plan.h"
+#include "proto/job/fields/field_plan.h"
 #include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/csv_cursor.h"
 #include "worker/data/formats/field_reader.h"

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "proto/job/field_plan.h"
+#include "proto/job/fields/field_plan.h"
 #include "worker/data/formats/criteo_header.h"
 #include "worker/data/formats/criteo_parser.h"
 #include "worker/data/formats/csv_parser.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/job/label_spec.h"
+#include "proto/job/fields/label_spec.h"
 #include "worker/data/formats/number_text.h"
 
 namespace strata {

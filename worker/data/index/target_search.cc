@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/job/label_spec.h"
+#include "proto/job/fields/label_spec.h"
 
 namespace strata {
 

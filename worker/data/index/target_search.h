@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "proto/job/task_spec.h"
+#include "proto/job/fields/task_spec.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/formats/line_parser.h"
 #include "worker/step/batch.h"

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "proto/job/schema_vocabulary.h"
+#include "proto/job/schema/schema_vocabulary.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/files/text_files.h"

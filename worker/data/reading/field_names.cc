@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "proto/job/field_plan.h"
+#include "proto/job/fields/field_plan.h"
 
 namespace strata {
 

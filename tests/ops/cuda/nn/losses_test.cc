@@ -1,4 +1,4 @@
-// Outputs of tasks against ops/nn/losses.h and logistic.h, bit for bit.
+// Outputs of tasks against ops/nn/loss/losses.h and logistic.h, bit for bit.
 #include "ops/cuda/nn/losses.h"
 
 #include <bit>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ops/nn/logistic.h"
-#include "ops/nn/loss_terms.h"
-#include "ops/nn/losses.h"
+#include "ops/nn/loss/logistic.h"
+#include "ops/nn/loss/loss_terms.h"
+#include "ops/nn/loss/losses.h"
 #include "tests/ops/cuda/api/test_apis.h"
 
 namespace strata::ops::gpu {

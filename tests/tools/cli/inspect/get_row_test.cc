@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "proto/core/ids.h"
-#include "proto/job/model_tables.h"
-#include "proto/job/schema_vocabulary.h"
+#include "proto/job/schema/schema_vocabulary.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/temp_folder.h"

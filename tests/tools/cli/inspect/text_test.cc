@@ -3,8 +3,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "proto/strata/control.pb.h"
 
@@ -48,6 +50,11 @@ JobShards Shards() {
   }
   shards.mutable_shards(0)->mutable_report()->set_clock(12);
   shards.mutable_shards(0)->mutable_report()->set_rows(1234567);
+  for (const auto& [name, rows] : {std::pair("user", 1234560), std::pair("item", 7)}) {
+    TableRows* table = shards.mutable_shards(0)->mutable_report()->add_tables();
+    table->set_table(name);
+    table->set_rows(rows);
+  }
   return shards;
 }
 
@@ -73,9 +80,15 @@ TEST_CASE("shards say where they are, and what is known of them", "[inspect]") {
   INFO(table);
   CHECK(table.find("1,234,567") != std::string::npos);
   CHECK(table.find("8-15") != std::string::npos);
+  CHECK(absl::EndsWith(table, "\nTABLE  ROWS\nuser   1,234,560\nitem   7\n"));
+  JobShards both = Shards();
+  *both.mutable_shards(1)->mutable_report() = both.shards(0).report();
+  CHECK(absl::EndsWith(ShardsTable(both), "\nTABLE  ROWS\nuser   2,469,120\nitem   14\n"));
   const Json json = Json::parse(ShardsJson(Shards()));
   CHECK(json["shards"][0]["clock"] == 12);
   CHECK(json["shards"][1]["clock"].is_null());
+  CHECK(json["shards"][0]["tables"][1] == Json{{"table", "item"}, {"rows", 7}});
+  CHECK(json["shards"][1]["tables"].is_null());
   CHECK(json["shards"][1]["server"] == "server-0");
   JobShards over;
   over.set_name("clicks");

@@ -19,7 +19,7 @@
 #include "proto/core/ids.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/cluster/checkpoint/made_checkpoints.h"
 #include "tools/cluster/checkpoint/diff.h"

@@ -8,7 +8,7 @@
 #include "proto/job/job_spec.h"
 #include "proto/runtime/transport/scheduler_client.h"
 #include "proto/strata/control.pb.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tools/cluster/embedded/cluster.h"
 
 namespace strata::testing {

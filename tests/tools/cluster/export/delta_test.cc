@@ -11,7 +11,7 @@
 #include "proto/core/ids.h"
 #include "proto/strata/job.pb.h"
 #include "storage/delta/file.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/temp_folder.h"
 #include "tools/cluster/checkpoint/row_changes.h"
 #include "tools/cluster/checkpoint/rows.h"

@@ -17,7 +17,7 @@
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/job.pb.h"
 #include "storage/checkpoint/shard_file.h"
-#include "tests/e2e/small_job.h"
+#include "tests/e2e/cluster/small_job.h"
 #include "tests/skip.h"
 #include "tests/small_disk.h"
 #include "tests/temp_folder.h"

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "proto/job/job_spec.h"
-#include "proto/job/model_tables.h"
+#include "proto/job/tables/model_tables.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "proto/core/ids.h"
 #include "proto/strata/job.pb.h"
-#include "tests/e2e/embedded_training.h"
+#include "tests/e2e/cluster/embedded_training.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/cluster/import/import_job.h"
 #include "tests/tools/cluster/import/written_arrays.h"

@@ -16,7 +16,7 @@
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/strata/job.pb.h"
 #include "storage/row/layout.h"
-#include "tests/e2e/embedded_training.h"
+#include "tests/e2e/cluster/embedded_training.h"
 #include "tests/temp_folder.h"
 #include "tests/tools/cluster/import/import_job.h"
 #include "tests/tools/cluster/import/written_arrays.h"

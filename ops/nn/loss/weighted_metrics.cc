@@ -1,0 +1,102 @@
+#include "ops/nn/loss/weighted_metrics.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+namespace strata::ops {
+namespace {
+
+struct Scored {
+  float score;
+  bool positive;
+  uint64_t units;
+};
+
+// Sorts them.
+std::optional<double> AucOf(std::vector<Scored>& all) {
+  std::sort(all.begin(), all.end(),
+            [](const Scored& a, const Scored& b) { return a.score < b.score; });
+  // Twice the weight of the ordered pairs: a whole number, so that nothing is rounded before the
+  // end. Halves of 62 bits keep the products within 128.
+  unsigned __int128 total = 0;
+  for (const Scored& s : all) total += s.units;
+  int shift = 0;
+  while ((total >> shift) >> 62 != 0) ++shift;
+  unsigned __int128 doubled = 0;
+  uint64_t positives = 0, negatives = 0;
+  for (size_t i = 0; i < all.size();) {
+    uint64_t p = 0, n = 0;
+    size_t j = i;
+    for (; j < all.size() && all[j].score == all[i].score; ++j) {
+      (all[j].positive ? p : n) += all[j].units >> shift;
+    }
+    doubled += static_cast<unsigned __int128>(p) * (2 * negatives + n);
+    positives += p;
+    negatives += n;
+    i = j;
+  }
+  if (positives == 0 || negatives == 0) return std::nullopt;
+  return static_cast<double>(doubled) / 2 /
+         (static_cast<double>(positives) * static_cast<double>(negatives));
+}
+
+Scored ScoredOf(const WeightedExamples& x, size_t i) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  return {std::isnan(x.scores[i]) ? kLowest : x.scores[i], x.labels[i] > 0.5f, x.unit(i)};
+}
+
+}  // namespace
+
+std::optional<double> WeightedAuc(const WeightedExamples& x) {
+  std::vector<Scored> all(x.scores.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = ScoredOf(x, i);
+  return AucOf(all);
+}
+
+std::optional<double> GroupedAuc(const WeightedExamples& x, std::span<const uint64_t> groups) {
+  std::vector<size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return groups[a] != groups[b] ? groups[a] < groups[b] : a < b;
+  });
+  double sum = 0, weight = 0;
+  std::vector<Scored> one;
+  for (size_t i = 0; i < order.size();) {
+    one.clear();
+    double of_group = 0;
+    const uint64_t group = groups[order[i]];
+    for (; i < order.size() && groups[order[i]] == group; ++i) {
+      one.push_back(ScoredOf(x, order[i]));
+      of_group += static_cast<double>(one.back().units);
+    }
+    const std::optional<double> auc = AucOf(one);
+    if (!auc) continue;
+    sum += of_group * *auc;
+    weight += of_group;
+  }
+  if (weight == 0) return std::nullopt;
+  return sum / weight;
+}
+
+WeightedSums SumExamples(const WeightedExamples& x) {
+  WeightedSums sums;
+  for (size_t i = 0; i < x.scores.size(); ++i) {
+    const double w = static_cast<double>(x.unit(i)), y = x.labels[i], score = x.scores[i];
+    if (w == 0) continue;
+    const bool number = !std::isnan(score);
+    const double p = std::clamp(number ? score : 0.0, 0x1p-24, 1 - 0x1p-24);
+    sums.weight += w;
+    sums.label += w * y;
+    sums.prediction += number ? w * score : 0;
+    sums.logloss -= w * std::log(!number ? 0x1p-24 : y > 0.5 ? p : 1 - p);
+    sums.squared += w * (score - y) * (score - y);
+    sums.absolute += w * std::fabs(score - y);
+  }
+  return sums;
+}
+
+}  // namespace strata::ops

@@ -1,0 +1,26 @@
+// The fields of a job, or those that spec.data alone says, in the form of spec.fields.
+// Tested by tests/proto/job/fields/field_spec_test.cc
+#ifndef STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_
+#define STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_
+
+#include <cstdint>
+
+#include "proto/strata/job.pb.h"
+
+namespace strata::spec {
+
+using FieldConfigs = google::protobuf::RepeatedPtrField<FieldConfig>;
+
+// `data` has its defaults resolved. Criteo and criteo_csv: C1 .. C26, then I1 .. I13 as numbers, or
+// with buckets as categories. Csv: columns.numeric, columns.categorical, columns.multi_valued,
+// under names that spec.fields allows. Libfm and libsvm: one field, `features`, whose values have
+// weights and are not pooled. Libffm: so many fields, named by their numbers.
+FieldConfigs FieldsOfData(const DataSpec& data, uint32_t libffm_fields);
+
+// All fields that a job's examples have: spec.fields of csv, else those of its data, which have the
+// names and tables that spec.fields gives their columns. Defaults are resolved.
+FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields);
+
+}  // namespace strata::spec
+
+#endif  // STRATA_PROTO_JOB_FIELDS_DATA_FIELDS_H_

@@ -1,0 +1,132 @@
+#include "proto/job/fields/field_form.h"
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/job/checks/spec_checks.h"
+#include "proto/job/fields/data_fields.h"
+
+namespace strata {
+namespace {
+
+using spec::Bad;
+
+// All but the label, and how lines are cut.
+void ClearLists(ColumnsSpec& columns) {
+  columns.clear_numeric();
+  columns.clear_categorical();
+  columns.clear_multi_valued();
+  columns.clear_ignored();
+}
+
+absl::Status NoShortForm(int i, const FieldConfig& f, absl::string_view option,
+                         absl::string_view what) {
+  return Bad(absl::StrCat("spec.fields[", i, "].", option),
+             absl::StrCat("field '", f.name(), "' ", what, ", which spec.data.columns cannot say"));
+}
+
+// What columns cannot say of a field.
+absl::Status CheckShort(int i, const FieldConfig& f) {
+  if (f.name() != f.column()) {  // so no two read one column
+    return NoShortForm(i, f, "name",
+                       absl::StrCat("has another name than its column '", f.column(), "'"));
+  }
+  if (f.kind() == "sequence") return NoShortForm(i, f, "kind", "is a sequence");
+  if (f.has_transform()) return NoShortForm(i, f, "transform", "has a transform");
+  if (f.has_vocabulary()) return NoShortForm(i, f, "vocabulary", "has a vocabulary");
+  if (f.has_hash_seed()) return NoShortForm(i, f, "hashSeed", "has a seed of its own");
+  if (!f.weight_separator().empty()) {
+    return NoShortForm(i, f, "weightSeparator", "has values with weights");
+  }
+  if (f.pooling() == "max") return NoShortForm(i, f, "pooling", "is pooled by max");
+  if (f.kind() == "multiValued") {
+    if (f.has_default_value() && f.default_value().empty()) return absl::OkStatus();
+    return NoShortForm(i, f, "defaultValue", "has no category for a column without a value");
+  }
+  if (!f.has_default_value()) return absl::OkStatus();
+  return NoShortForm(i, f, "defaultValue", "has a default of its own");
+}
+
+absl::Status FieldsToColumns(JobSpec& job) {
+  ColumnsSpec& columns = *job.mutable_data()->mutable_columns();
+  for (int i = 0; i < job.fields_size(); ++i) {
+    const FieldConfig& f = job.fields(i);
+    STRATA_RETURN_IF_BAD(CheckShort(i, f));
+    if (f.kind() == "numeric") columns.add_numeric(f.column());
+    if (f.kind() == "categorical") {
+      if (columns.multi_valued_size() > 0) {
+        return NoShortForm(i, f, "kind", "is categorical and comes after a multiValued one");
+      }
+      columns.add_categorical(f.column());
+    }
+    if (f.kind() != "multiValued") continue;
+    MultiValuedColumn* column = columns.add_multi_valued();
+    column->set_column(f.column());
+    column->set_separator(f.separator());
+    column->set_pooling(f.pooling());
+  }
+  columns.add_ignored()->assign(1, '*');
+  return absl::OkStatus();
+}
+
+// Names and tables are all that a job says of the fields of other formats.
+absl::Status CheckFormatForm(const JobSpec& job) {
+  const auto fields = spec::FieldsOfData(job.data(), static_cast<uint32_t>(job.fields_size()));
+  for (const FieldConfig& own : fields) {
+    for (int i = 0; i < job.fields_size(); ++i) {
+      const FieldConfig& f = job.fields(i);
+      if (f.column() != own.column() || f.name() == own.name()) continue;
+      return Bad(absl::StrCat("spec.fields[", i, "].name"),
+                 absl::StrCat("'", f.name(), "' is a name for ", own.name(),
+                              " of the format, which spec.data cannot say"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Metrics and --resume go by names, and without spec.fields a field is called as its column.
+absl::Status CheckColumnNames(const JobSpec& job) {
+  for (const FieldConfig& f : spec::FieldsOfData(job.data(), 0)) {
+    if (f.name() == f.column()) continue;
+    return Bad(
+        "spec.data.columns",
+        absl::StrCat("column '", f.column(),
+                     "' is no name of a field (letters, digits, '_' and '-', at most 63), and "
+                     "under another --resume would find another field; keep "
+                     "spec.data.columns, or rename the column in the data"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ToFieldsForm(JobSpec& job) {
+  if (!job.fields().empty()) return absl::OkStatus();
+  if (job.data().format() == "libffm") {
+    return Bad("spec.data.format",
+               "libffm says in its lines how many fields there are; name those that a table needs");
+  }
+  if (job.data().format() == "csv") STRATA_RETURN_IF_BAD(CheckColumnNames(job));
+  *job.mutable_fields() = spec::FieldsOfData(job.data(), 0);
+  if (job.data().format() != "csv") return absl::OkStatus();
+  ClearLists(*job.mutable_data()->mutable_columns());
+  return absl::OkStatus();
+}
+
+absl::Status ToColumnsForm(JobSpec& job) {
+  if (job.fields().empty()) return absl::OkStatus();
+  if (!job.tables().empty()) {
+    return Bad("spec.tables", "fields have tables, which spec.data cannot say");
+  }
+  if (job.data().format() == "csv") {
+    STRATA_RETURN_IF_BAD(FieldsToColumns(job));
+  } else {
+    STRATA_RETURN_IF_BAD(CheckFormatForm(job));
+  }
+  job.clear_fields();
+  return absl::OkStatus();
+}
+
+}  // namespace strata

@@ -1,0 +1,379 @@
+#include "proto/job/fields/field_spec.h"
+
+#include <cmath>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "proto/job/checks/spec_checks.h"
+#include "proto/job/fields/data_fields.h"
+#include "proto/job/model/model_types.h"
+
+namespace strata::spec {
+namespace {
+
+constexpr uint32_t kMostFields = 1u << 16;
+constexpr uint32_t kLongestSequence = 4096;
+constexpr char kOneTable[] = "features";
+
+// One field and where messages say that it stands.
+struct Place {
+  FieldConfig& field;
+  std::string at;  // "spec.fields[2]"
+
+  std::string of(absl::string_view option) const { return absl::StrCat(at, ".", option); }
+  std::string named() const { return absl::StrCat("field '", field.name(), "'"); }
+};
+
+absl::Status CheckName(const Place& p, std::map<std::string, std::string>& seen) {
+  const std::string& name = p.field.name();
+  if (name.empty()) return Bad(p.of("name"), "is missing; name the field");
+  if (name.size() > 63) {
+    return Bad(p.of("name"), absl::StrCat("'", name, "' has ", name.size(),
+                                          " characters; at most 63 are allowed"));
+  }
+  for (const char c : name) {
+    if (absl::ascii_isalnum(c) || c == '_' || c == '-') continue;
+    return Bad(p.of("name"),
+               absl::StrCat("'", name, "' may hold letters, digits, '_' and '-' only"));
+  }
+  const auto [it, fresh] = seen.emplace(name, p.at);
+  if (fresh) return absl::OkStatus();
+  return Bad(p.of("name"),
+             absl::StrCat("'", name, "' is the name of ", it->second, " too; give it another"));
+}
+
+// Options that only some kinds of field have.
+absl::Status CheckKindOf(const Place& p, absl::string_view option, bool given,
+                         std::initializer_list<absl::string_view> kinds) {
+  if (!given) return absl::OkStatus();
+  for (const absl::string_view kind : kinds) {
+    if (p.field.kind() == kind) return absl::OkStatus();
+  }
+  return Bad(p.of(option), absl::StrCat("is for kind ", absl::StrJoin(kinds, " and "), ", and ",
+                                        p.named(), " is ", p.field.kind(), "; remove it"));
+}
+
+absl::Status CheckOptions(const Place& p) {
+  const FieldConfig& f = p.field;
+  STRATA_RETURN_IF_BAD(
+      CheckKindOf(p, "separator", !f.separator().empty(), {"multiValued", "sequence"}));
+  STRATA_RETURN_IF_BAD(CheckKindOf(p, "pooling", !f.pooling().empty(), {"multiValued"}));
+  STRATA_RETURN_IF_BAD(
+      CheckKindOf(p, "weightSeparator", !f.weight_separator().empty(), {"multiValued"}));
+  STRATA_RETURN_IF_BAD(CheckKindOf(p, "maxLength", f.has_max_length(), {"sequence"}));
+  STRATA_RETURN_IF_BAD(CheckKindOf(p, "truncate", !f.truncate().empty(), {"sequence"}));
+  STRATA_RETURN_IF_BAD(CheckKindOf(p, "transform", f.has_transform(), {"numeric"}));
+  return CheckKindOf(p, "vocabulary", f.has_vocabulary(),
+                     {"categorical", "multiValued", "sequence"});
+}
+
+absl::Status CheckReal(const std::string& field, double value) {
+  if (std::isfinite(value)) return absl::OkStatus();
+  return Bad(field, absl::StrCat(value, " is not a finite number"));
+}
+
+// Options that only some transforms have.
+absl::Status CheckTransformOptions(const Place& p) {
+  const TransformConfig& t = p.field.transform();
+  const struct {
+    const char* option;
+    bool given;
+    const char* type;
+  } options[] = {{"bounds", !t.bounds().empty(), "bucketise"},
+                 {"mean", t.has_mean(), "standardise"},
+                 {"deviation", t.has_deviation(), "standardise"},
+                 {"min", t.has_min(), "clip"},
+                 {"max", t.has_max(), "clip"}};
+  for (const auto& [option, given, type] : options) {
+    if (!given || t.type() == type) continue;
+    return Bad(p.of(absl::StrCat("transform.", option)),
+               absl::StrCat("is for type ", type, ", and the transform of ", p.named(), " is ",
+                            t.type(), "; remove it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBounds(const Place& p) {
+  const auto& bounds = p.field.transform().bounds();
+  const std::string at = p.of("transform.bounds");
+  if (bounds.empty()) return Bad(at, "is missing; give the bounds of the buckets, ascending");
+  for (int i = 0; i < bounds.size(); ++i) {
+    STRATA_RETURN_IF_BAD(CheckReal(absl::StrCat(at, "[", i, "]"), bounds[i]));
+    if (i == 0 || bounds[i - 1] < bounds[i]) continue;
+    return Bad(absl::StrCat(at, "[", i, "]"),
+               absl::StrCat(bounds[i], " is not above the bound before it, ", bounds[i - 1],
+                            "; give them strictly ascending"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTransform(const Place& p) {
+  if (!p.field.has_transform()) return absl::OkStatus();
+  const TransformConfig& t = p.field.transform();
+  const std::string at = p.of("transform.");
+  STRATA_RETURN_IF_BAD(
+      CheckChoice(at + "type", t.type(), {"log", "bucketise", "standardise", "clip"}));
+  STRATA_RETURN_IF_BAD(CheckTransformOptions(p));
+  if (t.type() == "bucketise") return CheckBounds(p);
+  if (t.type() == "standardise") {
+    if (!t.has_mean()) return Bad(at + "mean", "is missing; give the mean of the values");
+    if (!t.has_deviation()) {
+      return Bad(at + "deviation", "is missing; give the standard deviation of the values");
+    }
+    STRATA_RETURN_IF_BAD(CheckReal(at + "mean", t.mean()));
+    STRATA_RETURN_IF_BAD(CheckReal(at + "deviation", t.deviation()));
+    if (t.deviation() > 0) return absl::OkStatus();
+    return Bad(at + "deviation", absl::StrCat(t.deviation(), " must be above 0"));
+  }
+  if (t.type() != "clip") return absl::OkStatus();
+  if (!t.has_min() && !t.has_max()) return Bad(at + "min", "is missing, and so is max; give one");
+  if (t.has_min()) STRATA_RETURN_IF_BAD(CheckReal(at + "min", t.min()));
+  if (t.has_max()) STRATA_RETURN_IF_BAD(CheckReal(at + "max", t.max()));
+  if (t.has_min() && t.has_max() && t.min() > t.max()) {
+    return Bad(at + "min", absl::StrCat(t.min(), " is above max, ", t.max()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDefault(const Place& p) {
+  const FieldConfig& f = p.field;
+  if (!f.has_default_value() || f.kind() != "numeric") return absl::OkStatus();
+  double value = 0;
+  if (absl::SimpleAtod(f.default_value(), &value) && std::isfinite(value)) {
+    return absl::OkStatus();
+  }
+  return Bad(p.of("defaultValue"), absl::StrCat("'", f.default_value(), "' is not a number, and ",
+                                                p.named(), " is numeric"));
+}
+
+// Whether it has rows.
+bool HasKeys(const FieldConfig& f) {
+  return f.kind() != "numeric" || f.transform().type() == "bucketise";
+}
+
+absl::Status ResolveTable(const JobSpec& job, const Place& p) {
+  FieldConfig& f = p.field;
+  if (!HasKeys(f)) {
+    if (!f.table().empty()) {
+      return Bad(p.of("table"), absl::StrCat(p.named(),
+                                             " is a number, and has no rows; remove it, or "
+                                             "bucketise the field"));
+    }
+    if (f.has_hash_seed()) {
+      return Bad(p.of("hashSeed"),
+                 absl::StrCat(p.named(), " is a number, and nothing of it is hashed; remove it"));
+    }
+    return absl::OkStatus();
+  }
+  std::vector<std::string> tables;
+  for (const TableConfig& table : job.tables()) tables.push_back(table.name());
+  if (tables.empty()) tables.push_back(kOneTable);
+  if (f.table().empty()) {
+    if (!job.tables().empty()) {
+      return Bad(p.of("table"), absl::StrCat("is missing; name a table of spec.tables for ",
+                                             p.named(), ": ", absl::StrJoin(tables, ", ")));
+    }
+    f.set_table(kOneTable);
+  }
+  for (const std::string& table : tables) {
+    if (f.table() == table) return absl::OkStatus();
+  }
+  return Bad(p.of("table"),
+             absl::StrCat("'", f.table(), "' of ", p.named(),
+                          " is no table of the job; there are: ", absl::StrJoin(tables, ", ")));
+}
+
+absl::Status CheckSeparator(const std::string& at, const std::string& text) {
+  if (text.size() == 1 && text != "\n" && text != "\r" && text != "\"" && text[0] != '\0') {
+    return absl::OkStatus();
+  }
+  return Bad(at, absl::StrCat("'", text, "' must be one character, or \"\\t\""));
+}
+
+absl::Status ResolveSeparators(const JobSpec& job, const Place& p) {
+  FieldConfig& f = p.field;
+  if (f.kind() != "multiValued" && f.kind() != "sequence") return absl::OkStatus();
+  if (f.separator().empty()) f.set_separator("|");
+  if (f.separator() == "\\t") f.set_separator("\t");
+  if (f.weight_separator() == "\\t") f.set_weight_separator("\t");
+  const std::string& delimiter = job.data().columns().delimiter();
+  for (const auto& [option, text] : {std::pair{"separator", f.separator()},
+                                     std::pair{"weightSeparator", f.weight_separator()}}) {
+    if (text.empty()) continue;
+    STRATA_RETURN_IF_BAD(CheckSeparator(p.of(option), text));
+    if (text != delimiter) continue;
+    return Bad(p.of(option),
+               absl::StrCat("'", text, "' is the delimiter of columns too; take another"));
+  }
+  if (f.weight_separator() == f.separator()) {
+    return Bad(p.of("weightSeparator"),
+               absl::StrCat("'", f.separator(), "' is the separator of values too; take another"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveMultiValued(const Place& p) {
+  FieldConfig& f = p.field;
+  if (f.pooling().empty()) f.set_pooling("sum");
+  STRATA_RETURN_IF_BAD(CheckChoice(p.of("pooling"), f.pooling(), {"sum", "mean", "max"}));
+  if (f.pooling() == "max" && !f.weight_separator().empty()) {
+    return Bad(p.of("weightSeparator"), absl::StrCat("weights mean nothing to max pooling, which ",
+                                                     p.named(), " has; remove it, or take sum"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveSequence(const JobSpec& job, const Place& p) {
+  FieldConfig& f = p.field;
+  if (!f.has_max_length()) {
+    return Bad(p.of("maxLength"), absl::StrCat("is missing; say how many values of sequence '",
+                                               f.name(), "' are kept, 1 to ", kLongestSequence));
+  }
+  STRATA_RETURN_IF_BAD(CheckRange(p.of("maxLength"), f.max_length(), 1, kLongestSequence));
+  if (f.truncate().empty()) f.set_truncate("oldest");
+  STRATA_RETURN_IF_BAD(CheckChoice(p.of("truncate"), f.truncate(), {"oldest", "newest", "never"}));
+  if (InfoOf(job.model().type()).sequences) return absl::OkStatus();
+  return Bad(p.of("kind"),
+             absl::StrCat(p.named(), " is a sequence, and model type ", job.model().type(),
+                          " reads none; take kind multiValued, which is pooled"));
+}
+
+absl::Status ResolveVocabulary(const Place& p) {
+  if (!p.field.has_vocabulary()) return absl::OkStatus();
+  VocabularyConfig& v = *p.field.mutable_vocabulary();
+  const std::string at = p.of("vocabulary.");
+  if (v.file().empty()) {
+    return Bad(at + "file",
+               absl::StrCat("is missing; name the file with the values of ", p.named()));
+  }
+  STRATA_RETURN_IF_BAD(CheckPath(at + "file", v.file()));
+  if (!v.has_out_of_vocabulary()) v.set_out_of_vocabulary(1);
+  return CheckRange(at + "outOfVocabulary", v.out_of_vocabulary(), 1, 1u << 30);
+}
+
+absl::Status ResolveField(const JobSpec& job, const Place& p) {
+  STRATA_RETURN_IF_BAD(CheckChoice(p.of("kind"), p.field.kind(),
+                                   {"categorical", "multiValued", "sequence", "numeric"}));
+  if (p.field.column().empty()) p.field.set_column(p.field.name());
+  STRATA_RETURN_IF_BAD(CheckOptions(p));
+  STRATA_RETURN_IF_BAD(CheckTransform(p));
+  STRATA_RETURN_IF_BAD(CheckDefault(p));
+  STRATA_RETURN_IF_BAD(ResolveTable(job, p));
+  STRATA_RETURN_IF_BAD(ResolveSeparators(job, p));
+  if (p.field.kind() == "multiValued") STRATA_RETURN_IF_BAD(ResolveMultiValued(p));
+  if (p.field.kind() == "sequence") STRATA_RETURN_IF_BAD(ResolveSequence(job, p));
+  return ResolveVocabulary(p);
+}
+
+// Line numbers of two files would be the same keys, as would buckets of two numbers of them. Fields
+// share rows by table, without spec.tables by column.
+absl::Status CheckVocabularies(JobSpec& job) {
+  const bool by_table = !job.tables().empty();
+  std::map<std::pair<std::string, uint64_t>, const FieldConfig*> first;
+  for (int i = 0; i < job.fields_size(); ++i) {
+    const FieldConfig& f = job.fields(i);
+    if (!f.has_vocabulary()) continue;
+    const uint64_t seed = f.has_hash_seed() ? f.hash_seed() : job.model().hash_seed();
+    const std::string& shared = by_table ? f.table() : f.column();
+    const auto [it, fresh] = first.try_emplace({shared, seed}, &f);
+    if (fresh) continue;
+    const VocabularyConfig &was = it->second->vocabulary(), &is = f.vocabulary();
+    const bool other_file = was.file() != is.file();
+    if (!other_file && was.out_of_vocabulary() == is.out_of_vocabulary()) continue;
+    return Bad(
+        absl::StrCat("spec.fields[", i, "].vocabulary.", other_file ? "file" : "outOfVocabulary"),
+        absl::StrCat("field '", f.name(), "' and field '", it->second->name(), "' share ",
+                     by_table ? "table " : "the rows of column ", shared,
+                     " and have other vocabularies; give one of them a hashSeed of its own",
+                     by_table ? ", or another table" : ""));
+  }
+  return absl::OkStatus();
+}
+
+// A column of csv that the file cannot have.
+absl::Status CheckCsvColumns(JobSpec& job) {
+  if (job.labels().empty() && job.data().columns().label().empty()) {
+    return Bad("spec.labels",
+               "is missing; csv needs the label's column, as in {name: click, column: clicked}");
+  }
+  for (int i = 0; i < job.fields_size(); ++i) {
+    const FieldConfig& f = job.fields(i);
+    const std::string at = absl::StrCat("spec.fields[", i, "].column");
+    uint32_t position = 0;
+    if (!job.data().columns().header() && !absl::SimpleAtoi(f.column(), &position)) {
+      return Bad(at, absl::StrCat("'", f.column(),
+                                  "' is not a position; without a header columns are numbered from "
+                                  "0"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Other formats say themselves which fields there are; a job names them, and says where their rows
+// lie. Of libffm the data say how many there are.
+absl::Status CheckAgainstFormat(JobSpec& job) {
+  const std::string base = absl::StrCat("format ", job.data().format());
+  const bool libffm = job.data().format() == "libffm";
+  const FieldConfigs all = FieldsOfData(job.data(), libffm ? kMostFields : 0);
+  std::map<std::string, const FieldConfig*> by_column;
+  for (const FieldConfig& f : all) by_column[f.column()] = &f;
+  std::map<std::string, std::string> seen;
+  for (int i = 0; i < job.fields_size(); ++i) {
+    FieldConfig& f = *job.mutable_fields(i);
+    const std::string at = absl::StrCat("spec.fields[", i, "].");
+    const auto found = by_column.find(f.column());
+    if (found == by_column.end()) {
+      return Bad(
+          at + "column",
+          absl::StrCat("'", f.column(), "' of field '", f.name(), "' is no column of ", base,
+                       "; there are ", all[0].column(), " to ", all[all.size() - 1].column()));
+    }
+    const auto [first, fresh] = seen.emplace(f.column(), f.name());
+    if (!fresh) {
+      return Bad(at + "column", absl::StrCat("'", f.column(), "' is that of field '", first->second,
+                                             "' too; name each column once"));
+    }
+    FieldConfig expected = *found->second;
+    if (f.kind() != expected.kind()) {
+      return Bad(at + "kind", absl::StrCat("field '", f.name(), "' is ", expected.kind(), " in ",
+                                           base, ", not ", f.kind()));
+    }
+    FieldConfig rest = f;
+    rest.set_name(expected.name());
+    rest.set_table(expected.table());
+    rest.clear_separator();
+    if (!rest.has_transform() && expected.has_transform()) {
+      *rest.mutable_transform() = expected.transform();
+    }
+    if (rest.SerializeAsString() == expected.SerializeAsString()) continue;
+    return Bad(at + "kind", absl::StrCat("of field '", f.name(), "' ", base,
+                                         " says all but name and table; remove the "
+                                         "other options"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ResolveFields(JobSpec& job) {
+  if (job.fields().empty()) return absl::OkStatus();
+  STRATA_RETURN_IF_BAD(CheckRange("spec.fields (fields)", job.fields_size(), 1, kMostFields));
+  std::map<std::string, std::string> seen;
+  for (int i = 0; i < job.fields_size(); ++i) {
+    const Place place{*job.mutable_fields(i), absl::StrCat("spec.fields[", i, "]")};
+    STRATA_RETURN_IF_BAD(CheckName(place, seen));
+    STRATA_RETURN_IF_BAD(ResolveField(job, place));
+  }
+  STRATA_RETURN_IF_BAD(CheckVocabularies(job));
+  return job.data().format() == "csv" ? CheckCsvColumns(job) : CheckAgainstFormat(job);
+}
+
+}  // namespace strata::spec

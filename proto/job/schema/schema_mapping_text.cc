@@ -1,0 +1,114 @@
+// What a mapping says, for people.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/job/schema/schema_mapping.h"
+
+namespace strata {
+namespace {
+
+constexpr SchemaChange kChanges[] = {
+    SchemaChange::kLoaded,     SchemaChange::kRenamed,     SchemaChange::kNew,
+    SchemaChange::kDropped,    SchemaChange::kOtherShape,  SchemaChange::kNewRows,
+    SchemaChange::kNewOutputs, SchemaChange::kOtherFields, SchemaChange::kOtherOptimizer,
+    SchemaChange::kNewScore,   SchemaChange::kOldScore,    SchemaChange::kChangedMeaning};
+constexpr size_t kMostNames = 100;  // of a change in MappingText
+
+}  // namespace
+
+const char* ChangeName(SchemaChange change) {
+  switch (change) {
+    case SchemaChange::kLoaded:
+      return "loaded";
+    case SchemaChange::kRenamed:
+      return "renamed";
+    case SchemaChange::kNew:
+      return "new";
+    case SchemaChange::kDropped:
+      return "dropped";
+    case SchemaChange::kOtherShape:
+      return "other shape";
+    case SchemaChange::kNewRows:
+      return "rows anew";
+    case SchemaChange::kNewOutputs:
+      return "outputs anew";
+    case SchemaChange::kOtherFields:
+      return "other fields";
+    case SchemaChange::kOtherOptimizer:
+      return "other optimizer";
+    case SchemaChange::kNewScore:
+      return "new score";
+    case SchemaChange::kOldScore:
+      return "no score now";
+    case SchemaChange::kChangedMeaning:
+      return "changed";
+  }
+  return "";
+}
+
+const char* PartName(SchemaPart part) {
+  switch (part) {
+    case SchemaPart::kModel:
+      return "spec.model.type";
+    case SchemaPart::kTable:
+      return "table";
+    case SchemaPart::kTensor:
+      return "tensor";
+    case SchemaPart::kField:
+      return "field";
+    case SchemaPart::kLabel:
+      return "label";
+    case SchemaPart::kSampleWeight:
+      return "spec.sampleWeight";
+  }
+  return "";
+}
+
+std::string EntryText(const SchemaEntry& e) {
+  switch (e.change) {
+    case SchemaChange::kNew:
+      return absl::StrCat(PartName(e.part), " ", e.text, ": the checkpoint has none");
+    case SchemaChange::kDropped:
+      return absl::StrCat(PartName(e.part), " ", e.text, ": the job has none");
+    case SchemaChange::kNewRows:
+      return absl::StrCat(PartName(e.part), " ", e.text, ": its rows begin anew with their table");
+    case SchemaChange::kNewOutputs:
+      return absl::StrCat(PartName(e.part), " ", e.text,
+                          ": its outputs begin anew with their tensors");
+    case SchemaChange::kOtherFields:
+      return e.part == SchemaPart::kField || e.part == SchemaPart::kLabel
+                 ? e.text
+                 : absl::StrCat(PartName(e.part), " ", e.text);
+    case SchemaChange::kOtherShape:
+    case SchemaChange::kRenamed:
+      return absl::StrCat(PartName(e.part), " ", e.text);
+    case SchemaChange::kLoaded:
+    case SchemaChange::kOtherOptimizer:
+    case SchemaChange::kNewScore:
+    case SchemaChange::kOldScore:
+    case SchemaChange::kChangedMeaning:
+      break;
+  }
+  return e.text;
+}
+
+std::string MappingText(const SchemaMapping& mapping) {
+  std::vector<std::string> groups;
+  for (const SchemaChange change : kChanges) {
+    std::vector<std::string> names;
+    for (const SchemaEntry& e : mapping.entries) {
+      if (e.change != change) continue;
+      const bool bare = change < SchemaChange::kOtherFields;
+      names.push_back(bare ? absl::StrCat(PartName(e.part), " ", e.text) : EntryText(e));
+    }
+    if (names.size() > kMostNames) {
+      const size_t more = names.size() - kMostNames;
+      names.resize(kMostNames);
+      names.push_back(absl::StrCat("and ", more, " more"));
+    }
+    if (!names.empty())
+      groups.push_back(absl::StrCat(ChangeName(change), ": ", absl::StrJoin(names, ", ")));
+  }
+  return absl::StrJoin(groups, "; ");
+}
+
+}  // namespace strata

@@ -1,0 +1,42 @@
+// What a field or a label means, compared between a checkpoint and a job. Pure.
+// Tested by tests/proto/job/schema/schema_test.cc
+#ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_MEANING_H_
+#define STRATA_PROTO_JOB_SCHEMA_SCHEMA_MEANING_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "proto/job/schema/schema_renaming.h"
+#include "proto/job/schema/schema_vocabulary.h"
+#include "proto/strata/checkpoint.pb.h"
+
+namespace strata {
+
+// "hashSeed was 0, is 9; pooling was sum, is mean"; empty: nothing differs. `table`: what that of
+// the checkpoint's field is called in the job; nothing: its rows are not loaded, and so may have
+// other keys. Columns that `columns` renames are the same, but for keys that hash their names.
+// `files`: what the job's vocabularies have.
+std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
+                          const std::optional<std::string>& table, const ColumnRenaming& columns,
+                          const VocabularyContents& files);
+std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now,
+                          const ColumnRenaming& columns);
+
+// Whether its keys hash its column's name: not those of numbers, nor of fields that go by a table.
+bool HashesColumn(const SchemaField& field);
+
+// The fields whose keys hash the name of a table: "fields item, clicks", or empty.
+std::string FieldsHashing(const Schema& schema, absl::string_view table);
+
+// Equal: values of the two fields have the same keys in one table, and where keys hash no column
+// the fields read the same one. "": the field has no rows, or keys that go by no field. `table`,
+// `column`: what those of the field are called in the job.
+std::string KeySpace(const SchemaField& field, absl::string_view table, absl::string_view column);
+
+// Whether a tensor has a column for each label: the outputs' (model_tables.h).
+bool GoesByLabels(const Schema& schema, absl::string_view tensor);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_JOB_SCHEMA_SCHEMA_MEANING_H_

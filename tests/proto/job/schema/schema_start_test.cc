@@ -1,0 +1,164 @@
+#include "proto/job/schema/schema_start.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "proto/job/schema/schema.h"
+#include "proto/job/schema/schema_mapping.h"
+#include "proto/job/tables/model_tables.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+namespace {
+
+JobSpec CsvJob(const std::string& type, const std::vector<std::string>& categories,
+               const std::vector<std::string>& numbers = {"price"}) {
+  JobSpec spec;
+  spec.mutable_data()->set_format("csv");
+  ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
+  columns.set_label("y");
+  columns.set_header(true);
+  for (const std::string& c : categories) columns.add_categorical(c);
+  for (const std::string& c : numbers) columns.add_numeric(c);
+  ModelSpec& model = *spec.mutable_model();
+  model.set_type(type);
+  model.set_embedding_dim(4);
+  model.add_hidden(8);
+  if (type == "dlrm") model.add_bottom_hidden(8);
+  model.set_init_scale(0.01f);
+  spec.mutable_storage()->set_partitions(64);
+  spec.mutable_optimizer()->mutable_sparse()->set_type("adagrad");
+  spec.mutable_optimizer()->mutable_dense()->set_type("adam");
+  return spec;
+}
+
+Schema SchemaOf(const JobSpec& spec) {
+  const auto counts = CountFields(spec);
+  REQUIRE(counts.has_value());
+  const auto model = MakeModelTables(spec, counts->fields, counts->numeric);
+  INFO(model.status());
+  REQUIRE(model.ok());
+  return MakeSchema(spec, *model);
+}
+
+InitFromSpec AllowAll() {
+  InitFromSpec init;
+  init.set_new_tensors("allow");
+  init.set_dropped_tensors("allow");
+  return init;
+}
+
+std::string InitProblem(const Schema& saved, const Schema& now, const InitFromSpec& init) {
+  const absl::Status s = CheckInitFrom(MapSchemas(saved, now, RenamesOf(init)), saved, now, init);
+  return s.ok() ? "OK" : std::string(s.message());
+}
+
+TEST_CASE("a table begins anew where it is left behind, and the layers stay", "[schema_start]") {
+  const Schema saved = SchemaOf(CsvJob("deepfm", {"user", "item"}));
+  JobSpec spec = CsvJob("deepfm", {"user", "item"});
+  const bool seed = GENERATE(false, true);
+  INFO("another seed " << seed);
+  if (seed) spec.mutable_model()->set_hash_seed(9);  // rows that begin anew may have other keys
+  const Schema now = SchemaOf(spec);
+  InitFromSpec init = AllowAll();
+  (*init.mutable_rename())["features"] = "";
+  CHECK(InitProblem(saved, now, init) == "OK");
+  const SchemaMapping mapping = MapSchemas(saved, now, RenamesOf(init));
+  const RestorePlan plan = MakeRestorePlan(mapping, saved, now, init);
+  CHECK(plan.tables_size() == 0);
+  CHECK(plan.tensors_size() == now.tensors_size());
+  CHECK(absl::StrContains(MappingText(mapping),
+                          "new: table features embedding(4) + weight(1); dropped: table features "
+                          "embedding(4) + weight(1); rows anew: field user, field item"));
+  // Nobody begins anew by mistake.
+  init.set_new_tensors("refuse");
+  CHECK(InitProblem(saved, now, init) ==
+        "table features embedding(4) + weight(1): the checkpoint has none; allow it with "
+        "spec.model.initFrom.newTensors: allow");
+  init = AllowAll();
+  init.set_dropped_tensors("refuse");
+  (*init.mutable_rename())["features"] = "";
+  CHECK(InitProblem(saved, now, init) ==
+        "table features embedding(4) + weight(1): the job has none; allow it with "
+        "spec.model.initFrom.droppedTensors: allow");
+}
+
+TEST_CASE("what a field means to layers that stay is compared, whatever becomes of its rows",
+          "[schema_start]") {
+  JobSpec spec = CsvJob("deepfm", {"user"});
+  spec.mutable_data()->mutable_columns()->add_multi_valued()->set_column("tags");
+  const Schema saved = SchemaOf(spec);
+  spec.mutable_data()->mutable_columns()->mutable_multi_valued(0)->set_pooling("mean");
+  InitFromSpec init = AllowAll();
+  (*init.mutable_rename())["features"] = "";
+  CHECK(InitProblem(saved, SchemaOf(spec), init) ==
+        "field tags: pooling was sum, is mean; set what the checkpoint has; nothing allows it");
+}
+
+TEST_CASE("a transform is compared by every digit of its numbers", "[schema_start]") {
+  Schema saved = SchemaOf(CsvJob("deepfm", {"user"}));
+  TransformConfig& transform = *saved.mutable_fields(1)->mutable_transform();
+  transform.set_type("bucketise");
+  transform.add_bounds(1000000.25);
+  Schema now = saved;
+  CHECK(CheckResume(MapSchemas(saved, now)).ok());
+  now.mutable_fields(1)->mutable_transform()->set_bounds(0, 1000000.75);
+  CHECK(CheckResume(MapSchemas(saved, now)).message() ==
+        "field price: transform was bucketise [1000000.25], is bucketise [1000000.75]");
+  transform.clear_bounds();
+  transform.set_type("standardise");
+  transform.set_mean(0.1);
+  now = saved;
+  now.mutable_fields(1)->mutable_transform()->set_mean(0.10000001);
+  CHECK(CheckResume(MapSchemas(saved, now)).message() ==
+        "field price: transform was standardise mean 0.1, is standardise mean 0.10000001");
+}
+
+TEST_CASE("rows of another shape may have other keys", "[schema_start]") {
+  const Schema saved = SchemaOf(CsvJob("fm", {"user", "item"}));
+  JobSpec spec = CsvJob("fm", {"user", "item"});
+  spec.mutable_model()->set_hash_seed(9);
+  CHECK(absl::StrContains(InitProblem(saved, SchemaOf(spec), AllowAll()),
+                          "field user: hashSeed was 0, is 9; set what the checkpoint has, or "
+                          "leave its table behind with spec.model.initFrom.rename: {features: "
+                          "\"\"}"));
+  spec.mutable_model()->set_embedding_dim(8);
+  CHECK(InitProblem(saved, SchemaOf(spec), AllowAll()) == "OK");
+}
+
+TEST_CASE("weights of numbers stay when categories come and go", "[schema_start]") {
+  const std::string type = GENERATE("lr", "fm", "deepfm", "dlrm");
+  INFO(type);
+  const auto tensors = [&](const JobSpec& before, const JobSpec& after) {
+    const Schema saved = SchemaOf(before), now = SchemaOf(after);
+    std::string names;
+    for (const auto& [from, to] : MapSchemas(saved, now).tensors) {
+      const std::string& name = now.tensors(to).name();
+      if (name != "bias" && !absl::StartsWith(name, "layer_")) names += name + " ";
+    }
+    return names;
+  };
+  const std::string of_numbers =
+      type == "lr"       ? "numeric_weight "
+      : type == "fm"     ? "numeric_weight numeric_embedding "
+      : type == "deepfm" ? "numeric_weight "
+                         : "bottom_0_weight bottom_0_bias bottom_1_weight bottom_1_bias ";
+  const JobSpec before = CsvJob(type, {"user", "item"}, {"price", "age"});
+  CHECK(tensors(before, before) == of_numbers);
+  CHECK(tensors(before, CsvJob(type, {"shop", "user", "item"}, {"price", "age"})) == of_numbers);
+  CHECK(tensors(before, CsvJob(type, {"item", "user"}, {"price", "age"})) == of_numbers);
+  // Those of other numbers do not.
+  for (const std::vector<std::string>& numbers :
+       std::vector<std::vector<std::string>>{{"age", "price"}, {"price", "size"}}) {
+    const std::string kept = tensors(before, CsvJob(type, {"user", "item"}, numbers));
+    CHECK_FALSE(absl::StrContains(kept, "numeric_"));
+    CHECK_FALSE(absl::StrContains(kept, "bottom_0_weight"));
+  }
+}
+
+}  // namespace
+}  // namespace strata

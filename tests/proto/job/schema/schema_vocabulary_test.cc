@@ -1,0 +1,157 @@
+#include "proto/job/schema/schema_vocabulary.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/job/schema/schema_mapping.h"
+#include "proto/job/schema/schema_start.h"
+#include "proto/job/schema/schema_text.h"
+#include "proto/strata/checkpoint.pb.h"
+#include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
+
+namespace strata {
+namespace {
+
+// Two fields whose rows one table has, by the lines of one vocabulary. Fingerprints are names here.
+Schema Saved(uint64_t values, const std::string& fingerprint) {
+  Schema schema;
+  schema.set_model("lr");
+  SchemaTable& table = *schema.add_tables();
+  table.set_name("items");
+  table.add_segments()->set_name("weight");
+  for (const char* name : {"item", "clicks"}) {
+    SchemaField& field = *schema.add_fields();
+    field.set_name(name);
+    field.set_kind("categorical");
+    field.set_table("items");
+    field.set_keys("table");
+    field.set_out_of_vocabulary(3);
+    field.set_vocabulary(fingerprint);
+    if (!fingerprint.empty()) field.set_vocabulary_values(values);
+  }
+  return schema;
+}
+
+std::string ResumeProblem(const Schema& saved, const Schema& now,
+                          const VocabularyContents& files = {}) {
+  const absl::Status s = CheckResume(MapSchemas(saved, now, {}, files));
+  return s.ok() ? "OK" : std::string(s.message());
+}
+
+std::string InitProblem(const Schema& saved, const Schema& now, const InitFromSpec& init,
+                        const VocabularyContents& files = {}) {
+  const absl::Status s =
+      CheckInitFrom(MapSchemas(saved, now, RenamesOf(init), files), saved, now, init);
+  return s.ok() ? "OK" : std::string(s.message());
+}
+
+TEST_CASE("a vocabulary whose lines changed places is another one", "[schema]") {
+  const Schema saved = Saved(5, "abcde"), now = Saved(5, "badce");
+  const VocabularyContents files = {{"/items.txt", {5, "badce", {}}}};
+  CHECK(ResumeProblem(saved, saved, {{"/items.txt", {5, "abcde", {}}}}) == "OK");
+  const std::string other =
+      ": vocabulary file /items.txt does not begin with the 5 values that the checkpoint knows, "
+      "each in its line (put the checkpoint's values back, new ones behind them)";
+  CHECK(ResumeProblem(saved, now, files) == "field item" + other + "\nfield clicks" + other);
+  InitFromSpec init;
+  const std::string remedy =
+      "; set what the checkpoint has, or leave its table behind with spec.model.initFrom.rename: "
+      "{items: \"\"}";
+  CHECK(InitProblem(saved, now, init, files) ==
+        "field item" + other + remedy + "\nfield clicks" + other + remedy);
+  // What begins anew may have other keys.
+  init.set_new_tensors("allow");
+  init.set_dropped_tensors("allow");
+  (*init.mutable_rename())["items"] = "";
+  CHECK(InitProblem(saved, now, init, files) == "OK");
+}
+
+TEST_CASE("a vocabulary may go on behind the values that a checkpoint knows", "[schema]") {
+  const Schema saved = Saved(3, "abc"), now = Saved(5, "abcde");
+  const auto problem = [&](const std::map<uint64_t, std::string>& beginnings) {
+    return ResumeProblem(saved, now, {{"/items.txt", {5, "abcde", beginnings}}});
+  };
+  CHECK(problem({{3, "abc"}}) == "OK");
+  CHECK(MappingText(MapSchemas(saved, now, {}, {{"/items.txt", {5, "abcde", {{3, "abc"}}}}})) ==
+        "loaded: table items, field item (a vocabulary of 3 values, 5 now), field clicks (a "
+        "vocabulary of 3 values, 5 now)");
+  CHECK(MappingText(MapSchemas(now, now)) == "loaded: table items, field item, field clicks");
+  CHECK(problem({{2, "ab"}, {3, "abc"}, {4, "abcd"}}) == "OK");
+  CHECK(problem({{3, "acb"}}).find("does not begin with the 3 values that the checkpoint knows") !=
+        std::string::npos);
+  CHECK(problem({{2, "abc"}})
+            .find("has 5 values, and was not compared with the 3 of a checkpoint "
+                  "that came since") != std::string::npos);
+  // It may not lose some.
+  CHECK(ResumeProblem(now, saved, {{"/items.txt", {3, "abc", {}}}})
+            .find("/items.txt has 3 values, and the checkpoint knows 5: line 4 is missing") !=
+        std::string::npos);
+}
+
+TEST_CASE("schemas that do not say what a vocabulary has are compared without", "[schema]") {
+  CHECK(ResumeProblem(Saved(0, ""), Saved(5, "abcde"), {{"/f", {5, "abcde", {}}}}) == "OK");
+  CHECK(ResumeProblem(Saved(5, "abcde"), Saved(0, "")) == "OK");
+  // Without files, as two checkpoints.
+  CHECK(ResumeProblem(Saved(1, "a"), Saved(2, "ab"))
+            .find("field item: vocabulary was a (1 value), is ab (2 values)\n") == 0);
+}
+
+TEST_CASE("a field by another name has the rows of the vocabulary that it had", "[schema]") {
+  const Schema saved = Saved(2, "ab");
+  Schema now = Saved(2, "ba");
+  now.mutable_fields()->DeleteSubrange(1, 1);
+  now.mutable_fields(0)->set_name("thing");
+  InitFromSpec init;
+  init.set_new_tensors("allow");
+  init.set_dropped_tensors("allow");
+  CHECK(InitProblem(saved, now, init, {{"/f", {2, "ba", {}}}})
+            .find("field thing: vocabulary file /f does not begin with the 2 values") == 0);
+  now.mutable_fields(0)->set_vocabulary("ab");
+  CHECK(InitProblem(saved, now, init, {{"/f", {2, "ab", {}}}}) == "OK");
+}
+
+TEST_CASE("an index and a job say what the fields know", "[schema]") {
+  InputIndex index;
+  InputFile& file = *index.add_vocabularies();
+  file.set_path("/items.txt");
+  for (const auto& [count, fingerprint] :
+       std::vector<std::pair<uint64_t, std::string>>{{5, "abcde"}, {2, "ab"}, {3, "abc"}}) {
+    file.add_values()->set_count(count);
+    file.mutable_values()->rbegin()->set_fingerprint(fingerprint);
+  }
+  index.add_vocabularies()->set_path("/of an earlier version");
+  const VocabularyContents contents = VocabulariesOf(index);
+  REQUIRE(contents.size() == 1);
+  CHECK(contents.at("/items.txt").values == 5);
+  CHECK(contents.at("/items.txt").fingerprint == "abcde");
+  CHECK(contents.at("/items.txt").beginnings ==
+        std::map<uint64_t, std::string>{{2, "ab"}, {3, "abc"}});
+
+  JobSpec spec;
+  for (const char* name : {"item", "user", "clicks"}) spec.add_fields()->set_name(name);
+  spec.mutable_fields(0)->mutable_vocabulary()->set_file("/items.txt");
+  spec.mutable_fields(2)->mutable_vocabulary()->set_file("/elsewhere.txt");
+  Schema schema = Saved(0, "");
+  DescribeVocabularies(spec, contents, &schema);
+  CHECK(schema.fields(0).vocabulary() == "abcde");
+  CHECK(schema.fields(0).vocabulary_values() == 5);
+  CHECK(schema.fields(1).vocabulary().empty());
+  CHECK(SchemaText(schema).find("  vocabulary abcde  values 5  outOfVocabulary 3\n") !=
+        std::string::npos);
+  const VocabularyContents known = KnownVocabularies(spec, schema);
+  REQUIRE(known.size() == 1);
+  CHECK(known.at("/items.txt").values == 5);
+  CHECK(known.at("/items.txt").fingerprint == "abcde");
+
+  const Schema three = Saved(3, "abc"), none = Saved(0, "");
+  CHECK(VocabularyCounts({&schema, &three, &none, &schema}) == std::vector<uint64_t>{3, 5});
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,6 +1,7 @@
 #include "worker/models/model_memory.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "ops/cpu_features.h"
@@ -173,14 +174,35 @@ class Sum {
     for (uint64_t t = 0; t < tasks_; ++t) Mlp(LayerWidths(inputs, t_.tower_hidden, 1), examples_);
   }
 
+  // An example's row is as wide as its sequences are long.
   void FieldInput() {
-    uint64_t floats = t_.example_width();
-    for (const SequenceShape& s : t_.sequences) {
-      floats += uint64_t{s.max_length} * t_.field_dims[s.field];
+    constexpr uint64_t kRounding = 31;  // floats, of RowStride
+    const uint64_t sequences = t_.sequences.size();
+    uint64_t floats = examples_ * RowStride(t_.example_width());
+    if (sequences > 0) {
+      floats = examples_ * (t_.example_width() + kRounding) + SequenceFloats();
+      Vector(examples_ * sequences, sizeof(uint32_t));
     }
-    Activations(examples_, RowStride(floats));
-    if (!t_.max_pooled.empty()) Vector(examples_ * RowStride(floats), sizeof(uint32_t));
+    Vector(examples_, sizeof(size_t));
+    Activations(1, floats);
+    if (!t_.max_pooled.empty()) Vector(floats, sizeof(uint32_t));
     Vector(features_, sizeof(ops::FeaturePlace) + sizeof(uint32_t));
+  }
+
+  // At most: the features are values of the widest sequences.
+  uint64_t SequenceFloats() const {
+    std::vector<std::pair<uint64_t, uint64_t>> widest;  // dim, values
+    for (const SequenceShape& s : t_.sequences) {
+      widest.emplace_back(t_.field_dims[s.field], examples_ * s.max_length);
+    }
+    std::sort(widest.rbegin(), widest.rend());
+    uint64_t floats = 0, left = features_;
+    for (const auto& [dim, most] : widest) {
+      const uint64_t values = std::min(left, most);
+      floats += values * dim;
+      left -= values;
+    }
+    return floats;
   }
 
   void Mmoe() {

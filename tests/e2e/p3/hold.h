@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "proto/runtime/base/failpoints.h"
 
 namespace strata::testing {
@@ -23,7 +24,8 @@ class Hold {
   bool Reached() const;
   // Commits fail from now on, to be tried again: servers can be stopped, and no step is made.
   void Refuse() { Set(State::kRefusing); }
-  // Steps are made, slowly.
+  // Steps are made, slowly, each more slowly than the one before: what is to happen meanwhile
+  // happens before the job ends, also on a busy machine.
   void Slow() { Set(State::kSlow); }
   // Commits wait again.
   void Again() { Set(State::kHolding); }
@@ -37,7 +39,8 @@ class Hold {
   mutable absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kHolding;
   bool reached_ ABSL_GUARDED_BY(mu_) = false;
-  ScopedFailpoint point_;  // the last member: armed when all others are there
+  absl::Duration slow_ ABSL_GUARDED_BY(mu_);  // what the next slow commit waits at most
+  ScopedFailpoint point_;                     // the last member: armed when all others are there
 };
 
 }  // namespace strata::testing

@@ -102,7 +102,7 @@ TEST_CASE("what does not go together in an import is told", "[bad_input][import]
   says("--table user --field item --keys ids.txt --rows items.npy",
        "field item is of table item, not of user");
   says("--table item --field colour --keys ids.txt --rows items.npy",
-       "--field colour is no field of the job's data; there are user, item");
+       "--field colour is no field of the job's data; there are 0 to 1: user, item");
   says("--table item --raw-keys --keys ids.txt --rows items.npy",
        "ids.txt:1: key 'i0' is not a whole number from 0 to");
   says("--table item --raw-keys --keys numbers.npy --rows users.safetensors --tensor user",

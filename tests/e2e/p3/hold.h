@@ -7,7 +7,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "proto/runtime/base/failpoints.h"
 
 namespace strata::testing {
@@ -24,8 +23,7 @@ class Hold {
   bool Reached() const;
   // Commits fail from now on, to be tried again: servers can be stopped, and no step is made.
   void Refuse() { Set(State::kRefusing); }
-  // Steps are made, slowly, each more slowly than the one before: what is to happen meanwhile
-  // happens before the job ends, also on a busy machine.
+  // Steps are made, slowly.
   void Slow() { Set(State::kSlow); }
   // Commits wait again.
   void Again() { Set(State::kHolding); }
@@ -39,8 +37,7 @@ class Hold {
   mutable absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kHolding;
   bool reached_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Duration slow_ ABSL_GUARDED_BY(mu_);  // what the next slow commit waits at most
-  ScopedFailpoint point_;                     // the last member: armed when all others are there
+  ScopedFailpoint point_;  // the last member: armed when all others are there
 };
 
 }  // namespace strata::testing

@@ -18,7 +18,8 @@ constexpr char kOneMore[] = "i0\ni1\ni2\ni3\ni4\nnever\n";
 constexpr char kGrown[] = "i0\ni1\ni2\ni3\ni4\ni9\nnever\n";
 
 // A job over items, of which i5 to i9 are out of the vocabulary; its checkpoint of step 4 is in c.
-void Train(const User& user) {
+// `more`: of field user.
+void Train(const User& user, const std::string& more = "") {
   std::string lines = "clicked,user,item\n";
   for (int i = 0; i < 32; ++i) {
     lines += std::to_string(i % 3 % 2) + ",u" + std::to_string(i % 4) + ",i" +
@@ -29,12 +30,14 @@ void Train(const User& user) {
   user.Write("job.yaml",
              "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\nspec:\n"
              "  data: {format: csv, train: [train.csv], columns: {label: clicked}}\n"
-             "  fields:\n    - {name: user, kind: categorical}\n"
-             "    - {name: item, kind: categorical, vocabulary: {file: items.txt, "
-             "outOfVocabulary: 3}}\n"
-             "  model: {type: fm, embeddingDim: 4, initScale: 0.1}\n"
-             "  training: {mode: bsp, lanes: 2, batchSize: 4, epochs: 1}\n"
-             "  checkpoint: {directory: c, keep: 5}\n");
+             "  fields:\n    - {name: user, kind: categorical" +
+                 more +
+                 "}\n"
+                 "    - {name: item, kind: categorical, vocabulary: {file: items.txt, "
+                 "outOfVocabulary: 3}}\n"
+                 "  model: {type: fm, embeddingDim: 4, initScale: 0.1}\n"
+                 "  training: {mode: bsp, lanes: 2, batchSize: 4, epochs: 1}\n"
+                 "  checkpoint: {directory: c, keep: 5}\n");
   const ProgramResult r = user.Strata("train -f job.yaml");
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
@@ -147,6 +150,19 @@ TEST_CASE("a vocabulary that is gone can be named elsewhere", "[bad_input]") {
   CheckSays(user.Strata("train -f job.yaml --overwrite"), 1,
             {"spec.fields[1].vocabulary.file: vocabulary file ",
              "does not exist; put the values of field 'item' there, or name another file"});
+}
+
+TEST_CASE("two fields of other values cannot be given one vocabulary", "[bad_input]") {
+  User user;
+  user.Write("users.txt", "u0\nu1\nu2\nu3\n");
+  Train(user, ", vocabulary: {file: users.txt}");
+  for (const std::string other :
+       {"user=" + user.Path("items.txt"), "item=" + user.Path("users.txt")}) {
+    CheckOneLine(user.Strata(kPredict + " --vocabulary " + other), 2,
+                 {other.substr(5) + " cannot be the vocabulary of field 'user' and of field 'item'",
+                  "give each its own file"});
+  }
+  CHECK(user.Strata(kPredict).exit_code == 0);
 }
 
 TEST_CASE("imported rows go by the lines that their values had", "[bad_input]") {

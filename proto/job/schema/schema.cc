@@ -284,6 +284,8 @@ std::vector<uint64_t> TensorShape(const ModelTables& tables, size_t number) {
   uint64_t columns = 0;
   absl::string_view stem = tensor.name;
   if (tensor.name == "numeric_embedding") columns = tables.embedding_dim;
+  const size_t tasks = tables.task_count();
+  if (tensor.name == "interaction_weight" && tasks > 1) columns = tasks;
   if (absl::ConsumeSuffix(&stem, "_weight")) {
     const std::string bias = absl::StrCat(stem, "_bias");
     for (size_t i = 0; i < tables.tensor_count(); ++i) {

@@ -1,6 +1,7 @@
 #include "tools/cluster/embedded/predict.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -52,8 +53,26 @@ absl::StatusOr<PredictionsPlace> FindOutput(const PredictOptions& options,
   return place;
 }
 
-// Names the files of options.vocabularies in `spec`.
-absl::Status NameVocabularies(const PredictOptions& options, JobSpec& spec) {
+// A file has one list of values: fields of which the model knows others cannot share it.
+absl::Status CheckNamed(const JobSpec& spec, const Schema& saved) {
+  std::map<std::string, const SchemaField*> of_file;
+  for (const FieldConfig& f : spec.fields()) {
+    if (!f.has_vocabulary()) continue;
+    for (const SchemaField& field : saved.fields()) {
+      if (field.name() != f.name() || field.vocabulary().empty()) continue;
+      const auto [other, is_new] = of_file.emplace(f.vocabulary().file(), &field);
+      if (is_new || other->second->vocabulary() == field.vocabulary()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--vocabulary: ", f.vocabulary().file(), " cannot be the vocabulary of field '",
+          other->second->name(), "' and of field '", field.name(),
+          "', of which the model knows other values; give each its own file"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Names the files of options.vocabularies in `spec`. `saved`: the checkpoint's schema.
+absl::Status NameVocabularies(const PredictOptions& options, const Schema& saved, JobSpec& spec) {
   for (const std::string& named : options.vocabularies) {
     const size_t equals = named.find('=');
     const std::string field = named.substr(0, equals);
@@ -73,7 +92,7 @@ absl::Status NameVocabularies(const PredictOptions& options, JobSpec& spec) {
                        "' with a vocabulary; `strata checkpoint show` lists its fields"));
     }
   }
-  return absl::OkStatus();
+  return CheckNamed(spec, saved);
 }
 
 absl::StatusOr<std::unique_ptr<ScoredLines>> OpenLines(const PredictOptions& options,
@@ -157,7 +176,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   }
   JobSpec spec = found->manifest.job().spec();
   if (!options.format_override.empty()) spec.mutable_data()->set_format(options.format_override);
-  if (absl::Status s = NameVocabularies(options, spec); !s.ok()) return s;
+  if (absl::Status s = NameVocabularies(options, found->manifest.schema(), spec); !s.ok()) return s;
   const auto place = FindOutput(options, found->folder);
   if (!place.ok()) return place.status();
   const auto lines = OpenLines(options, spec, found->manifest);

@@ -491,6 +491,16 @@ TEST_CASE("outputs of labels in another order are not loaded", "[schema]") {
   }
 }
 
+TEST_CASE("as many weights of interactions in another shape are others", "[schema]") {
+  JobSpec three = OfLabels("fm", {"a", "b", "c"}), two = OfLabels("fm", {"d", "e"});
+  three.mutable_model()->set_embedding_dim(8);
+  two.mutable_model()->set_embedding_dim(12);
+  const Schema saved = SchemaOf(three), now = SchemaOf(two);
+  for (const auto& [from, to] : MapSchemas(saved, now).tensors) {
+    CHECK(now.tensors(to).name() != "interaction_weight");
+  }
+}
+
 TEST_CASE("layers over fields whose tables change their widths begin anew", "[schema]") {
   JobSpec spec = OfLabels("mmoe", {"click"});
   for (const char* name : {"wide", "narrow"}) {

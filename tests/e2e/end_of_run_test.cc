@@ -100,12 +100,14 @@ TEST_CASE("the last checkpoint's bytes move, and the rate stands", "[e2e]") {
 TEST_CASE("evaluations are none of the time that the rate counts", "[e2e]") {
   const ScratchFolder folder = Folder();
   TrainingJob job = testing::SmallJob(folder.path());
-  testing::WriteLibfm(folder.path() + "/eval.libfm", 2, 6000, 6, 40);
+  testing::WriteLibfm(folder.path() + "/eval.libfm", 2, 24'000, 6, 40);
   job.mutable_spec()->mutable_evaluation()->set_every_steps(1);  // 64 lines a step
   const JobStatus end = Train(job);
   REQUIRE(end.evaluations_size() >= 20);
-  // Evaluating 6000 lines takes many times as long as a step.
-  CHECK(end.examples_per_second() > 2 * static_cast<double>(end.examples()) / end.train_seconds());
+  // Evaluating 24,000 lines takes many times as long as a step, on a busy machine too: if it were
+  // counted, the rate would be about that of the whole run.
+  CHECK(end.examples_per_second() >
+        1.5 * static_cast<double>(end.examples()) / end.train_seconds());
 }
 
 // The steps of its lines.

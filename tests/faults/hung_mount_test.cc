@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // So long that a busy machine misses nobody who is there.
-constexpr absl::Duration kLease = absl::Milliseconds(1500);
+constexpr absl::Duration kLease = absl::Seconds(3);
 // Of jobs that go on until they are cancelled.
 constexpr uint32_t kNoEnd = 1'000'000;
 
@@ -83,12 +83,12 @@ class HungCluster {
     }
     return text;
   }
-  // For four leases the other job goes on and nobody is missed; then somebody dies, and is.
+  // For three leases the other job goes on and nobody is missed; then somebody dies, and is.
   void CheckOthersGoOn() {
-    const absl::Time until = absl::Now() + 4 * kLease;
+    const absl::Time until = absl::Now() + 3 * kLease;
     const uint64_t step = cluster_.Status(beside_).step();
     const std::string lock = ReadFile(folder_.path() + "/beside/LOCK.1");
-    AwaitThat("four leases and some steps",
+    AwaitThat("three leases and some steps",
               [&] { return absl::Now() > until && cluster_.Status(beside_).step() > step + 20; });
     CHECK(Evictions() == before_);
     CHECK(ReadFile(folder_.path() + "/beside/LOCK.1") != lock);  // it is renewed

@@ -11,10 +11,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/runtime/transport/grpc_transport.h"
@@ -28,6 +30,7 @@ namespace strata::bench {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
+constexpr absl::Duration kRenewal = absl::Milliseconds(500);
 
 TrainingJob MakeJob(const WireCluster::Options& options) {
   TrainingJob job;
@@ -71,6 +74,8 @@ class Cluster : public WireCluster {
     return s.ok() ? AwaitServer("") : s;
   }
 
+  ~Cluster() override { StopRenewing(); }
+
   DataChannel& channel() override { return *channel_; }
   const ModelTables& tables() const override { return plan_->tables; }
   const ShardMap& shards() const override { return plan_->shards; }
@@ -97,11 +102,8 @@ class Cluster : public WireCluster {
 
   // Until the job has a server whose address is another one than `before`.
   absl::Status AwaitServer(const std::string& before) {
-    NodeReport report;
-    report.set_name("worker-0");
-    report.set_role(WORKER);
-    report.set_incarnation(1);
-    report.set_session(session_);
+    StopRenewing();
+    NodeReport report = Report();
     report.set_wait_ms(50);
     const absl::Time give_up = absl::Now() + kPatience;
     while (absl::Now() < give_up) {
@@ -120,6 +122,32 @@ class Cluster : public WireCluster {
       }
     }
     return absl::DeadlineExceededError("the server did not open the job");
+  }
+
+  NodeReport Report() const {
+    NodeReport report;
+    report.set_name("worker-0");
+    report.set_role(WORKER);
+    report.set_incarnation(1);
+    report.set_session(session_);
+    return report;
+  }
+
+  // The worker's lease is renewed while the benchmark does other things; a worker that is not heard
+  // of loses its lanes.
+  void StartRenewing() {
+    stop_renewing_ = std::make_unique<absl::Notification>();
+    renewer_ = std::thread([this, report = Report(), stop = stop_renewing_.get()] {
+      while (!stop->WaitForNotificationWithTimeout(kRenewal)) {
+        // A renewal that is lost is followed by the next one.
+        scheduler_->scheduler().Sync(report, kPatience).status().IgnoreError();
+      }
+    });
+  }
+  void StopRenewing() {
+    if (!renewer_.joinable()) return;
+    stop_renewing_->Notify();
+    renewer_.join();
   }
 
   static void AnswerIndex(const WorkerJobDirective& job, WorkerJobReport* report) {
@@ -141,6 +169,7 @@ class Cluster : public WireCluster {
     header_ = {plan_->job, SessionId(session_), plan_->generation, plan_->shards.epoch()};
     address_ = job.server_addresses(0);
     channel_ = transport_->Connect(address_);
+    StartRenewing();
     return absl::OkStatus();
   }
 
@@ -153,6 +182,8 @@ class Cluster : public WireCluster {
   std::string address_;  // of the server
   wire::Header header_;
   std::shared_ptr<DataChannel> channel_;
+  std::unique_ptr<absl::Notification> stop_renewing_;
+  std::thread renewer_;
 };
 
 }  // namespace

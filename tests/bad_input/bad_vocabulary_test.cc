@@ -190,7 +190,7 @@ TEST_CASE("two fields of other values cannot be given one vocabulary", "[bad_inp
   User user;
   user.Write("users.txt", "u0\nu1\nu2\nu3\n");
   Train(user, ", vocabulary: {file: users.txt}");
-  for (const std::string other :
+  for (const std::string& other :
        {"user=" + user.Path("items.txt"), "item=" + user.Path("users.txt")}) {
     CheckOneLine(user.Strata(kPredict + " --vocabulary " + other), 2,
                  {other.substr(5) + " cannot be the vocabulary of field 'user' and of field 'item'",

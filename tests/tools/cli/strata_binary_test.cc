@@ -247,10 +247,10 @@ TEST_CASE("weights of lines that come, or are read from another column, are a di
         "  model: {type: lr}\n  training: {mode: bsp, lanes: 1, batchSize: 2}\n"
         "  checkpoint: {directory: w-ck}\n");
   const std::string train = "train -f w.yaml --set spec.checkpoint.directory=";
-  REQUIRE(Run(train + "none-ck").exit_code == 0);
+  REQUIRE(Run(train + "plain-ck").exit_code == 0);
   REQUIRE(Run(train + "w-ck --set spec.sampleWeight=w").exit_code == 0);
   REQUIRE(Run(train + "v-ck --set spec.sampleWeight=v").exit_code == 0);
-  CHECK(Run("checkpoint diff none-ck w-ck")
+  CHECK(Run("checkpoint diff plain-ck w-ck")
             .out.find("schema: changed: spec.sampleWeight was none, is w\n") != std::string::npos);
   CHECK(Run("checkpoint diff w-ck v-ck")
             .out.find("schema: changed: spec.sampleWeight was w, is v\n") != std::string::npos);

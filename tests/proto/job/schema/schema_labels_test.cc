@@ -224,6 +224,13 @@ TEST_CASE("columns stay where they are when nothing of the labels changed", "[sc
     imported.set_model(kImportedModel);
     CHECK_FALSE(Plan(imported, one).tables(0).has_columns());
     CHECK_FALSE(MapSchemas(both, imported).entries.empty());
+    Schema nameless = both;
+    nameless.clear_labels();
+    const Schema& unnamed = nameless;
+    for (const auto& [saved, now] : {std::pair(&both, &unnamed), std::pair(&unnamed, &both)}) {
+      CHECK(Plan(*saved, *now).tensors_size() == both.tensors_size());
+      CHECK_FALSE(Plan(*saved, *now).tables(0).has_columns());
+    }
   }
 }
 

@@ -35,10 +35,11 @@ absl::Status CheckSchemaOf(const Manifest& manifest) {
 
 SchemaMapping MapInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
                       const JobSpec& spec, const VocabularyContents& files) {
-  SchemaMapping mapping = MapSchemas(saved, now, RenamesOf(spec.model().init_from()), files);
+  const auto rename = RenamesOf(spec.model().init_from());
+  SchemaMapping mapping = MapSchemas(saved, now, rename, files);
   // No line has weighed what was imported.
   if (saved.model() != kImportedModel) {
-    MapSampleWeight(saved_weight, spec.sample_weight(), mapping);
+    MapSampleWeight(saved_weight, spec.sample_weight(), rename, mapping);
   }
   return mapping;
 }

@@ -7,13 +7,15 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
 #include "proto/core/position.h"
 #include "proto/core/table_spec.h"
 #include "server/shard/file_sections.h"
-#include "storage/row/layout.h"
+#include "server/shard/row_conversion.h"
+#include "server/shard/tensor_columns.h"
 
 namespace strata::server {
 namespace {
@@ -46,79 +48,15 @@ ShardTable* DenseTable(const RowTaker& taker) {
   return nullptr;
 }
 
-// What becomes of a row of a file's table in a table here.
-class Conversion {
- public:
-  // Null: the shapes do not fit.
-  static std::optional<Conversion> Of(const TableShape& from, const ShardTable& to,
-                                      bool reset_state, bool keep_score) {
-    const storage::RowLayout& layout = to.layout();
-    const uint32_t state = layout.state_floats - (layout.scored ? 1 : 0);
-    if (from.dim != layout.dim) return std::nullopt;
-    Conversion out(from, to);
-    out.keep_score_ = keep_score;
-    if (keep_score && (!layout.scored || from.state_floats == 0)) return std::nullopt;
-    if (reset_state) return out;
-    // A score lies behind the optimizers' state.
-    if (from.state_floats != state && from.state_floats != state + 1) return std::nullopt;
-    out.state_floats_ = std::min(from.state_floats, layout.state_floats);
-    return out;
-  }
-
-  size_t row_bytes() const { return from_.row_bytes(); }
-  void Convert(const RowTaker& taker, Key key, const uint8_t* row, uint8_t* out) const {
-    Copy(taker.seed, key, row, out);
-    if (to_->removal().active()) CountFromHere(taker.row_clock, out);
-  }
-
- private:
-  Conversion(const TableShape& from, const ShardTable& to) : from_(from), to_(&to) {}
-
-  void Copy(uint64_t seed, Key key, const uint8_t* row, uint8_t* out) const {
-    const storage::RowLayout& layout = to_->layout();
-    if (state_floats_ == layout.state_floats && row_bytes() == layout.row_bytes()) {
-      std::memcpy(out, row, row_bytes());
-      return;
-    }
-    storage::InitialRow(to_->spec(), layout, seed, key, out);
-    std::memcpy(out, row, (size_t{layout.dim} + state_floats_) * 4);
-    if (keep_score_) {
-      std::memcpy(out + layout.score_offset(),
-                  row + from_.row_bytes() - sizeof(storage::RowMeta) - 4, 4);
-    }
-    std::memcpy(out + layout.meta_offset(), row + from_.row_bytes() - sizeof(storage::RowMeta),
-                sizeof(storage::RowMeta));
-  }
-
-  // The steps of the file would be steps to come: `row_clock` is step 0 here.
-  void CountFromHere(uint64_t row_clock, uint8_t* row) const {
-    const storage::RowLayout& layout = to_->layout();
-    if (layout.scored) {
-      const float score = to_->removal().Score(row, row_clock);
-      std::memcpy(row + layout.score_offset(), &score, sizeof score);
-    }
-    uint8_t* const at = row + layout.meta_offset() + offsetof(storage::RowMeta, last_step);
-    uint32_t last_step = 0;
-    std::memcpy(&last_step, at, sizeof last_step);
-    last_step = 0u - static_cast<uint32_t>(Removal::Idle(last_step, row_clock));
-    std::memcpy(at, &last_step, sizeof last_step);
-  }
-
-  TableShape from_;
-  const ShardTable* to_;
-  uint32_t state_floats_ = 0;  // that are kept
-  bool keep_score_ = false;    // the last of them
-};
-
 // Rows that came for a table, in any order; positions are new.
 class Taken {
  public:
   Taken(const RowTaker& taker, ShardTable* table) : taker_(taker), table_(table) {}
 
-  void Add(const Conversion& conversion, Position position, const uint8_t* row) {
+  void Add(const RowConversion& conversion, Position position, const uint8_t* row) {
     positions_.push_back(position);
     rows_.resize(rows_.size() + row_bytes());
-    conversion.Convert(taker_, table_->spec().KeyAtPosition(position), row,
+    conversion.Convert(taker_.seed, taker_.row_clock, table_->spec().KeyAtPosition(position), row,
                        rows_.data() + rows_.size() - row_bytes());
   }
 
@@ -167,6 +105,10 @@ absl::Status OtherShape(const ShardTable& table) {
                    " have another size in the checkpoint's file than its manifest says"));
 }
 
+const RestoreColumns* ColumnsOf(const RestoreTable& table) {
+  return table.has_columns() ? &table.columns() : nullptr;
+}
+
 uint64_t Partitions(PartitionRange range) {
   return uint64_t{range.last.value} - range.first.value + 1;
 }
@@ -188,7 +130,8 @@ absl::Status TakeTable(const RestoreTable& plan, const ShardFileReader& file,
   if (table == nullptr) return absl::OkStatus();
   const auto shape = ShapeOf(file, plan.from());
   if (!shape.ok()) return shape.status();
-  const auto conversion = Conversion::Of(*shape, *table, plan.reset_state(), plan.keep_score());
+  const auto conversion =
+      RowConversion::Of(*shape, *table, {plan.reset_state(), plan.keep_score(), ColumnsOf(plan)});
   if (!conversion || table->spec().kind != TableKind::kHashed) return OtherShape(*table);
   const bool same_places = plan.from() == plan.to();
   const PartitionRange source = same_places ? taker.range : All(taker.partitioning);
@@ -221,22 +164,28 @@ absl::Status TakeTable(const RestoreTable& plan, const ShardFileReader& file,
 // A tensor that has rows in the file and here.
 struct TakenTensor {
   const RestoreTensor* plan;
-  Conversion conversion;
+  RowConversion conversion;
+  std::optional<TensorColumns> columns;  // of one whose rows are not taken as they are
 };
 
 // The tensors of one partition of the file, by their first rows. A tensor's rows lie within one
 // partition, there and here.
-absl::Status TakeTensors(const std::map<uint64_t, TakenTensor>& tensors, PartitionRange from,
+absl::Status TakeTensors(std::map<uint64_t, TakenTensor>& tensors, PartitionRange from,
                          const ShardFileReader& file, const RowTaker& taker, ShardTable* table) {
   Taken taken(taker, table);
   const auto visit = [&](std::span<const Position> positions, const uint8_t* rows) {
     for (size_t i = 0; i < positions.size(); ++i) {
       auto at = tensors.upper_bound(positions[i].value);
       if (at == tensors.begin()) continue;
-      const auto& [plan, conversion] = (--at)->second;
+      auto& [plan, conversion, columns] = (--at)->second;
       const uint64_t row = positions[i].value - plan->from_row();
       if (row >= plan->rows()) continue;
-      taken.Add(conversion, Position(plan->to_row() + row), rows + i * conversion.row_bytes());
+      const uint8_t* const bytes = rows + i * conversion.row_bytes();
+      if (!columns) {
+        taken.Add(conversion, Position(plan->to_row() + row), bytes);
+      } else if (absl::Status s = columns->Take(row, bytes); !s.ok()) {
+        return s;
+      }
     }
     return taken.Put();
   };
@@ -250,14 +199,20 @@ absl::Status TakeDense(const RestorePlan& plan, const ShardFileReader& file, con
   if (!shape.ok()) return shape.status();
   std::map<PartitionId, std::map<uint64_t, TakenTensor>> tensors;
   for (const RestoreTensor& tensor : plan.tensors()) {
-    const auto conversion = Conversion::Of(*shape, *dense, tensor.reset_state(), false);
+    const auto conversion =
+        RowConversion::Of(*shape, *dense, {.reset_state = tensor.reset_state()});
     if (!conversion) return OtherShape(*dense);
+    std::optional<TensorColumns> columns =
+        tensor.has_columns() ? TensorColumns::Of(tensor, *conversion, taker.seed, dense)
+                             : std::nullopt;
+    if (tensor.has_columns() && !columns) return OtherShape(*dense);
     const PartitionRange from = PartitionOfRow(taker.partitioning, tensor.from_row());
     const PartitionRange to = PartitionOfRow(taker.partitioning, tensor.to_row());
     if (!Meet(to, taker.range) || !Meet(from, file.header().partitions)) continue;
-    tensors[from.first].emplace(tensor.from_row(), TakenTensor{&tensor, *conversion});
+    tensors[from.first].emplace(tensor.from_row(),
+                                TakenTensor{&tensor, *conversion, std::move(columns)});
   }
-  for (const auto& [partition, there] : tensors) {
+  for (auto& [partition, there] : tensors) {
     absl::Status s = TakeTensors(there, {partition, partition}, file, taker, dense);
     if (!s.ok()) return s;
   }

@@ -93,6 +93,40 @@ TEST_CASE("a vocabulary of other lines is refused by field, file and remedy", "[
   CHECK(user.Strata(kResume).exit_code == 0);
 }
 
+// Keys are lines of the table's vocabulary, whatever column they are read from: an item's row went
+// on as that of a user.
+TEST_CASE("another vocabulary in the table of a field that is dropped is refused", "[bad_input]") {
+  User user;
+  Train(user);
+  const auto job = [&](const std::string& field) {
+    user.Write(field + ".yaml",
+               "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: " + field +
+                   "}\nspec:\n"
+                   "  data: {format: csv, train: [train.csv], columns: {label: clicked}}\n"
+                   "  tables: [{name: things}]\n"
+                   "  fields:\n    - {name: " +
+                   field + ", kind: categorical, table: things, vocabulary: {file: " + field +
+                   "s.txt}}\n"
+                   "  model: {type: lr}\n"
+                   "  training: {mode: bsp, lanes: 2, batchSize: 4, epochs: 1}\n"
+                   "  checkpoint: {directory: of-" +
+                   field + "}\n");
+  };
+  job("item");
+  job("user");
+  user.Write("users.txt", "u0\nu1\nu2\nu3\nu4\n");
+  REQUIRE(user.Strata("train -f item.yaml").exit_code == 0);
+  const std::string from =
+      "train -f user.yaml --set spec.model.initFrom.checkpoint=of-item/step-000000000004 "
+      "--set spec.model.initFrom.newTensors=allow --set spec.model.initFrom.droppedTensors=allow";
+  CheckSays(user.Strata(from), 1,
+            {"field user: its values would have, line by line, the rows of the checkpoint's field "
+             "item, and vocabulary file " +
+                 user.Path("users.txt") + " does not begin with the 5 values",
+             "; give it a hashSeed of its own or another table"});
+  CHECK(user.Strata(from + " --set spec.model.hashSeed=9").exit_code == 0);
+}
+
 TEST_CASE("a vocabulary that goes on behind what was known means the same", "[bad_input]") {
   User user;
   Train(user);

@@ -1,6 +1,7 @@
 // Down to the rows: what a job has of the checkpoint that spec.model.initFrom names.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -109,6 +110,8 @@ Weights Tensor(const std::string& checkpoint, const std::string& name) {
 // Values of the columns are functions of the line.
 std::string Value(const std::string& column, int line) {
   if (column == "y") return absl::StrCat(line % 3 == 0 ? 1 : 0);
+  if (column == "z") return absl::StrCat(line % 4 == 1 ? 1 : 0);
+  if (column == "v") return absl::StrCat(line % 5 == 0 ? 1 : 0);
   if (column == "price") return absl::StrCat(line % 10);
   return absl::StrCat(column.substr(0, 1), line % (column == "user"   ? 23
                                                    : column == "item" ? 31
@@ -210,6 +213,57 @@ TEST_CASE("a tensor's rows go where it is renamed to", "[e2e][init_from]") {
   CHECK(Tensor(second, "layer_1_bias") == Tensor(first, "layer_0_bias"));
   CHECK(Tensor(second, "layer_1_bias") != Tensor(first, "layer_1_bias"));
   for (const float w : Tensor(second, "layer_0_bias")) REQUIRE(std::abs(w) < 1e-20f);
+  CHECK(Tensor(second, "layer_1_weight") == Tensor(first, "layer_1_weight"));
+}
+
+// The same with other labels than y.
+TrainingJob LabelledJob(const std::string& path, const std::vector<std::string>& labels) {
+  std::vector<std::string> columns = {"user", "item", "price"};
+  columns.insert(columns.end(), labels.begin(), labels.end());
+  TrainingJob job = CsvJob(path, "deepfm", columns);
+  ColumnsSpec& given = *job.mutable_spec()->mutable_data()->mutable_columns();
+  given.clear_label();
+  given.clear_categorical();
+  for (const char* column : {"user", "item"}) given.add_categorical(column);
+  for (const std::string& label : labels) job.mutable_spec()->add_labels()->set_name(label);
+  return job;
+}
+
+// Of rows of columns, `count` of them, one column.
+Weights Column(const Weights& all, size_t columns, size_t column, size_t count) {
+  Weights out;
+  for (size_t i = 0; i < count; ++i) out.push_back(all.at(i * columns + column));
+  return out;
+}
+
+TEST_CASE("labels take their outputs with them", "[e2e][init_from]") {
+  const ScratchFolder folder = Folder();
+  const std::string first =
+      Train(LabelledJob(folder.path() + "/1.csv", {"y", "z"}), folder.path() + "/first");
+  const std::string second =
+      Train(From(LabelledJob(folder.path() + "/2.csv", {"z", "v", "y"}), first),
+            folder.path() + "/second");
+  const auto before = Rows(first, "features"), after = Rows(second, "features");
+  REQUIRE(after.size() == before.size());
+  for (const auto& [key, was] : before) {
+    const Weights& is = after.at(key);
+    REQUIRE(was.size() == 6);  // an embedding of 4, then y and z
+    REQUIRE(is == Weights{was[0], was[1], was[2], was[3], was[5], 0, was[4]});
+  }
+  const std::map<std::string, size_t> outputs = {{"bias", 1},
+                                                 {"numeric_weight", 1},
+                                                 {"layer_2_weight", 8},
+                                                 {"layer_2_bias", 1},
+                                                 {"interaction_weight", 4}};
+  for (const auto& [name, inputs] : outputs) {
+    INFO(name);
+    const Weights was = Tensor(first, name), is = Tensor(second, name);
+    CHECK(Column(is, 3, 0, inputs) == Column(was, 2, 1, inputs));
+    CHECK(Column(is, 3, 2, inputs) == Column(was, 2, 0, inputs));
+    CHECK(Column(was, 2, 0, inputs) != Column(was, 2, 1, inputs));
+    if (name == "layer_2_weight") continue;  // whose new column is drawn
+    for (const float w : Column(is, 3, 1, inputs)) CHECK(std::abs(w) < 1e-20f);
+  }
   CHECK(Tensor(second, "layer_1_weight") == Tensor(first, "layer_1_weight"));
 }
 

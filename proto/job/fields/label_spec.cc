@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/job/checks/shown.h"
 #include "proto/job/checks/spec_checks.h"
 
 namespace strata {
@@ -17,6 +18,9 @@ namespace {
 
 constexpr int kMostLabels = 64;
 constexpr float kMostTaskWeight = 1e6f;
+constexpr float kMostCount = 16777216;  // 2^24: no line of a count has more (job.proto)
+// Beyond it the square of a difference is no finite number.
+constexpr float kMostMean = 1e18f;
 // Lines of a step of the greatest weight whose sum, in units, fits 64 bits.
 constexpr uint64_t kMostWeightedLines = uint64_t{1} << 23;
 
@@ -111,6 +115,16 @@ absl::Status CheckMean(const std::string& field, const LabelConfig& label) {
     return refuse(
         "whose loss is poisson; give a number above 0, about the mean of the training "
         "lines");
+  }
+  if (label.kind() == "count" && mean > kMostCount) {
+    return refuse(absl::StrCat("whose kind is count; give a number of at most ",
+                               ShownNumber(kMostCount),
+                               ", the greatest count that a line may have"));
+  }
+  if (std::abs(mean) > kMostMean) {
+    return refuse(absl::StrCat("as squares of its size are no finite numbers; give one between -",
+                               ShownNumber(kMostMean), " and ", ShownNumber(kMostMean),
+                               ", and scale the label"));
   }
   return absl::OkStatus();
 }

@@ -3,59 +3,14 @@
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_MAPPING_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_MAPPING_H_
 
-#include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "proto/job/schema/schema_entries.h"
 #include "proto/job/schema/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 
 namespace strata {
-
-// The model of a schema that `strata import` wrote: it has rows of tables, and nothing else.
-inline constexpr char kImportedModel[] = "import";
-
-enum class SchemaChange : uint8_t {
-  kLoaded,      // the same in both
-  kRenamed,     // loaded under another name
-  kNew,         // the job has it, the checkpoint does not
-  kDropped,     // the checkpoint has it, the job does not
-  kOtherShape,  // in both, of other shapes: as if it were dropped and new
-  kNewRows,     // a field in both, and its table is dropped or of another shape
-  kNewOutputs,  // a label in both, and what has its outputs is not loaded
-  // Its weights go by fields or labels, and those are others or lie in another order: likewise.
-  kOtherFields,
-  kOtherOptimizer,  // loaded, but another optimizer wrote its state
-  kNewScore,        // loaded; rows had no score and have one now
-  kOldScore,        // loaded; rows had a score and have none now
-  kChangedMeaning,  // in both, and what is saved does not mean what the job takes it for
-};
-
-enum class SchemaPart : uint8_t { kModel, kTable, kTensor, kField, kLabel, kSampleWeight };
-
-struct SchemaEntry {
-  SchemaChange change = SchemaChange::kLoaded;
-  SchemaPart part = SchemaPart::kTable;
-  std::string name;  // in the job; of what is dropped: in the checkpoint
-  std::string text;  // the entry in one line: "field C1: hashSeed was 0, is 9"
-  // Of a field whose keys alone have changed, and of a table: the table in the checkpoint, without
-  // whose rows it would be the same.
-  std::string table = "";
-  // Of a field or label that reads another column and is the same else: "old: new", as a rename has
-  // it.
-  std::string column = "";
-};
-
-struct SchemaMapping {
-  // The model; then tables, tensors, fields and labels, each in the order of the job, then what of
-  // them is dropped. Fields that are the same but lie in another order are one entry more.
-  std::vector<SchemaEntry> entries;
-  // Places in `saved` and in `now` of tables and tensors whose rows are loaded.
-  std::vector<std::pair<int, int>> tables;
-  std::vector<std::pair<int, int>> tensors;
-};
 
 // `rename`: name in `saved` -> name in `now`, as Renaming has it (schema_renaming.h). `files`: what
 // the vocabularies of `now` have, which may go on behind what `saved` knows. Data fingerprints are
@@ -65,18 +20,10 @@ SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
                          const VocabularyContents& files = {});
 
 // Adds that lines have other weights than they had, which no schema says: `saved` and `now` are
-// what spec.sampleWeight is in either job, or empty.
-void MapSampleWeight(const std::string& saved, const std::string& now, SchemaMapping& mapping);
-
-// "loaded: tables features; tensors bias, layer_0_bias; new: ...": one line.
-std::string MappingText(const SchemaMapping& mapping);
-
-// "loaded", "other shape" ...
-const char* ChangeName(SchemaChange change);
-// "table", "tensor" ...
-const char* PartName(SchemaPart part);
-// What an entry says, with the part that it is of: "tensor layer_0_weight was (9, 8), is (9, 6)".
-std::string EntryText(const SchemaEntry& entry);
+// what spec.sampleWeight is in either job, or empty. `rename`: as MapSchemas's; it may name that
+// column.
+void MapSampleWeight(const std::string& saved, const std::string& now,
+                     const std::map<std::string, std::string>& rename, SchemaMapping& mapping);
 
 }  // namespace strata
 

@@ -4,10 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "proto/job/checks/shown.h"
 #include "proto/strata/job.pb.h"
 
@@ -82,6 +80,15 @@ class Differences {
   std::string text_;
 };
 
+void AddVocabulary(const SchemaField& saved, const SchemaField& now,
+                   const VocabularyContents& files, Differences& d) {
+  d.Add(VocabularyChange(saved, now, files));
+  d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
+}
+
+// Whether its keys are lines of a vocabulary.
+bool HasLines(const SchemaField& field) { return field.out_of_vocabulary() > 0; }
+
 }  // namespace
 
 bool HashesColumn(const SchemaField& field) {
@@ -104,10 +111,7 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   }
   d.Add("pooling", saved.pooling(), now.pooling());
   d.Add("transform", saved.transform(), now.transform());
-  if (table) {
-    d.Add(VocabularyChange(saved, now, files));
-    d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
-  }
+  if (table) AddVocabulary(saved, now, files, d);
   d.Add("maxLength", saved.max_length(), now.max_length());
   d.Add("truncate", saved.truncate(), now.truncate());
   d.Add("separator", saved.separator(), now.separator());
@@ -136,8 +140,23 @@ std::string KeySpace(const SchemaField& field, absl::string_view table, absl::st
   const std::string of =
       field.keys() == "table" ? absl::StrCat(field.table(), "\n", column) : field.column();
   // Lines of any two vocabularies are the same keys.
-  const char* values = field.out_of_vocabulary() > 0 ? "lines" : "hashes";
+  const char* values = HasLines(field) ? "lines" : "hashes";
   return absl::StrCat(table, "\n", field.keys(), "\n", of, "\n", field.hash_seed(), "\n", values);
+}
+
+std::string LineSpace(const SchemaField& field, absl::string_view table) {
+  if (!HasLines(field)) return "";
+  return KeySpace(field, table, field.keys() == "table" ? "" : field.column());
+}
+
+std::string LinesChange(const SchemaField& saved, const SchemaField& now,
+                        const VocabularyContents& files) {
+  Differences d;
+  if (saved.vocabulary().empty() && !now.vocabulary().empty()) {
+    d.Add("the checkpoint does not say which values those lines are");
+  }
+  AddVocabulary(saved, now, files, d);
+  return d.text();
 }
 
 std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now,
@@ -153,23 +172,6 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now,
   };
   d.Add("mean", mean(saved), mean(now));
   return d.text();
-}
-
-bool GoesByLabels(const Schema& schema, absl::string_view tensor) {
-  for (const char* name :
-       {"bias", "numeric_weight", "interaction_weight", "output_weight", "output_bias"}) {
-    if (tensor == name) return true;
-  }
-  absl::string_view last;  // layer_N_weight
-  for (const SchemaTensor& t : schema.tensors()) {
-    if (absl::StartsWith(t.name(), "layer_") && absl::EndsWith(t.name(), "_weight"))
-      last = t.name();
-  }
-  const bool last_is_output =
-      schema.model() == "wide_deep" || schema.model() == "deepfm" || schema.model() == "dlrm";
-  absl::string_view stem = last;
-  if (!last_is_output || !absl::ConsumeSuffix(&stem, "_weight")) return false;
-  return tensor == last || tensor == absl::StrCat(stem, "_bias");
 }
 
 }  // namespace strata

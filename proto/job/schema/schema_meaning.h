@@ -34,8 +34,14 @@ std::string FieldsHashing(const Schema& schema, absl::string_view table);
 // `column`: what those of the field are called in the job.
 std::string KeySpace(const SchemaField& field, absl::string_view table, absl::string_view column);
 
-// Whether a tensor has a column for each label: the outputs' (model_tables.h).
-bool GoesByLabels(const Schema& schema, absl::string_view tensor);
+// Equal: lines of the vocabularies of the two fields are the same keys in one table. "": the keys
+// are no lines. `table`: as KeySpace's.
+std::string LineSpace(const SchemaField& field, absl::string_view table);
+
+// What makes a line of the vocabulary of `now` another value than that of `saved`, whose rows it
+// would have, or a bucket others: "" if they are the same, or the job's values are not known yet.
+std::string LinesChange(const SchemaField& saved, const SchemaField& now,
+                        const VocabularyContents& files);
 
 }  // namespace strata
 

@@ -38,6 +38,12 @@ std::string MeaningRemedy(const SchemaEntry& e, bool may_begin) {
                         " too, or leave its rows behind with spec.model.initFrom.rename: {",
                         e.table, ": \"\"}");
   }
+  if (!e.rows_of.empty()) {
+    return absl::StrCat(
+        "give it a hashSeed of its own or another table, or leave that table behind with "
+        "spec.model.initFrom.rename: {",
+        e.table, ": \"\"}");
+  }
   // Rows of another model, or of another task, are a beginning.
   if (e.part != SchemaPart::kField) return may_begin ? "" : absl::StrCat(column, kNew);
   if (!column.empty()) return absl::StrCat(column, "give the field another name, or that column");
@@ -55,7 +61,8 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
     case SchemaChange::kRenamed:
     case SchemaChange::kOldScore:
     case SchemaChange::kNewRows:     // what allows that is asked of the table,
-    case SchemaChange::kNewOutputs:  // or of the tensors
+    case SchemaChange::kNewOutputs:  // or of the tensors,
+    case SchemaChange::kByLabels:    // or of the labels
       return "";
     case SchemaChange::kNewScore:
       return "leave that rule out, or begin without the checkpoint: rows that begin at score 0 are "
@@ -97,15 +104,16 @@ absl::Status CheckNames(SchemaPart part, const List& saved, const Names& renamin
     const auto [other, fresh] = called.emplace(now, s.name());
     if (fresh || (other->second == now && now == s.name())) continue;
     const std::string& old = other->second == now ? now : s.name();
-    return absl::InvalidArgumentError(absl::StrCat("spec.model.initFrom.rename: the checkpoint's ",
-                                                   PartName(part), "s ", other->second, " and ",
-                                                   s.name(), " would both be called ", now,
-                                                   "; leave one behind, as with ", old, ": \"\""));
+    return absl::InvalidArgumentError(
+        ShownText(absl::StrCat("spec.model.initFrom.rename: the checkpoint's ", PartName(part),
+                               "s ", other->second, " and ", s.name(), " would both be called ",
+                               now, "; leave one behind, as with ", old, ": \"\"")));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckRenames(const Schema& saved, const Schema& now, const Renames& rename) {
+absl::Status CheckRenames(const SchemaMapping& mapping, const Schema& saved, const Schema& now,
+                          const Renames& rename) {
   const Renaming tables(now.tables(), rename), fields(now.fields(), rename),
       labels(now.labels(), rename);
   const TensorRenaming tensors(saved, now, rename);
@@ -117,14 +125,15 @@ absl::Status CheckRenames(const Schema& saved, const Schema& now, const Renames&
   if (s.ok()) s = CheckNames(SchemaPart::kLabel, saved.labels(), labels, names);
   if (!s.ok()) return s;
   for (const auto& [old_name, new_name] : rename) {
-    if (names.count(old_name) == 0 && !saved_columns.Has(old_name)) {
+    const bool weight = !old_name.empty() && old_name == mapping.saved_weight;
+    if (names.count(old_name) == 0 && !saved_columns.Has(old_name) && !weight) {
       return absl::InvalidArgumentError(absl::StrCat(
           "spec.model.initFrom.rename: the checkpoint has no table, tensor, field, label or column "
           "'",
           ShownText(old_name), "'; `strata checkpoint show` lists them"));
     }
     if (new_name.empty() || tables.Has(new_name) || tensors.Has(new_name) || fields.Has(new_name) ||
-        labels.Has(new_name) || columns.Has(new_name)) {
+        labels.Has(new_name) || columns.Has(new_name) || new_name == mapping.weight) {
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat(
@@ -161,11 +170,11 @@ std::string FirstLines(std::vector<std::string> lines) {
 
 absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved, const Schema& now,
                            const InitFromSpec& init) {
-  if (absl::Status s = CheckRenames(saved, now, RenamesOf(init)); !s.ok()) return s;
+  if (absl::Status s = CheckRenames(mapping, saved, now, RenamesOf(init)); !s.ok()) return s;
   std::vector<std::string> lines;
   for (const SchemaEntry& e : mapping.entries) {
     const std::string remedy = Remedy(e, init);
-    if (!remedy.empty()) lines.push_back(absl::StrCat(EntryText(e), "; ", remedy));
+    if (!remedy.empty()) lines.push_back(absl::StrCat(EntryText(e), "; ", ShownText(remedy)));
   }
   return Refusal(std::move(lines));
 }
@@ -188,15 +197,15 @@ absl::Status CheckSaved(const Schema& saved, const Schema& made) {
   for (const auto& [from, to] : mapping.tables) {
     const SchemaTable &is = saved.tables(from), &should = made.tables(to);
     if (is.table() == should.table()) continue;
-    return contradicts(
-        absl::StrCat("table ", is.name(), " has number ", is.table(), ", not ", should.table()));
+    return contradicts(absl::StrCat("table ", ShownText(is.name()), " has number ", is.table(),
+                                    ", not ", should.table()));
   }
   for (const auto& [from, to] : mapping.tensors) {
     const SchemaTensor &is = saved.tensors(from), &should = made.tensors(to);
     if (is.first_row() == should.first_row() && is.rows() == should.rows()) continue;
-    return contradicts(absl::StrCat("tensor ", is.name(), " has ", is.rows(), " rows from ",
-                                    is.first_row(), ", not ", should.rows(), " from ",
-                                    should.first_row()));
+    return contradicts(absl::StrCat("tensor ", ShownText(is.name()), " has ", is.rows(),
+                                    " rows from ", is.first_row(), ", not ", should.rows(),
+                                    " from ", should.first_row()));
   }
   return absl::OkStatus();
 }
@@ -205,19 +214,24 @@ RestorePlan MakeRestorePlan(const SchemaMapping& mapping, const Schema& saved, c
                             const InitFromSpec& init) {
   RestorePlan plan;
   const bool reset = init.optimizer_state() == "reset";
+  RestoreColumns columns;
+  columns.set_saved(static_cast<uint32_t>(saved.labels_size()));
+  for (const int place : mapping.labels) columns.add_from(static_cast<uint32_t>(place + 1));
   for (const auto& [from, to] : mapping.tables) {
     RestoreTable* table = plan.add_tables();
     table->set_from(saved.tables(from).table());
     table->set_to(now.tables(to).table());
     table->set_reset_state(reset);
     table->set_keep_score(reset && saved.tables(from).scored() && now.tables(to).scored());
+    if (mapping.label_tables.contains(to)) *table->mutable_columns() = columns;
   }
   for (const auto& [from, to] : mapping.tensors) {
     RestoreTensor* tensor = plan.add_tensors();
     tensor->set_from_row(saved.tensors(from).first_row());
     tensor->set_to_row(now.tensors(to).first_row());
-    tensor->set_rows(now.tensors(to).rows());
+    tensor->set_rows(saved.tensors(from).rows());
     tensor->set_reset_state(reset);
+    if (mapping.label_tensors.contains(to)) *tensor->mutable_columns() = columns;
   }
   return plan;
 }

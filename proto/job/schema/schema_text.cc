@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "proto/job/checks/shown.h"
 #include "proto/strata/job.pb.h"
 
@@ -110,11 +111,16 @@ JobSpec BesideSchema(const JobSpec& spec) {
   return beside;
 }
 
+// A line, whatever names hold.
+void AddLine(absl::string_view text, std::string& out) {
+  absl::StrAppend(&out, ShownText(text), "\n");
+}
+
 void AddRows(const LifeCycleSpec& life_cycle, const std::string& pull_codec, std::string& out) {
   const std::string text = ConfigText(life_cycle);
-  if (!text.empty()) absl::StrAppend(&out, "  lifeCycle", text, "\n");
+  if (!text.empty()) AddLine(absl::StrCat("  lifeCycle", text), out);
   const std::string& codec = CodecOf(pull_codec);
-  if (!codec.empty()) absl::StrAppend(&out, "  pullCodec ", codec, "\n");
+  if (!codec.empty()) AddLine(absl::StrCat("  pullCodec ", codec), out);
 }
 
 void AddRowsOf(const SchemaTable& table, const JobSpec& spec, std::string& out) {
@@ -127,65 +133,69 @@ void AddRowsOf(const SchemaTable& table, const JobSpec& spec, std::string& out) 
 }
 
 void AddTable(const SchemaTable& table, std::string& out) {
-  absl::StrAppend(&out, "table ", table.name(), "  number ", table.table(),
-                  table.scored() ? "  rows have a score" : "", "\n");
+  AddLine(absl::StrCat("table ", table.name(), "  number ", table.table(),
+                       table.scored() ? "  rows have a score" : ""),
+          out);
   for (const SchemaSegment& s : table.segments()) {
-    absl::StrAppend(&out, "  ", s.name(), "(", s.dim(), ")  ", s.initializer(), "  ",
-                    ConfigText(s.optimizer()), "  ", StateText(s.state()), "\n");
+    AddLine(absl::StrCat("  ", s.name(), "(", s.dim(), ")  ", s.initializer(), "  ",
+                         ConfigText(s.optimizer()), "  ", StateText(s.state())),
+            out);
   }
 }
 
 void AddTensor(const SchemaTensor& tensor, std::string& out) {
-  absl::StrAppend(&out, "tensor ", tensor.name(), "(", absl::StrJoin(tensor.shape(), ", "), ")  ",
-                  tensor.rows(), tensor.rows() == 1 ? " row" : " rows", " from ",
-                  tensor.first_row(), "  ", tensor.initializer(), "  ",
-                  ConfigText(tensor.optimizer()), "  ", StateText(tensor.state()), "\n");
+  AddLine(absl::StrCat("tensor ", tensor.name(), "(", absl::StrJoin(tensor.shape(), ", "), ")  ",
+                       tensor.rows(), tensor.rows() == 1 ? " row" : " rows", " from ",
+                       tensor.first_row(), "  ", tensor.initializer(), "  ",
+                       ConfigText(tensor.optimizer()), "  ", StateText(tensor.state())),
+          out);
 }
 
 // Adds "  name value" where there is a value.
-void AddPart(const char* name, const std::string& value, std::string& out) {
+void AddPart(const char* name, const std::string& value, std::string& line) {
   if (value.empty()) return;
   const bool blank = value.find_first_not_of(' ') == std::string::npos;
-  const std::string shown = ShownText(value);
-  absl::StrAppend(&out, "  ", name, " ", blank ? absl::StrCat("'", shown, "'") : shown);
+  absl::StrAppend(&line, "  ", name, " ", blank ? absl::StrCat("'", value, "'") : value);
 }
 
 void AddField(const SchemaField& field, std::string& out) {
-  absl::StrAppend(&out, "field ", field.name(), "  ", field.kind());
-  AddPart("column", field.column() == field.name() ? "" : field.column(), out);
-  AddPart("table", field.table(), out);
-  AddPart("keys by", field.keys(), out);
-  AddPart("hashSeed", field.hash_seed() == 0 ? "" : absl::StrCat(field.hash_seed()), out);
-  AddPart("pooling", field.pooling(), out);
-  AddPart("separator", field.separator(), out);
-  AddPart("weightSeparator", field.weight_separator(), out);
-  AddPart("transform", ConfigText(field.transform()), out);
-  AddPart("vocabulary", field.vocabulary(), out);
+  std::string line = absl::StrCat("field ", field.name(), "  ", field.kind());
+  AddPart("column", field.column() == field.name() ? "" : field.column(), line);
+  AddPart("table", field.table(), line);
+  AddPart("keys by", field.keys(), line);
+  AddPart("hashSeed", field.hash_seed() == 0 ? "" : absl::StrCat(field.hash_seed()), line);
+  AddPart("pooling", field.pooling(), line);
+  AddPart("separator", field.separator(), line);
+  AddPart("weightSeparator", field.weight_separator(), line);
+  AddPart("transform", ConfigText(field.transform()), line);
+  AddPart("vocabulary", field.vocabulary(), line);
   AddPart("values", field.vocabulary_values() == 0 ? "" : absl::StrCat(field.vocabulary_values()),
-          out);
+          line);
   AddPart("outOfVocabulary",
-          field.out_of_vocabulary() == 0 ? "" : absl::StrCat(field.out_of_vocabulary()), out);
-  AddPart("maxLength", field.max_length() == 0 ? "" : absl::StrCat(field.max_length()), out);
-  AddPart("truncate", field.truncate(), out);
-  if (field.has_default_value())
-    absl::StrAppend(&out, "  default '", ShownText(field.default_value()), "'");
-  out += "\n";
+          field.out_of_vocabulary() == 0 ? "" : absl::StrCat(field.out_of_vocabulary()), line);
+  AddPart("maxLength", field.max_length() == 0 ? "" : absl::StrCat(field.max_length()), line);
+  AddPart("truncate", field.truncate(), line);
+  if (field.has_default_value()) {
+    absl::StrAppend(&line, "  default '", field.default_value(), "'");
+  }
+  AddLine(line, out);
 }
 
 void AddLabel(const SchemaLabel& label, std::string& out) {
-  absl::StrAppend(&out, "label ", label.name(), "  ", label.kind());
-  AddPart("column", label.column() == label.name() ? "" : label.column(), out);
-  AddPart("loss", label.loss(), out);
-  absl::StrAppend(&out, "  weight ", ShownNumber(label.weight()));
-  AddPart("delta", label.delta() == 0 ? "" : ShownNumber(label.delta()), out);
-  AddPart("mean", label.has_mean() ? ShownNumber(label.mean()) : "", out);
-  out += "\n";
+  std::string line = absl::StrCat("label ", label.name(), "  ", label.kind());
+  AddPart("column", label.column() == label.name() ? "" : label.column(), line);
+  AddPart("loss", label.loss(), line);
+  absl::StrAppend(&line, "  weight ", ShownNumber(label.weight()));
+  AddPart("delta", label.delta() == 0 ? "" : ShownNumber(label.delta()), line);
+  AddPart("mean", label.has_mean() ? ShownNumber(label.mean()) : "", line);
+  AddLine(line, out);
 }
 
 }  // namespace
 
 std::string SchemaText(const Schema& schema, const JobSpec& spec) {
-  std::string out = absl::StrCat("model ", schema.model(), "\n");
+  std::string out;
+  AddLine(absl::StrCat("model ", schema.model()), out);
   for (const SchemaTable& table : schema.tables()) {
     AddTable(table, out);
     AddRowsOf(table, spec, out);
@@ -194,10 +204,10 @@ std::string SchemaText(const Schema& schema, const JobSpec& spec) {
   for (const SchemaField& field : schema.fields()) AddField(field, out);
   for (const SchemaLabel& label : schema.labels()) AddLabel(label, out);
   if (!spec.sample_weight().empty()) {
-    absl::StrAppend(&out, "sampleWeight ", ShownText(spec.sample_weight()), "\n");
+    AddLine(absl::StrCat("sampleWeight ", spec.sample_weight()), out);
   }
   if (!schema.data_fingerprint().empty()) {
-    absl::StrAppend(&out, "data ", schema.data_fingerprint(), "\n");
+    AddLine(absl::StrCat("data ", schema.data_fingerprint()), out);
   }
   return out;
 }

@@ -163,7 +163,7 @@ TEST_CASE("a mean that no label of its kind has is refused by the label's name",
   };
   constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinite = std::numeric_limits<float>::infinity();
-  for (const float mean : {-1e30f, -3.0f, 0.0f, 3.2f}) {
+  for (const float mean : {-1e18f, -3.0f, 0.0f, 3.2f, 16777216.0f}) {
     CHECK(problem(1, mean) == "OK");
     CHECK(problem(1, mean, "huber") == "OK");
     CHECK(problem(2, mean, "squared") == "OK");
@@ -188,6 +188,19 @@ TEST_CASE("a mean that no label of its kind has is refused by the label's name",
               .find("as it is no finite number; give about the mean of the "
                     "training lines, or remove it") != std::string::npos);
   }
+  // A mean of 1e30 has gradients of 1e30, which end whatever is trained.
+  const std::string count =
+      " cannot be the mean of label 'visits', whose kind is count; give a number of at most "
+      "16777216, the greatest count that a line may have, or remove it";
+  CHECK(problem(2, 16777216.0f) == "OK");
+  CHECK(problem(2, 1e30f) == "spec.labels[2].mean: 1e+30" + count);
+  CHECK(problem(2, 2e7f, "squared") == "spec.labels[2].mean: 2e+07" + count);
+  CHECK(problem(1, 1e18f) == "OK");
+  const std::string real =
+      " cannot be the mean of label 'stars', as squares of its size are no finite numbers; give "
+      "one between -1e+18 and 1e+18, and scale the label, or remove it";
+  CHECK(problem(1, 1e30f) == "spec.labels[1].mean: 1e+30" + real);
+  CHECK(problem(1, -2e18f, "huber") == "spec.labels[1].mean: -2e+18" + real);
   CHECK(problem(1, kNone).substr(0, 68) ==
         "spec.labels[1].mean: nan cannot be the mean of label 'stars', as it ");
 }

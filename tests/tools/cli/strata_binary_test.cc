@@ -233,8 +233,39 @@ TEST_CASE("what a model is made of is printed whole, and compared first", "[stra
   CHECK(schema != std::string::npos);
   CHECK(schema < diff.find("features: "));
   CHECK(Run("checkpoint diff h-ck h-ck")
-            .out.find("schema: the same tables, tensors, fields and labels\n") !=
+            .out.find("schema: the same tables, tensors, fields, labels and weights of lines\n") !=
         std::string::npos);
+}
+
+TEST_CASE("weights of lines that come, or are read from another column, are a difference",
+          "[strata]") {
+  Write("w.csv", "y,u,w,v\n1,a,1,2\n0,b,1,1\n1,b,2,1\n0,c,1,3\n");
+  Write("w.yaml",
+        "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: w}\nspec:\n"
+        "  data:\n    format: csv\n    train: [w.csv]\n"
+        "    columns: {label: y, categorical: [u], ignored: ['*']}\n"
+        "  model: {type: lr}\n  training: {mode: bsp, lanes: 1, batchSize: 2}\n"
+        "  checkpoint: {directory: w-ck}\n");
+  const std::string train = "train -f w.yaml --set spec.checkpoint.directory=";
+  REQUIRE(Run(train + "plain-ck").exit_code == 0);
+  REQUIRE(Run(train + "w-ck --set spec.sampleWeight=w").exit_code == 0);
+  REQUIRE(Run(train + "v-ck --set spec.sampleWeight=v").exit_code == 0);
+  CHECK(Run("checkpoint diff plain-ck w-ck")
+            .out.find("schema: changed: spec.sampleWeight was none, is w\n") != std::string::npos);
+  CHECK(Run("checkpoint diff w-ck v-ck")
+            .out.find("schema: changed: spec.sampleWeight was w, is v\n") != std::string::npos);
+  CHECK(Run("checkpoint diff w-ck v-ck --json").out.find("\"part\":\"spec.sampleWeight\"") !=
+        std::string::npos);
+  CHECK(Run("checkpoint diff w-ck w-ck").out.find("spec.sampleWeight") == std::string::npos);
+  // A job that starts from one may say that the column has another name.
+  const auto from = [&](const std::string& more) {
+    return Run(train +
+               "x-ck --set spec.sampleWeight=v --set 'spec.model.initFrom={checkpoint: "
+               "w-ck/step-000000000002" +
+               more + "}'");
+  };
+  CHECK(from("").err.find("rename: {w: v}; else allow it with ") != std::string::npos);
+  CHECK(from(", rename: {w: v}").exit_code == 0);
 }
 
 TEST_CASE("validate prints columns as fields and fields as columns", "[strata]") {

@@ -184,7 +184,7 @@ void PrintSchemas(const SchemaMapping& schemas) {
     same = false;
     std::printf("schema: %s: %s\n", ChangeName(e.change), EntryText(e).c_str());
   }
-  if (same) std::printf("schema: the same tables, tensors, fields and labels\n");
+  if (same) std::printf("schema: the same tables, tensors, fields, labels and weights of lines\n");
 }
 
 Json SchemasJson(const SchemaMapping& schemas) {

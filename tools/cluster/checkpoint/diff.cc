@@ -139,7 +139,14 @@ absl::StatusOr<SchemaMapping> CompareSchemas(const std::string& a, const std::st
   if (!first.ok()) return first.status();
   const auto second = FindCheckpoint(b);
   if (!second.ok()) return second.status();
-  return MapSchemas(first->manifest.schema(), second->manifest.schema());
+  const Manifest &from = first->manifest, &to = second->manifest;
+  SchemaMapping mapping = MapSchemas(from.schema(), to.schema());
+  // No line has weighed what was imported.
+  if (from.schema().model() != kImportedModel && to.schema().model() != kImportedModel) {
+    MapSampleWeight(from.job().spec().sample_weight(), to.job().spec().sample_weight(), {},
+                    mapping);
+  }
+  return mapping;
 }
 
 absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const std::string& b,

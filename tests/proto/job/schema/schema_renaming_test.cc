@@ -280,21 +280,6 @@ TEST_CASE("a plan reads a tower from where its label's was", "[schema]") {
   CHECK(found == 1);
 }
 
-TEST_CASE("a label whose outputs begin anew is not told as loaded", "[schema]") {
-  for (const char* model : {"lr", "fm", "wide_deep", "deepfm", "dcn_v2", "dlrm"}) {
-    INFO(model);
-    const Schema both = SchemaOf(OfLabels(model, {"click", "buy"}));
-    const Schema buy = SchemaOf(OfLabels(model, {"buy"}));
-    const Schema swapped = SchemaOf(OfLabels(model, {"buy", "click"}));
-    CHECK(absl::StrContains(Text(both, both), "label click, label buy"));
-    CHECK_FALSE(absl::StrContains(Text(both, both), "anew"));
-    CHECK(absl::StrContains(Text(both, buy), "outputs anew: label buy"));
-    CHECK(absl::StrContains(Text(both, swapped), "outputs anew: label buy, label click"));
-    CHECK(InitProblem(both, swapped) != "OK");
-    CHECK(InitProblem(both, swapped, Init({}, true)) == "OK");
-  }
-}
-
 // The job trained on another column, and was told that the field is loaded.
 TEST_CASE("a field that reads another column is refused, unless a rename says so", "[schema]") {
   const Schema saved = SchemaOf(OfTables("item", "user"));
@@ -354,13 +339,14 @@ TEST_CASE("a label's column may be called otherwise", "[schema]") {
 
 TEST_CASE("weights of lines that come or go are said", "[schema]") {
   const Schema schema = SchemaOf(OfTables("item", "user"));
-  const auto problem = [&](const char* saved, const char* now, bool allow) {
-    SchemaMapping mapping = MapSchemas(schema, schema);
-    MapSampleWeight(saved, now, mapping);
+  const auto problem = [&](const char* saved, const char* now, bool allow,
+                           const Renames& rename = {}) {
+    SchemaMapping mapping = MapSchemas(schema, schema, rename);
+    MapSampleWeight(saved, now, rename, mapping);
     if (allow && std::string(saved) != now) {
       CHECK(absl::StrContains(MappingText(mapping), "changed: spec.sampleWeight was "));
     }
-    const absl::Status s = CheckInitFrom(mapping, schema, schema, Init({}, allow));
+    const absl::Status s = CheckInitFrom(mapping, schema, schema, Init(rename, allow));
     return s.ok() ? "OK" : std::string(s.message());
   };
   CHECK(problem("w", "w", false) == "OK");
@@ -368,6 +354,94 @@ TEST_CASE("weights of lines that come or go are said", "[schema]") {
         "spec.sampleWeight was w, is none; allow it with spec.model.initFrom.newTensors: allow");
   CHECK(absl::StartsWith(problem("", "w", false), "spec.sampleWeight was none, is w; "));
   CHECK(problem("w", "v", true) == "OK");
+  CHECK(problem("w", "v", false) ==
+        "spec.sampleWeight was w, is v; if that column is only called otherwise now, say so with "
+        "spec.model.initFrom.rename: {w: v}; else allow it with spec.model.initFrom.newTensors: "
+        "allow");
+  CHECK(problem("w", "v", false, {{"w", "v"}}) == "OK");
+  // Of another column that rename says nothing, and a column is not left behind.
+  CHECK(absl::StrContains(problem("w", "x", false, {{"w", "price"}}),
+                          "spec.sampleWeight was w, is x; if that column"));
+  CHECK(absl::StrContains(problem("w", "x", false, {{"w", ""}}), "spec.sampleWeight was w, is x"));
+  // Nobody has what is renamed.
+  CHECK(absl::StrContains(problem("w", "v", false, {{"u", "v"}}),
+                          "the checkpoint has no table, tensor, field, label or column 'u'"));
+  CHECK(absl::StrContains(problem("w", "v", false, {{"w", "u"}}),
+                          "'w' becomes 'u', and the job has no table"));
+  CHECK(absl::StrContains(problem("", "", false, {{"", "item"}}),
+                          "the checkpoint has no table, tensor, field, label or column ''"));
+}
+
+TEST_CASE("a renamed column of weights is told as one", "[schema]") {
+  const Schema schema = SchemaOf(OfTables("item", "user"));
+  SchemaMapping mapping = MapSchemas(schema, schema);
+  MapSampleWeight("w", "v", {{"w", "v"}}, mapping);
+  CHECK(absl::EndsWith(MappingText(mapping), "; renamed: spec.sampleWeight w as v"));
+}
+
+// A short form's columns are names of fields, whatever characters they have.
+TEST_CASE("names that hold line ends break no line of a comparison", "[schema]") {
+  JobSpec spec = OfTables("item", "user");
+  const Schema saved = SchemaOf(spec);
+  Schema other = saved;
+  for (SchemaField& f : *other.mutable_fields()) f.set_name(f.name() + "\n");
+  other.mutable_fields(0)->set_column("a\nb");
+  other.mutable_tables(0)->set_name("item\n");
+  other.mutable_tensors(0)->set_name("bias\r");
+  other.mutable_labels(0)->set_name("click\x1b");
+  other.mutable_labels(0)->set_column("click\n");
+  const auto lines = [](const std::string& text) {
+    size_t lines = 1;
+    for (const char c : text) {
+      if (c == '\n') ++lines;
+      CHECK((c == '\n' || static_cast<unsigned char>(c) >= ' '));
+    }
+    return lines;
+  };
+  const Schema& changed = other;
+  for (const auto& [from, to] : {std::pair(&saved, &changed), std::pair(&changed, &saved)}) {
+    const SchemaMapping mapping = MapSchemas(*from, *to);
+    size_t differences = 0;
+    for (const SchemaEntry& e : mapping.entries) {
+      CHECK(lines(EntryText(e)) == 1);
+      differences += e.change != SchemaChange::kLoaded;
+    }
+    CHECK(lines(MappingText(mapping)) == 1);
+    CHECK(differences <= 20);  // that a refusal lists
+    CHECK(lines(ResumeProblem(*from, *to)) == differences);
+    CHECK(lines(InitProblem(*from, *to)) <= differences);  // not of what is allowed
+    const absl::Status contradiction = CheckSaved(*from, *to);
+    CHECK_FALSE(contradiction.ok());
+    CHECK(lines(std::string(contradiction.message())) == differences);
+  }
+  // Those that stay, under other columns.
+  Schema columns = saved;
+  columns.mutable_fields(3)->set_column("co\nst");
+  columns.mutable_labels(0)->set_column("cli\nck");
+  CHECK(lines(InitProblem(saved, columns)) == 2);
+  CHECK(
+      absl::StrContains(InitProblem(saved, columns),
+                        "field price: column was price, is co\\nst; if that column is only called "
+                        "otherwise now, say so with spec.model.initFrom.rename: {price: co\\nst}"));
+  CHECK(lines(Text(saved, columns, {{"price", "co\nst"}, {"click", "cli\nck"}})) == 1);
+  Schema twice = saved;
+  twice.mutable_fields(0)->set_name("a\nb");
+  CHECK(lines(InitProblem(twice, saved, Init({{"a\nb", "user"}}))) == 1);
+  SchemaMapping weight = MapSchemas(saved, saved);
+  MapSampleWeight("w\n", "", {}, weight);
+  CHECK(lines(MappingText(weight)) == 1);
+  twice = saved;
+  twice.mutable_tables(0)->set_name("i\n");
+  for (SchemaField& f : *twice.mutable_fields()) {
+    if (f.table() == "item") f.set_table("i\n");
+  }
+  Schema numbered = twice;
+  numbered.mutable_tables(0)->set_table(9);
+  CHECK(lines(std::string(CheckSaved(numbered, twice).message())) == 1);
+  twice.mutable_tensors(0)->set_name("b\n");
+  numbered = twice;
+  numbered.mutable_tensors(0)->set_rows(9);
+  CHECK(lines(std::string(CheckSaved(numbered, twice).message())) == 1);
 }
 
 TEST_CASE("a name that nobody has is told where names are listed, in one line", "[schema]") {

@@ -68,6 +68,42 @@ TEST_CASE("separators and defaults are shown in one line", "[schema]") {
                           "  separator ' '  weightSeparator \\t  default 'a\\nb'\n"));
 }
 
+TEST_CASE("a name that holds a line end breaks no line", "[schema]") {
+  Schema schema;
+  schema.set_model("l\nr");
+  schema.set_data_fingerprint("\x1b");
+  SchemaTable& table = *schema.add_tables();
+  table.set_name("ta\nble");
+  SchemaSegment& segment = *table.add_segments();
+  segment.set_name("we\night");
+  segment.set_initializer("ze\nro");
+  segment.mutable_optimizer()->set_type("a\ndam");
+  segment.add_state("m\nv");
+  SchemaTensor& tensor = *schema.add_tensors();
+  tensor.set_name("attention_a\nb_0_bias");
+  SchemaField& field = *schema.add_fields();
+  field.set_name("a\r\nb");
+  field.set_column("a\tb");
+  field.set_kind("numeric");
+  SchemaLabel& label = *schema.add_labels();
+  label.set_name("cli\nck");
+  label.set_column("y\n");
+  label.set_kind("binary");
+  JobSpec spec;
+  spec.set_sample_weight("w\n");
+  spec.mutable_training()->set_pull_codec("b\nf16");
+  CHECK(SchemaText(schema, spec) ==
+        "model l\\nr\n"
+        "table ta\\nble  number 0\n"
+        "  we\\night(0)  ze\\nro  a\\ndam  state m\\nv\n"
+        "  pullCodec b\\nf16\n"
+        "tensor attention_a\\nb_0_bias()  0 rows from 0      no state\n"
+        "field a\\r\\nb  numeric  column a\\tb\n"
+        "label cli\\nck  binary  column y\\n  weight 0\n"
+        "sampleWeight w\\n\n"
+        "data \\x1b\n");
+}
+
 TEST_CASE("what the job says of rows and lines beside the schema is shown", "[schema]") {
   Schema schema;
   for (const char* name : {"item", "user"}) schema.add_tables()->set_name(name);

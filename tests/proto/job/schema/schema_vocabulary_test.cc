@@ -116,6 +116,116 @@ TEST_CASE("a field by another name has the rows of the vocabulary that it had", 
   CHECK(InitProblem(saved, now, init, {{"/f", {2, "ab", {}}}}) == "OK");
 }
 
+// A field that reads another column by lines of a vocabulary, in a table that is there.
+Schema WithField(Schema schema, const std::string& name, const std::string& fingerprint,
+                 uint64_t values) {
+  schema.clear_fields();
+  SchemaField& field = *schema.add_fields();
+  field = Saved(values, fingerprint).fields(0);
+  field.set_name(name);
+  field.set_column(name);
+  return schema;
+}
+
+InitFromSpec AllowAll() {
+  InitFromSpec init;
+  init.set_new_tensors("allow");
+  init.set_dropped_tensors("allow");
+  return init;
+}
+
+// Line 7 was an item, and would have gone on as an advertiser.
+TEST_CASE("lines of another vocabulary are no rows of a field's own", "[schema]") {
+  const Schema saved = WithField(Saved(2, "ab"), "item", "ab", 2);
+  const Schema now = WithField(Saved(2, "xy"), "ad", "xy", 2);
+  const VocabularyContents files = {{"/ads.txt", {2, "xy", {}}}};
+  CHECK(InitProblem(saved, now, AllowAll(), files) ==
+        "field ad: its values would have, line by line, the rows of the checkpoint's field item, "
+        "and vocabulary file /ads.txt does not begin with the 2 values that the checkpoint knows, "
+        "each in its line (put the checkpoint's values back, new ones behind them); give it a "
+        "hashSeed of its own or another table, or leave that table behind with "
+        "spec.model.initFrom.rename: {items: \"\"}");
+  // Fewer or more values are others, too.
+  CHECK(InitProblem(saved, WithField(saved, "ad", "x", 1), AllowAll(), {{"/f", {1, "x", {}}}}) !=
+        "OK");
+  const VocabularyContents more = {{"/f", {3, "xyz", {{2, "xy"}}}}};
+  CHECK(InitProblem(saved, WithField(saved, "ad", "xyz", 3), AllowAll(), more) != "OK");
+
+  // What is said to be done helps.
+  Schema seed = now, table = now;
+  seed.mutable_fields(0)->set_hash_seed(9);
+  CHECK(InitProblem(saved, seed, AllowAll(), files) == "OK");
+  table.mutable_fields(0)->set_table("ads");
+  *table.add_tables() = table.tables(0);
+  table.mutable_tables(1)->set_name("ads");
+  CHECK(InitProblem(saved, table, AllowAll(), files) == "OK");
+  InitFromSpec anew = AllowAll();
+  (*anew.mutable_rename())["items"] = "";
+  CHECK(InitProblem(saved, now, anew, files) == "OK");
+}
+
+TEST_CASE("values of one vocabulary have their rows whatever column they are read from",
+          "[schema]") {
+  const Schema saved = WithField(Saved(2, "ab"), "item", "ab", 2);
+  const Schema now = WithField(saved, "ad", "ab", 2);
+  CHECK(InitProblem(saved, now, AllowAll(), {{"/f", {2, "ab", {}}}}) == "OK");
+  const Schema longer = WithField(saved, "ad", "abc", 3);
+  CHECK(InitProblem(saved, longer, AllowAll(), {{"/f", {3, "abc", {{2, "ab"}}}}}) == "OK");
+  // Before the data are read the job's values are not known.
+  Schema unknown = WithField(saved, "ad", "", 0);
+  CHECK(InitProblem(saved, unknown, AllowAll()) == "OK");
+  // Buckets of other values are others where there are more of them; that is known at once.
+  unknown.mutable_fields(0)->set_out_of_vocabulary(4);
+  CHECK(InitProblem(saved, unknown, AllowAll())
+            .find("field ad: its values would have, line by line, the rows of the checkpoint's "
+                  "field item, and vocabulary.outOfVocabulary was 3, is 4; give it a hashSeed") ==
+        0);
+  // A checkpoint that does not say what its lines are may have meant anything.
+  const Schema earlier = WithField(saved, "item", "", 0);
+  CHECK(InitProblem(earlier, now, AllowAll(), {{"/f", {2, "ab", {}}}})
+            .find("field ad: its values would have, line by line, the rows of the checkpoint's "
+                  "field item, and the checkpoint does not say which values those lines are; ") ==
+        0);
+}
+
+TEST_CASE("keys that hash a column are no lines of another one", "[schema]") {
+  Schema saved = WithField(Saved(2, "ab"), "item", "ab", 2);
+  Schema now = WithField(saved, "ad", "xy", 2);
+  for (Schema* schema : {&saved, &now}) schema->mutable_fields(0)->set_keys("column");
+  CHECK(InitProblem(saved, now, AllowAll(), {{"/f", {2, "xy", {}}}}) == "OK");
+  // Nor are values that are hashed.
+  saved.mutable_fields(0)->set_keys("table");
+  now.mutable_fields(0)->set_keys("table");
+  now.mutable_fields(0)->set_out_of_vocabulary(0);
+  now.mutable_fields(0)->clear_vocabulary();
+  CHECK(InitProblem(saved, now, AllowAll()) == "OK");
+}
+
+// The field's own table is left behind, and the one that it moves to has rows of other values.
+TEST_CASE("lines of a field that moves to another table are not those that are there", "[schema]") {
+  Schema saved = WithField(Saved(2, "ab"), "item", "ab", 2);
+  *saved.add_tables() = saved.tables(0);
+  saved.mutable_tables(1)->set_name("ads");
+  *saved.add_fields() = WithField(saved, "ad", "xy", 2).fields(0);
+  saved.mutable_fields(1)->set_table("ads");
+  Schema now = saved;
+  now.mutable_fields()->RemoveLast();
+  now.mutable_fields(0)->set_table("ads");
+  InitFromSpec init = AllowAll();
+  (*init.mutable_rename())["items"] = "";
+  CHECK(InitProblem(saved, now, init, {{"/f", {2, "ab", {}}}})
+            .find("field item: its values would have, line by line, the rows of the checkpoint's "
+                  "field ad, and vocabulary file /f does not begin with ") == 0);
+}
+
+TEST_CASE("a field beside one that stays has the lines of that", "[schema]") {
+  // Of a checkpoint that does not say what they are: they are compared without.
+  const Schema saved = WithField(Saved(2, "ab"), "item", "", 0);
+  Schema now = WithField(saved, "item", "ab", 2);
+  *now.add_fields() = WithField(saved, "clicks", "ab", 2).fields(0);
+  CHECK(InitProblem(saved, now, AllowAll(), {{"/f", {2, "ab", {}}}}) == "OK");
+}
+
 TEST_CASE("an index and a job say what the fields know", "[schema]") {
   InputIndex index;
   InputFile& file = *index.add_vocabularies();

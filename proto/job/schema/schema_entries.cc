@@ -1,16 +1,21 @@
-// What a mapping says, for people.
+#include "proto/job/schema/schema_entries.h"
+
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/job/schema/schema_mapping.h"
+#include "absl/strings/string_view.h"
+#include "proto/job/checks/shown.h"
 
 namespace strata {
 namespace {
 
 constexpr SchemaChange kChanges[] = {
-    SchemaChange::kLoaded,     SchemaChange::kRenamed,     SchemaChange::kNew,
-    SchemaChange::kDropped,    SchemaChange::kOtherShape,  SchemaChange::kNewRows,
-    SchemaChange::kNewOutputs, SchemaChange::kOtherFields, SchemaChange::kOtherOptimizer,
-    SchemaChange::kNewScore,   SchemaChange::kOldScore,    SchemaChange::kChangedMeaning};
+    SchemaChange::kLoaded,         SchemaChange::kRenamed,    SchemaChange::kNew,
+    SchemaChange::kDropped,        SchemaChange::kOtherShape, SchemaChange::kNewRows,
+    SchemaChange::kNewOutputs,     SchemaChange::kByLabels,   SchemaChange::kOtherFields,
+    SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,   SchemaChange::kOldScore,
+    SchemaChange::kChangedMeaning};
 constexpr size_t kMostNames = 100;  // of a change in MappingText
 
 }  // namespace
@@ -31,6 +36,8 @@ const char* ChangeName(SchemaChange change) {
       return "rows anew";
     case SchemaChange::kNewOutputs:
       return "outputs anew";
+    case SchemaChange::kByLabels:
+      return "by labels";
     case SchemaChange::kOtherFields:
       return "other fields";
     case SchemaChange::kOtherOptimizer:
@@ -63,24 +70,28 @@ const char* PartName(SchemaPart part) {
   return "";
 }
 
-std::string EntryText(const SchemaEntry& e) {
-  switch (e.change) {
+std::string EntryText(const SchemaEntry& entry) {
+  const auto with_part = [&entry](absl::string_view rest) {
+    return ShownText(absl::StrCat(PartName(entry.part), " ", entry.text, rest));
+  };
+  switch (entry.change) {
     case SchemaChange::kNew:
-      return absl::StrCat(PartName(e.part), " ", e.text, ": the checkpoint has none");
+      return with_part(": the checkpoint has none");
     case SchemaChange::kDropped:
-      return absl::StrCat(PartName(e.part), " ", e.text, ": the job has none");
+      return with_part(": the job has none");
     case SchemaChange::kNewRows:
-      return absl::StrCat(PartName(e.part), " ", e.text, ": its rows begin anew with their table");
+      return with_part(": its rows begin anew with their table");
     case SchemaChange::kNewOutputs:
-      return absl::StrCat(PartName(e.part), " ", e.text,
-                          ": its outputs begin anew with their tensors");
+      return with_part(": its outputs begin anew with their tensors");
+    case SchemaChange::kByLabels:
+      return with_part(": its columns follow the labels");
     case SchemaChange::kOtherFields:
-      return e.part == SchemaPart::kField || e.part == SchemaPart::kLabel
-                 ? e.text
-                 : absl::StrCat(PartName(e.part), " ", e.text);
+      // Of those that came before others the text says all.
+      if (entry.part == SchemaPart::kField || entry.part == SchemaPart::kLabel) break;
+      return with_part("");
     case SchemaChange::kOtherShape:
     case SchemaChange::kRenamed:
-      return absl::StrCat(PartName(e.part), " ", e.text);
+      return with_part("");
     case SchemaChange::kLoaded:
     case SchemaChange::kOtherOptimizer:
     case SchemaChange::kNewScore:
@@ -88,7 +99,7 @@ std::string EntryText(const SchemaEntry& e) {
     case SchemaChange::kChangedMeaning:
       break;
   }
-  return e.text;
+  return ShownText(entry.text);
 }
 
 std::string MappingText(const SchemaMapping& mapping) {
@@ -98,7 +109,7 @@ std::string MappingText(const SchemaMapping& mapping) {
     for (const SchemaEntry& e : mapping.entries) {
       if (e.change != change) continue;
       const bool bare = change < SchemaChange::kOtherFields;
-      names.push_back(bare ? absl::StrCat(PartName(e.part), " ", e.text) : EntryText(e));
+      names.push_back(bare ? ShownText(absl::StrCat(PartName(e.part), " ", e.text)) : EntryText(e));
     }
     if (names.size() > kMostNames) {
       const size_t more = names.size() - kMostNames;

@@ -1,0 +1,222 @@
+#include "proto/job/schema/schema_readers.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "proto/core/mutation.h"
+#include "proto/job/schema/schema_meaning.h"
+#include "proto/job/schema/schema_parts.h"
+#include "proto/job/schema/schema_renaming.h"
+
+namespace strata {
+namespace {
+
+// `order`: places in the checkpoint of what is in both, as it comes now.
+template <typename List>
+void AddTurned(SchemaPart part, const List& saved, const Renaming& renaming,
+               const std::vector<int>& order, PartEntries& entries) {
+  const auto turned = std::is_sorted_until(order.begin(), order.end());
+  if (turned == order.end()) return;
+  const auto name = [&](int i) { return saved[i].name(); };
+  entries.Add(SchemaChange::kOtherFields, renaming.Now(name(*turned)),
+              absl::StrCat(PartName(part), " ", name(*turned), " came before ", name(*(turned - 1)),
+                           ", and comes after it now"));
+}
+
+// A field or a label that is the same, but for names.
+template <typename Part>
+void AddSame(const Part& saved, const Part& now, std::string beside, PartEntries& entries) {
+  const bool other_column = saved.column() != now.column();
+  if (other_column) {
+    absl::StrAppend(&beside, " (column ", saved.column(), " as ", now.column(), ")");
+  }
+  SchemaEntry& entry = entries.Same(saved.name(), now.name(), beside);
+  if (other_column) entry.change = SchemaChange::kRenamed;
+}
+
+class FieldMapper {
+ public:
+  FieldMapper(const Schema& saved, const Schema& now,
+              const std::map<std::string, std::string>& rename, const VocabularyContents& files,
+              SchemaMapping& out)
+      : saved_(saved),
+        now_(now),
+        files_(files),
+        tables_(now.tables(), rename),
+        fields_(now.fields(), rename),
+        columns_(now, rename),
+        entries_(SchemaPart::kField, &out) {
+    for (const auto& [from, to] : out.tables) loaded_tables_.insert(saved.tables(from).name());
+  }
+
+  void Map() {
+    Places places(saved_.fields(), fields_);
+    std::vector<int> order;    // in the checkpoint, of fields that are in both
+    std::vector<int> unknown;  // to the checkpoint by name
+    std::vector<int> at(static_cast<size_t>(now_.fields_size()));
+    for (int i = 0; i < now_.fields_size(); ++i) {
+      at[static_cast<size_t>(i)] = places.Find(now_.fields(i).name());
+      NoteLines(at[static_cast<size_t>(i)], now_.fields(i));
+    }
+    for (int i = 0; i < now_.fields_size(); ++i) {
+      if (at[static_cast<size_t>(i)] < 0) {
+        unknown.push_back(i);
+        continue;
+      }
+      order.push_back(at[static_cast<size_t>(i)]);
+      AddField(order.back(), now_.fields(i));
+    }
+    AddUnknownFields(unknown, places);
+    entries_.Dropped(saved_.fields(), places, [](const SchemaField& f) { return f.name(); });
+    AddTurned(SchemaPart::kField, saved_.fields(), fields_, order, entries_);
+  }
+
+ private:
+  void AddField(int at, const SchemaField& now) {
+    const SchemaField& saved = saved_.fields(at);
+    const bool has_rows = HasRows(saved);
+    const auto change = [&](const SchemaField& was, bool with_rows) {
+      return MeaningChange(was, now,
+                           with_rows ? std::optional(tables_.Now(saved.table())) : std::nullopt,
+                           columns_, files_);
+    };
+    const std::string changed = change(saved, has_rows);
+    if (changed.empty() && has_rows) {
+      return AddSame(saved, now, MoreValues(saved, now), entries_);
+    }
+    if (changed.empty()) {
+      if (!AddLinesOfAnother(now)) entries_.Add(SchemaChange::kNewRows, now.name(), now.name());
+      return;
+    }
+    SchemaEntry& entry = entries_.Say(SchemaChange::kChangedMeaning, now.name(), changed);
+    if (has_rows && change(saved, false).empty()) entry.table = saved.table();
+    SchemaField other = saved;
+    other.set_column(now.column());
+    if (!HashesColumn(saved) && change(other, has_rows).empty()) {
+      entry.column = absl::StrCat(saved.column(), ": ", now.column());
+    }
+  }
+
+  // A table's rows are loaded, whatever its fields are called: one that has the keys of a field of
+  // the checkpoint has that field's rows.
+  void AddUnknownFields(const std::vector<int>& unknown, Places& places) {
+    std::map<std::string, int> others;
+    for (int i = 0; i < saved_.fields_size() && !unknown.empty(); ++i) {
+      const SchemaField& saved = saved_.fields(i);
+      if (places.found(i)) continue;
+      others.emplace(KeySpace(saved, tables_.Now(saved.table()), columns_.Now(saved.column())), i);
+    }
+    others.erase("");
+    for (const int i : unknown) {
+      const SchemaField& now = now_.fields(i);
+      const auto same = others.find(KeySpace(now, now.table(), now.column()));
+      if (same == others.end() || STRATA_MUTATION("schema.rows_by_name_alone")) {
+        if (!AddLinesOfAnother(now)) entries_.Add(SchemaChange::kNew, now.name(), now.name());
+        continue;
+      }
+      places.Found(same->second);
+      AddField(same->second, now);
+    }
+  }
+
+  // Whether rows of the checkpoint's field are loaded; of a number there are none to load.
+  bool HasRows(const SchemaField& saved) const {
+    return saved.table().empty() || loaded_tables_.contains(saved.table());
+  }
+
+  // Where a field of the job has the lines that it had, it is compared by itself. All fields of a
+  // job that have these keys have one file (field_spec.h).
+  void NoteLines(int at, const SchemaField& now) {
+    if (at < 0 || !HasRows(saved_.fields(at))) return;
+    std::string space = LineSpace(now, now.table());
+    const SchemaField& saved = saved_.fields(at);
+    if (LineSpace(saved, tables_.Now(saved.table())) == space) compared_.insert(std::move(space));
+  }
+
+  // Lines of a vocabulary are keys of their table, whatever column they are read from: those of any
+  // field of the checkpoint are rows of this one. False: there is none whose lines are other
+  // values.
+  bool AddLinesOfAnother(const SchemaField& now) {
+    const std::string space = LineSpace(now, now.table());
+    if (space.empty() || compared_.contains(space)) return false;
+    if (STRATA_MUTATION("schema.lines_by_column")) return false;
+    for (const SchemaField& saved : saved_.fields()) {
+      if (!loaded_tables_.contains(saved.table())) continue;
+      if (LineSpace(saved, tables_.Now(saved.table())) != space) continue;
+      const std::string change = LinesChange(saved, now, files_);
+      if (change.empty()) continue;
+      SchemaEntry& entry = entries_.Say(
+          SchemaChange::kChangedMeaning, now.name(),
+          absl::StrCat("its values would have, line by line, the rows of the checkpoint's field ",
+                       saved.name(), ", and ", change));
+      entry.table = saved.table();
+      entry.rows_of = saved.name();
+      return true;
+    }
+    return false;
+  }
+
+  const Schema& saved_;
+  const Schema& now_;
+  const VocabularyContents& files_;
+  const Renaming tables_, fields_;
+  const ColumnRenaming columns_;
+  std::set<absl::string_view> loaded_tables_;  // by their names in the checkpoint
+  std::set<std::string> compared_;             // LineSpaces of fields that have a name there
+  PartEntries entries_;
+};
+
+void AddLabel(const SchemaLabel& saved, const SchemaLabel& now, const ColumnRenaming& columns,
+              bool outputs_anew, PartEntries& entries) {
+  const std::string changed = MeaningChange(saved, now, columns);
+  if (changed.empty() && outputs_anew) {
+    entries.Add(SchemaChange::kNewOutputs, now.name(), now.name());
+    return;
+  }
+  if (changed.empty()) return AddSame(saved, now, "", entries);
+  SchemaEntry& entry = entries.Say(SchemaChange::kChangedMeaning, now.name(), changed);
+  SchemaLabel other = saved;
+  other.set_column(now.column());
+  if (MeaningChange(other, now, columns).empty()) {
+    entry.column = absl::StrCat(saved.column(), ": ", now.column());
+  }
+}
+
+void MapLabels(const Schema& saved, const Schema& now,
+               const std::map<std::string, std::string>& rename, bool outputs_anew,
+               SchemaMapping& out) {
+  const Renaming labels(now.labels(), rename);
+  const ColumnRenaming columns(now, rename);
+  PartEntries entries(SchemaPart::kLabel, &out);
+  Places places(saved.labels(), labels);
+  std::vector<int> order;
+  for (const SchemaLabel& label : now.labels()) {
+    const int at = places.Find(label.name());
+    if (at < 0) {
+      entries.Add(SchemaChange::kNew, label.name(), label.name());
+      continue;
+    }
+    order.push_back(at);
+    AddLabel(saved.labels(at), label, columns, outputs_anew, entries);
+  }
+  entries.Dropped(saved.labels(), places, [](const SchemaLabel& l) { return l.name(); });
+  // Whatever they have follows them.
+  AddTurned(SchemaPart::kLabel, saved.labels(), labels, order, entries);
+}
+
+}  // namespace
+
+void MapReaders(const Schema& saved, const Schema& now,
+                const std::map<std::string, std::string>& rename, const VocabularyContents& files,
+                bool outputs_anew, SchemaMapping& out) {
+  FieldMapper(saved, now, rename, files, out).Map();
+  MapLabels(saved, now, rename, outputs_anew, out);
+}
+
+}  // namespace strata

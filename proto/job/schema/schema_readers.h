@@ -1,0 +1,25 @@
+// Fields and labels of a job, which read columns of its data, compared with those of a checkpoint.
+// Pure.
+// Tested by tests/proto/job/schema/schema_test.cc
+#ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_READERS_H_
+#define STRATA_PROTO_JOB_SCHEMA_SCHEMA_READERS_H_
+
+#include <map>
+#include <string>
+
+#include "proto/job/schema/schema_entries.h"
+#include "proto/job/schema/schema_vocabulary.h"
+#include "proto/strata/checkpoint.pb.h"
+
+namespace strata {
+
+// Adds the entries of fields, then of labels, to `out`, which has the tables and tensors.
+// `outputs_anew`: what labels have side by side begins anew. Others: as MapSchemas
+// (schema_mapping.h) has them.
+void MapReaders(const Schema& saved, const Schema& now,
+                const std::map<std::string, std::string>& rename, const VocabularyContents& files,
+                bool outputs_anew, SchemaMapping& out);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_JOB_SCHEMA_SCHEMA_READERS_H_

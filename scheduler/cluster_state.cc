@@ -288,9 +288,11 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
   spec.set_resume(submission.resume);
   spec.set_overwrite(submission.overwrite);
   spec.mutable_replaced()->Assign(submission.replaced.begin(), submission.replaced.end());
-  if (submission.init_schema) *spec.mutable_init_schema() = *std::move(submission.init_schema);
+  if (submission.init_schema) {
+    *spec.mutable_init_schema() = *std::move(submission.init_schema);
+    spec.set_init_sample_weight(submission.init_sample_weight);
+  }
   if (submission.init) *spec.mutable_init() = *std::move(submission.init);
-  spec.set_init_sample_weight(submission.init_sample_weight);
   if (submission.resume_schema)
     *spec.mutable_resume_schema() = *std::move(submission.resume_schema);
   events_.Add(now, "JobSubmitted", "", id,

@@ -1,5 +1,6 @@
 // What the job's model is made of, and what it takes of the checkpoint that it starts from.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -105,13 +106,14 @@ void JobMachine::CheckStart(absl::Time now) {
                             init.checkpoint()),
                now);
   }
-  const absl::Status s =
-      CheckInit(spec_.init_schema(), spec_.init_sample_weight(), schema_, job(), vocabularies);
+  const Schema& saved = spec_.init_schema();
+  std::optional<std::string> weight;
+  if (spec_.has_init_sample_weight()) weight = spec_.init_sample_weight();
+  const absl::Status s = CheckInit(saved, weight, schema_, job(), vocabularies);
   if (!s.ok()) return End(FAILED, "CheckpointDoesNotFit", s.message(), now);
   SayOnce("StartsFrom",
           absl::StrCat("spec.model.initFrom ", init.checkpoint(), ": ",
-                       MappingText(MapInit(spec_.init_schema(), spec_.init_sample_weight(), schema_,
-                                           job(), vocabularies))),
+                       InitText(saved, weight, schema_, job(), vocabularies)),
           now);
 }
 

@@ -33,19 +33,27 @@ absl::Status CheckSchemaOf(const Manifest& manifest) {
   return CheckSaved(manifest.schema(), *made);
 }
 
-SchemaMapping MapInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
-                      const JobSpec& spec, const VocabularyContents& files) {
+SchemaMapping MapInit(const Schema& saved, const std::optional<std::string>& saved_weight,
+                      const Schema& now, const JobSpec& spec, const VocabularyContents& files) {
   const auto rename = RenamesOf(spec.model().init_from());
   SchemaMapping mapping = MapSchemas(saved, now, rename, files);
   // No line has weighed what was imported.
-  if (saved.model() != kImportedModel) {
-    MapSampleWeight(saved_weight, spec.sample_weight(), rename, mapping);
+  if (saved_weight && saved.model() != kImportedModel) {
+    MapSampleWeight(*saved_weight, spec.sample_weight(), rename, mapping);
   }
   return mapping;
 }
 
-absl::Status CheckInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
-                       const JobSpec& spec, const VocabularyContents& files) {
+std::string InitText(const Schema& saved, const std::optional<std::string>& saved_weight,
+                     const Schema& now, const JobSpec& spec, const VocabularyContents& files) {
+  const std::string text = MappingText(MapInit(saved, saved_weight, now, spec, files));
+  if (saved_weight || saved.model() == kImportedModel) return text;
+  return absl::StrCat(text,
+                      "; not compared: spec.sampleWeight (an earlier version accepted the job)");
+}
+
+absl::Status CheckInit(const Schema& saved, const std::optional<std::string>& saved_weight,
+                       const Schema& now, const JobSpec& spec, const VocabularyContents& files) {
   const InitFromSpec& init = spec.model().init_from();
   const absl::Status s =
       CheckInitFrom(MapInit(saved, saved_weight, now, spec, files), saved, now, init);

@@ -4,6 +4,7 @@
 #define STRATA_SCHEDULER_STATE_START_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,14 +30,18 @@ absl::StatusOr<Schema> ExpectedSchema(const JobSpec& spec, const Manifest& saved
 absl::Status CheckSchemaOf(const Manifest& manifest);
 
 // What the job `spec`, of the schema `now`, finds in the checkpoint that spec.model.initFrom names:
-// its schema is `saved`, and spec.sampleWeight of its job was `saved_weight`. `files`: what the
-// vocabularies of `now` have, here and below.
-SchemaMapping MapInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
-                      const JobSpec& spec, const VocabularyContents& files = {});
+// its schema is `saved`, and spec.sampleWeight of its job was `saved_weight`; nothing: that is not
+// known, and not compared. `files`: what the vocabularies of `now` have, here and below.
+SchemaMapping MapInit(const Schema& saved, const std::optional<std::string>& saved_weight,
+                      const Schema& now, const JobSpec& spec, const VocabularyContents& files = {});
+// The mapping, in one line.
+std::string InitText(const Schema& saved, const std::optional<std::string>& saved_weight,
+                     const Schema& now, const JobSpec& spec, const VocabularyContents& files = {});
 
 // FAILED_PRECONDITION, INVALID_ARGUMENT: that does not fit the job; a line for each difference.
-absl::Status CheckInit(const Schema& saved, const std::string& saved_weight, const Schema& now,
-                       const JobSpec& spec, const VocabularyContents& files = {});
+absl::Status CheckInit(const Schema& saved, const std::optional<std::string>& saved_weight,
+                       const Schema& now, const JobSpec& spec,
+                       const VocabularyContents& files = {});
 
 // FAILED_PRECONDITION: the same of a checkpoint to resume from.
 absl::Status CheckResumed(const Schema& saved, const Schema& now, const VocabularyContents& files);

@@ -169,10 +169,10 @@ absl::Status RecoverShards(const JobPlan& plan, OpenedJob& opened) {
 
 // What the checkpoint's files hold of the shard; at `logged` into an image as well: the checkpoint
 // may go, and recovery must not need it.
-absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Manifest& manifest,
+absl::Status RestoreShard(const JobPlan& plan, const ShardPlan& shard, const Restored& restored,
                           const OpenedJob& opened, Recovering& out) {
   if (absl::Status s = Failpoint("server.restore"); !s.ok()) return s;
-  if (absl::Status s = RestoreRows(plan, manifest, *out.shard); !s.ok()) return s;
+  if (absl::Status s = RestoreRows(plan, restored, *out.shard); !s.ok()) return s;
   if (absl::Status s = Wanted(plan); !s.ok() || !plan.logged) return s;
   const std::string path =
       absl::StrCat(opened.folder, "/", ImageFileName({shard.id, out.shard->clock()}));
@@ -191,10 +191,10 @@ absl::Status RestoreShards(const JobPlan& plan, OpenedJob& opened) {
     if (absl::Status s = shards[i].shard->StartRemoved(/*is_new=*/true); !s.ok()) return s;
   }
   if (!plan.restore_from.empty()) {
-    auto manifest = ReadRestored(plan);
-    if (!manifest.ok()) return manifest.status();
+    const auto restored = ReadRestored(plan);
+    if (!restored.ok()) return restored.status();
     absl::Status s = InParallel(shards.size(), [&](size_t i) {
-      return RestoreShard(plan, plan.shards[i], *manifest, opened, shards[i]);
+      return RestoreShard(plan, plan.shards[i], *restored, opened, shards[i]);
     });
     if (!s.ok()) return s;
   }

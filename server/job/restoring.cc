@@ -5,13 +5,16 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/core/ids.h"
 #include "proto/core/mutation.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
 #include "proto/runtime/files/manifest_io.h"
+#include "server/job/in_parallel.h"
 #include "server/shard/another_rows.h"
 #include "server/shard/earlier_commits.h"
 #include "storage/checkpoint/shard_file.h"
@@ -75,78 +78,91 @@ absl::StatusOr<std::unique_ptr<ShardFileReader>> OpenFile(const JobPlan& plan,
   return reader;
 }
 
-// By first partition, the clock of the newest of `files` that begins there: rows that an increment
-// does not have are as old as it says. Nothing where no row of the job gets old.
-absl::StatusOr<std::map<uint32_t, uint64_t>> RowClocks(const JobPlan& plan,
-                                                       const std::vector<CheckpointFile>& files) {
-  std::map<uint32_t, uint64_t> clocks;
-  const bool removes = std::any_of(plan.tables.begin(), plan.tables.end(),
-                                   [](const TableSpec& t) { return t.life_cycle.removal.any(); });
-  if (plan.restore || !removes) return clocks;
-  for (const CheckpointFile& file : files) {
-    const auto reader = OpenFile(plan, file);
+bool HasAdam(const TableSpec& table) {
+  return std::any_of(table.segments.begin(), table.segments.end(),
+                     [](const SegmentSpec& s) { return s.optimizer.type == OptimizerType::kAdam; });
+}
+
+// Of each run of partitions the newest file, which counts the furthest: rows that an increment does
+// not have are as old as it says.
+std::vector<CheckpointFile> FilesThatCount(const JobPlan& plan, const Manifest& manifest) {
+  const bool all = std::any_of(plan.tables.begin(), plan.tables.end(), HasAdam);
+  const auto wanted = [&](const CheckpointFile& file) {
+    return all || std::any_of(plan.shards.begin(), plan.shards.end(), [&](const ShardPlan& shard) {
+             return MayHoldRows(&plan.restore_plan, plan.partitioning, Partitions(file),
+                                shard.range);
+           });
+  };
+  std::map<uint32_t, CheckpointFile> newest;
+  for (const CheckpointFile& file : FilesInOrder(manifest)) {
+    if (wanted(file)) newest[file.first_partition()] = file;
+  }
+  std::vector<CheckpointFile> files;
+  for (auto& [partition, file] : newest) files.push_back(std::move(file));
+  return files;
+}
+
+TableId DenseTable(const JobPlan& plan) {
+  for (const TableSpec& t : plan.tables) {
+    if (t.kind == TableKind::kDense) return t.id;
+  }
+  return TableId();
+}
+
+// How far another job's checkpoint had counted.
+absl::Status ReadCounts(const JobPlan& plan, Restored& restored) {
+  const std::vector<CheckpointFile> files = FilesThatCount(plan, restored.manifest);
+  struct Counts {
+    uint64_t clock = 0;
+    EarlierCommits commits;
+  };
+  std::vector<Counts> counts(files.size());
+  const absl::Status s = InParallel(files.size(), [&](size_t i) {
+    const auto reader = OpenFile(plan, files[i]);
     if (!reader.ok()) return reader.status();
     const auto clock = RowClock(**reader);
     if (!clock.ok()) return clock.status();
-    clocks[file.first_partition()] = *clock;
+    counts[i].clock = *clock;
+    return RaiseEarlierCommits(plan.restore_plan, DenseTable(plan), **reader, *clock,
+                               counts[i].commits);
+  });
+  if (!s.ok()) return s;
+  for (size_t i = 0; i < files.size(); ++i) {
+    restored.row_clocks[files[i].first_partition()] = counts[i].clock;
+    for (const TableSpec& t : plan.tables) {
+      if (!HasAdam(t)) continue;
+      uint64_t& commits = restored.commits[t.id];
+      commits = std::max(commits, counts[i].commits[t.id]);
+    }
   }
-  return clocks;
-}
-
-// How far Adam had counted where its state is kept; of all files, whoever's rows they hold.
-absl::StatusOr<EarlierCommits> CommitsBefore(const JobPlan& plan, const Manifest& manifest) {
-  EarlierCommits commits, of_adam;
-  TableId dense;
-  const auto adam = [](const TableSpec& t) {
-    return std::any_of(t.segments.begin(), t.segments.end(), [](const SegmentSpec& s) {
-      return s.optimizer.type == OptimizerType::kAdam;
-    });
-  };
-  if (std::none_of(plan.tables.begin(), plan.tables.end(), adam)) return of_adam;
-  for (const TableSpec& t : plan.tables) {
-    if (t.kind == TableKind::kDense) dense = t.id;
-  }
-  for (const CheckpointFile& file : manifest.files()) {
-    const auto reader = OpenFile(plan, file);
-    if (!reader.ok()) return reader.status();
-    const absl::Status s = RaiseEarlierCommits(plan.restore_plan, dense, **reader, commits);
-    if (!s.ok()) return s;
-  }
-  for (const TableSpec& t : plan.tables) {
-    if (adam(t)) of_adam[t.id] = commits[t.id];
-  }
-  return of_adam;
+  return s;
 }
 
 }  // namespace
 
-absl::StatusOr<Manifest> ReadRestored(const JobPlan& plan) {
+absl::StatusOr<Restored> ReadRestored(const JobPlan& plan) {
+  Restored restored;
   auto manifest = ReadManifest(plan.restore_from);
   if (!manifest.ok()) return Missing(plan, manifest.status());
   if (absl::Status s = CheckRestored(plan, *manifest); !s.ok()) return s;
-  return manifest;
+  restored.manifest = *std::move(manifest);
+  if (plan.restore) return restored;
+  if (absl::Status s = ReadCounts(plan, restored); !s.ok()) return s;
+  return restored;
 }
 
-absl::Status RestoreRows(const JobPlan& plan, const Manifest& manifest, Shard& shard) {
+absl::Status RestoreRows(const JobPlan& plan, const Restored& restored, Shard& shard) {
   const RestorePlan* const another = plan.restore ? nullptr : &plan.restore_plan;
-  std::vector<CheckpointFile> files;
-  for (const CheckpointFile& file : FilesInOrder(manifest)) {
-    const PartitionRange range = shard.options().range;
-    if (MayHoldRows(another, plan.partitioning, Partitions(file), range)) files.push_back(file);
-  }
-  auto clocks = RowClocks(plan, files);
-  if (!clocks.ok()) return clocks.status();
-  for (const CheckpointFile& file : files) {
+  for (const CheckpointFile& file : FilesInOrder(restored.manifest)) {
+    if (!MayHoldRows(another, plan.partitioning, Partitions(file), shard.options().range)) continue;
     const auto reader = OpenFile(plan, file);
     if (!reader.ok()) return reader.status();
-    const uint64_t clock = (*clocks)[file.first_partition()];
-    absl::Status s = shard.Restore(**reader, plan.start_step, another, clock);
+    const auto clock = restored.row_clocks.find(file.first_partition());
+    absl::Status s = shard.Restore(**reader, plan.start_step, another,
+                                   clock == restored.row_clocks.end() ? 0 : clock->second);
     if (!s.ok()) return s;
   }
-  if (another == nullptr) return absl::OkStatus();
-  const auto commits = CommitsBefore(plan, manifest);
-  if (!commits.ok()) return commits.status();
-  shard.CountFrom(*commits);
+  shard.CountFrom(restored.commits);
   return absl::OkStatus();
 }
 

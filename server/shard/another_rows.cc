@@ -258,10 +258,10 @@ absl::Status TakeRows(const RestorePlan& plan, const ShardFileReader& file, cons
 
 absl::StatusOr<uint64_t> RowClock(const ShardFileReader& file) {
   uint64_t clock = file.header().clock.value;
-  const absl::Status s =
-      file.ReadSections(file.header().partitions, [&](const storage::Section& section) {
-        // Of bsp there is none.
-        if (section.type == kCountersSection && section.bytes.size() >= sizeof clock) {
+  // Of bsp there is none.
+  const absl::Status s = file.ReadSectionsOf(
+      kCountersSection, file.header().partitions, [&](const storage::Section& section) {
+        if (section.bytes.size() >= sizeof clock) {
           std::memcpy(&clock, section.bytes.data(), sizeof clock);
         }
         return absl::OkStatus();

@@ -42,9 +42,10 @@ bool MayHoldRows(const RestorePlan* plan, Partitioning partitioning, PartitionRa
 bool KeepsPartitions(const RestorePlan* plan, TableId table);
 
 // Puts what `file` holds for the shard: rows of tables by their keys, rows of tensors by their
-// place in the tensor. Rows keep their weights, and their state but where the plan resets it. In a
-// table that has rules of removal rows age on: the job counts from step 0, and a row that was idle
-// for n steps at `row_clock` was touched at step -n (storage::StepOf). Scores are what they were at
+// place in the tensor. Rows keep their weights, and their state but where the plan resets it. They
+// age on, whether a rule removes any here or not: the job counts from step 0, and a row that was
+// idle for n steps at `row_clock` was touched at step -n (storage::StepOf). So a later job's rules
+// know how old rows are, and no row says a step that is still to come. Scores are what they were at
 // `row_clock`, by the decay of the rules here. Call for every file, an increment after what it
 // follows. FAILED_PRECONDITION: the file's tables do not
 // have the shapes that the plan speaks of.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "server/shard/another_rows.h"
 #include "server/shard/file_sections.h"
 
 namespace strata::server {
@@ -17,9 +16,8 @@ std::vector<uint8_t> EncodeEarlierCommits(const std::vector<uint64_t>& commits) 
 absl::StatusOr<EarlierCommits> ReadEarlierCommits(const storage::ShardFileReader& file) {
   EarlierCommits commits;
   const auto& tables = file.header().tables;
-  const absl::Status s =
-      file.ReadSections(file.header().partitions, [&](const storage::Section& section) {
-        if (section.type != kEarlierSection) return absl::OkStatus();
+  const absl::Status s = file.ReadSectionsOf(
+      kEarlierSection, file.header().partitions, [&](const storage::Section& section) {
         if (section.bytes.size() != tables.size() * sizeof(uint64_t)) {
           return absl::DataLossError("earlier commits: damaged bytes");
         }
@@ -34,13 +32,12 @@ absl::StatusOr<EarlierCommits> ReadEarlierCommits(const storage::ShardFileReader
 }
 
 absl::Status RaiseEarlierCommits(const RestorePlan& plan, TableId dense,
-                                 const storage::ShardFileReader& file, EarlierCommits& commits) {
+                                 const storage::ShardFileReader& file, uint64_t clock,
+                                 EarlierCommits& commits) {
   auto before = ReadEarlierCommits(file);
   if (!before.ok()) return before.status();
-  const auto clock = RowClock(file);
-  if (!clock.ok()) return clock.status();
   const auto raise = [&](TableId from, TableId to) {
-    commits[to] = std::max(commits[to], *clock + (*before)[from]);
+    commits[to] = std::max(commits[to], clock + (*before)[from]);
   };
   for (const RestoreTable& table : plan.tables()) {
     if (!table.reset_state()) raise(TableId(table.from()), TableId(table.to()));

@@ -26,11 +26,12 @@ std::vector<uint8_t> EncodeEarlierCommits(const std::vector<uint64_t>& commits);
 absl::StatusOr<EarlierCommits> ReadEarlierCommits(const storage::ShardFileReader& file);
 
 // Raises `commits`, which are of the tables here, to what a file of another job's checkpoint says
-// of the tables whose state `plan` keeps: its own count and those before it. One tensor counts for
-// `dense`, the table of all of them. Call for every file of the checkpoint, so that it depends on
-// nobody's shards. Errors of the file.
+// of the tables whose state `plan` keeps: its own count, `clock` (RowClock), and those before it.
+// One tensor counts for `dense`, the table of all of them. Call for the newest file of each run of
+// partitions, so that it depends on nobody's shards. Errors of the file.
 absl::Status RaiseEarlierCommits(const RestorePlan& plan, TableId dense,
-                                 const storage::ShardFileReader& file, EarlierCommits& commits);
+                                 const storage::ShardFileReader& file, uint64_t clock,
+                                 EarlierCommits& commits);
 
 }  // namespace strata::server
 

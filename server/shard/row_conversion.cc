@@ -96,7 +96,7 @@ void RowConversion::TakeScore() {
 void RowConversion::Convert(uint64_t seed, uint64_t row_clock, Key key, const uint8_t* row,
                             uint8_t* out) const {
   Copy(seed, key, row, out);
-  if (to_->removal().active()) CountFromHere(row_clock, out);
+  CountFromHere(row_clock, out);
 }
 
 void RowConversion::Copy(uint64_t seed, Key key, const uint8_t* row, uint8_t* out) const {

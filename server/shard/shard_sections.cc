@@ -55,15 +55,16 @@ absl::Status Shard::CountFromFile(const storage::ShardFileReader& file) {
 }
 
 absl::Status Shard::ReadFilters(const storage::ShardFileReader& file, const RestorePlan* another) {
-  return file.ReadSections(options_.range, [&](const storage::Section& section) {
+  const auto load = [&](const storage::Section& section) {
     absl::Status s;
     for (ShardTable& t : tables_) {
-      if (!s.ok() || section.type != AdmissionFilter::kSection) break;
+      if (!s.ok()) break;
       if (!KeepsPartitions(another, t.spec().id)) continue;
       s = t.admission().Load(section.partitions.first, section.bytes);
     }
     return s;
-  });
+  };
+  return file.ReadSectionsOf(AdmissionFilter::kSection, options_.range, load);
 }
 
 absl::Status Shard::FreezePreimages(FrozenState& out) {
@@ -95,34 +96,35 @@ void Shard::FreezeRemoved(FrozenState& out) const {
 absl::Status Shard::ReadRemoved(const storage::ShardFileReader& image) {
   if (options_.removed == nullptr) return absl::OkStatus();
   uint64_t bytes = 0;
-  absl::Status s = image.ReadSections(options_.range, [&](const storage::Section& section) {
-    if (section.type == kRemovedSection && section.bytes.size() == 8) {
-      std::memcpy(&bytes, section.bytes.data(), 8);
-    }
+  const auto read = [&](const storage::Section& section) {
+    if (section.bytes.size() == 8) std::memcpy(&bytes, section.bytes.data(), 8);
     return absl::OkStatus();
-  });
+  };
+  absl::Status s = image.ReadSectionsOf(kRemovedSection, options_.range, read);
   return s.ok() ? options_.removed->StartAt(bytes) : s;
 }
 
 absl::Status Shard::ReadState(const storage::ShardFileReader& file) {
   if (options_.synchronous) return absl::OkStatus();
-  return file.ReadSections(options_.range, [&](const storage::Section& section) -> absl::Status {
-    if (section.type == kLedgerSection) {
-      auto ledger = WindowLedger::Parse(absl::string_view(
-          reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()));
-      if (!ledger.ok()) return ledger.status();
-      ledger_.Merge(*ledger);
-    } else if (section.type == kCountersSection) {
-      uint64_t counters[2];
-      if (section.bytes.size() != sizeof counters) {
-        return absl::DataLossError("shard counters: damaged bytes");
-      }
-      std::memcpy(counters, section.bytes.data(), sizeof counters);
-      SetClock(Step(std::max(clock().value, counters[0])), false);
-      barrier_ = CutBarrier(options_.lanes, std::max(barrier_.taken(), counters[1]));
+  const auto read_ledger = [&](const storage::Section& section) {
+    auto ledger = WindowLedger::Parse(absl::string_view(
+        reinterpret_cast<const char*>(section.bytes.data()), section.bytes.size()));
+    if (ledger.ok()) ledger_.Merge(*ledger);
+    return ledger.status();
+  };
+  absl::Status s = file.ReadSectionsOf(kLedgerSection, options_.range, read_ledger);
+  if (!s.ok()) return s;
+  const auto read_counters = [&](const storage::Section& section) -> absl::Status {
+    uint64_t counters[2];
+    if (section.bytes.size() != sizeof counters) {
+      return absl::DataLossError("shard counters: damaged bytes");
     }
+    std::memcpy(counters, section.bytes.data(), sizeof counters);
+    SetClock(Step(std::max(clock().value, counters[0])), false);
+    barrier_ = CutBarrier(options_.lanes, std::max(barrier_.taken(), counters[1]));
     return absl::OkStatus();
-  });
+  };
+  return file.ReadSectionsOf(kCountersSection, options_.range, read_counters);
 }
 
 absl::Status Shard::ReadPreimageBlocks(const storage::ShardFileReader& image) {
@@ -140,12 +142,11 @@ absl::Status Shard::ReadPreimageBlocks(const storage::ShardFileReader& image) {
     if (!s.ok()) return s;
   }
   uint64_t resume = image.header().clock.value + 1;
-  absl::Status s = image.ReadSections(options_.range, [&](const storage::Section& section) {
-    if (section.type == kServedSection && section.bytes.size() == 8) {
-      std::memcpy(&resume, section.bytes.data(), 8);
-    }
+  const auto read = [&](const storage::Section& section) {
+    if (section.bytes.size() == 8) std::memcpy(&resume, section.bytes.data(), 8);
     return absl::OkStatus();
-  });
+  };
+  absl::Status s = image.ReadSectionsOf(kServedSection, options_.range, read);
   if (!s.ok()) return s;
   SetClock(image.header().clock, resume == image.header().clock.value);
   return absl::OkStatus();

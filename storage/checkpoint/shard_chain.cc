@@ -46,10 +46,9 @@ absl::StatusOr<uint64_t> ShardChain::rows(TableId table) const {
   const auto& tables = header().tables;
   uint64_t rows = 0;
   bool found = false;
-  absl::Status s = last.ReadSections(header().partitions, [&](const Section& section) {
-    if (section.type != kTableRowsSection || section.bytes.size() != tables.size() * 8) {
-      return absl::OkStatus();
-    }
+  const PartitionRange all = header().partitions;
+  absl::Status s = last.ReadSectionsOf(kTableRowsSection, all, [&](const Section& section) {
+    if (section.bytes.size() != tables.size() * 8) return absl::OkStatus();
     for (size_t i = 0; i < tables.size(); ++i) {
       if (tables[i].id != table) continue;
       std::memcpy(&rows, section.bytes.data() + 8 * i, sizeof rows);

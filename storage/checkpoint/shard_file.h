@@ -154,6 +154,9 @@ class ShardFileReader {
   using SectionVisitor = std::function<absl::Status(const Section&)>;
   virtual absl::Status ReadSections(PartitionRange partitions,
                                     const SectionVisitor& visit) const = 0;
+  // Those of one type. Reads no others, which may be large (filters).
+  virtual absl::Status ReadSectionsOf(uint32_t type, PartitionRange partitions,
+                                      const SectionVisitor& visit) const = 0;
 
   // Pre-images of one table in `partitions`, in blocks, ascending by position.
   using PreImageVisitor = std::function<absl::Status(const PreImages&)>;

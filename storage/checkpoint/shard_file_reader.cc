@@ -39,7 +39,13 @@ class Reader final : public ShardFileReader {
   const ShardFileSummary& summary() const override { return summary_; }
   absl::Status ReadRows(TableId table, PartitionRange partitions,
                         const RowVisitor& visit) const override;
-  absl::Status ReadSections(PartitionRange partitions, const SectionVisitor& visit) const override;
+  absl::Status ReadSections(PartitionRange partitions, const SectionVisitor& visit) const override {
+    return ReadChosen(std::nullopt, partitions, visit);
+  }
+  absl::Status ReadSectionsOf(uint32_t type, PartitionRange partitions,
+                              const SectionVisitor& visit) const override {
+    return ReadChosen(type, partitions, visit);
+  }
   absl::Status ReadPreImages(TableId table, PartitionRange partitions,
                              const PreImageVisitor& visit) const override;
   absl::Status ReadErased(TableId table, PartitionRange partitions,
@@ -64,6 +70,9 @@ class Reader final : public ShardFileReader {
                                                        size_t begin, const uint8_t* values)>;
   absl::Status ReadPositioned(BlockType type, TableId table, PartitionRange partitions,
                               const PositionedVisitor& visit) const;
+  // Sections of the type; without one all.
+  absl::Status ReadChosen(std::optional<uint32_t> type, PartitionRange partitions,
+                          const SectionVisitor& visit) const;
   absl::Status Damage(uint64_t offset, absl::string_view what) const {
     return DamagedFile(file_.path(), offset, what);
   }
@@ -265,9 +274,11 @@ absl::Status Reader::ReadErased(TableId table, PartitionRange partitions,
                             const uint8_t*) { return visit(positions); });
 }
 
-absl::Status Reader::ReadSections(PartitionRange partitions, const SectionVisitor& visit) const {
+absl::Status Reader::ReadChosen(std::optional<uint32_t> type, PartitionRange partitions,
+                                const SectionVisitor& visit) const {
   for (const IndexEntry& entry : footer_.blocks) {
     const BlockHeader& block = entry.block;
+    if (type && block.number != *type) continue;
     if (block.type != BlockType::kSection || block.partitions.last < partitions.first ||
         partitions.last < block.partitions.first) {
       continue;

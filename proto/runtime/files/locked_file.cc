@@ -4,6 +4,9 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace strata {
 
@@ -29,6 +32,26 @@ int OpenAlone(const std::string& path, FileSystem& files) {
     // Its writer renamed or removed it after it was opened here.
     if (result < 0 && result != -ENOENT) return result;
   }
+}
+
+std::vector<std::string> UnfinishedNames(const std::string& name) {
+  constexpr int kMostWriters = 4;
+  std::vector<std::string> names = {absl::StrCat(name, ".tmp")};
+  for (int i = 1; i < kMostWriters; ++i) names.push_back(absl::StrCat(name, ".", i, ".tmp"));
+  return names;
+}
+
+UnfinishedFile OpenUnfinished(const std::string& name, FileSystem& files) {
+  UnfinishedFile file;
+  for (std::string& path : UnfinishedNames(name)) {
+    file.path = std::move(path);
+    file.fd = OpenAlone(file.path, files);
+    if (file.fd == -ENOLCK || file.fd == -EOPNOTSUPP || file.fd == -ENOSYS) {
+      file.fd = files.Open(file.path, O_RDWR | O_CREAT | O_TRUNC);
+    }
+    if (file.fd != -EWOULDBLOCK) break;
+  }
+  return file;
 }
 
 int LockFolder(const std::string& path, FileSystem& files) {

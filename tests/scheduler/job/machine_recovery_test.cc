@@ -21,6 +21,7 @@
 #include "proto/strata/job.pb.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/state/start.h"
+#include "scheduler/state/state.pb.h"
 #include "tests/scheduler/sim_nodes.h"
 
 namespace strata::scheduler {
@@ -126,6 +127,17 @@ class Cluster {
     DoFileWork();
     state_ = std::make_unique<ClusterState>(kLease, kCluster);
     REQUIRE(state_->Restore(store_, now_).ok());
+  }
+
+  // The scheduler that comes next finds that the job was submitted so.
+  void RestartWith(const std::function<void(JobSpecRecord&)>& change) {
+    DoFileWork();
+    std::string& stored = store_.at("job/00000000000000000001/spec");
+    JobSpecRecord record;
+    REQUIRE(record.ParseFromString(stored));
+    change(record);
+    stored = record.SerializeAsString();
+    RestartScheduler();
   }
 
   // What a server is told when it knows nothing yet.
@@ -682,6 +694,36 @@ TEST_CASE("a job asks of its vocabularies what its checkpoint knows", "[schedule
                           "missing") == (saved == "abcdef"));
   CHECK(absl::StrContains(cluster.Says(resume ? "ResumesFrom" : "StartsFrom"),
                           "field item (a vocabulary of 3 values, 5 now)") == (saved == "abc"));
+}
+
+TEST_CASE("a weight of lines that an earlier scheduler did not note is not compared",
+          "[scheduler][recovery]") {
+  const bool noted = GENERATE(false, true);
+  INFO("noted " << noted);
+  Cluster cluster(
+      1, 1, 0,
+      [](ClusterState::Submission& s) {
+        UseVocabulary("abc", s);
+        s.job.mutable_spec()->set_sample_weight("w");
+        s.init_schema = WithVocabulary("abc");
+        s.init_sample_weight = "w";
+        s.job.mutable_spec()->mutable_model()->mutable_init_from()->set_checkpoint("/old");
+      },
+      /*stalls=*/true);
+  REQUIRE(cluster.job().phase() == INDEXING);
+  CHECK_FALSE(absl::StrContains(cluster.Says("StartsFrom"), "sampleWeight"));
+  cluster.RestartWith([&](JobSpecRecord& record) {
+    REQUIRE(record.init_sample_weight() == "w");
+    if (noted) record.set_init_sample_weight("");
+    if (!noted) record.clear_init_sample_weight();
+  });
+  cluster.FoundAgain({});
+  CHECK((cluster.job().state() == FAILED) == noted);
+  CHECK(absl::StrContains(cluster.Says("CheckpointDoesNotFit"),
+                          "spec.sampleWeight was none, is w") == noted);
+  CHECK(absl::EndsWith(cluster.Says("StartsFrom"),
+                       "; not compared: spec.sampleWeight (an earlier version accepted the job)") ==
+        !noted);
 }
 
 TEST_CASE("manifests say what the fields' vocabularies have", "[scheduler][recovery]") {

@@ -259,13 +259,11 @@ storage::HashSum Expected(const std::string& checkpoint, const std::vector<Table
             std::memcpy(row.data() + now.score_offset(), rows + before.meta_offset() - 4, 4);
           }
           std::memcpy(row.data() + now.meta_offset(), rows + before.meta_offset(), 8);
-          if (to[t].life_cycle.removal.any()) {  // so many steps before the job's first
-            const auto clock = static_cast<uint32_t>(file->header().clock.value);
-            uint32_t last_step = 0;
-            std::memcpy(&last_step, row.data() + now.meta_offset(), sizeof last_step);
-            last_step -= clock;
-            std::memcpy(row.data() + now.meta_offset(), &last_step, sizeof last_step);
-          }
+          // So many steps before the job's first.
+          uint32_t last_step = 0;
+          std::memcpy(&last_step, row.data() + now.meta_offset(), sizeof last_step);
+          last_step -= static_cast<uint32_t>(file->header().clock.value);
+          std::memcpy(row.data() + now.meta_offset(), &last_step, sizeof last_step);
           sum += storage::HashRow(to[t].id, *key, row);
         }
         return absl::OkStatus();

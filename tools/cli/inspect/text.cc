@@ -1,6 +1,7 @@
 #include "tools/cli/inspect/text.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -89,7 +90,25 @@ std::string NodesJson(const ClusterStatus& cluster) {
 
 namespace {
 
-// Rows of each table over all shards that are known, in the order of the tables' numbers.
+// Whether the shard's server has said how many rows each table has: not before its first report in
+// this generation, nor if it is of an earlier version.
+bool TellsTables(const ShardStatus& s) { return s.report().tables_size() > 0; }
+
+// How many shards are in no sum of rows.
+int64_t ShardsNotCounted(const JobShards& shards) {
+  return std::count_if(shards.shards().begin(), shards.shards().end(),
+                       [](const ShardStatus& s) { return !TellsTables(s); });
+}
+
+std::string NotCountedText(const JobShards& shards) {
+  const int64_t missing = ShardsNotCounted(shards), all = shards.shards_size();
+  if (missing == 0) return "";
+  return absl::StrCat("\n", missing, " of ", all, all == 1 ? " shard is" : " shards are",
+                      " not counted in rows by table: ",
+                      missing == 1 ? "its server has" : "their servers have", " not told them\n");
+}
+
+// Rows of each table over all shards that tell them, in the order of the tables' numbers.
 std::string TablesOf(const JobShards& shards) {
   std::vector<std::pair<std::string, uint64_t>> sums;
   for (const ShardStatus& s : shards.shards()) {
@@ -99,10 +118,10 @@ std::string TablesOf(const JobShards& shards) {
       sums[t].second += table.rows();
     }
   }
-  if (sums.empty()) return "";
+  if (sums.empty()) return NotCountedText(shards);
   std::vector<TextRow> rows = {{"TABLE", "ROWS"}};
   for (const auto& [table, count] : sums) rows.push_back({table, WithCommas(count)});
-  return absl::StrCat("\n", TextTable(rows));
+  return absl::StrCat("\n", TextTable(rows), NotCountedText(shards));
 }
 
 Json TablesJson(const ShardReport& report) {
@@ -160,7 +179,7 @@ std::string ShardsJson(const JobShards& shards) {
                         {"ssdReads", number(s.report().ssd_reads())},
                         {"hbmBytes", number(s.report().hbm_bytes())},
                         {"hbmHits", number(s.report().hbm_hits())},
-                        {"tables", known ? TablesJson(s.report()) : Json(nullptr)}});
+                        {"tables", TellsTables(s) ? TablesJson(s.report()) : Json(nullptr)}});
   }
   return Line(Json{{"job", shards.job()},
                    {"name", shards.name()},
@@ -168,7 +187,8 @@ std::string ShardsJson(const JobShards& shards) {
                    {"generation", shards.generation()},
                    {"mapEpoch", shards.map_epoch()},
                    {"servers", servers},
-                   {"shards", list}});
+                   {"shards", list},
+                   {"shardsNotCounted", ShardsNotCounted(shards)}});
 }
 
 std::string EventLine(const Event& event, absl::TimeZone zone) {

@@ -16,9 +16,10 @@ std::string NodesTable(const ClusterStatus& cluster, absl::Time now);
 // One line. 64-bit identities are hexadecimal text: many readers of JSON round large numbers.
 std::string NodesJson(const ClusterStatus& cluster);
 
-// A table with a header line, and one of the rows of each table of the job; or one line that says
-// why there are no shards.
+// A table with a header line, and one of the rows of each table of the job, with a line that says
+// how many shards are not in it; or one line that says why there are no shards.
 std::string ShardsTable(const JobShards& shards);
+// `shardsNotCounted`: how many shards have null as `tables`.
 std::string ShardsJson(const JobShards& shards);
 
 // One line, without its end: time in `zone`, whom it is about, reason, message.

@@ -31,11 +31,11 @@ absl::StatusOr<uint32_t> WaitingSteps(const CheckpointRows& rows, const TableSpe
     }
     auto reader = storage::ShardFileReader::Open(absl::StrCat(rows.folder(), "/", file.name()));
     if (!reader.ok()) return reader.status();
-    absl::Status s = (*reader)->ReadSections(
-        {partition, partition}, [&](const storage::Section& section) -> absl::Status {
-          if (section.type != server::AdmissionFilter::kSection) return absl::OkStatus();
-          return filter.Load(section.partitions.first, section.bytes);
-        });
+    absl::Status s =
+        (*reader)->ReadSectionsOf(server::AdmissionFilter::kSection, {partition, partition},
+                                  [&](const storage::Section& section) {
+                                    return filter.Load(section.partitions.first, section.bytes);
+                                  });
     if (!s.ok()) return s;
   }
   return filter.StepsOf(position);

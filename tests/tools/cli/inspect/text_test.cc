@@ -80,16 +80,36 @@ TEST_CASE("shards say where they are, and what is known of them", "[inspect]") {
   INFO(table);
   CHECK(table.find("1,234,567") != std::string::npos);
   CHECK(table.find("8-15") != std::string::npos);
-  CHECK(absl::EndsWith(table, "\nTABLE  ROWS\nuser   1,234,560\nitem   7\n"));
+  CHECK(absl::EndsWith(table,
+                       "\nTABLE  ROWS\nuser   1,234,560\nitem   7\n"
+                       "\n1 of 2 shards are not counted in rows by table: its server has "
+                       "not told them\n"));
   JobShards both = Shards();
   *both.mutable_shards(1)->mutable_report() = both.shards(0).report();
   CHECK(absl::EndsWith(ShardsTable(both), "\nTABLE  ROWS\nuser   2,469,120\nitem   14\n"));
+  CHECK(Json::parse(ShardsJson(both))["shardsNotCounted"] == 0);
   const Json json = Json::parse(ShardsJson(Shards()));
+  CHECK(json["shardsNotCounted"] == 1);
   CHECK(json["shards"][0]["clock"] == 12);
   CHECK(json["shards"][1]["clock"].is_null());
   CHECK(json["shards"][0]["tables"][1] == Json{{"table", "item"}, {"rows", 7}});
   CHECK(json["shards"][1]["tables"].is_null());
   CHECK(json["shards"][1]["server"] == "server-0");
+  // A server of an earlier version reports its shard, but not the rows of each table.
+  JobShards earlier = both;
+  earlier.mutable_shards(0)->mutable_report()->clear_tables();
+  CHECK(absl::StrContains(ShardsTable(earlier),
+                          "\nuser   1,234,560\nitem   7\n\n1 of 2 shards are not counted"));
+  CHECK(Json::parse(ShardsJson(earlier))["shards"][0]["tables"].is_null());
+  CHECK(Json::parse(ShardsJson(earlier))["shards"][0]["rows"] == 1234567);
+  CHECK(Json::parse(ShardsJson(earlier))["shardsNotCounted"] == 1);
+  // None has reported.
+  JobShards begun = Shards();
+  begun.mutable_shards(0)->clear_report();
+  CHECK(absl::EndsWith(ShardsTable(begun),
+                       "\n2 of 2 shards are not counted in rows by table: their servers have not "
+                       "told them\n"));
+  CHECK(Json::parse(ShardsJson(begun))["shardsNotCounted"] == 2);
   JobShards over;
   over.set_name("clicks");
   over.set_state(SUCCEEDED);

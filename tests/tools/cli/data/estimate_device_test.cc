@@ -179,7 +179,7 @@ TrainingJob LabelledJob(const std::string& folder) {
 }
 
 // What a worker's models take of a device when they are made.
-void CheckModels(const Told& told, uint32_t most_examples, CountingApi* api) {
+void CheckModels(const Told& told, bool evaluates, CountingApi* api) {
   const auto tables = MakeModelTables(told.spec, told.data.fields, told.data.numeric);
   REQUIRE(tables.ok());
   const device::WorkerDevice gpu = DeviceOf(api);
@@ -188,7 +188,7 @@ void CheckModels(const Told& told, uint32_t most_examples, CountingApi* api) {
   options.device = &gpu;
   options.worker = told.spec.worker();
   options.batch_size = told.spec.training().batch_size();
-  options.most_examples = most_examples;
+  options.evaluates = evaluates;
   const auto models = ModelSource::Make(options);
   REQUIRE(models.ok());
   CHECK(BytesOf(Worker(told).device_parts, "model") == api->device_now());
@@ -207,7 +207,7 @@ TEST_CASE("a model takes of a device what was estimated, to the byte", "[estimat
       if (evaluates) spec.mutable_data()->add_eval(folder.path() + "/eval.libfm");
       const Told told = Estimate(job);
       CountingApi api;
-      CheckModels(told, evaluates ? 4096 : told.spec.training().batch_size(), &api);
+      CheckModels(told, evaluates, &api);
       // Factors are rounded into memory of their own.
       if (evaluates) continue;
       if (precision == "fp32") fp32 = api.device_most();
@@ -234,7 +234,7 @@ TEST_CASE("and so do models of several labels and of weights", "[estimate][devic
       spec.mutable_worker()->set_precision(precision);
       const Told told = Estimate(job);
       CountingApi api;
-      CheckModels(told, told.spec.training().batch_size(), &api);
+      CheckModels(told, false, &api);
       // More than one label takes.
       spec.mutable_labels()->DeleteSubrange(1, 2);
       spec.clear_sample_weight();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ops/cuda/products/blas.h"
 #include "ops/nn/layer_memory.h"
+#include "worker/bsp/lane_preparer.h"
 #include "worker/device/layers/step_batch.h"
 #include "worker/device/step.h"
 #include "worker/lane_memory.h"
@@ -20,7 +21,7 @@ namespace {
 // (worker/data/reading/raw_lines.cc).
 constexpr uint64_t kReadBytes = uint64_t{12} << 20;
 
-// Text that is read before it is parsed (worker/data/reading/file_batch_source.cc).
+// Text that is read before it is parsed (worker/data/reading/file_batch_source.cc), about.
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 // Of a line and label that is scored, in memory that doubles (worker/eval/quality.h); and of a line
 // while one label's are sorted.
@@ -55,28 +56,54 @@ uint64_t RowBytes(const ModelTables& tables) {
   return dim * sizeof(float);
 }
 
-uint32_t LinesScored(const WorkerLoad& load) {
-  return static_cast<uint32_t>(ScoredAtATime(load.tables).lines);
+bool OnDevice(const WorkerLoad& load) { return load.device != WorkerLoad::Device::kCpu; }
+
+BatchLimit ScoredBy(const WorkerLoad& load) {
+  return OnDevice(load) ? ScoredOnDevice(load.tables, load.batch_size) : ScoredAtATime(load.tables);
 }
+
+uint64_t MeanFeatures(const WorkerLoad& load, uint64_t examples) {
+  return static_cast<uint64_t>(load.features_per_example * static_cast<double>(examples));
+}
+
+// Of a batch of training.
+uint64_t FeaturesOfBatch(const WorkerLoad& load) {
+  return load.features_per_batch > 0 ? load.features_per_batch
+                                     : MeanFeatures(load, load.batch_size);
+}
+BatchCounts CountsOfBatch(const WorkerLoad& load) {
+  return {load.batch_size, FeaturesOfBatch(load), load.keys_per_batch};
+}
+
+// Of lines that are scored.
+uint64_t FeaturesOfLongest(const WorkerLoad& load, uint64_t lines) {
+  return load.of_lines.empty() ? MeanFeatures(load, lines) : load.of_lines.OfLongest(lines);
+}
+
+uint32_t In32Bits(uint64_t n) { return static_cast<uint32_t>(std::min<uint64_t>(n, UINT32_MAX)); }
 
 // What a device's steps (worker/device/step.h) take memory for in the end; where the host stands
 // for it, what they touch of that.
 device::StepShape ShapeOf(const WorkerLoad& load) {
   const uint32_t fields = load.tables.fields;
   const bool host = load.device == WorkerLoad::Device::kHost;
+  const bool evaluates = load.eval_lines > 0;
   device::StepShape shape =
-      device::FirstShape(load.batch_size, load.eval_lines > 0 ? LinesScored(load) : 0, fields);
-  const double examples = shape.examples;
-  const double batches = examples / std::max(1u, load.batch_size);
-  const auto features = static_cast<uint32_t>(load.features_per_example * examples);
-  // Of several batches at most so many.
-  const auto unique = static_cast<uint32_t>(
-      std::min(static_cast<double>(load.keys_per_batch) * batches, static_cast<double>(features)));
+      device::FirstShape(load.batch_size, evaluates ? In32Bits(ScoredBy(load).lines) : 0, fields);
+  BatchCounts most = CountsOfBatch(load);
+  if (evaluates) {
+    const BatchCounts scored = MostScored(load, load.eval_lines);
+    most.features = std::max(most.features, scored.features);
+    most.keys = std::max(most.keys, scored.keys);
+  }
+  const uint32_t features = In32Bits(most.features);
+  const uint32_t unique = std::min(features, In32Bits(most.keys));
   shape.features = host ? features : device::GrownTo(shape.features, features);
   shape.unique = host ? unique : device::GrownTo(shape.unique, unique);
   // Fields of several features each: they are pooled, but where models do that as they gather.
   if (fields > 0 && !load.tables.any_width() && load.features_per_example > fields) {
-    shape.runs = std::min(device::GrownTo(0, shape.examples * fields), shape.features);
+    shape.runs =
+        std::min(device::GrownTo(0, In32Bits(uint64_t{shape.examples} * fields)), shape.features);
   }
   return shape;
 }
@@ -131,37 +158,37 @@ MemoryPart RowsPart(const WorkerLoad& load) {
                        row, " + places)")};
 }
 
-// Parsed: 8 bytes of key, a field and a value, and where each feature's key and each unique key's
-// features are; an offset, labels, a weight, numbers.
-uint64_t BatchBytes(const WorkerLoad& load, uint64_t examples, uint64_t features, uint64_t keys) {
-  const ModelTables& t = load.tables;
-  const uint64_t floats =
-      1 + uint64_t{t.task_count()} + (t.weighted ? 1 : 0) + t.numeric + 2 * t.sequences.size();
-  return features * (load.pooled || !t.sequences.empty() ? 24 : 16) + keys * 20 +
-         examples * floats * 4;
+// Parsed, and routed.
+uint64_t BatchBytes(const WorkerLoad& load, const BatchCounts& most) {
+  return MemoryOfBatch(load.tables, most) + MemoryOfRoutedKeys(most);
 }
 
-uint64_t BatchBytes(const WorkerLoad& load) {
-  const auto features =
-      static_cast<uint64_t>(load.features_per_example * static_cast<double>(load.batch_size));
-  return BatchBytes(load, load.batch_size, features, load.keys_per_batch);
+// Who finds the distinct keys of batches.
+void AddRouters(const WorkerLoad& load, uint64_t routers, std::vector<MemoryPart>* parts) {
+  const uint64_t bytes = MemoryOfRouter(load.tables, CountsOfBatch(load));
+  parts->push_back({"finding the distinct keys", routers * bytes,
+                    absl::StrCat(routers, " at a time x ", bytes, " of a batch")});
 }
 
 void AddPrepared(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
-  const uint64_t batch = BatchBytes(load);
+  const uint64_t batch = BatchBytes(load, CountsOfBatch(load));
   const uint64_t steps =
       load.lines / (uint64_t{load.lanes_here} * std::max(1u, load.batch_size)) + 1;
   const uint64_t prepared = std::min(uint64_t{load.pipeline_depth} + 1, steps);
   parts->push_back({"batches prepared ahead", prepared * load.lanes_here * batch,
                     absl::StrCat("(pipelineDepth + 1, here ", prepared, ") x ", load.lanes_here,
                                  " lanes x ", batch, " a batch")});
+  AddRouters(load,
+             PreparingThreads(load.batch_size, std::max(1u, load.pipeline_depth), load.threads),
+             parts);
 }
 
 void AddPulledBatches(const WorkerLoad& load, std::vector<MemoryPart>* parts) {
-  const uint64_t batch = BatchBytes(load);
+  const uint64_t batch = BatchBytes(load, CountsOfBatch(load));
   parts->push_back({"batches of the lanes", load.lanes_here * load.batches_per_pull * batch,
                     absl::StrCat(load.lanes_here, " lanes x ", load.batches_per_pull,
                                  " batches of a pull x ", batch)});
+  AddRouters(load, load.lanes_here, parts);
 }
 
 // Bsp: the weights of a step, and gradients.
@@ -196,10 +223,9 @@ void AddLanes(const WorkerLoad& load, uint64_t row, uint64_t dense,
 
 // Of bsp one, of the other modes each lane's.
 void AddModel(const WorkerLoad& load, uint64_t row, std::vector<MemoryPart>* parts) {
-  const auto features =
-      static_cast<uint64_t>(load.features_per_example * static_cast<double>(load.batch_size));
-  const ModelMemory model = MemoryOfModel(load.tables, {load.batch_size, features, load.pooled},
-                                          ops::Passes::kForwardAndBackward, load.threads);
+  const ModelMemory model =
+      MemoryOfModel(load.tables, {load.batch_size, FeaturesOfBatch(load), load.pooled},
+                    ops::Passes::kForwardAndBackward, load.threads);
   const uint64_t models = load.synchronous ? 1 : load.lanes_here;
   parts->push_back({"model scratch", models * (model.total() + load.keys_per_batch * row),
                     absl::StrCat(models == 1 ? std::string() : absl::StrCat(models, " lanes x "),
@@ -242,9 +268,9 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
   }
   const uint64_t share = load.lines / std::max(1u, load.lanes_here) + 1;
   const uint64_t block = std::min<uint64_t>(load.buffer_lines, share);
-  parts.push_back({"lines being shuffled",
-                   load.lanes_here * block * (load.line_bytes + 16) + block * load.line_bytes,
-                   absl::StrCat(load.lanes_here, " lanes x ", block, " lines x (", load.line_bytes,
+  const uint64_t line = std::max(load.line_bytes, load.task_line_bytes);
+  parts.push_back({"lines being shuffled", load.lanes_here * block * (line + 16) + block * line,
+                   absl::StrCat(load.lanes_here, " lanes x ", block, " lines x (", line,
                                 " + 16), and one lane's text twice while it grows")});
   if (load.synchronous) {
     AddStep(load, row, dense, &parts);
@@ -267,33 +293,68 @@ std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load) {
   return parts;
 }
 
+BatchCounts MostScored(const WorkerLoad& load, uint64_t lines) {
+  const BatchLimit limit = ScoredBy(load);
+  BatchCounts most;
+  most.examples = std::min(lines, limit.lines);
+  // It ends with the line by which it has as many features as the limit says.
+  most.features = std::min(
+      FeaturesOfLongest(load, most.examples),
+      std::max(limit.features + FeaturesOfLongest(load, 1), FeaturesOfLongest(load, limit.least)));
+  most.keys = load.rows > 0 ? std::min(most.features, load.rows) : most.features;
+  return most;
+}
+
+namespace {
+
+// What such a block takes: of the model, on the CPU, and of its lines and their rows.
+struct ScoringBytes {
+  ModelMemory model;
+  uint64_t lines = 0;
+  uint64_t total() const { return model.total() + lines; }
+};
+ScoringBytes BytesOfScored(const WorkerLoad& load, const BatchCounts& block) {
+  ScoringBytes bytes;
+  if (!OnDevice(load)) {
+    bytes.model = MemoryOfModel(load.tables, {block.examples, block.features, load.pooled},
+                                ops::Passes::kForward, load.threads);
+  }
+  bytes.lines = BatchBytes(load, block) + MemoryOfRouter(load.tables, block) +
+                block.keys * (RowBytes(load.tables) + 16) + DenseFloats(load.tables) * 4;
+  return bytes;
+}
+
+// What malloc keeps of shorter blocks: buffers that became too small lie behind each other, and the
+// larger ones take the place of several of them.
+uint64_t KeptOfShorter(const WorkerLoad& load, const BatchCounts& most) {
+  constexpr uint64_t kMost = uint64_t{64} << 20;  // two blocks that are not mapped (allocator.h)
+  BatchCounts usual = most;
+  usual.features = std::min(most.features, MeanFeatures(load, most.examples));
+  usual.keys = std::min(most.keys, usual.features);
+  return std::min(kMost,
+                  (BytesOfScored(load, most).total() - BytesOfScored(load, usual).total()) / 2);
+}
+
+}  // namespace
+
 std::vector<MemoryPart> EstimateScoring(const WorkerLoad& load, uint64_t lines) {
-  const BatchLimit limit = ScoredAtATime(load.tables);
-  const uint64_t at_once = std::min(lines, limit.lines);
-  const auto features_of = [&](uint64_t n) {
-    return static_cast<uint64_t>(load.features_per_example * static_cast<double>(n));
-  };
-  // Lines are parsed by pieces of text.
-  const uint64_t features =
-      std::min(features_of(at_once),
-               limit.features + features_of(kPieceBytes / std::max<uint64_t>(1, load.line_bytes)));
-  const uint64_t batches = at_once / std::max(1u, load.batch_size) + 1;
-  uint64_t keys = std::min(features, load.keys_per_batch * batches);
-  if (load.rows > 0) keys = std::min(keys, load.rows);
-  const uint64_t row = RowBytes(load.tables), dense = DenseFloats(load.tables) * 4;
+  const BatchCounts most = MostScored(load, lines);
+  const ScoringBytes bytes = BytesOfScored(load, most);
   std::vector<MemoryPart> parts;
-  if (load.device == WorkerLoad::Device::kCpu) {
-    const ModelMemory model = MemoryOfModel(load.tables, {at_once, features, load.pooled},
-                                            ops::Passes::kForward, load.threads);
-    parts.push_back({"model scratch", model.total(),
-                     absl::StrCat("of ", at_once, " lines of ", load.tables.fields,
-                                  " fields; packed weights ", model.weights)});
+  if (!OnDevice(load)) {
+    parts.push_back({"model scratch", bytes.model.total(),
+                     absl::StrCat("of ", most.examples, " lines of ", load.tables.fields,
+                                  " fields; packed weights ", bytes.model.weights)});
   }
   parts.push_back({"lines and their rows",
-                   BatchBytes(load, at_once, features, keys) + keys * (row + 16) + dense +
-                       std::min(at_once * load.line_bytes, kPieceBytes),
-                   absl::StrCat(features, " features, ", keys, " keys x (", row,
-                                " + 16), dense part and text")});
+                   bytes.lines + std::min(lines * load.line_bytes, 2 * kPieceBytes),
+                   absl::StrCat("at most ", most.features, " features, ", most.keys, " keys x (",
+                                RowBytes(load.tables), " + 16), dense part and text")});
+  constexpr uint64_t kWorthALine = uint64_t{1} << 20;
+  if (const uint64_t freed = KeptOfShorter(load, most); freed >= kWorthALine) {
+    parts.push_back({"what shorter lines took", freed,
+                     "half of what the longest take more than the mean, at most 64 MiB"});
+  }
   const uint64_t kept = kScoredLineBytes * load.tables.task_count() +
                         (load.tables.weighted ? kScoredLineBytes : 0) +
                         (load.gauc ? kScoredLineBytes : 0) + kSortedLineBytes;
@@ -303,7 +364,7 @@ std::vector<MemoryPart> EstimateScoring(const WorkerLoad& load, uint64_t lines) 
 }
 
 std::vector<MemoryPart> EstimateWorkerDevice(const WorkerLoad& load) {
-  if (load.device == WorkerLoad::Device::kCpu) return {};
+  if (!OnDevice(load)) return {};
   const device::StepShape shape = ShapeOf(load);
   std::vector<MemoryPart> parts = {
       {"model", StepBytesOf(load).device,
@@ -313,6 +374,10 @@ std::vector<MemoryPart> EstimateWorkerDevice(const WorkerLoad& load) {
            load.precision == ops::gpu::MatmulPrecision::kBf16 ? ", factors in bf16 too" : "")}};
   if (load.rows_there) parts.push_back(RowsPart(load));
   return parts;
+}
+
+absl::Status CheckDevice(const WorkerLoad& load) {
+  return OnDevice(load) ? device::CheckOnDevice(load.tables, load.batch_size) : absl::OkStatus();
 }
 
 std::vector<MemoryPart> EstimateMessages(const WorkerLoad& load) {

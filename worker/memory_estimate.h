@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "ops/cuda/products/blas.h"
 #include "proto/core/memory_part.h"
 #include "proto/core/table_spec.h"
 #include "proto/job/tables/model_tables.h"
+#include "worker/step/batch_memory.h"
+#include "worker/step/feature_counts.h"
 
 namespace strata {
 
@@ -19,11 +22,14 @@ struct WorkerLoad {
   uint32_t servers = 1;
   uint32_t batch_size = 1;
   uint32_t pipeline_depth = 1;
-  bool prefetch = false;      // TrainingPlan::prefetch
-  uint32_t buffer_lines = 1;  // of the shuffle
-  uint64_t lines = 0;         // of the input
-  uint64_t line_bytes = 0;    // on average
+  bool prefetch = false;         // TrainingPlan::prefetch
+  uint32_t buffer_lines = 1;     // of the shuffle
+  uint64_t lines = 0;            // of the input
+  uint64_t line_bytes = 0;       // on average
+  uint64_t task_line_bytes = 0;  // of the longest ones that are shuffled together; 0: as above
   double features_per_example = 0;
+  uint64_t features_per_batch = 0;  // the most; 0: as many as examples have on average
+  FeatureCounts of_lines;           // of the lines that are scored; empty: as above
   // Distinct keys: of one batch, and of the batches of all lanes here at one step.
   uint64_t keys_per_batch = 0;
   uint64_t keys_per_push = 0;
@@ -55,10 +61,18 @@ struct WorkerLoad {
 // jobs (code, gRPC, its threads) is not among them.
 std::vector<MemoryPart> EstimateWorker(const WorkerLoad& load);
 
+// The most that is scored at a time of `lines` lines, in whatever order they come: the longest
+// ones, as far as ScoredAtATime or, on a device, ScoredOnDevice takes them together
+// (worker/models/model_memory.h), with features that all differ while there are rows enough.
+BatchCounts MostScored(const WorkerLoad& load, uint64_t lines);
+
 // Of those, what scoring takes: in the worker that evaluates, and in `strata predict`, by the
-// model's scratch on the CPU, rows and batch of ScoredAtATime (worker/models/model_memory.h); and
-// what the metrics keep of `lines` lines.
+// model's scratch on the CPU, rows and batch of MostScored; and what the metrics keep of `lines`
+// lines.
 std::vector<MemoryPart> EstimateScoring(const WorkerLoad& load, uint64_t lines);
+
+// Whether the worker's device takes such a job. Errors are CheckOnDevice's (worker/device/step.h).
+absl::Status CheckDevice(const WorkerLoad& load);
 
 // What it takes of its device's memory; none on the CPU. Where the host stands for the device this
 // is the host's memory, of which only what is touched counts, and is among EstimateWorker's parts.

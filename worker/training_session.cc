@@ -24,7 +24,6 @@
 #include "worker/data/reading/targets.h"
 #include "worker/eval/boundary.h"
 #include "worker/eval/evaluator.h"
-#include "worker/models/model_memory.h"
 #include "worker/train/model_source.h"
 #include "worker/train/plan.h"
 
@@ -54,8 +53,7 @@ class Session : public TrainingSession {
     if (!teaches.ok()) return teaches;
     // The scheduler sends an empty index to a job without held-out lines.
     const bool evaluates = d.has_eval_index() && d.eval_index().lines() > 0;
-    const auto evaluated = static_cast<uint32_t>(ScoredAtATime(plan_.tables).lines);
-    auto models = MakeModels(evaluates ? evaluated : 0);
+    auto models = MakeModels(evaluates);
     if (!models.ok()) return models.status();
     models_ = *std::move(models);
     auto model = models_->NewModel();
@@ -135,13 +133,13 @@ class Session : public TrainingSession {
     return {d.evaluations().begin(), d.evaluations().end()};
   }
 
-  absl::StatusOr<std::unique_ptr<ModelSource>> MakeModels(uint32_t evaluated) {
+  absl::StatusOr<std::unique_ptr<ModelSource>> MakeModels(bool evaluates) {
     ModelSourceOptions options;
     options.tables = &plan_.tables;
     options.device = o_.device;
     options.worker = plan_.spec.worker();
     options.batch_size = plan_.spec.training().batch_size();
-    options.most_examples = std::max(options.batch_size, evaluated);
+    options.evaluates = evaluates;
     options.threads = threads_;
     return ModelSource::Make(options);
   }
@@ -165,7 +163,7 @@ class Session : public TrainingSession {
     evaluator.client = client_.get();
     evaluator.source = eval_source_.get();
     evaluator.lines = d.eval_index().lines();
-    evaluator.at_a_time = ScoredAtATime(plan_.tables);
+    evaluator.at_a_time = models_->scored();
     evaluator.tables = &plan_.tables;
     evaluator.metrics = MetricsOf(plan_.spec);
     evaluator.gauc_field =
@@ -184,10 +182,8 @@ class Session : public TrainingSession {
     preparer.tables = plan_.tables;
     preparer.last_step = plan_.last_step;
     preparer.depth = std::max(1u, plan_.spec.training().pipeline_depth());
-    // Routing takes about as long as a GPU's step, where batches are large.
-    constexpr uint32_t kExamplesOfThread = 8192;
-    preparer.threads = std::clamp(plan_.spec.training().batch_size() / kExamplesOfThread, 1u,
-                                  std::max(1u, std::min(preparer.depth, threads_)));
+    preparer.threads =
+        PreparingThreads(plan_.spec.training().batch_size(), preparer.depth, threads_);
     preparer.times = &o_.stats->stages();
     preparer_ = LanePreparer::Make(preparer);
     BspTrainerOptions trainer;

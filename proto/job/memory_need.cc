@@ -1,6 +1,7 @@
 #include "proto/job/memory_need.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "proto/core/table_spec.h"
 #include "proto/job/dram_limit.h"
 #include "proto/job/fields/line_features.h"
+#include "proto/job/fields/row_limits.h"
 #include "proto/job/job_plan.h"
 #include "proto/job/job_spec.h"
 #include "proto/job/tables/model_tables.h"
@@ -48,6 +50,35 @@ uint64_t DenseRows(const TableSpec& table) {
   return rows;
 }
 
+uint64_t SumOf(const std::vector<uint64_t>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), uint64_t{0});
+}
+
+// By field: those that have a limit as many as occur, up to it; the others have their part of
+// GuessRows. What fields share is the first one's.
+std::vector<uint64_t> RowsOfFields(const JobSpec& spec, const DataSize& data,
+                                   const std::vector<uint64_t>& features) {
+  const std::vector<RowLimit> limits = RowLimitsOfFields(spec, data.fields, data.vocabularies);
+  uint64_t hashed = 0;  // features of a line
+  for (size_t f = 0; f < features.size(); ++f) {
+    if (limits[f].rows == RowLimit::kNone) hashed += features[f];
+  }
+  const uint64_t guess = GuessRows(data.lines * hashed);
+  const auto first = [&](uint64_t n) { return guess / hashed * n + guess % hashed * n / hashed; };
+  std::vector<uint64_t> rows(features.size());
+  uint64_t before = 0;  // of `hashed`
+  for (size_t f = 0; f < features.size(); ++f) {
+    if (limits[f].rows == RowLimit::kNone) {
+      rows[f] = first(before + features[f]) - first(before);
+      before += features[f];
+      continue;
+    }
+    uint64_t& shared = rows[limits[f].shared_with];
+    shared = std::min(limits[f].rows, shared + data.lines * features[f]);
+  }
+  return rows;
+}
+
 // Adds up one server's share.
 class Sum {
  public:
@@ -61,9 +92,9 @@ class Sum {
         logged_(spec.storage().durability() != "memory"),
         features_(
             FeaturesOfFields(spec, data.fields, data.lines > 0 ? data.bytes / data.lines : 0)),
-        of_line_(std::max<uint64_t>(
-            1, std::accumulate(features_.begin(), features_.end(), uint64_t{0}))),
-        rows_(data.rows > 0 ? data.rows : GuessRows(data.lines * of_line_)) {
+        of_line_(std::max<uint64_t>(1, SumOf(features_.most))),
+        field_rows_(RowsOfFields(spec, data, features_.likely)),
+        rows_(data.rows > 0 ? data.rows : SumOf(field_rows_)) {
     const TrainingSpec& t = spec.training();
     const uint64_t batch = t.batch_size() * of_line_;
     const uint64_t batches =
@@ -84,26 +115,37 @@ class Sum {
     uint64_t bytes = 0;
     for (const TableSpec& t : model_.tables) {
       if (t.kind == TableKind::kDense) continue;
-      const uint64_t keys = CeilDiv(PartOf(t, step_keys_), servers_);
+      const uint64_t keys = CeilDiv(KeysOf(t, step_keys_), servers_);
       bytes += (keys + keys / 4) * 4 * t.dim();
     }
     need.likely.set_gpu_bytes(need.least.gpu_bytes() + bytes);
   }
 
  private:
-  // Of keys or rows of all hashed tables those of one: as many as it has of a line's features.
-  uint64_t PartOf(const TableSpec& table, uint64_t of_all) const {
-    const std::vector<uint32_t>& tables = model_.field_tables;
-    if (tables.empty()) return of_all;
-    uint64_t features = 0;
-    for (size_t f = 0; f < tables.size(); ++f) {
-      if (tables[f] == table.id.value) features += features_[f];
+  // Of what belongs to fields, that of the fields of one table.
+  uint64_t OfTable(const TableSpec& table, const std::vector<uint64_t>& by_field) const {
+    uint64_t sum = 0;
+    for (size_t f = 0; f < model_.field_tables.size(); ++f) {
+      if (model_.field_tables[f] == table.id.value) sum += by_field[f];
     }
-    return of_all / of_line_ * features + CeilDiv(of_all % of_line_ * features, of_line_);
+    return sum;
+  }
+  // Rows of a hashed table: its fields' part of all.
+  uint64_t RowsOf(const TableSpec& table) const {
+    const uint64_t all = SumOf(field_rows_);
+    if (model_.field_tables.empty() || all == 0) return rows_;
+    const double part = static_cast<double>(OfTable(table, field_rows_)) / static_cast<double>(all);
+    return static_cast<uint64_t>(std::ceil(part * static_cast<double>(rows_)));
+  }
+  // Of so many keys of all hashed tables those of one: as many as it has of a line's features.
+  uint64_t KeysOf(const TableSpec& table, uint64_t keys) const {
+    if (model_.field_tables.empty()) return keys;
+    const uint64_t features = OfTable(table, features_.most);
+    return std::min(RowsOf(table),
+                    keys / of_line_ * features + CeilDiv(keys % of_line_ * features, of_line_));
   }
   uint64_t RowsHere(const TableSpec& table) const {
-    return CeilDiv(table.kind == TableKind::kDense ? DenseRows(table) : PartOf(table, rows_),
-                   servers_);
+    return CeilDiv(table.kind == TableKind::kDense ? DenseRows(table) : RowsOf(table), servers_);
   }
   // Of this server's share of all rows, as files have them.
   uint64_t AllBytes() const {
@@ -115,7 +157,7 @@ class Sum {
   uint64_t MessageBytes(uint64_t keys) const {
     uint64_t bytes = 0;
     for (const TableSpec& t : model_.tables) {
-      const uint64_t rows = t.kind == TableKind::kDense ? DenseRows(t) : PartOf(t, keys);
+      const uint64_t rows = t.kind == TableKind::kDense ? DenseRows(t) : KeysOf(t, keys);
       bytes += CeilDiv(rows * (8 + 4 * uint64_t{t.push_dim()}), servers_);
     }
     return bytes;
@@ -180,7 +222,7 @@ class Sum {
       const uint64_t rows = RowsHere(t), of_shard = CeilDiv(rows, shards_);
       const uint64_t touched = t.kind == TableKind::kDense
                                    ? rows
-                                   : std::min(rows, CeilDiv(PartOf(t, step_keys_), servers_));
+                                   : std::min(rows, CeilDiv(KeysOf(t, step_keys_), servers_));
       commit += touched * (8 + RowBytes(t));
       listed += shards_ * std::min(of_shard, std::max(kListedRows, of_shard / 4));
     }
@@ -211,8 +253,9 @@ class Sum {
   const uint64_t servers_, workers_;
   const uint64_t shards_;
   const bool bsp_, logged_;
-  const std::vector<uint64_t> features_;  // of a line, by field
-  const uint64_t of_line_;                // all of them
+  const LineFeatures features_;
+  const uint64_t of_line_;                  // the most of all fields
+  const std::vector<uint64_t> field_rows_;  // guessed, by field
   const uint64_t rows_;
   uint64_t push_keys_ = 0, step_keys_ = 0;
 };

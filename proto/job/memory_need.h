@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "proto/core/memory_part.h"
+#include "proto/job/fields/row_limits.h"
 #include "proto/strata/job.pb.h"
 
 namespace strata {
@@ -20,10 +21,9 @@ struct DataSize {
   uint64_t bytes = 0;  // of their text
   uint32_t fields = 0;
   uint32_t numeric = 0;
-  uint64_t rows = 0;  // features that get a row; 0: GuessRows
+  uint64_t rows = 0;  // features that get a row; 0: guessed, see NeedOfServer
+  VocabularySizes vocabularies;
 };
-// Not known before training: how many values multi-valued fields have, and how many lines differ
-// in; rows and keys of several tables go by the features that a line has of each.
 
 // Of one server of the job, bytes.
 struct ServerNeed {
@@ -46,9 +46,13 @@ struct ServerNeed {
 uint64_t GuessRows(uint64_t occurrences);
 
 // Of a resolved job with so many shards on a server (ShardsOfServer):
-//   rows       dramBytesPerServer, with buffers of the tier below; or rows x (row + 8 + 7.25)
-//   a step     keys of a batch are batchSize x features of a line (line_features.h) at most:
-//              requests and replies of each worker, sums, pre-images, log records
+//   rows       dramBytesPerServer, with buffers of the tier below; or rows x (row + 8 + 7.25).
+//              Where the data do not say how many: GuessRows of what lines are likely to have
+//              (line_features.h) in fields whose values are hashed, and of the others no more than
+//              vocabularies and buckets give (row_limits.h). Tables have the rows of their fields.
+//   a step     keys of a batch are batchSize x the most features of a line (line_features.h), and
+//              of a table no more than its rows: requests and replies of each worker, sums,
+//              pre-images, log records
 //   snapshots  2 x min(shards x 64 MiB + rows of a commit, all rows), where images or checkpoints
 //              are written
 //   disk       rows below the limit twice, images once and a shard's more, logBytesPerServer

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "proto/core/mutation.h"
 #include "proto/job/memory_need.h"
+#include "proto/job/schema/schema_vocabulary.h"
 #include "proto/strata/control.pb.h"
 #include "scheduler/job/machine.h"
 #include "scheduler/nodes/placement.h"
@@ -31,6 +32,9 @@ const ServerNeed& JobMachine::Need(uint32_t shards) const {
     const DataShape& shape = index_->train().shape();
     data = {.lines = index_->train().lines(), .fields = shape.fields(), .numeric = shape.numeric()};
     for (const InputTask& task : index_->train().tasks()) data.bytes += task.bytes();
+    for (const auto& [file, content] : VocabulariesOf(index_->train())) {
+      data.vocabularies[file] = content.values;
+    }
   }
   need_ = NeedOfServer(job(), data, shards);
   // Servers count the disk of their own folders.

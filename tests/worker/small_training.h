@@ -81,6 +81,7 @@ class PromptPreparer : public LanePreparer {
 
 class CountingModels : public ModelSource {
  public:
+  BatchLimit scored() const override { return {.lines = 4096}; }
   absl::StatusOr<std::unique_ptr<Model>> NewModel() override;
   absl::StatusOr<std::unique_ptr<DenseOptimizer>> NewDenseOptimizer(const TableSpec&,
                                                                     size_t) override;

@@ -2,6 +2,7 @@
 #ifndef STRATA_WORKER_BSP_LANE_PREPARER_H_
 #define STRATA_WORKER_BSP_LANE_PREPARER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,13 @@ struct PreparedLane {
   Batch batch;
   RoutedKeys routed;
 };
+
+// How many threads a job's batches are worth, of so many that there are: routing takes about as
+// long as a GPU's step, where batches are large.
+constexpr uint32_t PreparingThreads(uint32_t batch_size, uint32_t depth, uint32_t threads) {
+  constexpr uint32_t kExamplesOfThread = 8192;
+  return std::max(1u, std::min({batch_size / kExamplesOfThread, depth, threads}));
+}
 
 // Get may be called from one thread; the preparing runs on threads of its own. What Get returns
 // depends on (step, lane) alone, whatever the depth.

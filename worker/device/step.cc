@@ -300,27 +300,30 @@ class Step : public DeviceStep {
 
 }  // namespace
 
-absl::Status CheckOnDevice(const ModelTables& tables) {
+absl::Status CheckOnDevice(const ModelTables& tables, uint32_t batch_size) {
   if (!HasStages(tables.type)) {
     return absl::FailedPreconditionError(
         "spec.worker.device: models of this spec.model.type are computed on the CPU in this "
         "version; give cpu");
   }
-  for (const TableSpec& table : tables.tables) {
-    if (table.kind == TableKind::kDense || table.dim() == tables.row_dim() || tables.any_width()) {
-      continue;
-    }
-    return absl::FailedPreconditionError(
-        absl::StrCat("spec.worker.device: table ", table.name, " has rows of ", table.dim(),
-                     " floats, and ", tables.tables[0].name, " of ", tables.row_dim(),
-                     "; a device takes one width in this version; give cpu"));
+  // Layers count their rows in 32 bits (DevicePerceptron).
+  for (const SequenceShape& sequence : tables.sequences) {
+    const uint64_t values = uint64_t{batch_size} * sequence.max_length;
+    if (values <= UINT32_MAX) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "spec.fields: a batch has room for ", values, " values of sequence '", sequence.name,
+        "' (maxLength ", sequence.max_length, " x spec.training.batchSize ", batch_size,
+        "), and a device counts ", UINT32_MAX,
+        " at most; give a smaller maxLength or batchSize, or cpu for spec.worker.device"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<DeviceStep>> DeviceStep::Make(const ModelTables& tables,
                                                              const DeviceStepOptions& options) {
-  STRATA_RETURN_IF_ERROR(CheckOnDevice(tables));
+  // No batch has more examples, and nothing that is predicted at a time.
+  STRATA_RETURN_IF_ERROR(
+      CheckOnDevice(tables, std::max(options.batch_size, options.first_shape.examples)));
   auto step = std::make_unique<Step>(tables, options);
   STRATA_RETURN_IF_ERROR(step->Open());
   return std::unique_ptr<DeviceStep>(std::move(step));

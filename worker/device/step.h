@@ -43,9 +43,9 @@ struct StepBytes {
 StepBytes DeviceStepBytes(const ModelTables& tables, ops::gpu::MatmulPrecision precision,
                           const StepShape& most, size_t blas_bytes);
 
-// Whether a device computes such a model. FAILED_PRECONDITION: it does not in this version, and
-// says why.
-absl::Status CheckOnDevice(const ModelTables& tables);
+// Whether a device computes such a model by batches of that many examples. FAILED_PRECONDITION: it
+// does not in this version, and the message names the field of the job that it is by.
+absl::Status CheckOnDevice(const ModelTables& tables, uint32_t batch_size);
 
 // Any thread; kSlots callers are under way at a time, further ones wait.
 //

@@ -6,7 +6,6 @@
 #include <span>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "ops/cuda/nn/field_vectors.h"
 #include "worker/device/layers/buffer_list.h"
 #include "worker/device/layers/return_if_error.h"
@@ -27,18 +26,6 @@ size_t Ordinals(const StepShape& most) {
 std::span<const FieldColumns> ColumnsOf(const Stages& stages) {
   if (!stages.field_vectors) return {};
   return stages.field_vectors->fields;
-}
-
-// Rows of layers are counted in 32 bits.
-absl::Status CheckRows(const Stages& stages, const StepShape& most) {
-  for (const AttentionStage& attention : stages.attentions) {
-    if (uint64_t{most.examples} * attention.most <= UINT32_MAX) continue;
-    return absl::ResourceExhaustedError(
-        absl::StrCat(most.examples, " examples with sequences of up to ", attention.most,
-                     " values are more rows than a device's layers count (4294967295); give the "
-                     "field a smaller maxLength"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -82,7 +69,6 @@ absl::StatusOr<std::unique_ptr<StepMemory>> StepMemory::Make(const Stages& stage
                                                              const DeviceStepOptions& options,
                                                              const StepShape& most,
                                                              ops::gpu::StreamHandle stream) {
-  STRATA_RETURN_IF_ERROR(CheckRows(stages, most));
   auto memory = std::make_unique<StepMemory>();
   memory->most = most;
   memory->network = std::make_unique<DeviceNetwork>(stages, options.api, options.precision);

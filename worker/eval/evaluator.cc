@@ -22,9 +22,9 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, PredictionFile& predi
   uint64_t line = 0;
   while (line < o_.lines) {
     if (o_.cancelled != nullptr && o_.cancelled->load()) return absl::CancelledError("stopped");
-    const absl::StatusOr<uint64_t> read = o_.source->ReadLines(line, o_.at_a_time, &batch);
+    const absl::StatusOr<uint64_t> read =
+        ReadIndexedLines(o_.source, line, o_.lines, o_.at_a_time, &batch);
     if (!read.ok()) return read.status();
-    if (*read == 0) break;
     line += *read;
     if (absl::Status s = scorer.Score(step, batch, &scores); !s.ok()) return s;
     text.clear();

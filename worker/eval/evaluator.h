@@ -27,7 +27,7 @@ struct EvaluatorOptions {
   ParameterClient* client = nullptr;
   BatchSource* source = nullptr;  // the eval files
   uint64_t lines = 0;             // physical lines in them
-  BatchLimit at_a_time;           // lines that are scored at once: ScoredAtATime
+  BatchLimit at_a_time;           // lines that are scored at once: ModelSource::scored
   const ModelTables* tables = nullptr;
   MetricsPlan metrics;
   // Of metrics.gauc_field.
@@ -40,7 +40,8 @@ struct EvaluatorOptions {
 
 // Reads every line once, in order, pulls, predicts. Creates no rows. One thread at a time.
 // Memory: 8 bytes per line and label for the exact AUC (task_metrics.h), and what the lines that
-// are scored at once take. Results do not depend on how many these are.
+// are scored at once take. On the CPU a line's score does not depend on those it is scored with; a
+// GPU's products may round by the shape of the block, which a job's data and batch size decide.
 class Evaluator {
  public:
   explicit Evaluator(const EvaluatorOptions& options) : o_(options) {}

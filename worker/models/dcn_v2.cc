@@ -77,7 +77,7 @@ class DcnV2 : public Model {
 
   void Prepare(const ModelInputs& in, Passes passes, ops::Parallel* parallel) {
     scratch_.Resize(*in.batch);
-    if (tasks() > 1) outputs_.resize(in.batch->size * tasks());
+    if (tasks() > 1) ResizeExactly(in.batch->size * tasks(), &outputs_);
     mlp_.Prepare(in, passes, parallel);
     cross_.Resize(in.batch->size, passes);
     cross_weights_.clear();

@@ -7,6 +7,7 @@
 #include "worker/models/fm_heads.h"
 #include "worker/models/linear_and_deep.h"
 #include "worker/models/model_kinds.h"
+#include "worker/models/model_parts.h"
 
 namespace strata {
 namespace {
@@ -21,7 +22,7 @@ class DeepFm : public LinearAndDeep {
 
  private:
   void PrepareRows(const ModelInputs& in) override {
-    sums_.resize(size_t{in.batch->size} * dim_);
+    ResizeExactly(size_t{in.batch->size} * dim_, &sums_);
     if (tasks_ > 1) heads_.Prepare(in.batch->size, in.tensors[interaction_tensor_]);
   }
 

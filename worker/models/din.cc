@@ -31,7 +31,7 @@ class Attention {
 
   void Prepare(const ModelInputs& in, Passes passes, ops::Parallel* parallel) {
     const Batch& batch = *in.batch;
-    first_.resize(batch.size + 1);
+    ResizeExactly(batch.size + 1, &first_);
     first_[0] = 0;
     for (size_t i = 0; i < batch.size; ++i) {
       first_[i + 1] = first_[i] + batch.sequence_length[i * sequences_ + number_];

@@ -33,8 +33,8 @@ FieldInput::FieldInput(const ModelTables& tables)
 
 size_t FieldInput::PlaceExamples(const Batch& batch) {
   const size_t sequences = sequence_fields_.size();
-  starts_.resize(batch.size);
-  sequence_column_.resize(batch.size * sequences);
+  ResizeExactly(batch.size, &starts_);
+  ResizeExactly(batch.size * sequences, &sequence_column_);
   size_t floats = 0;
   for (size_t i = 0; i < batch.size; ++i) {
     size_t column = width_;
@@ -50,12 +50,12 @@ size_t FieldInput::PlaceExamples(const Batch& batch) {
 
 void FieldInput::Prepare(const ModelInputs& in, ops::Passes passes) {
   const Batch& batch = *in.batch;
-  places_.resize(batch.keys.size());
-  example_.resize(batch.keys.size());
+  ResizeExactly(batch.keys.size(), &places_);
+  ResizeExactly(batch.keys.size(), &example_);
   const size_t floats = PlaceExamples(batch);
   values_.Reserve(floats);
   if (passes == ops::Passes::kForwardAndBackward) gradients_.Reserve(floats);
-  if (!max_pooled_.empty()) from_.resize(floats);
+  if (!max_pooled_.empty()) ResizeExactly(floats, &from_);
   runs_.assign(table_dims_.size(), {});
   ForRuns(in.routed->runs, table_dims_, [&](const KeyRun& run, size_t begin) {
     runs_[run.table] = {run.first, begin};

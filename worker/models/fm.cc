@@ -35,8 +35,8 @@ class Fm : public Model {
     const Batch& batch = *in.batch;
     const ops::SparseExamples x = ExamplesOf(in, dim_ + tasks_);
     Prepare(in);
-    scaled_.resize(static_cast<size_t>(batch.size) * dim_);
-    squares_.resize(static_cast<size_t>(batch.size) * numeric_);
+    ResizeExactly(static_cast<size_t>(batch.size) * dim_, &scaled_);
+    ResizeExactly(static_cast<size_t>(batch.size) * numeric_, &squares_);
     TrainBlocks(
         batch.size, kBlock, parallel, in.passes,
         [&](size_t begin, size_t end) {
@@ -75,7 +75,7 @@ class Fm : public Model {
   void Prepare(const ModelInputs& in) {
     scratch_.Resize(*in.batch);
     linear_.Prepare(in);
-    sums_.resize(static_cast<size_t>(in.batch->size) * dim_);
+    ResizeExactly(static_cast<size_t>(in.batch->size) * dim_, &sums_);
     if (tasks_ > 1) heads_.Prepare(in.batch->size, in.tensors[interaction_tensor_]);
   }
 

@@ -6,8 +6,8 @@
 namespace strata {
 
 void FmHeads::Prepare(size_t examples, const float* interaction_weight) {
-  terms_.resize(examples * dim_);
-  term_gradients_.resize(examples * dim_);
+  ResizeExactly(examples * dim_, &terms_);
+  ResizeExactly(examples * dim_, &term_gradients_);
   weights_.resize(size_t{tasks_} * dim_);
   for (size_t t = 0; t < tasks_; ++t) {
     for (size_t d = 0; d < dim_; ++d) {

@@ -93,7 +93,7 @@ class Mmoe : public Model {
     for (const auto& task : tasks_) {
       task->gate.Prepare(in, passes, parallel);
       task->tower.Prepare(in, passes, parallel);
-      task->weights.resize(in.batch->size * experts_.size());
+      ResizeExactly(in.batch->size * experts_.size(), &task->weights);
     }
   }
 

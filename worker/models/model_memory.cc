@@ -291,4 +291,11 @@ BatchLimit ScoredAtATime(const ModelTables& tables) {
           std::max<uint64_t>(1, kScoredBytes / feature)};
 }
 
+BatchLimit ScoredOnDevice(const ModelTables& tables, uint32_t batch_size) {
+  BatchLimit limit = ScoredAtATime(tables);
+  limit.least = std::max(1u, batch_size);
+  limit.lines = std::max<uint64_t>(1, limit.lines / limit.least) * limit.least;
+  return limit;
+}
+
 }  // namespace strata

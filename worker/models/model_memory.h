@@ -34,6 +34,11 @@ inline constexpr uint64_t kScoredBytes = uint64_t{128} << 20;
 inline constexpr uint32_t kMostScoredLines = 4096;
 BatchLimit ScoredAtATime(const ModelTables& tables);
 
+// The same on a device, whose steps have memory and graphs for whole batches of training and fill
+// up what has fewer examples: as many whole ones as ScoredAtATime takes lines of, at least one,
+// whatever features its lines have.
+BatchLimit ScoredOnDevice(const ModelTables& tables, uint32_t batch_size);
+
 }  // namespace strata
 
 #endif  // STRATA_WORKER_MODELS_MODEL_MEMORY_H_

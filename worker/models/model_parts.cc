@@ -31,14 +31,14 @@ ExampleScratch::ExampleScratch(const ModelTables& tables)
 void ExampleScratch::Resize(const Batch& batch) {
   examples_ = batch.size;
   const size_t all = examples_ * tasks();
-  logits_.resize(all);
-  loss_.resize(all);
-  gradients_.resize(all);
-  if (tasks() > 1) by_example_.resize(all);
-  example.resize(batch.keys.size());
+  ResizeExactly(all, &logits_);
+  ResizeExactly(all, &loss_);
+  ResizeExactly(all, &gradients_);
+  if (tasks() > 1) ResizeExactly(all, &by_example_);
+  ResizeExactly(batch.keys.size(), &example);
   weighted_ = !batch.weights.empty();
   if (!weighted_) return;
-  units_.resize(examples_);
+  ResizeExactly(examples_, &units_);
   for (size_t i = 0; i < examples_; ++i) units_[i] = batch.weights[i] * (1.0f / kWeightUnit);
 }
 

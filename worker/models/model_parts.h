@@ -20,6 +20,18 @@
 
 namespace strata {
 
+// Resizes to n; what was there is lost where that takes more memory. Takes it for n alone, where
+// resize would double what there was: batches differ in their features, and memory is told by the
+// largest (model_memory.h).
+template <typename T>
+void ResizeExactly(size_t n, std::vector<T>* v) {
+  if (n > v->capacity()) {
+    *v = std::vector<T>();
+    v->reserve(n);
+  }
+  v->resize(n);
+}
+
 // The batch of `in` with rows of `row_dim` floats. Valid as long as in's arrays.
 ops::SparseExamples ExamplesOf(const ModelInputs& in, size_t row_dim);
 

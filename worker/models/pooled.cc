@@ -64,7 +64,7 @@ class Pooled : public Model {
       ops::PoolRows(x, {first_.data(), run_of_.data()}, static_cast<uint32_t>(begin),
                     static_cast<uint32_t>(end), rows);
     });
-    from_.resize(max_runs_.size() * row_dim_);
+    ResizeExactly(max_runs_.size() * row_dim_, &from_);
     ForBlocks(max_runs_.size(), kBlock, parallel, [&](size_t begin, size_t end) {
       for (size_t m = begin; m < end; ++m) {
         const uint32_t run = max_runs_[m].run;
@@ -72,11 +72,11 @@ class Pooled : public Model {
       }
     });
     // Every run is a key of its own that occurs once.
-    batch_.keys.resize(runs);
+    ResizeExactly(runs, &batch_.keys);
     if (routed_.keys.size() != runs) routed_.keys = std::vector<uint64_t>(runs);
-    routed_.unique_of.resize(runs);
-    routed_.occurrences.resize(runs);
-    routed_.first.resize(runs + 1);
+    ResizeExactly(runs, &routed_.unique_of);
+    ResizeExactly(runs, &routed_.occurrences);
+    ResizeExactly(runs + 1, &routed_.first);
     std::iota(routed_.unique_of.begin(), routed_.unique_of.end(), 0u);
     std::iota(routed_.occurrences.begin(), routed_.occurrences.end(), 0u);
     std::iota(routed_.first.begin(), routed_.first.end(), 0u);
@@ -93,7 +93,7 @@ class Pooled : public Model {
     batch_.weights = batch.weights;
     batch_.dense = batch.dense;
     first_.clear();
-    run_of_.resize(batch.keys.size());
+    ResizeExactly(batch.keys.size(), &run_of_);
     for (uint32_t i = 0; i < batch.size; ++i) {
       for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
         if (f == batch.offsets[i] || batch.fields[f] != batch.fields[f - 1]) {

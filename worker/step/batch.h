@@ -55,10 +55,12 @@ struct Batch {
   }
 };
 
-// How much is read into a batch: lines, up to the one with which it has so many features.
+// How much is read into a batch: at most so many lines, up to the one with which it has so many
+// features, but at least the `least` first ones whatever they have.
 struct BatchLimit {
   uint64_t lines = 0;
   uint64_t features = ~uint64_t{0};
+  uint64_t least = 1;
 };
 
 // The distinct keys of one or more batches, ready to pull and to push. What makes a key is its

@@ -14,6 +14,7 @@
 #include "worker/device/device_model.h"
 #include "worker/device/layers/step_batch.h"
 #include "worker/device/step.h"
+#include "worker/models/model_memory.h"
 #include "worker/models/models.h"
 
 namespace strata {
@@ -34,6 +35,7 @@ MatmulPrecision PrecisionOf(const WorkerSpec& worker) {
 class CpuModels : public ModelSource {
  public:
   explicit CpuModels(const ModelTables* tables) : tables_(tables) {}
+  BatchLimit scored() const override { return ScoredAtATime(*tables_); }
   absl::StatusOr<std::unique_ptr<Model>> NewModel() override { return MakeModel(*tables_); }
   absl::StatusOr<std::unique_ptr<DenseOptimizer>> NewDenseOptimizer(const TableSpec&,
                                                                     size_t) override {
@@ -48,9 +50,14 @@ class CpuModels : public ModelSource {
 class DeviceModels : public ModelSource {
  public:
   // `host`: what stands for the device, or null.
-  DeviceModels(ops::gpu::CudaApi* api, std::shared_ptr<HostApi> host,
+  DeviceModels(const BatchLimit& scored, ops::gpu::CudaApi* api, std::shared_ptr<HostApi> host,
                std::unique_ptr<device::RowMemory> rows, std::shared_ptr<DeviceStep> step)
-      : api_(api), host_(std::move(host)), rows_(std::move(rows)), step_(std::move(step)) {}
+      : scored_(scored),
+        api_(api),
+        host_(std::move(host)),
+        rows_(std::move(rows)),
+        step_(std::move(step)) {}
+  BatchLimit scored() const override { return scored_; }
   absl::StatusOr<std::unique_ptr<Model>> NewModel() override {
     return device::MakeDeviceModel(step_);
   }
@@ -61,6 +68,7 @@ class DeviceModels : public ModelSource {
   device::RowMemory* row_memory() override { return rows_.get(); }
 
  private:
+  const BatchLimit scored_;
   ops::gpu::CudaApi* const api_;
   const std::shared_ptr<HostApi> host_;  // rows in use keep it, too
   const std::unique_ptr<device::RowMemory> rows_;
@@ -71,7 +79,9 @@ DeviceStepOptions StepOptions(const ModelSourceOptions& o) {
   DeviceStepOptions options;
   options.precision = PrecisionOf(o.worker);
   options.batch_size = std::max(1u, o.batch_size);
-  options.first_shape = device::FirstShape(o.batch_size, o.most_examples, o.tables->fields);
+  const uint64_t scored = o.evaluates ? ScoredOnDevice(*o.tables, options.batch_size).lines : 0;
+  options.first_shape =
+      device::FirstShape(options.batch_size, static_cast<uint32_t>(scored), o.tables->fields);
   return options;
 }
 
@@ -81,15 +91,16 @@ absl::StatusOr<std::unique_ptr<ModelSource>> OnDevice(const ModelSourceOptions& 
                                                       std::shared_ptr<HostApi> host) {
   // Says what is wrong with the tables, if anything.
   if (auto model = MakeModel(*o.tables); !model.ok()) return model.status();
-  if (absl::Status s = device::CheckOnDevice(*o.tables); !s.ok()) {
+  if (absl::Status s = device::CheckOnDevice(*o.tables, options.batch_size); !s.ok()) {
     return absl::Status(s.code(), absl::StrCat(s.message(), "; this worker has ", device));
   }
   auto step = DeviceStep::Make(*o.tables, options);
   if (!step.ok()) return step.status();
   auto rows = device::RowMemory::Make(options.api, device, host);
   if (!rows.ok()) return rows.status();
-  return std::unique_ptr<ModelSource>(std::make_unique<DeviceModels>(
-      options.api, std::move(host), *std::move(rows), *std::move(step)));
+  return std::unique_ptr<ModelSource>(
+      std::make_unique<DeviceModels>(ScoredOnDevice(*o.tables, options.batch_size), options.api,
+                                     std::move(host), *std::move(rows), *std::move(step)));
 }
 
 }  // namespace

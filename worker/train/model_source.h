@@ -1,7 +1,5 @@
 // The models of one job on a worker: on the CPU, on the worker's GPU, or on host threads that stand
 // for one, as spec.worker says.
-// Tested by tests/e2e/device_worker_test.cc
-// Tested by tests/tools/cli/data/estimate_device_test.cc
 #ifndef STRATA_WORKER_TRAIN_MODEL_SOURCE_H_
 #define STRATA_WORKER_TRAIN_MODEL_SOURCE_H_
 
@@ -15,6 +13,7 @@
 #include "proto/strata/job.pb.h"
 #include "worker/device/row_memory.h"
 #include "worker/device/worker_device.h"
+#include "worker/step/batch.h"
 #include "worker/step/dense_optimizer.h"
 #include "worker/step/model.h"
 
@@ -25,9 +24,9 @@ struct ModelSourceOptions {
   const ModelTables* tables = nullptr;
   const device::WorkerDevice* device = nullptr;  // null: the worker has none
   WorkerSpec worker;
-  uint32_t batch_size = 1;     // of training
-  uint32_t most_examples = 1;  // that are predicted at a time
-  uint32_t threads = 1;        // that stand for a GPU (spec.worker.device: host)
+  uint32_t batch_size = 1;  // of training
+  bool evaluates = false;   // lines are scored, as many at a time as `scored` of the source says
+  uint32_t threads = 1;     // that stand for a GPU (spec.worker.device: host)
 };
 
 // Any thread. Outlives its models.
@@ -38,6 +37,8 @@ class ModelSource {
   static absl::StatusOr<std::unique_ptr<ModelSource>> Make(const ModelSourceOptions& options);
   virtual ~ModelSource() = default;
 
+  // Lines that a model predicts at a time, by the memory that there is for them.
+  virtual BatchLimit scored() const = 0;
   // Those on a GPU share its memory and take turns.
   virtual absl::StatusOr<std::unique_ptr<Model>> NewModel() = 0;
   // For a lane's local steps on `rows` rows of the dense `table`. Null: models are on the CPU, and

@@ -10,15 +10,24 @@
 
 namespace strata {
 
-// By field, of a resolved job over `fields` fields (DataShape) and lines of `line_bytes` bytes on
-// average (0: not known):
+// By field, at least 1 each. How many values a line has nobody counts before training.
+struct LineFeatures {
+  std::vector<uint64_t> most;    // sequences: what the text has room for, however short values are
+  std::vector<uint64_t> likely;  // sequences: values as long as other fields' are thought to be
+};
+
+// Of a resolved job over `fields` fields (DataShape) and lines of `line_bytes` bytes on average (0:
+// not known):
 //   categorical, bucketised   1
 //   libfm, libsvm             1, as a field is a feature there: the most that a line has
-//   sequence                  maxLength, at most what the text has room for: 2 bytes a value
-//   multiValued, libffm       at least 1. How many values a line has nobody counts before training:
-//                             those fields have the text in equal shares, 8 bytes a value and 12 of
-//                             libffm. Shorter values are more.
-std::vector<uint64_t> FeaturesOfFields(const JobSpec& spec, uint32_t fields, uint64_t line_bytes);
+//   sequence, multiValued     they have the text that one value of each other field and label
+//                             leaves, 8 bytes each with what parts it from the next, in equal
+//                             shares, and so many values of 8 bytes; sequences at most maxLength,
+//                             and what they do not need the others share. `most`: sequences have
+//                             all of the text, by 2 bytes a value.
+//   libffm                    the fields share the text, 12 bytes a value
+// Where the text is not known: a sequence maxLength, others 1.
+LineFeatures FeaturesOfFields(const JobSpec& spec, uint32_t fields, uint64_t line_bytes);
 
 }  // namespace strata
 

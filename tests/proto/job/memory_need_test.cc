@@ -182,21 +182,78 @@ uint64_t PartBytes(const ServerNeed& need, const std::string& name) {
   return 0;
 }
 
-TEST_CASE("a sequence counts with all of its values", "[memory_need]") {
+TEST_CASE("a step counts all values that a sequence has room for", "[memory_need]") {
   const JobSpec spec = VisitsSpec();
   const DataSize data = {
       .lines = 1'000'000, .bytes = 1'000'000'000, .fields = 3, .rows = 100'000'000};
-  CHECK(FeaturesOfFields(spec, 3, 1000) == std::vector<uint64_t>{1, 1, 200});
+  CHECK(FeaturesOfFields(spec, 3, 1000).most == std::vector<uint64_t>{1, 1, 200});
   const ServerNeed need = NeedOfServer(spec, data, 4);
   // Of a batch of each of eight lanes 202 features a line, each with its key and 16 floats.
   const uint64_t keys =
       uint64_t{spec.training().batch_size()} * spec.training().lanes() * (200 + 2);
   CHECK(PartBytes(need, "sums and pre-images") >= keys * (8 + 4 * 16));
   CHECK(PartBytes(need, "sums and pre-images") < keys * (8 + 4 * 16) + 4 * kMiB);
-  // Without limits and rows, those of the sequence count, too.
-  DataSize unknown = data;
-  unknown.rows = 0;
-  CHECK(NeedOfServer(spec, unknown, 4).rows == GuessRows(data.lines * 202));
+}
+
+TEST_CASE("rows are guessed by what text is likely to hold", "[memory_need]") {
+  JobSpec spec = VisitsSpec();
+  // User, item and label have a value of 8 bytes each.
+  const DataSize data = {.lines = 1'000'000, .bytes = 1'000'000 * 8 * 23, .fields = 3};
+  CHECK(NeedOfServer(spec, data, 4).rows == GuessRows(data.lines * (2 + 20)));
+  // A sequence has no more than it keeps, however long lines are.
+  DataSize wide = data;
+  wide.bytes = data.lines * 100'000;
+  CHECK(NeedOfServer(spec, wide, 4).rows == GuessRows(data.lines * (2 + 200)));
+  spec.mutable_fields(2)->set_kind("multiValued");
+  CHECK(NeedOfServer(spec, data, 4).rows == GuessRows(data.lines * (2 + 20)));
+}
+
+// Many columns of one value, and one that may have several: nearly all of the text is the others'.
+TEST_CASE("the text of other columns holds no values of a field of several", "[memory_need]") {
+  JobSpec spec = VisitsSpec();
+  spec.mutable_fields(2)->set_kind("multiValued");
+  for (int i = 0; i < 20; ++i) {
+    FieldConfig& f = *spec.add_fields();
+    f.set_name("c" + std::to_string(i));
+    f.set_kind("categorical");
+    f.set_table("user");
+  }
+  const LineFeatures features = FeaturesOfFields(spec, 23, 200);
+  CHECK(features.likely[2] == 25 - 23);
+  CHECK(features.most == features.likely);
+}
+
+TEST_CASE("a field has no more rows than its vocabulary or its buckets", "[memory_need]") {
+  JobSpec spec = VisitsSpec();
+  for (const int f : {1, 2}) {  // item, clicks
+    spec.mutable_fields(f)->mutable_vocabulary()->set_file("/items");
+    spec.mutable_fields(f)->mutable_vocabulary()->set_out_of_vocabulary(5);
+  }
+  FieldConfig& age = *spec.add_fields();
+  age.set_name("age");
+  age.set_kind("numeric");
+  age.set_table("user");
+  age.mutable_transform()->set_type("bucketise");
+  for (const double bound : {18, 30, 60}) age.mutable_transform()->add_bounds(bound);
+  DataSize data = {.lines = 1'000'000, .bytes = 1'000'000 * 8 * 24, .fields = 4};
+  // A vocabulary that no index tells of limits nothing; a number has four buckets and is missing.
+  CHECK(NeedOfServer(spec, data, 4).rows == GuessRows(data.lines * (2 + 20)) + 5);
+  // Item and clicks share its values, five others and a missing one; users are hashed.
+  data.vocabularies = {{"/items", 30'000}};
+  const ServerNeed need = NeedOfServer(spec, data, 4);
+  CHECK(need.rows == GuessRows(data.lines) + 30'006 + 5);
+  // So a step pulls no more of them: the table of users has a key of each line and the buckets.
+  const uint64_t lines = uint64_t{spec.training().batch_size()} * spec.training().lanes();
+  CHECK(PartBytes(need, "sums and pre-images") < (30'006 + 3 * lines) * (8 + 4 * 16) + 4 * kMiB);
+  // Fields of other seeds share no rows (a sequence would have no target).
+  spec.mutable_fields(2)->set_kind("multiValued");
+  spec.mutable_fields(2)->set_hash_seed(77);
+  CHECK(NeedOfServer(spec, data, 4).rows == GuessRows(data.lines) + 2 * 30'006 + 5);
+  // Few lines have few of its values.
+  DataSize few = data;
+  few.lines = 10;
+  few.bytes = 10 * 8 * 24;
+  CHECK(NeedOfServer(spec, few, 4).rows == GuessRows(10) + 10 * (1 + 20) + 5);
 }
 
 TEST_CASE("tables have the rows and keys of their fields' features", "[memory_need]") {
@@ -210,19 +267,37 @@ TEST_CASE("tables have the rows and keys of their fields' features", "[memory_ne
 }
 
 TEST_CASE("lines have no more features than their text has room for", "[memory_need]") {
+  using Counts = std::vector<uint64_t>;
   JobSpec spec = VisitsSpec();
-  CHECK(FeaturesOfFields(spec, 3, 60) == std::vector<uint64_t>{1, 1, 31});
-  CHECK(FeaturesOfFields(spec, 3, 0) == std::vector<uint64_t>{1, 1, 200});
-  // Of several values a text of 800 bytes has a hundred, in all fields that may have them.
+  const auto most = [&](uint64_t bytes) { return FeaturesOfFields(spec, 3, bytes).most; };
+  const auto likely = [&](uint64_t bytes) { return FeaturesOfFields(spec, 3, bytes).likely; };
+  CHECK(most(60) == Counts{1, 1, 31});
+  CHECK(likely(60) == Counts{1, 1, 4});
+  CHECK(likely(20) == Counts{1, 1, 1});
+  CHECK(most(0) == Counts{1, 1, 200});
+  CHECK(likely(0) == Counts{1, 1, 200});
+  // Two sequences share it; what one does not keep is the other's.
+  FieldConfig& views = *spec.add_fields();
+  views = spec.fields(2);
+  views.set_name("views");
+  CHECK(FeaturesOfFields(spec, 4, 800).most == Counts{1, 1, 200, 200});
+  CHECK(FeaturesOfFields(spec, 4, 400).most == Counts{1, 1, 101, 101});
+  views.set_max_length(10);
+  CHECK(FeaturesOfFields(spec, 4, 360).most == Counts{1, 1, 172, 10});
+  CHECK(FeaturesOfFields(spec, 4, 360).likely == Counts{1, 1, 32, 10});
+  spec.mutable_fields()->RemoveLast();
+  // Of several values a text of 800 bytes has a hundred, in all fields that may have them, but for
+  // the other fields' and the label.
   spec.mutable_fields(2)->set_kind("multiValued");
-  CHECK(FeaturesOfFields(spec, 3, 800) == std::vector<uint64_t>{1, 1, 100});
+  CHECK(likely(800) == Counts{1, 1, 97});
+  CHECK(most(800) == Counts{1, 1, 97});
   spec.mutable_fields(0)->set_kind("multiValued");
-  CHECK(FeaturesOfFields(spec, 3, 800) == std::vector<uint64_t>{50, 1, 50});
-  CHECK(FeaturesOfFields(spec, 3, 0) == std::vector<uint64_t>{1, 1, 1});
+  CHECK(likely(800) == Counts{49, 1, 49});
+  CHECK(likely(0) == Counts{1, 1, 1});
   spec.mutable_data()->set_format("libffm");
-  CHECK(FeaturesOfFields(spec, 3, 360) == std::vector<uint64_t>{10, 10, 10});
+  CHECK(likely(360) == Counts{10, 10, 10});
   spec.mutable_data()->set_format("libsvm");
-  CHECK(FeaturesOfFields(spec, 3, 10'000) == std::vector<uint64_t>{1, 1, 1});
+  CHECK(likely(10'000) == Counts{1, 1, 1});
 }
 
 TEST_CASE("shards of a server", "[memory_need]") {

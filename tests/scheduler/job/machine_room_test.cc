@@ -60,6 +60,16 @@ class Cluster {
     JobSpec& spec = *s.job.mutable_spec();
     spec.mutable_data()->set_format("libfm");
     spec.mutable_data()->add_train("/data/train.libfm");
+    if (!vocabulary.empty()) {
+      spec.mutable_data()->set_format("csv");
+      spec.mutable_data()->mutable_columns()->set_label("y");
+      for (const char* column : {"a", "b", "c"}) {
+        FieldConfig& field = *spec.add_fields();
+        field.set_name(column);
+        field.set_kind("categorical");
+        field.mutable_vocabulary()->set_file(vocabulary);
+      }
+    }
     spec.mutable_model()->set_type("lr");
     spec.mutable_training()->set_lanes(2);
     spec.mutable_training()->set_batch_size(1);
@@ -116,6 +126,7 @@ class Cluster {
   NodeStatus Server() { return state_->Cluster().nodes(0); }
   std::vector<SimWorker>& workers() { return workers_; }
   std::string storage_directory;  // of jobs that are submitted
+  std::string vocabulary;         // of all of their fields; its values are its letters
   uint64_t disk_bytes = 0;        // that were given to each server
   uint64_t shard_bytes = 0;       // that servers report of each of their jobs
   bool one_machine = false;       // servers have 1 GiB together, not each
@@ -251,6 +262,17 @@ TEST_CASE("disk of a folder elsewhere is not counted, and the job says so", "[sc
   CHECK(cluster.Status("elsewhere").state() == RUNNING);
   CHECK(cluster.Status("elsewhere").reserved().disk_bytes() == 0);
   CHECK(cluster.Says("elsewhere", "DiskNotCounted"));
+}
+
+TEST_CASE("a job whose fields have vocabularies keeps rows for their values alone",
+          "[scheduler][room]") {
+  Cluster cluster;
+  cluster.vocabulary = "values";
+  for (SimWorker& w : cluster.workers()) w.index_lines = 100'000'000;
+  REQUIRE(cluster.Submit("known", "0").ok());
+  CHECK(cluster.Status("known").state() == RUNNING);
+  CHECK(cluster.Status("known").reserved().dram_bytes() < 100 * kMiB);
+  CHECK_FALSE(cluster.Says("known", "MemoryEstimated"));
 }
 
 TEST_CASE("rows that nobody thought of are counted when servers tell of them",

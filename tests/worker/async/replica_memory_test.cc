@@ -1,6 +1,4 @@
 // What a lane's copy of the weights takes, against what is told of it.
-#include <malloc.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -11,11 +9,14 @@
 #include "proto/core/memory_part.h"
 #include "proto/core/table_spec.h"
 #include "proto/job/tables/model_tables.h"
+#include "tests/heap_bytes.h"
 #include "worker/async/replica.h"
 #include "worker/lane_memory.h"
 
 namespace strata {
 namespace {
+
+using testing::HeapBytes;
 
 constexpr uint32_t kDim = 16;
 constexpr size_t kDenseRows = 64;
@@ -32,12 +33,6 @@ std::vector<TableSpec> Tables(OptimizerType type) {
   tables[1].kind = TableKind::kDense;
   tables[1].segments = {{"dense", ModelTables::kDenseRowDim, {}, optimizer}};
   return tables;
-}
-
-// Bytes that the heap has given out.
-uint64_t HeapBytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
 }
 
 // Batches of keys, and gradients of ones.

@@ -62,13 +62,15 @@ class Lines : public testing::MadeUpSource {
     if (cancels != nullptr) *cancels = true;
     const auto lines = MadeUpSource::ReadLines(first, most, out);
     if (first == empty) out->Clear();
+    if (first >= ends) return uint64_t{0};
     if (lines.ok() && fewer > 0) return std::min(*lines, fewer);
     return lines;
   }
 
   std::vector<std::pair<uint64_t, uint64_t>> read;
   uint64_t empty = ~uint64_t{0};
-  uint64_t fewer = 0;  // that a call reads; 0: as many as it may
+  uint64_t fewer = 0;            // that a call reads; 0: as many as it may
+  uint64_t ends = ~uint64_t{0};  // here it has no more
   std::atomic<bool>* cancels = nullptr;
 };
 
@@ -183,6 +185,13 @@ TEST_CASE("predictions appear whole or not at all", "[evaluator]") {
   SECTION("not where a line is bad") {
     f.source.Fail(absl::InvalidArgumentError("file:7:1: bad"));
     CHECK(Run(*f.evaluator, Step(2), path).status() == absl::InvalidArgumentError("file:7:1: bad"));
+    CHECK(TextOf(path) == "of before\n");
+  }
+  SECTION("not where lines are missing that were indexed") {
+    f.source.ends = kLinesAtATime;
+    CHECK(f.evaluator->Run(Step(2), path).status() ==
+          absl::InternalError("reading stopped after 4096 of the 8192 lines that were indexed, "
+                              "which is an error of this program; submit the job again"));
     CHECK(TextOf(path) == "of before\n");
   }
   SECTION("not where the servers have gone on") {

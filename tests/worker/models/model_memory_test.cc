@@ -11,6 +11,7 @@
 #include "ops/nn/layer_memory.h"
 #include "ops/parallel.h"
 #include "proto/job/tables/model_tables.h"
+#include "tests/heap_bytes.h"
 #include "tests/worker/models/problem.h"
 #include "worker/models/models.h"
 #include "worker/step/batch.h"
@@ -20,6 +21,7 @@ namespace strata {
 namespace {
 
 using testing::Fields;
+using testing::HeapBytes;
 using testing::Problem;
 using testing::Shape;
 
@@ -84,12 +86,6 @@ std::vector<Shape> PooledShapes() {
   return shapes;
 }
 
-// Bytes that the heap has given out.
-uint64_t HeapBytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
-
 // What one batch leaves in a model's buffers. The first time fills malloc's own lists of free
 // blocks, which count as given out.
 template <typename Use>
@@ -126,6 +122,18 @@ testing::StepResult RoomFor(const Problem& p) {
   return step;
 }
 
+void Train(const Problem& p, Model& model, ops::Parallel* parallel) {
+  testing::StepResult step = RoomFor(p);
+  std::vector<float*> out;
+  for (auto& t : step.tensors) out.push_back(t.data());
+  std::vector<const float*> tensors;
+  for (const auto& t : p.tensors) tensors.push_back(t.data());
+  REQUIRE(model
+              .TrainStep({&p.batch, &p.routed, p.rows.data(), tensors}, {step.rows.data(), out},
+                         step.predictions.data(), parallel)
+              .ok());
+}
+
 TEST_CASE("a model takes no more memory than was told, and little less", "[models][memory]") {
   // Blocks with a mapping of their own would count with what lies before their alignment.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -140,23 +148,48 @@ TEST_CASE("a model takes no more memory than was told, and little less", "[model
     const Problem p(shapes[s], s);
     types.insert(p.tables.type);
     const BatchExtent extent = ExtentOf(p, shapes[s]);
-    testing::StepResult step = RoomFor(p);
-    std::vector<float*> out;
-    for (auto& t : step.tensors) out.push_back(t.data());
+    std::vector<float> predictions = RoomFor(p).predictions;
     std::vector<const float*> tensors;
     for (const auto& t : p.tensors) tensors.push_back(t.data());
-    const ModelInputs in = {&p.batch, &p.routed, p.rows.data(), tensors};
-    const ModelGradients gradients = {step.rows.data(), out};
     Check(shapes[s], MemoryOfModel(p.tables, extent, ops::Passes::kForwardAndBackward, 1).total(),
-          TakenBy(p, [&](Model& model) {
-            REQUIRE(model.TrainStep(in, gradients, step.predictions.data(), parallel.get()).ok());
-          }));
+          TakenBy(p, [&](Model& model) { Train(p, model, parallel.get()); }));
     Check(shapes[s], MemoryOfModel(p.tables, extent, ops::Passes::kForward, 1).total(),
           TakenBy(p, [&](Model& model) {
-            REQUIRE(model.Predict(in, step.predictions.data(), parallel.get()).ok());
+            REQUIRE(model
+                        .Predict({&p.batch, &p.routed, p.rows.data(), tensors}, predictions.data(),
+                                 parallel.get())
+                        .ok());
           }));
   }
   CHECK(types.size() == static_cast<size_t>(ModelType::kDin) + 1);
+}
+
+// The largest comes last, after some that are nearly as large.
+TEST_CASE("batches of several sizes leave a model no more than the largest", "[models][memory]") {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  std::vector<Shape> shapes = Shapes();
+  const std::vector<Shape> pooled = PooledShapes();
+  shapes.insert(shapes.end(), pooled.begin(), pooled.end());
+  const auto parallel = ops::MakeParallel(1);
+  for (size_t s = 0; s < shapes.size(); ++s) {
+    INFO(Describe(shapes[s]) << (shapes[s].max ? ", max" : ""));
+    // Layers have buffers of another kind, which a batch of 2000 examples only makes slow.
+    for (auto* layers : {&shapes[s].hidden, &shapes[s].expert_hidden, &shapes[s].bottom_hidden}) {
+      if (!layers->empty()) *layers = {8};
+    }
+    Shape small = shapes[s], middle = shapes[s];
+    small.batch = small.batch * 11 / 16;
+    middle.batch = middle.batch * 15 / 16;
+    const Problem largest(shapes[s], s), first(small, s + 1), second(middle, s + 2);
+    BatchExtent extent = ExtentOf(largest, shapes[s]);
+    extent.features = std::max<uint64_t>(extent.features, second.batch.keys.size());
+    Check(shapes[s],
+          MemoryOfModel(largest.tables, extent, ops::Passes::kForwardAndBackward, 1).total(),
+          TakenBy(largest, [&](Model& model) {
+            for (const Problem* p : {&first, &second, &largest}) Train(*p, model, parallel.get());
+          }));
+  }
 }
 
 TEST_CASE("ordinary lines are scored by 4096", "[models][memory]") {
@@ -181,6 +214,13 @@ TEST_CASE("wide lines are scored by as many as fit", "[models][memory]") {
   CHECK(bytes < kScoredBytes);
   CHECK(bytes > kScoredBytes / 3);
   CHECK(limit.features >= features);
+  // On a device at least a batch, in whole ones: it has memory for those, and fills up others.
+  const BatchLimit device = ScoredOnDevice(p.tables, 4096);
+  CHECK(device.lines == 4096);
+  CHECK(device.least == 4096);
+  CHECK(ScoredOnDevice(p.tables, 16).lines == limit.lines / 16 * 16);
+  CHECK(ScoredOnDevice(p.tables, 16).least == 16);
+  CHECK(ScoredOnDevice(Problem(shape, 1).tables, 3000).lines == 3000);
   // A line is scored, whatever it takes.
   for (SequenceShape& s : p.tables.sequences) s.max_length = 1 << 24;
   CHECK(ScoredAtATime(p.tables).lines == 1);

@@ -1,7 +1,7 @@
 #include "tools/cli/data/data_measure.h"
 
 #include <algorithm>
-#include <string>
+#include <functional>
 #include <unordered_set>
 #include <vector>
 
@@ -20,7 +20,7 @@ namespace strata {
 namespace {
 
 constexpr BatchLimit kAtOnce = {.lines = 4096, .features = uint64_t{1} << 20};
-constexpr int kWindows = 8;
+constexpr uint64_t kWindows = 8;
 
 // Which table a feature's row is in, and a number that no key of another table has.
 class TableOfFeature {
@@ -48,41 +48,70 @@ class TableOfFeature {
   uint32_t tables_ = 1;
 };
 
-// The most distinct keys over the first kWindows windows of `lines` lines.
+// The most distinct keys over windows of `lines` lines: all of them, or kWindows that lie evenly
+// between the first and the last whole one.
 class WindowKeys {
  public:
-  WindowKeys(uint64_t lines, const TableOfFeature* tables)
+  WindowKeys(uint64_t lines, uint64_t all_lines, const TableOfFeature* tables)
       : lines_(std::max<uint64_t>(lines, 1)),
+        whole_(all_lines / lines_),
         tables_(tables),
         now_(tables->tables()),
         most_of_table_(tables->tables()) {}
 
   void Add(const Batch& batch) {
-    for (uint32_t i = 0; i < batch.size && windows_ < kWindows; ++i) {
-      for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
-        const uint32_t table = tables_->Of(batch, i, f);
-        if (!keys_.insert(tables_->IdOf(table, batch.keys[f])).second) continue;
-        most_of_table_[table] = std::max(most_of_table_[table], ++now_[table]);
-      }
-      most_ = std::max<uint64_t>(most_, keys_.size());
+    for (uint32_t i = 0; i < batch.size; ++i) {
+      if (window_ == next_) AddExample(batch, i);
       if (++seen_ < lines_) continue;
       seen_ = 0;
-      ++windows_;
-      keys_.clear();
-      std::fill(now_.begin(), now_.end(), 0);
+      if (window_ == next_) FindNext();
+      ++window_;
     }
   }
   uint64_t most() const { return most_; }
   uint64_t most(uint32_t table) const { return most_of_table_[table]; }
 
  private:
-  const uint64_t lines_;
+  void AddExample(const Batch& batch, uint32_t i) {
+    for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
+      const uint32_t table = tables_->Of(batch, i, f);
+      if (!keys_.insert(tables_->IdOf(table, batch.keys[f])).second) continue;
+      most_of_table_[table] = std::max(most_of_table_[table], ++now_[table]);
+    }
+    most_ = std::max<uint64_t>(most_, keys_.size());
+  }
+  void FindNext() {
+    keys_.clear();
+    std::fill(now_.begin(), now_.end(), 0);
+    ++counted_;
+    next_ = whole_ <= kWindows ? next_ + 1 : counted_ * (whole_ - 1) / (kWindows - 1);
+  }
+
+  const uint64_t lines_, whole_;
   const TableOfFeature* const tables_;
-  uint64_t seen_ = 0;
-  int windows_ = 0;
+  uint64_t seen_ = 0, window_ = 0;   // lines of the window at hand, and its number
+  uint64_t counted_ = 0, next_ = 0;  // windows that were counted, and the next one that is
   uint64_t most_ = 0;
   std::unordered_set<uint64_t> keys_;
   std::vector<uint64_t> now_, most_of_table_;  // by table
+};
+
+// The most features of so many lines in turn.
+class WindowFeatures {
+ public:
+  explicit WindowFeatures(uint64_t lines) : lines_(std::max<uint64_t>(lines, 1)) {}
+
+  void Add(uint64_t features) {
+    now_ += features;
+    most_ = std::max(most_, now_);
+    if (++seen_ < lines_) return;
+    seen_ = now_ = 0;
+  }
+  uint64_t most() const { return most_; }
+
+ private:
+  const uint64_t lines_;
+  uint64_t seen_ = 0, now_ = 0, most_ = 0;
 };
 
 // Whether some field of an example has several features that are summed before a model sees them.
@@ -103,27 +132,49 @@ uint64_t BatchesPerPull(const TrainingSpec& training) {
   return 1;
 }
 
-absl::StatusOr<uint64_t> EvalLines(const JobSpec& spec) {
-  if (spec.data().eval().empty()) return 0;
+// Reads all lines of an index in order. Errors are those of the source.
+absl::Status ForBatches(const JobSpec& spec, const InputIndex& index, const DataShape& shape,
+                        const std::function<void(const Batch&)>& body) {
+  auto source = DataAccess::Files()->Open(spec, index, shape);
+  if (!source.ok()) return source.status();
+  Batch batch;
+  for (uint64_t line = 0; line < index.lines();) {
+    const absl::StatusOr<uint64_t> read =
+        ReadIndexedLines(source->get(), line, index.lines(), kAtOnce, &batch);
+    if (!read.ok()) return read.status();
+    line += *read;
+    body(batch);
+  }
+  return absl::OkStatus();
+}
+
+void CountFeatures(const Batch& batch, DataMeasure* measure) {
+  for (uint32_t i = 0; i < batch.size; ++i) {
+    measure->of_lines.Add(batch.offsets[i + 1] - batch.offsets[i]);
+  }
+}
+
+absl::Status MeasureEval(const JobSpec& spec, const DataShape& shape, DataMeasure* measure) {
+  if (spec.data().eval().empty()) return absl::OkStatus();
   const auto files =
       ListFiles("spec.data.eval", {spec.data().eval().begin(), spec.data().eval().end()});
   if (!files.ok()) return files.status();
   const auto index = DataAccess::Files()->BuildIndex(spec, *files, {.labels = Labels::kOptional});
   if (!index.ok()) return index.status();
-  return index->lines();
+  measure->eval_lines = index->lines();
+  if (index->lines() == 0) return absl::OkStatus();
+  return ForBatches(spec, *index, shape,
+                    [&](const Batch& batch) { CountFeatures(batch, measure); });
 }
 
 }  // namespace
 
 absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
-  DataAccess* access = DataAccess::Files();
   const auto files =
       ListFiles("spec.data.train", {spec.data().train().begin(), spec.data().train().end()});
   if (!files.ok()) return files.status();
-  auto index = access->BuildIndex(spec, *files, {});
+  const auto index = DataAccess::Files()->BuildIndex(spec, *files, {});
   if (!index.ok()) return index.status();
-  auto source = access->Open(spec, *index, index->shape());
-  if (!source.ok()) return source.status();
 
   const TrainingSpec& training = spec.training();
   const uint64_t lanes = training.lanes(), batch_size = training.batch_size();
@@ -134,29 +185,30 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
   const TableOfFeature tables(*field_tables);
   DataMeasure measure;
   measure.batches_per_pull = BatchesPerPull(training);
-  WindowKeys batch_keys(batch_size, &tables), push_keys(batch_size * lanes_here, &tables),
-      step_keys(batch_size * lanes, &tables),
-      pull_keys(batch_size * measure.batches_per_pull, &tables);
-  DistinctCounter of_lane;
-  uint64_t lines_of_lane = index->lines() / lanes + 1;
-  std::vector<DistinctCounter> rows(tables.tables());
   measure.lines = index->lines();
   measure.fields = index->shape().fields();
   measure.numeric = index->shape().numeric();
-  const auto eval_lines = EvalLines(spec);
-  if (!eval_lines.ok()) return eval_lines.status();
-  measure.eval_lines = *eval_lines;
+  const auto windows = [&](uint64_t batches) {
+    return WindowKeys(batch_size * batches, index->lines(), &tables);
+  };
+  WindowKeys batch_keys = windows(1), push_keys = windows(lanes_here), step_keys = windows(lanes),
+             pull_keys = windows(measure.batches_per_pull);
+  WindowFeatures batch_features(batch_size);
+  DistinctCounter of_lane;
+  uint64_t lines_of_lane = index->lines() / lanes + 1;
+  std::vector<DistinctCounter> rows(tables.tables());
   uint64_t examples = 0, features = 0, bytes = 0;
-  for (const InputTask& task : index->tasks()) bytes += task.bytes();
-  Batch batch;
-  for (uint64_t line = 0; line < measure.lines;) {
-    const absl::StatusOr<uint64_t> read = (*source)->ReadLines(line, kAtOnce, &batch);
-    if (!read.ok()) return read.status();
-    line += *read;
+  for (const InputTask& task : index->tasks()) {
+    bytes += task.bytes();
+    measure.task_line_bytes = std::max(measure.task_line_bytes, task.bytes() / task.lines());
+  }
+  absl::Status read = ForBatches(spec, *index, index->shape(), [&](const Batch& batch) {
     examples += batch.size;
     features += batch.keys.size();
     measure.pooled = measure.pooled || NeedsPooling(batch);
+    CountFeatures(batch, &measure);
     for (uint32_t i = 0; i < batch.size; ++i) {
+      batch_features.Add(batch.offsets[i + 1] - batch.offsets[i]);
       for (uint32_t f = batch.offsets[i]; f < batch.offsets[i + 1]; ++f) {
         const uint32_t table = tables.Of(batch, i, f);
         rows[table].Add(batch.keys[f]);
@@ -167,10 +219,13 @@ absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec) {
     for (WindowKeys* window : {&batch_keys, &push_keys, &step_keys, &pull_keys}) {
       window->Add(batch);
     }
-  }
+  });
+  if (read.ok()) read = MeasureEval(spec, index->shape(), &measure);
+  if (!read.ok()) return read;
   measure.line_bytes = measure.lines == 0 ? 0 : bytes / measure.lines;
   measure.features_per_example =
       examples == 0 ? 0 : static_cast<double>(features) / static_cast<double>(examples);
+  measure.features_per_batch = batch_features.most();
   for (uint32_t t = 0; t < tables.tables(); ++t) {
     const uint64_t count = rows[t].Count();
     measure.distinct_keys += count;

@@ -8,20 +8,26 @@
 
 #include "absl/status/statusor.h"
 #include "proto/strata/job.pb.h"
+#include "worker/step/feature_counts.h"
 
 namespace strata {
 
 struct DataMeasure {
   uint64_t lines = 0;
   uint64_t line_bytes = 0;  // on average
-  uint32_t fields = 0;      // DataShape
+  // On average over those lines of a task of the index that are longest.
+  uint64_t task_line_bytes = 0;
+  uint32_t fields = 0;  // DataShape
   uint32_t numeric = 0;
   double features_per_example = 0;
+  // The most that so many lines have which lie behind each other in the files.
+  uint64_t features_per_batch = 0;
+  FeatureCounts of_lines;      // training and held-out ones
   bool pooled = false;         // some field of an example has several features, but for sequences
   uint64_t eval_lines = 0;     // held-out lines
   uint64_t distinct_keys = 0;  // DistinctCounter's estimate
   // Distinct keys of one batch, of a worker's lanes' batches and of all lanes' batches: the most
-  // over the first windows of so many lines of the files.
+  // over windows of so many lines of the files, from the first to the last.
   uint64_t keys_per_batch = 0;
   uint64_t keys_per_push = 0;
   uint64_t keys_per_step = 0;
@@ -40,8 +46,8 @@ struct DataMeasure {
   std::vector<OfTable> of_table;
 };
 
-// Reads the training files of a resolved job once, whole, and counts the held-out lines. Errors are
-// those of the index pass and of bad lines.
+// Reads the training files and the held-out ones of a resolved job once, whole. Errors are those of
+// the index pass and of bad lines.
 absl::StatusOr<DataMeasure> MeasureData(const JobSpec& spec);
 
 }  // namespace strata

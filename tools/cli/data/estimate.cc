@@ -160,7 +160,10 @@ WorkerLoad WorkerLoadOf(const JobSpec& spec, const DataMeasure& data, const Mode
   load.buffer_lines = spec.data().shuffle().enabled() ? spec.data().shuffle().buffer_lines() : 1;
   load.lines = data.lines / workers;
   load.line_bytes = data.line_bytes;
+  load.task_line_bytes = data.task_line_bytes;
   load.features_per_example = data.features_per_example;
+  load.features_per_batch = data.features_per_batch;
+  load.of_lines = data.of_lines;
   load.keys_per_batch = data.keys_per_batch;
   load.keys_per_push = data.keys_per_push;
   load.rows = rows;
@@ -242,6 +245,7 @@ absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& 
   if (!local.ok()) return local.status();
   WorkerLoad worker = WorkerLoadOf(spec, data, *tables, estimate.rows, std::max(1u, cores));
   worker.local_tables = *std::move(local);
+  if (absl::Status s = CheckDevice(worker); !s.ok()) return s;
   const uint64_t tasks = data.lines / kTaskLines + 1;
   estimate.processes = {
       {"scheduler",

@@ -41,7 +41,7 @@ struct JobEstimate {
 };
 
 // `rows`: 0: as many as `data` has distinct keys. `cores`: of a server, where the job does not say
-// its shards. Errors are those of MakeModelTables.
+// its shards. Errors are those of MakeModelTables and of CheckDevice (worker/memory_estimate.h).
 absl::StatusOr<JobEstimate> EstimateJob(const JobSpec& spec, const DataMeasure& data, uint64_t rows,
                                         uint32_t cores);
 

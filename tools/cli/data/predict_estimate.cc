@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "tools/cluster/embedded/predict.h"
-#include "worker/models/model_memory.h"
 
 namespace strata {
 namespace {
@@ -24,20 +23,19 @@ std::vector<MemoryPart> EstimatePredict(const JobSpec& spec, const server::Serve
   rows.servers = rows.workers = 1;
   rows.hbm_bytes = 0;
   rows.rows_there = rows.logged = rows.removed_stream = rows.synchronous = false;
+  WorkerLoad scoring = worker;
+  scoring.device = WorkerLoad::Device::kCpu;
+  scoring.lines = worker.lines * std::max(1u, spec.replicas().workers());
+  const uint64_t measured =
+      std::min(scoring.lines, kMostMeasured / std::max(1u, worker.tables.task_count()));
   // It asks for the keys of all lines that are scored at a time.
-  const uint64_t batches = ScoredAtATime(worker.tables).lines / std::max(1u, worker.batch_size) + 1;
-  rows.keys_per_push = std::min(rows.rows, batches * worker.keys_per_batch);
+  rows.keys_per_push = MostScored(scoring, scoring.lines).keys;
   for (server::TableKeys& table : rows.of_table) {
     const double of_all = static_cast<double>(table.per_push) /
                           static_cast<double>(std::max<uint64_t>(1, server.keys_per_push));
     table.per_push = std::min(
         table.rows, static_cast<uint64_t>(of_all * static_cast<double>(rows.keys_per_push)));
   }
-  WorkerLoad scoring = worker;
-  scoring.device = WorkerLoad::Device::kCpu;
-  scoring.lines = worker.lines * std::max(1u, spec.replicas().workers());
-  const uint64_t measured =
-      std::min(scoring.lines, kMostMeasured / std::max(1u, worker.tables.task_count()));
   std::vector<MemoryPart> parts = server::EstimateServer(rows);
   for (MemoryPart& part : EstimateScoring(scoring, measured)) parts.push_back(std::move(part));
   parts.push_back({"the process itself", kPredictBytes, "measured without a model"});

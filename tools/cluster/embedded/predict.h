@@ -55,8 +55,9 @@ struct PredictSummary {
 // Lines are scored in the batches in which they come, at most ScoredAtATime
 // (worker/models/model_memory.h); nobody waits for a batch to become full. Memory: rows up to the
 // limit, a batch of lines, and what the quality takes; it does not grow with the lines. Lines need
-// no label: see `strata predict --help`. What a line scores is what the job's own evaluation gives
-// it, to the bit. Vocabularies must begin with the values that the model knows; values behind them
+// no label: see `strata predict --help`. What a line scores is what the job's own evaluation on
+// the CPU gives it, to the bit, whatever lines it is scored with; that of a GPU rounds products in
+// its own way. Vocabularies must begin with the values that the model knows; values behind them
 // are out of the vocabulary. SIGPIPE must be ignored for reader_left. Errors: NOT_FOUND (no
 // complete checkpoint there), DATA_LOSS (damaged: names the file and the newest whole checkpoint
 // beside it; never falls back to that by itself, whose scores would pass for the newer model's),

@@ -31,15 +31,19 @@ class BatchSource {
   // Async: window `window` (from 0) of a task.
   virtual absl::Status ReadWindow(TaskId task, uint64_t window, Batch* out) = 0;
 
-  // Evaluation: lines from `first` on (from 0) over all files in order, up to the end or the limit,
-  // beyond whose features it may read about 1 MiB of text. Returns how many were read; none only
-  // at the end. REQUIRES: most.lines >= 1.
+  // Evaluation: lines from `first` on (from 0) over all files in order, up to the end or the limit.
+  // Returns how many were read; none only at the end. REQUIRES: most.lines >= 1.
   virtual absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most,
                                              Batch* out) = 0;
 
   // "file:line:column: reason" of the first bad line met so far; empty: none.
   virtual std::string first_bad_line() const = 0;
 };
+
+// ReadLines of a source of which `lines` were indexed, where some of these are left: reads at least
+// one. INTERNAL: the source ends before them. REQUIRES: first < lines.
+absl::StatusOr<uint64_t> ReadIndexedLines(BatchSource* source, uint64_t first, uint64_t lines,
+                                          const BatchLimit& most, Batch* out);
 
 }  // namespace strata
 

@@ -76,6 +76,8 @@ class FileBatchSource : public BatchSource {
   absl::Status ReadTaskWindow(TaskId task, uint64_t window, Block* block, Batch* out);
   std::unique_ptr<Block> TakeTaskBlock(TaskId task) ABSL_LOCKS_EXCLUDED(idle_mu_);
   void ReturnTaskBlock(std::unique_ptr<Block> block) ABSL_LOCKS_EXCLUDED(idle_mu_);
+  // Has the piece hold line `line`, counted over all files.
+  absl::Status LoadPiece(uint64_t line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequential_mu_);
   // The block's line that comes i-th in the permuted order.
   absl::Status ParseNext(const Block& block, uint64_t i, Batch* out);
   absl::Status ParseLine(const RawLines& raw, size_t i, Batch* out) ABSL_LOCKS_EXCLUDED(bad_mu_);
@@ -98,7 +100,9 @@ class FileBatchSource : public BatchSource {
 
   absl::Mutex sequential_mu_;
   TaskReader sequential_ ABSL_GUARDED_BY(sequential_mu_);
-  RawLines sequential_raw_ ABSL_GUARDED_BY(sequential_mu_);
+  // Lines of one task that lie behind each other, and the first one's number over all files.
+  RawLines piece_ ABSL_GUARDED_BY(sequential_mu_);
+  uint64_t piece_first_ ABSL_GUARDED_BY(sequential_mu_) = 0;
 
   mutable absl::Mutex bad_mu_;
   std::string first_bad_line_ ABSL_GUARDED_BY(bad_mu_);
@@ -285,33 +289,33 @@ absl::Status FileBatchSource::ReadWindow(TaskId task, uint64_t window, Batch* ou
   return s;
 }
 
-// By pieces of text that are parsed whole: a call that begins where the last one ended finds the
-// file there.
+// A call that begins where the last one ended finds the piece there, and the file behind it.
+absl::Status FileBatchSource::LoadPiece(uint64_t line) {
+  if (line >= piece_first_ && line - piece_first_ < piece_.size()) return absl::OkStatus();
+  const auto task = std::upper_bound(input_.first.begin(), input_.first.end(), line) - 1;
+  piece_.Clear();
+  piece_first_ = line;
+  absl::Status s =
+      sequential_.AppendSome(static_cast<uint32_t>(task - input_.first.begin()),
+                             static_cast<uint32_t>(line - *task), kPieceBytes, &piece_);
+  if (!s.ok()) piece_.Clear();
+  return s;
+}
+
 absl::StatusOr<uint64_t> FileBatchSource::ReadLines(uint64_t first, const BatchLimit& most,
                                                     Batch* out) {
   parser_->Start(out);
   absl::MutexLock lock(&sequential_mu_);
   const uint64_t begin = std::min(first, plan_.lines());
-  const uint64_t end = begin + std::min(most.lines, plan_.lines() - begin);
-  uint64_t at = begin;
-  auto first_of_task = std::upper_bound(input_.first.begin(), input_.first.end(), at) - 1;
-  while (at < end && out->keys.size() < most.features) {
-    const auto number = static_cast<uint32_t>(first_of_task - input_.first.begin());
-    const InputTasks::Task& task = input_.tasks[number];
-    const uint64_t piece = std::max<uint64_t>(1, kPieceBytes / (task.bytes / task.lines + 1));
-    const uint64_t stop = std::min({end, *(first_of_task + 1), at + piece});
-    sequential_raw_.Clear();
-    absl::Status s = sequential_.Append(number, static_cast<uint32_t>(at - *first_of_task),
-                                        static_cast<uint32_t>(stop - at), &sequential_raw_);
-    if (!s.ok()) return s;
-    for (size_t i = 0; i < sequential_raw_.size(); ++i) {
-      if (absl::Status bad = ParseLine(sequential_raw_, i, out); !bad.ok()) return bad;
-    }
-    at = stop;
-    if (at == *(first_of_task + 1)) ++first_of_task;
+  const uint64_t lines = std::min(most.lines, plan_.lines() - begin);
+  uint64_t read = 0;
+  while (read < lines && (read < most.least || out->keys.size() < most.features)) {
+    if (absl::Status s = LoadPiece(begin + read); !s.ok()) return s;
+    if (absl::Status s = ParseLine(piece_, begin + read - piece_first_, out); !s.ok()) return s;
+    ++read;
   }
   LineParser::Finish(out);
-  return at - begin;
+  return read;
 }
 
 // The first physical line of a file, without newline and byte order mark.

@@ -139,8 +139,17 @@ absl::StatusOr<size_t> TaskReader::Split(size_t begin, size_t scan, uint32_t cou
   return begin;
 }
 
-absl::Status TaskReader::Append(uint32_t task_number, uint32_t from, uint32_t count,
-                                RawLines* out) {
+absl::Status TaskReader::Append(uint32_t task, uint32_t from, uint32_t count, RawLines* out) {
+  return AppendUpTo(task, from, from + count, UINT64_MAX, out);
+}
+
+absl::Status TaskReader::AppendSome(uint32_t task, uint32_t from, uint64_t most_bytes,
+                                    RawLines* out) {
+  return AppendUpTo(task, from, input_->tasks[task].lines, most_bytes, out);
+}
+
+absl::Status TaskReader::AppendUpTo(uint32_t task_number, uint32_t from, uint32_t to,
+                                    uint64_t most_bytes, RawLines* out) {
   const InputTasks::Task& next = input_->tasks[task_number];
   if (absl::Status s = OpenFile(next.file); !s.ok()) return s;
   if (task_ != task_number || line_ > from) {
@@ -150,16 +159,16 @@ absl::Status TaskReader::Append(uint32_t task_number, uint32_t from, uint32_t co
   }
   if (absl::Status s = Skip(from); !s.ok()) return s;
   out->runs_.push_back({out->lines_.size(), task_number, from});
-  const uint32_t to = from + count;
-  size_t begin = out->bytes_.size();  // of the next line
-  while (line_ < to) {
+  const size_t first = out->bytes_.size();
+  size_t begin = first;  // of the next line
+  while (line_ < to && (line_ == from || out->bytes_.size() - first < most_bytes)) {
     const size_t held = out->bytes_.size() - begin;
     const uint64_t rest = next.bytes - offset_ - held;
     if (rest == 0) return Changed();
     // About as much as the lines need; all of the task when they are its last.
     const uint64_t wanted =
         to == next.lines ? rest : (to - line_) * (next.bytes / next.lines + 8) + kMinReadBytes / 4;
-    const size_t size = static_cast<size_t>(std::min({rest, wanted, kMaxReadBytes}));
+    const size_t size = static_cast<size_t>(std::min({rest, wanted, kMaxReadBytes, most_bytes}));
     if (out->bytes_.size() + size > kMaxRawBytes) {
       return absl::ResourceExhaustedError(
           absl::StrCat(file_->path(), ":", next.first_line + line_,

@@ -94,8 +94,15 @@ class TaskReader {
   // was indexed. INVALID_ARGUMENT: a line over kMaxLineBytes. RESOURCE_EXHAUSTED: `out` would pass
   // kMaxRawBytes.
   absl::Status Append(uint32_t task, uint32_t from, uint32_t count, RawLines* out);
+  // Appends lines from `from` on, at least one, up to the end of the task or until they have about
+  // so many bytes: less than twice as many, or one line more. Errors are those of Append.
+  // REQUIRES: most_bytes >= 1, and the task has line `from`.
+  absl::Status AppendSome(uint32_t task, uint32_t from, uint64_t most_bytes, RawLines* out);
 
  private:
+  // Lines from .. to - 1, or fewer, as AppendSome.
+  absl::Status AppendUpTo(uint32_t task, uint32_t from, uint32_t to, uint64_t most_bytes,
+                          RawLines* out);
   absl::Status OpenFile(uint32_t file);
   // Whether the file that was opened is the one that was indexed: whoever replaces it while the job
   // trains changes neither its name nor, maybe, its lines' lengths.

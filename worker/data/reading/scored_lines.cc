@@ -80,7 +80,7 @@ absl::StatusOr<bool> ScoredLines::Read(const BatchLimit& most, Batch* batch) {
   parser_->Start(batch);
   for (uint64_t lines = 0; lines < most.lines; ++lines) {
     if (lines > 0) {
-      if (batch->keys.size() >= most.features) break;
+      if (lines >= most.least && batch->keys.size() >= most.features) break;
       const absl::StatusOr<bool> ready = lines_.Ready();
       if (!ready.ok()) return ready;
       if (!*ready) break;

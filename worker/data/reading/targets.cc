@@ -47,7 +47,7 @@ absl::Status CheckTargets(const JobSpec& spec, const InputIndex& index, BatchSou
   Batch batch;
   for (uint64_t line = 0; line < index.lines() && !seen.label;) {
     if (cancelled && cancelled()) return absl::CancelledError("training was stopped");
-    const auto read = source->ReadLines(line, kMost, &batch);
+    const auto read = ReadIndexedLines(source, line, index.lines(), kMost, &batch);
     if (!read.ok()) return read.status();
     line += *read;
     seen.Add(batch);

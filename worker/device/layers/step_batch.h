@@ -38,8 +38,12 @@ inline StepShape FirstShape(uint32_t batch_size, uint32_t most_examples, uint32_
   const uint32_t features = examples * std::max(1u, fields);
   return {examples, features, features, 0};
 }
+// A device counts in 32 bits.
+inline constexpr uint64_t kMostCounted = UINT32_MAX;
 // How much there is for after `now` was wanted and `old` was there: a quarter to spare.
-inline uint32_t GrownTo(uint32_t old, uint32_t now) { return now <= old ? old : now + now / 4; }
+inline uint32_t GrownTo(uint32_t old, uint32_t now) {
+  return now <= old ? old : static_cast<uint32_t>(std::min(now + uint64_t{now} / 4, kMostCounted));
+}
 
 // Numbers that only the device's memory has, so that a graph serves every batch.
 enum StepCount : uint32_t { kExamples = 0, kUnique, kChunks, kRuns, kZero, kStepCounts };

@@ -179,7 +179,7 @@ TrainingJob LabelledJob(const std::string& folder) {
 }
 
 // What a worker's models take of a device when they are made.
-void CheckModels(const Told& told, uint32_t most_examples, CountingApi* api) {
+void CheckModels(const Told& told, bool evaluates, CountingApi* api) {
   const auto tables = MakeModelTables(told.spec, told.data.fields, told.data.numeric);
   REQUIRE(tables.ok());
   const device::WorkerDevice gpu = DeviceOf(api);
@@ -188,7 +188,7 @@ void CheckModels(const Told& told, uint32_t most_examples, CountingApi* api) {
   options.device = &gpu;
   options.worker = told.spec.worker();
   options.batch_size = told.spec.training().batch_size();
-  options.most_examples = most_examples;
+  options.evaluates = evaluates;
   const auto models = ModelSource::Make(options);
   REQUIRE(models.ok());
   CHECK(BytesOf(Worker(told).device_parts, "model") == api->device_now());
@@ -207,7 +207,7 @@ TEST_CASE("a model takes of a device what was estimated, to the byte", "[estimat
       if (evaluates) spec.mutable_data()->add_eval(folder.path() + "/eval.libfm");
       const Told told = Estimate(job);
       CountingApi api;
-      CheckModels(told, evaluates ? 4096 : told.spec.training().batch_size(), &api);
+      CheckModels(told, evaluates, &api);
       // Factors are rounded into memory of their own.
       if (evaluates) continue;
       if (precision == "fp32") fp32 = api.device_most();
@@ -234,7 +234,7 @@ TEST_CASE("and so do models of several labels and of weights", "[estimate][devic
       spec.mutable_worker()->set_precision(precision);
       const Told told = Estimate(job);
       CountingApi api;
-      CheckModels(told, told.spec.training().batch_size(), &api);
+      CheckModels(told, false, &api);
       // More than one label takes.
       spec.mutable_labels()->DeleteSubrange(1, 2);
       spec.clear_sample_weight();
@@ -280,6 +280,47 @@ void Train(const TrainingJob& job, RowPath path, CountingApi* api) {
 // Without the products' own, which is a constant and nearly all of so small a job.
 uint64_t WithoutBlas(const JobSpec& spec, uint64_t bytes) {
   return bytes - spec.replicas().workers() * ops::gpu::Blas::Options::kBytes;
+}
+
+// Of 200 lines the last ten have five features of their own each, the others all the same one;
+// held-out lines have four.
+TEST_CASE("data are measured from their first line to their last", "[estimate]") {
+  const TempFolder folder;
+  TrainingJob job = testing::SmallJob(folder.path());
+  JobSpec& spec = *job.mutable_spec();
+  const auto write = [&](const std::string& name, int lines, const auto& features_of) {
+    std::ofstream out(folder.path() + "/" + name);
+    for (int line = 0; line < lines; ++line) {
+      out << line % 2;
+      for (const int feature : features_of(line)) out << ' ' << feature << ":1";
+      out << '\n';
+    }
+    return folder.path() + "/" + name;
+  };
+  spec.mutable_data()->set_train(0, write("sorted", 200, [](int line) {
+                                   if (line < 190) return std::vector<int>{7};
+                                   std::vector<int> features;
+                                   for (int f = 0; f < 5; ++f) features.push_back(line * 10 + f);
+                                   return features;
+                                 }));
+  spec.mutable_data()->clear_eval();
+  spec.mutable_data()->add_eval(write("held_out", 3, [](int) {
+    return std::vector<int>{1, 2, 3, 4};
+  }));
+  spec.mutable_training()->set_batch_size(10);
+  const absl::Status resolved = ResolveJob(job);
+  INFO(resolved);
+  REQUIRE(resolved.ok());
+  const auto data = MeasureData(job.spec());
+  INFO(data.status());
+  REQUIRE(data.ok());
+  CHECK(data->keys_per_batch == 50);
+  CHECK(data->features_per_batch == 50);
+  CHECK(data->eval_lines == 3);
+  CHECK(data->task_line_bytes == data->line_bytes);
+  CHECK(data->of_lines.OfLongest(10) == 10 * 5);
+  CHECK(data->of_lines.OfLongest(10 + 3) == 10 * 5 + 3 * 4);
+  CHECK(data->of_lines.OfLongest(1000) == 10 * 5 + 3 * 4 + 190);
 }
 
 TEST_CASE("rows and keys of several tables are those of one that has them all", "[estimate]") {

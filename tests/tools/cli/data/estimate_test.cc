@@ -5,8 +5,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "proto/core/memory_part.h"
 #include "proto/job/job_spec.h"
@@ -333,6 +335,61 @@ TEST_CASE("held-out lines cost the worker that evaluates", "[estimate]") {
   }
   data.eval_lines = 0;
   CHECK(with.one_process_bytes == estimate().one_process_bytes + evaluation);
+}
+
+TEST_CASE("what is scored is told by the longest lines", "[estimate]") {
+  const JobSpec spec = Spec();
+  DataMeasure data = Data();
+  data.eval_lines = 1'000'000;
+  const auto lines_of = [&] {
+    const auto estimate = EstimateJob(spec, data, 0, 8);
+    REQUIRE(estimate.ok());
+    return std::pair(PartBytes(Of(*estimate, "worker").parts, "evaluation: lines and their rows"),
+                     PartBytes(estimate->predict, "lines and their rows"));
+  };
+  const auto [evaluated, predicted] = lines_of();
+  // Of a million lines, of 26 features on average, two hundred have as many as five thousand.
+  for (int i = 0; i < 10'000; ++i) data.of_lines.Add(i < 200 ? 5000 : 26);
+  const auto [longest_evaluated, longest_predicted] = lines_of();
+  CHECK(longest_evaluated > evaluated + 200 * 5000 * uint64_t{16});
+  CHECK(longest_predicted > predicted + 200 * 5000 * uint64_t{16});
+}
+
+TEST_CASE("a batch that a device cannot count is refused by its field", "[estimate]") {
+  TrainingJob job;
+  job.set_api_version("strata/v1");
+  job.set_kind("TrainingJob");
+  job.mutable_metadata()->set_name("j");
+  JobSpec& spec = *job.mutable_spec();
+  spec.mutable_data()->set_format("csv");
+  spec.mutable_data()->add_train("t");
+  spec.mutable_data()->mutable_columns()->set_label("y");
+  spec.mutable_model()->set_type("din");
+  spec.add_tables()->set_name("item");
+  for (const char* kind : {"categorical", "sequence"}) {
+    FieldConfig& field = *spec.add_fields();
+    field.set_name(std::string(kind) + "_items");
+    field.set_kind(kind);
+    field.set_table("item");
+  }
+  spec.mutable_fields(1)->set_max_length(4096);
+  spec.mutable_training()->set_batch_size(1 << 20);
+  spec.mutable_worker()->set_device("cuda:GPU-1");
+  REQUIRE(ResolveJob(job).ok());
+  DataMeasure data = Data();
+  data.fields = 2;
+  data.numeric = 0;
+  const auto estimate = [&] { return EstimateJob(spec, data, 0, 8).status(); };
+  CHECK(estimate() ==
+        absl::FailedPreconditionError(
+            "spec.fields: a batch has room for 4294967296 values of sequence 'sequence_items' "
+            "(maxLength 4096 x spec.training.batchSize 1048576), and a device counts 4294967295 at "
+            "most; give a smaller maxLength or batchSize, or cpu for spec.worker.device"));
+  spec.mutable_fields(1)->set_max_length(4095);
+  CHECK(estimate().ok());
+  spec.mutable_fields(1)->set_max_length(4096);
+  spec.mutable_worker()->set_device("cpu");
+  CHECK(estimate().ok());
 }
 
 TEST_CASE("predictions are told of, whatever trains", "[estimate]") {

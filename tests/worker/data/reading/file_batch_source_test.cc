@@ -188,6 +188,17 @@ TEST_CASE("evaluation reads lines in file order", "[data][source]") {
   CHECK(batch.size == 0);
 }
 
+TEST_CASE("lines that were indexed are there, or that is an error", "[data][source]") {
+  const Input input;
+  const JobSpec spec = Spec(1, 8, 64);
+  const auto source = Open(spec, Index(spec, input.files));
+  Batch batch;
+  CHECK(ReadIndexedLines(source.get(), 20'005, 20'007, {8}, &batch).value() == 2);
+  CHECK(ReadIndexedLines(source.get(), 20'007, 20'008, {8}, &batch).status() ==
+        absl::InternalError("reading stopped after 20007 of the 20008 lines that were indexed, "
+                            "which is an error of this program; submit the job again"));
+}
+
 TEST_CASE("evaluation reads up to so many features", "[data][source]") {
   const ScratchFolder folder;
   // Of 400 lines every tenth has 50,000 features, which take 400 KB of text.
@@ -211,8 +222,8 @@ TEST_CASE("evaluation reads up to so many features", "[data][source]") {
     REQUIRE(read.ok());
     REQUIRE(*read >= 1);
     CHECK(batch.size == *read);
-    // Beyond the limit at most what 1 MiB of lines of the mean length hold.
-    CHECK(batch.keys.size() < 100'000 + 5 * 50'000);
+    // The line with which it passes the limit is the last.
+    CHECK(batch.keys.size() < 100'000 + 50'000);
     seen.insert(seen.end(), batch.keys.begin(), batch.keys.end());
     line += *read;
   }
@@ -220,6 +231,15 @@ TEST_CASE("evaluation reads up to so many features", "[data][source]") {
   CHECK(seen == all);
   Batch batch;
   CHECK(source->ReadLines(400, {4096}, &batch).value() == 0);
+  // So many lines come whatever they have.
+  const auto read = [&](uint64_t first, uint64_t least) {
+    return source->ReadLines(first, {.lines = 4096, .features = 1, .least = least}, &batch).value();
+  };
+  CHECK(read(7, 1) == 1);
+  CHECK(read(7, 25) == 25);
+  CHECK(batch.size == 25);
+  CHECK(batch.keys.size() == 3 * 50'000 + 22 * 3);
+  CHECK(read(390, 25) == 10);
 }
 
 TEST_CASE("lanes are read side by side", "[data][source]") {

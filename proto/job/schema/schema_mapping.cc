@@ -116,6 +116,10 @@ class Mapper {
     return 0;
   }
 
+  bool OneUnnamed() const {
+    return OneUnnamedLabel(saved_.labels(), now_.labels()) &&
+           !labels_.Says(saved_.labels(0).name());
+  }
   // Whether the label with that number is another one.
   bool LabelDiffers(int number) const {
     if (number >= saved_.labels_size() || number >= now_.labels_size()) return true;
@@ -330,8 +334,9 @@ class Mapper {
     const bool anew = OutputsBeginAnew();
     Places places(saved_.labels(), labels_);
     std::vector<int> order;
+    if (OneUnnamed()) places.Found(0);
     for (const SchemaLabel& now : now_.labels()) {
-      const int at = places.Find(now.name());
+      const int at = OneUnnamed() ? 0 : places.Find(now.name());
       if (at < 0) {
         Add(SchemaChange::kNew, SchemaPart::kLabel, now.name(), now.name());
         continue;
@@ -360,7 +365,10 @@ class Mapper {
     if (outputs_anew) {
       return Add(SchemaChange::kNewOutputs, SchemaPart::kLabel, now.name(), now.name());
     }
-    SameReader(SchemaPart::kLabel, saved, now);
+    SchemaLabel called = saved;
+    if (OneUnnamed()) called.set_name(now.name());
+    if (saved.column().empty() || now.column().empty()) called.set_column(now.column());
+    SameReader(SchemaPart::kLabel, called, now);
   }
 
   const Schema& saved_;

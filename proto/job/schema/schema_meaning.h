@@ -34,6 +34,13 @@ std::string FieldsHashing(const Schema& schema, absl::string_view table);
 // `column`: what those of the field are called in the job.
 std::string KeySpace(const SchemaField& field, absl::string_view table, absl::string_view column);
 
+// What schemas call the label of spec.data.columns, or of a format that has one.
+inline constexpr char kUnnamedLabel[] = "label";
+// Whether both have one label, and one of these has no name: then it is the same label, whatever
+// the other one is called.
+bool OneUnnamedLabel(const google::protobuf::RepeatedPtrField<SchemaLabel>& a,
+                     const google::protobuf::RepeatedPtrField<SchemaLabel>& b);
+
 // Whether a tensor has a column for each label: the outputs' (model_tables.h).
 bool GoesByLabels(const Schema& schema, absl::string_view tensor);
 

@@ -14,6 +14,7 @@
 #include "proto/job/checks/shown.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
+#include "proto/job/schema/schema_meaning.h"
 #include "proto/job/schema/schema_start.h"
 #include "scheduler/state/start.h"
 
@@ -88,13 +89,23 @@ std::string TablesOfFieldsText(const JobSpec& spec) {
   return absl::StrCat("[", absl::StrJoin(tables, ", ", absl::PairFormatter(": ")), "]");
 }
 
+using LabelList = google::protobuf::RepeatedPtrField<SchemaLabel>;
+
+// The checkpoint's labels as the job calls them.
+LabelList LabelsThen(const JobSpec& now, const JobSpec& then) {
+  const LabelList is = SchemaLabels(now);
+  LabelList was = SchemaLabels(then);
+  if (OneUnnamedLabel(is, was)) was[0].set_name(is[0].name());
+  return was;
+}
+
 // What of the labels shapes the model, or decides what a step does.
-std::string LabelsText(const JobSpec& spec) {
+std::string LabelsText(const LabelList& labels) {
   std::string text = "[";
-  for (const LabelConfig& l : spec.labels()) {
+  for (const SchemaLabel& l : labels) {
     absl::StrAppend(&text, text.size() > 1 ? ", " : "", l.name(), " (", l.kind(), ", ", l.loss(),
                     ", weight ", ShownNumber(l.weight()));
-    if (l.has_delta()) absl::StrAppend(&text, ", delta ", ShownNumber(l.delta()));
+    if (l.delta() != 0) absl::StrAppend(&text, ", delta ", ShownNumber(l.delta()));
     if (l.has_mean()) absl::StrAppend(&text, ", mean ", ShownNumber(l.mean()));
     text += ")";
   }
@@ -199,6 +210,26 @@ void CompareTraining(const JobSpec& now, const JobSpec& then, Settings& settings
   settings.Same("spec.training.seed", training.seed(), was.seed());
 }
 
+// Gives `now` those labels, which its own columns hold where they are called so.
+void SetLabels(const LabelList& labels, JobSpec& now) {
+  std::map<std::string, std::string> columns;
+  for (const SchemaLabel& l : SchemaLabels(now)) columns[l.name()] = l.column();
+  now.mutable_data()->mutable_columns()->clear_label();
+  now.clear_labels();
+  for (const SchemaLabel& l : labels) {
+    LabelConfig& label = *now.add_labels();
+    label.set_name(l.name());
+    const auto column = columns.find(l.name());
+    const bool own = column != columns.end() && !column->second.empty();
+    label.set_column(own ? column->second : l.column());
+    label.set_kind(l.kind());
+    label.set_loss(l.loss());
+    label.set_weight(l.weight());
+    if (l.delta() != 0) label.set_delta(l.delta());
+    if (l.has_mean()) label.set_mean(l.mean());
+  }
+}
+
 // `now` with what settings tell taken from the checkpoint: what its schema has beside is told by
 // the schema.
 JobSpec Rest(JobSpec now, const JobSpec& then) {
@@ -211,7 +242,8 @@ JobSpec Rest(JobSpec now, const JobSpec& then) {
       same_tables && (now.tables().empty() || TablesOfFieldsText(now) == TablesOfFieldsText(then));
   if (!same_tables) *now.mutable_tables() = then.tables();
   if (!same_fields) *now.mutable_fields() = then.fields();
-  if (LabelsText(now) != LabelsText(then)) *now.mutable_labels() = then.labels();
+  const LabelList labels = LabelsThen(now, then);
+  if (LabelsText(SchemaLabels(now)) != LabelsText(labels)) SetLabels(labels, now);
   return now;
 }
 
@@ -222,7 +254,7 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   Settings settings;
   CompareData(now, then, settings);
   CompareModel(now, then, saved, settings);
-  settings.Same("spec.labels", LabelsText(now), LabelsText(then));
+  settings.Same("spec.labels", LabelsText(SchemaLabels(now)), LabelsText(LabelsThen(now, then)));
   settings.Same("spec.sampleWeight", now.sample_weight(), then.sample_weight());
   CompareOptimizers(now, then, settings);
   const bool tables = settings.Same("spec.tables", TablesText(now), TablesText(then));

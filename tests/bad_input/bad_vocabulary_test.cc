@@ -1,6 +1,7 @@
 // Vocabulary files that are not what a model was trained with, as a user meets them: a value's row
 // goes by its line.
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -217,6 +218,40 @@ TEST_CASE("imported rows go by the lines that their values had", "[bad_input]") 
              " does not begin with the 5 values"});
   user.Write("items.txt", kGrown);
   CHECK(user.Strata(from).exit_code == 0);
+}
+
+// The row that they share is of all values that nobody knows.
+TEST_CASE("rows of values out of a vocabulary are not imported", "[bad_input]") {
+  User user;
+  Train(user);
+  user.Write("rows.npy", testing::Npy("<f4", "(4, 4)", testing::BytesOf(std::vector<float>(16))));
+  const std::string import =
+      "import -f job.yaml --field item --rows rows.npy -o pretrained --keys ";
+  const std::string vocabulary =
+      " is not in the vocabulary of field 'item' (" + user.Path("items.txt") + ")";
+  const std::string remedy =
+      "; all that are not share rows, of which none can be imported: leave their rows out, or add "
+      "the values to the vocabulary, behind those that it has";
+  user.Write("keys.txt", "i1\ni3\ni9\ni0\n");
+  CheckOneLine(user.Strata(import + "keys.txt"), 2, {"keys.txt:3: 'i9'" + vocabulary + remedy});
+  user.Write("keys.txt", "i1\nx\ni9\ni0\n");
+  CheckOneLine(user.Strata(import + "keys.txt"), 2,
+               {"keys.txt:2: 'x'" + vocabulary + ", nor is 1 more" + remedy});
+  user.Write("keys.npy", testing::Npy("<i8", "(4,)", testing::BytesOf<int64_t>({7, 8, 9, 10})));
+  CheckOneLine(user.Strata(import + "keys.npy"), 2,
+               {"keys.npy, row 0: '7'" + vocabulary + ", nor are 3 more" + remedy});
+  CHECK_FALSE(std::filesystem::exists(user.Path("pretrained")));
+  // Behind those that the job's checkpoint knows they are values like others.
+  user.Write("items.txt", kItems + std::string("i9\nx\n"));
+  CHECK(user.Strata(import + "keys.npy").exit_code == 2);
+  CHECK(user.Strata(import + "keys.txt").exit_code == 0);
+  CheckSays(user.Strata("get-row --checkpoint pretrained --field item --value x"), 0,
+            {"embedding: 0 0 0 0"});
+  const ProgramResult other =
+      user.Strata("get-row --checkpoint pretrained --field item --value nobody");
+  CheckSays(other, 0,
+            {"\"nobody\" is hashed, out of the vocabulary: other values that are",
+             "no row: reads as its initial value"});
 }
 
 TEST_CASE("two vocabularies over one column are refused", "[bad_input]") {

@@ -245,15 +245,20 @@ TEST_CASE("where a run ended is written again until it is kept, or said not to b
   }
 }
 
-// Where the days before have all that the new one lacks.
-TEST_CASE("a new day that has nothing to learn is told", "[e2e][daily]") {
-  Days days;
+// Days of csv, with column item.
+void MakeCsv(Days& days) {
   DataSpec& data = *days.spec().mutable_data();
   data.set_format("csv");
   data.clear_eval();
   data.mutable_columns()->add_categorical("item");
   data.mutable_columns()->add_ignored("*");
   days.spec().clear_output();
+}
+
+// Where the days before have all that the new one lacks.
+TEST_CASE("a new day that has nothing to learn is told", "[e2e][daily]") {
+  Days days;
+  MakeCsv(days);
   days.spec().add_labels()->set_name("click");
   days.spec().set_sample_weight("w");
   const auto write = [&](int day, const std::string& targets) {
@@ -284,6 +289,42 @@ TEST_CASE("a new day that has nothing to learn is told", "[e2e][daily]") {
     std::ofstream(days.Day(3), std::ios::app) << "i1,1,0.5\n";
     days.Ends(SUCCEEDED);
   }
+  SECTION("or a line of a day that comes later") {
+    write(3, ",1");
+    CHECK_THAT(refused(), Catch::Contains("; mend them, or resume later, when further files have "
+                                          "it (a file is read by one run alone)"));
+    write(4, "1,1");
+    days.Ends(SUCCEEDED);
+  }
+}
+
+// What comes into its file afterwards, no run would read.
+TEST_CASE("a new day without one of the labels is told", "[e2e][daily]") {
+  Days days;
+  MakeCsv(days);
+  days.spec().add_labels()->set_name("click");
+  days.spec().add_labels()->set_name("stars");
+  days.spec().mutable_labels(1)->set_kind("real");
+  const auto write = [&](int day, const std::string& last) {
+    std::ofstream out(days.Day(day));
+    out << "item,click,stars\n";
+    for (int line = 0; line < kLines; ++line) out << 'i' << line % 7 << ',' << line % 2 << ",\n";
+    out << "i1,,2x\ni1,1," << last << '\n';
+  };
+  days.spec().mutable_data()->set_max_bad_lines(100);
+  write(1, "2.5");
+  write(2, "");
+  Train(days.job());
+  write(3, "");
+  const std::string refused = Says(days.Ends(FAILED), "WorkerFailed");
+  CHECK_THAT(refused,
+             Catch::Contains("input file " + days.Day(3) +
+                             ": no good line has label stars (column stars), so there is nothing "
+                             "to learn for it; mend them, or resume later, when further files have "
+                             "it (a file is read by one run alone); the first bad line is " +
+                             days.Day(3) + ":302:5: column stars: label stars: \"2x\" is not"));
+  write(4, "1.5");
+  days.Ends(SUCCEEDED);
 }
 
 TEST_CASE("old files that are gone, changed or elsewhere are named", "[e2e][daily]") {

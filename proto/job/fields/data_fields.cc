@@ -73,6 +73,8 @@ FieldConfig* AddWeighted(absl::string_view column, FieldList* fields) {
   return f;
 }
 
+void AddLibffm(uint32_t number, FieldList* fields) { AddWeighted(absl::StrCat(number), fields); }
+
 // Gives the fields of a format what the job says of them.
 void NameFields(const JobSpec& job, FieldConfigs* configs) {
   std::map<std::string, const FieldConfig*> by_column;
@@ -97,11 +99,17 @@ FieldConfigs FieldsOfData(const DataSpec& data, uint32_t libffm_fields) {
   } else if (absl::StartsWith(data.format(), "criteo")) {
     AddCriteo(data.integer_features() == "bucket", &fields);
   } else if (data.format() == "libffm") {
-    for (uint32_t i = 0; i < libffm_fields; ++i) AddWeighted(absl::StrCat(i), &fields);
+    for (uint32_t i = 0; i < libffm_fields; ++i) AddLibffm(i, &fields);
   } else {
     AddWeighted("0", &fields)->set_name("features");
   }
   return fields.Take();
+}
+
+FieldConfig LibffmField(uint32_t number) {
+  FieldList fields;
+  AddLibffm(number, &fields);
+  return fields.Take()[0];
 }
 
 FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields) {

@@ -17,6 +17,9 @@ using FieldConfigs = google::protobuf::RepeatedPtrField<FieldConfig>;
 // weights and are not pooled. Libffm: so many fields, named by their numbers.
 FieldConfigs FieldsOfData(const DataSpec& data, uint32_t libffm_fields);
 
+// The one of libffm with that number.
+FieldConfig LibffmField(uint32_t number);
+
 // All fields that a job's examples have: spec.fields of csv, else those of its data, which have the
 // names and tables that spec.fields gives their columns. Defaults are resolved.
 FieldConfigs FieldsOfJob(const JobSpec& job, uint32_t libffm_fields);

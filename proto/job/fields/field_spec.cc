@@ -13,13 +13,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/checks/spec_checks.h"
-#include "proto/job/fields/data_fields.h"
+#include "proto/job/fields/format_fields.h"
 #include "proto/job/model/model_types.h"
 
 namespace strata::spec {
 namespace {
 
-constexpr uint32_t kMostFields = 1u << 16;
 constexpr uint32_t kLongestSequence = 4096;
 constexpr char kOneTable[] = "features";
 
@@ -317,50 +316,6 @@ absl::Status CheckCsvColumns(JobSpec& job) {
   return absl::OkStatus();
 }
 
-// Other formats say themselves which fields there are; a job names them, and says where their rows
-// lie. Of libffm the data say how many there are.
-absl::Status CheckAgainstFormat(JobSpec& job) {
-  const std::string base = absl::StrCat("format ", job.data().format());
-  const bool libffm = job.data().format() == "libffm";
-  const FieldConfigs all = FieldsOfData(job.data(), libffm ? kMostFields : 0);
-  std::map<std::string, const FieldConfig*> by_column;
-  for (const FieldConfig& f : all) by_column[f.column()] = &f;
-  std::map<std::string, std::string> seen;
-  for (int i = 0; i < job.fields_size(); ++i) {
-    FieldConfig& f = *job.mutable_fields(i);
-    const std::string at = absl::StrCat("spec.fields[", i, "].");
-    const auto found = by_column.find(f.column());
-    if (found == by_column.end()) {
-      return Bad(
-          at + "column",
-          absl::StrCat("'", f.column(), "' of field '", f.name(), "' is no column of ", base,
-                       "; there are ", all[0].column(), " to ", all[all.size() - 1].column()));
-    }
-    const auto [first, fresh] = seen.emplace(f.column(), f.name());
-    if (!fresh) {
-      return Bad(at + "column", absl::StrCat("'", f.column(), "' is that of field '", first->second,
-                                             "' too; name each column once"));
-    }
-    FieldConfig expected = *found->second;
-    if (f.kind() != expected.kind()) {
-      return Bad(at + "kind", absl::StrCat("field '", f.name(), "' is ", expected.kind(), " in ",
-                                           base, ", not ", f.kind()));
-    }
-    FieldConfig rest = f;
-    rest.set_name(expected.name());
-    rest.set_table(expected.table());
-    rest.clear_separator();
-    if (!rest.has_transform() && expected.has_transform()) {
-      *rest.mutable_transform() = expected.transform();
-    }
-    if (rest.SerializeAsString() == expected.SerializeAsString()) continue;
-    return Bad(at + "kind", absl::StrCat("of field '", f.name(), "' ", base,
-                                         " says all but name and table; remove the "
-                                         "other options"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status ResolveFields(JobSpec& job) {
@@ -373,7 +328,7 @@ absl::Status ResolveFields(JobSpec& job) {
     STRATA_RETURN_IF_BAD(ResolveField(job, place));
   }
   STRATA_RETURN_IF_BAD(CheckVocabularies(job));
-  return job.data().format() == "csv" ? CheckCsvColumns(job) : CheckAgainstFormat(job);
+  return job.data().format() == "csv" ? CheckCsvColumns(job) : CheckFormatFields(job);
 }
 
 }  // namespace strata::spec

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "proto/job/fields/data_fields.h"
+#include "proto/job/schema/schema_meaning.h"
 
 namespace strata {
 namespace {
@@ -202,9 +203,16 @@ void AsFormatSays(const JobSpec& spec, SchemaField& f) {
   }
 }
 
-void AddLabels(const JobSpec& spec, Schema& schema) {
+bool IsNumber(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
+}  // namespace
+
+google::protobuf::RepeatedPtrField<SchemaLabel> SchemaLabels(const JobSpec& spec) {
+  google::protobuf::RepeatedPtrField<SchemaLabel> labels;
   for (const LabelConfig& config : spec.labels()) {
-    SchemaLabel* label = schema.add_labels();
+    SchemaLabel* label = labels.Add();
     label->set_name(config.name());
     label->set_column(config.column().empty() ? config.name() : config.column());
     label->set_kind(config.kind());
@@ -213,20 +221,15 @@ void AddLabels(const JobSpec& spec, Schema& schema) {
     label->set_delta(config.delta());
     if (config.has_mean()) label->set_mean(config.mean());
   }
-  if (spec.labels_size() > 0) return;
-  SchemaLabel* label = schema.add_labels();
-  label->set_name("label");
+  if (!labels.empty()) return labels;
+  SchemaLabel* label = labels.Add();
+  label->set_name(kUnnamedLabel);
   if (spec.data().format() == "csv") label->set_column(spec.data().columns().label());
   label->set_kind("binary");
   label->set_loss("logloss");
   label->set_weight(1.0f);
+  return labels;
 }
-
-bool IsNumber(absl::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
-}
-
-}  // namespace
 
 std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields) {
   const bool given = spec.data().format() == "csv" && !spec.fields().empty();
@@ -327,7 +330,7 @@ Schema MakeSchema(const JobSpec& spec, const ModelTables& model,
   for (SchemaField& field : SchemaFields(spec, model.fields)) {
     *schema.add_fields() = std::move(field);
   }
-  AddLabels(spec, schema);
+  *schema.mutable_labels() = SchemaLabels(spec);
   schema.set_data_fingerprint(std::string(data_fingerprint));
   return schema;
 }

@@ -33,6 +33,10 @@ absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec);
 // the numbers. `fields`: how many have rows; counts for libffm alone.
 std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields);
 
+// The labels of a job in either form: spec.labels, or the one of spec.data, which is kUnnamedLabel
+// (schema_meaning.h).
+google::protobuf::RepeatedPtrField<SchemaLabel> SchemaLabels(const JobSpec& spec);
+
 // How many fields with rows and how many numbers the examples have, where the job alone says it:
 // csv, criteo, criteo_csv. The other formats' data decide.
 struct FieldCounts {

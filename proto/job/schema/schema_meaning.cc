@@ -162,7 +162,11 @@ std::string LinesChange(const SchemaField& saved, const SchemaField& now,
 std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now,
                           const ColumnRenaming& columns) {
   Differences d;
-  if (!columns.Same(saved.column(), now.column())) d.Add("column", saved.column(), now.column());
+  // Of formats other than csv a label has no column.
+  const bool read = !saved.column().empty() && !now.column().empty();
+  if (read && !columns.Same(saved.column(), now.column())) {
+    d.Add("column", saved.column(), now.column());
+  }
   d.Add("kind", saved.kind(), now.kind());
   d.Add("loss", saved.loss(), now.loss());
   d.Add("weight", saved.weight(), now.weight());
@@ -172,6 +176,12 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now,
   };
   d.Add("mean", mean(saved), mean(now));
   return d.text();
+}
+
+bool OneUnnamedLabel(const google::protobuf::RepeatedPtrField<SchemaLabel>& a,
+                     const google::protobuf::RepeatedPtrField<SchemaLabel>& b) {
+  return a.size() == 1 && b.size() == 1 &&
+         (a[0].name() == kUnnamedLabel || b[0].name() == kUnnamedLabel);
 }
 
 }  // namespace strata

@@ -43,6 +43,13 @@ std::string LineSpace(const SchemaField& field, absl::string_view table);
 std::string LinesChange(const SchemaField& saved, const SchemaField& now,
                         const VocabularyContents& files);
 
+// What schemas call the label of spec.data.columns, or of a format that has one.
+inline constexpr char kUnnamedLabel[] = "label";
+// Whether both have one label, and one of these has no name: then it is the same label, whatever
+// the other one is called.
+bool OneUnnamedLabel(const google::protobuf::RepeatedPtrField<SchemaLabel>& a,
+                     const google::protobuf::RepeatedPtrField<SchemaLabel>& b);
+
 }  // namespace strata
 
 #endif  // STRATA_PROTO_JOB_SCHEMA_SCHEMA_MEANING_H_

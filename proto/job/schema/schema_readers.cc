@@ -172,14 +172,20 @@ class FieldMapper {
   PartEntries entries_;
 };
 
+// `unnamed`: it is one label, whatever it is called (OneUnnamedLabel).
 void AddLabel(const SchemaLabel& saved, const SchemaLabel& now, const ColumnRenaming& columns,
-              bool outputs_anew, PartEntries& entries) {
+              bool outputs_anew, bool unnamed, PartEntries& entries) {
   const std::string changed = MeaningChange(saved, now, columns);
   if (changed.empty() && outputs_anew) {
     entries.Add(SchemaChange::kNewOutputs, now.name(), now.name());
     return;
   }
-  if (changed.empty()) return AddSame(saved, now, "", entries);
+  if (changed.empty()) {
+    SchemaLabel called = saved;
+    if (unnamed) called.set_name(now.name());
+    if (saved.column().empty() || now.column().empty()) called.set_column(now.column());
+    return AddSame(called, now, "", entries);
+  }
   SchemaEntry& entry = entries.Say(SchemaChange::kChangedMeaning, now.name(), changed);
   SchemaLabel other = saved;
   other.set_column(now.column());
@@ -196,14 +202,17 @@ void MapLabels(const Schema& saved, const Schema& now,
   PartEntries entries(SchemaPart::kLabel, &out);
   Places places(saved.labels(), labels);
   std::vector<int> order;
+  const bool unnamed =
+      OneUnnamedLabel(saved.labels(), now.labels()) && !labels.Says(saved.labels(0).name());
+  if (unnamed) places.Found(0);
   for (const SchemaLabel& label : now.labels()) {
-    const int at = places.Find(label.name());
+    const int at = unnamed ? 0 : places.Find(label.name());
     if (at < 0) {
       entries.Add(SchemaChange::kNew, label.name(), label.name());
       continue;
     }
     order.push_back(at);
-    AddLabel(saved.labels(at), label, columns, outputs_anew, entries);
+    AddLabel(saved.labels(at), label, columns, outputs_anew, unnamed, entries);
   }
   entries.Dropped(saved.labels(), places, [](const SchemaLabel& l) { return l.name(); });
   // Whatever they have follows them.

@@ -1,25 +1,17 @@
-#include "scheduler/state/resume.h"
-
+// What a job must have of the checkpoint that it resumes from; labels: resume_labels_test.cc.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/scheduler/state/resume_problem.h"
 #include "tests/scheduler/state/saved_jobs.h"
 
 namespace strata::scheduler {
 namespace {
-
-std::string ResumeProblem(const TrainingJob& now, const TrainingJob& then, uint32_t numeric = 0) {
-  const Manifest saved = SavedBy(then, numeric);
-  const absl::Status status = CheckResumable(now, saved);
-  return status.ok() ? "OK" : std::string(status.message());
-}
 
 TEST_CASE("a job resumes with the optimizers that wrote the state", "[scheduler][resume]") {
   const TrainingJob saved = JobOf("adagrad", "ftrl", "adam");
@@ -162,71 +154,6 @@ TEST_CASE("fields that go by a table, and numbers, resume with their columns",
     }
     CHECK(std::count(problem.begin(), problem.end(), '\n') == 2);
   }
-}
-
-TEST_CASE("a job resumes with what its labels mean", "[scheduler][resume]") {
-  TrainingJob saved = CsvJob("lr", {"user"});
-  saved.mutable_spec()->mutable_data()->mutable_columns()->clear_label();
-  LabelConfig& label = *saved.mutable_spec()->add_labels();
-  label.set_name("stars");
-  label.set_kind("real");
-  label.set_loss("huber");
-  label.set_weight(0.5f);
-  label.set_delta(1);
-  CHECK(ResumeProblem(saved, saved) == "OK");
-  TrainingJob now = saved;
-  LabelConfig& other = *now.mutable_spec()->mutable_labels(0);
-  other.set_mean(3.2f);
-  CHECK(ResumeProblem(now, now) == "OK");
-  CHECK(ResumeProblem(now, saved) ==
-        "spec.labels is [stars (real, huber, weight 0.5, delta 1, mean 3.2)] but the checkpoint to "
-        "resume from was made with [stars (real, huber, weight 0.5, delta 1)]; resume with the "
-        "same value, or start anew with --overwrite");
-  CHECK(ResumeProblem(saved, now)
-            .starts_with("spec.labels is [stars (real, huber, weight 0.5, "
-                         "delta 1)] but"));
-  // Nothing of a label hides the rest.
-  other.set_weight(0.25f);
-  other.set_delta(2);
-  CHECK(
-      ResumeProblem(now, saved)
-          .starts_with("spec.labels is [stars (real, huber, weight 0.25, delta 2, mean 3.2)] but"));
-  // All digits of it.
-  TrainingJob close = now;
-  close.mutable_spec()->mutable_labels(0)->set_mean(3.2000003f);
-  CHECK(ResumeProblem(close, now)
-            .starts_with("spec.labels is [stars (real, huber, weight 0.25, delta 2, mean "
-                         "3.2000003)] but"));
-}
-
-TEST_CASE("a job resumes with the weights of lines that it had", "[scheduler][resume]") {
-  const TrainingJob without = CsvJob("fm", {"user", "item"});
-  TrainingJob with = without;
-  with.mutable_spec()->set_sample_weight("w");
-  CHECK(ResumeProblem(with, with) == "OK");
-  CHECK(ResumeProblem(without, with) ==
-        "spec.sampleWeight is none but the checkpoint to resume from was made with w; resume with "
-        "the same value, or start anew with --overwrite");
-  CHECK(ResumeProblem(with, without)
-            .starts_with("spec.sampleWeight is w but the checkpoint to resume from was made with "
-                         "none;"));
-}
-
-TEST_CASE("a job resumes with the labels' weights, all digits of them", "[scheduler][resume]") {
-  TrainingJob saved = CsvJob("fm", {"user", "item"});
-  saved.mutable_spec()->mutable_data()->mutable_columns()->clear_label();
-  LabelConfig& label = *saved.mutable_spec()->add_labels();
-  label.set_name("click");
-  label.set_kind("binary");
-  label.set_loss("logloss");
-  label.set_weight(0.2f);
-  TrainingJob now = saved;
-  now.mutable_spec()->mutable_labels(0)->set_weight(0.2000001f);
-  CHECK(ResumeProblem(saved, saved) == "OK");
-  CHECK(ResumeProblem(now, saved)
-            .starts_with("spec.labels is [click (binary, logloss, weight 0.2000001)] but the "
-                         "checkpoint to resume from was made with [click (binary, logloss, weight "
-                         "0.2)]; "));
 }
 
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][resume]") {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,8 +26,6 @@
 
 namespace strata {
 namespace {
-
-using KeyOf = decltype(ImportSource::key_of);
 
 absl::Status CheckCounts(const ImportCommandOptions& o) {
   const size_t sources = o.rows.size();
@@ -51,7 +50,7 @@ absl::Status CheckCounts(const ImportCommandOptions& o) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Key> RawKey(const std::string& value) {
+absl::StatusOr<std::optional<Key>> RawKey(const std::string& value) {
   const auto number = ParseNumber64("key", ShownText(value));
   if (!number.ok()) return number.status();
   return Key(*number);
@@ -66,9 +65,10 @@ absl::Status CheckTable(const JobSpec& spec, const std::string& table, const std
   return FindRowTable(*model, spec, table, field).status();
 }
 
-// Adds to `vocabularies` what the field's has.
-absl::StatusOr<KeyOf> KeysOf(const JobSpec& spec, const std::string& table,
-                             const std::string& field, VocabularyContents& vocabularies) {
+// Says in `source`, whose table is known, what keys its values have. Adds to `vocabularies` what
+// the field's has.
+absl::Status SetKeys(const JobSpec& spec, const std::string& field, ImportSource& source,
+                     VocabularyContents& vocabularies) {
   auto keys = FieldKeys::Make(spec, field);
   if (!keys.ok() && spec.data().format() != "csv" &&
       !absl::StartsWith(spec.data().format(), "criteo")) {
@@ -77,16 +77,21 @@ absl::StatusOr<KeyOf> KeysOf(const JobSpec& spec, const std::string& table,
         ", whose features are numbers of their own: give --raw-keys instead of --field ", field));
   }
   if (!keys.ok()) return keys.status();
-  if (absl::Status s = CheckTable(spec, table, field); !s.ok()) return s;
-  for (const auto& [file, content] : keys->vocabularies()) vocabularies.emplace(file, content);
-  return [shared = std::make_shared<const FieldKeys>(*std::move(keys))](
-             const std::string& value) -> absl::StatusOr<Key> {
+  if (absl::Status s = CheckTable(spec, source.table, field); !s.ok()) return s;
+  for (const auto& [file, content] : keys->vocabularies()) {
+    vocabularies.emplace(file, content);
+    source.vocabulary = absl::StrCat("the vocabulary of field '", field, "' (", file, ")");
+  }
+  source.key_of = [shared = std::make_shared<const FieldKeys>(*std::move(keys))](
+                      const std::string& value) -> absl::StatusOr<std::optional<Key>> {
     const auto category = shared->Of(value);
     if (!category.ok()) {  // said of an option that is not here
       return absl::InvalidArgumentError(absl::StripPrefix(category.status().message(), "--"));
     }
+    if (category->is_shared) return std::nullopt;
     return category->key;
   };
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ImportOptions> Sources(const ImportCommandOptions& o) {
@@ -107,9 +112,8 @@ absl::StatusOr<ImportOptions> Sources(const ImportCommandOptions& o) {
     if (!npy && tensor < o.tensors.size()) source.tensor = o.tensors[tensor++];
     source.key_of = RawKey;
     if (!o.raw_keys) {
-      auto keys = KeysOf(out.job.spec(), source.table, o.fields[i], out.vocabularies);
-      if (!keys.ok()) return keys.status();
-      source.key_of = *std::move(keys);
+      absl::Status s = SetKeys(out.job.spec(), o.fields[i], source, out.vocabularies);
+      if (!s.ok()) return s;
     }
     out.sources.push_back(std::move(source));
   }

@@ -1,7 +1,6 @@
 #include "tools/cli/inspect/get_row_key.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/job/checks/shown.h"
 #include "proto/job/fields/field_plan.h"
 #include "proto/strata/control.pb.h"
 #include "worker/data/files/text_files.h"
@@ -21,6 +21,7 @@
 #include "worker/data/formats/vocabulary.h"
 #include "worker/data/index/vocabularies.h"
 #include "worker/data/reading/field_names.h"
+#include "worker/step/batch.h"
 
 namespace strata {
 namespace {
@@ -83,7 +84,7 @@ absl::StatusOr<CategoryKey> FindField(const JobSpec& spec, absl::string_view fie
   return CategoryKey{.field = *number, .name = names[*number]};
 }
 
-// The reader of a field of spec.fields; `contents`: what its vocabulary has.
+// The reader of a field of csv; `contents`: what its vocabulary has.
 absl::StatusOr<std::shared_ptr<const FieldReader>> ReaderOf(const JobSpec& spec, uint32_t field,
                                                             const Schema* saved,
                                                             VocabularyContents* contents) {
@@ -105,15 +106,29 @@ absl::StatusOr<std::shared_ptr<const FieldReader>> ReaderOf(const JobSpec& spec,
   return std::make_shared<const FieldReader>(plan, vocabulary);
 }
 
+// What of a column's text is hashed.
+std::string HashedOf(const FieldPlan& plan, const std::string& value) {
+  if (value.empty() && plan.default_value) return *plan.default_value;
+  return value.substr(0,
+                      plan.weight_separator == 0 ? value.npos : value.rfind(plan.weight_separator));
+}
+
+// The one feature that training makes of a column with that text.
 absl::StatusOr<Key> KeyOfValue(const FieldReader& reader, const std::string& name,
                                const std::string& value) {
-  if (reader.plan().kind != FieldKind::kNumeric || value.empty()) return Key(reader.KeyOf(value));
-  double number = 0;
-  if (!absl::SimpleAtod(value, &number) || !std::isfinite(number)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--value '", value, "' of ", name, " is not a number"));
+  Batch batch;
+  const std::string reason = reader.AppendFeatures(value, &batch);
+  if (reason.empty() && batch.keys.size() == 1) return Key(batch.keys[0]);
+  const std::string of = absl::StrCat("--value '", ShownText(value), "' of ", name);
+  if (!reason.empty()) return absl::InvalidArgumentError(absl::StrCat(of, ": ", reason));
+  if (batch.keys.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        of,
+        ": a line without a value has no row of this field, which has no defaultValue; name a "
+        "value"));
   }
-  return Key(reader.KeyOfBucket(number));
+  return absl::InvalidArgumentError(
+      absl::StrCat(of, " is ", batch.keys.size(), " values; name one of them"));
 }
 
 }  // namespace
@@ -137,15 +152,14 @@ absl::StatusOr<FieldKeys> FieldKeys::Make(const JobSpec& spec, absl::string_view
   out.name_ = found->name;
   out.is_hashed_ = format != "libffm";
   if (!out.is_hashed_) return out;
-  if (format == "csv" && !spec.fields().empty()) {
+  if (format == "csv") {
     auto reader = ReaderOf(spec, out.field_, saved, &out.vocabularies_);
     if (!reader.ok()) return reader.status();
     out.reader_ = *std::move(reader);
     return out;
   }
-  const uint64_t seed = spec.model().hash_seed();
-  out.seed_ = format == "csv" ? NamedFieldSeed(seed, out.name_) : FieldSeed(seed, out.field_);
-  out.buckets_ = format != "csv" && out.field_ >= kCriteoCategories;
+  out.seed_ = FieldSeed(spec.model().hash_seed(), out.field_);
+  out.buckets_ = out.field_ >= kCriteoCategories;
   return out;
 }
 
@@ -164,7 +178,9 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
   if (reader_ != nullptr) {
     const auto key = KeyOfValue(*reader_, name_, value);
     if (!key.ok()) return key.status();
+    out.hashed = HashedOf(reader_->plan(), value);
     out.key = *key;
+    out.is_shared = reader_->IsShared(key->value);
     return out;
   }
   if (buckets_ && !value.empty()) {

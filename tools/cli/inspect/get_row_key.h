@@ -29,7 +29,8 @@ struct CategoryKey {
   uint32_t field = 0;
   std::string name;  // of the field: "C3", a column
   bool is_hashed = true;
-  std::string hashed;  // the bytes that are hashed: the value, or an integer's bucket
+  std::string hashed;  // the bytes that are hashed: the value, its default, or an integer's bucket
+  bool is_shared = false;  // out of the field's vocabulary: others that are have the row, too
   Key key;
 };
 
@@ -50,7 +51,7 @@ class FieldKeys {
   bool is_hashed_ = true;
   uint64_t seed_ = 0;                          // of the field's hashes; without reader_
   bool buckets_ = false;                       // integers of criteo data
-  std::shared_ptr<const FieldReader> reader_;  // of a field of spec.fields
+  std::shared_ptr<const FieldReader> reader_;  // of csv
   VocabularyContents vocabularies_;
 };
 
@@ -58,8 +59,10 @@ class FieldKeys {
 // by spec.fields their names, also of libffm, whose data have `libffm_fields`), or its column, or,
 // where no name and no column is a number, its number among the fields with rows, from 0.
 // INVALID_ARGUMENT also where several fields read the column. The value of libffm is a feature's
-// number, which is its key. INVALID_ARGUMENT: no such field (the text says which there are), or
-// data without fields. FAILED_PRECONDITION: a vocabulary has other values than `saved` knows.
+// number, which is its key. Of csv a value is what a column may have, empty too: its key is that of
+// the one feature that the column becomes. INVALID_ARGUMENT: no such field (the text says which
+// there are), data without fields, or a value that is none of the field or several.
+// FAILED_PRECONDITION: a vocabulary has other values than `saved` knows.
 absl::StatusOr<CategoryKey> KeyOfCategory(const JobSpec& spec, absl::string_view field,
                                           const std::string& value, uint32_t libffm_fields = 0,
                                           const Schema* saved = nullptr);

@@ -52,6 +52,9 @@ std::string RowText(const RowReport& row) {
     absl::StrAppend(&text, "field ", row.category->field, " (", row.category->name, ")");
     if (row.category->is_hashed) {
       absl::StrAppend(&text, ", \"", row.category->hashed, "\" is hashed");
+      if (row.category->is_shared) {
+        text += ", out of the vocabulary: other values that are have this row, too";
+      }
     }
     text += "\n";
   }
@@ -95,6 +98,7 @@ std::string RowJson(const RowReport& row) {
     json["field"] = row.category->field;
     json["fieldName"] = row.category->name;
     if (row.category->is_hashed) json["hashed"] = row.category->hashed;
+    if (row.category->is_shared) json["outOfVocabulary"] = true;
   }
   if (row.tensor.has_value()) {
     json["tensor"] = row.tensor->tensor;

@@ -108,6 +108,7 @@ absl::StatusOr<std::unique_ptr<ScoredLines>> OpenLines(const PredictOptions& opt
   lines.spec = spec;
   lines.shape.set_fields(manifest.fields());
   lines.shape.set_numeric(manifest.numeric());
+  lines.shape.set_columns(manifest.columns());
   lines.paths = *std::move(inputs);
   lines.vocabularies.known = KnownVocabularies(spec, manifest.schema());
   lines.vocabularies.option = "--vocabulary";

@@ -14,6 +14,7 @@
 #include "proto/core/partition.h"
 #include "proto/core/position.h"
 #include "proto/core/uid.h"
+#include "proto/job/checks/shown.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/tables/model_tables.h"
@@ -155,6 +156,21 @@ absl::Status CheckElements(Target& target) {
   return absl::OkStatus();
 }
 
+// Values of one file that are out of their field's vocabulary.
+struct UnknownValues {
+  uint64_t count = 0;
+  std::string first;  // "FILE:LINE: 'VALUE'"
+
+  absl::Status Check(const ImportSource& source) const {
+    if (count == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        first, " is not in ", source.vocabulary,
+        count > 1 ? absl::StrCat(", nor ", count == 2 ? "is " : "are ", count - 1, " more") : "",
+        "; all that are not share rows, of which none can be imported: leave their rows out, or "
+        "add the values to the vocabulary, behind those that it has"));
+  }
+};
+
 absl::Status AddKeys(const Target& target, size_t number, std::vector<Entry>& out) {
   const Source& source = target.sources[number];
   const uint64_t rows = source.rows.rows();
@@ -162,6 +178,7 @@ absl::Status AddKeys(const Target& target, size_t number, std::vector<Entry>& ou
   if (!keys.ok()) return keys.status();
   std::string value;
   uint64_t count = 0;
+  UnknownValues unknown;
   for (;; ++count) {
     const auto more = (*keys)->Next(&value);
     if (!more.ok()) return more.status();
@@ -172,9 +189,14 @@ absl::Status AddKeys(const Target& target, size_t number, std::vector<Entry>& ou
       return absl::Status(key.status().code(),
                           absl::StrCat((*keys)->Where(count), ": ", key.status().message()));
     }
-    out.push_back({target.spec->PositionOfKey(*key), uint64_t{number} << Entry::kRowBits | count});
+    if (!key->has_value()) {
+      if (++unknown.count > 1) continue;
+      unknown.first = absl::StrCat((*keys)->Where(count), ": '", ShownText(value), "'");
+      continue;
+    }
+    out.push_back({target.spec->PositionOfKey(**key), uint64_t{number} << Entry::kRowBits | count});
   }
-  if (count == rows) return absl::OkStatus();
+  if (count == rows) return unknown.Check(*source.what);
   return absl::InvalidArgumentError(absl::StrCat(source.what->keys, " has ", count, " keys, and ",
                                                  source.rows.name(), " has ", rows,
                                                  " rows; give one key for each row, in its order"));

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,11 @@ struct ImportSource {
   std::string keys;    // a KeyFile
   std::string rows;    // an ArrayFile
   std::string tensor;  // of `rows`, where it is a safetensors file; "": its only one
-  // The key of a value, as the job's readers make it. Its errors are told with the value's place.
-  std::function<absl::StatusOr<Key>(const std::string& value)> key_of;
+  // The key of a value, as the job's readers make it; none: the value is out of its field's
+  // vocabulary, so that others have its row too. Its errors are told with the value's place.
+  std::function<absl::StatusOr<std::optional<Key>>(const std::string& value)> key_of;
+  // For messages: "the vocabulary of field 'item' (items.txt)". Of keys that may be none.
+  std::string vocabulary = "";
 };
 
 struct ImportOptions {
@@ -60,9 +64,9 @@ struct ImportSummary {
 //
 // INVALID_ARGUMENT names file, row and column of what is wrong, and the remedy: arrays of another
 // shape or dtype, other numbers of keys and rows, a key twice, an element that is no number, an
-// unknown table or tensor. FAILED_PRECONDITION: the output is not empty (what a killed import left
-// there goes), or another import writes to it. After an error nothing of the output is left.
-// Others: of the file system, with the path.
+// unknown table or tensor, a value out of a vocabulary. FAILED_PRECONDITION: the output is not
+// empty (what a killed import left there goes), or another import writes to it. After an error
+// nothing of the output is left. Others: of the file system, with the path.
 absl::StatusOr<ImportSummary> ImportRows(const ImportOptions& options);
 
 }  // namespace strata

@@ -63,11 +63,15 @@ absl::StatusOr<size_t> CsvColumns::Find(const std::string& wanted, const std::st
   return static_cast<size_t>(position);
 }
 
-absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char delimiter,
-                                          bool header) {
-  if (!first_line.empty() && first_line.back() == '\r') first_line.remove_suffix(1);
+absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char delimiter, bool header,
+                                          uint32_t known) {
   CsvColumns columns;
   columns.header = header;
+  if (!header && known > 0) {
+    for (uint32_t i = 0; i < known; ++i) columns.names.push_back(absl::StrCat(i));
+    return columns;
+  }
+  if (!first_line.empty() && first_line.back() == '\r') first_line.remove_suffix(1);
   CsvCursor cursor(first_line, delimiter);
   absl::string_view field;
   std::string scratch;
@@ -79,6 +83,13 @@ absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char del
         absl::StrCat("first line of the csv file, column ", cursor.column(), ": ", cursor.error()));
   }
   return columns;
+}
+
+std::string OtherColumnCount(size_t found, size_t expected, bool header) {
+  return absl::StrCat("found ", found, " columns, expected ", expected,
+                      header ? ""
+                             : "; without a header columns go by their places: leave one that is "
+                               "not known empty");
 }
 
 std::string HeaderDifference(absl::string_view header, absl::string_view other, char delimiter) {

@@ -4,6 +4,7 @@
 #define STRATA_WORKER_DATA_FORMATS_CSV_COLUMNS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,13 @@ struct CsvColumns {
   absl::StatusOr<size_t> Find(const std::string& wanted, const std::string& where) const;
 };
 
-// `first_line`: the header, or without one the first line of data; without its newline.
-absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char delimiter,
-                                          bool header);
+// `first_line`: the header, or without one the first line of data; without its newline. `known`:
+// how many columns every line has, of data without a header; 0: as many as the first line.
+absl::StatusOr<CsvColumns> ReadCsvColumns(absl::string_view first_line, char delimiter, bool header,
+                                          uint32_t known = 0);
+
+// What is wrong with a line of `found` columns where every line has `expected`.
+std::string OtherColumnCount(size_t found, size_t expected, bool header);
 
 // What the first column is in which a header differs from that of another file, as part of a
 // sentence: 'column 3 is "d", and there "c"'. Empty: both name the same columns in the same order.

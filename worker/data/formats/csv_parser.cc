@@ -44,6 +44,7 @@ struct MultiValued {
 };
 
 struct Layout {
+  bool header = true;
   std::vector<Column> columns;
   uint32_t numeric = 0;
   uint32_t categorical = 0;
@@ -168,8 +169,7 @@ LineOutcome CsvParser::ParseFields(absl::string_view line, Batch* batch, LineErr
   }
   if (cursor.error() != nullptr) return BadLine(cursor.column(), cursor.error(), error);
   if (columns != layout_.columns.size()) {
-    return BadLine(
-        1, absl::StrCat("found ", columns, " columns, expected ", layout_.columns.size()), error);
+    return BadLine(1, OtherColumnCount(columns, layout_.columns.size(), layout_.header), error);
   }
   if (multi_count == 0) return LineOutcome::kExample;
   batch->values.resize(batch->keys.size(), 1.0f);
@@ -281,17 +281,17 @@ absl::Status AssignAll(const ColumnsSpec& spec, const TargetColumns& targets,
 
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
                                                           absl::string_view first_line,
-                                                          Labels labels) {
+                                                          Labels labels, uint32_t known_columns) {
   const ColumnsSpec& columns = spec.data().columns();
   TargetColumns targets(spec, labels);
-  const bool header = !columns.has_header() || columns.header();
   Layout layout;
+  layout.header = !columns.has_header() || columns.header();
   absl::StatusOr<char> delimiter =
       Separator(columns.delimiter(), ',', "spec.data.columns.delimiter");
   if (!delimiter.ok()) return delimiter.status();
   layout.delimiter = *delimiter;
   if (absl::Status s = ReadMultiValued(columns, &layout); !s.ok()) return s;
-  const auto names = ReadCsvColumns(first_line, layout.delimiter, header);
+  const auto names = ReadCsvColumns(first_line, layout.delimiter, layout.header, known_columns);
   if (!names.ok()) return names.status();
   for (const std::string& name : names->names) layout.columns.push_back({Role::kUnset, 0, name});
   if (absl::Status s = AssignAll(columns, targets, *names, &layout.columns); !s.ok()) return s;

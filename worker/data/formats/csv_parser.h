@@ -21,14 +21,15 @@ namespace strata {
 // columns.multi_valued; without any value it is missing. With mean pooling its features have the
 // value 1 / count, else 1; Batch.fields tells which features belong together. Every line must have
 // as many columns as `first_line` (without newline): the header, or with columns.header false the
-// first line of data. INVALID_ARGUMENT names the column and the field of the job file: a column
-// that is not in the file, in two lists, or in none (unless columns.ignored is ["*"]). Where labels
-// are optional, columns of labels and weights need not be in the file. Labels and weights:
-// target_columns.h. Of the job, whose labels are resolved, data.columns, labels,
-// sampleWeight and model.hashSeed count.
+// first line of data, or `known_columns` (ReadCsvColumns). INVALID_ARGUMENT names the column and
+// the field of the job file: a column that is not in the file, in two lists, or in none (unless
+// columns.ignored is ["*"]). Where labels are optional, columns of labels and weights need not be
+// in the file. Labels and weights: target_columns.h. Of the job, whose labels are resolved,
+// data.columns, labels, sampleWeight and model.hashSeed count.
 absl::StatusOr<std::unique_ptr<LineParser>> MakeCsvParser(const JobSpec& spec,
                                                           absl::string_view first_line,
-                                                          Labels labels = Labels::kRequired);
+                                                          Labels labels = Labels::kRequired,
+                                                          uint32_t known_columns = 0);
 
 }  // namespace strata
 

@@ -104,6 +104,11 @@ uint64_t FieldReader::KeyOf(absl::string_view value) const {
   return VocabularyKey(seed_, kLastVocabularyKey - bucket);
 }
 
+bool FieldReader::IsShared(uint64_t key) const {
+  if (vocabulary_ == nullptr) return false;
+  return (key & kLastVocabularyKey) > kLastVocabularyKey - plan_.vocabulary->out_of_vocabulary;
+}
+
 uint64_t FieldReader::KeyOfBucket(double number) const {
   const std::vector<double>& bounds = plan_.transform.bounds;
   const auto above = std::upper_bound(bounds.begin(), bounds.end(), number);

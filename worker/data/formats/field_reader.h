@@ -34,12 +34,14 @@ class FieldReader {
   // is_number().
   std::string AppendFeatures(absl::string_view text, Batch* batch) const;
 
+  // Whether the row of a key of the field is one that values out of its vocabulary share.
+  bool IsShared(uint64_t key) const;
+
+ private:
   // The key of a value; empty: of a missing one.
   uint64_t KeyOf(absl::string_view value) const;
   // The key of a number's bucket. REQUIRES: the field is bucketised.
   uint64_t KeyOfBucket(double number) const;
-
- private:
   std::string AppendBucket(absl::string_view text, Batch* batch) const;
   std::string AppendValues(absl::string_view text, Batch* batch) const;
   std::string AppendSequence(absl::string_view text, Batch* batch) const;

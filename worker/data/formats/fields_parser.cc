@@ -33,6 +33,7 @@ using Cells = absl::InlinedVector<Cell, 48>;
 // Columns of the file that are used have a slot each; several fields may read one.
 struct Layout {
   char delimiter = ',';
+  bool header = true;
   std::vector<uint32_t> slot_of;  // by column; kUnused
   uint32_t slots = 0;
   std::vector<uint32_t> label_slots;  // by task; kUnused: the file has no such column
@@ -94,8 +95,7 @@ LineOutcome FieldsParser::Cut(absl::string_view line, Cells* cells, std::string*
   }
   if (cursor.error() != nullptr) return BadLine(cursor.column(), cursor.error(), error);
   if (columns == layout_.slot_of.size()) return LineOutcome::kExample;
-  return BadLine(1, absl::StrCat("found ", columns, " columns, expected ", layout_.slot_of.size()),
-                 error);
+  return BadLine(1, OtherColumnCount(columns, layout_.slot_of.size(), layout_.header), error);
 }
 
 std::string FieldsParser::TakeTargets(const Cells& cells, Batch* batch, size_t* column) const {
@@ -209,12 +209,13 @@ absl::Status FindColumns(const FieldsPlan& plan, const TargetColumns& targets,
 absl::StatusOr<std::unique_ptr<LineParser>> MakeFieldsParser(const JobSpec& spec,
                                                              absl::string_view first_line,
                                                              const Vocabularies& vocabularies,
-                                                             Labels labels) {
+                                                             Labels labels,
+                                                             uint32_t known_columns) {
   const ColumnsSpec& cut = spec.data().columns();
   Layout layout;
   if (!cut.delimiter().empty()) layout.delimiter = cut.delimiter()[0];
-  const auto columns =
-      ReadCsvColumns(first_line, layout.delimiter, !cut.has_header() || cut.header());
+  layout.header = !cut.has_header() || cut.header();
+  const auto columns = ReadCsvColumns(first_line, layout.delimiter, layout.header, known_columns);
   if (!columns.ok()) return columns.status();
   layout.slot_of.assign(columns->names.size(), kUnused);
   TargetColumns targets(spec, labels);

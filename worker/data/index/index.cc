@@ -136,8 +136,10 @@ absl::Status Indexer::AddLine(const DataFile& file, absl::string_view line, uint
   if (!have_first_line_) {
     have_first_line_ = true;
     first_line_ = std::string(line);
+    DataShape shape;
+    shape.set_columns(options_.columns);
     absl::StatusOr<std::unique_ptr<LineParser>> parser =
-        MakeLineParser(spec_, DataShape(), first_line_, vocabularies_);
+        MakeLineParser(spec_, shape, first_line_, vocabularies_);
     if (!parser.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(file.path(), ":1: ", parser.status().message()));
@@ -233,12 +235,17 @@ absl::Status Indexer::AddFile(const std::string& path) {
 }
 
 absl::Status Indexer::SetShape() {
-  const std::string files = absl::StrCat("input file ", NameForMessages(index_->files(0).path()),
-                                         index_->files_size() > 1 ? " and those after it" : "");
-  if (absl::Status s = targets_.Check(files); !s.ok()) return s;
+  absl::Status s = targets_.Check(FilesForMessages(*index_), TargetSearch::Remedy::kJob);
+  if (!s.ok()) return s;
   DataShape* shape = index_->mutable_shape();
   if (const std::optional<DataShape> fixed = FixedShape(spec_)) {
     *shape = *fixed;
+    if (data_.format() == "csv" && !HasHeader(data_)) {
+      const auto columns =
+          ReadCsvColumns(first_line_, ColumnDelimiter(data_), /*header=*/false, options_.columns);
+      if (!columns.ok()) return columns.status();  // never: the parser was made of it
+      shape->set_columns(static_cast<uint32_t>(columns->names.size()));
+    }
   } else {
     if (features_.most() == 0) {
       return absl::InvalidArgumentError(

@@ -1,6 +1,12 @@
 // Whether there is a line to learn from: of each label that a line may leave out, and where lines
 // have weights, of one that weighs something.
+//
+//   TargetSearch search(spec, Labels::kRequired);
+//   while (search.wanted() && Next(&batch)) search.Add(batch);
+//   return search.Check(FilesForMessages(index), TargetSearch::Remedy::kJob);
+//
 // Tested by tests/worker/data/index/index_test.cc
+// Tested by tests/e2e/daily_test.cc
 #ifndef STRATA_WORKER_DATA_INDEX_TARGET_SEARCH_H_
 #define STRATA_WORKER_DATA_INDEX_TARGET_SEARCH_H_
 
@@ -12,11 +18,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "proto/job/fields/task_spec.h"
+#include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 #include "worker/data/formats/line_parser.h"
 #include "worker/step/batch.h"
 
 namespace strata {
+
+// "input file FIRST and those after it".
+std::string FilesForMessages(const InputIndex& index);
 
 class TargetSearch {
  public:
@@ -28,9 +38,19 @@ class TargetSearch {
   // Looks at line `number` of `file`. REQUIRES: wanted().
   void Add(const LineParser& parser, absl::string_view line, absl::string_view file,
            uint64_t number);
-  // INVALID_ARGUMENT: what no line has that was added. `files`: where they are from, as the subject
-  // of the message.
-  absl::Status Check(absl::string_view files) const;
+  // Looks at good lines.
+  void Add(const Batch& batch);
+  // A bad line, as "FILE:LINE:COLUMN: reason"; empty: none.
+  void AddBad(const std::string& line);
+
+  // What there is to do but to mend the lines.
+  enum class Remedy : uint8_t {
+    kJob,    // another job
+    kFiles,  // another time: what a run has read no later one reads
+  };
+  // INVALID_ARGUMENT: what no line has that was added. `files`: FilesForMessages of where they are
+  // from.
+  absl::Status Check(absl::string_view files, Remedy remedy) const;
 
  private:
   const std::vector<TaskSpec> tasks_;

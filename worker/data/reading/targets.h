@@ -12,11 +12,10 @@
 
 namespace strata {
 
-// Looks for a line of a weight above 0 that has a label, where a job's labels may be empty or its
-// lines have weights. `index` is what this run reads, and `source` is of it: a job that resumes
-// with more files reads the new ones alone, where the index pass saw all. Reads from the first line
-// on until there is one. INVALID_ARGUMENT names the files and the columns; CANCELLED: `cancelled`
-// said so, which may be empty; others: `source`'s.
+// The search of the index pass (TargetSearch), once more where the run reads new files alone: the
+// index pass saw all of the job's. `index` is what the run reads, and `source` is of it. Reads from
+// the first line on until all was found. INVALID_ARGUMENT: that of TargetSearch; CANCELLED:
+// `cancelled` said so, which may be empty; others: `source`'s.
 absl::Status CheckTargets(const JobSpec& spec, const InputIndex& index, BatchSource* source,
                           const std::function<bool()>& cancelled);
 

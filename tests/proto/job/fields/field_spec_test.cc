@@ -311,6 +311,32 @@ TEST_CASE("formats other than csv have fields of their own, which a job names", 
   CHECK(PlanFields(spec, 7).features == 7);
 }
 
+// Each is looked at alone, so that a job does not pay for all that lines may have.
+TEST_CASE("fields of libffm are named by their numbers", "[job]") {
+  const auto problem = [](const std::vector<std::string>& columns) {
+    return Problem([&](JobSpec& spec) {
+      spec.mutable_data()->set_format("libffm");
+      spec.clear_fields();
+      spec.clear_labels();
+      for (const std::string& column : columns) {
+        FieldConfig& field = *spec.add_fields();
+        field.set_name("f" + std::to_string(spec.fields_size()));
+        field.set_column(column);
+        field.set_kind("multiValued");
+      }
+    });
+  };
+  CHECK(problem({"65535", "0", "17"}) == "OK");
+  for (const char* none : {"65536", "4294967296", "07", "+7", " 7", "-1", "x"}) {
+    INFO(none);
+    CHECK(problem({"3", none}) == std::string("spec.fields[1].column: '") + none +
+                                      "' of field 'f2' is no column of format libffm; there are 0 "
+                                      "to 65535");
+  }
+  CHECK(problem({"7", "9", "7"}) ==
+        "spec.fields[2].column: '7' is that of field 'f1' too; name each column once");
+}
+
 TEST_CASE("columns of csv are fields of the same names", "[job]") {
   DataSpec data;
   data.set_format("csv");

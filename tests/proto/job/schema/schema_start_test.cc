@@ -160,5 +160,38 @@ TEST_CASE("weights of numbers stay when categories come and go", "[schema_start]
   }
 }
 
+// As that of spec.data.columns is.
+TEST_CASE("one label without a name is any one label of that column", "[schema_start]") {
+  const JobSpec columns = CsvJob("deepfm", {"user"});
+  JobSpec labels = columns;
+  LabelConfig& label = *labels.add_labels();
+  label.set_name("click");
+  label.set_column("y");
+  label.set_kind("binary");
+  label.set_loss("logloss");
+  const Schema unnamed = SchemaOf(columns), named = SchemaOf(labels);
+  CHECK(InitProblem(unnamed, named, {}) == "OK");
+  CHECK(InitProblem(named, unnamed, {}) == "OK");
+  CHECK(absl::StrContains(MappingText(MapSchemas(unnamed, named)), ", label click"));
+  // Unless it is said to be left behind, or to be called so.
+  InitFromSpec init;
+  (*init.mutable_rename())["label"] = "";
+  const auto mapping = [&] { return MapSchemas(unnamed, named, RenamesOf(init)); };
+  CHECK(CheckInitFrom(mapping(), unnamed, named, init).message() ==
+        "label click: the checkpoint has none; allow it with spec.model.initFrom.newTensors: "
+        "allow\nlabel label: the job has none; allow it with spec.model.initFrom.droppedTensors: "
+        "allow");
+  (*init.mutable_rename())["label"] = "click";
+  CHECK(absl::StrContains(MappingText(mapping()), "label label as click"));
+  // Another column is another label, and one of two has a name.
+  labels.mutable_labels(0)->set_column("other");
+  CHECK(absl::StrContains(InitProblem(unnamed, SchemaOf(labels), {}), "label click: column was "));
+  labels.mutable_labels(0)->set_column("y");
+  *labels.add_labels() = labels.labels(0);
+  labels.mutable_labels(1)->set_name("buy");
+  CHECK(absl::StrContains(InitProblem(unnamed, SchemaOf(labels), {}),
+                          "label label: the job has none"));
+}
+
 }  // namespace
 }  // namespace strata

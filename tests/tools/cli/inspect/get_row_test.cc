@@ -101,6 +101,10 @@ TEST_CASE("columns of csv are fields, by name or by number", "[get-row]") {
   CHECK(KeyOfCategory(spec, "1", "x")->name == "app");
   CHECK(Refused(KeyOfCategory(spec, "3", "x").status()).find("site, app, tags") !=
         std::string::npos);
+  // A missing one has a row there, and a column may have several.
+  CHECK(KeyOfCategory(spec, "tags", "")->key.value == FeatureKey(NamedFieldSeed(0, "tags"), ""));
+  CHECK(Refused(KeyOfCategory(spec, "tags", "x|y").status()).find("is 2 values") !=
+        std::string::npos);
   // By the column's name, wherever it stands in the list; as tests/worker/data/formats pins it.
   spec.mutable_data()->mutable_columns()->add_categorical("C1");
   CHECK(KeyOfCategory(spec, "C1", "68fd1e64")->key.value == 0x83ad16dd6cdc9ae9ull);
@@ -132,8 +136,67 @@ TEST_CASE("values of spec.fields have the keys that readers give them", "[get-ro
   CHECK(key("price", "12.5").value ==
         BucketKey(price, 10, std::numeric_limits<double>::infinity()));
   CHECK(key("price", "").value == MissingBucketKey(price));
-  CHECK(Refused(KeyOfCategory(spec, "price", "dear").status()).find("is not a number") !=
-        std::string::npos);
+  CHECK(Refused(KeyOfCategory(spec, "price", "dear").status()) ==
+        "--value 'dear' of price: column column of price: \"dear\" is not a finite number");
+}
+
+TEST_CASE("a value has the row that training gives to a column with that text", "[get-row]") {
+  const TempFolder folder;
+  const std::string items = folder.path() + "/items";
+  std::ofstream(items) << "i1\nnone\n";
+  JobSpec spec;
+  spec.mutable_data()->set_format("csv");
+  const auto add = [&](const char* name, const char* kind, const char* default_value = nullptr) {
+    FieldConfig* field = spec.add_fields();
+    field->set_name(name);
+    field->set_column(name);
+    field->set_kind(kind);
+    if (default_value != nullptr) field->set_default_value(default_value);
+    return field;
+  };
+  add("user", "categorical", "nobody");
+  add("city", "categorical");
+  add("item", "categorical", "none")->mutable_vocabulary()->set_file(items);
+  add("shop", "categorical", "elsewhere")->mutable_vocabulary()->set_file(items);
+  TransformConfig* bucket = add("price", "numeric", "7")->mutable_transform();
+  bucket->set_type("bucketise");
+  bucket->add_bounds(10);
+  add("tags", "multiValued", "a")->set_weight_separator(":");
+  add("seen", "sequence")->set_max_length(3);
+  const auto key = [&](const char* field, const char* value) {
+    const auto category = KeyOfCategory(spec, field, value);
+    INFO(category.status());
+    REQUIRE(category.ok());
+    return *category;
+  };
+  // Without a value it is that of the field's default.
+  CHECK(key("user", "").key.value == FeatureKey(NamedFieldSeed(0, "user"), "nobody"));
+  CHECK(key("user", "").hashed == "nobody");
+  CHECK(key("city", "").key.value == FeatureKey(NamedFieldSeed(0, "city"), ""));
+  CHECK(key("item", "").key.value == VocabularyKey(NamedFieldSeed(0, "item"), 2));
+  CHECK_FALSE(key("item", "").is_shared);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const uint64_t below_ten = BucketKey(NamedFieldSeed(0, "price"), -infinity, 10);
+  CHECK(key("price", "").key.value == below_ten);
+  CHECK(key("price", " ").key.value == below_ten);
+  CHECK(key("price", " 3 ").key.value == below_ten);
+  CHECK(key("tags", "").key.value == FeatureKey(NamedFieldSeed(0, "tags"), "a"));
+  // Values out of a vocabulary share rows.
+  CHECK(key("item", "i7").is_shared);
+  CHECK(key("item", "i7").key.value ==
+        VocabularyKey(NamedFieldSeed(0, "item"), kLastVocabularyKey));
+  CHECK_FALSE(key("item", "i1").is_shared);
+  CHECK(key("shop", "").is_shared);
+  CHECK_FALSE(key("user", "i7").is_shared);
+  // A column may become none, or several.
+  CHECK(key("tags", "b:0.5").key.value == FeatureKey(NamedFieldSeed(0, "tags"), "b"));
+  CHECK(key("tags", "b:0.5").hashed == "b");
+  CHECK(Refused(KeyOfCategory(spec, "tags", "a|b").status()) ==
+        "--value 'a|b' of tags is 2 values; name one of them");
+  CHECK(Refused(KeyOfCategory(spec, "seen", "").status()) ==
+        "--value '' of seen: a line without a value has no row of this field, which has no "
+        "defaultValue; name a value");
+  CHECK(key("seen", "x").key.value == FeatureKey(NamedFieldSeed(0, "seen"), "x"));
 }
 
 TEST_CASE("values that a checkpoint's vocabulary did not have are out of it", "[get-row]") {

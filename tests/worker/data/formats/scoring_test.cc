@@ -59,8 +59,9 @@ DataShape Shape() {
 
 // The examples of `lines`; the first bad line's reason goes to `fault`.
 Batch Scored(const JobSpec& spec, const std::string& first_line,
-             const std::vector<std::string>& lines, std::string* fault = nullptr) {
-  const auto parser = MakeScoringParser(spec, Shape(), first_line, {});
+             const std::vector<std::string>& lines, std::string* fault = nullptr,
+             const DataShape& shape = Shape()) {
+  const auto parser = MakeScoringParser(spec, shape, first_line, {});
   INFO(parser.status());
   REQUIRE(parser.ok());
   Batch batch;
@@ -212,6 +213,11 @@ TEST_CASE("columns of labels and weights may be empty or not there", "[data][sco
   }
 }
 
+constexpr char kTwoOfThree[] =
+    "found 2 columns, expected 3; without a header columns go by their places: leave one that is "
+    "not known empty";
+
+// Of checkpoints that do not say how many columns their training data had.
 TEST_CASE("without a header the label's position may be behind the last column",
           "[data][scoring]") {
   JobSpec spec = Csv();
@@ -265,8 +271,55 @@ TEST_CASE("without a header a label in the midst keeps its place, on lines to sc
     // Every line has as many columns as the first.
     std::string fault;
     CHECK(Scored(spec, "2,,a", {"2,1"}, &fault).size == 0);
-    CHECK(fault == "found 2 columns, expected 3");
+    CHECK(fault == kTwoOfThree);
   }
+}
+
+TEST_CASE("without a header a line has as many columns as the training data had",
+          "[data][scoring]") {
+  // Columns 0 and 2 are read, nobody names column 1, and the label lies behind them.
+  JobSpec short_form = Csv();
+  ColumnsSpec& columns = *short_form.mutable_data()->mutable_columns();
+  columns.set_label("3");
+  columns.set_numeric(0, "0");
+  columns.set_categorical(0, "2");
+  columns.add_ignored("*");
+  JobSpec fields = Fields();
+  fields.mutable_labels()->RemoveLast();
+  fields.mutable_labels(0)->set_column("3");
+  fields.mutable_fields(0)->set_column("0");
+  fields.mutable_fields(1)->set_column("2");
+  fields.set_sample_weight("");
+  DataShape shape = Shape();
+  shape.set_columns(4);
+  for (JobSpec spec : {short_form, fields}) {
+    spec.mutable_data()->mutable_columns()->set_header(false);
+    std::string fault;
+    const Batch scored = Scored(spec, "2,x,a,1", {"2,x,a,1", "3,x,b,"}, &fault, shape);
+    CHECK(fault.empty());
+    REQUIRE(scored.size == 2);
+    CHECK((scored.labels[0] == 1 && None(scored.labels[1])));
+    // A column less may be any of them, in the first line too: none is looked for in its place.
+    for (const auto& [line, found] :
+         {std::pair{"2,a,1", "3"}, std::pair{"2,x,a", "3"}, std::pair{"2,x,a,1,9", "5"}}) {
+      INFO(line);
+      fault.clear();
+      CHECK(Scored(spec, line, {line}, &fault, shape).size == 0);
+      CHECK(fault == std::string("found ") + found +
+                         " columns, expected 4; without a header columns go by their places: leave "
+                         "one that is not known empty");
+    }
+    // It is so of lines to learn from: of a new day, and of held-out files.
+    const auto training = MakeLineParser(spec, shape, "2,a,1");
+    REQUIRE(training.ok());
+    Batch batch;
+    (*training)->Start(&batch);
+    LineError error;
+    CHECK((*training)->Parse("2,a,1", &batch, &error) == LineOutcome::kBad);
+    CHECK((*training)->Parse("2,x,a,1", &batch, &error) == LineOutcome::kExample);
+  }
+  // A header says which columns there are.
+  CHECK(Scored(Csv(), "n,c", {"2,a"}, nullptr, shape).size == 1);
 }
 
 }  // namespace

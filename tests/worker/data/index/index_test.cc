@@ -332,6 +332,26 @@ TEST_CASE("multi-valued columns are fields", "[data][index]") {
   CHECK(Index(data, {folder.Write("a", "y,c,m\n1,x,a|b\n")}).shape().fields() == 2);
 }
 
+TEST_CASE("without a header the first line says how many columns there are", "[data][index]") {
+  const ScratchFolder folder;
+  DataSpec data = Format("csv");
+  ColumnsSpec& columns = *data.mutable_columns();
+  columns.set_label("0");
+  columns.add_categorical("2");
+  columns.add_ignored("*");
+  const std::string a = folder.Write("a", "1,x,c,9\n"), b = folder.Write("b", "1,c\n");
+  CHECK(Index(data, {folder.Write("h", "0,1,2\n1,x,c\n")}).shape().columns() == 0);
+  columns.set_header(false);
+  CHECK(Index(data, {a, b}).shape().columns() == 4);
+  // Held-out lines have those of the training files.
+  const auto held_out =
+      BuildIndex(JobOf(data), {b}, &text_files, {.labels = Labels::kOptional, .columns = 4});
+  REQUIRE(held_out.ok());
+  CHECK(held_out->shape().columns() == 4);
+  columns.set_delimiter("\t");
+  CHECK(Index(data, {folder.Write("t", "1\tx\tc\n")}).shape().columns() == 3);
+}
+
 TEST_CASE("the index of a compressed file is that of its text", "[data][index]") {
   const ScratchFolder folder;
   std::string text = "\xef\xbb\xbf";

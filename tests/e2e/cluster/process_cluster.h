@@ -46,6 +46,8 @@ class ChildProcess {
   bool WritesDirectly(const std::string& part) const;
   // Whether it has ended; reaps it.
   bool Ended();
+  // Whether a signal has stopped it.
+  bool Stopped() const;
   // Waits for its end, at most `limit`, and throws then. Exit code, or 128 + signal.
   int Wait(absl::Duration limit = absl::Seconds(60));
   // SIGKILL and wait.
@@ -106,6 +108,13 @@ class ProcessCluster {
   // `code`; it stays down. Number of the job. Throws where the process ends in another way.
   uint64_t SubmitAndLose(const TrainingJob& job, const std::string& node,
                          const std::string& failpoint, int code = 128 + SIGKILL);
+  // Submits while the server or worker `node` runs anew with `failpoint`, whose action is stop, and
+  // waits until it has stopped: what follows is sure to meet the job before its end, however busy
+  // the machine is. `node` goes on by SIGCONT. Number of the job.
+  uint64_t SubmitAndStop(const TrainingJob& job, const std::string& node,
+                         const std::string& failpoint);
+  // Waits until a signal has stopped it: one of another process, or its failpoint's.
+  void AwaitStopped(const std::string& name);
   // Starts the server or worker `node` with each failpoint in turn, of which it ends with `code`;
   // it stays down. Throws where the process ends in another way.
   void LoseAgain(const std::string& node, const std::vector<std::string>& failpoints,

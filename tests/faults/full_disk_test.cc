@@ -132,7 +132,7 @@ TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {
 
 // How often the job was told that a checkpoint failed, and of what.
 size_t Failures(ProcessCluster& cluster, uint64_t job) {
-  const auto events = cluster.scheduler().GetEvents({}, absl::Seconds(5));
+  const auto events = cluster.scheduler().GetEvents({}, absl::Seconds(30));
   REQUIRE(events.ok());
   size_t n = 0;
   for (const Event& e : events->events()) n += e.job() == job && e.reason() == "CheckpointFailed";

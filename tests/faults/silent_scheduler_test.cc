@@ -28,7 +28,7 @@ struct Told {
 };
 Told Events(ProcessCluster& cluster) {
   Told told;
-  const auto events = cluster.scheduler().GetEvents({}, absl::Seconds(5));
+  const auto events = cluster.scheduler().GetEvents({}, absl::Seconds(30));
   REQUIRE(events.ok());
   for (const Event& e : events->events()) {
     told.stalls += e.reason() == "SchedulerStalled";

@@ -25,7 +25,7 @@ namespace strata::testing {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(2);
-constexpr absl::Duration kCall = absl::Seconds(10);
+constexpr absl::Duration kCall = absl::Seconds(30);
 
 [[noreturn]] void Throw(const std::string& text) { throw std::runtime_error(text); }
 

@@ -119,12 +119,12 @@ class ProcessCluster {
   // it stays down. Throws where the process ends in another way.
   void LoseAgain(const std::string& node, const std::vector<std::string>& failpoints,
                  int code = 128 + SIGKILL);
-  // Status of the job; tries for 10 s while the scheduler does not answer.
+  // Status of the job; tries for 30 s while the scheduler does not answer.
   JobStatus Status(uint64_t job);
   // Polls until `done`; throws after `limit` with the conditions of the job.
   JobStatus Await(uint64_t job, const std::function<bool(const JobStatus&)>& done,
-                  absl::Duration limit = absl::Seconds(60));
-  JobStatus AwaitEnd(uint64_t job, absl::Duration limit = absl::Seconds(60));
+                  absl::Duration limit = absl::Seconds(120));
+  JobStatus AwaitEnd(uint64_t job, absl::Duration limit = absl::Seconds(120));
   JobStatus AwaitStep(uint64_t job, uint64_t step);
 
   // `strata ARGUMENTS...`, waited for; HOME is the scratch folder.
@@ -152,7 +152,7 @@ bool HasCondition(const JobStatus& status, const std::string& reason);
 std::string ReadFile(const std::string& path);
 // Waits until `done`, polling; throws after `limit` naming `what`.
 void AwaitThat(const std::string& what, const std::function<bool()>& done,
-               absl::Duration limit = absl::Seconds(30));
+               absl::Duration limit = absl::Seconds(60));
 
 }  // namespace strata::testing
 

@@ -92,7 +92,7 @@ ProgramResult User::Interrupted(const std::string& arguments, const std::string&
   REQUIRE(pid >= 0);
   if (pid == 0) {
     dup2(ends[1], STDERR_FILENO);
-    alarm(60);  // survives exec: a hang ends by a signal
+    alarm(200);  // survives exec: a hang ends by a signal
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     _exit(127);
   }

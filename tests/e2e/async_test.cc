@@ -147,8 +147,8 @@ TEST_CASE("an async job that was cancelled goes on from its checkpoint", "[e2e][
   const auto cancel = [](EmbeddedCluster& c, const JobRef& ref) {
     CreateCheckpointRequest checkpoint;
     *checkpoint.mutable_job() = ref;
-    checkpoint.set_wait_ms(10000);
-    REQUIRE(c.scheduler().CreateCheckpoint(checkpoint, absl::Seconds(15)).ok());
+    checkpoint.set_wait_ms(60000);
+    REQUIRE(c.scheduler().CreateCheckpoint(checkpoint, absl::Seconds(65)).ok());
     REQUIRE(c.scheduler().CancelJob(ref, absl::Seconds(10)).ok());
   };
   const JobStatus cut = testing::RunDisturbed(job, folder.path() + "/run", 200, cancel);

@@ -171,7 +171,8 @@ TEST_CASE("warm start: lane 0 works alone first", "[e2e][downpour]") {
     const uint64_t others = (*cluster)->worker(1)->Counters().examples;
     const auto status = scheduler.GetJob(ref, absl::Seconds(10));
     REQUIRE(status.ok());
-    if (others == 0) warm = std::max(warm, status->step());
+    // Looked at again: it may have begun between the two.
+    if ((*cluster)->worker(1)->Counters().examples == 0) warm = std::max(warm, status->step());
     if (others > 0) REQUIRE(status->step() * 2 >= kWarm);
     if (status->state() == SUCCEEDED) {
       CHECK(status->step() == 40 * 19);

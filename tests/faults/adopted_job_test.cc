@@ -42,7 +42,7 @@ class Lost {
     options_.servers = servers;
     options_.workers = 1;
     options_.folder = folder_.path() + "/cluster";
-    options_.lease_ms = 1500;  // a busy machine misses nobody who is there
+    options_.lease_ms = 3000;  // a busy machine misses nobody who is there
   }
 
   // `steps`: that it has trained at least.

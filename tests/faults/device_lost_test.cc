@@ -19,6 +19,9 @@
 namespace strata::testing {
 namespace {
 
+// So long that a busy machine misses nobody: who was lost comes back to what was its own.
+constexpr int kLeaseMs = 60'000;
+
 std::string DeviceOf(ProcessCluster& cluster, const std::string& name) {
   const CommandResult said = cluster.Strata({"nodes", "--scheduler", cluster.address(), "--json"});
   INFO(said.err);
@@ -55,6 +58,7 @@ TEST_CASE("a server whose GPU is lost ends at once, and its successor goes on",
   job = WithHbm(BelowDram(job, "rowfile"));
   job.mutable_spec()->mutable_storage()->set_gpu_backend("cuda");
   ProcessCluster cluster({.folder = folder->path() + "/cluster",
+                          .lease_ms = kLeaseMs,
                           .server_flags = {"--tier-memtable-bytes=131072", "--device=host"}});
   CHECK(DeviceOf(cluster, "server-0") == "host");
   CHECK(DeviceOf(cluster, "worker-0") == "none");
@@ -76,8 +80,9 @@ TEST_CASE("a worker whose GPU is lost ends, and its lanes go on", "[faults][p3][
   job.mutable_spec()->mutable_worker()->set_device("host");
   const JobStatus reference = Train(job);
   job.mutable_spec()->mutable_worker()->set_device("auto");
-  ProcessCluster cluster(
-      {.folder = folder->path() + "/cluster", .worker_flags = {"--device=host"}});
+  ProcessCluster cluster({.folder = folder->path() + "/cluster",
+                          .lease_ms = kLeaseMs,
+                          .worker_flags = {"--device=host"}});
   CHECK(DeviceOf(cluster, "worker-1") == "host");
   CHECK(DeviceOf(cluster, "server-0") == "none");
   // When the step's memory is made, in copies, kernels and waits, and in graphs.
@@ -96,8 +101,9 @@ TEST_CASE("windows of a worker whose GPU is lost are applied once", "[faults][gp
   REQUIRE(folder.ok());
   TrainingJob job = TieredJob(folder->path(), 4);
   job.mutable_spec()->mutable_training()->set_mode("async");
-  ProcessCluster cluster(
-      {.folder = folder->path() + "/cluster", .worker_flags = {"--device=host"}});
+  ProcessCluster cluster({.folder = folder->path() + "/cluster",
+                          .lease_ms = kLeaseMs,
+                          .worker_flags = {"--device=host"}});
   const auto updates = [&](const Calls& calls) {
     INFO("calls " << Catch::Detail::stringify(calls));
     job.mutable_spec()->mutable_checkpoint()->set_directory(

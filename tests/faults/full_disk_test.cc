@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/e2e/cluster/embedded_training.h"
 #include "tests/e2e/cluster/process_cluster.h"
@@ -41,6 +42,7 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
     ProcessCluster cluster({.servers = 2, .workers = 1, .folder = folder->path() + "/cluster"});
     // Full before every shard has written an image, without which no log can go.
     disk.Fill(256 << 10);
+    const absl::Time begun = absl::Now();
     const uint64_t id = cluster.Submit(job);
     const auto log = [&] {
       return ReadFile(cluster.folder() + "/server-0.log.err") +
@@ -61,8 +63,9 @@ TEST_CASE("a full disk under the update log", "[faults][p9]") {
     CHECK(shown.out.find("DiskFull: server-") != std::string::npos);
     // Killed there and then: what is on disk is still enough.
     cluster.Kill("server-1");
-    // Ten tries a second, but not ten lines a second. (Of each shard the first, in two files.)
-    CHECK(Count(log(), "commit_waits") <= 2 * 2 * 8);
+    // Ten tries a second, but a line in ten seconds: of each of eight shards, in two files.
+    const auto most = static_cast<size_t>(2 + (absl::Now() - begun) / absl::Seconds(10));
+    CHECK(Count(log(), "commit_waits") <= most * 8 * 2);
     disk.Free();
     cluster.Start("server-1");
     const JobStatus end = cluster.AwaitEnd(id);
@@ -129,7 +132,7 @@ TEST_CASE("a full disk under the checkpoints", "[faults][p9]") {
 
 // How often the job was told that a checkpoint failed, and of what.
 size_t Failures(ProcessCluster& cluster, uint64_t job) {
-  const auto events = cluster.scheduler().GetEvents({}, absl::Seconds(5));
+  const auto events = cluster.scheduler().GetEvents({}, absl::Seconds(30));
   REQUIRE(events.ok());
   size_t n = 0;
   for (const Event& e : events->events()) n += e.job() == job && e.reason() == "CheckpointFailed";

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -70,9 +71,9 @@ TEST_CASE("a tier that is damaged while its server is down is not looked at", "[
   for (int round = 0; round < (LongRun() ? 40 : 2); ++round) {
     const std::string ssd = round % 2 == 0 ? "rocksdb" : "rowfile";
     INFO(ssd << ", drawn with " << kDraws << ", round " << round);
-    const uint64_t id = cluster.Submit(BelowDram(job, ssd));
-    cluster.AwaitStep(id, 15 + random() % 10);
-    CheckRowsBelow(cluster.folder());
+    const uint64_t id =
+        cluster.SubmitAndStop(BelowDram(job, ssd), "server-1", StopAtStep(15 + random() % 10));
+    AwaitRowsBelow(cluster.folder());
     for (const char* name : {"server-0", "server-1"}) cluster.Kill(name);
     const std::vector<std::string> files = TierFiles(cluster.folder());
     REQUIRE(files.size() >= 2);
@@ -94,12 +95,14 @@ void DamageUnder(ProcessCluster& cluster, const Under& under, TrainingJob job,
   JobSpec& spec = *job.mutable_spec();
   spec.mutable_training()->set_mode(under.mode);
   spec.mutable_storage()->set_durability(under.durability);
-  const uint64_t id = cluster.Submit(BelowDram(job, under.ssd));
-  cluster.AwaitStep(id, under.mode == "bsp" ? 25 : 4 * 25);  // async: windows
-  CheckRowsBelow(cluster.folder());
+  // async: windows, each a commit of four shards at most
+  const uint64_t id = cluster.SubmitAndStop(BelowDram(job, under.ssd), "server-1",
+                                            StopAtStep(under.mode == "bsp" ? 25 : 4 * 25));
+  AwaitRowsBelow(cluster.folder());
   for (const std::string& file : TierFiles(cluster.folder() + "/server-0")) {
     FlipBits(file, random);
   }
+  cluster.process("server-1").Signal(SIGCONT);
   const JobStatus end = cluster.AwaitEnd(id);
   INFO(Conditions(end));
   CHECK(end.state() == SUCCEEDED);
@@ -116,7 +119,7 @@ TEST_CASE("a tier that is damaged under its server is filled afresh", "[faults][
   std::mt19937_64 random(kDraws);
   auto folder = ScratchFolder::Make("strata-fault");
   REQUIRE(folder.ok());
-  TrainingJob job = TieredJob(folder->path(), 8);  // long enough to be met while it trains
+  TrainingJob job = TieredJob(folder->path(), 8);
   const JobStatus reference = Train(job);
   ProcessCluster cluster({.folder = folder->path() + "/cluster", .server_flags = SmallMemtables()});
   int round = 0;
@@ -209,7 +212,7 @@ void FillUnder(ProcessCluster& cluster, SmallDisk& disk, const Under& under,
       cluster.Await(id, [](const JobStatus& s) { return HasCondition(s, "DiskFull"); });
   INFO(Conditions(stalled));
   CHECK(stalled.state() == RUNNING);
-  CheckRowsBelow(disk.path());
+  AwaitRowsBelow(disk.path());
   CHECK(absl::StrContains(Conditions(stalled), "No space left on device"));
   CHECK(absl::StrContains(Conditions(stalled), "free disk space"));
   CHECK(absl::StrContains(Conditions(stalled), "DiskFull: server-"));

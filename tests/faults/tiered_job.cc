@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "tests/e2e/cluster/process_cluster.h"
 #include "tests/e2e/cluster/small_job.h"
 
@@ -60,14 +61,20 @@ std::vector<std::string> TierFiles(const std::string& folder) {
   return files;
 }
 
-void CheckRowsBelow(const std::string& folder) {
-  uint64_t bytes = 0;
-  for (const std::string& file : TierFiles(folder)) {
-    std::error_code gone;
-    const uint64_t size = fs::file_size(file, gone);
-    if (!gone) bytes += size;
-  }
-  CHECK(bytes > (128 << 10));
+void AwaitRowsBelow(const std::string& folder) {
+  AwaitThat("rows below DRAM", [&] {
+    uint64_t bytes = 0;
+    for (const std::string& file : TierFiles(folder)) {
+      std::error_code gone;
+      const uint64_t size = fs::file_size(file, gone);
+      if (!gone) bytes += size;
+    }
+    return bytes > (128 << 10);
+  });
+}
+
+std::string StopAtStep(uint64_t step, uint64_t shards) {
+  return absl::StrCat("server.commit.append=stop@", shards * step, "*1");
 }
 
 void CheckSameModel(const JobStatus& end, const JobStatus& reference) {

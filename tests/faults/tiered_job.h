@@ -27,9 +27,13 @@ TrainingJob WithHbm(TrainingJob job);
 
 // Files of SSD tiers below a folder.
 std::vector<std::string> TierFiles(const std::string& folder);
-// Checks that they hold rows. Of TieredJob that is so from step 12 on: servers have touched some
+// Waits until they hold rows. Of TieredJob that is so from step 12 on: servers have touched some
 // 1500 rows each then, of which memory and memtables hold less than 1200.
-void CheckRowsBelow(const std::string& folder);
+void AwaitRowsBelow(const std::string& folder);
+
+// The failpoint of a server that stops before that step of a job, the first one that it has. A step
+// is a commit of each shard.
+std::string StopAtStep(uint64_t step, uint64_t shards = 4);
 
 // The job ended well, with the undisturbed run's model.
 void CheckSameModel(const JobStatus& end, const JobStatus& reference);

@@ -20,7 +20,6 @@
 namespace strata {
 namespace {
 
-using testing::Looser;
 using testing::MeanOverSeeds;
 using testing::QualityJob;
 using testing::SetTraining;
@@ -137,6 +136,8 @@ std::vector<TaskResult> OfMmoe(const Visits& visits, Labels labels, uint64_t see
   return {result.tasks().begin(), result.tasks().end()};
 }
 
+// Synchronous jobs have the same bits anywhere: there is no spread to leave room for, and each of
+// the three seeds is above by itself.
 TEST_CASE("mmoe of two labels is not below two models of one", "[quality]") {
   auto folder = ScratchFolder::Make("strata-quality");
   REQUIRE(folder.ok());
@@ -154,7 +155,7 @@ TEST_CASE("mmoe of two labels is not below two models of one", "[quality]") {
   });
   std::fprintf(stderr, "mmoe: clicked AUC %.4f, alone %.4f; summed rating mse %.4f, alone %.4f\n",
                auc, auc_alone, mse, mse_alone);
-  CHECK(auc >= auc_alone - Looser());
+  CHECK(auc >= auc_alone);
   CHECK(mse <= mse_alone);
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("a job's day over gRPC, and errors that arrive as they were", "[schedu
   const std::string address = (*service)->address();
   scheduler->Stop();
   service->reset();
-  const absl::Status gone = client->ListJobs(absl::Milliseconds(200)).status();
+  const absl::Status gone = client->ListJobs(kTimeout).status();
   REQUIRE(absl::IsUnavailable(gone));
   REQUIRE(std::string(gone.message()).find(address) != std::string::npos);
 }

@@ -61,6 +61,7 @@ absl::StatusOr<std::function<absl::Status()>> ParseAction(absl::string_view name
                                                           absl::string_view text) {
   absl::string_view inside;
   if (text == "kill") return Kill();
+  if (text == "stop") return Stop();
   int code = 0;
   if (Call(text, "exit", inside) && absl::SimpleAtoi(inside, &code) && code >= 0 && code < 256) {
     return Exit(code);
@@ -71,7 +72,8 @@ absl::StatusOr<std::function<absl::Status()>> ParseAction(absl::string_view name
     return FailWith(absl::Status(*status, absl::StrCat("failpoint ", name)));
   }
   return absl::InvalidArgumentError(absl::StrCat("failpoint ", name, ": action \"", text,
-                                                 "\" is none of error(CODE), kill, exit(0..255)"));
+                                                 "\" is none of error(CODE), kill, stop, ",
+                                                 "exit(0..255)"));
 }
 
 absl::StatusOr<std::pair<std::string, FailpointPlan>> ParseOne(absl::string_view text) {
@@ -130,6 +132,13 @@ std::function<absl::Status()> Kill() {
   return [] {
     kill(getpid(), SIGKILL);
     for (;;) pause();  // the signal may reach another thread first
+    return absl::OkStatus();
+  };
+}
+
+std::function<absl::Status()> Stop() {
+  return [] {
+    raise(SIGSTOP);  // to this thread, so that it does not run on until another one has the signal
     return absl::OkStatus();
   };
 }

@@ -1,5 +1,5 @@
 // Named places in the code where a test can make something go wrong: an error, a wait, or the end
-// of the process. Compiled in always; a place that nobody armed costs one load.
+// or standstill of the process. Compiled in always; a place that nobody armed costs one load.
 //
 //   absl::Status s = Failpoint("log.append");       // in the code under test
 //   if (!s.ok()) return s;
@@ -31,9 +31,11 @@ struct FailpointPlan {
 };
 
 // Actions. Kill sends SIGKILL to the process itself, as a crash would end it; Exit leaves by
-// _exit(code). Neither flushes anything.
+// _exit(code). Neither flushes anything. Stop sends it SIGSTOP: all its threads stand still until
+// somebody sends SIGCONT, then the hit returns OK.
 std::function<absl::Status()> FailWith(absl::Status status);
 std::function<absl::Status()> Kill();
+std::function<absl::Status()> Stop();
 std::function<absl::Status()> Exit(int code);
 
 // Replaces what the name was armed with. All functions may be called from any thread.
@@ -43,7 +45,8 @@ void DisarmAllFailpoints();
 // Hits since the name was armed; 0 when it is not.
 uint64_t FailpointHits(absl::string_view name);
 
-// "name=action[@first_hit][*hits]" separated by ';', where action is error(CODE), kill or exit(N).
+// "name=action[@first_hit][*hits]" separated by ';', where action is error(CODE), kill, stop or
+// exit(N).
 // Empty text arms nothing. INVALID_ARGUMENT names the part that is wrong; nothing is armed then.
 absl::Status ArmFailpointsFromText(absl::string_view text);
 

@@ -1,5 +1,5 @@
 // What cuts that were given up left in a checkpoint directory. Blocking file IO; any thread.
-// Tested by tests/storage/checkpoint/shard_file_fault_test.cc
+// Tested by tests/storage/checkpoint/cut_leftovers_test.cc
 #ifndef STRATA_PROTO_RUNTIME_FILES_LEFTOVERS_H_
 #define STRATA_PROTO_RUNTIME_FILES_LEFTOVERS_H_
 

@@ -1,12 +1,9 @@
 #include "tests/e2e/cluster/process_cluster.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <google/protobuf/util/json_util.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,45 +18,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/runtime/transport/grpc_scheduler_client.h"
+#include "tests/e2e/cluster/metrics.h"
 #include "tests/e2e/cluster/submit_again.h"
 
 namespace strata::testing {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(2);
-constexpr absl::Duration kCall = absl::Seconds(10);
+constexpr absl::Duration kCall = absl::Seconds(30);
 
 [[noreturn]] void Throw(const std::string& text) { throw std::runtime_error(text); }
-
-// What an HTTP server at 127.0.0.1:PORT answers to GET /metrics; empty: nothing.
-std::string Scrape(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string text;
-  const std::string request = "GET /metrics HTTP/1.0\r\nHost: x\r\n\r\n";
-  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0 &&
-      send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
-    char bytes[4096];
-    for (ssize_t n; (n = recv(fd, bytes, sizeof bytes, 0)) > 0;) {
-      text.append(bytes, static_cast<size_t>(n));
-    }
-  }
-  close(fd);
-  return text;
-}
-
-// A metric as that text shows it; -1 when nothing answers.
-double ScrapeOne(const std::string& address, const std::string& metric) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return -1;
-  const std::string text = Scrape(std::atoi(address.c_str() + colon + 1));
-  const std::string name = absl::StrCat("\n", metric, " ");
-  const size_t at = text.find(name);
-  return at == std::string::npos ? -1 : std::atof(text.c_str() + at + name.size());
-}
 
 bool IsFinal(JobState state) { return state == SUCCEEDED || state == FAILED || state == CANCELLED; }
 
@@ -157,6 +125,12 @@ absl::Duration ChildProcess::CpuTime() const {
   double user = 0, system = 0;  // fields 14 and 15, in ticks
   in >> user >> system;
   return absl::Seconds((user + system) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+}
+
+bool ChildProcess::Stopped() const {
+  const std::string stat = ReadFile(absl::StrCat("/proc/", pid_, "/stat"));
+  const size_t name_end = stat.rfind(')');  // "PID (NAME) STATE ..."
+  return name_end != std::string::npos && stat.compare(name_end, 3, ") T") == 0;
 }
 
 bool ChildProcess::WritesDirectly(const std::string& part) const {
@@ -292,6 +266,23 @@ uint64_t ProcessCluster::SubmitAndLose(const TrainingJob& job, const std::string
   const uint64_t id = Submit(job);
   AwaitLoss(node, failpoint, code);
   return id;
+}
+
+uint64_t ProcessCluster::SubmitAndStop(const TrainingJob& job, const std::string& node,
+                                       const std::string& failpoint) {
+  Kill(node);
+  Start(node, failpoint);
+  AwaitRegistered();
+  const uint64_t id = Submit(job);
+  AwaitStopped(node);
+  return id;
+}
+
+void ProcessCluster::AwaitStopped(const std::string& name) {
+  AwaitThat(absl::StrCat(name, " to stop"), [&] {
+    if (process(name).Ended()) Throw(ReadFile(o_.folder + "/" + name + ".log.err"));
+    return process(name).Stopped();
+  });
 }
 
 void ProcessCluster::LoseAgain(const std::string& node, const std::vector<std::string>& failpoints,

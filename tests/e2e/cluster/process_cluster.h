@@ -46,6 +46,8 @@ class ChildProcess {
   bool WritesDirectly(const std::string& part) const;
   // Whether it has ended; reaps it.
   bool Ended();
+  // Whether a signal has stopped it.
+  bool Stopped() const;
   // Waits for its end, at most `limit`, and throws then. Exit code, or 128 + signal.
   int Wait(absl::Duration limit = absl::Seconds(60));
   // SIGKILL and wait.
@@ -106,16 +108,23 @@ class ProcessCluster {
   // `code`; it stays down. Number of the job. Throws where the process ends in another way.
   uint64_t SubmitAndLose(const TrainingJob& job, const std::string& node,
                          const std::string& failpoint, int code = 128 + SIGKILL);
+  // Submits while the server or worker `node` runs anew with `failpoint`, whose action is stop, and
+  // waits until it has stopped: what follows is sure to meet the job before its end, however busy
+  // the machine is. `node` goes on by SIGCONT. Number of the job.
+  uint64_t SubmitAndStop(const TrainingJob& job, const std::string& node,
+                         const std::string& failpoint);
+  // Waits until a signal has stopped it: one of another process, or its failpoint's.
+  void AwaitStopped(const std::string& name);
   // Starts the server or worker `node` with each failpoint in turn, of which it ends with `code`;
   // it stays down. Throws where the process ends in another way.
   void LoseAgain(const std::string& node, const std::vector<std::string>& failpoints,
                  int code = 128 + SIGKILL);
-  // Status of the job; tries for 10 s while the scheduler does not answer.
+  // Status of the job; tries for 30 s while the scheduler does not answer.
   JobStatus Status(uint64_t job);
   // Polls until `done`; throws after `limit` with the conditions of the job.
   JobStatus Await(uint64_t job, const std::function<bool(const JobStatus&)>& done,
-                  absl::Duration limit = absl::Seconds(60));
-  JobStatus AwaitEnd(uint64_t job, absl::Duration limit = absl::Seconds(60));
+                  absl::Duration limit = absl::Seconds(120));
+  JobStatus AwaitEnd(uint64_t job, absl::Duration limit = absl::Seconds(120));
   JobStatus AwaitStep(uint64_t job, uint64_t step);
 
   // `strata ARGUMENTS...`, waited for; HOME is the scratch folder.
@@ -143,7 +152,7 @@ bool HasCondition(const JobStatus& status, const std::string& reason);
 std::string ReadFile(const std::string& path);
 // Waits until `done`, polling; throws after `limit` naming `what`.
 void AwaitThat(const std::string& what, const std::function<bool()>& done,
-               absl::Duration limit = absl::Seconds(30));
+               absl::Duration limit = absl::Seconds(60));
 
 }  // namespace strata::testing
 

@@ -123,7 +123,7 @@ class RowRun {
     Await([&] { return hold_.Reached(); }, deadline);
     CheckHbm(deadline);
     row_files_ = RowFiles(folder_);
-    Disturb();
+    Disturb(deadline);
     hold_.LetGo();
     JobStatus status;
     Await([&] { return IsFinal((status = Status()).state()); }, deadline, /*may_end=*/true);
@@ -183,17 +183,15 @@ class RowRun {
   }
 
   // Heartbeats tell the scheduler how far the servers are. By an old word it would ask for a cut
-  // that they are past, and for the next one so far ahead that the job ends before it.
-  void AwaitNews() {
-    const absl::Time limit = absl::Now() + absl::Seconds(2);  // a shard may be behind the others
-    while (Status().step() + 3 < held_step_ && absl::Now() < limit) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+  // that they are past, and for the next one so far ahead that the job ends before it. A shard may
+  // be a step or two behind the one that is held.
+  void AwaitNews(absl::Time deadline) {
+    Await([&] { return Status().step() + 3 >= held_step_; }, deadline);
   }
 
-  void Disturb() {
+  void Disturb(absl::Time deadline) {
     if (row_.disturbance == Disturbance::kGoesOnElsewhere) {
-      AwaitNews();
+      AwaitNews(deadline);
       hold_.Slow();
       CreateCheckpointRequest request;
       *request.mutable_job() = ref_;

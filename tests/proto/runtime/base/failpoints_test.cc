@@ -100,6 +100,24 @@ TEST_CASE("a process takes failpoints as text", "[failpoints]") {
   CHECK(EndOf("a=exit(1)@9*2;x=exit(8)@2*1") == 8);
 }
 
+TEST_CASE("a process stops itself where it is told to, and goes on when it may", "[failpoints]") {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!ArmFailpointsFromText("x=stop@2*1").ok()) _exit(99);
+    for (int i = 0; i < 3; ++i) {
+      if (!Failpoint("x").ok()) _exit(50 + i);
+    }
+    _exit(7);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, WUNTRACED) == child);
+  CHECK(WIFSTOPPED(status));
+  kill(child, SIGCONT);
+  REQUIRE(waitpid(child, &status, WUNTRACED) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}
+
 TEST_CASE("wrong text arms nothing and says what is wrong", "[failpoints]") {
   for (const char* text : {"x", "=kill", "x=", "x=burn", "x=kill@0", "x=kill@many", "x=kill*0",
                            "x=exit(256)", "x=exit(-1)", "x=error(NO_SUCH_CODE)"}) {

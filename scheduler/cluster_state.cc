@@ -299,6 +299,7 @@ absl::StatusOr<uint64_t> ClusterState::Submit(Submission submission, absl::Time 
               absl::StrCat("job ", spec.spec().metadata().name(), " was submitted"));
   jobs_[id] = std::make_unique<JobMachine>(std::move(spec), cluster_id(),
                                            std::move(submission.complete), now);
+  jobs_[id]->TellDamaged(submission.damaged, now);
   jobs_[id]->AwaitLock(std::move(submission.held_up));
   jobs_[id]->LookedUnder(submission.looked_lock);
   jobs_[id]->CountCutsFrom(submission.first_cut);

@@ -49,6 +49,7 @@ class ClusterState {
     bool resume = false;
     bool overwrite = false;
     std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
+    std::string damaged = "";                // what is newer and is not whole; empty: nothing
     std::vector<RemovalRecord> replaced;     // as JobSpecRecord's
     std::optional<Schema> init_schema;       // likewise
     std::optional<CheckpointIdentity> init;  // likewise

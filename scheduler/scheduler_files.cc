@@ -171,6 +171,7 @@ absl::StatusOr<FoundInDirectory> SchedulerImpl::LookIn(
   auto any = looks_.LookHere(look.request);
   if (!any.ok()) return any.status();
   return FoundInDirectory{.complete = std::move(any->complete),
+                          .damaged = std::move(any->damaged),
                           .replaced = std::move(any->replaced),
                           .resume_schema = std::move(any->resume_schema)};
 }
@@ -226,7 +227,8 @@ absl::StatusOr<CheckpointLocks::View> SchedulerImpl::AskForLock(const TrainingJo
   TendFiles();
   locks_->Ask({.uid = uid.text(), .name = job.metadata().name(), .directory = directory});
   const absl::Time begin = timer_->Now();
-  const absl::Time give_up = std::min(deadline, begin + 2 * lease_ / 3);
+  // An owner that lives is seen to renew meanwhile. Half of the time is for the look that follows.
+  const absl::Time give_up = begin + std::min((deadline - begin) / 2, 2 * lease_ / 3);
   uint64_t seen = 0;
   const auto worked = [this, &seen]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || lock_works_ != seen;

@@ -83,6 +83,7 @@ struct FoundInDirectory {
   uint64_t lock = 0;                            // its number
   bool keep = false;                            // what was known stands
   std::vector<CheckpointRecord> complete = {};  // to begin from, ascending by step
+  std::string damaged = "";                     // what is newer and is not whole; empty: nothing
   std::vector<RemovalRecord> replaced = {};
   std::optional<Schema> resume_schema = std::nullopt;  // of the newest that is resumed from
 };
@@ -148,6 +149,10 @@ class JobMachine {
   bool LooksAgain(uint64_t lock) const;
   // A new job: what it was given was found under that lock; 0: without one.
   void LookedUnder(uint64_t lock) { state_.set_looked_lock(lock); }
+  // Newer checkpoints that are not whole stand beside what the job resumes from; for people.
+  void TellDamaged(const std::string& damaged, absl::Time now) {
+    if (!damaged.empty()) Say("CheckpointDamaged", damaged, now);
+  }
   // What lies in the directory once it has the lock: what the owner before wrote last is among it.
   // To be called before it begins.
   void FoundAgain(FoundInDirectory found, absl::Time now);

@@ -311,6 +311,7 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
   if (!IsToBegin()) return;
   state_.set_looked_lock(found.lock);
   if (found.keep) return;
+  TellDamaged(found.damaged, now);
   if (found.resume_schema) {
     *spec_.mutable_resume_schema() = *std::move(found.resume_schema);
   } else if (found.complete.empty()) {

@@ -139,6 +139,25 @@ absl::Status CheckAsideFromStorage(const JobSpec& spec, bool overwrite,
   return CheckJobPlaces(spec, options);
 }
 
+// What is damaged of what is newer than the newest whole checkpoint, for people.
+// FAILED_PRECONDITION names one that another version wrote: nothing is wrong with it, and what it
+// knows is not to be lost without a word.
+absl::StatusOr<std::string> DamagedSince(const std::string& directory, const CheckpointList& list) {
+  std::string damaged;
+  for (const DamagedCheckpoint& d : list.damaged) {
+    if (list.complete.empty() || d.folder < list.complete.back().folder) continue;
+    if (absl::IsUnimplemented(d.error)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("spec.checkpoint.directory ", directory,
+                       ": its newest checkpoint cannot be read: ", d.error.message(), "; or move ",
+                       d.folder, " away, to go on from ", list.complete.back().folder));
+    }
+    absl::StrAppend(&damaged, damaged.empty() ? "" : ", ", d.folder, " (", d.error.message(), ")");
+  }
+  if (damaged.empty()) return damaged;
+  return absl::StrCat(damaged, "; the job goes on from ", list.complete.back().folder);
+}
+
 }  // namespace
 
 absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking_at) {
@@ -270,6 +289,11 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
       found.replaced.push_back(*std::move(removal));
     }
     return found;
+  }
+  if (request.resume()) {
+    auto damaged = DamagedSince(directory, *list);
+    if (!damaged.ok()) return damaged.status();
+    found.damaged = *std::move(damaged);
   }
   for (CheckpointEntry& entry : list->complete) {
     if (absl::Status s = CheckResumable(request.job(), entry.manifest); !s.ok()) return s;

@@ -22,6 +22,7 @@ namespace strata::scheduler {
 
 struct FoundCheckpoints {
   std::vector<CheckpointRecord> complete;  // to resume from, ascending by step
+  std::string damaged = "";  // newer ones, each with what is wrong, for people; empty: none
   // Checkpoints that the job is to remove, and the file of metrics that it begins anew.
   std::vector<RemovalRecord> replaced;
   // Of the checkpoint that spec.model.initFrom names, and of the newest to resume from.
@@ -65,10 +66,10 @@ absl::Status CheckOutputs(const SubmitRequest& request, const LookingAt& looking
 // too: they stay until it is about to train; and so does what is in spec.output.metrics. INTERNAL,
 // RESOURCE_EXHAUSTED, NOT_FOUND (spec.model.initFrom is not there): MayPass; so also where one
 // checkpoint of many cannot be read now, which may be the newest, or one to replace.
-// FAILED_PRECONDITION: the directory is not empty and neither option is given, or the
-// newest checkpoint is of another kind of job (names the field). INVALID_ARGUMENT: both options, or
-// one of them without a directory. PERMISSION_DENIED: the directory cannot be made or written, or a
-// place lies where `paths` allows none.
+// FAILED_PRECONDITION: the directory is not empty and neither option is given, the
+// newest checkpoint is of another kind of job (names the field), or it has another format.
+// INVALID_ARGUMENT: both options, or one of them without a directory. PERMISSION_DENIED: the
+// directory cannot be made or written, or a place lies where `paths` allows none.
 absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request,
                                                     const PathPolicy& paths = {},
                                                     const LookingAt& looking_at = nullptr);

@@ -110,5 +110,36 @@ TEST_CASE("two clusters, one folder: refused, waited for, taken over", "[e2e][ch
   CHECK(whole > 0);
 }
 
+// With leases so long that nobody waits for two of them in a call.
+TEST_CASE("a job whose folder nobody gave back waits for it, after a call of seconds",
+          "[e2e][checkpoint]") {
+  const TempFolder folder;
+  TrainingJob job = SmallJob(folder.path());
+  const std::string directory = folder.path() + "/checkpoints";
+  job.mutable_spec()->mutable_checkpoint()->set_directory(directory);
+  fs::create_directory(directory);
+  CheckpointLock lock;
+  lock.set_format(1);
+  lock.set_cluster_id("0000000000000001-0000000000000001");
+  lock.set_job_uid("0000000000000001-0000000000000002");
+  lock.set_name("gone");
+  lock.set_lease_ms(60'000);
+  REQUIRE(*scheduler::TakeLock(directory, 1, lock));
+  ProcessCluster cluster(
+      {.servers = 1, .workers = 1, .folder = folder.path() + "/cluster", .lease_ms = 60'000});
+  SubmitRequest request;
+  *request.mutable_job() = job;
+  request.set_request_id("waits");
+  request.set_overwrite(true);
+  const auto reply = cluster.scheduler().Submit(request, absl::Seconds(10));
+  INFO(reply.status());
+  REQUIRE(reply.ok());
+  const JobStatus waits = cluster.Status(reply->job());
+  INFO(Conditions(waits));
+  CHECK(waits.state() == PENDING);
+  CHECK(HasCondition(waits, "WaitingForCheckpointDirectory"));
+  CHECK(Conditions(waits).find("was last written by job gone") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace strata::testing

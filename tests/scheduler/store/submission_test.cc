@@ -4,14 +4,17 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "proto/core/checksum.h"
 #include "proto/core/uid.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
@@ -249,6 +252,52 @@ TEST_CASE("the manifest of what is replaced is read again, or the job waits",
   REQUIRE(found.ok());
   REQUIRE(found->replaced.size() == 2);
   CHECK(found->replaced[0].has_meant() != found->replaced[1].has_meant());
+}
+
+TEST_CASE("newer checkpoints that a resumed job cannot go on from are told, or refused",
+          "[scheduler][submission]") {
+  const TempFolder temp;
+  WriteCheckpoints(temp.path());
+  SubmitRequest request;
+  *request.mutable_job() = JobOf("adagrad", "adagrad", "adam");
+  request.mutable_job()->mutable_spec()->mutable_checkpoint()->set_directory(temp.path());
+  request.set_resume(true);
+  CHECK(PrepareCheckpoints(request)->damaged.empty());
+  SECTION("damage is told") {
+    const bool manifest = GENERATE(true, false);
+    if (manifest) {
+      REQUIRE(WritePlainFile(temp.path() + kNewestManifest, "x").ok());
+    } else {
+      REQUIRE(std::filesystem::remove(temp.path() + kNewestFile));
+    }
+    const auto found = PrepareCheckpoints(request);
+    INFO(found.status());
+    REQUIRE(found.ok());
+    REQUIRE(found->complete.size() == 1);
+    CHECK(absl::StrContains(found->damaged,
+                            temp.path() + (manifest ? kNewestManifest : kNewestFile)));
+    CHECK(
+        absl::StrContains(found->damaged, "; the job goes on from " + found->complete[0].folder()));
+  }
+  SECTION("what is older than the newest whole one is not") {
+    REQUIRE(std::filesystem::remove(temp.path() + "/step-000000000003/a.strata"));
+    const auto found = PrepareCheckpoints(request);
+    REQUIRE(found.ok());
+    CHECK(found->complete.size() == 1);
+    CHECK(found->damaged.empty());
+  }
+  SECTION("another format is refused") {
+    const std::string json = R"({"format":3,"step":"4"})";
+    const uint32_t crc = Crc32c({reinterpret_cast<const uint8_t*>(json.data()), json.size()});
+    const std::string text = absl::StrFormat("%s\ncrc32c %08x\n", json, crc);
+    REQUIRE(WritePlainFile(temp.path() + kNewestManifest, text).ok());
+    const absl::Status refused = PrepareCheckpoints(request).status();
+    INFO(refused);
+    CHECK(absl::IsFailedPrecondition(refused));
+    CHECK(absl::StrContains(refused.message(), "its newest checkpoint cannot be read"));
+    CHECK(absl::StrContains(refused.message(), "has format "));
+    CHECK(absl::StrContains(refused.message(), "to go on from " + temp.path()));
+  }
 }
 
 TEST_CASE("a job's own checkpoints are all found, or it is said why not",

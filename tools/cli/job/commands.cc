@@ -30,6 +30,8 @@ namespace {
 
 // How long a question to the scheduler may take.
 constexpr absl::Duration kCallTimeout = absl::Seconds(5);
+// The scheduler looks at folders meanwhile, and whether somebody renews the lock of one.
+constexpr absl::Duration kSubmitTimeout = absl::Seconds(16);
 
 absl::StatusOr<std::unique_ptr<SchedulerClient>> ConnectTo(const std::string& given) {
   absl::StatusOr<std::string> address = SchedulerAddress(given);
@@ -93,9 +95,9 @@ ExitCode RunSubmit(const SubmitOptions& options) {
   request.set_request_id(RandomId());
   request.set_resume(options.resume);
   request.set_overwrite(options.overwrite);
-  absl::StatusOr<SubmitReply> reply = (*client)->Submit(request, kCallTimeout);
+  absl::StatusOr<SubmitReply> reply = (*client)->Submit(request, kSubmitTimeout);
   // The same request again is the same job: one repetition hides a scheduler that restarts.
-  if (absl::IsUnavailable(reply.status())) reply = (*client)->Submit(request, kCallTimeout);
+  if (absl::IsUnavailable(reply.status())) reply = (*client)->Submit(request, kSubmitTimeout);
   if (!reply.ok()) return ReportError(reply.status());
   const std::string& name = job->metadata().name();
   std::fprintf(stderr, "submitted %s as job %s\n", name.c_str(),

@@ -18,6 +18,7 @@
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/prediction_names.h"
+#include "worker/eval/prediction_file.h"
 #include "worker/metrics/example_rate.h"
 #include "worker/metrics/line_file.h"
 
@@ -137,19 +138,15 @@ class Boundary : public EvaluationBoundary {
     const uint32_t patience = o_.spec.evaluation().patience();
     // Where the best counts, predictions of a worse one must not replace the best one's.
     const std::string& path = predictions_;
-    const std::string fresh = path.empty() ? "" : NextPredictions(path);
-    auto result = o_.evaluator->Run(bsp_ ? completed.Next() : Step(0), fresh);
+    PredictionFile file;
+    if (absl::Status s = file.Open(path); !s.ok()) return OfPredictions(s, path);
+    auto result = o_.evaluator->Run(bsp_ ? completed.Next() : Step(0), file);
     if (!result.ok()) return OfPredictions(result.status(), path);
     result->set_step(completed.value);
     const bool better = Count(*result);
     if (!path.empty() && (better || patience == 0)) {
-      if (const int renamed = FileSystem::Kernel().Rename(fresh, path); renamed < 0) {
-        FileSystem::Kernel().Remove(fresh);
-        return OfPredictions(ErrnoStatus(-renamed, "rename to", path), path);
-      }
+      if (absl::Status s = file.Finish(); !s.ok()) return OfPredictions(s, path);
       o_.stats->SetPredictions(o_.spec.output().predictions());
-    } else if (!path.empty()) {
-      FileSystem::Kernel().Remove(fresh);
     }
     o_.stats->OnEvaluation(*result);
     WriteMetrics(completed, &*result, true, last);

@@ -3,16 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "worker/eval/prediction_file.h"
 #include "worker/eval/prediction_text.h"
 #include "worker/eval/quality.h"
 #include "worker/eval/scorer.h"
 
 namespace strata {
 
-absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, const std::string& predictions_path) {
-  PredictionFile file;
-  if (absl::Status s = file.Open(predictions_path); !s.ok()) return s;
+absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, PredictionFile& predictions) {
   Scorer scorer({.client = o_.client,
                  .tables = o_.tables,
                  .exchange = o_.exchange,
@@ -33,10 +30,9 @@ absl::StatusOr<EvaluationResult> Evaluator::Run(Step step, const std::string& pr
     text.clear();
     AppendPredictions(o_.tables->tasks, PredictionColumns::kLabelsAndScores, batch.labels, scores,
                       &text);
-    if (absl::Status s = file.Append(text); !s.ok()) return s;
+    if (absl::Status s = predictions.Append(text); !s.ok()) return s;
     quality.Add(batch, scores);
   }
-  if (absl::Status s = file.Finish(); !s.ok()) return s;
   EvaluationResult result;
   result.set_step(step.value == 0 ? 0 : step.value - 1);
   quality.Fill(&result);

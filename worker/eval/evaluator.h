@@ -16,6 +16,7 @@
 #include "worker/client/exchange.h"
 #include "worker/client/parameter_client.h"
 #include "worker/data/reading/batch_source.h"
+#include "worker/eval/prediction_file.h"
 #include "worker/step/batch.h"
 #include "worker/step/model.h"
 
@@ -44,10 +45,10 @@ class Evaluator {
  public:
   explicit Evaluator(const EvaluatorOptions& options) : o_(options) {}
 
-  // With the weights after commit step - 1 (0: present ones). `predictions_path`, where not empty,
-  // gets "label,score" per good line (several labels: all of them, then all scores; one that is
-  // empty is nothing), by a temporary file and a rename. The result's step is step - 1.
-  absl::StatusOr<EvaluationResult> Run(Step step, const std::string& predictions_path);
+  // With the weights after commit step - 1 (0: present ones). `predictions` is open, and gets
+  // "label,score" per good line (several labels: all of them, then all scores; one that is empty is
+  // nothing); the caller finishes it. The result's step is step - 1.
+  absl::StatusOr<EvaluationResult> Run(Step step, PredictionFile& predictions);
 
  private:
   const EvaluatorOptions o_;

@@ -1,10 +1,10 @@
 #include "worker/eval/prediction_file.h"
 
-#include <fcntl.h>
 #include <sys/uio.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/runtime/files/locked_file.h"
@@ -13,28 +13,31 @@
 namespace strata {
 
 PredictionFile::~PredictionFile() {
-  if (begun_) files_.Remove(TemporaryName());
+  if (begun_) files_.Remove(temporary_);
   Close();
 }
 
 absl::Status PredictionFile::Open(const std::string& path) {
   path_ = path;
   if (path.empty()) return absl::OkStatus();
-  return Begin(files_.Open(TemporaryName(), O_WRONLY | O_CREAT | O_TRUNC));
+  return Begin(OpenUnfinished(NextPredictions(path), files_));
 }
 
 absl::Status PredictionFile::OpenAlone(const std::string& path) {
   path_ = path;
   if (path.empty()) return absl::OkStatus();
-  const int fd = strata::OpenAlone(TemporaryName(), files_);
-  if (fd != -EWOULDBLOCK) return Begin(fd);
-  return absl::FailedPreconditionError(
-      absl::StrCat("predictions: another process writes ", path,
-                   " now; wait for its end, or name another file"));
+  const std::string name = UnfinishedPredictions(path);
+  return Begin({.path = name, .fd = strata::OpenAlone(name, files_)});
 }
 
-absl::Status PredictionFile::Begin(int fd) {
-  fd_ = fd;
+absl::Status PredictionFile::Begin(UnfinishedFile file) {
+  if (file.fd == -EWOULDBLOCK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("predictions: another process writes ", path_,
+                     " now; wait for its end, or name another file"));
+  }
+  temporary_ = std::move(file.path);
+  fd_ = file.fd;
   begun_ = fd_ >= 0;
   return begun_ ? absl::OkStatus() : Error("open", fd_);
 }
@@ -53,14 +56,12 @@ absl::Status PredictionFile::Append(absl::string_view text) {
 
 absl::Status PredictionFile::Finish() {
   if (fd_ < 0) return absl::OkStatus();
-  const int renamed = files_.Rename(TemporaryName(), path_);
+  const int renamed = files_.Rename(temporary_, path_);
   if (renamed < 0) return Error("rename", renamed);
   begun_ = false;
   Close();
   return absl::OkStatus();
 }
-
-std::string PredictionFile::TemporaryName() const { return UnfinishedPredictions(path_); }
 
 void PredictionFile::Close() {
   if (fd_ >= 0) files_.Close(fd_);

@@ -14,6 +14,7 @@
 #include "proto/core/mutation.h"
 #include "proto/core/shard_head.h"
 #include "proto/runtime/files/folders.h"
+#include "proto/runtime/files/locked_file.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/may_pass.h"
 #include "proto/runtime/files/plain_file.h"
@@ -69,7 +70,9 @@ absl::StatusOr<bool> IsOwnManifest(const std::string& path, const CutsOver& over
 absl::StatusOr<bool> IsLeftover(const std::string& folder, const std::string& name,
                                 const CutsOver& over, FileSystem& files) {
   const std::string path = absl::StrCat(folder, "/", name);
-  if (name == absl::StrCat(kManifestName, ".tmp")) return IsOwnManifest(path, over, files);
+  for (const std::string& unfinished : UnfinishedNames(kManifestName)) {
+    if (name == unfinished) return IsOwnManifest(path, over, files);
+  }
   const auto parsed = CutFileName::Parse(name);
   if (!parsed) return false;
   if (!over.Has(parsed->generation, parsed->made_by()) &&

@@ -3,6 +3,7 @@
 #define STRATA_PROTO_RUNTIME_FILES_LOCKED_FILE_H_
 
 #include <string>
+#include <vector>
 
 #include "proto/runtime/files/file_system.h"
 
@@ -16,6 +17,18 @@ int OpenLocked(const std::string& path, FileSystem& files = FileSystem::Kernel()
 // emptied, and is the one of that name. So what a dead writer left is taken over. Who renames or
 // removes it does so before closing it.
 int OpenAlone(const std::string& path, FileSystem& files = FileSystem::Kernel());
+
+// A file that becomes NAME when it is whole, where several may write NAME at a time and the last
+// one counts. The first of UnfinishedNames that nobody has, opened as OpenAlone does; so no two
+// write to one file, and what a dead writer left is taken over. Where the file system locks
+// nothing, or does not say whose it is, it is the first, whoever has it.
+struct UnfinishedFile {
+  std::string path;
+  int fd = -1;  // or -errno; -EWOULDBLOCK: others have all of them
+};
+UnfinishedFile OpenUnfinished(const std::string& name, FileSystem& files = FileSystem::Kernel());
+// NAME.tmp, NAME.1.tmp, NAME.2.tmp, NAME.3.tmp.
+std::vector<std::string> UnfinishedNames(const std::string& name);
 
 // A folder that is there, for as long as the descriptor is open. Nobody is kept out where the file
 // system does not lock folders.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,6 +16,9 @@ absl::Status PlainFileError(int error, absl::string_view action, absl::string_vi
 
 PlainFile::PlainFile(const std::string& path, int flags, FileSystem& files)
     : files_(files), path_(path), fd_(files.Open(path, flags)) {}
+
+PlainFile::PlainFile(UnfinishedFile file, FileSystem& files)
+    : files_(files), path_(std::move(file.path)), fd_(file.fd) {}
 
 PlainFile::~PlainFile() {
   if (fd_ >= 0) files_.Close(fd_);
@@ -80,14 +84,13 @@ absl::StatusOr<std::string> ReadPlainFile(const std::string& path, uint64_t most
 }
 
 absl::Status WritePlainFile(const std::string& path, absl::string_view text, FileSystem& files) {
-  const std::string temporary = path + ".tmp";
-  absl::Status s;
-  {
-    const PlainFile file(temporary, O_WRONLY | O_CREAT | O_TRUNC, files);
-    if (!file.opened().ok()) return file.opened();
-    s = file.Write(text);
-    if (s.ok()) s = file.Sync();
-  }
+  UnfinishedFile unfinished = OpenUnfinished(path, files);
+  const std::string temporary = unfinished.path;
+  // Nobody else has it until it has its name, or is gone.
+  const PlainFile file(std::move(unfinished), files);
+  if (!file.opened().ok()) return file.opened();
+  absl::Status s = file.Write(text);
+  if (s.ok()) s = file.Sync();
   if (s.ok()) {
     const int renamed = files.Rename(temporary, path);
     if (renamed < 0) s = PlainFileError(-renamed, "rename", temporary);

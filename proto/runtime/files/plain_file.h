@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/runtime/files/file_system.h"
+#include "proto/runtime/files/locked_file.h"
 
 namespace strata {
 
@@ -23,6 +24,7 @@ class PlainFile {
  public:
   // `files` outlives the file.
   PlainFile(const std::string& path, int flags, FileSystem& files);
+  PlainFile(UnfinishedFile file, FileSystem& files);
   ~PlainFile();
   PlainFile(const PlainFile&) = delete;
   PlainFile& operator=(const PlainFile&) = delete;
@@ -47,9 +49,10 @@ absl::Status RemovePlainFile(const std::string& path, FileSystem& files = FileSy
 // All of a file. DATA_LOSS: it has more than `most` bytes.
 absl::StatusOr<std::string> ReadPlainFile(const std::string& path, uint64_t most,
                                           FileSystem& files = FileSystem::Kernel());
-// Under a temporary name first, and on the device before it gets its own. What was written before
-// an error is removed, so nothing that a failed sync was about is ever taken for written. The name
-// is not durable before its folder is synced.
+// Under a temporary name first (OpenUnfinished), and on the device before it gets its own. Of
+// several that write at a time the last one's text is there, whole. What was written before an
+// error is removed, so nothing that a failed sync was about is ever taken for written. The name is
+// not durable before its folder is synced.
 absl::Status WritePlainFile(const std::string& path, absl::string_view text,
                             FileSystem& files = FileSystem::Kernel());
 

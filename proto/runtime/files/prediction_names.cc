@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/runtime/files/locked_file.h"
 #include "proto/runtime/files/path_policy.h"
 
 namespace strata {
@@ -52,7 +53,9 @@ std::string UnfinishedPredictions(const std::string& path) { return path + ".tmp
 
 std::vector<std::string> NamesInTraining(const std::string& path) {
   const std::string next = NextPredictions(path);
-  return {path, next, UnfinishedPredictions(next)};
+  std::vector<std::string> names = UnfinishedNames(next);
+  names.insert(names.begin(), {path, next});
+  return names;
 }
 
 std::vector<std::string> NamesInPredict(const std::string& path) {

@@ -25,9 +25,11 @@ struct PredictionsPlace {
 absl::StatusOr<PredictionsPlace> PlaceOfPredictions(const std::string& path,
                                                     FileSystem& files = FileSystem::Kernel());
 
-// Where a job's newest predictions wait to be the best so far.
+// What a job's predictions are until they are the best so far is an unfinished file of this name
+// (OpenUnfinished): who replaces a worker that was lost writes beside one that is only slow. In
+// earlier versions they waited under this name itself.
 std::string NextPredictions(const std::string& path);
-// Where they are until they are whole.
+// Where those of `strata predict` are until they are whole.
 std::string UnfinishedPredictions(const std::string& path);
 
 // All names under which something is written until `path` is there; `path` is the first.

@@ -311,6 +311,8 @@ TEST_CASE("what cuts that were given up left is removed, and nothing else",
   }
   file(goes, part, Named(5));
   text(goes, part, "MANIFEST.json.tmp", kJob.job.text());
+  text(goes, part, "MANIFEST.json.2.tmp", kJob.job.text());
+  text(stays, part, "MANIFEST.json.12.tmp", kJob.job.text());
   text(stays, whole, "MANIFEST.json.tmp", kAnother.job.text());
   REQUIRE(MakeFolders(c + "/step-000000000030").ok());
   REQUIRE(MakeFolders(c + "/step-000000000040").ok());

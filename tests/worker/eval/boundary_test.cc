@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -23,6 +24,7 @@
 #include "proto/strata/job.pb.h"
 #include "tests/temp_folder.h"
 #include "worker/eval/evaluator.h"
+#include "worker/eval/prediction_file.h"
 #include "worker/metrics/training_stats.h"
 
 namespace strata {
@@ -224,9 +226,15 @@ TEST_CASE("each name that predictions are written under is one that nothing else
   REQUIRE(boundary.ok());
   REQUIRE((*boundary)->OnBoundary(Step(1), true).ok());
   REQUIRE(std::filesystem::exists(path));
+  // Others write there, too, until one finds no name.
+  std::list<PredictionFile> others;
+  while (others.emplace_back().Open(path).ok()) continue;
+  CHECK(others.size() == 5);
   const std::vector<std::string> known = NamesInTraining(path);
-  CHECK(files.names == std::set<std::string>(known.begin(), known.end()));
-  for (const std::string& name : files.names) {
+  std::set<std::string> names(known.begin(), known.end());
+  CHECK(names.erase(NextPredictions(path)) == 1);  // of earlier versions
+  CHECK(files.names == names);
+  for (const std::string& name : known) {
     CAPTURE(name);
     JobSpec spec = job.options.spec;
     spec.mutable_data()->add_eval(name);

@@ -26,6 +26,7 @@
 #include "tests/worker/client/served_rows.h"
 #include "tests/worker/small_training.h"
 #include "worker/client/cancel_flag.h"
+#include "worker/eval/prediction_file.h"
 
 namespace strata {
 namespace {
@@ -106,6 +107,17 @@ struct Fixture {
   std::unique_ptr<Evaluator> evaluator;
 };
 
+// As a job evaluates whose predictions go to `path`, if to any.
+absl::StatusOr<EvaluationResult> Run(Evaluator& evaluator, Step step,
+                                     const std::string& path = "") {
+  PredictionFile file;
+  if (absl::Status s = file.Open(path); !s.ok()) return s;
+  auto result = evaluator.Run(step, file);
+  if (!result.ok()) return result;
+  if (absl::Status s = file.Finish(); !s.ok()) return s;
+  return result;
+}
+
 std::string TextOf(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -121,7 +133,7 @@ void CheckAlone(const std::string& path) {
 
 TEST_CASE("every line is read once, in order, and counts", "[evaluator]") {
   Fixture f(kLinesAtATime + 904);
-  const auto result = f.evaluator->Run(Step(8), "");
+  const auto result = Run(*f.evaluator, Step(8));
   REQUIRE(result.ok());
   CHECK(f.source.read ==
         std::vector<std::pair<uint64_t, uint64_t>>{{0, kLinesAtATime}, {4096, kLinesAtATime}});
@@ -137,14 +149,14 @@ TEST_CASE("every line is read once, in order, and counts", "[evaluator]") {
 TEST_CASE("lines that a call did not read come with the next", "[evaluator]") {
   Fixture f(10);
   f.source.fewer = 4;
-  REQUIRE(f.evaluator->Run(Step(2), "").ok());
+  REQUIRE(Run(*f.evaluator, Step(2)).ok());
   CHECK(f.source.read == std::vector<std::pair<uint64_t, uint64_t>>{
                              {0, kLinesAtATime}, {4, kLinesAtATime}, {8, kLinesAtATime}});
 }
 
 TEST_CASE("weights of now are those of step 0", "[evaluator]") {
   Fixture f(3);
-  const auto result = f.evaluator->Run(Step(0), "");
+  const auto result = Run(*f.evaluator, Step(0));
   REQUIRE(result.ok());
   CHECK(result->step() == 0);
   CHECK(f.server.steps == std::vector<uint64_t>{0});
@@ -153,7 +165,7 @@ TEST_CASE("weights of now are those of step 0", "[evaluator]") {
 TEST_CASE("lines of which none is good need no weights", "[evaluator]") {
   Fixture f(2 * kLinesAtATime);
   f.source.empty = 0;
-  const auto result = f.evaluator->Run(Step(2), "");
+  const auto result = Run(*f.evaluator, Step(2));
   REQUIRE(result.ok());
   CHECK(result->examples() == 3);
   CHECK(f.server.steps.size() == 1);
@@ -165,39 +177,72 @@ TEST_CASE("predictions appear whole or not at all", "[evaluator]") {
   std::ofstream(path) << "of before\n";
   Fixture f(2 * kLinesAtATime);
   SECTION("whole") {
-    REQUIRE(f.evaluator->Run(Step(2), path).ok());
+    REQUIRE(Run(*f.evaluator, Step(2), path).ok());
     CHECK(TextOf(path) == "1,0.25\n0,0.25\n0,0.25\n1,0.25\n0,0.25\n0,0.25\n");
   }
   SECTION("not where a line is bad") {
     f.source.Fail(absl::InvalidArgumentError("file:7:1: bad"));
-    CHECK(f.evaluator->Run(Step(2), path).status() == absl::InvalidArgumentError("file:7:1: bad"));
+    CHECK(Run(*f.evaluator, Step(2), path).status() == absl::InvalidArgumentError("file:7:1: bad"));
     CHECK(TextOf(path) == "of before\n");
   }
   SECTION("not where the servers have gone on") {
     f.server.too_old = true;
-    const absl::Status s = f.evaluator->Run(Step(2), path).status();
+    const absl::Status s = Run(*f.evaluator, Step(2), path).status();
     CHECK(absl::IsFailedPrecondition(s));
     CHECK(s.message() == "step 2 is older than clock 0 keeps");
     CHECK(TextOf(path) == "of before\n");
   }
   SECTION("not where training is stopped") {
     f.source.cancels = &f.cancelled;
-    CHECK(absl::IsCancelled(f.evaluator->Run(Step(2), path).status()));
+    CHECK(absl::IsCancelled(Run(*f.evaluator, Step(2), path).status()));
     CHECK(f.server.steps.size() == 1);
     CHECK(TextOf(path) == "of before\n");
   }
   SECTION("not where its name is taken by a folder") {
     std::filesystem::remove(path);
     std::filesystem::create_directory(path);
-    const absl::Status s = f.evaluator->Run(Step(2), path).status();
+    const absl::Status s = Run(*f.evaluator, Step(2), path).status();
     CHECK(s.message() == "predictions: cannot rename " + path + ": Is a directory");
   }
   CheckAlone(path);
 }
 
+// A worker that was taken for lost, and the one in its place.
+TEST_CASE("predictions of two that write to one place are those of the last to finish, whole",
+          "[evaluator]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/predictions";
+  const bool first_ends_first = GENERATE(true, false);
+  INFO("the first ends first " << first_ends_first);
+  PredictionFile first, second;
+  REQUIRE(first.Open(path).ok());
+  REQUIRE(first.Append("1,0.25\n").ok());
+  REQUIRE(second.Open(path).ok());
+  REQUIRE(second.Append("0,0.75\n").ok());
+  REQUIRE(first.Append("1,0.5\n").ok());
+  REQUIRE(second.Append("0,0.875\n").ok());
+  REQUIRE((first_ends_first ? first : second).Finish().ok());
+  CHECK(TextOf(path) == (first_ends_first ? "1,0.25\n1,0.5\n" : "0,0.75\n0,0.875\n"));
+  REQUIRE((first_ends_first ? second : first).Finish().ok());
+  CHECK(TextOf(path) == (first_ends_first ? "0,0.75\n0,0.875\n" : "1,0.25\n1,0.5\n"));
+  CheckAlone(path);
+}
+
+TEST_CASE("what a lost worker left of its predictions is taken over", "[evaluator]") {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/predictions";
+  std::ofstream(path + ".next.tmp") << "0,0.125\n0,0.125\n0,0.125\n";
+  PredictionFile file;
+  REQUIRE(file.Open(path).ok());
+  REQUIRE(file.Append("1,0.5\n").ok());
+  REQUIRE(file.Finish().ok());
+  CHECK(TextOf(path) == "1,0.5\n");
+  CheckAlone(path);
+}
+
 TEST_CASE("a file that cannot be made is named before anything is read", "[evaluator]") {
   Fixture f(3);
-  const absl::Status s = f.evaluator->Run(Step(2), "/no/such/folder/predictions").status();
+  const absl::Status s = Run(*f.evaluator, Step(2), "/no/such/folder/predictions").status();
   CHECK(absl::IsFailedPrecondition(s));
   CHECK(s.message() ==
         "predictions: cannot open /no/such/folder/predictions: No such file or directory");
@@ -232,7 +277,7 @@ class Scripted {
     evaluate.parallel = parallel_.get();
     evaluate.cancelled = &cancelled.value();
     evaluator_ = std::make_unique<Evaluator>(evaluate);
-    result_ = std::async(std::launch::async, [this] { return evaluator_->Run(Step(3), path()); });
+    result_ = std::async(std::launch::async, [this] { return Run(*evaluator_, Step(3), path()); });
     for (const uint32_t s : {0, 1}) {
       servers.Next(s, testing::kOpen).reply(testing::OpenReply({}));
     }

@@ -2,11 +2,13 @@
 
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <cstddef>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "proto/runtime/files/file_system.h"
 #include "tests/temp_folder.h"
@@ -108,6 +110,41 @@ TEST_CASE("a file to be written anew is that of its name, and empty", "[files]")
     late.Close(second);
     CHECK(late.open == 0);
   }
+}
+
+TEST_CASE("files that become one are written beside each other, and the dead's are taken over",
+          "[files]") {
+  const TempFolder folder;
+  const std::string name = folder.path() + "/f";
+  const std::vector<std::string> all = {name + ".tmp", name + ".1.tmp", name + ".2.tmp",
+                                        name + ".3.tmp"};
+  CHECK(UnfinishedNames(name) == all);
+  Counted files;
+  std::vector<UnfinishedFile> had;
+  for (const std::string& path : all) {
+    std::ofstream(path) << "of a dead writer\n";
+    had.push_back(OpenUnfinished(name, files));
+    CHECK(had.back().path == path);
+    REQUIRE(had.back().fd >= 0);
+    CHECK(TextOf(path).empty());
+    std::ofstream(path) << path;
+  }
+  CHECK(OpenUnfinished(name, files).fd == -EWOULDBLOCK);
+  for (const std::string& path : all) CHECK(TextOf(path) == path);
+  // One is whole, another is given up.
+  REQUIRE(files.Rename(all[2], name) == 0);
+  files.Close(had[2].fd);
+  files.Close(had[1].fd);
+  for (const size_t i : {1, 2}) {
+    const UnfinishedFile next = OpenUnfinished(name, files);
+    CHECK(next.path == all[i]);
+    REQUIRE(next.fd >= 0);
+    had[i] = next;
+  }
+  CHECK(TextOf(name) == all[2]);
+  for (const UnfinishedFile& file : had) files.Close(file.fd);
+  CHECK(OpenUnfinished(folder.path() + "/none/f", files).fd == -ENOENT);
+  CHECK(files.open == 0);
 }
 
 }  // namespace

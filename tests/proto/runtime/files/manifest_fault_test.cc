@@ -1,12 +1,19 @@
 // What the manifest of a checkpoint does when the disk does not do what it should.
+#include <sys/types.h>
+#include <sys/uio.h>
+
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "proto/core/checksum.h"
+#include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/manifest_io.h"
 #include "proto/runtime/files/plain_file.h"
 #include "proto/strata/checkpoint.pb.h"
@@ -103,6 +110,38 @@ TEST_CASE("a manifest that is written in parts is whole", "[manifest]") {
   files.ShortWrite(5);
   REQUIRE(WriteManifest(f.path() + "/c", ManifestOf(1), files).ok());
   CHECK(ReadManifest(f.path() + "/c")->examples() == 1);
+}
+
+// The kernel's files; `then` is called in the midst of the first write, of which it does the rest.
+class InTheMidst : public FileSystem {
+ public:
+  explicit InTheMidst(std::function<void()> then) : then_(std::move(then)) {}
+  ssize_t Write(int fd, std::span<const iovec> parts, uint64_t offset) override {
+    if (auto then = std::exchange(then_, nullptr)) {
+      const iovec half = {parts[0].iov_base, parts[0].iov_len / 2};
+      const ssize_t n = FileSystem::Write(fd, {&half, 1}, offset);
+      then();
+      return n;
+    }
+    return FileSystem::Write(fd, parts, offset);
+  }
+
+ private:
+  std::function<void()> then_;
+};
+
+// As a scheduler that was stopped, and the one that took over.
+TEST_CASE("two that write one file at a time leave what one of them wrote", "[manifest]") {
+  const TempFolder f;
+  const std::string path = f.path() + "/file", first(5000, '1'), second(3000, '2');
+  FileSystem others;
+  InTheMidst files([&] {
+    REQUIRE(WritePlainFile(path, second, others).ok());
+    CHECK(*ReadPlainFile(path, 1 << 20) == second);
+  });
+  REQUIRE(WritePlainFile(path, first, files).ok());
+  CHECK(*ReadPlainFile(path, 1 << 20) == first);
+  for (const auto& entry : fs::directory_iterator(f.path())) CHECK(entry.path() == path);
 }
 
 TEST_CASE("a checkpoint whose manifest cannot be removed is whole", "[manifest]") {

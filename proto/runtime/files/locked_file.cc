@@ -10,28 +10,44 @@
 
 namespace strata {
 
-int OpenLocked(const std::string& path, FileSystem& files) {
+namespace {
+
+int Locked(const std::string& path, FileSystem& files, bool& opened) {
   const int fd = files.Open(path, O_RDWR | O_CREAT);
+  opened = fd >= 0;
   if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
   const int error = errno;
   files.Close(fd);
   return -error;
 }
 
-int OpenAlone(const std::string& path, FileSystem& files) {
+// As OpenAlone. `opened`: what failed, if anything, came after the file was opened.
+int Alone(const std::string& path, FileSystem& files, bool& opened) {
   while (true) {
-    const int fd = OpenLocked(path, files);
+    const int fd = Locked(path, files, opened);
     if (fd < 0) return fd;
-    FileInfo opened, named;
-    int result = files.Info(fd, opened);
+    FileInfo locked, named;
+    int result = files.Info(fd, locked);
     if (result >= 0) result = files.Look(path, named);
-    const bool there = result >= 0 && opened.device == named.device && opened.inode == named.inode;
+    const bool there = result >= 0 && locked.device == named.device && locked.inode == named.inode;
     if (there) result = files.Truncate(fd, 0);
     if (there && result >= 0) return fd;
     files.Close(fd);
     // Its writer renamed or removed it after it was opened here.
     if (result < 0 && result != -ENOENT) return result;
   }
+}
+
+}  // namespace
+
+int OpenLocked(const std::string& path, FileSystem& files) {
+  bool opened = false;
+  return Locked(path, files, opened);
+}
+
+int OpenAlone(const std::string& path, FileSystem& files) {
+  bool opened = false;
+  return Alone(path, files, opened);
 }
 
 std::vector<std::string> UnfinishedNames(const std::string& name) {
@@ -45,11 +61,11 @@ UnfinishedFile OpenUnfinished(const std::string& name, FileSystem& files) {
   UnfinishedFile file;
   for (std::string& path : UnfinishedNames(name)) {
     file.path = std::move(path);
-    file.fd = OpenAlone(file.path, files);
-    if (file.fd == -ENOLCK || file.fd == -EOPNOTSUPP || file.fd == -ENOSYS) {
-      file.fd = files.Open(file.path, O_RDWR | O_CREAT | O_TRUNC);
-    }
-    if (file.fd != -EWOULDBLOCK) break;
+    bool opened = false;
+    file.fd = Alone(file.path, files, opened);
+    if (file.fd == -EWOULDBLOCK) continue;
+    if (file.fd < 0 && opened) file.fd = files.Open(file.path, O_RDWR | O_CREAT | O_TRUNC);
+    break;
   }
   return file;
 }

@@ -21,7 +21,7 @@ int OpenAlone(const std::string& path, FileSystem& files = FileSystem::Kernel())
 // A file that becomes NAME when it is whole, where several may write NAME at a time and the last
 // one counts. The first of UnfinishedNames that nobody has, opened as OpenAlone does; so no two
 // write to one file, and what a dead writer left is taken over. Where the file system locks
-// nothing it is the first, whoever has it.
+// nothing, or does not say whose it is, it is the first, whoever has it.
 struct UnfinishedFile {
   std::string path;
   int fd = -1;  // or -errno; -EWOULDBLOCK: others have all of them

@@ -147,5 +147,26 @@ TEST_CASE("files that become one are written beside each other, and the dead's a
   CHECK(files.open == 0);
 }
 
+// Where nobody can look at a file that is open.
+class Blind : public Counted {
+ public:
+  int Look(const std::string&, FileInfo&) override { return -EIO; }
+};
+
+TEST_CASE("a file that becomes another is written also where it cannot be looked at", "[files]") {
+  const TempFolder folder;
+  const std::string name = folder.path() + "/f";
+  std::ofstream(name + ".tmp") << "of a dead writer\n";
+  Blind files;
+  const UnfinishedFile file = OpenUnfinished(name, files);
+  CHECK(file.path == name + ".tmp");
+  REQUIRE(file.fd >= 0);
+  CHECK(TextOf(file.path).empty());
+  files.Close(file.fd);
+  CHECK(OpenUnfinished(folder.path() + "/none/f", files).fd == -ENOENT);
+  CHECK(OpenAlone(name, files) == -EIO);
+  CHECK(files.open == 0);
+}
+
 }  // namespace
 }  // namespace strata

@@ -53,6 +53,23 @@ WorkerJobDirective SmallDirective(const std::string& mode, uint32_t lines) {
   return d;
 }
 
+namespace {
+
+class NotedSource : public MadeUpSource {
+ public:
+  explicit NotedSource(MadeUpData* data) : data_(data) {}
+
+  absl::StatusOr<uint64_t> ReadLines(uint64_t first, const BatchLimit& most, Batch* out) override {
+    data_->Note(most);
+    return MadeUpSource::ReadLines(first, most, out);
+  }
+
+ private:
+  MadeUpData* const data_;
+};
+
+}  // namespace
+
 absl::Status MadeUpData::StatusOf(const std::string& file) {
   absl::MutexLock lock(&mu_);
   return file == bad_file_ ? status_ : absl::OkStatus();
@@ -74,7 +91,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MadeUpData::Open(const JobSpec&,
   if (absl::Status s = StatusOf(file); !s.ok()) return s;
   absl::MutexLock lock(&mu_);
   opened_.push_back(file);
-  return std::make_unique<MadeUpSource>();
+  return std::make_unique<NotedSource>(this);
 }
 
 void MadeUpData::Fail(const std::string& file, absl::Status status) {
@@ -86,6 +103,16 @@ void MadeUpData::Fail(const std::string& file, absl::Status status) {
 std::vector<std::string> MadeUpData::opened() const {
   absl::MutexLock lock(&mu_);
   return opened_;
+}
+
+std::vector<BatchLimit> MadeUpData::limits() const {
+  absl::MutexLock lock(&mu_);
+  return limits_;
+}
+
+void MadeUpData::Note(const BatchLimit& limit) {
+  absl::MutexLock lock(&mu_);
+  limits_.push_back(limit);
 }
 
 std::vector<std::string> MadeUpData::indexed() const {

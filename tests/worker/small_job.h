@@ -15,6 +15,7 @@
 #include "proto/strata/job.pb.h"
 #include "worker/data/reading/batch_source.h"
 #include "worker/data/reading/data_access.h"
+#include "worker/step/batch.h"
 
 namespace strata::testing {
 
@@ -25,7 +26,7 @@ InputIndex SmallIndex(const std::string& file, uint32_t lines);
 // three lines, one epoch: bsp takes a step for three of the `lines`, and so does a task.
 WorkerJobDirective SmallDirective(const std::string& mode, uint32_t lines);
 
-// Gives MadeUpSources. Thread-safe.
+// Gives MadeUpSources, which it outlives. Thread-safe.
 class MadeUpData : public DataAccess {
  public:
   // SmallIndex of six lines.
@@ -38,6 +39,9 @@ class MadeUpData : public DataAccess {
   void Fail(const std::string& file, absl::Status status);
   std::vector<std::string> opened() const;
   std::vector<std::string> indexed() const;
+  // Of ReadLines of its sources, in turn.
+  std::vector<BatchLimit> limits() const;
+  void Note(const BatchLimit& limit);
 
  private:
   absl::Status StatusOf(const std::string& file);
@@ -47,6 +51,7 @@ class MadeUpData : public DataAccess {
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> opened_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> indexed_ ABSL_GUARDED_BY(mu_);
+  std::vector<BatchLimit> limits_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace strata::testing

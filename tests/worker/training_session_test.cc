@@ -123,6 +123,26 @@ TEST_CASE("a synchronous job trains all steps and evaluates the last", "[session
   CHECK(f.Report().evaluations_size() == 0);
 }
 
+TEST_CASE("an evaluation reads by batches of training where a device computes", "[session]") {
+  for (const char* device : {"cpu", "host"}) {
+    WorkerJobDirective d = WithEvaluation(testing::SmallDirective("bsp", 3));
+    d.mutable_spec()->mutable_spec()->mutable_worker()->set_device(device);
+    Fixture f(std::move(d));
+    f.Start();
+    f.Open();
+    f.Serve(1);
+    f.Accept();
+    f.Serve(2);
+    f.Open();
+    f.Serve(2);
+    CHECK(f.result.get().ok());
+    REQUIRE(f.data.limits().size() == 1);
+    const bool whole = std::string(device) == "host";
+    CHECK(f.data.limits()[0].least == (whole ? 3 : 1));
+    CHECK(f.data.limits()[0].lines == (whole ? 4095 : 4096));
+  }
+}
+
 TEST_CASE("Stop ends an evaluation that waits for a server", "[session]") {
   Fixture f(WithEvaluation(testing::SmallDirective("bsp", 6)));
   f.Start();

@@ -1,5 +1,4 @@
 // What an estimate of memory must know of a job's training data.
-// Tested by tests/tools/cli/data/estimate_device_test.cc
 #ifndef STRATA_TOOLS_CLI_DATA_DATA_MEASURE_H_
 #define STRATA_TOOLS_CLI_DATA_DATA_MEASURE_H_
 

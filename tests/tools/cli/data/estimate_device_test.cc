@@ -282,47 +282,6 @@ uint64_t WithoutBlas(const JobSpec& spec, uint64_t bytes) {
   return bytes - spec.replicas().workers() * ops::gpu::Blas::Options::kBytes;
 }
 
-// Of 200 lines the last ten have five features of their own each, the others all the same one;
-// held-out lines have four.
-TEST_CASE("data are measured from their first line to their last", "[estimate]") {
-  const TempFolder folder;
-  TrainingJob job = testing::SmallJob(folder.path());
-  JobSpec& spec = *job.mutable_spec();
-  const auto write = [&](const std::string& name, int lines, const auto& features_of) {
-    std::ofstream out(folder.path() + "/" + name);
-    for (int line = 0; line < lines; ++line) {
-      out << line % 2;
-      for (const int feature : features_of(line)) out << ' ' << feature << ":1";
-      out << '\n';
-    }
-    return folder.path() + "/" + name;
-  };
-  spec.mutable_data()->set_train(0, write("sorted", 200, [](int line) {
-                                   if (line < 190) return std::vector<int>{7};
-                                   std::vector<int> features;
-                                   for (int f = 0; f < 5; ++f) features.push_back(line * 10 + f);
-                                   return features;
-                                 }));
-  spec.mutable_data()->clear_eval();
-  spec.mutable_data()->add_eval(write("held_out", 3, [](int) {
-    return std::vector<int>{1, 2, 3, 4};
-  }));
-  spec.mutable_training()->set_batch_size(10);
-  const absl::Status resolved = ResolveJob(job);
-  INFO(resolved);
-  REQUIRE(resolved.ok());
-  const auto data = MeasureData(job.spec());
-  INFO(data.status());
-  REQUIRE(data.ok());
-  CHECK(data->keys_per_batch == 50);
-  CHECK(data->features_per_batch == 50);
-  CHECK(data->eval_lines == 3);
-  CHECK(data->task_line_bytes == data->line_bytes);
-  CHECK(data->of_lines.OfLongest(10) == 10 * 5);
-  CHECK(data->of_lines.OfLongest(10 + 3) == 10 * 5 + 3 * 4);
-  CHECK(data->of_lines.OfLongest(1000) == 10 * 5 + 3 * 4 + 190);
-}
-
 TEST_CASE("rows and keys of several tables are those of one that has them all", "[estimate]") {
   const TempFolder folder;
   const auto job = [&](int key_step) {

@@ -28,7 +28,8 @@ class TargetColumns {
   bool optional() const { return optional_; }
   const std::string& weight_column() const { return weight_column_; }
   // `missing`: of a column that a field reads. Without a header, a label that is not on lines to
-  // score moves what comes behind it: says so where that may be it.
+  // score moves what comes behind it: says so where that may be it. Of checkpoints of before, which
+  // do not say how many columns there are.
   absl::Status WithRemedy(const absl::Status& missing, const CsvColumns& columns) const;
   // The field of the job file that names a label's column, for messages.
   std::string Where(size_t task) const;

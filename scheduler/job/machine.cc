@@ -18,7 +18,7 @@ template <typename Views>
 std::string FirstBadLine(const Views& workers) {
   for (const auto& view : workers) {
     for (const Trouble& trouble : view.last.troubles()) {
-      if (trouble.reason() == "LinesAreBad") return absl::StrCat("; ", trouble.message());
+      if (trouble.reason() == kLinesAreBad) return absl::StrCat("; ", trouble.message());
     }
   }
   return "";

@@ -1,5 +1,7 @@
 // JobMachine: what nodes are told, and what users see.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -59,13 +61,15 @@ uint64_t JobMachine::ExamplesAt(uint64_t step, uint64_t bad_lines) const {
 }
 
 void JobMachine::FillRates(JobStatus& out) const {
-  double weight = 0, loss = 0, auc = 0, rate = 0;
+  double weight = 0, loss = 0, auc = 0, auc_weight = 0, rate = 0;
   for (const WorkerView& view : workers_) {
     const double examples = static_cast<double>(view.last.examples());
     rate += view.last.examples_per_second();
     if (examples == 0) continue;
     weight += examples;
     loss += examples * view.last.training_loss();
+    if (!std::isfinite(view.last.training_auc())) continue;
+    auc_weight += examples;
     auc += examples * view.last.training_auc();
   }
   // Lanes of bsp go together. The host of lane 0 knows when they stand and wait for an evaluation,
@@ -77,9 +81,10 @@ void JobMachine::FillRates(JobStatus& out) const {
     if (of_host > 0) rate = of_host * lanes() / static_cast<double>(held[slot].size());
   }
   out.set_examples_per_second(rate);
-  if (weight == 0) return;
-  out.set_training_loss(loss / weight);
-  out.set_training_auc(auc / weight);
+  // No number where no worker has one: the first label is not binary, or one class was missing.
+  out.set_training_auc(auc_weight > 0 ? auc / auc_weight
+                                      : std::numeric_limits<double>::quiet_NaN());
+  if (weight > 0) out.set_training_loss(loss / weight);
 }
 
 std::string JobMachine::OpenAddress(const Membership& members, const ServerSlot& slot) const {

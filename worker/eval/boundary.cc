@@ -2,22 +2,22 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/core/mutex.h"
+#include "proto/job/evaluation_result.h"
 #include "proto/job/fields/label_spec.h"
 #include "proto/job/job_plan.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/prediction_names.h"
+#include "worker/eval/metrics_text.h"
 #include "worker/eval/prediction_file.h"
 #include "worker/metrics/example_rate.h"
 #include "worker/metrics/line_file.h"
@@ -27,41 +27,6 @@ namespace {
 
 // How long a wait for a checkpoint goes on when training is stopped.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
-
-// A number of a JSON line.
-std::string OrNull(const double* value, int digits) {
-  return value == nullptr || !std::isfinite(*value) ? "null"
-                                                    : absl::StrFormat("%.*f", digits, *value);
-}
-
-// What a metrics line says of an evaluation: with several labels, of each.
-std::string EvaluationText(const EvaluationResult& result) {
-  const double auc = result.auc();
-  std::string text =
-      absl::StrCat(", \"evalAuc\": ",
-                   OrNull(result.tasks().empty() || result.has_positives() ? &auc : nullptr, 6),
-                   absl::StrFormat(", \"evalLogloss\": %.6f", result.logloss()));
-  if (result.tasks().empty()) return text;
-  absl::StrAppend(&text, ", \"evalTasks\": {");
-  for (const TaskResult& task : result.tasks()) {
-    absl::StrAppend(&text, &task == &result.tasks(0) ? "" : ", ", "\"", task.label(),
-                    "\": {\"examples\": ", task.examples());
-    const auto add = [&text](const char* name, bool is, double value) {
-      if (is) absl::StrAppend(&text, ", \"", name, "\": ", OrNull(&value, 6));
-    };
-    add("loss", task.has_loss(), task.loss());
-    add("auc", task.has_auc(), task.auc());
-    add("logloss", task.has_logloss(), task.logloss());
-    add("ne", task.has_normalised_entropy(), task.normalised_entropy());
-    add("calibration", task.has_calibration(), task.calibration());
-    add("gauc", task.has_gauc(), task.gauc());
-    add("mse", task.has_mse(), task.mse());
-    add("mae", task.has_mae(), task.mae());
-    text.push_back('}');
-  }
-  text.push_back('}');
-  return text;
-}
 
 // Names the field where it is the file that failed.
 absl::Status OfPredictions(const absl::Status& status, const std::string& path) {
@@ -173,11 +138,18 @@ class Boundary : public EvaluationBoundary {
 
   // True when it is the best so far.
   bool Count(const EvaluationResult& result) {
-    const bool better =
-        !best_ || (by_loss_ ? result.logloss() < best_->logloss() : result.auc() > best_->auc());
-    if (better) best_ = result;
+    const std::optional<double> quality = QualityOf(result);
+    const bool better = !best_ || (quality && (!*best_ || *quality > **best_));
+    if (better) best_ = quality;
     worse_in_a_row_ = better ? 0 : worse_in_a_row_ + 1;
     return better;
+  }
+
+  // More is better; none where it is not defined.
+  std::optional<double> QualityOf(const EvaluationResult& result) const {
+    if (!by_loss_) return AucOf(result);
+    const std::optional<double> loss = LossOf(result);
+    return loss ? std::optional<double>(-*loss) : std::nullopt;
   }
 
   absl::StatusOr<Verdict> Judge(Step completed, bool better, bool last, uint32_t patience) {
@@ -227,12 +199,11 @@ class Boundary : public EvaluationBoundary {
     rate_from_ = {now, reached_.examples};
     const std::optional<TrainingStats::Quality> recent = o_.stats->RecentQuality();
     std::string line = absl::StrCat(
-        "{\"step\": ", completed.value, ", \"loss\": ", OrNull(recent ? &recent->loss : nullptr, 6),
-        ", \"auc\": ", OrNull(recent && recent->auc ? &*recent->auc : nullptr, 6),
-        ", \"examplesPerSecond\": ", OrNull(rate ? &*rate : nullptr, 1));
-    if (result != nullptr) {
-      absl::StrAppend(&line, EvaluationText(*result));
-    }
+        "{\"step\": ", completed.value,
+        ", \"loss\": ", NumberText(recent ? std::optional(recent->loss) : std::nullopt, 6),
+        ", \"auc\": ", NumberText(recent ? recent->auc : std::nullopt, 6),
+        ", \"examplesPerSecond\": ", NumberText(rate, 1));
+    if (result != nullptr) absl::StrAppend(&line, EvaluationMembers(*result));
     ReportMetrics(metrics_->Append(line + "}"), now, last);
   }
 
@@ -266,7 +237,7 @@ class Boundary : public EvaluationBoundary {
   std::optional<ExampleMark> rate_from_;  // set by the first boundary
   ExampleMark reached_;                   // the present boundary, before it evaluates
   bool history_counted_ = false;
-  std::optional<EvaluationResult> best_;
+  std::optional<std::optional<double>> best_;  // quality of the best so far
   uint32_t worse_in_a_row_ = 0;
   Mutex mu_;
   std::vector<uint64_t> checkpoints_ ABSL_GUARDED_BY(mu_);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "ops/nn/loss/weighted_metrics.h"
+#include "proto/job/evaluation_result.h"
 
 namespace strata {
 namespace {
@@ -83,14 +85,19 @@ TaskResult TaskMetrics::Of(size_t task, EvaluationResult* first) const {
     result.set_positives(static_cast<uint64_t>(
         std::count_if(labels.begin(), labels.end(), [](float label) { return label > 0.5f; })));
   }
-  if (first != nullptr && binary) first->set_positives(result.positives());
+  if (first != nullptr && binary) {
+    first->set_positives(result.positives());
+    // Both classes are there, but one of them may weigh nothing.
+    const bool one_class = OneClass(result.positives(), result.examples());
+    first->set_auc(one_class ? 0.5 : std::numeric_limits<double>::quiet_NaN());
+  }
   if (sums.weight == 0) return result;
   const auto wanted = [this](bool given, bool by_kind) { return plan_.given ? given : by_kind; };
   result.set_loss(MeanLoss(spec, x, sums));
   if (first != nullptr) first->set_logloss(result.loss());
   if (binary && (first != nullptr || wanted(plan_.auc, true))) {
     const std::optional<double> auc = ops::WeightedAuc(x);
-    if (first != nullptr) first->set_auc(auc.value_or(0.5));
+    if (auc && first != nullptr) first->set_auc(*auc);
     if (auc && wanted(plan_.auc, true)) result.set_auc(*auc);
   }
   if (binary && wanted(plan_.logloss, true)) result.set_logloss(sums.logloss / sums.weight);

@@ -22,8 +22,8 @@ class TaskMetrics {
 
   // predictions: (batch size, tasks).
   void Add(const Batch& batch, const std::vector<float>& predictions);
-  // Fills the tasks, and what the result says of the first: AUC, logloss (another kind: the mean
-  // loss), calibration, examples, positives.
+  // Fills the tasks, and what the result says of the first: AUC (no number where one of two classes
+  // weighs nothing), logloss (another kind: the mean loss), calibration, examples, positives.
   void Fill(EvaluationResult* result) const;
 
  private:

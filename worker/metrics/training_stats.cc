@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -187,6 +188,14 @@ void TrainingStats::SetMarkedCut(uint64_t cut) {
   marked_cut_ = std::max(marked_cut_, cut);
 }
 
+void TrainingStats::OnFirstBadLine(const std::string& line, absl::Time now) {
+  absl::MutexLock lock(&mu_);
+  bad_lines_trouble_.emplace();
+  bad_lines_trouble_->set_reason("LinesAreBad");
+  bad_lines_trouble_->set_message(absl::StrCat("the first bad line is ", line));
+  bad_lines_trouble_->set_since_unix_ms(absl::ToUnixMillis(now));
+}
+
 void TrainingStats::SetTrouble(const Trouble& trouble) {
   absl::MutexLock lock(&mu_);
   trouble_ = trouble;
@@ -244,10 +253,10 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
                             : ExampleRate(*older_mark_, {TimeOfTraining(now), examples_});
     out->set_examples_per_second(rate.value_or(0));
   }
-  if (const std::optional<Quality> recent = RecentQualityLocked()) {
-    out->set_training_loss(recent->loss);
-    out->set_training_auc(recent->auc.value_or(0));
-  }
+  const std::optional<Quality> recent = RecentQualityLocked();
+  if (recent) out->set_training_loss(recent->loss);
+  const std::optional<double> auc = recent ? recent->auc : std::nullopt;
+  out->set_training_auc(auc.value_or(std::numeric_limits<double>::quiet_NaN()));
   for (const EvaluationResult& e : evaluations_) *out->add_evaluations() = e;
   out->set_finished(finished_);
   out->set_fatal(fatal_);
@@ -266,6 +275,7 @@ void TrainingStats::Report(absl::Time now, WorkerJobReport* out) const {
   }
   if (trouble_) *out->add_troubles() = *trouble_;
   if (not_finite_trouble_) *out->add_troubles() = *not_finite_trouble_;
+  if (bad_lines_trouble_) *out->add_troubles() = *bad_lines_trouble_;
 }
 
 }  // namespace strata

@@ -86,6 +86,8 @@ class TrainingStats {
   void WantCut(uint64_t step);
   void SetPredictions(const std::string& path);
   void SetMarkedCut(uint64_t cut);
+  // A line was left out, the first of this worker: "file:line:column: reason".
+  void OnFirstBadLine(const std::string& line, absl::Time now);
   // What is told of troubles from now on: this one; none.
   void SetTrouble(const Trouble& trouble);
   void EndTrouble();
@@ -94,7 +96,8 @@ class TrainingStats {
   StageTimes& stages() { return stages_; }
   const StageTimes& stages() const { return stages_; }
 
-  // Adds the counters to a report; loss and AUC are of the recent steps, 0 where there are none.
+  // Adds the counters to a report; loss and AUC are of the recent steps. Where there are none, the
+  // loss is 0; without an AUC it is no number.
   // examples_per_second: of this worker's lanes, in time of training: without what is between Stand
   // and GoOn. While they train, over the time since the last mark but one (marks are steps at least
   // kRateSpan apart), so it falls towards 0 while nothing moves; when they are trained, from the
@@ -163,6 +166,7 @@ class TrainingStats {
   uint64_t marked_cut_ ABSL_GUARDED_BY(mu_) = 0;
   std::string predictions_ ABSL_GUARDED_BY(mu_);
   std::optional<Trouble> trouble_ ABSL_GUARDED_BY(mu_);
+  std::optional<Trouble> bad_lines_trouble_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> fields_ ABSL_GUARDED_BY(mu_);
   std::vector<Feature> not_finite_ ABSL_GUARDED_BY(mu_);
   std::optional<Trouble> not_finite_trouble_ ABSL_GUARDED_BY(mu_);

@@ -1,5 +1,7 @@
 // What users are told of durations, whose beginning an earlier run of the scheduler has seen.
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -61,6 +63,7 @@ class Cluster {
   CutReport cut;          // of the server, where it has a number
   RefusedRow refused;     // where it was refused
   RefusedRow not_finite;  // of the worker, where it has a key
+  WorkerJobReport more;   // of the worker, beside what it reports
 
  private:
   void Report() {
@@ -74,6 +77,7 @@ class Cluster {
     if (worker_is_silent) return;
     NodeReport of_worker = nodes_.worker.Report();
     if (not_finite.key() > 0) *of_worker.mutable_worker_jobs(0)->add_not_finite() = not_finite;
+    for (WorkerJobReport& job : *of_worker.mutable_worker_jobs()) job.MergeFrom(more);
     REQUIRE(scheduler_->Sync(of_worker, kTimeout).ok());
   }
 
@@ -106,6 +110,20 @@ TEST_CASE("the time of training is added up run by run, wherever the clock was s
   CHECK(cluster.train_seconds() == 35.5);
 }
 
+TEST_CASE("too many bad lines end a job, and the first one is named", "[scheduler]") {
+  Cluster cluster;
+  cluster.Begin();
+  cluster.more.set_bad_lines(1);
+  Trouble& trouble = *cluster.more.add_troubles();
+  trouble.set_reason("LinesAreBad");
+  trouble.set_message("the first bad line is train.csv:3:1: label \"x\"");
+  cluster.Pass(absl::Seconds(1));
+  CHECK(cluster.status().state() == FAILED);
+  CHECK(cluster.last_condition() ==
+        "1 bad lines; spec.data.maxBadLines is 0; the first bad line is train.csv:3:1: label "
+        "\"x\"; mend such lines, or raise the limit");
+}
+
 TEST_CASE("the checkpoint that is being written has bytes and a time left", "[scheduler]") {
   Cluster cluster;
   cluster.every_steps = 4;
@@ -132,7 +150,9 @@ TEST_CASE("the checkpoint that is being written has bytes and a time left", "[sc
   CHECK(cluster.status().checkpoint_written_bytes() == 0);
 }
 
-TEST_CASE("bsp: the rate is that of lane 0's host, for all lanes", "[scheduler]") {
+TEST_CASE(
+    "bsp: the rate is that of lane 0's host, for all lanes; the AUC is of workers that have one",
+    "[scheduler]") {
   const TempFolder folder;
   ManualTimer timer;
   auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
@@ -149,10 +169,13 @@ TEST_CASE("bsp: the rate is that of lane 0's host, for all lanes", "[scheduler]"
     other.Act(*told);
     return Get(*scheduler, "job").state() == RUNNING;
   });
-  const auto say = [&](const SimWorker& worker, double rate) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto say = [&](const SimWorker& worker, double rate, double auc) {
     NodeReport report = worker.Report();
     REQUIRE(report.worker_jobs_size() == 1);
     report.mutable_worker_jobs(0)->set_examples_per_second(rate);
+    report.mutable_worker_jobs(0)->set_examples(10);
+    report.mutable_worker_jobs(0)->set_training_auc(auc);
     report.set_seen_version(0);
     const auto told = scheduler->Sync(report, kTimeout);
     REQUIRE(told.ok());
@@ -160,12 +183,15 @@ TEST_CASE("bsp: the rate is that of lane 0's host, for all lanes", "[scheduler]"
     return told->worker_jobs(0).lanes(0) == 0;
   };
   // It evaluates, and its clock stands; to the other one a step takes long.
-  const bool first_hosts = say(nodes.worker, 100);
-  say(other, 100);
-  say(first_hosts ? other : nodes.worker, 1);
+  const bool first_hosts = say(nodes.worker, 100, none);
+  say(other, 100, none);
+  CHECK(std::isnan(Get(*scheduler, "job").training_auc()));
+  say(first_hosts ? other : nodes.worker, 1, 0.75);
+  CHECK(Get(*scheduler, "job").training_auc() == 0.75);
   CHECK(Get(*scheduler, "job").examples_per_second() == 200);
   // One that has measured nothing yet: what the others have.
-  say(first_hosts ? nodes.worker : other, 0);
+  say(first_hosts ? nodes.worker : other, 0, 0.25);
+  CHECK(Get(*scheduler, "job").training_auc() == 0.5);
   CHECK(Get(*scheduler, "job").examples_per_second() == 1);
 }
 

@@ -7,11 +7,13 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -185,6 +187,46 @@ TEST_CASE("predictions that cannot get their name leave no file behind", "[evalu
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     CHECK(entry.path() == path);
   }
+}
+
+EvaluationResult Evaluated(uint64_t step, uint64_t positives, double auc, double loss) {
+  EvaluationResult result;
+  result.set_step(step);
+  result.set_examples(10);
+  result.set_positives(positives);
+  result.set_auc(auc);
+  result.set_logloss(loss);
+  return result;
+}
+
+// The verdict after step 3, which evaluates no lines, of a job whose patience is 2.
+StepBoundary::Verdict VerdictAfter(std::vector<EvaluationResult> history, bool real) {
+  Predicts job("");
+  job.options.spec.mutable_evaluation()->set_every_steps(1);
+  job.options.spec.mutable_evaluation()->set_patience(2);
+  if (real) {
+    LabelConfig& label = *job.options.spec.add_labels();
+    label.set_name("stars");
+    label.set_kind("real");
+    for (EvaluationResult& e : history) e.clear_positives();
+  }
+  job.options.history = std::move(history);
+  const auto boundary = EvaluationBoundary::Make(job.options);
+  REQUIRE(boundary.ok());
+  const auto verdict = (*boundary)->OnBoundary(Step(3), false);
+  REQUIRE(verdict.ok());
+  return *verdict;
+}
+
+TEST_CASE("a metric that is defined is better than none, and none is better than nothing",
+          "[evaluator]") {
+  const auto go_on = StepBoundary::Verdict::kGoOn, stop = StepBoundary::Verdict::kStop;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  CHECK(VerdictAfter({Evaluated(1, 10, 0.5, 1), Evaluated(2, 4, 0.25, 1)}, false) == go_on);
+  CHECK(VerdictAfter({Evaluated(1, 4, 0.25, 1), Evaluated(2, 10, 0.5, 1)}, false) == stop);
+  CHECK(VerdictAfter({Evaluated(1, 4, 0.25, 1), Evaluated(2, 4, 0.5, 1)}, false) == go_on);
+  CHECK(VerdictAfter({Evaluated(1, 0, 0, none), Evaluated(2, 0, 0, 1)}, true) == go_on);
+  CHECK(VerdictAfter({Evaluated(1, 0, 0, 1), Evaluated(2, 0, 0, none)}, true) == stop);
 }
 
 // The kernel's files, and the names in a folder that are made, given or taken away.

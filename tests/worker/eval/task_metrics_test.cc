@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "proto/job/evaluation_result.h"
+
 namespace strata {
 namespace {
 
@@ -98,6 +100,36 @@ TEST_CASE("what was asked for is told, and what is not defined is absent", "[eva
   CHECK_FALSE(result.tasks(0).has_logloss());
   CHECK_FALSE(result.tasks(1).has_mae());
   CHECK(result.tasks(2).has_loss());
+}
+
+TEST_CASE("one of two classes that weighs nothing leaves no AUC", "[eval]") {
+  const bool ones = GENERATE(true, false);
+  TaskMetrics metrics(Tasks(), {.by_task = true}, std::nullopt);
+  Batch batch = Lines();  // the first label is 1, 0, none, 0
+  batch.weights = ones ? std::vector<float>{0, 0.5f, 3, 2} : std::vector<float>{1, 0, 3, 0};
+  metrics.Add(batch, kPredictions);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  CHECK_FALSE(result.tasks(0).has_auc());
+  CHECK(AucOf(result) == std::nullopt);
+  CHECK(LossOf(result) == result.tasks(0).loss());
+}
+
+TEST_CASE("a first label that no line has, or none that weighs something, leaves nothing",
+          "[eval]") {
+  const bool weightless = GENERATE(true, false);
+  TaskMetrics metrics(Tasks(), {.by_task = true}, std::nullopt);
+  Batch batch = Lines();
+  for (size_t i = 0; i < 4; ++i) {
+    if (weightless) batch.weights[i] = 0;
+    if (!weightless) batch.labels[3 * i] = kNone;
+  }
+  metrics.Add(batch, kPredictions);
+  EvaluationResult result;
+  metrics.Fill(&result);
+  CHECK(result.examples() == 4);
+  CHECK(AucOf(result) == std::nullopt);
+  CHECK(LossOf(result) == std::nullopt);
 }
 
 TEST_CASE("a first label that is no class gives its loss", "[eval]") {

@@ -105,6 +105,23 @@ TEST_CASE("what was not measured is not told", "[stats]") {
   REQUIRE(stats.RecentQuality());
   CHECK(stats.RecentQuality()->loss == 0.5);
   CHECK_FALSE(stats.RecentQuality()->auc);  // no example of the other class
+  WorkerJobReport report;
+  stats.Report(absl::UnixEpoch(), &report);
+  CHECK(std::isnan(report.training_auc()));
+  CHECK(report.training_loss() == 0.5);
+}
+
+TEST_CASE("the first line that was left out is told", "[stats]") {
+  TrainingStats stats;
+  WorkerJobReport report;
+  stats.Report(absl::UnixEpoch(), &report);
+  CHECK(report.troubles().empty());
+  stats.OnFirstBadLine("train.csv:3:1: label \"x\"", absl::UnixEpoch() + absl::Seconds(5));
+  stats.Report(absl::UnixEpoch(), &report);
+  REQUIRE(report.troubles_size() == 1);
+  CHECK(report.troubles(0).reason() == "LinesAreBad");
+  CHECK(report.troubles(0).message() == "the first bad line is train.csv:3:1: label \"x\"");
+  CHECK(report.troubles(0).since_unix_ms() == 5000);
 }
 
 TEST_CASE("scores at the ends and what is no number have their places", "[stats]") {

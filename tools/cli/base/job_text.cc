@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/job/evaluation_result.h"
 #include "proto/job/memory_need.h"
+#include "tools/cli/base/evaluation_json.h"
 #include "tools/cli/base/listing_text.h"
 #include "tools/cli/base/text_table.h"
 
@@ -19,53 +22,6 @@ using Json = nlohmann::ordered_json;
 
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-// Nobody said otherwise, or both labels are there.
-bool HasAuc(const EvaluationResult& e) {
-  if (e.tasks_size() > 0 && !e.has_positives()) return false;
-  return !e.has_positives() || (e.positives() > 0 && e.positives() < e.examples());
-}
-
-Json PositivesOrNull(const EvaluationResult& e) {
-  return e.has_positives() ? Json(e.positives()) : Json(nullptr);
-}
-
-// Of the first label, unless that is no class.
-Json AucJson(const EvaluationResult& e) {
-  return e.tasks_size() > 0 && !e.has_positives() ? Json(nullptr) : Finite(e.auc());
-}
-
-// Of each label; what was not asked for, or is not defined, is null.
-Json TasksJson(const EvaluationResult& e) {
-  Json tasks = Json::array();
-  for (const TaskResult& t : e.tasks()) {
-    const auto value = [](bool is, double number) { return is ? Finite(number) : Json(nullptr); };
-    tasks.push_back(Json{{"label", t.label()},
-                         {"examples", t.examples()},
-                         {"weight", Finite(t.weight())},
-                         {"loss", value(t.has_loss(), t.loss())},
-                         {"auc", value(t.has_auc(), t.auc())},
-                         {"logloss", value(t.has_logloss(), t.logloss())},
-                         {"ne", value(t.has_normalised_entropy(), t.normalised_entropy())},
-                         {"calibration", value(t.has_calibration(), t.calibration())},
-                         {"gauc", value(t.has_gauc(), t.gauc())},
-                         {"mse", value(t.has_mse(), t.mse())},
-                         {"mae", value(t.has_mae(), t.mae())},
-                         {"positives", t.has_positives() ? Json(t.positives()) : Json(nullptr)}});
-  }
-  return tasks;
-}
-
-Json EvaluationJson(const EvaluationResult& e) {
-  Json json{{"step", e.step()},
-            {"auc", AucJson(e)},
-            {"logloss", Finite(e.logloss())},
-            {"examples", e.examples()},
-            {"positives", PositivesOrNull(e)},
-            {"calibration", Finite(e.calibration())}};
-  if (e.tasks_size() > 0) json["tasks"] = TasksJson(e);
-  return json;
-}
 
 Json LifeCycleJson(const LifeCycleCounts& c) {
   return Json{{"admitted", c.admitted()},
@@ -141,8 +97,8 @@ std::string RefusedText(const JobStatus& s) {
 Json ToJson(const JobStatus& s) {
   const bool evaluated = s.has_result() && s.result().examples() > 0;
   Json json{{"job", s.job()}, {"name", s.name()}, {"state", StateName(s.state())}};
-  json["auc"] = evaluated ? AucJson(s.result()) : Json(nullptr);
-  json["logloss"] = evaluated ? Finite(s.result().logloss()) : Json(nullptr);
+  json["auc"] = OrNull(AucOf(s.result()));
+  json["logloss"] = OrNull(LossOf(s.result()));
   json["examples"] = s.examples();
   json["examplesPerSecond"] = Finite(ExamplesPerSecond(s));
   json["trainSeconds"] = Finite(s.train_seconds());
@@ -176,7 +132,7 @@ Json ToJson(const JobStatus& s) {
   json["submittedUnixMs"] = s.submitted_unix_ms();
   json["evaluations"] = Json::array();
   for (const EvaluationResult& e : s.evaluations()) {
-    json["evaluations"].push_back(EvaluationJson(e));
+    json["evaluations"].push_back(EvaluationAsJson(e));
   }
   json["conditions"] = Json::array();
   for (const JobCondition& c : s.conditions()) {
@@ -199,8 +155,8 @@ std::string Share(uint64_t part, uint64_t whole) {
 }
 
 std::string Quality(const JobStatus& s) {
-  if (!s.has_result() || s.result().examples() == 0 || !HasAuc(s.result())) return "-";
-  return absl::StrFormat("%.4f", s.result().auc());
+  const std::optional<double> auc = AucOf(s.result());
+  return auc ? absl::StrFormat("%.4f", *auc) : "-";
 }
 
 }  // namespace
@@ -236,13 +192,12 @@ std::string CheckpointText(const JobStatus& s) {
   return text;
 }
 
-std::string AucText(const EvaluationResult& result) {
-  if (HasAuc(result)) return absl::StrFormat("AUC %.4f", result.auc());
-  return absl::StrCat("AUC is not defined (all ", WithCommas(result.examples()), " labels are ",
-                      result.positives() == 0 ? "0)" : "1)");
-}
-
 namespace {
+
+std::string NoAucText(uint64_t examples, uint64_t positives) {
+  return absl::StrCat("AUC is not defined (all ", WithCommas(examples), " labels are ",
+                      positives == 0 ? "0)" : "1)");
+}
 
 std::string TaskText(const TaskResult& t) {
   std::string text;
@@ -250,6 +205,9 @@ std::string TaskText(const TaskResult& t) {
     if (is) absl::StrAppendFormat(&text, "%s%s %.4f", text.empty() ? "" : ", ", name, value);
   };
   add("AUC", t.has_auc(), t.auc());
+  if (t.has_positives() && t.examples() > 0 && OneClass(t.positives(), t.examples())) {
+    text = NoAucText(t.examples(), t.positives());
+  }
   add("logloss", t.has_logloss(), t.logloss());
   add("normalised entropy", t.has_normalised_entropy(), t.normalised_entropy());
   add("calibration", t.has_calibration(), t.calibration());
@@ -263,6 +221,19 @@ std::string TaskText(const TaskResult& t) {
 
 }  // namespace
 
+std::string AucText(const EvaluationResult& result) {
+  if (const std::optional<double> auc = AucOf(result)) return absl::StrFormat("AUC %.4f", *auc);
+  return NoAucText(result.examples(), result.positives());
+}
+
+std::string TrainingText(const JobStatus& s, absl::string_view auc_name) {
+  std::string text = absl::StrFormat("loss %.4f", s.training_loss());
+  if (std::isfinite(s.training_auc())) {
+    absl::StrAppendFormat(&text, "%s %.4f", auc_name, s.training_auc());
+  }
+  return text;
+}
+
 std::string EvaluationText(const EvaluationResult& result) {
   if (result.tasks().empty()) {
     return absl::StrFormat("%s, logloss %.4f", AucText(result), result.logloss());
@@ -273,8 +244,6 @@ std::string EvaluationText(const EvaluationResult& result) {
   }
   return text;
 }
-
-std::string TasksJsonText(const EvaluationResult& result) { return Line(TasksJson(result)); }
 
 std::string JobJson(const JobStatus& status) { return Line(ToJson(status)); }
 
@@ -334,9 +303,8 @@ std::string JobDetails(const JobStatus& s) {
     absl::StrAppend(&text, "\n");
   }
   if (s.state() == RUNNING) {
-    absl::StrAppendFormat(&text, "  %s examples/s, loss %.4f, AUC %.4f while training\n",
-                          WithCommas(std::llround(std::max(0.0, s.examples_per_second()))),
-                          s.training_loss(), s.training_auc());
+    absl::StrAppend(&text, "  ", WithCommas(std::llround(std::max(0.0, s.examples_per_second()))),
+                    " examples/s, ", TrainingText(s, ", AUC"), " while training\n");
   }
   if (s.checkpoint_bytes() > 0) {
     absl::StrAppend(&text, "  a checkpoint is being written: ", CheckpointText(s), "\n");

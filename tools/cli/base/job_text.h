@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "proto/strata/control.pb.h"
 #include "proto/strata/job.pb.h"
 
@@ -28,20 +29,20 @@ std::string CheckpointText(const JobStatus& status);
 
 // One JSON object on one line, camelCase, every field; numbers that do not exist (yet) are null.
 // auc, logloss, evaluatedExamples, evaluatedPositives and evaluatedStep are those of the reported
-// evaluation, and of its first label; without both classes auc is 0.5, and null where that label is
-// no class. `tasks` of an evaluation: each label's, where a job has several. `error` is the last
-// condition's message of a failed job.
+// evaluation, and of its first label (proto/job/evaluation_result.h). `tasks` of an evaluation:
+// each label's, where a job has several. `error` is the last condition's message of a failed job.
 std::string JobJson(const JobStatus& status);
 
-// "AUC 0.8125", or that there is none, and why: labels of one class.
+// "AUC 0.8125", or that there is none, and why: labels of one class. REQUIRES: no tasks.
 std::string AucText(const EvaluationResult& result);
+
+// "loss 0.4321, AUC 0.8125" over recent steps, with `auc_name` for ", AUC"; the loss alone where
+// the first label is not binary, or one class was missing.
+std::string TrainingText(const JobStatus& status, absl::string_view auc_name);
 
 // "AUC 0.8125, logloss 0.4012"; with several labels, of each: "click: AUC 0.8125, ...; stars: mse
 // 0.9120, mae 0.7021". What was not computed is left out.
 std::string EvaluationText(const EvaluationResult& result);
-
-// The `tasks` of an evaluation in JobJson: an array.
-std::string TasksJsonText(const EvaluationResult& result);
 
 // What a finished job says to a person, several lines with their ends.
 std::string JobSummary(const JobStatus& status);

@@ -22,7 +22,7 @@ constexpr char kPlain[] = "\x1b[0m";
 std::string Training(const JobStatus& s) {
   std::string text = absl::StrCat(WithCommas(std::llround(s.examples_per_second())), " examples/s");
   if (s.step() > 0) {
-    absl::StrAppendFormat(&text, "  loss %.4f  auc %.4f", s.training_loss(), s.training_auc());
+    absl::StrAppend(&text, "  ", TrainingText(s, "  auc"));
   }
   if (s.examples_per_second() > 0 && s.total_examples() >= s.examples()) {
     absl::StrAppend(

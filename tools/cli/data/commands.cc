@@ -14,6 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/job/evaluation_result.h"
+#include "tools/cli/base/evaluation_json.h"
 #include "tools/cli/base/interrupt.h"
 #include "tools/cli/base/job_text.h"
 #include "tools/cli/base/progress.h"
@@ -47,11 +49,7 @@ std::string ScoredText(const PredictSummary& s) {
   if (s.measured < s.lines) absl::StrAppend(&text, "; of the first ", WithCommas(s.measured));
   if (s.labelled < s.measured)
     absl::StrAppend(&text, ", ", WithCommas(s.labelled), " with a label");
-  const std::string quality =
-      s.result.tasks_size() > 0
-          ? EvaluationText(s.result)
-          : absl::StrFormat("AUC %.4f, logloss %.4f", s.result.auc(), s.result.logloss());
-  return absl::StrCat(text, ": ", quality);
+  return absl::StrCat(text, ": ", EvaluationText(s.result));
 }
 
 }  // namespace
@@ -92,17 +90,15 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   if (options.json) {
     // Beside the scores where those go to a file, else on stderr: they may go to stdout.
     std::FILE* out = summary->to_device ? stderr : stdout;
-    Json json{
-        {"checkpoint", summary->checkpoint},
-        {"step", summary->step},
-        {"lines", summary->lines},
-        {"auc", summary->labelled > 0 ? Finite(summary->result.auc()) : Json(nullptr)},
-        {"logloss", summary->labelled > 0 ? Finite(summary->result.logloss()) : Json(nullptr)},
-        {"labelledLines", summary->labelled},
-        {"measuredLines", summary->measured},
-        {"badLines", summary->bad_lines}};
-    if (summary->result.tasks_size() > 0)
-      json["tasks"] = Json::parse(TasksJsonText(summary->result));
+    Json json{{"checkpoint", summary->checkpoint},
+              {"step", summary->step},
+              {"lines", summary->lines},
+              {"auc", OrNull(AucOf(summary->result))},
+              {"logloss", OrNull(LossOf(summary->result))},
+              {"labelledLines", summary->labelled},
+              {"measuredLines", summary->measured},
+              {"badLines", summary->bad_lines}};
+    if (summary->result.tasks_size() > 0) json["tasks"] = TasksAsJson(summary->result);
     std::fprintf(out, "%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     std::fprintf(stderr, "%s\n", ScoredText(*summary).c_str());

@@ -169,7 +169,8 @@ TEST_CASE("labels of one class have no AUC, and that is told", "[job_text]") {
   CHECK(JobSummary(s).find("  AUC is not defined (all 1,000 labels are 0), logloss 0.4500 on 1,000 "
                            "held-out examples (step 100)\n") != std::string::npos);
   nlohmann::json json = nlohmann::json::parse(JobJson(s));
-  CHECK(json["auc"] == 0.5);  // a number, as ever
+  CHECK(json["auc"].is_null());
+  CHECK(json["logloss"] == 0.45);
   CHECK(json["evaluatedPositives"] == 0);
   ListJobsReply jobs;
   *jobs.add_jobs() = s;
@@ -177,13 +178,71 @@ TEST_CASE("labels of one class have no AUC, and that is told", "[job_text]") {
   result.set_positives(1000);
   CHECK(AucText(result) == "AUC is not defined (all 1,000 labels are 1)");
   *s.add_evaluations() = result;
-  CHECK(nlohmann::json::parse(JobJson(s))["evaluations"][0]["positives"] == 1000);
+  json = nlohmann::json::parse(JobJson(s))["evaluations"][0];
+  CHECK(json["positives"] == 1000);
+  CHECK(json["auc"].is_null());
   result.set_positives(999);
   CHECK(AucText(result) == "AUC 0.5000");
   // From before anybody counted.
   result.clear_positives();
   CHECK(AucText(result) == "AUC 0.5000");
   CHECK(nlohmann::json::parse(JobJson(s))["evaluatedPositives"].is_null());
+}
+
+TEST_CASE("a label of one class says why it has no AUC, as the short form does", "[job_text]") {
+  EvaluationResult result;
+  result.set_examples(1000);
+  result.set_positives(10);
+  result.set_auc(0.5);
+  result.set_logloss(0.25);
+  TaskResult& click = *result.add_tasks();
+  click.set_label("click");
+  click.set_examples(10);  // of the lines that have it
+  click.set_positives(10);
+  click.set_loss(0.25);
+  click.set_logloss(0.25);
+  CHECK(EvaluationText(result) ==
+        "click: AUC is not defined (all 10 labels are 1), logloss 0.2500");
+  JobStatus s = Finished();
+  *s.mutable_result() = result;
+  CHECK(nlohmann::json::parse(JobJson(s))["auc"].is_null());
+  ListJobsReply jobs;
+  *jobs.add_jobs() = s;
+  CHECK(JobTable(jobs).find("0.5") == std::string::npos);
+}
+
+TEST_CASE("a first label that no line has is no result", "[job_text]") {
+  JobStatus s = Finished();
+  EvaluationResult& result = *s.mutable_result();
+  result.set_auc(0.5);
+  result.set_logloss(0);
+  result.set_positives(0);
+  result.add_tasks()->set_label("click");
+  *s.add_evaluations() = result;
+  const nlohmann::json json = nlohmann::json::parse(JobJson(s));
+  CHECK(json["auc"].is_null());
+  CHECK(json["logloss"].is_null());
+  CHECK(json["evaluations"][0]["auc"].is_null());
+  CHECK(json["evaluations"][0]["logloss"].is_null());
+  CHECK(json["evaluations"][0]["calibration"].is_null());
+  CHECK(EvaluationText(result) == "click: no line has it");
+}
+
+TEST_CASE("training without an AUC tells none", "[job_text][progress]") {
+  JobStatus s = Finished();
+  s.set_state(RUNNING);
+  s.set_step(50);
+  s.set_examples_per_second(50000);
+  s.set_training_loss(0.5);
+  s.set_training_auc(std::numeric_limits<double>::quiet_NaN());
+  CHECK(nlohmann::json::parse(JobJson(s))["trainingAuc"].is_null());
+  CHECK(ProgressLine(s, 0) ==
+        "clicks  50%  step 50/100  50,000 examples/s  loss 0.5000  eta 0.0 s");
+  CHECK(JobDetails(s).find("  50,000 examples/s, loss 0.5000 while training\n") !=
+        std::string::npos);
+  s.set_training_auc(0.75);
+  CHECK(JobDetails(s).find("  50,000 examples/s, loss 0.5000, AUC 0.7500 while training\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("tables line up", "[job_text]") {

@@ -84,5 +84,58 @@ TEST_CASE("scores go where the shell or a link leads, and replace no link", "[ba
   CHECK(is_link("circle"));
 }
 
+TEST_CASE("made rows go to a device, a pipe or stdout as scores do, and replace none of them",
+          "[bad_input][generate]") {
+  const User user;
+  std::filesystem::create_symlink("/proc/self/fd/1", user.Path("stdout"));
+  REQUIRE(std::system(("mkfifo '" + user.Path("pipe") + "'").c_str()) == 0);
+  for (const std::string kind : {"criteo", "movielens"}) {
+    INFO(kind);
+    const std::string generate = "generate " + kind + " --rows 10 -o ";
+    REQUIRE(user.Strata(generate + "file").exit_code == 0);
+    const std::string rows = user.Read("file");
+    for (const char* name : {"-", "stdout"}) {
+      const ProgramResult r = user.Strata(generate + name);
+      CHECK(r.exit_code == 0);
+      CHECK(r.out == rows);
+      CHECK(r.err.find("10 rows") != std::string::npos);
+    }
+    CHECK(std::filesystem::is_symlink(user.Path("stdout")));
+    CHECK_FALSE(std::filesystem::exists(user.Path("-")));
+    const std::string shell = "cd '" + user.folder() + "' && cat pipe >got & cd '" + user.folder() +
+                              "' && '" + ProgramPath("tools/cli/strata") + "' " + generate +
+                              "pipe 2>/dev/null && wait";
+    REQUIRE(std::system(shell.c_str()) == 0);
+    CHECK(user.Read("got") == rows);
+    CHECK(std::filesystem::is_fifo(user.Path("pipe")));
+    // As /dev/full, which is the machine's.
+    std::filesystem::create_symlink("/dev/full", user.Path("full" + kind));
+    CheckSays(user.Strata(generate + "full" + kind), 1, {"/dev/full", "No space left on device"});
+    CHECK(std::filesystem::is_symlink(user.Path("full" + kind)));
+  }
+  CHECK_FALSE(std::filesystem::exists(user.Path("_pipe.teacher.json")));
+}
+
+TEST_CASE("an output that is a folder, in none, or without a name is refused before the work",
+          "[bad_input]") {
+  User user;
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  std::filesystem::create_directory(user.Path("dir"));
+  for (const std::string& command : {std::string("generate criteo --rows 1000000000000"),
+                                     std::string("generate movielens --rows 1000000000000"),
+                                     // Nothing is scored: the line would be bad.
+                                     std::string("predict --checkpoint c job.yaml")}) {
+    INFO(command);
+    CheckOneLine(user.Strata(command + " -o dir"), 2, {" dir is a folder; name a file in it"});
+    CheckOneLine(user.Strata(command + " -o none/x"), 2,
+                 {" none/x: there is no folder " + user.Path("none") + "; make it"});
+    CheckOneLine(user.Strata(command + " -o new/"), 2, {" new/ is a folder; name a file in it"});
+    CheckOneLine(user.Strata(command + " -o ''"), 2, {" has no name; name a file"});
+  }
+  CHECK(std::filesystem::is_empty(user.Path("dir")));
+}
+
 }  // namespace
 }  // namespace strata

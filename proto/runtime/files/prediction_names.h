@@ -1,6 +1,7 @@
 // Where predictions are written, and under which names on their way there: one rule for who writes
 // them and for who looks that nothing else lies there.
 // Tested by tests/proto/runtime/files/job_places_test.cc
+// Tested by tests/bad_input/bad_output_test.cc
 // Tested by tests/worker/eval/boundary_test.cc
 #ifndef STRATA_PROTO_RUNTIME_FILES_PREDICTION_NAMES_H_
 #define STRATA_PROTO_RUNTIME_FILES_PREDICTION_NAMES_H_
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/runtime/files/file_system.h"
 
 namespace strata {
@@ -24,6 +26,11 @@ struct PredictionsPlace {
 // FAILED_PRECONDITION: links in a circle. What is not there is a file.
 absl::StatusOr<PredictionsPlace> PlaceOfPredictions(const std::string& path,
                                                     FileSystem& files = FileSystem::Kernel());
+
+// The same for the file that a program's user names as `option`; "-" is standard output.
+// INVALID_ARGUMENT: no name, or a folder; NOT_FOUND: in no folder.
+absl::StatusOr<PredictionsPlace> PlaceOfOutput(absl::string_view option, const std::string& path,
+                                               FileSystem& files = FileSystem::Kernel());
 
 // Where a job's newest predictions wait to be the best so far.
 std::string NextPredictions(const std::string& path);

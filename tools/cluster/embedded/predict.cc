@@ -40,10 +40,8 @@ namespace {
 // Where the output lies; "-": standard output. What is written is none of what is read.
 absl::StatusOr<PredictionsPlace> FindOutput(const PredictOptions& options,
                                             const std::string& checkpoint) {
-  if (options.output.empty() || options.output == "-") {
-    return PredictionsPlace{.path = options.output, .device = options.output == "-"};
-  }
-  auto place = PlaceOfPredictions(options.output);
+  if (options.output.empty()) return PredictionsPlace{};
+  auto place = PlaceOfOutput("--output", options.output);
   if (!place.ok() || place->device) return place;
   for (const std::string& path : NamesInPredict(place->path)) {
     absl::Status s = CheckOutsideCheckpoint("--output", path, checkpoint);

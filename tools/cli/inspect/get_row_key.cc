@@ -165,6 +165,8 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
     const auto key = KeyOfValue(*reader_, name_, value);
     if (!key.ok()) return key.status();
     out.key = *key;
+    out.line = reader_->LineOf(value);
+    out.is_hashed = !out.line || (*out.line == 0 && !value.empty());
     return out;
   }
   if (buckets_ && !value.empty()) {

@@ -30,6 +30,8 @@ struct CategoryKey {
   std::string name;  // of the field: "C3", a column
   bool is_hashed = true;
   std::string hashed;  // the bytes that are hashed: the value, or an integer's bucket
+  // Where a vocabulary has the value: its line, from 1; 0: it has not. Without one, nothing.
+  std::optional<uint64_t> line;
   Key key;
 };
 

@@ -50,8 +50,12 @@ std::string RowText(const RowReport& row) {
                                   Hex(row.position.value), ", partition ", row.partition, "\n");
   if (row.category.has_value()) {
     absl::StrAppend(&text, "field ", row.category->field, " (", row.category->name, ")");
-    if (row.category->is_hashed) {
-      absl::StrAppend(&text, ", \"", row.category->hashed, "\" is hashed");
+    const bool has = row.category->line.value_or(0) > 0;
+    if (has || row.category->is_hashed) {
+      absl::StrAppend(&text, ", \"", row.category->hashed, "\" is ",
+                      has ? absl::StrCat("value ", *row.category->line, " of the vocabulary")
+                      : row.category->line ? std::string("out of the vocabulary, and hashed")
+                                           : std::string("hashed"));
     }
     text += "\n";
   }
@@ -95,6 +99,7 @@ std::string RowJson(const RowReport& row) {
     json["field"] = row.category->field;
     json["fieldName"] = row.category->name;
     if (row.category->is_hashed) json["hashed"] = row.category->hashed;
+    if (row.category->line) json["vocabularyLine"] = *row.category->line;
   }
   if (row.tensor.has_value()) {
     json["tensor"] = row.tensor->tensor;

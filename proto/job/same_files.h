@@ -1,5 +1,4 @@
 // Files of a job's data that are read twice.
-// Tested by tests/proto/job/same_files_test.cc
 #ifndef STRATA_PROTO_JOB_SAME_FILES_H_
 #define STRATA_PROTO_JOB_SAME_FILES_H_
 

@@ -1,5 +1,4 @@
 // Devices, pipes and standard output, which are written to and never replaced.
-// Tested by tests/bad_input/bad_output_test.cc
 #ifndef STRATA_PROTO_RUNTIME_FILES_DEVICE_FILE_H_
 #define STRATA_PROTO_RUNTIME_FILES_DEVICE_FILE_H_
 

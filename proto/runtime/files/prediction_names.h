@@ -1,7 +1,6 @@
 // Where predictions are written, and under which names on their way there: one rule for who writes
 // them and for who looks that nothing else lies there.
 // Tested by tests/proto/runtime/files/job_places_test.cc
-// Tested by tests/bad_input/bad_output_test.cc
 // Tested by tests/worker/eval/boundary_test.cc
 #ifndef STRATA_PROTO_RUNTIME_FILES_PREDICTION_NAMES_H_
 #define STRATA_PROTO_RUNTIME_FILES_PREDICTION_NAMES_H_

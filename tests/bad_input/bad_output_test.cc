@@ -137,5 +137,28 @@ TEST_CASE("an output that is a folder, in none, or without a name is refused bef
   CHECK(std::filesystem::is_empty(user.Path("dir")));
 }
 
+TEST_CASE("a header names no column twice, and a label is written as it was read", "[bad_input]") {
+  const User user;
+  std::string rows = "u,click,click_score\n";
+  for (int i = 0; i < 40; ++i) {
+    rows += "u" + std::to_string(i % 5) + "," + std::to_string(i % 2) + ",3.51\n";
+  }
+  user.Write("rows.csv", rows);
+  user.Write("job.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
+             "  data: {format: csv, train: [rows.csv]}\n"
+             "  fields: [{name: u, kind: categorical}]\n"
+             "  labels: [{name: click}, {name: click_score, kind: real}]\n"
+             "  model: {type: lr}\n  training: {lanes: 2, batchSize: 8}\n");
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  const std::string predict = "predict --checkpoint c rows.csv";
+  CheckOneLine(user.Strata(predict + " --header"), 2,
+               {"--header would name click_score twice", "add --scores-only"});
+  const ProgramResult scores = user.Strata(predict + " --header --scores-only");
+  CHECK(scores.exit_code == 0);
+  CHECK(scores.out.find("click_score,click_score_score\n") == 0);
+  CHECK(user.Strata(predict).out.find("0,3.51,") == 0);
+}
+
 }  // namespace
 }  // namespace strata

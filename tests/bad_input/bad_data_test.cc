@@ -276,6 +276,17 @@ TEST_CASE("patience that has no AUC to go by is refused, and without it the text
             .out.find("\"auc\":null,") != std::string::npos);
 }
 
+TEST_CASE("a file that is trained and evaluated on is warned of, by whatever name", "[bad_input]") {
+  User user;
+  user.WriteJob();
+  user.Write("train.libfm", GoodLines(50));
+  REQUIRE(std::system(("ln -s train.libfm '" + user.Path("link.libfm") + "'").c_str()) == 0);
+  const ProgramResult r = user.Strata("train -f job.yaml --set spec.data.eval=[link.libfm]");
+  CHECK(r.exit_code == 0);
+  CHECK(r.err.find("spec.data.eval: " + user.Path("link.libfm") + " has the content of " +
+                   user.Path("train.libfm") + " of spec.data.train") != std::string::npos);
+}
+
 TEST_CASE("CRLF line ends and a missing last line end change nothing", "[bad_input]") {
   User user;
   user.WriteJob();

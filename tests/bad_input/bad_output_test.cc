@@ -84,5 +84,81 @@ TEST_CASE("scores go where the shell or a link leads, and replace no link", "[ba
   CHECK(is_link("circle"));
 }
 
+TEST_CASE("made rows go to a device, a pipe or stdout as scores do, and replace none of them",
+          "[bad_input][generate]") {
+  const User user;
+  std::filesystem::create_symlink("/proc/self/fd/1", user.Path("stdout"));
+  REQUIRE(std::system(("mkfifo '" + user.Path("pipe") + "'").c_str()) == 0);
+  for (const std::string kind : {"criteo", "movielens"}) {
+    INFO(kind);
+    const std::string generate = "generate " + kind + " --rows 10 -o ";
+    REQUIRE(user.Strata(generate + "file").exit_code == 0);
+    const std::string rows = user.Read("file");
+    for (const char* name : {"-", "stdout"}) {
+      const ProgramResult r = user.Strata(generate + name);
+      CHECK(r.exit_code == 0);
+      CHECK(r.out == rows);
+      CHECK(r.err.find("10 rows") != std::string::npos);
+    }
+    CHECK(std::filesystem::is_symlink(user.Path("stdout")));
+    CHECK_FALSE(std::filesystem::exists(user.Path("-")));
+    const std::string shell = "cd '" + user.folder() + "' && cat pipe >got & cd '" + user.folder() +
+                              "' && '" + ProgramPath("tools/cli/strata") + "' " + generate +
+                              "pipe 2>/dev/null && wait";
+    REQUIRE(std::system(shell.c_str()) == 0);
+    CHECK(user.Read("got") == rows);
+    CHECK(std::filesystem::is_fifo(user.Path("pipe")));
+    // As /dev/full, which is the machine's.
+    std::filesystem::create_symlink("/dev/full", user.Path("full" + kind));
+    CheckSays(user.Strata(generate + "full" + kind), 1, {"/dev/full", "No space left on device"});
+    CHECK(std::filesystem::is_symlink(user.Path("full" + kind)));
+  }
+  CHECK_FALSE(std::filesystem::exists(user.Path("_pipe.teacher.json")));
+}
+
+TEST_CASE("an output that is a folder, in none, or without a name is refused before the work",
+          "[bad_input]") {
+  User user;
+  user.Write("train.libfm", GoodLines(50));
+  user.WriteJob();
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  std::filesystem::create_directory(user.Path("dir"));
+  for (const std::string& command : {std::string("generate criteo --rows 1000000000000"),
+                                     std::string("generate movielens --rows 1000000000000"),
+                                     // Nothing is scored: the line would be bad.
+                                     std::string("predict --checkpoint c job.yaml")}) {
+    INFO(command);
+    CheckOneLine(user.Strata(command + " -o dir"), 2, {" dir is a folder; name a file in it"});
+    CheckOneLine(user.Strata(command + " -o none/x"), 2,
+                 {" none/x: there is no folder " + user.Path("none") + "; make it"});
+    CheckOneLine(user.Strata(command + " -o new/"), 2, {" new/ is a folder; name a file in it"});
+    CheckOneLine(user.Strata(command + " -o ''"), 2, {" has no name; name a file"});
+  }
+  CHECK(std::filesystem::is_empty(user.Path("dir")));
+}
+
+TEST_CASE("a header names no column twice, and a label is written as it was read", "[bad_input]") {
+  const User user;
+  std::string rows = "u,click,click_score\n";
+  for (int i = 0; i < 40; ++i) {
+    rows += "u" + std::to_string(i % 5) + "," + std::to_string(i % 2) + ",3.51\n";
+  }
+  user.Write("rows.csv", rows);
+  user.Write("job.yaml",
+             "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: job}\nspec:\n"
+             "  data: {format: csv, train: [rows.csv]}\n"
+             "  fields: [{name: u, kind: categorical}]\n"
+             "  labels: [{name: click}, {name: click_score, kind: real}]\n"
+             "  model: {type: lr}\n  training: {lanes: 2, batchSize: 8}\n");
+  REQUIRE(user.Strata("train -f job.yaml --set spec.checkpoint.directory=c").exit_code == 0);
+  const std::string predict = "predict --checkpoint c rows.csv";
+  CheckOneLine(user.Strata(predict + " --header"), 2,
+               {"--header would name click_score twice", "add --scores-only"});
+  const ProgramResult scores = user.Strata(predict + " --header --scores-only");
+  CHECK(scores.exit_code == 0);
+  CHECK(scores.out.find("click_score,click_score_score\n") == 0);
+  CHECK(user.Strata(predict).out.find("0,3.51,") == 0);
+}
+
 }  // namespace
 }  // namespace strata

@@ -240,6 +240,12 @@ TEST_CASE("what predict tells of lines without labels", "[predict]") {
   CHECK(bad.err.find("scored 2 lines, left out 1 bad ones, 1 with a label: AUC ") == 0);
   CheckSays(user.Strata("predict --checkpoint c - - <bare"), 2, {"'-'", "more than once"});
   CheckSays(user.Strata("predict --checkpoint c -"), 2, {"standard input is empty"});
+  // It speaks of its own options, not of the job's fields.
+  const ProgramResult none = user.Strata("predict --checkpoint c none");
+  CheckSays(none, 2, {"input file none does not exist; check its path"});
+  const ProgramResult small = user.Strata("predict --checkpoint c bare --dram-bytes 1");
+  CheckSays(small, 2, {"--dram-bytes is too small: ", "set it to at least"});
+  CHECK(small.err.find("spec.") == std::string::npos);
 }
 
 }  // namespace

@@ -217,7 +217,7 @@ TEST_CASE("a model larger than the limit of memory is served from SSD", "[e2e][p
     return std::string(s.message());
   };
   CHECK(says("much").find("--dram-bytes: 'much' is not a size") == 0);
-  CHECK(says("4KiB").find("spec.storage.dramBytesPerServer is too small") != std::string::npos);
+  CHECK(says("4KiB").find("--dram-bytes is too small") != std::string::npos);
 }
 
 TEST_CASE("input of another job is told by what it lacks", "[e2e][predict]") {

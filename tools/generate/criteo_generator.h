@@ -61,12 +61,14 @@ struct CriteoGeneratorResult {
   double teacher_auc = 0;
   double teacher_logloss = 0;  // mean over all rows
   uint64_t auc_rows = 0;
+  bool to_device = false;  // the rows went to standard output, a device or a pipe
 };
 
 // Memory: 8 bytes a row for the AUC, at most 32 MiB.
 inline constexpr uint64_t kAucRows = uint64_t{4} << 20;
 
-// Writes rows first_row .. first_row + rows - 1 to `path`: into "PATH.part", renamed when complete.
+// Writes rows first_row .. first_row + rows - 1 to `path`: into "PATH.part", renamed when complete;
+// into a device, a pipe or "-", standard output, as they come.
 // `progress`, where given, is called with the rows done so far every few thousand rows.
 // INVALID_ARGUMENT names the option; others are the file system's, with the path; the part file is
 // removed.

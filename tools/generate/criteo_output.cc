@@ -1,4 +1,7 @@
 // GenerateCriteo: rows to a file.
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
 #include "tools/generate/auc_sample.h"
 #include "tools/generate/criteo_generator.h"
 #include "tools/generate/part_file.h"
@@ -15,12 +18,18 @@ absl::StatusOr<CriteoGeneratorResult> GenerateCriteo(
     const CriteoGeneratorOptions& options, const std::string& path,
     const std::function<void(uint64_t rows_done)>& progress) {
   if (options.rows == 0) return absl::InvalidArgumentError("rows: 0; at least 1 is needed");
+  if (options.first_row > UINT64_MAX - options.rows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first row: ", options.first_row, " leaves no room for ", options.rows,
+                     " rows below ", UINT64_MAX, "; give a smaller one"));
+  }
   absl::StatusOr<std::unique_ptr<CriteoGenerator>> generator = CriteoGenerator::Make(options);
   if (!generator.ok()) return generator.status();
   PartFile file(path);
   if (absl::Status s = file.Open(); !s.ok()) return s;
   CriteoGeneratorResult result;
   result.rows = options.rows;
+  result.to_device = file.to_device();
   AucSample auc(kAucRows);
   double loss = 0;
   std::string text;

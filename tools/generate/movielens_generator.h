@@ -69,6 +69,7 @@ struct MovielensResult {
   double rating_auc = 0;  // of a rating of at least 4
   double rating_mse = 0;
   double rating_mae = 0;
+  bool to_device = false;  // the rows went to standard output, a device or a pipe
 };
 
 // Where the teacher's quality of the file `path` lies: "_NAME.teacher.json" beside it. A folder or
@@ -76,7 +77,8 @@ struct MovielensResult {
 std::string TeacherPath(const std::string& path);
 
 // Writes the header and rows first_row .. first_row + rows - 1 to `path`, and what is known of the
-// teacher to TeacherPath(path); both as GenerateCriteo (criteo_generator.h) writes its file.
+// teacher to TeacherPath(path), unless `path` is no file; both as GenerateCriteo
+// (criteo_generator.h) writes its file.
 absl::StatusOr<MovielensResult> GenerateMovielens(
     const MovielensGeneratorOptions& options, const std::string& path,
     const std::function<void(uint64_t rows_done)>& progress = nullptr);

@@ -1,9 +1,11 @@
 // GenerateMovielens: rows to a file.
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tools/generate/auc_sample.h"
 #include "tools/generate/criteo_generator.h"
 #include "tools/generate/movielens_generator.h"
@@ -14,6 +16,7 @@ namespace strata {
 namespace {
 
 constexpr size_t kWriteBytes = size_t{1} << 20;
+constexpr uint64_t kMostRows = uint64_t{1} << 40;  // far beyond what anybody waits for
 constexpr double kGoodRating = 4.0;
 
 // What the teacher's predictions are worth, row by row.
@@ -77,13 +80,22 @@ absl::StatusOr<MovielensResult> GenerateMovielens(
     const MovielensGeneratorOptions& options, const std::string& path,
     const std::function<void(uint64_t rows_done)>& progress) {
   if (options.rows == 0) return absl::InvalidArgumentError("rows: 0; at least 1 is needed");
+  if (options.first_row > kMostRows || options.rows > kMostRows - options.first_row) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "first row and rows: ", options.first_row, " and ", options.rows, " are over ", kMostRows,
+        " together, and the rows before the first are made as well; give "
+        "less"));
+  }
   auto generator = MovielensGenerator::Make(options);
   if (!generator.ok()) return generator.status();
   PartFile file(path), teacher(TeacherPath(path));
   if (absl::Status s = file.Open(); !s.ok()) return s;
-  // Held from before the rows have their name on: both are of one call.
-  if (absl::Status s = teacher.Open(); !s.ok()) return s;
   MovielensResult result;
+  result.to_device = file.to_device();
+  // Held from before the rows have their name on: both are of one call.
+  if (!result.to_device) {
+    if (absl::Status s = teacher.Open(); !s.ok()) return s;
+  }
   TeacherQuality quality;
   std::string text;
   for (uint64_t i = 0; i < options.first_row; ++i) {
@@ -101,6 +113,7 @@ absl::StatusOr<MovielensResult> GenerateMovielens(
   }
   if (absl::Status s = file.Finish(); !s.ok()) return s;
   quality.Finish(&result);
+  if (result.to_device) return result;
   if (absl::Status s = WriteTeacher(options, result, &teacher); !s.ok()) return s;
   return result;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/runtime/files/locked_file.h"
+#include "proto/runtime/files/prediction_names.h"
 
 namespace strata {
 namespace {
@@ -17,10 +18,15 @@ namespace {
 absl::Status Error(int error, const char* what, const std::string& path) {
   const std::string text =
       absl::StrCat("output file ", path, " ", what, ": ", std::strerror(error));
-  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(text);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
-  if (error == ENOENT) return absl::NotFoundError(text);
-  return absl::UnavailableError(text);
+  if (error == ENOSPC || error == EDQUOT) {
+    return absl::ResourceExhaustedError(absl::StrCat(text, "; free disk space"));
+  }
+  const std::string elsewhere = absl::StrCat(text, "; name another place");
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    return absl::PermissionDeniedError(elsewhere);
+  }
+  if (error == EIO) return absl::InternalError(elsewhere);
+  return absl::FailedPreconditionError(elsewhere);
 }
 
 // Some network file systems tell of a full disk when a descriptor is closed. 0, or an errno.
@@ -38,6 +44,11 @@ PartFile::~PartFile() {
 }
 
 absl::Status PartFile::Open() {
+  const auto place = PlaceOfOutput("output file", path_, files_);
+  if (!place.ok()) return place.status();
+  path_ = place->path;
+  if (place->device) return device_.Open(path_);
+  part_ = path_ + ".part";
   fd_ = OpenAlone(part_, files_);
   if (fd_ >= 0) return absl::OkStatus();
   if (fd_ != -EWOULDBLOCK) return Error(-fd_, "cannot be made", part_);
@@ -47,6 +58,7 @@ absl::Status PartFile::Open() {
 }
 
 absl::Status PartFile::Write(const std::string& text) {
+  if (to_device()) return device_.Append(text);
   for (absl::string_view rest = text; !rest.empty();) {
     const iovec part = {const_cast<char*>(rest.data()), rest.size()};
     const ssize_t n = files_.Write(fd_, {&part, 1}, bytes_);
@@ -58,6 +70,7 @@ absl::Status PartFile::Write(const std::string& text) {
 }
 
 absl::Status PartFile::Finish() {
+  if (to_device()) return device_.Finish();
   int error = ErrorOfClosing(fd_);
   if (error == 0) error = -files_.Rename(part_, path_);
   if (error != 0) return Error(error, "cannot be completed", path_);

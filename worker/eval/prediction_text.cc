@@ -1,5 +1,6 @@
 #include "worker/eval/prediction_text.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -17,8 +18,9 @@ void AppendLabel(const TaskSpec& task, float label, std::string* text) {
   if (std::isnan(label)) return;
   if (task.binary()) {
     text->push_back(label > 0.5f ? '1' : '0');
-  } else {
-    AppendNumber(label, text);
+  } else {  // the shortest text of that float: as it was written, where it was not rounded
+    char digits[32];
+    text->append(digits, std::to_chars(digits, digits + sizeof(digits), label).ptr);
   }
 }
 

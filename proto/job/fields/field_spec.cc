@@ -76,7 +76,7 @@ absl::Status CheckOptions(const Place& p) {
 
 absl::Status CheckReal(const std::string& field, double value) {
   if (std::isfinite(value)) return absl::OkStatus();
-  return Bad(field, absl::StrCat(value, " is not a finite number"));
+  return Bad(field, absl::StrCat(value, " is not a finite number; write one as 0.5 or 1e-3"));
 }
 
 // Options that only some transforms have.

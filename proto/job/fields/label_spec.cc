@@ -244,12 +244,13 @@ absl::Status CheckGaucField(const JobSpec& job, const std::string& at, const std
     if (f.kind() == (libffm ? "multiValued" : "categorical")) return absl::OkStatus();
     return unknown(absl::StrCat("is a ", f.kind(), " field; name a categorical one"));
   }
-  if (!job.fields().empty()) return unknown("is none of spec.fields");
+  if (!job.fields().empty())
+    return unknown("is none of spec.fields; name a categorical one of them");
   if (job.data().format() == "csv") {
     for (const std::string& column : job.data().columns().categorical()) {
       if (column == field) return absl::OkStatus();
     }
-    return unknown("is none of spec.data.columns.categorical");
+    return unknown("is none of spec.data.columns.categorical; name one of them");
   }
   int number = 0;
   if (job.data().format().substr(0, 6) == "criteo") {

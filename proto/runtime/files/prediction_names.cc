@@ -1,5 +1,6 @@
 #include "proto/runtime/files/prediction_names.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "absl/strings/match.h"
@@ -46,6 +47,29 @@ absl::StatusOr<PredictionsPlace> PlaceOfPredictions(const std::string& path, Fil
     place.path = absl::StartsWith(target, "/") ? target : absl::StrCat(above, "/", target);
   }
   return ErrnoStatus(ELOOP, "follow", path);
+}
+
+absl::StatusOr<PredictionsPlace> PlaceOfOutput(absl::string_view option, const std::string& path,
+                                               FileSystem& files) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(option, " has no name; name a file"));
+  }
+  if (path == "-") return PredictionsPlace{.path = path, .device = true};
+  auto place = PlaceOfPredictions(path, files);
+  if (!place.ok() || place->device) return place;
+  FileInfo info;
+  const int looked = files.Look(place->path, info);
+  if ((looked == 0 && info.kind == FileKind::kFolder) || place->path.back() == '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " ", path, " is a folder; name a file in it"));
+  }
+  const std::string name = AbsolutePath(place->path);
+  const std::string folder = name.substr(0, std::max<size_t>(1, name.find_last_of('/')));
+  if (looked == -ENOENT && files.Look(folder, info) == -ENOENT) {
+    return absl::NotFoundError(absl::StrCat(option, " ", path, ": there is no folder ", folder,
+                                            "; make it, or name another place"));
+  }
+  return place;
 }
 
 std::string NextPredictions(const std::string& path) { return path + ".next"; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/runtime/files/file_system.h"
 
 namespace strata {
@@ -24,6 +25,11 @@ struct PredictionsPlace {
 // FAILED_PRECONDITION: links in a circle. What is not there is a file.
 absl::StatusOr<PredictionsPlace> PlaceOfPredictions(const std::string& path,
                                                     FileSystem& files = FileSystem::Kernel());
+
+// The same for the file that a program's user names as `option`; "-" is standard output.
+// INVALID_ARGUMENT: no name, or a folder; NOT_FOUND: in no folder.
+absl::StatusOr<PredictionsPlace> PlaceOfOutput(absl::string_view option, const std::string& path,
+                                               FileSystem& files = FileSystem::Kernel());
 
 // What a job's predictions are until they are the best so far is an unfinished file of this name
 // (OpenUnfinished): who replaces a worker that was lost writes beside one that is only slow. In

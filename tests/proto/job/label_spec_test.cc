@@ -267,9 +267,11 @@ TEST_CASE("metrics are named, once, and fit a label", "[label_spec]") {
   CHECK(metrics({"auc", "auc"}) ==
         "spec.evaluation.metrics[1]: 'auc' is the second of its kind; remove one");
   CHECK(metrics({"gauc(FIELD)"}) ==
-        "spec.evaluation.metrics[0]: 'FIELD' is none of spec.data.columns.categorical");
+        "spec.evaluation.metrics[0]: 'FIELD' is none of spec.data.columns.categorical; name "
+        "one of them");
   CHECK(metrics({"gauc(age)"}) ==
-        "spec.evaluation.metrics[0]: 'age' is none of spec.data.columns.categorical");
+        "spec.evaluation.metrics[0]: 'age' is none of spec.data.columns.categorical; name "
+        "one of them");
   CHECK(metrics({"auc"}, [](JobSpec& s) { s.mutable_labels()->DeleteSubrange(0, 1); }) ==
         "spec.evaluation.metrics[0]: 'auc' is for binary labels, and the job has none; remove it, "
         "or give mse or mae");

@@ -128,15 +128,22 @@ TEST_CASE("validate names data files that cannot be used", "[strata]") {
   Write("job.yaml", kJob);
   const Result r = Run("validate -f job.yaml");
   CHECK(r.exit_code == 2);
-  CHECK(r.err ==
-        "strata: spec.data.train[0]: " + Folder() + "/gone.tsv: No such file or directory\n");
+  CHECK(r.err == "strata: spec.data.train[0]: " + Folder() +
+                     "/gone.tsv: No such file or directory; mend the path, or wait for the file\n");
   Write("gone.tsv", "");
   CHECK(Run("validate -f job.yaml").err ==
-        "strata: spec.data.train[0]: " + Folder() + "/gone.tsv: is empty\n");
+        "strata: spec.data.train[0]: " + Folder() +
+            "/gone.tsv: is empty; write data to it, or move it away\n");
   Write("gone.tsv", "1\n");
   const Result right = Run("validate -f job.yaml --json");
   CHECK(right.exit_code == 0);
   CHECK(right.err == "job.yaml is right\n");
+  REQUIRE(std::system(("ln -s gone.tsv '" + Folder() + "/link.tsv'").c_str()) == 0);
+  const Result twice = Run("validate -f job.yaml --json --set spec.data.eval=[link.tsv]");
+  CHECK(twice.exit_code == 0);
+  CHECK(twice.err.find("strata: warning: spec.data.eval: " + Folder() +
+                       "/link.tsv has the content of " + Folder() +
+                       "/gone.tsv of spec.data.train") == 0);
   // What it prints is a job file again.
   Write("again.json", right.out);
   CHECK(Run("validate -f again.json --json").out == right.out);
@@ -296,7 +303,8 @@ TEST_CASE("validate prints columns as fields and fields as columns", "[strata]")
 
 TEST_CASE("validate lists what folders and globs stand for", "[strata]") {
   std::filesystem::create_directory(Folder() + "/parts");
-  for (const char* name : {"parts/p-1", "parts/p-0", "parts/_SUCCESS"}) Write(name, "1 1:1\n");
+  for (const char* name : {"parts/p-0", "parts/_SUCCESS"}) Write(name, "1 1:1\n");
+  Write("parts/p-1", "0 1:1\n");
   Write("parts.yaml",
         "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: j}\n"
         "spec: {data: {format: libfm, train: ['p*rts/p-*']}, model: {type: lr}}\n");

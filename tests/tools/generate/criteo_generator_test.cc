@@ -160,9 +160,13 @@ TEST_CASE("bad options and places are refused by name", "[generate]") {
   options.zipf = 1;
   const auto nowhere = GenerateCriteo(options, path + "/none/file").status();
   CHECK(nowhere.code() == absl::StatusCode::kNotFound);
-  CHECK(std::string(nowhere.message()) == "output file " + path +
-                                              "/none/file.part cannot be made: No such file or "
-                                              "directory");
+  CHECK(nowhere.message() == "output file " + path + "/none/file: there is no folder " + path +
+                                 "/none; make it, or name another place");
+  options.first_row = UINT64_MAX - 5;
+  options.rows = 6;
+  CHECK(message() ==
+        "first row: 18446744073709551610 leaves no room for 6 rows below 18446744073709551615; "
+        "give a smaller one");
   CHECK(!std::filesystem::exists(path));
 }
 

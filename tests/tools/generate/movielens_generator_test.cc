@@ -219,6 +219,12 @@ TEST_CASE("bad options are refused by name", "[generate]") {
   options.users = 1;
   options.most_history = 4097;
   CHECK(message() == "history: 4097 is not in 1 .. 4096");
+  for (const uint64_t first : {UINT64_MAX - 5, uint64_t{1} << 40}) {
+    options.first_row = first;
+    CHECK(message() == "first row and rows: " + std::to_string(first) +
+                           " and 1 are over 1099511627776 together, and the rows before the first "
+                           "are made as well; give less");
+  }
   CHECK_FALSE(std::filesystem::exists(TempPath("bad")));
 }
 

@@ -54,7 +54,9 @@ void AddCheckpointDiff(CLI::App& group, CommandSet& commands) {
       ->required()
       ->type_name("A");
   diff->add_option("b", o.b, "the other")->required()->type_name("B");
-  diff->add_option("--top", o.top, "rows to show of each table (default 10)")->type_name("N");
+  diff->add_option("--top", o.top, "rows to show of each table (default 10)")
+      ->type_name("N")
+      ->check(NotNegative());
   AddJson(diff, o.json);
 }
 

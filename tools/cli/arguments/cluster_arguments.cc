@@ -44,7 +44,9 @@ void AddLogs(CLI::App& app, CommandSet& commands) {
   logs->add_option("names", o.names, "processes, as in server-0 (default: all)")
       ->type_name("PROCESS");
   logs->add_flag("-f,--follow", o.follow, "go on with what comes");
-  logs->add_option("-n,--lines", o.lines, "last lines of each")->capture_default_str();
+  logs->add_option("-n,--lines", o.lines, "last lines of each")
+      ->capture_default_str()
+      ->check(NotNegative());
   logs->add_option("--dir", o.dir, "folder of the cluster (default: that of the last 'up')")
       ->type_name("DIR");
   AddJson(logs, o.json);

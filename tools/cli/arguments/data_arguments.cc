@@ -36,7 +36,8 @@ void AddPredict(CLI::App& app, CommandSet& commands) {
       ->add_option(
           "--max-bad-lines", o.max_bad_lines,
           "bad lines to leave out of the output; default: spec.data.maxBadLines of the job")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(NotNegative());
   predict
       ->add_option("--dram-bytes", o.dram_bytes,
                    "hard limit of the model's rows in memory, as in 2GiB; the rest lies on SSD in "
@@ -56,13 +57,18 @@ void AddGenerateCriteo(CLI::App& generate, CommandSet& commands) {
   criteo->add_option("--zipf", o.zipf, "exponent of how often ids occur")
       ->capture_default_str()
       ->check(NotNegative());
-  criteo->add_option("--seed", o.seed, "the same seed makes the same lines")->capture_default_str();
+  criteo->add_option("--seed", o.seed, "the same seed makes the same lines")
+      ->capture_default_str()
+      ->check(NotNegative());
   criteo
       ->add_option(
           "--first-row", o.first_row,
           "number of the first line: rows after those of a training file make its held-out file")
-      ->capture_default_str();
-  criteo->add_option("-o,--output", o.output, "file to write")->required()->type_name("FILE");
+      ->capture_default_str()
+      ->check(NotNegative());
+  criteo->add_option("-o,--output", o.output, "file to write; -: stdout")
+      ->required()
+      ->type_name("FILE");
   AddJson(criteo, o.json);
 }
 
@@ -78,13 +84,17 @@ void AddGenerateMovielens(CLI::App& generate, CommandSet& commands) {
       ->capture_default_str()
       ->check(Positive());
   movielens->add_option("--seed", o.seed, "the same seed makes the same lines")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(NotNegative());
   movielens
       ->add_option(
           "--first-row", o.first_row,
           "number of the first line: rows after those of a training file make its held-out file")
-      ->capture_default_str();
-  movielens->add_option("-o,--output", o.output, "csv to write; _FILE.teacher.json beside it")
+      ->capture_default_str()
+      ->check(NotNegative());
+  movielens
+      ->add_option("-o,--output", o.output,
+                   "csv to write, _FILE.teacher.json beside it; -: stdout, without that")
       ->required()
       ->type_name("FILE");
   AddJson(movielens, o.json);

@@ -258,7 +258,7 @@ std::string JobSummary(const JobStatus& s) {
                           EvaluationText(s.result()), WithCommas(s.result().examples()),
                           WithCommas(s.result().step()));
   }
-  if (s.train_seconds() > 0) {
+  if (s.train_seconds() > 0 && s.examples() > 0) {
     absl::StrAppend(&text, "  trained on ", WithCommas(s.examples()), " examples in ",
                     Duration(s.train_seconds()), ", ",
                     WithCommas(std::llround(std::max(0.0, ExamplesPerSecond(s)))), " examples/s\n");

@@ -31,6 +31,9 @@ using Json = nlohmann::ordered_json;
 
 Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+// Where a command tells of data that it wrote: they may be on stdout where they are in no file.
+std::FILE* Beside(bool to_device) { return to_device ? stderr : stdout; }
+
 // Called with the rows done so far of `rows`.
 std::function<void(uint64_t)> ShowPercent(bool terminal, uint64_t rows) {
   return [terminal, rows](uint64_t done) {
@@ -58,6 +61,9 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   if (options.checkpoint.empty() == options.job.empty()) {
     return ReportError(
         absl::InvalidArgumentError("predict: give --checkpoint DIR or --job JOB (one of them)"));
+  }
+  if (options.output.empty()) {
+    return ReportError(absl::InvalidArgumentError("--output has no name; name a file"));
   }
   absl::StatusOr<std::string> where = options.job.empty()
                                           ? absl::StatusOr<std::string>(options.checkpoint)
@@ -88,8 +94,7 @@ ExitCode RunPredictCommand(const PredictCommandOptions& options) {
   // As any program whose reader has left, now that nothing lies about any more.
   if (summary->reader_left) std::raise(SIGPIPE);
   if (options.json) {
-    // Beside the scores where those go to a file, else on stderr: they may go to stdout.
-    std::FILE* out = summary->to_device ? stderr : stdout;
+    std::FILE* const out = Beside(summary->to_device);
     Json json{{"checkpoint", summary->checkpoint},
               {"step", summary->step},
               {"lines", summary->lines},
@@ -118,6 +123,7 @@ ExitCode RunGenerateCriteo(const GenerateCriteoOptions& options) {
       GenerateCriteo(generator, options.output, ShowPercent(terminal, options.rows));
   if (terminal) std::fprintf(stderr, "\r");
   if (!made.ok()) return ReportError(made.status());
+  std::FILE* const out = Beside(made->to_device);
   if (options.json) {
     const Json json{{"output", options.output},
                     {"rows", made->rows},
@@ -125,11 +131,11 @@ ExitCode RunGenerateCriteo(const GenerateCriteoOptions& options) {
                     {"positives", made->positives},
                     {"teacherAuc", Finite(made->teacher_auc)},
                     {"teacherLogloss", Finite(made->teacher_logloss)}};
-    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fprintf(out, "%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%s: %s rows, %s bytes; the teacher's own AUC is %.4f, logloss %.4f\n",
-                options.output.c_str(), WithCommas(made->rows).c_str(),
-                WithCommas(made->bytes).c_str(), made->teacher_auc, made->teacher_logloss);
+    std::fprintf(out, "%s: %s rows, %s bytes; the teacher's own AUC is %.4f, logloss %.4f\n",
+                 options.output.c_str(), WithCommas(made->rows).c_str(),
+                 WithCommas(made->bytes).c_str(), made->teacher_auc, made->teacher_logloss);
   }
   return kExitOk;
 }
@@ -147,6 +153,7 @@ ExitCode RunGenerateMovielens(const GenerateMovielensOptions& options) {
       GenerateMovielens(generator, options.output, ShowPercent(terminal, options.rows));
   if (terminal) std::fprintf(stderr, "\r");
   if (!made.ok()) return ReportError(made.status());
+  std::FILE* const out = Beside(made->to_device);
   if (options.json) {
     const Json json{{"output", options.output},
                     {"rows", made->rows},
@@ -158,9 +165,10 @@ ExitCode RunGenerateMovielens(const GenerateMovielensOptions& options) {
                     {"ratingAuc", Finite(made->rating_auc)},
                     {"ratingMse", Finite(made->rating_mse)},
                     {"ratingMae", Finite(made->rating_mae)}};
-    std::printf("%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::fprintf(out, "%s\n", json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::printf(
+    std::fprintf(
+        out,
         "%s: %s rows, %s bytes; the teacher's own: clicked: AUC %.4f, logloss %.4f; rating: AUC "
         "%.4f (4 and more), mse %.4f, mae %.4f\n",
         options.output.c_str(), WithCommas(made->rows).c_str(), WithCommas(made->bytes).c_str(),

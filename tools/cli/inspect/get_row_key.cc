@@ -181,6 +181,8 @@ absl::StatusOr<CategoryKey> FieldKeys::Of(const std::string& value) const {
     out.hashed = HashedOf(reader_->plan(), value);
     out.key = *key;
     out.is_shared = reader_->IsShared(key->value);
+    out.line = reader_->LineOf(out.hashed);
+    out.is_hashed = !out.line || (*out.line == 0 && !out.hashed.empty());
     return out;
   }
   if (buckets_ && !value.empty()) {

@@ -31,6 +31,8 @@ struct CategoryKey {
   bool is_hashed = true;
   std::string hashed;  // the bytes that are hashed: the value, its default, or an integer's bucket
   bool is_shared = false;  // out of the field's vocabulary: others that are have the row, too
+  // Where a vocabulary has the value: its line, from 1; 0: it has not. Without one, nothing.
+  std::optional<uint64_t> line;
   Key key;
 };
 

@@ -50,11 +50,13 @@ std::string RowText(const RowReport& row) {
                                   Hex(row.position.value), ", partition ", row.partition, "\n");
   if (row.category.has_value()) {
     absl::StrAppend(&text, "field ", row.category->field, " (", row.category->name, ")");
-    if (row.category->is_hashed) {
-      absl::StrAppend(&text, ", \"", row.category->hashed, "\" is hashed");
-      if (row.category->is_shared) {
-        text += ", out of the vocabulary: other values that are have this row, too";
-      }
+    const bool has = row.category->line.value_or(0) > 0;
+    if (has || row.category->is_hashed) {
+      absl::StrAppend(&text, ", \"", row.category->hashed, "\" is ",
+                      has ? absl::StrCat("value ", *row.category->line, " of the vocabulary")
+                      : row.category->line ? std::string("out of the vocabulary, and hashed")
+                                           : std::string("hashed"));
+      if (row.category->is_shared) text += ": other values that are have this row, too";
     }
     text += "\n";
   }
@@ -99,6 +101,7 @@ std::string RowJson(const RowReport& row) {
     json["fieldName"] = row.category->name;
     if (row.category->is_hashed) json["hashed"] = row.category->hashed;
     if (row.category->is_shared) json["outOfVocabulary"] = true;
+    if (row.category->line) json["vocabularyLine"] = *row.category->line;
   }
   if (row.tensor.has_value()) {
     json["tensor"] = row.tensor->tensor;

@@ -10,18 +10,22 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/job/fields/field_form.h"
 #include "proto/job/fields/sequences.h"
 #include "proto/job/job_spec.h"
+#include "proto/job/same_files.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_text.h"
 #include "proto/job/schema/schema_vocabulary.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/control.pb.h"
+#include "proto/strata/job.pb.h"
 #include "tools/cli/job/file.h"
+#include "worker/data/files/data_file.h"
 #include "worker/data/files/file_list.h"
 #include "worker/data/files/text_files.h"
 #include "worker/data/index/vocabularies.h"
@@ -33,16 +37,36 @@ namespace {
 std::string FileProblem(const std::string& path) {
   if (path == "-") return "";  // standard input
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return std::strerror(errno);
-  if (S_ISDIR(info.st_mode)) return "is a folder";
-  if (access(path.c_str(), R_OK) != 0) return std::strerror(errno);
-  if (S_ISREG(info.st_mode) && info.st_size == 0) return "is empty";
+  if (stat(path.c_str(), &info) != 0) {
+    return absl::StrCat(std::strerror(errno), "; mend the path, or wait for the file");
+  }
+  if (S_ISDIR(info.st_mode)) return "is a folder; name a file in it";
+  if (access(path.c_str(), R_OK) != 0) {
+    return absl::StrCat(std::strerror(errno), "; give this user the right to read it");
+  }
+  if (!S_ISREG(info.st_mode)) return "is not a regular file; write the data to one";
+  if (info.st_size == 0) return "is empty; write data to it, or move it away";
   return "";
 }
 
-// Each path, and each file that a folder or a glob stands for, which stderr tells.
+// A file as an index has it; what cannot be read is told elsewhere.
+void AddFile(const std::string& path, InputIndex* index) {
+  if (path == "-") return;
+  const auto file = DataFile::Open(path);
+  if (!file.ok()) return;
+  const auto fingerprint = (*file)->Fingerprint();
+  if (!fingerprint.ok()) return;
+  InputFile* entry = index->add_files();
+  entry->set_path(path);
+  entry->set_bytes((*file)->size());
+  entry->set_fingerprint(*fingerprint);
+}
+
+// Each path, and each file that a folder or a glob stands for, which stderr tells. `index` has
+// those that are right.
 template <typename Paths>
-void CheckFiles(const char* field, const Paths& paths, std::vector<std::string>* problems) {
+void CheckFiles(const char* field, const Paths& paths, std::vector<std::string>* problems,
+                InputIndex* index) {
   const auto all = ListFiles(field, {paths.begin(), paths.end()});
   if (!all.ok()) problems->push_back(std::string(all.status().message()));
   for (int i = 0; i < paths.size(); ++i) {
@@ -55,8 +79,11 @@ void CheckFiles(const char* field, const Paths& paths, std::vector<std::string>*
     }
     for (const std::string& file : *files) {
       const std::string problem = FileProblem(file);
-      if (problem.empty()) continue;
-      problems->push_back(absl::StrCat(field, "[", i, "]: ", file, ": ", problem));
+      if (problem.empty()) {
+        AddFile(file, index);
+      } else {
+        problems->push_back(absl::StrCat(field, "[", i, "]: ", file, ": ", problem));
+      }
     }
   }
 }
@@ -86,12 +113,18 @@ absl::Status ChangeForm(const std::string& form, TrainingJob& job) {
   return changed.ok() ? ResolveJob(job) : changed;
 }
 
-}  // namespace
+void Warn(const std::string& warning) {
+  if (!warning.empty()) std::fprintf(stderr, "strata: warning: %s\n", warning.c_str());
+}
 
+// INVALID_ARGUMENT, a line for each file of spec.data, and each vocabulary, that is missing, empty,
+// no file or not readable, and each folder or glob without files.
 absl::Status CheckDataFiles(const JobSpec& spec) {
   std::vector<std::string> problems;
-  CheckFiles("spec.data.train", spec.data().train(), &problems);
-  CheckFiles("spec.data.eval", spec.data().eval(), &problems);
+  InputIndex train, eval;
+  CheckFiles("spec.data.train", spec.data().train(), &problems, &train);
+  CheckFiles("spec.data.eval", spec.data().eval(), &problems, &eval);
+  Warn(SameFiles(train, eval));
   for (int i = 0; i < spec.fields_size(); ++i) {
     if (!spec.fields(i).has_vocabulary()) continue;
     const std::string& file = spec.fields(i).vocabulary().file();
@@ -103,14 +136,15 @@ absl::Status CheckDataFiles(const JobSpec& spec) {
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
+}  // namespace
+
 ExitCode RunValidate(const ValidateOptions& options) {
   absl::StatusOr<TrainingJob> job = LoadJobFile(options.source.file, options.source.overrides);
   if (!job.ok()) return ReportError(job.status());
   absl::StatusOr<Schema> schema = DeclaredSchema(job->spec());
   if (!schema.ok()) return ReportError(schema.status());
-  for (const std::string& warning : {KeysByPosition(job->spec()), NothingToAttend(job->spec())}) {
-    if (!warning.empty()) std::fprintf(stderr, "strata: warning: %s\n", warning.c_str());
-  }
+  Warn(KeysByPosition(job->spec()));
+  Warn(NothingToAttend(job->spec()));
   if (options.schema) {
     // Without what a file would say that is not there yet.
     ReadVocabularies(job->spec(), &*schema).IgnoreError();
@@ -124,7 +158,12 @@ ExitCode RunValidate(const ValidateOptions& options) {
   if (absl::Status s = CheckPlacesOfFile(options.source.file, *job, /*overwrite=*/false); !s.ok())
     return ReportError(s);
   const absl::Status changed = ChangeForm(options.form, *job);
-  if (!changed.ok()) return ReportError(changed);
+  if (!changed.ok()) {
+    return ReportError(absl::Status(
+        changed.code(),
+        absl::StrCat(options.source.file, ": ", changed.message(),
+                     options.form == "columns" ? "; only spec.fields can say this job" : "")));
+  }
   google::protobuf::util::JsonPrintOptions print;
   print.add_whitespace = !options.json;
   std::string text;

@@ -113,7 +113,7 @@ std::string ParseWhole(const std::string& text, uint64_t limit, uint64_t* value)
 
 std::string ParseReal(const std::string& text, double* value) {
   if (!absl::SimpleAtod(text, value) || !std::isfinite(*value)) {
-    return absl::StrCat("'", Shown(text), "' is not a finite number");
+    return absl::StrCat("'", Shown(text), "' is not a finite number; write one as 0.5 or 1e-3");
   }
   return "";
 }

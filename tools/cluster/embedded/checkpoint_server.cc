@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/core/uid.h"
@@ -220,6 +223,19 @@ class Server : public CheckpointServer {
   std::unique_ptr<server::Server> server_;
 };
 
+// A server speaks of the job that it has; here the limit may be the command's.
+absl::Status OfLimit(const absl::Status& status, bool given) {
+  constexpr absl::string_view kOfJob = "spec.storage.dramBytesPerServer";
+  constexpr absl::string_view kOption = "--dram-bytes";
+  if (!absl::StrContains(status.message(), kOfJob)) return status;
+  const std::string text =
+      given
+          ? absl::StrReplaceAll(status.message(), {{kOfJob, kOption},
+                                                   {", or spec.storage.shardsPerServer lower", ""}})
+          : absl::StrCat(status.message(), " (", kOption, " gives another limit)");
+  return absl::Status(status.code(), text);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CheckpointServer>> CheckpointServer::Start(
@@ -232,7 +248,8 @@ absl::StatusOr<std::unique_ptr<CheckpointServer>> CheckpointServer::Start(
   }
   auto server =
       std::make_unique<Server>(found, absl::StrCat(*bytes), *bytes > 0, options.cancelled);
-  const absl::Status s = server->Open(options.directory, *bytes);
+  const absl::Status s =
+      OfLimit(server->Open(options.directory, *bytes), !options.dram_bytes.empty());
   if (s.ok()) return std::unique_ptr<CheckpointServer>(std::move(server));
   if (!absl::IsDataLoss(s)) return s;
   // Not of the files: what was asked for cannot be done.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -40,10 +41,8 @@ namespace {
 // Where the output lies; "-": standard output. What is written is none of what is read.
 absl::StatusOr<PredictionsPlace> FindOutput(const PredictOptions& options,
                                             const std::string& checkpoint) {
-  if (options.output.empty() || options.output == "-") {
-    return PredictionsPlace{.path = options.output, .device = options.output == "-"};
-  }
-  auto place = PlaceOfPredictions(options.output);
+  if (options.output.empty()) return PredictionsPlace{};
+  auto place = PlaceOfOutput("--output", options.output);
   if (!place.ok() || place->device) return place;
   for (const std::string& path : NamesInPredict(place->path)) {
     absl::Status s = CheckOutsideCheckpoint("--output", path, checkpoint);
@@ -124,6 +123,21 @@ absl::StatusOr<std::unique_ptr<ScoredLines>> OpenLines(const PredictOptions& opt
   return opened;
 }
 
+// A label may have the name that another one's score has in the header.
+absl::Status CheckHeader(const PredictOptions& options, const JobSpec& spec) {
+  if (!options.header || options.scores_only) return absl::OkStatus();
+  std::set<std::string> labels;
+  for (const LabelConfig& label : spec.labels()) labels.insert(label.name());
+  for (const std::string& label : labels) {
+    const std::string score = absl::StrCat(label, "_score");
+    if (labels.count(score) == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--header would name ", score, " twice: label '",
+                                                   score, "', and the score of label '", label,
+                                                   "'; add --scores-only, or leave it out"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ModelTables> TablesOf(const FoundCheckpoint& found, const JobSpec& spec) {
   const Manifest& manifest = found.manifest;
   auto tables = MakeModelTables(spec, manifest.fields(), manifest.numeric());
@@ -180,6 +194,7 @@ absl::StatusOr<PredictSummary> RunPredict(const PredictOptions& options) {
   if (absl::Status s = NameVocabularies(options, found->manifest.schema(), spec); !s.ok()) return s;
   const auto place = FindOutput(options, found->folder);
   if (!place.ok()) return place.status();
+  if (absl::Status s = CheckHeader(options, spec); !s.ok()) return s;
   const auto lines = OpenLines(options, spec, found->manifest);
   if (!lines.ok()) return lines.status();
   const auto tables = TablesOf(*found, spec);

@@ -4,11 +4,9 @@
 #ifndef STRATA_TOOLS_CLUSTER_EMBEDDED_SCORE_OUTPUT_H_
 #define STRATA_TOOLS_CLUSTER_EMBEDDED_SCORE_OUTPUT_H_
 
-#include <cstdio>
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "proto/runtime/files/device_file.h"
 #include "proto/runtime/files/prediction_names.h"
 #include "worker/eval/prediction_file.h"
 
@@ -21,7 +19,6 @@ class ScoreOutput {
   ScoreOutput() = default;
   ScoreOutput(const ScoreOutput&) = delete;
   ScoreOutput& operator=(const ScoreOutput&) = delete;
-  ~ScoreOutput();
 
   // A path of "-" is standard output; without a path nothing is written. FAILED_PRECONDITION:
   // another process writes scores to that file now.
@@ -31,15 +28,11 @@ class ScoreOutput {
   absl::Status Append(absl::string_view text);
   absl::Status Finish();
 
-  bool reader_left() const { return reader_left_; }
+  bool reader_left() const { return device_.reader_left(); }
 
  private:
-  absl::Status DeviceError(int error);
-
-  std::string path_;
-  std::FILE* device_ = nullptr;
+  DeviceFile device_;
   PredictionFile file_;
-  bool reader_left_ = false;
 };
 
 }  // namespace strata

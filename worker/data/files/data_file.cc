@@ -21,8 +21,7 @@ constexpr uint64_t kFingerprintBytes = 64 << 10;
 
 absl::Status OpenError(const std::string& path, int error) {
   if (error == ENOENT) {
-    return absl::NotFoundError(
-        absl::StrCat("input file ", path, " does not exist; check spec.data"));
+    return absl::NotFoundError(absl::StrCat("input file ", path, " does not exist", kCheckData));
   }
   if (error == EACCES || error == EPERM) {
     return absl::PermissionDeniedError(
@@ -36,8 +35,8 @@ absl::Status OpenError(const std::string& path, int error) {
     return absl::PermissionDeniedError(
         absl::StrCat("input file ", FileSystem::Kernel().WhyOutside(path)));
   }
-  return absl::UnavailableError(absl::StrCat(
-      "input file ", path, " cannot be opened: ", std::strerror(error), "; check spec.data"));
+  return absl::UnavailableError(
+      absl::StrCat("input file ", path, " cannot be opened: ", std::strerror(error), kCheckData));
 }
 
 }  // namespace

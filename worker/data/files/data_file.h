@@ -12,8 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace strata {
+
+// How an error ends of a path that is wrong; who reads other files than spec.data's has another
+// remedy.
+inline constexpr absl::string_view kCheckData = "; check spec.data";
 
 // Tells two files, or two contents of one, apart: device, inode, size, time of the last change in
 // ns.

@@ -64,6 +64,13 @@ class Lister {
       std::string path = Join(folder, name);
       const auto kind = Look(path);
       if (!kind.ok()) return kind.status();
+      if (*kind == Kind::kOther) return NoFile(path);
+      if (*kind == Kind::kFolder) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the folder ", path, " lies among the files of ", folder,
+                         ", and what is in it would be left out; name ", Join(folder, "*"),
+                         " for its files too, a glob that does not match it, or each file"));
+      }
       if (*kind == Kind::kFile) out->push_back(std::move(path));
     }
     return absl::OkStatus();
@@ -83,6 +90,10 @@ class Lister {
       const auto there = Look(as_written);
       literal = there.ok() && *there != Kind::kNothing;
     }
+    if (!literal && part == "**") {
+      return absl::InvalidArgumentError(
+          "** is no pattern for folders of any depth; write one * for each, as in a/*/*/part-*");
+    }
     if (literal) return rest.empty() ? AddPath(as_written, out) : AddMatches(as_written, rest, out);
     const auto kind = Look(folder);
     if (!kind.ok()) return kind.status();
@@ -100,6 +111,11 @@ class Lister {
   }
 
  private:
+  static absl::Status NoFile(const std::string& path) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is not a regular file; write the data to one, or move it away"));
+  }
+
   absl::Status AddPath(const std::string& path, std::vector<std::string>* out) const {
     const auto kind = Look(path);
     if (!kind.ok()) return kind.status();
@@ -109,8 +125,9 @@ class Lister {
       case Kind::kFile:
         out->push_back(path);
         return absl::OkStatus();
-      case Kind::kNothing:
       case Kind::kOther:
+        return NoFile(path);
+      case Kind::kNothing:
         return absl::OkStatus();
     }
     return absl::OkStatus();

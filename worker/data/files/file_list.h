@@ -18,14 +18,15 @@ namespace strata {
 using MayRead = std::function<absl::Status(const std::string& path)>;
 
 // The files that `paths` mean, in their order:
-//   a folder: the files in it, by name;
+//   a folder: the files in it, by name; it has no folder in it, for nothing is left out unsaid;
 //   a path with *, ? or [...] that is no file itself: what matches, by path; each stands for
 //     characters of one name, and a match that is a folder for its files; a part of the path that
 //     is there as it is written, as a folder "d[1]" is, stands for that alone;
 //   all else, "-" too: the path itself, whether there is a file or not.
 // Names that begin with "." or "_" are left out where a folder or a wildcard gives them.
 // INVALID_ARGUMENT begins with `field` and the number of the path: a glob or a folder without
-// files, a file that two paths give of which one is no plain path; others are those of `may_read`
+// files, or that gives a pipe or a device; a folder in a folder; "**"; a file that two paths give
+// of which one is no plain path; others are those of `may_read`
 // and of the file system: what a folder names and cannot be looked at is never left out.
 absl::StatusOr<std::vector<std::string>> ListFiles(absl::string_view field,
                                                    const std::vector<std::string>& paths,

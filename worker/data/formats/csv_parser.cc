@@ -104,8 +104,9 @@ std::string CsvParser::TakeField(const Column& column, absl::string_view text,
     case Role::kNumeric: {
       const absl::string_view number = absl::StripAsciiWhitespace(text);
       float value = 0;
-      if (!number.empty() && ParseReal(number, &value) != NumberError::kNone) {
-        return absl::StrCat("column ", column.name, ": ", Quoted(text), " is not a finite number");
+      if (number.empty()) return "";
+      if (const NumberError e = ParseReal(number, &value); e != NumberError::kNone) {
+        return absl::StrCat("column ", column.name, ": ", Quoted(text), " ", WhyNoReal(e));
       }
       places.dense[column.index] = value;
       return "";

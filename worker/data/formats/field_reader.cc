@@ -72,8 +72,8 @@ FieldReader::FieldReader(FieldPlan plan, std::shared_ptr<const Vocabulary> vocab
       bucket_keys_(BucketKeys(plan_.transform, seed_)),
       vocabulary_(std::move(vocabulary)) {}
 
-std::string FieldReader::NotANumber(absl::string_view text) const {
-  return absl::StrCat("column ", plan_.column, ": ", Quoted(text), " is not a finite number");
+std::string FieldReader::NotANumber(absl::string_view text, NumberError error) const {
+  return absl::StrCat("column ", plan_.column, ": ", Quoted(text), " ", WhyNoReal(error));
 }
 
 std::string FieldReader::ReadNumber(absl::string_view text, float* out) const {
@@ -82,10 +82,13 @@ std::string FieldReader::ReadNumber(absl::string_view text, float* out) const {
   *out = 0;
   if (number.empty()) return "";
   if (plan_.transform.type == TransformType::kNone) {
-    return ParseReal(number, out) == NumberError::kNone ? "" : NotANumber(text);
+    const NumberError error = ParseReal(number, out);
+    return error == NumberError::kNone ? "" : NotANumber(text, error);
   }
   double x = 0;
-  if (ParseDouble(number, &x) != NumberError::kNone) return NotANumber(text);
+  if (const NumberError e = ParseDouble(number, &x); e != NumberError::kNone) {
+    return NotANumber(text, e);
+  }
   *out = static_cast<float>(Transformed(plan_.transform, x));
   if (std::isfinite(*out)) return "";
   return absl::StrCat("column ", plan_.column, ": ", Quoted(text), " becomes ", *out,
@@ -109,6 +112,11 @@ bool FieldReader::IsShared(uint64_t key) const {
   return (key & kLastVocabularyKey) > kLastVocabularyKey - plan_.vocabulary->out_of_vocabulary;
 }
 
+std::optional<uint64_t> FieldReader::LineOf(absl::string_view value) const {
+  if (vocabulary_ == nullptr) return std::nullopt;
+  return vocabulary_->LineOf(value);
+}
+
 uint64_t FieldReader::KeyOfBucket(double number) const {
   const std::vector<double>& bounds = plan_.transform.bounds;
   const auto above = std::upper_bound(bounds.begin(), bounds.end(), number);
@@ -125,7 +133,11 @@ std::string FieldReader::AppendBucket(absl::string_view text, Batch* batch) cons
   absl::string_view number = absl::StripAsciiWhitespace(text);
   if (number.empty() && plan_.default_value) number = *plan_.default_value;
   double x = 0;
-  if (!number.empty() && ParseDouble(number, &x) != NumberError::kNone) return NotANumber(text);
+  if (!number.empty()) {
+    if (const NumberError e = ParseDouble(number, &x); e != NumberError::kNone) {
+      return NotANumber(text, e);
+    }
+  }
   Append(number.empty() ? KeyOf("") : KeyOfBucket(x), 1.0f, batch);
   return "";
 }
@@ -140,9 +152,9 @@ std::string FieldReader::AppendWeighted(absl::string_view part, Batch* batch) co
       return absl::StrCat("column ", plan_.column, ": ", Quoted(part),
                           " is a weight without a value");
     }
-    if (ParseReal(part.substr(at + 1), &weight) != NumberError::kNone) {
-      return absl::StrCat("column ", plan_.column, ": the weight of ", Quoted(part),
-                          " is not a finite number");
+    if (const NumberError e = ParseReal(part.substr(at + 1), &weight); e != NumberError::kNone) {
+      return absl::StrCat("column ", plan_.column, ": the weight of ", Quoted(part), " ",
+                          WhyNoReal(e));
     }
     if (weight < 0 && plan_.pooling == FieldPooling::kMean) {
       return absl::StrCat("column ", plan_.column, ": the weight of ", Quoted(part),

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "proto/job/fields/field_plan.h"
+#include "worker/data/formats/number_text.h"
 #include "worker/data/formats/vocabulary.h"
 #include "worker/step/batch.h"
 
@@ -40,6 +42,8 @@ class FieldReader {
  private:
   // The key of a value; empty: of a missing one.
   uint64_t KeyOf(absl::string_view value) const;
+  // The line of a value in the field's vocabulary, from 1; 0: it has not. Nothing without one.
+  std::optional<uint64_t> LineOf(absl::string_view value) const;
   // The key of a number's bucket. REQUIRES: the field is bucketised.
   uint64_t KeyOfBucket(double number) const;
   std::string AppendBucket(absl::string_view text, Batch* batch) const;
@@ -48,7 +52,7 @@ class FieldReader {
   std::string AppendWeighted(absl::string_view part, Batch* batch) const;
   // Mean pooling comes as values.
   std::string DivideBySum(size_t first, Batch* batch) const;
-  std::string NotANumber(absl::string_view text) const;
+  std::string NotANumber(absl::string_view text, NumberError error) const;
   void Append(uint64_t key, float value, Batch* batch) const;
 
   const FieldPlan plan_;

@@ -87,8 +87,8 @@ std::string LibffmParser::ParseFeature(absl::string_view token, Batch* batch) co
   }
   float value = 0;
   const absl::string_view text = token.substr(second + 1);
-  if (ParseReal(text, &value) != NumberError::kNone) {
-    return absl::StrCat("feature value ", Quoted(text), " is not a finite number");
+  if (const NumberError e = ParseReal(text, &value); e != NumberError::kNone) {
+    return absl::StrCat("feature value ", Quoted(text), " ", WhyNoReal(e));
   }
   batch->keys.push_back(key);
   batch->values.push_back(value);

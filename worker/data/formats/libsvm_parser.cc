@@ -38,8 +38,8 @@ std::string LibsvmParser::ParseFeature(absl::string_view token, Batch* batch) {
   }
   float value = 0;
   const absl::string_view text = token.substr(colon + 1);
-  if (ParseReal(text, &value) != NumberError::kNone) {
-    return absl::StrCat("feature value ", Quoted(text), " is not a finite number");
+  if (const NumberError e = ParseReal(text, &value); e != NumberError::kNone) {
+    return absl::StrCat("feature value ", Quoted(text), " ", WhyNoReal(e));
   }
   batch->keys.push_back(key);
   batch->values.push_back(value);

@@ -80,6 +80,12 @@ NumberError ParseReal(absl::string_view text, float* out) {
   return NumberError::kNone;
 }
 
+absl::string_view WhyNoReal(NumberError error) {
+  return error == NumberError::kOutOfRange
+             ? "is out of float32's range (3.4e38); scale the numbers, or write 0 for tiny ones"
+             : "is not a finite number";
+}
+
 bool ParseLabel(absl::string_view text, float* out) {
   if (text == "0" || text == "1") {
     *out = static_cast<float>(text[0] - '0');

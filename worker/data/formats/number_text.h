@@ -25,6 +25,10 @@ NumberError ParseReal(absl::string_view text, float* out);
 // The same without the last rounding: what overflows a double is kOutOfRange.
 NumberError ParseDouble(absl::string_view text, double* out);
 
+// What is wrong with a text that ParseReal refused, as "is not a finite number", and the remedy
+// where the text alone does not say it.
+absl::string_view WhyNoReal(NumberError error);
+
 // 1 for "1", 0 for "0" and "-1", in any notation that ParseDouble reads and to the bit; false for
 // all else, as for 0.99999999.
 bool ParseLabel(absl::string_view text, float* out);

@@ -48,7 +48,9 @@ std::string TargetColumns::ParseLabel(size_t task, absl::string_view text, float
   const absl::string_view number = absl::StripAsciiWhitespace(text);
   if (short_form_ && !(optional_ && number.empty())) {
     if (strata::ParseLabel(number, label)) return "";
-    return absl::StrCat("label ", Quoted(text), " is none of 0, 1, -1");
+    return absl::StrCat("column ", tasks_[task].column, ": label ", Quoted(text),
+                        " is none of 0, 1, -1; spec.labels may name a number (kind: real, count), "
+                        "or a label that lines may lack");
   }
   const TaskSpec& spec = tasks_[task];
   if (number.empty()) {
@@ -63,8 +65,12 @@ std::string TargetColumns::ParseLabel(size_t task, absl::string_view text, float
     return strata::ParseLabel(number, label) ? "" : wrong("none of 0, 1, -1; an empty one is none");
   }
   double exact = 0;  // a float would round to what may be a count
-  if (ParseReal(number, label) != NumberError::kNone ||
-      ParseDouble(number, &exact) != NumberError::kNone) {
+  const NumberError error = ParseReal(number, label);
+  if (error == NumberError::kOutOfRange) {
+    return absl::StrCat("column ", spec.column, ": label ", spec.name, ": ", Quoted(text), " ",
+                        WhyNoReal(error));
+  }
+  if (error != NumberError::kNone || ParseDouble(number, &exact) != NumberError::kNone) {
     return wrong("not a finite number; leave it empty where there is none");
   }
   if (spec.kind == LabelKind::kReal) return "";

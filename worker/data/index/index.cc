@@ -229,7 +229,7 @@ absl::Status Indexer::AddFile(const std::string& path) {
   if (tasks.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("input file ", f.path(), f.size() == 0 ? " is empty" : " has no line of data",
-                     "; remove it from spec.data, or write data to it"));
+                     "; write data to it, or move it out of what spec.data names"));
   }
   return absl::OkStatus();
 }

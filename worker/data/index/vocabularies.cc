@@ -121,7 +121,7 @@ absl::StatusOr<Vocabularies> LoadVocabularies(const JobSpec& spec, TextFiles* fi
 absl::Status OfVocabulary(const absl::Status& status, absl::string_view remedy) {
   absl::string_view said = status.message();
   if (!absl::ConsumePrefix(&said, "input file ")) return status;
-  const bool of_data = absl::ConsumeSuffix(&said, "; check spec.data");
+  const bool of_data = absl::ConsumeSuffix(&said, kCheckData);
   return absl::Status(status.code(), absl::StrCat("vocabulary file ", said, of_data ? "; " : "",
                                                   of_data ? remedy : absl::string_view()));
 }

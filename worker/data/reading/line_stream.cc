@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "worker/data/files/data_file.h"
 #include "worker/data/formats/csv_columns.h"
 #include "worker/data/formats/line_parser.h"
 
@@ -16,9 +17,15 @@ absl::string_view WithoutReturn(absl::string_view line) {
 
 }  // namespace
 
+absl::Status OfInputs(const absl::Status& status) {
+  absl::string_view said = status.message();
+  if (!absl::ConsumeSuffix(&said, kCheckData)) return status;
+  return absl::Status(status.code(), absl::StrCat(said, "; check its path"));
+}
+
 absl::Status LineStream::OpenNext() {
   auto input = TextStream::Open(o_.paths[opened_], o_.standard_input);
-  if (!input.ok()) return input.status();
+  if (!input.ok()) return OfInputs(input.status());
   input_ = *std::move(input);
   ++opened_;
   lines_ = 0;
@@ -72,8 +79,15 @@ absl::Status LineStream::Start() {
   Line line;
   absl::StatusOr<bool> any = Take(&line);
   if (!any.ok()) return any.status();
+  if (!*any && o_.header) return NoData();
   if (*any) first_line_ = std::string(line.text);
   return absl::OkStatus();
+}
+
+absl::Status LineStream::NoData() const {
+  return absl::InvalidArgumentError(absl::StrCat("input file ", input_->name(),
+                                                 lines_ == 0 ? " is empty" : " has no line of data",
+                                                 "; leave it out, or write data to it"));
 }
 
 absl::Status LineStream::CheckHeader(const Line& line) {
@@ -104,9 +118,7 @@ absl::StatusOr<bool> LineStream::Next(Line* line) {
       continue;
     }
     if (lines_ <= (o_.header ? 1 : 0)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input file ", input_->name(), lines_ == 0 ? " is empty" : " has no line of data",
-          "; leave it out, or write data to it"));
+      return NoData();
     }
     if (opened_ == o_.paths.size()) return false;
     if (absl::Status s = OpenNext(); !s.ok()) return s;

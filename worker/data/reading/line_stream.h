@@ -19,6 +19,9 @@
 
 namespace strata {
 
+// An error of opening an input, which is none of spec.data.
+absl::Status OfInputs(const absl::Status& status);
+
 struct LineStreamOptions {
   std::vector<std::string> paths;  // in order; one may be "-"
   // The first line of every input is a header, the same in all of them, and no line of data.
@@ -66,6 +69,8 @@ class LineStream {
   absl::Status Look();
   absl::Status ReadMore();
   absl::Status CheckHeader(const Line& line);
+  // That of an input without a line of data.
+  absl::Status NoData() const;
 
   const LineStreamOptions o_;
   size_t opened_ = 0;  // inputs

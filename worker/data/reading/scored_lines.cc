@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<ScoredLines>> ScoredLines::Make(ScoredLinesOption
   if (absl::Status s = CheckShape(options.spec, options.shape); !s.ok()) return s;
   for (const std::string& path : options.paths) {
     const auto found = TextStream::Open(path, options.standard_input);
-    if (!found.ok()) return found.status();
+    if (!found.ok()) return OfInputs(found.status());
   }
   TextFiles files;
   VocabularyOptions how = options.vocabularies;

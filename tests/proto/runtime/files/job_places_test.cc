@@ -295,5 +295,22 @@ TEST_CASE("standard output is what the process has open, by whatever name", "[fi
   CHECK(PlaceOfPredictions("/dev/null")->device);
 }
 
+TEST_CASE("an output is a file in a folder that is there, or a device", "[files][places]") {
+  const TempFolder folder;
+  const std::string base = folder.path();
+  const auto fault = [](const std::string& path) {
+    return std::string(PlaceOfOutput("--output", path).status().message());
+  };
+  CHECK(fault("") == "--output has no name; name a file");
+  CHECK(fault(base) == "--output " + base + " is a folder; name a file in it");
+  CHECK(fault(base + "/new/") == "--output " + base + "/new/ is a folder; name a file in it");
+  CHECK(fault(base + "/none/x") == "--output " + base + "/none/x: there is no folder " + base +
+                                       "/none; make it, or name another place");
+  CHECK(PlaceOfOutput("--output", base + "/new")->path == base + "/new");
+  CHECK_FALSE(PlaceOfOutput("--output", base + "/new")->device);
+  CHECK(PlaceOfOutput("--output", "new-here").ok());  // a name alone
+  for (const char* device : {"-", "/dev/null"}) CHECK(PlaceOfOutput("--output", device)->device);
+}
+
 }  // namespace
 }  // namespace strata

@@ -104,6 +104,20 @@ TEST_CASE("wrong usage is exit code 2 and says what was meant", "[command_line]"
   CHECK(problem({"cancel"}).find("job is required") != std::string::npos);
   CHECK(problem({"generate", "criteo", "--rows", "-5", "--output", "x"})
             .find("--rows: '-5' is not a number above 0") != std::string::npos);
+  // A number below 0 is no huge one.
+  for (const char* option : {"--seed", "--first-row"}) {
+    for (const char* kind : {"criteo", "movielens"}) {
+      CHECK(problem({"generate", kind, option, "-1", "--output", "x"})
+                .find(std::string(option) + ": '-1' is not a number from 0 on") !=
+            std::string::npos);
+    }
+  }
+  CHECK(problem({"predict", "--checkpoint", "c", "x", "--max-bad-lines", "-1"})
+            .find("--max-bad-lines: '-1' is not a number from 0 on") != std::string::npos);
+  CHECK(problem({"checkpoint", "diff", "a", "b", "--top", "-1"})
+            .find("--top: '-1' is not a number from 0 on") != std::string::npos);
+  CHECK(problem({"logs", "--lines", "-1"}).find("--lines: '-1' is not a number from 0 on") !=
+        std::string::npos);
   CHECK(
       problem({"down", "--timeout", "soon"}).find("--timeout: 'soon' is not a number from 0 on") !=
       std::string::npos);

@@ -143,6 +143,9 @@ TEST_CASE("the checkpoint that is being written is told", "[job_text][progress]"
 }
 
 TEST_CASE("people read a summary", "[job_text]") {
+  JobStatus untrained = Finished();
+  untrained.set_examples(0);
+  CHECK(JobSummary(untrained).find("trained on") == std::string::npos);
   CHECK(JobSummary(Finished()) ==
         "job clicks succeeded\n"
         "  AUC 0.8125, logloss 0.4500 on 1,000 held-out examples (step 100)\n"

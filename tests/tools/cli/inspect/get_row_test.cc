@@ -132,6 +132,19 @@ TEST_CASE("values of spec.fields have the keys that readers give them", "[get-ro
   };
   CHECK(key("user", "u").value == FeatureKey(NamedFieldSeed(4, "column of user"), "u"));
   CHECK(key("item", "i2").value == VocabularyKey(NamedFieldSeed(0, "column of item"), 2));
+  const auto said = [&](const char* field, const char* value) {
+    RowReport row;
+    row.category = *KeyOfCategory(spec, field, value);
+    const std::string text = RowText(row);
+    const size_t at = text.find("field ");
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  CHECK(said("item", "i2") == "field 1 (item), \"i2\" is value 2 of the vocabulary");
+  CHECK(said("item", "i9") ==
+        "field 1 (item), \"i9\" is out of the vocabulary, and hashed: other values that are have "
+        "this row, too");
+  CHECK(said("item", "") == "field 1 (item)");
+  CHECK(said("user", "u") == "field 0 (user), \"u\" is hashed");
   const uint64_t price = NamedFieldSeed(0, "column of price");
   CHECK(key("price", "12.5").value ==
         BucketKey(price, 10, std::numeric_limits<double>::infinity()));

@@ -326,7 +326,8 @@ TEST_CASE("transforms of fields are the same in every language", "[job_file]") {
   CHECK(Parse(head + "  fields: [{name: a, kind: numeric, transform: {type: clip, min: low}}]\n")
             .status()
             .message() ==
-        "job.yaml:7:66: spec.fields[0].transform.min: 'low' is not a finite number");
+        "job.yaml:7:66: spec.fields[0].transform.min: 'low' is not a finite number; write one as "
+        "0.5 or 1e-3");
 }
 
 TEST_CASE("a label's mean is the same in every language", "[job_file]") {
@@ -364,10 +365,12 @@ TEST_CASE("a label's mean is the same in every language", "[job_file]") {
   const auto problem = [&](const std::string& label) {
     return std::string(Parse(head + "  labels: [" + label + "]\n").status().message());
   };
-  CHECK(problem("{name: click, mean: 3%}") ==
-        "job.yaml:7:32: spec.labels[0].mean: '3%' is not a finite number");
+  CHECK(
+      problem("{name: click, mean: 3%}") ==
+      "job.yaml:7:32: spec.labels[0].mean: '3%' is not a finite number; write one as 0.5 or 1e-3");
   CHECK(problem("{name: click, mean: .nan}") ==
-        "job.yaml:7:32: spec.labels[0].mean: '.nan' is not a finite number");
+        "job.yaml:7:32: spec.labels[0].mean: '.nan' is not a finite number; write one as 0.5 or "
+        "1e-3");
   CHECK(problem("{name: click, mean: 3}") ==
         "job.yaml:7:32: spec.labels[0].mean: 3 cannot be the mean of label 'click', whose kind is "
         "binary; give a number above 0 and below 1, about the share of 1, or remove it");
@@ -480,9 +483,11 @@ TEST_CASE("wrong types are named", "[job_file]") {
   CHECK(Problem("    format: criteo", "    shuffle: {enabled: yes}\n    format: criteo") ==
         "job.yaml:7:24: spec.data.shuffle.enabled: expects true or false, not 'yes'");
   CHECK(Problem("  training:", "  optimizer: {sparse: {learningRate: fast}}\n  training:") ==
-        "job.yaml:13:38: spec.optimizer.sparse.learningRate: 'fast' is not a finite number");
+        "job.yaml:13:38: spec.optimizer.sparse.learningRate: 'fast' is not a finite number; write "
+        "one as 0.5 or 1e-3");
   CHECK(Problem("  training:", "  optimizer: {sparse: {learningRate: nan}}\n  training:") ==
-        "job.yaml:13:38: spec.optimizer.sparse.learningRate: 'nan' is not a finite number");
+        "job.yaml:13:38: spec.optimizer.sparse.learningRate: 'nan' is not a finite number; write "
+        "one as 0.5 or 1e-3");
   CHECK(
       Problem("  training:", "  optimizer: {sparse: {learningRate: 1e39}}\n  training:") ==
       "job.yaml:13:38: spec.optimizer.sparse.learningRate: 1e39 is too large for a 32-bit number");

@@ -1,6 +1,7 @@
 #include "worker/data/files/text_files.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -153,8 +154,8 @@ TEST_CASE("paths, folders and globs become files, sorted", "[data][file_list]") 
       folder.Write(std::string(day) + "/" + name, "x");
     }
   }
-  std::filesystem::create_directory(folder.Path("day=2026-11-02/below"));
-  folder.Write("day=2026-11-02/below/part-9", "x");
+  std::filesystem::create_directory(folder.Path("day=2026-11-02/_below"));
+  folder.Write("day=2026-11-02/_below/part-9", "x");
   const std::string odd = folder.Write("a[1]*", "x");
   const auto list = [&](const std::vector<std::string>& names) {
     std::vector<std::string> paths;
@@ -209,6 +210,35 @@ TEST_CASE("what gives no file, or a file twice, is told by its path", "[data][fi
             "_ do not count); name another");
   CHECK(fault({file, base + "?"}) == "spec.data.eval[1]: " + base + "?: " + file +
                                          " is given by spec.data.eval[0] too; name each file once");
+  // Nothing of a folder is left out without a word.
+  std::filesystem::create_directories(folder.Path("p/x/y"));
+  const std::string part = folder.Write("p/part-0", "x"), below = folder.Write("p/x/part-1", "x");
+  const std::string among = ": the folder " + base + "p/x lies among the files of " + base +
+                            "p, and what is in it would be left out; name " + base +
+                            "p/* for its files too, a glob that does not match it, or each file";
+  CHECK(fault({base + "p"}) == "spec.data.eval[0]: " + base + "p" + among);
+  CHECK(fault({base + "[p]"}) == "spec.data.eval[0]: " + base + "[p]" + among);
+  CHECK(fault({base + "p/*"}).find("the folder " + base + "p/x/y lies among the files of") !=
+        std::string::npos);
+  std::filesystem::remove(folder.Path("p/x/y"));
+  CHECK(*ListFiles("x", {base + "p/*"}) == std::vector<std::string>{part, below});
+  for (const char* deep : {"p/**/part-*", "**", "p/**"}) {
+    CHECK(fault({base + deep}) ==
+          "spec.data.eval[0]: " + base + deep +
+              ": ** is no pattern for folders of any depth; write one * for each, as in "
+              "a/*/*/part-*");
+  }
+  std::filesystem::create_directory(folder.Path("**"));
+  const std::string odd = folder.Write("**/part-0", "x");
+  CHECK(*ListFiles("x", {base + "**/part-*"}) == std::vector<std::string>{odd});
+  std::filesystem::create_directory(folder.Path("pipes"));
+  folder.Write("pipes/a", "x");
+  REQUIRE(mkfifo(folder.Path("pipes/b").c_str(), 0600) == 0);
+  for (const char* pipe : {"pipes", "pipes/*", "pipe?"}) {
+    CHECK(fault({base + pipe}) == "spec.data.eval[0]: " + base + pipe + ": " + base +
+                                      "pipes/b is not a regular file; write the data to one, or "
+                                      "move it away");
+  }
   const auto none = [](const std::string& path) {
     return absl::PermissionDeniedError("not " + path);
   };

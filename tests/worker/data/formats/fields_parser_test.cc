@@ -328,6 +328,9 @@ TEST_CASE("columns that are not there are named", "[data][csv]") {
         "column");
   CHECK(Fault(*ParserOf(spec, "y,prize"), "0,1", "0,cheap") ==
         "3: column prize: \"cheap\" is not a finite number");
+  CHECK(Fault(*ParserOf(spec, "y,prize"), "0,1", "0,-1e39") ==
+        "3: column prize: \"-1e39\" is out of float32's range (3.4e38); scale the numbers, or "
+        "write 0 for tiny ones");
   CHECK(Fault(*ParserOf(spec, "y,prize"), "0,1", "0,1,2") == "1: found 3 columns, expected 2");
 }
 

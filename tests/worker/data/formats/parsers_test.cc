@@ -254,7 +254,9 @@ TEST_CASE("faults of libsvm lines", "[data][libsvm]") {
   CHECK(Fault(*parser, "1 5:") == "3: feature value \"\" is not a finite number");
   CHECK(Fault(*parser, "1 5:x") == "3: feature value \"x\" is not a finite number");
   CHECK(Fault(*parser, "1 5:inf") == "3: feature value \"inf\" is not a finite number");
-  CHECK(Fault(*parser, "1 5:1e39") == "3: feature value \"1e39\" is not a finite number");
+  CHECK(Fault(*parser, "1 5:1e39") ==
+        "3: feature value \"1e39\" is out of float32's range (3.4e38); scale the "
+        "numbers, or write 0 for tiny ones");
   CHECK(Fault(*parser, "1 5:1 6:nan") == "7: feature value \"nan\" is not a finite number");
   CHECK(Fault(*parser, "1 1:1 2:1 3:1") ==
         "11: more than 2 features, the most on a line of the train files");
@@ -296,8 +298,12 @@ TEST_CASE("faults of csv lines", "[data][csv]") {
   const auto parser = Csv(Columns(), "id,y,a,b,c");
   CHECK(Fault(*parser, "9,1,2,x") == "1: found 4 columns, expected 5");
   CHECK(Fault(*parser, "9,1,2,x,y,z") == "1: found 6 columns, expected 5");
-  CHECK(Fault(*parser, "9,3,2,x,y") == "3: label \"3\" is none of 0, 1, -1");
-  CHECK(Fault(*parser, "9,,2,x,y") == "3: label \"\" is none of 0, 1, -1");
+  CHECK(Fault(*parser, "9,3,2,x,y") ==
+        "3: column y: label \"3\" is none of 0, 1, -1; spec.labels may name a number (kind: real, "
+        "count), or a label that lines may lack");
+  CHECK(Fault(*parser, "9,,2,x,y") ==
+        "3: column y: label \"\" is none of 0, 1, -1; spec.labels may name a number (kind: real, "
+        "count), or a label that lines may lack");
   CHECK(Fault(*parser, "9,1,two,x,y") == "5: column a: \"two\" is not a finite number");
   CHECK(Fault(*parser, "9,1,-inf,x,y") == "5: column a: \"-inf\" is not a finite number");
   CHECK(Fault(*parser, "9,1,2,\"x,y") == "7: a quoted field does not end on its line");

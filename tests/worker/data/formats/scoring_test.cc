@@ -181,7 +181,9 @@ TEST_CASE("columns of labels and weights may be empty or not there", "[data][sco
   CheckSameFeatures(labelled, bare);
   std::string fault;
   CHECK(Scored(Csv(), "c,y,n", {"a,yes,2"}, &fault).size == 0);
-  CHECK(fault == "label \"yes\" is none of 0, 1, -1");
+  CHECK(fault ==
+        "column y: label \"yes\" is none of 0, 1, -1; spec.labels may name a number (kind: real, "
+        "count), or a label that lines may lack");
 
   for (const bool by_fields : {false, true}) {
     JobSpec spec = Fields();

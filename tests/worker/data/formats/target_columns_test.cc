@@ -85,6 +85,9 @@ TEST_CASE("faults of labels and weights", "[data][csv]") {
   CHECK(Fault(*parser, "1,1,x,nan,1") ==
         "7: column stars: label stars: \"nan\" is not a finite number; leave it empty where there "
         "is none");
+  CHECK(Fault(*parser, "1,1,x,1e39,1") ==
+        "7: column stars: label stars: \"1e39\" is out of float32's range (3.4e38); scale the "
+        "numbers, or write 0 for tiny ones");
   CHECK(Fault(*parser, "1,-1,x,1,1") ==
         "3: column visits: label visits: \"-1\" is no count (a whole number, 0 to 16777216); mend "
         "it, or give the label kind real");

@@ -132,7 +132,8 @@ TEST_CASE("csv headers belong to no task and must agree", "[data][index]") {
   CHECK(Index(data, {a, folder.Write("quoted", "\"y\",c\n1,z\n")}).lines() == 3);
   const std::string d = folder.Write("d", "y,c\n");
   CHECK(Error(data, {a, d}) ==
-        "input file " + d + " has no line of data; remove it from spec.data, or write data to it");
+        "input file " + d +
+            " has no line of data; write data to it, or move it out of what spec.data names");
   const std::string e = folder.Write("e", "y,z\n1,2\n");
   CHECK(Error(data, {e}) ==
         e + ":1: spec.data.columns.categorical[0]: \"c\" is no column of the header, which names "
@@ -258,14 +259,16 @@ TEST_CASE("files that cannot be used", "[data][index]") {
         "input file " + folder.Path("") + " is a directory; name the files in it");
   const std::string empty = folder.Write("empty", "");
   CHECK(Error(data, {empty}) ==
-        "input file " + empty + " is empty; remove it from spec.data, or write data to it");
+        "input file " + empty +
+            " is empty; write data to it, or move it out of what spec.data names");
   const std::string gzip = folder.Write("gzip", "\x1f\x8b\x08 and so on");
   CHECK(Error(data, {gzip}) ==
         "input file " + gzip +
             " is damaged at byte 4: unknown header flags set (gzip); fetch or compress it again");
   const std::string nothing = folder.Write("nothing.gz", Gzip(""));
   CHECK(Error(data, {nothing}) ==
-        "input file " + nothing + " is empty; remove it from spec.data, or write data to it");
+        "input file " + nothing +
+            " is empty; write data to it, or move it out of what spec.data names");
   const std::string pipe = folder.Path("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(Error(data, {pipe}) ==
@@ -408,7 +411,8 @@ TEST_CASE("some line must weigh something", "[data][index]") {
         "input file " + zeros + remedy);
   CHECK(BuildIndex(spec, {bad, zeros}, &text_files).status().message() ==
         "input file " + bad + " and those after it" + remedy + "; the first bad line is " + bad +
-            ":2:3: label \"7\" is none of 0, 1, -1");
+            ":2:3: column y: label \"7\" is none of 0, 1, -1; spec.labels may name a number (kind: "
+            "real, count), or a label that lines may lack");
   // Nor may an evaluation's.
   CHECK_FALSE(BuildIndex(spec, {zeros}, &text_files, {.labels = Labels::kOptional}).ok());
 }

@@ -225,6 +225,13 @@ TEST_CASE("lines before those of a pipe do not wait for them", "[data][stream]")
   CHECK(batch.keys == std::vector<uint64_t>{3});
 }
 
+TEST_CASE("an input without a header is empty, not without columns", "[data][stream]") {
+  const ScratchFolder folder;
+  LineStream lines({.paths = {folder.Write("empty.csv", "")}, .header = true});
+  CHECK(lines.Start().message() ==
+        "input file " + folder.Path("empty.csv") + " is empty; leave it out, or write data to it");
+}
+
 TEST_CASE("bad lines are left out as far as that is allowed", "[data][stream]") {
   const ScratchFolder folder;
   ScoredLinesOptions options = Libfm({folder.Write("a", "1:1\nx\n2:1\n7 1:1\n3:1\n")});

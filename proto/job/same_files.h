@@ -1,0 +1,18 @@
+// Files of a job's data that are read twice.
+#ifndef STRATA_PROTO_JOB_SAME_FILES_H_
+#define STRATA_PROTO_JOB_SAME_FILES_H_
+
+#include <string>
+
+#include "proto/strata/control.pb.h"
+
+namespace strata {
+
+// Whether a file to evaluate on is trained on as well, or two names of a list are one file: a
+// warning in one line, or "". By size and fingerprint (InputFile), so links and copies are seen. A
+// path that a list names twice is meant so.
+std::string SameFiles(const InputIndex& train, const InputIndex& eval);
+
+}  // namespace strata
+
+#endif  // STRATA_PROTO_JOB_SAME_FILES_H_

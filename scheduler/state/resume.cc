@@ -235,7 +235,7 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   if (now.data().format() == then.data().format()) {
     const auto expected = ExpectedSchema(settings.empty() ? now : Rest(now, then), saved);
     if (!expected.ok() && settings.empty()) return expected.status();
-    if (expected.ok()) others = ResumeDifferences(MapSchemas(saved.schema(), *expected));
+    if (expected.ok()) others = ResumeDifferences(MapSchemas(SavedSchema(saved), *expected));
   }
   std::vector<std::string> lines = settings.Lines();
   if (lines.empty()) return OtherModel(std::move(others));

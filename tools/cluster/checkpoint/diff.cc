@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
+#include "proto/job/schema/schema.h"
 #include "storage/row/layout.h"
 #include "tools/cluster/checkpoint/folder.h"
 #include "tools/cluster/checkpoint/rows.h"
@@ -140,7 +141,7 @@ absl::StatusOr<SchemaMapping> CompareSchemas(const std::string& a, const std::st
   const auto second = FindCheckpoint(b);
   if (!second.ok()) return second.status();
   const Manifest &from = first->manifest, &to = second->manifest;
-  SchemaMapping mapping = MapSchemas(from.schema(), to.schema());
+  SchemaMapping mapping = MapSchemas(SavedSchema(from), SavedSchema(to));
   // No line has weighed what was imported.
   if (from.schema().model() != kImportedModel && to.schema().model() != kImportedModel) {
     MapSampleWeight(from.job().spec().sample_weight(), to.job().spec().sample_weight(), {},

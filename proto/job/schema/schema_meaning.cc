@@ -80,8 +80,20 @@ class Differences {
   std::string text_;
 };
 
+// Whether its keys are lines of a vocabulary.
+bool HasLines(const SchemaField& field) { return field.out_of_vocabulary() > 0; }
+
+std::string FileText(const SchemaField& field) {
+  if (!HasLines(field)) return "";
+  return absl::StrCat("a file, with outOfVocabulary ", field.out_of_vocabulary());
+}
+
 void AddVocabulary(const SchemaField& saved, const SchemaField& now,
                    const VocabularyContents& files, Differences& d) {
+  if (HasLines(saved) != HasLines(now)) {  // of one of them values are hashed
+    d.Add("vocabulary", FileText(saved), FileText(now));
+    return;
+  }
   d.Add(VocabularyChange(saved, now, files));
   d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
 }
@@ -93,9 +105,6 @@ std::string DefaultText(const SchemaField& field) {
   if (!field.has_default_value() || none) return "";
   return absl::StrCat("'", field.default_value(), "'");
 }
-
-// Whether its keys are lines of a vocabulary.
-bool HasLines(const SchemaField& field) { return field.out_of_vocabulary() > 0; }
 
 }  // namespace
 

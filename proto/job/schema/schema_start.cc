@@ -60,6 +60,7 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
     case SchemaChange::kLoaded:
     case SchemaChange::kRenamed:
     case SchemaChange::kOldScore:
+    case SchemaChange::kOtherSettings:
     case SchemaChange::kNewRows:     // what allows that is asked of the table,
     case SchemaChange::kNewOutputs:  // or of the tensors,
     case SchemaChange::kByLabels:    // or of the labels

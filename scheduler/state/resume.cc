@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,7 +15,6 @@
 #include "proto/job/checks/shown.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
-#include "proto/job/schema/schema_meaning.h"
 #include "proto/job/schema/schema_start.h"
 #include "scheduler/state/start.h"
 
@@ -69,47 +69,12 @@ std::string Quoted(const std::string& delimiter) {
   return absl::StrCat("'", delimiter == "\t" ? "\\t" : delimiter, "'");
 }
 
-// Tables are numbered by their places.
-std::string TablesText(const JobSpec& spec) {
-  return absl::StrCat("[",
-                      absl::StrJoin(spec.tables(), ", ",
-                                    [](std::string* out, const auto& t) {
-                                      absl::StrAppend(
-                                          out, t.name(), " (", t.dim(), ", ", t.optimizer().type(),
-                                          t.has_linear() ? ", " : "", t.linear().type(), ")");
-                                    }),
-                      "]");
-}
-
-std::string TablesOfFieldsText(const JobSpec& spec) {
+std::map<std::string, std::string> TablesOfFields(const JobSpec& spec) {
   std::map<std::string, std::string> tables;  // by column
   for (const FieldConfig& f : spec.fields()) {
     if (!f.table().empty()) tables[f.column().empty() ? f.name() : f.column()] = f.table();
   }
-  return absl::StrCat("[", absl::StrJoin(tables, ", ", absl::PairFormatter(": ")), "]");
-}
-
-using LabelList = google::protobuf::RepeatedPtrField<SchemaLabel>;
-
-// The checkpoint's labels as the job calls them.
-LabelList LabelsThen(const JobSpec& now, const JobSpec& then) {
-  const LabelList is = SchemaLabels(now);
-  LabelList was = SchemaLabels(then);
-  if (OneUnnamedLabel(is, was)) was[0].set_name(is[0].name());
-  return was;
-}
-
-// What of the labels shapes the model, or decides what a step does.
-std::string LabelsText(const LabelList& labels) {
-  std::string text = "[";
-  for (const SchemaLabel& l : labels) {
-    absl::StrAppend(&text, text.size() > 1 ? ", " : "", l.name(), " (", l.kind(), ", ", l.loss(),
-                    ", weight ", ShownNumber(l.weight()));
-    if (l.delta() != 0) absl::StrAppend(&text, ", delta ", ShownNumber(l.delta()));
-    if (l.has_mean()) absl::StrAppend(&text, ", mean ", ShownNumber(l.mean()));
-    text += ")";
-  }
-  return text + "]";
+  return tables;
 }
 
 void CompareData(const JobSpec& now, const JobSpec& then, Settings& settings) {
@@ -210,41 +175,109 @@ void CompareTraining(const JobSpec& now, const JobSpec& then, Settings& settings
   settings.Same("spec.training.seed", training.seed(), was.seed());
 }
 
-// Gives `now` those labels, which its own columns hold where they are called so.
-void SetLabels(const LabelList& labels, JobSpec& now) {
-  std::map<std::string, std::string> columns;
-  for (const SchemaLabel& l : SchemaLabels(now)) columns[l.name()] = l.column();
-  now.mutable_data()->mutable_columns()->clear_label();
-  now.clear_labels();
-  for (const SchemaLabel& l : labels) {
-    LabelConfig& label = *now.add_labels();
-    label.set_name(l.name());
-    const auto column = columns.find(l.name());
-    const bool own = column != columns.end() && !column->second.empty();
-    label.set_column(own ? column->second : l.column());
-    label.set_kind(l.kind());
-    label.set_loss(l.loss());
-    label.set_weight(l.weight());
-    if (l.delta() != 0) label.set_delta(l.delta());
-    if (l.has_mean()) label.set_mean(l.mean());
-  }
-}
-
 // `now` with what settings tell taken from the checkpoint: what its schema has beside is told by
 // the schema.
-JobSpec Rest(JobSpec now, const JobSpec& then) {
+JobSpec WithSettingsOf(const JobSpec& then, JobSpec now) {
+  const ModelSpec model = now.model();
+  const OptimizersSpec optimizers = now.optimizer();
   *now.mutable_model() = then.model();
   *now.mutable_optimizer() = then.optimizer();
+  if (now.tables().empty() != then.tables().empty()) {  // of one of the two they say the table
+    now.mutable_model()->set_embedding_dim(model.embedding_dim());
+    *now.mutable_optimizer()->mutable_sparse() = optimizers.sparse();
+    if (optimizers.has_linear()) *now.mutable_optimizer()->mutable_linear() = optimizers.linear();
+  }
   now.mutable_training()->set_mode(then.training().mode());
   now.mutable_storage()->set_partitions(then.storage().partitions());
-  const bool same_tables = TablesText(now) == TablesText(then);
+  return now;
+}
+
+bool Differs(const SchemaMapping& mapping, SchemaPart part) {
+  return std::any_of(mapping.entries.begin(), mapping.entries.end(), [part](const SchemaEntry& e) {
+    return e.part == part && e.change != SchemaChange::kLoaded;
+  });
+}
+
+void Take(SchemaPart part, const SchemaMapping& from, SchemaMapping& to) {
+  std::copy_if(from.entries.begin(), from.entries.end(), std::back_inserter(to.entries),
+               [part](const SchemaEntry& e) { return e.part == part; });
+}
+
+// `now` with the checkpoint's tables where `found` tells that those differ: tensors of other shapes
+// follow from them.
+JobSpec ForTensors(JobSpec now, const JobSpec& then, const SchemaMapping& found) {
+  const bool same_tables = !Differs(found, SchemaPart::kTable);
   const bool same_fields =
-      same_tables && (now.tables().empty() || TablesOfFieldsText(now) == TablesOfFieldsText(then));
+      same_tables && (now.tables().empty() || TablesOfFields(now) == TablesOfFields(then));
   if (!same_tables) *now.mutable_tables() = then.tables();
   if (!same_fields) *now.mutable_fields() = then.fields();
-  const LabelList labels = LabelsThen(now, then);
-  if (LabelsText(SchemaLabels(now)) != LabelsText(labels)) SetLabels(labels, now);
   return now;
+}
+
+// `now` with the checkpoint's tables, and its own that are new: fields are compared with all that
+// they have, whatever has become of their tables.
+Schema ForFields(Schema now, const Schema& saved) {
+  std::map<absl::string_view, const SchemaTable*> others;
+  for (const SchemaTable& table : saved.tables()) others[table.name()] = &table;
+  for (SchemaTable& table : *now.mutable_tables()) {
+    const auto there = others.find(table.name());
+    if (there == others.end()) continue;
+    table = *there->second;
+    others.erase(there);
+  }
+  for (const auto& [name, table] : others) *now.add_tables() = *table;
+  return now;
+}
+
+// Tables are numbered by their places.
+std::string TurnedTables(const Schema& saved, const Schema& now) {
+  std::map<absl::string_view, int> places;
+  for (int i = 0; i < saved.tables_size(); ++i) places[saved.tables(i).name()] = i;
+  int last = -1;
+  for (const SchemaTable& table : now.tables()) {
+    const auto place = places.find(table.name());
+    if (place == places.end()) continue;
+    if (place->second < last) {
+      return ShownText(absl::StrCat("table ", table.name(), " came before ",
+                                    saved.tables(last).name(), ", and comes after it now"));
+    }
+    last = place->second;
+  }
+  return "";
+}
+
+// What the schemas differ in, a line each; `settings` do not tell it.
+absl::StatusOr<std::vector<std::string>> PartDifferences(const JobSpec& now,
+                                                         const Manifest& manifest,
+                                                         const Settings& settings) {
+  const JobSpec& then = manifest.job().spec();
+  JobSpec own = settings.empty() ? now : WithSettingsOf(then, now);
+  auto made = ExpectedSchema(own, manifest);
+  if (!made.ok() && !settings.empty()) made = ExpectedSchema(own = now, manifest);
+  if (!made.ok()) return made.status();
+  const Schema saved = SavedSchema(manifest);
+  SchemaMapping found = MapSchemas(saved, *made);
+  SchemaMapping labels;
+  Take(SchemaPart::kLabel, found, labels);
+  if (Differs(labels, SchemaPart::kLabel)) {  // rows and tensors of other shapes follow from them
+    *own.mutable_labels() = then.labels();
+    if (auto without = ExpectedSchema(own, manifest); without.ok()) made = std::move(without);
+    found = MapSchemas(saved, *made);
+  }
+  SchemaMapping all;
+  Take(SchemaPart::kTable, found, all);
+  if (const auto rest = ExpectedSchema(ForTensors(own, then, found), manifest); rest.ok()) {
+    const SchemaMapping of_rest = MapSchemas(saved, *rest);
+    Take(SchemaPart::kModel, of_rest, all);
+    Take(SchemaPart::kTensor, of_rest, all);
+  }
+  Take(SchemaPart::kField, MapSchemas(saved, ForFields(*made, saved)), all);
+  Take(SchemaPart::kLabel, labels, all);
+  std::vector<std::string> lines = ResumeDifferences(all);
+  if (std::string turned = TurnedTables(saved, *made); !turned.empty()) {
+    lines.insert(lines.begin(), std::move(turned));
+  }
+  return lines;
 }
 
 }  // namespace
@@ -254,20 +287,15 @@ absl::Status CheckResumable(const TrainingJob& job, const Manifest& saved) {
   Settings settings;
   CompareData(now, then, settings);
   CompareModel(now, then, saved, settings);
-  settings.Same("spec.labels", LabelsText(SchemaLabels(now)), LabelsText(LabelsThen(now, then)));
   settings.Same("spec.sampleWeight", now.sample_weight(), then.sample_weight());
   CompareOptimizers(now, then, settings);
-  const bool tables = settings.Same("spec.tables", TablesText(now), TablesText(then));
-  if (tables && !now.tables().empty()) {
-    settings.Same("spec.fields, by table,", TablesOfFieldsText(now), TablesOfFieldsText(then));
-  }
   CompareTraining(now, then, settings);
   std::vector<std::string> others;
   // Data of another format have other fields, and no field is the same one.
   if (now.data().format() == then.data().format()) {
-    const auto expected = ExpectedSchema(settings.empty() ? now : Rest(now, then), saved);
-    if (!expected.ok() && settings.empty()) return expected.status();
-    if (expected.ok()) others = ResumeDifferences(MapSchemas(saved.schema(), *expected));
+    auto found = PartDifferences(now, saved, settings);
+    if (!found.ok() && settings.empty()) return found.status();
+    if (found.ok()) others = *std::move(found);
   }
   std::vector<std::string> lines = settings.Lines();
   if (lines.empty()) return OtherModel(std::move(others));

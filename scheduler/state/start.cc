@@ -30,7 +30,7 @@ absl::StatusOr<Schema> ExpectedSchema(const JobSpec& spec, const Manifest& saved
 absl::Status CheckSchemaOf(const Manifest& manifest) {
   const auto made = ExpectedSchema(manifest.job().spec(), manifest);
   if (!made.ok()) return absl::DataLossError(made.status().message());
-  return CheckSaved(manifest.schema(), *made);
+  return CheckSaved(SavedSchema(manifest), *made);
 }
 
 SchemaMapping MapInit(const Schema& saved, const std::optional<std::string>& saved_weight,

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/mutation.h"
+#include "proto/job/schema/schema.h"
 #include "proto/runtime/files/file_system.h"
 #include "proto/runtime/files/folders.h"
 #include "proto/runtime/files/job_places.h"
@@ -109,6 +110,7 @@ absl::StatusOr<std::optional<Manifest>> FindInit(const JobSpec& spec) {
                                                       " is no whole checkpoint: ", s.message(),
                                                       "; put back a whole copy, or name another"));
   }
+  *manifest->mutable_schema() = SavedSchema(*manifest);
   const auto now = ExpectedSchema(spec, *manifest);
   if (!now.ok()) return now.status();
   const absl::Status fits =
@@ -298,7 +300,7 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
   for (CheckpointEntry& entry : list->complete) {
     if (absl::Status s = CheckResumable(request.job(), entry.manifest); !s.ok()) return s;
     found.complete.push_back(ToRecord(entry.folder, entry.manifest));
-    found.resume_schema = std::move(*entry.manifest.mutable_schema());  // the newest's, at last
+    found.resume_schema = SavedSchema(entry.manifest);  // the newest's, at last
   }
   return found;
 }

@@ -45,7 +45,7 @@ absl::Status CheckShort(int i, const FieldConfig& f) {
     if (f.has_default_value() && f.default_value().empty()) return absl::OkStatus();
     return NoShortForm(i, f, "defaultValue", "has no category for a column without a value");
   }
-  if (!f.has_default_value()) return absl::OkStatus();
+  if (f.default_value().empty()) return absl::OkStatus();  // what a category is without one
   return NoShortForm(i, f, "defaultValue", "has a default of its own");
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -153,6 +154,22 @@ absl::Status CheckDefault(const Place& p) {
                                                 p.named(), " is numeric"));
 }
 
+// Of a line's text separators make several values, or a weight.
+absl::Status CheckOneValue(const Place& p) {
+  const FieldConfig& f = p.field;
+  for (const auto& [option, separator] : {std::pair{"separator", f.separator()},
+                                          std::pair{"weightSeparator", f.weight_separator()}}) {
+    if (separator.empty() || !absl::StrContains(f.default_value(), separator)) continue;
+    return Bad(p.of("defaultValue"),
+               absl::StrCat("'", f.default_value(), "' holds '", separator, "', the ", option,
+                            " of ", p.named(),
+                            ", and a default is one value, of weight 1; give one value, or "
+                            "another ",
+                            option));
+  }
+  return absl::OkStatus();
+}
+
 // Whether it has rows.
 bool HasKeys(const FieldConfig& f) {
   return f.kind() != "numeric" || f.transform().type() == "bucketise";
@@ -267,6 +284,7 @@ absl::Status ResolveField(const JobSpec& job, const Place& p) {
   STRATA_RETURN_IF_BAD(CheckDefault(p));
   STRATA_RETURN_IF_BAD(ResolveTable(job, p));
   STRATA_RETURN_IF_BAD(ResolveSeparators(job, p));
+  STRATA_RETURN_IF_BAD(CheckOneValue(p));
   if (p.field.kind() == "multiValued") STRATA_RETURN_IF_BAD(ResolveMultiValued(p));
   if (p.field.kind() == "sequence") STRATA_RETURN_IF_BAD(ResolveSequence(job, p));
   return ResolveVocabulary(p);

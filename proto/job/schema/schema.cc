@@ -1,6 +1,7 @@
 #include "proto/job/schema/schema.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -170,10 +171,7 @@ SchemaField FieldOf(const FieldConfig& config, const JobSpec& spec) {
   out.set_truncate(config.truncate());
   out.set_separator(config.separator());
   out.set_weight_separator(config.weight_separator());
-  // A multi-valued column without a value is a missing category in the short form, which has no
-  // word for it: both forms are one schema.
-  const bool of_short_form = config.kind() == "multiValued" && config.default_value().empty();
-  if (config.has_default_value() && !of_short_form) out.set_default_value(config.default_value());
+  if (config.has_default_value()) out.set_default_value(config.default_value());
   return out;
 }
 
@@ -201,6 +199,12 @@ void AsFormatSays(const JobSpec& spec, SchemaField& f) {
     f.set_column(f.name());
     f.clear_pooling();
   }
+}
+
+// Whether a line without a value of it has a row: that of an empty one.
+bool IsMissingCategory(const SchemaField& field) {
+  return field.kind() == "multiValued" && field.has_default_value() &&
+         field.default_value().empty();
 }
 
 bool IsNumber(absl::string_view text) {
@@ -317,6 +321,20 @@ std::vector<std::string> OptimizerStateNames(OptimizerType type) {
       break;
   }
   return {};
+}
+
+Schema SavedSchema(const Manifest& manifest) {
+  std::set<std::string> missing_is_category;
+  for (const SchemaField& field : SchemaFields(manifest.job().spec(), manifest.fields())) {
+    if (IsMissingCategory(field)) missing_is_category.insert(field.name());
+  }
+  Schema saved = manifest.schema();
+  for (SchemaField& field : *saved.mutable_fields()) {
+    if (missing_is_category.contains(field.name()) && !field.has_default_value()) {
+      field.set_default_value("");
+    }
+  }
+  return saved;
 }
 
 Schema MakeSchema(const JobSpec& spec, const ModelTables& model,

@@ -29,6 +29,10 @@ Schema MakeSchema(const JobSpec& spec, const ModelTables& model,
 // (libfm, libsvm, libffm) it has no tensors. INVALID_ARGUMENT: what MakeModelTables says.
 absl::StatusOr<Schema> DeclaredSchema(const JobSpec& spec);
 
+// The schema of a checkpoint, to compare with others. Versions before did not say of a multiValued
+// field that an empty default gives it a row where a line has no value; the manifest's job does.
+Schema SavedSchema(const Manifest& manifest);
+
 // The fields of a job's examples, in the order in which the model sees them: those with rows, then
 // the numbers. `fields`: how many have rows; counts for libffm alone.
 std::vector<SchemaField> SchemaFields(const JobSpec& spec, uint32_t fields);

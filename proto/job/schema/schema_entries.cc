@@ -4,18 +4,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "proto/job/checks/shown.h"
 
 namespace strata {
 namespace {
 
 constexpr SchemaChange kChanges[] = {
-    SchemaChange::kLoaded,         SchemaChange::kRenamed,    SchemaChange::kNew,
-    SchemaChange::kDropped,        SchemaChange::kOtherShape, SchemaChange::kNewRows,
-    SchemaChange::kNewOutputs,     SchemaChange::kByLabels,   SchemaChange::kOtherFields,
-    SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,   SchemaChange::kOldScore,
-    SchemaChange::kChangedMeaning};
+    SchemaChange::kLoaded,         SchemaChange::kRenamed,       SchemaChange::kNew,
+    SchemaChange::kDropped,        SchemaChange::kOtherShape,    SchemaChange::kNewRows,
+    SchemaChange::kNewOutputs,     SchemaChange::kByLabels,      SchemaChange::kOtherFields,
+    SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,      SchemaChange::kOldScore,
+    SchemaChange::kOtherSettings,  SchemaChange::kChangedMeaning};
 constexpr size_t kMostNames = 100;  // of a change in MappingText
 
 }  // namespace
@@ -46,6 +45,8 @@ const char* ChangeName(SchemaChange change) {
       return "new score";
     case SchemaChange::kOldScore:
       return "no score now";
+    case SchemaChange::kOtherSettings:
+      return "other settings";
     case SchemaChange::kChangedMeaning:
       return "changed";
   }
@@ -70,15 +71,15 @@ const char* PartName(SchemaPart part) {
   return "";
 }
 
-std::string EntryText(const SchemaEntry& entry) {
+std::string EntryText(const SchemaEntry& entry, const SchemaSides& sides) {
   const auto with_part = [&entry](absl::string_view rest) {
     return ShownText(absl::StrCat(PartName(entry.part), " ", entry.text, rest));
   };
   switch (entry.change) {
     case SchemaChange::kNew:
-      return with_part(": the checkpoint has none");
+      return with_part(absl::StrCat(": ", sides.saved, " has none"));
     case SchemaChange::kDropped:
-      return with_part(": the job has none");
+      return with_part(absl::StrCat(": ", sides.now, " has none"));
     case SchemaChange::kNewRows:
       return with_part(": its rows begin anew with their table");
     case SchemaChange::kNewOutputs:
@@ -96,6 +97,7 @@ std::string EntryText(const SchemaEntry& entry) {
     case SchemaChange::kOtherOptimizer:
     case SchemaChange::kNewScore:
     case SchemaChange::kOldScore:
+    case SchemaChange::kOtherSettings:
     case SchemaChange::kChangedMeaning:
       break;
   }

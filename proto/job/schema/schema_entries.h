@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace strata {
 
 // The model of a schema that `strata import` wrote: it has rows of tables, and nothing else.
@@ -28,6 +30,7 @@ enum class SchemaChange : uint8_t {
   kOtherOptimizer,  // loaded, but another optimizer wrote its state
   kNewScore,        // loaded; rows had no score and have one now
   kOldScore,        // loaded; rows had a score and have none now
+  kOtherSettings,   // loaded, and trained otherwise: with other rates, life cycles, codecs
   kChangedMeaning,  // in both, and what is saved does not mean what the job takes it for
 };
 
@@ -65,6 +68,11 @@ struct SchemaMapping {
   std::string saved_weight, weight;
 };
 
+// What texts call the two that are compared.
+struct SchemaSides {
+  absl::string_view saved = "the checkpoint", now = "the job";
+};
+
 // "loaded: tables features; tensors bias, layer_0_bias; new: ...": one line.
 std::string MappingText(const SchemaMapping& mapping);
 
@@ -74,7 +82,7 @@ const char* ChangeName(SchemaChange change);
 const char* PartName(SchemaPart part);
 // What an entry says, with the part that it is of: "tensor layer_0_weight was (9, 8), is (9, 6)".
 // One line, whatever names hold.
-std::string EntryText(const SchemaEntry& entry);
+std::string EntryText(const SchemaEntry& entry, const SchemaSides& sides = {});
 
 }  // namespace strata
 

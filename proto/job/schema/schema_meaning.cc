@@ -80,14 +80,31 @@ class Differences {
   std::string text_;
 };
 
+// Whether its keys are lines of a vocabulary.
+bool HasLines(const SchemaField& field) { return field.out_of_vocabulary() > 0; }
+
+std::string FileText(const SchemaField& field) {
+  if (!HasLines(field)) return "";
+  return absl::StrCat("a file, with outOfVocabulary ", field.out_of_vocabulary());
+}
+
 void AddVocabulary(const SchemaField& saved, const SchemaField& now,
                    const VocabularyContents& files, Differences& d) {
+  if (HasLines(saved) != HasLines(now)) {  // of one of them values are hashed
+    d.Add("vocabulary", FileText(saved), FileText(now));
+    return;
+  }
   d.Add(VocabularyChange(saved, now, files));
   d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
 }
 
-// Whether its keys are lines of a vocabulary.
-bool HasLines(const SchemaField& field) { return field.out_of_vocabulary() > 0; }
+// Without a value a category is that of the empty text, whether or not this is its default; values
+// of other kinds are none then, and one with an empty default.
+std::string DefaultText(const SchemaField& field) {
+  const bool none = field.kind() == "categorical" && field.default_value().empty();
+  if (!field.has_default_value() || none) return "";
+  return absl::StrCat("'", field.default_value(), "'");
+}
 
 }  // namespace
 
@@ -116,8 +133,7 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   d.Add("truncate", saved.truncate(), now.truncate());
   d.Add("separator", saved.separator(), now.separator());
   d.Add("weightSeparator", saved.weight_separator(), now.weight_separator());
-  d.Add("defaultValue", saved.has_default_value() ? "'" + saved.default_value() + "'" : "",
-        now.has_default_value() ? "'" + now.default_value() + "'" : "");
+  d.Add("defaultValue", DefaultText(saved), DefaultText(now));
   return d.text();
 }
 

@@ -1,5 +1,4 @@
 // What a field or a label means, compared between a checkpoint and a job. Pure.
-// Tested by tests/proto/job/schema/schema_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_MEANING_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_MEANING_H_
 

@@ -78,15 +78,17 @@ class FieldMapper {
   }
 
  private:
+  // How `now` differs from a field of the checkpoint; `with_rows`: in keys of rows, too.
+  std::string Change(const SchemaField& saved, const SchemaField& now, bool with_rows) const {
+    return MeaningChange(saved, now,
+                         with_rows ? std::optional(tables_.Now(saved.table())) : std::nullopt,
+                         columns_, files_);
+  }
+
   void AddField(int at, const SchemaField& now) {
     const SchemaField& saved = saved_.fields(at);
     const bool has_rows = HasRows(saved);
-    const auto change = [&](const SchemaField& was, bool with_rows) {
-      return MeaningChange(was, now,
-                           with_rows ? std::optional(tables_.Now(saved.table())) : std::nullopt,
-                           columns_, files_);
-    };
-    const std::string changed = change(saved, has_rows);
+    const std::string changed = Change(saved, now, has_rows);
     if (changed.empty() && has_rows) {
       return AddSame(saved, now, MoreValues(saved, now), entries_);
     }
@@ -95,10 +97,10 @@ class FieldMapper {
       return;
     }
     SchemaEntry& entry = entries_.Say(SchemaChange::kChangedMeaning, now.name(), changed);
-    if (has_rows && change(saved, false).empty()) entry.table = saved.table();
+    if (has_rows && Change(saved, now, false).empty()) entry.table = saved.table();
     SchemaField other = saved;
     other.set_column(now.column());
-    if (!HashesColumn(saved) && change(other, has_rows).empty()) {
+    if (!HashesColumn(saved) && Change(other, now, has_rows).empty()) {
       entry.column = absl::StrCat(saved.column(), ": ", now.column());
     }
   }
@@ -106,11 +108,12 @@ class FieldMapper {
   // A table's rows are loaded, whatever its fields are called: one that has the keys of a field of
   // the checkpoint has that field's rows.
   void AddUnknownFields(const std::vector<int>& unknown, Places& places) {
-    std::map<std::string, int> others;
+    std::map<std::string, std::vector<int>> others;
     for (int i = 0; i < saved_.fields_size() && !unknown.empty(); ++i) {
       const SchemaField& saved = saved_.fields(i);
       if (places.found(i)) continue;
-      others.emplace(KeySpace(saved, tables_.Now(saved.table()), columns_.Now(saved.column())), i);
+      others[KeySpace(saved, tables_.Now(saved.table()), columns_.Now(saved.column()))].push_back(
+          i);
     }
     others.erase("");
     for (const int i : unknown) {
@@ -120,9 +123,25 @@ class FieldMapper {
         if (!AddLinesOfAnother(now)) entries_.Add(SchemaChange::kNew, now.name(), now.name());
         continue;
       }
-      places.Found(same->second);
-      AddField(same->second, now);
+      AddRowsOfAnother(same->second, now, places);
     }
+  }
+
+  // `others`: places of the checkpoint's fields whose rows it has; not empty.
+  void AddRowsOfAnother(const std::vector<int>& others, const SchemaField& now, Places& places) {
+    const auto same = std::find_if(others.begin(), others.end(), [&](int at) {
+      return Change(saved_.fields(at), now, HasRows(saved_.fields(at))).empty();
+    });
+    const int place = same == others.end() ? others.front() : *same;
+    places.Found(place);
+    if (same != others.end()) return AddField(place, now);
+    const SchemaField& saved = saved_.fields(place);
+    SchemaEntry& entry =
+        entries_.Say(SchemaChange::kChangedMeaning, now.name(),
+                     absl::StrCat("it would have the rows of the checkpoint's field ", saved.name(),
+                                  ", and ", Change(saved, now, HasRows(saved))));
+    entry.table = saved.table();
+    entry.rows_of = saved.name();
   }
 
   // Whether rows of the checkpoint's field are loaded; of a number there are none to load.

@@ -25,8 +25,29 @@ bool Allowed(const std::string& option) { return option == "allow"; }
 constexpr char kNew[] = "allow it with spec.model.initFrom.newTensors: allow";
 constexpr char kDropped[] = "allow it with spec.model.initFrom.droppedTensors: allow";
 
+using Renames = std::map<std::string, std::string>;
+
+// What init.rename may leave behind so that a field of the job begins anew.
+class Behind {
+ public:
+  Behind(const Schema& saved, const Schema& now, const Renames& rename) {
+    const Renaming fields(now.fields(), rename), tables(now.tables(), rename);
+    for (const SchemaField& f : saved.fields()) {
+      // A field that has the same keys in a table that stays is found again.
+      const bool has_rows = !f.table().empty() && !tables.Now(f.table()).empty();
+      const std::string table = has_rows ? absl::StrCat(", ", f.table(), ": \"\"") : "";
+      renames_.emplace(fields.Now(f.name()), absl::StrCat("{", f.name(), ": \"\"", table, "}"));
+    }
+  }
+  // As a rename has it: "{tags: \"\", features: \"\"}".
+  const std::string& Of(const std::string& field) const { return renames_.at(field); }
+
+ private:
+  Renames renames_;  // by what the field is called in the job
+};
+
 // The same of what means something else.
-std::string MeaningRemedy(const SchemaEntry& e, bool may_begin) {
+std::string MeaningRemedy(const SchemaEntry& e, const Behind& behind, bool may_begin) {
   const std::string column = e.column.empty()
                                  ? ""
                                  : absl::StrCat(
@@ -47,19 +68,25 @@ std::string MeaningRemedy(const SchemaEntry& e, bool may_begin) {
   // Rows of another model, or of another task, are a beginning.
   if (e.part != SchemaPart::kField) return may_begin ? "" : absl::StrCat(column, kNew);
   if (!column.empty()) return absl::StrCat(column, "give the field another name, or that column");
-  if (e.table.empty()) return "set what the checkpoint has; nothing allows it";
+  if (e.table.empty()) {
+    return absl::StrCat(
+        "set what the checkpoint has, or let the field begin anew with "
+        "spec.model.initFrom.rename: ",
+        behind.Of(e.name));
+  }
   return absl::StrCat(
       "set what the checkpoint has, or leave its table behind with spec.model.initFrom.rename: {",
       e.table, ": \"\"}");
 }
 
 // What allows an entry that is not loaded as it is; empty: it is allowed.
-std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
+std::string Remedy(const SchemaEntry& e, const Behind& behind, const InitFromSpec& init) {
   const bool may_begin = Allowed(init.new_tensors()), may_go = Allowed(init.dropped_tensors());
   switch (e.change) {
     case SchemaChange::kLoaded:
     case SchemaChange::kRenamed:
     case SchemaChange::kOldScore:
+    case SchemaChange::kOtherSettings:
     case SchemaChange::kNewRows:     // what allows that is asked of the table,
     case SchemaChange::kNewOutputs:  // or of the tensors,
     case SchemaChange::kByLabels:    // or of the labels
@@ -84,12 +111,10 @@ std::string Remedy(const SchemaEntry& e, const InitFromSpec& init) {
       if (init.optimizer_state() == "reset") return "";
       return "set that optimizer, or spec.model.initFrom.optimizerState: reset";
     case SchemaChange::kChangedMeaning:
-      return MeaningRemedy(e, may_begin);
+      return MeaningRemedy(e, behind, may_begin);
   }
   return "";
 }
-
-using Renames = std::map<std::string, std::string>;
 
 // INVALID_ARGUMENT: a rename gives a part the name that another one of its kind has then. Adds the
 // names that it saw to `names`.
@@ -170,10 +195,12 @@ std::string FirstLines(std::vector<std::string> lines) {
 
 absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved, const Schema& now,
                            const InitFromSpec& init) {
-  if (absl::Status s = CheckRenames(mapping, saved, now, RenamesOf(init)); !s.ok()) return s;
+  const Renames rename = RenamesOf(init);
+  if (absl::Status s = CheckRenames(mapping, saved, now, rename); !s.ok()) return s;
+  const Behind behind(saved, now, rename);
   std::vector<std::string> lines;
   for (const SchemaEntry& e : mapping.entries) {
-    const std::string remedy = Remedy(e, init);
+    const std::string remedy = Remedy(e, behind, init);
     if (!remedy.empty()) lines.push_back(absl::StrCat(EntryText(e), "; ", ShownText(remedy)));
   }
   return Refusal(std::move(lines));

@@ -1,7 +1,6 @@
 #include "proto/job/schema/schema_text.h"
 
 #include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
 #include <google/protobuf/util/json_util.h>
 
 #include <cstdint>
@@ -9,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "proto/job/checks/shown.h"
 #include "proto/strata/job.pb.h"
 
@@ -50,37 +48,6 @@ bool IsAbsentAtZero(const std::string& field) {
   return false;
 }
 
-// "adam(learningRate 0.001, beta1 0.9)": `type` and all that is given beside it, but for schedules
-// that change nothing and limits that are not there.
-std::string ConfigText(const Message& config) {
-  const Reflection* reflection = config.GetReflection();
-  std::vector<const FieldDescriptor*> fields;
-  reflection->ListFields(config, &fields);
-  std::string type;
-  std::vector<std::string> parts;
-  for (const FieldDescriptor* field : fields) {
-    if (field->name() == "type") {
-      type = reflection->GetString(config, field);
-    } else if (field->is_repeated()) {
-      std::vector<std::string> bounds;
-      for (int i = 0; i < reflection->FieldSize(config, field); ++i) {
-        bounds.push_back(ShownNumber(reflection->GetRepeatedDouble(config, field, i)));
-      }
-      parts.push_back(absl::StrCat(field->json_name(), " [", absl::StrJoin(bounds, ", "), "]"));
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      const std::string below = ConfigText(reflection->GetMessage(config, field));
-      if (below.empty() || below == "constant") continue;
-      parts.push_back(absl::StrCat(field->json_name(), below[0] == '(' ? "" : " ", below));
-    } else {
-      const std::string value = NumberText(config, field);
-      const bool absent = value == "0" && IsAbsentAtZero(field->name());
-      if (!absent && value != "false")
-        parts.push_back(absl::StrCat(field->json_name(), " ", value));
-    }
-  }
-  return parts.empty() ? type : absl::StrCat(type, "(", absl::StrJoin(parts, ", "), ")");
-}
-
 template <typename List>
 std::string StateText(const List& state) {
   return state.empty() ? "no state" : absl::StrCat("state ", absl::StrJoin(state, ", "));
@@ -116,20 +83,10 @@ void AddLine(absl::string_view text, std::string& out) {
   absl::StrAppend(&out, ShownText(text), "\n");
 }
 
-void AddRows(const LifeCycleSpec& life_cycle, const std::string& pull_codec, std::string& out) {
-  const std::string text = ConfigText(life_cycle);
-  if (!text.empty()) AddLine(absl::StrCat("  lifeCycle", text), out);
-  const std::string& codec = CodecOf(pull_codec);
-  if (!codec.empty()) AddLine(absl::StrCat("  pullCodec ", codec), out);
-}
-
 void AddRowsOf(const SchemaTable& table, const JobSpec& spec, std::string& out) {
-  if (spec.tables().empty()) {
-    return AddRows(spec.life_cycle(), spec.training().pull_codec(), out);
-  }
-  for (const TableConfig& t : spec.tables()) {
-    if (t.name() == table.name()) AddRows(t.life_cycle(), t.pull_codec(), out);
-  }
+  const RowsText rows = RowsTextOf(spec, table.name());
+  if (!rows.life_cycle.empty()) AddLine(absl::StrCat("  lifeCycle", rows.life_cycle), out);
+  if (!rows.pull_codec.empty()) AddLine(absl::StrCat("  pullCodec ", rows.pull_codec), out);
 }
 
 void AddTable(const SchemaTable& table, std::string& out) {
@@ -192,6 +149,45 @@ void AddLabel(const SchemaLabel& label, std::string& out) {
 }
 
 }  // namespace
+
+std::string ConfigText(const Message& config) {
+  const Reflection* reflection = config.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(config, &fields);
+  std::string type;
+  std::vector<std::string> parts;
+  for (const FieldDescriptor* field : fields) {
+    if (field->name() == "type") {
+      type = reflection->GetString(config, field);
+    } else if (field->is_repeated()) {
+      std::vector<std::string> bounds;
+      for (int i = 0; i < reflection->FieldSize(config, field); ++i) {
+        bounds.push_back(ShownNumber(reflection->GetRepeatedDouble(config, field, i)));
+      }
+      parts.push_back(absl::StrCat(field->json_name(), " [", absl::StrJoin(bounds, ", "), "]"));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      const std::string below = ConfigText(reflection->GetMessage(config, field));
+      if (below.empty() || below == "constant") continue;
+      parts.push_back(absl::StrCat(field->json_name(), below[0] == '(' ? "" : " ", below));
+    } else {
+      const std::string value = NumberText(config, field);
+      const bool absent = value == "0" && IsAbsentAtZero(field->name());
+      if (!absent && value != "false")
+        parts.push_back(absl::StrCat(field->json_name(), " ", value));
+    }
+  }
+  return parts.empty() ? type : absl::StrCat(type, "(", absl::StrJoin(parts, ", "), ")");
+}
+
+RowsText RowsTextOf(const JobSpec& spec, absl::string_view table) {
+  if (spec.tables().empty()) {
+    return {ConfigText(spec.life_cycle()), CodecOf(spec.training().pull_codec())};
+  }
+  for (const TableConfig& t : spec.tables()) {
+    if (t.name() == table) return {ConfigText(t.life_cycle()), CodecOf(t.pull_codec())};
+  }
+  return {};
+}
 
 std::string SchemaText(const Schema& schema, const JobSpec& spec) {
   std::string out;

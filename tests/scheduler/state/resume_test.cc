@@ -1,13 +1,11 @@
 // What a job must have of the checkpoint that it resumes from; labels: resume_labels_test.cc.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "proto/strata/job.pb.h"
-#include "tests/scheduler/state/resume_problem.h"
 #include "tests/scheduler/state/saved_jobs.h"
 
 namespace strata::scheduler {
@@ -26,50 +24,6 @@ TEST_CASE("a job resumes with the optimizers that wrote the state", "[scheduler]
   // A checkpoint of before there was a `linear`: it was as `sparse`.
   CHECK(ResumeProblem(JobOf("adagrad", "adagrad", "adam"), JobOf("adagrad", "", "adam")) == "OK");
   CHECK(ResumeProblem(JobOf("adagrad", "ftrl", "adam"), JobOf("adagrad", "", "adam")) != "OK");
-}
-
-TEST_CASE("a job resumes with its tables, in their order, and each field with its own",
-          "[scheduler][resume]") {
-  TrainingJob saved = JobOf("adagrad", "", "adam");
-  saved.mutable_spec()->mutable_data()->set_format("libffm");  // of three fields
-  const auto set_table = [](TableConfig& table, const char* name, uint32_t dim) {
-    table.set_name(name);
-    table.set_dim(dim);
-    table.mutable_optimizer()->set_type("adam");
-  };
-  const auto set_field = [](FieldConfig& field, const char* name, const char* table) {
-    field.set_name(name);
-    field.set_column(name);
-    field.set_kind("multiValued");
-    field.set_table(table);
-  };
-  set_table(*saved.mutable_spec()->add_tables(), "item", 8);
-  set_table(*saved.mutable_spec()->add_tables(), "user", 8);
-  set_field(*saved.mutable_spec()->add_fields(), "0", "item");
-  set_field(*saved.mutable_spec()->add_fields(), "1", "user");
-  set_field(*saved.mutable_spec()->add_fields(), "2", "user");
-  CHECK(ResumeProblem(saved, saved) == "OK");
-  TrainingJob now = saved;
-  now.mutable_spec()->mutable_tables()->SwapElements(0, 1);
-  CHECK(
-      ResumeProblem(now, saved) ==
-      "spec.tables is [user (8, adam), item (8, adam)] but the checkpoint to resume from was made "
-      "with [item (8, adam), user (8, adam)]; resume with the same value, or start anew with "
-      "--overwrite");
-  now = saved;
-  now.mutable_spec()->mutable_fields(1)->set_table("item");
-  CHECK(ResumeProblem(now, saved) ==
-        "spec.fields, by table, is [0: item, 1: item, 2: user] but the checkpoint to resume from "
-        "was made "
-        "with [0: item, 1: user, 2: user]; resume with the same value, or start anew with "
-        "--overwrite");
-  // Their order is not the data's.
-  now = saved;
-  now.mutable_spec()->mutable_fields()->SwapElements(0, 1);
-  CHECK(ResumeProblem(now, saved) == "OK");
-  now = saved;
-  now.mutable_spec()->clear_tables();
-  CHECK(ResumeProblem(now, saved).starts_with("spec.tables is [] but"));
 }
 
 TEST_CASE("a job resumes with the windows that were numbered", "[scheduler][resume]") {
@@ -104,56 +58,6 @@ TEST_CASE("a job resumes with the lines in the order that they had", "[scheduler
   CHECK(ResumeProblem(now, saved) == "OK");  // nothing is shuffled, whatever the buffer
 }
 
-// Keys of csv hashed the column's place among the categories.
-TEST_CASE("a job resumes with the columns that it had", "[scheduler][resume]") {
-  const TrainingJob saved = CsvJob("fm", {"user", "item"});
-  CHECK(ResumeProblem(saved, saved) == "OK");
-  const std::string anew =
-      "the checkpoint to resume from is of another model; resume with the same one, start anew "
-      "with "
-      "--overwrite, or start from it with spec.model.initFrom in another "
-      "spec.checkpoint.directory:\n  ";
-  CHECK(ResumeProblem(CsvJob("fm", {"item", "user"}), saved) ==
-        anew + "field user came before item, and comes after it now");
-  CHECK(ResumeProblem(CsvJob("fm", {"shop", "user", "item"}), saved) ==
-        anew + "field shop: the checkpoint has none");
-  CHECK(ResumeProblem(CsvJob("fm", {"user"}), saved) == anew + "field item: the job has none");
-  TrainingJob label = saved;
-  label.mutable_spec()->mutable_data()->mutable_columns()->set_label("z");
-  CHECK(ResumeProblem(label, saved) == anew + "label label: column was y, is z");
-}
-
-TEST_CASE("fields that go by a table, and numbers, resume with their columns",
-          "[scheduler][resume]") {
-  TrainingJob saved = CsvJob("fm", {"user", "item"});
-  JobSpec& spec = *saved.mutable_spec();
-  spec.mutable_data()->mutable_columns()->clear_categorical();
-  TableConfig& table = *spec.add_tables();
-  table.set_name("both");
-  table.set_dim(4);
-  table.mutable_optimizer()->set_type("adagrad");
-  for (const char* name : {"cat", "user", "age", "price"}) {
-    FieldConfig& field = *spec.add_fields();
-    field.set_name(name);
-    field.set_column(name);
-    const bool number = spec.fields_size() > 2;
-    field.set_kind(number ? "numeric" : "categorical");
-    if (!number) field.set_table("both");
-  }
-  CHECK(ResumeProblem(saved, saved) == "OK");
-  for (const int first : {0, 2}) {
-    TrainingJob now = saved;
-    FieldConfig &a = *now.mutable_spec()->mutable_fields(first),
-                &b = *now.mutable_spec()->mutable_fields(first + 1);
-    std::swap(*a.mutable_column(), *b.mutable_column());
-    const std::string problem = ResumeProblem(now, saved);
-    INFO(problem);
-    for (const FieldConfig* field : {&a, &b}) {
-      CHECK(absl::StrContains(problem, "field " + field->name() + ": column was " + field->name() +
-                                           ", is " + field->column()));
-    }
-    CHECK(std::count(problem.begin(), problem.end(), '\n') == 2);
-  }
 }
 
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][resume]") {

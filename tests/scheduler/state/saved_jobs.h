@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
+#include "scheduler/state/resume.h"
 #include "scheduler/state/start.h"
 
 namespace strata::scheduler {
@@ -51,6 +53,20 @@ inline TrainingJob CsvJob(const std::string& type, const std::vector<std::string
   job.mutable_spec()->mutable_model()->set_type(type);
   job.mutable_spec()->mutable_model()->add_hidden(8);
   return job;
+}
+
+// How a refusal begins that tells differences of the schemas alone.
+inline constexpr char kOtherModel[] =
+    "the checkpoint to resume from is of another model; resume with the same one, start anew with "
+    "--overwrite, or start from it with spec.model.initFrom in another "
+    "spec.checkpoint.directory:\n  ";
+
+// What keeps `now` from going on from a checkpoint of `then`, or "OK".
+inline std::string ResumeProblem(const TrainingJob& now, const TrainingJob& then,
+                                 uint32_t numeric = 0) {
+  const Manifest saved = SavedBy(then, numeric);
+  const absl::Status status = CheckResumable(now, saved);
+  return status.ok() ? "OK" : std::string(status.message());
 }
 
 }  // namespace strata::scheduler

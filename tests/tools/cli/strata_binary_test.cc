@@ -236,12 +236,59 @@ TEST_CASE("what a model is made of is printed whole, and compared first", "[stra
   Write("one.yaml", HeadlessJob("['2']"));
   REQUIRE(Run("train -f one.yaml --set spec.checkpoint.directory=one-ck").exit_code == 0);
   const std::string diff = Run("checkpoint diff h-ck one-ck").out;
-  const size_t schema = diff.find("schema: dropped: field 1: the job has none\n");
+  const size_t schema = diff.find("schema: dropped: field 1: b has none\n");
   CHECK(schema != std::string::npos);
   CHECK(schema < diff.find("features: "));
   CHECK(Run("checkpoint diff h-ck h-ck")
             .out.find("schema: the same tables, tensors, fields, labels and weights of lines\n") !=
         std::string::npos);
+}
+
+TEST_CASE("what two checkpoints were trained with is compared, and why rows are not is told",
+          "[strata]") {
+  Write("d.csv", "y,u,v\n1,a,x\n0,b,y\n1,b,x\n0,c,x\n");
+  const auto job = [](const std::string& tables) {
+    return "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: d}\nspec:\n"
+           "  data: {format: csv, train: [d.csv], columns: {label: y}}\n  tables:\n" +
+           tables +
+           "  fields:\n    - {name: u, kind: categorical, table: one}\n"
+           "    - {name: v, kind: categorical, table: two}\n"
+           "  model: {type: lr}\n  training: {mode: bsp, lanes: 1, batchSize: 2}\n"
+           "  checkpoint: {directory: d-ck}\n";
+  };
+  const std::string one = "    - {name: one}\n", two = "    - {name: two}\n";
+  Write("d.yaml", job(one + two));
+  Write("turned.yaml", job(two + one));
+  Write("rates.yaml",
+        job("    - {name: one, optimizer: {type: adagrad, learningRate: 0.5}, pullCodec: bf16}\n" +
+            two));
+  const std::string to = " --set spec.checkpoint.directory=", set = " --set spec.";
+  REQUIRE(Run("train -f d.yaml" + to + "d-ck").exit_code == 0);
+  REQUIRE(Run("train -f rates.yaml" + to + "rates-ck").exit_code == 0);
+  REQUIRE(Run("train -f turned.yaml" + to + "turned-ck").exit_code == 0);
+  REQUIRE(Run("train -f d.yaml" + set + "storage.partitions=64" + to + "parts-ck").exit_code == 0);
+
+  const Result rates = Run("checkpoint diff d-ck rates-ck");
+  CHECK(rates.exit_code == 0);
+  INFO(rates.out);
+  CHECK(rates.out.find("schema: other settings: table one: weight: optimizer was adagrad("
+                       "learningRate 0.05, epsilon 1e-10), is adagrad(learningRate 0.5, epsilon "
+                       "1e-10); pullCodec was none, is bf16\n") != std::string::npos);
+  CHECK(rates.out.find("table two") == std::string::npos);
+  CHECK(Run("checkpoint diff d-ck rates-ck --json").out.find("\"other settings\"") !=
+        std::string::npos);
+
+  const Result turned = Run("checkpoint diff d-ck turned-ck");
+  CHECK(turned.exit_code != 0);
+  CHECK(turned.out.starts_with("a  step "));
+  INFO(turned.err);
+  CHECK(turned.err.find("cannot be compared: table one has number 0 in a, 2 in b; table two has "
+                        "number 2 in a, 0 in b") != std::string::npos);
+  const Result parts = Run("checkpoint diff d-ck parts-ck");
+  INFO(parts.err);
+  CHECK(parts.err.find("; spec.storage.partitions is ") == std::string::npos);
+  CHECK(parts.err.find("cannot be compared: spec.storage.partitions is ") != std::string::npos);
+  CHECK(parts.err.find(" in a, 64 in b") != std::string::npos);
 }
 
 TEST_CASE("weights of lines that come, or are read from another column, are a difference",

@@ -176,25 +176,34 @@ ExitCode RunCheckpointShow(const CheckpointShowOptions& options) {
   return kExitOk;
 }
 
+constexpr SchemaSides kSides{.saved = "a", .now = "b"};
+
 // Differences of the schemas, in a form for people.
-void PrintSchemas(const SchemaMapping& schemas) {
+void PrintSchemas(const SchemaDifference& schemas) {
+  std::printf("a  step %s  %s\nb  step %s  %s\n", WithCommas(schemas.step_a).c_str(),
+              schemas.a.c_str(), WithCommas(schemas.step_b).c_str(), schemas.b.c_str());
   bool same = true;
-  for (const SchemaEntry& e : schemas.entries) {
+  for (const SchemaEntry& e : schemas.mapping.entries) {
     if (e.change == SchemaChange::kLoaded) continue;
     same = false;
-    std::printf("schema: %s: %s\n", ChangeName(e.change), EntryText(e).c_str());
+    std::printf("schema: %s: %s\n", ChangeName(e.change), EntryText(e, kSides).c_str());
   }
   if (same) std::printf("schema: the same tables, tensors, fields, labels and weights of lines\n");
 }
 
-Json SchemasJson(const SchemaMapping& schemas) {
+Json SidesJson(const SchemaDifference& schemas) {
+  return Json{{"a", Json{{"directory", schemas.a}, {"step", schemas.step_a}}},
+              {"b", Json{{"directory", schemas.b}, {"step", schemas.step_b}}}};
+}
+
+Json EntriesJson(const SchemaDifference& schemas) {
   Json json = Json::array();
-  for (const SchemaEntry& e : schemas.entries) {
+  for (const SchemaEntry& e : schemas.mapping.entries) {
     if (e.change == SchemaChange::kLoaded) continue;
     json.push_back(Json{{"change", ChangeName(e.change)},
                         {"part", PartName(e.part)},
                         {"name", e.name},
-                        {"text", EntryText(e)}});
+                        {"text", EntryText(e, kSides)}});
   }
   return json;
 }
@@ -202,23 +211,23 @@ Json SchemasJson(const SchemaMapping& schemas) {
 ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
   const auto schemas = CompareSchemas(options.a, options.b);
   if (!schemas.ok()) return ReportError(schemas.status());
+  Json json = SidesJson(*schemas);
   auto found = DiffCheckpoints(options.a, options.b, options.top);
   if (!found.ok()) {
     // Rows of other shapes are not compared; what makes them so is told.
     if (absl::IsFailedPrecondition(found.status())) {
       if (options.json) {
-        PrintJson(Json{{"schema", SchemasJson(*schemas)}});
+        json["schema"] = EntriesJson(*schemas);
+        PrintJson(json);
       } else {
         PrintSchemas(*schemas);
       }
     }
     return ReportError(found.status());
   }
-  Json json{{"a", Json{{"directory", found->a}, {"step", found->step_a}}},
-            {"b", Json{{"directory", found->b}, {"step", found->step_b}}},
-            {"equal", found->hash_a == found->hash_b},
-            {"schema", SchemasJson(*schemas)},
-            {"tables", Json::array()}};
+  json["equal"] = found->hash_a == found->hash_b;
+  json["schema"] = EntriesJson(*schemas);
+  json["tables"] = Json::array();
   for (const TableDifference& t : found->tables) {
     Json top = Json::array();
     for (const RowDifference& r : t.top) {
@@ -238,8 +247,6 @@ ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
     PrintJson(json);
     return kExitOk;
   }
-  std::printf("a  step %s  %s\nb  step %s  %s\n", WithCommas(found->step_a).c_str(),
-              found->a.c_str(), WithCommas(found->step_b).c_str(), found->b.c_str());
   PrintSchemas(*schemas);
   for (const TableDifference& t : found->tables) {
     std::printf(

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/core/partition.h"
 #include "proto/core/table_spec.h"
+#include "proto/job/checks/shown.h"
+#include "proto/job/schema/schema.h"
+#include "proto/job/schema/schema_settings.h"
 #include "storage/row/layout.h"
 #include "tools/cluster/checkpoint/folder.h"
 #include "tools/cluster/checkpoint/rows.h"
@@ -18,16 +23,52 @@ namespace {
 
 constexpr uint64_t kRunBytes = uint64_t{16} << 20;
 
-bool SameTables(const CheckpointRows& a, const CheckpointRows& b) {
-  if (a.tables().tables.size() != b.tables().tables.size()) return false;
-  for (uint32_t t = 0; t < a.tables().tables.size(); ++t) {
-    if (a.tables().tables[t].name != b.tables().tables[t].name ||
-        a.layout(t).dim != b.layout(t).dim ||
-        a.layout(t).state_floats != b.layout(t).state_floats) {
-      return false;
+// Where rows of a table lie, and of how many floats they are, by the table's name.
+struct Shape {
+  size_t number = 0;
+  uint32_t dim = 0, state_floats = 0;
+};
+using Shapes = std::map<std::string, Shape>;
+
+Shapes ShapesOf(const CheckpointRows& rows) {
+  Shapes shapes;
+  for (uint32_t t = 0; t < rows.tables().tables.size(); ++t) {
+    const storage::RowLayout& layout = rows.layout(t);
+    shapes[rows.tables().tables[t].name] = {t, layout.dim, layout.state_floats};
+  }
+  return shapes;
+}
+
+std::string FloatsText(const Shape& shape) {
+  return absl::StrCat(shape.dim, " weights and ", shape.state_floats, " floats of state");
+}
+
+// What keeps rows of the two from being compared in their order; empty: nothing.
+std::vector<std::string> RowsDiffer(const CheckpointRows& a, const CheckpointRows& b) {
+  std::vector<std::string> out;
+  if (const uint32_t x = a.manifest().partitions(), y = b.manifest().partitions(); x != y) {
+    out.push_back(absl::StrCat("spec.storage.partitions is ", x, " in a, ", y, " in b"));
+  }
+  const Shapes first = ShapesOf(a), second = ShapesOf(b);
+  for (const auto& [name, in_a] : first) {
+    const auto other = second.find(name);
+    if (other == second.end()) {
+      out.push_back(absl::StrCat("b has no table ", name));
+      continue;
+    }
+    const Shape& in_b = other->second;
+    if (in_a.dim != in_b.dim || in_a.state_floats != in_b.state_floats) {
+      out.push_back(absl::StrCat("rows of table ", name, " have ", FloatsText(in_a), " in a, ",
+                                 FloatsText(in_b), " in b"));
+    } else if (in_a.number != in_b.number) {
+      out.push_back(absl::StrCat("table ", name, " has number ", in_a.number, " in a, ",
+                                 in_b.number, " in b"));
     }
   }
-  return true;
+  for (const auto& [name, in_b] : second) {
+    if (!first.contains(name)) out.push_back(absl::StrCat("a has no table ", name));
+  }
+  return out;
 }
 
 // One table's difference, fed with both checkpoints' rows by runs of partitions.
@@ -134,19 +175,22 @@ absl::Status DiffTable(const CheckpointRows& a, const CheckpointRows& b, uint32_
 
 }  // namespace
 
-absl::StatusOr<SchemaMapping> CompareSchemas(const std::string& a, const std::string& b) {
+absl::StatusOr<SchemaDifference> CompareSchemas(const std::string& a, const std::string& b) {
   const auto first = FindCheckpoint(a);
   if (!first.ok()) return first.status();
   const auto second = FindCheckpoint(b);
   if (!second.ok()) return second.status();
   const Manifest &from = first->manifest, &to = second->manifest;
-  SchemaMapping mapping = MapSchemas(from.schema(), to.schema());
+  const Schema in_a = SavedSchema(from), in_b = SavedSchema(to);
+  SchemaDifference out{first->folder, second->folder, from.step(), to.step(),
+                       MapSchemas(in_a, in_b)};
+  MapSettings(in_a, from.job().spec(), in_b, to.job().spec(), out.mapping);
   // No line has weighed what was imported.
-  if (from.schema().model() != kImportedModel && to.schema().model() != kImportedModel) {
+  if (in_a.model() != kImportedModel && in_b.model() != kImportedModel) {
     MapSampleWeight(from.job().spec().sample_weight(), to.job().spec().sample_weight(), {},
-                    mapping);
+                    out.mapping);
   }
-  return mapping;
+  return out;
 }
 
 absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const std::string& b,
@@ -155,18 +199,12 @@ absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const
   if (!first.ok()) return first.status();
   auto second = CheckpointRows::Open(b);
   if (!second.ok()) return second.status();
-  if (!SameTables(*first, *second) ||
-      first->manifest().partitions() != second->manifest().partitions()) {
+  if (const auto differ = RowsDiffer(*first, *second); !differ.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(first->folder(), " and ", second->folder(),
-                     " are of other models: tables, dimensions, optimizers or "
-                     "spec.storage.partitions differ"));
+        ShownText(absl::StrCat("the rows of a, ", first->folder(), ", and b, ", second->folder(),
+                               ", cannot be compared: ", absl::StrJoin(differ, "; "))));
   }
   CheckpointDifference out;
-  out.a = first->folder();
-  out.b = second->folder();
-  out.step_a = first->manifest().step();
-  out.step_b = second->manifest().step();
   out.hash_a = first->manifest().model_hash();
   out.hash_b = second->manifest().model_hash();
   for (uint32_t t = 0; t < first->tables().tables.size(); ++t) {

@@ -33,18 +33,23 @@ struct TableDifference {
 };
 
 struct CheckpointDifference {
-  std::string a, b;  // folders
-  uint64_t step_a = 0;
-  uint64_t step_b = 0;
   std::string hash_a, hash_b;
   std::vector<TableDifference> tables;
 };
 
-// How the models of the two are made, a's compared with b's (proto/job/schema/schema_mapping.h).
-absl::StatusOr<SchemaMapping> CompareSchemas(const std::string& a, const std::string& b);
+struct SchemaDifference {
+  std::string a, b;  // folders
+  uint64_t step_a = 0;
+  uint64_t step_b = 0;
+  SchemaMapping mapping;  // a's compared with b's
+};
+
+// How the models of the two are made (proto/job/schema/schema_mapping.h) and trained
+// (proto/job/schema/schema_settings.h).
+absl::StatusOr<SchemaDifference> CompareSchemas(const std::string& a, const std::string& b);
 
 // Streams both: memory is some 32 MiB of rows and a block of each. Errors: those of CheckpointRows;
-// FAILED_PRECONDITION: their tables or partitions are not the same.
+// FAILED_PRECONDITION names what of their tables and partitions is not the same.
 absl::StatusOr<CheckpointDifference> DiffCheckpoints(const std::string& a, const std::string& b,
                                                      size_t top);
 

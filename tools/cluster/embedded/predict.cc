@@ -143,7 +143,7 @@ absl::StatusOr<ModelTables> TablesOf(const FoundCheckpoint& found, const JobSpec
   auto tables = MakeModelTables(spec, manifest.fields(), manifest.numeric());
   if (!tables.ok()) return tables;
   const Schema made = MakeSchema(manifest.job().spec(), *tables);
-  const absl::Status saved = CheckSaved(manifest.schema(), made);
+  const absl::Status saved = CheckSaved(SavedSchema(manifest), made);
   if (saved.ok()) return tables;
   return WithWholeOne(
       absl::DataLossError(absl::StrCat("checkpoint ", found.folder, ": ", saved.message())),

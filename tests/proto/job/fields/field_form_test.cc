@@ -153,6 +153,15 @@ TEST_CASE("what columns cannot say is named", "[job]") {
       "spec.fields[0].vocabulary: field 'f' has a vocabulary, which spec.data.columns cannot say");
 }
 
+TEST_CASE("an empty default of a category is the one that columns have", "[job]") {
+  TrainingJob job = Job();
+  job.mutable_spec()->clear_fields();
+  REQUIRE(google::protobuf::TextFormat::MergeFromString(
+      "name: 'f' kind: 'categorical' default_value: ''", job.mutable_spec()->add_fields()));
+  REQUIRE(ResolveJob(job).ok());
+  CHECK(ToColumnsForm(*job.mutable_spec()).message() == "");
+}
+
 TEST_CASE("criteo's own fields are its short form", "[job]") {
   TrainingJob job = Job();
   JobSpec& spec = *job.mutable_spec();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/job/fields/data_fields.h"
 #include "proto/job/fields/field_plan.h"
 #include "proto/job/job_spec.h"
@@ -113,6 +114,15 @@ TEST_CASE("a field that is wrong is named, with what to do", "[job]") {
        "which is pooled"},
       {"name: 'f' kind: 'numeric' default_value: 'x'",
        "defaultValue: 'x' is not a number, and field 'f' is numeric"},
+      {"name: 'f' kind: 'multiValued' default_value: 'a|b'",
+       "defaultValue: 'a|b' holds '|', the separator of field 'f', and a default is one value, of "
+       "weight 1; give one value, or another separator"},
+      {"name: 'f' kind: 'multiValued' weight_separator: ':' default_value: 'a:2'",
+       "defaultValue: 'a:2' holds ':', the weightSeparator of field 'f', and a default is one "
+       "value, of weight 1; give one value, or another weightSeparator"},
+      {"name: 'f' kind: 'sequence' max_length: 5 separator: ' ' default_value: 'a b'",
+       "defaultValue: 'a b' holds ' ', the separator of field 'f', and a default is one value, of "
+       "weight 1; give one value, or another separator"},
       {"name: 'f' kind: 'categorical' vocabulary { }",
        "vocabulary.file: is missing; name the file with the values of field 'f'"},
       {"name: 'f' kind: 'categorical' vocabulary { file: 'v' out_of_vocabulary: 0 }",
@@ -122,8 +132,12 @@ TEST_CASE("a field that is wrong is named, with what to do", "[job]") {
     INFO(field);
     CHECK(FieldProblem(field) == at + says);
   }
-  CHECK(FieldProblem("name: 'f' column: 'user_id' kind: 'multiValued' weight_separator: ':'") ==
-        "OK");
+  for (const char* field :
+       {"column: 'user_id' kind: 'multiValued' weight_separator: ':'",
+        "kind: 'multiValued' separator: ';' default_value: 'a|b'",
+        "kind: 'multiValued' default_value: ''", "kind: 'categorical' default_value: 'a|b'"}) {
+    CHECK(FieldProblem(absl::StrCat("name: 'f' ", field)) == "OK");
+  }
 }
 
 TEST_CASE("a transform that is wrong is named, with what to do", "[job]") {

@@ -95,8 +95,59 @@ TEST_CASE("what a field means to layers that stay is compared, whatever becomes 
   spec.mutable_data()->mutable_columns()->mutable_multi_valued(0)->set_pooling("mean");
   InitFromSpec init = AllowAll();
   (*init.mutable_rename())["features"] = "";
-  CHECK(InitProblem(saved, SchemaOf(spec), init) ==
-        "field tags: pooling was sum, is mean; set what the checkpoint has; nothing allows it");
+  const std::string says =
+      "field tags: pooling was sum, is mean; set what the checkpoint has, or let the field begin "
+      "anew with spec.model.initFrom.rename: ";
+  CHECK(InitProblem(saved, SchemaOf(spec), init) == says + "{tags: \"\"}");
+  (*init.mutable_rename())["tags"] = "";
+  CHECK(InitProblem(saved, SchemaOf(spec), init) == "OK");
+  // Its rows go with their table.
+  init = AllowAll();
+  CHECK(InitProblem(saved, SchemaOf(spec), init) == says + "{tags: \"\", features: \"\"}");
+  (*init.mutable_rename())["tags"] = "";
+  (*init.mutable_rename())["features"] = "";
+  CHECK(InitProblem(saved, SchemaOf(spec), init) == "OK");
+}
+
+TEST_CASE("a number that means something else begins anew where it is left behind",
+          "[schema_start]") {
+  const Schema saved = SchemaOf(CsvJob("deepfm", {"user"}));
+  Schema now = saved;
+  now.mutable_fields(1)->mutable_transform()->set_type("log");
+  InitFromSpec init = AllowAll();
+  CHECK(InitProblem(saved, now, init) ==
+        "field price: transform was none, is log; set what the checkpoint has, or let the field "
+        "begin anew with spec.model.initFrom.rename: {price: \"\"}");
+  (*init.mutable_rename())["price"] = "";
+  CHECK(InitProblem(saved, now, init) == "OK");
+}
+
+TEST_CASE("a field of another name is compared with the one whose rows it has", "[schema_start]") {
+  const auto buckets = [](Schema& schema, const std::string& name, double bound) {
+    SchemaField& field = *schema.add_fields();
+    field = schema.fields(0);
+    field.set_name(name);
+    field.set_column("price");
+    field.set_kind("numeric");
+    field.mutable_transform()->set_type("bucketise");
+    field.mutable_transform()->add_bounds(bound);
+  };
+  const Schema base = SchemaOf(CsvJob("lr", {"user"}));
+  Schema saved = base, now = base;
+  buckets(saved, "low", 2);
+  buckets(saved, "high", 20);
+  buckets(now, "dear", 20);
+  const InitFromSpec init = AllowAll();
+  CHECK(InitProblem(saved, now, init) == "OK");
+  CHECK(absl::StrContains(MappingText(MapSchemas(saved, now)), "renamed: field high as dear"));
+  CHECK(absl::StrContains(MappingText(MapSchemas(saved, now)), "dropped: field low"));
+  now.mutable_fields(now.fields_size() - 1)->mutable_transform()->set_bounds(0, 7);
+  CHECK(InitProblem(saved, now, init) ==
+        "field dear: it would have the rows of the checkpoint's field low, and transform was "
+        "bucketise [2], is bucketise [7]; give it a hashSeed of its own or another table, or leave "
+        "that table behind with spec.model.initFrom.rename: {features: \"\"}");
+  now.mutable_fields(now.fields_size() - 1)->set_hash_seed(9);
+  CHECK(InitProblem(saved, now, init) == "OK");
 }
 
 TEST_CASE("a transform is compared by every digit of its numbers", "[schema_start]") {

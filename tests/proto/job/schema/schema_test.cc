@@ -748,7 +748,9 @@ TEST_CASE("a field has the rows of its keys, whatever its name was", "[schema]")
     if (f.name() == "item") f.set_pooling("mean");
   }
   CHECK(InitProblem(saved, now, init) ==
-        "field item: pooling was none, is mean; set what the checkpoint has; nothing allows it");
+        "field item: it would have the rows of the checkpoint's field item, and pooling was none, "
+        "is mean; give it a hashSeed of its own or another table, or leave that table behind with "
+        "spec.model.initFrom.rename: {features: \"\"}");
   // In another table, or with another seed, it has rows of its own.
   for (SchemaField& f : *now.mutable_fields()) {
     if (f.name() == "item") f.set_hash_seed(9);

@@ -111,7 +111,8 @@ TEST_CASE("a field by another name has the rows of the vocabulary that it had", 
   init.set_new_tensors("allow");
   init.set_dropped_tensors("allow");
   CHECK(InitProblem(saved, now, init, {{"/f", {2, "ba", {}}}})
-            .find("field thing: vocabulary file /f does not begin with the 2 values") == 0);
+            .find("field thing: it would have the rows of the checkpoint's field item, and "
+                  "vocabulary file /f does not begin with the 2 values") == 0);
   now.mutable_fields(0)->set_vocabulary("ab");
   CHECK(InitProblem(saved, now, init, {{"/f", {2, "ab", {}}}}) == "OK");
 }

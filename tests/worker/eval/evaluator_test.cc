@@ -189,7 +189,7 @@ TEST_CASE("predictions appear whole or not at all", "[evaluator]") {
   }
   SECTION("not where lines are missing that were indexed") {
     f.source.ends = kLinesAtATime;
-    CHECK(f.evaluator->Run(Step(2), path).status() ==
+    CHECK(Run(*f.evaluator, Step(2), path).status() ==
           absl::InternalError("reading stopped after 4096 of the 8192 lines that were indexed, "
                               "which is an error of this program; submit the job again"));
     CHECK(TextOf(path) == "of before\n");

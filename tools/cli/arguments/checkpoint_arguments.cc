@@ -80,7 +80,8 @@ void AddCheckpointQuantise(CLI::App& group, CommandSet& commands) {
       ->type_name("DIR");
   quantise->add_option("output", o.output, "a folder that is new or empty")
       ->required()
-      ->type_name("OUTPUT");
+      ->type_name("OUTPUT")
+      ->check(NamedFolder());
   quantise->add_option("--type", o.type, "fp16, or int8 with a scale per row (default fp16)")
       ->check(CLI::IsMember({"fp16", "int8"}))
       ->type_name("TYPE");

@@ -28,6 +28,15 @@ CLI::Validator Positive() {
   return NumberThat("above 0", [](double x) { return x > 0; });
 }
 
+CLI::Validator NamedFolder() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const bool good = !text.empty() && text != "-";
+        return good ? std::string() : absl::StrCat("'", text, "' is no folder; name one");
+      },
+      "", "folder");
+}
+
 void AddJson(CLI::App* command, bool& json) {
   command->add_flag("--json", json, "print JSON on stdout");
 }

@@ -16,6 +16,9 @@ namespace strata {
 CLI::Validator NotNegative();
 CLI::Validator Positive();
 
+// A folder to write to: with a name, and not standard output.
+CLI::Validator NamedFolder();
+
 void AddJson(CLI::App* command, bool& json);
 
 // -f and --set.

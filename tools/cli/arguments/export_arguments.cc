@@ -15,7 +15,10 @@ void AddExport(CLI::App& app, CommandSet& commands) {
   command->add_option("--job", o.job, "instead: number or name of a job")
       ->type_name("JOB")
       ->excludes(dir);
-  command->add_option("-o,--output", o.output, "folder to write to")->required()->type_name("DIR");
+  command->add_option("-o,--output", o.output, "folder to write to")
+      ->required()
+      ->type_name("DIR")
+      ->check(NamedFolder());
   command
       ->add_option("--format", o.format,
                    "npy (one file for each array), safetensors (shards of many), or "
@@ -81,7 +84,8 @@ void AddImport(CLI::App& app, CommandSet& commands) {
       ->excludes(field);
   command->add_option("-o,--output", o.output, "folder to write to; new, or empty")
       ->required()
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NamedFolder());
   AddJson(command, o.json);
 }
 

@@ -46,7 +46,8 @@ void AddMan(CLI::App& app, CommandSet& commands) {
       app, "man", "Write the manual pages (tools/install puts them in place)");
   man->add_option("-o,--output", o.output, "folder for them, made if missing")
       ->required()
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(NamedFolder());
 }
 
 }  // namespace

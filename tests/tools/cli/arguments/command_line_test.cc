@@ -104,6 +104,15 @@ TEST_CASE("wrong usage is exit code 2 and says what was meant", "[command_line]"
   CHECK(problem({"cancel"}).find("job is required") != std::string::npos);
   CHECK(problem({"generate", "criteo", "--rows", "-5", "--output", "x"})
             .find("--rows: '-5' is not a number above 0") != std::string::npos);
+  // What writes a folder writes to no standard output.
+  for (const char* none : {"-", ""}) {
+    const std::string says = "'" + std::string(none) + "' is no folder; name one";
+    CHECK(problem({"export", "--checkpoint", "c", "-o", none}).find(says) != std::string::npos);
+    CHECK(problem({"import", "-f", "j", "--keys", "k", "--rows", "r", "-o", none}).find(says) !=
+          std::string::npos);
+    CHECK(problem({"man", "-o", none}).find(says) != std::string::npos);
+    CHECK(problem({"checkpoint", "quantise", "c", none}).find(says) != std::string::npos);
+  }
   // A number below 0 is no huge one.
   for (const char* option : {"--seed", "--first-row"}) {
     for (const char* kind : {"criteo", "movielens"}) {

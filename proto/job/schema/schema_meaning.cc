@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/job/checks/shown.h"
@@ -98,6 +99,13 @@ void AddVocabulary(const SchemaField& saved, const SchemaField& now,
   d.Add("vocabulary.outOfVocabulary", saved.out_of_vocabulary(), now.out_of_vocabulary());
 }
 
+// Of a number its text is nothing but that number.
+bool SameDefault(const SchemaField& a, const SchemaField& b) {
+  double x = 0, y = 0;
+  return a.kind() == "numeric" && b.kind() == a.kind() && absl::SimpleAtod(a.default_value(), &x) &&
+         absl::SimpleAtod(b.default_value(), &y) && x == y;
+}
+
 // Without a value a category is that of the empty text, whether or not this is its default; values
 // of other kinds are none then, and one with an empty default.
 std::string DefaultText(const SchemaField& field) {
@@ -133,7 +141,7 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   d.Add("truncate", saved.truncate(), now.truncate());
   d.Add("separator", saved.separator(), now.separator());
   d.Add("weightSeparator", saved.weight_separator(), now.weight_separator());
-  d.Add("defaultValue", DefaultText(saved), DefaultText(now));
+  if (!SameDefault(saved, now)) d.Add("defaultValue", DefaultText(saved), DefaultText(now));
   return d.text();
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/schema/schema_text.h"
 #include "proto/runtime/files/manifest_io.h"
@@ -153,6 +154,7 @@ ExitCode RunCheckpointShow(const CheckpointShowOptions& options) {
   auto found = FindCheckpoint(options.directory);
   if (!found.ok()) return ReportError(found.status());
   const Manifest& m = found->manifest;
+  const Schema schema = SavedSchema(m);
   uint64_t bytes = 0;
   for (const CheckpointFile& f : m.files()) bytes += f.bytes();
   if (options.json) {
@@ -165,14 +167,14 @@ ExitCode RunCheckpointShow(const CheckpointShowOptions& options) {
                    {"partitions", m.partitions()},
                    {"bytes", bytes},
                    {"files", m.files_size()},
-                   {"schema", Json::parse(SchemaJson(m.schema(), m.job().spec()))}});
+                   {"schema", Json::parse(SchemaJson(schema, m.job().spec()))}});
     return kExitOk;
   }
   std::printf("%s\n  job %s, step %s, %s bytes in %s files\n  model hash %s\n\n%s",
               found->folder.c_str(), m.job().metadata().name().c_str(),
               WithCommas(m.step()).c_str(), WithCommas(bytes).c_str(),
               WithCommas(m.files_size()).c_str(), m.model_hash().c_str(),
-              SchemaText(m.schema(), m.job().spec()).c_str());
+              SchemaText(schema, m.job().spec()).c_str());
   return kExitOk;
 }
 

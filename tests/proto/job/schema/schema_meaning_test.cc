@@ -86,6 +86,21 @@ TEST_CASE("a category without a value is that of the empty one", "[schema_meanin
   CHECK(ResumeProblem(some, empty) == "field f: defaultValue was 'x', is none");
 }
 
+TEST_CASE("the default of a number is compared as one", "[schema_meaning]") {
+  const auto number = [](const std::string& more) {
+    return Job(
+        absl::StrCat("fields { name: 'user' kind: 'categorical' } "
+                     "fields { name: 'f' kind: 'numeric' transform { type: 'log' } ",
+                     more, " }"));
+  };
+  const TrainingJob none = number(""), zero = number("default_value: '0'");
+  CHECK(ResumeProblem(number("default_value: '40'"), number("default_value: '4e1'")) == "");
+  CHECK(ResumeProblem(number("default_value: '40'"), number("default_value: '40.5'")) ==
+        "field f: defaultValue was '40', is '40.5'");
+  CHECK(ResumeProblem(none, zero) == "field f: defaultValue was none, is '0'");
+  CHECK(ResumeProblem(zero, none) == "field f: defaultValue was '0', is none");
+}
+
 TEST_CASE("columns of several values are fields with a category for none", "[schema_meaning]") {
   const auto columns = [](const std::string& more) {
     return Job(absl::StrCat(

@@ -13,11 +13,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "ops/cuda/api/api.h"
 #include "ops/mxcsr.h"
 #include "proto/runtime/files/job_places.h"
 #include "proto/wire/session_error.h"
 #include "worker/data/files/file_list.h"
+#include "worker/data/reading/batch_source.h"
+#include "worker/data/reading/held_out.h"
 #include "worker/training_session.h"
 
 namespace strata {
@@ -200,14 +203,44 @@ class Runner {
     if (train.ok() && data.eval_size() > 0) {
       eval = BuildIndex("spec.data.eval", directive, input->eval, Labels::kOptional);
     }
+    absl::Status made = train.ok() ? eval.status() : train.status();
+    HeldOutLines held_out;
+    if (made.ok() && eval->lines() > 0) {
+      auto checked = CheckEval(spec, *train, *eval);
+      made = checked.status();
+      if (checked.ok()) held_out = *std::move(checked);
+    }
     absl::MutexLock lock(&mu_);
     indexed_ = true;
-    if (!train.ok() || !eval.ok()) {
-      fatal_ = std::string((train.ok() ? eval.status() : train.status()).message());
+    if (!made.ok()) {
+      fatal_ = std::string(made.message());
       return;
     }
     *indexes_.mutable_train_index() = *std::move(train);
     if (data.eval_size() > 0) *indexes_.mutable_eval_index() = *std::move(eval);
+    if (held_out.bad_lines == 0) return;
+    Trouble& trouble = *indexes_.add_troubles();
+    trouble.set_reason("HeldOutLinesAreBad");
+    trouble.set_message(absl::StrCat(held_out.bad_lines,
+                                     " bad lines of spec.data.eval are left out "
+                                     "of each evaluation; the first is ",
+                                     held_out.first_bad_line));
+    trouble.set_since_unix_ms(absl::ToUnixMillis(o_.timer->Now()));
+    Log("held_out_lines_are_bad", trouble.message());
+  }
+
+  absl::StatusOr<HeldOutLines> CheckEval(const JobSpec& spec, const InputIndex& train,
+                                         const InputIndex& eval) {
+    auto source = o_.data->Open(spec, eval, train.shape());
+    if (!source.ok()) return source.status();
+    checked_eval_ = *std::move(source);
+    return CheckHeldOut(spec, eval.lines(), checked_eval_.get(),
+                        [stop = stop_] { return stop->load(); });
+  }
+
+  void Log(absl::string_view event, absl::string_view reason) const {
+    if (!o_.log) return;
+    o_.log(absl::StrCat(event, " job=", o_.job.value, " reason=\"", reason, "\""));
   }
 
   void Train(const WorkerJobDirective& directive, SessionId member) {
@@ -223,10 +256,12 @@ class Runner {
     options.device = o_.device;
     options.row_path = o_.row_path;
     options.stats = stats.get();
+    options.log = [this](absl::string_view event, absl::string_view reason) { Log(event, reason); };
     options.unwanted = [stop = stop_] { return stop->load(); };
     const absl::Status allowed = CheckPaths(directive.spec().spec(), FilesOf(directive));
     auto session = allowed.ok() ? TrainingSession::Make(options)
                                 : absl::StatusOr<std::unique_ptr<TrainingSession>>(allowed);
+    checked_eval_.reset();
     {
       absl::MutexLock lock(&mu_);
       running_generation_ = directive.generation();
@@ -248,14 +283,10 @@ class Runner {
     } else if (wire::IsLanesGone(status)) {
       lanes_gone_ = true;
       heard_ = false;
-      if (o_.log) {
-        o_.log(absl::StrCat("lanes_gone job=", o_.job.value, " reason=\"", status.message(), "\""));
-      }
+      Log("lanes_gone", status.message());
     } else if (!absl::IsCancelled(status) && !EndsProcess(status)) {
       stats_->OnFatal(status);
-      if (o_.log) {
-        o_.log(absl::StrCat("job_failed job=", o_.job.value, " reason=\"", status.message(), "\""));
-      }
+      Log("job_failed", status.message());
     }
   }
 
@@ -265,6 +296,9 @@ class Runner {
   }
 
   const JobRunnerOptions o_;
+  // The held-out files as they were checked: what is decompressed stays until a session has it.
+  // Of the thread of Loop.
+  std::unique_ptr<BatchSource> checked_eval_;
   mutable absl::Mutex mu_;
   // Set under mu_.
   const std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);

@@ -21,6 +21,7 @@
 #include "worker/client/server_links.h"
 #include "worker/data/index/job_epoch_plan.h"
 #include "worker/data/reading/field_names.h"
+#include "worker/data/reading/named_bad_lines.h"
 #include "worker/data/reading/targets.h"
 #include "worker/eval/boundary.h"
 #include "worker/eval/evaluator.h"
@@ -48,7 +49,10 @@ class Session : public TrainingSession {
     const WorkerJobDirective& d = o_.directive;
     auto source = o_.data->Open(plan_.spec, d.train_index(), d.train_index().shape());
     if (!source.ok()) return source.status();
-    source_ = *std::move(source);
+    source_ = NameBadLines(*std::move(source), [o = &o_](const std::string& line) {
+      o->stats->OnFirstBadLine(line, o->timer->Now());
+      if (o->log) o->log("lines_are_bad", line);
+    });
     const absl::Status teaches =
         CheckTargets(plan_.spec, d.train_index(), source_.get(), o_.unwanted);
     if (!teaches.ok()) return teaches;

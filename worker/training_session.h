@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/core/ids.h"
 #include "proto/runtime/base/timer.h"
 #include "proto/runtime/transport/transport.h"
@@ -30,6 +31,8 @@ struct TrainingSessionOptions {
   const device::WorkerDevice* device = nullptr;  // outlives the session; null: none
   device::RowPath row_path = device::RowPath::kDevice;
   TrainingStats* stats = nullptr;  // outlives the session
+  // A line of the worker's log, from any thread; outlives the session. Empty: there is none.
+  std::function<void(absl::string_view event, absl::string_view reason)> log = nullptr;
   // Nobody wants the session any more: asked while Make reads lines. Empty: somebody always does.
   std::function<bool()> unwanted = nullptr;
 };

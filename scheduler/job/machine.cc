@@ -11,6 +11,20 @@
 #include "scheduler/nodes/troubles.h"
 
 namespace strata::scheduler {
+namespace {
+
+// "; the first bad line is FILE:LINE:COLUMN: REASON", as a worker has told it (TrainingStats).
+template <typename Views>
+std::string FirstBadLine(const Views& workers) {
+  for (const auto& view : workers) {
+    for (const Trouble& trouble : view.last.troubles()) {
+      if (trouble.reason() == kLinesAreBad) return absl::StrCat("; ", trouble.message());
+    }
+  }
+  return "";
+}
+
+}  // namespace
 
 JobMachine::JobMachine(JobSpecRecord spec, std::string cluster_id,
                        std::vector<CheckpointRecord> complete, absl::Time now)
@@ -272,7 +286,8 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
   const uint64_t bad = Counted().bad_lines();
   if (bad > job().data().max_bad_lines()) {
     End(FAILED, "TooManyBadLines",
-        absl::StrCat(bad, " bad lines; spec.data.maxBadLines is ", job().data().max_bad_lines()),
+        absl::StrCat(bad, " bad lines; spec.data.maxBadLines is ", job().data().max_bad_lines(),
+                     FirstBadLine(workers_), "; mend such lines, or raise the limit"),
         now);
   }
 }

@@ -14,6 +14,10 @@ TroubleNews Over(const StandingTrouble& trouble, int64_t now_unix_ms) {
                                      absl::FormatDuration(absl::Milliseconds(lasted)))};
 }
 
+bool Passes(const StandingTrouble& trouble) {
+  return trouble.reason() != kLinesAreBad && trouble.reason() != kHeldOutLinesAreBad;
+}
+
 }  // namespace
 
 std::vector<TroubleNews> FollowTroubles(
@@ -25,7 +29,7 @@ std::vector<TroubleNews> FollowTroubles(
     const StandingTrouble& old = standing[i];
     const bool goes_on = std::any_of(reported.begin(), reported.begin() + looked_at,
                                      [&](const Trouble& t) { return t.reason() == old.reason(); });
-    if (node != old.node() || goes_on) {
+    if (node != old.node() || goes_on || !Passes(old)) {
       ++i;
       continue;
     }
@@ -55,7 +59,9 @@ std::vector<TroubleNews> FollowTroubles(
 std::vector<TroubleNews> EndTroubles(
     int64_t now_unix_ms, google::protobuf::RepeatedPtrField<StandingTrouble>& standing) {
   std::vector<TroubleNews> news;
-  for (const StandingTrouble& trouble : standing) news.push_back(Over(trouble, now_unix_ms));
+  for (const StandingTrouble& trouble : standing) {
+    if (Passes(trouble)) news.push_back(Over(trouble, now_unix_ms));
+  }
   standing.Clear();
   return news;
 }

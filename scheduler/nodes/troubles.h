@@ -18,6 +18,10 @@ struct TroubleNews {
 };
 
 inline constexpr char kTroubleOver[] = "Recovered";
+// Of lines that a worker leaves out, as it says in its reports: they do not become good, so there
+// is no news of an end, and the beginning is told once.
+inline constexpr char kLinesAreBad[] = "LinesAreBad";
+inline constexpr char kHeldOutLinesAreBad[] = "HeldOutLinesAreBad";
 // A node's troubles beyond this many are not looked at.
 inline constexpr int kMaxTroubles = 16;
 

@@ -223,7 +223,57 @@ TEST_CASE("bad lines within maxBadLines are skipped and counted", "[bad_input]")
   CHECK(r.exit_code == 0);
   CHECK(r.out.find("\"examples\":50,") != std::string::npos);
   CHECK(r.out.find("\"badLines\":3,") != std::string::npos);
-  CHECK(user.Strata("train -f job.yaml --set spec.data.maxBadLines=2").exit_code == 1);
+  CHECK(r.err.find("LinesAreBad: worker-0: the first bad line is " + user.Path("train.libfm") +
+                   ":5") != std::string::npos);
+  CheckRefused(user, "train -f job.yaml --set spec.data.maxBadLines=2",
+               {"3 bad lines; spec.data.maxBadLines is 2; the first bad line is " +
+                    user.Path("train.libfm") + ":5",
+                "mend such lines, or raise the limit"});
+}
+
+TEST_CASE("held-out lines are looked at before training, by the same limit", "[bad_input]") {
+  User user;
+  user.WriteJob();
+  user.Write("train.libfm", GoodLines(50));
+  user.Write("eval.libfm", GoodLines(20) + "2 1:1\nnan 1:1\n");
+  const std::string job = "train -f job.yaml --set spec.data.eval=[eval.libfm]";
+  const std::string first = user.Path("eval.libfm") + ":21:1: label \"2\"";
+  CheckRefused(user, job, {first, "set spec.data.maxBadLines to skip such lines"});
+  CheckRefused(user, job + " --set spec.data.maxBadLines=1",
+               {"spec.data.eval: more than 1 bad lines; the first is " + first,
+                "raise spec.data.maxBadLines"});
+  CHECK(user.Strata(job).err.find(" Training: ") == std::string::npos);
+  const ProgramResult r = user.Strata(job + " --json --set spec.data.maxBadLines=2");
+  INFO(r.out << r.err);
+  CHECK(r.exit_code == 0);
+  CHECK(r.out.find("\"evaluatedExamples\":20,") != std::string::npos);
+  CHECK(r.err.find(" Training: ") != std::string::npos);
+  CHECK(r.err.find("HeldOutLinesAreBad: worker-0: 2 bad lines of spec.data.eval are left out of "
+                   "each evaluation; the first is " +
+                   first) != std::string::npos);
+}
+
+TEST_CASE("patience that has no AUC to go by is refused, and without it the text says why",
+          "[bad_input]") {
+  User user;
+  user.WriteJob("  evaluation: {everySteps: 1}\n");
+  user.Write("train.libfm", GoodLines(50));
+  user.Write("eval.libfm", "1 1:1\n1 2:1\n");
+  const std::string job = "train -f job.yaml --set spec.data.eval=[eval.libfm]";
+  CheckRefused(user, job + " --set spec.evaluation.patience=2",
+               {"spec.evaluation.patience: it goes by the AUC of label ", "all 2 labels are 1",
+                "give held-out lines of both classes, or remove patience"});
+  const ProgramResult r = user.Strata(job + " --set spec.checkpoint.directory=ck");
+  INFO(r.out << r.err);
+  CHECK(r.exit_code == 0);
+  CHECK(r.out.find("AUC is not defined (all 2 labels are 1), logloss") != std::string::npos);
+  const ProgramResult scored =
+      user.Strata("predict --checkpoint ck eval.libfm --output scores.csv");
+  INFO(scored.out << scored.err);
+  CHECK(scored.exit_code == 0);
+  CHECK(scored.err.find("AUC is not defined (all 2 labels are 1), logloss") != std::string::npos);
+  CHECK(user.Strata("predict --checkpoint ck eval.libfm --output scores.csv --json")
+            .out.find("\"auc\":null,") != std::string::npos);
 }
 
 TEST_CASE("CRLF line ends and a missing last line end change nothing", "[bad_input]") {

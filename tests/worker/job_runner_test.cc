@@ -152,6 +152,50 @@ TEST_CASE("data that cannot be indexed fails the job", "[job]") {
   CHECK(f.data.opened().empty());
 }
 
+// Files of libfm, of which the held-out one has a bad line.
+WorkerJobDirective WithBadHeldOutLine(const std::string& folder) {
+  std::ofstream(folder + "/train") << "1 1:1\n0 2:1\n";
+  std::ofstream(folder + "/eval") << "1 1:1\n0 2:1\n7 2:1\n";
+  WorkerJobDirective d = IndexDirective();
+  DataSpec& data = *d.mutable_spec()->mutable_spec()->mutable_data();
+  data.set_format("libfm");
+  data.set_train(0, folder + "/train");
+  data.set_eval(0, folder + "/eval");
+  return d;
+}
+
+TEST_CASE("a bad held-out line fails the job before it trains", "[job]") {
+  Fixture f;
+  const TempFolder folder;
+  f.options.data = DataAccess::Files();
+  f.Begin();
+  f.runner->Update(WithBadHeldOutLine(folder.path()), SessionId(6));
+  const WorkerJobReport report =
+      f.Await([](const WorkerJobReport& r) { return !r.fatal().empty() || r.has_train_index(); });
+  CHECK(report.fatal().find(folder.path() + "/eval:3:1: label \"7\"") == 0);
+  CHECK_FALSE(report.has_train_index());
+}
+
+TEST_CASE("held-out lines that are left out are told and logged", "[job]") {
+  Fixture f;
+  const TempFolder folder;
+  f.options.data = DataAccess::Files();
+  f.Begin();
+  WorkerJobDirective d = WithBadHeldOutLine(folder.path());
+  d.mutable_spec()->mutable_spec()->mutable_data()->set_max_bad_lines(1);
+  f.runner->Update(d, SessionId(6));
+  const WorkerJobReport report =
+      f.Await([](const WorkerJobReport& r) { return !r.fatal().empty() || r.has_train_index(); });
+  CHECK(report.fatal().empty());
+  REQUIRE(report.troubles_size() == 1);
+  CHECK(report.troubles(0).reason() == "HeldOutLinesAreBad");
+  CHECK(report.troubles(0).message().find("1 bad lines of spec.data.eval are left out of each "
+                                          "evaluation; the first is " +
+                                          folder.path() + "/eval:3:1: label \"7\"") == 0);
+  REQUIRE(f.Logged().size() == 1);
+  CHECK(f.Logged()[0].find("held_out_lines_are_bad job=5 reason=\"1 bad lines of ") == 0);
+}
+
 TEST_CASE("an output that is a file of input fails the job before anything is written", "[job]") {
   Fixture f;
   const TempFolder folder;

@@ -1,5 +1,7 @@
 // What users are told of durations, whose beginning an earlier run of the scheduler has seen.
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -61,6 +63,7 @@ class Cluster {
   CutReport cut;          // of the server, where it has a number
   RefusedRow refused;     // where it was refused
   RefusedRow not_finite;  // of the worker, where it has a key
+  WorkerJobReport more;   // of the worker, beside what it reports
 
  private:
   void Report() {
@@ -74,6 +77,7 @@ class Cluster {
     if (worker_is_silent) return;
     NodeReport of_worker = nodes_.worker.Report();
     if (not_finite.key() > 0) *of_worker.mutable_worker_jobs(0)->add_not_finite() = not_finite;
+    for (WorkerJobReport& job : *of_worker.mutable_worker_jobs()) job.MergeFrom(more);
     REQUIRE(scheduler_->Sync(of_worker, kTimeout).ok());
   }
 
@@ -104,6 +108,35 @@ TEST_CASE("the time of training is added up run by run, wherever the clock was s
   CHECK(cluster.train_seconds() == 35.5);
   cluster.Run(absl::Hours(24));
   CHECK(cluster.train_seconds() == 35.5);
+}
+
+TEST_CASE("too many bad lines end a job, and the first one is named", "[scheduler]") {
+  Cluster cluster;
+  cluster.Begin();
+  cluster.more.set_bad_lines(1);
+  Trouble& trouble = *cluster.more.add_troubles();
+  trouble.set_reason("LinesAreBad");
+  trouble.set_message("the first bad line is train.csv:3:1: label \"x\"");
+  cluster.Pass(absl::Seconds(1));
+  CHECK(cluster.status().state() == FAILED);
+  CHECK(cluster.last_condition() ==
+        "1 bad lines; spec.data.maxBadLines is 0; the first bad line is train.csv:3:1: label "
+        "\"x\"; mend such lines, or raise the limit");
+}
+
+TEST_CASE("the AUC of training is that of workers that have one", "[scheduler]") {
+  Cluster cluster;
+  cluster.Begin();
+  CHECK(std::isnan(cluster.status().training_auc()));
+  cluster.more.set_examples(10);
+  cluster.more.set_training_loss(0.5);
+  cluster.more.set_training_auc(std::numeric_limits<double>::quiet_NaN());
+  cluster.Pass(absl::Seconds(1));
+  CHECK(cluster.status().training_loss() == 0.5);
+  CHECK(std::isnan(cluster.status().training_auc()));
+  cluster.more.set_training_auc(0.75);
+  cluster.Pass(absl::Seconds(1));
+  CHECK(cluster.status().training_auc() == 0.75);
 }
 
 TEST_CASE("the checkpoint that is being written has bytes and a time left", "[scheduler]") {

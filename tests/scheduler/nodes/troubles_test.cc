@@ -61,6 +61,18 @@ TEST_CASE("a trouble that turns into another ends and begins", "[troubles]") {
   CHECK(news[1].reason == "DiskFailing");
 }
 
+TEST_CASE("what a node says of its input does not pass, and is told once", "[troubles]") {
+  for (const char* reason : {kLinesAreBad, kHeldOutLinesAreBad}) {
+    Standing standing;
+    const Reported bad = Only(reason, "the first bad line is a:1:1: x", 1000);
+    CHECK(FollowTroubles("a", bad, 1000, standing).size() == 1);
+    CHECK(FollowTroubles("a", {}, 2000, standing).empty());  // the next generation begins
+    CHECK(FollowTroubles("a", bad, 3000, standing).empty());
+    CHECK(EndTroubles(4000, standing).empty());
+    CHECK(standing.empty());
+  }
+}
+
 TEST_CASE("a node that has left is forgotten without a word", "[troubles]") {
   Standing standing;
   FollowTroubles("a", Only("DiskFull", "x", 1000), 1000, standing);

@@ -4,9 +4,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/json_util.h"
 #include "proto/job/evaluation_result.h"
 
 namespace strata {
+namespace {
+
+// As text of JSON, in quotes.
+std::string Quoted(const std::string& text) {
+  google::protobuf::Value value;
+  value.set_string_value(text);
+  std::string json;
+  // Fails for what is not UTF-8, which a message cannot bring here.
+  const auto s = google::protobuf::util::MessageToJsonString(value, &json);
+  return s.ok() ? json : "\"\"";
+}
+
+}  // namespace
 
 std::string NumberText(std::optional<double> value, int digits) {
   return value && std::isfinite(*value) ? absl::StrFormat("%.*f", digits, *value) : "null";
@@ -18,8 +33,8 @@ std::string EvaluationMembers(const EvaluationResult& result) {
   if (result.tasks().empty()) return text;
   absl::StrAppend(&text, ", \"evalTasks\": {");
   for (const TaskResult& task : result.tasks()) {
-    absl::StrAppend(&text, &task == &result.tasks(0) ? "" : ", ", "\"", task.label(),
-                    "\": {\"examples\": ", task.examples());
+    absl::StrAppend(&text, &task == &result.tasks(0) ? "" : ", ", Quoted(task.label()),
+                    ": {\"examples\": ", task.examples());
     const auto add = [&text](const char* name, bool is, double value) {
       if (is) absl::StrAppend(&text, ", \"", name, "\": ", NumberText(value, 6));
     };

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 namespace strata {
 namespace {
@@ -47,6 +48,14 @@ TEST_CASE("an evaluation's members are JSON, whatever the model predicts", "[met
   CHECK(json["evalLogloss"].is_null());
   CHECK(json["evalTasks"]["stars"] ==
         Json{{"examples", 10}, {"loss", nullptr}, {"mse", nullptr}, {"mae", 0.5}});
+}
+
+// A label without a name of its own is called as its column, which may be called anything.
+TEST_CASE("labels are text of JSON, whatever their columns are called", "[metrics]") {
+  EvaluationResult result = Result();
+  const std::string name = "say \"yes\"\\no\t\x01 \u00e9";
+  result.add_tasks()->set_label(name);
+  CHECK(Members(result)["evalTasks"][name]["examples"] == 0);
 }
 
 TEST_CASE("what is not defined is null", "[metrics]") {

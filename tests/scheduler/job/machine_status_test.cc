@@ -124,21 +124,6 @@ TEST_CASE("too many bad lines end a job, and the first one is named", "[schedule
         "\"x\"; mend such lines, or raise the limit");
 }
 
-TEST_CASE("the AUC of training is that of workers that have one", "[scheduler]") {
-  Cluster cluster;
-  cluster.Begin();
-  CHECK(std::isnan(cluster.status().training_auc()));
-  cluster.more.set_examples(10);
-  cluster.more.set_training_loss(0.5);
-  cluster.more.set_training_auc(std::numeric_limits<double>::quiet_NaN());
-  cluster.Pass(absl::Seconds(1));
-  CHECK(cluster.status().training_loss() == 0.5);
-  CHECK(std::isnan(cluster.status().training_auc()));
-  cluster.more.set_training_auc(0.75);
-  cluster.Pass(absl::Seconds(1));
-  CHECK(cluster.status().training_auc() == 0.75);
-}
-
 TEST_CASE("the checkpoint that is being written has bytes and a time left", "[scheduler]") {
   Cluster cluster;
   cluster.every_steps = 4;
@@ -165,7 +150,9 @@ TEST_CASE("the checkpoint that is being written has bytes and a time left", "[sc
   CHECK(cluster.status().checkpoint_written_bytes() == 0);
 }
 
-TEST_CASE("bsp: the rate is that of lane 0's host, for all lanes", "[scheduler]") {
+TEST_CASE(
+    "bsp: the rate is that of lane 0's host, for all lanes; the AUC is of workers that have one",
+    "[scheduler]") {
   const TempFolder folder;
   ManualTimer timer;
   auto scheduler = Start(MakeMemoryMetadataStore(), &timer);
@@ -182,10 +169,13 @@ TEST_CASE("bsp: the rate is that of lane 0's host, for all lanes", "[scheduler]"
     other.Act(*told);
     return Get(*scheduler, "job").state() == RUNNING;
   });
-  const auto say = [&](const SimWorker& worker, double rate) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto say = [&](const SimWorker& worker, double rate, double auc) {
     NodeReport report = worker.Report();
     REQUIRE(report.worker_jobs_size() == 1);
     report.mutable_worker_jobs(0)->set_examples_per_second(rate);
+    report.mutable_worker_jobs(0)->set_examples(10);
+    report.mutable_worker_jobs(0)->set_training_auc(auc);
     report.set_seen_version(0);
     const auto told = scheduler->Sync(report, kTimeout);
     REQUIRE(told.ok());
@@ -193,12 +183,15 @@ TEST_CASE("bsp: the rate is that of lane 0's host, for all lanes", "[scheduler]"
     return told->worker_jobs(0).lanes(0) == 0;
   };
   // It evaluates, and its clock stands; to the other one a step takes long.
-  const bool first_hosts = say(nodes.worker, 100);
-  say(other, 100);
-  say(first_hosts ? other : nodes.worker, 1);
+  const bool first_hosts = say(nodes.worker, 100, none);
+  say(other, 100, none);
+  CHECK(std::isnan(Get(*scheduler, "job").training_auc()));
+  say(first_hosts ? other : nodes.worker, 1, 0.75);
+  CHECK(Get(*scheduler, "job").training_auc() == 0.75);
   CHECK(Get(*scheduler, "job").examples_per_second() == 200);
   // One that has measured nothing yet: what the others have.
-  say(first_hosts ? nodes.worker : other, 0);
+  say(first_hosts ? nodes.worker : other, 0, 0.25);
+  CHECK(Get(*scheduler, "job").training_auc() == 0.5);
   CHECK(Get(*scheduler, "job").examples_per_second() == 1);
 }
 

@@ -58,8 +58,6 @@ TEST_CASE("a job resumes with the lines in the order that they had", "[scheduler
   CHECK(ResumeProblem(now, saved) == "OK");  // nothing is shuffled, whatever the buffer
 }
 
-}
-
 TEST_CASE("a job resumes with the shape of the model that was saved", "[scheduler][resume]") {
   TrainingJob saved = JobOf("adagrad", "", "adam");
   ModelSpec& model = *saved.mutable_spec()->mutable_model();

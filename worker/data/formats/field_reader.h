@@ -38,12 +38,12 @@ class FieldReader {
 
   // Whether the row of a key of the field is one that values out of its vocabulary share.
   bool IsShared(uint64_t key) const;
+  // The line of a value in the field's vocabulary, from 1; 0: it has not. Nothing without one.
+  std::optional<uint64_t> LineOf(absl::string_view value) const;
 
  private:
   // The key of a value; empty: of a missing one.
   uint64_t KeyOf(absl::string_view value) const;
-  // The line of a value in the field's vocabulary, from 1; 0: it has not. Nothing without one.
-  std::optional<uint64_t> LineOf(absl::string_view value) const;
   // The key of a number's bucket. REQUIRES: the field is bucketised.
   uint64_t KeyOfBucket(double number) const;
   std::string AppendBucket(absl::string_view text, Batch* batch) const;

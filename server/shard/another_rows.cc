@@ -203,8 +203,9 @@ absl::Status TakeDense(const RestorePlan& plan, const ShardFileReader& file, con
         RowConversion::Of(*shape, *dense, {.reset_state = tensor.reset_state()});
     if (!conversion) return OtherShape(*dense);
     std::optional<TensorColumns> columns =
-        tensor.has_columns() ? TensorColumns::Of(tensor, *conversion, taker.seed, dense)
-                             : std::nullopt;
+        tensor.has_columns()
+            ? TensorColumns::Of(tensor, *conversion, taker.seed, taker.row_clock, dense)
+            : std::nullopt;
     if (tensor.has_columns() && !columns) return OtherShape(*dense);
     const PartitionRange from = PartitionOfRow(taker.partitioning, tensor.from_row());
     const PartitionRange to = PartitionOfRow(taker.partitioning, tensor.to_row());

@@ -112,7 +112,10 @@ void RowConversion::Copy(uint64_t seed, Key key, const uint8_t* row, uint8_t* ou
   std::memcpy(out + layout.meta_offset(), row + meta_offset(), sizeof(storage::RowMeta));
 }
 
-// The steps of the file would be steps to come: `row_clock` is step 0 here.
+uint32_t RowConversion::LastStepHere(uint32_t last_step, uint64_t row_clock) {
+  return 0u - static_cast<uint32_t>(Removal::Idle(last_step, row_clock));
+}
+
 void RowConversion::CountFromHere(uint64_t row_clock, uint8_t* row) const {
   const storage::RowLayout& layout = to_->layout();
   if (layout.scored) {
@@ -122,7 +125,7 @@ void RowConversion::CountFromHere(uint64_t row_clock, uint8_t* row) const {
   uint8_t* const at = row + layout.meta_offset() + offsetof(storage::RowMeta, last_step);
   uint32_t last_step = 0;
   std::memcpy(&last_step, at, sizeof last_step);
-  last_step = 0u - static_cast<uint32_t>(Removal::Idle(last_step, row_clock));
+  last_step = LastStepHere(last_step, row_clock);
   std::memcpy(at, &last_step, sizeof last_step);
 }
 

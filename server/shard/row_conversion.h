@@ -44,9 +44,11 @@ class RowConversion {
   size_t row_bytes() const { return from_.row_bytes(); }
   size_t meta_offset() const { return from_.row_bytes() - sizeof(storage::RowMeta); }
 
-  // Fills `out`, of the table's row_bytes. What is not taken is as in a new row of `seed`. Where
-  // rows are removed by their age, `row_clock` is step 0 here.
+  // Fills `out`, of the table's row_bytes. What is not taken is as in a new row of `seed`. Step
+  // `row_clock` of the file is step 0 here.
   void Convert(uint64_t seed, uint64_t row_clock, Key key, const uint8_t* row, uint8_t* out) const;
+  // A row's last step as it is counted here; the file's steps would be steps to come.
+  static uint32_t LastStepHere(uint32_t last_step, uint64_t row_clock);
 
  private:
   // Floats one behind the other, by their places in the rows.

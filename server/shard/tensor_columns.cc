@@ -37,18 +37,20 @@ void Raise(uint8_t* at, const uint8_t* other) {
 }  // namespace
 
 TensorColumns::TensorColumns(const RestoreTensor& plan, const RowConversion& rows, uint64_t seed,
-                             ShardTable* table)
+                             uint64_t row_clock, ShardTable* table)
     : to_row_(plan.to_row()),
       reset_state_(plan.reset_state()),
       meta_offset_(rows.meta_offset()),
       seed_(seed),
+      row_clock_(row_clock),
       table_(table),
       columns_(static_cast<uint32_t>(plan.columns().from_size())),
       row_(table->layout().row_bytes()) {}
 
 std::optional<TensorColumns> TensorColumns::Of(const RestoreTensor& plan, const RowConversion& rows,
-                                               uint64_t seed, ShardTable* table) {
-  TensorColumns out(plan, rows, seed, table);
+                                               uint64_t seed, uint64_t row_clock,
+                                               ShardTable* table) {
+  TensorColumns out(plan, rows, seed, row_clock, table);
   const TensorSpec* const tensor = FindTensor(table->spec(), Position(plan.to_row()));
   auto here = ColumnsHere(plan.columns(), out.columns_);
   if (tensor == nullptr || !here || out.columns_ == 0) return std::nullopt;
@@ -77,25 +79,30 @@ absl::Status TensorColumns::Take(uint64_t row, const uint8_t* bytes) {
 
 absl::Status TensorColumns::TakeInto(Position position, const std::vector<Move>& moves,
                                      const uint8_t* bytes) {
-  if (absl::Status s = ReadRow(position); !s.ok()) return s;
+  bool there = false;
+  if (absl::Status s = ReadRow(position, &there); !s.ok()) return s;
   for (const Move& m : moves) {
     std::memcpy(row_.data() + size_t{m.to} * 4, bytes + size_t{m.from} * 4, 4);
   }
   if (!reset_state_) CopyState(moves, bytes);
   uint8_t* const meta = row_.data() + table_->layout().meta_offset();
-  Raise<int32_t>(meta + offsetof(storage::RowMeta, last_step),
-                 bytes + meta_offset_ + offsetof(storage::RowMeta, last_step));
+  const auto last_step = static_cast<int32_t>(RowConversion::LastStepHere(
+      Load<uint32_t>(bytes + meta_offset_ + offsetof(storage::RowMeta, last_step)), row_clock_));
+  uint8_t* const at = meta + offsetof(storage::RowMeta, last_step);
+  const int32_t last = there ? std::max(Load<int32_t>(at), last_step) : last_step;
+  std::memcpy(at, &last, sizeof last);
   Raise<uint32_t>(meta + offsetof(storage::RowMeta, updates),
                   bytes + meta_offset_ + offsetof(storage::RowMeta, updates));
   return table_->Put(std::span(&position, 1), row_.data());
 }
 
-absl::Status TensorColumns::ReadRow(Position position) {
+absl::Status TensorColumns::ReadRow(Position position, bool* there) {
   storage::RowRef ref;
   absl::Status s =
       table_->rows().Resolve(std::span(&position, 1), storage::Access::kRead, std::span(&ref, 1));
   if (!s.ok()) return s;
-  if (ref.row != nullptr) {
+  *there = ref.row != nullptr;
+  if (*there) {
     std::memcpy(row_.data(), ref.row, row_.size());
   } else {
     storage::InitialRow(table_->spec(), table_->layout(), seed_,

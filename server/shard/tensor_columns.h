@@ -20,10 +20,11 @@ namespace strata::server {
 // The shard's executor alone. `table` outlives it.
 class TensorColumns {
  public:
-  // `rows`: of the dense table, as the plan's tensor wants them. Nothing: the tensor here does not
+  // `rows`: of the dense table, as the plan's tensor wants them. `row_clock`: the file's step, from
+  // which the rows age here. Nothing: the tensor here does not
   // have the shape that the plan speaks of.
   static std::optional<TensorColumns> Of(const RestoreTensor& plan, const RowConversion& rows,
-                                         uint64_t seed, ShardTable* table);
+                                         uint64_t seed, uint64_t row_clock, ShardTable* table);
 
   // Puts the elements of row number `row` of the tensor, whose bytes are the file's. A row here has
   // elements of several ones of the file: it is read, and what is not taken stays as it is, in a
@@ -38,15 +39,15 @@ class TensorColumns {
   };
 
   TensorColumns(const RestoreTensor& plan, const RowConversion& rows, uint64_t seed,
-                ShardTable* table);
+                uint64_t row_clock, ShardTable* table);
   absl::Status TakeInto(Position position, const std::vector<Move>& moves, const uint8_t* bytes);
-  absl::Status ReadRow(Position position);
+  absl::Status ReadRow(Position position, bool* there);
   void CopyState(const std::vector<Move>& moves, const uint8_t* bytes);
 
   const uint64_t to_row_;
   const bool reset_state_;
   const size_t meta_offset_;  // in the file's rows
-  const uint64_t seed_;
+  const uint64_t seed_, row_clock_;
   ShardTable* table_;
   uint32_t columns_ = 0;  // here
   uint64_t saved_elements_ = 0;

@@ -175,7 +175,7 @@ TEST_CASE("no command writes over what it reads, nor a file into the place of a 
     CheckSays(user.Strata("export --checkpoint c --overwrite -o " + to), 2, says);
     CheckSays(user.Strata("checkpoint quantise c " + to), 2, says);
     CheckSays(user.Strata("predict --checkpoint c train.libfm -o " + to + "/MANIFEST.json"), 2,
-              says);
+              to == "link/new" ? std::vector<std::string>{"there is no folder "} : says);
   }
   CHECK(user.Strata("checkpoint verify c").out == whole);
   std::filesystem::create_hard_link(user.Path("train.libfm"), user.Path("hard"));

@@ -250,7 +250,7 @@ TEST_CASE("rows of values out of a vocabulary are not imported", "[bad_input]") 
   const ProgramResult other =
       user.Strata("get-row --checkpoint pretrained --field item --value nobody");
   CheckSays(other, 0,
-            {"\"nobody\" is hashed, out of the vocabulary: other values that are",
+            {"\"nobody\" is out of the vocabulary, and hashed: other values that are",
              "no row: reads as its initial value"});
 }
 

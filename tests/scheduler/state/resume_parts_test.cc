@@ -205,14 +205,16 @@ TEST_CASE("a job resumes with what its labels mean", "[scheduler][resume]") {
   close.mutable_spec()->mutable_labels(0)->set_mean(3.2000003f);
   CHECK(ResumeProblem(close, now) ==
         absl::StrCat(kOtherModel, "label stars: mean was 3.2, is 3.2000003"));
-  // The one label of a job without spec.labels has no name in its metrics.
+  // The one label of a job without spec.labels has no name: it is the same one, whatever it is
+  // called.
   TrainingJob unnamed = CsvJob("lr", {"user"}), named = unnamed;
   named.mutable_spec()->add_labels()->set_name("label");
   named.mutable_spec()->mutable_labels(0)->set_column("y");
   named.mutable_spec()->mutable_labels(0)->set_kind("binary");
   named.mutable_spec()->mutable_labels(0)->set_loss("logloss");
-  CHECK(ResumeProblem(named, unnamed).starts_with("spec.labels is [label] but the checkpoint"));
-  CHECK(ResumeProblem(unnamed, named).starts_with("spec.labels is [] but the checkpoint"));
+  named.mutable_spec()->mutable_labels(0)->set_weight(1);
+  CHECK(ResumeProblem(named, unnamed) == "OK");
+  CHECK(ResumeProblem(unnamed, named) == "OK");
   // Another label changes layers, and says so itself.
   close = saved;
   LabelConfig& more = *close.mutable_spec()->add_labels();

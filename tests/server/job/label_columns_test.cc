@@ -350,8 +350,7 @@ Rows Expected(const Model& saved, const Model& now, Trained& first, Trained& sec
       const auto changed = later.find(value);
       if (changed != later.end()) std::memcpy(row.data() + f, &changed->second, 4);
     }
-    // Where rows age, they do from the checkpoint's step on, which is 2.
-    if (now.scored && at.first == 0) SetMeta(row, {0u - 1u, 3});
+    SetMeta(row, {0u - 1u, 3});  // it ages from the checkpoint's step on, which is 2
   }
   return expected;
 }
@@ -425,9 +424,9 @@ TEST_CASE("a row of several rows' elements has the greatest of their counts", "[
   // Elements 0 to 3 and 4 to 7 of the layer, of which every second one is a's.
   const std::pair<uint32_t, uint64_t> one{1, FirstOf(2, 0)}, other{1, FirstOf(2, 1)};
   SetFloat(rows.at(one), kDim, 8.0f);
-  SetMeta(rows.at(one), {4, 7});
+  SetMeta(rows.at(one), {0u - 4u, 7});
   SetFloat(rows.at(other), kDim, 6.0f);
-  SetMeta(rows.at(other), {6, 5});
+  SetMeta(rows.at(other), {0u - 2u, 5});
   std::filesystem::create_directories(temp.path() + "/c");
   Manifest manifest;
   *manifest.add_files() = WriteFile(temp.path() + "/c", saved, rows, false);
@@ -442,7 +441,7 @@ TEST_CASE("a row of several rows' elements has the greatest of their counts", "[
   std::memcpy(&state, row.data() + kDim * 4, 4);
   std::memcpy(&meta, row.data() + row.size() - sizeof meta, sizeof meta);
   CHECK(state == 8.0f);
-  CHECK(meta.last_step == 6);
+  CHECK(meta.last_step == 0u - 3u);  // the file is of step 1
   CHECK(meta.updates == 7);
 }
 

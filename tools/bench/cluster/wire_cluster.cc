@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -16,7 +17,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "proto/runtime/transport/grpc_transport.h"
@@ -30,7 +30,7 @@ namespace strata::bench {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
-constexpr absl::Duration kRenewal = absl::Milliseconds(500);
+constexpr uint32_t kRenewalMs = 500;
 
 TrainingJob MakeJob(const WireCluster::Options& options) {
   TrainingJob job;
@@ -136,18 +136,20 @@ class Cluster : public WireCluster {
   // The worker's lease is renewed while the benchmark does other things; a worker that is not heard
   // of loses its lanes.
   void StartRenewing() {
-    stop_renewing_ = std::make_unique<absl::Notification>();
-    renewer_ = std::thread([this, report = Report(), stop = stop_renewing_.get()] {
-      while (!stop->WaitForNotificationWithTimeout(kRenewal)) {
-        // A renewal that is lost is followed by the next one.
-        scheduler_->scheduler().Sync(report, kPatience).status().IgnoreError();
+    renewing_ = true;
+    renewer_ = std::thread([this, report = Report()]() mutable {
+      report.set_wait_ms(kRenewalMs);
+      // What refuses it has the benchmark's own calls refused, too.
+      while (renewing_) {
+        const auto directive = scheduler_->scheduler().Sync(report, kPatience);
+        if (!directive.ok()) return;
+        report.set_seen_version(directive->version());
       }
     });
   }
   void StopRenewing() {
-    if (!renewer_.joinable()) return;
-    stop_renewing_->Notify();
-    renewer_.join();
+    renewing_ = false;
+    if (renewer_.joinable()) renewer_.join();
   }
 
   static void AnswerIndex(const WorkerJobDirective& job, WorkerJobReport* report) {
@@ -182,7 +184,7 @@ class Cluster : public WireCluster {
   std::string address_;  // of the server
   wire::Header header_;
   std::shared_ptr<DataChannel> channel_;
-  std::unique_ptr<absl::Notification> stop_renewing_;
+  std::atomic<bool> renewing_ = false;
   std::thread renewer_;
 };
 

@@ -95,7 +95,7 @@ void ClusterState::FoundAgain(uint64_t job, absl::StatusOr<FoundInDirectory> fou
   const auto it = jobs_.find(job);
   if (it == jobs_.end() || it->second->over()) return;
   if (!found.ok()) {
-    it->second->LockGone(found.status().message(), now);
+    it->second->DoesNotFit(found.status().message(), now);
   } else {
     it->second->FoundAgain(*std::move(found), now);
     stored_.erase(absl::StrFormat("job/%020d/spec", job));  // it is to be stored again

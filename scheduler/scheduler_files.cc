@@ -223,7 +223,8 @@ absl::StatusOr<CheckpointLocks::View> SchedulerImpl::AskForLock(const TrainingJo
                                                                 absl::Time deadline) {
   const std::string& directory = job.spec().checkpoint().directory();
   if (directory.empty()) return CheckpointLocks::View();
-  AwaitEnded(directory, deadline);
+  const absl::Time asked = timer_->Now();
+  AwaitEnded(directory, asked + (deadline - asked) / 2);
   TendFiles();
   locks_->Ask({.uid = uid.text(), .name = job.metadata().name(), .directory = directory});
   const absl::Time begin = timer_->Now();

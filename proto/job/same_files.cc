@@ -25,7 +25,7 @@ FirstPaths PathsOf(const char* field, const InputIndex& index, std::vector<std::
     const auto [before, is_new] = first.try_emplace(ContentOf(file), &file.path());
     if (is_new || *before->second == file.path()) continue;
     found->push_back(absl::StrCat(field, ": ", file.path(), " and ", *before->second,
-                                  " have the same content, which is read twice"));
+                                  " seem to have the same content, which is read twice"));
   }
   return first;
 }
@@ -40,12 +40,12 @@ std::string SameFiles(const InputIndex& train, const InputIndex& eval) {
   for (const InputFile& file : eval.files()) {
     const auto it = trained.find(ContentOf(file));
     if (it == trained.end()) continue;
-    found.push_back(
-        absl::StrCat("spec.data.eval: ", file.path(),
-                     *it->second == file.path()
-                         ? std::string(" is in spec.data.train too")
-                         : absl::StrCat(" has the content of ", *it->second, " of spec.data.train"),
-                     ", so its quality is that of lines that were trained on"));
+    found.push_back(absl::StrCat(
+        "spec.data.eval: ", file.path(),
+        *it->second == file.path()
+            ? std::string(" is in spec.data.train too")
+            : absl::StrCat(" seems to have the content of ", *it->second, " of spec.data.train"),
+        ", so its quality is that of lines that were trained on"));
   }
   found.insert(found.end(), twice.begin(), twice.end());
   if (found.empty()) return "";

@@ -257,6 +257,8 @@ void JobMachine::OnWorkerReport(const Node& node, const WorkerJobReport& report,
     if (report.train_index().lines() == 0 || report.train_index().tasks_size() == 0) {
       return End(FAILED, "NoData", "the training files hold no line", now);
     }
+    // What the one who read them found wrong is told by nobody else.
+    SayTroubles(node.record.name(), report.troubles(), now);
     index_.emplace();
     *index_->mutable_train() = report.train_index();
     *index_->mutable_eval() = report.eval_index();

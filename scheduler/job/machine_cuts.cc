@@ -338,6 +338,10 @@ void JobMachine::FoundAgain(FoundInDirectory found, absl::Time now) {
   if (index_ && !over()) CheckEnd(now);
 }
 
+void JobMachine::DoesNotFit(absl::string_view why, absl::Time now) {
+  End(FAILED, "CheckpointDoesNotFit", why, now);
+}
+
 void JobMachine::LockGone(absl::string_view why, absl::Time now) {
   if (over()) return;
   End(FAILED, IsToBegin() ? "CheckpointDirectoryTaken" : "CheckpointDirectoryLost", why, now);

@@ -273,10 +273,15 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
   }
   if (request.resume() && list->complete.empty() && !list->damaged.empty()) {
     // Starting anew would look like going on.
+    const DamagedCheckpoint& newest = list->damaged.back();
+    if (absl::IsUnimplemented(newest.error)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "spec.checkpoint.directory ", directory, ": its newest checkpoint cannot be read: ",
+          newest.error.message(), "; or name another directory"));
+    }
     return absl::FailedPreconditionError(absl::StrCat(
-        "spec.checkpoint.directory ", directory,
-        " has no checkpoint to resume from: ", list->damaged.size(), " damaged, the newest ",
-        list->damaged.back().folder, " (", list->damaged.back().error.message(),
+        "spec.checkpoint.directory ", directory, " has no checkpoint to resume from: ",
+        list->damaged.size(), " damaged, the newest ", newest.folder, " (", newest.error.message(),
         "); put back a whole copy, or start anew with --overwrite"));
   }
   if (request.overwrite()) {

@@ -34,7 +34,8 @@ absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
   // Where other checkpoints of its directory are there, no share is away.
   const std::string directory = std::filesystem::path(plan.restore_from).parent_path();
   const auto beside = ListCheckpoints(directory);
-  if (!plan.restore && beside.ok() && !beside->complete.empty()) {
+  const bool of_init = !plan.restore && plan.restore_plan.has_checkpoint();
+  if (of_init && beside.ok() && !beside->complete.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "spec.model.initFrom: checkpoint ", plan.restore_from, " was removed from ", directory,
         ", as by a job that keeps its newest alone (spec.checkpoint.keep); name one that stays"));

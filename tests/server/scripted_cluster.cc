@@ -8,8 +8,8 @@ namespace strata::server {
 ServerJobDirective* AddJob(NodeDirective& directive, const std::string& durability) {
   ServerJobDirective* job = directive.add_server_jobs();
   job->set_job(1);
-  job->set_cluster_id(kIdentity.cluster.text());
-  job->set_job_uid(kIdentity.job.text());
+  job->set_cluster_id(kScriptedIdentity.cluster.text());
+  job->set_job_uid(kScriptedIdentity.job.text());
   job->set_generation(1);
   job->set_map_epoch(3);
   job->mutable_shape()->set_fields(5);
@@ -36,7 +36,7 @@ absl::Status OpenSession(DataTransport& transport, const std::string& address) {
   const wire::Header header = {JobId(1), SessionId(5), Generation(1), MapEpoch(3)};
   return transport.Connect(address)
       ->CallAndWait(DataMethod::kOpenSession,
-                    wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, kIdentity)),
+                    wire::EncodeOpenSessionRequest(wire::OpenSessionFor(header, kScriptedIdentity)),
                     absl::Seconds(30))
       .status();
 }

@@ -24,7 +24,7 @@
 
 namespace strata::server {
 
-inline constexpr JobIdentity kIdentity = {{3, 1}, {4, 1}};
+inline constexpr JobIdentity kScriptedIdentity = {{3, 1}, {4, 1}};
 
 // A scheduler that says what the test wants, and tells it what servers report.
 class ScriptedScheduler : public testing::UnansweredScheduler {
@@ -42,7 +42,7 @@ class ScriptedScheduler : public testing::UnansweredScheduler {
     if (report.session() == 0) ++session_;
     d.set_session(session_);
     d.set_lease_ms(1000);
-    if (d.cluster_id().empty()) d.set_cluster_id(kIdentity.cluster.text());
+    if (d.cluster_id().empty()) d.set_cluster_id(kScriptedIdentity.cluster.text());
     return d;
   }
 

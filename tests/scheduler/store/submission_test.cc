@@ -297,6 +297,14 @@ TEST_CASE("newer checkpoints that a resumed job cannot go on from are told, or r
     CHECK(absl::StrContains(refused.message(), "its newest checkpoint cannot be read"));
     CHECK(absl::StrContains(refused.message(), "has format "));
     CHECK(absl::StrContains(refused.message(), "to go on from " + temp.path()));
+    // Nothing is wrong with it where it is the only one, either.
+    std::filesystem::remove_all(temp.path() + "/step-000000000003");
+    const absl::Status alone = PrepareCheckpoints(request).status();
+    INFO(alone);
+    CHECK(absl::IsFailedPrecondition(alone));
+    CHECK(absl::StrContains(alone.message(), "its newest checkpoint cannot be read"));
+    CHECK_FALSE(absl::StrContains(alone.message(), "damaged"));
+    CHECK_FALSE(absl::StrContains(alone.message(), "--overwrite"));
   }
 }
 

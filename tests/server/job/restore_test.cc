@@ -185,6 +185,7 @@ TEST_CASE("a checkpoint that spec.model.initFrom names and that was removed ends
   JobPlan plan = MakeCheckpoint(bench, checkpoint, References(8, 1, 5)[5].Hash());
   plan.restore.reset();
   plan.restore_plan = AllRows(plan);
+  plan.restore_plan.mutable_checkpoint()->set_step(5);
   std::filesystem::rename(checkpoint, newer);
   const auto open = [&] {
     return OpenJob(plan, folder.path() + "/server", &bench.timer_).status();

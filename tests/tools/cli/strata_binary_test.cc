@@ -142,7 +142,7 @@ TEST_CASE("validate names data files that cannot be used", "[strata]") {
   const Result twice = Run("validate -f job.yaml --json --set spec.data.eval=[link.tsv]");
   CHECK(twice.exit_code == 0);
   CHECK(twice.err.find("strata: warning: spec.data.eval: " + Folder() +
-                       "/link.tsv has the content of " + Folder() +
+                       "/link.tsv seems to have the content of " + Folder() +
                        "/gone.tsv of spec.data.train") == 0);
   // What it prints is a job file again.
   Write("again.json", right.out);

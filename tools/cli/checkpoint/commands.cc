@@ -214,7 +214,8 @@ ExitCode RunCheckpointDiff(const CheckpointDiffOptions& options) {
   const auto schemas = CompareSchemas(options.a, options.b);
   if (!schemas.ok()) return ReportError(schemas.status());
   Json json = SidesJson(*schemas);
-  auto found = DiffCheckpoints(options.a, options.b, options.top);
+  // Of the folders that were found: a directory may have a newer checkpoint by now.
+  auto found = DiffCheckpoints(schemas->a, schemas->b, options.top);
   if (!found.ok()) {
     // Rows of other shapes are not compared; what makes them so is told.
     if (absl::IsFailedPrecondition(found.status())) {

@@ -141,18 +141,25 @@ absl::Status CheckAsideFromStorage(const JobSpec& spec, bool overwrite,
   return CheckJobPlaces(spec, options);
 }
 
-// What is damaged of what is newer than the newest whole checkpoint, for people.
-// FAILED_PRECONDITION names one that another version wrote: nothing is wrong with it, and what it
-// knows is not to be lost without a word.
+// Of a checkpoint that another version wrote: nothing is wrong with it, and what it knows is not to
+// be lost without a word.
+absl::Status OtherFormat(const std::string& directory, const DamagedCheckpoint& newest,
+                         absl::string_view otherwise) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "spec.checkpoint.directory ", directory,
+      ": its newest checkpoint cannot be read: ", newest.error.message(), "; or ", otherwise));
+}
+
+// What is damaged of what is newer than the newest whole checkpoint, for people. OtherFormat names
+// one that is of another version. REQUIRES: one is whole, or none is damaged.
 absl::StatusOr<std::string> DamagedSince(const std::string& directory, const CheckpointList& list) {
   std::string damaged;
   for (const DamagedCheckpoint& d : list.damaged) {
-    if (list.complete.empty() || d.folder < list.complete.back().folder) continue;
+    const std::string& whole = list.complete.back().folder;
+    if (d.folder < whole) continue;
     if (absl::IsUnimplemented(d.error)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("spec.checkpoint.directory ", directory,
-                       ": its newest checkpoint cannot be read: ", d.error.message(), "; or move ",
-                       d.folder, " away, to go on from ", list.complete.back().folder));
+      return OtherFormat(directory, d,
+                         absl::StrCat("move ", d.folder, " away, to go on from ", whole));
     }
     absl::StrAppend(&damaged, damaged.empty() ? "" : ", ", d.folder, " (", d.error.message(), ")");
   }
@@ -275,9 +282,7 @@ absl::StatusOr<FoundCheckpoints> PrepareCheckpoints(const SubmitRequest& request
     // Starting anew would look like going on.
     const DamagedCheckpoint& newest = list->damaged.back();
     if (absl::IsUnimplemented(newest.error)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "spec.checkpoint.directory ", directory, ": its newest checkpoint cannot be read: ",
-          newest.error.message(), "; or name another directory"));
+      return OtherFormat(directory, newest, "name another directory");
     }
     return absl::FailedPreconditionError(absl::StrCat(
         "spec.checkpoint.directory ", directory, " has no checkpoint to resume from: ",

@@ -31,14 +31,15 @@ absl::Status Missing(const JobPlan& plan, const absl::Status& s) {
   if (!absl::IsNotFound(s)) return s;
   if (ReadManifest(plan.restore_from).ok() || STRATA_MUTATION("reader.absent_is_damaged"))
     return absl::DataLossError(s.message());
-  // Where other checkpoints of its directory are there, no share is away.
-  const std::string directory = std::filesystem::path(plan.restore_from).parent_path();
-  const auto beside = ListCheckpoints(directory);
-  const bool of_init = !plan.restore && plan.restore_plan.has_checkpoint();
-  if (of_init && beside.ok() && !beside->complete.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "spec.model.initFrom: checkpoint ", plan.restore_from, " was removed from ", directory,
-        ", as by a job that keeps its newest alone (spec.checkpoint.keep); name one that stays"));
+  if (!plan.restore && plan.restore_plan.has_checkpoint()) {
+    // Where other checkpoints of its directory are there, no share is away.
+    const std::string directory = std::filesystem::path(plan.restore_from).parent_path();
+    const auto beside = ListCheckpoints(directory);
+    if (beside.ok() && !beside->complete.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "spec.model.initFrom: checkpoint ", plan.restore_from, " was removed from ", directory,
+          ", as by a job that keeps its newest alone (spec.checkpoint.keep); name one that stays"));
+    }
   }
   return absl::UnavailableError(
       absl::StrCat("checkpoint ", plan.restore_from, " is not there (", s.message(),

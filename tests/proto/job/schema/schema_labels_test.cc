@@ -13,13 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "proto/job/job_spec.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/schema/schema_start.h"
-#include "proto/job/tables/model_tables.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/proto/job/schema/made_schema.h"
 
 namespace strata {
 namespace {
@@ -28,13 +27,7 @@ using Labels = std::vector<std::string>;
 using Renames = std::map<std::string, std::string>;
 
 JobSpec Job(const std::string& model, const Labels& labels) {
-  TrainingJob job;
-  job.set_api_version("strata/v1");
-  job.set_kind("TrainingJob");
-  job.mutable_metadata()->set_name("j");
-  JobSpec& spec = *job.mutable_spec();
-  spec.mutable_data()->set_format("csv");
-  spec.mutable_data()->add_train("a.csv");
+  JobSpec spec;
   ColumnsSpec& columns = *spec.mutable_data()->mutable_columns();
   columns.add_categorical("user");
   columns.add_categorical("item");
@@ -43,20 +36,7 @@ JobSpec Job(const std::string& model, const Labels& labels) {
   spec.mutable_model()->set_type(model);
   spec.mutable_model()->set_embedding_dim(4);
   if (model != "lr" && model != "fm") spec.mutable_model()->add_hidden(8);
-  spec.mutable_training()->set_mode("bsp");
-  const absl::Status resolved = ResolveJob(job);
-  INFO(resolved);
-  REQUIRE(resolved.ok());
-  return job.spec();
-}
-
-Schema SchemaOf(const JobSpec& spec) {
-  const auto counts = CountFields(spec);
-  REQUIRE(counts.has_value());
-  const auto model = MakeModelTables(spec, counts->fields, counts->numeric);
-  INFO(model.status());
-  REQUIRE(model.ok());
-  return MakeSchema(spec, *model);
+  return Resolved(std::move(spec));
 }
 
 Schema Of(const std::string& model, const Labels& labels) { return SchemaOf(Job(model, labels)); }

@@ -13,42 +13,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "proto/job/job_spec.h"
-#include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
 #include "proto/job/schema/schema_start.h"
-#include "proto/job/tables/model_tables.h"
 #include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
+#include "tests/proto/job/schema/made_schema.h"
 
 namespace strata {
 namespace {
 
 using Renames = std::map<std::string, std::string>;
-
-JobSpec Resolved(JobSpec spec) {
-  TrainingJob job;
-  job.set_api_version("strata/v1");
-  job.set_kind("TrainingJob");
-  job.mutable_metadata()->set_name("j");
-  *job.mutable_spec() = std::move(spec);
-  job.mutable_spec()->mutable_training()->set_mode("bsp");
-  job.mutable_spec()->mutable_data()->set_format("csv");
-  job.mutable_spec()->mutable_data()->add_train("a.csv");
-  const absl::Status resolved = ResolveJob(job);
-  INFO(resolved);
-  REQUIRE(resolved.ok());
-  return job.spec();
-}
-
-Schema SchemaOf(const JobSpec& spec) {
-  const auto counts = CountFields(spec);
-  REQUIRE(counts.has_value());
-  const auto model = MakeModelTables(spec, counts->fields, counts->numeric);
-  INFO(model.status());
-  REQUIRE(model.ok());
-  return MakeSchema(spec, *model);
-}
 
 InitFromSpec Init(const Renames& rename, bool allow = false) {
   InitFromSpec init;

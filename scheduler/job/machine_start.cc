@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/job/fields/sequences.h"
+#include "proto/job/fields/shared_rows.h"
 #include "proto/job/same_files.h"
 #include "proto/job/schema/schema.h"
 #include "proto/job/schema/schema_mapping.h"
@@ -76,6 +77,7 @@ void JobMachine::CheckStart(absl::Time now) {
   if (schema_.model().empty()) return;
   SayOnce("KeysByPosition", KeysByPosition(job()), now);
   SayOnce("NothingToAttend", NothingToAttend(job()), now);
+  SayOnce("NoSharedRows", NoSharedRows(job()), now);
   SayOnce("SameFiles", SameFiles(index_->train(), index_->eval()), now);
   if (JustAdopted()) return;  // it began long ago, and CheckInput knows that its data are the same
   const VocabularyContents vocabularies = VocabulariesOf(index_->train());

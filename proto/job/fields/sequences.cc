@@ -4,19 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/job/fields/field_plan.h"
+#include "proto/job/fields/shared_rows.h"
 
 namespace strata {
 namespace {
-
-// In what equal values of two fields of one table differ, so that they have rows of their own.
-std::string OtherRows(const FieldPlan& a, const FieldPlan& b) {
-  if (a.hash_seed != b.hash_seed) return "hashSeed";
-  const auto file = [](const FieldPlan& f) { return f.vocabulary ? f.vocabulary->file : ""; };
-  const auto rest = [](const FieldPlan& f) {
-    return f.vocabulary ? f.vocabulary->out_of_vocabulary : 0;
-  };
-  return file(a) != file(b) || rest(a) != rest(b) ? "vocabulary" : "";
-}
 
 // The one categorical field whose rows lie where the sequence's do.
 absl::StatusOr<uint32_t> TargetOf(const FieldPlan& sequence, const FieldsPlan& plan) {

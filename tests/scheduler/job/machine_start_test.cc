@@ -218,6 +218,27 @@ TEST_CASE("keys that hash positions are warned of", "[scheduler][recovery]") {
                          "spec.data.columns: the categories of column 0 are hashed with"));
 }
 
+TEST_CASE("fields of one table that share no rows are warned of", "[scheduler][recovery]") {
+  RecoveryCluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
+    DeepFm(s);
+    JobSpec& spec = *s.job.mutable_spec();
+    spec.mutable_data()->set_format("csv");
+    TableConfig& table = *spec.add_tables();
+    table.set_name("items");
+    table.set_dim(4);
+    table.mutable_optimizer()->set_type("sgd");
+    for (const char* name : {"item", "bought", "seen"}) {
+      FieldConfig& field = *spec.add_fields();
+      field.set_name(name);
+      field.set_kind("categorical");
+      field.set_table("items");
+    }
+    spec.mutable_fields(1)->set_hash_seed(9);
+  });
+  CHECK(absl::StartsWith(cluster.Says("NoSharedRows"),
+                         "spec.fields: fields 'item' and 'bought' have their rows in table items"));
+}
+
 TEST_CASE("a din without a sequence is warned of", "[scheduler][recovery]") {
   RecoveryCluster cluster(1, 1, 0, [&](ClusterState::Submission& s) {
     DeepFm(s);

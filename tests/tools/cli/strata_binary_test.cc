@@ -195,6 +195,28 @@ TEST_CASE("a din without a sequence is warned of", "[strata]") {
   CHECK(Run("validate -f h.yaml").err.find(warning) == std::string::npos);
 }
 
+TEST_CASE("fields of one table that share no rows are warned of", "[strata]") {
+  Write("v.csv", "y,item,seen\n1,a,b\n");
+  Write("items.txt", "a\nb\n");
+  const auto job = [](const std::string& vocabulary) {
+    return "apiVersion: strata/v1\nkind: TrainingJob\nmetadata: {name: v}\nspec:\n"
+           "  data: {format: csv, train: [v.csv], columns: {label: y}}\n"
+           "  tables: [{name: items}]\n  fields:\n"
+           "    - {name: item, kind: categorical, table: items}\n"
+           "    - {name: seen, kind: categorical, table: items" +
+           vocabulary + "}\n  model: {type: fm, embeddingDim: 4}\n";
+  };
+  const std::string warning =
+      "strata: warning: spec.fields: fields 'item' and 'seen' have their rows in table items and "
+      "share none, as only 'seen' has a vocabulary: ";
+  Write("v.yaml", job(", vocabulary: {file: items.txt}"));
+  const Result warned = Run("validate -f v.yaml");
+  CHECK(warned.exit_code == 0);
+  CHECK(warned.err.find(warning) != std::string::npos);
+  Write("v.yaml", job(""));
+  CHECK(Run("validate -f v.yaml").err.find("share none") == std::string::npos);
+}
+
 TEST_CASE("what a model is made of is printed whole, and compared first", "[strata]") {
   Write("h.csv", "1,a,x\n0,b,y\n1,a,y\n0,c,x\n");
   Write("h.yaml", HeadlessJob("['1', '2']"));

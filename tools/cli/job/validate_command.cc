@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/job/fields/field_form.h"
 #include "proto/job/fields/sequences.h"
+#include "proto/job/fields/shared_rows.h"
 #include "proto/job/job_spec.h"
 #include "proto/job/same_files.h"
 #include "proto/job/schema/schema.h"
@@ -145,6 +146,7 @@ ExitCode RunValidate(const ValidateOptions& options) {
   if (!schema.ok()) return ReportError(schema.status());
   Warn(KeysByPosition(job->spec()));
   Warn(NothingToAttend(job->spec()));
+  Warn(NoSharedRows(job->spec()));
   if (options.schema) {
     // Without what a file would say that is not there yet.
     ReadVocabularies(job->spec(), &*schema).IgnoreError();

@@ -10,11 +10,11 @@ namespace strata {
 namespace {
 
 constexpr SchemaChange kChanges[] = {
-    SchemaChange::kLoaded,         SchemaChange::kRenamed,       SchemaChange::kNew,
-    SchemaChange::kDropped,        SchemaChange::kOtherShape,    SchemaChange::kNewRows,
-    SchemaChange::kNewOutputs,     SchemaChange::kByLabels,      SchemaChange::kOtherFields,
-    SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,      SchemaChange::kOldScore,
-    SchemaChange::kOtherSettings,  SchemaChange::kChangedMeaning};
+    SchemaChange::kLoaded,      SchemaChange::kRenamed,        SchemaChange::kNew,
+    SchemaChange::kDropped,     SchemaChange::kOtherShape,     SchemaChange::kNewRows,
+    SchemaChange::kMovedRows,   SchemaChange::kNewOutputs,     SchemaChange::kByLabels,
+    SchemaChange::kOtherFields, SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,
+    SchemaChange::kOldScore,    SchemaChange::kOtherSettings,  SchemaChange::kChangedMeaning};
 constexpr size_t kMostNames = 100;  // of a change in MappingText
 
 }  // namespace
@@ -33,6 +33,8 @@ const char* ChangeName(SchemaChange change) {
       return "other shape";
     case SchemaChange::kNewRows:
       return "rows anew";
+    case SchemaChange::kMovedRows:
+      return "moved";
     case SchemaChange::kNewOutputs:
       return "outputs anew";
     case SchemaChange::kByLabels:
@@ -83,7 +85,7 @@ std::string EntryText(const SchemaEntry& entry, const SchemaSides& sides) {
     case SchemaChange::kNewRows:
       return with_part(": its rows begin anew with their table");
     case SchemaChange::kNewOutputs:
-      return with_part(": its outputs begin anew with their tensors");
+      return with_part(": these outputs begin anew");
     case SchemaChange::kByLabels:
       return with_part(": its columns follow the labels");
     case SchemaChange::kOtherFields:
@@ -92,6 +94,7 @@ std::string EntryText(const SchemaEntry& entry, const SchemaSides& sides) {
       return with_part("");
     case SchemaChange::kOtherShape:
     case SchemaChange::kRenamed:
+    case SchemaChange::kMovedRows:
       return with_part("");
     case SchemaChange::kLoaded:
     case SchemaChange::kOtherOptimizer:

@@ -23,7 +23,8 @@ enum class SchemaChange : uint8_t {
   kDropped,     // the checkpoint has it, the job does not
   kOtherShape,  // in both, of other shapes: as if it were dropped and new
   kNewRows,     // a field in both, and its table is dropped or of another shape
-  kNewOutputs,  // a label in both, and what has its outputs is not loaded
+  kMovedRows,   // likewise, and its rows are in a table that is loaded, where others had theirs
+  kNewOutputs,  // a label in both, and some of what has its outputs is not loaded
   kByLabels,    // loaded, its columns by the names of the labels, which have changed
   // Its weights go by fields or labels, and those are others or lie in another order: likewise.
   kOtherFields,

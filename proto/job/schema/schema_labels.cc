@@ -35,7 +35,7 @@ bool GoesByLabels(const SchemaTable& table) {
 
 LabelPlaces::LabelPlaces(const Schema& saved, const Schema& now, const Renaming& labels)
     : saved_labels_(saved.labels_size()), labels_(now.labels_size()) {
-  if (std::min(saved_labels_, labels_) == 0 || std::max(saved_labels_, labels_) < 2) return;
+  if (std::min(saved_labels_, labels_) == 0 || HaveOneLabel(saved, now, labels)) return;
   std::map<std::string, int> places;
   for (int t = 0; t < saved_labels_; ++t) places.emplace(labels.Now(saved.labels(t).name()), t);
   bool same = saved_labels_ == labels_;

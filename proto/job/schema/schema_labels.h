@@ -22,7 +22,7 @@ class LabelPlaces {
   LabelPlaces(const Schema& saved, const Schema& now, const Renaming& labels);
 
   // By label of the job: its place in the checkpoint, or -1. Empty: each column lies where it did.
-  // So it is of the one label of both, whatever it is called, and where one of them names none.
+  // So it is of the one label of both (HaveOneLabel), and where one of them names none.
   const std::vector<int>& places() const { return places_; }
   bool same() const { return places_.empty(); }
   // Whether some label has something in the checkpoint. REQUIRES: not same().

@@ -6,7 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "proto/job/schema/schema_attention.h"
 #include "proto/job/schema/schema_labels.h"
 #include "proto/job/schema/schema_meaning.h"
 #include "proto/job/schema/schema_parts.h"
@@ -38,6 +40,8 @@ class WeightMapper {
         fields_(now.fields(), rename),
         labels_(saved, now, Renaming(now.labels(), rename)),
         tensors_(saved, now, rename),
+        saved_items_(saved),
+        items_(now),
         table_entries_(SchemaPart::kTable, &out),
         tensor_entries_(SchemaPart::kTensor, &out),
         out_(out) {}
@@ -48,19 +52,19 @@ class WeightMapper {
     MapTensors();
   }
 
-  // Whether something that labels have side by side begins anew where they have changed. What the
-  // checkpoint does not have at all, as weights of interactions of one label, begins as what it
-  // was.
-  bool OutputsBeginAnew() const {
-    if (labels_.same()) return false;
+  // The outputs of labels that begin anew where the labels have changed: "output_weight". Weights
+  // of numbers and of interactions are none: what becomes of these is told with them alone.
+  std::string NewOutputs() const {
+    if (labels_.same()) return "";
     std::vector<bool> loaded(static_cast<size_t>(now_.tensors_size()));
     for (const auto& [from, to] : out_.tensors) loaded[static_cast<size_t>(to)] = true;
+    std::vector<absl::string_view> outputs;
     for (int i = 0; i < now_.tensors_size(); ++i) {
       const std::string& name = now_.tensors(i).name();
-      const bool added = name == "interaction_weight" && saved_.labels_size() == 1;
-      if (!loaded[static_cast<size_t>(i)] && !added && GoesByLabels(now_, name)) return true;
+      if (loaded[static_cast<size_t>(i)] || GoesByNumbersAlone(name)) continue;
+      if (name != "interaction_weight" && GoesByLabels(now_, name)) outputs.push_back(name);
     }
-    return false;
+    return absl::StrJoin(outputs, ", ");
   }
 
  private:
@@ -184,6 +188,14 @@ class WeightMapper {
                           absl::StrCat(NameAndShape(now), " goes by the fields in their order"));
       return;
     }
+    const std::string was_item = saved_items_.Of(saved.name()), item = items_.Of(now.name());
+    if (!was_item.empty() && fields_.Now(was_item) != item) {
+      tensor_entries_.Add(
+          SchemaChange::kOtherFields, now.name(),
+          absl::StrCat(NameAndShape(now), " weighed values by field ", was_item,
+                       item.empty() ? "" : absl::StrCat(", and weighs them by ", item)));
+      return;
+    }
     if (!columns && (was_columns || is_columns)) {
       tensor_entries_.Add(SchemaChange::kOtherFields, now.name(),
                           absl::StrCat(NameAndShape(now), " goes by the labels"));
@@ -204,6 +216,7 @@ class WeightMapper {
   const Renaming tables_, fields_;
   const LabelPlaces labels_;
   const TensorRenaming tensors_;
+  const Items saved_items_, items_;
   PartEntries table_entries_, tensor_entries_;
   SchemaMapping& out_;
 };
@@ -223,7 +236,7 @@ SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
   }
   WeightMapper weights(saved, now, rename, out);
   weights.Map();
-  MapReaders(saved, now, rename, files, weights.OutputsBeginAnew(), out);
+  MapReaders(saved, now, rename, files, weights.NewOutputs(), out);
   return out;
 }
 

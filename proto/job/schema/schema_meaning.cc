@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -145,12 +145,7 @@ std::string MeaningChange(const SchemaField& saved, const SchemaField& now,
   return d.text();
 }
 
-std::string FieldsHashing(const Schema& schema, absl::string_view table) {
-  std::vector<absl::string_view> names;
-  for (const SchemaField& f : schema.fields()) {
-    if (f.table() == table && f.keys() == "table") names.push_back(f.name());
-  }
-  if (names.empty()) return "";
+std::string FieldsText(std::vector<absl::string_view> names) {
   const char* of = names.size() == 1 ? "field " : "fields ";
   const size_t more = names.size() > kMostNames ? names.size() - kMostNames : 0;
   names.resize(names.size() - more);
@@ -158,19 +153,34 @@ std::string FieldsHashing(const Schema& schema, absl::string_view table) {
                       more > 0 ? absl::StrCat(" and ", more, " more") : "");
 }
 
-std::string KeySpace(const SchemaField& field, absl::string_view table, absl::string_view column) {
-  if (table.empty() || field.keys() == "value") return "";
+std::string FieldsHashing(const Schema& schema, absl::string_view table) {
+  std::vector<absl::string_view> names;
+  for (const SchemaField& f : schema.fields()) {
+    if (f.table() == table && f.keys() == "table") names.push_back(f.name());
+  }
+  return names.empty() ? "" : FieldsText(std::move(names));
+}
+
+std::string RowSpace(const SchemaField& field, absl::string_view table) {
+  if (table.empty()) return "";
+  std::string of = field.column();
   // Under another name a table has no rows of keys that hash its name.
-  const std::string of =
-      field.keys() == "table" ? absl::StrCat(field.table(), "\n", column) : field.column();
-  // Lines of any two vocabularies are the same keys.
-  const char* values = HasLines(field) ? "lines" : "hashes";
+  if (field.keys() == "table") of = field.table();
+  if (field.keys() == "value") of.clear();
+  // Lines of any two vocabularies are the same keys, and buckets of a number are no values.
+  const char* values = HasLines(field)                           ? "lines"
+                       : field.transform().type() == "bucketise" ? "buckets"
+                                                                 : "hashes";
   return absl::StrCat(table, "\n", field.keys(), "\n", of, "\n", field.hash_seed(), "\n", values);
 }
 
+std::string KeySpace(const SchemaField& field, absl::string_view table, absl::string_view column) {
+  if (table.empty() || field.keys() == "value") return "";
+  return absl::StrCat(RowSpace(field, table), "\n", field.keys() == "table" ? column : "");
+}
+
 std::string LineSpace(const SchemaField& field, absl::string_view table) {
-  if (!HasLines(field)) return "";
-  return KeySpace(field, table, field.keys() == "table" ? "" : field.column());
+  return HasLines(field) ? RowSpace(field, table) : "";
 }
 
 std::string LinesChange(const SchemaField& saved, const SchemaField& now,

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "proto/job/schema/schema_renaming.h"
@@ -25,16 +26,24 @@ std::string MeaningChange(const SchemaLabel& saved, const SchemaLabel& now,
 // Whether its keys hash its column's name: not those of numbers, nor of fields that go by a table.
 bool HashesColumn(const SchemaField& field);
 
+// "field item", "fields item, clicks": of more than 20 the first 20, and how many more there are.
+// REQUIRES: there is one.
+std::string FieldsText(std::vector<absl::string_view> names);
+
 // The fields whose keys hash the name of a table: "fields item, clicks", or empty.
 std::string FieldsHashing(const Schema& schema, absl::string_view table);
 
-// Equal: values of the two fields have the same keys in one table, and where keys hash no column
-// the fields read the same one. "": the field has no rows, or keys that go by no field. `table`,
-// `column`: what those of the field are called in the job.
+// Equal: equal values of the two fields have the same key in one table. Other: no value of one has
+// a key that a value of the other has. "": the field has no rows. `table`: what that of the field
+// is called in the job.
+std::string RowSpace(const SchemaField& field, absl::string_view table);
+
+// The same, but for keys that hash no column the two fields read the same one as well. "": the
+// field has no rows, or keys that go by no field. `column`: what the field's is called in the job.
 std::string KeySpace(const SchemaField& field, absl::string_view table, absl::string_view column);
 
 // Equal: lines of the vocabularies of the two fields are the same keys in one table. "": the keys
-// are no lines. `table`: as KeySpace's.
+// are no lines. `table`: as RowSpace's.
 std::string LineSpace(const SchemaField& field, absl::string_view table);
 
 // What makes a line of the vocabulary of `now` another value than that of `saved`, whose rows it

@@ -52,7 +52,14 @@ class FieldMapper {
         fields_(now.fields(), rename),
         columns_(now, rename),
         entries_(SchemaPart::kField, &out) {
-    for (const auto& [from, to] : out.tables) loaded_tables_.insert(saved.tables(from).name());
+    for (const auto& [from, to] : out.tables) {
+      loaded_tables_.insert(saved.tables(from).name());
+      staying_tables_.insert(now.tables(to).name());
+    }
+    for (const SchemaField& field : saved.fields()) {
+      if (!loaded_tables_.contains(field.table())) continue;
+      with_rows_[RowSpace(field, tables_.Now(field.table()))].push_back(field.name());
+    }
   }
 
   void Map() {
@@ -93,7 +100,7 @@ class FieldMapper {
       return AddSame(saved, now, MoreValues(saved, now), entries_);
     }
     if (changed.empty()) {
-      if (!AddLinesOfAnother(now)) entries_.Add(SchemaChange::kNewRows, now.name(), now.name());
+      if (!AddLinesOfAnother(now)) AddRowsAnew(saved, now);
       return;
     }
     SchemaEntry& entry = entries_.Say(SchemaChange::kChangedMeaning, now.name(), changed);
@@ -105,13 +112,44 @@ class FieldMapper {
     }
   }
 
+  // Of a field whose own rows are not loaded. Those of its table now may be.
+  void AddRowsAnew(const SchemaField& saved, const SchemaField& now) {
+    if (!staying_tables_.contains(now.table())) {
+      entries_.Add(SchemaChange::kNewRows, now.name(), now.name());
+      return;
+    }
+    const std::string others = FieldsWithRows(now);
+    entries_.Add(SchemaChange::kMovedRows, now.name(),
+                 absl::StrCat(now.name(), " from table ", saved.table(), " to ", now.table(), ": ",
+                              others.empty() ? "its rows begin anew"
+                                             : absl::StrCat("equal values have the rows of ",
+                                                            others, ", others begin anew")));
+  }
+
+  // The checkpoint's fields whose rows are those of equal values of the job's field: "fields item,
+  // clicks", or empty.
+  std::string FieldsWithRows(const SchemaField& now) const {
+    const auto fields = with_rows_.find(RowSpace(now, now.table()));
+    return fields == with_rows_.end() ? "" : FieldsText(fields->second);
+  }
+
+  // Without a field of the checkpoint. Numbers of features are keys of whichever field; that fields
+  // of one table have one row for equal values is what the job's table says.
+  void AddNew(const SchemaField& now) {
+    const std::string others = now.keys() == "table" ? FieldsWithRows(now) : "";
+    entries_.Add(SchemaChange::kNew, now.name(),
+                 others.empty()
+                     ? now.name()
+                     : absl::StrCat(now.name(), " (equal values have the rows of ", others, ")"));
+  }
+
   // A table's rows are loaded, whatever its fields are called: one that has the keys of a field of
   // the checkpoint has that field's rows.
   void AddUnknownFields(const std::vector<int>& unknown, Places& places) {
     std::map<std::string, std::vector<int>> others;
     for (int i = 0; i < saved_.fields_size() && !unknown.empty(); ++i) {
       const SchemaField& saved = saved_.fields(i);
-      if (places.found(i)) continue;
+      if (places.found(i) || !HasRows(saved)) continue;
       others[KeySpace(saved, tables_.Now(saved.table()), columns_.Now(saved.column()))].push_back(
           i);
     }
@@ -120,17 +158,17 @@ class FieldMapper {
       const SchemaField& now = now_.fields(i);
       const auto same = others.find(KeySpace(now, now.table(), now.column()));
       if (same == others.end() || STRATA_MUTATION("schema.rows_by_name_alone")) {
-        if (!AddLinesOfAnother(now)) entries_.Add(SchemaChange::kNew, now.name(), now.name());
+        if (!AddLinesOfAnother(now)) AddNew(now);
         continue;
       }
       AddRowsOfAnother(same->second, now, places);
     }
   }
 
-  // `others`: places of the checkpoint's fields whose rows it has; not empty.
+  // `others`: places of the checkpoint's fields whose rows it has, which are loaded; not empty.
   void AddRowsOfAnother(const std::vector<int>& others, const SchemaField& now, Places& places) {
     const auto same = std::find_if(others.begin(), others.end(), [&](int at) {
-      return Change(saved_.fields(at), now, HasRows(saved_.fields(at))).empty();
+      return Change(saved_.fields(at), now, /*with_rows=*/true).empty();
     });
     const int place = same == others.end() ? others.front() : *same;
     places.Found(place);
@@ -139,7 +177,7 @@ class FieldMapper {
     SchemaEntry& entry =
         entries_.Say(SchemaChange::kChangedMeaning, now.name(),
                      absl::StrCat("it would have the rows of the checkpoint's field ", saved.name(),
-                                  ", and ", Change(saved, now, HasRows(saved))));
+                                  ", and ", Change(saved, now, /*with_rows=*/true)));
     entry.table = saved.table();
     entry.rows_of = saved.name();
   }
@@ -186,17 +224,21 @@ class FieldMapper {
   const VocabularyContents& files_;
   const Renaming tables_, fields_;
   const ColumnRenaming columns_;
-  std::set<absl::string_view> loaded_tables_;  // by their names in the checkpoint
-  std::set<std::string> compared_;             // LineSpaces of fields that have a name there
+  std::set<absl::string_view> loaded_tables_;   // by their names in the checkpoint
+  std::set<absl::string_view> staying_tables_;  // the same in the job
+  // The checkpoint's fields whose rows are loaded, by RowSpace.
+  std::map<std::string, std::vector<absl::string_view>> with_rows_;
+  std::set<std::string> compared_;  // LineSpaces of fields that have a name there
   PartEntries entries_;
 };
 
 // `unnamed`: it is one label, whatever it is called (OneUnnamedLabel).
 void AddLabel(const SchemaLabel& saved, const SchemaLabel& now, const ColumnRenaming& columns,
-              bool outputs_anew, bool unnamed, PartEntries& entries) {
+              const std::string& new_outputs, bool unnamed, PartEntries& entries) {
   const std::string changed = MeaningChange(saved, now, columns);
-  if (changed.empty() && outputs_anew) {
-    entries.Add(SchemaChange::kNewOutputs, now.name(), now.name());
+  if (changed.empty() && !new_outputs.empty()) {
+    entries.Add(SchemaChange::kNewOutputs, now.name(),
+                absl::StrCat(now.name(), " (", new_outputs, ")"));
     return;
   }
   if (changed.empty()) {
@@ -214,7 +256,7 @@ void AddLabel(const SchemaLabel& saved, const SchemaLabel& now, const ColumnRena
 }
 
 void MapLabels(const Schema& saved, const Schema& now,
-               const std::map<std::string, std::string>& rename, bool outputs_anew,
+               const std::map<std::string, std::string>& rename, const std::string& new_outputs,
                SchemaMapping& out) {
   const Renaming labels(now.labels(), rename);
   const ColumnRenaming columns(now, rename);
@@ -231,7 +273,7 @@ void MapLabels(const Schema& saved, const Schema& now,
       continue;
     }
     order.push_back(at);
-    AddLabel(saved.labels(at), label, columns, outputs_anew, unnamed, entries);
+    AddLabel(saved.labels(at), label, columns, new_outputs, unnamed, entries);
   }
   entries.Dropped(saved.labels(), places, [](const SchemaLabel& l) { return l.name(); });
   // Whatever they have follows them.
@@ -242,9 +284,9 @@ void MapLabels(const Schema& saved, const Schema& now,
 
 void MapReaders(const Schema& saved, const Schema& now,
                 const std::map<std::string, std::string>& rename, const VocabularyContents& files,
-                bool outputs_anew, SchemaMapping& out) {
+                const std::string& new_outputs, SchemaMapping& out) {
   FieldMapper(saved, now, rename, files, out).Map();
-  MapLabels(saved, now, rename, outputs_anew, out);
+  MapLabels(saved, now, rename, new_outputs, out);
 }
 
 }  // namespace strata

@@ -1,6 +1,5 @@
 // Fields and labels of a job, which read columns of its data, compared with those of a checkpoint.
 // Pure.
-// Tested by tests/proto/job/schema/schema_test.cc
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_READERS_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_READERS_H_
 
@@ -14,11 +13,11 @@
 namespace strata {
 
 // Adds the entries of fields, then of labels, to `out`, which has the tables and tensors.
-// `outputs_anew`: what labels have side by side begins anew. Others: as MapSchemas
+// `new_outputs`: the outputs of labels that begin anew, as text, or empty. Others: as MapSchemas
 // (schema_mapping.h) has them.
 void MapReaders(const Schema& saved, const Schema& now,
                 const std::map<std::string, std::string>& rename, const VocabularyContents& files,
-                bool outputs_anew, SchemaMapping& out);
+                const std::string& new_outputs, SchemaMapping& out);
 
 }  // namespace strata
 

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/job/schema/schema_attention.h"
 
 namespace strata {
 namespace {
@@ -18,18 +19,6 @@ std::optional<size_t> LabelOf(absl::string_view tensor) {
   }
   if (!absl::SimpleAtoi(tensor.substr(0, tensor.find('_')), &label)) return std::nullopt;
   return label;
-}
-
-// The name of the sequence whose attention a tensor is of.
-std::optional<std::string> SequenceOf(absl::string_view tensor) {
-  // attention_NAME_LAYER_weight, or _bias; NAME may hold anything.
-  if (!absl::ConsumePrefix(&tensor, "attention_")) return std::nullopt;
-  if (!absl::ConsumeSuffix(&tensor, "_weight") && !absl::ConsumeSuffix(&tensor, "_bias")) {
-    return std::nullopt;
-  }
-  const size_t end = tensor.rfind('_');
-  if (end == absl::string_view::npos) return std::nullopt;
-  return std::string(tensor.substr(0, end));
 }
 
 // "tower_1_0_weight" as that of another label.
@@ -49,14 +38,18 @@ bool Renaming::Says(const std::string& saved) const {
   return renamed != rename_.end() && (renamed->second.empty() || Has(renamed->second));
 }
 
+bool HaveOneLabel(const Schema& saved, const Schema& now, const Renaming& labels) {
+  if (std::max(saved.labels_size(), now.labels_size()) > 1) return false;
+  return saved.labels().empty() || !labels.Now(saved.labels(0).name()).empty();
+}
+
 TensorRenaming::TensorRenaming(const Schema& saved, const Schema& now,
                                const std::map<std::string, std::string>& rename)
     : tensors_(now.tensors(), rename), fields_(now.fields(), rename) {
-  // What the one label is called says nothing of its tower.
-  if (std::max(saved.labels_size(), now.labels_size()) < 2) return;
+  const Renaming labels(now.labels(), rename);
+  if (HaveOneLabel(saved, now, labels)) return;
   std::map<absl::string_view, int> numbers;
   for (int t = 0; t < now.labels_size(); ++t) numbers.emplace(now.labels(t).name(), t);
-  const Renaming labels(now.labels(), rename);
   for (const SchemaLabel& label : saved.labels()) {
     const auto number = numbers.find(labels.Now(label.name()));
     labels_.push_back(number == numbers.end() ? std::nullopt : std::optional(number->second));

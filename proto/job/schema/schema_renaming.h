@@ -33,6 +33,10 @@ class Renaming {
   const std::map<std::string, std::string>& rename_;
 };
 
+// Whether neither has more than one label, which is the same one then, whatever it is called,
+// unless a rename leaves it behind. `labels`: what those of `saved` are called.
+bool HaveOneLabel(const Schema& saved, const Schema& now, const Renaming& labels);
+
 // The same of dense tensors. Towers and gates, which have the number of a label in their names,
 // follow it to the number that it has now, and those of an attention the name of its sequence,
 // unless a rename says otherwise: those of a label or sequence that the job does not have are left

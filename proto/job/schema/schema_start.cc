@@ -30,12 +30,15 @@ using Renames = std::map<std::string, std::string>;
 // What init.rename may leave behind so that a field of the job begins anew.
 class Behind {
  public:
-  Behind(const Schema& saved, const Schema& now, const Renames& rename) {
-    const Renaming fields(now.fields(), rename), tables(now.tables(), rename);
+  Behind(const SchemaMapping& mapping, const Schema& saved, const Schema& now,
+         const Renames& rename) {
+    const Renaming fields(now.fields(), rename);
+    std::set<absl::string_view> loaded;
+    for (const auto& [from, to] : mapping.tables) loaded.insert(saved.tables(from).name());
     for (const SchemaField& f : saved.fields()) {
       // A field that has the same keys in a table that stays is found again.
-      const bool has_rows = !f.table().empty() && !tables.Now(f.table()).empty();
-      const std::string table = has_rows ? absl::StrCat(", ", f.table(), ": \"\"") : "";
+      const std::string table =
+          loaded.contains(f.table()) ? absl::StrCat(", ", f.table(), ": \"\"") : "";
       renames_.emplace(fields.Now(f.name()), absl::StrCat("{", f.name(), ": \"\"", table, "}"));
     }
   }
@@ -95,6 +98,7 @@ std::string Remedy(const SchemaEntry& e, const Behind& behind, const InitFromSpe
       return "leave that rule out, or begin without the checkpoint: rows that begin at score 0 are "
              "removed before they have been seen";
     case SchemaChange::kNew:
+    case SchemaChange::kMovedRows:
       return may_begin ? "" : kNew;
     case SchemaChange::kDropped:
       return may_go ? "" : kDropped;
@@ -197,7 +201,7 @@ absl::Status CheckInitFrom(const SchemaMapping& mapping, const Schema& saved, co
                            const InitFromSpec& init) {
   const Renames rename = RenamesOf(init);
   if (absl::Status s = CheckRenames(mapping, saved, now, rename); !s.ok()) return s;
-  const Behind behind(saved, now, rename);
+  const Behind behind(mapping, saved, now, rename);
   std::vector<std::string> lines;
   for (const SchemaEntry& e : mapping.entries) {
     const std::string remedy = Remedy(e, behind, init);

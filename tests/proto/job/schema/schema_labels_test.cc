@@ -254,7 +254,8 @@ TEST_CASE("columns over other inputs begin anew, and their labels are told so", 
   const std::string text = Text(saved, now);
   INFO(text);
   CHECK(absl::StrContains(text, "tensor layer_1_weight was (8, 2), is (6, 2)"));
-  CHECK(absl::StrContains(text, "outputs anew: label b, label a"));
+  CHECK(
+      absl::StrContains(text, "outputs anew: label b (layer_1_weight), label a (layer_1_weight)"));
   CHECK(Taken(now, Plan(saved, now)).at("bias") == "2: 2 1");
   CHECK_FALSE(Taken(now, Plan(saved, now)).contains("layer_1_weight"));
   // Rows of another width are other rows.
@@ -278,6 +279,55 @@ TEST_CASE("a layer is no output of labels by its shape", "[schema_labels]") {
   turned.mutable_model()->set_hidden(0, 2);
   const Schema from = SchemaOf(narrow), to = SchemaOf(turned);
   CHECK(Taken(to, Plan(from, to, rename)).at("layer_1_weight") == "2: 2 1");
+}
+
+// A rename of the only label was heard for its name alone.
+TEST_CASE("the only label begins anew where it is left behind", "[schema_labels]") {
+  const Renames behind = {{"click", ""}};
+  for (const std::string& model : kModels) {
+    INFO(model);
+    const Schema saved = Of(model, {"click"});
+    for (const Schema& now : {saved, Of(model, {"buy"})}) {
+      const RestorePlan plan = Plan(saved, now, behind);
+      const Renames taken = Taken(now, plan);
+      const std::vector<std::string> outputs = Outputs(model);
+      for (const std::string& name : outputs) CHECK_FALSE(taken.contains(name));
+      // What is of no label goes on.
+      CHECK(taken.size() + outputs.size() == static_cast<size_t>(now.tensors_size()));
+      for (const auto& [name, how] : taken) CHECK(how == "as it is");
+      CHECK(plan.tables_size() == (model == "lr" ? 0 : 1));
+      if (HasWeights(model) && model != "lr") {
+        CHECK(ColumnsText(plan.tables(0).columns()) == "1: 0");
+      }
+      const std::string& label = now.labels(0).name();
+      CHECK(absl::StrContains(Text(saved, now, behind), absl::StrCat("label ", label, "; ")));
+      CHECK(Problem(saved, now, Init(true, false, behind)) != "OK");
+      CHECK(Problem(saved, now, Init(false, true, behind)) != "OK");
+      CHECK(Problem(saved, now, Init(true, true, behind)) == "OK");
+    }
+  }
+  // Also one that had no name.
+  Schema unnamed = Of("wide_deep", {"click"});
+  unnamed.mutable_labels(0)->set_name("label");
+  const Schema now = Of("wide_deep", {"click"});
+  CHECK(Taken(now, Plan(unnamed, now)).contains("bias"));
+  CHECK_FALSE(Taken(now, Plan(unnamed, now, {{"label", ""}})).contains("bias"));
+}
+
+// Its labels were told to begin anew.
+TEST_CASE("a number that comes is no output of labels", "[schema_labels]") {
+  for (const char* model : {"lr", "fm", "deepfm"}) {
+    INFO(model);
+    JobSpec spec = Job(model, {"a", "b"});
+    const Schema saved = SchemaOf(spec);
+    spec.mutable_labels()->SwapElements(0, 1);
+    spec.mutable_data()->mutable_columns()->add_numeric("height");
+    const std::string text = Text(saved, SchemaOf(spec));
+    INFO(text);
+    CHECK(absl::StrContains(text, "tensor numeric_weight was (6), is (8)"));
+    CHECK_FALSE(absl::StrContains(text, "outputs anew"));
+    CHECK(absl::StrContains(text, ", label b, label a; "));
+  }
 }
 
 TEST_CASE("which numbers weigh what is asked before whose labels they are", "[schema_labels]") {

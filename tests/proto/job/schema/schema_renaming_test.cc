@@ -233,6 +233,23 @@ TEST_CASE("towers follow a label that is called otherwise, and a rename of their
   CHECK(Loaded(buy, SchemaOf(OfLabels("mmoe", {"order"}))).contains("tower_0_0_weight"));
 }
 
+TEST_CASE("the only label's tower begins anew where it is left behind", "[schema]") {
+  const std::string model = GENERATE("mmoe", "shared_bottom");
+  INFO(model);
+  const Schema buy = SchemaOf(OfLabels(model.c_str(), {"buy"}));
+  const Renames loaded = Loaded(buy, buy, {{"buy", ""}});
+  for (const SchemaTensor& tensor : buy.tensors()) {
+    INFO(tensor.name());
+    const bool of_label =
+        absl::StartsWith(tensor.name(), "tower_") || absl::StartsWith(tensor.name(), "gate_");
+    CHECK(loaded.contains(tensor.name()) == !of_label);
+  }
+  CHECK_FALSE(loaded.empty());
+  CHECK(absl::StrContains(InitProblem(buy, buy, Init({{"buy", ""}})),
+                          ", 32): the checkpoint has none; allow it"));
+  CHECK(InitProblem(buy, buy, Init({{"buy", ""}}, true)) == "OK");
+}
+
 TEST_CASE("a plan reads a tower from where its label's was", "[schema]") {
   const Schema both = SchemaOf(OfLabels("mmoe", {"click", "buy"}));
   const Schema buy = SchemaOf(OfLabels("mmoe", {"buy"}));

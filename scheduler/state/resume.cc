@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -192,58 +192,20 @@ JobSpec WithSettingsOf(const JobSpec& then, JobSpec now) {
   return now;
 }
 
-bool Differs(const SchemaMapping& mapping, SchemaPart part) {
-  return std::any_of(mapping.entries.begin(), mapping.entries.end(), [part](const SchemaEntry& e) {
-    return e.part == part && e.change != SchemaChange::kLoaded;
-  });
-}
-
-void Take(SchemaPart part, const SchemaMapping& from, SchemaMapping& to) {
-  std::copy_if(from.entries.begin(), from.entries.end(), std::back_inserter(to.entries),
-               [part](const SchemaEntry& e) { return e.part == part; });
-}
-
-// `now` with the checkpoint's tables where `found` tells that those differ: tensors of other shapes
-// follow from them.
-JobSpec ForTensors(JobSpec now, const JobSpec& then, const SchemaMapping& found) {
-  const bool same_tables = !Differs(found, SchemaPart::kTable);
-  const bool same_fields =
-      same_tables && (now.tables().empty() || TablesOfFields(now) == TablesOfFields(then));
-  if (!same_tables) *now.mutable_tables() = then.tables();
-  if (!same_fields) *now.mutable_fields() = then.fields();
+// `now` with the checkpoint's labels, which rows and tensors have their shapes of.
+JobSpec ForTables(JobSpec now, const JobSpec& then) {
+  *now.mutable_labels() = then.labels();
   return now;
 }
 
-// `now` with the checkpoint's tables, and its own that are new: fields are compared with all that
-// they have, whatever has become of their tables.
-Schema ForFields(Schema now, const Schema& saved) {
-  std::map<absl::string_view, const SchemaTable*> others;
-  for (const SchemaTable& table : saved.tables()) others[table.name()] = &table;
-  for (SchemaTable& table : *now.mutable_tables()) {
-    const auto there = others.find(table.name());
-    if (there == others.end()) continue;
-    table = *there->second;
-    others.erase(there);
-  }
-  for (const auto& [name, table] : others) *now.add_tables() = *table;
+// The same with the checkpoint's tables, and with its fields where those lie in other tables.
+JobSpec ForTensors(JobSpec now, const JobSpec& then) {
+  now = ForTables(std::move(now), then);
+  const bool tables = !now.tables().empty() || !then.tables().empty();
+  if (tables && TablesOfFields(now) != TablesOfFields(then)) *now.mutable_fields() = then.fields();
+  *now.mutable_tables() = then.tables();
+  now.mutable_model()->set_embedding_dim(then.model().embedding_dim());  // where there are none
   return now;
-}
-
-// Tables are numbered by their places.
-std::string TurnedTables(const Schema& saved, const Schema& now) {
-  std::map<absl::string_view, int> places;
-  for (int i = 0; i < saved.tables_size(); ++i) places[saved.tables(i).name()] = i;
-  int last = -1;
-  for (const SchemaTable& table : now.tables()) {
-    const auto place = places.find(table.name());
-    if (place == places.end()) continue;
-    if (place->second < last) {
-      return ShownText(absl::StrCat("table ", table.name(), " came before ",
-                                    saved.tables(last).name(), ", and comes after it now"));
-    }
-    last = place->second;
-  }
-  return "";
 }
 
 // What the schemas differ in, a line each; `settings` do not tell it.
@@ -255,29 +217,14 @@ absl::StatusOr<std::vector<std::string>> PartDifferences(const JobSpec& now,
   auto made = ExpectedSchema(own, manifest);
   if (!made.ok() && !settings.empty()) made = ExpectedSchema(own = now, manifest);
   if (!made.ok()) return made.status();
-  const Schema saved = SavedSchema(manifest);
-  SchemaMapping found = MapSchemas(saved, *made);
-  SchemaMapping labels;
-  Take(SchemaPart::kLabel, found, labels);
-  if (Differs(labels, SchemaPart::kLabel)) {  // rows and tensors of other shapes follow from them
-    *own.mutable_labels() = then.labels();
-    if (auto without = ExpectedSchema(own, manifest); without.ok()) made = std::move(without);
-    found = MapSchemas(saved, *made);
+  SchemaByParts parts{.own = *made, .tables = *made, .tensors = std::nullopt};
+  if (auto tables = ExpectedSchema(ForTables(own, then), manifest); tables.ok()) {
+    parts.tables = *std::move(tables);
   }
-  SchemaMapping all;
-  Take(SchemaPart::kTable, found, all);
-  if (const auto rest = ExpectedSchema(ForTensors(own, then, found), manifest); rest.ok()) {
-    const SchemaMapping of_rest = MapSchemas(saved, *rest);
-    Take(SchemaPart::kModel, of_rest, all);
-    Take(SchemaPart::kTensor, of_rest, all);
+  if (auto tensors = ExpectedSchema(ForTensors(own, then), manifest); tensors.ok()) {
+    parts.tensors = *std::move(tensors);
   }
-  Take(SchemaPart::kField, MapSchemas(saved, ForFields(*made, saved)), all);
-  Take(SchemaPart::kLabel, labels, all);
-  std::vector<std::string> lines = ResumeDifferences(all);
-  if (std::string turned = TurnedTables(saved, *made); !turned.empty()) {
-    lines.insert(lines.begin(), std::move(turned));
-  }
-  return lines;
+  return ResumeDifferences(MapByParts(SavedSchema(manifest), parts));
 }
 
 }  // namespace

@@ -10,11 +10,12 @@ namespace strata {
 namespace {
 
 constexpr SchemaChange kChanges[] = {
-    SchemaChange::kLoaded,      SchemaChange::kRenamed,        SchemaChange::kNew,
-    SchemaChange::kDropped,     SchemaChange::kOtherShape,     SchemaChange::kNewRows,
-    SchemaChange::kMovedRows,   SchemaChange::kNewOutputs,     SchemaChange::kByLabels,
-    SchemaChange::kOtherFields, SchemaChange::kOtherOptimizer, SchemaChange::kNewScore,
-    SchemaChange::kOldScore,    SchemaChange::kOtherSettings,  SchemaChange::kChangedMeaning};
+    SchemaChange::kLoaded,        SchemaChange::kRenamed,    SchemaChange::kNew,
+    SchemaChange::kDropped,       SchemaChange::kOtherShape, SchemaChange::kNewRows,
+    SchemaChange::kMovedRows,     SchemaChange::kNewOutputs, SchemaChange::kByLabels,
+    SchemaChange::kOtherFields,   SchemaChange::kOtherOrder, SchemaChange::kOtherOptimizer,
+    SchemaChange::kNewScore,      SchemaChange::kOldScore,   SchemaChange::kOtherSettings,
+    SchemaChange::kChangedMeaning};
 constexpr size_t kMostNames = 100;  // of a change in MappingText
 
 }  // namespace
@@ -41,6 +42,8 @@ const char* ChangeName(SchemaChange change) {
       return "by labels";
     case SchemaChange::kOtherFields:
       return "other fields";
+    case SchemaChange::kOtherOrder:
+      return "other order";
     case SchemaChange::kOtherOptimizer:
       return "other optimizer";
     case SchemaChange::kNewScore:
@@ -89,14 +92,12 @@ std::string EntryText(const SchemaEntry& entry, const SchemaSides& sides) {
     case SchemaChange::kByLabels:
       return with_part(": its columns follow the labels");
     case SchemaChange::kOtherFields:
-      // Of those that came before others the text says all.
-      if (entry.part == SchemaPart::kField || entry.part == SchemaPart::kLabel) break;
-      return with_part("");
     case SchemaChange::kOtherShape:
     case SchemaChange::kRenamed:
     case SchemaChange::kMovedRows:
       return with_part("");
     case SchemaChange::kLoaded:
+    case SchemaChange::kOtherOrder:
     case SchemaChange::kOtherOptimizer:
     case SchemaChange::kNewScore:
     case SchemaChange::kOldScore:

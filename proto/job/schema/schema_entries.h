@@ -28,6 +28,7 @@ enum class SchemaChange : uint8_t {
   kByLabels,    // loaded, its columns by the names of the labels, which have changed
   // Its weights go by fields or labels, and those are others or lie in another order: likewise.
   kOtherFields,
+  kOtherOrder,      // in both, behind another one that it came before
   kOtherOptimizer,  // loaded, but another optimizer wrote its state
   kNewScore,        // loaded; rows had no score and have one now
   kOldScore,        // loaded; rows had a score and have none now
@@ -56,7 +57,8 @@ struct SchemaEntry {
 
 struct SchemaMapping {
   // The model; then tables, tensors, fields and labels, each in the order of the job, then what of
-  // them is dropped. Fields that are the same but lie in another order are one entry more.
+  // them is dropped. Tables, fields and labels that lie in another order are one entry more of
+  // each.
   std::vector<SchemaEntry> entries;
   // Places in `saved` and in `now` of tables and tensors whose rows are loaded.
   std::vector<std::pair<int, int>> tables;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -44,12 +46,43 @@ class WeightMapper {
         items_(now),
         table_entries_(SchemaPart::kTable, &out),
         tensor_entries_(SchemaPart::kTensor, &out),
-        out_(out) {}
+        out_(out) {
+    out.labels = labels_.places();
+  }
 
-  void Map() {
-    out_.labels = labels_.places();
-    MapTables();
-    MapTensors();
+  void MapTables() {
+    Places places(saved_.tables(), tables_);
+    std::vector<int> order;  // in the checkpoint, of tables that are in both
+    for (int i = 0; i < now_.tables_size(); ++i) {
+      const SchemaTable& now = now_.tables(i);
+      const int at = places.Find(now.name());
+      if (at < 0) {
+        table_entries_.Add(SchemaChange::kNew, now.name(), NameAndShape(now));
+        continue;
+      }
+      order.push_back(at);
+      MapTable(at, i);
+    }
+    table_entries_.Dropped(saved_.tables(), places, NameAndShape<SchemaTable>);
+    table_entries_.Turned(saved_.tables(), tables_, order);
+  }
+
+  void MapTensors() {
+    // Dlrm's layers see products of fields, the others' the fields themselves.
+    const bool products_differ = (saved_.model() == "dlrm") != (now_.model() == "dlrm");
+    const bool fields_differ = FieldsDiffer(false) || products_differ;
+    const bool numbers_differ = FieldsDiffer(true);
+    Places places(saved_.tensors(), tensors_);
+    for (int i = 0; i < now_.tensors_size(); ++i) {
+      const SchemaTensor& now = now_.tensors(i);
+      const int at = places.Find(now.name());
+      if (at < 0) {
+        tensor_entries_.Add(SchemaChange::kNew, now.name(), NameAndShape(now));
+        continue;
+      }
+      MapTensor(at, i, GoesByNumbersAlone(now.name()) ? numbers_differ : fields_differ);
+    }
+    tensor_entries_.Dropped(saved_.tensors(), places, NameAndShape<SchemaTensor>);
   }
 
   // The outputs of labels that begin anew where the labels have changed: "output_weight". Weights
@@ -105,20 +138,6 @@ class WeightMapper {
                 absl::StrCat(now.name(), " was ", ShapeText(saved), ", is ", ShapeText(now)));
   }
 
-  void MapTables() {
-    Places places(saved_.tables(), tables_);
-    for (int i = 0; i < now_.tables_size(); ++i) {
-      const SchemaTable& now = now_.tables(i);
-      const int at = places.Find(now.name());
-      if (at < 0) {
-        table_entries_.Add(SchemaChange::kNew, now.name(), NameAndShape(now));
-        continue;
-      }
-      MapTable(at, i);
-    }
-    table_entries_.Dropped(saved_.tables(), places, NameAndShape<SchemaTable>);
-  }
-
   void MapTable(int at, int place) {
     const SchemaTable &saved = saved_.tables(at), &now = now_.tables(place);
     const bool columns = !labels_.same() && GoesByLabels(saved) && GoesByLabels(now);
@@ -155,24 +174,6 @@ class WeightMapper {
                        now.scored()
                            ? "rows had no score, and have one now (spec.lifeCycle.removal.score)"
                            : "rows had a score, and have none now (spec.lifeCycle.removal.score)");
-  }
-
-  void MapTensors() {
-    // Dlrm's layers see products of fields, the others' the fields themselves.
-    const bool products_differ = (saved_.model() == "dlrm") != (now_.model() == "dlrm");
-    const bool fields_differ = FieldsDiffer(false) || products_differ;
-    const bool numbers_differ = FieldsDiffer(true);
-    Places places(saved_.tensors(), tensors_);
-    for (int i = 0; i < now_.tensors_size(); ++i) {
-      const SchemaTensor& now = now_.tensors(i);
-      const int at = places.Find(now.name());
-      if (at < 0) {
-        tensor_entries_.Add(SchemaChange::kNew, now.name(), NameAndShape(now));
-        continue;
-      }
-      MapTensor(at, i, GoesByNumbersAlone(now.name()) ? numbers_differ : fields_differ);
-    }
-    tensor_entries_.Dropped(saved_.tensors(), places, NameAndShape<SchemaTensor>);
   }
 
   // `differ`: fields, or numbers, are others than those that its weights stand for.
@@ -221,12 +222,7 @@ class WeightMapper {
   SchemaMapping& out_;
 };
 
-}  // namespace
-
-SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
-                         const std::map<std::string, std::string>& rename,
-                         const VocabularyContents& files) {
-  SchemaMapping out;
+void MapModel(const Schema& saved, const Schema& now, SchemaMapping& out) {
   PartEntries model(SchemaPart::kModel, &out);
   if (saved.model() == kImportedModel) {
     model.Add(SchemaChange::kNew, now.model(), now.model());
@@ -234,10 +230,38 @@ SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
     model.Add(SchemaChange::kChangedMeaning, "",
               absl::StrCat("spec.model.type was ", saved.model(), ", is ", now.model()));
   }
+}
+
+}  // namespace
+
+SchemaMapping MapSchemas(const Schema& saved, const Schema& now,
+                         const std::map<std::string, std::string>& rename,
+                         const VocabularyContents& files) {
+  SchemaMapping out;
+  MapModel(saved, now, out);
   WeightMapper weights(saved, now, rename, out);
-  weights.Map();
-  MapReaders(saved, now, rename, files, weights.NewOutputs(), out);
+  weights.MapTables();
+  weights.MapTensors();
+  std::set<absl::string_view> loaded;
+  for (const auto& [from, to] : out.tables) loaded.insert(saved.tables(from).name());
+  MapFields(saved, now, rename, files, loaded, out);
+  MapLabels(saved, now, rename, weights.NewOutputs(), out);
   return out;
+}
+
+SchemaMapping MapByParts(const Schema& saved, const SchemaByParts& now) {
+  const std::map<std::string, std::string> rename;
+  SchemaMapping out;
+  MapModel(saved, now.tables, out);
+  WeightMapper(saved, now.tables, rename, out).MapTables();
+  if (now.tensors) WeightMapper(saved, *now.tensors, rename, out).MapTensors();
+  std::set<absl::string_view> loaded;
+  for (const SchemaTable& table : saved.tables()) loaded.insert(table.name());
+  MapFields(saved, now.own, rename, {}, loaded, out);
+  MapLabels(saved, now.own, rename, /*new_outputs=*/"", out);
+  SchemaMapping entries;
+  entries.entries = std::move(out.entries);
+  return entries;
 }
 
 void MapSampleWeight(const std::string& saved, const std::string& now,

@@ -4,6 +4,7 @@
 #ifndef STRATA_PROTO_JOB_SCHEMA_SCHEMA_PARTS_H_
 #define STRATA_PROTO_JOB_SCHEMA_SCHEMA_PARTS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -70,6 +71,18 @@ class PartEntries {
     for (int i = 0; i < saved.size(); ++i) {
       if (!places.found(i)) Add(SchemaChange::kDropped, saved[i].name(), text(saved[i]));
     }
+  }
+
+  // The first that comes behind another one, of those that are in both. `order`: their places in
+  // the checkpoint, as they come now.
+  template <typename List, typename Names>
+  void Turned(const List& saved, const Names& renaming, const std::vector<int>& order) {
+    const auto turned = std::is_sorted_until(order.begin(), order.end());
+    if (turned == order.end()) return;
+    const std::string &name = saved[*turned].name(), &other = saved[*(turned - 1)].name();
+    Add(SchemaChange::kOtherOrder, renaming.Now(name),
+        absl::StrCat(PartName(part_), " ", name, " came before ", other,
+                     ", and comes after it now"));
   }
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,18 +15,6 @@
 
 namespace strata {
 namespace {
-
-// `order`: places in the checkpoint of what is in both, as it comes now.
-template <typename List>
-void AddTurned(SchemaPart part, const List& saved, const Renaming& renaming,
-               const std::vector<int>& order, PartEntries& entries) {
-  const auto turned = std::is_sorted_until(order.begin(), order.end());
-  if (turned == order.end()) return;
-  const auto name = [&](int i) { return saved[i].name(); };
-  entries.Add(SchemaChange::kOtherFields, renaming.Now(name(*turned)),
-              absl::StrCat(PartName(part), " ", name(*turned), " came before ", name(*(turned - 1)),
-                           ", and comes after it now"));
-}
 
 // A field or a label that is the same, but for names.
 template <typename Part>
@@ -44,17 +31,17 @@ class FieldMapper {
  public:
   FieldMapper(const Schema& saved, const Schema& now,
               const std::map<std::string, std::string>& rename, const VocabularyContents& files,
-              SchemaMapping& out)
+              const std::set<absl::string_view>& loaded_tables, SchemaMapping& out)
       : saved_(saved),
         now_(now),
         files_(files),
         tables_(now.tables(), rename),
         fields_(now.fields(), rename),
         columns_(now, rename),
+        loaded_tables_(loaded_tables),
         entries_(SchemaPart::kField, &out) {
-    for (const auto& [from, to] : out.tables) {
-      loaded_tables_.insert(saved.tables(from).name());
-      staying_tables_.insert(now.tables(to).name());
+    for (const absl::string_view table : loaded_tables_) {
+      staying_tables_.insert(tables_.Now(std::string(table)));
     }
     for (const SchemaField& field : saved.fields()) {
       if (!loaded_tables_.contains(field.table())) continue;
@@ -81,7 +68,7 @@ class FieldMapper {
     }
     AddUnknownFields(unknown, places);
     entries_.Dropped(saved_.fields(), places, [](const SchemaField& f) { return f.name(); });
-    AddTurned(SchemaPart::kField, saved_.fields(), fields_, order, entries_);
+    entries_.Turned(saved_.fields(), fields_, order);
   }
 
  private:
@@ -224,8 +211,8 @@ class FieldMapper {
   const VocabularyContents& files_;
   const Renaming tables_, fields_;
   const ColumnRenaming columns_;
-  std::set<absl::string_view> loaded_tables_;   // by their names in the checkpoint
-  std::set<absl::string_view> staying_tables_;  // the same in the job
+  const std::set<absl::string_view> loaded_tables_;  // by their names in the checkpoint
+  std::set<std::string> staying_tables_;             // the same in the job
   // The checkpoint's fields whose rows are loaded, by RowSpace.
   std::map<std::string, std::vector<absl::string_view>> with_rows_;
   std::set<std::string> compared_;  // LineSpaces of fields that have a name there
@@ -255,6 +242,14 @@ void AddLabel(const SchemaLabel& saved, const SchemaLabel& now, const ColumnRena
   }
 }
 
+}  // namespace
+
+void MapFields(const Schema& saved, const Schema& now,
+               const std::map<std::string, std::string>& rename, const VocabularyContents& files,
+               const std::set<absl::string_view>& loaded_tables, SchemaMapping& out) {
+  FieldMapper(saved, now, rename, files, loaded_tables, out).Map();
+}
+
 void MapLabels(const Schema& saved, const Schema& now,
                const std::map<std::string, std::string>& rename, const std::string& new_outputs,
                SchemaMapping& out) {
@@ -277,16 +272,7 @@ void MapLabels(const Schema& saved, const Schema& now,
   }
   entries.Dropped(saved.labels(), places, [](const SchemaLabel& l) { return l.name(); });
   // Whatever they have follows them.
-  AddTurned(SchemaPart::kLabel, saved.labels(), labels, order, entries);
-}
-
-}  // namespace
-
-void MapReaders(const Schema& saved, const Schema& now,
-                const std::map<std::string, std::string>& rename, const VocabularyContents& files,
-                const std::string& new_outputs, SchemaMapping& out) {
-  FieldMapper(saved, now, rename, files, out).Map();
-  MapLabels(saved, now, rename, new_outputs, out);
+  entries.Turned(saved.labels(), labels, order);
 }
 
 }  // namespace strata

@@ -93,6 +93,7 @@ std::string Remedy(const SchemaEntry& e, const Behind& behind, const InitFromSpe
     case SchemaChange::kNewRows:     // what allows that is asked of the table,
     case SchemaChange::kNewOutputs:  // or of the tensors,
     case SchemaChange::kByLabels:    // or of the labels
+    case SchemaChange::kOtherOrder:  // rows, and what goes by labels, go by names
       return "";
     case SchemaChange::kNewScore:
       return "leave that rule out, or begin without the checkpoint: rows that begin at score 0 are "
@@ -103,10 +104,6 @@ std::string Remedy(const SchemaEntry& e, const Behind& behind, const InitFromSpe
     case SchemaChange::kDropped:
       return may_go ? "" : kDropped;
     case SchemaChange::kOtherFields:
-      // Rows go by names; of a model without weights that go by the order it changes nothing.
-      // Towers go by the labels' names; other outputs say themselves what they are of.
-      if (e.part == SchemaPart::kField || e.part == SchemaPart::kLabel) return "";
-      [[fallthrough]];
     case SchemaChange::kOtherShape:
       if (may_begin && may_go) return "";
       return "let it begin anew with spec.model.initFrom.newTensors: allow and droppedTensors: "

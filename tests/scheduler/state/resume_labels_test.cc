@@ -91,6 +91,27 @@ TEST_CASE("a job resumes with its one label in either form", "[scheduler][resume
         absl::StrCat(kOtherModel, "label label: weight was 0.5, is 1"));
 }
 
+// Rows and tensors of other shapes follow from them.
+TEST_CASE("a label more or less is told by itself", "[scheduler][resume]") {
+  TrainingJob one = CsvJob("deepfm", {"user", "item"});
+  one.mutable_spec()->mutable_data()->mutable_columns()->clear_label();
+  TrainingJob two = one;
+  for (const char* name : {"click", "buy"}) {
+    LabelConfig& label = *two.mutable_spec()->add_labels();
+    label.set_name(name);
+    label.set_kind("binary");
+    label.set_loss("logloss");
+    label.set_weight(1);
+  }
+  *one.mutable_spec()->add_labels() = two.spec().labels(0);
+  CHECK(ResumeProblem(two, one) == absl::StrCat(kOtherModel, "label buy: the checkpoint has none"));
+  CHECK(ResumeProblem(one, two) == absl::StrCat(kOtherModel, "label buy: the job has none"));
+  TrainingJob turned = two;
+  turned.mutable_spec()->mutable_labels()->SwapElements(0, 1);
+  CHECK(ResumeProblem(turned, two) ==
+        absl::StrCat(kOtherModel, "label click came before buy, and comes after it now"));
+}
+
 TEST_CASE("a job resumes with the labels' weights, all digits of them", "[scheduler][resume]") {
   TrainingJob saved = CsvJob("fm", {"user", "item"});
   saved.mutable_spec()->mutable_data()->mutable_columns()->clear_label();

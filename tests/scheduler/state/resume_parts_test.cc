@@ -57,6 +57,25 @@ TEST_CASE("a job resumes with its tables, in their order, and each field with it
                      "  field 2: table was user, is features"));
 }
 
+TEST_CASE("a table that is named is the one that had no name", "[scheduler][resume]") {
+  TrainingJob saved = JobOf("adagrad", "", "adam");
+  saved.mutable_spec()->mutable_model()->set_type(
+      "deepfm");  // whose first layer is as wide as rows
+  saved.mutable_spec()->mutable_model()->add_hidden(8);
+  TrainingJob now = saved;
+  TableConfig& table = *now.mutable_spec()->add_tables();
+  table.set_name("features");
+  table.set_dim(saved.spec().model().embedding_dim());
+  table.mutable_optimizer()->set_type("adagrad");
+  now.mutable_spec()->mutable_model()->set_embedding_dim(16);  // which its own says
+  CHECK(ResumeProblem(now, saved) == "OK");
+  CHECK(ResumeProblem(saved, now) == "OK");
+  now.mutable_spec()->mutable_tables(0)->set_dim(8);
+  CHECK(ResumeProblem(now, saved) == absl::StrCat(kOtherModel,
+                                                  "table features was embedding(4) + weight(1), is "
+                                                  "embedding(8) + weight(1)"));
+}
+
 // A csv job of tables `names` and of fields, each with the table of its place.
 TrainingJob TablesJob(const std::vector<std::string>& names) {
   TrainingJob job = CsvJob("din", {});

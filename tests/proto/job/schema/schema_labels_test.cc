@@ -168,7 +168,7 @@ TEST_CASE("only labels that come or go are asked about", "[schema_labels]") {
         "price, field age, field size, label buy, label click; new: label cart; by labels: table "
         "features embedding(4) + weight(2) as embedding(4) + weight(3), tensor bias (2) as (3), "
         "tensor numeric_weight (6) as (9), tensor layer_1_weight (8, 2) as (8, 3), tensor "
-        "layer_1_bias (2) as (3), tensor interaction_weight (4, 2) as (4, 3); other fields: label "
+        "layer_1_bias (2) as (3), tensor interaction_weight (4, 2) as (4, 3); other order: label "
         "click came before buy, and comes after it now");
 }
 

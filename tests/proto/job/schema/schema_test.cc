@@ -307,6 +307,7 @@ TEST_CASE("as many fields as libffm has are compared in no time", "[schema]") {
   CHECK(mapping.entries.size() > kFields);
   const std::string text = MappingText(mapping);
   CHECK(absl::StrContains(text, "new: field x; dropped: field 1; other fields: "));
+  CHECK(absl::StrContains(text, "; other order: field "));
   CHECK(CheckInitFrom(mapping, saved, now, init).ok());
 }
 

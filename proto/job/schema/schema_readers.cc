@@ -258,11 +258,13 @@ void MapLabels(const Schema& saved, const Schema& now,
   PartEntries entries(SchemaPart::kLabel, &out);
   Places places(saved.labels(), labels);
   std::vector<int> order;
-  const bool unnamed =
-      OneUnnamedLabel(saved.labels(), now.labels()) && !labels.Says(saved.labels(0).name());
-  if (unnamed) places.Found(0);
+  // What the one label of both has is loaded, whatever it is called (HaveOneLabel).
+  const bool one =
+      saved.labels_size() == 1 && now.labels_size() == 1 && !labels.Says(saved.labels(0).name());
+  const bool unnamed = one && OneUnnamedLabel(saved.labels(), now.labels());
+  if (one) places.Found(0);
   for (const SchemaLabel& label : now.labels()) {
-    const int at = unnamed ? 0 : places.Find(label.name());
+    const int at = one ? 0 : places.Find(label.name());
     if (at < 0) {
       entries.Add(SchemaChange::kNew, label.name(), label.name());
       continue;

@@ -281,6 +281,27 @@ TEST_CASE("a layer is no output of labels by its shape", "[schema_labels]") {
   CHECK(Taken(to, Plan(from, to, rename)).at("layer_1_weight") == "2: 2 1");
 }
 
+// It was told to be new, and had the outputs of the one that was told to be dropped.
+TEST_CASE("the only label is told as loaded, whatever it is called", "[schema_labels]") {
+  const Schema saved = Of("deepfm", {"click"});
+  Schema now = Of("deepfm", {"order"});
+  CHECK(Taken(now, Plan(saved, now)).contains("bias"));
+  CHECK(Problem(saved, now, Init(false, true)) ==
+        "label order: column was click, is order; if that column is only called otherwise now, say "
+        "so with spec.model.initFrom.rename: {click: order}; else allow it with "
+        "spec.model.initFrom.newTensors: allow");
+  CHECK(Problem(saved, now, Init(true, false)) == "OK");
+  CHECK(absl::EndsWith(Text(saved, now), "; changed: label order: column was click, is order"));
+  now.mutable_labels(0)->set_column("click");
+  CHECK(Problem(saved, now, Init(false, false)) == "OK");
+  CHECK(absl::EndsWith(Text(saved, now), "; renamed: label click as order"));
+  CHECK(CheckResume(MapSchemas(saved, now)).message() == "label click as order");
+  const Renames rename = {{"click", "order"}};
+  CHECK(absl::EndsWith(Text(saved, now, rename), "; renamed: label click as order"));
+  // With a second one names count.
+  CHECK(absl::StrContains(Text(saved, Of("deepfm", {"order", "buy"})), "; dropped: label click; "));
+}
+
 // A rename of the only label was heard for its name alone.
 TEST_CASE("the only label begins anew where it is left behind", "[schema_labels]") {
   const Renames behind = {{"click", ""}};

@@ -41,7 +41,7 @@ class FieldMapper {
         loaded_tables_(loaded_tables),
         entries_(SchemaPart::kField, &out) {
     for (const absl::string_view table : loaded_tables_) {
-      staying_tables_.insert(tables_.Now(std::string(table)));
+      staying_tables_.emplace(tables_.Now(std::string(table)), table);
     }
     for (const SchemaField& field : saved.fields()) {
       if (!loaded_tables_.contains(field.table())) continue;
@@ -101,13 +101,17 @@ class FieldMapper {
 
   // Of a field whose own rows are not loaded. Those of its table now may be.
   void AddRowsAnew(const SchemaField& saved, const SchemaField& now) {
-    if (!staying_tables_.contains(now.table())) {
+    const auto table = staying_tables_.find(now.table());
+    if (table == staying_tables_.end()) {
       entries_.Add(SchemaChange::kNewRows, now.name(), now.name());
       return;
     }
     const std::string others = FieldsWithRows(now);
+    const std::string to = table->first == table->second
+                               ? now.table()
+                               : absl::StrCat(now.table(), ", which was ", table->second);
     entries_.Add(SchemaChange::kMovedRows, now.name(),
-                 absl::StrCat(now.name(), " from table ", saved.table(), " to ", now.table(), ": ",
+                 absl::StrCat(now.name(), " from table ", saved.table(), " to ", to, ": ",
                               others.empty() ? "its rows begin anew"
                                              : absl::StrCat("equal values have the rows of ",
                                                             others, ", others begin anew")));
@@ -211,8 +215,8 @@ class FieldMapper {
   const VocabularyContents& files_;
   const Renaming tables_, fields_;
   const ColumnRenaming columns_;
-  const std::set<absl::string_view> loaded_tables_;  // by their names in the checkpoint
-  std::set<std::string> staying_tables_;             // the same in the job
+  const std::set<absl::string_view> loaded_tables_;          // by their names in the checkpoint
+  std::map<std::string, absl::string_view> staying_tables_;  // the same by their names in the job
   // The checkpoint's fields whose rows are loaded, by RowSpace.
   std::map<std::string, std::vector<absl::string_view>> with_rows_;
   std::set<std::string> compared_;  // LineSpaces of fields that have a name there

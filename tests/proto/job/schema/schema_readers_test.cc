@@ -86,6 +86,17 @@ TEST_CASE("a field that moves to a table that stays is asked about", "[schema_re
   CHECK(absl::StartsWith(Problem(saved, anew, Init(false, true)), "table others "));
 }
 
+TEST_CASE("a field whose table has the rows of another one is asked about", "[schema_readers]") {
+  Schema schema = Of({{"ad", "ads"}, {"item", "items"}});
+  for (SchemaField& f : *schema.mutable_fields()) f.set_keys("value");
+  const Renames rename = {{"ads", ""}, {"items", "ads"}};
+  CHECK(absl::StrContains(Text(schema, schema, rename),
+                          "; moved: field ad from table ads to ads, which was items: equal values "
+                          "have the rows of field item, others begin anew"));
+  CHECK(absl::StrContains(Problem(schema, schema, Init(false, true, rename)),
+                          "others begin anew; allow it with spec.model.initFrom.newTensors"));
+}
+
 TEST_CASE("a field that moves has rows of others where they have its keys", "[schema_readers]") {
   const Schema saved = Of({{"ad", "ads"}, {"item", "items"}, {"seen", "items"}});
   const Schema now = Of({{"ad", "items"}, {"item", "items"}, {"seen", "items"}});

@@ -22,7 +22,7 @@ std::optional<size_t> LabelOf(absl::string_view tensor) {
 
 // The name of the sequence whose attention a tensor is of.
 std::optional<std::string> SequenceOf(absl::string_view tensor) {
-  // attention_NAME_LAYER_weight, or _bias; NAME may hold anything.
+  // attention_NAME_LAYER_weight, or _bias; NAME may hold anything, LAYER no underscore.
   if (!absl::ConsumePrefix(&tensor, "attention_")) return std::nullopt;
   if (!absl::ConsumeSuffix(&tensor, "_weight") && !absl::ConsumeSuffix(&tensor, "_bias")) {
     return std::nullopt;

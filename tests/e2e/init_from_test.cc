@@ -4,20 +4,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "proto/core/ids.h"
+#include "proto/runtime/files/manifest_io.h"
+#include "proto/strata/checkpoint.pb.h"
 #include "proto/strata/job.pb.h"
 #include "tests/e2e/cluster/small_job.h"
 #include "tests/e2e/cluster/started_job.h"
 #include "tools/cluster/checkpoint/rows.h"
+#include "tools/cluster/embedded/embedded.h"
 #include "tools/cluster/embedded/scratch_folder.h"
 
 namespace strata {
 namespace {
+
+namespace fs = std::filesystem;
 
 using testing::CsvJob;
 using testing::From;
@@ -196,6 +202,45 @@ TEST_CASE("whatever the depth and the model, a tensor has the numbers of its own
     for (const std::string& tensor : c.taken) expected.emplace(tensor, tensor);
     CHECK(Origins(second, first) == expected);
   }
+}
+
+TEST_CASE("a checkpoint with the names of earlier versions goes on and is begun from",
+          "[e2e][init_from]") {
+  const ScratchFolder folder = Folder();
+  TrainingJob job = CsvJob(folder.path() + "/t.csv", "deepfm", {"y", "user", "item", "price"});
+  const std::string today = folder.path() + "/today", earlier = folder.path() + "/earlier";
+  const std::string first = Train(job, today);
+  fs::copy(today, earlier, fs::copy_options::recursive);
+  const std::string old = earlier + first.substr(today.size());
+  auto manifest = ReadManifest(old);
+  REQUIRE(manifest.ok());
+  for (SchemaTensor& tensor : *manifest->mutable_schema()->mutable_tensors()) {
+    if (tensor.name() == "output_weight") tensor.set_name("layer_2_weight");
+    if (tensor.name() == "output_bias") tensor.set_name("layer_2_bias");
+  }
+  REQUIRE(WriteManifest(old, *manifest).ok());
+  REQUIRE(ReadManifest(old)->schema().tensors(6).name() == "layer_2_weight");
+
+  TrainingJob begun = From(job, old);
+  begun.mutable_spec()->mutable_model()->mutable_init_from()->set_new_tensors("refuse");
+  begun.mutable_spec()->mutable_model()->mutable_init_from()->set_dropped_tensors("refuse");
+  const std::string second = Train(begun, folder.path() + "/second");
+  CHECK(Tensor(second, "output_weight") == Tensor(first, "output_weight"));
+  job.mutable_spec()->mutable_training()->set_epochs(3);
+  std::vector<std::string> hashes;
+  for (const std::string& directory : {today, earlier}) {
+    EmbeddedOptions options;
+    options.job = job;
+    options.job.mutable_spec()->mutable_checkpoint()->set_directory(directory);
+    options.resume = true;
+    const auto status = RunEmbedded(options);
+    INFO(status.status());
+    REQUIRE(status.ok());
+    INFO(status->conditions(status->conditions_size() - 1).message());
+    REQUIRE(status->state() == SUCCEEDED);
+    hashes.push_back(status->model_hash());
+  }
+  CHECK(hashes[0] == hashes[1]);
 }
 
 TEST_CASE("rows go where their table is renamed to, whatever its number", "[e2e][init_from]") {
